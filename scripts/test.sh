@@ -25,6 +25,8 @@ say "== documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
 sh scripts/test-deploy.sh
 say "== tests"
+# most of them wait for servers, leases and pauses: twice as many at once as there are cores
+export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((2 * $(nproc)))}"
 cargo test --workspace --locked
 if [ "${BENCH_TEST_FAULTS:-}" = long ]; then
     say "== long fault tests"

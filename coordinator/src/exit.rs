@@ -49,12 +49,12 @@ impl CliError {
         Self::new(Exit::Usage, message)
     }
 
-    /// Infrastructure.
+    /// A service that the verb needs is away or broken: exit 4.
     pub fn infrastructure(message: impl Into<String>) -> Self {
         Self::new(Exit::Infrastructure, message)
     }
 
-    /// Resumable.
+    /// A run that stopped and can go on with `resume`: exit 3.
     pub fn resumable(message: impl Into<String>) -> Self {
         Self::new(Exit::Resumable, message)
     }

@@ -46,6 +46,15 @@ pub use exit::{CliError, Exit};
 /// Stack of the program's threads: a build without optimisation keeps the whole state of a verb on it, several times over.
 const STACK: usize = 8 << 20;
 
+/// Says that results did not reach their reader; true in any case.
+fn tell_lost(why: &out::Lost) -> bool {
+    // who closes a pipe (`| head`) knows
+    if let out::Lost::Unwritable(why) = why {
+        out::note(&format!("error: the result could not be written to standard output: {why}"));
+    }
+    true
+}
+
 /// Runs a parsed command line to its exit code. Messages go to standard error, results to standard output.
 #[must_use]
 pub fn run(cli: cli::Cli) -> u8 {
@@ -73,6 +82,7 @@ pub fn run(cli: cli::Cli) -> u8 {
     let outcome = runtime.block_on(async { tokio::spawn(commands::run(cli)).await });
     runtime.shutdown_timeout(std::time::Duration::from_millis(200));
     match outcome {
+        Ok(Ok(Exit::Done)) if out::lost().is_some_and(tell_lost) => Exit::Infrastructure as u8,
         Ok(Ok(exit)) => exit as u8,
         Ok(Err(error)) => {
             if is_service {

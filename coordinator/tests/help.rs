@@ -60,11 +60,72 @@ fn unknown_verbs_and_flags_are_bad_usage() {
     }
 }
 
+/// Names come from the registries, and where a file may be given instead, files are offered too.
 #[test]
 fn completions_are_made_for_the_usual_shells() {
-    for shell in ["bash", "zsh", "fish"] {
+    for (shell, expected) in [
+        ("bash", &["compgen -W \"quick fair full\"", "compgen -W \"locomo locomo-sim longmemeval longmemeval@s "][..]),
+        (
+            "zsh",
+            &[
+                ":NAME:_bench-coord_datasets' \\",
+                ":NAME|FILE:_bench-coord_systems' \\",
+                "_bench-coord_datasets() {\n    _alternative 'names:datasets:(locomo locomo-sim longmemeval longmemeval@s ",
+                "'--preset=[",
+            ],
+        ),
+        ("fish", &[" -r -F -a \"locomo\\t''\nlocomo-sim\\t''\n", " -r -F -a \"bm25\\t''\n", " -r -f -a \"quick\\t''"]),
+        ("elvish", &["submit"]),
+        ("powershell", &["submit"]),
+    ] {
         let (code, script, _) = run(&["completions", shell]);
         assert_eq!(code, 0);
-        assert!(script.contains("bench-coord") && script.contains("submit"), "{shell}");
+        for part in expected {
+            assert!(script.contains(part), "{shell}: {part}");
+        }
     }
+}
+
+/// What bash offers at the end of a line, whose words are given as bash breaks them.
+fn offered(script: &std::path::Path, words: &[&str]) -> Vec<String> {
+    const ASK: &str = r#"
+        source "$1"; COMP_LINE="$2"; COMP_POINT=${#COMP_LINE}; cur="$3"; prev="$4"; shift 4
+        of=$(complete -p bench-coord); of=${of#*-F }; of=${of%% *}
+        COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+        "$of" bench-coord "$cur" "$prev"
+        printf '%s\n' "${COMPREPLY[@]}"
+    "#;
+    let (last, prev) = (words[words.len() - 1], words[words.len() - 2]);
+    // bash ends words at `@`, and leaves it before the last one
+    let cur = if prev == "@" { format!("@{last}") } else { last.to_owned() };
+    let line = words.join(" ").replace(" @ ", "@").replace(" @", "@");
+    let mut bash = Command::new("bash");
+    bash.args(["--noprofile", "--norc", "-c", ASK, "bash"]).arg(script).args([&line, &cur, prev]).args(words);
+    let output = bash.output().expect("bash runs");
+    assert!(output.stderr.is_empty(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn bash_completes_verbs_their_flags_and_names() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let path = folder.path().join("completions.bash");
+    std::fs::write(&path, run(&["completions", "bash"]).1).expect("writes");
+    let offered = |words: &[&str]| offered(&path, words);
+    assert_eq!(offered(&["bench-coord", "subm"]), ["submit"]);
+    // after a verb: clap's own script is dead there, since the name of the program holds a hyphen
+    assert_eq!(offered(&["bench-coord", "submit", "--dataset-"]), ["--dataset-path"]);
+    assert_eq!(offered(&["bench-coord", "judge-audit", "--dataset-p"]), ["--dataset-path"]);
+    assert_eq!(offered(&["bench-coord", "archive", "traj"]), ["trajectory"]);
+    assert_eq!(offered(&["bench-coord", "submit", "--preset", ""]), ["quick", "fair", "full"]);
+    assert_eq!(offered(&["bench-coord", "submit", "--dataset", "locomo"]), ["locomo", "locomo-sim"]);
+    assert_eq!(offered(&["bench-coord", "estimate", "-b", "long-h"]), ["long-horizon", "long-horizon-compat"]);
+    assert_eq!(offered(&["bench-coord", "datasets", "show", "precision-"]), ["precision-sim"]);
+    assert_eq!(offered(&["bench-coord", "submit", "--system", "b"]), ["bm25"]);
+    assert!(offered(&["bench-coord", "submit", "-p", ""]).contains(&"mem0".to_owned()), "shipped adapters too");
+    assert_eq!(offered(&["bench-coord", "submit", "--dataset", "./mi"]), [""], "bash offers files by itself");
+    // names of variants, of which bash wants what begins with the `@`
+    assert_eq!(offered(&["bench-coord", "submit", "--dataset", "personamem", "@"]), ["@32k", "@128k", "@1m"]);
+    assert_eq!(offered(&["bench-coord", "submit", "--dataset", "personamem", "@", "1"]), ["@128k", "@1m"]);
+    assert_eq!(offered(&["bench-coord", "submit", "--dataset", "beam", "@", "1m", "--preset", "f"]), ["fair", "full"]);
 }

@@ -6,15 +6,16 @@ use std::{
 };
 
 use bench_grading::{
-    prompts,
+    judging::rubric,
     scorers::{self, self_check::check_answers},
 };
 use bench_proto::{
-    dataset::{Bank, StreamEntry},
+    dataset::{Bank, Gold, StreamEntry},
     profile::{GraderCheck, Profile},
 };
+use bench_settings::{Settings, Sources};
 
-use crate::{DATASETS, Dataset, DatasetEntry, OpenOptions};
+use crate::{DATASETS, Dataset, Known, Manifest, OpenOptions, known, locate, neutral::is_time, verify};
 
 /// Files of a dataset for tests: below `testdata` when this project may have them, else below `$BENCH_REFERENCE_DIR/data`.
 fn folder_of_files() -> [PathBuf; 2] {
@@ -23,26 +24,28 @@ fn folder_of_files() -> [PathBuf; 2] {
     [here.join("testdata"), reference.join("data")]
 }
 
+/// How to find the files of a dataset, where all are at hand.
+fn at_hand_options(manifest: &Manifest) -> Option<OpenOptions> {
+    let cache_dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/datasets-of-tests");
+    let options =
+        |folder| OpenOptions { datasets_dir: Some(folder), cache_dir: cache_dir.clone(), ..OpenOptions::default() };
+    let has_all =
+        |options: &OpenOptions| manifest.files.iter().all(|file| locate::find(manifest, file, options).is_some());
+    folder_of_files().map(options).into_iter().find(has_all)
+}
+
 /// All registered datasets whose files are at hand, open.
-fn at_hand() -> Vec<(&'static DatasetEntry, Box<dyn Dataset>)> {
+pub(crate) fn at_hand() -> Vec<Box<dyn Dataset>> {
     let mut open = Vec::new();
-    for entry in DATASETS {
-        let manifest = entry.manifest;
-        let has_all =
-            |folder: &PathBuf| manifest.files.iter().all(|f| folder.join(manifest.name).join(f.path).is_file());
-        let Some(datasets_dir) = folder_of_files().into_iter().find(has_all) else {
+    for known in known() {
+        let Known { manifest, .. } = known;
+        let Some(options) = at_hand_options(manifest) else {
             eprintln!("NOT TESTED: the files of {} are nowhere; set BENCH_REFERENCE_DIR", manifest.name);
             continue;
         };
-        let options = OpenOptions { datasets_dir: Some(datasets_dir), ..Default::default() };
-        open.push((entry, (entry.open)(&options, &|_, _| ()).unwrap_or_else(|error| panic!("{error}"))));
+        open.push(known.open(&options, &|_, _| ()).unwrap_or_else(|error| panic!("{error}")));
     }
     open
-}
-
-/// A text of the form `YYYY-MM-DDTHH:MM:SS`.
-fn is_time(text: &str) -> bool {
-    text.len() == 19 && text.parse::<jiff::civil::DateTime>().is_ok()
 }
 
 /// Turn ids of a bank by their session; entries that are no session count as a turn of themselves.
@@ -61,17 +64,33 @@ fn turns(bank: &Bank) -> BTreeMap<&str, &str> {
     turns
 }
 
+/// Number of entries, the parts of a session being one.
+fn first_parts(bank: &Bank) -> usize {
+    let is_later = |entry: &&StreamEntry| matches!(entry, StreamEntry::Session(session) if session.part > 0);
+    bank.content.entries.iter().filter(|entry| !is_later(entry)).count()
+}
+
+/// Number of withdrawals, which have the id of what they withdraw.
+fn withdrawals(bank: &Bank) -> usize {
+    let is_one = |entry: &&StreamEntry| matches!(entry, StreamEntry::Update { memory: None, .. });
+    bank.content.entries.iter().filter(is_one).count()
+}
+
 fn check_bank(bank: &Bank, question_ids: &mut HashSet<String>) {
     let id = &bank.content.bank_id;
     let entries: HashSet<&str> = bank.content.entries.iter().map(StreamEntry::id).collect();
-    assert!(!entries.is_empty() && entries.len() == bank.content.entries.len(), "{id}: entries with unique ids");
+    assert_eq!(entries.len() + withdrawals(bank), first_parts(bank), "{id}: entries with unique ids");
     for entry in &bank.content.entries {
-        let time = match entry {
-            StreamEntry::Session(session) => &session.time,
-            StreamEntry::Memory(memory) | StreamEntry::Update { memory: Some(memory), .. } => &memory.time,
-            StreamEntry::Update { memory: None, .. } => &None,
+        let times: Vec<&String> = match entry {
+            StreamEntry::Session(session) => {
+                session.turns.iter().map(|turn| &turn.time).chain([&session.time]).flatten().collect()
+            }
+            StreamEntry::Memory(memory) | StreamEntry::Update { memory: Some(memory), .. } => {
+                memory.time.iter().collect()
+            }
+            StreamEntry::Update { memory: None, .. } => Vec::new(),
         };
-        assert!(time.as_deref().is_none_or(is_time), "{id}: {time:?}");
+        assert!(times.iter().all(|time| is_time(time)), "{id}: {times:?}");
     }
     let turns = turns(bank);
     assert_eq!(bank.questions.len(), bank.gold.len(), "{id}: one gold a question");
@@ -79,8 +98,14 @@ fn check_bank(bank: &Bank, question_ids: &mut HashSet<String>) {
         let question_id = &question.question_id;
         assert!(question_ids.insert(question_id.clone()), "{question_id} is there twice");
         assert_eq!((&gold.question_id, question.index), (question_id, index));
-        assert!(question.ask_after as usize <= entries.len() && question.ask_after > 0, "{question_id}");
-        assert!(!question.text.trim().is_empty() && !gold.gold.text().trim().is_empty(), "{question_id}");
+        let times = [&question.time, &question.filter.from, &question.filter.until];
+        assert!(times.into_iter().flatten().all(|time| is_time(time)), "{question_id}: {times:?}");
+        assert!(question.k != Some(0), "{question_id} asks for no hits");
+        let held = bank.content.entries.len();
+        assert!(question.ask_after as usize <= held && (question.ask_after > 0 || held == 0), "{question_id}");
+        let is_unsearched = matches!(&gold.gold, Gold::Assertions(assertions) if assertions.beside.unsearched);
+        assert!(is_unsearched || !question.text.trim().is_empty(), "{question_id}");
+        assert!(!gold.gold.text().trim().is_empty(), "{question_id}");
         for turn in &gold.evidence_turns {
             let session = turns.get(turn.as_str()).unwrap_or_else(|| panic!("{question_id}: no turn {turn}"));
             assert!(gold.evidence_sessions.iter().any(|known| known == session), "{question_id}: {session} is missing");
@@ -89,34 +114,130 @@ fn check_bank(bank: &Bank, question_ids: &mut HashSet<String>) {
     }
 }
 
+/// Checks all banks; sessions, turns and questions by category.
+fn check(dataset: &dyn Dataset) -> (u64, u64, BTreeMap<String, u64>) {
+    let (mut bank_ids, mut question_ids, mut facets) = (HashSet::new(), HashSet::new(), HashSet::new());
+    let (mut sessions, mut turns, mut categories) = (0, 0, BTreeMap::<String, u64>::new());
+    for number in 0..dataset.bank_count() {
+        let (bank, outline) = (dataset.bank(number).expect("a bank"), dataset.outline(number).expect("an outline"));
+        assert!(bank_ids.insert(outline.bank_id.clone()));
+        check_bank(&bank, &mut question_ids);
+        assert_eq!(outline, bank.outline(), "{}", outline.bank_id);
+        sessions += first_parts(&bank) as u64;
+        turns += u64::from(outline.turns);
+        for (question, gold) in bank.questions.iter().zip(&bank.gold) {
+            let is_several = matches!(&gold.gold, Gold::AnyOf(texts) if texts.len() > 1);
+            let rubric = dataset.profile().rubric(&question.category, Some(gold));
+            let is_told = rubric.is_none_or(|name| name == "judge-any-of");
+            assert!(
+                !is_several || is_told,
+                "{}: a judge must know that one of several is enough",
+                question.question_id
+            );
+        }
+        facets.extend(bank.gold.into_iter().flat_map(|gold| gold.facets.into_keys()));
+        for question in bank.questions {
+            *categories.entry(question.category).or_default() += 1;
+        }
+    }
+    assert!(categories.keys().all(|category| dataset.profile().categories.contains_key(category)), "{categories:?}");
+    let strata = &dataset.profile().presets.strata;
+    assert!(strata.iter().all(|facet| facets.contains(facet)), "{strata:?} of {facets:?}");
+    (sessions, turns, categories)
+}
+
+/// Files of ours in the schema of datasets that may not be in the repository: name, file below `testdata`, banks.
+const OURS: &[(&str, &str, usize)] =
+    &[("longmemeval@s", "longmemeval/whole.json", 9), ("longmemeval@oracle", "longmemeval/evidence.json", 4)];
+
+#[test]
+fn loaders_keep_the_rules_on_files_of_ours() {
+    for (name, path, banks) in OURS {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(path);
+        let options = OpenOptions { path: Some(path), ..OpenOptions::default() };
+        let refused = crate::open(name, &options, &|_, _| ()).err().expect("is not the published file").to_string();
+        assert!(refused.contains("--allow-modified-dataset"), "{refused}");
+        let options = OpenOptions { allow_modified: true, ..options };
+        let dataset = crate::open(name, &options, &|_, _| ()).unwrap_or_else(|error| panic!("{error}"));
+        assert!(dataset.is_modified() && dataset.bank_count() == *banks, "{name}");
+        assert!(dataset.bank(*banks).is_err() && dataset.outline(*banks).is_err(), "{name}");
+        let known: HashSet<&String> = dataset.manifest().categories.iter().map(|(category, _)| category).collect();
+        let (_, _, categories) = check(dataset.as_ref());
+        assert!(categories.keys().all(|category| known.contains(category)), "{name}: {categories:?}");
+    }
+}
+
 #[test]
 fn loaders_keep_the_rules_and_the_counts_of_their_manifests() {
     let open = at_hand();
     assert!(open.len() >= 2, "those of this project are always at hand");
-    for (entry, dataset) in open {
-        let manifest = entry.manifest;
-        let (mut bank_ids, mut question_ids) = (HashSet::new(), HashSet::new());
-        let (mut sessions, mut turns, mut categories) = (0, 0, BTreeMap::<String, u64>::new());
-        for number in 0..dataset.bank_count() {
-            let (bank, outline) = (dataset.bank(number).expect("a bank"), dataset.outline(number).expect("an outline"));
-            assert!(bank_ids.insert(outline.bank_id.clone()) && outline.bank_id == bank.content.bank_id);
-            check_bank(&bank, &mut question_ids);
-            assert_eq!(outline.entries as usize, bank.content.entries.len(), "{}", outline.bank_id);
-            assert_eq!(outline.turns as usize, bank.content.entries.iter().map(StreamEntry::turns).sum::<usize>());
-            let told = outline.questions.iter().map(|q| (&q.question_id, &q.category, q.ask_after));
-            let asked = bank.questions.iter().map(|q| (&q.question_id, &q.category, q.ask_after));
-            assert!(told.eq(asked), "{}: outline and bank differ", outline.bank_id);
-            sessions += u64::from(outline.entries);
-            turns += u64::from(outline.turns);
-            for question in bank.questions {
-                *categories.entry(question.category).or_default() += 1;
-            }
-        }
-        let expected = manifest.categories.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
-        assert_eq!((categories, sessions, turns), (expected, manifest.sessions, manifest.turns), "{}", manifest.name);
-        assert_eq!(dataset.bank_count() as u64, manifest.banks, "{}", manifest.name);
+    for dataset in open {
+        let manifest = dataset.manifest();
+        let (sessions, turns, categories) = check(dataset.as_ref());
+        let expected = manifest.categories.iter().cloned().collect::<BTreeMap<_, _>>();
+        assert!(expected.is_empty() || categories == expected, "{}: {categories:?}", manifest.name);
+        assert!(manifest.sessions.is_none_or(|counted| counted == sessions), "{}: {sessions} sessions", manifest.name);
+        assert!(manifest.turns.is_none_or(|counted| counted == turns), "{}: {turns} turns", manifest.name);
+        let banks = dataset.bank_count() as u64;
+        assert!(manifest.banks == 0 || manifest.banks == banks, "{}: {banks} banks", manifest.name);
         assert!(!dataset.is_modified() && dataset.sha256().len() == 64, "{}", manifest.name);
-        assert_eq!(dataset.manifest().name, manifest.name);
+    }
+}
+
+/// What a manifest says of its files is true of them as they lie unpacked, whichever way they came.
+#[test]
+fn published_files_have_the_sizes_of_their_manifests() {
+    let mut sized = 0;
+    for Known { manifest, .. } in known().iter().filter(|known| !known.manifest.is_generated()) {
+        let Some(options) = at_hand_options(manifest) else { continue };
+        for file in verify(&manifest.name, &options).unwrap_or_else(|error| panic!("{error}")) {
+            assert!(file.ok, "{file:?}");
+            assert!(file.expected_bytes == 0 || file.bytes == file.expected_bytes, "{file:?}");
+            sized += usize::from(file.expected_bytes > 0);
+        }
+    }
+    assert!(sized >= 2, "{sized}: the example's are always at hand");
+}
+
+/// Users set what a generator reads: `--set horizon.turns=300` reaches it, whatever the registry holds.
+#[test]
+fn every_setting_of_a_dataset_can_be_set() {
+    let mut generators = 0;
+    for known in known().iter().filter(|known| known.manifest.is_generated()) {
+        let (name, section) = (&known.manifest.name, &known.manifest.section);
+        let open = |settings| {
+            let options = OpenOptions { settings, ..OpenOptions::default() };
+            known.open(&options, &|_, _| ()).unwrap_or_else(|error| panic!("{name}: {error}"))
+        };
+        let effective = open(BTreeMap::new()).settings();
+        assert_eq!(effective.is_empty(), section.is_empty(), "{name}: a section is for settings");
+        generators += usize::from(!effective.is_empty());
+        let sets = effective.iter().map(|(key, value)| format!("{section}.{key}={value}")).collect();
+        let given = Settings::load(&Sources { sets, ..Sources::default() });
+        let given = given.unwrap_or_else(|error| panic!("{name}: {error}"));
+        if !section.is_empty() {
+            assert_eq!(open(given.section(section)).settings(), effective, "{name}");
+        }
+    }
+    assert!(generators >= 4, "{generators} datasets have settings");
+}
+
+/// The settings that a dataset says it has are settings.
+#[test]
+fn settings_that_are_named_in_errors_can_be_set() {
+    let options = OpenOptions { settings: [("none".to_owned(), 1.into())].into(), ..OpenOptions::default() };
+    for known in known().iter().filter(|known| !known.manifest.section.is_empty()) {
+        let (manifest, opened) = (&known.manifest, known.open(&options, &|_, _| ()));
+        let error = opened.err().expect("no such setting").to_string();
+        let words = error.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_')));
+        let section = format!("{}.", manifest.section);
+        let named: Vec<&str> = words.filter(|word| word.starts_with(&section) && !word.ends_with(".none")).collect();
+        assert!(!named.is_empty(), "{}: {error}", manifest.name);
+        for name in named {
+            let set =
+                |value: &str| Settings::load(&Sources { sets: vec![format!("{name}={value}")], ..Sources::default() });
+            assert!(set("true").is_ok() || set("1").is_ok(), "{name} cannot be set");
+        }
     }
 }
 
@@ -138,34 +259,43 @@ fn unread(given: &toml::Table, read: &toml::Table, path: &str) -> Vec<String> {
 
 #[test]
 fn profiles_cover_their_categories_and_name_what_is_there() {
-    for entry in DATASETS {
-        let name = entry.manifest.name;
-        let profile = entry.profile().unwrap_or_else(|error| panic!("{name}: {error}"));
-        let of_manifest: BTreeSet<&str> = entry.manifest.categories.iter().map(|(category, _)| *category).collect();
+    for Known { manifest, profile, .. } in known() {
+        let name = manifest.name.as_str();
+        let of_manifest: BTreeSet<&str> = manifest.categories.iter().map(|(category, _)| category.as_str()).collect();
         let known: BTreeSet<&str> = profile.categories.keys().map(String::as_str).collect();
-        assert_eq!(known, of_manifest, "{name}");
+        // a variant may lack some, and have no counts at all
+        assert!(of_manifest.is_subset(&known), "{name}");
+        assert!(name.contains('@') || known == of_manifest, "{name}");
         for part in profile.totals.iter().chain([&profile.headline]) {
             assert!(part.without.iter().all(|category| known.contains(category.as_str())), "{name}: {part:?}");
             assert!(part.without.len() < known.len(), "{name}: nothing is left of {part:?}");
         }
         assert!(!profile.totals.contains(&profile.headline), "{name}: the headline is no further total");
-        let sizes = profile.presets;
+        let mut figures: Vec<&str> = profile.figures.iter().map(|figure| figure.name.as_str()).collect();
+        figures.sort_unstable();
+        assert!(figures.windows(2).all(|pair| pair[0] != pair[1]), "{name}: two figures of one name");
+        assert!(profile.figures.iter().all(|figure| figure.facet.is_some() || figure.value.is_none()), "{name}");
+        let sizes = &profile.presets;
         assert!(sizes.quick > 0 && sizes.fair_per_bank > 0, "{name}");
+        assert!(sizes.fair.is_none_or(|fair| fair >= sizes.quick), "{name}: quick is a part of fair");
         assert!(profile.rubrics.keys().all(|rubric| rubric.starts_with("judge-")), "{name}");
         let judged = profile.categories.iter().filter(|(_, rules)| rules.rubric.is_some());
-        prompts::check(&profile, judged.map(|(category, _)| category.as_str()), true).expect(name);
+        rubric::check(profile, judged.map(|(category, _)| category.as_str()), true).expect(name);
         for rubric in profile.rubrics.keys() {
-            assert!(prompts::judge::find(&Profile::implied(), rubric).is_err(), "{name}: {rubric} is taken");
+            assert!(rubric::find(&Profile::implied(), rubric).is_err(), "{name}: {rubric} is taken");
         }
-        for scorer in entry.manifest.scorers.iter().copied() {
+        for scorer in &manifest.scorers {
             let scorer = scorers::registry::find(scorer).unwrap_or_else(|error| panic!("{name}: {error}"));
-            assert_eq!(check_answers(scorer, &profile.checks), Vec::<String>::new(), "{name}");
+            assert_eq!(check_answers(scorer, profile), Vec::<String>::new(), "{name}");
         }
-        let has_scorer = |check: &GraderCheck| entry.manifest.scorers.contains(&check.scorer.as_str());
+        let has_scorer = |check: &GraderCheck| manifest.scorers.contains(&check.scorer);
         assert!(profile.checks.iter().all(has_scorer), "{name}: a check of no scorer");
+    }
+    for entry in DATASETS {
         let given: toml::Table = entry.profile.parse().expect("TOML");
+        let profile: Profile = toml::from_str(entry.profile).expect("a profile");
         let read = toml::Table::try_from(with_defaults(&profile)).expect("a table");
-        assert_eq!(unread(&given, &read, ""), Vec::<String>::new(), "{name}: keys that mean nothing");
+        assert_eq!(unread(&given, &read, ""), Vec::<String>::new(), "{}\nkeys that mean nothing", entry.profile);
     }
 }
 
@@ -174,9 +304,9 @@ fn with_defaults(profile: &Profile) -> serde_json::Value {
     let mut all = serde_json::to_value(profile).expect("serialises");
     let fields = all.as_object_mut().expect("an object");
     fields.entry("headline").or_insert_with(|| serde_json::json!({ "without": [] }));
-    let sizes = serde_json::to_value(profile.presets).expect("serialises");
+    let sizes = serde_json::to_value(&profile.presets).expect("serialises");
     fields.entry("presets").or_insert(sizes);
-    for key in ["totals", "checks"] {
+    for key in ["totals", "checks", "figures"] {
         fields.entry(key).or_insert_with(|| serde_json::json!([]));
     }
     fields.entry("rubrics").or_insert_with(|| serde_json::json!({}));

@@ -3,37 +3,26 @@
 use bench_proto::dataset::{Gold, Session, StreamEntry, Turn};
 use serde::Deserialize;
 
-use crate::{
-    Dataset, DatasetError, Manifest, OnProgress, OpenOptions, SourceFile, json_lines::Banks, loaded::Loaded, sources,
-};
+use crate::{Dataset, DatasetError, Opening, json_lines::Banks, loaded::Loaded, notes::Notes};
 
-pub(crate) static MANIFEST: Manifest = Manifest {
-    name: "example",
-    description: "what three pairs of friends told each other, for tests",
-    version: "1",
-    licence: "Apache-2.0",
-    source: "https://raw.githubusercontent.com/bench-coord/bench-coord/main/datasets/testdata/example/",
-    files: &[
-        SourceFile {
-            path: "sessions.jsonl",
-            sha256s: &["5d1a8e765b19805b63af270f932e60de76504bfe22c68383b8dbce2449eb4766"],
-            bytes: 951,
-        },
-        SourceFile {
-            path: "questions.jsonl",
-            sha256s: &["64875f47f29b0a388e0e7e33ed639d28b6265e6d579048bc44bc8b40f2b909ba"],
-            bytes: 1_532,
-        },
-    ],
-    categories: &[("fact", 6), ("trap", 3), ("when", 3)],
-    banks: 3,
-    sessions: 6,
-    turns: 12,
-    abstention_phrases: &["no information available"],
-    scorers: &["exact", "locomo-f1"],
-    loader_version: 1,
-    section: "",
-};
+pub(crate) const MANIFEST: &str = r#"
+name = "example"
+description = "what three pairs of friends told each other, for tests"
+version = "1"
+licence = "Apache-2.0"
+source = "https://raw.githubusercontent.com/bench-coord/bench-coord/main/datasets/testdata/example/"
+files = [
+    { path = "sessions.jsonl", bytes = 951, sha256s = ["5d1a8e765b19805b63af270f932e60de76504bfe22c68383b8dbce2449eb4766"] },
+    { path = "questions.jsonl", bytes = 1532, sha256s = ["64875f47f29b0a388e0e7e33ed639d28b6265e6d579048bc44bc8b40f2b909ba"] },
+]
+categories = [["fact", 6], ["trap", 3], ["when", 3]]
+banks = 3
+sessions = 6
+turns = 12
+abstention_phrases = ["no information available"]
+scorers = ["exact", "locomo-f1"]
+loader_version = 1
+"#;
 
 pub(crate) const PROFILE: &str = r#"
 style = { name = "one-thing", rules = "- Give one word or one date, as it was said." }
@@ -64,16 +53,16 @@ struct QuestionLine {
     evidence: Vec<String>,
 }
 
-pub(crate) fn open(options: &OpenOptions, on_progress: OnProgress<'_>) -> Result<Box<dyn Dataset>, DatasetError> {
-    let sources = sources::read(&MANIFEST, options, on_progress)?;
+pub(crate) fn open(opening: &Opening<'_>) -> Result<Box<dyn Dataset>, DatasetError> {
+    let files = opening.files()?;
     let mut banks = Banks::default();
-    for SessionLine { bank, id, said_at, turns } in sources.lines(0)? {
-        let turn = |(n, (speaker, text))| Turn { id: format!("{id}:{n}"), speaker, text, caption: None };
+    for SessionLine { bank, id, said_at, turns } in files.lines("sessions.jsonl")? {
+        let turn = |(n, (speaker, text))| Turn { id: format!("{id}:{n}"), speaker, text, ..Turn::default() };
         let turns = (1..).zip(turns).map(turn).collect();
-        banks.add(&bank, StreamEntry::Session(Session { time_text: Some(said_at), time: None, turns, id }));
+        banks.add(&bank, StreamEntry::Session(Session { time_text: Some(said_at), turns, id, ..Session::default() }));
     }
-    for QuestionLine { bank, kind, question, answer, evidence } in sources.lines(1)? {
+    for QuestionLine { bank, kind, question, answer, evidence } in files.lines("questions.jsonl")? {
         banks.ask(&bank, kind, question, answer.map_or(Gold::Abstain, Gold::Text), evidence)?;
     }
-    Ok(Box::new(Loaded::new(&MANIFEST, &sources, banks.0, Vec::new())))
+    Ok(Box::new(Loaded::new(opening, &files, banks.0, Notes::default())))
 }

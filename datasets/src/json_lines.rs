@@ -1,27 +1,17 @@
 //! For datasets whose files are JSON, one object per line: the lines, and banks that grow by them.
 
-use std::collections::BTreeMap;
-
 use bench_proto::dataset::{Bank, BankContent, Gold, GoldRecord, Question, StreamEntry};
 
-use crate::{DatasetError, loaded::count, sources::Sources};
+use crate::{DatasetError, files::Files, lines::Lines, loaded::count};
 
-impl Sources {
-    /// The lines of a file in the manifest's order, each a JSON object.
+impl Files {
+    /// The lines of a file, each a JSON object.
     ///
     /// # Errors
     /// When a line is none of these, with its number.
-    pub(crate) fn lines<T: serde::de::DeserializeOwned>(&self, file: usize) -> Result<Vec<T>, DatasetError> {
-        let Some((path, content)) = self.files.get(file) else { return Ok(Vec::new()) };
-        let broken =
-            |place: String, problem: String| DatasetError::Broken { path: path.display().to_string(), place, problem };
-        let text = std::str::from_utf8(content).map_err(|error| broken("text".to_owned(), error.to_string()))?;
-        let numbered = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
-        numbered
-            .map(|(line, number)| {
-                serde_json::from_str(line).map_err(|error| broken(format!("line {number}"), error.to_string()))
-            })
-            .collect()
+    pub(crate) fn lines<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Vec<T>, DatasetError> {
+        let (path, content) = (self.path(name)?.display().to_string(), self.read(name)?);
+        Lines::new(path.as_str(), &content[..]).map(|line| line?.json(&path)).collect()
     }
 }
 
@@ -80,10 +70,10 @@ impl Banks {
             gold,
             evidence_turns: evidence,
             evidence_sessions,
-            hidden: BTreeMap::new(),
+            ..GoldRecord::default()
         };
         bank.gold.push(record);
-        let question = Question { question_id, index, category, text, ask_after, choices: Vec::new(), time_text: None };
+        let question = Question { question_id, index, category, text, ask_after, ..Question::default() };
         bank.questions.push(question);
         Ok(())
     }

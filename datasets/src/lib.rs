@@ -3,24 +3,60 @@
 //! A dataset is opened once by the coordinator, which streams it bank by bank into the store; workers never see a dataset
 //! file. Only data that this project generates is in its repository.
 
+mod array_file;
+mod beam;
+mod broken;
+mod by_file;
+#[cfg(test)]
+mod chance;
+#[cfg(test)]
+mod cheats;
 mod checksum;
 #[cfg(test)]
 mod conformance;
+mod convomem;
 #[cfg(any(test, feature = "example"))]
 mod example;
 mod fetch;
+mod files;
+mod generator;
+#[cfg(test)]
+mod hiding;
 mod incoming;
-// so far only the example has such files
+// banks that grow line by line: so far only the example has such files
 #[cfg(any(test, feature = "example"))]
 mod json_lines;
+mod label_fixes;
+mod lifebench;
+mod lines;
 mod loaded;
 mod locate;
 mod locomo;
 mod locomo_sim;
+mod long_horizon;
+mod longmemeval;
 mod manage;
+mod manifest;
+mod membench;
+mod memoryagentbench;
 mod mirror;
+mod neutral;
+mod notes;
+mod opening;
+mod own;
+mod packed;
+mod partial;
+mod personamem;
+mod place;
+mod precision_sim;
+mod precisionmembench;
+#[cfg(test)]
+mod reference;
 mod registry;
-mod sources;
+mod sets;
+mod suites;
+#[cfg(test)]
+mod tiers;
 mod whole_file;
 
 use std::{
@@ -28,83 +64,20 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use bench_proto::dataset::{Bank, BankOutline};
+use bench_proto::{
+    dataset::{Bank, BankOutline},
+    profile::Profile,
+};
 use serde_json::Value;
 
-pub use manage::{Content, Details, Generated, Verification, fetch, generate, list, show, verify};
+pub use label_fixes::{Annotated, LabelFixes};
+pub use manage::{
+    Content, Details, Form, Generated, Here, Listed, Verification, fetch, generate, licence_notice, list, show, verify,
+};
+pub use manifest::{Manifest, SourceFile};
 pub use mirror::{Arrival, Wanted, wanted};
-pub use registry::{DATASETS, DatasetEntry, Open, find, open};
-
-/// What is known about a dataset before it is read.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
-pub struct Manifest {
-    /// Registered name.
-    pub name: &'static str,
-    /// One line for people.
-    pub description: &'static str,
-    /// Version of the data.
-    pub version: &'static str,
-    /// Licence, as an SPDX id where there is one.
-    pub licence: &'static str,
-    /// Where it comes from: the URL of its file, the URL of a folder (with `/` at the end) that holds its files, or "generated".
-    pub source: &'static str,
-    /// Its files; none for generated data.
-    pub files: &'static [SourceFile],
-    /// Questions per category in the published files (for generated data: with default settings).
-    pub categories: &'static [(&'static str, u64)],
-    /// Banks.
-    pub banks: u64,
-    /// Sessions.
-    pub sessions: u64,
-    /// Turns.
-    pub turns: u64,
-    /// Phrases that make an answer an abstention, lower case.
-    pub abstention_phrases: &'static [&'static str],
-    /// Deterministic scorers, the headline's first.
-    pub scorers: &'static [&'static str],
-    /// Version of the loader: raised whenever what it makes of the same file changes.
-    pub loader_version: u32,
-    /// Section of the settings that are its own (`sim` of `sim.seed`); empty when it has none.
-    pub section: &'static str,
-}
-
-impl Manifest {
-    /// Whether it is made by a generator of this project, not read from files.
-    #[must_use]
-    pub fn is_generated(&self) -> bool {
-        self.files.is_empty()
-    }
-
-    /// Where one of its files is downloaded from.
-    fn url_of(&self, file: &SourceFile) -> String {
-        if self.source.ends_with('/') { format!("{}{}", self.source, file.path) } else { self.source.to_owned() }
-    }
-}
-
-/// A published file of a dataset.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct SourceFile {
-    /// Its path below `$BENCH_DATASETS_DIR/<dataset>/`.
-    pub path: &'static str,
-    /// sha256 of its published versions; the first is the one that is downloaded.
-    pub sha256s: &'static [&'static str],
-    /// Size of the first version in bytes.
-    pub bytes: u64,
-}
-
-impl SourceFile {
-    /// sha256 of the version that is downloaded.
-    #[must_use]
-    pub fn sha256(&self) -> &'static str {
-        self.sha256s.first().copied().unwrap_or_default()
-    }
-
-    /// Whether a file with this sha256 is a published one.
-    #[must_use]
-    pub fn is_published(&self, sha256: &str) -> bool {
-        self.sha256s.contains(&sha256)
-    }
-}
+pub use opening::{About, Opening};
+pub use registry::{DATASETS, DatasetEntry, Known, Open, find, full_name, known, open};
 
 /// How to find and read a dataset.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -125,20 +98,38 @@ pub struct OpenOptions {
 
 /// A dataset that is open.
 pub trait Dataset: Send + Sync {
-    /// What is known about it.
-    fn manifest(&self) -> &'static Manifest;
+    /// What is known of it beside its banks.
+    fn about(&self) -> &About;
 
-    /// sha256 of the file that was read, or of a generator's name, version and settings.
-    fn sha256(&self) -> &str;
+    /// What was known about it before it was read.
+    fn manifest(&self) -> &Manifest {
+        &self.about().manifest
+    }
 
-    /// True when the file is not the published one.
-    fn is_modified(&self) -> bool;
+    /// How its questions are put, graded and counted.
+    fn profile(&self) -> &Profile {
+        &self.about().profile
+    }
+
+    /// sha256 of what was read, or of a generator's name, version and settings.
+    fn sha256(&self) -> &str {
+        &self.about().sha256
+    }
+
+    /// True when what was read is not what was published.
+    fn is_modified(&self) -> bool {
+        self.about().modified
+    }
 
     /// Effective generator settings; empty for files.
-    fn settings(&self) -> BTreeMap<String, Value>;
+    fn settings(&self) -> BTreeMap<String, Value> {
+        self.about().settings.clone()
+    }
 
     /// What did not resolve while reading (`conv-42:58: evidence D10:19 names no turn`), for the report.
-    fn notes(&self) -> &[String];
+    fn notes(&self) -> &[String] {
+        &self.about().notes
+    }
 
     /// Number of banks.
     fn bank_count(&self) -> usize;
@@ -186,17 +177,17 @@ pub enum DatasetError {
         /// Why.
         reason: String,
     },
-    /// The checksum is not the published one.
+    /// The content is not the published one.
     #[error(
-        "{path} is not the published {name}: sha256 is {found}, expected {expected}; \
+        "{path} is not the published {name}: {found}, expected {expected}; \
          use the published file, or --allow-modified-dataset to go on with a mark in the report"
     )]
-    Checksum {
+    NotPublished {
         /// The dataset.
         name: String,
         /// The file.
         path: String,
-        /// What it has.
+        /// What it has: `sha256 is …`, or `it has 7 bytes` where only the size is known.
         found: String,
         /// What it should have.
         expected: String,

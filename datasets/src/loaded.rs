@@ -1,52 +1,41 @@
 //! A dataset that was read from files: all of it is in memory.
 
-use std::collections::BTreeMap;
+use bench_proto::dataset::{Bank, BankOutline};
 
-use bench_proto::dataset::{Bank, BankOutline, QuestionOutline, StreamEntry};
-use serde_json::Value;
-
-use crate::{Dataset, DatasetError, Manifest, sources::Sources};
+use crate::{About, Dataset, DatasetError, files::Files, neutral::hide_order, notes::Notes, opening::Opening};
 
 /// The banks of a dataset with what is known of its files.
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    manifest: &'static Manifest,
-    sha256: String,
-    modified: bool,
+    about: About,
     banks: Vec<Bank>,
-    notes: Vec<String>,
 }
 
 impl Loaded {
-    /// What a loader made of its files, and what did not resolve.
-    pub(crate) fn new(manifest: &'static Manifest, sources: &Sources, banks: Vec<Bank>, notes: Vec<String>) -> Self {
-        Self { manifest, sha256: sources.sha256.clone(), modified: sources.modified, banks, notes }
+    /// What a loader made of its files, and what did not resolve. The order of the questions is hidden.
+    pub(crate) fn new(opening: &Opening<'_>, files: &Files, banks: Vec<Bank>, notes: Notes) -> Self {
+        Self::with(opening.about(files, notes), banks)
+    }
+
+    /// Banks of which everything else is known. The order of the questions is hidden.
+    pub(crate) fn with(about: About, mut banks: Vec<Bank>) -> Self {
+        banks.iter_mut().for_each(hide_order);
+        Self { about, banks }
+    }
+
+    /// Banks whose questions keep the order and the ids that everybody else sends.
+    pub(crate) fn as_published(about: About, banks: Vec<Bank>) -> Self {
+        Self { about, banks }
     }
 
     fn bank_ref(&self, bank: usize) -> Result<&Bank, DatasetError> {
-        self.banks.get(bank).ok_or_else(|| DatasetError::no_bank(self.manifest.name, bank, self.banks.len()))
+        self.banks.get(bank).ok_or_else(|| DatasetError::no_bank(&self.about.manifest.name, bank, self.banks.len()))
     }
 }
 
 impl Dataset for Loaded {
-    fn manifest(&self) -> &'static Manifest {
-        self.manifest
-    }
-
-    fn sha256(&self) -> &str {
-        &self.sha256
-    }
-
-    fn is_modified(&self) -> bool {
-        self.modified
-    }
-
-    fn settings(&self) -> BTreeMap<String, Value> {
-        BTreeMap::new()
-    }
-
-    fn notes(&self) -> &[String] {
-        &self.notes
+    fn about(&self) -> &About {
+        &self.about
     }
 
     fn bank_count(&self) -> usize {
@@ -54,18 +43,7 @@ impl Dataset for Loaded {
     }
 
     fn outline(&self, bank: usize) -> Result<BankOutline, DatasetError> {
-        let bank = self.bank_ref(bank)?;
-        let questions = bank.questions.iter().map(|question| QuestionOutline {
-            question_id: question.question_id.clone(),
-            category: question.category.clone(),
-            ask_after: question.ask_after,
-        });
-        Ok(BankOutline {
-            bank_id: bank.content.bank_id.clone(),
-            entries: count(bank.content.entries.len()),
-            turns: count(bank.content.entries.iter().map(StreamEntry::turns).sum()),
-            questions: questions.collect(),
-        })
+        Ok(self.bank_ref(bank)?.outline())
     }
 
     fn bank(&self, bank: usize) -> Result<Bank, DatasetError> {

@@ -9,20 +9,126 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    DATASETS, Dataset, DatasetEntry, DatasetError, Manifest, OnProgress, OpenOptions, checksum, find, locate,
+    Dataset, DatasetError, Manifest, OnProgress, OpenOptions, find, known, locate,
     locomo::write,
+    own,
+    place::{Hashed, Standing},
+    registry::{self, is_taken, own_file},
 };
 
-/// All manifests, in the order of the registry.
-pub fn list() -> impl Iterator<Item = &'static Manifest> {
-    DATASETS.iter().map(|entry| entry.manifest)
+/// A dataset in the list of all.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Listed {
+    /// What is known about it.
+    #[serde(flatten)]
+    pub manifest: Manifest,
+    /// Whether it can be read without a download.
+    pub here: Here,
+    /// Where it lies, when it does.
+    pub places: Vec<PathBuf>,
+    /// Bytes of what is published, or lies here; absent where this is not known.
+    pub bytes: Option<u64>,
+    /// The name that it gives itself and has in reports, where that is not the one that opens it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub own_name: Option<String>,
+    /// Why it cannot be listed as it should: a file of one's own that is broken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// Whether a dataset is on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Here {
+    /// All of its files are.
+    Here,
+    /// At least one of them is not.
+    NotHere,
+    /// It is made when it is asked for.
+    Generated,
+    /// It is a file of the user's in the datasets folder.
+    Own,
+}
+
+impl Here {
+    /// As tables show it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Here => "here",
+            Self::NotHere => "not here",
+            Self::Generated => "generated",
+            Self::Own => "your own",
+        }
+    }
+}
+
+/// All datasets and their variants in the order of the registry, then the files of one's own in the datasets folder.
+#[must_use]
+pub fn list(options: &OpenOptions) -> Vec<Listed> {
+    let registered = known().iter().map(|known| {
+        let manifest = known.manifest.clone();
+        let found = manifest.files.iter().map(|file| locate::find(&manifest, file, options));
+        let places: Option<Vec<PathBuf>> = found.map(|place| place.map(|place| place.path().to_owned())).collect();
+        let here = match (manifest.is_generated(), &places) {
+            (true, _) => Here::Generated,
+            (false, Some(_)) => Here::Here,
+            (false, None) => Here::NotHere,
+        };
+        let known_size = !manifest.is_generated() && manifest.files.iter().all(|file| file.bytes > 0);
+        let bytes = known_size.then(|| manifest.files.iter().map(|file| file.bytes).sum());
+        Listed { manifest, here, places: places.unwrap_or_default(), bytes, own_name: None, problem: None }
+    });
+    registered.chain(own::in_folder(options, is_taken).into_iter().map(|path| list_own(path, options))).collect()
+}
+
+/// The largest file of one's own that is read for a list.
+const MOST_FOR_LIST: u64 = 64 << 20;
+
+fn list_own(path: PathBuf, options: &OpenOptions) -> Listed {
+    let bytes = path.metadata().map_or(0, |kind| kind.len());
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let (manifest, problem) = match (bytes <= MOST_FOR_LIST).then(|| own::open(&path, options, is_taken)) {
+        Some(Ok(dataset)) => (dataset.manifest().clone(), None),
+        Some(Err(error)) => (Manifest { name: name.clone(), ..Manifest::default() }, Some(error.to_string())),
+        None => {
+            let description = "a large file of your own; `bench-coord datasets show` reads it".to_owned();
+            (Manifest { name: name.clone(), description, ..Manifest::default() }, None)
+        }
+    };
+    let own_name = (manifest.name != name).then(|| manifest.name.clone());
+    let manifest = Manifest { name, ..manifest };
+    Listed { manifest, here: Here::Own, places: vec![path], bytes: Some(bytes), own_name, problem }
+}
+
+/// What a person should know of a dataset's licence before the first use: told once, which is noted in the cache.
+pub fn licence_notice(manifest: &Manifest, options: &OpenOptions) -> Option<String> {
+    if manifest.is_generated() || registry::manifest(&manifest.name).is_err() {
+        return None;
+    }
+    let note = options.cache_dir.join(manifest.dataset()).join(".licence-told");
+    let already = std::fs::read_to_string(&note).is_ok_and(|told| told.trim() == manifest.licence);
+    // where the cache cannot be written it is told again
+    let noted = || std::fs::create_dir_all(note.parent()?).and_then(|()| std::fs::write(&note, &manifest.licence)).ok();
+    if !already {
+        noted();
+    }
+    let licence = match manifest.licence.as_str() {
+        "NOASSERTION" => "states no licence".to_owned(),
+        licence => format!("is under the licence {licence}"),
+    };
+    (!already).then(|| {
+        let (name, source) = (manifest.dataset(), &manifest.source);
+        let what = if find(name).is_ok() { "dataset" } else { "label fixes" };
+        format!("{what} {name} {licence}, from {source}; what it allows is between you and its authors")
+    })
 }
 
 /// A dataset as it is on this machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Details {
     /// What is known about it.
-    pub manifest: &'static Manifest,
+    pub manifest: Manifest,
     /// The files that would be read; none when one of them is not there yet, and for generated data.
     pub files: Vec<PathBuf>,
     /// What was read; absent when there is no file yet.
@@ -36,13 +142,15 @@ pub struct Content {
     pub sha256: String,
     /// True when the file is not the published one.
     pub modified: bool,
+    /// True when no checksum of the published file is known.
+    pub checksum_unknown: bool,
     /// Effective settings, without their prefix.
     pub settings: BTreeMap<String, Value>,
-    /// Banks.
+    /// Number of banks.
     pub banks: u64,
-    /// Sessions, or other stream entries.
+    /// Sessions, or other stream entries; the parts of a session are one.
     pub entries: u64,
-    /// Turns.
+    /// Number of turns.
     pub turns: u64,
     /// Questions per category.
     pub categories: BTreeMap<String, u64>,
@@ -55,21 +163,35 @@ pub struct Content {
 /// # Errors
 /// Unknown names, settings that do not exist, files that cannot be read.
 pub fn show(name: &str, options: &OpenOptions) -> Result<Details, DatasetError> {
-    let DatasetEntry { manifest, open, .. } = find(name)?;
-    let files: Option<Vec<PathBuf>> = manifest.files.iter().map(|file| locate::find(manifest, file, options)).collect();
+    if let Some(path) = own_file(name, options) {
+        let dataset = own::open(&path, options, is_taken)?;
+        return Ok(Details {
+            manifest: dataset.manifest().clone(),
+            files: vec![path],
+            content: Some(count(&*dataset)?),
+        });
+    }
+    let known = find(name)?;
+    let manifest = &known.manifest;
+    let files: Option<Vec<PathBuf>> = manifest
+        .files
+        .iter()
+        .map(|file| locate::find(manifest, file, options).map(|place| place.path().to_owned()))
+        .collect();
     let content = if files.is_some() {
         let options = OpenOptions { allow_modified: true, allow_download: false, ..options.clone() };
-        Some(count(&*open(&options, &|_, _| ())?)?)
+        Some(count(&*known.open(&options, &|_, _| ())?)?)
     } else {
         None
     };
-    Ok(Details { manifest, files: files.unwrap_or_default(), content })
+    Ok(Details { manifest: manifest.clone(), files: files.unwrap_or_default(), content })
 }
 
 fn count(dataset: &dyn Dataset) -> Result<Content, DatasetError> {
     let mut content = Content {
         sha256: dataset.sha256().to_owned(),
         modified: dataset.is_modified(),
+        checksum_unknown: dataset.about().checksum_unknown,
         settings: dataset.settings(),
         banks: dataset.bank_count() as u64,
         entries: 0,
@@ -79,7 +201,7 @@ fn count(dataset: &dyn Dataset) -> Result<Content, DatasetError> {
     };
     for bank in 0..dataset.bank_count() {
         let outline = dataset.outline(bank)?;
-        content.entries += u64::from(outline.entries);
+        content.entries += u64::from(outline.sessions());
         content.turns += u64::from(outline.turns);
         for question in outline.questions {
             *content.categories.entry(question.category).or_default() += 1;
@@ -92,18 +214,18 @@ fn count(dataset: &dyn Dataset) -> Result<Content, DatasetError> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verification {
     /// The dataset.
-    pub name: &'static str,
-    /// The file that was hashed.
+    pub name: String,
+    /// The file, or folder, that was hashed.
     pub path: PathBuf,
     /// Its size.
     pub bytes: u64,
-    /// Published size.
+    /// Published size; 0 where it is not known.
     pub expected_bytes: u64,
-    /// Its sha256.
+    /// 64 hexadecimal characters.
     pub sha256: String,
-    /// Published sha256.
-    pub expected_sha256: &'static str,
-    /// True when the file is the published one.
+    /// Published sha256; absent where it is not known.
+    pub expected_sha256: Option<String>,
+    /// True when it is the published one, or this cannot be told.
     pub ok: bool,
 }
 
@@ -112,14 +234,22 @@ pub struct Verification {
 /// # Errors
 /// Unknown names, generated datasets, and files that are not there or cannot be read. Another checksum is no error here.
 pub fn verify(name: &str, options: &OpenOptions) -> Result<Vec<Verification>, DatasetError> {
-    let manifest = published(name, "verify")?;
+    let manifest = published(name, "verify", options)?;
     let options = OpenOptions { allow_download: false, ..options.clone() };
     let verified = manifest.files.iter().map(|file| {
-        let path = locate::find_or_fetch(manifest, file, &options, &|_, _| ())?;
-        let (bytes, sha256) = checksum::of_file(&path)?;
-        let ok = file.is_published(&sha256);
-        let (expected_bytes, expected_sha256) = (file.bytes, file.sha256());
-        Ok(Verification { name: manifest.name, path, bytes, expected_bytes, sha256, expected_sha256, ok })
+        let place = locate::find_or_fetch(manifest, file, &options, &|_, _| ())?;
+        let content = place.content(manifest, file, &options)?;
+        let ok = content.standing(file) != Standing::Other;
+        let Hashed { bytes, sha256, .. } = content.hashed;
+        Ok(Verification {
+            name: manifest.name.clone(),
+            path: place.path().to_owned(),
+            bytes,
+            expected_bytes: file.bytes,
+            ok,
+            sha256,
+            expected_sha256: file.sha256().map(str::to_owned),
+        })
     });
     verified.collect()
 }
@@ -129,19 +259,30 @@ pub fn verify(name: &str, options: &OpenOptions) -> Result<Vec<Verification>, Da
 /// # Errors
 /// Unknown names, generated datasets, and downloads that fail.
 pub fn fetch(name: &str, options: &OpenOptions, on_progress: OnProgress<'_>) -> Result<Vec<PathBuf>, DatasetError> {
-    let manifest = published(name, "fetch")?;
+    fetch_all(published(name, "fetch", options)?, options, on_progress)
+}
+
+fn fetch_all(
+    manifest: &Manifest,
+    options: &OpenOptions,
+    on_progress: OnProgress<'_>,
+) -> Result<Vec<PathBuf>, DatasetError> {
     let fetched = manifest.files.iter().map(|file| {
-        let cached = locate::cache_path(manifest, file, options);
-        if !cached.is_file() || !file.is_published(&checksum::of_file(&cached)?.1) {
-            crate::fetch::fetch(manifest, file, &cached, on_progress)?;
+        let in_cache = OpenOptions { datasets_dir: None, path: None, ..options.clone() };
+        match locate::find(manifest, file, &in_cache) {
+            Some(place) if locate::is_good(manifest, file, &place, &in_cache)? => Ok(place.path().to_owned()),
+            _ => Ok(locate::download(manifest, file, &in_cache, on_progress)?.path().to_owned()),
         }
-        Ok(cached)
     });
     fetched.collect()
 }
 
-fn published(name: &str, verb: &str) -> Result<&'static Manifest, DatasetError> {
-    let manifest = find(name)?.manifest;
+fn published(name: &str, verb: &str, options: &OpenOptions) -> Result<&'static Manifest, DatasetError> {
+    if let Some(path) = own_file(name, options) {
+        let text = format!("{} is a file of your own, there is nothing to {verb}", path.display());
+        return Err(DatasetError::Setting(text));
+    }
+    let manifest = registry::manifest(name)?;
     if manifest.is_generated() {
         let text = format!(
             "dataset '{name}' is generated, there is nothing to {verb}; `bench-coord datasets generate` writes it to a file"
@@ -158,25 +299,39 @@ pub struct Generated {
     pub path: PathBuf,
     /// Its size.
     pub bytes: u64,
-    /// Its sha256.
+    /// 64 hexadecimal characters.
     pub sha256: String,
-    /// Banks in it.
+    /// Number of banks in it.
     pub banks: usize,
 }
 
-/// Writes a generated dataset as a file in LoCoMo's schema: `--dataset locomo --dataset-path FILE --allow-modified-dataset`
-/// reads the same questions and evidence back.
+/// The form in which a generated dataset is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Form {
+    /// LoCoMo's schema, for what fits into it: `--dataset locomo --dataset-path FILE --allow-modified-dataset` reads the same
+    /// questions and evidence back, and so do other runners.
+    #[default]
+    Locomo,
+    /// The project's own, which holds everything: `--dataset ./FILE` reads the same banks back.
+    Jsonl,
+}
+
+/// Writes a generated dataset to a file.
 ///
 /// # Errors
-/// Unknown names, datasets that are not generated, settings that do not exist, and a path that cannot be written.
-pub fn generate(name: &str, options: &OpenOptions, path: &Path) -> Result<Generated, DatasetError> {
-    let DatasetEntry { manifest, open, .. } = find(name)?;
-    if !manifest.is_generated() {
+/// Unknown names, datasets that are not generated, settings that do not exist, what the form cannot hold, and a path that cannot
+/// be written.
+pub fn generate(name: &str, options: &OpenOptions, path: &Path, form: Form) -> Result<Generated, DatasetError> {
+    let known = find(name)?;
+    if !known.manifest.is_generated() {
         let text = format!("dataset '{name}' is not generated; `bench-coord datasets fetch {name}` downloads it");
         return Err(DatasetError::Setting(text));
     }
-    let dataset = open(options, &|_, _| ())?;
-    let (bytes, sha256) = write::write(&*dataset, path)?;
+    let dataset = known.open(options, &|_, _| ())?;
+    let (bytes, sha256) = match form {
+        Form::Locomo => write::write(&*dataset, path)?,
+        Form::Jsonl => own::write(&*dataset, path, is_taken)?,
+    };
     Ok(Generated { path: path.to_owned(), bytes, sha256, banks: dataset.bank_count() })
 }
 
@@ -185,7 +340,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::open;
+    use crate::{SourceFile, checksum, open, packed::tests::gz};
 
     fn sim(conversations: u64) -> OpenOptions {
         OpenOptions {
@@ -202,7 +357,7 @@ mod tests {
     fn generated_files_read_back_as_locomo() {
         let folder = tempfile::tempdir().expect("temporary folder");
         let path = folder.path().join("below").join("sim.json");
-        let generated = generate("locomo-sim", &sim(3), &path).expect("writes");
+        let generated = generate("locomo-sim", &sim(3), &path, Form::Locomo).expect("writes");
         assert_eq!((generated.banks, &generated.path), (3, &path));
         assert_eq!(checksum::of_file(&path).expect("hash"), (generated.bytes, generated.sha256.clone()));
 
@@ -217,7 +372,7 @@ mod tests {
         }
 
         let options = OpenOptions { allow_modified: false, ..options };
-        assert!(matches!(open("locomo", &options, &|_, _| ()), Err(DatasetError::Checksum { .. })));
+        assert!(matches!(open("locomo", &options, &|_, _| ()), Err(DatasetError::NotPublished { .. })));
         let verified = verify("locomo", &options).expect("hashes");
         assert!(!verified[0].ok && verified[0].sha256 == generated.sha256);
         let shown = show("locomo", &options).expect("shows").content.expect("a file");
@@ -226,13 +381,10 @@ mod tests {
 
     #[test]
     fn show_counts_what_is_there() {
-        let names: Vec<&str> = list().map(|manifest| manifest.name).collect();
-        assert_eq!(names, ["locomo", "locomo-sim", "example"]);
         let shown = show("locomo-sim", &OpenOptions::default()).expect("shows");
         let content = shown.content.expect("generated data is always there");
         assert_eq!((content.banks, content.entries, content.turns), (10, 272, 5_882));
-        let expected: BTreeMap<String, u64> =
-            shown.manifest.categories.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+        let expected: BTreeMap<String, u64> = shown.manifest.categories.into_iter().collect();
         assert_eq!(content.categories, expected);
         assert_eq!(show("locomo-sim", &sim(12)).expect("shows").content.expect("there").banks, 12);
 
@@ -243,17 +395,129 @@ mod tests {
         assert!(matches!(verify("locomo", &nowhere), Err(DatasetError::NotFound(_))), "verify never downloads");
     }
 
+    /// What is written in the project's own form, read back by its path, holds the same banks.
+    #[test]
+    fn generated_files_of_our_own_form_hold_everything() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let path = folder.path().join("small-talk.jsonl");
+        let generated = generate("locomo-sim", &sim(3), &path, Form::Jsonl).expect("writes");
+        let generator = open("locomo-sim", &sim(3), &|_, _| ()).expect("opens");
+        let named = path.display().to_string();
+        let file = open(&named, &OpenOptions::default(), &|_, _| ()).expect("reads");
+        assert_eq!((file.sha256(), file.manifest().name.as_str()), (generated.sha256.as_str(), "small-talk"));
+        assert_eq!((file.bank_count(), file.profile()), (3, generator.profile()));
+        assert_eq!(file.manifest().scorers, generator.manifest().scorers);
+        for bank in 0..3 {
+            assert_eq!(file.outline(bank).expect("an outline"), generator.outline(bank).expect("an outline"));
+            assert_eq!(file.bank(bank).expect("a bank"), generator.bank(bank).expect("a bank"));
+        }
+        assert!(!file.is_modified() && file.bank(3).is_err());
+        let packed = folder.path().join("locomo-sim.jsonl");
+        generate("locomo-sim", &sim(1), &packed, Form::Jsonl).expect("writes");
+        let named = packed.display().to_string();
+        let other = open(&named, &OpenOptions::default(), &|_, _| ()).expect("reads");
+        assert_eq!(other.manifest().name, "locomo-sim-file", "the name of the generator stays its own");
+    }
+
+    #[test]
+    fn the_list_says_what_is_here() {
+        let root = tempfile::tempdir().expect("temporary folder");
+        let mut options = OpenOptions {
+            datasets_dir: Some(root.path().join("datasets")),
+            cache_dir: root.path().join("cache"),
+            ..OpenOptions::default()
+        };
+        let here = |options: &OpenOptions, name: &str| {
+            list(options).into_iter().find(|listed| listed.manifest.name == name).map(|listed| listed.here)
+        };
+        assert_eq!(here(&options, "locomo"), Some(Here::NotHere));
+        assert_eq!(here(&options, "locomo-sim"), Some(Here::Generated));
+        std::fs::create_dir_all(root.path().join("datasets/locomo")).expect("folder");
+        std::fs::write(root.path().join("datasets/locomo/locomo10.json"), "x").expect("write");
+        assert_eq!(here(&options, "locomo"), Some(Here::Here));
+        assert_eq!(here(&options, "small-talk"), None);
+        let own = root.path().join("datasets/small-talk.jsonl");
+        generate("locomo-sim", &sim(1), &own, Form::Jsonl).expect("writes");
+        std::fs::write(root.path().join("datasets/broken.jsonl"), "{").expect("write");
+        assert_eq!(here(&options, "small-talk"), Some(Here::Own));
+        let broken = list(&options).into_iter().find(|listed| listed.manifest.name == "broken").expect("is listed");
+        assert!(broken.problem.is_some_and(|problem| problem.contains("line 1")));
+        assert_eq!(open("small-talk", &options, &|_, _| ()).expect("by its name").bank_count(), 1);
+        // every name that is listed opens; the one that a file gives itself is told beside it
+        let set = "{\"dataset\": {\"name\": \"friends\"}}\n{\"memory\": {\"text\": \"a\"}}\n{\"id\": 1, \"question\": \"b\", \"reference_answer\": \"a\"}";
+        std::fs::write(root.path().join("datasets/my.set.jsonl"), set).expect("write");
+        std::fs::write(
+            root.path().join("datasets/plain.set.jsonl"),
+            set.lines().skip(1).collect::<Vec<_>>().join("\n"),
+        )
+        .expect("write");
+        let own: Vec<Listed> = list(&options).into_iter().filter(|listed| listed.here == Here::Own).collect();
+        let names: Vec<_> =
+            own.iter().map(|listed| (listed.manifest.name.as_str(), listed.own_name.as_deref())).collect();
+        let expected = [("broken", None), ("my.set", Some("friends")), ("plain.set", None), ("small-talk", None)];
+        assert_eq!(names, expected);
+        for listed in own.iter().filter(|listed| listed.problem.is_none()) {
+            let opened = open(&listed.manifest.name, &options, &|_, _| ()).expect("opens");
+            assert_eq!(opened.manifest().name, listed.own_name.as_deref().unwrap_or(&listed.manifest.name));
+        }
+        assert_eq!(show("small-talk", &options).expect("shows").content.expect("counts").banks, 1);
+        options.datasets_dir = None;
+        assert!(matches!(open("small-talk", &options, &|_, _| ()), Err(DatasetError::Unknown { .. })));
+    }
+
+    #[test]
+    fn the_licence_is_told_once() {
+        let root = tempfile::tempdir().expect("temporary folder");
+        let options = OpenOptions {
+            cache_dir: root.path().to_owned(),
+            datasets_dir: Some(PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/testdata"))),
+            ..OpenOptions::default()
+        };
+        let example = open("example", &options, &|_, _| ()).expect("opens");
+        let told = licence_notice(example.manifest(), &options).expect("the first time");
+        assert!(told.starts_with("dataset example is under the licence Apache-2.0, from https://"), "{told}");
+        assert_eq!(licence_notice(example.manifest(), &options), None);
+        let generated = open("locomo-sim", &sim(1), &|_, _| ()).expect("opens");
+        assert_eq!(licence_notice(generated.manifest(), &options), None, "it is this project's own");
+    }
+
     #[test]
     fn wrong_verbs_say_the_right_one() {
         let options = OpenOptions::default();
         let error = verify("locomo-sim", &options).expect_err("generated").to_string();
         insta::assert_snapshot!(error, @"dataset 'locomo-sim' is generated, there is nothing to verify; `bench-coord datasets generate` writes it to a file");
-        let error = generate("locomo", &options, Path::new("f")).expect_err("not generated").to_string();
+        let error = generate("locomo", &options, Path::new("f"), Form::Locomo).expect_err("not generated").to_string();
         insta::assert_snapshot!(error, @"dataset 'locomo' is not generated; `bench-coord datasets fetch locomo` downloads it");
         assert!(matches!(fetch("locomo-sim", &options, &|_, _| ()), Err(DatasetError::Setting(_))));
-        let error =
-            generate("locomo-sim", &options, Path::new("/proc/nowhere/f")).expect_err("no such folder").to_string();
+        let error = generate("locomo-sim", &options, Path::new("/proc/nowhere/f"), Form::Locomo)
+            .expect_err("no such folder")
+            .to_string();
         assert!(error.starts_with("/proc/nowhere/f: "), "{error}");
+    }
+
+    /// A packed file that is cut off is no reason to give up, but one to download it again (which there is no server for here).
+    #[test]
+    fn a_damaged_packed_file_is_downloaded_again() {
+        let root = tempfile::tempdir().expect("temporary folder");
+        let options = OpenOptions { cache_dir: root.path().to_owned(), ..Default::default() };
+        let manifest = Manifest {
+            name: "many".to_owned(),
+            files: vec![SourceFile {
+                path: "data.json".to_owned(),
+                url: Some("http://127.0.0.1:9/data.json.gz".to_owned()),
+                ..SourceFile::default()
+            }],
+            ..Manifest::default()
+        };
+        let packed = root.path().join("many/data.json.gz");
+        std::fs::create_dir_all(root.path().join("many")).expect("folder");
+        let whole = gz(b"[1, 2, 3]");
+        std::fs::write(&packed, &whole).expect("write");
+        let fetched = fetch_all(&manifest, &options, &|_, _| ()).expect("is good");
+        assert_eq!(fetched, std::slice::from_ref(&packed));
+        std::fs::write(&packed, &whole[..whole.len() - 6]).expect("write");
+        let error = fetch_all(&manifest, &options, &|_, _| ()).expect_err("nobody answers");
+        assert!(matches!(error, DatasetError::Download { .. }), "{error}");
     }
 
     /// What is in the cache already is not downloaded again (there is no server here).

@@ -6,6 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use sha2::{Digest, Sha256};
+
 /// A file in the making. Dropped without [`WholeFile::keep`], it leaves nothing behind.
 #[derive(Debug)]
 pub(crate) struct WholeFile {
@@ -29,12 +31,13 @@ impl WholeFile {
     pub(crate) fn keep(self) -> io::Result<()> {
         self.file.as_file().sync_all()?;
         self.file.persist(&self.path).map_err(|error| error.error)?;
-        // the name is durable once its folder is; where folders cannot be opened there is nothing to do
-        if let Ok(folder) = File::open(folder(&self.path)) {
-            folder.sync_all()?;
-        }
-        Ok(())
+        sync_folder(&self.path)
     }
+}
+
+/// Makes the name of a file durable, which it is once its folder is; where folders cannot be opened there is nothing to do.
+pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(folder(path)).map_or(Ok(()), |folder| folder.sync_all())
 }
 
 /// The folder of a path, also of a bare file name.
@@ -49,6 +52,37 @@ impl Write for WholeFile {
 
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
+    }
+}
+
+/// A writer that hashes and counts what goes through it.
+pub(crate) struct Hashed<W> {
+    inner: W,
+    hash: Sha256,
+    bytes: u64,
+}
+
+impl<W: Write> Hashed<W> {
+    pub(crate) fn new(inner: W) -> Self {
+        Self { inner, hash: Sha256::new(), bytes: 0 }
+    }
+
+    /// The writer itself, how many bytes went through, and their sha256.
+    pub(crate) fn finish(self) -> (W, u64, String) {
+        (self.inner, self.bytes, hex::encode(self.hash.finalize()))
+    }
+}
+
+impl<W: Write> Write for Hashed<W> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(buffer)?;
+        self.hash.update(&buffer[..written]);
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
     }
 }
 

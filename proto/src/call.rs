@@ -169,9 +169,9 @@ pub struct CallRecord {
     pub finish: String,
     /// The model's own name in the reply.
     pub model: String,
-    /// Prompt tokens.
+    /// Tokens that were sent, cached ones included.
     pub prompt_tokens: u64,
-    /// Completion tokens.
+    /// Tokens that came back.
     pub completion_tokens: u64,
     /// What was paid (worst case for uncertain attempts).
     pub cost: PicoUsd,

@@ -1,6 +1,6 @@
 //! The comparison of two runs on the questions that both scored: what `compare --json` prints, schema version 1.
 //!
-//! Differences are `b − a`: positive means that the second run is better. Scores, differences and intervals are
+//! Differences are `b − a`: positive means that the second run is better, unless `better` says that lower scores are. Scores, differences and intervals are
 //! fractions; a figure that was not computed is `null`.
 
 use std::collections::BTreeMap;
@@ -9,6 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    call::is_default,
+    metric::{Better, Scale},
     spec::Difference,
     summary::{
         Estimator, Interval, JudgementLine, LatencyProbe, LatencySummary, RetrievalSummary, UsageSummary, Verdict,
@@ -21,10 +23,10 @@ pub const COMPARISON_SCHEMA_VERSION: u32 = 1;
 /// What a paired interval says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Word {
-    /// The interval lies above 0.
+    /// The interval lies above 0, or below where lower scores are better.
     #[serde(rename = "BETTER")]
     Better,
-    /// The interval lies below 0.
+    /// The interval lies on the other side of 0.
     #[serde(rename = "WORSE")]
     Worse,
     /// The interval lies inside ± the tolerance.
@@ -164,6 +166,9 @@ pub struct CategoryDifference {
 pub struct McNemar {
     /// From which score a question counts as passed.
     pub pass_threshold: f64,
+    /// Whether the threshold itself does not pass.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pass_beyond: bool,
     /// Passed in both runs.
     pub both: u64,
     /// Passed in the first only: lost.
@@ -243,8 +248,14 @@ pub struct Comparison {
     pub differences: Vec<MarkedDifference>,
     /// False when the runs share paid answers, so that their noise is shared too.
     pub independent: bool,
+    /// True when one run has from the other, or both from a third, all that the metric looks at: nothing was measured anew.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub copied: bool,
     /// The compared metric.
     pub metric: String,
+    /// In which direction its scores are better.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub better: Better,
     /// What the overall interval says.
     pub verdict: Word,
     /// All shared questions.
@@ -259,6 +270,9 @@ pub struct Comparison {
     pub mcnemar: McNemar,
     /// Per category, Holm-corrected.
     pub by_category: Vec<CategoryDifference>,
+    /// Facet → value → difference, of the facets that both runs have; Holm-corrected over all of them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_facet: BTreeMap<String, BTreeMap<String, PairedDifference>>,
     /// What the latency probes say of each other; null in comparisons of earlier builds.
     #[serde(default)]
     pub latency: Option<LatencyComparison>,
@@ -268,6 +282,14 @@ pub struct Comparison {
     pub flip_counts: BTreeMap<String, u64>,
     /// The flips, lost ones first, as many as were asked for.
     pub flips: Vec<Flip>,
+}
+
+impl Comparison {
+    /// How scores of the compared metric are read.
+    #[must_use]
+    pub fn scale(&self) -> Scale {
+        Scale { better: self.better, threshold: self.mcnemar.pass_threshold, beyond: self.mcnemar.pass_beyond }
+    }
 }
 
 /// The latency probes of two runs, side by side (P43).

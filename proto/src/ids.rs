@@ -242,6 +242,13 @@ impl TaskKey {
         Self::question(self.bank(), self.index())
     }
 
+    /// Smallest and largest key of the judge tasks of a question, both included.
+    #[must_use]
+    pub const fn judges(self) -> (Self, Self) {
+        let low = Self::judge(self.bank(), self.index(), 0, 0);
+        (low, Self(low.0 + Self::INDEX_STEP - 1))
+    }
+
     /// Smallest and largest key of `kind` in `bank`, both included.
     #[must_use]
     pub const fn range(kind: TaskKind, bank: u32) -> (Self, Self) {

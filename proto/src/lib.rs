@@ -5,15 +5,20 @@
 //! put on a disk or a wire carries a version and has a golden file under `proto/golden/`.
 
 pub mod address;
+pub mod assertions;
+pub mod audit;
 pub mod bank;
 pub mod call;
 pub mod comparison;
+pub mod counting;
 pub mod dataset;
 pub mod digest;
 pub mod facts;
 pub mod failure;
 pub mod gate;
 pub mod ids;
+pub mod label_fixes;
+pub mod metric;
 pub mod money;
 pub mod nearest;
 pub mod outage;
@@ -23,11 +28,13 @@ pub mod probe;
 pub mod profile;
 pub mod redact;
 pub mod retrieval;
+pub mod scenario;
 pub mod served;
 pub mod server;
 pub mod session;
 pub mod spec;
 pub mod step;
+pub mod strata;
 pub mod summary;
 pub mod task;
 pub mod text;

@@ -266,8 +266,9 @@ mod tests {
     proptest! {
         #[test]
         fn no_generated_password_is_shown(
-            scheme in prop::sample::select(SCHEMES.to_vec()), password in password(), user in "[a-z]{0,4}",
-            host in "[a-z]{1,6}", path in "(/[a-z]{0,4}){0,3}", at in 0_usize..7, name in "(password|key|token|code|[a-z]{1,5})",
+            scheme in prop::sample::select(SCHEMES.to_vec()), password in password(), at in 0_usize..7,
+            (user, host, path) in ("[a-z]{0,4}", "[a-z]{1,6}", "(/[a-z]{0,4}){0,3}"),
+            name in "(password|key|token|code|[a-z]{1,5})",
         ) {
             let given = match at {
                 0 => format!("{scheme}://{user}:{password}@{host}{path}"),

@@ -43,7 +43,7 @@ impl RetrievalMetrics {
         let within = &found[found.partition_point(|&rank| rank == 0)..];
         let found = within.len() as f64;
         let shown = hits.ranked.min(k);
-        let dcg: f64 = within.iter().copied().map(gain).sum();
+        let dcg = total(within.iter().copied().map(gain));
         Some(Self {
             recall_any: f64::from(u8::from(!within.is_empty())),
             recall_all: f64::from(u8::from(within.len() as u64 == u64::from(hits.gold))),
@@ -53,6 +53,23 @@ impl RetrievalMetrics {
             ndcg: dcg / ideal_gain(hits.gold.min(k)),
         })
     }
+}
+
+/// NDCG at cut-off `k` with the gains of LongMemEval's published program: 1 at rank 1 and 1/log2(rank) behind it, so that ranks 1
+/// and 2 weigh the same. `None` when there is no ground truth, or `k` is 0.
+#[must_use]
+pub fn ndcg_lme(hits: &RankHits, k: u32) -> Option<f64> {
+    if hits.gold == 0 || k == 0 {
+        return None;
+    }
+    let gain = |rank: u32| if rank == 1 { 1.0 } else { 1.0 / f64::from(rank).log2() };
+    let reached = total(hits.ranks.iter().copied().filter(|rank| (1..=k).contains(rank)).map(gain));
+    Some(reached / (1..=hits.gold.min(k)).map(gain).sum::<f64>())
+}
+
+/// A sum that is 0 where there is nothing: that of no floats is -0, which reports would show.
+fn total(gains: impl Iterator<Item = f64>) -> f64 {
+    gains.fold(0.0, |sum, gain| sum + gain)
 }
 
 /// Ranks up to the largest cut-off have their gains in a table: logarithms would be most of the cost of a question.
@@ -123,6 +140,15 @@ mod tests {
             at(&["a", "b", "c"], &["a", "b", "c"], 1).map(|metrics| (metrics.ndcg, metrics.recall_all)),
             Some((1.0, 0.0))
         );
+    }
+
+    #[test]
+    fn nothing_found_is_plain_zero() {
+        let hits = RankHits { gold: 1, ranked: 5, ranks: vec![] };
+        let metrics = RetrievalMetrics::at(&hits, 5).expect("there is gold");
+        for figure in [metrics.ndcg, metrics.mrr, metrics.recall, ndcg_lme(&hits, 5).expect("there is gold")] {
+            assert!(figure == 0.0 && figure.is_sign_positive(), "{metrics:?}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! in [`crate::money::PicoUsd`]). **A figure that was not computed is `null`, never 0.** The JSON Schema is published as
 //! `proto/schema/report.schema.json`, an example as `proto/golden/report.v3.json`.
 
+mod audit;
 mod memory;
 mod models;
 mod probe;
@@ -22,8 +23,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::profile::Part;
+use crate::{counting::CountingSummary, profile::Part};
 
+pub use audit::{AuditRate, JudgeAudit, JudgeError};
 pub use memory::{
     BankLeak, CanarySummary, ContextSummary, FailureAttribution, PassCount, RecallAnswer, RetrievalAtK,
     RetrievalSummary,
@@ -33,11 +35,12 @@ pub use probe::{
     BuildSummary, ConcurrencySummary, InFlight, LATENCY_PROBE_VERSION, LatencyProbe, PhasesSummary, ProbeAtRate,
     ProbeConditions,
 };
-pub use question_line::{JudgementLine, PhaseUsageLine, QuestionLine, RetrievedLine, TimingLine};
+pub use question_line::{JudgementLine, PhaseUsageLine, QuestionLine, RetrievedLine, SearchLine, TimingLine};
 pub use run::{CheckState, OutageMet, RunSummary, Verdict, VerdictCheck};
 pub use scores::{
-    Agreement, AnswerKeyScore, CategoryScore, ControlScore, Estimator, Headline, Interval, MetricScore, Outcomes,
-    PartScore, TotalScore, WorstQuestion,
+    Agreement, AnswerKeyScore, CategoryScore, ControlScore, Estimator, FacetScore, Headline, Interval, KeyedCategory,
+    KeyedScore, MOST_FACET_VALUES, MOST_FACETS, MetricScore, OTHER_FACET_VALUES, Outcomes, PartScore, PublishedFigure,
+    TotalScore, WorstQuestion,
 };
 pub use settings::{DatasetSummary, SampleSummary, SpecSummary};
 pub use times::{LatencyCurves, LatencySummary, Percentiles, PhaseSeconds, SlowQuestion};
@@ -51,6 +54,13 @@ const ADVERSARIAL: &str = "adversarial";
 pub const LABEL_DEMO_ANSWERER: &str = "demo answerer";
 /// Label of reports over a dataset file that is not the published one.
 pub const LABEL_MODIFIED_DATASET: &str = "modified dataset";
+/// Label of reports whose judges were told the words of the dataset's authors, and read as they do.
+pub const LABEL_OFFICIAL_JUDGE: &str = "official judge prompts (yes-anywhere)";
+/// Label of reports over a dataset of whose published file no checksum is known.
+pub const LABEL_UNKNOWN_CHECKSUM: &str = "dataset checksum not known";
+
+/// Label of reports over planted answers: their score is a judge's, not a system's.
+pub const LABEL_JUDGE_AUDIT: &str = "judge audit: planted answers";
 
 /// Everything that is reported of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -66,7 +76,8 @@ pub struct Summary {
     /// Where its models were, and what answered there; null in reports of builds before this field.
     #[serde(default)]
     pub models: Option<Vec<ModelSummary>>,
-    /// Marks that every view prints beside the result: [`LABEL_DEMO_ANSWERER`], [`LABEL_MODIFIED_DATASET`].
+    /// Marks that every view prints beside the result: [`LABEL_DEMO_ANSWERER`], [`LABEL_MODIFIED_DATASET`], [`LABEL_UNKNOWN_CHECKSUM`],
+    /// [`LABEL_OFFICIAL_JUDGE`].
     #[serde(default)]
     pub labels: Vec<String>,
     /// How the questions ended.
@@ -79,9 +90,18 @@ pub struct Summary {
     /// The headline metric over other parts of the categories, as the dataset's profile wants them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub totals: Vec<TotalScore>,
+    /// The headline metric as the published results of the dataset count it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<PublishedFigure>,
     /// The headline metric by a corrected answer key; absent unless a report was asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_key: Option<AnswerKeyScore>,
+    /// The figures by somebody else's counting; absent unless the run is held to one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counting: Option<CountingSummary>,
+    /// How often judges erred about planted answers; absent unless the run is a judge audit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge_audit: Option<JudgeAudit>,
     /// All metrics, the headline's first.
     pub scores: Vec<MetricScore>,
     /// Retrieval quality against the dataset's evidence ids.
@@ -135,7 +155,7 @@ pub struct Summary {
     pub group: Option<GroupSummary>,
     /// The ten slowest questions, slowest first.
     pub slowest: Vec<SlowQuestion>,
-    /// The five lowest scores by the headline metric, lowest first, ties in byte order of the question id.
+    /// The five worst scores by the headline metric, worst first, ties in byte order of the question id.
     pub worst: Vec<WorstQuestion>,
     /// Seconds of work per phase, summed over all workers.
     pub phase_seconds: PhaseSeconds,

@@ -10,6 +10,7 @@ use std::{
 
 use bench_proto::{
     bank, session,
+    summary::REPORT_SCHEMA_VERSION,
     task::{TRANSITIONS, Transition},
     transition::Line,
 };
@@ -207,6 +208,59 @@ fn files_that_the_pages_name_are_there() {
     assert!(named > 50, "only {named} files were found");
 }
 
+/// Whether a file declares an item, with words above it that say what it is.
+fn explains(path: &str, item: &str) -> bool {
+    let is_word = |line: &str, before: &str| {
+        let behind = line.split_once(&format!("{before}{item}")).map(|(_, behind)| behind);
+        behind.is_some_and(|behind| !behind.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+    };
+    let is_declared = |line: &str| match path.rsplit_once('.') {
+        Some((_, "toml")) => line.starts_with(&format!("{item} = ")),
+        _ => {
+            ["fn ", "struct ", "enum ", "trait "].iter().any(|kind| is_word(line, kind))
+                || line.trim() == format!("{item},")
+        }
+    };
+    let text = fs::read_to_string(root().join(path)).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    (0..lines.len()).filter(|at| is_declared(lines[*at])).any(|at| {
+        let above = lines[..at].iter().rev().map(|line| line.trim()).find(|line| !line.starts_with("#["));
+        above.is_some_and(|line| line.starts_with("/// ") || line.starts_with("# "))
+    })
+}
+
+/// Whether a page below docs/ has the heading that a link leads to.
+fn has_heading(link: &str) -> bool {
+    let (page, anchor) = link.split_once('#').unwrap_or((link, ""));
+    let text = fs::read_to_string(root().join("docs").join(page)).unwrap_or_default();
+    let anchor_of = |line: &str| line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+    text.lines().filter(|line| line.starts_with('#')).any(|line| anchor_of(line) == anchor)
+}
+
+/// Five things that strangers look for take two steps from docs/ARCHITECTURE.md: a link or a file that is named, and the item in it.
+#[test]
+fn what_strangers_look_for_is_two_steps_away() {
+    let page = read("docs/ARCHITECTURE.md");
+    let (_, below) = page.split_once("\n## Where things are\n").expect("the heading is there");
+    let table = below.split("\n## ").next().unwrap_or_default();
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+    for sought in ["interval", "infra_error", "back-off", "adding a dataset", "drain"] {
+        let is_named = |row: &&str| row.split('|').nth(1).is_some_and(|name| name.contains(sought));
+        assert!(rows.iter().any(is_named), "nothing says where to find: {sought}");
+    }
+    for row in rows {
+        let (items, links) = (quoted(row), row.split("](").skip(1).filter_map(|rest| rest.split(')').next()));
+        let links: Vec<&str> = links.collect();
+        assert!(items.len() % 2 == 0 && items.len() + links.len() > 0, "an item and its file, or a link: {row}");
+        for pair in items.chunks(2) {
+            assert!(explains(pair[1], pair[0]), "{} does not explain {}: {row}", pair[1], pair[0]);
+        }
+        for link in links {
+            assert!(has_heading(link), "{link} leads nowhere: {row}");
+        }
+    }
+}
+
 /// The arrows of the diagram below a heading.
 fn arrows(heading: &str) -> Vec<Arrow> {
     let section = section(heading);
@@ -380,6 +434,12 @@ fn decisions_are_numbered_without_holes_and_listed() {
             }
         }
     }
+}
+
+#[test]
+fn the_page_of_the_command_line_names_the_version_of_reports() {
+    let named = format!("`$BENCH_HOME/runs/<run>/report.json` (schema version {REPORT_SCHEMA_VERSION},");
+    assert!(read("docs/CLI.md").contains(&named), "docs/CLI.md: {named}");
 }
 
 #[test]

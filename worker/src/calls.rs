@@ -297,22 +297,19 @@ fn probe_request(model: &ModelSpec) -> ChatRequest {
             *limit = PROBE_TOKENS.into();
         }
     }
-    let mut request = chat_request(&model, messages, None, PROBE_TOKENS);
-    request.messages.retain(|message| !message.text.is_empty());
-    request
+    chat_request(&model, messages, None, PROBE_TOKENS)
 }
 
-/// A request with a model's parameters as sent.
+/// A request with a model's parameters as sent, and of the two messages those that say anything.
 pub(crate) fn chat_request(
     spec: &ModelSpec,
     messages: Messages,
     schema: Option<ReplySchema>,
     max_output_tokens: u32,
 ) -> ChatRequest {
-    let messages = vec![
-        ChatMessage { role: MessageRole::System, text: messages.system },
-        ChatMessage { role: MessageRole::User, text: messages.user },
-    ];
+    let both = [(MessageRole::System, messages.system), (MessageRole::User, messages.user)];
+    let said = both.into_iter().filter(|(_, text)| !text.is_empty());
+    let messages = said.map(|(role, text)| ChatMessage { role, text }).collect();
     let max_output_tokens =
         capabilities::max_tokens_of(&spec.params).and_then(|n| u32::try_from(n).ok()).unwrap_or(max_output_tokens);
     ChatRequest { messages, params: spec.params.clone(), schema, max_output_tokens }

@@ -91,6 +91,7 @@ impl Concluder {
                 question_id: question.question_id.clone(),
                 bank_id: bank.content.bank_id.clone(),
                 category: question.category.clone(),
+                facets: bank.gold(&question.question_id).map(|gold| gold.facets.clone()).unwrap_or_default(),
             };
             facts.extend(conclude(identity, &steps, &judges).map(|mut facts| {
                 let decide = |keeper: &Arc<Keeper>| keeper.decide(run, &run_id, &trace, &judges, &facts);

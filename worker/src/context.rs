@@ -6,6 +6,7 @@ use std::sync::{
 };
 
 use bench_grading::{
+    judging::rubric,
     prompts,
     scorers::{self, Scorer},
 };
@@ -25,11 +26,13 @@ use bench_proto::{
     trace::{RunTrace, StepTrace},
 };
 use bench_store::{BankRow, ClaimedTask, RunRow, SessionId, Store};
-use bench_systems::{BankRef, BuildError, Embeddings, MemorySystem, SystemSettings, policy::RefusedSystem, vector};
+use bench_systems::{
+    BankRef, BuildContext, BuildError, Embeddings, MemorySystem, SystemSettings, policy::RefusedSystem, vector,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    answerer::Answerer,
+    answerer::{Answerer, Rephraser},
     banks::BankData,
     calls::RunCallers,
     embedder::{NOT_MADE, NOT_MADE_DELAY_MS, Paid, PaidEmbeddings, Payer},
@@ -95,6 +98,7 @@ pub(crate) struct RunContext {
     /// Why the system is not asked here, when that is so.
     refused: Option<Failure>,
     answerer: Answerer,
+    rephraser: Option<Rephraser>,
     judges: Vec<Judge>,
     scorers: Vec<&'static dyn Scorer>,
     stop: StopFlag,
@@ -129,24 +133,17 @@ impl RunContext {
         let callers =
             RunCallers::open(environment, Arc::clone(&store), &row, session, stop.clone(), (routes, journal)).await?;
         let mut building = environment.systems.for_run(row.run_id.to_string());
+        let taken_over = &spec.taken_over;
+        // a key that nothing needs may be missing
         let embeddings = match vector::remote_model(name, settings) {
-            Some(model) => Some(Arc::new(PaidEmbeddings::build(&callers, &model)?)),
+            Some(model) => match PaidEmbeddings::build(&callers, &model) {
+                Err(_) if taken_over.recalls_of.is_some() => None,
+                built => Some(Arc::new(built?)),
+            },
             None => None,
         };
         building.embeddings = Embeddings::OfStep;
-        let built = bench_systems::registry::build(name, settings, &building);
-        let refused = match &built {
-            Err(error @ BuildError::NotAllowed(_)) => Some(Failure::terminal(NOT_ALLOWED, error.to_string())),
-            _ => None,
-        };
-        let system = match &refused {
-            None => built.map_err(|e| cannot(e.to_string()))?,
-            Some(failure) => {
-                // nothing is done by it
-                let capabilities = bench_systems::registry::capabilities(name, settings, &building);
-                RefusedSystem::instead(capabilities.map_err(|e| cannot(e.to_string()))?, failure.clone())
-            }
-        };
+        let (system, refused) = system_of(name, settings, &building).map_err(|e| cannot(e.to_string()))?;
         check_version(system.as_ref(), &spec.system).map_err(cannot)?;
         let around = Surroundings {
             run: &row,
@@ -159,15 +156,24 @@ impl RunContext {
         let system = if refused.is_some() { system } else { Guarded::around(system, around) };
         let scorers = spec.scorers.iter().map(|s| scorers::registry::find(&s.name)).collect::<Result<Vec<_>, _>>();
         let profile = &spec.dataset.profile;
-        prompts::check(profile, None, !spec.judges.is_empty()).map_err(|e| cannot(e.to_string()))?;
-        let style = prompts::answer::style_rules(profile).map_err(|e| cannot(e.to_string()))?;
-        let answerer = Answerer::build(&callers, &spec.answerer, style)?;
+        rubric::check(profile, None, !spec.judges.is_empty()).map_err(|e| cannot(e.to_string()))?;
+        let told = prompts::answer::Instructions::of(profile, spec.scenario).map_err(|e| cannot(e.to_string()))?;
+        spec.recalls.check(spec.scenario).map_err(cannot)?;
+        let rephraser = match Rephraser::build(&callers, spec) {
+            Err(_) if taken_over.recalls_of.is_some() => None,
+            built => built?,
+        };
+        let answerer = match Answerer::build(&callers, spec, told) {
+            Err(failure) if taken_over.answers_of.is_some() => Answerer::Absent(failure),
+            built => built?,
+        };
         let judges = spec.judges.iter().map(|model| Judge::build(&callers, model)).collect::<Result<_, _>>()?;
         Ok(Self {
             system,
             embeddings,
             refused,
             answerer,
+            rephraser,
             judges,
             scorers: scorers.map_err(|e| cannot(e.to_string()))?,
             stop,
@@ -247,6 +253,11 @@ impl RunContext {
 
     pub(crate) fn answerer(&self) -> &Answerer {
         &self.answerer
+    }
+
+    /// Who says questions in other words, where the run wants that.
+    pub(crate) fn rephraser(&self) -> Option<&Rephraser> {
+        self.rephraser.as_ref()
     }
 
     pub(crate) fn judge(&self, judge_no: u32) -> Option<&Judge> {
@@ -345,6 +356,23 @@ impl RunContext {
             content_hash: row.content,
             content: None,
         }
+    }
+}
+
+/// The memory system of a run; where this process may not ask it, one that refuses everything, and why.
+fn system_of(
+    name: &str,
+    settings: &SystemSettings,
+    building: &BuildContext,
+) -> Result<(Arc<dyn MemorySystem>, Option<Failure>), BuildError> {
+    match bench_systems::registry::build(name, settings, building) {
+        Err(error @ BuildError::NotAllowed(_)) => {
+            let failure = Failure::terminal(NOT_ALLOWED, error.to_string());
+            // nothing is done by it
+            let capabilities = bench_systems::registry::capabilities(name, settings, building)?;
+            Ok((RefusedSystem::instead(capabilities, failure.clone()), Some(failure)))
+        }
+        built => Ok((built?, None)),
     }
 }
 

@@ -50,6 +50,51 @@ impl TaskEnd {
     pub(crate) fn hand_back(reason: impl Into<String>) -> Self {
         Self::HandBack { reason: reason.into(), calls: Vec::new() }
     }
+
+    /// How a task ends that has stored a step in this claim. It goes on from there, so what failed meanwhile is no attempt of the
+    /// whole task: one of many calls would use them up with every call well within its own.
+    pub(crate) fn after_progress(self, made: bool) -> Self {
+        match self {
+            Self::RetryLater { failure, calls } if made => {
+                Self::Park { delay_ms: failure.retry_after_ms.unwrap_or(0), reason: failure.message, calls }
+            }
+            other => other,
+        }
+    }
+
+    /// How a task ends of which several calls have ended: as the weightiest of them does, and the attempts of the others that are
+    /// still to be booked. What cannot come right outweighs what may, and what counts an attempt outweighs a wait.
+    pub(crate) fn of_several(mut ends: Vec<Self>) -> Option<(Self, Vec<CallRecord>)> {
+        let weight = |end: &Self| match end {
+            Self::Stored => 0,
+            Self::PutOff { .. } => 1,
+            Self::Park { .. } => 2,
+            Self::RetryLater { .. } => 3,
+            Self::Failed(failure) if failure.class == FailureClass::Transient => 4,
+            Self::HandBack { .. } => 5,
+            Self::Overtaken => 6,
+            Self::Failed(_) => 7,
+            Self::GiveUp(_) => 8,
+        };
+        ends.sort_by_key(weight);
+        let mut end = ends.pop()?;
+        let mut others = Vec::new();
+        for other in ends {
+            match (&mut end, other) {
+                (Self::GiveUp(end), Self::GiveUp(other)) => {
+                    end.usage += other.usage;
+                    end.timing.attempts += other.timing.attempts;
+                    end.calls.extend(other.calls);
+                }
+                (_, Self::GiveUp(other)) => others.extend(other.calls),
+                (_, Self::HandBack { calls, .. } | Self::Park { calls, .. } | Self::RetryLater { calls, .. }) => {
+                    others.extend(calls)
+                }
+                (_, Self::Stored | Self::Overtaken | Self::PutOff { .. } | Self::Failed(_)) => {}
+            }
+        }
+        Some((end, others))
+    }
 }
 
 impl From<Failure> for TaskEnd {
@@ -110,5 +155,50 @@ impl GivenUp {
         let attempts = u32::try_from(task.attempts).unwrap_or(0) + 1;
         let timing = Timing { started_us: now_us(), attempts, session: task.session.0, ..Timing::default() };
         Self { failure, calls: Vec::new(), usage: Usage::default(), timing }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_proto::call::CallOutcome;
+    use bench_store::conformance::call;
+
+    use super::*;
+
+    fn given_up(retries: u64) -> TaskEnd {
+        TaskEnd::GiveUp(Box::new(GivenUp {
+            failure: Failure::transient("timeout", "no reply"),
+            calls: vec![call("given up", CallOutcome::Rejected, 1)],
+            usage: Usage { retries, ..Usage::default() },
+            timing: Timing { attempts: 2, ..Timing::default() },
+        }))
+    }
+
+    #[test]
+    fn who_has_stored_a_step_goes_on_from_there_without_an_attempt() {
+        let waits = || Failure { retry_after_ms: Some(7), ..Failure::transient("waits", "pace") };
+        let later = || TaskEnd::RetryLater { failure: waits(), calls: vec![call("paid", CallOutcome::Rejected, 1)] };
+        assert!(matches!(later().after_progress(false), TaskEnd::RetryLater { .. }));
+        let TaskEnd::Park { delay_ms, reason, calls } = later().after_progress(true) else { panic!("is parked") };
+        assert_eq!((delay_ms, reason.as_str(), calls.len()), (7, "pace", 1));
+        assert!(matches!(given_up(1).after_progress(true), TaskEnd::GiveUp(_)), "a call has used up its own");
+    }
+
+    #[test]
+    fn of_several_ends_the_weightiest_counts_and_no_paid_attempt_is_lost() {
+        let paid = || vec![call("paid", CallOutcome::Rejected, 1)];
+        let park = || TaskEnd::Park { delay_ms: 5, reason: "pace".into(), calls: paid() };
+        let put_off = || TaskEnd::PutOff { delay_ms: 5, reason: "away".into() };
+        let stopping = || TaskEnd::HandBack { reason: "stopping".into(), calls: paid() };
+        assert!(TaskEnd::of_several(vec![]).is_none());
+        let end = |ends| TaskEnd::of_several(ends).map(|(end, others)| (format!("{end:?}"), others.len()));
+        assert!(end(vec![put_off()]).is_some_and(|(end, others)| end.starts_with("PutOff") && others == 0));
+        assert!(end(vec![park(), put_off()]).is_some_and(|(end, others)| end.starts_with("Park") && others == 0));
+        assert!(end(vec![stopping(), park()]).is_some_and(|(end, others)| end.starts_with("HandBack") && others == 1));
+        let Some((TaskEnd::GiveUp(both), others)) = TaskEnd::of_several(vec![given_up(1), stopping(), given_up(3)])
+        else {
+            panic!("what failed for good has failed")
+        };
+        assert_eq!((both.usage.retries, both.timing.attempts, both.calls.len(), others.len()), (4, 4, 2, 1));
     }
 }

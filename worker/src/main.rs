@@ -211,6 +211,7 @@ async fn work(args: Args) -> Result<(), Stop> {
         host,
         slots: environment::worker_slots(&roles, chosen),
         drain: args.drain.map_or(settings.worker.drain, Duration::from_secs),
+        bank_bytes: settings.worker.bank_bytes(),
     };
     let name = config.name.clone();
     bench_telemetry::metrics::enable(SERVICE, &name);

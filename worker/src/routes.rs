@@ -52,7 +52,7 @@ pub fn needs(spec: &RunSpec) -> Needs {
             needs.entry(role).or_default().push(vec![key]);
         }
     }
-    if let Some(key) = chat_route(&spec.answerer) {
+    if let Some(key) = chat_route(&spec.answerer).filter(|_| spec.taken_over.answers_of.is_none()) {
         needs.entry(Role::Question).or_default().push(vec![key]);
     }
     let judges: Vec<RouteKey> = spec.judges.iter().filter_map(chat_route).collect();

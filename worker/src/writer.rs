@@ -35,7 +35,7 @@ pub(crate) enum WriteError {
     Refused(String),
     /// A record was not taken although nothing is stored in its place: the task ended otherwise, another holds it, or its bank
     /// has a newer generation.
-    #[error("another holds the task, or its bank has begun anew")]
+    #[error("another worker holds the task, or its bank has begun anew")]
     Overtaken,
     /// The store cannot be written any more; the process has to stop.
     #[error("{0}")]
@@ -183,9 +183,9 @@ impl Committer for Steps {
 /// Rough size of a record in bytes: texts dominate.
 fn weight_of(record: &StepRecord) -> usize {
     let of_text = |text: &StepText| match text {
-        StepText::Recalled { hits } => hits.iter().map(|h| h.text.len() + 64).sum(),
+        StepText::Recalled { hits } | StepText::Searched { hits, .. } => hits.iter().map(|h| h.text.len() + 64).sum(),
         StepText::Answered { answer, raw, .. } => answer.len() + raw.as_ref().map_or(0, String::len),
-        StepText::Judged { raw, .. } => raw.len(),
+        StepText::Judged { raw, .. } | StepText::JudgedPart { raw } | StepText::Phrased { raw, .. } => raw.len(),
     };
     256 + record.text.as_ref().map_or(0, of_text) + record.calls.iter().map(|c| c.reply.len()).sum::<usize>()
 }

@@ -90,7 +90,7 @@ impl App {
         Ok(usable)
     }
 
-    /// Checks that a stored run's models can be reached from here.
+    /// Checks that the models that a run calls can be reached from here.
     ///
     /// # Errors
     /// As [`App::account`].
@@ -102,18 +102,28 @@ impl App {
         self.accounts_of(spec).map(|_| ())
     }
 
+    /// The accounts of a run's models, except those that no call needs and that cannot be used.
     pub(super) fn accounts_of(&self, spec: &RunSpec) -> Result<BTreeMap<String, registry::Account>, CliError> {
         let mut accounts = BTreeMap::new();
+        let taken_over = &spec.taken_over;
         if spec.answerer.is_remote() {
-            let account = self.account(ModelRole::Answerer, &spec.answerer.provider, "--answerer")?;
-            accounts.insert(spec.answerer.account.clone(), account);
+            match self.account(ModelRole::Answerer, &spec.answerer.provider, "--answerer") {
+                // nobody will be asked
+                Err(_) if taken_over.answers_of.is_some() => {}
+                account => drop(accounts.insert(spec.answerer.account.clone(), account?)),
+            }
         }
         for judge in spec.judges.iter().filter(|judge| judge.is_remote()) {
             accounts.insert(judge.account.clone(), self.account(ModelRole::Judge, &judge.provider, "--judge")?);
         }
         if let Some(model) = vector::remote_model(&spec.system.name, &spec.system.settings) {
-            let account = self.embedding_account(&model)?;
-            accounts.entry(account.name.clone()).or_insert(account);
+            match self.embedding_account(&model) {
+                Err(_) if taken_over.recalls_of.is_some() => {}
+                account => {
+                    let account = account?;
+                    accounts.entry(account.name.clone()).or_insert(account);
+                }
+            }
         }
         Ok(accounts)
     }

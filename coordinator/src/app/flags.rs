@@ -1,5 +1,7 @@
 //! Flags as settings: so that `config show` and error messages can name them.
 
+use std::path::PathBuf;
+
 use bench_settings::FlagValue;
 
 use crate::cli::{Cli, GlobalArgs, SampleArgs, SubmitArgs, SystemsVerb, Verb};
@@ -11,10 +13,34 @@ pub(super) fn given(cli: &Cli) -> Vec<FlagValue> {
     match &cli.verb {
         Verb::Submit(args) | Verb::Estimate(args) => submit_flags(args, &mut flags),
         Verb::Systems(SystemsVerb::Hash { mode, .. }) => flags.one("system.mode", "--mode", mode.as_ref()),
+        Verb::JudgeAudit(args) => {
+            sample_flags(&args.sample, &mut flags);
+            submit_flags(&args.as_ref().clone().into_submit(), &mut flags);
+        }
         Verb::Import(args) => sample_flags(&args.sample, &mut flags),
         _ => {}
     }
     flags.0
+}
+
+/// Where the dataset of a run that exists lies now, and whether it may be another than the published one. No setting: it holds
+/// for the run that a verb goes on with, and for its controls.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DatasetLies {
+    /// `--dataset-path`.
+    pub(crate) path: Option<PathBuf>,
+    /// `--allow-modified-dataset`.
+    pub(crate) allow_modified: bool,
+}
+
+/// What the flags of a verb say of it.
+pub(super) fn dataset_lies(cli: &Cli) -> DatasetLies {
+    let (path, allow_modified) = match &cli.verb {
+        Verb::Resume(args) => (&args.dataset_path, args.allow_modified_dataset),
+        Verb::Submit(args) => (&args.sample.dataset_path, args.sample.allow_modified_dataset),
+        _ => return DatasetLies::default(),
+    };
+    DatasetLies { path: path.clone(), allow_modified }
 }
 
 #[derive(Default)]
@@ -52,17 +78,24 @@ fn sample_flags(args: &SampleArgs, flags: &mut Flags) {
     flags.one("run.max_sessions", "--max-sessions", args.max_sessions.as_ref());
     flags.many("run.category", "--category", &args.category);
     flags.many("run.exclude_category", "--exclude-category", &args.exclude_category);
+    flags.many("run.facet", "--facet", &args.facet);
+    flags.many("run.exclude_facet", "--exclude-facet", &args.exclude_facet);
 }
 
 fn submit_flags(args: &SubmitArgs, flags: &mut Flags) {
     sample_flags(&args.sample, flags);
     flags.one("run.system", "--system", args.system.as_ref());
     flags.one("system.mode", "--mode", args.mode.as_ref());
+    flags.one("run.scenario", "--scenario", args.scenario.as_ref());
+    flags.one("run.max_recalls", "--max-recalls", args.max_recalls.as_ref());
+    flags.one("run.multi_query", "--multi-query", args.multi_query.as_ref());
     flags.one("run.answerer", "--answerer", args.answerer.as_ref());
     flags.many("run.judge", "--judge", &args.judge);
     flags.many("run.scorer", "--scorer", &args.scorer);
+    flags.one("run.headline", "--headline", args.headline.as_ref());
     flags.one("run.top_k", "--top-k", args.top_k.as_ref());
     flags.one("run.votes", "--votes", args.votes.as_ref());
+    flags.one("run.rubric", "--rubric", args.rubric.as_ref());
     flags.one("run.controls", "--controls", args.controls.then_some(&true));
     flags.one("run.concurrency", "--concurrency", args.limits.concurrency.as_ref());
     flags.one("run.max_rpm", "--max-rpm", args.limits.max_rpm.as_ref());

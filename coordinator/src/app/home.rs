@@ -14,6 +14,7 @@ use crate::{
 pub(crate) fn acts(verb: &Verb) -> bool {
     match verb {
         Verb::Submit(args) => !args.dry_run,
+        Verb::JudgeAudit(args) => !args.dry_run,
         Verb::Resume(_) | Verb::Retry(_) | Verb::Gc(_) | Verb::Systems(SystemsVerb::Check { .. }) => true,
         _ => false,
     }

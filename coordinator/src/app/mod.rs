@@ -68,6 +68,7 @@ pub(crate) fn queue_error(error: QueueError) -> CliError {
 /// A command's surroundings.
 pub(crate) struct App {
     settings: Settings,
+    dataset_lies: flags::DatasetLies,
     /// The store, once a verb has opened it.
     store: OnceCell<Arc<dyn Store>>,
     /// The ways to a collector, once a verb does something that is worth looking at.
@@ -93,6 +94,7 @@ impl App {
             bench_settings::from_process(line, bench_worker::environment::extra_keys()).map_err(CliError::usage_of)?;
         Ok(Self {
             settings,
+            dataset_lies: flags::dataset_lies(cli),
             store: OnceCell::new(),
             telemetry: OnceLock::new(),
             interrupts: OnceLock::new(),
@@ -104,6 +106,12 @@ impl App {
     #[must_use]
     pub(crate) fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// What flags say about the dataset of a run that exists.
+    #[must_use]
+    pub(crate) fn dataset_lies(&self) -> &flags::DatasetLies {
+        &self.dataset_lies
     }
 
     /// `$BENCH_HOME`.

@@ -63,7 +63,7 @@ impl App {
     /// Settings of a dataset's own section, without its name; none for a dataset without one, and for unknown names.
     #[must_use]
     pub(crate) fn dataset_settings(&self, dataset: &str) -> BTreeMap<String, Value> {
-        let section = bench_datasets::find(dataset).map_or("", |entry| entry.manifest.section);
+        let section = bench_datasets::find(dataset).map_or("", |known| known.manifest.section.as_str());
         if section.is_empty() { BTreeMap::new() } else { self.settings.section(section) }
     }
 

@@ -19,7 +19,11 @@ use bench_report::{
 use bench_store::{RunRow, RunState, Segment, Store};
 use serde::{Deserialize, Serialize};
 
-use crate::{app::App, exit::CliError, results};
+use crate::{
+    app::App,
+    exit::CliError,
+    results::{self, judgements},
+};
 
 /// Version of the files that a run is rebuilt from.
 pub(crate) const BUNDLE_VERSION: u32 = 1;
@@ -178,6 +182,13 @@ async fn question_results(store: &dyn Store, run: &RunRow, mut out: impl Write +
         after = Some(last.task);
         let keys: Vec<TaskKey> = page.iter().map(|facts| facts.task).collect();
         let mut texts = store.question_texts(run.run_no, &keys).await?;
+        // steps are not archived, and which of several votes speaks for them goes by their grades
+        let grades = judgements::grades(store, run, &keys).await?;
+        for (task, _, text) in &mut texts {
+            if let StepText::Judged { grade, .. } = text {
+                *grade = grades.get(&*task).copied().or(*grade);
+            }
+        }
         texts.sort_by_key(|(task, step, _)| (task.question_of(), *task, *step));
         let mut texts = texts.into_iter().peekable();
         for facts in page {

@@ -24,6 +24,8 @@ use crate::{
 
 /// Banks written at once.
 const BANKS_AT_ONCE: usize = 8;
+/// Bytes of their contents after which no further bank goes with them.
+const BANK_BYTES_AT_ONCE: usize = 4 << 20;
 /// Questions written at once.
 const RESULTS_AT_ONCE: usize = 1_000;
 
@@ -65,6 +67,8 @@ pub(crate) async fn restore(store: &dyn Store, folder: &Path, run_id: &str) -> R
         code_version: run.code_version,
         group: None,
         waits: false,
+        // without it nobody would know that the run is another's, and a restore that is cut here could not go on
+        event: Some((RESTORING, summary.result_digest.clone())),
     };
     if [&new.run_id.0, &summary.run.id].iter().any(|id| *id != run_id) {
         return Err(damaged(format!("{RUN} or {REPORT} is of another run than {run_id}")));
@@ -82,10 +86,7 @@ pub(crate) async fn restore(store: &dyn Store, folder: &Path, run_id: &str) -> R
     }
     store.may(Right::Results).await?;
     let run_no = match store.create_run(&new).await {
-        Ok(run_no) => {
-            store.add_event(run_no, RESTORING, &summary.result_digest).await?;
-            run_no
-        }
+        Ok(run_no) => run_no,
         Err(StoreError::Exists(_)) => match existing(store, &new, &summary).await? {
             Existing::Whole => return Ok(Restored::WasThere),
             Existing::Begun(run_no) => run_no,
@@ -144,26 +145,45 @@ fn check_bank(bank: &BankBundle) -> Result<(), CliError> {
     within.then_some(()).ok_or_else(|| damaged(format!("{BANKS}: bank {} is beyond what a run can have", bank.bank_no)))
 }
 
+/// Whether a step of a task can have a text: the steps of a question and of a vote each have one kind.
+fn is_text_of(task: TaskKey, step: StepNo, text: &StepText) -> bool {
+    match (task.kind(), text) {
+        (TaskKind::Question, StepText::Recalled { .. }) => step == StepNo::RECALL,
+        (TaskKind::Question, StepText::Answered { .. }) => step == StepNo::ANSWER,
+        (TaskKind::Question, StepText::Phrased { .. }) => step.is_phrase(),
+        (TaskKind::Question, StepText::Searched { .. }) => step.is_search(),
+        (TaskKind::Judge, StepText::Judged { grade, .. }) => {
+            step == StepNo::JUDGE && grade.is_none_or(|grade| (0.0..=1.0).contains(&grade))
+        }
+        (TaskKind::Judge, StepText::JudgedPart { .. }) => step.call_of_vote().is_some(),
+        _ => false,
+    }
+}
+
 /// Checks that a question's result is of a question, and its texts of that question and its judges.
 fn check_result(ResultBundle { facts, texts }: &ResultBundle) -> Result<(), CliError> {
     let is_task = |task: TaskKey| TaskKey::from_wire(task.0).is_some();
     let of_a_question = |task: TaskKey| is_task(task) && matches!(task.kind(), TaskKind::Question | TaskKind::Judge);
     let own = |task: TaskKey| of_a_question(task) && task.question_of() == facts.task;
-    if own(facts.task) && facts.task.kind() == TaskKind::Question && texts.iter().all(|(task, ..)| own(*task)) {
-        return Ok(());
+    let id = facts.question_id.escape_debug();
+    if !own(facts.task) || facts.task.kind() != TaskKind::Question || !texts.iter().all(|(task, ..)| own(*task)) {
+        return Err(damaged(format!("{RESULTS}: the result of '{id}' is of no question")));
     }
-    Err(damaged(format!("{RESULTS}: the result of '{}' is of no question", facts.question_id.escape_debug())))
+    match texts.iter().find(|(task, step, text)| !is_text_of(*task, *step, text)) {
+        Some((_, step, _)) => {
+            Err(damaged(format!("{RESULTS}: step {} of '{id}' has a text that is of no such step", step.0)))
+        }
+        None => Ok(()),
+    }
 }
 
 async fn restore_banks(store: &dyn Store, run_no: RunNo, folder: &Path) -> Result<(), CliError> {
     let mut lines = lines::<BankBundle>(folder, BANKS)?;
     loop {
-        let part: Vec<BankBundle> = lines.by_ref().take(BANKS_AT_ONCE).collect::<Result<_, _>>()?;
-        if part.is_empty() {
-            return Ok(());
-        }
-        let (mut items, mut banks) = (Vec::new(), Vec::new());
-        for bank in part {
+        let (mut items, mut banks, mut bytes) = (Vec::new(), Vec::new(), 0);
+        while banks.len() < BANKS_AT_ONCE && bytes < BANK_BYTES_AT_ONCE {
+            let Some(bank) = lines.next().transpose()? else { break };
+            bytes += bank.content.len();
             let [content, questions, gold] =
                 [bank.content, bank.questions, bank.gold].map(|text| Item::of(text.into_bytes()));
             banks.push(NewBank {
@@ -175,6 +195,9 @@ async fn restore_banks(store: &dyn Store, run_no: RunNo, folder: &Path) -> Resul
                 segments: bank.segments,
             });
             items.extend([content, questions, gold]);
+        }
+        if banks.is_empty() {
+            return Ok(());
         }
         store.put_items(&items).await?;
         store.adopt(run_no, &banks, &[]).await?;
@@ -262,6 +285,41 @@ fn lines<T: DeserializeOwned>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_of_its_step() {
+        let (question, vote) = (TaskKey::question(0, 1), TaskKey::judge(0, 1, 0, 0));
+        let recalled = || StepText::Recalled { hits: vec![] };
+        let answered = || StepText::Answered { answer: "x".into(), raw: None, citations: vec![] };
+        let searched = || StepText::Searched { query: "x".into(), hits: vec![] };
+        let judged = |grade| StepText::Judged {
+            judge: "openai:m".into(),
+            vote: 0,
+            verdict: "correct".into(),
+            raw: String::new(),
+            grade,
+        };
+        let part = || StepText::JudgedPart { raw: "x".into() };
+        for (task, step, text, fits) in [
+            (question, StepNo::RECALL, recalled(), true),
+            (question, StepNo::ANSWER, answered(), true),
+            (question, StepNo::search(1), searched(), true),
+            (vote, StepNo::JUDGE, judged(Some(0.5)), true),
+            (vote, StepNo::judge_call(3), part(), true),
+            (question, StepNo::RECALL, answered(), false),
+            (question, StepNo::ANSWER, recalled(), false),
+            (question, StepNo::phrase(1), searched(), false),
+            (question, StepNo(-1), recalled(), false),
+            (question, StepNo::FAILED, searched(), false),
+            (vote, StepNo::JUDGE, part(), false),
+            (vote, StepNo::judge_call(0), judged(None), false),
+            (vote, StepNo::JUDGE, judged(Some(7.0)), false),
+            (question, StepNo::JUDGE, judged(None), false),
+            (vote, StepNo::RECALL, recalled(), false),
+        ] {
+            assert_eq!(is_text_of(task, step, &text), fits, "{task:?} {step:?} {text:?}");
+        }
+    }
 
     #[test]
     fn what_becomes_no_task_is_damage() {

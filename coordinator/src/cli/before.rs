@@ -25,7 +25,7 @@ pub enum DatasetsVerb {
     Show {
         /// Dataset
         name: String,
-        /// Read this file
+        /// Read this file, folder or archive
         #[arg(long, value_name = "FILE")]
         dataset_path: Option<PathBuf>,
     },
@@ -38,7 +38,7 @@ pub enum DatasetsVerb {
     Verify {
         /// Dataset
         name: String,
-        /// This file instead of the one that would be found
+        /// This file, folder or archive instead of what would be found
         #[arg(long, value_name = "FILE")]
         dataset_path: Option<PathBuf>,
     },
@@ -49,7 +49,32 @@ pub enum DatasetsVerb {
         /// The file
         #[arg(long, short, value_name = "FILE")]
         output: PathBuf,
+        /// Form of the file: LoCoMo's schema, or the project's own, which holds everything and is read back by its path
+        #[arg(long, value_enum, default_value_t)]
+        format: GeneratedForm,
+        /// Write over a file that is there already
+        #[arg(long)]
+        force: bool,
     },
+}
+
+/// Form in which a generated dataset is written.
+#[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
+pub enum GeneratedForm {
+    /// LoCoMo's schema
+    #[default]
+    Locomo,
+    /// One bank a line, in the project's own form
+    Jsonl,
+}
+
+impl From<GeneratedForm> for bench_datasets::Form {
+    fn from(form: GeneratedForm) -> Self {
+        match form {
+            GeneratedForm::Locomo => Self::Locomo,
+            GeneratedForm::Jsonl => Self::Jsonl,
+        }
+    }
 }
 
 /// Verbs of `systems`.

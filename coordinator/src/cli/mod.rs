@@ -30,20 +30,19 @@ pub use store::*;
     version = bench_worker::version::VERSION,
     about,
     arg_required_else_help = true,
-    disable_help_subcommand = true,
     help_template = "{about}\n\n{usage-heading} {usage}\n\nMain verbs:\n  \
         submit      plan a run, estimate it, start it\n  \
         resume      go on with a run that was interrupted or paused\n  \
         status      what is going on, and why nothing moves\n  \
         report      print the result of a run again\n\n\
-        Runs:       list, watch, pause, cancel, retry\n\
-        Results:    compare, gate, trace, rejudge, rescore, score, import, export, archive\n\
+        Runs:       list, watch, pause, cancel, retry, rename, tag\n\
+        Results:    compare, gate, trace, rejudge, rescore, score, judge-audit, import, export, archive\n\
         Before:     estimate, datasets, systems, doctor, config\n\
          Store:      migrate, restore, gc, backup\n\
          Cluster:    serve, dead (and the program bench-worker)\n\
-        Shell:      completions\n\n{options}\n\n\
+        Shell:      completions, help, version\n\n{options}\n\n\
         First run, no key and no download:  bench-coord submit --dataset locomo-sim --preset fair\n\
-        `bench-coord VERB --help` explains a verb. RUN is an id, any unique prefix of one, or `latest`.\n"
+        `bench-coord VERB --help` explains a verb. RUN is an id, a name given with --name, the start or end of an id, or `latest`.\n"
 )]
 pub struct Cli {
     /// What holds for every verb.
@@ -109,6 +108,10 @@ pub enum Verb {
     Status(StatusArgs),
     /// All runs, newest first
     List(ListArgs),
+    /// Give a run another name
+    Rename(RenameArgs),
+    /// Add tags to a run, or take them away
+    Tag(TagArgs),
     /// Follow a run until it comes to rest
     Watch(WatchArgs),
     /// Print the result of a run again, from the store
@@ -118,7 +121,7 @@ pub enum Verb {
     /// Score answers with a raw scorer: JSON lines in, JSON lines out
     Score(ScoreArgs),
     /// Grade the stored answers of a run again with other judges: a new run, nothing is asked or answered again
-    Rejudge(RejudgeArgs),
+    Rejudge(Box<RejudgeArgs>),
     /// Score the stored answers of a run again with other scorers: a new run, no calls
     Rescore(RescoreArgs),
     /// Compare runs question by question: paired intervals, flips, cost and latency
@@ -127,6 +130,8 @@ pub enum Verb {
     Gate(GateArgs),
     /// Turn results made elsewhere into a finished run
     Import(Box<ImportArgs>),
+    /// How often judges err: planted answers, wrong and right ones, are graded as any run's
+    JudgeAudit(Box<JudgeAuditArgs>),
     /// Questions of a run for other tools: JSON lines, CSV, Parquet
     Export(ExportArgs),
     /// Durable results: push, list, fetch, verify, trajectory, badge
@@ -168,6 +173,8 @@ pub enum Verb {
     Backup(BackupArgs),
     /// Is everything reachable and usable?
     Doctor(DoctorArgs),
+    /// Version of this program and the commit of its build
+    Version,
     /// Shell completion script
     Completions {
         /// The shell

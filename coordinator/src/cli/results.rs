@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use bench_proto::call::Phase;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::{LimitArgs, NamingArgs, OutputArgs, PriceArgs, SampleArgs, SubmitArgs};
@@ -9,11 +10,14 @@ use super::{LimitArgs, NamingArgs, OutputArgs, PriceArgs, SampleArgs, SubmitArgs
 /// Flags of `report`.
 #[derive(Debug, Clone, Args)]
 pub struct ReportArgs {
-    /// Run id, unique prefix, or `latest`
+    /// Run: its id, name, start or end of the id, or `latest`
     pub run: String,
     /// Formats, separated by commas: terminal, json, md, html, csv, junit
     #[arg(long, value_delimiter = ',', value_name = "FORMATS")]
     pub format: Vec<String>,
+    /// Print everything, not only what fits a screen
+    #[arg(long)]
+    pub full: bool,
     /// Leave cells of CSV that a spreadsheet would compute as they are; without it they begin with ' and are text
     #[arg(long)]
     pub raw_csv: bool,
@@ -25,8 +29,11 @@ pub struct ReportArgs {
     pub baseline: Option<String>,
     /// Known mistakes of the dataset's answer key (JSON: question_id, correct_answer, error_type): the score by the corrected key, and
     /// the ceiling that the published one leaves
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "label_fixes")]
     pub answer_key: Option<PathBuf>,
+    /// The same from published mistakes, such as locomo-audit: fetched and checked
+    #[arg(long, value_name = "NAME")]
+    pub label_fixes: Option<String>,
     /// Where traces can be seen, for links in html; {trace_id} stands for the trace
     #[arg(long, value_name = "URL")]
     pub trace_url: Option<String>,
@@ -35,7 +42,7 @@ pub struct ReportArgs {
 /// Flags of `trace`.
 #[derive(Debug, Clone, Args)]
 pub struct TraceArgs {
-    /// Run id, unique prefix, or `latest`
+    /// Run: its id, name, start or end of the id, or `latest`
     pub run: String,
     /// Id of a question, or its trace id; the slowest questions are listed without one
     pub question: Option<String>,
@@ -51,14 +58,20 @@ pub struct TraceArgs {
 #[derive(Debug, Clone, Args)]
 pub struct ScoreArgs {
     /// Scorer
-    #[arg(long, value_name = "NAME", required_unless_present = "list")]
+    #[arg(long, value_name = "NAME", required_unless_present_any = ["list", "counting"])]
     pub scorer: Option<String>,
     /// JSON lines; standard input without it
     #[arg(long, value_name = "FILE")]
     pub input: Option<PathBuf>,
-    /// List all scorers
+    /// List all scorers with their direction, source and vectors
     #[arg(long)]
     pub list: bool,
+    /// List how others count (--count-as)
+    #[arg(long)]
+    pub counting: bool,
+    /// The list as JSON
+    #[arg(long, requires = "list")]
+    pub json: bool,
 }
 
 /// How several grades of one answer become one.
@@ -101,6 +114,12 @@ pub struct ImportArgs {
     /// Name of the metric of the grades [default: imported]
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
+    /// Further deterministic scorers, also of what was retrieved (recall@10); may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub scorer: Vec<String>,
+    /// Metric that heads the report [default: that of the grades, else the first scorer]
+    #[arg(long, value_name = "METRIC")]
+    pub headline: Option<String>,
     /// Most that the files may hold together, unpacked, in MiB: it is all read into memory
     #[arg(long, value_name = "N", default_value_t = 256)]
     pub max_mib: u32,
@@ -132,7 +151,7 @@ pub struct PairingArgs {
 /// Flags of `compare`.
 #[derive(Debug, Clone, Args)]
 pub struct CompareArgs {
-    /// Runs (id, unique prefix, `latest`) or folders with report.json and questions.jsonl; the first is the baseline
+    /// Runs (id, name, start or end of an id, `latest`) or folders with report.json and questions.jsonl; the first is the baseline
     #[arg(required = true, num_args = 2.., value_name = "RUN")]
     pub runs: Vec<String>,
     /// How they are compared
@@ -158,7 +177,7 @@ pub struct CompareArgs {
 /// Flags of `gate`.
 #[derive(Debug, Clone, Args)]
 pub struct GateArgs {
-    /// Run id, unique prefix, or `latest`
+    /// Run: its id, name, start or end of the id, or `latest`
     pub run: String,
     /// A run, a folder or questions.jsonl, or last:K for the mean of the last K comparable runs before it
     #[arg(long, value_name = "BASELINE", required_unless_present = "floor")]
@@ -217,14 +236,27 @@ impl ForkFrom {
     }
 }
 
+impl From<ForkFrom> for Phase {
+    fn from(from: ForkFrom) -> Self {
+        match from {
+            ForkFrom::Recall => Self::Recall,
+            ForkFrom::Answer => Self::Answer,
+            ForkFrom::Judge => Self::Judge,
+        }
+    }
+}
+
 /// A run made from another: flags of `rejudge` and `rescore`.
 #[derive(Debug, Clone, Args)]
 pub struct RegradeArgs {
-    /// Run id, unique prefix, or `latest`
+    /// Run: its id, name, start or end of the id, or `latest`
     pub run: String,
     /// What the new run is called
     #[command(flatten)]
     pub naming: NamingArgs,
+    /// Known mistakes of the dataset's answer key that stand beside the scores, such as locomo-audit
+    #[arg(long, value_name = "NAME")]
+    pub label_fixes: Option<String>,
     /// Worker pool
     #[arg(long, value_name = "NAME")]
     pub pool: Option<String>,
@@ -240,11 +272,23 @@ pub struct RejudgeArgs {
     #[command(flatten)]
     pub regrade: RegradeArgs,
     /// Model judge; may be repeated
-    #[arg(long, short = 'j', value_name = "PROVIDER:MODEL", required = true)]
+    #[arg(long, short = 'j', value_name = "PROVIDER:MODEL", required_unless_present_any = ["count_as", "canonical_judge"])]
     pub judge: Vec<String>,
+    /// Count as others do, such as mem0-2025; `bench-coord score --counting` tells of each
+    #[arg(long, value_name = "NAME", conflicts_with = "rubric")]
+    pub count_as: Option<String>,
+    /// Grade and count as the dataset's authors do
+    #[arg(long, conflicts_with_all = ["count_as", "rubric"])]
+    pub canonical_judge: bool,
     /// Votes of each judge per answer (odd) [default: 1]
     #[arg(long, value_name = "N")]
     pub votes: Option<u32>,
+    /// One rubric for all questions (judge-graded); dataset: the dataset's own [default: that of the run]
+    #[arg(long, value_name = "NAME")]
+    pub rubric: Option<String>,
+    /// Judge LongMemEval in its authors' words, from a file that you have; other words are refused (docs/GRADERS.md)
+    #[arg(long, value_name = "FILE", conflicts_with = "count_as")]
+    pub judge_prompts: Option<PathBuf>,
     /// How much it may use
     #[command(flatten, next_help_heading = "Limits")]
     pub limits: LimitArgs,
@@ -259,14 +303,80 @@ pub struct RejudgeArgs {
     pub yes: bool,
 }
 
+/// Flags of `judge-audit`.
+#[derive(Debug, Clone, Args)]
+pub struct JudgeAuditArgs {
+    /// In which questions answers are planted
+    #[command(flatten)]
+    pub sample: SampleArgs,
+    /// Model judge; may be repeated: their agreement is told. Without one the grades of --answers are audited
+    #[arg(long, short = 'j', value_name = "PROVIDER:MODEL", help_heading = "Who")]
+    pub judge: Vec<String>,
+    /// Votes of each judge per answer (odd) [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Who")]
+    pub votes: Option<u32>,
+    /// What is planted: specific, vague (wrong answers), paraphrase, verbatim (right ones); may be repeated [default: all]
+    #[arg(long, value_name = "KIND", help_heading = "Which answers")]
+    pub plant: Vec<String>,
+    /// Planted answers that others have made, all of one kind, graded or not: any file that `import` reads
+    #[arg(long, value_name = "FILE", help_heading = "Which answers")]
+    pub answers: Option<PathBuf>,
+    /// How several grades of one answer in that file become one
+    #[arg(long, value_enum, default_value = "mean", help_heading = "Which answers")]
+    pub reduce: Reduce,
+    /// How much it may use
+    #[command(flatten, next_help_heading = "Limits")]
+    pub limits: LimitArgs,
+    /// What models cost that no list knows
+    #[command(flatten, next_help_heading = "Limits")]
+    pub prices: PriceArgs,
+    /// What the run is called
+    #[command(flatten, next_help_heading = "The run")]
+    pub naming: NamingArgs,
+    /// Worker pool
+    #[arg(long, value_name = "NAME", help_heading = "The run")]
+    pub pool: Option<String>,
+    /// Estimate, then stop; the planted answers are stored all the same
+    #[arg(long, help_heading = "The run")]
+    pub dry_run: bool,
+    /// Do not ask before an estimate above $5
+    #[arg(long, help_heading = "The run")]
+    pub yes: bool,
+    /// What is shown, and where the files go
+    #[command(flatten, next_help_heading = "Output")]
+    pub output: OutputArgs,
+}
+
+impl JudgeAuditArgs {
+    /// The same as a `submit` that forks the run of planted answers.
+    pub(crate) fn into_submit(self) -> SubmitArgs {
+        let regrade = RegradeArgs {
+            run: String::new(),
+            naming: self.naming,
+            label_fixes: None,
+            pool: self.pool,
+            output: self.output,
+        };
+        SubmitArgs {
+            judge: self.judge,
+            votes: self.votes,
+            limits: self.limits,
+            prices: self.prices,
+            dry_run: self.dry_run,
+            yes: self.yes,
+            ..regrade.into_submit()
+        }
+    }
+}
+
 /// Flags of `rescore`.
 #[derive(Debug, Clone, Args)]
 pub struct RescoreArgs {
     /// What is graded
     #[command(flatten)]
     pub regrade: RegradeArgs,
-    /// Scorer; may be repeated; the first heads the report
-    #[arg(long, value_name = "NAME", required = true)]
+    /// Scorer; may be repeated; the first heads the report [default with --label-fixes: those of the run]
+    #[arg(long, value_name = "NAME", required_unless_present = "label_fixes")]
     pub scorer: Vec<String>,
 }
 
@@ -277,11 +387,22 @@ impl RegradeArgs {
             sample: SampleArgs::default(),
             mode: None,
             system: None,
+            scenario: None,
+            max_recalls: None,
+            multi_query: None,
             answerer: None,
             judge: Vec::new(),
             scorer: Vec::new(),
+            label_fixes: self.label_fixes,
+            count_as: None,
+            canonical_judge: false,
+            headline: None,
             top_k: None,
+            allow_unfiltered: false,
+            only_scorers: false,
             votes: None,
+            rubric: None,
+            judge_prompts: None,
             controls: false,
             limits: LimitArgs::default(),
             prices: PriceArgs::default(),
@@ -307,7 +428,11 @@ impl RejudgeArgs {
     pub(crate) fn into_submit(self) -> SubmitArgs {
         SubmitArgs {
             judge: self.judge,
+            count_as: self.count_as,
+            canonical_judge: self.canonical_judge,
             votes: self.votes,
+            rubric: self.rubric,
+            judge_prompts: self.judge_prompts,
             limits: self.limits,
             prices: self.prices,
             dry_run: self.dry_run,
@@ -320,22 +445,22 @@ impl RejudgeArgs {
 impl RescoreArgs {
     /// The same as a forked `submit`.
     pub(crate) fn into_submit(self) -> SubmitArgs {
-        SubmitArgs { scorer: self.scorer, ..self.regrade.into_submit() }
+        SubmitArgs { scorer: self.scorer, only_scorers: true, ..self.regrade.into_submit() }
     }
 }
 
 /// Flags of `export`.
 #[derive(Debug, Clone, Args)]
 pub struct ExportArgs {
-    /// Run id, unique prefix, or `latest`
+    /// Run: its id, name, start or end of the id, or `latest`
     pub run: String,
-    /// Formats, separated by commas: jsonl, csv, parquet
+    /// Formats, separated by commas: jsonl, csv, parquet, hypotheses (answers as LongMemEval's programs read them)
     #[arg(long, value_delimiter = ',', value_name = "FORMATS", default_value = "jsonl")]
     pub format: Vec<String>,
     /// Leave cells of CSV that a spreadsheet would compute as they are; without it they begin with ' and are text
     #[arg(long)]
     pub raw_csv: bool,
-    /// Write questions.FORMAT here; one format of text without a folder goes to standard output
+    /// Write questions.FORMAT (hypotheses.jsonl) here; one format of text without a folder goes to standard output
     #[arg(long, value_name = "DIR")]
     pub output_dir: Option<PathBuf>,
 }
@@ -353,7 +478,7 @@ pub struct ArchiveAt {
 pub enum ArchiveVerb {
     /// Bring a finished run into the archive; may be repeated
     Push {
-        /// Run id, unique prefix, or `latest`; without one every finished run that is not archived yet
+        /// Run: its id, name, start or end of the id, or `latest`; without one every finished run that is not archived yet
         run: Option<String>,
         /// Which archive
         #[command(flatten)]
@@ -370,7 +495,7 @@ pub enum ArchiveVerb {
     },
     /// Get a run out: its files, or the whole run back into this store
     Fetch {
-        /// Run id, unique prefix, or `latest`
+        /// Run: its id, name, start or end of the id, or `latest`
         run: String,
         /// Which archive
         #[command(flatten)]
@@ -388,7 +513,7 @@ pub enum ArchiveVerb {
     },
     /// Check every byte of a run, or of all
     Verify {
-        /// Run id, unique prefix, or `latest`; all without one
+        /// Run: its id, name, start or end of the id, or `latest`; all without one
         run: Option<String>,
         /// Which archive
         #[command(flatten)]
@@ -420,7 +545,7 @@ pub enum ArchiveVerb {
     },
     /// JSON of a badge, as shields.io reads it
     Badge {
-        /// Run id, unique prefix, or `latest`
+        /// Run: its id, name, start or end of the id, or `latest`
         #[arg(default_value = "latest")]
         run: String,
         /// Which archive

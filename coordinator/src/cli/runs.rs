@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Display, ForkFrom};
+use crate::standing::LATEST;
 
 /// Flags of `submit` and `estimate`.
 #[derive(Debug, Clone, Args)]
@@ -19,21 +20,55 @@ pub struct SubmitArgs {
     /// What is measured of a system that consolidates: raw, or consolidated before the first question [default: raw]
     #[arg(long, value_name = "MODE", help_heading = "Who")]
     pub mode: Option<String>,
+    /// What is done for a question: answer, ask-basic (without dates and rules of reading), ask-augmented (with more rules),
+    /// reflect (the system's own answer), agentic (a model searches by itself), retrieve-only (recalls are scored) [default: answer]
+    #[arg(long, value_name = "NAME", help_heading = "Who")]
+    pub scenario: Option<String>,
+    /// Recalls that a model may make for a question in --scenario agentic, at most [default: 5]
+    #[arg(long, value_name = "N", help_heading = "Who")]
+    pub max_recalls: Option<u32>,
+    /// Search for each question in N further wordings by the answerer's model too; what all find is joined by reciprocal rank
+    #[arg(long, value_name = "N", help_heading = "Who")]
+    pub multi_query: Option<u32>,
     /// Who answers: extractive (no key), none, system (the memory system itself), openai:MODEL [default: extractive]
     #[arg(long, value_name = "PROVIDER:MODEL", help_heading = "Who")]
     pub answerer: Option<String>,
     /// Model judge: openai:MODEL; may be repeated; without one the dataset's own scorer is the headline
     #[arg(long, short = 'j', value_name = "PROVIDER:MODEL", help_heading = "Who")]
     pub judge: Vec<String>,
-    /// Further deterministic scorers; `bench-coord score --list` shows all
+    /// Further deterministic scorers, also of recalls (recall@10); `bench-coord score --list` shows all
     #[arg(long, value_name = "NAME", help_heading = "Who")]
     pub scorer: Vec<String>,
+    /// Count as others do: mem0-2025, memmachine, evermemos, zep, hindsight, amb, memorybench, official; `bench-coord score --counting` tells of each
+    #[arg(long, value_name = "NAME", conflicts_with = "rubric", help_heading = "Who")]
+    pub count_as: Option<String>,
+    /// Grade and count as the dataset's authors do: their model, what they grade by, how they read replies
+    #[arg(long, conflicts_with_all = ["count_as", "rubric"], help_heading = "Who")]
+    pub canonical_judge: bool,
+    /// Known mistakes of the dataset's answer key that stand beside the scores, such as locomo-audit
+    #[arg(long, value_name = "NAME", help_heading = "Who")]
+    pub label_fixes: Option<String>,
+    /// Metric that heads the report [default: the first judge, else the first scorer]
+    #[arg(long, value_name = "METRIC", help_heading = "Who")]
+    pub headline: Option<String>,
     /// Hits per recall [default: 10 turns]
     #[arg(long, value_name = "K", help_heading = "Who")]
     pub top_k: Option<u32>,
+    /// Ask questions without the parts of their filter that the memory system does not have; the report says so
+    #[arg(long, help_heading = "Who")]
+    pub allow_unfiltered: bool,
+    /// A fork that asks no judge (`rescore`)
+    #[arg(skip)]
+    pub only_scorers: bool,
     /// Votes of the judge per answer (odd)
     #[arg(long, value_name = "N", help_heading = "Who")]
     pub votes: Option<u32>,
+    /// One rubric for all questions in place of the dataset's (judge-graded); dataset: back to its own, in a fork
+    #[arg(long, value_name = "NAME", help_heading = "Who")]
+    pub rubric: Option<String>,
+    /// Judge LongMemEval in its authors' words, from a file that you have; other words are refused (docs/GRADERS.md)
+    #[arg(long, value_name = "FILE", conflicts_with = "count_as", help_heading = "Who")]
+    pub judge_prompts: Option<PathBuf>,
     /// Also run the controls none, random and oracle on the same sample
     #[arg(long, help_heading = "Who")]
     pub controls: bool,
@@ -87,15 +122,24 @@ pub struct SubmitArgs {
 /// What a new run is called: flags of every verb that makes one.
 #[derive(Debug, Clone, Default, Args)]
 pub struct NamingArgs {
-    /// Name of the run, for people
-    #[arg(long, value_name = "TEXT")]
+    /// Name of the run: every verb takes it in place of the id
+    #[arg(long, value_name = "TEXT", value_parser = label)]
     pub name: Option<String>,
     /// Tag of the run; may be repeated
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = label)]
     pub tag: Vec<String>,
     /// Id of the run; an existing one with the same fingerprint is attached to, also when several create it at once
     #[arg(long, value_name = "ID")]
     pub run_id: Option<String>,
+}
+
+/// A name or a tag: one that can be typed, and that means no other run.
+fn label(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("it is empty".to_owned()),
+        LATEST => Err(format!("`{LATEST}` is the run that was created last, whatever its name")),
+        _ => Ok(text.to_owned()),
+    }
 }
 
 impl NamingArgs {
@@ -206,10 +250,16 @@ pub struct SampleArgs {
     /// Without this category; may be repeated
     #[arg(long, value_name = "NAME", help_heading = "Which questions")]
     pub exclude_category: Vec<String>,
+    /// Only questions with this facet, such as abstention=no; may be repeated, values of one facet are alternatives
+    #[arg(long, value_name = "NAME=VALUE", help_heading = "Which questions")]
+    pub facet: Vec<String>,
+    /// Without questions that have this facet; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", help_heading = "Which questions")]
+    pub exclude_facet: Vec<String>,
     /// Only this question; may be repeated
     #[arg(long, value_name = "ID", help_heading = "Which questions")]
     pub question_id: Vec<String>,
-    /// Read the dataset from this file
+    /// Read the dataset from this file, folder or archive (.gz, .tar.gz)
     #[arg(long, value_name = "FILE", help_heading = "Which questions")]
     pub dataset_path: Option<PathBuf>,
     /// Accept a file with another checksum, and mark it in the report
@@ -220,7 +270,7 @@ pub struct SampleArgs {
 /// A run.
 #[derive(Debug, Clone, Args)]
 pub struct RunArg {
-    /// Run id, unique prefix, or `latest`
+    /// Run: its id, name, start or end of the id, or `latest`
     pub run: String,
 }
 
@@ -231,7 +281,7 @@ pub struct RunArg {
     mut_arg("retries", |arg| arg.help("Attempts after the first"))
 )]
 pub struct ResumeArgs {
-    /// Run id, unique prefix, or `latest`
+    /// Run: its id, name, start or end of the id, or `latest`
     pub run: String,
     /// What changes for the rest of the run
     #[command(flatten)]
@@ -242,6 +292,12 @@ pub struct ResumeArgs {
     /// Go on with a run that was cancelled
     #[arg(long)]
     pub reopen: bool,
+    /// Where its dataset lies now; only a run whose plan was not finished reads it again
+    #[arg(long, value_name = "FILE")]
+    pub dataset_path: Option<PathBuf>,
+    /// Accept a dataset that is not the published one, as long as it is the one that the run began with
+    #[arg(long)]
+    pub allow_modified_dataset: bool,
     /// Return at once; needs a cluster that works on it
     #[arg(long)]
     pub detach: bool,
@@ -253,7 +309,7 @@ pub struct ResumeArgs {
 /// Flags of `cancel`.
 #[derive(Debug, Clone, Args)]
 pub struct CancelArgs {
-    /// Run id, unique prefix, or `latest`
+    /// Run: its id, name, start or end of the id, or `latest`
     pub run: String,
     /// Drop calls in flight (booked as uncertain)
     #[arg(long)]
@@ -263,7 +319,7 @@ pub struct CancelArgs {
 /// Flags of `retry`.
 #[derive(Debug, Clone, Args)]
 pub struct RetryArgs {
-    /// Run id, unique prefix, or `latest`
+    /// Run: its id, name, start or end of the id, or `latest`
     pub run: String,
     /// Only infra_error, not what never ran
     #[arg(long)]
@@ -276,7 +332,7 @@ pub struct RetryArgs {
 /// Flags of `status`.
 #[derive(Debug, Clone, Args)]
 pub struct StatusArgs {
-    /// Run id, unique prefix, or `latest`; all open runs without one
+    /// Run: its id, name, start or end of the id, or `latest`; all open runs without one
     pub run: Option<String>,
     /// JSON on standard output
     #[arg(long)]
@@ -292,15 +348,62 @@ pub struct ListArgs {
     /// Controls too
     #[arg(long)]
     pub controls: bool,
+    /// Only runs of this dataset
+    #[arg(long, value_name = "NAME", help_heading = "Which")]
+    pub dataset: Option<String>,
+    /// Only runs of this memory system
+    #[arg(long, short = 'p', value_name = "NAME", help_heading = "Which")]
+    pub system: Option<String>,
+    /// Only runs with this tag; may be repeated: with all of them
+    #[arg(long, value_name = "TEXT", help_heading = "Which")]
+    pub tag: Vec<String>,
+    /// Only runs created since then: a date (2026-11-20), a time (2026-11-20T14:00), or how long ago (3d, 12h)
+    #[arg(long, value_name = "WHEN", value_parser = crate::out::times::since, help_heading = "Which")]
+    pub since: Option<i64>,
+    /// Only runs whose result is valid or invalid
+    #[arg(long, value_name = "VERDICT", value_enum, ignore_case = true, help_heading = "Which")]
+    pub verdict: Option<ListedVerdict>,
     /// JSON on standard output
     #[arg(long)]
     pub json: bool,
 }
 
+/// Arguments of `rename`.
+#[derive(Debug, Clone, Args)]
+pub struct RenameArgs {
+    /// Run: its id, name, start or end of the id, or `latest`
+    pub run: String,
+    /// The new name
+    #[arg(value_name = "NAME", value_parser = label)]
+    pub name: String,
+}
+
+/// Arguments of `tag`.
+#[derive(Debug, Clone, Args)]
+pub struct TagArgs {
+    /// Run: its id, name, start or end of the id, or `latest`
+    pub run: String,
+    /// Tags
+    #[arg(value_name = "TAG", required = true, value_parser = label)]
+    pub tags: Vec<String>,
+    /// Take them away instead
+    #[arg(long)]
+    pub remove: bool,
+}
+
+/// Verdicts by which runs are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ListedVerdict {
+    /// All rules that could be checked hold
+    Valid,
+    /// At least one does not
+    Invalid,
+}
+
 /// Flags of `watch`.
 #[derive(Debug, Clone, Args)]
 pub struct WatchArgs {
-    /// Run id, unique prefix, or `latest`
+    /// Run: its id, name, start or end of the id, or `latest`
     pub run: String,
     /// How progress is shown
     #[arg(long, value_enum, default_value = "auto")]

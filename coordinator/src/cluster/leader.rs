@@ -24,7 +24,7 @@ const LONGEST_GAP: Duration = Duration::from_secs(3);
 
 /// A candidate for the lead of a scope.
 pub(crate) struct Candidate {
-    /// The store.
+    /// Where runs and results are kept.
     pub store: Arc<dyn Store>,
     /// What is led: a queue domain.
     pub scope: String,

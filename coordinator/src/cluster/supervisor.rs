@@ -39,11 +39,11 @@ const DEAD_LETTERS: usize = 200;
 pub(crate) struct Supervisor {
     /// Settings of this process.
     pub app: Arc<App>,
-    /// The store.
+    /// Where runs and results are kept.
     pub store: Arc<dyn Store>,
-    /// The queue.
+    /// Where tasks are published, and dead letters lie.
     pub queue: Arc<dyn Queue>,
-    /// The domain.
+    /// The runs that it looks after: those that were submitted for this domain.
     pub domain: String,
     /// What troubles the broker or the store.
     pub trouble: Trouble,

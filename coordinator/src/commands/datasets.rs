@@ -1,8 +1,9 @@
 //! `datasets`: list, show, fetch, verify, generate.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use bench_datasets::{DatasetError, Details, OpenOptions};
+use bench_datasets::{DatasetError, Details, Listed, OpenOptions};
+use bench_proto::text::one_line;
 
 use crate::{
     app::App,
@@ -12,20 +13,24 @@ use crate::{
         self,
         tables::{render, table},
     },
-    planning::mirror,
+    planning::{mirror, places, tell_licence},
 };
 
 /// Prints what is known of datasets; `fetch` and `generate` write files. Exit 2 for a file that is not the published one.
 pub(super) async fn run(app: &App, verb: &DatasetsVerb) -> CliResult {
     match verb {
-        DatasetsVerb::List { json } => list(*json),
+        DatasetsVerb::List { json } => list(app, *json).await,
         DatasetsVerb::Show { name, dataset_path } => {
+            check_given(dataset_path.as_deref())?;
             let details =
                 blocking(app, name, dataset_path.clone(), |name, options| bench_datasets::show(name, &options)).await?;
             out::result(&text_of(&details));
             Ok(Exit::Done)
         }
         DatasetsVerb::Fetch { name } => {
+            if let Ok(known) = bench_datasets::find(name) {
+                tell_licence(app, &known.manifest);
+            }
             let paths = if app.settings().datasets_url.is_some() {
                 mirror::bring(app, name, &options(app, name, None), &|_, _| ()).await?;
                 let verified =
@@ -50,18 +55,29 @@ pub(super) async fn run(app: &App, verb: &DatasetsVerb) -> CliResult {
                         found.path.display(),
                         found.sha256,
                         found.bytes,
-                        found.expected_sha256,
+                        found.expected_sha256.as_deref().unwrap_or("not known"),
                         found.expected_bytes
                     )));
                 }
-                out::result(&format!("{} is the published {name}, sha256 {}", found.path.display(), found.sha256));
+                let what = if found.expected_sha256.is_some() {
+                    format!("is the published {name}")
+                } else {
+                    format!("is taken for {name}, whose checksum is not known")
+                };
+                out::result(&format!("{} {what}: sha256 {}", found.path.display(), found.sha256));
             }
             Ok(Exit::Done)
         }
-        DatasetsVerb::Generate { name, output } => {
-            let output = output.clone();
+        DatasetsVerb::Generate { name, output, format, force } => {
+            if output.symlink_metadata().is_ok() && !force {
+                return Err(CliError::usage(format!(
+                    "{} is there already: name another file, or --force to write over it",
+                    output.display()
+                )));
+            }
+            let (output, form) = (output.clone(), (*format).into());
             let written =
-                blocking(app, name, None, move |name, options| bench_datasets::generate(name, &options, &output))
+                blocking(app, name, None, move |name, options| bench_datasets::generate(name, &options, &output, form))
                     .await?;
             out::note(&format!(
                 "{}: {} banks, {} bytes, sha256 {}",
@@ -75,15 +91,19 @@ pub(super) async fn run(app: &App, verb: &DatasetsVerb) -> CliResult {
     }
 }
 
-fn options(app: &App, name: &str, path: Option<PathBuf>) -> OpenOptions {
-    OpenOptions {
-        path,
-        datasets_dir: app.datasets_dir(),
-        cache_dir: app.home().join("datasets"),
-        allow_modified: false,
-        allow_download: true,
-        settings: app.dataset_settings(name),
+/// A path that was given has to be there: without it, what is known of the dataset would be shown as if it had been read.
+fn check_given(path: Option<&Path>) -> Result<(), CliError> {
+    match path.map(|path| (path, path.metadata())) {
+        Some((path, Err(error))) => Err(CliError::usage(format!("--dataset-path {}: {error}", path.display()))),
+        Some((path, Ok(found))) if !(found.is_file() || found.is_dir()) => {
+            Err(CliError::usage(format!("--dataset-path {}: is neither a file nor a folder", path.display())))
+        }
+        _ => Ok(()),
     }
+}
+
+fn options(app: &App, name: &str, path: Option<PathBuf>) -> OpenOptions {
+    OpenOptions { path, allow_download: true, settings: app.dataset_settings(name), ..places(app) }
 }
 
 /// Runs file work off the threads that wait.
@@ -99,21 +119,26 @@ async fn blocking<T: Send + 'static>(
     Ok(done.map_err(|e| CliError::infrastructure(format!("the dataset stopped: {e}")).because(e))??)
 }
 
-fn list(json: bool) -> CliResult {
+async fn list(app: &App, json: bool) -> CliResult {
+    let listed = blocking(app, "", None, |_, options| Ok(bench_datasets::list(&options))).await?;
     if json {
-        out::json(&bench_datasets::list().collect::<Vec<_>>());
+        out::json(&listed);
         return Ok(Exit::Done);
     }
-    let mut table = table(["dataset", "questions", "banks", "sessions", "licence", "what it is"]);
-    for manifest in bench_datasets::list() {
+    let mut table = table(["dataset", "questions", "banks", "sessions", "is", "size", "licence", "what it is"]);
+    for Listed { manifest, here, bytes, own_name, problem, .. } in listed {
         let questions: u64 = manifest.categories.iter().map(|(_, n)| n).sum();
+        let counted = |number: u64| if number == 0 { String::new() } else { number.to_string() };
+        let in_reports = own_name.map(|name| format!(" ({name} in reports)")).unwrap_or_default();
         table.add_row([
-            manifest.name.to_owned(),
-            questions.to_string(),
-            manifest.banks.to_string(),
-            manifest.sessions.to_string(),
-            manifest.licence.to_owned(),
-            manifest.description.to_owned(),
+            format!("{}{in_reports}", manifest.name),
+            counted(questions),
+            counted(manifest.banks),
+            counted(manifest.sessions.unwrap_or(0)),
+            here.word().to_owned(),
+            bytes.map_or_else(String::new, out::amounts::bytes),
+            manifest.licence,
+            problem.unwrap_or(manifest.description),
         ]);
     }
     out::result(&render(&table));
@@ -121,7 +146,7 @@ fn list(json: bool) -> CliResult {
 }
 
 fn text_of(details: &Details) -> String {
-    let manifest = details.manifest;
+    let manifest = &details.manifest;
     let mut lines = vec![
         format!("{} {}: {}", manifest.name, manifest.version, manifest.description),
         format!("  licence {}, source {}", manifest.licence, manifest.source),
@@ -134,7 +159,11 @@ fn text_of(details: &Details) -> String {
         lines.push(format!(
             "  sha256 {}{}",
             content.sha256,
-            if content.modified { " (not the published file)" } else { "" }
+            match (content.modified, content.checksum_unknown) {
+                (true, _) => " (not the published file)",
+                (false, true) => " (whether it is the published file is not known)",
+                (false, false) => "",
+            }
         ));
         lines.push(format!("  {} banks, {} sessions, {} turns", content.banks, content.entries, content.turns));
         lines.push(format!("  {:>6} questions", content.categories.values().sum::<u64>()));
@@ -142,5 +171,6 @@ fn text_of(details: &Details) -> String {
         lines.extend(content.settings.iter().map(|(key, value)| format!("  setting {key} = {value}")));
         lines.extend(content.notes.iter().map(|note| format!("  note: {note}")));
     }
-    lines.join("\n")
+    // what a file says of itself is no line of its own
+    lines.iter().map(|line| one_line(line)).collect::<Vec<_>>().join("\n")
 }

@@ -1,5 +1,6 @@
 //! `doctor`: is everything reachable and usable? One line each, and what to do where not.
 
+use bench_datasets::Here;
 use bench_proto::CLUSTER_DOMAIN;
 use bench_settings::{Protection, Way};
 use bench_store::ConnectionRoom;
@@ -13,7 +14,7 @@ use crate::{
     cli::DoctorArgs,
     cluster::overview::Overview,
     exit::{CliError, CliResult, Exit},
-    out, results,
+    out, planning, results,
     runs::client::who_is_missing,
 };
 
@@ -59,19 +60,8 @@ pub(super) async fn run(app: &App, args: &DoctorArgs) -> CliResult {
     }
     let runs = app.home().join("runs");
     line("run files", results::check_writable(&runs).map(|()| runs.display().to_string()).map_err(|e| e.message));
-    for (entry, file) in
-        bench_datasets::DATASETS.iter().flat_map(|entry| entry.manifest.files.iter().map(move |file| (entry, file)))
-    {
-        let place =
-            app.datasets_dir().map(|dir| dir.join(entry.manifest.name).join(file.path)).filter(|path| path.exists());
-        let cached = app.home().join("datasets").join(entry.manifest.name).join(file.path);
-        let found = place.or_else(|| cached.exists().then_some(cached));
-        let detail = match (found, &app.settings().datasets_url) {
-            (Some(path), _) => path.display().to_string(),
-            (None, Some(url)) => format!("not here yet, submit brings it from {}", bench_proto::redact::url(url)),
-            (None, None) => "not here yet, submit downloads it".to_owned(),
-        };
-        line(&format!("dataset {}", entry.manifest.name), Ok(detail));
+    for (name, found) in datasets(app) {
+        line(&format!("dataset {name}"), found);
     }
     for (what, found) in reach::examine(app, args.paid).await {
         match found {
@@ -88,6 +78,25 @@ pub(super) async fn run(app: &App, args: &DoctorArgs) -> CliResult {
     } else {
         Err(CliError::infrastructure(format!("{failed} of the checks above failed")))
     }
+}
+
+/// The datasets that are read from files, with where they are.
+fn datasets(app: &App) -> Vec<(String, Result<String, String>)> {
+    let listed =
+        bench_datasets::list(&planning::places(app)).into_iter().filter(|listed| listed.here != Here::Generated);
+    let found = listed.map(|listed| {
+        let places: Vec<String> = listed.places.iter().map(|place| place.display().to_string()).collect();
+        let found = match (listed.problem, listed.here, &app.settings().datasets_url) {
+            (Some(problem), ..) => Err(problem),
+            (None, Here::NotHere, Some(url)) => {
+                Ok(format!("not here yet, submit brings it from {}", bench_proto::redact::url(url)))
+            }
+            (None, Here::NotHere, None) => Ok("not here yet, submit downloads it".to_owned()),
+            (None, ..) => Ok(places.join(", ")),
+        };
+        (listed.manifest.name, found)
+    });
+    found.collect()
 }
 
 /// The line about a way that is not encrypted, or whose other end proves nothing.

@@ -2,7 +2,12 @@
 
 use std::io::Write;
 
-use bench_report::{QuestionsWriter, csv::Cells, export::CsvQuestions};
+use bench_report::{
+    QuestionsWriter,
+    csv::Cells,
+    export::{CsvQuestions, MoreColumns},
+    hypotheses::HypothesesWriter,
+};
 use bench_store::{RunRow, Store};
 
 use crate::{
@@ -14,7 +19,11 @@ use crate::{
 };
 
 /// Formats of this build.
-const FORMATS: &[&str] = if cfg!(feature = "parquet") { &["jsonl", "csv", "parquet"] } else { &["jsonl", "csv"] };
+const FORMATS: &[&str] = if cfg!(feature = "parquet") {
+    &["jsonl", "csv", "hypotheses", "parquet"]
+} else {
+    &["jsonl", "csv", "hypotheses"]
+};
 
 /// Bytes that are written at once.
 const BUFFER: usize = 256 << 10;
@@ -33,15 +42,15 @@ pub(super) async fn run(app: &App, args: &ExportArgs) -> CliResult {
     let store = app.open_store().await?;
     let run = find_run(store.as_ref(), &args.run).await?;
     let summary = results::summary_of(app, store.as_ref(), &run).await?;
-    let metrics: Vec<String> = summary.scores.iter().map(|score| score.metric.clone()).collect();
+    let more = MoreColumns::of(&summary);
     let cells = if args.raw_csv { Cells::Raw } else { Cells::Harmless };
     match &args.output_dir {
         None => {
             // page by page: between two of them the store is not held, however slow the reader is
-            let mut out = Output { out: std::io::stdout(), left: false };
-            match write(store.as_ref(), &run, (&args.format[0], cells), &metrics, &mut out).await {
-                // a reader that went away wants no more
-                Err(_) if out.left => {}
+            let mut reader = Output { out: std::io::stdout(), left: false };
+            match write(store.as_ref(), &run, (&args.format[0], cells), &more, &mut reader).await {
+                // a reader that went away wants no more: the program ends as for every result that nobody got
+                Err(_) if reader.left => out::lose(&std::io::ErrorKind::BrokenPipe.into()),
                 written => written?,
             }
         }
@@ -50,13 +59,18 @@ pub(super) async fn run(app: &App, args: &ExportArgs) -> CliResult {
             for format in &args.format {
                 // its owner's alone, as temporary files are
                 let mut file = tempfile::NamedTempFile::new_in(folder).map_err(broken)?;
-                write(store.as_ref(), &run, (format, cells), &metrics, file.as_file_mut()).await?;
-                file.persist(folder.join(format!("questions.{format}"))).map_err(|e| broken(e.error))?;
+                write(store.as_ref(), &run, (format, cells), &more, file.as_file_mut()).await?;
+                file.persist(folder.join(file_name(format))).map_err(|e| broken(e.error))?;
             }
             out::note(&format!("questions: {}", folder.display()));
         }
     }
     Ok(Exit::Done)
+}
+
+/// Name of a format's file.
+fn file_name(format: &str) -> String {
+    if format == "hypotheses" { "hypotheses.jsonl".to_owned() } else { format!("questions.{format}") }
 }
 
 /// Standard output, and whether who reads it went away.
@@ -85,19 +99,30 @@ async fn write(
     store: &dyn Store,
     run: &RunRow,
     (format, cells): (&str, Cells),
-    metrics: &[String],
+    more: &MoreColumns,
     out: &mut (impl Write + Send),
 ) -> Result<(), CliError> {
     let out = std::io::BufWriter::with_capacity(BUFFER, out);
     match format {
         "csv" => {
-            let mut csv = CsvQuestions::new(out, metrics.to_vec(), cells).map_err(broken)?;
+            let mut csv = CsvQuestions::new(out, more.clone(), cells).map_err(broken)?;
             results::each_question(store, run, |line| csv.write(&line).map(|()| true).map_err(broken)).await?;
             csv.finish().map_err(broken)
         }
+        "hypotheses" => {
+            let mut lines = HypothesesWriter::new(out);
+            results::each_question(store, run, |line| lines.write(&line).map(|()| true).map_err(broken)).await?;
+            let left_out = lines.finish().map_err(broken)?;
+            if left_out > 0 {
+                out::note(&format!(
+                    "{left_out} questions have no answer and no line: they drop out of the authors' means"
+                ));
+            }
+            Ok(())
+        }
         #[cfg(feature = "parquet")]
         "parquet" => {
-            let parquet = bench_report::columns::ParquetQuestions::new(out, metrics.to_vec());
+            let parquet = bench_report::columns::ParquetQuestions::new(out, more.clone());
             let mut parquet = parquet.map_err(broken)?;
             results::each_question(store, run, |line| parquet.write(&line).map(|()| true).map_err(broken)).await?;
             parquet.finish().map_err(broken)

@@ -3,31 +3,31 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use bench_datasets::Dataset;
-use bench_grading::scorers::{self, Scorer};
+use bench_grading::scorers::{Scorer, registry};
 use bench_plan::Sample;
 use bench_proto::{
     ids::RunId,
-    spec::{DatasetSpec, IMPORTED_SYSTEM, Limits, ModelSpec, RunSpec, SPEC_VERSION, ScorerSpec, SystemSpec},
+    scenario::Scenario,
+    spec::{IMPORTED_SYSTEM, SystemSpec},
 };
-use bench_store::{NewRun, Right, RunState};
+use bench_store::Right;
 
 use crate::{
     app::App,
     cli::ImportArgs,
     exit::{CliError, CliResult, Exit},
     import::{
-        facts::{self, Grading},
         forms,
         grades::Reading,
+        keep::{Results, new_run},
         lines::{self, Lines},
         ours::{Given, Ours},
         system,
     },
     out,
-    planning::{self, planner},
+    planning::{self, scenario::Fewest},
     results,
     runs::ending::finish,
-    standing::{current_user, domains::LOCAL_DOMAIN},
 };
 
 /// Prints the known forms.
@@ -46,48 +46,65 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
         .clone()
         .ok_or_else(|| CliError::usage("give --dataset NAME: the dataset that the answers are for"))?;
     let dataset = planning::open_dataset(app, &name, &args.sample, app.dataset_settings(&name)).await?;
+    if !args.json {
+        planning::tell_licence(app, dataset.manifest());
+    }
     let reading = reading(args).map_err(|e| CliError::usage(format!("{}: {e}", answers.display())))?;
     let lines = lines::read(dataset.as_ref(), answers, &reading, u64::from(args.max_mib) << 20)?;
     lines.notes.iter().for_each(|note| out::note(note));
     let sample = sample(app, args, &dataset, &lines).await?;
-    let scorers = dataset
-        .manifest()
-        .scorers
-        .iter()
-        .map(|s| scorers::registry::find(s))
-        .collect::<Result<Vec<&'static dyn Scorer>, _>>()
-        .map_err(|e| CliError::usage(e.to_string()))?;
-    let dataset_spec =
-        DatasetSpec { path: args.sample.dataset_path.clone(), ..planning::dataset_spec(dataset.as_ref(), &sample)? };
+    let (scenario, most) = (lines.scenario(), lines.most_retrieved());
+    let dataset_spec = planning::dataset_spec(dataset.as_ref(), &sample);
     let system = SystemSpec {
         name: system_of(args, answers),
         version: IMPORTED_SYSTEM.to_owned(),
-        top_k: app.settings().run.top_k,
+        top_k: most.filter(|_| !scenario.answers()).unwrap_or(app.settings().run.top_k),
         settings: BTreeMap::new(),
     };
-    let spec = spec(dataset_spec, &sample, system, &scorers, lines.metric.clone());
+    let mut results = Results::new(dataset, sample, lines.by_question, lines.metric)?;
+    results.scenario = scenario;
+    results.scorers = scorers_of(args, scenario, most, &results.dataset.manifest().scorers)?;
+    let mut spec = results.spec(dataset_spec, system);
+    if let Some(metric) = args.headline.as_ref().filter(|metric| results.metric.as_ref() != Some(*metric)) {
+        planning::scenario::head(&mut spec, metric)?;
+    }
     let store = app.open_store().await?;
     store.may(Right::Results).await?;
-    let headline = spec.headline_metric();
-    let new_run = new_run(args, run_id, spec);
+    let new_run = new_run(&args.naming, run_id, spec);
     let run_id = &new_run.run_id;
     results::check_writable(&args.output_dir.clone().unwrap_or_else(|| app.home().join("runs").join(&run_id.0)))?;
 
-    // everything is scored before anything is written: a bad line starts nothing
-    let banks = planning::banks_in_order(&sample);
-    let mut prepared = planner::prepare(dataset.as_ref(), &banks, 0, None, usize::MAX)?;
-    facts::check_sampled(&prepared, &lines.by_question, &name)
-        .map_err(|e| CliError::usage(format!("{}: {e}", answers.display())))?;
-    let phrases = &new_run.spec.dataset.abstention_phrases;
-    let grading = Grading { metric: lines.metric.as_deref(), scorers: &scorers, phrases };
-    let imported = facts::of_lines(&prepared, &lines.by_question, &grading)?;
-    let run_no = store.create_run(&new_run).await?;
-    store.put_items(&std::mem::take(&mut prepared.items)).await?;
-    store.add_banks(run_no, &prepared.banks).await?;
-    store.import_results(run_no, &headline, &imported).await?;
-    store.finish_plan(run_no).await?;
-    store.set_run_state(run_no, &[RunState::Running], RunState::Finished, None).await?;
+    let run_no = results.keep(store.as_ref(), &new_run, &answers.display().to_string()).await?;
     finish(app, store.as_ref(), run_no, args.json, args.output_dir.as_deref()).await
+}
+
+/// The dataset's scorers and those that are asked for, which look at no more ids than the file has.
+fn scorers_of(
+    args: &ImportArgs,
+    scenario: Scenario,
+    most: Option<u32>,
+    of_dataset: &[String],
+) -> Result<Vec<&'static dyn Scorer>, CliError> {
+    for name in args.scorer.iter().chain(&args.headline) {
+        let Ok(scorer) = registry::find(name) else { continue };
+        let (least, most) = (scorer.least_k(), most.unwrap_or_default());
+        if least > most {
+            return Err(CliError::usage(format!("{name} looks at {least} hits, and no line has more than {most}")));
+        }
+    }
+    // a list of another system is as long as that system made it
+    let any = Fewest::of(u32::MAX, None);
+    let fewest = most.filter(|_| !scenario.answers()).map_or(any, |most| Fewest::of(most, None));
+    let heads = args.headline.iter().filter(|name| registry::find(name).is_ok());
+    let asked_for: Vec<String> = args.scorer.iter().chain(heads).cloned().collect();
+    let asked_for = planning::scenario::asked_for(scenario, any, &asked_for)?;
+    let mut of_dataset = planning::scenario::that_fit(scenario, fewest, of_dataset)?;
+    // where nothing grades answers they stay, and the report says that what heads it has no figure
+    if scenario.answers() && most.is_none() && !of_dataset.iter().all(planning::scenario::reads_recalls) {
+        planning::scenario::leave_recalls_out(&mut of_dataset, "no line says what was retrieved");
+    }
+    let specs = planning::scenario::joined(scenario, fewest, of_dataset, asked_for);
+    specs.iter().map(|spec| registry::find(&spec.name).map_err(CliError::usage_of)).collect()
 }
 
 /// What the flags say about the file.
@@ -109,7 +126,7 @@ async fn sample(app: &App, args: &ImportArgs, dataset: &Arc<dyn Dataset>, lines:
     } else if args.sample.preset.is_none() && request.preset.is_some() {
         request.preset = Some(bench_plan::Preset::Full);
     }
-    request.sizes = planning::preset_sizes(dataset.manifest().name)?;
+    request.sizes = dataset.profile().presets.clone();
     planning::take_sample(dataset, request).await
 }
 
@@ -123,51 +140,4 @@ fn system_of(args: &ImportArgs, answers: &Path) -> String {
         "no --system NAME is given: the results count as those of '{derived}', after the file; runs with one name are one system"
     ));
     derived
-}
-
-/// The spec of a run in which nothing of ours answered or judged.
-fn spec(
-    dataset: DatasetSpec,
-    sample: &Sample,
-    system: SystemSpec,
-    scorers: &[&'static dyn Scorer],
-    headline: Option<String>,
-) -> RunSpec {
-    let nobody = ModelSpec {
-        provider: "none".to_owned(),
-        name: String::new(),
-        account: String::new(),
-        params: BTreeMap::new(),
-        prompts: BTreeMap::new(),
-        version: 0,
-    };
-    RunSpec {
-        spec_version: SPEC_VERSION,
-        dataset,
-        sample: sample.spec.clone(),
-        system,
-        answerer: nobody,
-        judges: Vec::new(),
-        votes: 1,
-        scorers: scorers.iter().map(|s| ScorerSpec { name: s.name().to_owned(), version: s.version() }).collect(),
-        headline,
-        limits: Limits::default(),
-    }
-}
-
-fn new_run(args: &ImportArgs, run_id: RunId, spec: RunSpec) -> NewRun {
-    NewRun {
-        name: args.naming.name.clone(),
-        tags: args.naming.tag.clone(),
-        user: current_user(),
-        spec,
-        lineage: run_id.0.clone(),
-        run_id,
-        control_of: None,
-        domain: LOCAL_DOMAIN.to_owned(),
-        imported: true,
-        code_version: bench_worker::version::VERSION.to_owned(),
-        group: None,
-        waits: false,
-    }
 }

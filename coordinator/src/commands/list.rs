@@ -1,101 +1,147 @@
-//! `list`: all runs, newest first.
+//! `list`: runs, newest first, and which of them are looked for.
 
-use bench_proto::summary::{Estimator, Headline, Interval};
-use bench_store::{RunFilter, RunRow, RunState, Store};
-use serde_json::json;
+use bench_proto::summary::Verdict;
+use bench_store::{RunFilter, RunRow, Store};
+use serde_json::{Value, json};
 
 use crate::{
     app::App,
-    cli::ListArgs,
+    cli::{ListArgs, ListedVerdict},
     exit::{CliError, CliResult, Exit},
     out::{
         self,
+        amounts::dollars,
         tables::{render, table},
+        times::local,
     },
+    results::{Score, score_of},
+    runs::fork::source_of,
     standing::Standing,
 };
 
-/// Prints the newest runs of the store, one a line.
+/// Prints the newest runs of the store that are looked for, one a line.
 pub(super) async fn run(app: &App, args: &ListArgs) -> CliResult {
     let store = app.open_store().await?;
-    let filter = RunFilter { controls: args.controls, limit: Some(args.limit), ..RunFilter::default() };
-    let runs = store.list_runs(&filter).await?;
     let file = app.store_file();
-    let standing = |run: &RunRow| Standing::of_run(run, file.as_deref());
-    let mut scores = Vec::with_capacity(runs.len());
-    for run in &runs {
-        scores.push(score(store.as_ref(), run).await?);
+    let mut listed = Vec::new();
+    for run in candidates(store.as_ref(), args).await? {
+        let score = score_of(store.as_ref(), &run).await?;
+        if args.verdict.is_some_and(|wanted| score.verdict != Some(wanted.into())) {
+            continue;
+        }
+        let (status, source) = (Standing::of_run(&run, file.as_deref()).word(), source_of(store.as_ref(), &run).await?);
+        listed.push(Listed { run, score, status, source });
+        if listed.len() >= args.limit as usize {
+            break;
+        }
     }
     if args.json {
-        let rows: Vec<_> = runs
-            .iter()
-            .zip(&scores)
-            .map(|(run, score)| {
-                json!({
-                    "id": run.run_id, "name": run.name, "tags": run.tags, "user": run.user,
-                    "status": standing(run).word(), "created_ms": run.created_ms,
-                    "dataset": run.spec.dataset.name, "preset": run.spec.sample.preset, "questions": run.spec.sample.n,
-                    "system": run.spec.system.name, "answerer": run.spec.answerer.display(),
-                    "ended": run.counters.ended(), "score": score.value, "estimator": score.estimator,
-                    "metric": score.metric, "ci95": score.ci95, "usd": run.counters.spent.usd(),
-                })
-            })
-            .collect();
-        out::json(&rows);
-        return Ok(Exit::Done);
+        out::json(&listed.iter().map(Listed::as_json).collect::<Vec<_>>());
+    } else if listed.is_empty() {
+        let which = if args.chooses() { "no such runs" } else { "no runs" };
+        out::note(&format!("{which} in {}; `bench-coord submit` starts one", store.describe()));
+    } else {
+        out::result(&lines(&listed));
     }
-    if runs.is_empty() {
-        out::note(&format!("no runs in {}; `bench-coord submit` starts one", store.describe()));
-        return Ok(Exit::Done);
-    }
-    let mut table = table(["run", "status", "created", "dataset", "system", "answerer", "questions", "score", "name"]);
-    for (run, score) in runs.iter().zip(&scores) {
-        table.add_row([
-            run.run_id.to_string(),
-            standing(run).word().to_owned(),
-            crate::out::times::local(run.created_ms),
-            format!("{}/{}", run.spec.dataset.name, run.spec.sample.preset),
-            run.spec.system.name.clone(),
-            run.spec.answerer.display(),
-            format!("{}/{}", run.counters.ended(), run.spec.sample.n),
-            score.shown(),
-            run.name.clone().unwrap_or_default(),
-        ]);
-    }
-    out::result(&render(&table));
     Ok(Exit::Done)
 }
 
-/// A run's figure: the report's headline, or the plain mean of what has ended where there is no report yet.
-struct Score {
-    value: Option<f64>,
-    estimator: &'static str,
-    metric: String,
-    ci95: Option<Interval>,
+/// Runs that the flags ask for as far as their rows tell, newest first; as many as are shown where nothing else decides.
+async fn candidates(store: &dyn Store, args: &ListArgs) -> Result<Vec<RunRow>, CliError> {
+    let limit = (!args.chooses()).then_some(args.limit);
+    let filter = RunFilter { controls: args.controls, limit, ..RunFilter::default() };
+    let mut runs = store.list_runs(&filter).await?;
+    runs.retain(|run| args.fits(run));
+    Ok(runs)
 }
 
-impl Score {
-    fn shown(&self) -> String {
-        self.value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3} {}", self.estimator))
+impl ListArgs {
+    /// Whether more than the newest are looked for.
+    fn chooses(&self) -> bool {
+        let Self { limit: _, controls: _, json: _, dataset, system, tag, since, verdict } = self;
+        dataset.is_some() || system.is_some() || !tag.is_empty() || since.is_some() || verdict.is_some()
+    }
+
+    fn fits(&self, run: &RunRow) -> bool {
+        let is = |wanted: &Option<String>, name: &str| wanted.as_ref().is_none_or(|wanted| wanted == name);
+        is(&self.dataset, &run.spec.dataset.name)
+            && is(&self.system, &run.spec.system.name)
+            && self.tag.iter().all(|tag| run.tags.contains(tag))
+            && self.since.is_none_or(|since| run.created_ms >= since)
     }
 }
 
-/// The part of a stored summary that is shown.
-#[derive(serde::Deserialize)]
-struct Stored {
-    headline: Headline,
+impl From<ListedVerdict> for Verdict {
+    fn from(listed: ListedVerdict) -> Self {
+        match listed {
+            ListedVerdict::Valid => Self::Valid,
+            ListedVerdict::Invalid => Self::Invalid,
+        }
+    }
 }
 
-async fn score(store: &dyn Store, run: &RunRow) -> Result<Score, CliError> {
-    let stored = match run.state {
-        RunState::Finished => store.summary(run.run_no).await?,
-        _ => None,
-    };
-    if let Some(Stored { headline }) = stored.and_then(|text| serde_json::from_str(&text).ok()) {
-        let estimator = headline.estimator.name();
-        return Ok(Score { value: headline.value, estimator, metric: headline.metric, ci95: headline.ci95 });
+/// A run and what is told of it.
+struct Listed {
+    run: RunRow,
+    score: Score,
+    status: &'static str,
+    source: Option<String>,
+}
+
+impl Listed {
+    fn judges(&self) -> Vec<String> {
+        self.run.spec.judges.iter().map(|judge| judge.display()).collect()
     }
-    let with_score = run.counters.scored + run.counters.abstained;
-    let value = (with_score > 0).then(|| run.counters.headline_sum / with_score as f64);
-    Ok(Score { value, estimator: Estimator::Mean.name(), metric: run.spec.headline_metric(), ci95: None })
+
+    fn as_json(&self) -> Value {
+        let Self { run, score, status, source } = self;
+        json!({
+            "id": run.run_id, "name": run.name, "tags": run.tags, "user": run.user,
+            "status": status, "created_ms": run.created_ms,
+            "dataset": run.spec.dataset.name, "preset": run.spec.sample.preset, "questions": run.spec.sample.n,
+            "system": run.spec.system.name, "answerer": run.spec.who_answers(), "judges": self.judges(),
+            "ended": run.counters.ended(), "score": score.value, "estimator": score.estimator,
+            "metric": score.metric, "ci95": score.ci95, "counted_as": score.counted_as, "verdict": score.verdict,
+            "usd": run.counters.spent.usd(), "source": source,
+        })
+    }
+}
+
+/// A line for each run.
+fn lines(listed: &[Listed]) -> String {
+    let mut table = table([
+        "run",
+        "status",
+        "verdict",
+        "created",
+        "dataset",
+        "system",
+        "answerer",
+        "judge",
+        "questions",
+        "score",
+        "cost",
+        "name",
+        "source",
+    ]);
+    for each in listed {
+        let run = &each.run;
+        let judges = each.judges();
+        table.add_row([
+            run.run_id.to_string(),
+            each.status.to_owned(),
+            each.score.verdict.map_or("-", Verdict::name).to_owned(),
+            local(run.created_ms),
+            format!("{}/{}", run.spec.dataset.name, run.spec.sample.preset),
+            run.spec.system.name.clone(),
+            run.spec.who_answers(),
+            if judges.is_empty() { "-".to_owned() } else { judges.join(", ") },
+            format!("{}/{}", run.counters.ended(), run.spec.sample.n),
+            each.score.shown(),
+            dollars(run.counters.spent.usd()),
+            run.name.clone().unwrap_or_default(),
+            each.source.clone().unwrap_or_default(),
+        ]);
+    }
+    render(&table)
 }

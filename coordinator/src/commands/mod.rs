@@ -18,11 +18,13 @@ mod export;
 mod gate;
 mod gc;
 mod import;
+mod judge_audit;
 mod list;
 mod migrate;
 mod pause;
 #[cfg(feature = "cluster")]
 mod probe;
+mod rename;
 mod report;
 mod restore;
 mod resume;
@@ -33,6 +35,7 @@ mod serve;
 mod status;
 mod submit;
 mod systems;
+mod tag;
 mod trace;
 mod watch;
 
@@ -44,6 +47,7 @@ use crate::{
     app::{App, home},
     cli::{Cli, ConfigVerb, Verb},
     exit::{CliError, CliResult, Exit},
+    out,
 };
 
 /// Runs a verb.
@@ -61,6 +65,10 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
     match &cli.verb {
         Verb::Completions { shell } => return completions::run(*shell),
         Verb::Score(args) => return score::run(args),
+        Verb::Version => {
+            out::result(&format!("bench-coord {}", bench_worker::version::VERSION));
+            return Ok(Exit::Done);
+        }
         Verb::Import(args) if args.forms => return Ok(import::show_forms()),
         Verb::Config(ConfigVerb::Trust) => return config::trust(&cli),
         #[cfg(feature = "cluster")]
@@ -100,10 +108,12 @@ async fn run_with(app: &App, verb: &Verb) -> CliResult {
         Verb::Cancel(args) => cancel::run(app, args).await,
         Verb::Status(args) => status::run(app, args).await,
         Verb::List(args) => list::run(app, args).await,
+        Verb::Rename(args) => rename::run(app, args).await,
+        Verb::Tag(args) => tag::run(app, args).await,
         Verb::Watch(args) => watch::run(app, args).await,
         Verb::Report(args) => Box::pin(report::run(app, args)).await,
-        // became a submit above
-        Verb::Rejudge(_) | Verb::Rescore(_) => Ok(Exit::Done),
+        // became a submit above, or was answered there
+        Verb::Rejudge(_) | Verb::Rescore(_) | Verb::Version => Ok(Exit::Done),
         // ends by signals, and has the app for itself
         #[cfg(feature = "cluster")]
         Verb::Serve(_) => Ok(Exit::Done),
@@ -114,6 +124,7 @@ async fn run_with(app: &App, verb: &Verb) -> CliResult {
         #[cfg(feature = "archive")]
         Verb::Archive(verb) => Box::pin(archive::run(app, verb)).await,
         Verb::Import(args) => Box::pin(import::run(app, args)).await,
+        Verb::JudgeAudit(args) => Box::pin(judge_audit::run(app, args)).await,
         Verb::Datasets(verb) => datasets::run(app, verb).await,
         Verb::Systems(verb) => systems::run(app, verb).await,
         Verb::Config(verb) => config::run(app, verb),

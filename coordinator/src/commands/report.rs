@@ -9,7 +9,10 @@ use crate::{
     comparison::{inputs::LoadedRun, pair},
     exit::{CliError, CliResult, Exit},
     out,
-    results::{self, answer_key},
+    results::{
+        self,
+        answer_key::{self, Source},
+    },
     standing::find_run,
 };
 
@@ -24,9 +27,16 @@ pub(super) async fn run(app: &App, args: &ReportArgs) -> CliResult {
     let store = app.open_store().await?;
     let run = find_run(store.as_ref(), &args.run).await?;
     let mut summary = results::summary_of(app, store.as_ref(), &run).await?;
-    if let Some(file) = &args.answer_key {
-        summary.answer_key = Some(answer_key::score(app, store.as_ref(), &run, file).await?);
+    let mistakes = match (&args.answer_key, &args.label_fixes) {
+        (Some(file), _) => Some(Source::File(file)),
+        (None, Some(name)) => Some(Source::Fixes(name)),
+        (None, None) => None,
+    };
+    if let Some(source) = mistakes {
+        summary.answer_key = Some(answer_key::score(app, store.as_ref(), &run, source).await?);
     }
+    // a corrected key is asked for because of what only the whole report shows
+    let full = args.full || summary.answer_key.is_some();
     let comparison = match &args.baseline {
         None => None,
         Some(baseline) => {
@@ -51,7 +61,7 @@ pub(super) async fn run(app: &App, args: &ReportArgs) -> CliResult {
         _ => results::render(page, format),
     };
     match &args.output_dir {
-        None if formats[0] == results::TERMINAL => out::painted(&results::render(&page, formats[0])?),
+        None if formats[0] == results::TERMINAL => out::painted(&results::on_screen(&summary, full)),
         None => out::file(&render(&page, formats[0])?),
         Some(folder) => {
             results::check_writable(folder)?;

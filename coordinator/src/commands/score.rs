@@ -2,7 +2,10 @@
 
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 
-use bench_grading::scorers::{registry, score_line::LineScorer};
+use bench_grading::{
+    counting,
+    scorers::{registry, score_line::LineScorer},
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -17,7 +20,14 @@ const MAX_LINE: u64 = 64 << 20;
 /// Scores JSON lines from a file or standard input and prints a line for each; needs no settings and no store.
 pub(super) fn run(args: &ScoreArgs) -> CliResult {
     if args.list {
-        out::result(&registry::list().join("\n"));
+        out::result(&match args.json {
+            true => json!(registry::listed()).to_string(),
+            false => registry::list().join("\n"),
+        });
+        return Ok(Exit::Done);
+    }
+    if args.counting {
+        out::result(&counting::list().join("\n"));
         return Ok(Exit::Done);
     }
     let name = args.scorer.as_deref().ok_or_else(|| CliError::usage("give --scorer NAME, or --list to see all"))?;
@@ -31,8 +41,10 @@ pub(super) fn run(args: &ScoreArgs) -> CliResult {
     let mut output = BufWriter::new(std::io::stdout().lock());
     let written = score_lines(scorer, BufReader::new(input), &mut output).and_then(|()| output.flush());
     match written {
-        // a reader that went away wants no more
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Exit::Done),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            out::lose(&error);
+            Ok(Exit::Done)
+        }
         Err(error) => Err(CliError::infrastructure(format!("scoring stopped: {error}"))),
         Ok(()) => Ok(Exit::Done),
     }

@@ -15,7 +15,7 @@ use crate::{
     cluster::overview::Overview,
     exit::{CliError, CliResult, Exit},
     out::{self, amounts::dollars},
-    results,
+    results::{self, Score},
     runs::client::{has_planner, who_is_missing},
     standing::{
         Standing, find_run,
@@ -84,6 +84,8 @@ struct RunStatus<'a> {
     /// What was lost and brought back when the store went back in time.
     went_back: Vec<String>,
     group: GroupSummary,
+    /// The figure of its report, or what has ended so far comes to.
+    score: Score,
 }
 
 impl<'a> RunStatus<'a> {
@@ -112,6 +114,7 @@ impl<'a> RunStatus<'a> {
             went_back: went_back(store, run.run_no).await?,
             failed_banks: failed.map(|b| (b.bank_id, b.reason.unwrap_or_default())).collect(),
             group: results::group_of(store, run).await?,
+            score: results::score_of(store, run).await?,
         })
     }
 
@@ -139,7 +142,8 @@ impl<'a> RunStatus<'a> {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let mut snapshot = Snapshot { latency_probe: self.probing, ..ProgressMeter::default().look(self.run) };
+        let looked = ProgressMeter::default().look(self.run);
+        let mut snapshot = Snapshot { latency_probe: self.probing, score: self.score.value, ..looked };
         if !matches!(self.standing, Standing::Running { .. }) {
             // nobody works on it: what it once did a second says nothing about when it ends
             (snapshot.per_second, snapshot.eta_seconds) = (0.0, None);
@@ -166,7 +170,7 @@ impl<'a> RunStatus<'a> {
                 run.spec.dataset.name,
                 run.spec.sample.preset,
                 run.spec.system.name,
-                run.spec.answerer.display(),
+                run.spec.who_answers(),
                 run.spec.judges.first().map(|j| format!(" · judge {}", j.display())).unwrap_or_default()
             ),
             format!("  {}", line(&snapshot)),

@@ -190,7 +190,7 @@ fn headline(run_id: &RunId, planned: &PlannedRun, estimate: &RunEstimate) -> Str
         spec.sample.n,
         spec.sample.banks,
         spec.system.name,
-        spec.answerer.display(),
+        spec.who_answers(),
         estimate.line()
     )
 }

@@ -111,7 +111,8 @@ impl Row {
             "max_parallel": c.max_parallel, "control": c.sees_gold || c.empty_by_design,
             "retain_idempotent": c.retain_idempotent, "recall_mutates": c.recall_mutates,
             "consolidates": c.consolidates, "answers": c.answers, "recalls": c.recalls, "verifies": c.verifies,
-            "token_budget": c.token_budget, "banks": c.banks, "settings": settings,
+            "token_budget": c.token_budget, "banks": c.banks, "updates": c.updates, "withdraws": c.withdraws,
+            "filters": c.filters.names(), "answer_filters": c.answer_filters.names(), "settings": settings,
         })
     }
 }

@@ -11,17 +11,22 @@ use std::{
 use bench_aggregate::compare::{RunFacts, Side};
 use bench_proto::{
     comparison::{Flip, FlipSide},
-    facts::{PhaseTimes, PhaseUsage, QuestionFacts},
+    facts::{QuestionFacts, QuestionIdentity},
     ids::TaskKey,
-    spec::RunSpec,
+    spec::{RunSpec, TakenOver},
     step::{Retrieval, StepText},
-    summary::{JudgementLine, QuestionLine, Summary},
+    summary::{QuestionLine, Summary},
 };
 use bench_store::{RunRow, Store};
 use bench_worker::banks::BankData;
 use serde::Deserialize;
 
-use crate::{app::App, exit::CliError, results, standing::find_run};
+use crate::{
+    app::App,
+    exit::CliError,
+    results::{self, judgements::Judgements},
+    standing::find_run,
+};
 
 /// A run with all that comparing needs.
 pub(crate) struct LoadedRun {
@@ -166,16 +171,16 @@ async fn fill_from_store(
         }
         wanted.sort_unstable();
         let keys: Vec<TaskKey> = wanted.iter().map(|(key, _)| *key).collect();
+        let mut judgements = Judgements::read(store, run, &keys).await?;
         for (task, _, text) in store.question_texts(run.run_no, &keys).await? {
-            let Ok(at) = wanted.binary_search_by_key(&task.question_of(), |(key, _)| *key) else { continue };
-            let of = side(&mut flips[wanted[at].1]);
-            match text {
-                StepText::Answered { answer, .. } => of.answer = Some(answer),
-                StepText::Judged { judge, vote, verdict, raw } => {
-                    of.judgements.push(JudgementLine { judge, vote, verdict, raw });
-                }
-                StepText::Recalled { .. } => {}
+            match (wanted.binary_search_by_key(&task, |(key, _)| *key), text) {
+                (Ok(at), StepText::Answered { answer, .. }) => side(&mut flips[wanted[at].1]).answer = Some(answer),
+                (_, text @ (StepText::Judged { .. } | StepText::JudgedPart { .. })) => judgements.see(task, text),
+                _ => {}
             }
+        }
+        for (key, place) in wanted {
+            side(&mut flips[place]).judgements = judgements.of(key);
         }
     }
     Ok(())
@@ -192,7 +197,7 @@ fn folder(path: &Path, like: Option<&RunSpec>) -> Result<LoadedRun, CliError> {
         std::fs::read_to_string(path).map_err(|e| CliError::usage(format!("{}: {e}", path.display())).because(e))
     };
     let summary: Summary = serde_json::from_str(&read(&report)?).map_err(|e| {
-        CliError::usage(format!("{} is no report of schema version 1: {e}", report.display())).because(e)
+        CliError::usage(format!("{} is no report that this build can read: {e}", report.display())).because(e)
     })?;
     // whether it can be read is said before anything else is done
     drop(open(&questions)?);
@@ -245,7 +250,8 @@ fn parsed<'a, T: Deserialize<'a>>(line: &'a str) -> serde_json::Result<T> {
 
 /// The settings that a report holds; what it does not hold is taken as equal.
 fn spec_like(like: &RunSpec, summary: &Summary) -> RunSpec {
-    let mut spec = like.clone();
+    // whom it took anything over from stands in no report
+    let mut spec = RunSpec { taken_over: TakenOver::default(), ..like.clone() };
     if spec.fingerprint().hex() == summary.run.fingerprint {
         return spec;
     }
@@ -262,6 +268,7 @@ fn spec_like(like: &RunSpec, summary: &Summary) -> RunSpec {
     spec.system.version.clone_from(&said.system_version);
     spec.system.settings.clone_from(&said.system_settings);
     spec.system.top_k = said.top_k;
+    (spec.scenario, spec.recalls) = (said.scenario, said.recalls);
     let named = |model: &mut bench_proto::spec::ModelSpec, display: &str| {
         if model.display() != display {
             let (provider, name) = display.split_once(':').unwrap_or((display, ""));
@@ -275,6 +282,10 @@ fn spec_like(like: &RunSpec, summary: &Summary) -> RunSpec {
     for (judge, display) in spec.judges.iter_mut().zip(&said.judges) {
         named(judge, display);
     }
+    for (judge, params) in spec.judges.iter_mut().zip(&said.judge_params) {
+        judge.params.clone_from(params);
+    }
+    spec.dataset.profile.only_rubric.clone_from(&said.rubric);
     spec.scorers.retain(|scorer| said.scorers.contains(&scorer.name));
     spec.headline = Some(summary.headline.metric.clone());
     spec
@@ -282,25 +293,19 @@ fn spec_like(like: &RunSpec, summary: &Summary) -> RunSpec {
 
 fn facts_of(line: &QuestionLine) -> QuestionFacts {
     let hits = line.retrieved.iter().map(|hit| (hit.id.as_str(), hit.session_id.as_str(), hit.level));
-    QuestionFacts {
+    let identity = QuestionIdentity {
         task: TaskKey::question(0, 0),
         question_id: line.question_id.clone(),
         bank_id: line.bank_id.clone(),
         category: line.category.clone(),
-        outcome: line.outcome,
+        facets: line.facets.clone(),
+    };
+    QuestionFacts {
         scores: line.scores.iter().map(|(metric, score)| (metric.clone(), *score)).collect(),
         retrieval: (!line.retrieved.is_empty()).then(|| Retrieval::of(hits, &line.evidence, &line.evidence_sessions)),
         hits: u32::try_from(line.retrieved.len()).ok(),
         top1_score: line.retrieved.first().and_then(|hit| hit.score),
-        empty_context: false,
-        finish: None,
-        context_bytes: None,
-        judge_in_doubt: false,
-        answer_hash: 0,
-        times: PhaseTimes::default(),
-        usage: PhaseUsage::default(),
         attempts: line.attempts,
-        failure: None,
-        kept: None,
+        ..QuestionFacts::without_steps(identity, line.outcome)
     }
 }

@@ -89,9 +89,9 @@ pub(crate) enum Scope {
 
 /// Publishes ready tasks until stopped.
 pub(crate) struct Dispatcher {
-    /// The store.
+    /// Where it selects tasks, and notes that they are published.
     pub store: Arc<dyn Store>,
-    /// The queue.
+    /// Where it publishes them.
     pub queue: Arc<dyn Queue>,
     /// What it looks after.
     pub scope: Scope,

@@ -21,7 +21,7 @@ const QUESTIONS_AHEAD: i64 = 2048;
 /// What the dispatcher knows of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Demand {
-    /// The run.
+    /// Number of the run in its store.
     pub run: RunNo,
     /// What of it may be in flight.
     pub most: AtOnce,

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use bench_grading::scorers::{ScoreCase, Scorer, abstention::is_abstention};
+use bench_grading::scorers::{ScoreCase, Scorer, abstention::is_abstention, corrected_scores};
 use bench_proto::{
     dataset::{BankContent, GoldRecord, Question, StreamEntry},
-    facts::{Outcome, PhaseTimes, PhaseUsage, QuestionFacts, answer_hash},
+    facts::{Outcome, QuestionFacts, QuestionIdentity, answer_hash},
     failure::Failure,
     ids::TaskKey,
+    profile::Profile,
     step::{HitLevel, PlacedBy, Retrieval, RetrievedHit, StepNo, StepText},
 };
 
@@ -26,6 +27,8 @@ pub(crate) struct Grading<'a> {
     pub(crate) metric: Option<&'a str>,
     /// The dataset's scorers.
     pub(crate) scorers: &'a [&'static dyn Scorer],
+    /// The dataset's profile.
+    pub(crate) profile: &'a Profile,
     /// What counts as an abstention.
     pub(crate) phrases: &'a [String],
 }
@@ -35,13 +38,11 @@ pub(crate) struct Grading<'a> {
 /// # Errors
 /// The first such line, by the id of its question.
 pub(crate) fn check_sampled(
-    prepared: &Prepared,
+    sampled: &HashSet<String>,
     lines: &BTreeMap<String, Line>,
     dataset: &str,
 ) -> Result<(), ImportError> {
-    let sampled: HashSet<&str> =
-        prepared.parts.iter().flat_map(|bank| &bank.questions).map(|question| question.question_id.as_str()).collect();
-    match lines.iter().find(|(id, _)| !sampled.contains(id.as_str())) {
+    match lines.iter().find(|(id, _)| !sampled.contains(*id)) {
         Some((id, line)) => {
             let problem =
                 format!("question '{id}' is not in the sample of {dataset}; leave the sample's flags out, or the line");
@@ -51,7 +52,7 @@ pub(crate) fn check_sampled(
     }
 }
 
-/// The results of all lines, in the order of a sample that was prepared.
+/// The results of all lines that are of some prepared banks, in the order of the sample.
 ///
 /// # Errors
 /// A bank that cannot be read.
@@ -60,11 +61,12 @@ pub(crate) fn of_lines(
     lines: &BTreeMap<String, Line>,
     grading: &Grading<'_>,
 ) -> Result<Vec<Graded>, CliError> {
-    let mut results = Vec::with_capacity(lines.len());
-    for ((bank_no, bank), content) in (0..).zip(&prepared.parts).zip(prepared.items.iter().step_by(ITEMS_OF_BANK)) {
+    let mut results = Vec::new();
+    let contents = prepared.items.iter().step_by(ITEMS_OF_BANK);
+    for ((row, bank), content) in prepared.banks.iter().zip(&prepared.parts).zip(contents) {
         let known = KnownIds::read(&content.bytes)?;
         for (question, gold) in bank.questions.iter().zip(&bank.gold) {
-            let task = TaskKey::question(bank_no, question.index);
+            let task = TaskKey::question(row.bank_no, question.index);
             let asked = Asked { task, bank_id: &bank.bank_id, known: &known, question, gold };
             results.extend(lines.get(&question.question_id).map(|line| asked.result(line, grading)));
         }
@@ -135,53 +137,56 @@ impl Asked<'_> {
         if let Some(answer) = line.answer.clone() {
             texts.push((StepNo::ANSWER, StepText::Answered { answer, raw: None, citations: Vec::new() }));
         }
-        let retrieval = line.retrieved.as_ref().map(|ids| {
+        let recalled = line.retrieved.as_ref().map(|ids| {
             let hits: Vec<RetrievedHit> = ids.iter().map(|id| self.known.hit(id)).collect();
             let placed = hits.iter().map(|hit| (hit.id.as_str(), hit.session_id.as_str(), hit.level));
             let retrieval = Retrieval::of(placed, &self.gold.evidence_turns, &self.gold.evidence_sessions);
+            (retrieval, hits)
+        });
+        let case = ScoreCase {
+            hits: recalled.as_ref().map_or(&[], |(_, hits)| hits),
+            retrieval: recalled.as_ref().map(|(retrieval, _)| retrieval),
+            answer: line.answer.as_deref(),
+            ..ScoreCase::of(grading.profile, self.question, self.gold)
+        };
+        let scores = if failed { Vec::new() } else { scores(line, grading, &case) };
+        let retrieval = recalled.map(|(retrieval, hits)| {
             texts.push((StepNo::RECALL, StepText::Recalled { hits }));
             retrieval
         });
-        let facts = QuestionFacts {
+        let identity = QuestionIdentity {
             task: self.task,
             question_id: self.question.question_id.clone(),
             bank_id: self.bank_id.to_owned(),
             category: self.question.category.clone(),
-            outcome: match (failed, abstained) {
-                (true, _) => Outcome::InfraError,
-                (false, true) => Outcome::Abstained,
-                (false, false) => Outcome::Scored,
-            },
-            scores: if failed { Vec::new() } else { self.scores(line, grading) },
+            facets: self.gold.facets.clone(),
+        };
+        let outcome = match (failed, abstained) {
+            (true, _) => Outcome::InfraError,
+            (false, true) => Outcome::Abstained,
+            (false, false) => Outcome::Scored,
+        };
+        let facts = QuestionFacts {
+            scores,
             retrieval,
             hits: line.retrieved.as_ref().and_then(|ids| u32::try_from(ids.len()).ok()),
-            top1_score: None,
-            empty_context: false,
-            context_bytes: None,
-            judge_in_doubt: false,
-            finish: None,
             answer_hash: line.answer.as_deref().map_or(0, answer_hash),
-            times: PhaseTimes::default(),
-            usage: PhaseUsage::default(),
-            attempts: 0,
             failure: failed.then(|| Failure::permanent("imported", "the file has no grade for this question")),
-            kept: None,
+            ..QuestionFacts::without_steps(identity, outcome)
         };
         (facts, texts)
     }
+}
 
-    /// The grade that the line brings, then what the dataset's scorers say of its answer.
-    fn scores(&self, line: &Line, grading: &Grading<'_>) -> Vec<(String, f64)> {
-        let mut scores = Vec::new();
-        if let (Grade::Score(score), Some(metric)) = (line.grade, grading.metric) {
-            scores.push((metric.to_owned(), score));
-        }
-        if let Some(answer) = &line.answer {
-            let case = ScoreCase { prediction: answer, gold: Some(&self.gold.gold), category: &self.question.category };
-            scores.extend(grading.scorers.iter().filter_map(|s| Some((s.name().to_owned(), s.score(&case)?))));
-        }
-        scores
+/// The grade that the line brings, then what the dataset's scorers say of its answer and of what was retrieved for it.
+fn scores(line: &Line, grading: &Grading<'_>, case: &ScoreCase<'_>) -> Vec<(String, f64)> {
+    let mut scores = Vec::new();
+    if let (Grade::Score(score), Some(metric)) = (line.grade, grading.metric) {
+        scores.push((metric.to_owned(), score));
     }
+    scores.extend(grading.scorers.iter().flat_map(|scorer| scorer.named_scores(case)));
+    scores.extend(corrected_scores(grading.scorers, case));
+    scores
 }
 
 #[cfg(test)]

@@ -30,18 +30,49 @@ pub(crate) struct Line {
     pub(crate) banks: Vec<String>,
     /// Its category, as the file has it.
     pub(crate) category: Option<String>,
-    /// The answer.
     pub(crate) answer: Option<String>,
     /// The answer stands in a field that others keep the gold in.
     pub(crate) may_be_gold: bool,
     /// Retrieved ids, best first.
     pub(crate) retrieved: Option<Vec<String>>,
+    /// It says how the question ended, as files of ours do; nothing else in it is then an answer of no words, or a recall of no hits.
+    pub(crate) ended: Option<Ended>,
     /// What the file says about the grade.
     pub(crate) grade: Grade,
     /// The field that the grade was read from.
     pub(crate) graded_by: Option<String>,
     /// The metric's name.
     pub(crate) metric: Option<String>,
+}
+
+/// How a question of ours ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// With scores.
+    Whole,
+    /// With a failure, or not at all.
+    Failed,
+}
+
+impl Line {
+    /// Whether it says what was answered, or how that was graded.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.answer.is_some() || (self.grade != Grade::None && self.ended != Some(Ended::Failed))
+    }
+
+    /// Whether there is anything in it that can be graded, or why there is not.
+    fn says_something(&self) -> bool {
+        self.is_answered() || self.retrieved.is_some() || self.ended.is_some()
+    }
+}
+
+/// What a file of ours says of how the question of a record ended.
+fn ended(fields: &Fields<'_>) -> Option<Ended> {
+    match fields.exact("outcome")?.as_str()? {
+        "scored" | "abstained" => Some(Ended::Whole),
+        "infra_error" | "not_run" => Some(Ended::Failed),
+        _ => None,
+    }
 }
 
 fn text_of(value: &Value) -> Option<String> {
@@ -52,14 +83,16 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// Whether an object holds an answer or a grade, in any known form.
+/// Whether an object holds an answer, a grade or what was retrieved, in any known form.
 pub(super) fn is_graded(fields: &Fields<'_>, given: &Given) -> bool {
     let says = |form: &'static Known| {
         let answers = form.find(fields, given, Ours::Answer);
         let grades = form.find(fields, given, Ours::Score);
         answers.iter().any(|found| text_of(&found.value).is_some()) || grades.iter().any(|found| found.by != By::Ending)
     };
+    let retrieved = forms::by_names().find(fields, given, Ours::Retrieved);
     says(forms::by_names())
+        || retrieved.iter().any(|found| ids_of(&found.value).is_some())
         || !fields.find(&[Place::Name("scores".to_owned())]).is_empty()
         || forms::all().any(|form| form.is_marked_in(fields) && says(form))
 }
@@ -78,6 +111,11 @@ pub(super) fn conversation_of(object: &Map<String, Value>, given: &Given) -> Opt
     named.first().and_then(|found| text_of(&found.value))
 }
 
+/// Whether a field is called `answer`, which some keep the gold in.
+fn is_plain_answer(found: &Found<'_>) -> bool {
+    found.by != By::User && found.name.eq_ignore_ascii_case("answer")
+}
+
 fn is_loose(index: &Found<'_>) -> bool {
     index.by == By::Name && LOOSE_INDEX.contains(&plain(&index.name).as_str())
 }
@@ -91,7 +129,11 @@ pub(crate) fn line(record: &Record, form: &Known, reading: &Reading) -> Result<L
     let problem = |problem: String| ImportError::at(&record.place, problem);
     let find = |ours| form.find(&fields, &reading.given, ours);
     let text = |ours| find(ours).first().and_then(|found| text_of(&found.value));
-    let answer = find(Ours::Answer).into_iter().find_map(|found| Some((text_of(&found.value)?, found)));
+    let answers = find(Ours::Answer);
+    // beside a reply that is empty (`response: null`) a field `answer` holds the gold
+    let replies = if answers.len() > 1 { answers.iter().filter(|found| !is_plain_answer(found)).count() } else { 0 };
+    let mut answers = answers.into_iter().filter(|found| replies == 0 || !is_plain_answer(found));
+    let answer = answers.find_map(|found| Some((text_of(&found.value)?, found)));
     let conversations = find(Ours::Conversation);
     let conversations = conversations.iter().filter_map(|found| text_of(&found.value));
     let graded = grades::grade(&fields, form, reading).map_err(problem)?;
@@ -102,11 +144,10 @@ pub(crate) fn line(record: &Record, form: &Known, reading: &Reading) -> Result<L
         index: index_of(find(Ours::Index).first()).map_err(problem)?,
         banks: conversations.chain(record.groups.iter().cloned()).collect(),
         category: text(Ours::Category),
-        may_be_gold: answer
-            .as_ref()
-            .is_some_and(|(_, found)| found.by != By::User && found.name.eq_ignore_ascii_case("answer")),
+        may_be_gold: answer.as_ref().is_some_and(|(_, found)| is_plain_answer(found)),
         answer: answer.map(|(text, _)| text),
         retrieved: find(Ours::Retrieved).first().and_then(|found| ids_of(&found.value)),
+        ended: ended(&fields),
         grade: graded.grade,
         graded_by: graded.field,
         metric: text(Ours::Metric),
@@ -115,9 +156,11 @@ pub(crate) fn line(record: &Record, form: &Known, reading: &Reading) -> Result<L
         let advice = advice(&fields, &reading.given);
         return Err(problem(format!("it names no question by question_id, question or index; {advice}")));
     }
-    if line.answer.is_none() && line.grade == Grade::None {
+    if !line.says_something() {
         let advice = advice(&fields, &reading.given);
-        return Err(problem(format!("neither answer nor score: there is nothing to grade; {advice}")));
+        return Err(problem(format!(
+            "neither answer nor score nor retrieved ids: there is nothing to grade; {advice}"
+        )));
     }
     Ok(line)
 }
@@ -174,6 +217,22 @@ mod tests {
             assert_eq!((line.answer.as_deref(), !line.may_be_gold), (Some("said"), sure), "{fields}");
             assert_eq!(line.grade, Grade::Score(1.0), "{fields}");
         }
+    }
+
+    #[test]
+    fn the_gold_is_no_answer_where_the_reply_is_missing() {
+        let line = understood(json!({"question": "q", "answer": "gold", "response": null, "llm_score": 0}));
+        let line = line.expect("has a grade");
+        assert_eq!((line.answer, line.may_be_gold, line.grade), (None, false, Grade::Score(0.0)));
+        let refused = understood(json!({"question": "q", "answer": "gold", "response": null})).expect_err("is refused");
+        assert!(refused.to_string().contains("neither answer nor score"), "{refused}");
+    }
+
+    #[test]
+    fn what_was_retrieved_is_enough() {
+        let line = understood(json!({"question_id": "a", "retrieved": ["D1:2", "D1"]})).expect("can be graded");
+        assert_eq!(line.retrieved, Some(vec!["D1:2".to_owned(), "D1".to_owned()]));
+        assert!(!line.is_answered());
     }
 
     #[test]

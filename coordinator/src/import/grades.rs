@@ -1,5 +1,7 @@
 //! What a field says about an answer: one grade or several, as number, truth value or word, nested or not.
 
+use bench_grading::scorers::{Reads, registry};
+use bench_proto::metric::Scale;
 use serde_json::{Map, Value};
 
 use super::{
@@ -51,11 +53,13 @@ const METRICS: [&str; 17] = [
 /// The grade of a record.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) enum Grade {
-    /// It has none.
+    /// The line has no grade.
     #[default]
     None,
     /// It has one, in [0, 1].
     Score(f64),
+    /// It ended with scores, but with none of the metric that is asked for, which does not apply to every question.
+    Inapplicable,
     /// It says that there is none (`null`, or an outcome of ours without a score): the question failed.
     Failed,
 }
@@ -98,6 +102,9 @@ pub(crate) fn grade(fields: &Fields<'_>, form: &Known, reading: &Reading) -> Res
     if let (None, Some(Value::Object(scores)), None) = (named, fields.exact("scores"), fields.exact("score")) {
         match of_ours(scores, reading.metric.as_deref()) {
             Some((name, value)) => return graded(name, value),
+            None if outcome.is_some() && reading.metric.is_some() && !scores.is_empty() => {
+                return Ok(Graded { grade: Grade::Inapplicable, field: None });
+            }
             None if outcome.is_some() => return Ok(Graded::default()),
             // other projects keep figures there, and the grade elsewhere
             None => {}
@@ -123,14 +130,21 @@ pub(crate) fn grade(fields: &Fields<'_>, form: &Known, reading: &Reading) -> Res
     }
 }
 
-/// `scores` of a questions.jsonl of ours: the named metric, else the judge's, else the only one.
+/// `scores` of a questions.jsonl of ours: the named metric, else the judge's, else the only one, unless that is a figure of recalls:
+/// those are computed again of what was retrieved.
 fn of_ours<'a>(scores: &'a Map<String, Value>, metric: Option<&str>) -> Option<(&'a str, &'a Value)> {
     let of = |name: &str| scores.get_key_value(name);
     let found = match metric {
         Some(metric) => of(metric),
-        None => of("judge").or_else(|| scores.iter().next().filter(|_| scores.len() == 1)),
+        None => {
+            of("judge").or_else(|| scores.iter().next().filter(|(name, _)| scores.len() == 1 && !is_of_recalls(name)))
+        }
     };
     found.map(|(name, value)| (name.as_str(), value))
+}
+
+fn is_of_recalls(metric: &str) -> bool {
+    registry::find(metric).is_ok_and(|scorer| scorer.reads() != Reads::Answer)
 }
 
 /// Reads one field. Nothing in it, or only missing votes: the question failed.
@@ -147,7 +161,7 @@ fn read(name: &str, value: &Value, scale: f64, reduce: Reduce) -> Result<Grade, 
     Ok(Grade::Score(match reduce {
         Reduce::Mean => scaled.iter().sum::<f64>() / scaled.len() as f64,
         Reduce::Majority => {
-            let passed = scaled.iter().filter(|grade| **grade >= 0.5).count();
+            let passed = scaled.iter().filter(|grade| Scale::PLAIN.passes(**grade)).count();
             f64::from(u8::from(passed * 2 > scaled.len()))
         }
     }))
@@ -292,6 +306,15 @@ mod tests {
     }
 
     #[test]
+    fn a_figure_of_recalls_is_no_grade_of_an_answer() {
+        assert_eq!(graded(json!({"outcome": "scored", "scores": {"recall@10": 0.5}})), Grade::None);
+        assert_eq!(graded(json!({"outcome": "scored", "scores": {"exact": 1}})), Grade::Score(1.0));
+        let asked_for = Reading { metric: Some("recall@10".to_owned()), ..reading(&[]) };
+        let named = by(json!({"outcome": "scored", "scores": {"recall@10": 0.5}}), &asked_for);
+        assert_eq!(named, Ok(Grade::Score(0.5)), "who names it means it");
+    }
+
+    #[test]
     fn majorities_need_more_than_half() {
         let majority = Reading { reduce: Reduce::Majority, ..reading(&[]) };
         for (votes, expected) in [([true, true, false], 1.0), ([true, false, false], 0.0)] {
@@ -312,6 +335,14 @@ mod tests {
             graded(json!({"outcome": "scored", "scores": {"f1": 1, "exact": 0}, "judgements": [1]})),
             Grade::None
         );
+    }
+
+    #[test]
+    fn a_question_of_ours_need_not_have_a_score_by_the_metric() {
+        let reading = Reading { metric: Some("drift".to_owned()), ..reading(&[]) };
+        let of = |scores: Value| by(json!({"outcome": "scored", "scores": scores}), &reading);
+        assert_eq!(of(json!({"drift": 0.5, "pairs": 1})), Ok(Grade::Score(0.5)));
+        assert_eq!((of(json!({"pairs": 1})), of(json!({}))), (Ok(Grade::Inapplicable), Ok(Grade::None)));
     }
 
     #[test]

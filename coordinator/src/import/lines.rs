@@ -6,11 +6,11 @@ use std::{
 };
 
 use bench_datasets::Dataset;
-use bench_proto::dataset::QuestionOutline;
+use bench_proto::{dataset::QuestionOutline, scenario::Scenario};
 
 use super::{
     ImportError,
-    fields::{self, Line},
+    fields::{self, Ended, Line},
     forms::{self, Known},
     grades::{Grade, Reading},
     lookup::Fields,
@@ -34,6 +34,24 @@ pub(crate) struct Lines {
     pub(crate) notes: Vec<String>,
 }
 
+impl Lines {
+    /// What the lines are results of: of recalls where none has an answer or the grade of one.
+    pub(crate) fn scenario(&self) -> Scenario {
+        let mut lines = self.by_question.values();
+        let of_recalls = |line: &Line| line.retrieved.is_some() && line.ended != Some(Ended::Failed);
+        match !lines.clone().any(Line::is_answered) && lines.any(of_recalls) {
+            true => Scenario::RetrieveOnly,
+            false => Scenario::Answer,
+        }
+    }
+
+    /// The most ids that a line has; nothing where none has any.
+    pub(crate) fn most_retrieved(&self) -> Option<u32> {
+        let retrieved = self.by_question.values().filter_map(|line| line.retrieved.as_ref());
+        retrieved.map(|ids| u32::try_from(ids.len()).unwrap_or(u32::MAX)).max()
+    }
+}
+
 /// Reads a file, or a folder of files, of at most so many bytes.
 ///
 /// # Errors
@@ -51,9 +69,11 @@ pub(crate) fn read(dataset: &dyn Dataset, path: &Path, reading: &Reading, most_b
     let lines = records.iter().map(|record| fields::line(record, form, reading)).collect::<Result<Vec<_>, _>>();
     let mut lines = lines.map_err(in_file)?;
     drop(records);
+    fill_empty(&mut lines);
+    check_alike(&lines).map_err(in_file)?;
     let metric = metric_of(&lines, reading.metric.as_deref()).map_err(in_file)?;
     let mut notes: Vec<String> = say_form(form, &lines).into_iter().collect();
-    name_categories(dataset.manifest().categories, &mut lines);
+    name_categories(&dataset.manifest().categories, &mut lines);
     add_texts(dataset, &mut banks, &lines)?;
     let mut by_question = by_question(&banks, lines).map_err(in_file)?;
     notes.extend(drop_gold(dataset, &mut by_question)?);
@@ -73,15 +93,51 @@ fn check_given(records: &[Record], given: &Given) -> Result<(), ImportError> {
     }
 }
 
+/// Gives lines of ours back what a table does not write: an answer without words, a recall without hits.
+fn fill_empty(lines: &mut [Line]) {
+    let (answers, grades) = (lines.iter().any(|line| line.answer.is_some()), lines.iter().any(Line::is_answered));
+    let recalls = lines.iter().any(|line| line.retrieved.is_some());
+    for line in lines.iter_mut().filter(|line| line.ended == Some(Ended::Whole)) {
+        if answers && line.answer.is_none() {
+            line.answer = Some(String::new());
+        }
+        if (recalls || !grades) && line.retrieved.is_none() {
+            line.retrieved = Some(Vec::new());
+        }
+    }
+}
+
+/// Retrieved ids alone are a result where no line has more: among answers they are a question that nobody answered. A question of
+/// ours that failed has neither.
+fn check_alike(lines: &[Line]) -> Result<(), ImportError> {
+    let is_other = |line: &&Line| !line.is_answered() && line.ended != Some(Ended::Failed);
+    let (answered, other) = (lines.iter().any(Line::is_answered), lines.iter().find(is_other));
+    match other.filter(|_| answered) {
+        Some(line) => {
+            let problem =
+                "neither answer nor score, but other lines have one: leave the line out, and its question is not_run";
+            Err(ImportError::at(&line.place, problem))
+        }
+        None => Ok(()),
+    }
+}
+
 /// The metric of the grades, when the lines bring some: the named one, else the one that all lines name.
 fn metric_of(lines: &[Line], named: Option<&str>) -> Result<Option<String>, ImportError> {
-    if lines.iter().all(|line| line.grade == Grade::None) {
+    // what failed with us has no grade, whether there are others or not
+    let mut graded = lines.iter().filter(|line| line.ended != Some(Ended::Failed)).peekable();
+    if graded.peek().is_some() && graded.clone().all(|line| line.grade == Grade::None) {
         return Ok(None);
     }
+    if let Some(named) = named.filter(|_| lines.iter().all(|line| line.grade == Grade::Inapplicable)) {
+        return Err(ImportError::file(format!("--metric {named}: no line has a score by it")));
+    }
     let mut metric = named;
-    for line in lines {
+    for line in graded {
         let name = line.metric.as_deref().unwrap_or(UNNAMED_METRIC);
         match (metric, line.grade) {
+            // it ended with us, and the metric says nothing about it
+            (_, Grade::None) if line.ended.is_some() => {}
             (_, Grade::None) => {
                 let problem = "no score, but other lines have one: give it to all lines or to none";
                 return Err(ImportError::at(&line.place, problem));
@@ -111,8 +167,8 @@ fn say_form(form: &Known, lines: &[Line]) -> Option<String> {
 }
 
 /// Published files number categories from 1, in the order in which the dataset lists them.
-fn name_categories(categories: &[(&str, u64)], lines: &mut [Line]) {
-    let named = |number: usize| categories.get(number.checked_sub(1)?).map(|(name, _)| (*name).to_owned());
+fn name_categories(categories: &[(String, u64)], lines: &mut [Line]) {
+    let named = |number: usize| categories.get(number.checked_sub(1)?).map(|(name, _)| name.clone());
     for category in lines.iter_mut().filter_map(|line| line.category.as_mut()) {
         if let Some(name) = category.parse().ok().and_then(named) {
             *category = name;
@@ -176,4 +232,89 @@ fn by_question(banks: &[KnownBank], lines: Vec<Line>) -> Result<BTreeMap<String,
         found.insert(id, line);
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_datasets::OpenOptions;
+
+    use super::*;
+    use crate::cli::Reduce;
+
+    /// Three lines of a file about the first questions of `locomo-sim`, `Q` standing for their ids, as they were read.
+    fn three(name: &str, text: &str) -> Result<(Lines, Vec<Line>), String> {
+        let dataset = bench_datasets::open("locomo-sim", &OpenOptions::default(), &|_, _| ()).expect("is generated");
+        let ids: Vec<String> =
+            dataset.outline(0).expect("is there").questions.into_iter().map(|q| q.question_id).collect();
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join(name);
+        let named = |text: String, at: usize| text.replace(&format!("Q{at}"), &ids[at]);
+        std::fs::write(&path, (0..3).fold(text.to_owned(), named)).expect("writes");
+        let given = Given::read(std::iter::empty()).expect("nothing is given");
+        let reading = Reading { given, scale: 1.0, reduce: Reduce::Mean, metric: None };
+        let lines = read(dataset.as_ref(), &path, &reading, 1 << 20).map_err(|e| e.to_string())?;
+        let in_order = ids[..3].iter().filter_map(|id| lines.by_question.get(id).cloned()).collect();
+        Ok((lines, in_order))
+    }
+
+    #[test]
+    fn a_table_of_recalls_of_ours_reads_back() {
+        let table = "question_id,outcome,answer,retrieved,score:recall@10\n\
+                     Q0,scored,,\"D1:1 D1:2\",0.5\nQ1,scored,,,0\nQ2,infra_error,,,\n";
+        let (lines, read) = three("questions.csv", table).expect("reads");
+        assert_eq!((lines.scenario(), lines.metric.as_deref()), (Scenario::RetrieveOnly, None));
+        let retrieved = |line: &Line| line.retrieved.as_ref().map(Vec::len);
+        assert_eq!(read.iter().map(retrieved).collect::<Vec<_>>(), [Some(2), Some(0), None]);
+        assert!(read.iter().all(|line| line.answer.is_none()));
+        assert_eq!(read.iter().map(|line| line.grade).collect::<Vec<_>>(), [Grade::None, Grade::None, Grade::Failed]);
+        // nothing found anywhere leaves the column out
+        let (lines, read) =
+            three("questions.csv", "question_id,outcome,retrieved\nQ0,scored,\nQ1,scored,\n").expect("reads");
+        assert_eq!((lines.scenario(), retrieved(&read[1])), (Scenario::RetrieveOnly, Some(0)));
+    }
+
+    #[test]
+    fn lines_of_ours_read_back_with_what_failed_and_what_was_not_measured() {
+        let line = |id: &str, outcome: &str, answer: &str, scores: &str| {
+            format!(
+                r#"{{"question_id": "{id}", "outcome": "{outcome}", "answer": {answer}, "retrieved": [], "scores": {scores}}}"#
+            )
+        };
+        let recalls = [
+            line("Q0", "scored", "null", r#"{"recall@10": 1}"#),
+            line("Q1", "scored", "null", "{}"),
+            line("Q2", "infra_error", "null", "{}"),
+        ];
+        let (lines, read) = three("questions.jsonl", &recalls.join("\n")).expect("reads");
+        assert_eq!((lines.scenario(), lines.metric.as_deref()), (Scenario::RetrieveOnly, None));
+        assert_eq!(read[2].grade, Grade::Failed);
+        let answers = [
+            line("Q0", "scored", r#""x""#, r#"{"exact": 1, "contains": 1}"#),
+            line("Q1", "abstained", r#""""#, r#"{"exact": 0, "contains": 0}"#),
+            line("Q2", "infra_error", "null", "{}"),
+        ];
+        let (lines, read) = three("questions.jsonl", &answers.join("\n")).expect("reads");
+        assert_eq!((lines.scenario(), lines.metric.as_deref()), (Scenario::Answer, None));
+        assert_eq!((read[1].answer.as_deref(), read[2].answer.as_deref()), (Some(""), None));
+        let one = [
+            line("Q0", "scored", r#""x""#, r#"{"exact": 1}"#),
+            line("Q1", "scored", r#""y""#, "{}"),
+            line("Q2", "infra_error", "null", "{}"),
+        ];
+        let (lines, read) = three("questions.jsonl", &one.join("\n")).expect("reads");
+        let grades: Vec<Grade> = read.iter().map(|line| line.grade).collect();
+        assert_eq!(
+            (lines.metric.as_deref(), grades),
+            (Some("imported"), vec![Grade::Score(1.0), Grade::None, Grade::Failed])
+        );
+    }
+
+    #[test]
+    fn an_answer_without_words_is_one_in_a_table_of_ours_alone() {
+        let (_, read) =
+            three("questions.csv", "question_id,outcome,answer\nQ0,scored,x\nQ1,abstained,\n").expect("reads");
+        assert_eq!(read[1].answer.as_deref(), Some(""));
+        let theirs = three("theirs.csv", "question_id,answer\nQ0,x\nQ1,\n").err().expect("says nothing of Q1");
+        assert!(theirs.contains("neither answer nor score"), "{theirs}");
+    }
 }

@@ -12,6 +12,8 @@
 //! | [`lines`] | the whole way from a file to one line a question |
 //! | [`facts`] | what a line means as the result of a question |
 //! | [`system`] | whose results are they? |
+//! | [`keep`] | how do they become a finished run? |
+//! | [`planted`] | what of answers that were made to audit a judge? |
 //!
 //! docs/IMPORT.md says what is accepted. To know a further form, add a file to `forms/` and its line to `forms.rs`.
 
@@ -20,9 +22,11 @@ pub(crate) mod facts;
 pub(crate) mod fields;
 pub(crate) mod forms;
 pub(crate) mod grades;
+pub(crate) mod keep;
 pub(crate) mod lines;
 mod lookup;
 pub(crate) mod ours;
+pub(crate) mod planted;
 pub(crate) mod read;
 pub(crate) mod records;
 pub(crate) mod resolve;

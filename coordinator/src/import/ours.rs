@@ -102,7 +102,6 @@ impl Given {
         self.0.get(&ours).map(String::as_str)
     }
 
-    /// All paths.
     pub(crate) fn paths(&self) -> impl Iterator<Item = (Ours, &str)> {
         self.0.iter().map(|(ours, path)| (*ours, path.as_str()))
     }

@@ -23,7 +23,6 @@ pub(crate) struct Record {
     pub(crate) place: String,
     /// Names of what it lies in, the innermost first: often the conversation.
     pub(crate) groups: Vec<String>,
-    /// Its fields.
     pub(crate) fields: Map<String, Value>,
 }
 
@@ -42,7 +41,6 @@ const MOST_SPECIMENS: usize = 1_000;
 /// An object that is no record, but more like one than the others.
 #[derive(Debug, Default)]
 pub(super) struct Specimen {
-    /// Its fields.
     pub(super) fields: Map<String, Value>,
     /// Whether it lies in a list and holds none; whether it names a question or is graded; how many single values it has. A part of
     /// a record may be graded, and says less than the record.

@@ -1,4 +1,4 @@
-//! Dollars and seconds as people read them.
+//! Dollars, seconds and bytes as people read them.
 
 /// A cap for people: `$20.00`, `$0.0500`.
 #[must_use]
@@ -17,9 +17,28 @@ pub(crate) fn duration(seconds: f64) -> String {
     }
 }
 
+/// Bytes for people: `951 B`, `2.8 MB`.
+#[must_use]
+pub(crate) fn bytes(bytes: u64) -> String {
+    let (mut amount, mut unit) = (bytes as f64, "B");
+    for larger in ["kB", "MB", "GB"] {
+        if amount < 1000.0 {
+            break;
+        }
+        (amount, unit) = (amount / 1000.0, larger);
+    }
+    if unit == "B" || amount >= 100.0 { format!("{amount:.0} {unit}") } else { format!("{amount:.1} {unit}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_have_the_unit_that_fits() {
+        let texts = [951, 2_805_274, 277_383_467, 2_700_000_000_000].map(bytes);
+        assert_eq!(texts, ["951 B", "2.8 MB", "277 MB", "2700 GB"]);
+    }
 
     #[test]
     fn a_duration_has_two_units_at_most() {

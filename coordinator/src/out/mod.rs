@@ -1,4 +1,5 @@
-//! Where words go: results to standard output, everything else to standard error. A reader that went away is no error.
+//! Where words go: results to standard output, everything else to standard error. A result that could not be written is told
+//! to who ends the process ([`lost`]).
 //!
 //! Whatever goes to a terminal goes through here, and what others have put into it (names of runs, answers, a system's words)
 //! neither moves the cursor nor turns the direction of writing. [`tables`] is the one look of tables, [`amounts`] and [`times`]
@@ -11,6 +12,7 @@ pub(crate) mod times;
 use std::{
     borrow::Cow,
     io::{IsTerminal, Write},
+    sync::OnceLock,
 };
 
 use bench_proto::text::{self, plain};
@@ -47,14 +49,40 @@ pub(crate) fn json<T: serde::Serialize>(value: &T) {
 /// Whether standard output takes colours.
 #[must_use]
 pub(crate) fn colour() -> bool {
-    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() && !dumb
 }
 
 fn write(text: &str) {
     let mut out = std::io::stdout().lock();
     let newline = if text.ends_with('\n') { "" } else { "\n" };
-    // a closed pipe (`| head`) only means that nobody wants more
-    let _ = write!(out, "{text}{newline}").and_then(|()| out.flush());
+    if let Err(error) = write!(out, "{text}{newline}").and_then(|()| out.flush()) {
+        lose(&error);
+    }
+}
+
+/// Why a result did not reach its reader.
+pub(crate) enum Lost {
+    /// Who read it closed the pipe.
+    Closed,
+    /// It could not be written: a full disk.
+    Unwritable(String),
+}
+
+static LOST: OnceLock<Lost> = OnceLock::new();
+
+/// Remembers that a result could not be written.
+pub(crate) fn lose(error: &std::io::Error) {
+    let why = match error.kind() {
+        std::io::ErrorKind::BrokenPipe => Lost::Closed,
+        _ => Lost::Unwritable(error.to_string()),
+    };
+    let _ = LOST.set(why);
+}
+
+/// Why not all results reached their reader; `None` when they did.
+pub(crate) fn lost() -> Option<&'static Lost> {
+    LOST.get()
 }
 
 /// A text in which nothing is obeyed but colours.

@@ -16,7 +16,6 @@ pub(crate) fn table<const N: usize>(header: [&str; N]) -> Table {
 }
 
 impl Table {
-    /// Adds a row.
     pub(crate) fn add_row<const N: usize>(&mut self, cells: [String; N]) {
         self.0.add_row(cells.iter().map(|cell| one_line(cell)));
     }

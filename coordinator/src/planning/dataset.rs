@@ -6,18 +6,38 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use bench_datasets::{Dataset, OpenOptions};
+use bench_datasets::{About, Annotated, Dataset, LabelFixes, Manifest, OpenOptions};
 use bench_plan::{Preset, Sample, SampleRequest, Sampler};
 use bench_proto::{
+    label_fixes::LabelFixesSpec,
     nearest::{did_you_mean, nearest},
     profile::PresetSizes,
-    spec::DatasetSpec,
+    scenario::Scenario,
+    spec::{DatasetSpec, RunSpec},
 };
+use bench_settings::private;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
 use super::mirror;
-use crate::{app::App, cli::SampleArgs, exit::CliError};
+use crate::{app::App, cli::SampleArgs, exit::CliError, out};
+
+/// Where datasets are looked for.
+pub(crate) fn places(app: &App) -> OpenOptions {
+    OpenOptions { datasets_dir: app.datasets_dir(), cache_dir: app.home().join("datasets"), ..OpenOptions::default() }
+}
+
+/// Tells the licence of a dataset before its first use.
+pub(crate) fn tell_licence(app: &App, manifest: &Manifest) {
+    if manifest.is_generated() {
+        return;
+    }
+    // where the home cannot be made it is told again next time
+    let _ = private::create_folder(&app.home());
+    if let Some(notice) = bench_datasets::licence_notice(manifest, &places(app)) {
+        out::note(&notice);
+    }
+}
 
 /// Opens a dataset, with a progress bar when it has to be downloaded.
 ///
@@ -30,12 +50,12 @@ pub(crate) async fn open_dataset(
     settings: BTreeMap<String, Value>,
 ) -> Result<Arc<dyn Dataset>, CliError> {
     let options = OpenOptions {
-        path: args.dataset_path.clone(),
-        datasets_dir: app.datasets_dir(),
-        cache_dir: app.home().join("datasets"),
+        // a run that is resumed from another folder looks there again
+        path: args.dataset_path.as_deref().map(std::path::absolute).transpose().map_err(CliError::usage_of)?,
         allow_modified: args.allow_modified_dataset,
         allow_download: app.settings().datasets_url.is_none(),
         settings,
+        ..places(app)
     };
     let bar: Mutex<Option<ProgressBar>> = Mutex::new(None);
     let brought = mirror::bring(app, name, &options, &|so_far, total| show_download(&bar, so_far, total)).await;
@@ -53,6 +73,77 @@ pub(crate) async fn open_dataset(
         .await
         .map_err(|e| CliError::infrastructure(format!("reading the dataset stopped: {e}")).because(e))??;
     Ok(Arc::from(dataset))
+}
+
+/// Opens label fixes for a dataset; `allow_modified` takes another file than the published one.
+///
+/// # Errors
+/// Exit 2 with what to do.
+pub(crate) async fn open_label_fixes(
+    app: &App,
+    name: &str,
+    dataset: &Arc<dyn Dataset>,
+    allow_modified: bool,
+) -> Result<LabelFixes, CliError> {
+    let allow_download = app.settings().datasets_url.is_none();
+    let options = OpenOptions { allow_modified, allow_download, ..places(app) };
+    let (name, dataset) = (name.to_owned(), Arc::clone(dataset));
+    // a name that is none is refused by what opens it, which knows all
+    if app.settings().datasets_url.is_some() {
+        mirror::bring(app, &name, &options, &|_, _| ()).await?;
+    }
+    let opened = tokio::task::spawn_blocking(move || LabelFixes::open(&name, &*dataset, &options, &|_, _| ()));
+    let fixes = opened
+        .await
+        .map_err(|e| CliError::infrastructure(format!("reading label fixes stopped: {e}")).because(e))??;
+    tell_licence(app, fixes.manifest());
+    Ok(fixes)
+}
+
+/// Refuses mistakes of the answer key where nothing is answered.
+///
+/// # Errors
+/// Exit 2.
+pub(crate) fn check_key_of_answers(scenario: Scenario, flag: &str) -> Result<(), CliError> {
+    if scenario.answers() {
+        return Ok(());
+    }
+    let name = scenario.name();
+    Err(CliError::usage(format!(
+        "{flag}: runs of --scenario {name} have no answers that a key could be wrong about; leave {flag} out"
+    )))
+}
+
+/// The metric that mistakes of the answer key are told of; `flag` names them.
+///
+/// # Errors
+/// Exit 2 for a run that nothing of the key bears on, with what it can be told of.
+pub(crate) fn metric_by_answer_key(spec: &RunSpec, flag: &str) -> Result<String, CliError> {
+    let refused = |why: String| CliError::usage(format!("{flag}: {why}"));
+    if spec.dataset.planted.is_some() {
+        return Err(refused(
+            "the answers of a judge audit are made of the published key, and are right or wrong by it alone; leave it out".to_owned(),
+        ));
+    }
+    check_key_of_answers(spec.scenario, flag)?;
+    spec.metric_by_answer_key()
+        .ok_or_else(|| refused("nothing grades the run's answers; add --judge or --scorer".to_owned()))
+}
+
+/// A dataset with its label fixes, where some are named.
+///
+/// # Errors
+/// As [`open_label_fixes`].
+pub(crate) async fn with_label_fixes(
+    app: &App,
+    name: Option<&str>,
+    dataset: Arc<dyn Dataset>,
+    allow_modified: bool,
+) -> Result<(Arc<dyn Dataset>, Option<LabelFixesSpec>), CliError> {
+    let Some(name) = name else { return Ok((dataset, None)) };
+    let fixes = open_label_fixes(app, name, &dataset, allow_modified).await?;
+    let spec = fixes.spec().clone();
+    Ok((Arc::new(Annotated::new(dataset, fixes)), Some(spec)))
 }
 
 fn finish(bar: Mutex<Option<ProgressBar>>) {
@@ -104,16 +195,10 @@ pub(crate) fn sample_request(app: &App, args: &SampleArgs) -> Result<SampleReque
         max_sessions: run.max_sessions,
         categories: run.category.clone(),
         exclude_categories: run.exclude_category.clone(),
+        facets: run.facet.clone(),
+        exclude_facets: run.exclude_facet.clone(),
         question_ids: args.question_id.clone(),
     })
-}
-
-/// Sizes of the presets for a dataset.
-///
-/// # Errors
-/// Exit 2 for unknown names.
-pub(crate) fn preset_sizes(dataset: &str) -> Result<PresetSizes, CliError> {
-    Ok(bench_datasets::find(dataset)?.profile()?.presets)
 }
 
 /// An unknown name with its nearest neighbour.
@@ -138,24 +223,56 @@ pub(crate) async fn take_sample(dataset: &Arc<dyn Dataset>, request: SampleReque
     sampled.await.map_err(|e| CliError::infrastructure(format!("sampling stopped: {e}")).because(e))?
 }
 
+/// Notes of a dataset that a run keeps, and characters of each.
+const MOST_NOTES: usize = 20;
+const NOTE_LENGTH: usize = 300;
+
+/// Notes as a run keeps them: a file can make any number of any length.
+fn bounded(notes: &[String], name: &str) -> Vec<String> {
+    let mut kept: Vec<String> =
+        notes.iter().take(MOST_NOTES).map(|note| note.chars().take(NOTE_LENGTH).collect()).collect();
+    if let Some(more @ 1..) = notes.len().checked_sub(MOST_NOTES) {
+        kept.push(format!("and {more} more: `bench-coord datasets show {name}` has all"));
+    }
+    kept
+}
+
 /// The dataset's part of a spec.
-///
-/// # Errors
-/// Exit 2 when its profile is broken.
-pub(crate) fn dataset_spec(dataset: &dyn Dataset, sample: &Sample) -> Result<DatasetSpec, CliError> {
-    let manifest = dataset.manifest();
-    Ok(DatasetSpec {
-        name: manifest.name.to_owned(),
-        version: manifest.version.to_owned(),
-        sha256: dataset.sha256().to_owned(),
-        modified: dataset.is_modified(),
+pub(crate) fn dataset_spec(dataset: &dyn Dataset, sample: &Sample) -> DatasetSpec {
+    let About { manifest, profile, sha256, modified, checksum_unknown, settings, path, notes } =
+        dataset.about().clone();
+    DatasetSpec {
+        notes: bounded(&notes, &manifest.name),
+        name: manifest.name,
+        version: manifest.version,
+        sha256,
+        modified,
+        checksum_unknown,
         loader: manifest.loader_version,
-        settings: dataset.settings(),
-        abstention_phrases: manifest.abstention_phrases.iter().map(|p| (*p).to_owned()).collect(),
+        settings,
+        abstention_phrases: manifest.abstention_phrases,
+        scorers: manifest.scorers,
         population: sample.population.by_category.clone(),
         banks: sample.population.banks,
         sessions: sample.population.entries,
-        profile: bench_datasets::find(manifest.name)?.profile()?,
-        path: None,
-    })
+        profile,
+        label_fixes: None,
+        planted: None,
+        path,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_of_a_dataset_are_kept_in_part() {
+        let notes = |number: usize| vec!["é".repeat(2 * NOTE_LENGTH); number];
+        assert_eq!(bounded(&notes(MOST_NOTES), "mine"), vec!["é".repeat(NOTE_LENGTH); MOST_NOTES]);
+        let more = bounded(&notes(MOST_NOTES + 7), "mine");
+        assert_eq!(more.len(), MOST_NOTES + 1);
+        assert_eq!(more[MOST_NOTES], "and 7 more: `bench-coord datasets show mine` has all");
+        assert!(bounded(&[], "mine").is_empty());
+    }
 }

@@ -23,10 +23,15 @@ pub(crate) async fn bring(
     on_progress: OnProgress<'_>,
 ) -> Result<(), CliError> {
     let Some(url) = &app.settings().datasets_url else { return Ok(()) };
+    let no_store = |why: &str| {
+        CliError::usage(format!(
+            "BENCH_DATASETS_URL {}: {why}; give s3://BUCKET/PATH, gs://…, az://… or https:// of an S3 service such as R2; \
+             a folder is named by BENCH_DATASETS_DIR",
+            bench_proto::redact::url(url)
+        ))
+    };
     if !url.contains("://") {
-        return Err(CliError::usage(format!(
-            "{url} is no URL of an object store (s3://BUCKET/PATH, gs://…, az://…); a folder is named by BENCH_DATASETS_DIR"
-        )));
+        return Err(no_store("is no URL of an object store"));
     }
     let wanted = bench_datasets::wanted(name, options)?;
     if wanted.is_empty() {
@@ -35,8 +40,11 @@ pub(crate) async fn bring(
     let environment =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     transport::warn(app.settings(), transport::to_objects("datasets", url));
-    let place =
-        Place::open(url, environment).map_err(|e| CliError::usage(format!("BENCH_DATASETS_URL: {e}")).because(e))?;
+    let place = Place::open(url, environment).map_err(|error| match &error {
+        // its own text speaks of archives
+        ArchiveError::Url(why) => no_store(why).because(error),
+        _ => no_store(&error.to_string()).because(error),
+    })?;
     for wanted in &wanted {
         receive(&place, wanted, on_progress).await?;
     }
@@ -52,11 +60,14 @@ async fn receive(place: &Place, wanted: &Wanted, on_progress: OnProgress<'_>) ->
         ArchiveError::Store(reason) => wanted.failed(&source, reason),
         other => wanted.failed(&source, other.to_string()),
     };
-    let Some(mut pieces) = place.pieces(&wanted.object).await.map_err(failed)? else {
+    let mut arrival = wanted.receive(&source)?;
+    let from = arrival.goes_on_from().map(|(at, tag)| (at, tag.to_owned()));
+    let from = from.as_ref().map(|(at, tag)| (*at, tag.as_str()));
+    let Some(mut pieces) = place.pieces_from(&wanted.object, from).await.map_err(failed)? else {
         let reason = "there is no such object, and BENCH_DATASETS_URL stands in place of the public source";
         return Err(wanted.failed(&source, reason.to_owned()).into());
     };
-    let mut arrival = wanted.receive(&source, pieces.bytes)?;
+    arrival.comes(pieces.from, pieces.tag.as_deref(), pieces.bytes)?;
     while let Some(piece) = pieces.next().await.map_err(failed)? {
         on_progress(arrival.write(&piece)?, Some(pieces.bytes));
     }

@@ -6,40 +6,61 @@
 //! | module | question |
 //! |---|---|
 //! | this one | what is the run's spec? |
+//! | [`counting`] | is it held to somebody else's counting? |
 //! | [`dataset`] | which questions of which dataset? |
+//! | [`demands`] | what do the questions and streams want that the system may not be able to do? |
 //! | [`mirror`] | from where does a dataset come that is not here? |
 //! | [`models`] | which models, with what parameters and prices? |
+//! | [`judge_prompts`] | is it judged in the words of the dataset's authors? |
 //! | [`limits`](mod@limits) | how much may it use? |
+//! | [`scenario`] | which scorers and models does its scenario let it have? |
 //! | [`self_check`] | do its graders grade right? |
 //! | [`planner`] | how does the plan get into the store, ahead of the workers? |
 
+pub(crate) mod counting;
 mod dataset;
+mod demands;
+pub(crate) mod judge_prompts;
 mod limits;
 pub(crate) mod mirror;
 mod models;
 pub(crate) mod planner;
+pub(crate) mod scenario;
 pub(crate) mod self_check;
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use bench_datasets::Dataset;
-use bench_grading::{prompts, scorers};
+use bench_grading::{counting::Counting, judging::rubric};
 use bench_models::{prices, registry as providers};
 use bench_plan::{Sample, SampledBank, bank_order};
 use bench_proto::{
     ids::RunNo,
     money::PicoUsd,
-    spec::{self, DatasetSpec, Limits, ModelSpec, RunSpec, SPEC_VERSION, ScorerSpec, SystemSpec},
+    probe::ProbePlan,
+    scenario::{RecallPlan, Scenario},
+    spec::{self, DatasetSpec, Limits, ModelSpec, RunSpec, SPEC_VERSION, SampleSpec, SystemSpec, TakenOver},
 };
 use bench_settings::{ModelRole, RunSettings};
 use bench_systems::{BuildContext, Capabilities, adapter, registry as systems, vector};
 
 pub(crate) use self::{
-    dataset::{dataset_spec, open_dataset, preset_sizes, sample_request, take_sample},
+    dataset::{
+        check_key_of_answers, dataset_spec, metric_by_answer_key, open_dataset, open_label_fixes, places,
+        sample_request, take_sample, tell_licence, with_label_fixes,
+    },
     limits::{latency_probe, limits},
-    models::{UserPrices, add_prompts, model_spec, parse_usd, user_prices},
+    models::{
+        OF_DATASET, UserPrices, add_answerer_prompts, add_prompts, check_rubric, grade_by, judging, model_spec,
+        parse_usd, user_prices,
+    },
 };
-use self::{models::check_price, planner::Planner};
+use self::{
+    demands::Demands,
+    models::{check_price, tell_long_styles},
+    planner::Planner,
+    scenario::Fewest,
+};
 use crate::{
     app::{App, Deployment},
     cli::SubmitArgs,
@@ -124,14 +145,122 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
     let name = settings.run.dataset.clone().ok_or_else(|| {
         CliError::usage("no dataset: give --dataset locomo-sim (generated, no download), --dataset locomo, or see `bench-coord datasets list`")
     })?;
+    let cast = cast(app, args, will_call, &name).await?;
+    let (scenario, mut judges) = (cast.scenario, cast.judges);
+    if args.label_fixes.is_some() {
+        check_key_of_answers(scenario, "--label-fixes")?;
+    }
+    let dataset = open_dataset(app, &name, &args.sample, app.dataset_settings(&name)).await?;
+    if !args.output.json {
+        tell_licence(app, dataset.manifest());
+    }
+    let (dataset, label_fixes) =
+        with_label_fixes(app, args.label_fixes.as_deref(), dataset, args.sample.allow_modified_dataset).await?;
+    request.sizes = dataset.profile().presets.clone();
+    let sample = take_sample(&dataset, request).await?;
+    let demands = Demands::of(&dataset, &sample).await?;
+    let of_system = demands.notes(&cast.system.name, &cast.capabilities, cast.by_system, args.allow_unfiltered)?;
+    let fewest = Fewest::of(cast.system.top_k, demands.own_k());
+    let more_scorers = scenario::asked_for(scenario, fewest, &settings.run.scorer)?;
+    let notes = sample.spec.notes.iter().cloned().chain(of_system).collect();
+    let mut dataset_spec = DatasetSpec { label_fixes, ..dataset_spec(dataset.as_ref(), &sample) };
+    // one that a configuration names is for judges, where there are some
+    if let Some(rubric) = settings.run.rubric.as_ref().filter(|_| !judges.is_empty()) {
+        grade_by(&mut dataset_spec.profile, rubric)?;
+    }
+    if let Some(path) = &args.judge_prompts {
+        judge_prompts::take(path, &mut dataset_spec.profile, &judges)?;
+    }
+    if let Some(counting) = cast.counting {
+        dataset_spec.profile = counting.profile(&dataset_spec.profile);
+    }
+    judge_prompts::set_params(app, None, &dataset_spec.profile, &mut judges)?;
+    let profile = &dataset_spec.profile;
+    rubric::check(profile, sample.spec.by_category.keys().map(String::as_str), !judges.is_empty())?;
+    judges.iter_mut().try_for_each(|judge| add_prompts(judge, profile))?;
+    let judging = judging(&judges, profile)?;
+    let mut of_dataset = scenario::that_fit(scenario, fewest, &dataset.manifest().scorers)?;
+    if scenario == Scenario::Reflect && cast.by_system {
+        scenario::leave_recalls_out(&mut of_dataset, "the memory system answers by itself");
+    }
+    check_banks(&cast.system.name, &cast.capabilities, &sample)?;
+    let mut spec = RunSpec {
+        spec_version: SPEC_VERSION,
+        dataset: dataset_spec,
+        sample: SampleSpec { notes, own_k: demands.own_k(), ..sample.spec.clone() },
+        system: cast.system,
+        scenario,
+        recalls: cast.recalls,
+        answerer: cast.answerer,
+        judges,
+        votes: cast.votes,
+        judging,
+        scorers: scenario::joined(scenario, fewest, of_dataset, more_scorers),
+        counting: None,
+        headline: None,
+        limits: Limits {
+            system_parallel: cast.capabilities.max_parallel,
+            latency_probe: cast.latency_probe,
+            ..cast.priced
+        },
+        taken_over: TakenOver::default(),
+    };
+    if let Some(counting) = cast.counting {
+        counting::note(counting, &mut spec)?;
+    }
+    if let Some(metric) = &settings.run.headline {
+        scenario::head(&mut spec, metric)?;
+    }
+    scenario::check_graded(&spec)?;
+    scenario::check_native(&spec)?;
+    add_answerer_prompts(&mut spec)?;
+    tell_long_styles(&spec);
+    let mut planned = PlannedRun { dataset, sample, spec, capabilities: cast.capabilities };
+    if planned.spec.limits.max_cost.is_none() && planned.is_paid() {
+        planned.spec.limits.max_cost = Some(DEFAULT_CAP);
+    }
+    Ok(planned)
+}
+
+/// Who takes part in a run: all that is known before its dataset is read.
+struct Cast {
+    system: SystemSpec,
+    capabilities: Capabilities,
+    scenario: Scenario,
+    recalls: RecallPlan,
+    answerer: ModelSpec,
+    /// The memory system answers by itself.
+    by_system: bool,
+    counting: Option<&'static Counting>,
+    judges: Vec<ModelSpec>,
+    votes: u32,
+    priced: Limits,
+    latency_probe: ProbePlan,
+}
+
+/// Finds out who takes part in a run of a dataset, and whether each of them can.
+///
+/// # Errors
+/// As [`plan_run`].
+async fn cast(app: &App, args: &SubmitArgs, will_call: bool, name: &str) -> Result<Cast, CliError> {
+    let settings = app.settings();
     let (system_name, system_settings) = app.system(&settings.run.system)?;
     let capabilities =
         systems::capabilities(&system_name, &system_settings, &BuildContext::default()).map_err(CliError::usage_of)?;
     if will_call {
         look_at_system(app, &system_name, &system_settings).await?;
     }
-    check_capabilities(&settings.run, &system_name, &capabilities)?;
-    check_grading(settings.run.judge.len(), settings.run.votes)?;
+    let scenario = scenario::named(&settings.run.scenario)?;
+    let answerer = scenario::answerer_of(scenario, &capabilities, &settings.run.answerer);
+    let recalls = scenario::recall_plan(scenario, &settings.run, args.max_recalls)?;
+    check_capabilities(&settings.run, scenario, answerer, &system_name, &capabilities)?;
+    scenario::check_recalls(scenario, recalls, answerer, &system_name, &capabilities)?;
+    if answerer == "system" && scenario == Scenario::Reflect && settings.run.controls {
+        return Err(CliError::usage(
+            "--controls: the controls have no answer of their own; leave them out, or take --scenario answer",
+        ));
+    }
+    let Graders { counting, judges, votes } = graders(args, &settings.run, scenario, name)?;
     let priced = limits(app, user_prices(app, args)?)?;
     let latency_probe = latency_probe(app)?;
     if let Some(model) = vector::remote_model(&system_name, &system_settings) {
@@ -140,57 +269,86 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         }
         check_price(app, &model.name, args, &priced)?;
     }
-    let mut answerer = model_spec(app, &settings.run.answerer, ModelRole::Answerer, args, &priced, will_call)?;
-    let mut judges = settings
-        .run
-        .judge
+    let by_system = scenario.answers() && answerer == "system";
+    let answerer = match scenario.answers() {
+        true => model_spec(app, answerer, ModelRole::Answerer, args, &priced, will_call)?,
+        false => scenario::nobody(),
+    };
+    let judges = judges
         .iter()
         .map(|judge| model_spec(app, judge, ModelRole::Judge, args, &priced, will_call))
         .collect::<Result<Vec<_>, _>>()?;
-    let more_scorers = scorer_specs(&[], &settings.run.scorer)?;
-
-    let dataset = open_dataset(app, &name, &args.sample, app.dataset_settings(&name)).await?;
-    request.sizes = preset_sizes(&name)?;
-    let sample = take_sample(&dataset, request).await?;
-    let dataset_spec = dataset_spec(dataset.as_ref(), &sample)?;
-    let profile = &dataset_spec.profile;
-    prompts::check(profile, sample.spec.by_category.keys().map(String::as_str), !judges.is_empty())?;
-    add_prompts(&mut answerer, ModelRole::Answerer, profile)?;
-    judges.iter_mut().try_for_each(|judge| add_prompts(judge, ModelRole::Judge, profile))?;
-    let mut scorers = scorer_specs(dataset.manifest().scorers, &[])?;
-    scorers.extend(more_scorers.into_iter().filter(|s| dataset.manifest().scorers.iter().all(|name| *name != s.name)));
-    if !capabilities.banks && sample.spec.banks > 1 {
-        return Err(CliError::usage(format!(
-            "{system_name} has one memory for everything and the sample has {} banks: add --max-banks 1",
-            sample.spec.banks
-        )));
-    }
-    let spec = RunSpec {
-        spec_version: SPEC_VERSION,
-        dataset: DatasetSpec { path: args.sample.dataset_path.clone(), ..dataset_spec },
-        sample: sample.spec.clone(),
-        system: SystemSpec {
-            name: system_name,
-            version: capabilities.version.clone(),
-            top_k: settings.run.top_k,
-            settings: system_settings,
-        },
-        answerer,
-        judges,
-        votes: settings.run.votes,
-        scorers,
-        headline: None,
-        limits: Limits { system_parallel: capabilities.max_parallel, latency_probe, ..priced },
+    check_rubric(args.rubric.as_deref(), &judges)?;
+    // the names alone: how many hits questions ask for is not known yet
+    scenario::asked_for(scenario, Fewest::of(u32::MAX, None), &settings.run.scorer)?;
+    let system = SystemSpec {
+        name: system_name,
+        version: capabilities.version.clone(),
+        top_k: settings.run.top_k,
+        settings: system_settings,
     };
-    let mut planned = PlannedRun { dataset, sample, spec, capabilities };
-    if planned.spec.limits.max_cost.is_none() && planned.is_paid() {
-        planned.spec.limits.max_cost = Some(DEFAULT_CAP);
+    Ok(Cast {
+        system,
+        capabilities,
+        scenario,
+        recalls,
+        answerer,
+        by_system,
+        counting,
+        judges,
+        votes,
+        priced,
+        latency_probe,
+    })
+}
+
+/// Who grades, by name.
+struct Graders {
+    counting: Option<&'static Counting>,
+    judges: Vec<String>,
+    votes: u32,
+}
+
+/// The judges that flags and settings name, or a counting has.
+///
+/// # Errors
+/// Exit 2: a counting that does not fit, judges where there are no answers, votes without a majority.
+fn graders(args: &SubmitArgs, run: &RunSettings, scenario: Scenario, dataset: &str) -> Result<Graders, CliError> {
+    let counting = counting::chosen(args, dataset)?;
+    let judges = match counting {
+        Some(counting) => counting::judges(counting, &run.judge)?,
+        None => run.judge.clone(),
+    };
+    let votes = match counting {
+        Some(counting) if args.votes.is_none() => counting.votes,
+        _ => run.votes,
+    };
+    check_grading(judges.len(), votes)?;
+    check_votes(args.votes, judges.len())?;
+    // what a configuration names is not asked for here
+    let asked = if counting.is_some() { judges.len() } else { args.judge.len() };
+    scenario::check_models(scenario, args.answerer.as_deref(), asked)?;
+    Ok(Graders { counting, judges: scenario::who_judges(scenario, judges), votes })
+}
+
+/// Refuses several banks where the memory system cannot keep them apart.
+fn check_banks(system: &str, capabilities: &Capabilities, sample: &Sample) -> Result<(), CliError> {
+    match sample.spec.banks {
+        banks if banks > 1 && !capabilities.banks => Err(CliError::usage(format!(
+            "{system} has one memory for everything and the sample has {banks} banks: add --max-banks 1"
+        ))),
+        _ => Ok(()),
     }
-    Ok(planned)
 }
 
 /// Refuses what the memory system cannot do.
-fn check_capabilities(run: &RunSettings, system: &str, capabilities: &Capabilities) -> Result<(), CliError> {
+fn check_capabilities(
+    run: &RunSettings,
+    scenario: Scenario,
+    answerer: &str,
+    system: &str,
+    capabilities: &Capabilities,
+) -> Result<(), CliError> {
     let top_k = run.top_k;
     if let Some(most) = capabilities.max_k.filter(|most| top_k > *most) {
         return Err(CliError::usage(format!("--top-k {top_k} is more than {system} can do: at most {most}")));
@@ -202,7 +360,11 @@ fn check_capabilities(run: &RunSettings, system: &str, capabilities: &Capabiliti
             "--concurrency {wanted} is more than {system} can do: at most {most} at once"
         )));
     }
-    match (run.answerer.as_str(), capabilities.answers, capabilities.recalls) {
+    match (answerer, capabilities.answers, capabilities.recalls) {
+        (_, _, false) if !scenario.answers() => {
+            Err(CliError::usage(format!("--scenario {}: {system} only answers by itself", scenario.name())))
+        }
+        _ if !scenario.answers() => Ok(()),
         ("system", false, _) => Err(CliError::usage(format!("--answerer system: {system} does not answer by itself"))),
         (answerer, _, false) if answerer != "system" => {
             Err(CliError::usage(format!("{system} only answers by itself: add --answerer system")))
@@ -217,6 +379,19 @@ fn check_capabilities(run: &RunSettings, system: &str, capabilities: &Capabiliti
 /// Exit 2 for more than a run can have, and for votes without a majority.
 pub(crate) fn check_grading(judges: usize, votes: u32) -> Result<(), CliError> {
     spec::check_grading(judges, votes).map_err(|e| CliError::usage(format!("--judge, --votes: {e}")))
+}
+
+/// Refuses `--votes` that nobody would cast.
+///
+/// # Errors
+/// Exit 2 with the flag that is missing.
+pub(crate) fn check_votes(votes: Option<u32>, judges: usize) -> Result<(), CliError> {
+    match votes {
+        Some(votes) if votes > 1 && judges == 0 => Err(CliError::usage(format!(
+            "--votes {votes}: votes are cast by judges, and the run has none; add --judge, or leave --votes out"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// A run in this process needs its system at once: what is missing is said before anything is stored. Workers of a cluster
@@ -244,15 +419,4 @@ async fn look_at_system(app: &App, name: &str, settings: &BTreeMap<String, serde
     health.map(drop).map_err(|failure| {
         CliError::infrastructure(format!("memory system {name} does not answer: {}", failure.message))
     })
-}
-
-pub(crate) fn scorer_specs(of_dataset: &[&str], more: &[String]) -> Result<Vec<ScorerSpec>, CliError> {
-    let mut specs: Vec<ScorerSpec> = Vec::new();
-    for name in of_dataset.iter().copied().chain(more.iter().map(String::as_str)) {
-        let scorer = scorers::registry::find(name).map_err(CliError::usage_of)?;
-        if specs.iter().all(|s| s.name != scorer.name()) {
-            specs.push(ScorerSpec { name: scorer.name().to_owned(), version: scorer.version() });
-        }
-    }
-    Ok(specs)
 }

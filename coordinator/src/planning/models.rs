@@ -2,18 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use bench_grading::prompts::{self, ProfileError};
+use bench_grading::{
+    judging::{official, rubric},
+    prompts::{self, ProfileError},
+};
 use bench_models::{capabilities, extractive, prices, registry as models};
 use bench_proto::{
     money::PicoUsd,
+    nearest::{did_you_mean, nearest},
     price::ModelPrice,
     profile::Profile,
-    spec::{Limits, ModelSpec},
+    spec::{JudgingSpec, Limits, ModelSpec, RunSpec},
 };
 use bench_settings::ModelRole;
 use bench_systems::vector;
 
-use crate::{app::App, cli::SubmitArgs, exit::CliError};
+use crate::{app::App, cli::SubmitArgs, exit::CliError, out};
 
 /// Reads an amount of dollars.
 ///
@@ -75,7 +79,7 @@ pub(crate) fn model_spec(
         return Err(CliError::usage(format!("{flag} {text}: a judge is a chat model such as openai:gpt-4o-mini")));
     }
     let version = match role {
-        ModelRole::Judge => prompts::judge::VERSION,
+        ModelRole::Judge => rubric::VERSION,
         _ if parsed.provider.remote => prompts::answer::VERSION,
         _ => extractive::VERSION,
     };
@@ -100,18 +104,86 @@ pub(crate) fn model_spec(
     Ok(spec)
 }
 
-/// Notes the hashes of the prompts that a model will be given for questions of a dataset.
+/// Notes the hashes of the prompts that a judge will be given for questions of a dataset.
 ///
 /// # Errors
-/// A rubric or an answer style that this build does not have.
-pub(crate) fn add_prompts(model: &mut ModelSpec, role: ModelRole, profile: &Profile) -> Result<(), ProfileError> {
-    if model.is_remote() {
-        model.prompts = match role {
-            ModelRole::Judge => prompts::judge::prompt_hashes(profile)?,
-            _ => prompts::answer::prompt_hashes(profile)?,
-        };
+/// A rubric that this build does not have.
+pub(crate) fn add_prompts(judge: &mut ModelSpec, profile: &Profile) -> Result<(), ProfileError> {
+    if judge.is_remote() {
+        judge.prompts = rubric::prompt_hashes(profile)?;
     }
     Ok(())
+}
+
+/// Notes the hashes of the prompts that the answerer of a run will be given.
+///
+/// # Errors
+/// An answer style that this build does not have.
+pub(crate) fn add_answerer_prompts(spec: &mut RunSpec) -> Result<(), ProfileError> {
+    if spec.answerer.is_remote() {
+        spec.answerer.prompts = prompts::answerer_hashes(&spec.dataset.profile, spec.scenario, spec.recalls)?;
+    }
+    Ok(())
+}
+
+/// Says which answers may be longer than the output limit that is sent: they would be cut.
+pub(crate) fn tell_long_styles(spec: &RunSpec) {
+    let Some(limit) = capabilities::max_tokens_of(&spec.answerer.params).filter(|_| spec.answerer.is_remote()) else {
+        return;
+    };
+    // a word of English has a token and a third
+    let tokens = |words: u32| u64::from(words) * 4 / 3;
+    for style in spec.dataset.profile.all_styles() {
+        if let Some(words) = style.words.filter(|words| tokens(*words) > limit) {
+            out::note(&format!(
+                "answers of style '{}' may have {words} words and are cut after {limit} tokens: answerer.max_output_tokens lets them be longer",
+                style.name
+            ));
+        }
+    }
+}
+
+/// What the judges of a run ask for beside verdicts about questions of a dataset.
+///
+/// # Errors
+/// A rubric that this build does not have.
+pub(crate) fn judging(judges: &[ModelSpec], profile: &Profile) -> Result<JudgingSpec, ProfileError> {
+    if judges.is_empty() { Ok(JudgingSpec::default()) } else { rubric::judging_spec(profile) }
+}
+
+/// Word for the dataset's own rubrics.
+pub(crate) const OF_DATASET: &str = "dataset";
+
+/// Lets judges grade all questions by one rubric, or again by those of the dataset.
+///
+/// # Errors
+/// Exit 2 with the nearest names.
+pub(crate) fn grade_by(profile: &mut Profile, rubric: &str) -> Result<(), CliError> {
+    if rubric != OF_DATASET && !rubric::names(profile).any(|name| name == rubric) {
+        let hint = did_you_mean(&nearest(rubric, rubric::names(profile)));
+        let hint = hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
+        let known = rubric::names(profile).collect::<Vec<_>>().join(", ");
+        return Err(CliError::usage(format!("--rubric {rubric}{hint}: there are {OF_DATASET}, {known}")));
+    }
+    profile.only_rubric = Some(rubric.to_owned()).filter(|rubric| rubric != OF_DATASET);
+    if rubric == OF_DATASET {
+        // a fork has the profile of its source, in which others' words may stand in the place of the dataset's
+        official::give_back(profile);
+    }
+    Ok(())
+}
+
+/// Refuses a rubric that nobody grades by.
+///
+/// # Errors
+/// Exit 2.
+pub(crate) fn check_rubric(rubric: Option<&str>, judges: &[ModelSpec]) -> Result<(), CliError> {
+    match rubric {
+        Some(rubric) if judges.is_empty() => {
+            Err(CliError::usage(format!("--rubric {rubric}: nobody grades by it; add --judge PROVIDER:MODEL")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses a model without a price, unless it may count as free.

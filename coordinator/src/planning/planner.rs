@@ -27,13 +27,13 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Streams banks of an open dataset into the store.
 pub(crate) struct Planner {
-    /// The run.
+    /// Number of the run in its store.
     pub run: RunNo,
     /// The open dataset.
     pub dataset: Arc<dyn Dataset>,
     /// The banks of the sample in the order of work: their position is their number.
     pub banks: Vec<SampledBank>,
-    /// `--max-sessions`.
+    /// Sessions that are kept of each bank (`--max-sessions`); all when absent.
     pub max_sessions: Option<u32>,
     /// Banks that an earlier owner has planned already.
     pub done: u32,
@@ -148,7 +148,8 @@ pub(crate) fn prepare(
     let mut bytes = 0;
     for (bank_no, sampled) in (first..).zip(sampled) {
         let bank = dataset.bank(sampled.file_index as usize)?;
-        let (content, questions, gold) = parts(bank, sampled, max_sessions)?;
+        let (content, parts) = parts(bank, sampled, max_sessions)?;
+        let BankParts { questions, gold, .. } = &parts;
         let entries = u32::try_from(content.entries.len()).unwrap_or(u32::MAX);
         let segments = segments(questions.iter().map(|q| (q.index, q.ask_after)), entries);
         let segments = segments.into_iter().map(|s| Segment { until: s.until, questions: s.questions }).collect();
@@ -159,8 +160,8 @@ pub(crate) fn prepare(
         };
         let items = [
             item(serde_json::to_vec(&content))?,
-            item(serde_json::to_vec(&questions))?,
-            item(serde_json::to_vec(&gold))?,
+            item(serde_json::to_vec(questions))?,
+            item(serde_json::to_vec(gold))?,
         ];
         prepared.banks.push(NewBank {
             bank_no,
@@ -172,7 +173,7 @@ pub(crate) fn prepare(
         });
         bytes += items.iter().map(|i| i.bytes.len()).sum::<usize>();
         prepared.items.extend(items);
-        prepared.parts.push(BankParts { bank_id: sampled.bank_id.clone(), questions, gold });
+        prepared.parts.push(parts);
         if bytes >= most_bytes {
             break;
         }
@@ -180,14 +181,32 @@ pub(crate) fn prepare(
     Ok(prepared)
 }
 
+/// Reads all banks of a sample, as many at a time as one transaction writes: no more of a dataset is ever in memory.
+pub(crate) fn batches<'a>(
+    dataset: &'a dyn Dataset,
+    sampled: &'a [SampledBank],
+) -> impl Iterator<Item = Result<Prepared, CliError>> + Send + 'a {
+    let mut next = 0;
+    std::iter::from_fn(move || {
+        let left = sampled.get(next..).filter(|left| !left.is_empty())?;
+        let batch = prepare(dataset, left, next as u32, None, BYTES_PER_BATCH);
+        // a bank that cannot be read ends it
+        next = batch.as_ref().map_or(usize::MAX, |batch| next + batch.banks.len());
+        Some(batch)
+    })
+}
+
 /// The part of a bank that the sample needs; gold apart from everything that leaves the harness.
-fn parts(
+///
+/// # Errors
+/// When the bank has not the questions that were sampled.
+pub(crate) fn parts(
     mut bank: Bank,
     sampled: &SampledBank,
     max_sessions: Option<u32>,
-) -> Result<(BankContent, Vec<Question>, Vec<GoldRecord>), CliError> {
+) -> Result<(BankContent, BankParts), CliError> {
     if let Some(most) = max_sessions {
-        bank.content.entries.truncate(most as usize);
+        bank.content.keep_sessions(most);
     }
     let entries = u32::try_from(bank.content.entries.len()).unwrap_or(u32::MAX);
     let wanted: HashSet<u32> = sampled.questions.iter().copied().collect();
@@ -207,5 +226,5 @@ fn parts(
             wanted.len()
         )));
     }
-    Ok((bank.content, questions, gold))
+    Ok((bank.content, BankParts { bank_id: sampled.bank_id.clone(), questions, gold }))
 }

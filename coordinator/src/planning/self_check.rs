@@ -1,78 +1,174 @@
 //! The grader self-check, before the first paid question: a scorer that fails it would waste every call.
 
+use std::sync::Arc;
+
 use bench_grading::scorers::{
-    registry,
-    self_check::{CheckCase, check_answers, conversation_text, self_check},
+    Reads, ScoreCase, Scorer, registry,
+    self_check::{check_answers, conversation_text, self_check},
 };
+use bench_plan::SampledBank;
+use bench_proto::{
+    dataset::{GoldRecord, Question},
+    profile::Profile,
+    spec::RunSpec,
+};
+use bench_store::{BankRow, RunRow, Store};
+use bench_worker::banks::BankData;
+use tokio::runtime::Handle;
 
 use crate::{
     exit::CliError,
     out,
     planning::{
         PlannedRun,
-        planner::{BankParts, prepare},
+        planner::{BankParts, parts},
     },
 };
 
-/// Banks of the sample that are looked at: all of LoCoMo, a part of very large datasets.
+/// Banks of the sample that are looked at: all of LoCoMo, a part of very large datasets. Where a scorer applies to no question of
+/// these, the others are, one by one, until it applies to one.
 const MAX_BANKS: usize = 10;
+/// Bytes of their conversations after which no further bank is looked at.
+const MOST_BYTES: usize = 8 << 20;
+
+/// Before the reasons, in the event of a check that failed.
+pub(crate) const FAILED: &str = "failed: ";
+/// Before the notes, in the event of a check that passed with some.
+pub(crate) const PASSED_WITH: &str = "passed: ";
 
 /// What the self-check found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SelfCheckResult {
     failed: Option<String>,
+    notes: Vec<String>,
 }
 
 impl SelfCheckResult {
     /// The text of the run event that keeps it.
     #[must_use]
     pub(crate) fn event(&self) -> String {
-        self.failed.as_ref().map_or_else(|| "passed".to_owned(), |why| format!("failed: {why}"))
+        match &self.failed {
+            Some(why) => format!("{FAILED}{why}"),
+            None if self.notes.is_empty() => "passed".to_owned(),
+            None => format!("{PASSED_WITH}{}", self.notes.join("; ")),
+        }
+    }
+}
+
+/// What is looked at of a bank: its conversation as one text, its questions and what is expected.
+struct Looked {
+    text: String,
+    asked: Vec<(Question, GoldRecord)>,
+}
+
+impl Looked {
+    fn cases<'a>(&'a self, profile: &'a Profile) -> Vec<ScoreCase<'a>> {
+        self.asked.iter().map(|(question, gold)| ScoreCase::of(profile, question, gold)).collect()
     }
 }
 
 /// Checks all deterministic scorers of a run on its own sample.
 ///
 /// # Errors
-/// When the dataset cannot be read.
+/// When the dataset cannot be read, and exit 2 when the headline has nothing to measure.
 pub(crate) async fn run(planned: &PlannedRun) -> Result<SelfCheckResult, CliError> {
-    let dataset = std::sync::Arc::clone(&planned.dataset);
-    let banks: Vec<_> = planned.banks_in_order().into_iter().take(MAX_BANKS).collect();
-    let (scorers, known) = (planned.spec.scorers.clone(), planned.spec.dataset.profile.checks.clone());
-    let max_sessions = planned.spec.sample.max_sessions;
-    let checked = tokio::task::spawn_blocking(move || {
-        let mut conversations = Vec::new();
-        for bank in &banks {
-            let text = conversation_text(&dataset.bank(bank.file_index as usize)?.content);
-            let prepared = prepare(dataset.as_ref(), std::slice::from_ref(bank), 0, max_sessions, usize::MAX)?;
-            conversations.extend(prepared.parts.into_iter().map(|parts| (text.clone(), parts)));
-        }
-        let mut problems = Vec::new();
-        for spec in &scorers {
-            let scorer = registry::find(&spec.name).map_err(CliError::usage_of)?;
-            problems.extend(check_answers(scorer, &known));
-            problems
-                .extend(self_check(scorer, conversations.iter().map(|(text, parts)| (text, cases(parts)))).reasons());
-        }
-        Ok::<_, CliError>(problems)
-    });
-    let problems = checked
-        .await
-        .map_err(|e| CliError::infrastructure(format!("the grader self-check stopped: {e}")).because(e))??;
-    let failed = (!problems.is_empty()).then(|| problems.join("; "));
-    if let Some(why) = &failed {
-        out::note(&format!("grader self-check failed, the run will be INVALID: {why}"));
-    }
-    Ok(SelfCheckResult { failed })
+    let (dataset, max_sessions) = (Arc::clone(&planned.dataset), planned.spec.sample.max_sessions);
+    let read = move |sampled: SampledBank| {
+        let bank = dataset.bank(sampled.file_index as usize)?;
+        let text = conversation_text(&bank.content);
+        let BankParts { questions, gold, .. } = parts(bank, &sampled, max_sessions)?.1;
+        Ok::<_, CliError>(Looked { text, asked: questions.into_iter().zip(gold).collect() })
+    };
+    check_apart(&planned.spec, planned.banks_in_order().into_iter().map(read)).await
 }
 
-fn cases(parts: &BankParts) -> Vec<CheckCase<'_>> {
-    let pairs = parts.questions.iter().zip(&parts.gold);
-    pairs
-        .map(|(question, gold)| CheckCase {
-            question_id: &question.question_id,
-            category: &question.category,
-            gold: Some(&gold.gold),
-        })
-        .collect()
+/// Checks all deterministic scorers of a fork on the banks that its source has stored.
+///
+/// # Errors
+/// What the store meets, and exit 2 when the headline has nothing to measure.
+pub(crate) async fn of_stored(
+    store: &Arc<dyn Store>,
+    source: &RunRow,
+    spec: &RunSpec,
+) -> Result<SelfCheckResult, CliError> {
+    let rows = store.banks(source.run_no, None).await?;
+    let (store, runtime) = (Arc::clone(store), Handle::current());
+    let read = move |row: BankRow| {
+        let bank = runtime.block_on(BankData::read(store.as_ref(), row))?;
+        let asked = bank.questions().iter().filter_map(|question| {
+            let gold = bank.gold(&question.question_id)?;
+            Some((question.clone(), gold.clone()))
+        });
+        Ok::<_, CliError>(Looked { text: conversation_text(&bank.content), asked: asked.collect() })
+    };
+    check_apart(spec, rows.into_iter().map(read)).await
+}
+
+/// Checks on a thread that may block, and says what was found.
+async fn check_apart(
+    spec: &RunSpec,
+    banks: impl Iterator<Item = Result<Looked, CliError>> + Clone + Send + 'static,
+) -> Result<SelfCheckResult, CliError> {
+    let spec = spec.clone();
+    let checked = tokio::task::spawn_blocking(move || check(&spec, banks)).await;
+    let result =
+        checked.map_err(|e| CliError::infrastructure(format!("the grader self-check stopped: {e}")).because(e))??;
+    if let Some(why) = &result.failed {
+        out::note(&format!("grader self-check failed, the run will be INVALID: {why}"));
+    }
+    result.notes.iter().for_each(|note| out::note(note));
+    Ok(result)
+}
+
+/// Reads the first banks, and further ones for a scorer that applies to no question of these.
+fn check(
+    spec: &RunSpec,
+    mut banks: impl Iterator<Item = Result<Looked, CliError>> + Clone,
+) -> Result<SelfCheckResult, CliError> {
+    let (profile, headline) = (&spec.dataset.profile, spec.headline_metric());
+    let (mut looked, mut bytes) = (Vec::new(), 0);
+    while looked.len() < MAX_BANKS
+        && bytes < MOST_BYTES
+        && let Some(bank) = banks.next()
+    {
+        let bank = bank?;
+        bytes += bank.text.len();
+        looked.push(bank);
+    }
+    let (mut problems, mut notes) = (Vec::new(), Vec::new());
+    for spec in &spec.scorers {
+        let scorer = registry::find(&spec.name).map_err(CliError::usage_of)?;
+        problems.extend(check_answers(scorer, profile));
+        let mut report = self_check(scorer, looked.iter().map(|bank| (bank.text.as_str(), bank.cases(profile))));
+        // a figure beside the headline may have nothing to measure: a dataset need not name the evidence of each level
+        let of_recalls = scorer.reads() != Reads::Answer;
+        let beside = of_recalls && spec.metric_names().all(|metric| metric != headline);
+        let mut others = banks.clone().take(if beside { 0 } else { usize::MAX });
+        while report.checked == 0
+            && let Some(bank) = others.next()
+        {
+            let bank = bank?;
+            report = self_check(scorer, [(bank.text.as_str(), bank.cases(profile))]);
+        }
+        notes.extend(report.long_answers_note());
+        match report.checked {
+            0 if beside => notes.push(format!("{} applies to no question that was looked at", spec.name)),
+            0 if of_recalls => return Err(nothing_to_find(scorer)),
+            _ => problems.extend(report.reasons()),
+        }
+    }
+    Ok(SelfCheckResult { failed: (!problems.is_empty()).then(|| problems.join("; ")), notes })
+}
+
+/// The headline would be about nothing: said before anything is spent.
+fn nothing_to_find(scorer: &dyn Scorer) -> CliError {
+    let (lacks, named) = match scorer.reads() {
+        Reads::Hits => ("asserts what must be found", "asserts it"),
+        Reads::Ranks | Reads::Answer => ("says which memories hold its answer", "names its evidence"),
+    };
+    CliError::usage(format!(
+        "{} has nothing to measure: no question of the sample {lacks}; score answers instead (--scenario answer, another \
+         --headline), or take a dataset that {named}",
+        scorer.name()
+    ))
 }

@@ -1,14 +1,16 @@
-//! `report --answer-key FILE`: what known mistakes in a dataset's answer key mean for a run. The published key stays the one
+//! `report --answer-key FILE` and `--label-fixes NAME`: what known mistakes in a dataset's answer key mean for a run. The published key stays the one
 //! that is reported; beside it stand the score by the corrected key, the score without those questions, and how high a perfect
 //! system gets by the published key.
 
 use std::{collections::BTreeMap, path::Path};
 
+use bench_aggregate::answer_key::{AnswerKey, Keyed};
 use bench_datasets::Dataset;
 use bench_grading::scorers::{self, ScoreCase};
 use bench_proto::{
-    dataset::Gold,
+    dataset::{Gold, GoldRecord},
     facts::Outcome,
+    profile::Profile,
     summary::{AnswerKeyScore, QuestionLine},
 };
 use bench_store::{RunRow, Store};
@@ -46,36 +48,84 @@ impl Mistake {
 }
 
 /// The mistakes of a key, by the dataset's ids: the corrected answer, where there is one.
-type Mistakes = BTreeMap<String, Option<String>>;
+type Mistakes = BTreeMap<String, Option<Gold>>;
 
-/// The headline metric by the published and by the corrected key.
+/// Where mistakes are known from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Source<'a> {
+    /// A file of the user's.
+    File(&'a Path),
+    /// Label fixes by name.
+    Fixes(&'a str),
+}
+
+/// The headline metric by the published and by the corrected key; another one of answers where recalls head the report.
 ///
 /// # Errors
-/// Exit 2 for a file that cannot be read, or names questions that the dataset does not have.
-pub(crate) async fn score(app: &App, store: &dyn Store, run: &RunRow, file: &Path) -> Result<AnswerKeyScore, CliError> {
+/// Exit 2 for a run without answers of a system, for a file that cannot be read, or names questions that the dataset does not have.
+pub(crate) async fn score(
+    app: &App,
+    store: &dyn Store,
+    run: &RunRow,
+    source: Source<'_>,
+) -> Result<AnswerKeyScore, CliError> {
+    let flag = match source {
+        Source::File(_) => "--answer-key",
+        Source::Fixes(_) => "--label-fixes",
+    };
+    let metric = planning::metric_by_answer_key(&run.spec, flag)?;
     let args = SampleArgs {
         dataset_path: run.spec.dataset.path.clone(),
         allow_modified_dataset: run.spec.dataset.modified,
         ..SampleArgs::default()
     };
     let dataset = planning::open_dataset(app, &run.spec.dataset.name, &args, run.spec.dataset.settings.clone()).await?;
-    let in_file = |e: ImportError| CliError::usage(format!("{}: {e}", file.display()));
-    let text = std::fs::read_to_string(file).map_err(|e| in_file(ImportError::file(e.to_string())))?;
-    let mistakes = parse(&text).map_err(in_file)?;
-    let banks = known_banks(dataset.as_ref())?;
-    let (mistakes, reviewed) = resolve(&banks, &mistakes).map_err(in_file)?;
-    let metric = run.spec.headline_metric();
-    let mut tally = Tally::new(&metric);
-    results::each_question(store, run, |line| {
-        if reviewed.contains(&line.category) {
-            tally.add(&line, mistakes.get(&line.question_id));
+    let (mistakes, reviewed, source) = match source {
+        Source::File(file) => in_file(dataset.as_ref(), file)?,
+        Source::Fixes(name) => {
+            let fixes = planning::open_label_fixes(app, name, &dataset, false).await?;
+            let wrong = fixes.all().map(|(id, fix)| (id.to_owned(), fix.gold.clone())).collect();
+            (wrong, fixes.spec().categories.clone(), name.to_owned())
         }
+    };
+    let scorer = scorers::registry::find(&metric).ok();
+    let mut key = AnswerKey::new(&metric, &reviewed, scorer.is_some());
+    results::each_question(store, run, |line| {
+        let mistake = mistakes.get(&line.question_id);
+        key.add(&line.category, keyed(&line, mistake, &metric, scorer, &run.spec.dataset.profile));
         Ok(true)
     })
     .await?;
-    let source =
-        file.file_name().map_or_else(|| file.display().to_string(), |name| name.to_string_lossy().into_owned());
-    Ok(tally.finish(source, reviewed))
+    Ok(key.finish(source))
+}
+
+/// What a file of the user's says: the mistakes, the categories that were looked through, and its name.
+fn in_file(dataset: &dyn Dataset, file: &Path) -> Result<(Mistakes, Vec<String>, String), CliError> {
+    let in_file = |e: ImportError| CliError::usage(format!("{}: {e}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|e| in_file(ImportError::file(e.to_string())))?;
+    let mistakes = parse(&text).map_err(in_file)?;
+    let (mistakes, reviewed) = resolve(&known_banks(dataset)?, &mistakes).map_err(in_file)?;
+    let name = file.file_name().map_or_else(|| file.display().to_string(), |name| name.to_string_lossy().into_owned());
+    Ok((mistakes, reviewed, name))
+}
+
+/// A question by both keys.
+fn keyed(
+    line: &QuestionLine,
+    mistake: Option<&Option<Gold>>,
+    metric: &str,
+    scorer: Option<&'static dyn scorers::Scorer>,
+    profile: &Profile,
+) -> Keyed {
+    let has_score = matches!(line.outcome, Outcome::Scored | Outcome::Abstained);
+    let published = line.scores.get(metric).copied().filter(|_| has_score);
+    let corrected = || {
+        let gold = GoldRecord { gold: mistake?.clone()?, ..GoldRecord::default() };
+        let answer = Some(line.answer.as_deref().unwrap_or_default());
+        let rules = profile.rules(&line.category);
+        scorer?.score(&ScoreCase { answer, gold: Some(&gold), rules, ..ScoreCase::default() })
+    };
+    Keyed { wrong: mistake.is_some(), published, corrected: published.and_then(|_| corrected()) }
 }
 
 /// A JSON list, or one object a line.
@@ -123,84 +173,11 @@ fn resolve(banks: &[KnownBank], mistakes: &[Mistake]) -> Result<(Mistakes, Vec<S
             reviewed.push((*category).to_owned());
         }
         if !mistake.is_of_evidence() {
-            found.insert(id, mistake.correct_answer.clone());
+            found.insert(id, mistake.correct_answer.clone().map(Gold::Text));
         }
     }
     reviewed.sort_unstable();
     Ok((found, reviewed))
-}
-
-/// Means over the questions of the categories that were looked through.
-struct Tally<'a> {
-    metric: &'a str,
-    scorer: Option<&'static dyn scorers::Scorer>,
-    asked: u64,
-    wrong: u64,
-    published: Mean,
-    corrected: Mean,
-    without_wrong: Mean,
-}
-
-#[derive(Default)]
-struct Mean {
-    sum: f64,
-    n: u64,
-}
-
-impl Mean {
-    fn add(&mut self, score: f64) {
-        self.sum += score;
-        self.n += 1;
-    }
-
-    fn value(&self) -> Option<f64> {
-        (self.n > 0).then(|| self.sum / self.n as f64)
-    }
-}
-
-impl<'a> Tally<'a> {
-    fn new(metric: &'a str) -> Self {
-        let scorer = scorers::registry::find(metric).ok();
-        let [published, corrected, without_wrong] = [Mean::default(), Mean::default(), Mean::default()];
-        Self { metric, scorer, asked: 0, wrong: 0, published, corrected, without_wrong }
-    }
-
-    fn add(&mut self, line: &QuestionLine, mistake: Option<&Option<String>>) {
-        self.asked += 1;
-        self.wrong += u64::from(mistake.is_some());
-        if !matches!(line.outcome, Outcome::Scored | Outcome::Abstained) {
-            return;
-        }
-        let Some(score) = line.scores.get(self.metric).copied() else { return };
-        self.published.add(score);
-        let Some(corrected) = mistake else {
-            self.corrected.add(score);
-            self.without_wrong.add(score);
-            return;
-        };
-        // without a better answer nobody knows what the question is worth
-        let (Some(scorer), Some(corrected)) = (self.scorer, corrected) else { return };
-        let gold = Gold::Text(corrected.clone());
-        let prediction = line.answer.as_deref().unwrap_or_default();
-        let case = ScoreCase { prediction, gold: Some(&gold), category: &line.category };
-        if let Some(score) = scorer.score(&case) {
-            self.corrected.add(score);
-        }
-    }
-
-    fn finish(self, source: String, reviewed: Vec<String>) -> AnswerKeyScore {
-        AnswerKeyScore {
-            source,
-            metric: self.metric.to_owned(),
-            categories: reviewed,
-            n: self.asked,
-            wrong: self.wrong,
-            ceiling: (self.asked > 0).then(|| 1.0 - self.wrong as f64 / self.asked as f64),
-            published: self.published.value(),
-            corrected: self.scorer.and_then(|_| self.corrected.value()),
-            without_wrong: self.without_wrong.value(),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -222,7 +199,7 @@ mod tests {
         let text = r#"[{"question_id": "c-1:0", "correct_answer": "Ann", "error_type": "HALLUCINATION"},
             {"question_id": "c_0_qa1", "question": "when?", "correct_answer": "May", "error_type": "WRONG_CITATION"}]"#;
         let (found, reviewed) = resolve(&banks(), &parse(text).expect("is read")).expect("are known");
-        assert_eq!(found, Mistakes::from([("c-1:0".to_owned(), Some("Ann".to_owned()))]));
+        assert_eq!(found, Mistakes::from([("c-1:0".to_owned(), Some(Gold::Text("Ann".to_owned())))]));
         assert_eq!(reviewed, ["odd", "plain"]);
         let lines = "{\"id\": \"c-1:1\"}\n\n{\"id\": \"c-9:1\"}\n";
         let unknown = resolve(&banks(), &parse(lines).expect("is read")).expect_err("is refused").to_string();

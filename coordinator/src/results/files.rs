@@ -88,10 +88,15 @@ pub(crate) fn render(page: &Page<'_>, format: &str) -> Result<String, CliError> 
         Some(format) => format.render(page).map_err(CliError::infrastructure_of),
         None => {
             check_format(format)?;
-            let options = bench_report::terminal::TerminalOptions { colour: out::colour(), full: false };
-            Ok(bench_report::terminal::render(page.summary, options))
+            Ok(on_screen(page.summary, true))
         }
     }
+}
+
+/// What a person sees of a result: a page for a screen, or all of it.
+#[must_use]
+pub(crate) fn on_screen(summary: &Summary, full: bool) -> String {
+    bench_report::terminal::render(summary, bench_report::terminal::TerminalOptions { colour: out::colour(), full })
 }
 
 /// A summary in a format that shows no single questions.

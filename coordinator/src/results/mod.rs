@@ -7,16 +7,20 @@
 //! | `shards` | how are all questions read, on all cores? |
 //! | `summary` | what is the result of a run? |
 //! | `ahead` | how is something read before it is asked for, and never much of it? |
+//! | `score` | by which one figure is a run shown? |
 //! | `models` | where were its models, and what did they answer by? |
 //! | `questions` | what is told of a single question? |
+//! | `judgements` | what did its judges say, and which of several votes speaks for them? |
 //! | `files` | what is written, and where? |
 //! | `answer_key` | what would it be without the known mistakes of the dataset? |
 
 mod ahead;
 pub(crate) mod answer_key;
 mod files;
+pub(crate) mod judgements;
 mod models;
 mod questions;
+mod score;
 mod shards;
 mod summary;
 
@@ -24,10 +28,11 @@ mod summary;
 pub(crate) use self::files::disk;
 pub(crate) use self::{
     files::{
-        TERMINAL, check_format, check_writable, file_name, render, render_summary, run_folder, write_atomically,
-        write_files,
+        TERMINAL, check_format, check_writable, file_name, on_screen, render, render_summary, run_folder,
+        write_atomically, write_files,
     },
     questions::{each_question, facts_of_bank, first_questions},
+    score::{Score, score_of},
     shards::read_facts,
     summary::{SELF_CHECK_EVENT, group_of, summary_of},
 };

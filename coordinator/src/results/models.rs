@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bench_grading::prompts;
+use bench_grading::judging;
 use bench_proto::{
     call::Phase,
     served::ServedNote,
     spec::{ModelSpec, RunSpec},
-    summary::{ModelSummary, PromptText, ServedModel, Summary},
+    summary::{LABEL_OFFICIAL_JUDGE, ModelSummary, PromptText, ServedModel, Summary},
 };
 use bench_store::{RunEvent, SERVED_EVENT};
 use bench_systems::vector::remote_model;
@@ -23,7 +23,10 @@ pub(super) fn fill(summary: &mut Summary, spec: &RunSpec, events: &[RunEvent]) {
     let models = models(spec, &notes);
     summary.warnings.extend(models.iter().filter_map(several));
     summary.models = Some(models);
-    let known = prompts::texts(&spec.dataset.profile);
+    if !spec.judges.is_empty() && judging::official::is_official(&spec.dataset.profile) {
+        summary.labels.push(LABEL_OFFICIAL_JUDGE.to_owned());
+    }
+    let known = judging::texts(&spec.dataset.profile);
     for (name, sha256) in &summary.spec.prompts {
         // the text of a hash that this build has no prompt for is not known
         let text = known.get(sha256).map(|of| PromptText { system: of.system.clone(), user: of.user.clone() });

@@ -2,14 +2,18 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use bench_grading::prompts::answer;
+use bench_grading::{
+    judging::rubric,
+    prompts::{answer, search},
+};
 use bench_proto::{
     dataset::{GoldRecord, Question},
     facts::{Outcome, QuestionFacts},
     ids::{RunNo, TaskKey, TaskKind, trace_id},
+    scenario::Scenario,
     spec::ModelSpec,
     step::{HitLevel, PlacedBy, RetrievedHit, StepText},
-    summary::{JudgementLine, QuestionLine, RetrievedLine},
+    summary::{JudgementLine, QuestionLine, RetrievedLine, SearchLine},
 };
 use bench_report::html::MOST_QUESTIONS;
 use bench_store::{BankRow, RunRow, Store};
@@ -17,7 +21,7 @@ use bench_systems::adapter::ADAPTER;
 use bench_worker::banks::{BankData, BankQuestions};
 use tokio::runtime::Handle;
 
-use super::ahead;
+use super::{ahead, judgements::Judgements};
 use crate::exit::CliError;
 
 /// Questions whose texts are read at once: what is in memory is a few times as much, whatever the size of run and banks.
@@ -86,13 +90,18 @@ async fn pages(
         let facts = store.facts_of(run.run_no, &keys).await?;
         let mut facts: HashMap<TaskKey, QuestionFacts> = facts.into_iter().map(|facts| (facts.task, facts)).collect();
         let mut texts: HashMap<TaskKey, Vec<StepText>> = HashMap::with_capacity(keys.len());
+        let mut judgements = Judgements::read(store, run, &keys).await?;
         for (task, _, text) in store.question_texts(run.run_no, &keys).await? {
-            texts.entry(task.question_of()).or_default().push(text);
+            match task.kind() {
+                TaskKind::Judge => judgements.see(task, text),
+                _ => texts.entry(task).or_default().push(text),
+            }
         }
         let line = |(question, key): (&Question, &TaskKey)| {
             let gold = asked.gold(&question.question_id);
             let texts = texts.remove(key).unwrap_or_default();
-            question_line(run, &row.bank_id, question, gold, facts.remove(key), texts)
+            let stored = Stored { facts: facts.remove(key), texts, judgements: judgements.of(*key) };
+            question_line(run, &row.bank_id, question, gold, stored)
         };
         if !give(questions.iter().zip(&keys).map(line).collect())? {
             return Ok(false);
@@ -125,10 +134,18 @@ fn prompts_of(run: &RunRow, question: &Question, gold: Option<&GoldRecord>, line
         }
     };
     if line.answer.is_some() {
-        let name = answer::prompt_name(!question.choices.is_empty(), !line.retrieved.is_empty());
-        add("answerer", &run.spec.answerer, name);
+        let (profile, has_excerpts) = (&run.spec.dataset.profile, !line.retrieved.is_empty());
+        let names = match run.spec.scenario {
+            Scenario::Agentic => search::prompt_names(profile, question, gold),
+            _ => vec![answer::prompt_name(profile, question, gold, has_excerpts)],
+        };
+        names.iter().for_each(|name| add("answerer", &run.spec.answerer, name));
     }
-    let rubric = run.spec.dataset.profile.rubric(&question.category, gold.map(|gold| &gold.gold)).unwrap_or_default();
+    if !line.searches.is_empty() {
+        add("answerer", &run.spec.answerer, search::REPHRASE);
+    }
+    let rubric =
+        rubric::rubric_of(&run.spec.dataset.profile, &question.category, gold).map_or("", |rubric| rubric.name);
     for (role, judge) in run.spec.judge_plan().metrics.iter().zip(&run.spec.judges) {
         if line.judgements.iter().any(|judgement| judgement.judge == judge.display()) {
             add(role, judge, rubric);
@@ -137,30 +154,40 @@ fn prompts_of(run: &RunRow, question: &Question, gold: Option<&GoldRecord>, line
     names
 }
 
+/// What the store holds of a question.
+struct Stored {
+    facts: Option<QuestionFacts>,
+    texts: Vec<StepText>,
+    judgements: Vec<JudgementLine>,
+}
+
 fn question_line(
     run: &RunRow,
     bank_id: &str,
     question: &Question,
     gold: Option<&GoldRecord>,
-    facts: Option<QuestionFacts>,
-    texts: Vec<StepText>,
+    stored: Stored,
 ) -> QuestionLine {
+    let Stored { facts, texts, judgements } = stored;
     let mut line = QuestionLine {
         question_id: question.question_id.clone(),
         bank_id: bank_id.to_owned(),
         category: question.category.clone(),
+        facets: gold.map(|g| g.facets.clone()).unwrap_or_default(),
         question: question.text.clone(),
         gold: gold.map(|g| g.gold.text()),
         answer: None,
+        answered_by: None,
         outcome: Outcome::NotRun,
         scores: BTreeMap::new(),
         retrieved: Vec::new(),
+        searches: Vec::new(),
         evidence: gold.map(|g| g.evidence_turns.clone()).unwrap_or_default(),
         evidence_sessions: gold.map(|g| g.evidence_sessions.clone()).unwrap_or_default(),
         citations: Vec::new(),
         prompts: Vec::new(),
         failures: Vec::new(),
-        judgements: Vec::new(),
+        judgements,
         error: None,
         usage: Default::default(),
         timing_ms: Default::default(),
@@ -185,20 +212,21 @@ fn question_line(
             }
             StepText::Answered { answer, citations, .. } => {
                 line.answer = Some(answer);
+                line.answered_by = run.spec.answered_by();
                 line.citations = citations;
             }
-            StepText::Judged { judge, vote, verdict, raw } => {
-                line.judgements.push(JudgementLine { judge, vote, verdict, raw })
+            StepText::Searched { query, hits } => {
+                line.searches.push(SearchLine { query, hits: hits.len() as u64 });
             }
+            StepText::Phrased { .. } | StepText::Judged { .. } | StepText::JudgedPart { .. } => {}
         }
     }
     line.prompts = prompts_of(run, question, gold, &line);
     if let Some(facts) = facts {
         let headline = run.spec.headline_metric();
-        line.failures = bench_aggregate::attribution::attribute(&facts, &headline, 0.5)
-            .map(|a| a.name().to_owned())
-            .into_iter()
-            .collect();
+        let (scale, of_recalls) = (run.spec.metric(&headline), run.spec.grades_recalls(&headline));
+        let failure = bench_aggregate::attribution::attribute(&facts, &headline, scale, of_recalls);
+        line.failures = failure.map(|failure| failure.name().to_owned()).into_iter().collect();
         line.outcome = facts.outcome;
         line.trace_url = facts.kept.and_then(|_| run.spec.limits.trace.link(&line.trace_id));
         line.usage = (&facts.usage).into();

@@ -23,7 +23,12 @@ use bench_worker::banks::BankData;
 use tracing::Instrument as _;
 
 use super::shards;
-use crate::{app::App, exit::CliError, standing::Standing};
+use crate::{
+    app::App,
+    exit::CliError,
+    planning::self_check::{FAILED, PASSED_WITH},
+    standing::Standing,
+};
 
 /// Steps read per page.
 const PAGE: u32 = 4096;
@@ -54,10 +59,10 @@ async fn aggregate(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary
     {
         input.empty_context_expected = capabilities.empty_by_design;
         input.canaries = canary::possible(&capabilities).map_or_else(Canaries::Impossible, |()| Canaries::Possible);
-        let top_k = run.spec.system.top_k;
+        let asked = run.spec.hits_asked_for().1;
         // one that is asked by tokens has no k
         input.effective_k =
-            (!capabilities.token_budget).then(|| capabilities.max_k.map_or(top_k, |most| most.min(top_k)));
+            (!capabilities.token_budget).then(|| capabilities.max_k.map_or(asked, |most| most.min(asked)));
     }
     let new = || Aggregator::new(input.clone());
     let mut parts =
@@ -109,15 +114,16 @@ fn identity(app: &App, run: &RunRow) -> RunIdentity {
     }
 }
 
-/// Kind of the run event that keeps the result of the grader self-check: `passed`, or `failed: why`.
+/// Kind of the run event that keeps the result of the grader self-check: `passed`, `passed: notes`, or `failed: why`.
 pub(crate) const SELF_CHECK_EVENT: &str = "self_check";
 
 async fn self_check(store: &dyn Store, run: &RunRow) -> Result<SelfCheck, CliError> {
     let events = store.events(run.run_no).await?;
     Ok(events.iter().rev().find(|e| e.kind == SELF_CHECK_EVENT).map_or(SelfCheck::NotRun, |event| {
-        match event.message.strip_prefix("failed: ") {
-            Some(why) => SelfCheck::Failed(why.to_owned()),
-            None => SelfCheck::Passed,
+        match (event.message.strip_prefix(FAILED), event.message.strip_prefix(PASSED_WITH)) {
+            (Some(why), _) => SelfCheck::Failed(why.to_owned()),
+            (None, Some(notes)) => SelfCheck::Noted(notes.to_owned()),
+            (None, None) => SelfCheck::Passed,
         }
     }))
 }
@@ -193,7 +199,7 @@ async fn controls_of(app: &App, store: &dyn Store, runs: &[RunRow]) -> Result<Ve
 async fn instrument(store: &dyn Store, run: &RunRow, controls: &[RunRow]) -> Result<Option<Instrument>, CliError> {
     let named = |name: &str| controls.iter().chain([run]).find(|row| row.spec.system.name == name);
     let (Some(none), Some(oracle)) = (named("none"), named("oracle")) else { return Ok(None) };
-    let metric = run.spec.headline_metric();
+    let metric = run.spec.control_metric();
     let read = async |row: &RunRow, counts: fn(&Profile, &QuestionFacts) -> bool| -> Result<RunFacts, CliError> {
         let new = || RunFacts::new(&metric, 1);
         let add = |part: &mut RunFacts, facts: QuestionFacts| {
@@ -208,7 +214,7 @@ async fn instrument(store: &dyn Store, run: &RunRow, controls: &[RunRow]) -> Res
     };
     let none = read(none, instrument::counts_of_none).await?;
     let oracle = read(oracle, instrument::counts_of_oracle).await?;
-    Ok(Some(Instrument::of(&none, &oracle)))
+    Ok(Some(Instrument::of(&none, &oracle, run.spec.metric(&metric))))
 }
 
 /// Ids of the sample's questions that never ended. Banks that were not planned yet count through the sample's size.

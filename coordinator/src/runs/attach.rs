@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bench_proto::spec::RunSpec;
+use bench_proto::spec::{Difference, RunSpec};
 use bench_store::{RunRow, Store};
 use bench_systems::adapter::file::STARTED;
 
@@ -25,7 +25,8 @@ pub(crate) async fn attach(
     existing: RunRow,
     args: &SubmitArgs,
 ) -> CliResult {
-    let differences = existing.spec.differences(spec);
+    let mut differences = existing.spec.differences(spec);
+    differences.extend(other_headline(&existing.spec, spec));
     if !differences.is_empty() {
         let list: Vec<String> =
             differences.iter().take(12).map(|d| format!("\n  {}: {} there, {} here", d.key, d.left, d.right)).collect();
@@ -47,10 +48,18 @@ pub(crate) async fn attach(
         limits: args.limits.clone(),
         release_uncertain: false,
         reopen: false,
+        dataset_path: args.sample.dataset_path.clone(),
+        allow_modified_dataset: args.sample.allow_modified_dataset,
         detach: args.detach,
         output: args.output.clone(),
     };
     resume(app, store, existing, &as_resume).await
+}
+
+/// What heads the report changes no score, but it is what the run says.
+fn other_headline(there: &RunSpec, here: &RunSpec) -> Option<Difference> {
+    let (left, right) = (there.headline_metric(), here.headline_metric());
+    (left != right).then(|| Difference { key: "headline".to_owned(), left, right })
 }
 
 /// Whether two versions of an adapter's system differ in nothing but that the older one does not say what is started.

@@ -79,6 +79,8 @@ fn control(app: &App, measured: &PlannedRun, system: &str) -> Result<PlannedRun,
     spec.system.name = system.to_owned();
     spec.system.version.clone_from(&built.capabilities().version);
     spec.system.settings = settings;
+    // what the measured system cannot do is not said of another one
+    spec.sample.notes.clone_from(&measured.sample.spec.notes);
     // a control is there for its score
     spec.limits.latency_probe = ProbePlan::default();
     Ok(PlannedRun {

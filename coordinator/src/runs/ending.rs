@@ -17,7 +17,7 @@ use crate::{
     cli::OutputArgs,
     exit::{CliError, CliResult, Exit},
     out,
-    results::{TERMINAL, render_summary, run_folder, summary_of, write_files},
+    results::{on_screen, render_summary, run_folder, summary_of, write_files},
     runs::{controls, estimate::RunEstimate},
     standing::Standing,
 };
@@ -126,7 +126,8 @@ fn left_running(run: &RunId, reason: &str) -> CliError {
 /// The one line that uses a key which was found but not used, for runs that one short line describes.
 fn next_step(app: &App, spec: &RunSpec) -> Option<String> {
     let uses_models = spec.answerer.is_remote() || spec.judges.iter().any(ModelSpec::is_remote);
-    let plain = PRESETS.contains(&spec.sample.preset.as_str())
+    let plain = spec.scenario.answers()
+        && PRESETS.contains(&spec.sample.preset.as_str())
         && spec.sample.max_sessions.is_none()
         && spec.dataset.path.is_none()
         && !spec.dataset.modified
@@ -172,7 +173,7 @@ pub(crate) async fn finish_above(
     let folder = run_folder(app, &run.run_id, output_dir);
     write_files(store, &run, &summary, &folder).await?;
     tracing::debug!("files written");
-    out::painted(&render_summary(&summary, if json { "json" } else { TERMINAL })?);
+    out::painted(&if json { render_summary(&summary, "json")? } else { on_screen(&summary, false) });
     out::note(&format!("report, questions and answers: {}", folder.display()));
     #[cfg(feature = "archive")]
     if run.domain == crate::standing::domains::LOCAL_DOMAIN {
@@ -195,7 +196,7 @@ pub(crate) async fn finish_above(
 pub(crate) async fn print_finished(app: &App, store: &dyn Store, run_no: RunNo) -> CliResult {
     let run = store.run(run_no).await?;
     let summary = summary_of(app, store, &run).await?;
-    out::painted(&render_summary(&summary, TERMINAL)?);
+    out::painted(&on_screen(&summary, false));
     Ok(exit_of(&summary))
 }
 

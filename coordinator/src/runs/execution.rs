@@ -27,7 +27,7 @@ const LOOK_AT_PLAN: Duration = Duration::from_millis(250);
 pub(crate) struct Execution<'a> {
     /// Settings of this process.
     pub app: &'a App,
-    /// The store.
+    /// Where the run and its results are kept.
     pub store: &'a Arc<dyn Store>,
     /// The run, in state `running`.
     pub run: &'a RunRow,

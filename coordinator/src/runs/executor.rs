@@ -90,6 +90,7 @@ impl RunExecutor {
                     environment: app.worker_environment(&run.spec, telemetry)?,
                     slots: app.slots(&run.spec),
                     drain: app.drain(),
+                    bank_bytes: app.settings().worker.bank_bytes(),
                 };
                 local.own(run, lock, planner, view.interrupts).await
             }

@@ -41,9 +41,9 @@ const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// What an owner needs.
 pub(crate) struct LocalRun {
-    /// The store.
+    /// Where the run and its results are kept.
     pub store: Arc<dyn Store>,
-    /// The queue.
+    /// Through which the run's tasks reach the worker of this process.
     pub queue: Arc<dyn Queue>,
     /// Accounts, settings and shared clients.
     pub environment: Arc<WorkerEnvironment>,
@@ -51,6 +51,8 @@ pub(crate) struct LocalRun {
     pub slots: Vec<(Role, usize)>,
     /// Longest wait for calls in flight after a stop.
     pub drain: Duration,
+    /// Bytes of banks that its worker keeps in memory.
+    pub bank_bytes: u64,
 }
 
 impl LocalRun {
@@ -108,6 +110,7 @@ impl LocalRun {
             host: String::new(),
             slots: self.slots.clone(),
             drain: self.drain,
+            bank_bytes: self.bank_bytes,
         };
         let (environment, store) = (Arc::clone(&self.environment), Arc::clone(&self.store));
         Ok(Worker::start(config, environment, store, Arc::clone(&self.queue), Arc::clone(opened)).await?)

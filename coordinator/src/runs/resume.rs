@@ -10,7 +10,7 @@ use crate::{
     cli::{OutputArgs, ResumeArgs, SampleArgs},
     exit::{CliError, CliResult},
     out,
-    planning::{accounts, banks_in_order, open_dataset, parse_usd, planner::Planner, take_sample},
+    planning::{accounts, banks_in_order, open_dataset, parse_usd, planner::Planner, take_sample, with_label_fixes},
     results::{self, run_folder},
     runs::{
         client::has_planner,
@@ -138,7 +138,7 @@ pub(crate) async fn planner_if_missing(
     if run.planned || (app.deployment()? == Deployment::Cluster && has_planner(store, run.run_no).await?) {
         return Ok(None);
     }
-    if adopt_again(store, run).await? {
+    if adopt_again(app, store, run).await? {
         return Ok(None);
     }
     planner_of(app, store, run).await.map(Some)
@@ -149,19 +149,33 @@ pub(crate) async fn planner_if_missing(
 /// # Errors
 /// Exit 2 when the dataset is another one now.
 async fn planner_of(app: &App, store: &dyn Store, run: &RunRow) -> Result<Planner, CliError> {
-    let spec = &run.spec;
+    let (spec, lies) = (&run.spec, app.dataset_lies());
     let args = SampleArgs {
-        dataset_path: spec.dataset.path.clone(),
-        allow_modified_dataset: spec.dataset.modified,
+        dataset_path: lies.path.clone().or_else(|| spec.dataset.path.clone()),
+        allow_modified_dataset: lies.allow_modified || spec.dataset.modified,
         ..SampleArgs::default()
     };
     let dataset = open_dataset(app, &spec.dataset.name, &args, spec.dataset.settings.clone()).await?;
+    let fixes = spec.dataset.label_fixes.as_ref();
+    let (dataset, found) = with_label_fixes(
+        app,
+        fixes.map(|fixes| fixes.name.as_str()),
+        dataset,
+        fixes.is_some_and(|fixes| fixes.modified),
+    )
+    .await?;
+    if found.as_ref() != fixes {
+        return Err(CliError::usage(format!(
+            "the label fixes found now are not those that run {} began with; give the same file",
+            run.run_id
+        )));
+    }
     let request = serde_json::from_value(spec.sample.request.clone())
         .map_err(|e| CliError::infrastructure(format!("the run's sample request cannot be read: {e}")).because(e))?;
     let sample = take_sample(&dataset, request).await?;
     if sample.spec.signature != spec.sample.signature || dataset.sha256() != spec.dataset.sha256 {
         return Err(CliError::usage(format!(
-            "the dataset found now is not the one that run {} began with (sha256 {} then); give the same file",
+            "the dataset found now is not the one that run {} began with (sha256 {} then); give the same file with --dataset-path",
             run.run_id, spec.dataset.sha256
         )));
     }

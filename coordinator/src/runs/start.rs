@@ -87,5 +87,6 @@ pub(crate) fn new_run(run_id: &RunId, naming: &NamingArgs, spec: RunSpec, execut
         code_version: bench_worker::version::VERSION.to_owned(),
         group: None,
         waits: false,
+        event: None,
     }
 }

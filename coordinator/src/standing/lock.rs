@@ -26,7 +26,7 @@ pub enum LockError {
         "run {run} is running, pid {pid}; `bench-coord watch {run}` follows it, `bench-coord pause {run}` holds it"
     )]
     Held {
-        /// The run.
+        /// Id of the run that the lock is about.
         run: RunId,
         /// Process id of the owner, or `unknown`.
         pid: String,

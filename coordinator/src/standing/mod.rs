@@ -64,12 +64,15 @@ pub(crate) async fn row_of(
     }
 }
 
-/// The run behind an id, a unique prefix, or `latest`.
+/// How a person names the run that was created last; no run has it for a name.
+pub(crate) const LATEST: &str = "latest";
+
+/// The run behind an id, a name (the newest of it; `name@2` is the one before), the unique start or end of an id, or `latest`.
 ///
 /// # Errors
 /// Exit 2 with what to do, when there is none or more than one.
 pub(crate) async fn find_run(store: &dyn Store, selector: &str) -> Result<RunRow, CliError> {
-    if selector == "latest" {
+    if selector == LATEST {
         let filter = RunFilter { user: Some(current_user()), limit: Some(1), ..RunFilter::default() };
         let mut runs = store.list_runs(&filter).await?;
         return runs.pop().ok_or_else(|| {
@@ -79,21 +82,49 @@ pub(crate) async fn find_run(store: &dyn Store, selector: &str) -> Result<RunRow
     if let Some(run) = store.run_by_id(&RunId(selector.to_owned())).await? {
         return Ok(run);
     }
-    let filter =
-        RunFilter { id_prefix: Some(selector.to_owned()), controls: true, limit: Some(4), ..RunFilter::default() };
-    let mut found = store.list_runs(&filter).await?;
+    if let Some(run) = named(store, selector).await? {
+        return Ok(run);
+    }
+    let by_part = RunFilter {
+        id_part: Some(selector.to_owned()),
+        controls: true,
+        limit: Some(SHOWN_RUNS),
+        ..RunFilter::default()
+    };
+    let mut found = store.list_runs(&by_part).await?;
     match found.len() {
         0 => Err(CliError::usage(format!("no run '{selector}' in {}; `bench-coord list` shows all", store.describe()))),
         1 => Ok(found.remove(0)),
         _ => {
-            let ids: Vec<String> = found.iter().map(|r| r.run_id.to_string()).collect();
+            let ids: Vec<String> = found.iter().map(|run| run.run_id.to_string()).collect();
             Err(CliError::usage(format!(
-                "'{selector}' is the start of more than one run ({}, …); type more of it",
+                "'{selector}' is the start or end of more than one id ({}, …); type more of it",
                 ids.join(", ")
             )))
         }
     }
 }
+
+/// The newest run of a name; of `name@2` the one before it, and so on.
+async fn named(store: &dyn Store, selector: &str) -> Result<Option<RunRow>, CliError> {
+    let counted = selector.rsplit_once('@').and_then(|(name, place)| Some((name, place.parse().ok()?)));
+    let choices = [Some((selector, 1)), counted.filter(|(_, place)| *place > 0)];
+    for (name, place) in choices.into_iter().flatten() {
+        let filter = RunFilter { name: Some(name.to_owned()), limit: Some(place), ..RunFilter::default() };
+        let mut runs = store.list_runs(&filter).await?;
+        if runs.len() == place as usize {
+            return Ok(runs.pop());
+        }
+        if !runs.is_empty() {
+            let (has, plural) = (runs.len(), if runs.len() == 1 { "" } else { "s" });
+            return Err(CliError::usage(format!("'{selector}': {has} run{plural} have the name '{name}'")));
+        }
+    }
+    Ok(None)
+}
+
+/// Of runs that a word fits, at most so many are told.
+const SHOWN_RUNS: u32 = 4;
 
 /// Kind of the run event of a run that is being rebuilt: the digest of its result.
 pub(crate) const RESTORING: &str = "restoring";

@@ -12,7 +12,7 @@ use crate::out::amounts::{dollars, duration};
 /// What a progress view shows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Snapshot {
-    /// The run.
+    /// Id of the run whose progress it is.
     pub run: RunId,
     /// State word.
     pub state: String,
@@ -141,14 +141,12 @@ fn snapshot(run: &RunRow, per_second: f64, elapsed_seconds: f64) -> Snapshot {
         abstained,
         infra_error,
         answered,
-        headline_sum,
         spent,
         uncertain,
         ..
     } = run.counters;
     let count = |n: i64| u64::try_from(n).unwrap_or(0);
     let ended = count(run.counters.ended());
-    let with_score = scored + abstained;
     let left = run.spec.sample.n.saturating_sub(ended);
     Snapshot {
         run: run.run_id.clone(),
@@ -164,7 +162,7 @@ fn snapshot(run: &RunRow, per_second: f64, elapsed_seconds: f64) -> Snapshot {
         banks_ready: count(banks_ready),
         entries_retained: count(entries_retained),
         entries_planned: count(entries_planned),
-        score: (with_score > 0).then(|| headline_sum / with_score as f64),
+        score: run.counters.mean(),
         usd: spent.usd(),
         usd_uncertain: uncertain.usd(),
         usd_cap: run.spec.limits.max_cost.map(PicoUsd::usd),

@@ -3,23 +3,29 @@
 use bench_proto::{
     facts::{Outcome, QuestionFacts},
     ids::{TaskKey, TaskKind},
+    metric::Scale,
     step::{StepFacts, StoredStep, Timing},
     summary::{
-        DatasetSummary, Estimator, MetricScore, PhaseSeconds, REPORT_SCHEMA_VERSION, SpecSummary, Summary,
-        UsageSummary, keyed_totals,
+        DatasetSummary, Estimator, Headline, MetricScore, PartScore, PhaseSeconds, PublishedFigure,
+        REPORT_SCHEMA_VERSION, SpecSummary, Summary, TotalScore, UsageSummary, keyed_totals,
     },
 };
 
 use crate::{
     agreement::Votes,
+    answer_key,
     attribution::{self, attribute},
+    audit,
     cells::cells_of,
-    extremes,
+    counting, extremes,
+    facets::facets,
+    figures::figures,
     input::AggregateInput,
     probe::Conditions,
     questions::Questions,
-    score::{Sampling, metric_score},
+    score::{Sampling, facet_scores, metric_score},
     sections,
+    strata::Strata,
     sums::Sums,
 };
 
@@ -32,11 +38,28 @@ pub struct Finished {
     pub worst: Vec<TaskKey>,
 }
 
+/// Scores of a run and their totals.
+struct Scored {
+    headline: Headline,
+    without_adversarial: Option<PartScore>,
+    totals: Vec<TotalScore>,
+    figures: Vec<PublishedFigure>,
+    scores: Vec<MetricScore>,
+    /// What is to know of the facets.
+    notes: Vec<String>,
+}
+
 /// Collects question facts (in any order, each question once) and retain steps, merges, and ends in a [`Summary`].
 #[derive(Debug, Clone)]
 pub struct Aggregator {
     input: AggregateInput,
     headline_metric: String,
+    /// How the headline's scores are read.
+    scale: Scale,
+    /// What it grades is the recall.
+    of_recalls: bool,
+    /// The fewest hits that a recall asks for.
+    fewest_hits: u32,
     questions: Questions,
     /// Microseconds of each retained entry.
     retained: Vec<f32>,
@@ -55,6 +78,9 @@ impl Aggregator {
     pub fn new(input: AggregateInput) -> Self {
         let headline_metric = input.headline_metric();
         Self {
+            scale: input.spec.metric(&headline_metric),
+            of_recalls: input.spec.grades_recalls(&headline_metric),
+            fewest_hits: input.spec.hits_asked_for().0,
             input,
             headline_metric,
             questions: Questions::default(),
@@ -82,11 +108,14 @@ impl Aggregator {
             sums.retrieval.add(retrieval, self.input.spec.system.top_k);
         }
         sums.recalled(facts.task.bank(), facts.hits);
+        sums.sessions_of(facts, self.fewest_hits);
         self.best_hits.extend(facts.top1_score);
-        if let Some(attribution) = attribute(facts, &self.headline_metric, self.input.pass_threshold) {
+        if let Some(attribution) = attribute(facts, &self.headline_metric, self.scale, self.of_recalls) {
             attribution.count(&mut sums.attribution);
         }
-        attribution::cross(facts, &self.headline_metric, self.input.pass_threshold, &mut sums.recall_answer);
+        if !self.of_recalls {
+            attribution::cross(facts, &self.headline_metric, self.scale, &mut sums.recall_answer);
+        }
         if let Some(bytes) = facts.context_bytes {
             sums.context_bytes += bytes;
             self.contexts.push(bytes as f32);
@@ -138,9 +167,10 @@ impl Aggregator {
         }
     }
 
-    /// Adds a vote of a judge; steps of other tasks are ignored. Needed for agreement alone: scores come with the questions.
+    /// Adds a vote of a judge; steps of other tasks are ignored. Needed for what looks at single votes (agreement, audits, other
+    /// people's counting): scores come with the questions.
     pub fn add_judge_step(&mut self, step: &StoredStep) {
-        if let (TaskKind::Judge, StepFacts::Judged { score, .. }) = (step.task.kind(), &step.facts) {
+        if let (TaskKind::Judge, StepFacts::Judged { score: Some(score), .. }) = (step.task.kind(), &step.facts) {
             self.votes.add(step.task, *score);
         }
     }
@@ -183,31 +213,39 @@ impl Aggregator {
         self.conditions.merge(other.conditions);
     }
 
-    /// The summary; `not_run` are the ids of the sample's questions that were not added.
-    #[must_use]
-    pub fn finish<S: AsRef<str>>(mut self, not_run: impl IntoIterator<Item = S>) -> Finished {
-        for id in not_run {
-            self.questions.add_not_run(id.as_ref());
-        }
-        let sample = &self.input.spec.sample;
-        self.questions
-            .know_categories(sample.by_category.iter().filter(|(_, n)| **n > 0).map(|(name, _)| name.as_str()));
-        self.questions.settle();
-        let (input, questions, sums) = (&self.input, &self.questions, &self.sums);
-
-        let outcomes = sections::outcomes(questions);
-        let categories = sections::categories(input, questions);
+    /// Headline, totals and scores of all metrics; the questions are settled.
+    fn scored(&self) -> Scored {
+        let (input, questions) = (&self.input, &self.questions);
+        let sample = &input.spec.sample;
+        let (kinds, of_kinds) = (questions.kinds.list(), questions.of_kinds());
+        let planned = sample.by_category.iter().filter(|(_, n)| **n > 0).map(|(name, n)| (name.clone(), *n));
+        let mut strata = Strata::new(&sample.strata, &input.spec.dataset.population, planned, kinds);
+        strata.saw(&of_kinds);
+        let categories = &strata.list;
+        let questions_of_kinds: Vec<u64> = of_kinds.iter().map(|seen| seen.all).collect();
+        let (facets, notes) = facets(kinds, &questions_of_kinds);
         let profile = &input.spec.dataset.profile;
-        let counted = sections::part_of(&categories, &profile.headline);
-        let sampling = Sampling {
+        let counted = sections::part_of(categories, &profile.headline);
+        let sampling = |metric: &str| Sampling {
             estimator: if sample.stratified && !sample.census { Estimator::Weighted } else { Estimator::Mean },
+            better: input.spec.metric(metric).better,
             by_chance: sample.sampler == "hash",
             census: sample.census,
         };
         let metrics = sections::metric_names(input, &self.headline_metric, questions);
         let cells_by = |metric: &str| {
-            let scores = questions.by_metric(metric).map(|(row, score)| (row.category, row.bank, score));
-            cells_of(scores, input.pass_threshold)
+            let scored = questions.by_metric(metric);
+            let scores = scored.filter_map(|(row, score)| Some((strata.of(row.kind)?, row.bank, score)));
+            cells_of(scores, input.spec.metric(metric))
+        };
+        let by_facet = |metric: &str| {
+            let scores = facets.iter().map(|facet| {
+                let scored = questions.by_metric(metric);
+                let of_values = scored.filter_map(|(row, score)| Some((facet.value_of(row.kind)?, row.bank, score)));
+                let cells = cells_of(of_values, input.spec.metric(metric));
+                (facet.name.clone(), facet_scores(&cells, &facet.values))
+            });
+            scores.collect()
         };
         let headline_cells = cells_by(&self.headline_metric);
         let scores: Vec<MetricScore> = metrics
@@ -216,15 +254,39 @@ impl Aggregator {
             .map(|(i, metric)| {
                 let other_cells = if i == 0 { Vec::new() } else { cells_by(metric) };
                 let cells = if i == 0 { &headline_cells } else { &other_cells };
-                metric_score(metric, cells, (&categories, &counted), sampling, input.pass_threshold)
+                let scale = input.spec.metric(metric);
+                let score = metric_score(metric, cells, (categories, &counted), sampling(metric), scale);
+                MetricScore { by_facet: by_facet(metric), ..score }
             })
             .collect();
         let part = (&profile.headline, counted.as_slice());
-        let headline = sections::headline(&self.headline_metric, &headline_cells, part, sampling, input.stats_seed);
-        let totals = sections::totals(&self.headline_metric, &headline_cells, &categories, sampling, profile);
+        let of_headline = sampling(&self.headline_metric);
+        let headline = sections::headline(&self.headline_metric, &headline_cells, part, of_headline, input.stats_seed);
+        let totals = sections::totals(&self.headline_metric, &headline_cells, categories, of_headline, profile);
         let (without_adversarial, totals) = keyed_totals(totals);
+        let figures = figures(&profile.figures, scores.first(), &headline_cells, &counted);
+        Scored { headline, without_adversarial, totals, figures, scores, notes }
+    }
+
+    /// The summary; `not_run` are the ids of the sample's questions that were not added.
+    #[must_use]
+    pub fn finish<S: AsRef<str>>(mut self, not_run: impl IntoIterator<Item = S>) -> Finished {
+        for id in not_run {
+            self.questions.add_not_run(id.as_ref());
+        }
+        self.questions.settle();
+        let (input, questions, sums) = (&self.input, &self.questions, &self.sums);
+
+        let outcomes = sections::outcomes(questions);
+        let Scored { headline, without_adversarial, totals, figures, scores, notes } = self.scored();
+        let fixes = input.spec.dataset.label_fixes.as_ref();
+        let by_key = fixes.zip(input.spec.metric_by_answer_key());
+        let answer_key = by_key.map(|(fixes, metric)| answer_key::of_run(fixes, &metric, questions));
         let agreements = sections::agreements(input, &self.votes, questions);
-        let warnings = sections::warnings(input, &outcomes, &headline, scores.first(), &agreements);
+        let mut warnings = sections::warnings(input, &outcomes, &headline, scores.first(), &agreements);
+        warnings.extend(notes);
+        warnings.extend(sections::few_sessions(&scores, sums));
+        warnings.extend(answer_key.iter().flat_map(answer_key::warnings));
         let bank_name = |number| {
             let bank = questions.banks.iter().find(|bank| bank.number == number);
             bank.map_or_else(|| format!("bank {number}"), |bank| bank.name.clone())
@@ -236,18 +298,21 @@ impl Aggregator {
 
         let (mut latency_ms, latency_curves) = sections::latencies(questions, &self.retained);
         [latency_ms.build, latency_ms.build_wait] = self.conditions.builds();
-        let (worst, worst_tasks) = extremes::worst(questions, &self.headline_metric);
+        let (worst, worst_tasks) = extremes::worst(questions, &self.headline_metric, self.scale);
         let summary = Summary {
             schema_version: REPORT_SCHEMA_VERSION,
-            run: sections::run_summary(input, &outcomes, questions, sums, &agreements, canaries.as_ref()),
+            run: sections::run_summary(input, (&outcomes, &headline), questions, sums, &agreements, canaries.as_ref()),
             dataset: DatasetSummary::from(&input.spec),
             spec: SpecSummary::from(&input.spec),
             labels: sections::labels(input),
             headline,
             without_adversarial,
             totals,
+            figures,
             models: None,
-            answer_key: None,
+            answer_key,
+            counting: counting::counting(input, questions, &self.votes),
+            judge_audit: audit::audit(input, questions, &self.votes),
             scores,
             retrieval: sums.retrieval.finish(input.spec.system.top_k),
             failure_attribution: sums.attribution.clone(),
@@ -269,15 +334,7 @@ impl Aggregator {
             group: input.group.clone(),
             slowest: extremes::slowest(questions, &input.run.id, &input.spec.limits.trace),
             worst,
-            phase_seconds: PhaseSeconds {
-                retain: sums.retain.seconds(),
-                build: self.conditions.build_seconds(),
-                consolidate: sums.consolidate.seconds(),
-                ready: sums.ready.seconds(),
-                recall: sums.recall.seconds(),
-                answer: sums.answer.seconds(),
-                judge: sums.judge.seconds(),
-            },
+            phase_seconds: phase_seconds(sums, &self.conditions),
             outages: Vec::new(),
             system_stats: sums.system_stats(),
             top1_score: sections::mean_in_order(&mut self.best_hits),
@@ -286,6 +343,19 @@ impl Aggregator {
             outcomes,
         };
         Finished { summary, worst: worst_tasks }
+    }
+}
+
+/// How long each phase took, from its first beginning to its last end.
+fn phase_seconds(sums: &Sums, conditions: &Conditions) -> PhaseSeconds {
+    PhaseSeconds {
+        retain: sums.retain.seconds(),
+        build: conditions.build_seconds(),
+        consolidate: sums.consolidate.seconds(),
+        ready: sums.ready.seconds(),
+        recall: sums.recall.seconds(),
+        answer: sums.answer.seconds(),
+        judge: sums.judge.seconds(),
     }
 }
 

@@ -8,15 +8,18 @@
 //! Fleiss, Cohen and Everitt 1969 for two judges up to n / (n − 1). Answers are the units: whether graders agree by chance is a
 //! question about them, not about the banks.
 
+use std::collections::HashMap;
+
 use bench_proto::{
     ids::TaskKey,
+    metric::Scale,
     summary::{Agreement, Interval},
 };
 
 use crate::interval::t_quantile;
 
-/// From which grade a vote passes an answer.
-const PASS: f64 = 0.5;
+/// How the votes of judges are read.
+const VOTE: Scale = Scale::PLAIN;
 
 /// Votes of judges in few bytes: a judge task's key and whether it passed.
 #[derive(Debug, Clone, Default)]
@@ -24,11 +27,30 @@ pub(crate) struct Votes(Vec<i64>);
 
 impl Votes {
     pub(crate) fn add(&mut self, task: TaskKey, score: f64) {
-        self.0.push(task.0 << 1 | i64::from(score >= PASS));
+        self.0.push(task.0 << 1 | i64::from(VOTE.passes(score)));
     }
 
     pub(crate) fn merge(&mut self, other: Self) {
         self.0.extend(other.0);
+    }
+
+    /// The votes on each answer, by the answer's task: their numbers, and whether they passed it.
+    pub(crate) fn by_question(&self, judge: usize) -> HashMap<TaskKey, Vec<(u32, bool)>> {
+        let mut votes: HashMap<TaskKey, Vec<(u32, bool)>> = HashMap::new();
+        for packed in &self.0 {
+            let (task, passed) = (TaskKey(packed >> 1), packed & 1 == 1);
+            if task.judge_no() as usize == judge {
+                votes.entry(task.question_of()).or_default().push((task.vote(), passed));
+            }
+        }
+        votes
+    }
+
+    /// The share of an answer's votes that passed it, by the answer's task; nothing for judges of which no votes were added.
+    pub(crate) fn shares(&self, judge: usize) -> HashMap<TaskKey, f64> {
+        let share =
+            |votes: &[(u32, bool)]| votes.iter().filter(|(_, passed)| *passed).count() as f64 / votes.len() as f64;
+        self.by_question(judge).into_iter().map(|(task, votes)| (task, share(&votes))).collect()
     }
 
     /// The agreement of each judge's votes, for judges with several; answers with fewer votes than the most are left out.
@@ -74,7 +96,7 @@ fn fleiss(between: &str, raters: u32, passes: &[u32]) -> Agreement {
 /// Two graders of the same answers: `pairs` of grades.
 pub(crate) fn cohen(between: &str, pairs: impl Iterator<Item = (f64, f64)>) -> Option<Agreement> {
     let mut table = [[0_u64; 2]; 2];
-    pairs.for_each(|(a, b)| table[usize::from(a >= PASS)][usize::from(b >= PASS)] += 1);
+    pairs.for_each(|(a, b)| table[usize::from(VOTE.passes(a))][usize::from(VOTE.passes(b))] += 1);
     let n: u64 = table.as_flattened().iter().sum();
     if n == 0 {
         return None;

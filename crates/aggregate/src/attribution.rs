@@ -1,7 +1,9 @@
-//! Where a failed question lost: before the answerer (the evidence was not among the hits) or after.
+//! Where a failed question lost: before the answerer (the evidence was not among the hits) or after. Where the recall itself is
+//! graded there is no after.
 
 use bench_proto::{
     facts::{Outcome, QuestionFacts},
+    metric::Scale,
     summary::{FailureAttribution, PassCount, RecallAnswer},
 };
 
@@ -14,6 +16,8 @@ pub enum Attribution {
     EvidencePartial,
     /// All of it: the answer failed.
     EvidenceFound,
+    /// All of it, and the recall is what is graded: too far down the list, or beside what must not be there.
+    RecallFailed,
     /// The dataset names no evidence, or nothing was recalled.
     NoGroundTruth,
     /// What is missing among the hits was never retained.
@@ -30,6 +34,7 @@ impl Attribution {
             Self::EvidenceMissing => "evidence_missing",
             Self::EvidencePartial => "evidence_partial",
             Self::EvidenceFound => "evidence_found",
+            Self::RecallFailed => "recall_failed",
             Self::NoGroundTruth => "no_ground_truth",
             Self::NotRetained => "not_retained",
             Self::JudgeInDoubt => "judge_in_doubt",
@@ -41,6 +46,7 @@ impl Attribution {
             Self::EvidenceMissing => counts.evidence_missing += 1,
             Self::EvidencePartial => counts.evidence_partial += 1,
             Self::EvidenceFound => counts.evidence_found += 1,
+            Self::RecallFailed => counts.recall_failed += 1,
             Self::NoGroundTruth => counts.no_ground_truth += 1,
             Self::NotRetained => counts.not_retained += 1,
             Self::JudgeInDoubt => counts.judge_in_doubt += 1,
@@ -50,7 +56,7 @@ impl Attribution {
     /// The row of the cross table that a question with this evidence belongs to.
     fn row(self, table: &mut RecallAnswer) -> &mut PassCount {
         match self {
-            Self::EvidenceFound => &mut table.evidence_found,
+            Self::EvidenceFound | Self::RecallFailed => &mut table.evidence_found,
             Self::EvidencePartial => &mut table.evidence_partial,
             Self::EvidenceMissing | Self::NotRetained => &mut table.evidence_missing,
             Self::NoGroundTruth | Self::JudgeInDoubt => &mut table.no_ground_truth,
@@ -58,24 +64,27 @@ impl Attribution {
     }
 }
 
-/// Attributes a question that has a score below `pass_threshold` by `metric`; `None` for every other.
+/// Attributes a question that has a score by `metric` and did not pass; `None` for every other.
 ///
 /// A doubtful judgement outranks the evidence. Evidence is looked for at the level of turns, or of sessions where the dataset
-/// names only these.
+/// names only these. `of_recalls`: what the metric grades is the recall ([`bench_proto::spec::RunSpec::grades_recalls`]).
 #[must_use]
-pub fn attribute(facts: &QuestionFacts, metric: &str, pass_threshold: f64) -> Option<Attribution> {
-    if passed(facts, metric, pass_threshold)? {
+pub fn attribute(facts: &QuestionFacts, metric: &str, scale: Scale, of_recalls: bool) -> Option<Attribution> {
+    if passed(facts, metric, scale)? {
         return None;
     }
     if facts.judge_in_doubt {
         return Some(Attribution::JudgeInDoubt);
     }
-    Some(evidence(facts))
+    match evidence(facts) {
+        Attribution::EvidenceFound if of_recalls => Some(Attribution::RecallFailed),
+        other => Some(other),
+    }
 }
 
 /// Counts a question with a score in the cross table of recall and answer.
-pub(crate) fn cross(facts: &QuestionFacts, metric: &str, pass_threshold: f64, table: &mut RecallAnswer) {
-    let Some(passed) = passed(facts, metric, pass_threshold) else { return };
+pub(crate) fn cross(facts: &QuestionFacts, metric: &str, scale: Scale, table: &mut RecallAnswer) {
+    let Some(passed) = passed(facts, metric, scale) else { return };
     let count = evidence(facts).row(table);
     if passed {
         count.passed += 1;
@@ -84,11 +93,11 @@ pub(crate) fn cross(facts: &QuestionFacts, metric: &str, pass_threshold: f64, ta
     }
 }
 
-fn passed(facts: &QuestionFacts, metric: &str, pass_threshold: f64) -> Option<bool> {
+fn passed(facts: &QuestionFacts, metric: &str, scale: Scale) -> Option<bool> {
     if !matches!(facts.outcome, Outcome::Scored | Outcome::Abstained) {
         return None;
     }
-    facts.scores.iter().find(|(name, _)| name == metric).map(|(_, score)| *score >= pass_threshold)
+    facts.scores.iter().find(|(name, _)| name == metric).map(|(_, score)| scale.passes(*score))
 }
 
 /// What recall had found.

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use bench_proto::metric::Scale;
+
 /// Number, sums and extremes of some scores.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Tally {
@@ -12,7 +14,7 @@ pub(crate) struct Tally {
     pub(crate) max: f64,
     /// No score but 0 and 1.
     pub(crate) binary: bool,
-    /// Scores at or above the pass threshold.
+    /// Scores that pass.
     pub(crate) passed: u64,
 }
 
@@ -27,14 +29,14 @@ impl Tally {
         passed: 0,
     };
 
-    pub(crate) fn add(&mut self, score: f64, pass_threshold: f64) {
+    pub(crate) fn add(&mut self, score: f64, scale: Scale) {
         self.n += 1;
         self.sum += score;
         self.sum_of_squares += score * score;
         self.min = self.min.min(score);
         self.max = self.max.max(score);
         self.binary &= score == 0.0 || score == 1.0;
-        self.passed += u64::from(score >= pass_threshold);
+        self.passed += u64::from(scale.passes(score));
     }
 
     fn merge(mut self, other: &Self) -> Self {
@@ -77,33 +79,33 @@ impl Tally {
     }
 }
 
-/// The scores of one category in one bank.
+/// The scores of one stratum in one bank; strata are categories, or parts of them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Cell {
-    pub(crate) category: u16,
+    pub(crate) stratum: u32,
     pub(crate) cluster: u32,
     pub(crate) tally: Tally,
 }
 
-/// Groups (category, bank, score) into cells, ordered by category and bank. Scores are summed in the order given.
-pub(crate) fn cells_of(scores: impl Iterator<Item = (u16, u32, f64)>, pass_threshold: f64) -> Vec<Cell> {
-    let mut at: HashMap<(u16, u32), usize> = HashMap::new();
+/// Groups (stratum, bank, score) into cells, ordered by stratum and bank. Scores are summed in the order given.
+pub(crate) fn cells_of(scores: impl Iterator<Item = (u32, u32, f64)>, scale: Scale) -> Vec<Cell> {
+    let mut at: HashMap<(u32, u32), usize> = HashMap::new();
     let mut cells: Vec<Cell> = Vec::new();
-    for (category, cluster, score) in scores {
-        let position = *at.entry((category, cluster)).or_insert(cells.len());
+    for (stratum, cluster, score) in scores {
+        let position = *at.entry((stratum, cluster)).or_insert(cells.len());
         if position == cells.len() {
-            cells.push(Cell { category, cluster, tally: Tally::EMPTY });
+            cells.push(Cell { stratum, cluster, tally: Tally::EMPTY });
         }
-        cells[position].tally.add(score, pass_threshold);
+        cells[position].tally.add(score, scale);
     }
-    cells.sort_unstable_by_key(|cell| (cell.category, cell.cluster));
+    cells.sort_unstable_by_key(|cell| (cell.stratum, cell.cluster));
     cells
 }
 
-/// The cells of one category.
-pub(crate) fn of_category(cells: &[Cell], category: u16) -> &[Cell] {
-    let start = cells.partition_point(|cell| cell.category < category);
-    let end = cells.partition_point(|cell| cell.category <= category);
+/// The cells of one stratum.
+pub(crate) fn of_stratum(cells: &[Cell], stratum: u32) -> &[Cell] {
+    let start = cells.partition_point(|cell| cell.stratum < stratum);
+    let end = cells.partition_point(|cell| cell.stratum <= stratum);
     &cells[start..end]
 }
 
@@ -113,12 +115,12 @@ mod tests {
 
     #[test]
     fn cells_are_grouped_and_ordered() {
-        let cells = cells_of([(1, 7, 1.0), (0, 9, 0.25), (1, 7, 0.0), (1, 2, 0.5)].into_iter(), 0.5);
+        let cells = cells_of([(1, 7, 1.0), (0, 9, 0.25), (1, 7, 0.0), (1, 2, 0.5)].into_iter(), Scale::PLAIN);
         let keys: Vec<_> =
-            cells.iter().map(|c| (c.category, c.cluster, c.tally.n, c.tally.sum, c.tally.passed)).collect();
+            cells.iter().map(|c| (c.stratum, c.cluster, c.tally.n, c.tally.sum, c.tally.passed)).collect();
         assert_eq!(keys, [(0, 9, 1, 0.25, 0), (1, 2, 1, 0.5, 1), (1, 7, 2, 1.0, 1)]);
-        assert_eq!(of_category(&cells, 1).len(), 2);
-        assert!(of_category(&cells, 2).is_empty());
+        assert_eq!(of_stratum(&cells, 1).len(), 2);
+        assert!(of_stratum(&cells, 2).is_empty());
         assert!(cells[2].tally.binary && !cells[0].tally.binary);
     }
 
@@ -126,7 +128,7 @@ mod tests {
     fn variances_match_numpy_and_equal_scores_have_none() {
         let tally = |scores: &[f64]| {
             scores.iter().fold(Tally::EMPTY, |mut t, s| {
-                t.add(*s, 0.5);
+                t.add(*s, Scale::PLAIN);
                 t
             })
         };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bench_proto::{
     ids::{RunId, TaskKey, trace_id},
+    metric::Scale,
     summary::{SlowQuestion, Summary, WorstQuestion},
     trace::TracePolicy,
 };
@@ -54,12 +55,15 @@ fn slow_question(row: &Question, run: &RunId, policy: &TracePolicy) -> SlowQuest
     }
 }
 
-/// The lowest scores by `metric` of settled `questions`, and their tasks; texts are filled in later.
-pub(crate) fn worst(questions: &Questions, metric: &str) -> (Vec<WorstQuestion>, Vec<TaskKey>) {
+/// The worst scores by `metric` of settled `questions`, and their tasks; texts are filled in later.
+pub(crate) fn worst(questions: &Questions, metric: &str, scale: Scale) -> (Vec<WorstQuestion>, Vec<TaskKey>) {
     let question = |(row, score): (&Question, f64)| {
         (WorstQuestion { question_id: row.id.to_string(), score, gold: None, answer: None }, row.task)
     };
-    first_by(questions.by_metric(metric), WORST, |(_, a), (_, b)| a < b).into_iter().map(question).unzip()
+    first_by(questions.by_metric(metric), WORST, |(_, a), (_, b)| scale.gain(*a) < scale.gain(*b))
+        .into_iter()
+        .map(question)
+        .unzip()
 }
 
 /// Fills in gold and answer of the worst questions: `texts` gives (gold, answer) of a question id.

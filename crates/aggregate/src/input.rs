@@ -37,6 +37,8 @@ pub enum SelfCheck {
     NotRun,
     /// Gold scores 1, the empty answer 0, the whole conversation less than 0.5.
     Passed,
+    /// As far as the scorers claim it, and one line says what readers must know.
+    Noted(String),
     /// It did not; one line says what was seen.
     Failed(String),
 }
@@ -59,8 +61,6 @@ pub struct AggregateInput {
     pub run: RunIdentity,
     /// The metric that heads the report instead of the spec's own (imported grades).
     pub headline_metric: Option<String>,
-    /// From which score a question counts as passed.
-    pub pass_threshold: f64,
     /// The system has no memory by design (`none`): empty contexts are no fault.
     pub empty_context_expected: bool,
     /// Hits that the system could be asked for after its own cap; `None` when it is not known.
@@ -92,7 +92,6 @@ impl AggregateInput {
             spec,
             run,
             headline_metric: None,
-            pass_threshold: 0.5,
             empty_context_expected,
             effective_k: None,
             self_check: SelfCheck::NotRun,

@@ -10,12 +10,14 @@
 //! | `questions`, `sums` | how is a question kept in few bytes, and what is only summed? |
 //! | `sections` | the parts of the summary that need no other module |
 //! | `cells`, `design`, `interval`, `bootstrap` | sums per (category, bank) → estimate, variance, interval |
-//! | `score` | which of these stand where in the report? |
+//! | `score`, `figures` | which of these stand where in the report, and how do published results count them? |
 //! | `retrieval`, `latency`, `extremes`, `agreement`, [`attribution`] | the other tables |
+//! | [`answer_key`] | what do known mistakes of the answer key mean? |
 //! | [`instrument`] | does a score depend on what was remembered? |
 //! | `verdict` | may the result be used? |
 //! | [`compare`], [`gate`] | is one run better than another, and does that pass? |
 
+pub mod answer_key;
 pub mod attribution;
 pub mod compare;
 pub mod gate;
@@ -24,18 +26,24 @@ pub mod instrument;
 
 mod aggregator;
 mod agreement;
+mod audit;
 mod bootstrap;
 mod cells;
+mod counting;
 mod design;
 mod exact;
 mod extremes;
+mod facets;
+mod figures;
 mod interval;
+mod kinds;
 mod latency;
 mod probe;
 mod questions;
 mod retrieval;
 mod score;
 mod sections;
+mod strata;
 mod sums;
 mod verdict;
 

@@ -121,7 +121,6 @@ impl Conditions {
         [&self.built, &self.waited].map(|times| Spread::of(times.iter().copied()).map(|spread| spread.percentiles()))
     }
 
-    /// Seconds of all builds.
     pub(crate) fn build_seconds(&self) -> Option<f64> {
         (!self.built.is_empty()).then_some(self.built_us as f64 / 1e6)
     }

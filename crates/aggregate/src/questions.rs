@@ -1,6 +1,6 @@
 //! Questions in few bytes: names are numbers, scores lie in one list, times are `f32` microseconds.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use bench_proto::{
     call::Usage,
@@ -8,7 +8,9 @@ use bench_proto::{
     ids::TaskKey,
 };
 
-/// Stands for "no bank, no category, no metrics": questions of which only the id is known.
+use crate::{kinds::Kinds, strata::Seen};
+
+/// Stands for "no bank, no kind, no metrics": questions of which only the id is known.
 const NONE_U32: u32 = u32::MAX;
 const NONE_U16: u16 = u16::MAX;
 const NO_TASK: TaskKey = TaskKey(-1);
@@ -67,7 +69,6 @@ pub(crate) fn has_score(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Scored | Outcome::Abstained)
 }
 
-/// One question.
 #[derive(Debug, Clone)]
 pub(crate) struct Question {
     pub(crate) id: Box<str>,
@@ -75,8 +76,9 @@ pub(crate) struct Question {
     pub(crate) answer_hash: u64,
     scores_at: u32,
     pub(crate) bank: u32,
+    /// Number of its kind: category and facets.
+    pub(crate) kind: u32,
     pub(crate) times: Times,
-    pub(crate) category: u16,
     layout: u16,
     pub(crate) outcome: Outcome,
     /// Its trace is kept.
@@ -109,7 +111,7 @@ pub(crate) struct Questions {
     layouts: Vec<Vec<String>>,
     pub(crate) banks: Vec<Bank>,
     bank_numbers: HashMap<String, u32>,
-    pub(crate) categories: Vec<String>,
+    pub(crate) kinds: Kinds,
 }
 
 impl Questions {
@@ -126,7 +128,7 @@ impl Questions {
             scores_at: self.scores.len() as u32,
             bank,
             times: if facts.outcome == Outcome::NotRun { Times::NONE } else { Times::of(facts) },
-            category: self.category(&facts.category),
+            kind: self.kind(&facts.category, &facts.facets),
             layout: self.layout(facts.scores.iter().map(|(metric, _)| metric.as_str())),
             outcome: facts.outcome,
             kept: facts.kept.is_some(),
@@ -166,7 +168,7 @@ impl Questions {
             scores_at: 0,
             bank: NONE_U32,
             times: Times::NONE,
-            category: NONE_U16,
+            kind: NONE_U32,
             layout: NONE_U16,
             outcome: Outcome::NotRun,
             kept: false,
@@ -186,7 +188,7 @@ impl Questions {
                 here
             })
             .collect();
-        let categories: Vec<u16> = other.categories.iter().map(|name| self.category(name)).collect();
+        let kinds = self.kinds.take_in(&other.kinds);
         let layouts: Vec<u16> =
             other.layouts.iter().map(|names| self.layout(names.iter().map(String::as_str))).collect();
         let shift = self.scores.len() as u32;
@@ -195,18 +197,23 @@ impl Questions {
             for row in &mut part {
                 row.scores_at += shift;
                 row.bank = banks.get(row.bank as usize).copied().unwrap_or(NONE_U32);
-                row.category = categories.get(usize::from(row.category)).copied().unwrap_or(NONE_U16);
+                row.kind = kinds.get(row.kind as usize).copied().unwrap_or(NONE_U32);
                 row.layout = layouts.get(usize::from(row.layout)).copied().unwrap_or(NONE_U16);
             }
             self.parts.push(part);
         }
     }
 
-    /// Makes sure that these categories have a number, with or without questions.
-    pub(crate) fn know_categories<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
-        for name in names {
-            self.category(name);
+    /// Questions of each kind.
+    pub(crate) fn of_kinds(&self) -> Vec<Seen> {
+        let mut counts = vec![Seen::default(); self.kinds.list().len()];
+        for row in self.unordered() {
+            if let Some(Seen { all, scored }) = counts.get_mut(row.kind as usize) {
+                *all += 1;
+                *scored += u64::from(has_score(row.outcome));
+            }
         }
+        counts
     }
 
     /// Puts each part in byte order of its ids; quick when it is already.
@@ -216,8 +223,8 @@ impl Questions {
         }
     }
 
-    /// Puts questions in byte order of their ids and numbers banks and categories in that of their names, so that what
-    /// follows cannot depend on the order of arrival.
+    /// Puts questions in byte order of their ids and numbers banks in that of their names, so that what follows cannot depend
+    /// on the order of arrival. Kinds keep their numbers: nothing goes by these.
     pub(crate) fn settle(&mut self) {
         self.sort();
         let places = |(part, rows): (u32, &Vec<Question>)| (0..rows.len() as u32).map(move |row| (part, row));
@@ -226,13 +233,10 @@ impl Questions {
         // the parts are runs, which this sort finds and merges
         self.order.sort_by(|a, b| id(a).cmp(id(b)));
         let new_banks = ranks(&self.banks, |bank| &bank.name);
-        let new_categories = ranks(&self.categories, String::as_str);
         for row in self.parts.iter_mut().flatten() {
             row.bank = new_banks.get(row.bank as usize).map_or(NONE_U32, |rank| *rank as u32);
-            row.category = new_categories.get(usize::from(row.category)).map_or(NONE_U16, |rank| *rank as u16);
         }
         self.banks.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        self.categories.sort_unstable();
         self.bank_numbers = HashMap::new(); // the old numbers no longer hold
     }
 
@@ -274,13 +278,16 @@ impl Questions {
         new
     }
 
-    fn category(&mut self, name: &str) -> u16 {
-        let known = self.categories.iter().position(|known| known == name);
-        let place = known.unwrap_or_else(|| {
-            self.categories.push(name.to_owned());
-            self.categories.len() - 1
-        });
-        place as u16
+    fn kind(&mut self, category: &str, facets: &BTreeMap<String, String>) -> u32 {
+        // questions mostly come kind by kind
+        if let Some(last) = self.parts.last().and_then(|part| part.last())
+            && let Some(kind) = self.kinds.list().get(last.kind as usize)
+            && kind.category == category
+            && kind.facets == *facets
+        {
+            return last.kind;
+        }
+        self.kinds.number(category, facets)
     }
 
     fn layout<'a>(&mut self, metrics: impl Iterator<Item = &'a str> + Clone) -> u16 {

@@ -18,7 +18,6 @@ fn values(metrics: RetrievalMetrics) -> [f64; METRICS] {
     [recall_any, recall_all, recall, precision, mrr, ndcg]
 }
 
-/// Sums of one level.
 #[derive(Debug, Clone, Default)]
 struct LevelSums {
     n: u64,
@@ -93,8 +92,8 @@ mod tests {
         // by hand: gold 3, found at ranks 2 and 5; at k = 5: DCG = 1/log2(3) + 1/log2(6) = 0.6309297536 + 0.3868528072,
         // ideal = 1 + 0.6309297536 + 0.5
         let mut sums = RetrievalSums::default();
-        sums.add(&Retrieval { turn: hits(3, &[2, 5]), session: hits(1, &[1]), unretained: 0 }, 5);
-        sums.add(&Retrieval { turn: hits(1, &[1]), session: hits(1, &[]), unretained: 0 }, 5);
+        sums.add(&Retrieval { turn: hits(3, &[2, 5]), session: hits(1, &[1]), ..Retrieval::default() }, 5);
+        sums.add(&Retrieval { turn: hits(1, &[1]), session: hits(1, &[]), ..Retrieval::default() }, 5);
         let summary = sums.finish(5);
         let at = &summary.turn[&5];
         let close = |mean: Option<f64>, sum: f64| mean.is_some_and(|mean| (mean - sum / 2.0).abs() < 1e-9);
@@ -106,9 +105,9 @@ mod tests {
 
     #[test]
     fn p45_turn_metrics_of_a_run_whose_hits_carry_no_turn_are_null() {
-        let by_session = Retrieval { turn: hits(0, &[]), session: hits(1, &[1]), unretained: 0 };
+        let by_session = Retrieval { turn: hits(0, &[]), session: hits(1, &[1]), ..Retrieval::default() };
         let nothing = RankHits { gold: 1, ranked: 0, ranks: vec![] };
-        let empty = Retrieval { turn: nothing.clone(), session: nothing, unretained: 0 };
+        let empty = Retrieval { turn: nothing.clone(), session: nothing, ..Retrieval::default() };
         let mut sums = RetrievalSums::default();
         [&by_session, &empty].into_iter().for_each(|retrieval| sums.add(retrieval, 5));
         let summary = sums.finish(5);
@@ -116,7 +115,7 @@ mod tests {
         assert_eq!((summary.session[&5].n, summary.session[&5].recall), (2, Some(0.5)));
         // a system that brings turns and sometimes nothing is measured by both
         let mut sums = RetrievalSums::default();
-        let by_turn = Retrieval { turn: hits(1, &[1]), session: hits(1, &[1]), unretained: 0 };
+        let by_turn = Retrieval { turn: hits(1, &[1]), session: hits(1, &[1]), ..Retrieval::default() };
         [&by_turn, &empty].into_iter().for_each(|retrieval| sums.add(retrieval, 5));
         assert_eq!((sums.finish(5).turn[&5].n, sums.finish(5).turn[&5].recall), (2, Some(0.5)));
     }
@@ -124,7 +123,7 @@ mod tests {
     #[test]
     fn questions_without_ground_truth_are_in_no_denominator() {
         let mut sums = RetrievalSums::default();
-        sums.add(&Retrieval { turn: hits(0, &[]), session: hits(1, &[1]), unretained: 0 }, 10);
+        sums.add(&Retrieval { turn: hits(0, &[]), session: hits(1, &[1]), ..Retrieval::default() }, 10);
         let summary = sums.finish(10);
         assert_eq!(summary.turn.keys().copied().collect::<Vec<_>>(), [1, 3, 5, 10]);
         assert_eq!((summary.turn[&1].n, summary.turn[&1].recall), (0, None));

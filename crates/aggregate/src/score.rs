@@ -1,9 +1,15 @@
 //! From cells to the numbers of the report: value, intervals and their reasons, per metric, part and category.
 
-use bench_proto::summary::{CategoryScore, Estimator, Interval, MetricScore};
+use std::collections::BTreeMap;
+
+use bench_proto::{
+    metric::{Better, Scale},
+    strata::joined,
+    summary::{CategoryScore, Estimator, FacetScore, Interval, MetricScore},
+};
 
 use crate::{
-    cells::{Cell, Tally, of_category},
+    cells::{Cell, Tally, of_stratum},
     design::Design,
     interval::{symmetric, t_quantile, wilson},
 };
@@ -13,26 +19,84 @@ pub(crate) const FEWEST_CLUSTERS: usize = 3;
 /// Fewer clusters than this carry a warning.
 pub(crate) const FEW_CLUSTERS: usize = 8;
 
-/// A category of the sample.
+/// A variance of a mean that is nothing but rounding: equal scores, of which no interval can be made.
+const NO_SPREAD: f64 = 1e-24;
+
+/// A stratum of the sample: a category, or a part of one that other facets make. Those of a category stand next to each other.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Category {
-    /// Number in alphabetical order, as in [`Cell::category`].
-    pub(crate) number: u16,
+    /// As in [`Cell::stratum`].
+    pub(crate) number: u32,
+    /// Name of the category.
     pub(crate) name: String,
     /// N_h: questions of the whole dataset.
     pub(crate) population: Option<u64>,
     /// Questions of the sample, with or without a score.
     pub(crate) asked: u64,
+    /// Those of them that ended without any: infra_error and not_run. Others may lack the scores of a metric that does not
+    /// apply to them, which is no loss.
+    pub(crate) lost: u64,
 }
 
-/// How the run's totals are made.
+impl Category {
+    /// Questions that ended with scores, though a metric need not apply to each of them.
+    const fn scored(&self) -> u64 {
+        self.asked.saturating_sub(self.lost)
+    }
+}
+
+/// How the run's totals of a metric are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sampling {
     pub(crate) estimator: Estimator,
+    /// In which direction its scores are better.
+    pub(crate) better: Better,
     /// Chance decided which questions of a category are in the sample, so that it says something about the others.
     pub(crate) by_chance: bool,
     /// All questions of the categories are in the sample.
     pub(crate) census: bool,
+}
+
+/// A stratum with its cells, and with those of strata that are too small to be told apart from it.
+#[derive(Default)]
+pub(crate) struct Used<'a> {
+    pub(crate) population: Option<u64>,
+    lost: u64,
+    scored: u64,
+    pub(crate) cells: Vec<&'a Cell>,
+}
+
+impl Used<'_> {
+    fn tally(&self) -> Tally {
+        Tally::of(self.cells.iter().copied())
+    }
+
+    /// Questions of the whole dataset that a metric applies to, where that is the same part of them as of those that ended with
+    /// scores: exactly the population where it applies to all of these.
+    pub(crate) fn applies_to(&self) -> Option<f64> {
+        self.share_of_population(self.tally().n, self.scored)
+    }
+
+    /// The same part of the population as `n` are of `all`.
+    fn share_of_population(&self, n: u64, all: u64) -> Option<f64> {
+        Some(self.population? as f64 * n as f64 / all.max(n).max(1) as f64)
+    }
+}
+
+/// The strata as far as their scores can be told apart.
+pub(crate) fn used<'a>(cells: &'a [Cell], categories: &[Category]) -> Vec<Used<'a>> {
+    let of = |category: &Category| of_stratum(cells, category.number);
+    let counts: Vec<(&str, u64)> =
+        categories.iter().map(|category| (category.name.as_str(), Tally::of(of(category)).n)).collect();
+    let mut places: BTreeMap<usize, Used<'a>> = BTreeMap::new();
+    for (category, with) in categories.iter().zip(joined(&counts)) {
+        let used = places.entry(with).or_insert_with(|| Used { population: Some(0), ..Used::default() });
+        used.population = used.population.zip(category.population).map(|(sum, of_stratum)| sum + of_stratum);
+        used.lost += category.lost;
+        used.scored += category.scored();
+        used.cells.extend(of(category));
+    }
+    places.into_values().collect()
 }
 
 /// A total over some categories with its intervals.
@@ -40,6 +104,8 @@ pub(crate) struct Sampling {
 pub(crate) struct Estimate {
     pub(crate) value: Option<f64>,
     pub(crate) n: u64,
+    /// Questions that ended with scores and that the metric does not apply to.
+    pub(crate) without_figure: u64,
     pub(crate) population: Option<u64>,
     pub(crate) clusters: usize,
     pub(crate) ci95: Option<Interval>,
@@ -52,7 +118,7 @@ pub(crate) struct Estimate {
     pub(crate) design: Option<Design>,
 }
 
-/// N_h, n_h and s_h² of a stratum that has scores.
+/// N_h, n_h and s_h² of a stratum that has scores, all of questions that the metric applies to.
 struct StratumFigures {
     weight: f64,
     population: f64,
@@ -61,18 +127,17 @@ struct StratumFigures {
 
 /// Estimates the total of `categories` from all `cells` of a metric.
 pub(crate) fn estimate(cells: &[Cell], categories: &[Category], sampling: Sampling) -> Estimate {
-    let used: Vec<(&Category, &[Cell])> = categories.iter().map(|c| (c, of_category(cells, c.number))).collect();
-    let scored: Vec<(&Category, &[Cell])> = used.iter().filter(|(_, cells)| !cells.is_empty()).copied().collect();
-    let all = Tally::of(scored.iter().flat_map(|(_, cells)| cells.iter()));
+    let used = used(cells, categories);
+    let scored: Vec<&Used<'_>> = used.iter().filter(|used| !used.cells.is_empty()).collect();
+    let all = Tally::of(scored.iter().flat_map(|used| used.cells.iter().copied()));
     let figures = stratum_figures(&scored);
     let design = match (sampling.estimator, &figures) {
         _ if scored.is_empty() => None,
         (Estimator::Mean, _) => {
-            Some(Design::mean(&scored.iter().flat_map(|(_, cells)| cells.iter()).collect::<Vec<_>>()))
+            Some(Design::mean(&scored.iter().flat_map(|used| used.cells.iter().copied()).collect::<Vec<_>>()))
         }
         (Estimator::Weighted, Some(figures)) => {
-            let strata =
-                figures.iter().zip(&scored).map(|(figure, (_, cells))| (figure.weight, cells.iter().collect()));
+            let strata = figures.iter().zip(&scored).map(|(figure, used)| (figure.weight, used.cells.clone()));
             Some(Design::new(&strata.collect::<Vec<_>>()))
         }
         (Estimator::Weighted, None) => None,
@@ -80,6 +145,8 @@ pub(crate) fn estimate(cells: &[Cell], categories: &[Category], sampling: Sampli
     let naive_ci95 = match (sampling.estimator, &figures, &design) {
         (_, _, None) => None,
         (Estimator::Mean, _, _) => naive_of_mean(&all),
+        // one and the same verdict everywhere says nothing about spread, but Wilson needs none
+        (Estimator::Weighted, _, _) if all.binary && all.min == all.max => naive_of_mean(&all),
         (Estimator::Weighted, Some(figures), Some(design)) => stratified(design.estimate(), figures, false).ok(),
         (Estimator::Weighted, None, _) => None,
     };
@@ -105,6 +172,7 @@ pub(crate) fn estimate(cells: &[Cell], categories: &[Category], sampling: Sampli
             Estimator::Weighted => design.as_ref().map(Design::estimate),
         },
         n: all.n,
+        without_figure: categories.iter().map(Category::scored).sum::<u64>().saturating_sub(all.n),
         population: categories.iter().map(|c| c.population).sum(),
         clusters: design.as_ref().map_or(0, |design| design.clusters),
         ci95,
@@ -112,36 +180,46 @@ pub(crate) fn estimate(cells: &[Cell], categories: &[Category], sampling: Sampli
         naive_ci95,
         benchmark_ci95,
         benchmark_note,
-        strict: strict(&used, sampling.estimator),
+        strict: strict(&used, sampling),
         design,
     }
 }
 
-/// Weights N_h / N over the categories that have scores; `None` when a population is not known.
-fn stratum_figures(scored: &[(&Category, &[Cell])]) -> Option<Vec<StratumFigures>> {
-    let total: u64 = scored.iter().map(|(category, _)| category.population).sum::<Option<u64>>()?;
-    let figure = |(category, cells): &(&Category, &[Cell])| {
-        let population = category.population? as f64;
-        Some(StratumFigures { weight: population / total as f64, population, tally: Tally::of(*cells) })
+/// Weights N_h / N over the strata that have scores, of the questions that the metric applies to; `None` when a population is not
+/// known.
+fn stratum_figures(scored: &[&Used<'_>]) -> Option<Vec<StratumFigures>> {
+    let total: f64 = scored.iter().map(|used| used.applies_to()).sum::<Option<f64>>()?;
+    let figure = |used: &&Used<'_>| {
+        let population = used.applies_to()?;
+        Some(StratumFigures { weight: population / total, population, tally: used.tally() })
     };
     scored.iter().map(figure).collect()
 }
 
-/// infra_error and not_run as 0: every question of the sample is in the denominator.
-fn strict(used: &[(&Category, &[Cell])], estimator: Estimator) -> Option<f64> {
-    let sum = |cells: &[Cell]| Tally::of(cells).sum;
-    match estimator {
+/// infra_error and not_run as the worst score, which is 0 unless lower is better. In the denominator is every question of the
+/// sample but those that ended and to which the metric does not apply.
+fn strict(used: &[Used<'_>], sampling: Sampling) -> Option<f64> {
+    let worst = match sampling.better {
+        Better::Higher => 0.0,
+        Better::Lower => 1.0,
+    };
+    // sum, number, and the questions of the dataset that these stand for: as in the value, where nothing is lost
+    let with_lost = |used: &Used<'_>| {
+        let tally = used.tally();
+        let n = tally.n + used.lost;
+        (tally.sum + used.lost as f64 * worst, n, used.share_of_population(n, used.scored + used.lost))
+    };
+    let strata: Vec<_> = used.iter().map(with_lost).filter(|(_, n, _)| *n > 0).collect();
+    match sampling.estimator {
         Estimator::Mean => {
-            let asked: u64 = used.iter().map(|(category, _)| category.asked).sum();
-            (asked > 0).then(|| used.iter().map(|(_, cells)| sum(cells)).sum::<f64>() / asked as f64)
+            let n: u64 = strata.iter().map(|(_, n, _)| n).sum();
+            (n > 0).then(|| strata.iter().map(|(sum, ..)| sum).sum::<f64>() / n as f64)
         }
         Estimator::Weighted => {
-            let asked: Vec<_> = used.iter().filter(|(category, _)| category.asked > 0).collect();
-            let total: u64 = asked.iter().map(|(category, _)| category.population).sum::<Option<u64>>()?;
-            let part = |(category, cells): &&(&Category, &[Cell])| {
-                category.population.unwrap_or(0) as f64 / total as f64 * sum(cells) / category.asked as f64
-            };
-            (total > 0).then(|| asked.iter().map(part).sum())
+            let total: f64 = strata.iter().map(|(.., population)| *population).sum::<Option<f64>>()?;
+            let part =
+                |(sum, n, population): &(f64, u64, Option<f64>)| population.unwrap_or(0.0) / total * sum / *n as f64;
+            (total > 0.0).then(|| strata.iter().map(part).sum())
         }
     }
 }
@@ -152,22 +230,35 @@ fn naive_of_mean(all: &Tally) -> Option<Interval> {
     if all.binary {
         return Some(wilson(all.sum, n));
     }
-    let half = t_quantile(n - 1.0) * (all.variance()? / n).sqrt();
+    let variance = all.variance()? / n;
+    if variance <= NO_SPREAD {
+        return None;
+    }
+    let half = t_quantile(n - 1.0) * variance.sqrt();
     Some(symmetric(mean, half, format!("t, {} df", all.n - 1)))
 }
 
 /// Σ (N_h / N)² · s_h² / n_h, with the last factor (1 − n_h / N_h) when `finite`; Student's t with n − H degrees of freedom.
+/// A stratum with a single score is taken to vary as the others do within theirs.
 fn stratified(value: f64, figures: &[StratumFigures], finite: bool) -> Result<Interval, String> {
-    let mut variance = 0.0;
+    let spreads = || figures.iter().filter_map(|figure| Some((figure.tally.n - 1, figure.tally.variance()?)));
+    let scores = spreads().map(|(freedom, _)| freedom).sum::<u64>();
+    let pooled = (scores > 0).then(|| spreads().map(|(freedom, s)| freedom as f64 * s).sum::<f64>() / scores as f64);
+    let (mut variance, mut whole) = (0.0, true);
     for StratumFigures { weight, population, tally } in figures {
         let n = tally.n as f64;
         let missing = if finite { (1.0 - n / population).max(0.0) } else { 1.0 };
         if missing > 0.0 {
-            let spread = tally.variance().ok_or("a category has a single score: its variance is not known")?;
+            whole = false;
+            let spread =
+                tally.variance().or(pooled).ok_or("every category has a single score: how they vary is not known")?;
             variance += weight * weight * spread / n * missing;
         }
     }
     let freedom = figures.iter().map(|figure| figure.tally.n).sum::<u64>().saturating_sub(figures.len() as u64).max(1);
+    if variance <= NO_SPREAD && !whole {
+        return Err("the scores of each category are equal: how those of other questions vary is not known".to_owned());
+    }
     let kind = if finite { "stratified t, finite population" } else { "stratified t" };
     Ok(symmetric(value, t_quantile(freedom as f64) * variance.sqrt(), format!("{kind}, {freedom} df")))
 }
@@ -183,6 +274,9 @@ fn clustered(design: &Design, estimator: Estimator, naive: Option<&Interval>) ->
         return (naive.cloned(), few);
     }
     let variance = design.cluster_variance().unwrap_or(0.0);
+    if variance <= NO_SPREAD {
+        return (None, Some("the banks do not differ: how others would is not known".to_owned()));
+    }
     let freedom = g - 1;
     let kind = match estimator {
         Estimator::Mean => "cluster-robust t",
@@ -199,11 +293,12 @@ pub(crate) fn metric_score(
     cells: &[Cell],
     (categories, counted): (&[Category], &[Category]),
     sampling: Sampling,
-    pass_threshold: f64,
+    scale: Scale,
 ) -> MetricScore {
     let total = estimate(cells, counted, sampling);
-    let all = Tally::of(counted.iter().flat_map(|category| of_category(cells, category.number)));
-    let by_category: Vec<CategoryScore> = categories.iter().map(|category| category_score(cells, category)).collect();
+    let all = Tally::of(counted.iter().flat_map(|category| of_stratum(cells, category.number)));
+    let by_category: Vec<CategoryScore> =
+        categories.chunk_by(|a, b| a.name == b.name).map(|strata| category_score(cells, strata)).collect();
     let counts = |score: &&CategoryScore| counted.iter().any(|category| category.name == score.category);
     let values: Vec<f64> = by_category.iter().filter(counts).filter_map(|category| category.value).collect();
     let weighted = Sampling { estimator: Estimator::Weighted, ..sampling };
@@ -220,20 +315,26 @@ pub(crate) fn metric_score(
         naive_ci95: total.naive_ci95,
         n: all.n,
         pass_rate: (all.n > 0).then(|| all.passed as f64 / all.n as f64),
-        pass_threshold,
+        pass_threshold: scale.threshold,
+        pass_beyond: scale.beyond,
+        better: scale.better,
         by_category,
+        by_facet: BTreeMap::new(),
     }
 }
 
-/// One metric in one category: a plain mean by clusters.
-fn category_score(cells: &[Cell], category: &Category) -> CategoryScore {
-    let mean = Sampling { estimator: Estimator::Mean, by_chance: false, census: false };
-    let total = estimate(cells, std::slice::from_ref(category), mean);
-    let tally = Tally::of(of_category(cells, category.number));
+/// A plain mean by clusters.
+const PLAIN_MEAN: Sampling =
+    Sampling { estimator: Estimator::Mean, better: Better::Higher, by_chance: false, census: false };
+
+/// One metric in one category, given its strata: a plain mean by clusters.
+fn category_score(cells: &[Cell], strata: &[Category]) -> CategoryScore {
+    let total = estimate(cells, strata, PLAIN_MEAN);
+    let tally = Tally::of(strata.iter().flat_map(|stratum| of_stratum(cells, stratum.number)));
     CategoryScore {
-        category: category.name.clone(),
+        category: strata.first().map(|stratum| stratum.name.clone()).unwrap_or_default(),
         n: total.n,
-        population: category.population,
+        population: total.population,
         value: total.value,
         min: total.value.map(|_| tally.min),
         max: total.value.map(|_| tally.max),
@@ -242,6 +343,25 @@ fn category_score(cells: &[Cell], category: &Category) -> CategoryScore {
         ci95_note: total.ci95_note,
         naive_ci95: total.naive_ci95,
     }
+}
+
+/// One metric over the questions of each value of a facet, in the order of `values`: plain means by clusters. Cells are those of
+/// the values.
+pub(crate) fn facet_scores(cells: &[Cell], values: &[String]) -> BTreeMap<String, FacetScore> {
+    let score = |(number, name): (u32, &String)| {
+        let value = Category { number, name: name.clone(), population: None, asked: 0, lost: 0 };
+        let total = estimate(cells, &[value], PLAIN_MEAN);
+        let score = FacetScore {
+            n: total.n,
+            value: total.value,
+            clusters: total.clusters as u64,
+            ci95: total.ci95,
+            ci95_note: total.ci95_note,
+            naive_ci95: total.naive_ci95,
+        };
+        (name.clone(), score)
+    };
+    (0..).zip(values).map(score).collect()
 }
 
 #[cfg(test)]

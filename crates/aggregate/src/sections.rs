@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 
 use bench_proto::{
+    counting::CountingSpec,
     digest::ResultDigest,
     facts::Outcome,
+    label_fixes::is_corrected,
     profile::{Part, Profile},
+    spec::ScorerSpec,
     summary::{
-        Agreement, CanarySummary, ContextSummary, Headline, LABEL_DEMO_ANSWERER, LABEL_MODIFIED_DATASET, LatencyCurves,
-        LatencySummary, MetricScore, Outcomes, PartScore, RecallAnswer, RunSummary, TotalScore,
+        Agreement, CanarySummary, ContextSummary, Headline, LABEL_DEMO_ANSWERER, LABEL_JUDGE_AUDIT,
+        LABEL_MODIFIED_DATASET, LABEL_UNKNOWN_CHECKSUM, LatencyCurves, LatencySummary, MetricScore, Outcomes,
+        PartScore, RecallAnswer, RunSummary, TotalScore,
     },
 };
 
@@ -91,35 +95,16 @@ pub(crate) fn outcomes(questions: &Questions) -> Outcomes {
     counts
 }
 
-/// The categories of the sample with N_h and the number of questions asked.
-pub(crate) fn categories(input: &AggregateInput, questions: &Questions) -> Vec<Category> {
-    let mut seen = vec![0_u64; questions.categories.len()];
-    for row in questions.unordered() {
-        if let Some(count) = seen.get_mut(usize::from(row.category)) {
-            *count += 1;
-        }
-    }
-    let spec = &input.spec;
-    let numbered = questions.categories.iter().zip(seen).zip(0_u16..);
-    numbered
-        .map(|((name, seen), number)| Category {
-            number,
-            name: name.clone(),
-            population: spec.dataset.population.get(name).copied(),
-            asked: spec.sample.by_category.get(name).copied().unwrap_or(0).max(seen),
-        })
-        .collect()
-}
-
-/// The headline's metric, then judges, scorers, and whatever else has scores.
+/// The headline's metric, then judges, scorers, and whatever else has scores of all questions.
 pub(crate) fn metric_names(input: &AggregateInput, headline: &str, questions: &Questions) -> Vec<String> {
     let mut others: Vec<&str> = questions.metrics().collect();
     others.sort_unstable();
-    let judges = input.spec.judge_plan().metrics;
+    let judges = input.spec.judge_metrics();
     let mut names: Vec<String> = Vec::new();
-    let planned = judges.iter().map(String::as_str).chain(input.spec.scorers.iter().map(|scorer| scorer.name.as_str()));
+    let of_scorers = input.spec.scorers.iter().flat_map(ScorerSpec::metric_names);
+    let planned = judges.iter().map(String::as_str).chain(of_scorers);
     for name in std::iter::once(headline).chain(planned).chain(others) {
-        if !name.is_empty() && !names.iter().any(|known| known == name) {
+        if !name.is_empty() && !is_corrected(name) && !names.iter().any(|known| known == name) {
             names.push(name.to_owned());
         }
     }
@@ -157,6 +142,7 @@ pub(crate) fn headline(
         value: total.value,
         estimator: sampling.estimator,
         n: total.n,
+        without_figure: total.without_figure,
         population: total.population,
         clusters: total.clusters as u64,
         ci95: total.ci95,
@@ -203,7 +189,7 @@ pub(crate) fn totals(
 
 pub(crate) fn run_summary(
     input: &AggregateInput,
-    outcomes: &Outcomes,
+    (outcomes, headline): (&Outcomes, &Headline),
     questions: &Questions,
     sums: &Sums,
     agreements: &[Agreement],
@@ -212,13 +198,16 @@ pub(crate) fn run_summary(
     let top_k = input.spec.system.top_k;
     let bounded = match (input.canaries, input.effective_k) {
         (Canaries::Impossible(why), _) => Err(why),
+        _ if input.spec.sample.own_k.is_some() => Err("questions ask for hits on their own"),
+        _ if !input.spec.recalls.is_once() => Err("a question's hits are those of several recalls"),
         (Canaries::Possible, None) => Err("a recall of the system is not bounded by k"),
         (Canaries::Possible, Some(_)) => Ok(()),
     };
+    let by = Some(input.spec.control_metric()).filter(|by| *by != headline.metric);
     let (verdict, reasons, checks) = verdict::conclude(vec![
-        ("coverage", verdict::coverage(outcomes)),
+        ("coverage", verdict::coverage(outcomes, headline)),
         ("empty_context", verdict::empty_context(&questions.banks, input.empty_context_expected)),
-        ("effective_k", verdict::effective_k(input.effective_k, top_k)),
+        ("effective_k", verdict::effective_k(input.effective_k, input.spec.hits_asked_for().1)),
         ("k_served", verdict::k_served(sums.recall_lengths(), top_k, sums.fewest_entries(), bounded)),
         (
             "one_answer",
@@ -229,7 +218,7 @@ pub(crate) fn run_summary(
         ("nothing_lost", verdict::nothing_lost(canaries, &input.canaries)),
         ("self_check", verdict::self_check(&input.self_check)),
         ("judges", verdict::judges(agreements)),
-        ("instrument", verdict::instrument(input.instrument.as_ref(), &input.controls)),
+        ("instrument", verdict::instrument(input.instrument.as_ref(), &input.controls, by.as_deref())),
     ]);
     RunSummary {
         id: input.run.id.0.clone(),
@@ -256,7 +245,8 @@ pub(crate) fn mean_in_order(figures: &mut [f64]) -> Option<f64> {
 
 /// How often the most common answer that is no abstention occurs, how many answers there are, and whether they differ at all.
 fn answer_variety(questions: &Questions, profile: &Profile) -> Variety {
-    let unanswerable: Vec<bool> = questions.categories.iter().map(|name| profile.is_unanswerable(name)).collect();
+    let kinds = questions.kinds.list().iter();
+    let unanswerable: Vec<bool> = kinds.map(|kind| profile.has_no_answer(&kind.category, &kind.facets)).collect();
     let mut variety = Variety { all_same: true, ..Variety::default() };
     let mut first = None;
     // sorted, not counted by hash: a map of a million answers would be the largest thing in memory
@@ -264,7 +254,7 @@ fn answer_variety(questions: &Questions, profile: &Profile) -> Variety {
     for row in questions.unordered().filter(|row| has_score(row.outcome) && row.answer_hash != 0) {
         variety.answers += 1;
         variety.all_same &= *first.get_or_insert(row.answer_hash) == row.answer_hash;
-        variety.should_differ |= unanswerable.get(usize::from(row.category)) != Some(&true);
+        variety.should_differ |= unanswerable.get(row.kind as usize) != Some(&true);
         if row.outcome == Outcome::Scored {
             scored.push(row.answer_hash);
         }
@@ -275,9 +265,12 @@ fn answer_variety(questions: &Questions, profile: &Profile) -> Variety {
 }
 
 pub(crate) fn labels(input: &AggregateInput) -> Vec<String> {
+    let counted = input.spec.counting.as_ref().map(CountingSpec::label);
     let demo = (input.spec.answerer.provider == "extractive").then_some(LABEL_DEMO_ANSWERER);
     let modified = input.spec.dataset.modified.then_some(LABEL_MODIFIED_DATASET);
-    demo.into_iter().chain(modified).map(str::to_owned).collect()
+    let unknown = input.spec.dataset.checksum_unknown.then_some(LABEL_UNKNOWN_CHECKSUM);
+    let audit = input.spec.dataset.planted.is_some().then_some(LABEL_JUDGE_AUDIT);
+    demo.into_iter().chain(audit).chain(modified).chain(unknown).map(str::to_owned).chain(counted).collect()
 }
 
 pub(crate) fn warnings(
@@ -325,6 +318,19 @@ pub(crate) fn warnings(
         lines.push(format!("the sample has {planned} questions, {} are accounted for", outcomes.sample));
     }
     lines
+}
+
+/// Of figures at k sessions that tell of fewer: the hits were cut before there were k sessions among them.
+pub(crate) fn few_sessions(scores: &[MetricScore], sums: &Sums) -> Option<String> {
+    let cut_off = |metric: &str| metric.strip_prefix("session-")?.split_once('@')?.1.parse::<u32>().ok();
+    let figures = scores.iter().filter(|score| score.n > 0);
+    let figures = figures.filter_map(|score| Some((score, sums.short_of_sessions(cut_off(&score.metric)?))));
+    let (score, short) = figures.max_by_key(|(_, short)| *short).filter(|(_, short)| *short > 0)?;
+    Some(format!(
+        "{} tells of fewer sessions than it says for {short} of {} questions: all their hits are turns of those (session@k turns); a \
+         larger --top-k brings more",
+        score.metric, score.n
+    ))
 }
 
 /// Percentiles of all phases, and the curves of those that are plotted.

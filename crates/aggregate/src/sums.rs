@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bench_proto::{
     call::Usage,
-    facts::PhaseUsage,
+    facts::{PhaseUsage, QuestionFacts},
     step::{Canary, SystemStats},
     summary::{BankLeak, CanarySummary, FailureAttribution, PassCount, RecallAnswer},
 };
@@ -68,6 +68,8 @@ pub(crate) struct Sums {
     hits: BTreeMap<u32, u64>,
     /// Bank numbers of these questions.
     hit_banks: BTreeSet<u32>,
+    /// Sessions among the hits of a recall that was cut → questions with evidence sessions.
+    sessions: BTreeMap<u32, u64>,
 }
 
 impl Sums {
@@ -86,6 +88,7 @@ impl Sums {
         self.attribution.evidence_missing += other.attribution.evidence_missing;
         self.attribution.evidence_partial += other.attribution.evidence_partial;
         self.attribution.evidence_found += other.attribution.evidence_found;
+        self.attribution.recall_failed += other.attribution.recall_failed;
         self.attribution.no_ground_truth += other.attribution.no_ground_truth;
         self.attribution.not_retained += other.attribution.not_retained;
         self.attribution.judge_in_doubt += other.attribution.judge_in_doubt;
@@ -115,6 +118,9 @@ impl Sums {
             *self.hits.entry(hits).or_default() += questions;
         }
         self.hit_banks.extend(other.hit_banks);
+        for (sessions, questions) in other.sessions {
+            *self.sessions.entry(sessions).or_default() += questions;
+        }
     }
 
     pub(crate) fn retain(&mut self, bank: u32, generation: i64) {
@@ -132,6 +138,19 @@ impl Sums {
             *self.hits.entry(hits).or_default() += 1;
             self.hit_banks.insert(bank);
         }
+    }
+
+    /// Notes of how many sessions the hits are; a recall with fewer hits than the fewest that are `asked` for was not cut.
+    pub(crate) fn sessions_of(&mut self, facts: &QuestionFacts, asked: u32) {
+        let (Some(retrieval), Some(hits)) = (&facts.retrieval, facts.hits) else { return };
+        if retrieval.session.gold > 0 && hits >= asked && hits > retrieval.session.ranked {
+            *self.sessions.entry(retrieval.session.ranked).or_default() += 1;
+        }
+    }
+
+    /// Questions whose hits are of fewer than `k` sessions because they were cut before there were more.
+    pub(crate) fn short_of_sessions(&self, k: u32) -> u64 {
+        self.sessions.range(..k).map(|(_, questions)| questions).sum()
     }
 
     pub(crate) fn recall_lengths(&self) -> RecallLengths {

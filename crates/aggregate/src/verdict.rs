@@ -1,6 +1,8 @@
 //! May the result be used? One small pure function per rule; a rule without data is `not checked`.
 
-use bench_proto::summary::{Agreement, CanarySummary, CheckState, ControlScore, Outcomes, Verdict, VerdictCheck};
+use bench_proto::summary::{
+    Agreement, CanarySummary, CheckState, ControlScore, Headline, Outcomes, Verdict, VerdictCheck,
+};
 use statrs::distribution::{Binomial, DiscreteCDF};
 
 use crate::{
@@ -44,8 +46,8 @@ fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }
 
-/// At least 99 % of the sample has a score.
-pub(crate) fn coverage(outcomes: &Outcomes) -> Finding {
+/// At least 99 % of the sample has a score, and the headline has a value.
+pub(crate) fn coverage(outcomes: &Outcomes, headline: &Headline) -> Finding {
     let (covered, sample) = (outcomes.scored + outcomes.abstained, outcomes.sample);
     if sample == 0 {
         return failed("the sample is empty");
@@ -58,7 +60,17 @@ pub(crate) fn coverage(outcomes: &Outcomes) -> Finding {
             sample - covered
         ));
     }
-    passed(format!("{covered} of {sample} questions have a score"))
+    if headline.value.is_none() {
+        return failed(format!(
+            "no question that counts has a figure of '{}', which heads the report",
+            headline.metric
+        ));
+    }
+    let which = match headline.without_figure {
+        0 => String::new(),
+        without => format!(", {} of {} that count one of {}", headline.n, headline.n + without, headline.metric),
+    };
+    passed(format!("{covered} of {sample} questions have a score{which}"))
 }
 
 /// No more than 1 % of the contexts are empty, and no bank has empty contexts only. Not for systems without memory.
@@ -101,7 +113,6 @@ pub(crate) fn effective_k(effective: Option<u32>, top_k: u32) -> Finding {
 /// How the answers of a run differ.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Variety {
-    /// Answers.
     pub(crate) answers: u64,
     /// Times of the most common one that is no abstention.
     pub(crate) most_common: u64,
@@ -130,8 +141,9 @@ pub(crate) fn one_answer(variety: Variety, no_memory: bool) -> Finding {
     passed(format!("the most common answer stands on {most_common} of {answers} questions"))
 }
 
-/// `oracle`, which is given the evidence, is above `none` by more than chance.
-pub(crate) fn instrument(seen: Option<&Instrument>, controls: &[ControlScore]) -> Finding {
+/// `oracle`, which is given the evidence, is above `none` by more than chance, by a metric that is named where it is not the
+/// headline's.
+pub(crate) fn instrument(seen: Option<&Instrument>, controls: &[ControlScore], by: Option<&str>) -> Finding {
     let Some(seen) = seen else {
         return not_checked(if controls.is_empty() {
             "controls were not run: --controls shows whether the score depends on memory"
@@ -139,19 +151,20 @@ pub(crate) fn instrument(seen: Option<&Instrument>, controls: &[ControlScore]) -
             "the controls none and oracle have not both been run to their end"
         });
     };
-    let Instrument { n, none, oracle, p_value } = *seen;
+    let Instrument { n, none, oracle, p_value, .. } = *seen;
     if n == 0 {
         return not_checked("the sample has no question that evidence could help");
     }
     let figures = format!(
-        "oracle {:.1} %, none {:.1} % on {n} questions that evidence could help (one-sided p {p_value:.3})",
+        "oracle {:.1} %, none {:.1} %{} on {n} questions that evidence could help (one-sided p {p_value:.3})",
         100.0 * oracle,
-        100.0 * none
+        100.0 * none,
+        by.map(|metric| format!(" by {metric}")).unwrap_or_default(),
     );
     let enough = n >= ENOUGH_COMPARED || seen.rarer() >= FEWEST_OF_RARER as f64;
     match p_value < CHANCE {
         true => passed(figures),
-        false if enough && oracle - none < WORTH_SEEING => {
+        false if enough && seen.gain() < WORTH_SEEING => {
             failed(format!("the score does not depend on memory: {figures}"))
         }
         false => not_checked(format!("too few grades to tell: {figures}")),
@@ -301,6 +314,7 @@ pub(crate) fn self_check(result: &SelfCheck) -> Finding {
     match result {
         SelfCheck::NotRun => not_checked("the grader's self-check did not run"),
         SelfCheck::Passed => passed("gold scores 1, the empty answer 0, the whole conversation under 0.5"),
+        SelfCheck::Noted(notes) => passed(format!("the graders' self-check passed, with notes: {notes}")),
         SelfCheck::Failed(detail) => failed(format!("the grader's self-check failed: {detail}")),
     }
 }
@@ -326,6 +340,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use CheckState::{Failed, NotChecked, Passed};
+    use bench_proto::metric::Better;
 
     use super::*;
 
@@ -337,8 +352,39 @@ mod tests {
         Outcomes { scored, sample, infra_error: sample - scored, ..Outcomes::default() }
     }
 
+    fn headline(value: Option<f64>, n: u64, without_figure: u64) -> Headline {
+        Headline {
+            metric: "recall@10".to_owned(),
+            without: vec![],
+            value,
+            estimator: bench_proto::summary::Estimator::Mean,
+            n,
+            without_figure,
+            population: None,
+            clusters: 0,
+            ci95: None,
+            ci95_note: None,
+            naive_ci95: None,
+            benchmark_ci95: None,
+            benchmark_note: None,
+            bootstrap_ci95: None,
+            bootstrap_note: None,
+            strict: None,
+        }
+    }
+
+    #[test]
+    fn a_headline_without_a_value_fails_and_one_of_some_questions_says_of_how_many() {
+        let all = outcomes(200, 200);
+        let nothing = coverage(&all, &headline(None, 0, 200));
+        assert_eq!(nothing, failed("no question that counts has a figure of 'recall@10', which heads the report"));
+        let some = coverage(&all, &headline(Some(0.5), 150, 50));
+        assert_eq!(some, passed("200 of 200 questions have a score, 150 of 200 that count one of recall@10"));
+    }
+
     #[test]
     fn p22_coverage_of_exactly_99_percent_is_enough() {
+        let coverage = |outcomes: &Outcomes| coverage(outcomes, &headline(Some(1.0), 1, 0));
         assert_eq!(coverage(&outcomes(198, 200)).0, Passed);
         assert_eq!(coverage(&outcomes(1_966, 1_986)).0, Failed, "98.99 %");
         assert_eq!(coverage(&outcomes(0, 0)).0, Failed);
@@ -387,7 +433,8 @@ mod tests {
 
     #[test]
     fn p45_oracle_must_be_above_none_by_more_than_chance() {
-        let seen = |n, p_value| Instrument { n, none: 0.706, oracle: 0.7, p_value };
+        let instrument = |seen: Option<&Instrument>, controls: &[ControlScore]| instrument(seen, controls, None);
+        let seen = |n, p_value| Instrument { n, none: 0.706, oracle: 0.7, p_value, better: Better::Higher };
         let (state, detail) = instrument(Some(&seen(1_540, 0.7)), &[]);
         assert_eq!(
             (state, detail.as_str()),
@@ -402,13 +449,15 @@ mod tests {
         assert_eq!(instrument(Some(&seen(33, 1.0)), &[]).0, NotChecked, "too few to tell");
         assert_eq!(instrument(Some(&seen(0, 1.0)), &[]).0, NotChecked, "adversarial questions only");
         // published LoCoMo, extractive answers: 48 questions of category open-domain, of which few are ever right
-        let weak = Instrument { n: 48, none: 0.021, oracle: 0.081, p_value: 0.059 };
+        let weak = Instrument { n: 48, none: 0.021, oracle: 0.081, ..seen(48, 0.059) };
         assert_eq!(instrument(Some(&weak), &[]).0, NotChecked);
-        assert_eq!(instrument(Some(&Instrument { n: 200, oracle: 0.0, none: 0.0, p_value: 1.0 }), &[]).0, Failed);
+        assert_eq!(instrument(Some(&Instrument { oracle: 0.0, none: 0.0, ..seen(200, 1.0) }), &[]).0, Failed);
         let large = Instrument { oracle: 0.81, ..seen(60, 0.08) };
         assert_eq!(instrument(Some(&large), &[]).0, NotChecked, "a difference worth seeing");
         let (state, detail) = instrument(None, &[]);
         assert!(state == NotChecked && detail.starts_with("controls were not run"), "{detail}");
+        let (_, detail) = super::instrument(Some(&seen(34, 0.01)), &[], Some("assertions"));
+        assert!(detail.starts_with("oracle 70.0 %, none 70.6 % by assertions on 34 questions"), "{detail}");
     }
 
     fn votes(low: f64, rarer: u64) -> Agreement {

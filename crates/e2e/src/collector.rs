@@ -17,7 +17,7 @@ use tokio::runtime::Runtime;
 pub struct Arrived {
     /// Trace, as hexadecimal characters.
     pub trace: String,
-    /// Its id.
+    /// 16 hexadecimal characters.
     pub id: String,
     /// Whose child it is; empty for roots.
     pub parent: String,

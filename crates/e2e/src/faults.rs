@@ -55,7 +55,7 @@ pub fn locomo() -> Option<PathBuf> {
 }
 
 impl Size {
-    /// Its questions.
+    /// Number of its questions.
     #[must_use]
     pub const fn questions(self) -> usize {
         match self {
@@ -66,7 +66,7 @@ impl Size {
         }
     }
 
-    /// Its dataset.
+    /// Name for `--dataset`.
     #[must_use]
     pub fn dataset(self) -> &'static str {
         if self == Self::Full && locomo().is_some() { "locomo" } else { "locomo-sim" }

@@ -3,6 +3,7 @@
 //! What both share is here: a run over a cluster, what is broken in the middle of it, and what must hold afterwards.
 
 pub mod amqp;
+pub mod at_hand;
 pub mod collector;
 pub mod faults;
 pub mod mute;

@@ -2,6 +2,7 @@
 //! is no finding.
 
 mod archives;
+mod datasets;
 mod files;
 mod providers;
 mod systems;
@@ -11,7 +12,7 @@ mod systems;
 pub struct Target {
     /// Its name, that of its folder in the corpus.
     pub name: &'static str,
-    /// Reads it.
+    /// Feeds an input to the code under test, which may refuse it and may not panic.
     pub read: fn(&[u8]),
 }
 
@@ -24,6 +25,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "amqp", read: files::amqp },
     Target { name: "imports", read: files::imports },
     Target { name: "archives", read: archives::archives },
+    Target { name: "datasets", read: datasets::datasets },
     Target { name: "settings", read: files::settings },
     Target { name: "urls", read: files::urls },
 ];

@@ -50,7 +50,7 @@ pub struct OverCap {
     pub needed: PicoUsd,
     /// What is left under the cap.
     pub left: PicoUsd,
-    /// The cap.
+    /// Most that may be spent, in pico-dollars.
     pub cap: PicoUsd,
     /// The cap that refuses.
     pub scope: BudgetScope,

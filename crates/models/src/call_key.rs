@@ -56,18 +56,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{ChatMessage, ReplySchema};
+    use crate::ReplySchema;
 
     fn request(texts: &[&str]) -> ChatRequest {
-        ChatRequest {
-            messages: texts
-                .iter()
-                .map(|text| ChatMessage { role: MessageRole::User, text: (*text).to_owned() })
-                .collect(),
-            params: BTreeMap::from([("temperature".to_owned(), json!(0))]),
-            schema: None,
-            max_output_tokens: 10,
-        }
+        let params = BTreeMap::from([("temperature".to_owned(), json!(0))]);
+        ChatRequest { params, ..ChatRequest::saying(texts, 10) }
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub trait CallStore: Send + Sync {
 /// A stored call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
-    /// Its record.
+    /// What was sent and what came back.
     pub record: CallRecord,
     /// The task made it itself, before it was interrupted: it is counted now, and nowhere else.
     pub own: bool,

@@ -70,7 +70,7 @@ impl Default for CallSettings {
 
 /// What a caller is made of: one per run and model.
 pub struct CallerParts {
-    /// The model.
+    /// The provider's model that the calls go to.
     pub model: Arc<dyn ChatModel>,
     /// Name of the account: part of the call's key.
     pub account: String,
@@ -103,7 +103,7 @@ pub struct CallerParts {
 pub struct Named {
     /// What is asked of it: `chat`, `embeddings`.
     pub operation: &'static str,
-    /// Its provider.
+    /// Name of the provider, such as `openai`.
     pub provider: String,
     /// Name and port of its server, as texts.
     pub server: (String, String),

@@ -298,10 +298,19 @@ mod tests {
         (failure.class, failure.code)
     }
 
+    /// A response, and the class and the code that it has: status, body, class, code.
+    type Told = (u16, &'static str, FailureClass, &'static str);
+
+    fn assert_told(responses: &[Told]) {
+        for (status, body, class, code) in responses {
+            assert_eq!(class_and_code(*status, body), (*class, (*code).to_owned()), "{status} {body}");
+        }
+    }
+
     #[test]
-    fn responses_are_told_apart() {
+    fn responses_in_openais_form_are_told_apart() {
         use FailureClass::{Permanent, Terminal, Transient};
-        for (status, body, class, code) in [
+        assert_told(&[
             (
                 401,
                 r#"{"error":{"message":"Incorrect API key provided: sk-x","code":"invalid_api_key"}}"#,
@@ -347,6 +356,13 @@ mod tests {
             (400, r#"{"error":{"message":"bad","code":"content_filter"}}"#, Permanent, "content_filter"),
             (400, r#"{"error":{"message":"Unsupported parameter: 'temperature'"}}"#, Permanent, "bad_request"),
             (422, r#"{"detail":[{"msg":"field required"}]}"#, Permanent, "bad_request"),
+        ]);
+    }
+
+    #[test]
+    fn responses_in_other_forms_are_told_apart() {
+        use FailureClass::{Permanent, Terminal, Transient};
+        assert_told(&[
             (
                 404,
                 r#"{"error":{"code":"DeploymentNotFound","message":"The API deployment for this resource does not exist."}}"#,
@@ -389,9 +405,7 @@ mod tests {
             (529, "", Transient, "http_529"),
             (302, "", Terminal, "redirected"),
             (418, "", Permanent, "http_418"),
-        ] {
-            assert_eq!(class_and_code(status, body), (class, code.to_owned()), "{status} {body}");
-        }
+        ]);
     }
 
     #[test]

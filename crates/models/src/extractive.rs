@@ -48,7 +48,7 @@ const MAX_TERMS: usize = 64;
 /// An answer and the hits that it was taken from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extracted {
-    /// The answer.
+    /// What was copied out of the hits, or words that say that nothing was found.
     pub answer: String,
     /// Ids of the hits; empty without an answer.
     pub citations: Vec<String>,

@@ -56,7 +56,7 @@ pub enum MessageRole {
     User,
 }
 
-/// One message of a chat.
+/// One message of a conversation with a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatMessage {
     /// Who says it.
@@ -70,14 +70,14 @@ pub struct ChatMessage {
 pub struct ReplySchema {
     /// Name of the schema, `[a-z_]+`.
     pub name: String,
-    /// The schema.
+    /// A JSON schema; the reply is one value of it.
     pub schema: Value,
 }
 
 /// A request. Equal requests have equal bodies: they depend on question, context, prompt and parameters alone (P17).
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChatRequest {
-    /// The messages.
+    /// What was said so far, instructions first.
     pub messages: Vec<ChatMessage>,
     /// Parameters beside model and messages, as sent (`temperature`, `max_completion_tokens`, `seed`, …).
     pub params: BTreeMap<String, Value>,
@@ -86,6 +86,16 @@ pub struct ChatRequest {
     /// Largest number of completion tokens: always sent, part of the worst case. `max_completion_tokens` or `max_tokens`
     /// in `params` takes its place when one is there.
     pub max_output_tokens: u32,
+}
+
+#[cfg(test)]
+impl ChatRequest {
+    /// A request without parameters whose user says these texts.
+    pub(crate) fn saying(texts: &[&str], max_output_tokens: u32) -> Self {
+        let message = |text: &&str| ChatMessage { role: MessageRole::User, text: (*text).to_owned() };
+        let messages = texts.iter().map(message).collect();
+        Self { messages, params: BTreeMap::new(), schema: None, max_output_tokens }
+    }
 }
 
 impl ChatRequest {
@@ -108,7 +118,7 @@ impl ChatRequest {
     }
 }
 
-/// A reply.
+/// What a model replied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChatReply {
     /// The text; empty when the model gave none.

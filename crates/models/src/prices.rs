@@ -92,7 +92,7 @@ fn refuse(unknown: &Unknown) -> Result<(), String> {
     unknown.keys().next().map_or(Ok(()), |field| Err(format!("unknown field '{field}'")))
 }
 
-/// What a model is for.
+/// What a price list says that a model does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelKind {

@@ -101,23 +101,13 @@ fn sum(request: &ChatRequest, count: impl Fn(&str) -> u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
 
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{ChatMessage, MessageRole};
 
     fn request(texts: &[&str]) -> ChatRequest {
-        ChatRequest {
-            messages: texts
-                .iter()
-                .map(|text| ChatMessage { role: MessageRole::User, text: (*text).to_owned() })
-                .collect(),
-            params: BTreeMap::new(),
-            schema: None,
-            max_output_tokens: 10,
-        }
+        ChatRequest::saying(texts, 10)
     }
 
     #[test]

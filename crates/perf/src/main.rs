@@ -8,11 +8,16 @@
 //! ```
 
 mod cluster;
+mod generate;
+mod judging;
+mod large_file;
 mod limiter;
 mod looking;
 mod measure;
+mod memory;
 mod results;
 mod scenarios;
+mod scorers;
 mod systems;
 mod turnaround;
 mod yardstick;
@@ -24,6 +29,7 @@ use serde_json::Value;
 
 use crate::{
     cluster::{Scaling, Services},
+    large_file::Way,
     scenarios::Lab,
 };
 
@@ -151,6 +157,37 @@ enum Scenario {
         #[arg(long, default_value_t = 20_000)]
         calls: usize,
     },
+    /// What a process that works holds of twenty large banks
+    Memory,
+    /// A dataset that is larger than memory should be: opening it, and reading it bank by bank
+    LargeFile {
+        /// Size of the file, of LongMemEval's shape
+        #[arg(long, default_value_t = 300)]
+        mib: u64,
+    },
+    /// Goes through such a file in one way
+    #[command(hide = true)]
+    GoThrough {
+        /// How
+        #[arg(long)]
+        way: Way,
+        /// The file
+        path: PathBuf,
+    },
+    /// Answers graded line by line, a call for each, against as many votes of one call
+    Judging,
+    /// A generated dialogue of `long-horizon` against its JSON
+    Generate {
+        /// Its turns
+        #[arg(long, default_value_t = 5000)]
+        turns: u32,
+    },
+    /// The token F1 of pairs of texts against a pass that lower-cases and splits them
+    Scorers {
+        /// Pairs of a round
+        #[arg(long, default_value_t = 1_000_000)]
+        pairs: u32,
+    },
     /// A memory system for the measurement of adapters
     #[command(hide = true)]
     MemoryServer,
@@ -173,6 +210,18 @@ fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
     if let Scenario::MemoryServer = &cli.scenario {
         return systems::memory_server();
+    }
+    if let Scenario::GoThrough { way, path } = &cli.scenario {
+        println!("{}", large_file::go_through(path, *way)?);
+        return Ok(());
+    }
+    if let Scenario::LargeFile { mib } = cli.scenario {
+        // needs no other program than this one
+        return print(cli.rounds, &[large_file::large_file(cli.rounds.max(1), mib)?]);
+    }
+    if let Scenario::Scorers { pairs } = cli.scenario {
+        let options = bench_datasets::OpenOptions { datasets_dir: cli.datasets_dir, ..Default::default() };
+        return print(cli.rounds, &[scorers::scorers(cli.rounds.max(1), pairs.max(1), &options)?]);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     if let Scenario::Yardstick { store, queue, items } = &cli.scenario {
@@ -204,16 +253,23 @@ fn main() -> anyhow::Result<()> {
         Scenario::Results { questions, compared } => {
             runtime.block_on(results::results(&lab, cli.rounds, questions, compared))?
         }
+        Scenario::Memory => vec![runtime.block_on(memory::memory(&lab))?],
         Scenario::Systems { memories, calls } => runtime.block_on(systems::systems(&lab, memories, calls))?,
+        Scenario::Judging => vec![runtime.block_on(judging::judging(&lab))?],
+        Scenario::Generate { turns } => vec![generate::generate(cli.rounds.max(1), turns)?],
         of_cluster => {
             let services = Services::start(&lab.binaries, cli.statements)?;
             runtime.block_on(in_cluster(&services, &lab, cli.rounds, of_cluster))?
         }
     };
+    print(cli.rounds, &results)
+}
+
+fn print(rounds: usize, results: &[Value]) -> anyhow::Result<()> {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     println!(
         "{}",
-        serde_json::to_string_pretty(&serde_json::json!({"cores": cores, "rounds": cli.rounds, "results": results}))?
+        serde_json::to_string_pretty(&serde_json::json!({"cores": cores, "rounds": rounds, "results": results}))?
     );
     Ok(())
 }

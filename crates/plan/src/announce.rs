@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use bench_proto::spec::SampleSpec;
+use bench_proto::{spec::SampleSpec, strata::joined};
 
 use crate::sample::Sample;
 
@@ -23,7 +23,7 @@ const CLUSTERED: (f64, f64) = (1.3, 1.6);
 const MIN_BANKS: u64 = 3;
 
 /// Expected half-widths of a sample's 95 % intervals, in points.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Announcement {
     /// Questions.
     pub n: u64,
@@ -40,6 +40,22 @@ pub struct Announcement {
     /// level, when the runs differ on [`DISCORDANCE`] of the questions (or on as many as the difference itself needs).
     /// Questions are taken as independent: pairing removes most of what the questions of a bank share.
     pub detectable_points: f64,
+    /// The values of the facets that divide the categories, where a sample is spread over these.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub by_facet: Vec<FacetHalfWidth>,
+}
+
+/// What a sample will be able to say of the questions with one value of a facet.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct FacetHalfWidth {
+    /// Name of the facet, such as `difficulty`.
+    pub facet: String,
+    /// The value that the questions have, such as `hard`.
+    pub value: String,
+    /// Questions of the sample that have it.
+    pub n: u64,
+    /// Half-width of the mean over these, in points, questions taken as independent; null when there are none.
+    pub naive_points: Option<f64>,
 }
 
 /// Half-widths of a weighted score, in points.
@@ -83,23 +99,49 @@ pub fn announce_spec(spec: &SampleSpec, population: &BTreeMap<String, u64>) -> A
         weighted,
         clustered_points,
         detectable_points: detectable_points(effective_n, DISCORDANCE),
+        by_facet: by_facet(spec),
     }
 }
 
-/// One category: N_h/N, n_h, N_h.
+/// What each value of the facets that divide the categories has in the sample.
+fn by_facet(spec: &SampleSpec) -> Vec<FacetHalfWidth> {
+    let mut counts: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for stratum in &spec.strata {
+        for (facet, value) in &stratum.facets {
+            *counts.entry((facet, value)).or_default() += stratum.n;
+        }
+    }
+    let half_width = |((facet, value), n): ((&str, &str), u64)| FacetHalfWidth {
+        facet: facet.to_owned(),
+        value: value.to_owned(),
+        n,
+        naive_points: (n > 0).then(|| half_width_points(1.0 / n as f64)),
+    };
+    counts.into_iter().map(half_width).collect()
+}
+
+/// One category or a part of it: N_h/N, n_h, N_h.
 struct Stratum {
     share: f64,
     n: f64,
     population: f64,
 }
 
-/// N counts only the categories that are in the sample.
+/// N counts only the categories that are in the sample. Strata without variance are counted with others, as in the score.
 fn strata(spec: &SampleSpec, population: &BTreeMap<String, u64>) -> Vec<Stratum> {
-    let sizes: Vec<(f64, f64)> = spec
-        .by_category
-        .iter()
-        .filter_map(|(category, n)| Some((*n as f64, *population.get(category)? as f64)))
-        .collect();
+    let mut sizes: Vec<(f64, f64)> = Vec::new();
+    if spec.strata.is_empty() {
+        let of_category = |(category, n): (&String, &u64)| Some((*n as f64, *population.get(category)? as f64));
+        sizes.extend(spec.by_category.iter().filter_map(of_category));
+    } else {
+        let counts: Vec<(&str, u64)> = spec.strata.iter().map(|s| (s.category.as_str(), s.n)).collect();
+        sizes.resize(counts.len(), (0.0, 0.0));
+        for (stratum, with) in spec.strata.iter().zip(joined(&counts)) {
+            sizes[with].0 += stratum.n as f64;
+            sizes[with].1 += stratum.population as f64;
+        }
+        sizes.retain(|(n, _)| *n > 0.0);
+    }
     let all: f64 = sizes.iter().map(|(_, population)| population).sum();
     sizes.into_iter().map(|(n, population)| Stratum { share: population / all, n, population }).collect()
 }
@@ -138,7 +180,15 @@ impl fmt::Display for Announcement {
         if let Some(weighted) = self.weighted {
             write!(f, ", ±{:.1} for this benchmark", weighted.benchmark_points)?;
         }
-        write!(f, "; a paired comparison can detect {:.1} points", self.detectable_points)
+        write!(f, "; a paired comparison can detect {:.1} points", self.detectable_points)?;
+        // of each facet the value of which the sample knows least
+        for of_facet in self.by_facet.chunk_by(|a, b| a.facet == b.facet) {
+            let Some(least) = of_facet.iter().min_by_key(|value| value.n) else { continue };
+            let FacetHalfWidth { facet, value, n, naive_points } = least;
+            write!(f, "; of {facet}={value} it has {n} question{}", plural(*n))?;
+            naive_points.map_or(Ok(()), |points| write!(f, ", ±{points:.1} points if they were independent"))?;
+        }
+        Ok(())
     }
 }
 

@@ -33,7 +33,9 @@ mod tests {
                 question_id: format!("{id}:0"),
                 category: "a".into(),
                 ask_after: entries,
+                ..QuestionOutline::default()
             }],
+            ..BankOutline::default()
         };
         let outlines = [bank("w", 3, 50), bank("x", 2, 90), bank("y", 3, 50), bank("z", 4, 50)];
         let sample = sample(&outlines, SampleRequest::default()).expect("a valid request");

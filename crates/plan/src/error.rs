@@ -8,7 +8,7 @@ pub enum SampleError {
     /// A count of nothing.
     #[error("{flag} must be at least 1; leave it out to ask for all")]
     Zero {
-        /// The flag.
+        /// The flag that was given, such as `--sample`.
         flag: &'static str,
     },
     /// Two selections at once.
@@ -22,7 +22,7 @@ pub enum SampleError {
     /// A seed that nothing reads.
     #[error("--seed has no effect on --sampler {sampler}, which takes questions in file order: leave one of them out")]
     SeedWithoutEffect {
-        /// The sampler.
+        /// Name of the sampler.
         sampler: &'static str,
     },
     /// A seed that the sampler cannot use.
@@ -34,7 +34,7 @@ pub enum SampleError {
     /// A sampler that only knows how to fill a total.
     #[error("--sampler {sampler} chooses a number of questions over the whole dataset: give it with --sample-total N")]
     NeedsTotal {
-        /// The sampler.
+        /// Name of the sampler.
         sampler: &'static str,
     },
     /// No such category.
@@ -46,6 +46,35 @@ pub enum SampleError {
         nearest: Vec<String>,
         /// All categories of the dataset.
         known: Vec<String>,
+    },
+    /// A facet that is not written as it must be.
+    #[error("{flag} {given}: a facet is written NAME=VALUE, such as {flag} abstention=yes")]
+    FacetForm {
+        /// The flag that was given, such as `--sample`.
+        flag: &'static str,
+        /// What was given.
+        given: String,
+    },
+    /// No question has such a facet.
+    #[error("no question has the facet '{given}'{}; {}", hint(.nearest), facets(.known))]
+    UnknownFacet {
+        /// What was asked for.
+        given: String,
+        /// Nearest ones, best first.
+        nearest: Vec<String>,
+        /// Facets of the dataset, as many as a line holds.
+        known: Vec<String>,
+    },
+    /// More strata than a sample can be spread over.
+    #[error(
+        "the facets {facets} of the dataset's profile make more than {limit} strata: leave those with many values out of its \
+         presets"
+    )]
+    TooManyStrata {
+        /// The facets.
+        facets: String,
+        /// The limit.
+        limit: usize,
     },
     /// No such question.
     #[error("unknown question id '{id}'{}{}; `bench-coord datasets show` lists the ids", hint(.nearest), more(*.others))]
@@ -80,6 +109,14 @@ pub enum SampleError {
 
 fn hint(nearest: &[String]) -> String {
     did_you_mean(nearest).map(|hint| format!(" ({hint})")).unwrap_or_default()
+}
+
+fn facets(known: &[String]) -> String {
+    if known.is_empty() {
+        "its questions have none".to_owned()
+    } else {
+        format!("this dataset has {}", known.join(", "))
+    }
 }
 
 fn more(count: usize) -> String {

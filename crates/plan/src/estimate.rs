@@ -50,7 +50,7 @@ pub struct CallProfile {
     pub concurrency: u32,
 }
 
-/// Calls of a phase.
+/// Calls of one model in one phase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PhaseCalls {
     /// The phase that pays.
@@ -70,21 +70,29 @@ pub struct EstimateInput {
     pub system: Vec<PhaseCalls>,
     /// The answerer; `None` when answering calls no model.
     pub answerer: Option<CallProfile>,
+    /// Calls of the answerer for a question, where it may be called several times; one at least.
+    pub moves: u32,
     /// The judges, each giving `votes` votes on every question.
     pub judges: Vec<CallProfile>,
+    /// Calls of one vote on every question: as many as there are questions, where a vote is one call.
+    pub judge_calls: u64,
+    /// The same at worst, where it is more: answers that are not there yet decide how many calls some votes are.
+    pub most_judge_calls: u64,
     /// Votes per judge.
     pub votes: u32,
     /// Expected share of calls that are paid twice (a reply that does not pass its parser), such as 0.02.
     pub repeat_share: f64,
 }
 
-/// Estimate of one phase.
+/// What one phase is expected to call, cost and take.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct PhaseEstimate {
-    /// The phase.
+    /// The phase that calls.
     pub phase: Phase,
     /// Calls, without retries.
     pub calls: u64,
+    /// The same at worst.
+    pub most_calls: u64,
     /// Expected prompt tokens.
     pub prompt_tokens: u64,
     /// Expected completion tokens.
@@ -93,7 +101,7 @@ pub struct PhaseEstimate {
     pub low: PicoUsd,
     /// Average token counts, repeats included.
     pub expected: PicoUsd,
-    /// Every call once at its reservation: longest prompt and 5 %, full output. Retries come on top; only the cap
+    /// As many calls as there can be, each once at its reservation: longest prompt and 5 %, full output. Retries come on top; only the cap
     /// bounds those.
     pub worst: PicoUsd,
     /// Minutes if nothing else ran: the slowest of latency over concurrency, requests per minute, tokens per minute.
@@ -105,8 +113,10 @@ pub struct PhaseEstimate {
 pub struct Estimate {
     /// By phase, in the order retain, recall, answer, judge; only those that call models.
     pub phases: Vec<PhaseEstimate>,
-    /// Calls.
+    /// Calls of all phases, without retries.
     pub calls: u64,
+    /// See [`PhaseEstimate::most_calls`].
+    pub most_calls: u64,
     /// Expected prompt tokens.
     pub prompt_tokens: u64,
     /// Expected completion tokens.
@@ -131,6 +141,7 @@ impl Estimate {
         self.minutes_at_most += next.minutes_at_most;
         for phase in &next.phases {
             self.calls = self.calls.saturating_add(phase.calls);
+            self.most_calls = self.most_calls.saturating_add(phase.most_calls);
             self.prompt_tokens = self.prompt_tokens.saturating_add(phase.prompt_tokens);
             self.completion_tokens = self.completion_tokens.saturating_add(phase.completion_tokens);
             self.low = self.low.saturating_add(phase.low);
@@ -151,6 +162,7 @@ impl Estimate {
 /// Adds calls, tokens and dollars of a phase.
 fn add(to: &mut PhaseEstimate, part: &PhaseEstimate) {
     to.calls = to.calls.saturating_add(part.calls);
+    to.most_calls = to.most_calls.saturating_add(part.most_calls);
     to.prompt_tokens = to.prompt_tokens.saturating_add(part.prompt_tokens);
     to.completion_tokens = to.completion_tokens.saturating_add(part.completion_tokens);
     to.low = to.low.saturating_add(part.low);
@@ -161,9 +173,12 @@ fn add(to: &mut PhaseEstimate, part: &PhaseEstimate) {
 /// Adds it up.
 #[must_use]
 pub fn estimate(input: &EstimateInput) -> Estimate {
-    let answer = input.answerer.iter().map(|profile| (Phase::Answer, input.questions, profile));
-    let votes = input.questions.saturating_mul(u64::from(input.votes.max(1)));
-    let judge = input.judges.iter().map(|profile| (Phase::Judge, votes, profile));
+    let answers = input.questions.saturating_mul(u64::from(input.moves.max(1)));
+    let answer = input.answerer.iter().map(|profile| (Phase::Answer, answers, profile));
+    let of_votes = |calls: u64| calls.saturating_mul(u64::from(input.votes.max(1)));
+    let judge_calls = of_votes(input.judge_calls);
+    let most_judge_calls = of_votes(input.most_judge_calls).max(judge_calls);
+    let judge = input.judges.iter().map(|profile| (Phase::Judge, judge_calls, profile));
     let system = input.system.iter().map(|calls| (calls.phase, calls.calls, &calls.profile));
     let mut parts: Vec<(Phase, u64, &CallProfile)> =
         system.chain(answer).chain(judge).filter(|(_, calls, _)| *calls > 0).collect();
@@ -171,7 +186,8 @@ pub fn estimate(input: &EstimateInput) -> Estimate {
 
     let mut result = Estimate::default();
     for (phase, calls, profile) in &parts {
-        add_phase(&mut result, price(*phase, *calls, profile, input.repeat_share));
+        let most = if *phase == Phase::Judge { most_judge_calls } else { *calls };
+        add_phase(&mut result, price(*phase, (*calls, most), profile, input.repeat_share));
     }
     let slowest = result.phases.iter().map(|phase| phase.minutes).fold(0.0, f64::max);
     result.minutes = slowest.max(busiest_account_minutes(&parts));
@@ -179,28 +195,31 @@ pub fn estimate(input: &EstimateInput) -> Estimate {
     result
 }
 
-fn price(phase: Phase, calls: u64, profile: &CallProfile, repeat_share: f64) -> PhaseEstimate {
+/// `calls`: those that are expected, and the most.
+fn price(phase: Phase, (calls, most_calls): (u64, u64), profile: &CallProfile, repeat_share: f64) -> PhaseEstimate {
     let (prompt, completion) = (profile.prompt_tokens, profile.completion_tokens);
     let repeat_permille = (repeat_share.clamp(0.0, 10.0) * 1000.0).round() as u128;
-    let cost_at = |input: PicoUsd, prompt: u128, completion: u128| {
+    let cost_at = |calls: u64, input: PicoUsd, prompt: u128, completion: u128| {
         let tokens = |n: u128, price: PicoUsd| n.saturating_mul(price.0.max(0).unsigned_abs().into());
         tokens(prompt, input).saturating_add(tokens(completion, profile.price.output)).saturating_mul(calls.into())
     };
-    let cost = |prompt: u128, completion: u128| cost_at(profile.price.input, prompt, completion);
-    let expected = cost(prompt.expected.into(), completion.expected.into());
+    let cost = |calls: u64, prompt: u128, completion: u128| cost_at(calls, profile.price.input, prompt, completion);
+    let expected = cost(calls, prompt.expected.into(), completion.expected.into());
     let reserved = (u128::from(prompt.worst) * PROMPT_RESERVE_PERCENT).div_ceil(100);
     PhaseEstimate {
         phase,
         calls,
+        most_calls,
         prompt_tokens: calls.saturating_mul(prompt.expected),
         completion_tokens: calls.saturating_mul(completion.expected),
         low: pico(cost_at(
+            calls,
             profile.price.lowest_input.min(profile.price.input),
             prompt.low.into(),
             completion.low.into(),
         )),
         expected: pico(expected.saturating_mul(1000 + repeat_permille) / 1000),
-        worst: pico(cost(reserved, completion.worst.into())),
+        worst: pico(cost(most_calls, reserved, completion.worst.into())),
         minutes: latency_minutes(calls, profile).max(pace_minutes(calls, profile)),
     }
 }
@@ -241,6 +260,7 @@ fn busiest_account_minutes(parts: &[(Phase, u64, &CallProfile)]) -> f64 {
 /// Several models of one phase (two judges) are one line; they work side by side.
 fn add_phase(result: &mut Estimate, part: PhaseEstimate) {
     result.calls = result.calls.saturating_add(part.calls);
+    result.most_calls = result.most_calls.saturating_add(part.most_calls);
     result.prompt_tokens = result.prompt_tokens.saturating_add(part.prompt_tokens);
     result.completion_tokens = result.completion_tokens.saturating_add(part.completion_tokens);
     result.low = result.low.saturating_add(part.low);
@@ -282,6 +302,7 @@ mod tests {
             questions: 200,
             answerer: Some(small_model()),
             judges: vec![small_model()],
+            judge_calls: 200,
             votes: 3,
             ..EstimateInput::default()
         };
@@ -295,6 +316,39 @@ mod tests {
         assert_eq!(phases, [(Phase::Answer, 200), (Phase::Judge, 600)]);
         // 800 requests of one account at 500 a minute
         assert!((result.minutes - 1.6).abs() < 1e-9, "{}", result.minutes);
+    }
+
+    #[test]
+    fn a_model_that_searches_by_itself_is_called_for_each_of_its_moves() {
+        let input =
+            EstimateInput { questions: 10, answerer: Some(small_model()), moves: 6, ..EstimateInput::default() };
+        let result = estimate(&input);
+        assert_eq!((result.calls, result.expected), (60, PicoUsd(60 * (1000 * 150_000 + 50 * 600_000))));
+    }
+
+    #[test]
+    fn votes_of_several_calls_are_counted_by_their_calls() {
+        let judges = vec![small_model(), small_model()];
+        let input = EstimateInput { questions: 400, judges, judge_calls: 1051, votes: 3, ..EstimateInput::default() };
+        let result = estimate(&input);
+        assert_eq!((result.calls, result.expected), (2 * 3 * 1051, PicoUsd(6306 * (1000 * 150_000 + 50 * 600_000))));
+    }
+
+    #[test]
+    fn the_worst_case_has_the_most_calls_that_votes_can_be() {
+        let judges = vec![small_model()];
+        let input = EstimateInput {
+            questions: 20,
+            judges,
+            judge_calls: 30,
+            most_judge_calls: 4000,
+            votes: 1,
+            ..EstimateInput::default()
+        };
+        let result = estimate(&input);
+        assert_eq!((result.calls, result.most_calls, result.phases[0].most_calls), (30, 4000, 4000));
+        assert_eq!(result.expected, PicoUsd(30 * (1000 * 150_000 + 50 * 600_000)));
+        assert_eq!(result.worst, PicoUsd(4000 * (2100 * 150_000 + 500 * 600_000)));
     }
 
     #[test]
@@ -332,7 +386,13 @@ mod tests {
 
     #[test]
     fn p41_what_follows_is_added_to_what_a_command_costs() {
-        let judged = EstimateInput { questions: 10, judges: vec![small_model()], votes: 1, ..EstimateInput::default() };
+        let judged = EstimateInput {
+            questions: 10,
+            judges: vec![small_model()],
+            judge_calls: 10,
+            votes: 1,
+            ..EstimateInput::default()
+        };
         let both = EstimateInput { answerer: Some(small_model()), ..judged.clone() };
         let (measured, control) = (estimate(&judged), estimate(&both));
         let mut all = measured.clone();
@@ -355,8 +415,9 @@ mod tests {
     proptest! {
         #[test]
         fn low_is_at_most_expected_is_at_most_worst_and_nothing_overflows(
-            questions in any::<u64>(), votes in 1_u32..9, low in 0_u64..1000, more in 0_u64..1000, most in 0_u64..100_000,
-            input_price in 0_i64..10_000_000_000, output_price in 0_i64..10_000_000_000, judges_account in "openai|other",
+            questions in any::<u64>(), votes in 1_u32..9, judges_account in "openai|other",
+            (low, more, most) in (0_u64..1000, 0_u64..1000, 0_u64..100_000),
+            (input_price, output_price) in (0_i64..10_000_000_000, 0_i64..10_000_000_000),
         ) {
             let guess = TokenGuess { low, expected: low + more, worst: low + more + most };
             let price = TokenPrice {
@@ -367,7 +428,8 @@ mod tests {
             let profile = CallProfile { prompt_tokens: guess, completion_tokens: guess, price, ..small_model() };
             let judge = CallProfile { account: judges_account, ..profile.clone() };
             let result = estimate(&EstimateInput {
-                questions, answerer: Some(profile), judges: vec![judge.clone(), judge], votes, ..EstimateInput::default()
+                questions, answerer: Some(profile), judges: vec![judge.clone(), judge], judge_calls: questions, votes,
+                ..EstimateInput::default()
             });
             prop_assert!(PicoUsd::ZERO <= result.low && result.low <= result.expected && result.expected <= result.worst);
             prop_assert!(result.minutes.is_finite() && result.minutes <= result.minutes_at_most);

@@ -20,7 +20,7 @@ mod sample;
 mod sampling;
 mod segments;
 
-pub use announce::{Announcement, DISCORDANCE, WeightedHalfWidth, announce, announce_spec};
+pub use announce::{Announcement, DISCORDANCE, FacetHalfWidth, WeightedHalfWidth, announce, announce_spec};
 pub use bank_order::bank_order;
 pub use error::SampleError;
 pub use estimate::{CallProfile, Estimate, EstimateInput, PhaseCalls, PhaseEstimate, TokenGuess, TokenPrice, estimate};

@@ -9,9 +9,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Preset {
-    /// 50 questions, or as many as the dataset's profile says, that touch as many (bank, category) cells as they can.
+    /// 50 questions, or as many as the dataset's profile says, that touch as many (bank, category) cells as they can; where
+    /// the profile gives `fair` a number, of each stratum its share.
     Quick,
-    /// 20 questions per bank, or as many as the dataset's profile says, spread over its categories.
+    /// 20 questions per bank, or as many as the dataset's profile says, spread over its categories; or the number that the
+    /// profile gives over the whole dataset, of each stratum its share.
     Fair,
     /// Every question.
     Full,
@@ -92,7 +94,7 @@ impl Sampler {
 ///
 /// Applied in this order:
 ///
-/// 1. `categories` and `exclude_categories` drop questions.
+/// 1. `categories`, `exclude_categories`, `facets` and `exclude_facets` drop questions.
 /// 2. `question_ids` drops all but the named ones.
 /// 3. `max_banks` keeps the first banks (file order) that still have a question.
 /// 4. The selection: at most one of `preset`, `per_bank`, `sample_per_category`, `sample_total`; quotas count what steps 1 to 3 left.
@@ -117,19 +119,25 @@ pub struct SampleRequest {
     pub limit: Option<u64>,
     /// `--sample`: so many questions per category over the whole dataset.
     pub sample_per_category: Option<u64>,
-    /// `--sample-total`: so many questions over the whole dataset, spread over its categories.
+    /// `--sample-total`: so many questions over the whole dataset, spread over its strata.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample_total: Option<u64>,
     /// `--per-bank`: as `fair`, with this number in place of the preset's.
     pub per_bank: Option<u64>,
     /// `--max-banks`: the first banks only.
     pub max_banks: Option<u64>,
-    /// `--max-sessions`: the first stream entries of each bank only.
+    /// `--max-sessions`: the first sessions of each bank only, with all their parts; memories and updates count as one each.
     pub max_sessions: Option<u32>,
     /// `--category`: only these; all when empty.
     pub categories: Vec<String>,
     /// `--exclude-category`: not these.
     pub exclude_categories: Vec<String>,
+    /// `--facet`: only questions with one of the values that are given of each facet, as `name=value`; all when empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub facets: Vec<String>,
+    /// `--exclude-facet`: without questions that have any of these.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exclude_facets: Vec<String>,
     /// `--question-id`: only these; all when empty.
     pub question_ids: Vec<String>,
 }

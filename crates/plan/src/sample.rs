@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bench_proto::spec::SampleSpec;
 
-/// A sample.
+/// The questions that a run asks, bank by bank.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
     /// Banks with at least one question, in file order.
@@ -23,7 +23,7 @@ impl Sample {
     }
 }
 
-/// A bank of a sample.
+/// The questions that a run asks of one bank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampledBank {
     /// Position in the dataset's file.
@@ -43,12 +43,12 @@ pub struct SampledBank {
 pub struct Population {
     /// Questions per category: the N_h of the statistics.
     pub by_category: BTreeMap<String, u64>,
-    /// Questions.
+    /// Number of its questions.
     pub questions: u64,
     /// Banks, also those without questions.
     pub banks: u64,
-    /// Stream entries (sessions).
+    /// Sessions; memories and updates count as one each.
     pub entries: u64,
-    /// Turns.
+    /// Number of turns that are kept of it.
     pub turns: u64,
 }

@@ -30,12 +30,14 @@ fn outline(conversation: &Value) -> BankOutline {
         question_id: format!("{id}:{index}"),
         category: category(qa["category"].as_u64()).to_owned(),
         ask_after: entries,
+        ..QuestionOutline::default()
     };
     BankOutline {
         bank_id: id.to_owned(),
         entries,
         turns: sessions.iter().map(|session| session.len() as u32).sum(),
         questions: conversation["qa"].as_array().expect("qa is a list").iter().enumerate().map(question).collect(),
+        ..BankOutline::default()
     }
 }
 

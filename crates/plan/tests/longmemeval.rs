@@ -1,9 +1,16 @@
 //! Samples of LongMemEval's 500 questions as two other harnesses take them, by their recorded choices.
 
-use std::{collections::BTreeSet, fs::File, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    path::PathBuf,
+};
 
-use bench_plan::{SampleRequest, Sampler, sample};
-use bench_proto::dataset::{BankOutline, QuestionOutline};
+use bench_plan::{Preset, SampleRequest, Sampler, sample};
+use bench_proto::{
+    dataset::{BankOutline, QuestionOutline},
+    profile::PresetSizes,
+};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -22,6 +29,11 @@ fn reference(path: &str) -> Option<Value> {
     Some(value.expect("is JSON"))
 }
 
+/// The authors' rule.
+fn is_abstention(id: &str) -> bool {
+    id.contains("_abs")
+}
+
 /// A bank for each question, in the order of the file; and the recorded choices.
 fn longmemeval() -> Option<(Vec<BankOutline>, Value)> {
     let questions = reference("data/longmemeval/longmemeval_s_questions_500.json.gz")?;
@@ -34,7 +46,13 @@ fn longmemeval() -> Option<(Vec<BankOutline>, Value)> {
             question_id: text(question, "question_id"),
             category: text(question, "question_type"),
             ask_after: 1,
+            facets: BTreeMap::from([(
+                "abstention".to_owned(),
+                is_abstention(&text(question, "question_id")).to_string(),
+            )]),
+            ..QuestionOutline::default()
         }],
+        ..BankOutline::default()
     };
     let outlines = questions.as_array().expect("a list").iter().map(outline).collect();
     Some((outlines, reference("vectors/astrocyte-and-jeffs-brain.json")?["sections"].take()))
@@ -92,4 +110,25 @@ fn totals_are_exact_and_nested() {
     let Some((outlines, _)) = longmemeval() else { return };
     let of = |total| chosen(&outlines, total, Sampler::Hash, None).into_iter().collect::<BTreeSet<_>>();
     assert!(of(50).is_subset(&of(200)) && of(200).is_subset(&of(499)));
+}
+
+#[test]
+fn presets_take_types_and_their_abstentions_by_their_shares() {
+    let Some((outlines, _)) = longmemeval() else { return };
+    let of = |preset| {
+        let sizes = PresetSizes { fair: Some(200), strata: vec!["abstention".to_owned()], ..PresetSizes::default() };
+        let sample = sample(&outlines, SampleRequest { preset: Some(preset), sizes, ..SampleRequest::default() });
+        sample.expect("a sample").banks.into_iter().map(|bank| bank.bank_id).collect::<BTreeSet<String>>()
+    };
+    let (quick, fair) = (of(Preset::Quick), of(Preset::Fair));
+    assert_eq!((quick.len(), fair.len()), (50, 200));
+    assert!(quick.is_subset(&fair));
+    let abstentions = |ids: &BTreeSet<String>| ids.iter().filter(|id| is_abstention(id)).count();
+    // 30 of the 500 in four of the six types: 12 and 3 by their share, before each stratum is rounded
+    assert!((11..=12).contains(&abstentions(&fair)) && (3..=4).contains(&abstentions(&quick)), "{fair:?}");
+    let kinds = |ids: &BTreeSet<String>| {
+        let questions = outlines.iter().filter(|outline| ids.contains(&outline.bank_id));
+        questions.map(|outline| outline.questions[0].category.clone()).collect::<BTreeSet<_>>().len()
+    };
+    assert_eq!((kinds(&quick), kinds(&fair)), (6, 6));
 }

@@ -18,7 +18,7 @@ pub use registry::{BACKENDS, Backend, connect};
 /// Trace context and other small headers of a message.
 pub type Headers = Vec<(String, String)>;
 
-/// An error of the queue.
+/// Why something could not be done with the queue.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum QueueError {
     /// May pass: broker restarting, connection lost, publish refused (nack), alarm.
@@ -46,7 +46,7 @@ pub struct QueueDepth {
 pub struct Outgoing {
     /// The body.
     pub message: TaskMessage,
-    /// Headers.
+    /// Names and values that travel beside the body: the trace context.
     pub headers: Headers,
 }
 
@@ -72,7 +72,7 @@ pub struct Unreadable {
     pub from: Option<String>,
     /// Its headers; values that are no text as they are printed for people.
     pub headers: Headers,
-    /// Its body.
+    /// The bytes that were published.
     pub body: Vec<u8>,
 }
 
@@ -159,7 +159,7 @@ pub trait Consumer: Send {
 pub struct Delivery {
     /// The body.
     pub message: TaskMessage,
-    /// Headers.
+    /// Names and values that travelled beside the body: the trace context.
     pub headers: Headers,
     /// The broker's delivery tag.
     pub tag: u64,

@@ -11,7 +11,7 @@ use parquet::{
     schema::types::Type,
 };
 
-use crate::export::{COLUMNS, Cell, cells, metric_column};
+use crate::export::{COLUMNS, Cell, MoreColumns, cells};
 
 /// Questions of one row group: a bound on memory.
 const GROUP: usize = 5_000;
@@ -19,7 +19,7 @@ const GROUP: usize = 5_000;
 /// Writes questions as a Parquet file.
 pub struct ParquetQuestions<W: Write + Send> {
     out: SerializedFileWriter<W>,
-    metrics: Vec<String>,
+    more: MoreColumns,
     rows: Vec<Vec<Cell>>,
 }
 
@@ -28,11 +28,11 @@ impl<W: Write + Send> ParquetQuestions<W> {
     ///
     /// # Errors
     /// When `out` cannot be written to.
-    pub fn new(out: W, metrics: Vec<String>) -> std::io::Result<Self> {
-        let schema = Arc::new(schema(&metrics).map_err(std::io::Error::other)?);
+    pub fn new(out: W, more: MoreColumns) -> std::io::Result<Self> {
+        let schema = Arc::new(schema(&more).map_err(std::io::Error::other)?);
         let properties = Arc::new(WriterProperties::builder().set_compression(Compression::SNAPPY).build());
         let out = SerializedFileWriter::new(out, schema, properties).map_err(std::io::Error::other)?;
-        Ok(Self { out, metrics, rows: Vec::new() })
+        Ok(Self { out, more, rows: Vec::new() })
     }
 
     /// Adds a question.
@@ -40,7 +40,7 @@ impl<W: Write + Send> ParquetQuestions<W> {
     /// # Errors
     /// When a full group cannot be written.
     pub fn write(&mut self, line: &QuestionLine) -> std::io::Result<()> {
-        self.rows.push(cells(line, &self.metrics));
+        self.rows.push(cells(line, &self.more));
         if self.rows.len() >= GROUP { self.write_group().map_err(std::io::Error::other) } else { Ok(()) }
     }
 
@@ -99,7 +99,7 @@ fn present<T>(values: Vec<Option<T>>) -> (Vec<T>, Vec<i16>) {
     (values.into_iter().flatten().collect(), levels)
 }
 
-fn schema(metrics: &[String]) -> Result<Type, ParquetError> {
+fn schema(more: &MoreColumns) -> Result<Type, ParquetError> {
     let column = |name: &str, physical: PhysicalType, text: bool| {
         Type::primitive_type_builder(name, physical)
             .with_repetition(Repetition::OPTIONAL)
@@ -113,6 +113,9 @@ fn schema(metrics: &[String]) -> Result<Type, ParquetError> {
         _ => PhysicalType::BYTE_ARRAY,
     };
     let fixed = COLUMNS.iter().map(|name| column(name, kind(name), kind(name) == PhysicalType::BYTE_ARRAY));
-    let scores = metrics.iter().map(|metric| column(&metric_column(metric), PhysicalType::DOUBLE, false));
-    Type::group_type_builder("question").with_fields(fixed.chain(scores).collect::<Result<_, _>>()?).build()
+    let facets = more.facet_columns().map(|name| column(&name, PhysicalType::BYTE_ARRAY, true));
+    let scores = more.metric_columns().map(|name| column(&name, PhysicalType::DOUBLE, false));
+    Type::group_type_builder("question")
+        .with_fields(fixed.chain(facets).chain(scores).collect::<Result<_, _>>()?)
+        .build()
 }

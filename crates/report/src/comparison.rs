@@ -1,12 +1,13 @@
 //! Two runs side by side, for a terminal and for pull requests; several runs as a table of all pairs.
 
 use bench_proto::comparison::{ComparedRun, Comparison, Flip, PairedDifference, Word};
-use bench_proto::summary::{LatencyProbe, Percentiles};
+use bench_proto::summary::{JudgementLine, LatencyProbe, Percentiles};
 
 use crate::{
     blocks::{Block, heading, table},
     figures::{
-        NONE, count, counted, interval, ms, one_line, p_value, percent, percent_or_none, points, points_interval, usd,
+        NONE, count, counted, in_order, interval, ms, one_line, p_value, percent, percent_or_none, points,
+        points_interval, usd,
     },
     markdown, terminal, words,
 };
@@ -77,6 +78,7 @@ pub(crate) fn document(comparison: &Comparison) -> Vec<Block> {
     blocks.push(Block::List(notes));
     blocks.extend(checks(comparison));
     blocks.extend(categories(comparison));
+    blocks.extend(facets(comparison));
     blocks.extend(side_by_side(comparison));
     blocks.extend(flips(comparison));
     blocks.extend(differences(comparison));
@@ -98,7 +100,11 @@ fn checks(comparison: &Comparison) -> Vec<Block> {
     let rows = vec![
         row("First", percent_or_none(paired.a), format!("{} on the shared questions", paired.estimator.name())),
         row("Second", percent_or_none(paired.b), format!("{} on the shared questions", paired.estimator.name())),
-        row("Difference", points(paired.difference), "points, second minus first".to_owned()),
+        row(
+            "Difference",
+            points(paired.difference),
+            format!("points, second minus first{}", words::direction(comparison.better)),
+        ),
         row("95 %", points_interval(paired.ci95.as_ref()), decides),
         row("p", p_value(paired.p_value), "two-sided, of the same t".to_owned()),
         row(
@@ -110,10 +116,10 @@ fn checks(comparison: &Comparison) -> Vec<Block> {
             "Check: McNemar",
             p_value(Some(mcnemar.p_value)),
             format!(
-                "exact, ignores banks: {} lost, {} won, pass from {}",
+                "exact, ignores banks: {} lost, {} won, pass {}",
                 count(mcnemar.only_a),
                 count(mcnemar.only_b),
-                mcnemar.pass_threshold
+                words::passing_from(comparison.scale())
             ),
         ),
         row("Naive 95 %", points_interval(paired.naive_ci95.as_ref()), "questions taken as independent".to_owned()),
@@ -160,6 +166,20 @@ fn categories(comparison: &Comparison) -> Vec<Block> {
         blocks.extend([heading("Retrieval"), table(&columns, rows)]);
     }
     blocks
+}
+
+/// The facets that both runs have.
+fn facets(comparison: &Comparison) -> Vec<Block> {
+    let rows: Vec<_> = comparison
+        .by_facet
+        .iter()
+        .flat_map(|(facet, values)| in_order(values).into_iter().map(move |(value, paired)| (facet, value, paired)))
+        .map(|(facet, value, paired)| {
+            paired_row(one_line(&format!("{facet}={value}"), TEXT_WIDTH), paired, paired.p_holm)
+        })
+        .collect();
+    let columns = ["", ">First", ">Second", ">Points", ">95 %", ">p (Holm)", ">n", ">Banks", "Verdict"];
+    if rows.is_empty() { Vec::new() } else { vec![heading("Facets"), table(&columns, rows)] }
 }
 
 fn side_by_side(comparison: &Comparison) -> Vec<Block> {
@@ -235,7 +255,7 @@ fn flips(comparison: &Comparison) -> Vec<Block> {
     let row = |flip: &Flip| {
         let text = |text: &Option<String>| text.as_deref().map_or_else(|| NONE.to_owned(), |t| one_line(t, TEXT_WIDTH));
         let side = |side: &bench_proto::comparison::FlipSide| {
-            let verdicts: Vec<&str> = side.judgements.iter().map(|j| j.verdict.as_str()).collect();
+            let verdicts: Vec<&str> = JudgementLine::speaking(&side.judgements).map(|j| j.verdict.as_str()).collect();
             let judged = if verdicts.is_empty() { percent(side.score) } else { verdicts.join(", ") };
             format!("{} [{judged}]", text(&side.answer))
         };

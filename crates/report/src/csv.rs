@@ -1,13 +1,14 @@
 //! `report.csv`: one row per metric and scope, fit to be put below those of other runs.
 
 use bench_proto::{
+    counting::CountingSummary,
     summary::{Interval, MetricScore, Summary},
     text::plain,
 };
 
 use crate::error::RenderError;
 
-const HEADER: [&str; 20] = [
+const HEADER: [&str; 21] = [
     "run_id",
     "dataset",
     "preset",
@@ -28,6 +29,7 @@ const HEADER: [&str; 20] = [
     "benchmark_high",
     "strict",
     "coverage",
+    "counted_as",
 ];
 
 /// One row of figures; what was not computed is an empty cell.
@@ -69,7 +71,7 @@ impl Cells {
 }
 
 /// All scores as CSV with a header. Scopes are `headline`, further totals such as `without_adversarial`, `micro`, `macro`,
-/// `weighted` and `category:<name>`; values are fractions, unrounded.
+/// `weighted`, `figure:<name>`, `category:<name>` and `facet:<name>=<value>`; values are fractions, unrounded.
 ///
 /// # Errors
 /// Never for writing to memory.
@@ -107,6 +109,7 @@ fn rows(summary: &Summary) -> Vec<Row<'_>> {
         strict: headline.strict,
         coverage: summary.outcomes.coverage,
     }];
+    rows.extend(summary.counting.iter().flat_map(counted_rows));
     rows.extend(summary.all_totals().into_iter().map(|(part, total)| Row {
         metric: &total.metric,
         scope: part.word(),
@@ -120,8 +123,25 @@ fn rows(summary: &Summary) -> Vec<Row<'_>> {
         strict: total.strict,
         coverage: None,
     }));
+    rows.extend(summary.figures.iter().map(|figure| Row {
+        metric: &headline.metric,
+        scope: format!("figure:{}", figure.name),
+        n: figure.n,
+        value: figure.value,
+        ..Row::default()
+    }));
     rows.extend(summary.scores.iter().flat_map(metric_rows));
     rows
+}
+
+/// The figures by somebody else's counting.
+fn counted_rows(counted: &CountingSummary) -> impl Iterator<Item = Row<'_>> {
+    let metric = &counted.counting.metric;
+    let row = move |scope: String, value, n| Row { metric, scope, n, value, ..Row::default() };
+    let total = row(format!("counted:{}", counted.counting.name), counted.value, counted.n);
+    let categories = counted.by_category.iter();
+    std::iter::once(total)
+        .chain(categories.map(move |of| row(format!("counted-category:{}", of.category), of.value, of.n)))
 }
 
 fn metric_rows(score: &MetricScore) -> impl Iterator<Item = Row<'_>> {
@@ -144,7 +164,18 @@ fn metric_rows(score: &MetricScore) -> impl Iterator<Item = Row<'_>> {
         naive: category.naive_ci95.as_ref(),
         ..Row::default()
     });
-    totals.into_iter().chain(categories)
+    let facets = score.by_facet.iter().flat_map(|(facet, values)| values.iter().map(move |value| (facet, value)));
+    let facets = facets.map(|(facet, (value, of_value))| Row {
+        metric: &score.metric,
+        scope: format!("facet:{facet}={value}"),
+        n: of_value.n,
+        clusters: Some(of_value.clusters),
+        value: of_value.value,
+        ci95: of_value.ci95.as_ref(),
+        naive: of_value.naive_ci95.as_ref(),
+        ..Row::default()
+    });
+    totals.into_iter().chain(categories).chain(facets)
 }
 
 fn record(summary: &Summary, row: &Row<'_>) -> [String; HEADER.len()] {
@@ -173,6 +204,7 @@ fn record(summary: &Summary, row: &Row<'_>) -> [String; HEADER.len()] {
         high(row.benchmark),
         number(row.strict),
         number(row.coverage),
+        summary.counting.as_ref().map(|counted| counted.counting.name.clone()).unwrap_or_default(),
     ]
 }
 

@@ -1,5 +1,9 @@
 //! What people read of a summary, as blocks without layout.
 
+mod answer_key;
+mod audit;
+mod counting;
+mod facets;
 mod latency;
 mod questions;
 mod retrieval;
@@ -9,15 +13,17 @@ mod usage;
 use std::collections::BTreeSet;
 
 use bench_proto::{
+    metric::Better,
     profile::Part,
-    summary::{AnswerKeyScore, Estimator, Headline, MetricScore, PartScore, Summary},
+    summary::{Estimator, Headline, MetricScore, PartScore, PublishedFigure, Summary},
+    text,
 };
 
 use crate::{
     blocks::{Block, heading, table},
     figures::{
-        NONE, count, count_or_none, counted, fraction, interval, interval_with_width, one_line, percent, percent_down,
-        percent_or_none,
+        NONE, as_published, count, count_or_none, counted, fraction, interval, interval_with_width, one_line,
+        percent_down, percent_or_none,
     },
     words,
 };
@@ -25,20 +31,14 @@ use crate::{
 /// Longest piece of an answer that is shown.
 const TEXT_WIDTH: usize = 80;
 
-/// How much to show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Detail {
-    /// What fits a terminal after a run.
-    Brief,
-    /// Everything.
-    Full,
-}
-
 /// The whole report.
-pub(crate) fn document(summary: &Summary, detail: Detail) -> Vec<Block> {
+pub(crate) fn document(summary: &Summary) -> Vec<Block> {
     let mut blocks = top(summary);
+    blocks.extend(counting::counting(summary.counting.as_ref()));
+    blocks.extend(audit::audit(summary.judge_audit.as_ref()));
     blocks.extend(result(summary));
     blocks.extend(categories(summary.scores.first()));
+    blocks.extend(facets::facets(summary.scores.first()));
     blocks.extend(metrics(summary));
     blocks.extend(retrieval::retrieval(summary));
     blocks.extend(retrieval::recall_and_answer(summary));
@@ -47,14 +47,12 @@ pub(crate) fn document(summary: &Summary, detail: Detail) -> Vec<Block> {
     blocks.extend(latency::probe(summary));
     blocks.extend(latency::under_load(summary));
     blocks.extend(usage::usage(summary));
-    blocks.extend(questions::slowest(summary, if detail == Detail::Full { usize::MAX } else { 3 }));
-    if detail == Detail::Full {
-        blocks.extend(questions::worst(summary));
-    }
+    blocks.extend(questions::slowest(summary));
+    blocks.extend(questions::worst(summary));
     blocks.extend(questions::errors(summary));
-    blocks.extend(run::checks(summary, detail));
-    blocks.extend(run::models(summary, detail));
-    blocks.extend(run::run(summary, detail));
+    blocks.extend(run::checks(summary));
+    blocks.extend(run::models(summary));
+    blocks.extend(run::run(summary));
     blocks
 }
 
@@ -64,7 +62,10 @@ fn top(summary: &Summary) -> Vec<Block> {
     let name = summary.run.name.as_deref().map(|name| format!("{} · ", one_line(name, TEXT_WIDTH))).unwrap_or_default();
     let mut blocks = vec![Block::Title(format!(
         "{name}{} {} · {} · {}",
-        dataset.name, sample.preset, summary.spec.system, summary.spec.answerer
+        dataset.name,
+        sample.preset,
+        summary.spec.system,
+        summary.spec.who_answered()
     ))];
     if !summary.labels.is_empty() {
         blocks.push(Block::Labels(summary.labels.clone()));
@@ -84,7 +85,10 @@ fn top(summary: &Summary) -> Vec<Block> {
         counted(dataset.questions, "question")
     )];
     lines.push(words::BANK.to_owned());
+    lines.extend(summary.spec.notes.iter().map(|note| format!("Note: {note}.")));
+    lines.extend(triple(summary));
     lines.extend(sample.notes.iter().map(|note| format!("Sample note: {note}.")));
+    lines.extend(dataset.notes.iter().map(|note| format!("Dataset note: {}.", text::one_line(note))));
     if summary.controls.is_empty() {
         lines.push("Controls: not run; --controls shows whether the score depends on memory.".to_owned());
     }
@@ -93,23 +97,58 @@ fn top(summary: &Summary) -> Vec<Block> {
     blocks
 }
 
+/// The three figures by which memory systems are chosen, where there is one beside the quality.
+fn triple(summary: &Summary) -> Option<String> {
+    let latency = summary.latency_probe.as_ref().and_then(|probe| probe.p50_ms);
+    let context = summary.context.as_ref().map(|context| context.mean_tokens);
+    if latency.is_none() && context.is_none() {
+        return None;
+    }
+    Some(format!(
+        "Quality / latency / context: {} · {} · {}.",
+        percent_or_none(summary.headline.value),
+        latency.map_or_else(|| "no latency probe".to_owned(), |ms| format!("{ms:.1} ms (probe, p50)")),
+        context.map_or_else(
+            || "no context".to_owned(),
+            |tokens| format!("{} tokens a question", count(tokens.round() as u64))
+        ),
+    ))
+}
+
 /// `judge 62.24 %, 95 % interval 57.1 to 67.4 (naive 60.1 to 64.3), coverage 100.0 %, strict 62.2 %`.
 fn headline_line(summary: &Summary) -> String {
     let headline = &summary.headline;
     format!(
-        "{} {}, 95 % interval {} (naive {}), coverage {}, strict {}",
+        "{} {}{}, 95 % interval {} (naive {}), coverage {}, strict {}{}",
         headline.metric,
         percent_or_none(headline.value),
+        words::direction(better(summary)),
         interval(headline.ci95.as_ref()),
         interval(headline.naive_ci95.as_ref()),
         percent_down(summary.outcomes.coverage),
         percent_or_none(headline.strict),
+        having_it(headline).map(|words| format!(", {words}")).unwrap_or_default(),
     )
+}
+
+/// Of how many questions the headline tells, where its metric does not apply to all of them.
+pub(crate) fn having_it(headline: &Headline) -> Option<String> {
+    let all = headline.n + headline.without_figure;
+    (headline.without_figure > 0)
+        .then(|| format!("{} of {} have this figure", count(headline.n), counted(all, "question")))
+}
+
+/// In which direction the headline is better.
+pub(crate) fn better(summary: &Summary) -> Better {
+    summary.scores.first().map_or(Better::Higher, |score| score.better)
 }
 
 fn estimator_words(headline: &Headline) -> String {
     let from = format!("{} in {}", counted(headline.n, "question"), counted(headline.clusters, "bank"));
     match (headline.estimator, headline.population) {
+        (Estimator::Weighted, _) if headline.without_figure > 0 => {
+            format!("weighted to all questions of the dataset that it applies to, from {from}")
+        }
         (Estimator::Weighted, Some(population)) => {
             format!("weighted to all {}, from {from}", counted(population, "question"))
         }
@@ -161,13 +200,13 @@ fn result(summary: &Summary) -> Vec<Block> {
         row(
             "Strict score",
             percent_or_none(headline.strict),
-            "infra errors and questions not run count as 0".to_owned(),
+            format!("infra errors and questions not run count as {}", u8::from(better(summary) == Better::Lower)),
         ),
     ];
     let mut blocks = vec![
         heading(format!("Result: {}", headline.metric)),
         table(&["", "Value", "How"], rows),
-        Block::Text([words::LIKE_THESE, words::THIS_BENCHMARK, words::STRICT].join(" ")),
+        Block::Text([words::LIKE_THESE, words::THIS_BENCHMARK, words::strict(better(summary))].join(" ")),
     ];
     if !headline.without.is_empty() {
         let left_out = headline.without.join(", ");
@@ -180,28 +219,24 @@ fn result(summary: &Summary) -> Vec<Block> {
         blocks.push(Block::Text(totals_words(summary, &others)));
         blocks.push(totals(summary, &others));
     }
-    blocks.extend(summary.answer_key.as_ref().map(answer_key));
+    blocks.extend(published(&summary.figures));
+    blocks.extend(summary.answer_key.iter().flat_map(answer_key::answer_key));
     blocks
 }
 
-/// What the known mistakes of the answer key mean.
-fn answer_key(key: &AnswerKeyScore) -> Block {
-    let corrected = match key.corrected {
-        Some(value) => format!("{} by the corrected one", percent(value)),
-        None => "the corrected one needs the judge again".to_owned(),
-    };
-    Block::Text(format!(
-        "Answer key ({}): {} of {} ({}) have a wrong expected answer, so a perfect system reaches {} by the published key. {} {} by the published key, {corrected}, {} \
-         without those questions (plain means).",
-        one_line(&key.source, TEXT_WIDTH),
-        count(key.wrong),
-        counted(key.n, "question"),
-        key.categories.join(", "),
-        percent_or_none(key.ceiling),
-        key.metric,
-        percent_or_none(key.published),
-        percent_or_none(key.without_wrong),
-    ))
+/// The figures that published results of the dataset have, written as there.
+fn published(figures: &[PublishedFigure]) -> Vec<Block> {
+    if figures.is_empty() {
+        return Vec::new();
+    }
+    let rows = figures
+        .iter()
+        .map(|figure| vec![one_line(&figure.name, TEXT_WIDTH), as_published(figure), count(figure.n)])
+        .collect();
+    vec![
+        Block::Text("As the published results of this dataset count them, over what was asked:".to_owned()),
+        table(&["Figure", ">Value", ">n"], rows),
+    ]
 }
 
 /// Why there is more than one total: what they differ in.
@@ -268,13 +303,13 @@ fn categories(score: Option<&MetricScore>) -> Vec<Block> {
 fn metrics(summary: &Summary) -> Vec<Block> {
     let rows = summary.scores.iter().map(|score| {
         vec![
-            score.metric.clone(),
+            format!("{}{}", score.metric, words::direction(score.better)),
             percent_or_none(score.micro),
             percent_or_none(score.macro_),
             percent_or_none(score.weighted),
             interval(score.ci95.as_ref()),
             interval(score.naive_ci95.as_ref()),
-            format!("{} (≥ {})", percent_or_none(score.pass_rate), score.pass_threshold),
+            format!("{} ({})", percent_or_none(score.pass_rate), words::passing(score.scale())),
             count(score.n),
         ]
     });

@@ -1,6 +1,15 @@
 //! How a number is written for people: scores as per cent with two decimals, `–` for what was not computed.
 
-use bench_proto::{summary::Interval, text};
+use std::collections::BTreeMap;
+
+use bench_proto::{
+    profile::Written,
+    summary::{Interval, OTHER_FACET_VALUES, PublishedFigure},
+    text,
+};
+
+/// Longest name of a facet or of its value that is shown.
+pub(crate) const TEXT_WIDTH_OF_NAMES: usize = 40;
 
 /// Stands for a figure that was not computed.
 pub(crate) const NONE: &str = "–";
@@ -13,6 +22,25 @@ pub(crate) fn percent(fraction: f64) -> String {
 /// `62.24 %`, or a dash.
 pub(crate) fn percent_or_none(fraction: Option<f64>) -> String {
     fraction.map_or_else(|| NONE.to_owned(), percent)
+}
+
+/// `56.3 %` for 9 of 16: one decimal, of which a half is rounded up. The share as it is in binary is rounded: 41 of 80 is a
+/// little less than 51.25 % there, and so in the tables that are written this way.
+fn percent_half_up(fraction: f64) -> String {
+    let percent = fraction * 100.0;
+    // halves of a tenth that binary fractions can be; formatting would round them to an even digit
+    let is_half = (percent * 4.0).fract() == 0.0;
+    format!("{:.1} %", if is_half { percent + 0.01 } else { percent })
+}
+
+/// A figure as the published results of its dataset write it.
+pub(crate) fn as_published(figure: &PublishedFigure) -> String {
+    let Some(value) = figure.value else { return NONE.to_owned() };
+    match figure.written {
+        Written::Percent => percent(value),
+        Written::PercentHalfUp => percent_half_up(value),
+        Written::FourDecimals => format!("{value:.4}"),
+    }
 }
 
 /// Like [`percent_or_none`], rounded down: 98.96 % must not be read as 99.0 %.
@@ -116,9 +144,86 @@ pub(crate) fn one_line(words: &str, most: usize) -> String {
     clean.trim().to_owned()
 }
 
+/// Values of a facet as people order them: by number where all of them are numbers, else by name; what stands for the others
+/// comes last.
+pub(crate) fn in_order<T>(values: &BTreeMap<String, T>) -> Vec<(&String, &T)> {
+    let mut ordered: Vec<(&String, &T)> = values.iter().collect();
+    let number = |name: &str| name.parse::<f64>().ok().filter(|number| number.is_finite());
+    if ordered.iter().all(|(name, _)| number(name).is_some() || *name == OTHER_FACET_VALUES) {
+        let key = |name: &str| number(name).unwrap_or(f64::INFINITY);
+        ordered.sort_by(|(a, _), (b, _)| key(a).total_cmp(&key(b)));
+    }
+    ordered.sort_by_key(|(name, _)| *name == OTHER_FACET_VALUES);
+    ordered
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn published(value: Option<f64>, n: u64, written: Written) -> String {
+        as_published(&PublishedFigure { name: "x".to_owned(), value, n, written })
+    }
+
+    #[test]
+    fn figures_are_written_as_published_results_write_them() {
+        assert_eq!(published(Some(0.812), 500, Written::FourDecimals), "0.8120");
+        assert_eq!(published(Some(0.812), 500, Written::Percent), "81.20 %");
+        assert_eq!(published(Some(9.0 / 16.0), 16, Written::PercentHalfUp), "56.3 %");
+        assert_eq!(published(Some(0.3333), 7, Written::PercentHalfUp), "33.3 %", "grades need not be whole");
+        assert_eq!(published(None, 0, Written::PercentHalfUp), "–", "0 of 0 is no accuracy");
+        assert_eq!(
+            [0.0, 0.5, 0.5625, 0.8875, 1.0].map(percent_half_up),
+            ["0.0 %", "50.0 %", "56.3 %", "88.8 %", "100.0 %"]
+        );
+    }
+
+    /// The tables of ConvoMem's authors, from their own counts.
+    #[test]
+    fn convomem_tables_come_out_of_their_counts() {
+        let folder = std::env::var_os("BENCH_REFERENCE_DIR").map_or_else(
+            || std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
+            std::path::PathBuf::from,
+        );
+        let packed = folder.join("data/convomem/evaluation_results_csv.tar.gz");
+        if !folder.is_dir() {
+            eprintln!("NOT CHECKED against {}; set BENCH_REFERENCE_DIR", packed.display());
+            return;
+        }
+        let packed = std::fs::read(packed).expect("the reference folder has the file");
+        let mut archive = Vec::new();
+        std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed[..]), &mut archive).expect("a gzip file");
+        let (mut tables, mut rows, mut of_nothing) = (0, 0, 0);
+        for (path, table) in files(&archive).into_iter().filter(|(_, content)| content.starts_with(b"context_size,")) {
+            tables += 1;
+            for row in csv::Reader::from_reader(table).records() {
+                let row = row.expect("a row");
+                let number = |at: usize| row[at].parse::<u64>().expect("a count");
+                let (correct, n) = (number(2), number(3));
+                rows += 1;
+                let written = published((n > 0).then(|| correct as f64 / n as f64), n, Written::PercentHalfUp);
+                if n == 0 {
+                    of_nothing += 1;
+                    assert_eq!((&row[1], written.as_str()), ("0.0", NONE), "{path}: {row:?}");
+                } else {
+                    assert_eq!(written, format!("{} %", &row[1]), "{path}: {row:?}");
+                }
+            }
+        }
+        assert_eq!((tables, rows, of_nothing), (77, 1_003, 1));
+    }
+
+    /// Names and contents of the files of a tar archive: blocks of 512 bytes, a header before each content.
+    fn files(archive: &[u8]) -> Vec<(String, &[u8])> {
+        let (mut files, mut at) = (Vec::new(), 0);
+        while let Some(header) = archive.get(at..at + 512).filter(|header| header[0] != 0) {
+            let text = |part: &[u8]| String::from_utf8_lossy(part).trim_matches(['\0', ' ']).to_owned();
+            let size = usize::from_str_radix(&text(&header[124..136]), 8).expect("a size");
+            files.push((text(&header[..100]), &archive[at + 512..at + 512 + size]));
+            at += 512 + size.next_multiple_of(512);
+        }
+        files
+    }
 
     #[test]
     fn numbers_read_well() {
@@ -130,6 +235,16 @@ mod tests {
         assert_eq!(percent_down(Some(0.9896)), "98.9 %");
         assert_eq!(percent_down(Some(0.995)), "99.5 %");
         assert_eq!(percent_or_none(None), "–");
+    }
+
+    #[test]
+    fn values_that_are_numbers_go_by_number() {
+        let order = |names: &[&str]| {
+            let values: BTreeMap<String, ()> = names.iter().map(|name| ((*name).to_owned(), ())).collect();
+            in_order(&values).into_iter().map(|(name, ())| name.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(order(&["128000", "(other)", "32000", "1000000"]), ["32000", "128000", "1000000", "(other)"]);
+        assert_eq!(order(&["no", "10", "9", "(other)"]), ["10", "9", "no", "(other)"]);
     }
 
     #[test]

@@ -9,8 +9,9 @@
 //! | [`svg`] | plots |
 //! | [`export`], `columns` | questions for other tools: CSV, Parquet |
 //! | `archive` | durable results on object stores |
-//! | [`terminal`] | the table that `submit` and `report` print |
+//! | [`terminal`] | what `submit` and `report` print: the page for a screen (`terminal/brief.rs`), or all of it |
 //! | [`questions`] | `questions.jsonl`, streamed |
+//! | [`hypotheses`] | answers as LongMemEval's programs read them |
 //! | [`comparison`], [`gate`] | two runs side by side; a gate for terminal, pull request and CI |
 //! | `document` | what people read of a run, as `blocks` that markdown, terminal and html lay out |
 //! | `figures` | how a number is written |
@@ -27,6 +28,7 @@ mod error;
 pub mod export;
 pub mod gate;
 pub mod html;
+pub mod hypotheses;
 pub mod json;
 pub mod junit;
 pub mod markdown;

@@ -9,7 +9,7 @@ use bench_proto::{
 
 use crate::{
     blocks::{Block, Table},
-    document::{Detail, document},
+    document::document,
     error::RenderError,
 };
 
@@ -18,7 +18,7 @@ use crate::{
 /// # Errors
 /// Never; the signature is that of all formats.
 pub fn render(summary: &Summary) -> Result<String, RenderError> {
-    Ok(render_blocks(&document(summary, Detail::Full)))
+    Ok(render_blocks(&document(summary)))
 }
 
 /// Any document as GitHub-flavoured Markdown.

@@ -47,6 +47,8 @@ impl<W: Write> QuestionsWriter<W> {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::collections::BTreeMap;
+
     use bench_proto::{
         facts::Outcome,
         summary::{PhaseUsageLine, TimingLine},
@@ -61,12 +63,15 @@ pub(crate) mod tests {
             question_id: "conv-26:0".into(),
             bank_id: "conv-26".into(),
             category: "temporal".into(),
+            facets: BTreeMap::new(),
             question: "two\nlines \u{2028} and \"quotes\"".into(),
             gold: None,
             answer: Some(String::new()),
+            answered_by: None,
             outcome: Outcome::Abstained,
             scores: [("locomo-f1".to_owned(), 0.0)].into(),
             retrieved: vec![],
+            searches: vec![],
             evidence: vec![],
             evidence_sessions: vec![],
             citations: vec![],

@@ -79,7 +79,7 @@ pub const FORMATS: &[Format] = &[
     },
 ];
 
-/// The format with this name.
+/// The format that `--format NAME` asks for, if there is one.
 #[must_use]
 pub fn format_named(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)

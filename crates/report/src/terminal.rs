@@ -1,4 +1,6 @@
-//! The table that `submit` and `report` print.
+//! What `submit` and `report` print.
+
+mod brief;
 
 use bench_proto::{
     summary::{Summary, Verdict},
@@ -8,7 +10,7 @@ use comfy_table::{Cell, CellAlignment, LineStyle, Table as Grid, TableStyle};
 
 use crate::{
     blocks::{Block, Table},
-    document::{Detail, document},
+    document::document,
 };
 
 /// How to print.
@@ -16,13 +18,13 @@ use crate::{
 pub struct TerminalOptions {
     /// Use colours: the caller looks at `NO_COLOR` and at whether this is a terminal.
     pub colour: bool,
-    /// Print everything that the Markdown report holds.
+    /// Print everything that the Markdown report holds, instead of what fits a screen.
     pub full: bool,
 }
 
 /// Select Graphic Rendition codes.
 #[derive(Debug, Clone, Copy)]
-enum Style {
+pub(crate) enum Style {
     Bold,
     Green,
     Red,
@@ -30,6 +32,11 @@ enum Style {
 }
 
 impl Style {
+    /// That of a verdict's word.
+    pub(crate) fn of(verdict: Verdict) -> Self {
+        if verdict == Verdict::Valid { Self::Green } else { Self::Red }
+    }
+
     const fn code(self) -> &'static str {
         match self {
             Self::Bold => "1",
@@ -43,8 +50,11 @@ impl Style {
 /// The report for a terminal; ends with a newline.
 #[must_use]
 pub fn render(summary: &Summary, options: TerminalOptions) -> String {
-    let detail = if options.full { Detail::Full } else { Detail::Brief };
-    render_blocks(&document(summary, detail), options.colour)
+    if options.full {
+        render_blocks(&document(summary), options.colour)
+    } else {
+        brief::render(summary, Painter { colour: options.colour })
+    }
 }
 
 /// Any document for a terminal; ends with a newline.
@@ -62,18 +72,20 @@ pub(crate) fn render_blocks(blocks: &[Block], colour: bool) -> String {
     text
 }
 
-struct Painter {
+/// Paints, or does not.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Painter {
     colour: bool,
 }
 
 impl Painter {
     /// Words of the document in a style; what they hold of their own to drive a terminal is taken out.
-    fn paint(&self, style: Style, text: &str) -> String {
+    pub(crate) fn paint(self, style: Style, text: &str) -> String {
         let text = plain(text);
         if self.colour { format!("\u{1b}[{}m{text}\u{1b}[0m", style.code()) } else { text.into_owned() }
     }
 
-    fn block(&self, block: &Block) -> String {
+    fn block(self, block: &Block) -> String {
         match block {
             Block::Title(text) | Block::Heading(text) | Block::Headline(text) => self.paint(Style::Bold, text),
             Block::Labels(labels) => self
@@ -85,9 +97,8 @@ impl Painter {
         }
     }
 
-    fn verdict(&self, verdict: Verdict, reasons: &[String]) -> String {
-        let style = if verdict == Verdict::Valid { Style::Green } else { Style::Red };
-        let word = self.paint(style, verdict.name());
+    fn verdict(self, verdict: Verdict, reasons: &[String]) -> String {
+        let word = self.paint(Style::of(verdict), verdict.name());
         std::iter::once(word)
             .chain(reasons.iter().map(|reason| format!("  {}", one_line(reason))))
             .collect::<Vec<_>>()

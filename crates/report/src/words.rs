@@ -1,5 +1,7 @@
 //! Words of a report that a newcomer does not know, in a sentence each, said where they stand. docs/GLOSSARY.md has all of them.
 
+use bench_proto::metric::{Better, Scale};
+
 /// What the banks of a sample are.
 pub(crate) const BANK: &str = "A bank is everything that shares one memory, such as one conversation.";
 /// What the first interval of a score is about,
@@ -7,10 +9,50 @@ pub(crate) const LIKE_THESE: &str =
     "Conversations like these: what to expect of other such conversations; whole banks count as drawn by chance.";
 /// and the second.
 pub(crate) const THIS_BENCHMARK: &str = "This benchmark: what to expect of all questions of the dataset.";
-/// The strict score.
-pub(crate) const STRICT: &str = "Strict: questions that failed or were not run count as 0.";
+/// The strict score,
+const STRICT: &str = "Strict: questions that failed or were not run count as 0.";
+/// and that of metrics of which less is better.
+const STRICT_LOWER: &str = "Strict: questions that failed or were not run count as 1.";
 /// The phases in which the memory system works.
 pub(crate) const RETAIN_AND_RECALL: &str =
     "Retain writes a bank into the memory system, recall searches it for a question.";
 /// Recall as a metric of retrieval.
 pub(crate) const RECALL_AT_K: &str = "Recall at k is the part of a question's evidence that is among the first k hits.";
+
+/// What the strict score is.
+pub(crate) fn strict(better: Better) -> &'static str {
+    match better {
+        Better::Higher => STRICT,
+        Better::Lower => STRICT_LOWER,
+    }
+}
+
+/// ` (lower is better)`, where it is.
+pub(crate) fn direction(better: Better) -> &'static str {
+    match better {
+        Better::Higher => "",
+        Better::Lower => " (lower is better)",
+    }
+}
+
+/// `≥ 0.5`: which scores pass.
+pub(crate) fn passing(scale: Scale) -> String {
+    let sign = match (scale.better, scale.beyond) {
+        (Better::Higher, false) => "≥",
+        (Better::Higher, true) => ">",
+        (Better::Lower, false) => "≤",
+        (Better::Lower, true) => "<",
+    };
+    format!("{sign} {}", scale.threshold)
+}
+
+/// `from 0.5`: the same in a sentence.
+pub(crate) fn passing_from(scale: Scale) -> String {
+    let word = match (scale.better, scale.beyond) {
+        (Better::Higher, false) => "from",
+        (Better::Higher, true) => "above",
+        (Better::Lower, false) => "up to",
+        (Better::Lower, true) => "below",
+    };
+    format!("{word} {}", scale.threshold)
+}

@@ -17,7 +17,7 @@ pub struct Account {
     pub name: String,
     /// Base URL, with its version path.
     pub base_url: Option<String>,
-    /// Its key.
+    /// Its key, or why there is none.
     pub key: ApiKey,
     /// Requests per minute that the provider allows to each of its models, if known.
     pub rpm: Option<u64>,

@@ -91,7 +91,7 @@ pub enum Problem {
     /// No such profile.
     #[error("--profile {name}: {path} has no such profile{}{}", hint(.nearest), listed("profiles", .known))]
     UnknownProfile {
-        /// The name.
+        /// The name that was asked for.
         name: String,
         /// The file.
         path: String,
@@ -103,7 +103,7 @@ pub enum Problem {
     /// A profile without a file to hold it.
     #[error("--profile {name}: there is no configuration file; write bench.toml or give one with --config")]
     NoFileForProfile {
-        /// The name.
+        /// The name that was asked for.
         name: String,
     },
     /// A value of the wrong type or out of range.
@@ -142,7 +142,7 @@ pub enum Problem {
         place: String,
         /// The setting.
         key: String,
-        /// The account.
+        /// The name that was given.
         account: String,
         /// Nearest names.
         nearest: Vec<String>,

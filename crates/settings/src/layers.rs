@@ -6,12 +6,11 @@ use bench_proto::nearest::distance;
 
 use crate::{
     DEFAULT_CONFIG,
-    error::{Problem, SettingsError},
+    error::Problem,
     file::{self, Assignment},
     origin::Origin,
     schema::{ExtraKey, Key, Kind, Schema, within_two},
     value::{Value, found_text},
-    view::Settings,
 };
 
 /// Where settings are read from. Nothing here touches the process: [`crate::from_process`] fills it in.
@@ -74,7 +73,7 @@ impl FlagValue {
 /// An effective value and where it comes from.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// The value.
+    /// What is in force.
     pub value: Value,
     /// Where it comes from.
     pub origin: Origin,
@@ -82,32 +81,26 @@ pub struct Entry {
 
 pub(crate) type Entries = BTreeMap<String, Entry>;
 
-impl Settings {
-    /// Reads the settings from `sources`.
-    ///
-    /// # Errors
-    /// All problems at once: unknown names, wrong types, keys in the open, unknown profiles and accounts.
-    pub fn load(sources: &Sources<'_>) -> Result<Self, SettingsError> {
-        let mut layers = Layers { schema: Schema::new(&sources.extra), entries: Entries::new(), problems: Vec::new() };
+/// All layers on top of each other: what is set, and what is wrong with it.
+pub(crate) struct Layers {
+    pub(crate) schema: Schema,
+    pub(crate) entries: Entries,
+    pub(crate) problems: Vec<Problem>,
+}
+
+impl Layers {
+    /// Reads all sources, the lowest first.
+    pub(crate) fn read(sources: &Sources<'_>) -> Self {
+        let mut layers = Self { schema: Schema::new(&sources.extra), entries: Entries::new(), problems: Vec::new() };
         layers.defaults(&sources.extra);
         layers.file(sources);
         layers.environment(sources.env);
         layers.sets(&sources.sets);
         layers.flags(&sources.flags);
         layers.follow_home();
-        let Layers { schema, entries, mut problems } = layers;
-        let settings = Self::view(schema, entries, sources, &mut problems);
-        if problems.is_empty() { Ok(settings) } else { Err(SettingsError { problems }) }
+        layers
     }
-}
 
-struct Layers {
-    schema: Schema,
-    entries: Entries,
-    problems: Vec<Problem>,
-}
-
-impl Layers {
     fn put(&mut self, key: impl Into<String>, value: Value, origin: Origin) {
         self.entries.insert(key.into(), Entry { value, origin });
     }

@@ -11,6 +11,7 @@
 //! memory system need none of these: they are handed in as [`ExtraKey`]s by whoever knows the registries.
 
 mod accounts;
+mod command_line;
 mod duration;
 mod error;
 mod file;
@@ -31,11 +32,12 @@ mod value;
 mod view;
 
 pub use accounts::{Account, ApiKey, ModelRole};
+pub use command_line::{CommandLine, DEFAULT_FILE};
 pub use error::{Problem, SettingsError};
 pub use layers::{Entry, FlagValue, Sources};
 pub use origin::{Origin, Place};
 pub use own::OwnList;
-pub use process::{CommandLine, DEFAULT_FILE, from_process, host_name};
+pub use process::{from_process, host_name};
 pub use schema::{ExtraKey, Kind};
 pub use show::{ShownSetting, render};
 pub use transport::{Protection, Way};

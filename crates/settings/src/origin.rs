@@ -26,9 +26,9 @@ pub enum Origin {
 pub struct Place {
     /// Path as it was given.
     pub path: String,
-    /// Line.
+    /// Counted from 1.
     pub line: usize,
-    /// Column.
+    /// Counted from 1.
     pub column: usize,
 }
 

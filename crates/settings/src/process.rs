@@ -1,39 +1,15 @@
 //! The thin part that touches the process: environment, working directory, files.
 
-use std::{io, path::PathBuf};
+use std::io;
 
 use crate::{
+    command_line::{CommandLine, DEFAULT_FILE, named},
     error::{Problem, SettingsError},
-    layers::{FlagValue, Sources},
+    layers::Sources,
     schema::ExtraKey,
     trust::Found,
     view::Settings,
 };
-
-/// File that is read when it is there and no other is named.
-pub const DEFAULT_FILE: &str = "bench.toml";
-
-/// Variable that names the file, as `--config` does.
-const CONFIG_VARIABLE: &str = "BENCH_CONFIG";
-
-/// What the command line says about settings.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CommandLine {
-    /// `--config FILE`; without it `BENCH_CONFIG`.
-    pub config: Option<PathBuf>,
-    /// `--profile NAME`.
-    pub profile: Option<String>,
-    /// `--set key=value`, in order.
-    pub sets: Vec<String>,
-    /// Named flags that were given.
-    pub flags: Vec<FlagValue>,
-}
-
-/// The file that is named by the command line or the environment, and so is meant.
-pub(crate) fn named(line: &CommandLine) -> Option<PathBuf> {
-    let variable = || std::env::var_os(CONFIG_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
-    line.config.clone().or_else(variable)
-}
 
 /// Name of this machine, as the kernel knows it; in a container that is the container's. Process ids alone tell nobody apart: in
 /// containers every process has the same.

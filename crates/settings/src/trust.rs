@@ -9,12 +9,12 @@ use std::{fs, io};
 use bench_proto::ids::Sha256Hash;
 
 use crate::{
+    command_line::{self, CommandLine},
     error::{Problem, SettingsError},
     file,
     layers::Entry,
     origin::Origin,
     own::OwnList,
-    process::{self, CommandLine},
     schema::{ExtraKey, Schema},
     show::ShownSetting,
     value::Value,
@@ -79,8 +79,8 @@ impl Found<'_> {
 /// # Errors
 /// When the file cannot be read or has mistakes, and when the list cannot be written.
 pub fn trust(line: &CommandLine, extra: &[ExtraKey]) -> Result<Option<Vec<ShownSetting>>, SettingsError> {
-    let named = process::named(line);
-    let path = named.clone().unwrap_or_else(|| process::DEFAULT_FILE.into());
+    let named = command_line::named(line);
+    let path = named.clone().unwrap_or_else(|| command_line::DEFAULT_FILE.into());
     if named.is_none() && !path.exists() {
         return Ok(None);
     }

@@ -19,11 +19,11 @@ pub enum Value {
     Whole(i64),
     /// Other numbers.
     Number(f64),
-    /// Durations.
+    /// Such as `20s`.
     Duration(Duration),
     /// Lists of texts.
     List(Vec<String>),
-    /// URLs.
+    /// May hold a password: shown without it.
     Url(String),
     /// Files and folders.
     Path(PathBuf),

@@ -12,8 +12,8 @@ use bench_proto::{
 
 use crate::{
     accounts::{Account, ApiKey, ModelRole, accounts},
-    error::Problem,
-    layers::{Entries, Entry, Sources},
+    error::{Problem, SettingsError},
+    layers::{Entries, Entry, Layers, Sources},
     origin::Origin,
     schema::{Schema, within_two},
     value::Value,
@@ -88,12 +88,21 @@ pub struct RunSettings {
     pub max_sessions: Option<u32>,
     pub category: Vec<String>,
     pub exclude_category: Vec<String>,
+    pub facet: Vec<String>,
+    pub exclude_facet: Vec<String>,
     pub system: String,
     pub top_k: u32,
+    pub scenario: String,
+    /// Most recalls of a question whose model searches by itself.
+    pub max_recalls: u32,
+    /// Rephrasings that are searched for beside the question.
+    pub multi_query: u32,
     pub answerer: String,
     pub judge: Vec<String>,
     pub votes: u32,
+    pub rubric: Option<String>,
     pub scorer: Vec<String>,
+    pub headline: Option<String>,
     pub controls: bool,
     pub concurrency: Option<u32>,
     pub retries: u32,
@@ -156,6 +165,16 @@ pub struct WorkerSettings {
     pub slots: Option<u32>,
     /// How long it may finish its calls when it stops.
     pub drain: Duration,
+    /// MiB of banks that it keeps in memory.
+    pub bank_cache: u32,
+}
+
+impl WorkerSettings {
+    /// Bytes of banks that it keeps in memory.
+    #[must_use]
+    pub const fn bank_bytes(&self) -> u64 {
+        (self.bank_cache as u64) << 20
+    }
 }
 
 /// Section `[telemetry]`.
@@ -189,7 +208,17 @@ pub struct TraceSettings {
 }
 
 impl Settings {
-    pub(crate) fn view(schema: Schema, entries: Entries, sources: &Sources<'_>, problems: &mut Vec<Problem>) -> Self {
+    /// Reads the settings from `sources`.
+    ///
+    /// # Errors
+    /// All problems at once: unknown names, wrong types, keys in the open, unknown profiles and accounts.
+    pub fn load(sources: &Sources<'_>) -> Result<Self, SettingsError> {
+        let Layers { schema, entries, mut problems } = Layers::read(sources);
+        let settings = Self::view(schema, entries, sources, &mut problems);
+        if problems.is_empty() { Ok(settings) } else { Err(SettingsError { problems }) }
+    }
+
+    fn view(schema: Schema, entries: Entries, sources: &Sources<'_>, problems: &mut Vec<Problem>) -> Self {
         let read = Read(&entries);
         check_votes(&entries, problems);
         let accounts: BTreeMap<String, Account> =
@@ -220,7 +249,11 @@ impl Settings {
             judge: role(&read, ModelRole::Judge),
             archive_url: read.maybe_text("archive.url").filter(|url| !url.is_empty()),
             stats_seed: read.whole("stats.seed").unwrap_or_default(),
-            worker: WorkerSettings { slots: read.whole("worker.slots"), drain: read.duration("worker.drain") },
+            worker: WorkerSettings {
+                slots: read.whole("worker.slots"),
+                drain: read.duration("worker.drain"),
+                bank_cache: read.whole("worker.bank_cache").unwrap_or(96),
+            },
             allow: allow(&entries, problems),
             telemetry: TelemetrySettings {
                 patience: read.duration("telemetry.patience"),
@@ -323,12 +356,19 @@ fn run(read: &Read<'_>) -> RunSettings {
         max_sessions: read.whole("run.max_sessions"),
         category: read.list("run.category"),
         exclude_category: read.list("run.exclude_category"),
+        facet: read.list("run.facet"),
+        exclude_facet: read.list("run.exclude_facet"),
         system: read.text("run.system"),
         top_k: read.whole("run.top_k").unwrap_or_default(),
+        scenario: read.text("run.scenario"),
+        max_recalls: read.whole("run.max_recalls").unwrap_or_default(),
+        multi_query: read.whole("run.multi_query").unwrap_or_default(),
         answerer: read.text("run.answerer"),
         judge: read.list("run.judge"),
         votes: read.whole("run.votes").unwrap_or_default(),
+        rubric: read.maybe_text("run.rubric"),
         scorer: read.list("run.scorer"),
+        headline: read.maybe_text("run.headline"),
         controls: read.flag("run.controls"),
         concurrency: read.whole("run.concurrency"),
         retries: read.whole("run.retries").unwrap_or_default(),

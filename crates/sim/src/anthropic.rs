@@ -132,7 +132,6 @@ fn structured<'a>(fields: &crate::request::Fields<'a>) -> Result<Structured<'a>,
     Ok((ReplyForm::JsonSchema(schema), Some(text), Some(tool.name)))
 }
 
-/// The body of a message.
 pub(crate) fn message_body(head: &ReplyHead<'_>, choice: &Choice, tool: Option<&str>) -> Vec<u8> {
     let stop_reason = match (choice.finish_reason, tool) {
         ("length", _) => "max_tokens",

@@ -89,13 +89,13 @@ impl SimConfig {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LiveConfig {
-    /// Keys.
+    /// Which keys are accepted.
     pub keys: KeyConfig,
-    /// Limits.
+    /// Requests and tokens per minute, and how they are enforced.
     pub limits: LimitConfig,
-    /// Latency.
+    /// How long replies take.
     pub latency: LatencyConfig,
-    /// Faults.
+    /// How often requests fail, by kind.
     pub faults: FaultConfig,
 }
 

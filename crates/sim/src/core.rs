@@ -10,12 +10,13 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    announced::Announced,
     config::{LiveConfig, SimConfig, Used},
-    draw::RequestKey,
+    draw::{RequestKey, RequestKind},
     error::ApiError,
-    fault::{self, FaultKind, RequestKind},
+    fault::{self, FaultKind},
     latency::latency,
-    limit::{Announced, Limiter},
+    limit::Limiter,
     outage::{About, Door, Outage, OutageFigures, Outages},
     stats::{Book, Paid, Stats},
 };
@@ -186,13 +187,11 @@ impl Core {
     /// faults would depend on timing. An outage may have a fault in store already.
     pub(crate) fn admit(
         &self,
-        account: &str,
-        model: &str,
+        about: &About<'_>,
         tokens: u64,
-        key: RequestKey,
-        kind: RequestKind,
         forced: Option<FaultKind>,
     ) -> Result<Admission, ApiError> {
+        let &About { key, kind, model, account, .. } = about;
         let live = self.live();
         if live.limits.capacity.is_some_and(|capacity| self.book().over_capacity(capacity)) {
             return Err(ApiError::overloaded());

@@ -8,6 +8,24 @@ use sha2::{Digest, Sha256};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct RequestKey(pub(crate) u128);
 
+/// What a request asks for, as far as faults, latencies and outages differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RequestKind {
+    Chat,
+    Judge,
+    Embedding,
+}
+
+impl RequestKind {
+    /// Name of the endpoint in the statistics.
+    pub(crate) const fn endpoint(self) -> &'static str {
+        match self {
+            Self::Chat | Self::Judge => "chat",
+            Self::Embedding => "embeddings",
+        }
+    }
+}
+
 /// Collects the parts of a request's identity. Parts are length-prefixed, so that they cannot run into each other.
 #[derive(Debug)]
 pub(crate) struct KeyBuilder(Sha256);

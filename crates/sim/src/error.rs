@@ -7,7 +7,7 @@ use axum::{
 };
 use serde_json::json;
 
-use crate::limit::Announced;
+use crate::announced::Announced;
 
 /// A setting that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     config::FaultConfig,
-    draw::{Purpose, RequestKey, unit},
+    draw::{Purpose, RequestKey, RequestKind, unit},
 };
 
 /// Kinds of faults.
@@ -60,14 +60,6 @@ impl FaultKind {
             Self::Slow => "slow",
         }
     }
-}
-
-/// What a request asks for, as far as faults differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RequestKind {
-    Chat,
-    Judge,
-    Embedding,
 }
 
 /// The fault of a try, if any; `nth` counts the tries of this request from 0.

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use crate::{
     config::LatencyConfig,
-    draw::{Purpose, RequestKey, unit},
-    fault::RequestKind,
+    draw::{Purpose, RequestKey, RequestKind, unit},
 };
 
 /// The latency of a try: `median × exp(sigma × z)` with z standard normal (Box and Muller 1958).

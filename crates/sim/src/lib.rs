@@ -12,6 +12,7 @@
 //! Limits of the simulation: no tools, no images, no log-probabilities, no partial streaming delays.
 
 mod admin;
+mod announced;
 mod anthropic;
 mod config;
 mod core;

@@ -11,9 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    draw::RequestKey,
+    draw::{RequestKey, RequestKind},
     error::{ApiError, ConfigError},
-    fault::RequestKind,
 };
 
 /// Length of a part of an outage's history.

@@ -1,6 +1,10 @@
 //! What a chat request is answered with: a pure function of (seed, request, draw), see P17.
 
-use std::{borrow::Cow, collections::BTreeSet, ops::Range};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
 use crate::{
     config::{AnswerMode, JudgeMode, SimConfig},
@@ -25,6 +29,73 @@ pub(crate) struct Choice {
 /// The end of a reply in which the model refuses.
 pub(crate) const REFUSAL: &str = "refusal";
 
+/// What a model that words searches is asked for: by a schema, or in words where the server has only JSON mode.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum SearchForm {
+    /// To search or to answer.
+    Move {
+        /// It may still search.
+        may_search: bool,
+    },
+    /// A query under each of these keys.
+    Queries(Vec<String>),
+}
+
+/// What the request asks a model that words searches for; `None` when it asks for something else.
+fn search_form(request: &ChatRequest<'_>) -> Option<SearchForm> {
+    let is_query = |name: &str| name.strip_prefix("query_").is_some_and(|n| n.parse::<u32>().is_ok());
+    match &request.form {
+        ReplyForm::JsonSchema(schema) if schema.names().eq(["action", "text"]) => {
+            Some(SearchForm::Move { may_search: schema.allows("action", "search") })
+        }
+        ReplyForm::JsonSchema(schema) => {
+            let names: Vec<String> = schema.names().map(str::to_owned).collect();
+            (!names.is_empty() && names.iter().all(|name| is_query(name))).then_some(SearchForm::Queries(names))
+        }
+        ReplyForm::JsonObject | ReplyForm::Text => {
+            let quoted: Vec<&str> = request
+                .messages
+                .iter()
+                .filter(|message| message.role == "system")
+                .flat_map(|message| message.text.split('"').skip(1).step_by(2))
+                .collect();
+            let names: Vec<String> =
+                quoted.iter().filter(|name| is_query(name)).map(|name| (*name).to_owned()).collect();
+            let is_move = ["action", "search", "answer", "text"].iter().all(|word| quoted.contains(word));
+            let may_search = !request.last_user_text().contains("No search is left");
+            let as_move = is_move.then_some(SearchForm::Move { may_search });
+            as_move.or_else(|| (!names.is_empty()).then_some(SearchForm::Queries(names)))
+        }
+    }
+}
+
+/// The reply of a model that words searches: it searches first, then by lot, as long as it may; queries are words of the request.
+fn search(config: &SimConfig, request: &ChatRequest<'_>, form: &SearchForm, index: u64) -> String {
+    let text = request.last_user_text();
+    // what is found and what was searched for before stand around it
+    let source = text.lines().rfind(|line| line.starts_with("Question")).unwrap_or(text);
+    let words = |nth: u64| {
+        let words = &source[extract(source, bits(config.seed, request.key, Purpose::Answer, (index << 32) + nth))];
+        if words.is_empty() { "nothing" } else { words }
+    };
+    match form {
+        SearchForm::Move { may_search } => {
+            let is_first = text.starts_with("Searches so far: none.");
+            let by_lot = unit(config.seed, request.key, Purpose::Verdict, index) < 0.5;
+            let reply = match *may_search && (is_first || by_lot) {
+                true => serde_json::json!({ "action": "search", "text": words(1) }),
+                false => serde_json::json!({ "action": "answer", "text": answer(config, request, index) }),
+            };
+            reply.to_string()
+        }
+        SearchForm::Queries(names) => {
+            let queries: BTreeMap<&str, &str> =
+                names.iter().zip(1..).map(|(name, nth)| (name.as_str(), words(nth))).collect();
+            serde_json::json!(queries).to_string()
+        }
+    }
+}
+
 /// How a judge is asked to reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum JudgeForm {
@@ -32,6 +103,7 @@ enum JudgeForm {
     Object,
     YesNo,
     CorrectWrong,
+    RightWrong,
 }
 
 /// The form of the verdict when the request asks for one. Structured replies are taken as a judge's; in free text the
@@ -47,8 +119,12 @@ fn judge_form(request: &ChatRequest<'_>) -> Option<JudgeForm> {
     systems.chain([tail(request.last_user_text(), 400)]).find_map(|text| {
         if contains_any(text, &["yes or no", "Yes or No", "YES or NO", "yes/no"]) {
             Some(JudgeForm::YesNo)
+        } else if text.contains("Reply with JSON: {") {
+            Some(JudgeForm::Object)
         } else if text.contains("CORRECT") && text.contains("WRONG") {
             Some(JudgeForm::CorrectWrong)
+        } else if text.contains("RIGHT or WRONG") {
+            Some(JudgeForm::RightWrong)
         } else {
             None
         }
@@ -57,15 +133,16 @@ fn judge_form(request: &ChatRequest<'_>) -> Option<JudgeForm> {
 
 /// Whether the request asks for a verdict.
 pub(crate) fn is_judge(request: &ChatRequest<'_>) -> bool {
-    judge_form(request).is_some()
+    search_form(request).is_none() && judge_form(request).is_some()
 }
 
 /// Writes choice number `index`. Faults of the content are applied here; all others concern the transport.
 pub(crate) fn choice(config: &SimConfig, request: &ChatRequest<'_>, index: u64, fault: Option<FaultKind>) -> Choice {
     let (seed, key) = (config.seed, request.key);
-    let mut content: Cow<'_, str> = match judge_form(request) {
-        Some(form) => verdict(config, request, form, index).into(),
-        None => answer(config, request, index),
+    let mut content: Cow<'_, str> = match (search_form(request), judge_form(request)) {
+        (Some(form), _) => search(config, request, &form, index).into(),
+        (None, Some(form)) => verdict(config, request, form, index).into(),
+        (None, None) => answer(config, request, index),
     };
     let mut finish_reason = "stop";
     match fault {
@@ -129,7 +206,7 @@ fn whitespace_len(text: &str) -> usize {
     text.chars().next().map_or(0, char::len_utf8)
 }
 
-/// Whether the answer of a request agrees with its reference; `None` when it holds no answer that can be read.
+/// Whether the answer of a request agrees with its reference or its one criterion; `None` when it holds no answer that can be read.
 fn agrees(request: &ChatRequest<'_>) -> Option<bool> {
     let case: serde_json::Value = serde_json::from_str(request.last_user_text()).ok()?;
     let words = |text: &str| -> BTreeSet<String> {
@@ -137,7 +214,8 @@ fn agrees(request: &ChatRequest<'_>) -> Option<bool> {
         words.map(str::to_lowercase).collect()
     };
     let answer = case.get("answer")?.as_str()?;
-    let Some(reference) = case.get("reference").and_then(serde_json::Value::as_str) else {
+    let expected = case.get("reference").or_else(|| case.get("criterion"));
+    let Some(reference) = expected.and_then(serde_json::Value::as_str) else {
         return Some(contains_any(&answer.to_lowercase(), &["no information available", "not mentioned"]));
     };
     let (reference, answer) = (words(reference), words(answer));
@@ -165,10 +243,11 @@ fn verdict(config: &SimConfig, request: &ChatRequest<'_>, form: JudgeForm, index
         JudgeForm::Object => object_verdict(request, accept),
         JudgeForm::YesNo => if accept { "yes" } else { "no" }.into(),
         JudgeForm::CorrectWrong => format!(r#"{{"label": "{}"}}"#, if accept { "CORRECT" } else { "WRONG" }),
+        JudgeForm::RightWrong => if accept { "RIGHT" } else { "WRONG" }.into(),
     }
 }
 
-/// JSON mode without a schema: the keys are those that the prompt quotes, else `label`.
+/// JSON without a schema: the keys are those that the prompt quotes, else `label`.
 fn object_verdict(request: &ChatRequest<'_>, accept: bool) -> String {
     let prompt_has = |needle: &str| request.messages.iter().any(|message| message.text.contains(needle));
     let word = match (prompt_has("CORRECT"), prompt_has("INCORRECT")) {
@@ -190,7 +269,9 @@ fn object_verdict(request: &ChatRequest<'_>, accept: bool) -> String {
     }
     for key in ["correct", "is_correct", "accepted", "passed"] {
         if quoted(key) {
-            reply.insert(key.into(), accept.into());
+            // some are shown as a word
+            let is_word = prompt_has(&format!("\"{key}\": \""));
+            reply.insert(key.into(), if is_word { word.into() } else { accept.into() });
         }
     }
     for key in ["score", "grade", "rating"] {
@@ -320,6 +401,45 @@ mod tests {
         assert_eq!(of("8 May 2023", "In June 2023"), r#"{"label":"no"}"#);
         assert_eq!(verdict(serde_json::json!({"answer": "Not mentioned."})), r#"{"label":"yes"}"#);
         assert_eq!(verdict(serde_json::json!({"answer": "In June"})), r#"{"label":"no"}"#);
+        let met = serde_json::json!({"criterion": "names May", "answer": "It was in May"});
+        assert_eq!(verdict(met), r#"{"label":"yes"}"#);
+    }
+
+    #[test]
+    fn models_that_word_searches_search_first_and_answer_in_the_end_in_every_form() {
+        let made = |user_text: &str, actions: &[&str], schema: bool| {
+            let system =
+                r#"one JSON object with two keys. "action" is "search" or "answer"; "text" is what to search for"#;
+            let mut body = serde_json::json!({"model": "m", "messages": [
+                {"role": "system", "content": system}, {"role": "user", "content": user_text}
+            ]});
+            let properties =
+                serde_json::json!({"action": {"type": "string", "enum": actions}, "text": {"type": "string"}});
+            body["response_format"] = match schema {
+                true => {
+                    serde_json::json!({"type": "json_schema", "json_schema": {"name": "t", "schema": {"type": "object", "properties": properties}}})
+                }
+                false => serde_json::json!({"type": "json_object"}),
+            };
+            let reply: serde_json::Value = serde_json::from_str(&ask(&config(), body, None).content).expect("JSON");
+            assert!(!reply["text"].as_str().expect("a text").is_empty(), "{reply}");
+            reply["action"].as_str().expect("an action").to_owned()
+        };
+        for schema in [true, false] {
+            assert_eq!(made("Searches so far: none.\n\nQuestion: Who?", &["search", "answer"], schema), "search");
+            assert_eq!(made("Searches so far:\n1. x\n\nNo search is left: answer now.", &["answer"], schema), "answer");
+            let later =
+                |n: u32| made(&format!("Searches so far:\n1. x{n}\n\nQuestion: Who?"), &["search", "answer"], schema);
+            let searches = (0..100).filter(|n| later(*n) == "search").count();
+            assert!((30..70).contains(&searches), "{searches} of 100");
+        }
+        let mut body = user("Where does Ann live now?");
+        let text = serde_json::json!({"type": "string"});
+        let properties = serde_json::json!({"query_1": text, "query_2": text});
+        body["response_format"] = serde_json::json!({"type": "json_schema", "json_schema": {"name": "r", "schema": {"type": "object", "properties": properties}}});
+        let reply: BTreeMap<String, String> = serde_json::from_str(&ask(&config(), body, None).content).expect("texts");
+        assert_eq!(reply.keys().map(String::as_str).collect::<Vec<_>>(), ["query_1", "query_2"]);
+        assert!(reply.values().all(|query| "Where does Ann live now?".contains(query.as_str())), "{reply:?}");
     }
 
     #[test]

@@ -117,8 +117,8 @@ impl Schema {
         }
         match self.kind() {
             "boolean" => out.push_str(if verdict.accept { "true" } else { "false" }),
-            "integer" => out.push_str(&(self.number(verdict.accept).round() as i64).to_string()),
-            "number" => out.push_str(&Value::from(self.number(verdict.accept)).to_string()),
+            "integer" => out.push_str(&(self.number(verdict).round() as i64).to_string()),
+            "number" => out.push_str(&Value::from(self.number(verdict)).to_string()),
             "null" => out.push_str("null"),
             "array" => {
                 out.push('[');
@@ -145,6 +145,17 @@ impl Schema {
         }
     }
 
+    /// Names of an object's properties, in the order of the schema.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.properties.0.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// Whether a property may be this word.
+    pub(crate) fn allows(&self, name: &str, word: &str) -> bool {
+        let property = self.properties.0.iter().find(|(known, _)| known == name);
+        property.is_some_and(|(_, schema)| schema.choices.iter().flatten().any(|choice| choice == word))
+    }
+
     fn kind(&self) -> &str {
         match &self.kind {
             Some(Kind::One(kind)) => kind,
@@ -154,18 +165,32 @@ impl Schema {
         }
     }
 
-    /// The upper end of the range when accepted, the lower one when not: scores are graded as people do.
-    fn number(&self, accept: bool) -> f64 {
+    /// The upper end of the range or three quarters of it when accepted, the lower end or a quarter when not: graders grade.
+    fn number(&self, verdict: &mut Verdict<'_>) -> f64 {
         let low = self.minimum.unwrap_or(0.0);
         let high = self.maximum.unwrap_or(low + 1.0);
-        if accept { high } else { low }
+        let quarters = match (verdict.accept, (verdict.pick)(2)) {
+            (true, 0) => 0.75,
+            (true, _) => 1.0,
+            (false, 0) => 0.25,
+            (false, _) => 0.0,
+        };
+        low + quarters * (high - low)
     }
 }
 
-/// One of the choices: those that speak the verdict when there are any, else any by hash.
+/// One of the choices: those that speak the verdict when there are any (of numbers those on its side of the middle), else any by hash.
 fn choose<'a>(choices: &'a [Value], verdict: &mut Verdict<'_>) -> &'a Value {
-    let speaking: Vec<&Value> =
-        choices.iter().filter(|choice| choice.as_str().and_then(verdict_word) == Some(verdict.accept)).collect();
+    let numbers: Vec<f64> = choices.iter().filter_map(Value::as_f64).collect();
+    let middle = f64::midpoint(
+        numbers.iter().copied().fold(f64::INFINITY, f64::min),
+        numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+    );
+    let says = |choice: &Value| match choice {
+        Value::String(word) => verdict_word(word),
+        choice => choice.as_f64().map(|number| number >= middle),
+    };
+    let speaking: Vec<&Value> = choices.iter().filter(|choice| says(choice) == Some(verdict.accept)).collect();
     let pool = if speaking.is_empty() { choices.iter().collect() } else { speaking };
     pool[(verdict.pick)(pool.len())]
 }
@@ -192,6 +217,21 @@ mod tests {
             reply(schema, false),
             r#"{"reasoning":"the answer differs from what is expected","label":"WRONG","accepted":false,"score":1,"share":0.0}"#
         );
+    }
+
+    #[test]
+    fn graders_give_all_grades_of_their_side() {
+        let schema: Schema = serde_json::from_str(
+            r#"{"type":"object","properties":{"grade":{"enum":[0,0.5,1]},"share":{"type":"number","minimum":0,"maximum":1}}}"#,
+        )
+        .expect("a schema");
+        let replies = |accept: bool| -> Vec<String> {
+            (0..3).map(|chosen| schema.reply(&mut Verdict { accept, pick: &mut |n| chosen % n })).collect()
+        };
+        let [first, second] = [r#"{"grade":0.5,"share":0.75}"#, r#"{"grade":1,"share":1.0}"#];
+        assert_eq!(replies(true), [first, second, first]);
+        let [first, second] = [r#"{"grade":0,"share":0.25}"#, r#"{"grade":0,"share":0.0}"#];
+        assert_eq!(replies(false), [first, second, first]);
     }
 
     #[test]

@@ -21,10 +21,10 @@ use crate::{
     config::{LiveConfig, SimConfig, Used},
     core::{Admission, Core, Ticket},
     door::Doorkeeper,
-    draw::RequestKey,
+    draw::{RequestKey, RequestKind},
     embed::embed,
     error::{ApiError, ConfigError, StartError},
-    fault::{FaultKind, RequestKind},
+    fault::FaultKind,
     outage::{About, Outage, OutageFigures},
     reply::{choice, is_judge},
     request::{ChatRequest, EmbeddingRequest},
@@ -126,7 +126,7 @@ impl RunningSim {
         Ok(self.core.set_outage(outage))
     }
 
-    /// Ends all outages.
+    /// Ends all outages, those included that have not begun.
     pub fn end_outages(&self) {
         self.core.end_outages(None);
     }
@@ -232,15 +232,7 @@ async fn embeddings(State(core): State<Arc<Core>>, headers: HeaderMap, body: Byt
 async fn answer_chat(core: &Core, ticket: &mut Ticket, headers: &HeaderMap, body: &[u8]) -> Result<Response, Early> {
     let account = account(headers);
     let request = ChatRequest::parse(body, draw(headers))?;
-    let kind = if is_judge(&request) { RequestKind::Judge } else { RequestKind::Chat };
-    let forced = suffer_chat(core, ticket, &request, kind, account).await?;
-    core.authorise(account)?;
-    core.check_model(&request.model)?;
-    let prompt_tokens = count_prompt(core, &request);
-    check_context(core, prompt_tokens, "messages")?;
-    let worst_case = prompt_tokens.saturating_add(request.max_output.unwrap_or(0).saturating_mul(request.choices));
-    let admission = core.admit(account, &request.model, worst_case, request.key, kind, forced)?;
-    pass_time(core, &admission).await?;
+    let (prompt_tokens, admission) = admit_chat(core, ticket, &request, account).await?;
 
     let choices: Vec<_> =
         (0..request.choices).map(|index| choice(&core.config, &request, index, admission.fault)).collect();
@@ -264,15 +256,7 @@ async fn answer_messages(
 ) -> Result<Response, Early> {
     let account = account(headers);
     let MessagesRequest { chat: request, tool } = MessagesRequest::parse(headers, body, draw(headers))?;
-    let kind = if is_judge(&request) { RequestKind::Judge } else { RequestKind::Chat };
-    let forced = suffer_chat(core, ticket, &request, kind, account).await?;
-    core.authorise(account)?;
-    core.check_model(&request.model)?;
-    let prompt_tokens = count_prompt(core, &request);
-    check_context(core, prompt_tokens, "messages")?;
-    let worst_case = prompt_tokens.saturating_add(request.max_output.unwrap_or(0));
-    let admission = core.admit(account, &request.model, worst_case, request.key, kind, forced)?;
-    pass_time(core, &admission).await?;
+    let (prompt_tokens, admission) = admit_chat(core, ticket, &request, account).await?;
 
     let choice = choice(&core.config, &request, 0, admission.fault);
     let cached = cached(core, prompt_tokens);
@@ -286,16 +270,25 @@ async fn answer_messages(
     Ok(response)
 }
 
-/// Lets the outages have their way with a chat.
-async fn suffer_chat(
+/// What happens to a chat before its reply is made: outages, key, model, context, limits, latency. Returns its prompt tokens too.
+async fn admit_chat(
     core: &Core,
     ticket: &mut Ticket,
     request: &ChatRequest<'_>,
-    kind: RequestKind,
     account: &str,
-) -> Result<Option<FaultKind>, Early> {
+) -> Result<(u64, Admission), Early> {
+    let kind = if is_judge(request) { RequestKind::Judge } else { RequestKind::Chat };
     let has = |text: &str| request.messages.iter().any(|message| message.text.contains(text));
-    strike(core, ticket, &About { key: request.key, kind, model: &request.model, account, has: &has }).await
+    let about = About { key: request.key, kind, model: &request.model, account, has: &has };
+    let forced = strike(core, ticket, &about).await?;
+    core.authorise(account)?;
+    core.check_model(&request.model)?;
+    let prompt_tokens = count_prompt(core, request);
+    check_context(core, prompt_tokens, "messages")?;
+    let worst_case = prompt_tokens.saturating_add(request.max_output.unwrap_or(0).saturating_mul(request.choices));
+    let admission = core.admit(&about, worst_case, forced)?;
+    pass_time(core, &admission).await?;
+    Ok((prompt_tokens, admission))
 }
 
 fn count_prompt(core: &Core, request: &ChatRequest<'_>) -> u64 {
@@ -323,7 +316,7 @@ async fn answer_embeddings(
     core.check_model(&request.model)?;
     let prompt_tokens = request.inputs.iter().map(|text| core.config.tokens.count_embedded(text)).sum();
     check_context(core, prompt_tokens, "input")?;
-    let admission = core.admit(account, &request.model, prompt_tokens, request.key, RequestKind::Embedding, forced)?;
+    let admission = core.admit(&about, prompt_tokens, forced)?;
     pass_time(core, &admission).await?;
 
     let dimensions = request.dimensions.unwrap_or(core.config.embed_dimensions);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     config::{Price, Used},
     draw::RequestKey,
-    fault::{FaultKind, RequestKind},
+    fault::FaultKind,
     outage::count_part,
 };
 
@@ -256,16 +256,6 @@ impl Book {
             *stats.tries.entry(seen.tries).or_default() += 1;
         }
         stats
-    }
-}
-
-impl RequestKind {
-    /// Name of the endpoint in the statistics.
-    pub(crate) const fn endpoint(self) -> &'static str {
-        match self {
-            Self::Chat | Self::Judge => "chat",
-            Self::Embedding => "embeddings",
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use bench_proto::failure::{Failure, code};
 
-/// An error of the store.
+/// Why something could not be done with the store.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// May pass: locked, connection lost, server restarting. Repeat the same call (every write is idempotent).

@@ -26,7 +26,6 @@ const FREE_US: f64 = 100_000.0;
 /// Who has not asked for so long no longer counts.
 const LIVE_US: i64 = 2_000_000;
 
-/// The row.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct PaceRow {
     pub(crate) requests_us: i64,

@@ -53,6 +53,9 @@ pub trait Runs: Send + Sync {
         reason: Option<&str>,
     ) -> StoreResult<bool>;
 
+    /// Replaces the run's name and tags, which change nothing of its result.
+    async fn set_labels(&self, run: RunNo, name: Option<&str>, tags: &[String]) -> StoreResult<()>;
+
     /// Replaces the run's limits and raises its state version; the cap of a run in a group is set for the group.
     async fn set_limits(&self, run: RunNo, limits: &bench_proto::spec::Limits) -> StoreResult<()>;
 
@@ -290,6 +293,15 @@ pub trait Results: Send + Sync {
 
     /// Texts of these questions and of their judge tasks, in (task, step) order.
     async fn question_texts(&self, run: RunNo, questions: &[TaskKey]) -> StoreResult<Vec<(TaskKey, StepNo, StepText)>>;
+
+    /// The answers to these questions, and all texts of these judge tasks, in (task, step) order: what votes need, those that go on
+    /// and those that begin.
+    async fn judging_texts(
+        &self,
+        run: RunNo,
+        questions: &[TaskKey],
+        begun: &[TaskKey],
+    ) -> StoreResult<Vec<(TaskKey, StepNo, StepText)>>;
 
     /// Texts of one step of these tasks, in the order of their keys: the other texts, most of all the hits, are not read.
     async fn step_texts(&self, run: RunNo, tasks: &[TaskKey], step: StepNo) -> StoreResult<Vec<(TaskKey, StepText)>>;

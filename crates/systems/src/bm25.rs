@@ -94,7 +94,8 @@ impl Bm25 {
 impl Search for Bm25 {
     async fn search(&self, lookup: Lookup<'_>) -> Result<Vec<RetrievedHit>, Failure> {
         let (index, _) = self.index_of(lookup).await?;
-        index.search(&words(&mut self.analyzer.clone(), lookup.query.text), lookup.query.k as usize).map_err(failure)
+        let words = words(&mut self.analyzer.clone(), lookup.query.text);
+        index.search(&words, lookup.query.k as usize, lookup.admitted()?.as_deref()).map_err(failure)
     }
 
     async fn index(&self, lookup: Lookup<'_>) -> Result<Prepared, Failure> {
@@ -164,8 +165,9 @@ impl Bm25Index {
         Ok(Self { hits, norms, k1, field, postings, bytes })
     }
 
-    /// The `k` best documents for the words; equal scores in stream order.
-    fn search(&self, words: &[String], k: usize) -> tantivy::Result<Vec<RetrievedHit>> {
+    /// The `k` best of the admitted documents for the words; equal scores in stream order. What a word weighs is that of the whole
+    /// bank, whoever asks.
+    fn search(&self, words: &[String], k: usize, admitted: Option<&[bool]>) -> tantivy::Result<Vec<RetrievedHit>> {
         let Some(postings) = &self.postings else {
             return Ok(Vec::new());
         };
@@ -181,6 +183,9 @@ impl Bm25Index {
                 scores[at] += weight * frequency / (frequency + self.norms[at]);
                 documents.advance();
             }
+        }
+        for (score, _) in scores.iter_mut().zip(admitted.into_iter().flatten()).filter(|(_, admitted)| !**admitted) {
+            *score = 0.0;
         }
         Ok(best(&scores, k).into_iter().map(|at| self.hit(at, scores[at])).collect())
     }
@@ -244,16 +249,16 @@ mod tests {
             id: format!("t{at}"),
             speaker: "Ann".to_owned(),
             text: (*line).to_owned(),
-            caption: None,
+            ..Turn::default()
         };
         let turns = lines.iter().enumerate().map(turn).collect();
-        let session = Session { id: "s".to_owned(), time_text: None, time: None, turns };
+        let session = Session { id: "s".to_owned(), turns, ..Session::default() };
         let entries = vec![StreamEntry::Session(session)];
         Bm25Index::build(&BankContent { bank_id: "b".to_owned(), speakers: vec![], entries }, 1, k1, b).expect("builds")
     }
 
     fn found(index: &Bm25Index, query: &str) -> Vec<(String, f64)> {
-        let hits = index.search(&words(&mut analyzer(), query), 10).expect("searches");
+        let hits = index.search(&words(&mut analyzer(), query), 10, None).expect("searches");
         hits.into_iter().map(|hit| (hit.id, hit.score.expect("bm25 has scores"))).collect()
     }
 

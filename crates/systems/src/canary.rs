@@ -153,10 +153,10 @@ mod tests {
             id: format!("D1:{}", at + 1),
             speaker: "Ann".to_owned(),
             text: (*line).to_owned(),
-            caption: None,
+            ..Turn::default()
         };
         let turns = lines.iter().enumerate().map(turn).collect();
-        let session = Session { id: "D1".to_owned(), time_text: None, time: None, turns };
+        let session = Session { id: "D1".to_owned(), turns, ..Session::default() };
         BankContent { bank_id: "b".to_owned(), speakers: vec![], entries: vec![StreamEntry::Session(session)] }
     }
 

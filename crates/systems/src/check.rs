@@ -1,7 +1,9 @@
 //! `systems check`: drives a live system through everything that a run asks of it and says what was done and seen.
 //!
-//! Two small banks of made-up facts are stored under names of their own and removed at the end. Every step is one line:
+//! Three small banks of made-up facts are stored under names of their own and removed at the end. Every step is one line:
 //! pass, fail, or "cannot" for what the system does not claim to do.
+
+mod changes;
 
 use std::{
     sync::Arc,
@@ -91,7 +93,8 @@ const BLUE: &[&str] = &[
 
 /// Runs all checks. `name` begins the names of the banks that are made.
 pub async fn run(system: &dyn MemorySystem, name: &str) -> Vec<Step> {
-    let mut checks = Checks { system, red: bank(name, "red", RED), blue: bank(name, "blue", BLUE), steps: Vec::new() };
+    let (red, blue, green) = (bank(name, "red", RED), bank(name, "blue", BLUE), changes::bank(name));
+    let mut checks = Checks { system, red, blue, green, steps: Vec::new() };
     checks.all().await;
     checks.steps
 }
@@ -100,6 +103,7 @@ struct Checks<'a> {
     system: &'a dyn MemorySystem,
     red: BankRef,
     blue: BankRef,
+    green: BankRef,
     steps: Vec<Step>,
 }
 
@@ -108,7 +112,7 @@ fn bank(name: &str, colour: &str, lines: &[&str]) -> BankRef {
         id: format!("D1:{}", at + 1),
         speaker: ["Ann", "Bo"][at % 2].to_owned(),
         text: (*line).to_owned(),
-        caption: None,
+        ..Turn::default()
     };
     let session = |number: usize, turns: Vec<Turn>| {
         StreamEntry::Session(Session {
@@ -116,6 +120,7 @@ fn bank(name: &str, colour: &str, lines: &[&str]) -> BankRef {
             time_text: Some(format!("{number}:15 pm on {number} May, 2023")),
             time: Some(format!("2023-05-{number:02}T13:15:00")),
             turns,
+            ..Session::default()
         })
     };
     let mut long = turn((0, &"The long story of the lighthouse keeper's notebook:"));
@@ -135,11 +140,15 @@ fn bank(name: &str, colour: &str, lines: &[&str]) -> BankRef {
             session(3, vec![later]),
         ],
     };
+    bank_of(name, content)
+}
+
+fn bank_of(name: &str, content: BankContent) -> BankRef {
     let bytes = serde_json::to_vec(&content).unwrap_or_default();
     BankRef {
-        name: format!("{name}-{colour}"),
+        name: format!("{name}-{}", content.bank_id),
         handle: None,
-        bank_id: colour.to_owned(),
+        bank_id: content.bank_id.clone(),
         content_hash: Sha256Hash::of(&bytes),
         content: Some(Arc::new(content)),
     }
@@ -204,6 +213,19 @@ impl Checks<'_> {
         let begun = Instant::now();
         let seen = self.isolation().await;
         self.note("isolation", begun, seen);
+        let begun = Instant::now();
+        let seen = self.store_green().await;
+        if self.note("store changes", begun, seen) {
+            let begun = Instant::now();
+            let seen = self.updates().await;
+            self.note("updates", begun, seen);
+            let begun = Instant::now();
+            let seen = self.withdrawals().await;
+            self.note("withdrawals", begun, seen);
+            let begun = Instant::now();
+            let seen = self.filters().await;
+            self.note("filters", begun, seen);
+        }
         let begun = Instant::now();
         let seen = self.latency().await;
         self.note("latency", begun, seen);
@@ -488,7 +510,7 @@ impl Checks<'_> {
 
     /// Removes what is left, as far as it can be removed.
     async fn clean(&mut self) {
-        for bank in [&self.red, &self.blue] {
+        for bank in [&self.red, &self.blue, &self.green] {
             if bank.handle.is_some() {
                 let _ = self.system.reset_bank(bank).await;
             }

@@ -3,9 +3,12 @@
 use std::collections::HashMap;
 
 use bench_proto::{
-    dataset::{BankContent, Memory, Session, StreamEntry, Turn},
+    dataset::{BankContent, Filter, Memory, Session, StreamEntry, Time, Turn},
+    failure::Failure,
     step::RetrievedHit,
 };
+
+use crate::moments::Bounds;
 
 /// One turn or memory, borrowed from the bank.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +37,6 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Id of the session.
     pub(crate) fn session_id(self) -> &'a str {
         match self {
             Self::Turn(session, _) => &session.id,
@@ -44,14 +46,38 @@ impl<'a> Document<'a> {
 
     /// What is searched and what the answerer reads: `[<time>] <line>`, without the bracket when no time is known.
     pub(crate) fn text(self) -> String {
-        let (time, line) = match self {
-            Self::Turn(session, turn) => (session.time_text.as_ref(), turn.line()),
-            Self::Memory(memory) => (memory.time.as_ref(), memory.text.clone()),
+        let line = match self {
+            Self::Turn(_, turn) => turn.line(),
+            Self::Memory(memory) => memory.text.clone(),
         };
-        match time {
+        match self.time().text {
             Some(time) => format!("[{time}] {line}"),
             None => line,
         }
+    }
+
+    /// When it was said, or is said to have happened.
+    fn time(self) -> Time<'a> {
+        match self {
+            Self::Turn(session, turn) => session.time_of(turn),
+            Self::Memory(memory) => Time { text: memory.time.as_deref(), iso: memory.time.as_deref() },
+        }
+    }
+
+    /// Whether a question with this filter may be answered from it. What has no tags, user, scopes or time is not admitted by a
+    /// part of the filter that wants some.
+    fn is_admitted(self, filter: &Filter, bounds: &Bounds) -> bool {
+        let Filter { tags, user, scopes, from: _, until: _ } = filter;
+        let held = match self {
+            Self::Turn(..) => None,
+            Self::Memory(memory) => Some(memory),
+        };
+        let holds =
+            |of: fn(&Memory) -> &Vec<String>, wanted: &String| held.is_some_and(|memory| of(memory).contains(wanted));
+        tags.iter().all(|tag| holds(|memory| &memory.tags, tag))
+            && user.as_ref().is_none_or(|user| held.is_some_and(|memory| memory.user.as_ref() == Some(user)))
+            && (scopes.is_empty() || scopes.iter().any(|scope| holds(|memory| &memory.scopes, scope)))
+            && bounds.admit(self.time().iso)
     }
 
     /// The document as a hit.
@@ -96,6 +122,38 @@ pub(crate) fn visible(content: &BankContent, visible_entries: u32) -> Vec<Docume
     documents.into_iter().flatten().collect()
 }
 
+/// Which of the visible documents a filter admits, in the same order; `None` when it restricts nothing.
+///
+/// # Errors
+/// A filter whose times cannot be read.
+pub(crate) fn admitted(
+    content: &BankContent,
+    visible_entries: u32,
+    filter: &Filter,
+) -> Result<Option<Vec<bool>>, Failure> {
+    if filter.parts().is_empty() {
+        return Ok(None);
+    }
+    let bounds = Bounds::of(filter)?;
+    let documents = visible(content, visible_entries).into_iter();
+    Ok(Some(documents.map(|document| document.is_admitted(filter, &bounds)).collect()))
+}
+
+/// The visible documents that a filter admits.
+///
+/// # Errors
+/// As [`admitted`].
+pub(crate) fn visible_to<'a>(
+    content: &'a BankContent,
+    visible_entries: u32,
+    filter: &Filter,
+) -> Result<Vec<Document<'a>>, Failure> {
+    let bounds = Bounds::of(filter)?;
+    let mut documents = visible(content, visible_entries);
+    documents.retain(|document| document.is_admitted(filter, &bounds));
+    Ok(documents)
+}
+
 /// The same as hits without scores.
 pub(crate) fn hits(content: &BankContent, visible_entries: u32) -> Vec<RetrievedHit> {
     visible(content, visible_entries).into_iter().map(|document| document.hit(None)).collect()
@@ -120,7 +178,7 @@ mod tests {
     use super::*;
 
     fn memory(id: &str, text: &str) -> Memory {
-        Memory { id: id.to_owned(), text: text.to_owned(), time: None, fields: Default::default() }
+        Memory { id: id.to_owned(), text: text.to_owned(), ..Memory::default() }
     }
 
     #[test]
@@ -148,10 +206,15 @@ mod tests {
 
     #[test]
     fn text_carries_the_time_in_front() {
-        let turn =
-            Turn { id: "D1:1".into(), speaker: "Ann".into(), text: "Look".into(), caption: Some("a kite".into()) };
+        let turn = Turn {
+            id: "D1:1".into(),
+            speaker: "Ann".into(),
+            text: "Look".into(),
+            caption: Some("a kite".into()),
+            ..Turn::default()
+        };
         let mut session =
-            Session { id: "D1".into(), time_text: Some("9:00 am on 2 May, 2031".into()), time: None, turns: vec![] };
+            Session { id: "D1".into(), time_text: Some("9:00 am on 2 May, 2031".into()), ..Session::default() };
         let line = Document::Turn(&session, &turn).text();
         assert_eq!(line, "[9:00 am on 2 May, 2031] Ann: Look [shares an image: a kite]");
         session.time_text = None;

@@ -18,7 +18,7 @@ pub enum BuildError {
     /// The system has no such setting.
     #[error("memory system '{system}' has no setting '{setting}', {}", valid_settings(.known))]
     UnknownSetting {
-        /// The system.
+        /// Name of the memory system.
         system: String,
         /// The setting given.
         setting: String,
@@ -28,7 +28,7 @@ pub enum BuildError {
     /// The setting does not take that value.
     #[error("setting {setting} must be {expected}, not {value}")]
     BadSetting {
-        /// The setting.
+        /// Name of the setting, without the system's.
         setting: &'static str,
         /// What it takes.
         expected: String,

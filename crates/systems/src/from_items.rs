@@ -24,6 +24,16 @@ pub(crate) struct Lookup<'a> {
     pub(crate) query: &'a RecallQuery<'a>,
 }
 
+impl Lookup<'_> {
+    /// Which of the visible documents may be found; `None` for all of them.
+    ///
+    /// # Errors
+    /// A filter whose times cannot be read.
+    pub(crate) fn admitted(&self) -> Result<Option<Vec<bool>>, Failure> {
+        documents::admitted(self.content, self.query.visible_entries, self.query.filter)
+    }
+}
+
 impl<'a> Lookup<'a> {
     /// # Errors
     /// A bank without content, which is a mistake of whoever runs the system.
@@ -68,7 +78,7 @@ pub(crate) trait Pick: Send + Sync {
 #[async_trait]
 impl<P: Pick> Search for P {
     async fn search(&self, Lookup { bank, content, query }: Lookup<'_>) -> Result<Vec<RetrievedHit>, Failure> {
-        let picked = self.pick(bank, documents::visible(content, query.visible_entries), query)?;
+        let picked = self.pick(bank, documents::visible_to(content, query.visible_entries, query.filter)?, query)?;
         Ok(picked.into_iter().map(|document| document.hit(None)).collect())
     }
 }

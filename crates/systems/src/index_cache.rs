@@ -9,7 +9,7 @@ use std::{
 use bench_proto::{dataset::BankContent, failure::Failure, ids::Sha256Hash};
 use futures::{FutureExt, channel::oneshot, future::Shared};
 
-use crate::{BankRef, Prepared, RecallQuery, documents};
+use crate::{BankRef, Prepared, RecallQuery, documents, kept::Kept};
 
 /// Bytes that are kept when nobody says otherwise: 64 MiB.
 pub const DEFAULT_CACHE_BYTES: u64 = 64 << 20;
@@ -41,7 +41,7 @@ impl IndexKey {
     }
 }
 
-/// An index.
+/// What a system has built of a bank, to be kept in memory.
 pub trait BuiltIndex: Any + Send + Sync {
     /// Memory that it holds, roughly.
     fn bytes(&self) -> u64;
@@ -57,19 +57,9 @@ pub struct IndexCache {
 }
 
 struct Inner {
-    max_bytes: u64,
-    bytes: u64,
-    /// Counts uses: the order of eviction.
-    clock: u64,
     builds: u64,
-    kept: HashMap<IndexKey, Kept>,
+    kept: Kept<IndexKey, AnyIndex>,
     in_flight: HashMap<IndexKey, Flight>,
-}
-
-struct Kept {
-    index: AnyIndex,
-    bytes: u64,
-    last_used: u64,
 }
 
 /// What the cache holds and has done.
@@ -94,7 +84,7 @@ impl IndexCache {
     /// bound is not built again for each of its questions.
     #[must_use]
     pub fn new(max_bytes: u64) -> Self {
-        let inner = Inner { max_bytes, bytes: 0, clock: 0, builds: 0, kept: HashMap::new(), in_flight: HashMap::new() };
+        let inner = Inner { builds: 0, kept: Kept::new(max_bytes), in_flight: HashMap::new() };
         Self { inner: Arc::new(Mutex::new(inner)) }
     }
 
@@ -102,7 +92,8 @@ impl IndexCache {
     #[must_use]
     pub fn stats(&self) -> CacheStats {
         let inner = self.lock();
-        CacheStats { kept: inner.kept.len(), bytes: inner.bytes, builds: inner.builds }
+        let (kept, bytes) = inner.kept.size();
+        CacheStats { kept, bytes, builds: inner.builds }
     }
 
     /// The index under `key`; built by `build` on a blocking thread when it is not there. Whoever asks meanwhile waits
@@ -129,7 +120,7 @@ impl IndexCache {
     ) -> Result<(Arc<T>, Prepared), Failure> {
         let (flight, start) = {
             let mut inner = self.lock();
-            if let Some(index) = inner.touch(key) {
+            if let Some(index) = inner.kept.get(key).cloned() {
                 return Ok((typed(index)?, Prepared::Ready));
             }
             inner.board(key)
@@ -156,13 +147,6 @@ impl IndexCache {
 }
 
 impl Inner {
-    fn touch(&mut self, key: &IndexKey) -> Option<AnyIndex> {
-        self.clock += 1;
-        let kept = self.kept.get_mut(key)?;
-        kept.last_used = self.clock;
-        Some(kept.index.clone())
-    }
-
     /// The flight that builds `key`, and its other end when it has to be started.
     fn board(&mut self, key: &IndexKey) -> (Flight, Option<oneshot::Sender<Result<AnyIndex, Failure>>>) {
         if let Some(flight) = self.in_flight.get(key) {
@@ -173,24 +157,6 @@ impl Inner {
         let flight = receiver.shared();
         self.in_flight.insert(key.clone(), flight.clone());
         (flight, Some(sender))
-    }
-
-    /// Keeps an index and returns what had to go for it.
-    #[must_use]
-    fn keep(&mut self, key: IndexKey, index: AnyIndex, bytes: u64) -> Vec<Kept> {
-        self.clock += 1;
-        let mut gone = Vec::new();
-        while self.bytes + bytes > self.max_bytes {
-            // few indexes are open at a time, so a scan is cheaper than keeping an order
-            let Some(oldest) = self.kept.iter().min_by_key(|(_, kept)| kept.last_used).map(|(key, _)| key.clone())
-            else {
-                break;
-            };
-            gone.extend(self.kept.remove(&oldest).inspect(|kept| self.bytes -= kept.bytes));
-        }
-        self.bytes += bytes;
-        self.kept.insert(key, Kept { index, bytes, last_used: self.clock });
-        gone
     }
 }
 
@@ -204,7 +170,7 @@ impl Landing {
     fn keep<T: BuiltIndex>(&self, index: T) -> AnyIndex {
         let bytes = index.bytes();
         let index: AnyIndex = Arc::new(index);
-        let gone = self.cache.lock().keep(self.key.clone(), index.clone(), bytes);
+        let gone = self.cache.lock().kept.keep(self.key.clone(), index.clone(), bytes);
         drop(gone); // freeing large indexes happens outside the lock
         index
     }

@@ -6,7 +6,7 @@
 //! Start with `system`, the trait. `registry` finds a system by its name and builds it from its settings (`settings`) and from
 //! what the process shares (`context`), unless `policy` refuses. Built-in systems are `bm25`, `vector` (and hybrid),
 //! `full_context` and the controls `none`, `random`, `oracle` and `faulty`: all are computed from the stored items
-//! (`from_items`, `documents`), their indexes are kept in `index_cache`, their embeddings come from `embed` or `local`. Systems
+//! (`from_items`, `documents`), their indexes are kept in `index_cache` (`kept` bounds it), their embeddings come from `embed` or `local`. Systems
 //! of others are described by a file and reached by `adapter`. `check` asks a system whether it keeps what the trait
 //! promises, and `canary` looks into a bank while a run is under way.
 //!
@@ -26,7 +26,9 @@ mod faulty;
 mod from_items;
 mod full_context;
 pub mod index_cache;
+pub mod kept;
 mod local;
+mod moments;
 mod none;
 mod oracle;
 pub mod policy;

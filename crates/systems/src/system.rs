@@ -9,9 +9,10 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use bench_proto::{
     call::Usage,
-    dataset::{BankContent, StreamEntry},
+    dataset::{BankContent, Filter, FilterParts, Question, StreamEntry},
     failure::Failure,
     ids::Sha256Hash,
+    scenario::ReaderMode,
     server::ServerAddress,
     step::RetrievedHit,
     trace::StepTrace,
@@ -69,6 +70,16 @@ pub struct Capabilities {
     pub banks: bool,
     /// A recall is bounded by tokens and not by k.
     pub token_budget: bool,
+    /// Replaces a memory by another one. Without it the new one is stored beside the old one.
+    pub updates: bool,
+    /// Takes a memory away. Without it what was withdrawn stays.
+    pub withdraws: bool,
+    /// Stores a memory in all of its scopes. Without it, in the first alone.
+    pub several_scopes: bool,
+    /// Parts of a question's filter that its searches honour.
+    pub filters: FilterParts,
+    /// Parts that its own answers honour.
+    pub answer_filters: FilterParts,
     /// Longest time of one operation: what hangs longer has failed.
     pub deadline: Option<Duration>,
 }
@@ -100,6 +111,11 @@ impl Capabilities {
             verifies: false,
             banks: true,
             token_budget: false,
+            updates: true,
+            withdraws: true,
+            several_scopes: true,
+            filters: FilterParts::ALL,
+            answer_filters: FilterParts::default(),
             deadline: None,
         }
     }
@@ -123,14 +139,20 @@ pub struct BankRef {
 /// A question to a bank, with what bounds its answer.
 #[derive(Debug, Clone, Default)]
 pub struct RecallQuery<'a> {
-    /// The dataset's question id (seeds, traces).
+    /// Id of the question as systems see it: it tells nothing of the answer (seeds, routes).
     pub question_id: &'a str,
     /// The text to search for.
     pub text: &'a str,
-    /// When it is asked.
+    /// When it is asked, in the dataset's words.
     pub time_text: Option<&'a str>,
+    /// The same as `YYYY-MM-DDTHH:MM:SS`, where it could be read.
+    pub time: Option<&'a str>,
     /// Hits asked for.
     pub k: u32,
+    /// How whoever answers is to read, for systems that answer by themselves.
+    pub reader_mode: ReaderMode,
+    /// What may be found at all.
+    pub filter: &'a Filter,
     /// Entries that may be seen (P6): those with a position below this.
     pub visible_entries: u32,
     /// Gold evidence turns; present only for systems that declare `sees_gold`.
@@ -146,6 +168,24 @@ pub struct StepContext<'a> {
     pub embeddings: Option<&'a Arc<dyn Embed>>,
     /// The trace of which its requests are a part.
     pub trace: Option<&'a StepTrace>,
+}
+
+impl<'a> RecallQuery<'a> {
+    /// The query of a dataset's question: `top_k` hits unless it has a number of its own. What a system cannot do is refused before
+    /// the run, and never clipped.
+    #[must_use]
+    pub fn of(question: &'a Question, top_k: u32, entries: usize) -> Self {
+        Self {
+            question_id: question.shown_id(),
+            text: &question.text,
+            time_text: question.time_text.as_deref(),
+            time: question.time.as_deref(),
+            k: question.k.unwrap_or(top_k),
+            filter: &question.filter,
+            visible_entries: question.ask_after.min(u32::try_from(entries).unwrap_or(u32::MAX)),
+            ..Self::default()
+        }
+    }
 }
 
 impl fmt::Debug for StepContext<'_> {

@@ -205,7 +205,7 @@ fn reply(status: StatusCode, body: Value) -> Response {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
         net::TcpStream,
@@ -213,7 +213,8 @@ mod tests {
 
     use super::*;
 
-    struct Fixed(Result<(), String>);
+    /// Pages of a process that is ready, or says why not.
+    pub(crate) struct Fixed(pub(crate) Result<(), String>);
 
     #[async_trait::async_trait]
     impl Pages for Fixed {

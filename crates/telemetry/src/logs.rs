@@ -68,7 +68,7 @@ pub enum InitError {
     /// The filter makes no sense.
     #[error("log filter '{filter}': {source}; use RUST_LOG's words, such as warn,bench_worker=debug")]
     Filter {
-        /// The filter.
+        /// What the log levels are set to, such as `info,bench_store=debug`.
         filter: String,
         /// Why.
         source: ParseError,

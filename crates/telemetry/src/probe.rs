@@ -85,20 +85,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::http::{Pages, listen};
-
-    struct Fixed(Result<(), String>);
-
-    #[async_trait::async_trait]
-    impl Pages for Fixed {
-        async fn ready(&self) -> Result<(), String> {
-            self.0.clone()
-        }
-
-        async fn page(&self, _: &str) -> Option<Result<serde_json::Value, String>> {
-            None
-        }
-    }
+    use crate::http::{listen, tests::Fixed};
 
     #[tokio::test(flavor = "multi_thread")]
     async fn a_probe_follows_readiness_and_brings_the_token() {

@@ -32,7 +32,7 @@ pub enum Value {
     Texts(Vec<String>),
 }
 
-/// A finished span.
+/// A span whose times are known, to be sent as it is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FinishedSpan {
     /// Its trace.
@@ -47,7 +47,7 @@ pub struct FinishedSpan {
     pub kind: Kind,
     /// Begin, microseconds since 1970.
     pub start_us: i64,
-    /// End.
+    /// Microseconds since 1970.
     pub end_us: i64,
     /// Attributes.
     pub attributes: Vec<(&'static str, Value)>,

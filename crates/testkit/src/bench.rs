@@ -26,6 +26,12 @@ pub fn binary(name: &str) -> PathBuf {
     path
 }
 
+/// `submit` over made-up conversations of LoCoMo's shape, with further flags; the result is JSON.
+#[must_use]
+pub fn submit_sim<'a>(flags: &[&'a str]) -> Vec<&'a str> {
+    [&["submit", "--dataset", "locomo-sim"][..], flags, &["--json"]].concat()
+}
+
 /// What a command did.
 #[derive(Debug)]
 pub struct Done {

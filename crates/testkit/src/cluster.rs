@@ -340,7 +340,7 @@ impl Cluster {
         let roles = &self.database.roles;
         let has = |flag: &str| args.contains(&flag);
         match args {
-            ["retry" | "rejudge" | "rescore" | "import" | "gc" | "restore", ..] => &roles.coordinate,
+            ["retry" | "rejudge" | "rescore" | "judge-audit" | "import" | "gc" | "restore", ..] => &roles.coordinate,
             ["archive", "fetch", ..] if has("--restore") => &roles.coordinate,
             ["submit", ..] if has("--fork") => &roles.coordinate,
             ["resume", ..] if has("--release-uncertain") => &roles.coordinate,

@@ -1,5 +1,6 @@
 //! For tests: the real binaries in folders of their own, whole clusters of them, temporary services, a fault proxy.
 
+pub mod beam;
 pub mod bench;
 pub mod browser;
 pub mod cluster;
@@ -18,6 +19,7 @@ pub mod python;
 pub mod rabbitmq;
 pub mod raw_request;
 pub mod s3;
+pub mod small;
 pub mod troubled_s3;
 
 /// Whether this is root, who may do what others need a name space for.

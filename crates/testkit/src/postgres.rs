@@ -95,7 +95,7 @@ pub struct Roles {
     pub read: String,
     /// To plan.
     pub submit: String,
-    /// To work.
+    /// URL of the role that workers have.
     pub work: String,
     /// To hand out and to look after.
     pub coordinate: String,

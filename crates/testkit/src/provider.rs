@@ -9,13 +9,17 @@ use std::{
 use serde_json::Value;
 
 use crate::{
-    bench::{Bench, binary},
+    bench::{Bench, binary, submit_sim},
     http, ports,
     process::{mortal, wait_until},
 };
 
 /// The key that runs are given; no output may ever hold it.
 pub const KEY: &str = "sk-planted-0123456789abcdef";
+
+/// Faults that every client gets over by trying again.
+pub const PASSING_FAULTS: [&str; 6] =
+    ["--fault-cut", "0.05", "--fault-garbage", "0.05", "--fault-malformed-judge", "0.1"];
 
 /// A running `bench-sim`, and how tests talk about it.
 #[derive(Debug)]
@@ -67,19 +71,8 @@ impl Provider {
     /// `submit` of 50 questions with a model as answerer and judge.
     #[must_use]
     pub fn submit<'a>(&self, more: &[&'a str]) -> Vec<&'a str> {
-        let fixed = [
-            "submit",
-            "--dataset",
-            "locomo-sim",
-            "--preset",
-            "quick",
-            "--answerer",
-            "openai:gpt-4o-mini",
-            "--judge",
-            "openai:gpt-4o-mini",
-            "--json",
-        ];
-        fixed.iter().chain(more).copied().collect()
+        let models = ["--preset", "quick", "--answerer", "openai:gpt-4o-mini", "--judge", "openai:gpt-4o-mini"];
+        submit_sim(&[&models[..], more].concat())
     }
 
     /// The digest of an undisturbed run against this provider.

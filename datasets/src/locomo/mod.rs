@@ -13,93 +13,40 @@ pub(crate) mod write;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use bench_proto::dataset::{Bank, BankContent, Gold, GoldRecord, Question, Session, StreamEntry, Turn};
 use serde_json::Value;
 
 use crate::{
-    Dataset, DatasetError, Manifest, OnProgress, OpenOptions, SourceFile,
+    Dataset, DatasetError, Opening,
+    broken::json,
     loaded::{Loaded, count},
-    sources,
+    notes::Notes,
 };
 use evidence::Place;
 use schema::{Answer, Category, Conversation, Qa, Sample};
 
-/// What is known about LoCoMo.
-pub(crate) static MANIFEST: Manifest = Manifest {
-    name: "locomo",
-    description: "LoCoMo: 10 long conversations of two people, 1,986 questions in 5 categories (1,540 without adversarial)",
-    version: "2024-08-12",
-    licence: "CC-BY-NC-4.0",
-    source: "https://raw.githubusercontent.com/snap-research/locomo/3eb6f2c585f5e1699204e3c3bdf7adc5c28cb376/data/locomo10.json",
-    files: &[SourceFile {
-        path: "locomo10.json",
-        sha256s: &["79fa87e90f04081343b8c8debecb80a9a6842b76a7aa537dc9fdf651ea698ff4"],
-        bytes: 2_805_274,
-    }],
-    categories: CATEGORIES,
-    banks: 10,
-    sessions: 272,
-    turns: 5_882,
-    abstention_phrases: ABSTENTION_PHRASES,
-    scorers: &["locomo-f1"],
-    loader_version: 1,
-    section: "",
-};
-
+pub(crate) const MANIFEST: &str = include_str!("manifest.toml");
 /// LoCoMo's profile, which LoCoMo-sim shares.
 pub(crate) const PROFILE: &str = include_str!("profile.toml");
 
-/// Questions of each category, in the order of LoCoMo's numbers 1 to 5.
-pub(crate) const CATEGORIES: &[(&str, u64)] =
-    &[("multi-hop", 282), ("temporal", 321), ("open-domain", 96), ("single-hop", 841), ("adversarial", 446)];
-
-/// The two phrases of the official scorer.
-pub(crate) const ABSTENTION_PHRASES: &[&str] = &["no information available", "not mentioned"];
+const FILE: &str = "locomo10.json";
 
 /// Finds, checks and reads the file.
-pub(crate) fn open(options: &OpenOptions, on_progress: OnProgress<'_>) -> Result<Box<dyn Dataset>, DatasetError> {
-    if let Some(key) = options.settings.keys().next() {
-        return Err(DatasetError::Setting(format!("dataset 'locomo' has no setting '{key}': it has none; remove it")));
-    }
-    let sources = sources::read(&MANIFEST, options, on_progress)?;
-    let (mut banks, mut notes) = (Vec::new(), Vec::new());
-    for (path, content) in &sources.files {
-        let mut reader = Reader { path: path.clone(), notes: Vec::new() };
-        banks.extend(reader.banks(parse(path, content)?)?);
-        notes.extend(reader.notes);
-    }
-    Ok(Box::new(Loaded::new(&MANIFEST, &sources, banks, notes)))
-}
-
-/// Reads the JSON. The path of a broken field costs time to track, so it is looked for only after a failure.
-fn parse(path: &Path, content: &[u8]) -> Result<Vec<Sample>, DatasetError> {
-    serde_json::from_slice(content).map_err(|error| {
-        let mut again = serde_json::Deserializer::from_slice(content);
-        let field = serde_path_to_error::deserialize::<_, Vec<Sample>>(&mut again).err();
-        broken(path, &error, field.map_or(String::new(), |error| error.path().to_string()))
-    })
-}
-
-fn broken(path: &Path, error: &serde_json::Error, field: String) -> DatasetError {
-    let (line, column) = (error.line(), error.column());
-    let text = error.to_string();
-    // the place is a field of our own error
-    let problem = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text).to_owned();
-    let field = if field.is_empty() || field == "." { String::new() } else { format!(", field {field}") };
-    DatasetError::Broken {
-        path: path.display().to_string(),
-        place: format!("line {line}, column {column}{field}"),
-        problem,
-    }
+pub(crate) fn open(opening: &Opening<'_>) -> Result<Box<dyn Dataset>, DatasetError> {
+    let files = opening.files()?;
+    let path = files.path(FILE)?;
+    let mut reader = Reader { path: path.to_owned(), notes: Notes::default() };
+    let banks = reader.banks(json(&path.display().to_string(), &files.read(FILE)?)?)?;
+    Ok(Box::new(Loaded::as_published(opening.about(&files, reader.notes), banks)))
 }
 
 /// Turns the file's objects into banks, collecting what does not resolve.
 struct Reader {
     path: PathBuf,
-    notes: Vec<String>,
+    notes: Notes,
 }
 
 impl Reader {
@@ -129,13 +76,7 @@ impl Reader {
         let turns = self.turns(index, &bank.content)?;
         for (number, qa) in qa.into_iter().enumerate() {
             let question_id = format!("{sample_id}:{number}");
-            let mut record = GoldRecord {
-                gold: Gold::Abstain,
-                evidence_turns: Vec::new(),
-                evidence_sessions: Vec::new(),
-                hidden: BTreeMap::new(),
-                question_id: question_id.clone(),
-            };
+            let mut record = GoldRecord { question_id: question_id.clone(), ..GoldRecord::default() };
             self.evidence(&qa, &turns, &mut record);
             record.gold = gold(&qa, &mut record.hidden).ok_or_else(|| {
                 self.broken(format!("field [{index}].qa[{number}].answer"), "missing, and the category is not 5")
@@ -146,8 +87,7 @@ impl Reader {
                 category: qa.category.name().to_owned(),
                 text: qa.question,
                 ask_after,
-                choices: Vec::new(),
-                time_text: None,
+                ..Question::default()
             });
             bank.gold.push(record);
         }
@@ -184,16 +124,12 @@ impl Reader {
                     continue;
                 };
                 repaired |= turn != text;
-                if !record.evidence_turns.contains(turn) {
-                    record.evidence_turns.push(turn.clone());
-                }
-                if !record.evidence_sessions.contains(session) {
-                    record.evidence_sessions.push(session.clone());
-                }
+                record.add_evidence(session, turn);
             }
             if !resolves {
                 repaired = true;
-                self.notes.push(format!("{}: evidence {text} names no turn", record.question_id));
+                let id = &record.question_id;
+                self.notes.say("evidence that names no turn", || format!("{id}: evidence {text} names no turn"));
             }
         }
         if repaired {
@@ -211,12 +147,14 @@ fn content(sample_id: &str, conversation: Conversation) -> BankContent {
             speaker: turn.speaker,
             text: turn.text,
             caption: turn.blip_caption,
+            ..Turn::default()
         });
         StreamEntry::Session(Session {
             id: format!("D{number}"),
             time: time_text.as_deref().and_then(time::parse).map(time::iso),
             time_text,
             turns: turns.collect(),
+            ..Session::default()
         })
     });
     BankContent { bank_id: sample_id.to_owned(), speakers: vec![speaker_a, speaker_b], entries: entries.collect() }

@@ -30,7 +30,6 @@ pub(crate) struct Conversation {
     pub(crate) dates: BTreeMap<u32, String>,
 }
 
-/// One turn.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RawTurn {
     pub(crate) speaker: String,

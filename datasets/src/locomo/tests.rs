@@ -5,7 +5,7 @@ use std::{collections::HashSet, fs, path::PathBuf};
 use serde_json::json;
 
 use super::*;
-use crate::{DatasetEntry, checksum};
+use crate::{Manifest, OpenOptions, checksum};
 
 /// Two conversations of this test's own making, with everything that is odd about the published file.
 fn odd_file() -> Value {
@@ -56,11 +56,19 @@ fn odd_file() -> Value {
     ])
 }
 
+fn open(options: &OpenOptions) -> Result<Box<dyn Dataset>, DatasetError> {
+    crate::open("locomo", options, &|_, _| ())
+}
+
+fn manifest() -> &'static Manifest {
+    &crate::find("locomo").expect("registered").manifest
+}
+
 fn open_text(text: &str, allow_modified: bool) -> Result<Box<dyn Dataset>, DatasetError> {
     let folder = tempfile::tempdir().expect("temporary folder");
     let path = folder.path().join("file.json");
     fs::write(&path, text).expect("write");
-    open(&OpenOptions { path: Some(path), allow_modified, ..Default::default() }, &|_, _| ())
+    open(&OpenOptions { path: Some(path), allow_modified, ..Default::default() })
 }
 
 fn open_odd() -> Box<dyn Dataset> {
@@ -154,20 +162,22 @@ fn outlines_agree_with_banks() {
 #[test]
 fn another_checksum_is_refused_or_marked() {
     let text = odd_file().to_string();
-    let Err(DatasetError::Checksum { found, expected, .. }) = open_text(&text, false) else { panic!("not refused") };
+    let Err(DatasetError::NotPublished { found, expected, .. }) = open_text(&text, false) else {
+        panic!("not refused")
+    };
     assert_eq!(
         (found.as_str(), expected.as_str()),
-        (&*checksum::of_bytes(text.as_bytes()), MANIFEST.files[0].sha256())
+        (&*format!("sha256 is {}", checksum::of_bytes(text.as_bytes())), manifest().files[0].sha256s[0].as_str())
     );
     let dataset = open_text(&text, true).expect("allowed");
     assert!(dataset.is_modified());
-    assert_eq!(dataset.sha256(), found);
+    assert_eq!(dataset.sha256(), checksum::of_bytes(text.as_bytes()));
 }
 
 #[test]
 fn settings_are_refused() {
     let options = OpenOptions { settings: BTreeMap::from([("seed".to_owned(), json!(1))]), ..Default::default() };
-    let error = open(&options, &|_, _| ()).err().expect("no settings").to_string();
+    let error = open(&options).err().expect("no settings").to_string();
     insta::assert_snapshot!(error, @"dataset 'locomo' has no setting 'seed': it has none; remove it");
 }
 
@@ -206,7 +216,7 @@ proptest::proptest! {
     /// No content makes the loader panic.
     #[test]
     fn any_bytes_are_survived(bytes in proptest::collection::vec(proptest::arbitrary::any::<u8>(), 0..200)) {
-        let _ = parse(Path::new("f"), &bytes);
+        let _ = json::<Vec<Sample>>("f", &bytes);
     }
 
     /// A file cut off anywhere is an error with a place.
@@ -227,8 +237,7 @@ fn written_banks_read_back() {
     let path = folder.path().join("again.json");
     let (bytes, sha256) = write::write(&*dataset, &path).expect("write");
     assert_eq!(checksum::of_file(&path).expect("hash"), (bytes, sha256));
-    let again =
-        open(&OpenOptions { path: Some(path), allow_modified: true, ..Default::default() }, &|_, _| ()).expect("reads");
+    let again = open(&OpenOptions { path: Some(path), allow_modified: true, ..Default::default() }).expect("reads");
     for bank in 0..2 {
         let mut expected = dataset.bank(bank).expect("a bank");
         for gold in &mut expected.gold {
@@ -254,10 +263,9 @@ fn published() -> Option<PathBuf> {
 #[test]
 fn the_published_file_is_read_whole() {
     let Some(path) = published() else { return };
-    let dataset =
-        open(&OpenOptions { path: Some(path), ..Default::default() }, &|_, _| ()).expect("the published file");
+    let dataset = open(&OpenOptions { path: Some(path), ..Default::default() }).expect("the published file");
     assert!(!dataset.is_modified());
-    assert_eq!((dataset.sha256(), dataset.bank_count()), (MANIFEST.files[0].sha256(), 10));
+    assert_eq!((dataset.sha256(), dataset.bank_count()), (manifest().files[0].sha256s[0].as_str(), 10));
     let banks: Vec<Bank> = (0..10).map(|bank| dataset.bank(bank).expect("a bank")).collect();
 
     let ids: Vec<&str> = banks.iter().map(|bank| bank.content.bank_id.as_str()).collect();
@@ -268,7 +276,7 @@ fn the_published_file_is_read_whole() {
     let turns = |bank: &Bank| bank.content.entries.iter().map(StreamEntry::turns).sum::<usize>();
     let counts: Vec<usize> = banks.iter().map(turns).collect();
     assert_eq!(counts, [419, 369, 663, 629, 680, 675, 689, 681, 509, 568]);
-    for (category, expected) in MANIFEST.categories {
+    for (category, expected) in &manifest().categories {
         let found = banks.iter().flat_map(|bank| &bank.questions).filter(|q| q.category == *category).count();
         assert_eq!(found as u64, *expected, "{category}");
     }
@@ -292,8 +300,7 @@ fn the_published_file_is_read_whole() {
 #[test]
 fn the_published_oddities_are_repaired() {
     let Some(path) = published() else { return };
-    let dataset =
-        open(&OpenOptions { path: Some(path), ..Default::default() }, &|_, _| ()).expect("the published file");
+    let dataset = open(&OpenOptions { path: Some(path), ..Default::default() }).expect("the published file");
     let banks: Vec<Bank> = (0..10).map(|bank| dataset.bank(bank).expect("a bank")).collect();
     let find = |id: &str| banks.iter().flat_map(|bank| &bank.gold).find(|gold| gold.question_id == id).expect("an id");
 
@@ -362,6 +369,6 @@ fn the_published_oddities_are_repaired() {
 /// change is meant, new runs of LoCoMo store their profile and differ from older ones.
 #[test]
 fn the_profile_is_the_one_that_stored_runs_imply() {
-    let profile = crate::find(MANIFEST.name).and_then(DatasetEntry::profile).expect("it is a profile");
-    assert_eq!(profile, bench_proto::profile::Profile::implied());
+    let profile = &crate::find("locomo").expect("registered").profile;
+    assert_eq!(*profile, bench_proto::profile::Profile::implied());
 }

@@ -1,21 +1,7 @@
 //! LoCoMo's session times: `1:56 pm on 8 May, 2023`, no padding, no zone.
 
+use bench_proto::dataset::MONTHS;
 use jiff::civil::DateTime;
-
-pub(crate) const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
 
 /// Reads a session time; nothing when it has another form.
 pub(crate) fn parse(text: &str) -> Option<DateTime> {

@@ -1,56 +1,38 @@
 //! Banks as a file in LoCoMo's own schema, so that other runners can use them.
 
 use std::{
-    io::{self, BufWriter, Write},
+    io::{BufWriter, Write},
     path::Path,
 };
 
 use bench_proto::dataset::{Bank, Gold, GoldRecord, Question, StreamEntry};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use super::schema::{Answer, Category, Conversation, Qa, RawTurn, Sample};
-use crate::{Dataset, DatasetError, whole_file::WholeFile};
+use crate::{
+    Dataset, DatasetError,
+    whole_file::{Hashed, WholeFile},
+};
 
 /// Writes all banks of a dataset, one after the other: (bytes, sha256). The file is there whole or not at all.
 pub(crate) fn write(dataset: &dyn Dataset, path: &Path) -> Result<(u64, String), DatasetError> {
     let io = |source| DatasetError::io(path, source);
     let file = WholeFile::create(path).map_err(io)?;
-    let mut out = Hashed { inner: BufWriter::new(file), hash: Sha256::new(), bytes: 0 };
+    let mut out = Hashed::new(BufWriter::new(file));
     for bank in 0..dataset.bank_count() {
         out.write_all(if bank == 0 { b"[\n" } else { b",\n" }).map_err(io)?;
         let sample = sample(dataset.bank(bank)?).ok_or_else(|| DatasetError::Broken {
-            path: dataset.manifest().name.to_owned(),
+            path: dataset.manifest().name.clone(),
             place: format!("bank {bank}"),
             problem: "has something that LoCoMo's schema cannot hold".to_owned(),
         })?;
         serde_json::to_writer(&mut out, &sample).map_err(|error| io(error.into()))?;
     }
     out.write_all(b"\n]\n").map_err(io)?;
-    let Hashed { inner, hash, bytes } = out;
+    let (inner, bytes, sha256) = out.finish();
     let file = inner.into_inner().map_err(|error| io(error.into_error()))?;
     file.keep().map_err(io)?;
-    Ok((bytes, hex::encode(hash.finalize())))
-}
-
-/// A writer that hashes and counts what goes through it.
-struct Hashed<W> {
-    inner: W,
-    hash: Sha256,
-    bytes: u64,
-}
-
-impl<W: Write> Write for Hashed<W> {
-    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        let written = self.inner.write(buffer)?;
-        self.hash.update(&buffer[..written]);
-        self.bytes += written as u64;
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.inner.flush()
-    }
+    Ok((bytes, sha256))
 }
 
 /// A bank as LoCoMo writes it; nothing when it has entries, golds or categories that LoCoMo does not know.
@@ -90,7 +72,13 @@ fn qa(question: Question, record: GoldRecord) -> Option<Qa> {
         Gold::Text(text) => Some(Answer::Text(text)),
         Gold::Number(number) => Some(Answer::Number(number)),
         Gold::Abstain => hidden("answer"),
-        Gold::Choice(_) | Gold::Rubric(_) | Gold::Retrieval { .. } => return None,
+        Gold::Choice(_)
+        | Gold::AnyOf(_)
+        | Gold::Rubric(_)
+        | Gold::Keywords(_)
+        | Gold::Retrieval { .. }
+        | Gold::Assertions(_)
+        | Gold::Unanswerable(_) => return None,
     };
     Some(Qa {
         question: question.text,

@@ -3,13 +3,13 @@
 //! Only expressions with one reading are used: `last Tuesday` only when the most recent Tuesday also lies in the week
 //! before, `this coming Friday` only when it lies in the same week, `last weekend` only from Monday to Friday.
 
+use bench_proto::dataset::MONTHS;
 use jiff::{
     ToSpan,
     civil::{Date, Weekday},
 };
 
 use super::rng::Rng;
-use crate::locomo::time::MONTHS;
 
 /// A time relative to the day on which it is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

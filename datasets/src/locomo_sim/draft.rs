@@ -16,6 +16,7 @@ use super::{
     shape::Shape,
     tables::{smalltalk, words::Pool},
 };
+pub(super) use crate::generator::fill;
 use crate::locomo::schema::Category;
 
 /// What a speaker has made known: (speaker, topic, key).
@@ -154,24 +155,6 @@ impl Draft {
     }
 }
 
-/// Replaces `{name}` by its value; what is not named stays.
-pub(super) fn fill(template: &str, values: &[(&str, &str)]) -> String {
-    let mut text = String::with_capacity(template.len() + 24);
-    let mut rest = template;
-    while let Some((before, after)) = rest.split_once('{') {
-        text.push_str(before);
-        let Some((name, after)) = after.split_once('}') else {
-            break;
-        };
-        if let Some((_, value)) = values.iter().find(|(known, _)| *known == name) {
-            text.push_str(value);
-        }
-        rest = after;
-    }
-    text.push_str(rest);
-    text
-}
-
 /// Turns of every session: random, at least 10, with the sum of the shape.
 fn lengths(rng: &mut Rng, shape: &Shape) -> Vec<usize> {
     const SHORTEST: usize = 10;
@@ -213,12 +196,6 @@ fn schedule(rng: &mut Rng, lengths: &[usize]) -> Vec<Scene> {
 mod tests {
     use super::*;
     use crate::locomo_sim::shape;
-
-    #[test]
-    fn templates_are_filled_once() {
-        assert_eq!(fill("{n} saw {av}, {x}!", &[("n", "Ida"), ("av", "an {n}")]), "Ida saw an {n}, !");
-        assert_eq!(fill("plain", &[]), "plain");
-    }
 
     #[test]
     fn schedules_keep_the_shape() {

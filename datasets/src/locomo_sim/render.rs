@@ -27,6 +27,7 @@ pub(super) fn bank(bank_id: &str, draft: Draft, shape: &Shape) -> Option<Bank> {
             time_text: Some(time::text(scene.time)),
             time: Some(time::iso(scene.time)),
             turns: turns.collect(),
+            ..Session::default()
         })
     });
     let entries: Vec<StreamEntry> = entries.collect();
@@ -47,8 +48,7 @@ pub(super) fn bank(bank_id: &str, draft: Draft, shape: &Shape) -> Option<Bank> {
             category: category.name().to_owned(),
             text: asked.text,
             ask_after,
-            choices: Vec::new(),
-            time_text: None,
+            ..Question::default()
         });
     }
     let content = BankContent { bank_id: bank_id.to_owned(), speakers: draft.names.to_vec(), entries };
@@ -98,6 +98,7 @@ fn record(draft: &Draft, question_id: &str, asked: &Asked) -> GoldRecord {
         evidence_turns,
         evidence_sessions,
         hidden: wrong.collect(),
+        ..GoldRecord::default()
     }
 }
 
@@ -111,7 +112,7 @@ fn render_turn(draft: &Draft, rng: &mut Rng, number: usize, scene: &Scene, turn:
         None => (small_talk(rng, other), None),
     };
     let caption = caption.or_else(|| rng.chance(CAPTIONS).then(|| image(rng)));
-    Turn { id: turn_id(number, turn), speaker: draft.names[who].clone(), text, caption }
+    Turn { id: turn_id(number, turn), speaker: draft.names[who].clone(), text, caption, ..Turn::default() }
 }
 
 /// Greeting or farewell, mostly with a word about life.

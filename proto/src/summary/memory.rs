@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::call::is_default;
+
 /// Retrieval metrics by level and cut-off k.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RetrievalSummary {
@@ -42,6 +44,9 @@ pub struct FailureAttribution {
     pub evidence_partial: u64,
     /// All evidence turns were among the hits: the answer failed.
     pub evidence_found: u64,
+    /// The same where the recall itself is graded: the evidence stands too far down, or beside what must not be there.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub recall_failed: u64,
     /// The dataset names no evidence, or nothing was recalled.
     pub no_ground_truth: u64,
     /// The evidence was never retained: cut sessions.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::UsageFigures;
 use crate::{
     facts::{Outcome, PhaseTimes, PhaseUsage},
+    scenario::AnsweredBy,
     step::{HitLevel, PlacedBy},
 };
 
@@ -20,18 +21,27 @@ pub struct QuestionLine {
     pub bank_id: String,
     /// Its category.
     pub category: String,
+    /// What it counts as beside its category: facet → value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub facets: BTreeMap<String, String>,
     /// The question's text.
     pub question: String,
     /// The expected answer as a person reads it; null when the dataset has none.
     pub gold: Option<String>,
     /// The answer as it was scored; null when there is none.
     pub answer: Option<String>,
+    /// Whose the answer is, in the scenario reflect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<AnsweredBy>,
     /// How it ended.
     pub outcome: Outcome,
     /// Metric → score in [0, 1].
     pub scores: BTreeMap<String, f64>,
-    /// The hits, best first.
+    /// The hits, best first; of several recalls those that they found together.
     pub retrieved: Vec<RetrievedLine>,
+    /// What several recalls searched for, in their order, and how many hits each found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub searches: Vec<SearchLine>,
     /// Ids of the turns that hold the evidence, by the dataset.
     #[serde(default)]
     pub evidence: Vec<String>,
@@ -62,6 +72,15 @@ pub struct QuestionLine {
     pub attempts: u32,
 }
 
+/// One of several recalls.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SearchLine {
+    /// What was searched for.
+    pub query: String,
+    /// Number of hits.
+    pub hits: u64,
+}
+
 /// One hit of a recall.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RetrievedLine {
@@ -90,8 +109,31 @@ pub struct JudgementLine {
     pub vote: u32,
     /// The verdict in the judge's own word.
     pub verdict: String,
-    /// The raw reply.
+    /// The raw reply; empty when the vote was several calls.
     pub raw: String,
+    /// The raw replies of a vote of several calls, in the order of the calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<String>,
+    /// Its grade, where the judge has several votes; null where there was nothing to measure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grade: Option<f64>,
+    /// Of several votes of a judge, the one whose grade is nearest their median: its words speak for them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub chosen: bool,
+}
+
+impl JudgementLine {
+    /// The judgements that speak for their judges: of several votes the chosen one, else all of them.
+    pub fn speaking(all: &[Self]) -> impl Iterator<Item = &Self> {
+        let chose = |judge: &str| all.iter().any(|line| line.chosen && line.judge == judge);
+        all.iter().filter(move |line| line.chosen || !chose(&line.judge))
+    }
+
+    /// What the model said: its reply, or those to all calls of the vote.
+    #[must_use]
+    pub fn said(&self) -> std::borrow::Cow<'_, str> {
+        if self.calls.is_empty() { self.raw.as_str().into() } else { self.calls.join("\n").into() }
+    }
 }
 
 /// Usage of a question per phase.

@@ -1,9 +1,15 @@
 //! How the questions ended and what they scored, with the intervals, and how far graders agree.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::profile::Part;
+use crate::{
+    call::is_default,
+    metric::{Better, Scale},
+    profile::{Part, Written},
+};
 
 /// How the questions of the sample ended: four disjoint classes that sum to `sample`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -69,6 +75,10 @@ pub struct Headline {
     /// Questions behind it.
     #[serde(default)]
     pub n: u64,
+    /// Questions of its categories that have ended with scores, but with none of this metric: it does not apply to them. A weighted
+    /// score is then about the questions of the dataset that it applies to.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub without_figure: u64,
     /// Questions of the whole dataset in the categories of the sample.
     #[serde(default)]
     pub population: Option<u64>,
@@ -93,7 +103,7 @@ pub struct Headline {
     /// Why `bootstrap_ci95` is null.
     #[serde(default)]
     pub bootstrap_note: Option<String>,
-    /// The same score with infra_error and not_run as 0.
+    /// The same score with infra_error and not_run as 0, or as 1 where lower is better.
     pub strict: Option<f64>,
 }
 
@@ -118,7 +128,7 @@ pub struct PartScore {
     pub naive_ci95: Option<Interval>,
     /// "This benchmark"; null on a full run.
     pub benchmark_ci95: Option<Interval>,
-    /// The same with infra_error and not_run as 0.
+    /// The same with infra_error and not_run as in the headline's.
     pub strict: Option<f64>,
 }
 
@@ -131,6 +141,20 @@ pub struct TotalScore {
     /// Its score.
     #[serde(flatten)]
     pub score: PartScore,
+}
+
+/// A figure of the headline metric as the published results of the dataset count it: a plain mean, without an interval.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PublishedFigure {
+    /// What those results call it.
+    pub name: String,
+    /// Its value; null for a mean of nothing.
+    pub value: Option<f64>,
+    /// Questions behind it.
+    pub n: u64,
+    /// How those results write it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub written: Written,
 }
 
 /// All totals of one metric. Categories that the headline leaves out count in `by_category` alone.
@@ -151,12 +175,54 @@ pub struct MetricScore {
     pub naive_ci95: Option<Interval>,
     /// Questions with this metric.
     pub n: u64,
-    /// Share of them at or above `pass_threshold`.
+    /// Share of them that passed: at `pass_threshold` or on its better side.
     pub pass_rate: Option<f64>,
     /// From which score a question counts as passed.
     pub pass_threshold: f64,
+    /// Whether the threshold itself does not pass.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pass_beyond: bool,
+    /// In which direction scores are better.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub better: Better,
     /// Per category, in alphabetical order.
     pub by_category: Vec<CategoryScore>,
+    /// Facet → value → score, over the questions of all categories; at most [`MOST_FACETS`] facets with [`MOST_FACET_VALUES`]
+    /// values each, the rest of a facet's values together under [`OTHER_FACET_VALUES`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_facet: BTreeMap<String, BTreeMap<String, FacetScore>>,
+}
+
+impl MetricScore {
+    /// How its scores are read.
+    #[must_use]
+    pub fn scale(&self) -> Scale {
+        Scale { better: self.better, threshold: self.pass_threshold, beyond: self.pass_beyond }
+    }
+}
+
+/// The most facets that are told apart: those that come first by their names.
+pub const MOST_FACETS: usize = 16;
+/// The most values of a facet that are told apart: those with the most questions.
+pub const MOST_FACET_VALUES: usize = 64;
+/// Stands for the other values of a facet.
+pub const OTHER_FACET_VALUES: &str = "(other)";
+
+/// One metric over the questions with one value of a facet: a plain mean, by the method of [`CategoryScore`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FacetScore {
+    /// Questions with this metric.
+    pub n: u64,
+    /// Mean score.
+    pub value: Option<f64>,
+    /// Banks behind it.
+    pub clusters: u64,
+    /// By banks.
+    pub ci95: Option<Interval>,
+    /// Why `ci95` is null, or a warning about few banks.
+    pub ci95_note: Option<String>,
+    /// Questions taken as independent.
+    pub naive_ci95: Option<Interval>,
 }
 
 /// One metric in one category.
@@ -189,24 +255,49 @@ pub struct CategoryScore {
 /// categories that were looked through.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AnswerKeyScore {
-    /// Name of the file with the mistakes.
+    /// Name of the label fixes, or of the file with the mistakes.
     pub source: String,
     /// The headline metric.
     pub metric: String,
-    /// Categories that the file names questions of.
+    /// Categories whose answers were looked through: of a file those that it names questions of.
     pub categories: Vec<String>,
-    /// Questions of the sample in them.
+    /// All of these categories together.
+    #[serde(flatten)]
+    pub all: KeyedScore,
+    /// Each of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_category: Vec<KeyedCategory>,
+}
+
+/// A category by both keys.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct KeyedCategory {
+    /// Its name.
+    pub category: String,
+    /// Its figures.
+    #[serde(flatten)]
+    pub score: KeyedScore,
+}
+
+/// Questions by the published and by the corrected key; plain means.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct KeyedScore {
+    /// Questions with a score by the published key.
     pub n: u64,
-    /// Those whose expected answer is wrong.
+    /// Those of them whose expected answer is wrong.
     pub wrong: u64,
     /// What a perfect system reaches by the published key: 1 − wrong / n.
     pub ceiling: Option<f64>,
     /// By the published key.
     pub published: Option<f64>,
-    /// By the corrected key; null for judges, which would have to be asked again.
+    /// By the corrected key, without the questions of which nobody knows the right answer; null for grades that were given by
+    /// the published key alone.
     pub corrected: Option<f64>,
     /// Without the questions whose expected answer is wrong.
     pub without_wrong: Option<f64>,
+    /// The score by the published key is above what a perfect system reaches: wrong answers were taken for right.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub above_ceiling: bool,
 }
 
 /// How far graders of the same answers agree.
@@ -245,7 +336,7 @@ pub struct ControlScore {
     pub n: u64,
 }
 
-/// One of the lowest scores.
+/// One of the worst scores.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorstQuestion {
     /// Its id.

@@ -8,7 +8,9 @@ use serde_json::Value;
 
 use super::PromptText;
 use crate::{
-    call::CacheScope,
+    call::{CacheScope, is_default},
+    label_fixes::LabelFixesSpec,
+    scenario::{AnsweredBy, RecallPlan, Scenario},
     spec::{ModelSpec, RunSpec},
 };
 
@@ -24,12 +26,21 @@ pub struct DatasetSummary {
     /// True when it is not the published file.
     #[serde(default)]
     pub modified: bool,
+    /// True when no checksum of the published file is known.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub checksum_unknown: bool,
+    /// What of it did not resolve, such as dates that cannot be read or evidence that names nothing, and what it says of itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Questions in the whole dataset.
     pub questions: u64,
     /// Banks in the whole dataset.
     pub banks: u64,
     /// Sessions in the whole dataset.
     pub sessions: u64,
+    /// Known mistakes of its answer key that stand beside the scores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label_fixes: Option<LabelFixesSpec>,
     /// The part that was asked.
     pub sample: SampleSummary,
 }
@@ -73,6 +84,18 @@ pub struct SpecSummary {
     /// Its settings.
     #[serde(default)]
     pub system_settings: BTreeMap<String, Value>,
+    /// What was done for a question.
+    #[serde(default, skip_serializing_if = "Scenario::is_default")]
+    pub scenario: Scenario,
+    /// How often was recalled for a question, where not once.
+    #[serde(default, skip_serializing_if = "RecallPlan::is_once")]
+    pub recalls: RecallPlan,
+    /// Whose the answers are, in the scenario reflect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<AnsweredBy>,
+    /// What has to be known to read the figures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Answerer as `provider:name`.
     pub answerer: String,
     /// Parameters as sent.
@@ -83,6 +106,13 @@ pub struct SpecSummary {
     /// All model judges.
     #[serde(default)]
     pub judges: Vec<String>,
+    /// Parameters as sent, of each of them; further votes vary temperature and seed where these are sent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub judge_params: Vec<BTreeMap<String, Value>>,
+    /// The rubric that questions were graded by in place of the dataset's: all of them, but for those without an answer where it
+    /// knows of answers alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rubric: Option<String>,
     /// Votes per judge; null without a judge.
     #[serde(default)]
     pub votes: Option<u32>,
@@ -123,9 +153,12 @@ impl From<&RunSpec> for DatasetSummary {
             version: dataset.version.clone(),
             sha256: dataset.sha256.clone(),
             modified: dataset.modified,
+            checksum_unknown: dataset.checksum_unknown,
+            notes: dataset.notes.clone(),
             questions: dataset.population.values().sum(),
             banks: dataset.banks,
             sessions: dataset.sessions,
+            label_fixes: dataset.label_fixes.clone(),
             sample: SampleSummary {
                 preset: sample.preset.clone(),
                 sampler: sample.sampler.clone(),
@@ -137,6 +170,22 @@ impl From<&RunSpec> for DatasetSummary {
                 stratified: sample.stratified,
                 notes: sample.notes.clone(),
             },
+        }
+    }
+}
+
+impl SpecSummary {
+    /// Who answered, and the scenario where it is not the usual one: `openai:gpt-4o-mini, reflect (fallback)`.
+    #[must_use]
+    pub fn who_answered(&self) -> String {
+        let scenario = match self.answered_by {
+            Some(by) => format!("{} ({})", self.scenario.name(), by.name()),
+            None => self.scenario.name().to_owned(),
+        };
+        match self.scenario {
+            Scenario::Answer => self.answerer.clone(),
+            Scenario::RetrieveOnly => scenario,
+            _ => format!("{}, {scenario}", self.answerer),
         }
     }
 }
@@ -156,9 +205,15 @@ impl From<&RunSpec> for SpecSummary {
             system: spec.system.name.clone(),
             system_version: spec.system.version.clone(),
             system_settings: spec.system.settings.clone(),
+            scenario: spec.scenario,
+            recalls: spec.recalls,
+            answered_by: spec.answered_by(),
+            notes: spec.reading_notes(),
             answerer: spec.answerer.display(),
             answerer_params: spec.answerer.params.clone(),
             judge: judges.first().cloned(),
+            judge_params: spec.judges.iter().map(|judge| judge.params.clone()).collect(),
+            rubric: spec.dataset.profile.only_rubric.clone().filter(|_| !judges.is_empty()),
             votes: (!judges.is_empty()).then_some(spec.votes),
             judges,
             prompts,

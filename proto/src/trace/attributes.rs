@@ -26,8 +26,8 @@ impl<'a> Model<'a> {
     pub(super) fn of(input: &TraceInput<'a>, task: TaskKey, step: StepNo) -> Option<Self> {
         let model = match task.kind() {
             TaskKind::Judge => input.spec.judges.get(task.judge_no() as usize)?,
-            _ if step == StepNo::ANSWER => &input.spec.answerer,
-            _ if step == StepNo::RECALL => return Self::of_embeddings(input),
+            TaskKind::Question if step == StepNo::ANSWER || step.is_phrase() => &input.spec.answerer,
+            TaskKind::Question if step == StepNo::RECALL || step.is_search() => return Self::of_embeddings(input),
             _ => return None,
         };
         let chat = Self { operation: "chat", provider: &model.provider, name: &model.name, account: &model.account };
@@ -176,7 +176,12 @@ pub(super) fn facts_of(span: Span, input: &TraceInput<'_>, facts: &StepFacts) ->
             .with("bench.k", *effective_k)
             .with("bench.context_bytes", *context_bytes)
             .with("bench.generation", u64::try_from(*generation).unwrap_or(0)),
-        StepFacts::Judged { score, .. } => span.with("bench.score", *score),
+        StepFacts::Searched { hits, effective_k, generation, .. } => span
+            .with("bench.system", input.spec.system.name.as_str())
+            .with("bench.hits", *hits)
+            .with("bench.k", *effective_k)
+            .with("bench.generation", u64::try_from(*generation).unwrap_or(0)),
+        StepFacts::Judged { score: Some(score), .. } => span.with("bench.score", *score),
         StepFacts::Failed { failure, .. } => {
             let mut span = span.with("error.type", failure.code.as_str());
             span.error = Some(format!("{}: {}", failure.code, failure.message));
@@ -186,7 +191,10 @@ pub(super) fn facts_of(span: Span, input: &TraceInput<'_>, facts: &StepFacts) ->
         | StepFacts::Consolidated { .. }
         | StepFacts::Ready { .. }
         | StepFacts::Probed(_)
+        | StepFacts::Phrased { .. }
         | StepFacts::Answered { .. }
+        | StepFacts::Judged { .. }
+        | StepFacts::JudgedPart { .. }
         | StepFacts::Scored { .. } => span,
     };
     match facts.usage() {

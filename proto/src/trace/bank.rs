@@ -17,7 +17,7 @@ use crate::{
 /// One task that retained for a bank, or proved it ready.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BankSpan {
-    /// The task.
+    /// Key of the task within its run.
     pub task: TaskKey,
     /// The dataset's id of the bank.
     pub bank_id: String,
@@ -42,7 +42,7 @@ pub struct BankSpan {
 pub struct BankCall {
     /// Begin, microseconds since 1970.
     pub start_us: i64,
-    /// End.
+    /// Microseconds since 1970.
     pub end_us: i64,
     /// HTTP status, or 0.
     pub status: u16,

@@ -93,7 +93,8 @@ pub const fn own_us(facts: &QuestionFacts) -> u64 {
 
 /// Why the trace of a question that has just ended is kept, if it is.
 ///
-/// `sketch` holds the questions of the run that ended before, `votes` is the number of judgements that the question gets.
+/// `sketch` holds the questions of the run that ended before, `votes` is the number of judgements that the question gets; each has
+/// one call or more.
 #[must_use]
 pub fn decide(
     policy: &TracePolicy,
@@ -108,10 +109,12 @@ pub fn decide(
     if is_slow(policy, own_us(facts), sketch) {
         return Some(Kept::Slow);
     }
-    let steps = u32::from(facts.times.recall_us.is_some()) + u32::from(facts.times.answer_us.is_some()) + votes;
+    let steps = u64::from(facts.times.recall_us.is_some()) + u64::from(facts.times.answer_us.is_some());
+    let judge = &facts.usage.judge;
+    let steps = steps + u64::from(votes).max(judge.calls.saturating_add(judge.cached_calls));
     let refused =
         [facts.usage.recall, facts.usage.answer, facts.usage.judge].iter().map(|u| u.rate_limited).sum::<u64>();
-    if u64::from(facts.attempts).saturating_sub(refused) > u64::from(steps) {
+    if u64::from(facts.attempts).saturating_sub(refused) > steps {
         return Some(Kept::Retried);
     }
     policy.samples(trace).then_some(Kept::Sampled)
@@ -133,37 +136,21 @@ mod tests {
 
     use super::*;
     use crate::{
-        facts::{PhaseTimes, PhaseUsage},
+        facts::{PhaseTimes, QuestionIdentity},
         ids::{RunId, TaskKey},
     };
 
     fn question(ms: u64) -> QuestionFacts {
-        QuestionFacts {
+        let identity = QuestionIdentity {
             task: TaskKey::question(0, 0),
             question_id: "q".into(),
             bank_id: "b".into(),
             category: "c".into(),
-            outcome: Outcome::Scored,
-            scores: vec![],
-            retrieval: None,
-            hits: None,
-            top1_score: None,
-            empty_context: false,
-            context_bytes: None,
-            judge_in_doubt: false,
-            finish: None,
-            answer_hash: 0,
-            times: PhaseTimes {
-                recall_us: Some(1),
-                answer_us: Some(2),
-                question_us: ms * 1000,
-                ..PhaseTimes::default()
-            },
-            usage: PhaseUsage::default(),
-            attempts: 2,
-            failure: None,
-            kept: None,
-        }
+            facets: BTreeMap::new(),
+        };
+        let times =
+            PhaseTimes { recall_us: Some(1), answer_us: Some(2), question_us: ms * 1000, ..PhaseTimes::default() };
+        QuestionFacts { times, attempts: 2, ..QuestionFacts::without_steps(identity, Outcome::Scored) }
     }
 
     fn never() -> TracePolicy {
@@ -191,6 +178,11 @@ mod tests {
         retried.usage.answer.rate_limited = 2;
         assert_eq!(decided(&never(), &retried, &nothing), None);
         assert_eq!(decided(&TracePolicy { rate: 1.0, ..never() }, &question(1), &nothing), Some(Kept::Sampled));
+        let mut judged = QuestionFacts { attempts: 7, ..question(1) };
+        (judged.usage.judge.calls, judged.usage.judge.cached_calls) = (3, 2);
+        assert_eq!(decided(&never(), &judged, &nothing), None, "a vote of five calls has repeated none");
+        judged.attempts = 8;
+        assert_eq!(decided(&never(), &judged, &nothing), Some(Kept::Retried));
     }
 
     #[test]

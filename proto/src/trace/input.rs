@@ -13,9 +13,9 @@ use crate::{
 /// A stored step with the time at which the store took it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredSpan {
-    /// The task.
+    /// Key of the task within its run.
     pub task: TaskKey,
-    /// The step.
+    /// Number of the step within its task.
     pub step: StepNo,
     /// Its facts, with the timing.
     pub facts: StepFacts,
@@ -36,7 +36,7 @@ pub enum AttemptEnd {
 /// A try that stored no step: what is known of it besides.
 #[derive(Debug, Clone, PartialEq, Serialize, serde::Deserialize)]
 pub struct AttemptNote {
-    /// The task.
+    /// Key of the task within its run.
     pub task: TaskKey,
     /// Lease epoch of its claim.
     pub epoch: i64,
@@ -71,9 +71,9 @@ pub struct TraceTexts {
 /// What the tree is built of.
 #[derive(Debug, Clone)]
 pub struct TraceInput<'a> {
-    /// The run.
+    /// Id of the run.
     pub run: &'a RunId,
-    /// Its spec.
+    /// What the run was asked to do.
     pub spec: &'a RunSpec,
     /// Embedding model that its system calls on a server, and the account.
     pub embeddings: Option<(&'a str, &'a str)>,

@@ -15,7 +15,10 @@ pub fn span_of_question(trace: &TraceId) -> SpanId {
 /// Path of a step in its question's trace.
 pub(super) fn path_of(task: TaskKey, step: StepNo) -> String {
     match (task.kind(), step) {
-        (TaskKind::Judge, _) => format!("judge/{}/{}", task.judge_no(), task.vote()),
+        (TaskKind::Judge, step) => {
+            let vote = format!("judge/{}/{}", task.judge_no(), task.vote());
+            step.call_of_vote().map_or_else(|| vote.clone(), |no| format!("{vote}/{no}"))
+        }
         (TaskKind::Question, StepNo::RECALL) => "recall".to_owned(),
         (TaskKind::Question, StepNo::ANSWER) => "answer".to_owned(),
         _ => format!("{}/{}", task.0, step.0),

@@ -115,7 +115,7 @@ pub struct Span {
     pub kind: SpanKind,
     /// Begin, microseconds since 1970.
     pub start_us: i64,
-    /// End.
+    /// Microseconds since 1970.
     pub end_us: i64,
     /// Attributes by the OpenTelemetry conventions, and our own (`bench.*`).
     pub attributes: Vec<(&'static str, SpanValue)>,

@@ -5,11 +5,13 @@
 //! question ─┬─ dispatch            ready → published
 //!           ├─ queue_wait          published → claimed
 //!           ├─ attempt             an earlier try that failed, or was parked
-//!           ├─ recall ── call
+//!           ├─ phrase, search      a move of a model and one of several recalls, as often as there are
+//!           ├─ recall ── call      of several recalls what they found together, without a call
 //!           ├─ answer ─┬─ rate_wait, budget_wait, retry_wait
 //!           │          └─ call     one per HTTP attempt
 //!           ├─ checkpoint          step ended → stored
-//!           └─ judge (one per vote, with dispatch, queue_wait and checkpoint of its own)
+//!           └─ judge (one per vote, with dispatch, queue_wait and checkpoint of its own; a vote of several calls has a
+//!                    judge_call for each beside it)
 //! ```
 //!
 //! The question is linked to the submission of its run and to what was retained for its bank, which are in the run's own trace:
@@ -22,6 +24,7 @@ use super::{
 };
 use crate::{
     ids::{TaskKey, TaskKind},
+    scenario::RecallPlan,
     step::{StepFacts, StepNo, Timing},
     task::QueueName,
 };
@@ -30,6 +33,16 @@ use crate::{
 /// of the question has happened yet.
 #[must_use]
 pub fn question_spans(input: &TraceInput<'_>) -> Vec<Span> {
+    if input.spec.recalls.is_once() {
+        return spans_of(input);
+    }
+    // numbers of several recalls lie behind that of what they found together
+    let mut steps = input.steps.to_vec();
+    steps.sort_by_key(|stored| stored.facts.timing().map_or(i64::MAX, |timing| timing.started_us));
+    spans_of(&TraceInput { steps: &steps, ..input.clone() })
+}
+
+fn spans_of(input: &TraceInput<'_>) -> Vec<Span> {
     let mut tree = Tree { trace: TraceId::of_question(input.run, input.question_id), input, spans: Vec::new() };
     for (at, stored) in input.steps.iter().enumerate() {
         tree.step(at, stored);
@@ -55,8 +68,8 @@ impl Tree<'_> {
         span_of_question(&self.trace)
     }
 
-    /// A child of `parent`; ends never come before begins.
-    fn span(&self, parent: SpanId, path: &str, name: &str, class: SpanClass, start_us: i64, end_us: i64) -> Span {
+    /// A child of `parent` from begin to end, in microseconds; ends never come before begins.
+    fn span(&self, parent: SpanId, path: &str, name: &str, class: SpanClass, (start_us, end_us): (i64, i64)) -> Span {
         Span {
             trace: self.trace,
             id: SpanId::derive(&self.trace, path),
@@ -87,19 +100,32 @@ impl Tree<'_> {
             (TaskKind::Question, StepFacts::Failed { .. }) => self.failed_at(task),
             _ => stored.step,
         };
-        let path = path_of(task, step);
+        let path = match step {
+            // a model that searches by itself does not know ahead that it will answer: the call was sent as its next move
+            StepNo::ANSWER if self.input.spec.recalls.at_most > 0 => {
+                let moves = self.input.steps.iter().filter(|s| s.task == task && s.step.is_phrase()).count();
+                path_of(task, StepNo::phrase(u32::try_from(moves).unwrap_or(u32::MAX)))
+            }
+            step => path_of(task, step),
+        };
         let name = match (task.kind(), step) {
+            (TaskKind::Judge, step) if step.call_of_vote().is_some() => "judge_call",
             (TaskKind::Judge, _) => "judge",
             (_, StepNo::RECALL) => "recall",
             (_, StepNo::SCORE) => "score",
+            (_, step) if step.is_phrase() => "phrase",
+            (_, step) if step.is_search() => "search",
             _ => "answer",
         };
-        let mut span = self.span(self.root(), &path, name, SpanClass::Step, begin, end);
+        let mut span = self.span(self.root(), &path, name, SpanClass::Step, (begin, end));
         span.session = timing.session;
         span = span.with("bench.attempts", timing.attempts);
+        if let Some(no) = step.call_of_vote().filter(|_| task.kind() == TaskKind::Judge) {
+            span = span.with("bench.call", u64::from(no));
+        }
         span = attributes::facts_of(attributes::vote(span, task), self.input, &stored.facts);
         let id = span.id;
-        if !self.inside(id, &path, task, step, timing, &stored.facts) {
+        if !self.inside(id, &path, (task, step), timing, &stored.facts) {
             span = attributes::tokens(span, attributes::untold(&stored.facts));
         }
         self.spans.push(span);
@@ -109,7 +135,18 @@ impl Tree<'_> {
     /// The step that a question had come to when it failed: the first that is not stored.
     fn failed_at(&self, task: TaskKey) -> StepNo {
         let is_missing = |step: &StepNo| !self.input.steps.iter().any(|s| s.task == task && s.step == *step);
-        [StepNo::RECALL, StepNo::ANSWER].into_iter().find(is_missing).unwrap_or(StepNo::SCORE)
+        let RecallPlan { rephrased, at_most } = self.input.spec.recalls;
+        if is_missing(&StepNo::RECALL) && (rephrased > 0 || at_most > 0) {
+            let phrases = if rephrased > 0 { 1 } else { at_most + 1 };
+            let of = |n: u32| [(n < phrases).then(|| StepNo::phrase(n)), Some(StepNo::search(n))].into_iter().flatten();
+            let steps = (0..self.input.spec.recalls.most()).flat_map(of);
+            return steps.into_iter().find(is_missing).unwrap_or(StepNo::ANSWER);
+        }
+        let before: &[StepNo] = match self.input.spec.scenario.answers() {
+            true => &[StepNo::RECALL, StepNo::ANSWER],
+            false => &[StepNo::RECALL],
+        };
+        before.iter().copied().find(is_missing).unwrap_or(StepNo::SCORE)
     }
 
     /// Handing out and queueing, for the first step after a claim.
@@ -126,10 +163,10 @@ impl Tree<'_> {
         let message =
             |span, operation| attributes::message(attributes::vote(span, task), self.input, task, &queue, operation);
         let path = format!("dispatch/{}{again}", task.0);
-        let dispatch = self.span(self.root(), &path, "dispatch", SpanClass::Dispatch, ready, published);
+        let dispatch = self.span(self.root(), &path, "dispatch", SpanClass::Dispatch, (ready, published));
         let dispatch = message(Span { kind: SpanKind::Producer, ..dispatch }, "send");
         let path = format!("queue/{}{again}", task.0);
-        let queue_wait = self.span(self.root(), &path, "queue_wait", SpanClass::Queue, published, claimed_us);
+        let queue_wait = self.span(self.root(), &path, "queue_wait", SpanClass::Queue, (published, claimed_us));
         let queue_wait = Span { kind: SpanKind::Consumer, session: timing.session, ..queue_wait };
         let queue_wait = message(queue_wait, "receive");
         self.spans.extend([dispatch, queue_wait]);
@@ -140,8 +177,7 @@ impl Tree<'_> {
         &mut self,
         parent: SpanId,
         path: &str,
-        task: TaskKey,
-        step: StepNo,
+        (task, step): (TaskKey, StepNo),
         timing: &Timing,
         facts: &StepFacts,
     ) -> bool {
@@ -151,28 +187,25 @@ impl Tree<'_> {
         };
         let builds = [("build", 0, timing.build_us), ("build_wait", timing.build_us, timing.build_wait_us)];
         for (name, offset, duration) in builds.into_iter().filter(|(.., duration)| *duration > 0) {
-            let (begin, end) = place(offset, duration);
-            let span = self.span(parent, &format!("{path}/{name}"), name, SpanClass::Wait, begin, end);
+            let span = self.span(parent, &format!("{path}/{name}"), name, SpanClass::Wait, place(offset, duration));
             self.spans.push(Span { session: timing.session, ..span });
         }
         for (number, (offset, duration, what)) in timing.waits.iter().enumerate() {
-            let (begin, end) = place(*offset, *duration);
-            let mut span =
-                self.span(parent, &format!("{path}/wait/{number}"), what.name(), SpanClass::Wait, begin, end);
+            let (path, times) = (format!("{path}/wait/{number}"), place(*offset, *duration));
+            let mut span = self.span(parent, &path, what.name(), SpanClass::Wait, times);
             span.session = timing.session;
             self.spans.push(span);
         }
         let model = Model::of(self.input, task, step);
-        let call = |number: usize, name: &str, begin: i64, end: i64| {
-            let span = self.span(parent, &format!("{path}/call/{number}"), name, SpanClass::Call, begin, end);
+        let call = |number: usize, name: &str, times: (i64, i64)| {
+            let span = self.span(parent, &format!("{path}/call/{number}"), name, SpanClass::Call, times);
             let span = Span { kind: SpanKind::Client, session: timing.session, ..span };
             attributes::server(span, timing.server.as_ref())
         };
         let mut calls = Vec::with_capacity(timing.calls.len().max(1));
         for (number, (offset, duration, status)) in timing.calls.iter().enumerate() {
-            let (begin, end) = place(*offset, *duration);
             let name = model.as_ref().map_or_else(|| "call".to_owned(), Model::span_name);
-            let span = call(number, &name, begin, end);
+            let span = call(number, &name, place(*offset, *duration));
             let mut span = match &model {
                 Some(model) => model.describe(span),
                 None => span,
@@ -192,9 +225,9 @@ impl Tree<'_> {
             && timing.calls.is_empty()
             && timing.provider_us > 0
         {
-            let (begin, end) = place(timing.build_us + timing.build_wait_us, timing.provider_us);
+            let times = place(timing.build_us + timing.build_wait_us, timing.provider_us);
             let system = &self.input.spec.system.name;
-            let span = call(0, &format!("{operation} {system}"), begin, end);
+            let span = call(0, &format!("{operation} {system}"), times);
             // a memory system's own tokens belong to what was asked of it
             let span = attributes::tokens(span, attributes::untold(facts));
             is_told = true;
@@ -207,7 +240,7 @@ impl Tree<'_> {
     /// What a step asked of the memory system itself.
     fn of_system(&self, facts: &StepFacts) -> Option<&'static str> {
         match facts {
-            StepFacts::Recalled { .. } => Some("search"),
+            StepFacts::Recalled { .. } | StepFacts::Searched { .. } => Some("search"),
             StepFacts::Answered { .. } if self.input.spec.answerer.provider == "system" => Some("answer"),
             _ => None,
         }
@@ -216,13 +249,20 @@ impl Tree<'_> {
     /// From the end of a step until it was stored; steps that were stored together have one.
     fn checkpoint(&mut self, at: usize, stored: &StoredSpan, path: &str, end: i64) {
         let Some(stored_us) = stored.stored_us else { return };
-        let later = self.input.steps.iter().skip(at + 1).filter(|s| s.task == stored.task);
+        // the replies of a vote are stored as they come
+        let later = self.input.steps.iter().skip(at + 1);
+        let later = later.filter(|s| s.task == stored.task && s.task.kind() != TaskKind::Judge);
         let together = later.filter_map(|s| s.facts.timing()).any(|timing| timing.started_us < stored_us);
         if together {
             return;
         }
-        let span =
-            self.span(self.root(), &format!("{path}/checkpoint"), "checkpoint", SpanClass::Checkpoint, end, stored_us);
+        let span = self.span(
+            self.root(),
+            &format!("{path}/checkpoint"),
+            "checkpoint",
+            SpanClass::Checkpoint,
+            (end, stored_us),
+        );
         let session = stored.facts.timing().map_or(0, |timing| timing.session);
         let span = Span { kind: SpanKind::Client, session, ..span };
         let span = attributes::database(span, self.input.db_system, "INSERT", Some("checkpoints"));
@@ -235,11 +275,11 @@ impl Tree<'_> {
         if note.queue_wait_us > 0 {
             let ready = note.started_us.saturating_sub(micros(note.queue_wait_us));
             let queue_path = format!("{path}/queue");
-            let wait = self.span(self.root(), &queue_path, "queue_wait", SpanClass::Queue, ready, note.started_us);
+            let wait = self.span(self.root(), &queue_path, "queue_wait", SpanClass::Queue, (ready, note.started_us));
             let wait = Span { kind: SpanKind::Consumer, session: note.session, ..wait };
             self.spans.push(attributes::vote(wait, note.task));
         }
-        let mut span = self.span(self.root(), &path, "attempt", SpanClass::Attempt, note.started_us, end);
+        let mut span = self.span(self.root(), &path, "attempt", SpanClass::Attempt, (note.started_us, end));
         span.session = note.session;
         span = attributes::vote(span, note.task);
         span =
@@ -253,14 +293,8 @@ impl Tree<'_> {
         };
         self.spans.push(span);
         if note.delay_us > 0 {
-            let wait = self.span(
-                self.root(),
-                &format!("{path}/wait"),
-                waits,
-                SpanClass::Wait,
-                end,
-                end.saturating_add(micros(note.delay_us)),
-            );
+            let times = (end, end.saturating_add(micros(note.delay_us)));
+            let wait = self.span(self.root(), &format!("{path}/wait"), waits, SpanClass::Wait, times);
             let wait = wait.with("bench.reason", note.reason.as_str());
             self.spans.push(attributes::vote(wait, note.task));
         }
@@ -273,7 +307,7 @@ impl Tree<'_> {
             return Vec::new();
         };
         let input = self.input;
-        let mut root = self.span(self.root(), "question", "question", SpanClass::Question, start, end);
+        let mut root = self.span(self.root(), "question", "question", SpanClass::Question, (start, end));
         root.parent = None;
         root.links.push(SpanLink { trace: TraceId::of_run(input.run), span: span_of_submit(input.run) });
         root.links.extend(

@@ -89,6 +89,23 @@ impl Protocol {
             Action::Sweep => self.sweep(state),
             Action::Conclude(question) => state.tasks.get_mut(&question).expect("it is ripe").concluded = true,
             Action::Reopen => self.reopen(state),
+            Action::Claim(_)
+            | Action::ClaimAnswerLost(_)
+            | Action::ClaimFails(_)
+            | Action::Ack(_)
+            | Action::HandBackUnknown(_)
+            | Action::Job(..)
+            | Action::Renew(_)
+            | Action::Freeze(_)
+            | Action::Thaw(_)
+            | Action::Crash(_)
+            | Action::Restart(_) => self.apply_to_worker(state, action),
+        }
+    }
+
+    /// What happens in a worker, or to it.
+    fn apply_to_worker(&self, state: &mut State, action: Action) {
+        match action {
             Action::Claim(number) => self.claim_all(state, number, true),
             Action::ClaimAnswerLost(number) => self.claim_all(state, number, false),
             Action::ClaimFails(number) => {
@@ -119,6 +136,7 @@ impl Protocol {
                 worker.session = (state.sessions.len() - 1) as Session;
                 (worker.life, worker.confirmed) = (Life::Running, true);
             }
+            other => unreachable!("{other:?} happens in no worker"),
         }
     }
 

@@ -137,6 +137,14 @@ fn p3_calls_may_fail_and_tasks_may_panic_and_wait() {
 }
 
 #[test]
+fn p6_a_vote_goes_on_from_the_replies_that_are_stored() {
+    let of_two = |faults| Protocol { calls: 2, ..questions(1, 1, faults) };
+    search(of_two(&[(Crash, 1)]), &[meets::THE_END, meets::DEAD_HOLDER]);
+    search(of_two(&[(Freeze, 1)]), &[meets::THE_END, meets::LATE_RESULT, meets::LATER_RESULT]);
+    search(of_two(&[(LostAnswer, 1), (CallFails, 1)]), &[meets::THE_END, meets::UNKNOWN_COMMIT, meets::RETRY]);
+}
+
+#[test]
 fn p5_banks_of_unknown_content_start_anew() {
     let strict = |protocol| Protocol { retain_idempotent: false, ..protocol };
     search(strict(chain(1, 0, &[(CallFails, 1), (Freeze, 1)])), &[meets::THE_END, meets::LATE_WRITER]);

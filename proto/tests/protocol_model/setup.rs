@@ -29,6 +29,8 @@ pub(crate) struct Protocol {
     pub(crate) banks: Vec<Vec<Segment>>,
     /// Votes on each answer.
     pub(crate) votes: u32,
+    /// Calls of a vote, one after the other; the last one's reply is stored with the grade.
+    pub(crate) calls: usize,
     /// Workers.
     pub(crate) workers: usize,
     /// Tasks that a worker has in work at most.
@@ -59,6 +61,7 @@ impl Protocol {
         Self {
             banks: vec![vec![Segment { until: entries, questions: (0..questions).collect() }]],
             votes,
+            calls: 1,
             workers: 2,
             slots: 1,
             prefetch: 1,

@@ -19,7 +19,8 @@ pub(crate) fn last_step(protocol: &Protocol, task: TaskKey) -> usize {
     match task.kind() {
         TaskKind::Retain => protocol.banks[task.bank() as usize][task.index() as usize].until as usize - 1,
         TaskKind::Question => SCORE,
-        TaskKind::Ready | TaskKind::Judge => 0,
+        TaskKind::Ready => 0,
+        TaskKind::Judge => protocol.calls - 1,
     }
 }
 

@@ -81,9 +81,10 @@ pub struct WorkerConfig {
     pub slots: Vec<(Role, usize)>,
     /// Longest wait for calls in flight after a stop.
     pub drain: Duration,
+    /// Bytes of banks that are kept in memory.
+    pub bank_bytes: u64,
 }
 
-/// The slots of a role.
 #[derive(Clone)]
 struct RoleSlots {
     role: Role,
@@ -342,7 +343,7 @@ impl Worker {
             journal: journal.clone().map(|journal| (journal, Arc::clone(&session.number))),
         };
         let writer = Writer::start(Arc::clone(&store), hooks);
-        let banks = Arc::new(BankCache::new(Arc::clone(&store)));
+        let banks = Arc::new(BankCache::with_room(Arc::clone(&store), config.bank_bytes));
         let concluder = Arc::new(Concluder::new(Arc::clone(&store), Arc::clone(&banks), keeper.clone()));
         let waiting = config.slots.iter().map(|(role, _)| (*role, "not consuming yet".to_owned())).collect();
         let runs = Runs {
@@ -450,10 +451,10 @@ impl Worker {
 /// Why a worker could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The store.
+    /// What the store met that no repetition helps against.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The queue.
+    /// What the queue met that no repetition helps against.
     #[error(transparent)]
     Queue(#[from] QueueError),
 }

@@ -32,83 +32,7 @@ const STORE_FAILED_DELAY_MS: u64 = 500;
 
 /// Carries out how a task ended, unless its result is already stored. `clock` began with the task.
 pub(super) async fn settle(shared: &Shared, task: ClaimedTask, clock: &StepClock, end: TaskEnd) {
-    let release = |event, delay_ms, reason| Release {
-        run: task.run,
-        task: task.task,
-        epoch: task.epoch,
-        event,
-        delay_ms,
-        reason,
-    };
-    let release = match end {
-        TaskEnd::Stored => return,
-        TaskEnd::HandBack { reason, calls } => {
-            keep_calls(shared, task, calls).await;
-            shared.look_at_runs.notify_one();
-            release(TaskEvent::Park, 0, Some(reason))
-        }
-        TaskEnd::Overtaken => {
-            // a bank that has begun anew is a new row
-            shared.tools.banks.forget(task.run, task.task.bank()).await;
-            release(TaskEvent::Park, 0, Some("overtaken".to_owned()))
-        }
-        TaskEnd::Park { delay_ms, reason, calls } => {
-            keep_calls(shared, task, calls).await;
-            release(TaskEvent::Park, delay_ms, Some(reason))
-        }
-        TaskEnd::PutOff { delay_ms, reason } => {
-            return hand_over(shared, task, release(TaskEvent::Park, delay_ms, Some(reason))).await;
-        }
-        TaskEnd::RetryLater { failure, calls } => {
-            keep_calls(shared, task, calls).await;
-            if may_retry(&failure, task, retries(shared, task).await) {
-                let delay_ms = failure.retry_after_ms.unwrap_or(0);
-                release(TaskEvent::Retry, delay_ms, Some(failure.message))
-            } else {
-                say_failed(shared, task, &failure, false).await;
-                let record = failed_record(task, GivenUp::without_calls(task, failure));
-                return give_up(shared, task, record).await;
-            }
-        }
-        TaskEnd::GiveUp(given_up) => {
-            say_failed(shared, task, &given_up.failure, false).await;
-            return give_up(shared, task, failed_record(task, *given_up)).await;
-        }
-        // not the question's fault: another worker may have what this one lacks (P12)
-        TaskEnd::Failed(failure) if failure.code == CANNOT_SERVE => {
-            say_unserved(shared, task, &failure).await;
-            release(
-                TaskEvent::Park,
-                CANNOT_SERVE_DELAY_MS,
-                Some(format!("{}: {}", shared.session.name, failure.message)),
-            )
-        }
-        TaskEnd::Failed(failure) if failure.code == NOT_ALLOWED => {
-            let first = say_unserved(shared, task, &failure).await;
-            refused::leave_to_others(shared, task, &failure, first).await;
-            release(
-                TaskEvent::Park,
-                CANNOT_SERVE_DELAY_MS,
-                Some(format!("{}: {}", shared.session.name, failure.message)),
-            )
-        }
-        // nor is an outage of the store: no attempt is counted
-        TaskEnd::Failed(failure) if failure.code == code::STORE && failure.class == FailureClass::Transient => {
-            release(TaskEvent::Park, STORE_FAILED_DELAY_MS, Some(failure.message))
-        }
-        TaskEnd::Failed(failure) => {
-            let retries = retries(shared, task).await;
-            let again = may_retry(&failure, task, retries);
-            say_failed(shared, task, &failure, again).await;
-            if again {
-                let delay_ms = failure.retry_after_ms.unwrap_or_else(|| retry_delay_ms(task.attempts));
-                release(TaskEvent::Retry, delay_ms, Some(failure.to_string()))
-            } else {
-                let record = failed_record(task, GivenUp::without_calls(task, failure));
-                return give_up(shared, task, record).await;
-            }
-        }
-    };
+    let Some(release) = release_after(shared, task, end).await else { return };
     if shared.tools.active.is_overtaken(task) {
         shared.opened.notify_one();
         return;
@@ -127,6 +51,87 @@ pub(super) async fn settle(shared: &Shared, task: ClaimedTask, clock: &StepClock
         // only its picture in traces is lost
         debug!("a try of {:?} could not be noted: {error}", task.task);
     }
+}
+
+/// What gives a task back in the store after `end`; nothing when it has ended there already, or was put off without a note.
+async fn release_after(shared: &Shared, task: ClaimedTask, end: TaskEnd) -> Option<Release> {
+    let release = |event, delay_ms, reason| Release {
+        run: task.run,
+        task: task.task,
+        epoch: task.epoch,
+        event,
+        delay_ms,
+        reason,
+    };
+    let unserved = |failure: Failure| {
+        let reason = format!("{}: {}", shared.session.name, failure.message);
+        release(TaskEvent::Park, CANNOT_SERVE_DELAY_MS, Some(reason))
+    };
+    Some(match end {
+        TaskEnd::Stored => return None,
+        TaskEnd::HandBack { reason, calls } => {
+            keep_calls(shared, task, calls).await;
+            shared.look_at_runs.notify_one();
+            release(TaskEvent::Park, 0, Some(reason))
+        }
+        TaskEnd::Overtaken => {
+            // a bank that has begun anew is a new row
+            shared.tools.banks.forget(task.run, task.task.bank()).await;
+            release(TaskEvent::Park, 0, Some("overtaken".to_owned()))
+        }
+        TaskEnd::Park { delay_ms, reason, calls } => {
+            keep_calls(shared, task, calls).await;
+            release(TaskEvent::Park, delay_ms, Some(reason))
+        }
+        TaskEnd::PutOff { delay_ms, reason } => {
+            hand_over(shared, task, release(TaskEvent::Park, delay_ms, Some(reason))).await;
+            return None;
+        }
+        TaskEnd::RetryLater { failure, calls } => {
+            keep_calls(shared, task, calls).await;
+            if may_retry(&failure, task, retries(shared, task).await) {
+                let delay_ms = failure.retry_after_ms.unwrap_or(0);
+                release(TaskEvent::Retry, delay_ms, Some(failure.message))
+            } else {
+                say_failed(shared, task, &failure, false).await;
+                let record = failed_record(task, GivenUp::without_calls(task, failure));
+                give_up(shared, task, record).await;
+                return None;
+            }
+        }
+        TaskEnd::GiveUp(given_up) => {
+            say_failed(shared, task, &given_up.failure, false).await;
+            give_up(shared, task, failed_record(task, *given_up)).await;
+            return None;
+        }
+        // not the question's fault: another worker may have what this one lacks (P12)
+        TaskEnd::Failed(failure) if failure.code == CANNOT_SERVE => {
+            say_unserved(shared, task, &failure).await;
+            unserved(failure)
+        }
+        TaskEnd::Failed(failure) if failure.code == NOT_ALLOWED => {
+            let first = say_unserved(shared, task, &failure).await;
+            refused::leave_to_others(shared, task, &failure, first).await;
+            unserved(failure)
+        }
+        // nor is an outage of the store: no attempt is counted
+        TaskEnd::Failed(failure) if failure.code == code::STORE && failure.class == FailureClass::Transient => {
+            release(TaskEvent::Park, STORE_FAILED_DELAY_MS, Some(failure.message))
+        }
+        TaskEnd::Failed(failure) => {
+            let retries = retries(shared, task).await;
+            let again = may_retry(&failure, task, retries);
+            say_failed(shared, task, &failure, again).await;
+            if again {
+                let delay_ms = failure.retry_after_ms.unwrap_or_else(|| retry_delay_ms(task.attempts));
+                release(TaskEvent::Retry, delay_ms, Some(failure.to_string()))
+            } else {
+                let record = failed_record(task, GivenUp::without_calls(task, failure));
+                give_up(shared, task, record).await;
+                return None;
+            }
+        }
+    })
 }
 
 /// Books attempts that belong to no stored step.

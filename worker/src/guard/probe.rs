@@ -155,7 +155,7 @@ fn last(entries: &[StreamEntry], position: u32) -> &[StreamEntry] {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeMap, sync::Mutex};
+    use std::sync::Mutex;
 
     use bench_proto::{
         dataset::{Memory, StreamEntry},
@@ -223,7 +223,7 @@ mod tests {
     fn known(position: u32) -> Known {
         let memory = |id: &str| {
             let (id, text) = (id.to_owned(), String::new());
-            StreamEntry::Memory(Memory { id, text, time: None, fields: BTreeMap::new() })
+            StreamEntry::Memory(Memory { id, text, ..Memory::default() })
         };
         let entries = ["first", "second", "third"].map(memory).to_vec();
         let content = Arc::new(BankContent { bank_id: "conv-1".to_owned(), entries, speakers: Vec::new() });

@@ -36,24 +36,33 @@ pub(crate) struct TaskInput {
 impl TaskInput {
     /// Text of a stored step of `task`.
     fn text(&self, task: TaskKey, step: StepNo) -> Option<&StepText> {
-        self.texts.iter().find(|(t, s, _)| *t == task && *s == step).map(|(_, _, text)| text)
+        self.texts_of(task).find(|(s, _)| *s == step).map(|(_, text)| text)
+    }
+
+    /// Texts of all stored steps of `task`.
+    fn texts_of(&self, task: TaskKey) -> impl Iterator<Item = (StepNo, &StepText)> {
+        self.texts.iter().filter(move |(t, ..)| *t == task).map(|(_, step, text)| (*step, text))
     }
 }
 
 /// Reads what the tasks of a claim need from the store, in one round trip per run and kind and not one per task: the
-/// answer for judges, the earlier steps for questions that were claimed before.
+/// answer for judges, the earlier steps for questions and votes that were claimed before.
 pub(crate) async fn prepare(
     tools: &Tools,
     claimed: Vec<ClaimedTask>,
 ) -> Vec<(ClaimedTask, Result<TaskInput, Failure>)> {
-    let mut wanted: HashMap<(RunNo, TaskKind), Vec<TaskKey>> = HashMap::new();
+    let mut wanted: HashMap<(RunNo, TaskKind), Wanted> = HashMap::new();
     for task in claimed.iter().filter(|task| needs_texts(task)) {
-        wanted.entry((task.run, task.task.kind())).or_default().push(task.task.question_of());
+        let wanted = wanted.entry((task.run, task.task.kind())).or_default();
+        wanted.questions.push(task.task.question_of());
+        if task.epoch > 1 {
+            wanted.begun.push(task.task);
+        }
     }
     let mut inputs: HashMap<(RunNo, TaskKind, TaskKey), TaskInput> = HashMap::new();
     let mut failed: HashMap<(RunNo, TaskKind), Failure> = HashMap::new();
-    for ((run, kind), questions) in wanted {
-        match read_texts(tools, run, kind, &questions).await {
+    for ((run, kind), wanted) in wanted {
+        match read_texts(tools, run, kind, &wanted).await {
             Ok(texts) => {
                 for (task, step, text) in texts {
                     inputs.entry((run, kind, task.question_of())).or_default().texts.push((task, step, text));
@@ -86,17 +95,25 @@ fn needs_texts(task: &ClaimedTask) -> bool {
     }
 }
 
+/// What is read for the tasks of one run and kind.
+#[derive(Default)]
+struct Wanted {
+    /// The questions that they belong to.
+    questions: Vec<TaskKey>,
+    /// Those that were claimed before.
+    begun: Vec<TaskKey>,
+}
+
 async fn read_texts(
     tools: &Tools,
     run: RunNo,
     kind: TaskKind,
-    questions: &[TaskKey],
+    Wanted { questions, begun }: &Wanted,
 ) -> Result<Vec<(TaskKey, StepNo, StepText)>, StoreError> {
-    if kind != TaskKind::Judge {
-        return tools.store.question_texts(run, questions).await;
+    match kind {
+        TaskKind::Judge => tools.store.judging_texts(run, questions, begun).await,
+        _ => tools.store.question_texts(run, questions).await,
     }
-    let answers = tools.store.step_texts(run, questions, StepNo::ANSWER).await?;
-    Ok(answers.into_iter().map(|(task, text)| (task, StepNo::ANSWER, text)).collect())
 }
 
 /// Carries out the steps of a claimed task of a run; `input` is what [`prepare`] has read for it.

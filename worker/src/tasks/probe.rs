@@ -9,6 +9,7 @@ use std::{
 
 use bench_proto::{
     call::Usage,
+    dataset::Question,
     facts::Outcome,
     failure::Failure,
     ids::TaskKey,
@@ -293,6 +294,10 @@ impl<'a> Prober<'a> {
         let question = data.question(asked.index).ok_or_else(|| {
             Failure::permanent("store", format!("question {} of bank {bank_no} is gone", asked.index))
         })?;
+        // one without words is no search that anybody waits for
+        let has_words = |question: &&Question| !question.text.trim().is_empty();
+        let question =
+            Some(question).filter(has_words).or_else(|| data.questions().iter().find(has_words)).unwrap_or(question);
         let bank = BankRef { content: Some(Arc::clone(&data.content)), ..self.context.bank_at(&asked.bank) };
         let payer = self.context.payer(self.task, None);
         let query = RecallQuery { step: payer.step(), ..recall_query(self.context, question, &data) };

@@ -1,13 +1,18 @@
-//! One question: recall → answer → deterministic scores. Each step is a checkpoint of its own. A recall is stored while the
-//! paid call that rests on it is under way, unless the memory system answers by itself; everything else of the question is
-//! committed together.
+//! One question: recall → answer → deterministic scores, or recall → scores where the scenario has no answers. Each step is a
+//! checkpoint of its own. A recall is stored while the paid call that rests on it is under way, unless the memory system answers
+//! by itself; everything else of the question is committed together. Where a question has several recalls, each of them and each
+//! move of a model between them is a checkpoint too ([`several`]).
 
-use bench_grading::scorers::{ScoreCase, abstention::is_abstention};
+mod several;
+
+use bench_grading::scorers::{ScoreCase, abstention::is_abstention, corrected_scores};
 use bench_proto::{
+    call::CallRecord,
     dataset::{GoldRecord, Question, StreamEntry},
     facts::{QuestionIdentity, answer_hash, conclude},
     failure::Failure,
     ids::TaskKey,
+    scenario::{ReaderMode, RecallPlan},
     step::{Effect, Opens, Retrieval, RetrievedHit, StepFacts, StepNo, StepRecord, StepText, StoredStep, Timing},
 };
 use bench_store::{ClaimedTask, Conclusion, StoreError};
@@ -15,7 +20,7 @@ use bench_systems::{BankRef, Recall, RecallQuery};
 
 use super::{TaskInput, prepare, prepared};
 use crate::{
-    answerer::Answered,
+    answerer::{Answered, Shown},
     banks::BankData,
     clock::StepClock,
     context::{At, RunContext},
@@ -29,58 +34,100 @@ pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask, 
     let question = data.question(task.task.index()).ok_or_else(missing)?;
     let gold = data.gold(&question.question_id).ok_or_else(missing)?;
 
-    let asked = Asked { tools, context, task, data: &data, question };
+    let asked = Asked { tools, context, task, data: &data, question, gold };
     let mut records = Vec::with_capacity(3);
-    let stored_answer = stored_answer(&task, input);
-    let hits = match stored_hits(context, &task, input) {
+    let (stored_answer, stored_recall) = (stored_answer(&task, input), stored_recall(&task, input));
+    let mut said = None;
+    let mut hits = match stored_hits(context, &task, input) {
         Some(hits) => hits,
-        // an answer that is stored needs no hits, least of all of a forked run whose system is not there
-        None if stored_answer.is_some() => Vec::new(),
-        None => asked.recall(gold, &mut records).await?,
+        // an answer that is stored needs no texts of hits, least of all of a forked run whose system is not there
+        None if stored_answer.is_some() => stored_recall.cloned().unwrap_or_default(),
+        None => match context.row().spec.recalls {
+            RecallPlan { at_most: 1.., .. } => {
+                let (hits, answer) = asked.search_until_answered(input, &mut records).await?;
+                said = Some(answer);
+                hits
+            }
+            RecallPlan { rephrased: 1.., .. } => asked.recall_rephrased(input, &mut records).await?,
+            RecallPlan { .. } => asked.recall(&mut records).await?,
+        },
     };
-    let answer = match stored_answer {
-        Some(answer) => answer,
+    let was_recalled = stored_recall.is_some() || !records.is_empty();
+    let answer = match stored_answer.or(said) {
+        _ if !context.row().spec.scenario.answers() => None,
+        Some(answer) => Some(answer),
         None => {
             // an answer of the memory system rests on the bank itself: a stored recall would let the next segment in (P6)
             let answered = if context.answerer().is_remote() && !records.is_empty() {
-                asked.answer_while_storing(std::mem::take(&mut records), &hits).await?
+                asked.answer_while_storing(std::mem::take(&mut records), &mut hits).await?
             } else {
                 asked.answer(&hits).await?
             };
             let text = answered.answer.clone();
             records.push(answer_record(task, answered));
-            text
+            Some(text)
         }
     };
-    records.push(score_record(context, task, question, gold, &answer));
+    let retrieval = (was_recalled && context.system().capabilities().recalls).then(|| asked.ranks(&hits));
+    let case = ScoreCase {
+        hits: &hits,
+        retrieval: retrieval.as_ref(),
+        answer: answer.as_deref(),
+        ..ScoreCase::of(&context.row().spec.dataset.profile, question, gold)
+    };
+    records.push(score_record(context, task, &case));
     let conclusion = conclusion(tools, context, task, question, &data, &records);
     tools.writer.submit_and_conclude(records, conclusion).await?;
     Ok(())
 }
 
 /// A question that a task asks.
+#[derive(Clone, Copy)]
 struct Asked<'a> {
     tools: &'a Tools,
     context: &'a RunContext,
     task: ClaimedTask,
     data: &'a BankData,
     question: &'a Question,
+    gold: &'a GoldRecord,
+}
+
+/// What a search has brought.
+struct Found {
+    recall: Recall,
+    /// Generation of the bank that was read.
+    generation: i64,
+    timing: Timing,
 }
 
 impl Asked<'_> {
     /// Recalls for the question; the step is added to its records.
-    async fn recall(&self, gold: &GoldRecord, records: &mut Vec<StepRecord>) -> Result<Vec<RetrievedHit>, TaskEnd> {
-        let Self { tools, context, task, data, question } = *self;
+    async fn recall(&self, records: &mut Vec<StepRecord>) -> Result<Vec<RetrievedHit>, TaskEnd> {
+        let Found { recall, generation, timing } = self.look_for(&self.question.text, StepNo::RECALL).await?;
+        let facts = self.recalled(generation, &recall, timing);
+        let ignores_k = self.context.system().capabilities().ignores_k;
+        let stored = |hit: &RetrievedHit| RetrievedHit {
+            text: if ignores_k { String::new() } else { hit.text.clone() },
+            id: hit.id.clone(),
+            session_id: hit.session_id.clone(),
+            ..*hit
+        };
+        let hits = recall.hits.iter().map(stored).collect();
+        records.push(self.record(StepNo::RECALL, facts, StepText::Recalled { hits }, Vec::new()));
+        Ok(recall.hits)
+    }
+
+    /// Searches for a text as a step of the question.
+    async fn look_for(&self, text: &str, step: StepNo) -> Result<Found, TaskEnd> {
+        let Self { tools, context, task, data, question, gold } = *self;
         context.check_running()?;
         let row = context.current_row(tools.store.as_ref(), data).await?;
-        let capabilities = context.system().capabilities();
-        let evidence = capabilities.sees_gold.then_some(gold.evidence_turns.as_slice());
+        let evidence = context.system().capabilities().sees_gold.then_some(gold.evidence_turns.as_slice());
         let bank = context.bank_ref(&row, data);
         let clock = StepClock::start();
-        let trace = context.trace().map(|trace| trace.step(&question.question_id, task.task, StepNo::RECALL));
+        let trace = context.trace().map(|trace| trace.step(&question.question_id, task.task, step));
         let payer = context.payer(task, trace);
-        let query = RecallQuery { evidence, step: payer.step(), ..recall_query(context, question, data) };
-        let visible_entries = query.visible_entries;
+        let query = RecallQuery { text, evidence, step: payer.step(), ..recall_query(context, question, data) };
         let recalled = recall_prepared(context, &bank, &query).await;
         let ((mut recall, own), paid) = context.settle(payer, recalled)?;
         recall.usage += paid.usage;
@@ -97,59 +144,66 @@ impl Asked<'_> {
             in_flight: own.in_flight,
             ..spent
         };
-        let hits = recall.hits.iter().map(|hit| (hit.id.as_str(), hit.session_id.as_str(), hit.level));
-        let retrieval = Retrieval {
+        Ok(Found { recall, generation: row.generation, timing })
+    }
+
+    /// The facts of the question's recall.
+    fn recalled(&self, generation: i64, recall: &Recall, timing: Timing) -> StepFacts {
+        let Recall { hits, effective_k, usage } = recall;
+        StepFacts::Recalled {
+            generation,
+            hits: u32::try_from(hits.len()).unwrap_or(u32::MAX),
+            effective_k: *effective_k,
+            context_bytes: hits.iter().map(|h| h.text.len() as u64).sum(),
+            top1_score: hits.first().and_then(|hit| hit.score).filter(|score| score.is_finite()),
+            retrieval: self.ranks(hits),
+            usage: *usage,
+            timing,
+        }
+    }
+
+    /// A step of the question that others follow.
+    fn record(&self, step: StepNo, facts: StepFacts, text: StepText, calls: Vec<CallRecord>) -> StepRecord {
+        let ClaimedTask { run, task, epoch, .. } = self.task;
+        StepRecord { run, task, step, epoch, facts, text: Some(text), calls, effect: Effect::Continue }
+    }
+
+    /// The ranks of the question's evidence among its hits.
+    fn ranks(&self, hits: &[RetrievedHit]) -> Retrieval {
+        let Self { context, data, question, gold, .. } = *self;
+        let placed = hits.iter().map(|hit| (hit.id.as_str(), hit.session_id.as_str(), hit.level));
+        let visible_entries = recall_query(context, question, data).visible_entries;
+        Retrieval {
             unretained: unretained(context, data, visible_entries, &gold.evidence_turns),
-            ..Retrieval::of(hits, &gold.evidence_turns, &gold.evidence_sessions)
-        };
-        let stored = |hit: &RetrievedHit| RetrievedHit {
-            text: if capabilities.ignores_k { String::new() } else { hit.text.clone() },
-            id: hit.id.clone(),
-            session_id: hit.session_id.clone(),
-            ..*hit
-        };
-        let hits = recall.hits.iter().map(stored).collect();
-        records.push(StepRecord {
-            run: task.run,
-            task: task.task,
-            step: StepNo::RECALL,
-            epoch: task.epoch,
-            facts: StepFacts::Recalled {
-                generation: row.generation,
-                hits: u32::try_from(recall.hits.len()).unwrap_or(u32::MAX),
-                effective_k: recall.effective_k,
-                context_bytes: recall.hits.iter().map(|h| h.text.len() as u64).sum(),
-                top1_score: recall.hits.first().and_then(|hit| hit.score).filter(|score| score.is_finite()),
-                retrieval,
-                usage: recall.usage,
-                timing,
-            },
-            text: Some(StepText::Recalled { hits }),
-            calls: Vec::new(),
-            effect: Effect::Continue,
-        });
-        Ok(recall.hits)
+            nothing_expected: gold.may_be_met_by_silence(),
+            ..Retrieval::of(placed, &gold.evidence_turns, &gold.evidence_sessions)
+        }
     }
 
     async fn answer(&self, hits: &[RetrievedHit]) -> Result<Answered, TaskEnd> {
-        let Self { tools, context, task, data, question } = *self;
+        let Self { tools, context, task, data, question, .. } = *self;
         let by_system = context.answerer().is_system();
         let entered = context.enter(if by_system { At::System } else { At::Answerer });
         let mut answered = if by_system {
             answer_by_system(tools, context, task, data, question).await?
         } else {
-            context.answerer().answer(&task, question, hits, &data.content).await?
+            context.answerer().answer(&task, self.shown(hits)).await?
         };
         answered.timing.in_flight = entered.in_flight;
         Ok(answered)
     }
 
+    /// What an answerer is shown of it.
+    fn shown<'s>(&'s self, hits: &'s [RetrievedHit]) -> Shown<'s> {
+        Shown { question: self.question, gold: Some(self.gold), hits, bank: &self.data.content }
+    }
+
     /// Answers while the recall that the answer rests on is stored: the call need not wait for the commit. Whoever stored a
-    /// recall first is followed; an answer to other hits has lost, and only its calls are booked.
+    /// recall first is followed, and `hits` are theirs then; an answer to other hits has lost, and only its calls are booked.
     async fn answer_while_storing(
         &self,
         recalled: Vec<StepRecord>,
-        hits: &[RetrievedHit],
+        hits: &mut Vec<RetrievedHit>,
     ) -> Result<Answered, TaskEnd> {
         let Self { tools, context, task, .. } = *self;
         let storing = tools.writer.submit_beside(recalled).await?;
@@ -162,9 +216,10 @@ impl Asked<'_> {
             Err(error) => Err(error.into()),
         };
         match followed {
-            Ok(Some(theirs)) if theirs != hits => {
+            Ok(Some(theirs)) if theirs != *hits => {
                 tools.keep_calls(task, Some(context.row().run_id.clone()), answered.calls).await;
-                self.answer(&theirs).await
+                *hits = theirs;
+                self.answer(hits).await
             }
             Ok(_) => Ok(answered),
             Err(end) => {
@@ -184,8 +239,13 @@ fn conclusion(
     data: &BankData,
     records: &[StepRecord],
 ) -> Option<Conclusion> {
-    let whole = records.iter().map(|record| record.step).eq([StepNo::RECALL, StepNo::ANSWER, StepNo::SCORE]);
-    if !whole {
+    let spec = &context.row().spec;
+    let steps: &[StepNo] = match spec.scenario.answers() {
+        true => &[StepNo::RECALL, StepNo::ANSWER, StepNo::SCORE],
+        false => &[StepNo::RECALL, StepNo::SCORE],
+    };
+    // of several recalls the store knows more than these records
+    if !spec.recalls.is_once() || !records.iter().map(|record| &record.step).eq(steps) {
         return None;
     }
     let identity = QuestionIdentity {
@@ -193,6 +253,7 @@ fn conclusion(
         question_id: question.question_id.clone(),
         bank_id: data.content.bank_id.clone(),
         category: question.category.clone(),
+        facets: data.gold(&question.question_id).map(|gold| gold.facets.clone()).unwrap_or_default(),
     };
     let step = |record: &StepRecord| StoredStep { task: record.task, step: record.step, facts: record.facts.clone() };
     let steps: Vec<StoredStep> = records.iter().map(step).collect();
@@ -210,8 +271,13 @@ fn stored_hits(context: &RunContext, task: &ClaimedTask, input: &TaskInput) -> O
         // the whole bank is not stored again with each question: it is read anew from the items, and equal by construction
         return None;
     }
+    stored_recall(task, input).cloned()
+}
+
+/// What an earlier claim's recall brought, without texts where the whole bank comes back.
+fn stored_recall<'a>(task: &ClaimedTask, input: &'a TaskInput) -> Option<&'a Vec<RetrievedHit>> {
     match input.text(task.task, StepNo::RECALL) {
-        Some(StepText::Recalled { hits }) => Some(hits.clone()),
+        Some(StepText::Recalled { hits }) => Some(hits),
         _ => None,
     }
 }
@@ -241,6 +307,10 @@ async fn recall_prepared(
     query: &RecallQuery<'_>,
 ) -> Result<(Recall, Timing), Failure> {
     let mut own = Timing::default();
+    if query.text.trim().is_empty() {
+        // nothing to search for: what is asserted of it holds or fails by what the harness puts beside the hits
+        return Ok((Recall { effective_k: query.k, ..Recall::default() }, own));
+    }
     prepared(context, bank, Some(query), &mut own).await?;
     let entered = context.enter(At::System);
     own.in_flight = entered.in_flight;
@@ -257,7 +327,8 @@ fn unretained(context: &RunContext, data: &BankData, entries: u32, evidence: &[S
     }
     let holds = |entry: &StreamEntry, id: &str| match entry {
         StreamEntry::Session(session) => session.turns.iter().any(|turn| turn.id == id),
-        StreamEntry::Memory(_) | StreamEntry::Update { .. } => entry.id() == id,
+        StreamEntry::Memory(memory) | StreamEntry::Update { memory: Some(memory), .. } => memory.id == id,
+        StreamEntry::Update { memory: None, .. } => false,
     };
     let retained = |id: &&String| all.iter().take(entries as usize).any(|entry| holds(entry, id));
     (evidence.len() - evidence.iter().filter(retained).count()) as u32
@@ -274,7 +345,10 @@ async fn answer_by_system(
     context.check_running()?;
     let clock = StepClock::start();
     let row = context.current_row(tools.store.as_ref(), data).await?;
-    let query = recall_query(context, question, data);
+    let mut query = recall_query(context, question, data);
+    if query.reader_mode == ReaderMode::Basic {
+        (query.time, query.time_text) = (None, None);
+    }
     let bank = context.bank_ref(&row, data);
     let answer = context.system().answer(&bank, &query).await;
     let answer = answer.map_err(|failure| context.system_end(failure))?;
@@ -293,14 +367,9 @@ async fn answer_by_system(
 }
 
 pub(super) fn recall_query<'a>(context: &RunContext, question: &'a Question, data: &BankData) -> RecallQuery<'a> {
-    RecallQuery {
-        question_id: &question.question_id,
-        text: &question.text,
-        time_text: question.time_text.as_deref(),
-        k: context.row().spec.system.top_k,
-        visible_entries: question.ask_after.min(u32::try_from(data.content.entries.len()).unwrap_or(u32::MAX)),
-        ..RecallQuery::default()
-    }
+    let spec = &context.row().spec;
+    let reader_mode = spec.scenario.reader_mode();
+    RecallQuery { reader_mode, ..RecallQuery::of(question, spec.system.top_k, data.content.entries.len()) }
 }
 
 fn answer_record(task: ClaimedTask, answered: Answered) -> StepRecord {
@@ -316,16 +385,11 @@ fn answer_record(task: ClaimedTask, answered: Answered) -> StepRecord {
     }
 }
 
-fn score_record(
-    context: &RunContext,
-    task: ClaimedTask,
-    question: &Question,
-    gold: &GoldRecord,
-    answer: &str,
-) -> StepRecord {
-    let case = ScoreCase { prediction: answer, gold: Some(&gold.gold), category: &question.category };
-    let scores = context.scorers().iter().filter_map(|s| Some((s.name().to_owned(), s.score(&case)?))).collect();
-    let plan = context.row().spec.judge_plan();
+fn score_record(context: &RunContext, task: ClaimedTask, case: &ScoreCase<'_>) -> StepRecord {
+    let scorers = context.scorers();
+    let mut scores: Vec<(String, f64)> = scorers.iter().flat_map(|scorer| scorer.named_scores(case)).collect();
+    scores.extend(corrected_scores(scorers, case));
+    let (plan, phrases) = (context.row().spec.judge_plan(), &context.row().spec.dataset.abstention_phrases);
     let (bank, index) = (task.task.bank(), task.task.index());
     let judges: Vec<TaskKey> = (0..plan.metrics.len() as u32)
         .flat_map(|judge| (0..plan.votes).map(move |vote| TaskKey::judge(bank, index, judge, vote)))
@@ -337,8 +401,8 @@ fn score_record(
         epoch: task.epoch,
         facts: StepFacts::Scored {
             scores,
-            abstained: is_abstention(answer, &context.row().spec.dataset.abstention_phrases),
-            answer_hash: answer_hash(answer),
+            abstained: case.answer.is_some_and(|answer| is_abstention(answer, phrases)),
+            answer_hash: case.answer.map_or(0, answer_hash),
         },
         text: None,
         calls: Vec::new(),

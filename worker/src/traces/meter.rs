@@ -77,10 +77,14 @@ impl Tally {
             StepFacts::Retained { .. } => "retain",
             StepFacts::Consolidated { .. } => "consolidate",
             StepFacts::Ready { .. } => "ready",
-            StepFacts::Recalled { .. } => "recall",
+            StepFacts::Recalled { .. }
+            | StepFacts::Searched { .. }
+            | StepFacts::Phrased { phase: Phase::Recall, .. } => "recall",
+            StepFacts::Phrased { .. } => "answer",
             StepFacts::Answered { .. } => "answer",
             StepFacts::Scored { .. } => "score",
             StepFacts::Judged { .. } => "judge",
+            StepFacts::JudgedPart { .. } => "judge_call",
             StepFacts::Probed(_) => "probe",
             StepFacts::Failed { .. } => match record.task.kind() {
                 TaskKind::Retain => "retain",
@@ -97,7 +101,7 @@ impl Tally {
         let phase = match name {
             "retain" | "consolidate" | "ready" => Phase::Retain,
             "recall" | "probe" => Phase::Recall,
-            "judge" => Phase::Judge,
+            "judge" | "judge_call" => Phase::Judge,
             _ => Phase::Answer,
         };
         if let Some(usage) = record.facts.usage() {

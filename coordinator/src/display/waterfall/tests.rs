@@ -24,13 +24,9 @@ fn span(id: u8, parent: Option<u8>, name: &str, class: SpanClass, start_us: i64,
     }
 }
 
-#[test]
-fn a_waterfall_shows_where_the_time_went() {
-    let mut refused = span(5, Some(4), "chat gpt-4o-mini", SpanClass::Call, 60_000, 65_000);
-    refused.attributes.push(("http.response.status_code", SpanValue::Int(429)));
-    let mut wait = span(6, Some(4), "retry_wait", SpanClass::Wait, 65_000, 1_000_000);
-    wait.attributes.push(("bench.reason", "asked to wait".into()));
-    let trace = QuestionTrace {
+/// The trace of a question that one worker has worked on.
+fn trace_of(spans: Vec<Span>) -> QuestionTrace {
+    QuestionTrace {
         subject: Subject {
             task: TaskKey::question(0, 0),
             question_id: "conv-26:0".into(),
@@ -38,20 +34,31 @@ fn a_waterfall_shows_where_the_time_went() {
             category: "temporal".into(),
         },
         trace_id: "ab".repeat(16),
-        spans: vec![
-            span(1, None, "question", SpanClass::Question, 0, 2_000_000),
-            span(2, Some(1), "queue_wait", SpanClass::Queue, 0, 50_000),
-            span(3, Some(1), "recall", SpanClass::Step, 50_000, 60_000),
-            span(4, Some(1), "answer", SpanClass::Step, 60_000, 1_990_000),
-            refused,
-            wait,
-            span(7, Some(4), "chat gpt-4o-mini", SpanClass::Call, 1_000_000, 1_990_000),
-            span(8, Some(1), "checkpoint", SpanClass::Checkpoint, 1_990_000, 2_000_000),
-        ],
-        linked: vec![(TaskKey::retain(0, 0), span(9, None, "retain", SpanClass::Run, -9_000_000, -4_000_000))],
+        spans,
+        linked: Vec::new(),
         workers: [(1, "worker-1".to_owned())].into(),
         facts: None,
-    };
+    }
+}
+
+#[test]
+fn a_waterfall_shows_where_the_time_went() {
+    let mut refused = span(5, Some(4), "chat gpt-4o-mini", SpanClass::Call, 60_000, 65_000);
+    refused.attributes.push(("http.response.status_code", SpanValue::Int(429)));
+    let mut wait = span(6, Some(4), "retry_wait", SpanClass::Wait, 65_000, 1_000_000);
+    wait.attributes.push(("bench.reason", "asked to wait".into()));
+    let spans = vec![
+        span(1, None, "question", SpanClass::Question, 0, 2_000_000),
+        span(2, Some(1), "queue_wait", SpanClass::Queue, 0, 50_000),
+        span(3, Some(1), "recall", SpanClass::Step, 50_000, 60_000),
+        span(4, Some(1), "answer", SpanClass::Step, 60_000, 1_990_000),
+        refused,
+        wait,
+        span(7, Some(4), "chat gpt-4o-mini", SpanClass::Call, 1_000_000, 1_990_000),
+        span(8, Some(1), "checkpoint", SpanClass::Checkpoint, 1_990_000, 2_000_000),
+    ];
+    let retained = (TaskKey::retain(0, 0), span(9, None, "retain", SpanClass::Run, -9_000_000, -4_000_000));
+    let trace = QuestionTrace { linked: vec![retained], ..trace_of(spans) };
     insta::assert_snapshot!(draw(&trace, "nightly", Some("https://jaeger/trace/abab"), PIPE));
 
     let narrow = draw(&trace, "nightly", None, Terminal { width: Some(80), colour: false });
@@ -72,30 +79,19 @@ fn votes_are_numbered_and_what_belongs_to_one_stands_together() {
     let called = span(10, Some(6), "chat gpt-4o-mini", SpanClass::Call, 30_000, 70_000);
     let called = called.with("http.response.status_code", 200_u64);
     let called = called.with("server.address", "10.0.0.3").with("server.port", 8080_u64);
-    let trace = QuestionTrace {
-        subject: Subject {
-            task: TaskKey::question(0, 0),
-            question_id: "conv-26:0".into(),
-            bank_id: "conv-26".into(),
-            category: "temporal".into(),
-        },
-        trace_id: "ab".repeat(16),
-        spans: vec![
-            span(1, None, "question", SpanClass::Question, 0, 100_000),
-            span(2, Some(1), "recall", SpanClass::Step, 0, 10_000),
-            of_vote(span(3, Some(1), "queue_wait", SpanClass::Queue, 10_000, 20_000), 0),
-            of_vote(span(4, Some(1), "queue_wait", SpanClass::Queue, 10_000, 20_000), 1),
-            of_vote(span(5, Some(1), "judge", SpanClass::Step, 20_000, 60_000), 0),
-            of_vote(span(6, Some(1), "judge", SpanClass::Step, 20_000, 70_000), 1),
-            failed,
-            called,
-            of_vote(span(7, Some(1), "checkpoint", SpanClass::Checkpoint, 60_000, 61_000), 0),
-            of_vote(span(8, Some(1), "checkpoint", SpanClass::Checkpoint, 70_000, 71_000), 1),
-        ],
-        linked: Vec::new(),
-        workers: [(1, "worker-1".to_owned())].into(),
-        facts: None,
-    };
+    let spans = vec![
+        span(1, None, "question", SpanClass::Question, 0, 100_000),
+        span(2, Some(1), "recall", SpanClass::Step, 0, 10_000),
+        of_vote(span(3, Some(1), "queue_wait", SpanClass::Queue, 10_000, 20_000), 0),
+        of_vote(span(4, Some(1), "queue_wait", SpanClass::Queue, 10_000, 20_000), 1),
+        of_vote(span(5, Some(1), "judge", SpanClass::Step, 20_000, 60_000), 0),
+        of_vote(span(6, Some(1), "judge", SpanClass::Step, 20_000, 70_000), 1),
+        failed,
+        called,
+        of_vote(span(7, Some(1), "checkpoint", SpanClass::Checkpoint, 60_000, 61_000), 0),
+        of_vote(span(8, Some(1), "checkpoint", SpanClass::Checkpoint, 70_000, 71_000), 1),
+    ];
+    let trace = trace_of(spans);
     insta::assert_snapshot!(draw(&trace, "nightly", None, PIPE));
     assert_eq!(repeats(&trace).as_deref(), Some("1 failed call"));
 }

@@ -1,19 +1,20 @@
 //! What a call of each model is expected to need: tokens, price, time and limits, from prices, accounts and calls that the store
 //! has seen.
 
-use bench_grading::prompts::answer::style_rules;
+use bench_grading::prompts::answer::Instructions;
 use bench_models::{capabilities, prices, tokens::Encoding};
 use bench_plan::{CallProfile, TokenGuess, TokenPrice};
 use bench_proto::{
     call::Phase,
+    dataset::{BankContent, StreamEntry},
     price::ModelPrice,
     spec::{ModelSpec, RunSpec},
 };
 use bench_store::CallProfile as CallProfileOfStore;
 use bench_systems::{embed::EmbeddingModel, vector};
-use bench_worker::answerer::answer_prompt as answer_prompt_of;
+use bench_worker::answerer::Shown;
 
-use super::Counting;
+use super::{Counting, rehearsal::Sent};
 use crate::{app::App, planning::PlannedRun};
 
 /// Milliseconds of a call to a hosted model, when nothing better is known.
@@ -26,6 +27,10 @@ const TYPICAL_EMBEDDING_MS: f64 = 300.0;
 pub(super) const TYPICAL_CONCURRENCY: u32 = 32;
 /// Completion tokens of a short answer: (low, expected), where the store has no calls to learn from.
 pub(super) const ANSWER_TOKENS: (u64, u64) = (2, 7);
+/// Completion tokens of a question in other words: (low, expected).
+pub(super) const REPHRASING_TOKENS: (u64, u64) = (15, 60);
+/// The most completion tokens of an answer, where the parameters set no limit.
+pub(super) const ANSWER_LIMIT: u64 = 256;
 /// Completion tokens of a reasoned verdict: (low, expected), where the store has no calls to learn from.
 pub(super) const VERDICT_TOKENS: (u64, u64) = (10, 18);
 /// Calls of the store that are enough to learn from.
@@ -89,7 +94,12 @@ impl SeenCalls {
 
     /// A call of a model, by what is there; `otherwise` are completion tokens where nothing is.
     pub(super) fn expected(&self, model: &ModelSpec, otherwise: (u64, u64)) -> Expected {
-        let phase = if otherwise == VERDICT_TOKENS { Phase::Judge } else { Phase::Answer };
+        let phase = match otherwise {
+            VERDICT_TOKENS => Phase::Judge,
+            // calls of the phase recall that were seen are embeddings'
+            REPHRASING_TOKENS => return Expected { completion: otherwise, latency_ms: TYPICAL_LATENCY_MS },
+            _ => Phase::Answer,
+        };
         let known = self.0.iter().find(|(name, profile)| *name == model.name && profile.phase == phase);
         match known {
             Some((_, profile)) => {
@@ -104,11 +114,17 @@ impl SeenCalls {
     }
 }
 
-/// A call of a model that answers or judges.
-pub(super) fn profile(app: &App, spec: &RunSpec, model: &ModelSpec, prompt: TokenGuess, past: Expected) -> CallProfile {
+/// A call of a model that answers or judges: its prompt, and the longest reply that is asked for where the parameters set no limit.
+pub(super) fn profile(
+    app: &App,
+    spec: &RunSpec,
+    model: &ModelSpec,
+    (prompt, reply): (TokenGuess, u64),
+    past: Expected,
+) -> CallProfile {
     let price = prices::price_of(&model.name, &spec.limits);
     let service = model.params.get("service_tier").and_then(serde_json::Value::as_str);
-    let output_limit = capabilities::max_tokens_of(&model.params).unwrap_or(256);
+    let output_limit = capabilities::max_tokens_of(&model.params).unwrap_or(reply);
     let prompt = widened(&model.name, prompt);
     let (low, expected) = past.completion;
     let expected = expected.min(output_limit);
@@ -153,8 +169,8 @@ pub(super) fn embedding(
     }
 }
 
-/// Prompt tokens of an answer: the prompt around an empty context, and k turns of average (low: half, worst: double)
-/// length. A system that ignores k hands over whole banks.
+/// Prompt tokens of an answer: the prompt around an empty context, and as many turns as are asked for, of average (low: half,
+/// worst: double) length. A system that ignores k hands over whole banks.
 pub(super) fn answer_prompt(planned: &PlannedRun, counting: Counting) -> TokenGuess {
     let model = &planned.spec.answerer.name;
     let (mut turns, mut tokens, mut question) = (0_u64, 0_u64, None);
@@ -162,29 +178,97 @@ pub(super) fn answer_prompt(planned: &PlannedRun, counting: Counting) -> TokenGu
         let Ok(bank) = planned.dataset.bank(bank.file_index as usize) else { continue };
         question = question.or_else(|| bank.questions.first().cloned());
         for entry in &bank.content.entries {
-            if let bench_proto::dataset::StreamEntry::Session(session) = entry {
-                for turn in &session.turns {
-                    turns += 1;
-                    tokens += counting.tokens(model, &format!("[{}] {}\n", turn.id, turn.line()));
+            let mut count = |id: &str, line: &str| {
+                turns += 1;
+                tokens += counting.tokens(model, &format!("[{id}] {line}\n"));
+            };
+            match entry {
+                StreamEntry::Session(session) => session.turns.iter().for_each(|turn| count(&turn.id, &turn.line())),
+                StreamEntry::Memory(memory) | StreamEntry::Update { memory: Some(memory), .. } => {
+                    count(&memory.id, &memory.text);
                 }
+                StreamEntry::Update { memory: None, .. } => {}
             }
         }
     }
     let Some(question) = question else { return TokenGuess::default() };
-    let content =
-        bench_proto::dataset::BankContent { bank_id: String::new(), speakers: Vec::new(), entries: Vec::new() };
-    let style = style_rules(&planned.spec.dataset.profile).unwrap_or_default();
-    let empty = counting.message_tokens(model, &answer_prompt_of(style, &question, &[], &content));
+    let content = BankContent { bank_id: String::new(), speakers: Vec::new(), entries: Vec::new() };
+    let Ok(instructions) = Instructions::of(&planned.spec.dataset.profile, planned.spec.scenario) else {
+        return TokenGuess::default();
+    };
+    let shown = Shown { question: &question, gold: None, hits: &[], bank: &content };
+    let empty = Sent::of(&planned.spec, &instructions, shown, |messages| counting.message_tokens(model, messages)).mean;
     let average = tokens.div_ceil(turns.max(1));
     let banks = planned.sample.banks.iter().map(|b| u64::from(b.turns)).sum::<u64>()
         / (planned.sample.banks.len() as u64).max(1);
     let hits = if planned.capabilities.empty_by_design {
-        0
+        Hits::default()
     } else if planned.capabilities.ignores_k {
-        banks
+        Hits { fewest: banks, mean: banks, most: banks }
     } else {
-        u64::from(planned.spec.system.top_k)
+        hits(planned)
     };
-    let expected = empty + hits * average;
-    TokenGuess { low: empty + hits * average / 2, expected, worst: empty + hits * average * 2 }
+    hits.prompt(empty, average, u64::from(planned.spec.recalls.at_most))
+}
+
+/// Hits of a recall.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Hits {
+    fewest: u64,
+    mean: u64,
+    most: u64,
+}
+
+impl Hits {
+    /// Of questions, each with the number that it asks for on its own, where it does.
+    fn of(top_k: u32, own: impl Iterator<Item = Option<u32>>) -> Self {
+        let all: Vec<u64> = own.map(|own| own.unwrap_or(top_k).into()).collect();
+        let top_k = u64::from(top_k);
+        Self {
+            fewest: all.iter().copied().min().unwrap_or(top_k),
+            mean: all.iter().sum::<u64>().checked_div(all.len() as u64).unwrap_or(top_k),
+            most: all.iter().copied().max().unwrap_or(top_k),
+        }
+    }
+
+    /// Prompt tokens around an empty context of so many, with hits of an average length. A model that searches by itself, so
+    /// many times, has on average half of what all its searches bring before it.
+    fn prompt(self, empty: u64, average: u64, searches: u64) -> TokenGuess {
+        let (halves, all) = if searches == 0 { (2, 1) } else { (searches, searches) };
+        TokenGuess {
+            low: empty + self.fewest * average / 2,
+            expected: empty + self.mean * average * halves / 2,
+            worst: empty + self.most * average * 2 * all,
+        }
+    }
+}
+
+/// Hits that the questions of a sample ask for.
+fn hits(planned: &PlannedRun) -> Hits {
+    let top_k = planned.spec.system.top_k;
+    if planned.spec.sample.own_k.is_none() {
+        return Hits::of(top_k, std::iter::empty());
+    }
+    let own = planned.sample.banks.iter().flat_map(|bank| {
+        let outline = planned.dataset.outline(bank.file_index as usize).unwrap_or_default();
+        let asked = bank.questions.iter().filter_map(move |index| Some(outline.questions.get(*index as usize)?.k));
+        asked.collect::<Vec<_>>()
+    });
+    Hits::of(top_k, own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_that_asks_for_hits_of_its_own_is_estimated_with_these() {
+        let of = |own: &[Option<u32>]| Hits::of(10, own.iter().copied());
+        assert_eq!(of(&[]), Hits { fewest: 10, mean: 10, most: 10 });
+        assert_eq!(of(&[Some(4), Some(70), None]), Hits { fewest: 4, mean: 28, most: 70 });
+        let guess = |low, expected, worst| TokenGuess { low, expected, worst };
+        assert_eq!(of(&[]).prompt(100, 20, 0), guess(200, 300, 500));
+        assert_eq!(of(&[Some(4), Some(70), None]).prompt(100, 20, 0), guess(140, 660, 2_900));
+        assert_eq!(of(&[]).prompt(100, 20, 5), guess(200, 600, 2_100), "five searches, half of which came before");
+    }
 }

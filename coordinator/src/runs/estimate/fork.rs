@@ -4,83 +4,159 @@
 
 use std::collections::BTreeMap;
 
-use bench_grading::prompts::{
-    answer::style_rules,
-    judge::{JudgeInput, judge_messages},
+use bench_datasets::LabelFixes;
+use bench_grading::{
+    judging::keys::Case,
+    prompts::{answer::Instructions, search::rephrasing_messages},
 };
 use bench_plan::{TokenGuess, announce_spec};
 use bench_proto::{
     ids::TaskKey,
+    scenario::Scenario,
     spec::RunSpec,
     step::{RetrievedHit, StepText},
 };
 use bench_store::{RunRow, Store};
-use bench_worker::{answerer::answer_prompt, banks::BankData};
+use bench_worker::{answerer::Shown, banks::BankData};
 
 use super::{
     Counting, RunEstimate,
-    rehearsal::{Measured, Rehearsal, spread, stand_in},
+    rehearsal::{Measured, MeasuredVotes, Rehearsal, Sent, spread, stand_in},
 };
 use crate::{app::App, cli::ForkFrom, exit::CliError};
 
-/// The estimate of a fork with the settings `spec`.
+/// A fork that is to be estimated.
+pub(crate) struct ForkOf<'a> {
+    /// The run whose results are taken over.
+    pub(crate) source: &'a RunRow,
+    /// The fork's own settings.
+    pub(crate) spec: &'a RunSpec,
+    /// The first phase that is done anew.
+    pub(crate) from: ForkFrom,
+    /// Corrections of the answer key that judges are to see.
+    pub(crate) fixes: Option<&'a LabelFixes>,
+}
+
+/// The estimate of a fork.
 ///
 /// # Errors
 /// What the store meets.
 pub(crate) async fn estimate_fork(
     app: &App,
     store: &dyn Store,
-    source: &RunRow,
-    spec: &RunSpec,
-    from: ForkFrom,
+    fork: &ForkOf<'_>,
     counting: Counting,
 ) -> Result<RunEstimate, CliError> {
-    let answers = from != ForkFrom::Judge && spec.answerer.is_remote();
-    let (mut answered, mut judged) = (Measured::default(), vec![Measured::default(); spec.judges.len()]);
-    let mut asked = 0;
-    if answers || !spec.judges.is_empty() {
-        let profile = &spec.dataset.profile;
-        let style = style_rules(profile)?;
+    let &ForkOf { source, spec, from, .. } = fork;
+    let answers = fork.answers();
+    let measured = match answers || !spec.judges.is_empty() {
+        true => fork.measure(store, counting).await?,
+        false => MeasuredFork::of(spec),
+    };
+    let MeasuredFork { asked, own_hits, answered, rephrased, votes } = measured;
+    let all = asked == spec.sample.n && from == ForkFrom::Judge;
+    let scaled = |guess: TokenGuess| match from {
+        ForkFrom::Recall => by_hits(guess, (source.spec.system.top_k, spec.system.top_k), (own_hits, answered.calls())),
+        ForkFrom::Answer | ForkFrom::Judge => guess,
+    };
+    let whole = asked == spec.sample.n && spec.scenario != Scenario::Agentic;
+    let answer = answers.then(|| answered.guess(whole).map(scaled).unwrap_or_default());
+    let (judge_calls, judges) = votes.guess(spec.sample.n, all);
+    let announcement = announce_spec(&spec.sample, &spec.dataset.population);
+    let rephrase = rephrased.guess(asked == spec.sample.n);
+    let prompts = Rehearsal { answer, rephrase, judge_calls, judges, embeddings: None };
+    Ok(RunEstimate::of_prompts(app, spec, &prompts, announcement).await)
+}
+
+/// Prompts of the questions that were looked at.
+struct MeasuredFork<'a> {
+    /// Questions that were looked at.
+    asked: u64,
+    /// Of those that are answered anew, the ones that ask for a number of hits of their own.
+    own_hits: u64,
+    answered: Measured,
+    rephrased: Measured,
+    votes: MeasuredVotes<'a>,
+}
+
+impl<'a> MeasuredFork<'a> {
+    fn of(spec: &'a RunSpec) -> Self {
+        let votes = MeasuredVotes::of(&spec.judges);
+        Self { asked: 0, own_hits: 0, answered: Measured::default(), rephrased: Measured::default(), votes }
+    }
+}
+
+impl<'a> ForkOf<'a> {
+    /// Whether a model answers anew.
+    fn answers(&self) -> bool {
+        self.from != ForkFrom::Judge && self.spec.answerer.is_remote()
+    }
+
+    /// Looks at questions of all banks, as many as `counting` wants.
+    async fn measure(&self, store: &dyn Store, counting: Counting) -> Result<MeasuredFork<'a>, CliError> {
+        let &Self { source, spec, from, .. } = self;
+        let mut measured = MeasuredFork::of(spec);
+        let instructions = Instructions::of(&spec.dataset.profile, spec.scenario)?;
         let (banks, effort) = (store.banks(source.run_no, None).await?, counting.effort());
         for row in spread(&banks, effort.banks) {
             let bank = BankData::read(store, row.clone()).await?;
             let questions: Vec<_> = spread(bank.questions(), effort.questions).collect();
             let keys: Vec<TaskKey> = questions.iter().map(|q| TaskKey::question(row.bank_no, q.index)).collect();
-            let mut stored = Stored::read(store, source, &keys).await?;
+            let mut stored = Stored::read(store, source, &keys, from).await?;
             for (question, key) in questions.into_iter().zip(&keys) {
-                asked += 1;
-                let gold = bank.gold(&question.question_id).map(|gold| &gold.gold);
-                if let Some(hits) = stored.hits.remove(key).filter(|_| answers) {
-                    let messages = answer_prompt(style, question, &hits, &bank.content);
-                    answered.add(counting.message_tokens(&spec.answerer.name, &messages));
+                let mut gold = bank.gold(&question.question_id).cloned();
+                if let (Some(fixes), Some(gold)) = (self.fixes, &mut gold) {
+                    fixes.annotate(gold);
                 }
-                // a fork that answers anew gets answers of about the same length
-                let answer = stored.answers.remove(key).unwrap_or_else(|| stand_in(gold));
-                if spec.judges.is_empty() {
-                    continue;
-                }
-                let messages = judge_messages(&JudgeInput::of(profile, question, gold, &answer)?);
-                for (judge, measured) in spec.judges.iter().zip(&mut judged) {
-                    measured.add(counting.message_tokens(&judge.name, &messages));
-                }
+                let stored = stored.take(key);
+                let shown = Shown { question, gold: gold.as_ref(), hits: &[], bank: &bank.content };
+                self.measure_question(&mut measured, shown, stored, &instructions, counting)?;
             }
         }
+        Ok(measured)
     }
-    let all = asked == spec.sample.n && from == ForkFrom::Judge;
-    let scaled = |guess: TokenGuess| match from {
-        ForkFrom::Recall => by_hits(guess, source.spec.system.top_k, spec.system.top_k),
-        ForkFrom::Answer | ForkFrom::Judge => guess,
-    };
-    let answer = answers.then(|| answered.guess(asked == spec.sample.n).map(scaled).unwrap_or_default());
-    let judges: Vec<TokenGuess> = judged.into_iter().map(|measured| measured.guess(all).unwrap_or_default()).collect();
-    let announcement = announce_spec(&spec.sample, &spec.dataset.population);
-    let prompts = Rehearsal { answer, judges, embeddings: None };
-    Ok(RunEstimate::of_prompts(app, spec, &prompts, counting, announcement).await)
+
+    /// Adds the prompts of a question; `shown` is without the hits, which are among what is stored of it.
+    fn measure_question(
+        &self,
+        measured: &mut MeasuredFork<'_>,
+        shown: Shown<'_>,
+        stored: StoredOne,
+        instructions: &Instructions,
+        counting: Counting,
+    ) -> Result<(), CliError> {
+        let (spec, Shown { question, gold, .. }) = (self.spec, shown);
+        let tokens = |messages: &_| counting.message_tokens(&spec.answerer.name, messages);
+        measured.asked += 1;
+        if let Some(hits) = stored.hits.filter(|_| self.answers()) {
+            let shown = Shown { hits: &hits, ..shown };
+            measured.answered.add_calls(Sent::of(spec, instructions, shown, tokens));
+            measured.own_hits += u64::from(question.k.is_some());
+        }
+        if self.from == ForkFrom::Recall && spec.recalls.rephrased > 0 {
+            let asked_at = question.time_text.as_deref();
+            measured.rephrased.add(tokens(&rephrasing_messages(&question.text, asked_at, spec.recalls.rephrased)));
+        }
+        if !spec.judges.is_empty() {
+            // a fork that answers anew gets answers of about the same length
+            let answered = stored.answer.is_some() && self.from == ForkFrom::Judge;
+            let answer = stored.answer.unwrap_or_else(|| stand_in(gold.map(|gold| &gold.gold)));
+            measured.votes.add(
+                &Case::of(&spec.dataset.profile, question, gold, &answer)?,
+                answered,
+                &|model, messages| counting.message_tokens(model, messages),
+                &|model, text| counting.tokens(model, text),
+            );
+        }
+        Ok(())
+    }
 }
 
-/// Prompts grow with the hits that are asked for; what stands around them is left as room.
-fn by_hits(guess: TokenGuess, before: u32, now: u32) -> TokenGuess {
-    let scale = |tokens: u64| tokens * u64::from(now.max(1)) / u64::from(before.max(1));
+/// Prompts grow with the hits that are asked for; what stands around them is left as room. Of so many questions, `own` ask
+/// for a number of their own, which stays what it is.
+fn by_hits(guess: TokenGuess, (before, now): (u32, u32), (own, questions): (u64, u64)) -> TokenGuess {
+    let (before, now, questions) = (u64::from(before.max(1)), u64::from(now.max(1)), questions.max(1));
+    let scale = |tokens: u64| tokens * (own * before + questions.saturating_sub(own) * now) / (questions * before);
     TokenGuess {
         low: guess.low.min(scale(guess.low)),
         expected: scale(guess.expected),
@@ -95,20 +171,55 @@ struct Stored {
     answers: BTreeMap<TaskKey, String>,
 }
 
+/// What the source has stored of a question.
+struct StoredOne {
+    hits: Option<Vec<RetrievedHit>>,
+    answer: Option<String>,
+}
+
 impl Stored {
-    async fn read(store: &dyn Store, source: &RunRow, keys: &[TaskKey]) -> Result<Self, CliError> {
+    fn take(&mut self, key: &TaskKey) -> StoredOne {
+        StoredOne { hits: self.hits.remove(key), answer: self.answers.remove(key) }
+    }
+
+    /// Reads it for a fork `from` a phase: one that recalls anew has no use for what several recalls found together.
+    async fn read(store: &dyn Store, source: &RunRow, keys: &[TaskKey], from: ForkFrom) -> Result<Self, CliError> {
         let mut stored = Self::default();
+        let mut found_first = BTreeMap::new();
         for (task, _, text) in store.question_texts(source.run_no, keys).await? {
             match text {
                 StepText::Recalled { hits } => {
                     stored.hits.insert(task, hits);
                 }
+                StepText::Searched { hits, .. } if from == ForkFrom::Recall => {
+                    found_first.entry(task).or_insert(hits);
+                }
                 StepText::Answered { answer, .. } => {
                     stored.answers.insert(task, answer);
                 }
-                StepText::Judged { .. } => {}
+                StepText::Judged { .. }
+                | StepText::JudgedPart { .. }
+                | StepText::Searched { .. }
+                | StepText::Phrased { .. } => {}
             }
         }
+        stored.hits.extend(found_first);
         Ok(stored)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prompts_grow_with_the_hits_of_those_questions_alone_that_have_none_of_their_own() {
+        let guess = TokenGuess { low: 900, expected: 1000, worst: 1100 };
+        let expected = |hits, own| by_hits(guess, hits, own).expected;
+        assert_eq!((expected((10, 20), (0, 50)), expected((10, 5), (0, 50))), (2000, 500));
+        assert_eq!(by_hits(guess, (10, 20), (50, 50)), guess, "all ask for their own");
+        assert_eq!(expected((10, 20), (25, 50)), 1500);
+        assert_eq!(by_hits(guess, (10, 20), (0, 50)), TokenGuess { low: 900, expected: 2000, worst: 2200 });
+        assert_eq!(expected((10, 20), (0, 0)), 2000, "nothing was measured");
     }
 }

@@ -17,6 +17,7 @@ use bench_plan::{
 use bench_proto::{
     call::Phase,
     money::PicoUsd,
+    scenario::Scenario,
     spec::{ModelSpec, RunSpec},
 };
 use bench_systems::{
@@ -26,10 +27,10 @@ use bench_systems::{
 
 use self::{
     calls::{
-        ANSWER_TOKENS, SeenCalls, TYPICAL_CONCURRENCY, TYPICAL_LATENCY_MS, VERDICT_TOKENS, answer_prompt, embedding,
-        profile, token_price,
+        ANSWER_LIMIT, ANSWER_TOKENS, REPHRASING_TOKENS, SeenCalls, TYPICAL_CONCURRENCY, TYPICAL_LATENCY_MS,
+        VERDICT_TOKENS, answer_prompt, embedding, profile, token_price,
     },
-    rehearsal::{Effort, Rehearsal, rehearse},
+    rehearsal::{Effort, JudgeGuess, Rehearsal, rehearse},
 };
 use crate::{app::App, planning::PlannedRun, runs::controls::PlannedGroup};
 
@@ -102,7 +103,7 @@ impl RunEstimate {
         let mut prompts = rehearse(planned, counting.effort(), &count, &count_text).await;
         let answer = || prompts.answer.unwrap_or_else(|| answer_prompt(planned, counting));
         prompts.answer = spec.answerer.is_remote().then(answer);
-        let all = Self::of_prompts(app, spec, &prompts, counting, announce(&planned.sample)).await;
+        let all = Self::of_prompts(app, spec, &prompts, announce(&planned.sample)).await;
         let canary_recalls = match canary::possible(&planned.capabilities) {
             Ok(()) => spec.sample.banks.min(CANARY_BANKS.into()) * u64::from(CANARY_RECALLS),
             Err(_) => 0,
@@ -111,23 +112,34 @@ impl RunEstimate {
     }
 
     /// The estimate of a run whose prompts were measured; without `answer` none are to be made.
-    async fn of_prompts(
-        app: &App,
-        spec: &RunSpec,
-        prompts: &Rehearsal,
-        counting: Counting,
-        announcement: Announcement,
-    ) -> Self {
+    async fn of_prompts(app: &App, spec: &RunSpec, prompts: &Rehearsal, announcement: Announcement) -> Self {
         let past = SeenCalls::read(app, spec).await;
         let mut input = EstimateInput { questions: spec.sample.n, votes: spec.votes, ..EstimateInput::default() };
-        let answered =
-            |prompt| profile(app, spec, &spec.answerer, prompt, past.expected(&spec.answerer, ANSWER_TOKENS));
+        let answered = |prompt| {
+            profile(app, spec, &spec.answerer, (prompt, ANSWER_LIMIT), past.expected(&spec.answerer, ANSWER_TOKENS))
+        };
         input.answerer = prompts.answer.map(answered);
-        let judged = |(judge, prompt): (&ModelSpec, &TokenGuess)| {
-            let prompt = verdict_prompt(spec, judge, *prompt, counting);
-            profile(app, spec, judge, prompt, past.expected(judge, VERDICT_TOKENS))
+        if spec.scenario == Scenario::Agentic {
+            // the last move is to answer: it has nothing to search for
+            input.moves = spec.recalls.at_most + 1;
+        }
+        input.system.extend(prompts.rephrase.map(|prompt| PhaseCalls {
+            phase: Phase::Recall,
+            calls: spec.sample.n,
+            profile: profile(
+                app,
+                spec,
+                &spec.answerer,
+                (prompt, ANSWER_LIMIT),
+                past.expected(&spec.answerer, REPHRASING_TOKENS),
+            ),
+        }));
+        let judged = |(judge, guess): (&ModelSpec, &JudgeGuess)| {
+            profile(app, spec, judge, (judge_prompt(spec, guess), guess.reply), past.expected(judge, VERDICT_TOKENS))
         };
         input.judges = spec.judges.iter().zip(&prompts.judges).map(judged).collect();
+        input.judge_calls = prompts.judge_calls.expected;
+        input.most_judge_calls = prompts.judge_calls.most;
         if let (Some(embeds), Some(model)) =
             (prompts.embeddings, vector::remote_model(&spec.system.name, &spec.system.settings))
         {
@@ -136,10 +148,11 @@ impl RunEstimate {
                 calls,
                 profile: embedding(app, spec, &model, prompt, &past),
             };
-            input.system = vec![
+            let searches = spec.sample.n.saturating_mul(u64::from(spec.recalls.most()));
+            input.system.extend([
                 calls(Phase::Retain, embeds.bank_calls, embeds.bank),
-                calls(Phase::Recall, spec.sample.n + probed(spec), embeds.question),
-            ];
+                calls(Phase::Recall, searches + probed(spec), embeds.question),
+            ]);
         }
         let estimate = estimate(&input);
         Self {
@@ -178,6 +191,7 @@ impl RunEstimate {
             questions: spec.sample.n,
             answerer: Some(calls(700, ANSWER_TOKENS)),
             judges: vec![calls(300, VERDICT_TOKENS)],
+            judge_calls: spec.sample.n,
             votes: 1,
             ..EstimateInput::default()
         };
@@ -186,14 +200,13 @@ impl RunEstimate {
     }
 }
 
-/// Prompt tokens of a judgement with the reply's schema, and with an answer as long as the answerer may make it.
-fn verdict_prompt(spec: &RunSpec, judge: &ModelSpec, prompt: TokenGuess, counting: Counting) -> TokenGuess {
-    let of_schema = counting.tokens(&judge.name, &prompts::verdict::schema().to_string()) + 32;
+/// Prompt tokens of a judge's call with the reply's schema, and with an answer as long as the answerer may make it.
+fn judge_prompt(spec: &RunSpec, JudgeGuess { prompt, schema, .. }: &JudgeGuess) -> TokenGuess {
     let answer_at_most = capabilities::max_tokens_of(&spec.answerer.params).unwrap_or(0);
     TokenGuess {
-        low: prompt.low + of_schema,
-        expected: prompt.expected + of_schema,
-        worst: prompt.worst + of_schema + answer_at_most,
+        low: prompt.low + schema.low,
+        expected: prompt.expected + schema.expected,
+        worst: prompt.worst + schema.worst + answer_at_most,
     }
 }
 

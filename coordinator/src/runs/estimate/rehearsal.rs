@@ -3,22 +3,25 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
-use bench_grading::prompts::{
-    Messages,
-    answer::style_rules,
-    judge::{JudgeInput, judge_messages},
+use bench_grading::{
+    judging::{JudgeCall, MOST_CALLS, Next, Replies, keys::Case},
+    prompts::{Messages, answer::Instructions, search::rephrasing_messages},
 };
 use bench_plan::TokenGuess;
 use bench_proto::{
-    dataset::{Bank, Gold},
+    dataset::{BankContent, Gold, GoldRecord, Question},
     ids::Sha256Hash,
-    spec::RunSpec,
+    scenario::Scenario,
+    spec::{ModelSpec, RunSpec, SystemSpec},
 };
 use bench_systems::{BankRef, BuildContext, MemorySystem, RecallQuery, registry as systems, vector};
-use bench_worker::answerer::answer_prompt;
+use bench_worker::answerer::{Shown, answer_prompt, move_prompts};
 use futures::FutureExt;
 
 use crate::planning::PlannedRun;
+
+/// Tokens that stand around the schema of a reply.
+const SCHEMA_OVERHEAD: u64 = 32;
 
 /// Entries, turns and questions are read of at most so many banks.
 #[derive(Debug, Clone, Copy)]
@@ -38,12 +41,36 @@ pub(crate) type CountText<'a> = &'a (dyn Fn(&str, &str) -> u64 + Sync);
 /// What was measured.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rehearsal {
-    /// Prompt tokens of an answer; `None` when the system cannot be rehearsed here.
+    /// Prompt tokens of a call for an answer; `None` when the system cannot be rehearsed here.
     pub answer: Option<TokenGuess>,
-    /// Prompt tokens of a judgement, per judge, the reply's schema left out.
-    pub judges: Vec<TokenGuess>,
+    /// Prompt tokens of a call for rephrasings; `None` when the run has none.
+    pub rephrase: Option<TokenGuess>,
+    /// Calls of one vote on every question.
+    pub judge_calls: VoteCalls,
+    /// Each of them, per judge.
+    pub judges: Vec<JudgeGuess>,
     /// Embeddings of banks and of questions, for systems that call a model for them.
     pub embeddings: Option<Embedded>,
+}
+
+/// Calls of one vote on every question.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct VoteCalls {
+    /// Those that are expected.
+    pub expected: u64,
+    /// The most that there can be.
+    pub most: u64,
+}
+
+/// What a call of a judge needs.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct JudgeGuess {
+    /// Prompt tokens, the reply's schema left out.
+    pub prompt: TokenGuess,
+    /// Tokens of the reply's schema.
+    pub schema: TokenGuess,
+    /// The longest reply that is asked for where the model's parameters set no limit, in tokens.
+    pub reply: u64,
 }
 
 /// Embeddings of a run.
@@ -68,9 +95,19 @@ pub(crate) struct Measured {
 impl Measured {
     /// Adds a call.
     pub(crate) fn add(&mut self, tokens: u64) {
+        self.add_calls(Sent { mean: tokens, longest: tokens });
+    }
+
+    /// Adds the calls for a question's answer.
+    pub(crate) fn add_calls(&mut self, sent: Sent) {
         self.calls += 1;
-        self.tokens += tokens;
-        self.longest = self.longest.max(tokens);
+        self.tokens += sent.mean;
+        self.longest = self.longest.max(sent.longest);
+    }
+
+    /// Questions whose calls were measured.
+    pub(crate) const fn calls(self) -> u64 {
+        self.calls
     }
 
     /// Where every question was measured, the mean is what each costs in the sum; else others may be shorter or longer.
@@ -80,6 +117,102 @@ impl Measured {
             true => TokenGuess { low: self.tokens / self.calls, expected: mean, worst: mean },
             false => TokenGuess { low: mean * 9 / 10, expected: mean, worst: self.longest.max(mean * 11 / 10) },
         })
+    }
+}
+
+/// Prompt tokens of the calls for a question's answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sent {
+    /// Of each of them, on average.
+    pub mean: u64,
+    /// Tokens of the longest prompt.
+    pub longest: u64,
+}
+
+impl Sent {
+    /// Those that a run sends for a question. A model that searches by itself is taken to make all its searches, each of which
+    /// brings as much as the question's own text does and nothing twice.
+    pub(crate) fn of(
+        spec: &RunSpec,
+        instructions: &Instructions,
+        shown: Shown<'_>,
+        count: impl Fn(&Messages) -> u64,
+    ) -> Self {
+        let most = spec.recalls.at_most;
+        if spec.scenario != Scenario::Agentic {
+            let tokens = count(&answer_prompt(instructions, shown));
+            return Self { mean: tokens, longest: tokens };
+        }
+        let [first, second] = move_prompts(instructions, shown, most).map(|messages| count(&messages));
+        let found = second.saturating_sub(first) * u64::from(most);
+        Self { mean: first + found / 2, longest: first + found }
+    }
+}
+
+/// Measures the calls of votes.
+pub(crate) struct MeasuredVotes<'a> {
+    judges: &'a [ModelSpec],
+    /// Prompts and schemas, by judge.
+    measured: Vec<(Measured, Measured)>,
+    questions: u64,
+    calls: VoteCalls,
+    reply: u64,
+    /// A call rested on a reply: what the judge really says may make others.
+    rested: bool,
+}
+
+impl<'a> MeasuredVotes<'a> {
+    /// Of these judges; nothing yet.
+    pub(crate) fn of(judges: &'a [ModelSpec]) -> Self {
+        let measured = vec![(Measured::default(), Measured::default()); judges.len()];
+        Self { judges, measured, questions: 0, calls: VoteCalls::default(), reply: 0, rested: false }
+    }
+
+    /// Adds a vote on an answer: all calls that its program makes when each reply is the one that good answers get. `answered`: it
+    /// is the answer that will be graded, and no guess of its length.
+    pub(crate) fn add(&mut self, case: &Case<'_>, answered: bool, count: Count<'_>, count_text: CountText<'_>) {
+        self.questions += 1;
+        let before = self.calls.expected;
+        let mut replies = Replies::new();
+        while let Next::Ask(mut calls) = case.next(&replies) {
+            calls.retain(|call| call.no < MOST_CALLS && !replies.contains_key(&call.no));
+            if calls.is_empty() {
+                break;
+            }
+            self.rested |= !replies.is_empty();
+            for call in calls {
+                self.add_call(&call, count, count_text);
+                replies.insert(call.no, call.form.example());
+            }
+        }
+        self.calls.most += u64::from(case.most_calls(answered)).max(self.calls.expected - before);
+    }
+
+    fn add_call(&mut self, call: &JudgeCall, count: Count<'_>, count_text: CountText<'_>) {
+        self.calls.expected += 1;
+        self.reply = self.reply.max(call.form.max_tokens().into());
+        let schema = call.form.schema().map(|schema| schema.to_string());
+        for (judge, (prompts, schemas)) in self.judges.iter().zip(&mut self.measured) {
+            prompts.add(count(&judge.name, &call.messages));
+            schemas.add(schema.as_ref().map_or(0, |schema| count_text(&judge.name, schema) + SCHEMA_OVERHEAD));
+        }
+    }
+
+    /// Calls of one vote on each of `n` questions, and what each needs, by judge; `all`: the answers were those that are judged.
+    pub(crate) fn guess(self, n: u64, all: bool) -> (VoteCalls, Vec<JudgeGuess>) {
+        let of_all = |calls: u64| {
+            // where nothing could be measured a vote is one call
+            let (calls, of) = if self.questions == 0 { (1, 1) } else { (calls, self.questions) };
+            u64::try_from((u128::from(calls) * u128::from(n)).div_ceil(u128::from(of))).unwrap_or(u64::MAX)
+        };
+        let calls = VoteCalls { expected: of_all(self.calls.expected), most: of_all(self.calls.most) };
+        let all = all && !self.rested;
+        let of_judge = |(prompts, schemas): (Measured, Measured)| JudgeGuess {
+            prompt: prompts.guess(all).unwrap_or_default(),
+            schema: TokenGuess { worst: schemas.longest, ..schemas.guess(true).unwrap_or_default() },
+            reply: self.reply,
+        };
+        (calls, self.measured.into_iter().map(of_judge).collect())
     }
 }
 
@@ -100,27 +233,19 @@ pub(crate) async fn rehearse(
     let spec = &planned.spec;
     let embeds = vector::remote_model(&spec.system.name, &spec.system.settings);
     let before = vector::prefixes(&spec.system.settings);
-    let settings =
-        if embeds.is_some() { vector::rehearsed(&spec.system.settings) } else { spec.system.settings.clone() };
-    let system = match planned.capabilities.from_items {
-        true => systems::build(&spec.system.name, &settings, &BuildContext::default()).ok(),
-        false => None,
-    };
+    let system = stand_in_system(planned, embeds.is_some());
     let (mut given, mut searched, mut turns) = (Measured::default(), Measured::default(), 0);
-    let mut answers = Measured::default();
-    let mut judged = vec![Measured::default(); spec.judges.len()];
+    let (mut answers, mut rephrased) = (Measured::default(), Measured::default());
+    let instructions = Instructions::of(&spec.dataset.profile, spec.scenario).ok();
+    let mut votes = MeasuredVotes::of(&spec.judges);
     let mut asked = 0;
     for sampled in spread(&planned.sample.banks, effort.banks) {
         let Ok(mut bank) = planned.dataset.bank(sampled.file_index as usize) else { continue };
-        bank.content.entries.truncate(sampled.entries as usize);
+        if let Some(most) = spec.sample.max_sessions {
+            bank.content.keep_sessions(most);
+        }
         let content = Arc::new(std::mem::replace(&mut bank.content, empty_content()));
-        let place = BankRef {
-            name: format!("rehearsal-{}", sampled.bank_id),
-            handle: None,
-            bank_id: sampled.bank_id.clone(),
-            content_hash: Sha256Hash::of(sampled.bank_id.as_bytes()),
-            content: Some(Arc::clone(&content)),
-        };
+        let place = place_of(&sampled.bank_id, &content);
         if let Some(model) = &embeds {
             turns += u64::from(sampled.turns);
             for request in vector::requests::of_entries(&content.entries, &before.text) {
@@ -129,82 +254,95 @@ pub(crate) async fn rehearse(
         }
         for index in spread(&sampled.questions, effort.questions) {
             let Some(question) = bank.questions.get(*index as usize) else { continue };
+            let gold = bank.gold.get(*index as usize);
             asked += 1;
             if let Some(model) = &embeds {
                 searched.add(count_text(&model.name, &format!("{}{}", before.query, question.text)));
             }
-            if let Some(system) = &system
+            if spec.recalls.rephrased > 0 {
+                let asked_at = question.time_text.as_deref();
+                let messages = rephrasing_messages(&question.text, asked_at, spec.recalls.rephrased);
+                rephrased.add(count(&spec.answerer.name, &messages));
+            }
+            if let (Some(system), Some(instructions)) = (&system, &instructions)
                 && spec.answerer.is_remote()
-                // a system that panics fails its questions, not their estimate
-                && let Ok(Some(messages)) =
-                    AssertUnwindSafe(answer_messages(system.as_ref(), spec, &place, &bank, *index))
-                        .catch_unwind()
-                        .await
             {
-                answers.add(count(&spec.answerer.name, &messages));
+                let tokens = |messages: &Messages| count(&spec.answerer.name, messages);
+                let sent = sent(system.as_ref(), spec, instructions, &place, (question, gold), &tokens);
+                // a system that panics fails its questions, not their estimate
+                if let Ok(Some(sent)) = AssertUnwindSafe(sent).catch_unwind().await {
+                    answers.add_calls(sent);
+                }
             }
-            let gold = bank.gold.get(*index as usize).map(|gold| &gold.gold);
-            let stand_in = stand_in(gold);
-            let Ok(input) = JudgeInput::of(&spec.dataset.profile, question, gold, &stand_in) else { continue };
-            let messages = judge_messages(&input);
-            for (judge, measured) in spec.judges.iter().zip(&mut judged) {
-                measured.add(count(&judge.name, &messages));
-            }
+            let stand_in = stand_in(gold.map(|gold| &gold.gold));
+            let Ok(input) = Case::of(&spec.dataset.profile, question, gold, &stand_in) else { continue };
+            votes.add(&input, false, count, count_text);
         }
     }
     let all = asked == spec.sample.n;
+    let (judge_calls, mut judges) = votes.guess(spec.sample.n, all);
+    // what will be judged is only known when it is there
+    judges.iter_mut().for_each(|judge| judge.prompt.low = judge.prompt.low.saturating_sub(4));
     Rehearsal {
-        answer: answers.guess(all && embeds.is_none()),
+        answer: answers.guess(all && embeds.is_none() && spec.scenario != Scenario::Agentic),
+        rephrase: rephrased.guess(all),
         embeddings: given.guess(all).zip(searched.guess(all)).map(|(bank, question)| {
             let of_all: u64 = planned.sample.banks.iter().map(|bank| u64::from(bank.turns)).sum();
             let calls = (u128::from(given.calls) * u128::from(of_all)).div_ceil(u128::from(turns.max(1)));
             Embedded { bank_calls: u64::try_from(calls).unwrap_or(u64::MAX), bank, question }
         }),
-        // what will be judged is only known when it is there
-        judges: judged
-            .into_iter()
-            .map(|measured| {
-                let guess = measured.guess(all).unwrap_or_default();
-                TokenGuess { low: guess.low.saturating_sub(4), ..guess }
-            })
-            .collect(),
+        judge_calls,
+        judges,
     }
 }
 
-const fn empty_content() -> bench_proto::dataset::BankContent {
-    bench_proto::dataset::BankContent { bank_id: String::new(), speakers: Vec::new(), entries: Vec::new() }
+/// The run's memory system where it can be rehearsed: it is computed from items, and embeds nothing that is paid for.
+fn stand_in_system(planned: &PlannedRun, embeds: bool) -> Option<Arc<dyn MemorySystem>> {
+    let SystemSpec { name, settings, .. } = &planned.spec.system;
+    let settings = if embeds { vector::rehearsed(settings) } else { settings.clone() };
+    let build = || systems::build(name, &settings, &BuildContext::default()).ok();
+    planned.capabilities.from_items.then(build).flatten()
+}
+
+fn place_of(bank_id: &str, content: &Arc<BankContent>) -> BankRef {
+    BankRef {
+        name: format!("rehearsal-{bank_id}"),
+        handle: None,
+        bank_id: bank_id.to_owned(),
+        content_hash: Sha256Hash::of(bank_id.as_bytes()),
+        content: Some(Arc::clone(content)),
+    }
+}
+
+const fn empty_content() -> BankContent {
+    BankContent { bank_id: String::new(), speakers: Vec::new(), entries: Vec::new() }
 }
 
 /// An answer of likely length: good ones are as long as what is expected.
 pub(crate) fn stand_in(gold: Option<&Gold>) -> String {
     match gold {
         Some(Gold::Text(text)) => text.clone(),
+        Some(Gold::Rubric(lines)) => lines.join("\n"),
         _ => "it was not mentioned".to_owned(),
     }
 }
 
-async fn answer_messages(
+/// The prompts of a question's answer, of what the system recalls for its text.
+async fn sent(
     system: &dyn MemorySystem,
     spec: &RunSpec,
+    instructions: &Instructions,
     place: &BankRef,
-    bank: &Bank,
-    index: u32,
-) -> Option<Messages> {
-    let question = bank.questions.get(index as usize)?;
-    let gold = bank.gold.get(index as usize);
+    (question, gold): (&Question, Option<&GoldRecord>),
+    count: &(dyn Fn(&Messages) -> u64 + Sync),
+) -> Option<Sent> {
     let content = place.content.as_ref()?;
     let query = RecallQuery {
-        question_id: &question.question_id,
-        text: &question.text,
-        time_text: question.time_text.as_deref(),
-        k: spec.system.top_k,
-        visible_entries: question.ask_after.min(u32::try_from(content.entries.len()).unwrap_or(u32::MAX)),
         evidence: system.capabilities().sees_gold.then(|| gold.map_or(&[][..], |gold| gold.evidence_turns.as_slice())),
-        ..RecallQuery::default()
+        ..RecallQuery::of(question, spec.system.top_k, content.entries.len())
     };
     let recall = system.recall(place, &query).await.ok()?;
-    let style = style_rules(&spec.dataset.profile).ok()?;
-    Some(answer_prompt(style, question, &recall.hits, content))
+    Some(Sent::of(spec, instructions, Shown { question, gold, hits: &recall.hits, bank: content }, count))
 }
 
 #[cfg(test)]
@@ -218,6 +356,65 @@ mod tests {
         assert_eq!(spread(&all, 100).count(), 10);
         assert_eq!(spread(&all, 10).count(), 10);
         assert_eq!(spread::<u32>(&[], 3).count(), 0);
+    }
+
+    #[test]
+    fn votes_are_measured_by_their_calls_and_the_part_that_was_looked_at_stands_for_all() {
+        use bench_proto::{dataset::GoldRecord, profile::Profile};
+        let judges = [ModelSpec {
+            provider: "openai".to_owned(),
+            name: "m".to_owned(),
+            account: String::new(),
+            params: Default::default(),
+            prompts: Default::default(),
+            version: 1,
+        }];
+        let profile = Profile { only_rubric: Some("judge-lines".to_owned()), ..Profile::implied() };
+        let mut votes = MeasuredVotes::of(&judges);
+        for lines in [1, 4] {
+            let gold = Gold::Rubric((0..lines).map(|line| format!("line {line}")).collect());
+            let record = GoldRecord { gold, ..GoldRecord::default() };
+            let question = Default::default();
+            let input = Case::of(&profile, &question, Some(&record), "an answer").expect("has a rubric");
+            votes.add(&input, false, &|_, messages| messages.user.len() as u64, &|_, text| text.len() as u64);
+        }
+        let (calls, judges) = votes.guess(10, false);
+        assert_eq!((calls, judges.len()), (VoteCalls { expected: 25, most: 25 }, 1));
+        assert!(judges[0].reply >= 256 && judges[0].schema.worst > 32, "{judges:?}");
+        assert_eq!(MeasuredVotes::of(&[]).guess(10, false).0.most, 10, "nothing was looked at");
+    }
+
+    #[test]
+    fn calls_that_rest_on_replies_are_measured_as_they_are() {
+        use bench_proto::{dataset::GoldRecord, profile::Profile};
+        let judges: Vec<ModelSpec> = vec![crate::planning::scenario::nobody()];
+        let profile = Profile { only_rubric: Some("judge-ordering".to_owned()), ..Profile::implied() };
+        let items: Vec<String> = (0..4).map(|item| format!("event number {item}")).collect();
+        let record = GoldRecord { gold: Gold::Rubric(items), ..GoldRecord::default() };
+        let question = Default::default();
+        let answer = stand_in(Some(&record.gold));
+        let case = Case::of(&profile, &question, Some(&record), &answer).expect("has a rubric");
+        // what is counted is how many things each call lists
+        let things = |messages: &Messages| {
+            let shown: serde_json::Value = serde_json::from_str(&messages.user).expect("one object");
+            shown["things"].as_array().expect("a list").len() as u64
+        };
+        let mut votes = MeasuredVotes::of(&judges);
+        votes.add(&case, true, &|_, messages| things(messages), &|_, _| 0);
+        let (calls, judges) = votes.guess(1, true);
+        // of 4, 3, 2 and 1 things, and nobody knows what the judge will really match
+        let four = VoteCalls { expected: 4, most: 4 };
+        assert_eq!((calls, judges[0].prompt.expected, judges[0].prompt.worst), (four, 3, 4));
+        let of_answer = |answer: &str, answered| {
+            let case = Case::of(&profile, &question, Some(&record), answer).expect("has a rubric");
+            let mut votes = MeasuredVotes::of(&[]);
+            votes.add(&case, answered, &|_, _| 0, &|_, _| 0);
+            votes.guess(5, true).0
+        };
+        let unread = VoteCalls { expected: 20, most: 5 * u64::from(MOST_CALLS) };
+        assert_eq!(of_answer(&answer, false), unread, "answers that are not there yet may have any number of lines");
+        assert_eq!(of_answer(&"a line\n".repeat(60), true), VoteCalls { expected: 20, most: 300 });
+        assert_eq!(of_answer("", true), VoteCalls::default(), "an answer that says nothing is judged without a call");
     }
 
     #[test]

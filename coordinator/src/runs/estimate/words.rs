@@ -47,9 +47,9 @@ impl RunEstimate {
             return interval;
         }
         format!(
-            "estimate{}: {} calls, {} prompt and {} completion tokens, {} (worst {}){}, {}; {interval}",
+            "estimate{}: {}, {} prompt and {} completion tokens, {} (worst {}){}, {}; {interval}",
             self.what(),
-            total.calls,
+            number_of_calls((total.calls, total.most_calls)),
             total.prompt_tokens,
             total.completion_tokens,
             total.expected,
@@ -79,7 +79,7 @@ impl RunEstimate {
             .iter()
             .map(|p| {
                 json!({
-                    "phase": p.phase, "calls": p.calls, "prompt_tokens": p.prompt_tokens,
+                    "phase": p.phase, "calls": p.calls, "most_calls": p.most_calls, "prompt_tokens": p.prompt_tokens,
                     "completion_tokens": p.completion_tokens, "minutes": p.minutes,
                     "usd": {"low": p.low.usd(), "expected": p.expected.usd(), "worst": p.worst.usd()},
                 })
@@ -99,10 +99,12 @@ impl RunEstimate {
     fn text(&self) -> String {
         let mut lines = vec![format!("{} questions", self.questions)];
         for p in &self.estimate.phases {
-            let of = calls(p.calls, p.prompt_tokens, p.completion_tokens, [p.low, p.expected, p.worst]);
+            let of = calls((p.calls, p.most_calls), p.prompt_tokens, p.completion_tokens, [p.low, p.expected, p.worst]);
             lines.push(format!("  {:<7} {of}", p.phase.name()));
         }
-        let of = |e: &Estimate| calls(e.calls, e.prompt_tokens, e.completion_tokens, [e.low, e.expected, e.worst]);
+        let of = |e: &Estimate| {
+            calls((e.calls, e.most_calls), e.prompt_tokens, e.completion_tokens, [e.low, e.expected, e.worst])
+        };
         for (name, estimate) in &self.controls {
             lines.push(format!("  control {name}: {}", of(estimate)));
         }
@@ -127,6 +129,7 @@ impl RunEstimate {
 fn totals(e: &Estimate) -> Value {
     json!({
         "calls": e.calls,
+        "most_calls": e.most_calls,
         "prompt_tokens": e.prompt_tokens,
         "completion_tokens": e.completion_tokens,
         "usd": {"low": e.low.usd(), "expected": e.expected.usd(), "worst": e.worst.usd()},
@@ -134,10 +137,19 @@ fn totals(e: &Estimate) -> Value {
     })
 }
 
+/// Calls that are expected, and the most where there can be more.
+fn number_of_calls((calls, most): (u64, u64)) -> String {
+    let most = if most > calls { format!(" (at most {most})") } else { String::new() };
+    format!("{calls} calls{most}")
+}
+
 /// What a phase or a run needs in words; `usd`: low, expected, worst.
-fn calls(calls: u64, prompt: u64, completion: u64, usd: [PicoUsd; 3]) -> String {
+fn calls(calls: (u64, u64), prompt: u64, completion: u64, usd: [PicoUsd; 3]) -> String {
     let [low, expected, worst] = usd;
-    format!("{calls} calls, {prompt} prompt and {completion} completion tokens, {low} to {worst}, expected {expected}")
+    format!(
+        "{}, {prompt} prompt and {completion} completion tokens, {low} to {worst}, expected {expected}",
+        number_of_calls(calls)
+    )
 }
 
 fn half_width(a: &Announcement) -> String {

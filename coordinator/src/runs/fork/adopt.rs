@@ -2,26 +2,29 @@
 
 use std::collections::HashMap;
 
+use bench_datasets::LabelFixes;
 use bench_proto::{
     call::{Phase, Usage},
+    dataset::GoldRecord,
     facts::QuestionFacts,
     failure::Failure,
-    ids::{RunId, TaskKey},
+    ids::{RunId, Sha256Hash, TaskKey},
     money::PicoUsd,
+    scenario::Scenario,
     served::ServedNote,
     step::{StepFacts, StepNo, StepText, Timing},
 };
-use bench_store::{AdoptedQuestion, BankRow, NewBank, RunRow, SERVED_EVENT, Store};
+use bench_store::{AdoptedQuestion, BankRow, Item, NewBank, RunRow, SERVED_EVENT, Store};
 use bench_worker::banks::BankData;
 
 use super::{FORK_EVENT, TEXTS_AT_ONCE};
-use crate::{cli::ForkFrom, exit::CliError, results};
+use crate::{app::App, cli::ForkFrom, exit::CliError, results};
 
 /// Takes over again what a fork that was killed while it was being made has not yet; false when the run is no fork.
 ///
 /// # Errors
 /// Exit 2 when its source is gone.
-pub(crate) async fn adopt_again(store: &dyn Store, run: &RunRow) -> Result<bool, CliError> {
+pub(crate) async fn adopt_again(app: &App, store: &dyn Store, run: &RunRow) -> Result<bool, CliError> {
     let events = store.events(run.run_no).await?;
     let Some(said) = events.iter().find(|event| event.kind == FORK_EVENT) else { return Ok(false) };
     let (word, id) = said.message.split_once(' ').unwrap_or_default();
@@ -33,7 +36,20 @@ pub(crate) async fn adopt_again(store: &dyn Store, run: &RunRow) -> Result<bool,
     let source = store.run_by_id(&RunId(id.to_owned())).await?;
     let source =
         source.ok_or_else(|| CliError::usage(format!("run {id}, from which {} was forked, is gone", run.run_id)))?;
-    adopt(store, run, &source, from).await?;
+    let fixes = match &run.spec.dataset.label_fixes {
+        Some(own) if source.spec.dataset.label_fixes.as_ref() != Some(own) => {
+            let fixes = super::label_fixes(app, &source.spec, &own.name, own.modified).await?;
+            if fixes.spec() != own {
+                return Err(CliError::usage(format!(
+                    "the label fixes {} found now are not those that run {} began with; give the same file",
+                    own.name, run.run_id
+                )));
+            }
+            Some(fixes)
+        }
+        _ => None,
+    };
+    adopt(store, run, &source, from, fixes.as_ref()).await?;
     Ok(true)
 }
 
@@ -55,7 +71,13 @@ async fn adopt_notes(store: &dyn Store, run: &RunRow, source: &RunRow, from: For
 }
 
 /// Copies banks and steps, bank by bank. Idempotent.
-pub(super) async fn adopt(store: &dyn Store, run: &RunRow, source: &RunRow, from: ForkFrom) -> Result<(), CliError> {
+pub(super) async fn adopt(
+    store: &dyn Store,
+    run: &RunRow,
+    source: &RunRow,
+    from: ForkFrom,
+    fixes: Option<&LabelFixes>,
+) -> Result<(), CliError> {
     adopt_notes(store, run, source, from).await?;
     for row in store.banks(source.run_no, None).await? {
         let bank_no = row.bank_no;
@@ -64,7 +86,10 @@ pub(super) async fn adopt(store: &dyn Store, run: &RunRow, source: &RunRow, from
             bank_id: row.bank_id.clone(),
             content: row.content,
             questions: row.questions,
-            gold: row.gold,
+            gold: match fixes {
+                Some(fixes) => annotated(store, row.clone(), fixes).await?,
+                None => row.gold,
+            },
             segments: row.segments.clone(),
         };
         let questions = adopted(store, source, row, from).await?;
@@ -72,6 +97,20 @@ pub(super) async fn adopt(store: &dyn Store, run: &RunRow, source: &RunRow, from
     }
     store.finish_plan(run.run_no).await?;
     Ok(())
+}
+
+/// The gold of a bank with what is known to be wrong with it, stored; returns its hash.
+async fn annotated(store: &dyn Store, row: BankRow, fixes: &LabelFixes) -> Result<Sha256Hash, CliError> {
+    let bank = BankData::read(store, row).await?;
+    let mut gold: Vec<GoldRecord> =
+        bank.questions().iter().filter_map(|question| bank.gold(&question.question_id).cloned()).collect();
+    gold.iter_mut().for_each(|record| fixes.annotate(record));
+    let bytes = serde_json::to_vec(&gold)
+        .map_err(|e| CliError::infrastructure(format!("gold cannot be stored: {e}")).because(e))?;
+    let item = Item::of(bytes);
+    let hash = item.hash;
+    store.put_items(&[item]).await?;
+    Ok(hash)
 }
 
 /// The questions of a bank with what is taken over of each.
@@ -93,7 +132,7 @@ async fn adopted(
     }
     let adopt = |task: TaskKey| {
         let stored = texts.remove(&task).unwrap_or_default();
-        AdoptedQuestion { task, steps: steps(facts.remove(&task), stored, from) }
+        AdoptedQuestion { task, steps: steps(facts.remove(&task), stored, from, source.spec.scenario) }
     };
     Ok(keys.into_iter().map(adopt).collect())
 }
@@ -103,10 +142,12 @@ fn steps(
     facts: Option<QuestionFacts>,
     texts: Vec<(StepNo, StepText)>,
     from: ForkFrom,
+    scenario: Scenario,
 ) -> Vec<(StepNo, StepFacts, Option<StepText>)> {
     let needed = match from {
         ForkFrom::Recall => return Vec::new(),
         ForkFrom::Answer => StepNo::RECALL,
+        ForkFrom::Judge if !scenario.answers() => StepNo::RECALL,
         ForkFrom::Judge => StepNo::ANSWER,
     };
     let Some(facts) = facts else {
@@ -118,12 +159,12 @@ fn steps(
     }
     texts
         .into_iter()
-        .filter(|(step, _)| *step <= needed)
-        .filter_map(|(step, text)| Some((step, step_facts(&facts, step, &text)?, Some(text))))
+        .filter(|(step, _)| *step <= needed || step.is_search())
+        .filter_map(|(step, text)| Some((step, step_facts(&facts, &text)?, Some(text))))
         .collect()
 }
 
-fn step_facts(facts: &QuestionFacts, step: StepNo, text: &StepText) -> Option<StepFacts> {
+fn step_facts(facts: &QuestionFacts, text: &StepText) -> Option<StepFacts> {
     let timing = |us: Option<u64>| Timing {
         started_us: facts.times.started_us,
         total_us: us.unwrap_or(0),
@@ -144,14 +185,18 @@ fn step_facts(facts: &QuestionFacts, step: StepNo, text: &StepText) -> Option<St
             timing: timing(facts.times.recall_us),
         }),
         StepText::Answered { .. } => Some(StepFacts::Answered {
-            finish: "stop".to_owned(),
+            // a cut answer stays one
+            finish: facts.finish.clone().unwrap_or_else(|| "stop".to_owned()),
             usage: saved(&facts.usage.answer),
             timing: timing(facts.times.answer_us),
         }),
-        StepText::Judged { .. } => {
-            debug_assert!(step > StepNo::ANSWER);
-            None
+        // what it took stands with what all searches found together
+        StepText::Searched { hits, .. } => {
+            let hits = u32::try_from(hits.len()).unwrap_or(u32::MAX);
+            let timing = Timing { started_us: facts.times.started_us, ..Timing::default() };
+            Some(StepFacts::Searched { generation: 1, hits, effective_k: hits, usage: Usage::default(), timing })
         }
+        StepText::Judged { .. } | StepText::JudgedPart { .. } | StepText::Phrased { .. } => None,
     }
 }
 

@@ -3,25 +3,34 @@
 //! Everything before the phase is copied, so that no call is made for it; what was paid for it stands in the new report as
 //! saved. The new run belongs to the old one's lineage: calls that it makes all the same are found in the call store.
 //!
-//! [`source`] says whether a run can be forked from a phase, [`spec`] what the new run's settings are, [`adopt`] what is copied.
+//! [`source`] says whether a run can be forked from a phase, [`spec`] what the new run's settings are, [`counted`] what becomes of
+//! somebody else's counting, [`adopt`] what is copied.
 
 pub(crate) mod adopt;
+mod counted;
 mod source;
 mod spec;
 
-use bench_proto::ids::RunId;
-use bench_store::{Creation, NewRun, Right, RunRow};
+use std::sync::Arc;
+
+use bench_datasets::{Dataset, LabelFixes};
+use bench_proto::{ids::RunId, spec::RunSpec};
+use bench_store::{Creation, NewRun, Right, RunRow, Store};
 
 use crate::{
     app::{App, Deployment, reach::look_first},
-    cli::{ForkFrom, SubmitArgs},
-    exit::CliResult,
+    cli::{ForkFrom, SampleArgs, SubmitArgs},
+    exit::{CliError, CliResult},
     out,
-    results::{check_writable, run_folder},
+    planning::{metric_by_answer_key, open_dataset, open_label_fixes, self_check},
+    results::{SELF_CHECK_EVENT, check_writable, run_folder},
     runs::{
         attach::attach,
         ending::conclude,
-        estimate::{Counting, RunEstimate, fork::estimate_fork},
+        estimate::{
+            Counting, RunEstimate,
+            fork::{ForkOf, estimate_fork},
+        },
         execution::Execution,
         executor::RunExecutor,
         start::{check_detach, confirm, new_run},
@@ -32,6 +41,22 @@ use crate::{
 
 /// Kind of the run event that says from which run and phase a run was forked: `<phase> <run id>`.
 const FORK_EVENT: &str = "forked";
+
+/// Where a run has what it did not do itself: `answer of <run id>` for a fork, `import`; none for a run of its own.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn source_of(store: &dyn Store, run: &RunRow) -> Result<Option<String>, CliError> {
+    if run.lineage != run.run_id.0 {
+        let events = store.events(run.run_no).await?;
+        let forked = events.iter().find(|event| event.kind == FORK_EVENT);
+        if let Some((phase, source)) = forked.and_then(|event| event.message.split_once(' ')) {
+            return Ok(Some(format!("{phase} of {source}")));
+        }
+    }
+    Ok(run.imported.then(|| "import".to_owned()))
+}
+
 /// Questions whose texts are read at once.
 const TEXTS_AT_ONCE: usize = 256;
 
@@ -40,19 +65,10 @@ const TEXTS_AT_ONCE: usize = 256;
 /// # Errors
 /// Exit 2 for what cannot be forked; else as `submit`.
 pub(crate) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFrom) -> CliResult {
-    // 1. plan: the source's, with what flags change
+    // 1. plan: the source's, with what flags change; 2. estimate: of what is not taken over
     let store = app.open_store().await?;
     let source = find_run(store.as_ref(), source).await?;
-    source::check(store.as_ref(), &source, from).await?;
-    if from == ForkFrom::Recall {
-        check_whole(store.as_ref(), &source).await?;
-        check_allowed(app, store.as_ref(), &source).await?;
-    }
-    let spec = spec::forked_spec(app, args, &source.spec, from)?;
-
-    // 2. estimate: of what is not taken over
-    let counting = if args.dry_run { Counting::Exact } else { Counting::Rough };
-    let estimate = estimate_fork(app, store.as_ref(), &source, &spec, from, counting).await?;
+    let PlannedFork { spec, fixes, estimate } = plan(app, store.as_ref(), args, &source, from).await?;
     if args.dry_run {
         return estimate.print(args.output.json);
     }
@@ -66,10 +82,12 @@ pub(crate) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
     if let Some(existing) = store.run_by_id(&run_id).await? {
         return attach(app, store, &spec, existing, args).await;
     }
+    app.check_run_accounts(&spec)?;
     if app.deployment()? == Deployment::Local {
         look_first(app, &spec, from != ForkFrom::Judge).await?;
     }
     confirm(&estimate, &spec, args).await?;
+    let graders = self_check::of_stored(&store, &source, &spec).await?;
 
     // 4. create, and take over
     let executor = RunExecutor::for_run(app, &run_id)?;
@@ -85,8 +103,9 @@ pub(crate) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
         }
     };
     store.add_event(run_no, FORK_EVENT, &format!("{} {}", from.phase(), source.run_id)).await?;
+    store.add_event(run_no, SELF_CHECK_EVENT, &graders.event()).await?;
     let run = store.run(run_no).await?;
-    adopt::adopt(store.as_ref(), &run, &source, from).await?;
+    adopt::adopt(store.as_ref(), &run, &source, from, fixes.as_ref()).await?;
 
     // 5. execute, 6. conclude
     let execution = Execution { app, store: &store, run: &run, executor: &executor, planner: None, planned: None };
@@ -95,6 +114,75 @@ pub(crate) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
     }
     let end = execution.execute_to_rest(&args.output).await?;
     conclude(app, store.as_ref(), &run, end, &args.output).await
+}
+
+/// What a fork would call, said without making it: `source` may lie in any store.
+///
+/// # Errors
+/// As [`run`], up to the estimate.
+pub(crate) async fn dry_run(
+    app: &App,
+    store: &dyn Store,
+    args: &SubmitArgs,
+    source: &RunRow,
+    from: ForkFrom,
+) -> CliResult {
+    plan(app, store, args, source, from).await?.estimate.print(args.output.json)
+}
+
+/// A fork before anything of it is stored.
+struct PlannedFork {
+    spec: RunSpec,
+    fixes: Option<LabelFixes>,
+    estimate: RunEstimate,
+}
+
+/// Plans and estimates a fork.
+async fn plan(
+    app: &App,
+    store: &dyn Store,
+    args: &SubmitArgs,
+    source: &RunRow,
+    from: ForkFrom,
+) -> Result<PlannedFork, CliError> {
+    source::check(store, source, from).await?;
+    if from == ForkFrom::Recall {
+        check_whole(store, source).await?;
+        check_allowed(app, store, source).await?;
+    }
+    let mut spec = match counted::leaves(args, &source.spec) {
+        true => spec::forked_spec(app, args, &counted::uncounted(app, source).await?, from)?,
+        false => spec::forked_spec(app, args, source, from)?,
+    };
+    let fixes = match &args.label_fixes {
+        Some(name) => {
+            metric_by_answer_key(&spec, "--label-fixes")?;
+            Some(label_fixes(app, &source.spec, name, args.sample.allow_modified_dataset).await?)
+        }
+        None => None,
+    };
+    if let Some(fixes) = &fixes {
+        spec.dataset.label_fixes = Some(fixes.spec().clone());
+    }
+    let counting = if args.dry_run { Counting::Exact } else { Counting::Rough };
+    let planned = ForkOf { source, spec: &spec, from, fixes: fixes.as_ref() };
+    let estimate = estimate_fork(app, store, &planned, counting).await?;
+    Ok(PlannedFork { spec, fixes, estimate })
+}
+
+/// Label fixes for the dataset of a run.
+async fn label_fixes(app: &App, spec: &RunSpec, name: &str, allow_modified: bool) -> Result<LabelFixes, CliError> {
+    open_label_fixes(app, name, &dataset_of(app, spec).await?, allow_modified).await
+}
+
+/// The dataset of a run, opened again.
+async fn dataset_of(app: &App, spec: &RunSpec) -> Result<Arc<dyn Dataset>, CliError> {
+    let args = SampleArgs {
+        dataset_path: spec.dataset.path.clone(),
+        allow_modified_dataset: spec.dataset.modified,
+        ..SampleArgs::default()
+    };
+    open_dataset(app, &spec.dataset.name, &args, spec.dataset.settings.clone()).await
 }
 
 /// The line that opens a fork.

@@ -30,10 +30,13 @@ pub(super) async fn check(store: &dyn Store, source: &RunRow, from: ForkFrom) ->
     match from {
         ForkFrom::Recall => check_banks(store, source, imported).await,
         ForkFrom::Answer if imported => Err(CliError::usage(format!(
-            "run {0} was imported without the texts of what was recalled: there is nothing to answer from; `--from judge` grades its answers again",
+            "run {0} was imported without the texts of what was recalled: there is nothing to answer from; `--from judge` grades again what it holds",
             source.run_id
         ))),
         ForkFrom::Answer => check_stored(store, source, StepNo::RECALL, "recalled").await,
+        ForkFrom::Judge if !source.spec.scenario.answers() => {
+            check_stored(store, source, StepNo::RECALL, "recalled").await
+        }
         ForkFrom::Judge => check_stored(store, source, StepNo::ANSWER, "answered").await,
     }
 }
@@ -42,7 +45,7 @@ pub(super) async fn check(store: &dyn Store, source: &RunRow, from: ForkFrom) ->
 async fn check_banks(store: &dyn Store, source: &RunRow, imported: bool) -> Result<(), CliError> {
     if imported {
         return Err(CliError::usage(format!(
-            "run {0} was imported: there is no system that could recall; `--from judge` grades its answers again",
+            "run {0} was imported: there is no system that could recall; `--from judge` grades again what it holds",
             source.run_id
         )));
     }
@@ -113,12 +116,15 @@ pub(super) fn check_same_questions(args: &SubmitArgs, source: &RunSpec, from: Fo
         max_sessions,
         category,
         exclude_category,
+        facet,
+        exclude_facet,
         question_id,
         dataset_path,
         allow_modified_dataset,
     } = &args.sample;
+    let dataset = dataset.as_deref().map(bench_datasets::full_name).map(str::to_owned);
     let what = [
-        ("--dataset", other(dataset, &source.dataset.name)),
+        ("--dataset", other(&dataset, &source.dataset.name)),
         ("--preset", other(preset, &source.sample.preset)),
         ("--sampler", other(sampler, &source.sample.sampler)),
         ("--seed", seed.is_some() && *seed != source.sample.seed),
@@ -130,6 +136,8 @@ pub(super) fn check_same_questions(args: &SubmitArgs, source: &RunSpec, from: Fo
         ("--max-sessions", max_sessions.is_some()),
         ("--category", !category.is_empty()),
         ("--exclude-category", !exclude_category.is_empty()),
+        ("--facet", !facet.is_empty()),
+        ("--exclude-facet", !exclude_facet.is_empty()),
         ("--question-id", !question_id.is_empty()),
         ("--dataset-path", dataset_path.is_some()),
         ("--allow-modified-dataset", *allow_modified_dataset),

@@ -1,86 +1,292 @@
 //! The settings of a fork: those of its source with what flags change.
 
-use bench_grading::prompts;
-use bench_proto::spec::{Limits, RunSpec};
+use bench_grading::{counting::Counting, judging::rubric};
+use bench_proto::{
+    scenario::{RecallPlan, Scenario},
+    spec::{DatasetSpec, Limits, RunSpec, TakenOver},
+};
 use bench_settings::ModelRole;
+use bench_store::RunRow;
+use bench_systems::{BuildContext, Capabilities, registry as systems};
 
-use super::source::check_same_questions;
+use super::{counted::Held, source::check_same_questions};
 use crate::{
     app::{App, Deployment},
     cli::{ForkFrom, SubmitArgs},
     exit::CliError,
-    planning::{self, DEFAULT_CAP, UserPrices},
+    planning::{
+        self, DEFAULT_CAP, UserPrices, judge_prompts,
+        scenario::{self, Fewest},
+    },
 };
 
 /// Provider of answerers that are the memory system itself.
 const ANSWERS_ITSELF: &str = "system";
 
 /// The source's settings with what flags change; a flag for a phase that is taken over is refused.
-pub(super) fn forked_spec(app: &App, args: &SubmitArgs, source: &RunSpec, from: ForkFrom) -> Result<RunSpec, CliError> {
-    let refused =
-        |flag: &str| CliError::usage(format!("{flag} cannot change what a fork --from {} takes over", from.phase()));
+pub(super) fn forked_spec(app: &App, args: &SubmitArgs, run: &RunRow, from: ForkFrom) -> Result<RunSpec, CliError> {
+    let source = &run.spec;
     let prices = planning::user_prices(app, args)?;
     let priced = planning::limits(app, prices.clone())?;
     let mut spec = source.clone();
+    spec.taken_over = TakenOver::of_fork(from.into(), &run.run_id.0, &source.taken_over);
     check_same_questions(args, source, from)?;
+    let counting = Held::of(args, source)?;
+    let args = &counting.complete(args)?;
+    let fork = Fork { app, args, run, from };
     if let Some(top_k) = args.top_k.filter(|top_k| *top_k != source.system.top_k) {
         if from != ForkFrom::Recall {
-            return Err(refused("--top-k"));
+            return Err(fork.refused("--top-k"));
         }
         spec.system.top_k = top_k;
     }
-    if let Some(answerer) = &args.answerer {
-        if from == ForkFrom::Judge {
-            return Err(refused("--answerer"));
-        }
-        spec.answerer = planning::model_spec(app, answerer, ModelRole::Answerer, args, &priced, will_call(app, args)?)?;
-        planning::add_prompts(&mut spec.answerer, ModelRole::Answerer, &spec.dataset.profile)?;
+    let other_scenario = fork.set_scenario(&mut spec)?;
+    fork.set_recalls(&mut spec, other_scenario)?;
+    fork.set_answerer(&mut spec, other_scenario, &priced)?;
+    fork.check_answers(&mut spec)?;
+    let answers_anew = other_scenario.is_some_and(Scenario::answers);
+    if answers_anew {
+        add_those_of_dataset(&mut spec)?;
     }
-    if from != ForkFrom::Judge && spec.answerer.provider == ANSWERS_ITSELF {
-        return Err(CliError::usage(format!(
-            "a fork --from {} answers from what is recalled, and {} would answer by itself: name another with --answerer",
-            from.phase(),
-            source.system.name
-        )));
-    }
-    regrade(app, args, &priced, &mut spec)?;
-    planning::check_grading(spec.judges.len(), spec.votes)?;
-    let before = std::mem::take(&mut spec.limits);
-    spec.limits = limits(app, args, before, prices)?;
-    if from == ForkFrom::Recall {
-        spec.limits.latency_probe = planning::latency_probe(app)?;
-    }
-    let pays = !spec.judges.is_empty() || from != ForkFrom::Judge;
-    if spec.limits.max_cost.is_none() && pays && planning::is_paid(&spec) {
-        spec.limits.max_cost = Some(DEFAULT_CAP);
-    }
+    let refit = other_scenario.is_some() || spec.system.top_k != source.system.top_k;
+    regrade(app, args, &priced, refit, counting.named, &mut spec)?;
+    fork.set_counted(&mut spec, counting, answers_anew)?;
+    fork.set_limits(&mut spec, prices)?;
     Ok(spec)
 }
 
-/// Judges, votes and scorers that flags name take the place of the source's.
-fn regrade(app: &App, args: &SubmitArgs, priced: &Limits, spec: &mut RunSpec) -> Result<(), CliError> {
+/// What a fork is made of.
+#[derive(Clone, Copy)]
+struct Fork<'a> {
+    app: &'a App,
+    args: &'a SubmitArgs,
+    /// The run that it takes results over from.
+    run: &'a RunRow,
+    /// The first phase that is done anew.
+    from: ForkFrom,
+}
+
+impl Fork<'_> {
+    fn refused(&self, flag: &str) -> CliError {
+        CliError::usage(format!("{flag} cannot change what a fork --from {} takes over", self.from.phase()))
+    }
+
+    /// Sets the scenario; returns the one that the source has not.
+    fn set_scenario(&self, spec: &mut RunSpec) -> Result<Option<Scenario>, CliError> {
+        let named = self.args.scenario.as_deref().map(scenario::named).transpose()?;
+        let other = named.filter(|new| *new != self.run.spec.scenario);
+        if let Some(new) = other {
+            if self.from == ForkFrom::Judge {
+                return Err(self.refused("--scenario"));
+            }
+            spec.scenario = new;
+            spec.headline = None;
+        }
+        Ok(other)
+    }
+
+    /// Sets how often and with which queries the fork searches.
+    fn set_recalls(&self, spec: &mut RunSpec, other_scenario: Option<Scenario>) -> Result<(), CliError> {
+        let Self { app, args, run, from } = *self;
+        let of_source = run.spec.recalls;
+        let words_queries = args.max_recalls.is_some() || args.multi_query.is_some();
+        if words_queries && from != ForkFrom::Recall {
+            return Err(self.refused(if args.max_recalls.is_some() { "--max-recalls" } else { "--multi-query" }));
+        }
+        if from == ForkFrom::Answer && spec.scenario == Scenario::Agentic {
+            return Err(CliError::usage(
+                "a fork --from answer takes recalls over, and in --scenario agentic a model makes them while it answers: \
+                 fork --from recall, or add --scenario answer to answer from all that was found",
+            ));
+        }
+        if !words_queries && other_scenario.is_none() {
+            return Ok(());
+        }
+        spec.recalls = match spec.scenario {
+            Scenario::Agentic => {
+                RecallPlan { at_most: app.settings().run.max_recalls, rephrased: args.multi_query.unwrap_or_default() }
+            }
+            _ => RecallPlan {
+                at_most: args.max_recalls.unwrap_or_default(),
+                rephrased: args.multi_query.unwrap_or(of_source.rephrased),
+            },
+        };
+        let checked = spec.recalls.check(spec.scenario);
+        checked.map_err(|error| CliError::usage(format!("--max-recalls, --multi-query: {error}")))?;
+        if of_source.at_most > 0 && from == ForkFrom::Answer {
+            let note = "what is answered from is all that the searches of another run have found".to_owned();
+            spec.sample.notes.push(note);
+        }
+        Ok(())
+    }
+
+    /// Sets the answerer: another one, or nobody where the fork has no answers.
+    fn set_answerer(
+        &self,
+        spec: &mut RunSpec,
+        other_scenario: Option<Scenario>,
+        priced: &Limits,
+    ) -> Result<(), CliError> {
+        let Self { app, args, run, from } = *self;
+        let answerer = match other_scenario {
+            Some(new) if new.answers() => Some(args.answerer.as_ref().unwrap_or(&app.settings().run.answerer)),
+            _ => args.answerer.as_ref(),
+        };
+        if !spec.scenario.answers() {
+            if let Some(judge) = args.judge.first().filter(|_| other_scenario.is_none()) {
+                return Err(CliError::usage(format!(
+                    "--judge {judge}: run {0} has no answers (--scenario {1}); \
+                     `bench-coord submit --fork {0} --from answer --scenario answer --judge {judge}` answers from its recalls first",
+                    run.run_id,
+                    spec.scenario.name()
+                )));
+            }
+            scenario::check_models(spec.scenario, args.answerer.as_deref(), args.judge.len())?;
+            spec.answerer = scenario::nobody();
+            spec.judges.clear();
+        } else if let Some(answerer) = answerer {
+            if from == ForkFrom::Judge {
+                return Err(self.refused("--answerer"));
+            }
+            let capabilities = capabilities(&run.spec);
+            let answerer = match &capabilities {
+                Some(capabilities) => scenario::answerer_of(spec.scenario, capabilities, answerer),
+                None => answerer.as_str(),
+            };
+            let role = ModelRole::Answerer;
+            spec.answerer = planning::model_spec(app, answerer, role, args, priced, will_call(app, args)?)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that the system can be searched as often as is planned, and that the answerer can answer from recalls; notes its
+    /// prompts.
+    fn check_answers(&self, spec: &mut RunSpec) -> Result<(), CliError> {
+        let Self { run: RunRow { spec: source, .. }, from, .. } = *self;
+        if from == ForkFrom::Recall
+            && let Some(capabilities) = capabilities(source)
+        {
+            let answerer = spec.answerer.display();
+            scenario::check_recalls(spec.scenario, spec.recalls, &answerer, &source.system.name, &capabilities)?;
+        }
+        if from == ForkFrom::Judge {
+            return Ok(());
+        }
+        planning::add_answerer_prompts(spec)?;
+        if spec.answerer.provider == ANSWERS_ITSELF {
+            return Err(CliError::usage(format!(
+                "a fork --from {} answers from what is recalled, and {} would answer by itself: name another with --answerer",
+                from.phase(),
+                source.system.name
+            )));
+        }
+        Ok(())
+    }
+
+    /// Sets how grades are counted and which metric heads the report, and checks that there is something to grade by.
+    fn set_counted(&self, spec: &mut RunSpec, counting: Held, answers_anew: bool) -> Result<(), CliError> {
+        counting.note(spec)?;
+        match &self.args.headline {
+            Some(metric) => scenario::head(spec, metric)?,
+            None => scenario::keep_headline(&self.run.spec, spec)?,
+        }
+        scenario::check_graded(spec)?;
+        if answers_anew && !scenario::grades_answers(spec) {
+            return Err(CliError::usage(
+                "nothing would grade the answers of the fork: add --scorer (`bench-coord score --list` shows all), or --judge",
+            ));
+        }
+        planning::check_grading(spec.judges.len(), spec.votes)
+    }
+
+    /// Sets caps, pace and what else stays with the run to its end.
+    fn set_limits(&self, spec: &mut RunSpec, prices: UserPrices) -> Result<(), CliError> {
+        let Self { app, args, from, .. } = *self;
+        let before = std::mem::take(&mut spec.limits);
+        spec.limits = limits(app, args, before, prices)?;
+        if from == ForkFrom::Recall {
+            spec.limits.latency_probe = planning::latency_probe(app)?;
+        }
+        let pays = !spec.judges.is_empty() || from != ForkFrom::Judge;
+        if spec.limits.max_cost.is_none() && pays && planning::is_paid(spec) {
+            spec.limits.max_cost = Some(DEFAULT_CAP);
+        }
+        Ok(())
+    }
+}
+
+/// What the source's memory system can do, where this process knows it.
+fn capabilities(source: &RunSpec) -> Option<Capabilities> {
+    systems::capabilities(&source.system.name, &source.system.settings, &BuildContext::default()).ok()
+}
+
+/// Judges, votes and scorers that flags name take the place of the source's. With `refit` those that stay must still have
+/// something to look at.
+fn regrade(
+    app: &App,
+    args: &SubmitArgs,
+    priced: &Limits,
+    refit: bool,
+    counting: Option<&Counting>,
+    spec: &mut RunSpec,
+) -> Result<(), CliError> {
+    let profile_before = spec.dataset.profile.clone();
+    if let Some(rubric) = &args.rubric {
+        planning::grade_by(&mut spec.dataset.profile, rubric)?;
+    }
     if !args.judge.is_empty() {
         let judge =
             |name: &String| planning::model_spec(app, name, ModelRole::Judge, args, priced, will_call(app, args)?);
         spec.judges = args.judge.iter().map(judge).collect::<Result<_, _>>()?;
-        let profile = &spec.dataset.profile;
-        prompts::check(profile, spec.sample.by_category.keys().map(String::as_str), true)?;
-        spec.judges.iter_mut().try_for_each(|judge| planning::add_prompts(judge, ModelRole::Judge, profile))?;
         spec.votes = args.votes.unwrap_or(1);
         spec.headline = None;
     } else if let Some(votes) = args.votes {
+        planning::check_votes(Some(votes), spec.judges.len())?;
         spec.votes = votes;
     }
-    if !args.scorer.is_empty() {
-        let named: Vec<&str> = args.scorer.iter().map(String::as_str).collect();
+    planning::check_rubric(args.rubric.as_deref(), &spec.judges)?;
+    if let Some(path) = &args.judge_prompts {
+        judge_prompts::take(path, &mut spec.dataset.profile, &spec.judges)?;
+    }
+    if let Some(counting) = counting {
+        spec.dataset.profile = counting.profile(&spec.dataset.profile);
+    }
+    if !args.judge.is_empty() || args.rubric.is_some() || args.judge_prompts.is_some() {
+        judge_prompts::set_params(app, Some(&profile_before), &spec.dataset.profile, &mut spec.judges)?;
+        let profile = &spec.dataset.profile;
+        rubric::check(profile, spec.sample.by_category.keys().map(String::as_str), true)?;
+        spec.judges.iter_mut().try_for_each(|judge| planning::add_prompts(judge, profile))?;
+    }
+    let fewest = Fewest::of_run(spec);
+    let asked_for = scenario::asked_for(spec.scenario, fewest, &args.scorer)?;
+    if !asked_for.is_empty() || refit {
+        // those that flags name head the report
         let before: Vec<String> = spec.scorers.iter().map(|scorer| scorer.name.clone()).collect();
-        spec.scorers = planning::scorer_specs(&named, &before)?;
+        let kept = scenario::that_fit(spec.scenario, fewest, &before)?;
+        spec.scorers = scenario::joined(spec.scenario, fewest, asked_for, kept);
+    }
+    if !args.scorer.is_empty() || args.only_scorers {
         spec.headline = None;
         if args.judge.is_empty() {
             // scoring again makes no calls: judgements stay with the run that paid for them
             spec.judges.clear();
         }
     }
+    spec.judging = planning::judging(&spec.judges, &spec.dataset.profile)?;
+    Ok(())
+}
+
+/// Puts the scorers of the run's dataset before those of its source, which had no use for the ones of answers. Runs of earlier
+/// releases do not name them; registered datasets do.
+fn add_those_of_dataset(spec: &mut RunSpec) -> Result<(), CliError> {
+    let DatasetSpec { name, scorers, .. } = &spec.dataset;
+    let names = match bench_datasets::find(name) {
+        Ok(known) if scorers.is_empty() => known.manifest.scorers.clone(),
+        _ => scorers.clone(),
+    };
+    let fewest = Fewest::of_run(spec);
+    let own = scenario::that_fit(spec.scenario, fewest, &names)?;
+    spec.scorers = scenario::joined(spec.scenario, fewest, own, std::mem::take(&mut spec.scorers));
     Ok(())
 }
 

@@ -5,11 +5,15 @@ use bench_proto::{
     facts::PhaseUsage,
     failure::Failure,
     ids::{RunId, TaskKey},
+    metric::{Better, MetricSpec, Scale},
     money::PicoUsd,
-    spec::{DatasetSpec, Limits, ModelSpec, RunSpec, SPEC_VERSION, SampleSpec, ScorerSpec, SystemSpec},
+    scenario::{RecallPlan, Scenario},
+    spec::{DatasetSpec, JudgingSpec, Limits, ModelSpec, RunSpec, SPEC_VERSION, SampleSpec, ScorerSpec, SystemSpec},
     step::{Canary, RankHits, Retrieval, StepNo},
+    strata::Stratum,
     summary::{
-        BankLeak, CheckState, ControlScore, LABEL_DEMO_ANSWERER, LABEL_MODIFIED_DATASET, LatencySummary, Verdict,
+        BankLeak, CategoryScore, CheckState, ControlScore, FacetScore, LABEL_DEMO_ANSWERER, LABEL_MODIFIED_DATASET,
+        LatencySummary, Verdict,
     },
 };
 use proptest::prelude::*;
@@ -40,36 +44,32 @@ pub(crate) fn spec(n: u64) -> RunSpec {
             sha256: "cd".repeat(32),
             modified: true,
             loader: 1,
-            settings: BTreeMap::new(),
-            abstention_phrases: vec![],
             population: CATEGORIES.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect(),
             banks: 10,
             sessions: 272,
-            profile: bench_proto::profile::Profile::implied(),
-            path: None,
+            ..DatasetSpec::default()
         },
         sample: SampleSpec {
             preset: "fair".into(),
             sampler: "hash".into(),
             sampler_version: 1,
-            seed: None,
             n,
             banks: 10,
-            by_category: BTreeMap::new(),
-            signature: String::new(),
-            census: false,
             stratified: true,
-            max_sessions: None,
-            notes: vec![],
-            request: serde_json::Value::Null,
+            ..SampleSpec::default()
         },
         system: SystemSpec { name: "bm25".into(), version: "1".into(), top_k: 10, settings: BTreeMap::new() },
+        scenario: Scenario::default(),
+        recalls: RecallPlan::default(),
         answerer: model("extractive"),
         judges: vec![model("openai")],
         votes: 1,
-        scorers: vec![ScorerSpec { name: "locomo-f1".into(), version: 1 }],
+        judging: JudgingSpec::default(),
+        scorers: vec![ScorerSpec { name: "locomo-f1".into(), version: 1, ..ScorerSpec::default() }],
+        counting: None,
         headline: None,
         limits: Limits { max_cost: Some(PicoUsd(20_000_000_000_000)), ..Limits::default() },
+        taken_over: Default::default(),
     }
 }
 
@@ -119,9 +119,10 @@ pub(crate) fn question(i: u64) -> QuestionFacts {
         question_id: format!("conv-{bank}:{i}"),
         bank_id: format!("conv-{bank}"),
         category: CATEGORIES[(i % 3) as usize].0.to_owned(),
+        facets: BTreeMap::from([("abstention".to_owned(), if i.is_multiple_of(4) { "yes" } else { "no" }.to_owned())]),
         outcome,
         scores,
-        retrieval: Some(Retrieval { turn: hits.clone(), session: hits, unretained: 0 }),
+        retrieval: Some(Retrieval { turn: hits.clone(), session: hits, ..Retrieval::default() }),
         hits: Some(10),
         top1_score: None,
         empty_context: false,
@@ -226,6 +227,157 @@ fn every_table_of_the_report_is_filled() {
     assert!(summary.retrieval.turn.keys().copied().eq([1, 3, 5, 10]));
     let bootstrap = summary.headline.bootstrap_ci95.expect("seven banks are enough");
     assert_eq!(bootstrap.method, "wild cluster bootstrap-t, all 128 sign vectors");
+}
+
+#[test]
+fn facets_are_scored_by_the_method_of_categories() {
+    let mut aggregator = Aggregator::new(input(60));
+    for i in 0..60 {
+        let facts = question(i);
+        let facets = BTreeMap::from([("same".to_owned(), facts.category.clone())]);
+        aggregator.add(&QuestionFacts { facets, ..facts });
+    }
+    let summary = aggregator.finish(NONE).summary;
+    for score in &summary.scores {
+        let of_categories: BTreeMap<String, FacetScore> = score
+            .by_category
+            .iter()
+            .cloned()
+            .map(|c| {
+                let CategoryScore { n, value, clusters, ci95, ci95_note, naive_ci95, .. } = c;
+                (c.category, FacetScore { n, value, clusters, ci95, ci95_note, naive_ci95 })
+            })
+            .collect();
+        assert_eq!(score.by_facet, BTreeMap::from([("same".to_owned(), of_categories)]), "{}", score.metric);
+    }
+    let plain = QuestionFacts { facets: BTreeMap::new(), ..question(0) };
+    let mut aggregator = Aggregator::new(input(1));
+    aggregator.add(&plain);
+    let scores = serde_json::to_value(aggregator.finish(NONE).summary.scores).expect("serialises");
+    assert_eq!(scores[0].get("by_facet"), None, "what a dataset does not have is not written");
+}
+
+#[test]
+fn a_sample_by_facets_is_weighted_by_its_strata() {
+    let mut plan = input(60);
+    let stratum = |category: &str, abstention: &str, population, n| Stratum {
+        category: category.to_owned(),
+        facets: BTreeMap::from([("abstention".to_owned(), abstention.to_owned())]),
+        population,
+        n,
+    };
+    let mut sizes: BTreeMap<(String, String), (u64, Vec<f64>)> = BTreeMap::new();
+    for i in 0..60 {
+        let facts = question(i);
+        let stratum = sizes.entry((facts.category.clone(), facts.facets["abstention"].clone())).or_default();
+        stratum.0 += 1;
+        stratum.1.extend(facts.scores.iter().filter(|(metric, _)| metric == "judge").map(|(_, score)| *score));
+    }
+    // the rarer half of each category counts as little as it is of the dataset
+    let population = |abstention: &str| if abstention == "yes" { 30 } else { 970 };
+    plan.spec.sample.strata =
+        sizes.iter().map(|((category, value), (n, _))| stratum(category, value, population(value), *n)).collect();
+    let mut aggregator = Aggregator::new(plan);
+    (0..60).for_each(|i| aggregator.add(&question(i)));
+    let summary = aggregator.finish(NONE).summary;
+    let mean = |scores: &[f64]| scores.iter().sum::<f64>() / scores.len() as f64;
+    let expected: f64 = sizes.iter().map(|((_, value), (_, s))| population(value) as f64 / 3_000.0 * mean(s)).sum();
+    let got = summary.headline.value.expect("has a score");
+    assert!((got - expected).abs() < 1e-12, "{got} instead of {expected}");
+    assert_eq!((summary.headline.population, summary.scores[0].by_category.len()), (Some(3_000), 3));
+    assert!(summary.headline.benchmark_ci95.is_some(), "{:?}", summary.headline.benchmark_note);
+    let of_categories: u64 = summary.scores[0].by_category.iter().map(|category| category.n).sum();
+    assert_eq!(of_categories, summary.scores[0].n);
+}
+
+#[test]
+fn where_lower_is_better_the_worst_are_the_highest_and_what_failed_counts_as_one() {
+    let mut plan = input(22);
+    plan.spec.judges.clear();
+    plan.spec.sample.stratified = false;
+    let drift = MetricSpec { name: "drift".into(), scale: Scale::lower(0.25) };
+    plan.spec.scorers = vec![ScorerSpec { name: "pairs".into(), version: 1, metrics: vec![drift], of_recalls: false }];
+    let mut aggregator = Aggregator::new(plan);
+    for i in 0..22 {
+        let facts = question(i);
+        let scores = if facts.scores.is_empty() { vec![] } else { vec![("drift".to_owned(), i as f64 / 40.0)] };
+        aggregator.add(&QuestionFacts { scores, ..facts });
+    }
+    let summary = aggregator.finish(NONE).summary;
+    let score = &summary.scores[0];
+    assert_eq!((score.metric.as_str(), score.better, score.pass_threshold), ("drift", Better::Lower, 0.25));
+    // 0 to 10 pass, but for question 1, which failed, as 12 did
+    assert_eq!((score.n, score.pass_rate), (20, Some(0.5)));
+    let worst: Vec<&str> = summary.worst.iter().map(|w| w.question_id.as_str()).collect();
+    assert_eq!(worst, ["conv-0:21", "conv-6:20", "conv-5:19", "conv-4:18", "conv-3:17"]);
+    let sum = (0..22).filter(|i| i % 11 != 1).map(|i| f64::from(i) / 40.0).sum::<f64>();
+    let (value, strict) = (summary.headline.value.expect("a score"), summary.headline.strict.expect("a score"));
+    assert!((value - sum / 20.0).abs() < 1e-12 && (strict - (sum + 2.0) / 22.0).abs() < 1e-12, "{value} {strict}");
+    let table = &summary.recall_answer;
+    let rows = [table.evidence_found, table.evidence_partial, table.evidence_missing, table.no_ground_truth];
+    assert_eq!(rows.iter().map(|row| row.passed).sum::<u64>(), 10);
+}
+
+#[test]
+fn where_recalls_are_graded_no_answer_is_to_blame() {
+    let lost = |change: fn(&mut RunSpec)| {
+        let mut plan = input(60);
+        change(&mut plan.spec);
+        let mut aggregator = Aggregator::new(plan);
+        (0..60).map(question).for_each(|facts| aggregator.add(&facts));
+        aggregator.finish(NONE).summary
+    };
+    let answers = lost(|spec| spec.headline = Some("locomo-f1".to_owned()));
+    assert!(answers.failure_attribution.evidence_found > 0 && answers.usd_per_correct.is_some(), "{answers:?}");
+    let by_figure: fn(&mut RunSpec) = |spec| {
+        spec.headline = Some("locomo-f1".to_owned());
+        spec.scorers[0].of_recalls = true;
+    };
+    let without_answers: fn(&mut RunSpec) = |spec| {
+        spec.scenario = Scenario::RetrieveOnly;
+        spec.judges.clear();
+    };
+    for summary in [lost(by_figure), lost(without_answers)] {
+        let (here, there) = (&summary.failure_attribution, &answers.failure_attribution);
+        assert_eq!((here.recall_failed, here.evidence_found), (there.evidence_found, 0));
+        assert_eq!(here.evidence_missing, there.evidence_missing, "what is missing is missing");
+        assert_eq!((summary.recall_answer, summary.usd_per_correct), (Default::default(), None));
+    }
+}
+
+#[test]
+fn p22_a_headline_that_no_question_has_is_invalid() {
+    let mut plan = input(10);
+    plan.spec.headline = Some("recall@10".to_owned());
+    let summary = |having: u64| {
+        let mut aggregator = Aggregator::new(plan.clone());
+        for i in (0..12).filter(|i| i % 11 != 1).take(10) {
+            let mut facts = question(i);
+            facts.scores.extend((i < having).then(|| ("recall@10".to_owned(), 1.0)));
+            aggregator.add(&facts);
+        }
+        aggregator.finish(NONE).summary
+    };
+    let nothing = summary(0);
+    assert_eq!((nothing.run.verdict, nothing.headline.value), (Verdict::Invalid, None));
+    assert!(nothing.run.reasons[0].contains("no question that counts has a figure of 'recall@10'"), "{nothing:?}");
+    let some = summary(4);
+    let coverage = some.run.checks.iter().find(|check| check.rule == "coverage").expect("is checked");
+    assert_eq!((coverage.state, some.headline.n, some.headline.without_figure), (CheckState::Passed, 3, 7));
+}
+
+#[test]
+fn who_says_ok_to_everything_is_invalid() {
+    let mut aggregator = Aggregator::new(input(40));
+    for i in 0..40 {
+        let scores = vec![("locomo-f1".to_owned(), 0.0), ("judge".to_owned(), 0.0)];
+        let answer_hash = bench_proto::facts::answer_hash("ok");
+        aggregator.add(&QuestionFacts { outcome: Outcome::Scored, scores, answer_hash, ..question(i) });
+    }
+    let run = aggregator.finish(NONE).summary.run;
+    assert_eq!(run.verdict, Verdict::Invalid);
+    let said = "40 of 40 questions (100.0 %) got the same answer";
+    assert!(run.reasons.iter().any(|reason| reason == said), "{:?}", run.reasons);
 }
 
 #[test]

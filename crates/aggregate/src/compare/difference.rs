@@ -4,10 +4,9 @@
 //! (G/(G−1)) · (1/n²) · Σ_g (Σ_{i∈g} (d_i − d̄))², or the mean weighted to the whole dataset with the linearised values.
 //! Student's t has G − 1 degrees of freedom.
 
-use std::collections::BTreeMap;
-
 use bench_proto::{
     comparison::{PairedDifference, Word},
+    metric::{Better, Scale},
     summary::{Estimator, Interval},
 };
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -15,20 +14,21 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use super::pairs::Pair;
 use crate::{
     bootstrap::wild_cluster_quantile,
-    cells::{Cell, Tally, cells_of, of_category},
+    cells::{Tally, cells_of},
     design::Design,
     interval::t_quantile,
-    score::{FEW_CLUSTERS, FEWEST_CLUSTERS},
+    score::{FEW_CLUSTERS, FEWEST_CLUSTERS, Used, used},
+    strata::Strata,
 };
 
 /// How the mean of paired figures is made.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Means<'a> {
     pub(super) estimator: Estimator,
-    /// N_h by category.
-    pub(super) populations: &'a BTreeMap<String, u64>,
-    /// Names by number.
-    pub(super) categories: &'a [String],
+    /// In which direction the figures are better.
+    pub(super) better: Better,
+    /// What a weighted mean is weighted by.
+    pub(super) strata: &'a Strata,
 }
 
 impl Means<'_> {
@@ -37,19 +37,16 @@ impl Means<'_> {
         if pairs.is_empty() {
             return None;
         }
-        let cells = cells_of(pairs.iter().map(|pair| (pair.category, pair.cluster, figure(pair))), 0.5);
+        let figures = pairs.iter().filter_map(|pair| Some((self.strata.of(pair.kind)?, pair.cluster, figure(pair))));
+        let cells = cells_of(figures, Scale::PLAIN);
         if self.estimator == Estimator::Mean {
             return Some(Design::mean(&cells.iter().collect::<Vec<_>>()));
         }
-        let population = |number: usize| self.populations.get(&self.categories[number]).copied();
-        let strata: Vec<(u64, Vec<&Cell>)> = (0..self.categories.len())
-            .map(|number| (number, of_category(&cells, number as u16)))
-            .filter(|(_, cells)| !cells.is_empty())
-            .map(|(number, cells)| Some((population(number)?, cells.iter().collect())))
-            .collect::<Option<_>>()?;
-        let total: u64 = strata.iter().map(|(n, _)| n).sum();
-        let weighted = strata.into_iter().map(|(n, cells)| (n as f64 / total as f64, cells));
-        Some(Design::new(&weighted.collect::<Vec<_>>()))
+        let strata: Vec<_> =
+            used(&cells, &self.strata.list).into_iter().filter(|used| !used.cells.is_empty()).collect();
+        let total: f64 = strata.iter().map(Used::applies_to).sum::<Option<f64>>()?;
+        let weighted = strata.into_iter().map(|used| Some((used.applies_to()? / total, used.cells)));
+        Some(Design::new(&weighted.collect::<Option<Vec<_>>>()?))
     }
 }
 
@@ -97,18 +94,27 @@ pub(super) fn paired_difference(means: &Means<'_>, pairs: &[Pair], tolerance: f6
         around(difference, t_quantile(freedom) * error, format!("paired, cluster-robust t, {} df", clusters - 1));
     paired.p_value = Some(two_sided(difference, error, freedom));
     paired.mde = Some(detectable(error, freedom));
-    paired.verdict = word(&interval, tolerance);
+    paired.verdict = word(&interval, tolerance, means.better);
     paired.ci95 = Some(interval);
     paired
 }
 
+/// The bounds of an interval of differences, signed so that more is better.
+pub(crate) fn gains(interval: &Interval, better: Better) -> (f64, f64) {
+    match better {
+        Better::Higher => (interval.low, interval.high),
+        Better::Lower => (-interval.high, -interval.low),
+    }
+}
+
 /// What an interval says. A change that surely lies inside the tolerance is none, also when it is not 0.
-pub(super) fn word(interval: &Interval, tolerance: f64) -> Word {
-    if interval.low >= -tolerance && interval.high <= tolerance {
+pub(super) fn word(interval: &Interval, tolerance: f64, better: Better) -> Word {
+    let (low, high) = gains(interval, better);
+    if low >= -tolerance && high <= tolerance {
         Word::NoChange
-    } else if interval.low > 0.0 {
+    } else if low > 0.0 {
         Word::Better
-    } else if interval.high < 0.0 {
+    } else if high < 0.0 {
         Word::Worse
     } else {
         Word::Inconclusive
@@ -134,7 +140,7 @@ pub(super) fn detectable(error: f64, freedom: f64) -> f64 {
 /// Questions taken as independent.
 fn naive(pairs: &[Pair]) -> Option<Interval> {
     let mut tally = Tally::EMPTY;
-    pairs.iter().for_each(|pair| tally.add(pair.b - pair.a, 0.5));
+    pairs.iter().for_each(|pair| tally.add(pair.b - pair.a, Scale::PLAIN));
     let n = pairs.len() as f64;
     let half = t_quantile(n - 1.0) * (tally.variance()? / n).sqrt();
     Some(around(tally.mean()?, half, format!("paired t, {} df", pairs.len() - 1)))

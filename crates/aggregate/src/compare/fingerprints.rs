@@ -29,14 +29,25 @@ pub struct Comparability {
     pub under_test: Option<String>,
 }
 
+/// Parts that stand with the dataset, since its profile or its settings bring them, and say who grades its answers or what these
+/// look like: by how they begin.
+const OF_OTHERS: [(&str, &str); 3] = [
+    ("dataset.profile.rubric", "grading"),
+    ("dataset.settings.judge_", "grading"),
+    ("dataset.profile.style.", "answerer"),
+];
+
 /// The group of a fingerprint's part.
 #[must_use]
 pub fn group_of(key: &str) -> &'static str {
+    if let Some((_, group)) = OF_OTHERS.iter().find(|(begin, _)| key.starts_with(begin)) {
+        return group;
+    }
     match key.split('.').next().unwrap_or_default() {
         "dataset" => "dataset",
         "sample" => "sample",
         "system" => "system",
-        "answerer" => "answerer",
+        "answerer" | "scenario" | "recalls" => "answerer",
         _ => "grading",
     }
 }
@@ -46,7 +57,12 @@ pub fn group_of(key: &str) -> &'static str {
 #[must_use]
 pub fn comparability(a: &RunSettings<'_>, b: &RunSettings<'_>, metric: &str, declared: &[String]) -> Comparability {
     let differences = a.spec.differences(b.spec);
-    let matters = |key: &str| group_of(key) != "grading" || grades(key, metric, a.spec, b.spec);
+    let counted_alike = counting_of(a.spec) == counting_of(b.spec);
+    let matters = |key: &str| match key {
+        // another counting leaves out other categories, and is a reason of its own
+        "dataset.profile.headline.without" => counted_alike,
+        _ => group_of(key) != "grading" || grades(key, metric, a.spec, b.spec),
+    };
     let unknown_answerer = a.imported || b.imported;
     let differing: BTreeSet<&'static str> = differences
         .iter()
@@ -55,6 +71,16 @@ pub fn comparability(a: &RunSettings<'_>, b: &RunSettings<'_>, metric: &str, dec
         .filter(|group| !(*group == "answerer" && unknown_answerer))
         .collect();
     let (mut reasons, mut notes) = (Vec::new(), Vec::new());
+    match (counting_of(a.spec), counting_of(b.spec)) {
+        (None, None) => {}
+        (Some(one), Some(other)) if one == other => notes.push(format!(
+            "both runs are counted as {one}: what is compared are the grades, and questions that failed are left out"
+        )),
+        (one, other) => {
+            let words = |name: Option<&str>| name.unwrap_or("our own rules say").to_owned();
+            reasons.push(format!("one run is counted as {}, the other as {}", words(one), words(other)));
+        }
+    }
     if differing.contains("dataset") {
         reasons.push("the datasets differ".to_owned());
     }
@@ -83,6 +109,15 @@ pub fn comparability(a: &RunSettings<'_>, b: &RunSettings<'_>, metric: &str, dec
     if unknown_answerer && differences.iter().any(|difference| group_of(&difference.key) == "answerer") {
         notes.push("a run was made elsewhere: its answerer is not known and counts as a part of the system".to_owned());
     }
+    if let (Some(of_a), Some(of_b)) = (a.spec.answered_by(), b.spec.answered_by())
+        && of_a != of_b
+    {
+        notes.push(format!(
+            "whose the answers are differs: {} in the first run, {} in the second",
+            of_a.name(),
+            of_b.name()
+        ));
+    }
     let differences = differences
         .into_iter()
         .map(|difference| {
@@ -95,12 +130,40 @@ pub fn comparability(a: &RunSettings<'_>, b: &RunSettings<'_>, metric: &str, dec
     Comparability { differences, reasons, notes, under_test }
 }
 
+/// The name of the counting that a run is held to.
+fn counting_of(spec: &RunSpec) -> Option<&str> {
+    spec.counting.as_ref().map(|counting| counting.name.as_str())
+}
+
 /// Whether a setting of the graders can change the compared metric.
 fn grades(key: &str, metric: &str, a: &RunSpec, b: &RunSpec) -> bool {
     if let Some(scorer) = key.strip_prefix("scorers.") {
         // a scorer that only one of them ran beside changes nothing
-        return scorer == metric;
+        let gives = |spec: &RunSpec| {
+            let mut scorers = spec.scorers.iter().filter(|one| one.name == scorer);
+            scorers.any(|one| one.metric_names().any(|name| name == metric))
+        };
+        return gives(a) || gives(b);
     }
-    let of_judges = |spec: &RunSpec| spec.judge_plan().metrics.iter().any(|name| name == metric);
-    of_judges(a) || of_judges(b)
+    if matches!(key, "label_fixes" | "counting") {
+        // what stands beside the published key changes nothing by it; another counting is a reason of its own
+        return false;
+    }
+    let judges = [a, b].map(|spec| judge_of(spec, metric));
+    if judges == [None, None] {
+        return false;
+    }
+    // the votes of another judge, which only one of them has, change nothing about this one
+    if let Some(number) = key.strip_prefix("judges.").and_then(|rest| rest.split('.').next()) {
+        return judges.iter().flatten().any(|judge| judge.to_string() == number);
+    }
+    true
+}
+
+/// The number of the judge that a metric is of, where it is one's.
+fn judge_of(spec: &RunSpec, metric: &str) -> Option<usize> {
+    let is_of = |judge: &String| {
+        metric.strip_prefix(judge.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    spec.judge_plan().metrics.iter().position(is_of)
 }

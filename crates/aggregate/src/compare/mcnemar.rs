@@ -1,13 +1,21 @@
 //! McNemar's exact test: of the questions on which two runs disagree, how surprising is the split?
 
-use bench_proto::comparison::McNemar;
+use bench_proto::{comparison::McNemar, metric::Scale};
 use statrs::distribution::{Binomial, DiscreteCDF};
 
 /// Counts passes and tests the discordant ones against a fair coin, two-sided: min(1, 2 · P(X ≤ min(b, c))).
-pub(super) fn test(scores: impl Iterator<Item = (f64, f64)>, pass_threshold: f64) -> McNemar {
-    let mut counts = McNemar { pass_threshold, both: 0, only_a: 0, only_b: 0, neither: 0, p_value: 1.0 };
+pub(super) fn test(scores: impl Iterator<Item = (f64, f64)>, scale: Scale) -> McNemar {
+    let mut counts = McNemar {
+        pass_threshold: scale.threshold,
+        pass_beyond: scale.beyond,
+        both: 0,
+        only_a: 0,
+        only_b: 0,
+        neither: 0,
+        p_value: 1.0,
+    };
     for (a, b) in scores {
-        match (a >= pass_threshold, b >= pass_threshold) {
+        match (scale.passes(a), scale.passes(b)) {
             (true, true) => counts.both += 1,
             (true, false) => counts.only_a += 1,
             (false, true) => counts.only_b += 1,

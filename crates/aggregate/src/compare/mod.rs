@@ -22,14 +22,20 @@ use std::collections::BTreeMap;
 
 use bench_proto::{
     comparison::{
-        COMPARISON_SCHEMA_VERSION, CategoryDifference, ComparedRun, Comparison, Flip, FlipSide, RetrievalDifference,
+        COMPARISON_SCHEMA_VERSION, CategoryDifference, ComparedRun, Comparison, Flip, FlipSide, PairedDifference,
+        RetrievalDifference,
     },
-    spec::{RunSpec, SampleSpec},
+    metric::{Better, Scale},
+    spec::{RunSpec, SampleSpec, TakenOver},
+    strata::Stratum,
     summary::{Estimator, MetricScore, Summary, Verdict},
 };
 
+pub(crate) use difference::gains;
 pub(crate) use pairs::TurnsSeen;
 pub use pairs::{PairedFacts, RunFacts};
+
+use crate::strata::Strata;
 
 use self::{
     difference::{Means, paired_difference},
@@ -50,8 +56,6 @@ pub struct CompareOptions {
     pub category_tolerance: f64,
     /// The same for retrieval.
     pub retrieval_tolerance: f64,
-    /// From which score a question counts as passed.
-    pub pass_threshold: f64,
     /// Groups of settings that may differ (`system`, `answerer`, …) although more than one does.
     pub under_test: Vec<String>,
     /// Seed of the bootstrap.
@@ -67,7 +71,6 @@ impl Default for CompareOptions {
             tolerance: 0.02,
             category_tolerance: 0.03,
             retrieval_tolerance: 0.03,
-            pass_threshold: 0.5,
             under_test: Vec::new(),
             seed: DEFAULT_STATS_SEED,
             flips: 100,
@@ -102,25 +105,14 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
     let metric = common_metric(a.spec, options);
     let facts = PairedFacts::of(a.facts, b.facts);
     let estimator = estimator(a.spec, b.spec);
-    let populations = &a.spec.dataset.population;
-    let means = Means { estimator, populations, categories: facts.categories };
+    let scale = a.spec.metric(&metric);
+    let mut strata = strata(a.spec, b.spec, &facts);
+    strata.saw(&facts.seen());
+    let means = Means { estimator, better: scale.better, strata: &strata };
     let counted = facts.counted(&a.spec.dataset.profile.headline);
     let all = paired_difference(&means, &counted, options.tolerance);
-    let mut by_category: Vec<CategoryDifference> = facts
-        .by_category()
-        .into_iter()
-        .map(|(name, pairs)| {
-            let mean = Means { estimator: Estimator::Mean, ..means };
-            CategoryDifference {
-                category: name.to_owned(),
-                paired: paired_difference(&mean, &pairs, options.category_tolerance),
-            }
-        })
-        .collect();
-    let p_values: Vec<Option<f64>> = by_category.iter().map(|category| category.paired.p_value).collect();
-    for (category, p_holm) in by_category.iter_mut().zip(holm::adjusted(&p_values)) {
-        category.paired.p_holm = p_holm;
-    }
+    let by_category = by_category(&means, &facts, options.category_tolerance);
+    let (by_facet, facet_notes) = by_facet(&means, &facts, options.category_tolerance);
     let (bootstrap_ci95, bootstrap_note) = difference::bootstrap(&means, &counted, options.seed);
     let settings = fingerprints::comparability(
         &RunSettings { spec: a.spec, imported: a.imported },
@@ -145,8 +137,14 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
     let shared = shared_answers(a, b);
     let independent = shared.is_none();
     notes.extend(shared);
+    let copied = copied(a, b, &metric);
+    let of = copied.as_ref().map(|(what, of)| {
+        format!("both runs have the {what} of {of}: by '{metric}' nothing was measured anew, equal figures are a copy")
+    });
+    notes.extend(of);
+    notes.extend(facet_notes);
     let retrieval = retrieval(a, b, &means, &facts, options);
-    let (flips, flip_counts) = flips(&facts, options);
+    let (flips, flip_counts) = flips(&facts, scale, options.flips);
     let (of_a, of_b) = (compared_run(a, &metric), compared_run(b, &metric));
     Comparison {
         schema_version: COMPARISON_SCHEMA_VERSION,
@@ -159,18 +157,36 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
         under_test: settings.under_test,
         differences: settings.differences,
         independent,
+        copied: copied.is_some(),
         verdict: all.verdict,
-        mcnemar: mcnemar::test(counted.iter().map(|pair| (pair.a, pair.b)), options.pass_threshold),
+        mcnemar: mcnemar::test(counted.iter().map(|pair| (pair.a, pair.b)), scale),
         paired: all,
         bootstrap_ci95,
         bootstrap_note,
         unpaired: facts.unpaired,
         by_category,
+        by_facet,
         retrieval,
         flip_counts,
         flips,
+        better: scale.better,
         metric,
     }
+}
+
+/// The differences of all categories, with p values that take their number into account.
+fn by_category(means: &Means<'_>, facts: &PairedFacts<'_>, tolerance: f64) -> Vec<CategoryDifference> {
+    let mean = Means { estimator: Estimator::Mean, ..*means };
+    let difference = |(name, pairs): (&str, Vec<pairs::Pair>)| CategoryDifference {
+        category: name.to_owned(),
+        paired: paired_difference(&mean, &pairs, tolerance),
+    };
+    let mut by_category: Vec<CategoryDifference> = facts.by_category().into_iter().map(difference).collect();
+    let p_values: Vec<Option<f64>> = by_category.iter().map(|category| category.paired.p_value).collect();
+    for (category, p_holm) in by_category.iter_mut().zip(holm::adjusted(&p_values)) {
+        category.paired.p_holm = p_holm;
+    }
+    by_category
 }
 
 /// Why the noise of two runs is not independent, when it is not: they have answers in common that were paid once (P9).
@@ -192,11 +208,55 @@ fn shared_answers(a: &Side<'_>, b: &Side<'_>) -> Option<String> {
     Some(format!("both runs used stored answers of {common} (--cache shared): their noise is not independent"))
 }
 
+/// What deterministic scorers look at, and the run that made it, where both runs have the same because one took it over. A judge
+/// that grades again measures anew.
+fn copied(a: &Side<'_>, b: &Side<'_>, metric: &str) -> Option<(&'static str, String)> {
+    let sides = [a, b];
+    if sides.iter().any(|side| side.imported || side.spec.judge_metrics().iter().any(|name| name == metric)) {
+        return None;
+    }
+    let of_recalls = sides.iter().any(|side| side.spec.grades_recalls(metric));
+    let (what, made_by): (_, fn(&TakenOver) -> &Option<String>) =
+        if of_recalls { ("recalls", |taken| &taken.recalls_of) } else { ("answers", |taken| &taken.answers_of) };
+    let [of_a, of_b] = sides.map(|side| made_by(&side.spec.taken_over).as_deref());
+    let [by_a, by_b] = [(of_a, a), (of_b, b)].map(|(of, side)| of.unwrap_or(side.summary.run.id.as_str()));
+    ((of_a.is_some() || of_b.is_some()) && by_a == by_b).then(|| (what, by_a.to_owned()))
+}
+
 /// The questions that two stratified samples share, or that one shares with a whole dataset, are a stratified sample.
 fn estimator(a: &RunSpec, b: &RunSpec) -> Estimator {
     let [a, b] = [&a.sample, &b.sample];
     let known = |sample: &SampleSpec| sample.stratified || sample.census;
     if known(a) && known(b) && !(a.census && b.census) { Estimator::Weighted } else { Estimator::Mean }
+}
+
+/// The strata that two runs are weighted by: those of the sample that is a part of the other's whole.
+fn strata(a: &RunSpec, b: &RunSpec, facts: &PairedFacts<'_>) -> Strata {
+    let said = [&a.sample.strata, &b.sample.strata].into_iter().filter(|strata| !strata.is_empty());
+    let population = |strata: &&Vec<Stratum>| strata.iter().map(|stratum| stratum.population).sum::<u64>();
+    let said = said.min_by_key(population).map_or(&[][..], Vec::as_slice);
+    Strata::new(said, &a.dataset.population, [], facts.kinds.list())
+}
+
+/// Facet → value → difference.
+type FacetDifferences = BTreeMap<String, BTreeMap<String, PairedDifference>>;
+
+/// The differences of each value of the facets that both runs have, corrected together (Holm), and what to know of them.
+fn by_facet(means: &Means<'_>, facts: &PairedFacts<'_>, tolerance: f64) -> (FacetDifferences, Vec<String>) {
+    let mean = Means { estimator: Estimator::Mean, ..*means };
+    let (facets, notes) = facts.by_facet();
+    let mut by_facet: FacetDifferences = BTreeMap::new();
+    for (facet, of_values) in facets {
+        let with_pairs = facet.values.into_iter().zip(of_values).filter(|(_, pairs)| !pairs.is_empty());
+        let differences = with_pairs.map(|(value, pairs)| (value, paired_difference(&mean, &pairs, tolerance)));
+        by_facet.insert(facet.name, differences.collect());
+    }
+    let p_values: Vec<Option<f64>> =
+        by_facet.values().flat_map(BTreeMap::values).map(|paired| paired.p_value).collect();
+    for (paired, p_holm) in by_facet.values_mut().flat_map(BTreeMap::values_mut).zip(holm::adjusted(&p_values)) {
+        paired.p_holm = p_holm;
+    }
+    (by_facet, notes)
 }
 
 fn compared_run(side: &Side<'_>, metric: &str) -> ComparedRun {
@@ -212,7 +272,7 @@ fn compared_run(side: &Side<'_>, metric: &str) -> ComparedRun {
         id: summary.run.id.clone(),
         name: summary.run.name.clone(),
         system: summary.spec.system.clone(),
-        answerer: summary.spec.answerer.clone(),
+        answerer: summary.spec.who_answered(),
         judge: summary.spec.judge.clone(),
         preset: summary.dataset.sample.preset.clone(),
         fingerprint: summary.run.fingerprint.clone(),
@@ -249,7 +309,7 @@ fn retrieval(
             k,
             metric: "recall".to_owned(),
             paired: paired_difference(
-                &Means { estimator: Estimator::Mean, ..*means },
+                &Means { estimator: Estimator::Mean, better: Better::Higher, ..*means },
                 pairs,
                 options.retrieval_tolerance,
             ),
@@ -258,8 +318,8 @@ fn retrieval(
 }
 
 /// The questions that one run passed and the other did not: lost ones first, the largest changes first.
-fn flips(facts: &PairedFacts<'_>, options: &CompareOptions) -> (Vec<Flip>, BTreeMap<String, u64>) {
-    let passed = |score: f64| score >= options.pass_threshold;
+fn flips(facts: &PairedFacts<'_>, scale: Scale, most: usize) -> (Vec<Flip>, BTreeMap<String, u64>) {
+    let passed = |score: f64| scale.passes(score);
     let mut flipped: Vec<usize> =
         (0..facts.pairs.len()).filter(|i| passed(facts.pairs[*i].a) != passed(facts.pairs[*i].b)).collect();
     let won = flipped.iter().filter(|i| passed(facts.pairs[**i].b)).count() as u64;
@@ -270,14 +330,14 @@ fn flips(facts: &PairedFacts<'_>, options: &CompareOptions) -> (Vec<Flip>, BTree
         let largest = change(y).abs().total_cmp(&change(x).abs());
         lost_first.then(largest).then_with(|| facts.ids[*x].cmp(facts.ids[*y]))
     });
-    flipped.truncate(options.flips);
+    flipped.truncate(most);
     let flip = |i: usize| {
         let pair = &facts.pairs[i];
         let side = |score| FlipSide { score, ..FlipSide::default() };
         Flip {
             question_id: facts.ids[i].to_string(),
             bank_id: facts.banks[pair.cluster as usize].clone(),
-            category: facts.categories[usize::from(pair.category)].clone(),
+            category: facts.category(pair).to_owned(),
             direction: if passed(pair.b) { "won" } else { "lost" }.to_owned(),
             question: None,
             gold: None,

@@ -1,6 +1,9 @@
 //! The questions of two runs, joined by id, in few bytes.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet, HashMap},
+};
 
 use bench_proto::{
     comparison::Unpaired,
@@ -10,7 +13,12 @@ use bench_proto::{
     step::{RankHits, Retrieval},
 };
 
-use crate::questions::has_score;
+use crate::{
+    facets::{Facet, facets},
+    kinds::Kinds,
+    questions::has_score,
+    strata::Seen,
+};
 
 /// One question of one run, by one metric; a large run has many, so all have the same width and nothing of their own.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +30,8 @@ struct Row {
     turn_recall: f32,
     session_recall: f32,
     bank: u32,
-    category: u16,
+    /// Number of its kind: category and facets.
+    kind: u32,
 }
 
 impl Row {
@@ -77,8 +86,10 @@ pub struct RunFacts {
     rows: Vec<Row>,
     ids: Ids,
     banks: Names,
-    categories: Names,
+    kinds: Kinds,
     turns: TurnsSeen,
+    /// Number of a kind → questions of it that ended with scores, but with none by the metric.
+    without_figure: BTreeMap<u32, u64>,
 }
 
 /// Whether hits of a run carry turns at all.
@@ -137,8 +148,9 @@ impl RunFacts {
             rows: Vec::new(),
             ids: Ids::default(),
             banks: Names::default(),
-            categories: Names::default(),
+            kinds: Kinds::default(),
             turns: TurnsSeen::default(),
+            without_figure: BTreeMap::new(),
         }
     }
 
@@ -154,8 +166,11 @@ impl RunFacts {
             turn_recall: facts.retrieval.as_ref().map_or(f32::NAN, |r| recall(&r.turn)),
             session_recall: facts.retrieval.as_ref().map_or(f32::NAN, |r| recall(&r.session)),
             bank: self.banks.number(&facts.bank_id),
-            category: self.categories.number(&facts.category) as u16,
+            kind: self.kinds.number(&facts.category, &facts.facets),
         };
+        if has_score(facts.outcome) && score.is_none() {
+            *self.without_figure.entry(row.kind).or_default() += 1;
+        }
         self.rows.push(row);
     }
 
@@ -176,15 +191,17 @@ impl RunFacts {
     /// Adds the questions of another part of the same run.
     pub fn merge(&mut self, other: Self) {
         let banks: Vec<u32> = other.banks.list.iter().map(|name| self.banks.number(name)).collect();
-        let categories: Vec<u16> =
-            other.categories.list.iter().map(|name| self.categories.number(name) as u16).collect();
+        let kinds = self.kinds.take_in(&other.kinds);
         self.turns.merge(other.turns);
+        for (kind, questions) in other.without_figure {
+            *self.without_figure.entry(kinds[kind as usize]).or_default() += questions;
+        }
         let before = self.ids.0.len() as u32;
         self.ids.0.push_str(&other.ids.0);
         self.rows.extend(other.rows.into_iter().map(|row| Row {
             id: IdRange { start: row.id.start + before, ..row.id },
             bank: banks[row.bank as usize],
-            category: categories[usize::from(row.category)],
+            kind: kinds[row.kind as usize],
             ..row
         }));
     }
@@ -200,14 +217,14 @@ impl RunFacts {
             mean.rows.iter().map(|row| row.figures().map(|f| u32::from(!f.is_nan()))).collect();
         for run in runs {
             mean.turns.merge(run.turns);
+            let kinds = mean.kinds.take_in(&run.kinds);
             for row in run.rows {
                 let id = run.ids.get(row.id);
                 let place = *places.entry(id.into()).or_insert_with(|| {
                     let bank = mean.banks.number(&run.banks.list[row.bank as usize]);
-                    let category = mean.categories.number(&run.categories.list[usize::from(row.category)]) as u16;
                     let id = mean.ids.add(id);
                     let nothing = Row { score: f64::NAN, turn_recall: f32::NAN, session_recall: f32::NAN, ..row };
-                    mean.rows.push(Row { id, bank, category, ..nothing });
+                    mean.rows.push(Row { id, bank, kind: kinds[row.kind as usize], ..nothing });
                     counts.push([0; 3]);
                     mean.rows.len() - 1
                 });
@@ -230,8 +247,12 @@ pub(crate) struct Pair {
     pub(crate) a: f64,
     pub(crate) b: f64,
     pub(crate) cluster: u32,
-    pub(crate) category: u16,
+    /// Number of the question's kind.
+    pub(crate) kind: u32,
 }
+
+/// A facet, and the pairs of each of its values.
+type FacetPairs = (Facet, Vec<Vec<Pair>>);
 
 /// The questions that both runs scored, in byte order of their ids, so that the order of arrival cannot show.
 #[derive(Debug, Clone)]
@@ -241,12 +262,16 @@ pub struct PairedFacts<'a> {
     pub(crate) turn_recall: Vec<Pair>,
     pub(crate) session_recall: Vec<Pair>,
     pub(crate) banks: &'a [String],
-    pub(crate) categories: &'a [String],
+    pub(crate) kinds: &'a Kinds,
     pub(crate) unpaired: Unpaired,
+    /// Number of a kind → questions of it that the metric does not apply to, as the first run says.
+    without_figure: &'a BTreeMap<u32, u64>,
+    /// Facets that questions of the second run have.
+    facets_of_b: BTreeSet<String>,
 }
 
 impl<'a> PairedFacts<'a> {
-    /// Joins two runs by question id. Banks and categories are those of the first.
+    /// Joins two runs by question id. Banks, categories and facets are those of the first.
     #[must_use]
     pub fn of(a: &'a RunFacts, b: &RunFacts) -> Self {
         let mut joined = Self {
@@ -255,8 +280,10 @@ impl<'a> PairedFacts<'a> {
             turn_recall: Vec::new(),
             session_recall: Vec::new(),
             banks: &a.banks.list,
-            categories: &a.categories.list,
+            kinds: &a.kinds,
             unpaired: Unpaired::default(),
+            without_figure: &a.without_figure,
+            facets_of_b: b.kinds.list().iter().flat_map(|kind| kind.facets.keys().cloned()).collect(),
         };
         let mut rest = b.by_id().into_iter().peekable();
         for (id, row) in a.by_id() {
@@ -276,7 +303,7 @@ impl<'a> PairedFacts<'a> {
     }
 
     fn join(&mut self, id: &'a str, a: &Row, b: &Row) {
-        let pair = |x: f64, y: f64| Pair { a: x, b: y, cluster: a.bank, category: a.category };
+        let pair = |x: f64, y: f64| Pair { a: x, b: y, cluster: a.bank, kind: a.kind };
         match (a.score.is_nan(), b.score.is_nan()) {
             (false, false) => {
                 self.ids.push(id);
@@ -291,21 +318,52 @@ impl<'a> PairedFacts<'a> {
         self.session_recall.extend(recall(a.session_recall, b.session_recall));
     }
 
+    /// Questions of each kind that both runs scored, or that the metric does not apply to.
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        let mut of_kinds = vec![0; self.kinds.list().len()];
+        self.pairs.iter().for_each(|pair| of_kinds[pair.kind as usize] += 1);
+        self.without_figure.iter().for_each(|(kind, questions)| of_kinds[*kind as usize] += questions);
+        of_kinds.into_iter().map(|questions| Seen { all: questions, scored: questions }).collect()
+    }
+
     /// The pairs that count in the headline.
     pub(crate) fn counted(&self, headline: &Part) -> Cow<'_, [Pair]> {
         if headline.is_whole() {
             return Cow::Borrowed(&self.pairs);
         }
-        let counts: Vec<bool> = self.categories.iter().map(|name| headline.counts(name)).collect();
-        Cow::Owned(self.pairs.iter().filter(|pair| counts[usize::from(pair.category)]).copied().collect())
+        let counts: Vec<bool> = self.kinds.list().iter().map(|kind| headline.counts(&kind.category)).collect();
+        Cow::Owned(self.pairs.iter().filter(|pair| counts[pair.kind as usize]).copied().collect())
     }
 
     /// The pairs of each category, in the order of their names.
-    pub(crate) fn by_category(&self) -> Vec<(&str, Vec<Pair>)> {
-        let mut names: Vec<(usize, &str)> = self.categories.iter().map(String::as_str).enumerate().collect();
-        names.sort_unstable_by_key(|(_, name)| *name);
-        let of = |number: usize| self.pairs.iter().filter(|p| usize::from(p.category) == number).copied().collect();
-        let all = names.into_iter().map(|(number, name)| (name, of(number)));
-        all.filter(|(_, pairs): &(&str, Vec<Pair>)| !pairs.is_empty()).collect()
+    pub(crate) fn by_category(&self) -> BTreeMap<&str, Vec<Pair>> {
+        let mut of_categories: BTreeMap<&str, Vec<Pair>> = BTreeMap::new();
+        for pair in &self.pairs {
+            of_categories.entry(self.category(pair)).or_default().push(*pair);
+        }
+        of_categories
+    }
+
+    /// The category of a pair.
+    pub(crate) fn category(&self, pair: &Pair) -> &'a str {
+        &self.kinds.list()[pair.kind as usize].category
+    }
+
+    /// The pairs of each value of the facets that both runs have, and what to know of these.
+    pub(crate) fn by_facet(&self) -> (Vec<FacetPairs>, Vec<String>) {
+        let mut of_kinds = vec![0; self.kinds.list().len()];
+        self.pairs.iter().for_each(|pair| of_kinds[pair.kind as usize] += 1);
+        let (told, notes) = facets(self.kinds.list(), &of_kinds);
+        let both = told.into_iter().filter(|facet| self.facets_of_b.contains(&facet.name));
+        let with_pairs = both.map(|facet| {
+            let mut of_values = vec![Vec::new(); facet.values.len()];
+            for pair in &self.pairs {
+                if let Some(value) = facet.value_of(pair.kind) {
+                    of_values[value as usize].push(*pair);
+                }
+            }
+            (facet, of_values)
+        });
+        (with_pairs.collect(), notes)
     }
 }

@@ -5,11 +5,15 @@
 //! a = ((i*7919 + 13*cl*cl) % 101 < 55 + 4*cl).astype(float); b = ((i*104729 + 17*cl) % 97 < 60 + 3*cl).astype(float); d = b - a
 //! ```
 
-use std::collections::BTreeMap;
-
 use bench_proto::{
+    call::Phase,
     comparison::{PairedDifference, Word},
+    counting::CountingSpec,
     facts::{Outcome, QuestionFacts},
+    metric::MetricSpec,
+    profile::GoldRubrics,
+    scenario::Scenario,
+    spec::ScorerSpec,
     summary::Interval,
 };
 
@@ -21,6 +25,7 @@ use super::{
 use crate::{
     Aggregator,
     aggregator::tests::{input, question},
+    kinds::Kind,
 };
 
 const NAMES: [&str; 4] = ["c0", "c1", "c2", "c3"];
@@ -31,15 +36,20 @@ fn pairs() -> Vec<Pair> {
         let a = (i * 7_919 + 13 * cluster * cluster) % 101 < 55 + 4 * cluster;
         let b = (i * 104_729 + 17 * cluster) % 97 < 60 + 3 * cluster;
         let score = |right: bool| f64::from(u8::from(right));
-        Pair { a: score(a), b: score(b), cluster: cluster as u32, category: category as u16 }
+        Pair { a: score(a), b: score(b), cluster: cluster as u32, kind: category as u32 }
     };
     (0..400).map(of).collect()
 }
 
-fn difference(pairs: &[Pair], estimator: Estimator) -> PairedDifference {
+fn strata() -> Strata {
     let populations: BTreeMap<String, u64> = NAMES.iter().map(|n| (*n).to_owned()).zip([841, 282, 321, 96]).collect();
-    let categories: Vec<String> = NAMES.iter().map(|n| (*n).to_owned()).collect();
-    paired_difference(&Means { estimator, populations: &populations, categories: &categories }, pairs, 0.02)
+    let kinds = NAMES.map(|name| Kind { category: name.to_owned(), facets: BTreeMap::new() });
+    Strata::new(&[], &populations, [], &kinds)
+}
+
+fn difference(pairs: &[Pair], estimator: Estimator) -> PairedDifference {
+    let strata = strata();
+    paired_difference(&Means { estimator, better: Better::Higher, strata: &strata }, pairs, 0.02)
 }
 
 #[track_caller]
@@ -77,8 +87,8 @@ fn categories_and_their_correction_match_statsmodels() {
         (-0.067_415_730_337_078_65, -0.226_747_678_782_358_69, 0.091_916_218_108_201_43, 0.363_493_479_866_197_46),
     ];
     let mut p_values = Vec::new();
-    for (category, (mean, low, high, p)) in (0_u16..).zip(expected) {
-        let of: Vec<Pair> = pairs().into_iter().filter(|pair| pair.category == category).collect();
+    for (category, (mean, low, high, p)) in (0_u32..).zip(expected) {
+        let of: Vec<Pair> = pairs().into_iter().filter(|pair| pair.kind == category).collect();
         let paired = difference(&of, Estimator::Mean);
         near(paired.difference, mean);
         near_interval(paired.ci95.as_ref(), low, high);
@@ -105,10 +115,8 @@ fn the_paired_bootstrap_matches_refitting_every_sign_vector() {
     // numpy: for each of the 1,024 sign vectors y = fit + sign[cl] * (d - fit), refitted by means (or category means), t* = |e - e0| / se;
     // e0 ± np.quantile(t*, .95, method='inverted_cdf') * se0
     let of = |estimator| {
-        let populations: BTreeMap<String, u64> =
-            NAMES.iter().map(|n| (*n).to_owned()).zip([841, 282, 321, 96]).collect();
-        let categories: Vec<String> = NAMES.iter().map(|n| (*n).to_owned()).collect();
-        let means = Means { estimator, populations: &populations, categories: &categories };
+        let strata = strata();
+        let means = Means { estimator, better: Better::Higher, strata: &strata };
         difference::bootstrap(&means, &pairs(), 1).0
     };
     near_interval(of(Estimator::Mean).as_ref(), -0.020_104_439_213_264_207, 0.050_104_439_213_264_206);
@@ -117,7 +125,7 @@ fn the_paired_bootstrap_matches_refitting_every_sign_vector() {
 
 #[test]
 fn words_follow_the_bounds_of_the_interval() {
-    let of = |low: f64, high: f64| word(&Interval { low, high, method: String::new() }, 0.02);
+    let of = |low: f64, high: f64| word(&Interval { low, high, method: String::new() }, 0.02, Better::Higher);
     assert_eq!(of(-0.01, 0.019), Word::NoChange);
     assert_eq!(of(0.001, 0.015), Word::NoChange, "a sure change that does not matter is none");
     assert_eq!(of(0.001, 0.03), Word::Better);
@@ -177,6 +185,99 @@ fn equal_runs_do_not_change() {
 }
 
 #[test]
+fn facets_that_both_runs_have_are_compared_value_by_value() {
+    // in the second run questions without an answer pass
+    let better = |facts: &mut QuestionFacts| {
+        if facts.facets["abstention"] == "yes" {
+            set_judge(facts, 1.0);
+        }
+    };
+    let comparison = compared(300, |_, facts| better(facts));
+    let of_facet = &comparison.by_facet["abstention"];
+    assert_eq!((of_facet["yes"].verdict, of_facet["no"].verdict), (Word::Better, Word::NoChange));
+    assert_eq!(of_facet["yes"].n + of_facet["no"].n, comparison.paired.n);
+    assert!(of_facet["yes"].p_holm >= of_facet["yes"].p_value && of_facet["yes"].p_holm.is_some());
+    let without = compared(300, |_, facts| facts.facets.clear());
+    assert!(without.by_facet.is_empty(), "the second run does not have it");
+}
+
+#[test]
+fn where_lower_is_better_a_fall_is_better() {
+    let mut input = input(300);
+    input.spec.judges.clear();
+    let drift = MetricSpec { name: "drift".into(), scale: Scale::lower(0.25) };
+    input.spec.scorers = vec![ScorerSpec { name: "pairs".into(), version: 1, metrics: vec![drift], of_recalls: true }];
+    let side = |drift: f64| {
+        let (mut run, mut aggregator) = (RunFacts::new("drift", 10), Aggregator::new(input.clone()));
+        for i in 0..300 {
+            let scores = vec![("drift".to_owned(), drift + (i % 2) as f64 / 10.0)];
+            let facts = QuestionFacts { scores, outcome: Outcome::Scored, failure: None, ..question(i) };
+            run.add(&facts);
+            aggregator.add(&facts);
+        }
+        (run, aggregator.finish(std::iter::empty::<&str>()).summary)
+    };
+    let ((of_a, summary_a), (of_b, summary_b)) = (side(0.4), side(0.1));
+    let sides = |turned: bool| {
+        let a = Side { spec: &input.spec, summary: &summary_a, facts: &of_a, imported: false, lineage: "a" };
+        let b = Side { spec: &input.spec, summary: &summary_b, facts: &of_b, imported: false, lineage: "b" };
+        let (a, b) = if turned { (b, a) } else { (a, b) };
+        compare(&a, &b, &CompareOptions::default())
+    };
+    let fell = sides(false);
+    assert_eq!((fell.verdict, fell.better, fell.scale()), (Word::Better, Better::Lower, Scale::lower(0.25)));
+    assert!(fell.paired.difference.is_some_and(|difference| (difference + 0.3).abs() < 1e-9), "b − a all the same");
+    assert_eq!((fell.mcnemar.only_b, fell.flip_counts["won"]), (300, 300));
+    let rose = sides(true);
+    assert_eq!((rose.verdict, rose.flip_counts["lost"]), (Word::Worse, 300));
+    let policy = crate::gate::Policy::default();
+    let code = |comparison: Comparison, summary: &Summary| {
+        crate::gate::gate(summary, Some(("base".to_owned(), comparison)), &policy, crate::gate::GateFlags::default())
+            .exit_code
+    };
+    assert_eq!((code(fell, &summary_b), code(rose, &summary_a)), (0, 1));
+}
+
+#[test]
+fn samples_by_facets_are_compared_by_their_strata() {
+    let plan = |strata: bool| {
+        let mut plan = input(300);
+        if strata {
+            let of = |category: &str, value: &str, population| Stratum {
+                category: category.to_owned(),
+                facets: BTreeMap::from([("abstention".to_owned(), value.to_owned())]),
+                population,
+                n: 50,
+            };
+            let categories = plan.spec.dataset.population.keys();
+            plan.spec.sample.strata = categories.flat_map(|c| [of(c, "no", 990), of(c, "yes", 10)]).collect();
+        }
+        plan
+    };
+    let run = |change: fn(&mut QuestionFacts)| {
+        let mut run = RunFacts::new("judge", 10);
+        for i in 0..300 {
+            let mut facts =
+                QuestionFacts { outcome: Outcome::Scored, scores: vec![("judge".into(), 0.0)], ..question(i) };
+            change(&mut facts);
+            run.add(&facts);
+        }
+        run
+    };
+    let (of_a, of_b) =
+        (run(|_| {}), run(|facts| set_judge(facts, f64::from(u8::from(facts.facets["abstention"] == "yes")))));
+    let difference = |first: bool, second: bool| {
+        let (a, b) = (plan(first), plan(second));
+        let summary = Aggregator::new(a.clone()).finish(std::iter::empty::<&str>()).summary;
+        let side = |spec, facts| Side { spec, summary: &summary, facts, imported: false, lineage: "a" };
+        compare(&side(&a.spec, &of_a), &side(&b.spec, &of_b), &CompareOptions::default()).paired.difference
+    };
+    near(difference(true, true), 0.01);
+    near(difference(false, true), 0.01);
+    near(difference(true, false), 0.01);
+}
+
+#[test]
 fn what_stratified_samples_share_is_weighted() {
     let spec = |stratified: bool, census: bool| {
         let mut spec = input(300).spec;
@@ -233,9 +334,7 @@ fn a_run_that_is_read_in_parts_is_the_same_run() {
     assert_eq!((of_merged.ids, of_merged.pairs), (of_whole.ids, of_whole.pairs));
     let swapped = PairedFacts::of(&merged, &whole);
     let named = |facts: &PairedFacts<'_>| {
-        let name = |pair: &Pair| {
-            (facts.banks[pair.cluster as usize].clone(), facts.categories[usize::from(pair.category)].clone())
-        };
+        let name = |pair: &Pair| (facts.banks[pair.cluster as usize].clone(), facts.category(pair).to_owned());
         facts.pairs.iter().map(name).collect::<Vec<_>>()
     };
     assert_eq!(named(&swapped), named(&PairedFacts::of(&whole, &whole)), "banks and categories keep their names");
@@ -269,6 +368,36 @@ fn flips_are_counted_listed_and_ordered_lost_first() {
     assert!(directions.is_sorted(), "lost before won: {directions:?}");
 }
 
+/// A dataset's profile says by which rubrics its answers are graded, and in which styles they are given.
+#[test]
+fn who_grades_and_what_answers_look_like_is_not_the_dataset() {
+    let run = |judged: bool, provider: &str, rubric: &str| {
+        let mut spec = crate::aggregator::tests::spec(10);
+        for rules in spec.dataset.profile.categories.values_mut() {
+            (rules.rubric, rules.style) = (Some(rubric.to_owned()), Some("free".to_owned()));
+        }
+        spec.judges.truncate(usize::from(judged));
+        provider.clone_into(&mut spec.answerer.provider);
+        spec
+    };
+    let single = run(true, "openai", "judge-single");
+    let unjudged = run(false, "openai", "judge-single");
+    assert_eq!(reasons(&single, &unjudged, "locomo-f1"), Vec::<String>::new(), "both have this metric alike");
+    let open = run(true, "openai", "judge-open");
+    assert_eq!(reasons(&single, &open, "locomo-f1"), Vec::<String>::new());
+    let graders = reasons(&single, &open, "judge");
+    assert!(graders.len() == 1 && graders[0].starts_with("the graders of 'judge' differ"), "{graders:?}");
+    let demo = run(true, "extractive", "judge-single");
+    assert_eq!(reasons(&single, &demo, "judge"), Vec::<String>::new(), "the answerers differ, and nothing else");
+    let setting = |name: &str| {
+        let mut spec = single.clone();
+        spec.dataset.settings.insert(name.to_owned(), true.into());
+        reasons(&single, &spec, "judge")
+    };
+    assert_eq!(setting("judge_without_halves"), graders, "which mistakes a judge makes");
+    assert_eq!(setting("seed"), ["the datasets differ"]);
+}
+
 #[test]
 fn one_thing_may_differ_and_two_may_not() {
     let compared = |change: &dyn Fn(&mut RunSpec), declared: &[&str]| {
@@ -293,14 +422,103 @@ fn one_thing_may_differ_and_two_may_not() {
     assert_eq!(compared(&judge, &[]).reasons.len(), 1);
     assert!(compared(&judge, &["grading"]).reasons.is_empty());
     assert_eq!(compared(&|spec| spec.dataset.sha256 = "x".into(), &["all"]).reasons, ["the datasets differ"]);
-    let further =
-        compared(&|spec| spec.scorers.push(bench_proto::spec::ScorerSpec { name: "exact".into(), version: 1 }), &[]);
+    let further = compared(
+        &|spec| spec.scorers.push(ScorerSpec { name: "exact".into(), version: 1, ..ScorerSpec::default() }),
+        &[],
+    );
     assert!(
         further.reasons.is_empty() && further.under_test.is_none(),
         "a further scorer changes no judge: {further:?}"
     );
     let sample = compared(&|spec| spec.sample.signature = "other".into(), &[]);
     assert!(sample.reasons.is_empty() && sample.notes.len() == 1, "{sample:?}");
+}
+
+#[test]
+fn another_rubric_is_another_grader_and_no_other_dataset() {
+    let with = |rubric: &str| {
+        let mut spec = crate::aggregator::tests::spec(10);
+        let rules = spec.dataset.profile.categories.get_mut("temporal").expect("is LoCoMo's");
+        rules.rubric = Some(rubric.to_owned());
+        spec.dataset.profile.by_gold.abstain = Some(rubric.to_owned());
+        spec
+    };
+    let (a, b) = (with("judge-open"), with("judge-multi"));
+    let compared = |metric: &str, declared: &[&str]| {
+        let declared: Vec<String> = declared.iter().map(|group| (*group).to_owned()).collect();
+        let side = |spec| RunSettings { spec, imported: false };
+        fingerprints::comparability(&side(&a), &side(&b), metric, &declared)
+    };
+    let undeclared = compared("judge", &[]).reasons;
+    assert!(undeclared.len() == 1 && undeclared[0].contains("the graders of 'judge' differ"), "{undeclared:?}");
+    let declared = compared("judge", &["grading"]);
+    assert!(declared.reasons.is_empty() && declared.differences.len() == 2, "{declared:?}");
+    assert_eq!(declared.under_test.as_deref(), Some("grading"));
+    let scorer = compared("locomo-f1", &[]);
+    assert!(scorer.reasons.is_empty() && scorer.under_test.is_none(), "no scorer asks for a rubric: {scorer:?}");
+}
+
+/// Whether two settings may be compared by a metric, and why not.
+fn reasons(a: &RunSpec, b: &RunSpec, metric: &str) -> Vec<String> {
+    let side = |spec| RunSettings { spec, imported: false };
+    fingerprints::comparability(&side(a), &side(b), metric, &[]).reasons
+}
+
+#[test]
+fn a_profile_that_says_by_what_is_graded_is_no_other_dataset() {
+    let judged = {
+        let mut spec = crate::aggregator::tests::spec(10);
+        // a dataset of its own rubrics, as most are
+        spec.dataset.profile.checks.clear();
+        spec.dataset.profile.totals.clear();
+        spec
+    };
+    assert!(!judged.dataset.profile.is_implied(), "its rubrics are told where there are judges");
+    let unjudged = RunSpec { judges: Vec::new(), ..judged.clone() };
+    assert_eq!(reasons(&judged, &unjudged, "locomo-f1"), Vec::<String>::new(), "both have it, and no judge changes it");
+    let mut other = judged.clone();
+    other.dataset.profile.categories.values_mut().for_each(|rules| rules.rubric = Some("judge-graded".to_owned()));
+    assert_eq!(reasons(&judged, &other, "locomo-f1"), Vec::<String>::new());
+    let graders = reasons(&judged, &other, "judge");
+    assert!(graders.len() == 1 && graders[0].starts_with("the graders of 'judge' differ"), "{graders:?}");
+    let mut golds = judged.clone();
+    golds.dataset.profile.categories.values_mut().for_each(|rules| rules.unanswerable ^= true);
+    assert_eq!(reasons(&judged, &golds, "judge"), ["the datasets differ"]);
+}
+
+#[test]
+fn another_counting_is_the_reason_and_no_other_dataset() {
+    let counted = |spec: &RunSpec, name: &str| {
+        let mut spec = spec.clone();
+        spec.counting = Some(CountingSpec { name: name.to_owned(), ..CountingSpec::default() });
+        spec.dataset.profile.headline.without = vec!["adversarial".to_owned()];
+        spec.dataset.profile.by_gold = GoldRubrics::default();
+        spec.dataset.profile.categories.values_mut().for_each(|rules| rules.rubric = Some(format!("judge-{name}")));
+        spec
+    };
+    let ours = crate::aggregator::tests::spec(10);
+    assert!(ours.dataset.profile.is_implied());
+    let (theirs, others) = (counted(&ours, "mem0-2025"), counted(&ours, "hindsight"));
+    let between = reasons(&ours, &theirs, "judge");
+    assert!(between[0].starts_with("one run is counted as our own rules say, the other as mem0-2025"), "{between:?}");
+    assert!(between[1..].iter().all(|reason| reason.starts_with("the graders of 'judge' differ")), "{between:?}");
+    let between = reasons(&theirs, &others, "judge");
+    assert!(between.iter().all(|reason| reason != "the datasets differ"), "{between:?}");
+}
+
+#[test]
+fn a_second_judge_changes_nothing_of_the_first() {
+    let one = crate::aggregator::tests::spec(10);
+    let mut two = one.clone();
+    two.judges.push(two.judges[0].clone());
+    two.judges[1].name = "another".to_owned();
+    assert_eq!(reasons(&one, &two, "judge"), Vec::<String>::new());
+    let mut other_first = two.clone();
+    other_first.judges.swap(0, 1);
+    assert_eq!(reasons(&one, &other_first, "judge").len(), 1, "its first judge is another");
+    assert_eq!(reasons(&two, &other_first, "judge-2").len(), 1);
+    let more_votes = RunSpec { votes: 3, ..two };
+    assert_eq!(reasons(&one, &more_votes, "judge").len(), 1);
 }
 
 /// Do the paired intervals cover the truth? Two runs over ten conversations: shared difficulty, and an effect of the second
@@ -323,7 +541,7 @@ fn paired_intervals_cover_the_truth_and_naive_ones_do_not() {
                 // the same draw for both: answers to one question are alike
                 let draw = fraction();
                 let grade = |p: f64| f64::from(u8::from(draw < p));
-                pairs.push(Pair { a: grade(level), b: grade(level + effect), cluster, category: 0 });
+                pairs.push(Pair { a: grade(level), b: grade(level + effect), cluster, kind: 0 });
             }
         }
         let paired = difference(&pairs, Estimator::Mean);
@@ -366,4 +584,45 @@ fn p45_turns_are_not_compared_with_a_run_whose_hits_carry_none() {
     assert!(turns > 0 && turns == sessions);
     assert_eq!(levels(&with, &without), (0, sessions));
     assert_eq!(levels(&without, &with), (0, sessions));
+}
+
+#[test]
+fn figures_of_a_fork_are_a_copy_where_it_has_all_that_they_rest_on() {
+    let (input, mut facts) = (input(300), RunFacts::new("session-recall@10", 10));
+    (0..300).for_each(|i| facts.add(&question(i)));
+    let spec = |scenario, judged: bool, taken_over: &TakenOver| {
+        let mut spec = RunSpec { scenario, taken_over: taken_over.clone(), ..input.spec.clone() };
+        spec.judges.truncate(usize::from(judged));
+        spec
+    };
+    let of_parts = |mut spec: RunSpec| {
+        spec.judging.metrics = vec![MetricSpec { name: "hallucination".to_owned(), scale: Scale::lower(0.0) }];
+        spec
+    };
+    let own = TakenOver::default();
+    let (recalls, both) = (TakenOver::of_fork(Phase::Answer, "a", &own), TakenOver::of_fork(Phase::Judge, "a", &own));
+    let copied = |a: &RunSpec, b: &RunSpec, metric: &str| {
+        let named = |id: &str| {
+            let mut summary = Aggregator::new(input.clone()).finish(std::iter::empty::<&str>()).summary;
+            summary.run.id = id.to_owned();
+            summary
+        };
+        let (of_a, of_b) = (named("a"), named("b"));
+        let side = |spec, summary| Side { spec, summary, facts: &facts, imported: false, lineage: "a" };
+        let options = CompareOptions { metric: Some(metric.to_owned()), ..CompareOptions::default() };
+        compare(&side(a, &of_a), &side(b, &of_b), &options).copied
+    };
+    let (only, answer) = (Scenario::RetrieveOnly, Scenario::Answer);
+    for (a, b, metric, expected) in [
+        (spec(only, false, &own), spec(answer, false, &recalls), "session-recall@10", true),
+        (spec(only, false, &recalls), spec(answer, false, &recalls), "session-recall@10", true),
+        (spec(only, false, &own), spec(only, false, &own), "session-recall@10", false),
+        (spec(answer, false, &own), spec(answer, false, &recalls), "locomo-f1", false),
+        (spec(answer, false, &own), spec(answer, false, &both), "locomo-f1", true),
+        (spec(answer, true, &own), spec(answer, true, &both), "judge", false),
+        // what a judge measures beside its grade is measured anew with it
+        (of_parts(spec(answer, true, &own)), of_parts(spec(answer, true, &both)), "judge.hallucination", false),
+    ] {
+        assert_eq!(copied(&a, &b, metric), expected, "{metric} {:?}", b.taken_over);
+    }
 }

@@ -3,10 +3,11 @@
 use bench_proto::{
     comparison::{ComparedRun, Comparison, PairedDifference},
     gate::{Check, CheckOutcome, Level},
+    metric::Better,
     summary::{LatencyProbe, Summary, UsageSummary},
 };
 
-use crate::compare::latency::probes;
+use crate::compare::{gains, latency::probes};
 
 use super::policy::{Floors, LatencyRule, PROBE, Policy, Ratio, Tolerance};
 
@@ -19,9 +20,23 @@ fn points(fraction: f64) -> String {
     format!("{:+.2}", fraction * 100.0)
 }
 
-/// Floors hold for the unrounded score.
+/// Digits behind the point of a percentage, at the least and at most.
+const DIGITS: std::ops::RangeInclusive<usize> = 2..=12;
+
+/// Two fractions as percentages, with as many digits as tell them apart.
+fn told_apart(a: f64, b: f64) -> (String, String) {
+    let shown = |digits: usize| (format!("{:.digits$} %", a * 100.0), format!("{:.digits$} %", b * 100.0));
+    DIGITS.map(shown).find(|(a, b)| a != b).unwrap_or_else(|| shown(*DIGITS.start()))
+}
+
+/// Floors hold for the unrounded score; where lower is better they are ceilings. What has no score has not reached its floor.
 pub(super) fn floors(summary: &Summary, floors: &Floors) -> Vec<Check> {
     let overall = floors.overall.map(|floor| ("floor:overall".to_owned(), summary.headline.value, floor));
+    let better = summary.scores.first().map_or(Better::Higher, |score| score.better);
+    let beyond = match better {
+        Better::Higher => "below",
+        Better::Lower => "above",
+    };
     let by_category = summary.scores.first().map_or(&[][..], |score| score.by_category.as_slice());
     let of_category = |name: &str| by_category.iter().find(|c| c.category == name).and_then(|c| c.value);
     let categories = floors.category.iter().map(|(name, floor)| (format!("floor:{name}"), of_category(name), *floor));
@@ -30,13 +45,17 @@ pub(super) fn floors(summary: &Summary, floors: &Floors) -> Vec<Check> {
         .chain(categories)
         .map(|(rule, value, floor)| {
             let (outcome, detail) = match value {
-                None => (CheckOutcome::NotChecked, "there is no score".to_owned()),
+                None => {
+                    let detail = format!("there is no score to hold against {:.2} %", floor * 100.0);
+                    (CheckOutcome::Regression, detail)
+                }
                 // sums of fractions may be off by their last bit
-                Some(value) if value >= floor - 1e-12 => {
-                    (CheckOutcome::Pass, format!("{:.2} % is not below {:.2} %", value * 100.0, floor * 100.0))
+                Some(value) if better.gain(value) >= better.gain(floor) - 1e-12 => {
+                    (CheckOutcome::Pass, format!("{:.2} % is not {beyond} {:.2} %", value * 100.0, floor * 100.0))
                 }
                 Some(value) => {
-                    (CheckOutcome::Regression, format!("{:.2} % is below {:.2} %", value * 100.0, floor * 100.0))
+                    let (value, floor) = told_apart(value, floor);
+                    (CheckOutcome::Regression, format!("{value} is {beyond} {floor}"))
                 }
             };
             Check { rule, level: Level::Critical, outcome, value, bound: Some(floor), detail }
@@ -47,22 +66,36 @@ pub(super) fn floors(summary: &Summary, floors: &Floors) -> Vec<Check> {
 /// All rules that need a baseline.
 pub(super) fn of_comparison(comparison: &Comparison, policy: &Policy) -> Vec<Check> {
     let mut checks = Vec::new();
+    let better = comparison.better;
+    if comparison.copied {
+        checks.push(Check {
+            rule: "measured".to_owned(),
+            level: Level::Critical,
+            outcome: CheckOutcome::Inconclusive,
+            value: None,
+            bound: None,
+            detail: format!(
+                "the run has from its baseline what '{}' looks at: nothing was measured anew; gate by another --metric",
+                comparison.metric
+            ),
+        });
+    }
     if let Some(rule) = policy.overall {
-        checks.push(difference("overall".to_owned(), rule, &comparison.paired, None));
+        checks.push(difference("overall".to_owned(), rule, (&comparison.paired, better), None));
     }
     for category in &comparison.by_category {
         let rule = policy.categories.get(&category.category).copied().or(policy.category);
         if let Some(rule) = rule {
             let name = format!("category:{}", category.category);
-            checks.push(difference(name, rule, &category.paired, Some(SIGNIFICANT)));
+            checks.push(difference(name, rule, (&category.paired, better), Some(SIGNIFICANT)));
         }
     }
     if let Some(rule) = policy.retrieval {
         let of_level = comparison.retrieval.iter();
-        checks.extend(
-            of_level
-                .map(|level| difference(format!("retrieval:{}@{}", level.level, level.k), rule, &level.paired, None)),
-        );
+        checks.extend(of_level.map(|level| {
+            let name = format!("retrieval:{}@{}", level.level, level.k);
+            difference(name, rule, (&level.paired, Better::Higher), None)
+        }));
     }
     let (a, b) = (&comparison.a, &comparison.b);
     checks.extend(policy.latency.iter().map(|rule| latency(rule, a, b)));
@@ -72,18 +105,24 @@ pub(super) fn of_comparison(comparison: &Comparison, policy: &Policy) -> Vec<Che
 
 /// A paired difference against a tolerance, by the bounds of its interval. With `significant`, a regression must also
 /// survive the correction over the categories.
-fn difference(rule: String, tolerance: Tolerance, paired: &PairedDifference, significant: Option<f64>) -> Check {
+fn difference(
+    rule: String,
+    tolerance: Tolerance,
+    (paired, better): (&PairedDifference, Better),
+    significant: Option<f64>,
+) -> Check {
     let Tolerance { tolerance, level } = tolerance;
-    let bound = Some(-tolerance);
+    let bound = Some(better.gain(-tolerance));
     let Some(interval) = &paired.ci95 else {
         let why = paired.ci95_note.clone().unwrap_or_else(|| "there is no interval".to_owned());
         let outcome = if paired.n == 0 { CheckOutcome::NotChecked } else { CheckOutcome::Inconclusive };
         return Check { rule, level, outcome, value: None, bound, detail: why };
     };
     let survives = significant.is_none_or(|limit| paired.p_holm.is_none_or(|p| p < limit));
-    let outcome = if interval.low >= -tolerance {
+    let (low, high) = gains(interval, better);
+    let outcome = if low >= -tolerance {
         CheckOutcome::Pass
-    } else if interval.high < 0.0 && survives {
+    } else if high < 0.0 && survives {
         CheckOutcome::Regression
     } else {
         CheckOutcome::Inconclusive
@@ -98,7 +137,7 @@ fn difference(rule: String, tolerance: Tolerance, paired: &PairedDifference, sig
         paired.clusters,
         paired.p_holm.map(|p| format!(", p {p:.3} (Holm)")).unwrap_or_default()
     );
-    Check { rule, level, outcome, value: Some(interval.low), bound, detail }
+    Check { rule, level, outcome, value: Some(better.gain(low)), bound, detail }
 }
 
 /// Latencies under load belong to their load: only probes of the same conditions are compared (P43).

@@ -42,7 +42,7 @@ pub struct LatencyRule {
     pub level: Level,
 }
 
-/// Scores below which a run fails whatever its baseline did.
+/// Scores below which a run fails whatever its baseline did; above which, where lower is better.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Floors {

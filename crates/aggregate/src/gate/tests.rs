@@ -165,6 +165,29 @@ fn floors_need_no_baseline_and_hold_for_the_unrounded_score() {
 }
 
 #[test]
+fn a_floor_fails_without_a_score_and_shows_how_far_it_was_missed() {
+    let check = |value: Option<f64>, floors: Floors| {
+        let mut summary = summary();
+        summary.headline.value = value;
+        let report = gate(&summary, None, &Policy { floors, ..Policy::default() }, GateFlags::default());
+        (report.exit_code, report.checks[0].detail.clone())
+    };
+    let overall = |floor| Floors { overall: Some(floor), ..Floors::default() };
+    assert_eq!(check(None, overall(0.9)), (1, "there is no score to hold against 90.00 %".to_owned()));
+    let category = Floors { category: [("unknown".to_owned(), 0.5)].into(), ..Floors::default() };
+    assert_eq!(check(Some(1.0), category), (1, "there is no score to hold against 50.00 %".to_owned()));
+    assert_eq!(check(Some(0.888_87), overall(0.8889)), (1, "88.887 % is below 88.890 %".to_owned()));
+    assert_eq!(check(Some(0.5), overall(0.8889)), (1, "50.00 % is below 88.89 %".to_owned()));
+}
+
+#[test]
+fn figures_that_are_copied_from_the_baseline_pass_no_gate() {
+    let report = gated(|comparison| comparison.copied = true);
+    assert_eq!((report.exit_code, report.checks.iter().any(|check| check.rule == "measured")), (6, true));
+    assert_eq!(gated(|_| {}).exit_code, 0);
+}
+
+#[test]
 fn an_invalid_run_passes_no_gate() {
     let mut invalid = summary();
     invalid.run.verdict = Verdict::Invalid;

@@ -9,20 +9,22 @@
 use super::*;
 use crate::{bootstrap::wild_cluster_interval, cells::cells_of};
 
-const MEAN: Sampling = Sampling { estimator: Estimator::Mean, by_chance: false, census: true };
-const WEIGHTED: Sampling = Sampling { estimator: Estimator::Weighted, by_chance: true, census: false };
+const MEAN: Sampling = Sampling { estimator: Estimator::Mean, better: Better::Higher, by_chance: false, census: true };
+const WEIGHTED: Sampling =
+    Sampling { estimator: Estimator::Weighted, better: Better::Higher, by_chance: true, census: false };
 
 fn data(score: impl Fn(u64, u64) -> f64) -> (Vec<Cell>, Vec<Category>) {
     let rows = (0..400_u64).map(|i| {
         let (cluster, category) = (i * i / 7 % 10, (i * 5 + i / 9) % 4);
-        (category as u16, cluster as u32, score((i * 7919 + 13 * cluster * cluster) % 101, cluster))
+        (category as u32, cluster as u32, score((i * 7919 + 13 * cluster * cluster) % 101, cluster))
     });
-    let cells = cells_of(rows, 0.5);
-    let category = |(number, population): (u16, u64)| Category {
+    let cells = cells_of(rows, Scale::PLAIN);
+    let category = |(number, population): (u32, u64)| Category {
         number,
         name: format!("c{number}"),
         population: Some(population),
-        asked: Tally::of(of_category(&cells, number)).n,
+        asked: Tally::of(of_stratum(&cells, number)).n,
+        lost: 0,
     };
     let categories = (0..).zip([841, 282, 321, 96]).map(category).collect();
     (cells, categories)
@@ -86,14 +88,14 @@ fn weighted_scores_match_statsmodels() {
 fn categories_use_clusters_too() {
     // sm.OLS(s[cat == 2], np.ones(111)).fit(cov_type='cluster', cov_kwds={'groups': cl[cat == 2]}, use_t=True).conf_int()
     let (cells, categories) = binary();
-    let score = metric_score("m", &cells, (&categories, &categories), MEAN, 0.5);
+    let score = metric_score("m", &cells, (&categories, &categories), MEAN, Scale::PLAIN);
     let category = &score.by_category[2];
     assert_eq!((category.n, category.clusters, category.min, category.max), (111, 10, Some(0.0), Some(1.0)));
     near(category.ci95.as_ref(), 0.622_931_199_841_411_8, 0.800_492_223_582_012_4);
     assert_eq!(score.pass_rate, score.micro, "for shares they are the same");
     assert_eq!(score.weighted, score.micro, "on a full run");
     let (cells, categories) = graded();
-    let category = &metric_score("m", &cells, (&categories, &categories), MEAN, 0.5).by_category[2];
+    let category = &metric_score("m", &cells, (&categories, &categories), MEAN, Scale::PLAIN).by_category[2];
     near(category.ci95.as_ref(), 0.425_853_903_076_617_4, 0.566_578_529_355_815_1);
 }
 
@@ -112,9 +114,11 @@ fn the_bootstrap_matches_refitting_every_sign_vector() {
 
 #[test]
 fn random_signs_are_seeded_and_near_the_t_interval() {
-    let cells =
-        cells_of((0..600_u64).map(|i| (0, (i % 30) as u32, f64::from(u8::from(i * 7919 % 101 < 40 + i % 30)))), 0.5);
-    let categories = [Category { number: 0, name: "c".into(), population: Some(600), asked: 600 }];
+    let cells = cells_of(
+        (0..600_u64).map(|i| (0, (i % 30) as u32, f64::from(u8::from(i * 7919 % 101 < 40 + i % 30)))),
+        Scale::PLAIN,
+    );
+    let categories = [Category { number: 0, name: "c".into(), population: Some(600), asked: 600, lost: 0 }];
     let total = estimate(&cells, &categories, MEAN);
     let design = total.design.expect("has scores");
     let one = wild_cluster_interval(&design, 7).expect("is made");
@@ -125,9 +129,9 @@ fn random_signs_are_seeded_and_near_the_t_interval() {
 }
 
 fn one_category(scores: &[(u32, f64)]) -> Estimate {
-    let cells = cells_of(scores.iter().map(|(cluster, score)| (0, *cluster, *score)), 0.5);
+    let cells = cells_of(scores.iter().map(|(cluster, score)| (0, *cluster, *score)), Scale::PLAIN);
     let n = scores.len() as u64;
-    estimate(&cells, &[Category { number: 0, name: "c".into(), population: Some(n), asked: n }], MEAN)
+    estimate(&cells, &[Category { number: 0, name: "c".into(), population: Some(n), asked: n, lost: 0 }], MEAN)
 }
 
 #[test]
@@ -158,32 +162,113 @@ fn intervals_are_clipped() {
 fn nothing_scored_is_null_and_never_zero() {
     let total = one_category(&[]);
     assert_eq!((total.value, total.ci95, total.naive_ci95, total.benchmark_ci95), (None, None, None, None));
-    let score = metric_score("m", &[], (&[], &[]), MEAN, 0.5);
+    let score = metric_score("m", &[], (&[], &[]), MEAN, Scale::PLAIN);
     assert_eq!((score.micro, score.macro_, score.weighted, score.pass_rate), (None, None, None, None));
 }
 
 #[test]
 fn strict_counts_the_missing_as_zero() {
-    let cells = cells_of([(0, 0, 1.0), (0, 1, 1.0), (1, 0, 0.5)].into_iter(), 0.5);
+    let cells = cells_of([(0, 0, 1.0), (0, 1, 1.0), (1, 0, 0.5)].into_iter(), Scale::PLAIN);
+    let category = |number, population, (asked, lost)| Category {
+        number,
+        name: format!("c{number}"),
+        population: Some(population),
+        asked,
+        lost,
+    };
+    let categories = [category(0, 90, (4, 2)), category(1, 10, (1, 0))];
+    assert_eq!(estimate(&cells, &categories, MEAN).strict, Some(0.5));
+    let strict = estimate(&cells, &categories, WEIGHTED).strict.expect("is made");
+    assert!((strict - (0.9 * 0.5 + 0.1 * 0.5)).abs() < 1e-12);
+    // a question that ended and has no score by this metric is none of its questions, nor is a category of such
+    let categories = [category(0, 90, (9, 2)), category(1, 10, (7, 0)), category(2, 50, (3, 0))];
+    assert_eq!(estimate(&cells, &categories, MEAN).strict, Some(0.5));
+    assert_eq!(estimate(&cells, &categories, WEIGHTED).strict.map(|strict| (strict * 1e9).round()), Some(0.5e9));
+}
+
+#[test]
+fn a_category_with_a_single_score_varies_as_the_others_do() {
+    let scores = [(0, 0, 1.0), (0, 1, 0.0), (0, 2, 1.0), (0, 3, 0.0), (1, 0, 1.0)];
+    let cells = cells_of(scores.into_iter(), Scale::PLAIN);
     let category = |number, population, asked| Category {
         number,
         name: format!("c{number}"),
         population: Some(population),
         asked,
+        lost: 0,
     };
-    let categories = [category(0, 90, 4), category(1, 10, 1)];
-    assert_eq!(estimate(&cells, &categories, MEAN).strict, Some(0.5));
-    let strict = estimate(&cells, &categories, WEIGHTED).strict.expect("is made");
-    assert!((strict - (0.9 * 0.5 + 0.1 * 0.5)).abs() < 1e-12);
+    let total = estimate(&cells, &[category(0, 90, 4), category(1, 10, 1)], WEIGHTED);
+    let (first, second): (f64, f64) = (0.81 / 3.0 / 4.0 * (1.0 - 4.0 / 90.0), 0.01 / 3.0 * (1.0 - 1.0 / 10.0));
+    let half = t_quantile(3.0) * (first + second).sqrt();
+    near(total.benchmark_ci95.as_ref(), (0.55 - half).max(0.0), (0.55 + half).min(1.0));
+    let lonely = estimate(&cells, &[category(1, 10, 1)], WEIGHTED);
+    assert_eq!(lonely.benchmark_note.as_deref(), Some("every category has a single score: how they vary is not known"));
 }
 
 #[test]
 fn a_category_without_scores_is_left_out_of_the_weights() {
-    let cells = cells_of([(0, 0, 1.0), (0, 1, 0.0)].into_iter(), 0.5);
-    let category =
-        |number, population| Category { number, name: format!("c{number}"), population: Some(population), asked: 2 };
-    let total = estimate(&cells, &[category(0, 90), category(1, 10)], WEIGHTED);
+    let cells = cells_of([(0, 0, 1.0), (0, 1, 0.0)].into_iter(), Scale::PLAIN);
+    let category = |number, population, lost| Category {
+        number,
+        name: format!("c{number}"),
+        population: Some(population),
+        asked: 2,
+        lost,
+    };
+    let total = estimate(&cells, &[category(0, 90, 0), category(1, 10, 2)], WEIGHTED);
     assert_eq!(total.value, Some(0.5));
     let strict = total.strict.expect("is made");
     assert!((strict - 0.45).abs() < 1e-12, "but it counts as 0 in the strict score: {strict}");
+}
+
+#[test]
+fn a_category_weighs_as_many_questions_as_the_metric_applies_to() {
+    // of c0 all four that ended with scores have the figure, of c1 two of ten: 90 and 20 questions of the dataset have it
+    let scores = [(0, 0, 1.0), (0, 1, 1.0), (0, 2, 1.0), (0, 3, 0.0), (1, 0, 0.0), (1, 1, 1.0)];
+    let cells = cells_of(scores.into_iter(), Scale::PLAIN);
+    let category = |number, population, scored: u64| Category {
+        number,
+        name: format!("c{number}"),
+        population: Some(population),
+        asked: scored + 3,
+        lost: 3,
+    };
+    let total = estimate(&cells, &[category(0, 90, 4), category(1, 100, 10)], WEIGHTED);
+    let expected = (90.0 * 0.75 + 20.0 * 0.5) / 110.0;
+    assert!((total.value.expect("is made") - expected).abs() < 1e-12, "{total:?}");
+    assert_eq!((total.n, total.without_figure), (6, 8));
+    // of the 20 questions of the dataset two were seen
+    let (weights, spreads) = ([90.0 / 110.0, 20.0 / 110.0_f64], [0.25, 0.5]);
+    let variance = weights[0].powi(2) * spreads[0] / 4.0 * (1.0 - 4.0 / 90.0)
+        + weights[1].powi(2) * spreads[1] / 2.0 * (1.0 - 2.0 / 20.0);
+    let half = t_quantile(4.0) * f64::sqrt(variance);
+    near(total.benchmark_ci95.as_ref(), (expected - half).max(0.0), (expected + half).min(1.0));
+    // and the strict score is of the same questions: with nothing lost it is the score
+    let whole = |number, population, asked| Category { asked, lost: 0, ..category(number, population, asked) };
+    let whole = estimate(&cells, &[whole(0, 90, 4), whole(1, 100, 10)], WEIGHTED);
+    assert!((whole.strict.expect("is made") - whole.value.expect("is made")).abs() < 1e-12, "{whole:?}");
+    // three of each were lost: 7 of 7 and 5 of 13 stand for 90 and 100 · 5/13
+    let (first, second) = (90.0, 100.0 * 5.0 / 13.0);
+    let strict = (first * 3.0 / 7.0 + second * 1.0 / 5.0) / (first + second);
+    assert!((total.strict.expect("is made") - strict).abs() < 1e-12, "{total:?}");
+    // where it applies to all that have scores, nothing changes
+    let all = estimate(&cells, &[category(0, 90, 4), category(1, 100, 2)], WEIGHTED);
+    let expected = (90.0 * 0.75 + 100.0 * 0.5) / 190.0;
+    assert!((all.value.expect("is made") - expected).abs() < 1e-12 && all.without_figure == 0, "{all:?}");
+}
+
+#[test]
+fn equal_scores_make_no_interval_without_width() {
+    let (cells, categories) = data(|_, _| 1.0);
+    for sampling in [MEAN, WEIGHTED] {
+        let total = estimate(&cells, &categories, sampling);
+        assert_eq!((total.value.map(|value| value.to_bits()), total.ci95), (Some(1.0_f64.to_bits()), None));
+        assert_eq!(total.ci95_note.as_deref(), Some("the banks do not differ: how others would is not known"));
+        // proportion_confint(400, 400, method='wilson')
+        near(total.naive_ci95.as_ref(), 0.990_487_705_665_703_3, 1.0);
+        assert_eq!(total.benchmark_ci95, None);
+    }
+    let note = estimate(&cells, &categories, WEIGHTED).benchmark_note;
+    let said = "the scores of each category are equal: how those of other questions vary is not known";
+    assert_eq!(note.as_deref(), Some(said));
 }

@@ -100,6 +100,26 @@ fn a_run_comes_back(s3: &str) {
 }
 
 #[test]
+fn of_several_votes_the_same_one_speaks_where_they_were_restored() {
+    let provider = Provider::start(&[]);
+    let shared = tempfile::tempdir().expect("a folder");
+    let archive = shared.path().display().to_string();
+    let bench = provider.bench().with_env("BENCH_ARCHIVE_URL", &archive);
+    let _ = bench.run(provider.submit(&["--run-id", "first", "--votes", "3"])).expect_code(0);
+    let there = provider.bench().with_env("BENCH_ARCHIVE_URL", &archive);
+    let _ = there.run(["archive", "fetch", "first", "--restore"]).expect_code(0);
+    let exported = |bench: &Bench| bench.run(["export", "first", "--format", "jsonl"]).expect_code(0).stdout;
+    let (own, restored) = (exported(&bench), exported(&there));
+    let chosen = |lines: &str| lines.matches(r#""chosen":true"#).count();
+    assert_eq!((chosen(&own), chosen(&restored)), (50, 50));
+    let judgements = |lines: &str| -> Vec<Value> {
+        let line = |line: &str| serde_json::from_str::<Value>(line).expect("is JSON")["judgements"].clone();
+        lines.lines().map(line).collect()
+    };
+    assert_eq!(judgements(&restored), judgements(&own));
+}
+
+#[test]
 fn a_judged_run_is_judged_again_where_it_was_restored() {
     let provider = Provider::start(&[]);
     let shared = tempfile::tempdir().expect("a folder");

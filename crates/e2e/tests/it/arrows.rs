@@ -61,6 +61,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "bench-fuzz",
         &[
             "bench-coord",
+            "bench-datasets",
             "bench-grading",
             "bench-models",
             "bench-proto",
@@ -71,7 +72,18 @@ const ARROWS: &[(&str, &[&str])] = &[
             "bench-telemetry",
         ],
     ),
-    ("bench-perf", &["bench-datasets", "bench-models", "bench-proto", "bench-store", "bench-systems", "bench-testkit"]),
+    (
+        "bench-perf",
+        &[
+            "bench-datasets",
+            "bench-grading",
+            "bench-models",
+            "bench-proto",
+            "bench-store",
+            "bench-systems",
+            "bench-testkit",
+        ],
+    ),
 ];
 
 /// Crates that do no I/O: they may not even know how.

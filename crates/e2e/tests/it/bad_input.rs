@@ -1,6 +1,9 @@
 //! Bad input: one clear line, the right exit code, nothing started.
 
-use bench_testkit::{bench::Bench, provider::Provider};
+use bench_testkit::{
+    bench::{Bench, submit_sim},
+    provider::Provider,
+};
 
 fn refused(bench: &Bench, args: &[&str], words: &[&str]) {
     let done = bench.run(args).expect_code(2);
@@ -62,17 +65,7 @@ fn a_missing_key_and_an_unpriced_model_are_refused_before_the_first_call() {
         &["--price", "--unpriced-ok"],
     );
     assert_eq!(provider.stats()["requests"], 0);
-    let free = [
-        "submit",
-        "--dataset",
-        "locomo-sim",
-        "--preset",
-        "quick",
-        "--answerer",
-        "openai:my-own-model",
-        "--unpriced-ok",
-        "--json",
-    ];
+    let free = submit_sim(&["--preset", "quick", "--answerer", "openai:my-own-model", "--unpriced-ok"]);
     assert_eq!(bench.run(free).expect_code(0).json()["total"]["usd"], 0.0);
 }
 
@@ -125,11 +118,17 @@ fn a_damaged_store_is_a_clear_error_and_no_panic() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_result_that_nobody_got_is_no_success() {
     let bench = Bench::new();
     let _ = bench.run(["submit", "--dataset", "locomo-sim", "--preset", "quick"]).expect_code(0);
     let mut child = bench.start(["report", "latest", "--format", "json"]);
     drop(child.stdout.take());
     let status = child.wait().expect("is a child");
-    assert_eq!(status.code(), Some(0));
+    assert_eq!(status.code(), Some(4), "the reader went away");
+    for verb in [&["report", "latest"][..], &["list"], &["export", "latest"], &["score", "--list"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a disk that is always full");
+        let done = bench.command(verb).stdout(full).output().expect("runs");
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.code() == Some(4) && said.contains("No space left"), "{verb:?}: {said}");
+    }
 }

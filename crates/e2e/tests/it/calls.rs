@@ -1,6 +1,6 @@
 //! Whose stored replies a run uses (P9), and providers other than OpenAI.
 
-use bench_testkit::provider::{KEY, Provider};
+use bench_testkit::provider::{KEY, PASSING_FAULTS, Provider};
 use serde_json::{Value, json};
 
 fn usd(report: &Value, key: &str) -> f64 {
@@ -76,22 +76,8 @@ fn anthropics_messages_are_answered_judged_and_priced_to_the_last_token() {
     let theirs = plain.paid();
     assert!((usd(&report, "usd") - theirs).abs() < 1e-12, "{} against {theirs}", usd(&report, "usd"));
     // a parameter that the API does not know was not sent, or it would have been refused
-    let faulty = Provider::start(&[
-        "--api-key",
-        KEY,
-        "--cached-share",
-        "0.25",
-        "--fault-503",
-        "0.1",
-        "--fault-500",
-        "0.05",
-        "--fault-cut",
-        "0.05",
-        "--fault-garbage",
-        "0.05",
-        "--fault-malformed-judge",
-        "0.1",
-    ]);
+    let flags = ["--api-key", KEY, "--cached-share", "0.25", "--fault-503", "0.1", "--fault-500", "0.05"];
+    let faulty = Provider::start(&[&flags[..], &PASSING_FAULTS].concat());
     let fast = ["--set", "backoff.initial_interval=20ms", "--set", "backoff.max_interval=100ms"];
     let again = anthropic(&faulty).run(CLAUDE.iter().chain(&cached).chain(&fast)).expect_code(0).json();
     assert_eq!(again["result_digest"], report["result_digest"], "faults change no digest");

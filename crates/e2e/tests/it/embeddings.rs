@@ -1,7 +1,7 @@
 //! Embeddings are calls like any other: counted, capped, paced, stored, and never paid twice.
 
 use bench_testkit::{
-    bench::{Bench, signal, wait},
+    bench::{Bench, signal, submit_sim, wait},
     provider::{KEY, Provider},
 };
 use serde_json::{Value, json};
@@ -10,19 +10,8 @@ const PRICED: [&str; 4] = ["--price", "text-embedding-3-small=0.02/0", "--price"
 
 /// `submit` of 50 questions to `vector`, answered without a model. No probe: what its recalls embed is paid again.
 fn submit<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    let fixed = [
-        "submit",
-        "--dataset",
-        "locomo-sim",
-        "--preset",
-        "quick",
-        "--system",
-        "vector",
-        "--latency-probe",
-        "off",
-        "--json",
-    ];
-    fixed.iter().chain(more).copied().collect()
+    let fixed = ["--preset", "quick", "--system", "vector", "--latency-probe", "off"];
+    submit_sim(&[&fixed[..], more].concat())
 }
 
 /// Requests for embeddings that were answered.

@@ -27,7 +27,7 @@ fn a_dataset_is_one_file_with_its_own_categories_totals_and_sample_sizes() {
     assert_eq!(headline["without"], json!(["trap"]));
     assert_eq!(report["totals"][0]["n"], 12, "all categories: {}", report["totals"]);
     assert_eq!((&report["without_adversarial"], &report["scores"][0]["n"]), (&json!(null), &json!(9)));
-    let printed = bench.run(["report", "first"]).expect_code(0).stdout;
+    let printed = bench.run(["report", "first", "--full"]).expect_code(0).stdout;
     assert!(printed.contains("without trap (9)") && printed.contains("all categories (12)"), "{printed}");
     assert!(printed.contains("whether they count trap questions"), "{printed}");
 

@@ -88,10 +88,11 @@ fn p45_canaries_find_banks_that_leak_systems_that_lose_and_a_clipped_k() {
     let hit = &healthy["first"]["retrieved"][0];
     assert_eq!((&hit["placed_by"], &hit["level"]), (&json!("id"), &json!("turn")), "{hit}");
 
-    let leaking = with_memory(&[("sorted(banks.get(bank, [])", "sorted(sum(banks.values(), [])")]);
+    let all = "in banks.get(bank, []) if";
+    let leaking = with_memory(&[(all, "in sum(banks.values(), []) if")]);
     assert!(reason(&leaking).starts_with("banks leak into each other: "), "{}", leaking["run"]);
-    let first = "sorted(banks.get(bank, [])[: len(banks.get(bank, [])) // 5]";
-    let losing = with_memory(&[("sorted(banks.get(bank, [])", first)]);
+    let first = "in banks.get(bank, [])[: len(banks.get(bank, [])) // 5] if";
+    let losing = with_memory(&[(all, first)]);
     assert!(reason(&losing).starts_with("the system loses what it was given: "), "{}", losing["run"]);
     let clipping = with_memory(&[("[: r[\"k\"]]", "[:3]")]);
     assert!(reason(&clipping).starts_with("k is clipped: "), "{}", clipping["run"]);

@@ -181,7 +181,7 @@ fn p43_a_probe_that_fails_is_said_and_changes_nothing_else() {
     let probe = &report["latency_probe"];
     assert_eq!((&probe["n"], &probe["p50_ms"]), (&0.into(), &Value::Null), "{probe}");
     assert!(probe["failure"].as_str().is_some_and(|why| why.contains("503") || why.contains("unavailable")), "{probe}");
-    let text = bench.run(["report", "ill"]).expect_code(0).stdout;
+    let text = bench.run(["report", "ill", "--full"]).expect_code(0).stdout;
     assert!(text.contains("Not measured: "), "{text}");
 }
 

@@ -41,6 +41,53 @@ fn the_first_run_needs_nothing_and_says_what_it_found() {
 }
 
 #[test]
+fn a_run_is_found_by_its_name_and_by_both_ends_of_its_id() {
+    let bench = Bench::new();
+    let submit = |more: &[&str]| bench.run(SMALL.iter().chain(more)).expect_code(0).json();
+    let before = submit(&["--name", "before", "--tag", "nightly", "--run-id", "aaaa-1111"]);
+    submit(&["--name", "after", "--system", "random", "--run-id", "aaaa-2222"]);
+    let id_of = |selector: &str| {
+        let report = bench.run(["report", selector, "--format", "json"]).expect_code(0).json();
+        report["run"]["id"].as_str().expect("an id").to_owned()
+    };
+    assert_eq!(id_of("before"), "aaaa-1111");
+    assert_eq!((id_of("2222"), id_of("aaaa-1")), ("aaaa-2222".to_owned(), "aaaa-1111".to_owned()));
+    let _ = bench.run(["compare", "before", "after"]).expect_code(0);
+    let unclear = bench.run(["report", "aaaa"]).expect_code(2);
+    assert!(unclear.stderr.contains("more than one id (aaaa-2222, aaaa-1111"), "{}", unclear.stderr);
+    submit(&["--name", "before", "--run-id", "bbbb"]);
+    assert_eq!((id_of("before"), id_of("before@2")), ("bbbb".to_owned(), "aaaa-1111".to_owned()), "the newest first");
+    let too_far = bench.run(["report", "before@3"]).expect_code(2);
+    assert!(too_far.stderr.contains("2 runs have the name 'before'"), "{}", too_far.stderr);
+    for refused in [["--name", ""], ["--name", "latest"], ["--tag", " "]] {
+        let _ = bench.run(SMALL.iter().chain(&refused)).expect_code(2);
+    }
+
+    let _ = bench.run(["rename", "bbbb", "second try"]).expect_code(0);
+    assert_eq!((id_of("second try"), id_of("before")), ("bbbb".to_owned(), "aaaa-1111".to_owned()));
+    assert_eq!(bench.run(["tag", "bbbb", "x", "y", "x"]).expect_code(0).stdout, "x\ny\n");
+    assert_eq!(bench.run(["tag", "bbbb", "y", "--remove"]).expect_code(0).stdout, "x\n");
+
+    let listed = |flags: &[&str]| -> Vec<String> {
+        let rows = bench.run(["list", "--json"].iter().chain(flags)).expect_code(0).json();
+        rows.as_array().expect("rows").iter().map(|row| row["id"].as_str().expect("an id").to_owned()).collect()
+    };
+    assert_eq!(
+        (listed(&["--tag", "nightly"]), listed(&["--tag", "x"])),
+        (vec!["aaaa-1111".to_owned()], vec!["bbbb".to_owned()])
+    );
+    assert_eq!(listed(&["--system", "random"]), ["aaaa-2222"]);
+    assert_eq!(listed(&["--dataset", "locomo-sim", "--since", "1h", "-n", "2"]), ["bbbb", "aaaa-2222"]);
+    assert!(listed(&["--dataset", "longmemeval"]).is_empty() && listed(&["--since", "2099-01-01"]).is_empty());
+    let verdict = before["run"]["verdict"].as_str().expect("a verdict");
+    assert!(listed(&["--verdict", verdict]).contains(&"aaaa-1111".to_owned()));
+    let fork = bench.run(["rescore", "aaaa-1111", "--scorer", "contains", "--run-id", "fork"]);
+    let _ = fork.expect_code(0);
+    let rows = bench.run(["list", "--json"]).expect_code(0).json();
+    assert_eq!((&rows[0]["source"], &rows[1]["source"]), (&Value::from("judge of aaaa-1111"), &Value::Null));
+}
+
+#[test]
 fn equal_runs_have_equal_digests_and_other_seeds_have_others() {
     let bench = Bench::new();
     let digest = |more: &[&str]| {

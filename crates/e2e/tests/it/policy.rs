@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use bench_testkit::bench::Bench;
+use bench_testkit::bench::{Bench, submit_sim};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/memory.py");
 
@@ -24,20 +24,7 @@ pub(crate) fn starts(ran: &Path) -> usize {
 }
 
 fn submit<'a>(system: &'a str, run: &'a str) -> Vec<&'a str> {
-    vec![
-        "submit",
-        "--dataset",
-        "locomo-sim",
-        "--max-banks",
-        "2",
-        "--per-bank",
-        "4",
-        "--system",
-        system,
-        "--run-id",
-        run,
-        "--json",
-    ]
+    submit_sim(&["--max-banks", "2", "--per-bank", "4", "--system", system, "--run-id", run])
 }
 
 fn mode(path: &Path) -> u32 {

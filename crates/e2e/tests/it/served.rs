@@ -70,6 +70,8 @@ fn a_report_says_where_its_models_were_what_answered_and_how_they_were_asked() {
     assert_eq!(of(&forked, 0), one(&first, 5));
     assert_eq!(of(&forked, 1).0, json!([server(&second)]));
     let version = bench.run(["--version"]).expect_code(0).stdout;
+    assert_eq!(bench.run(["version"]).expect_code(0).stdout, version);
+    assert!(bench.run(["help", "submit"]).expect_code(0).stdout.contains("--dataset"));
     let built = version.trim().strip_prefix("bench-coord ").expect("its name");
     assert!(built.ends_with(')') && built.contains(" ("), "{built}");
     assert_eq!(forked["run"]["code_version"], built);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bench_grading::prompts::verdict;
+use bench_grading::judging::verdict;
 use bench_models::{ChatReply, ChatRequest, anthropic, classify, openai, tokens};
 use bench_proto::{
     money::PicoUsd,

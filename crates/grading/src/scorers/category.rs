@@ -1,51 +1,32 @@
-//! LoCoMo's categories, by name or number.
+//! LoCoMo's categories by name or number, for lines and files that have no profile.
 
-/// What the LoCoMo rules distinguish.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Category {
-    /// Several parts, compared part by part.
-    MultiHop,
-    /// Plain.
-    Temporal,
-    /// Only the part of the gold before the first `;` counts.
-    OpenDomain,
-    /// Plain.
-    SingleHop,
-    /// The right answer says that there is none.
-    Adversarial,
+use std::sync::LazyLock;
+
+use bench_proto::profile::{CategoryRules, GoldReading, Profile};
+
+/// Names of LoCoMo's categories, in the order of its numbers 1 to 5.
+const NAMES: [&str; 5] = ["multi-hop", "temporal", "open-domain", "single-hop", "adversarial"];
+
+/// The name of a category by LoCoMo's number.
+pub(super) fn of_number(number: u64) -> Option<&'static str> {
+    NAMES.get(usize::try_from(number.checked_sub(1)?).ok()?).copied()
 }
 
-impl Category {
-    /// All, in the order of LoCoMo's numbers 1 to 5.
-    const ALL: [Self; 5] = [Self::MultiHop, Self::Temporal, Self::OpenDomain, Self::SingleHop, Self::Adversarial];
-
-    /// The name that datasets and reports use.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::MultiHop => "multi-hop",
-            Self::Temporal => "temporal",
-            Self::OpenDomain => "open-domain",
-            Self::SingleHop => "single-hop",
-            Self::Adversarial => "adversarial",
-        }
-    }
-
-    /// By name; `None` for categories of other datasets, which are scored plainly.
-    pub(super) fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|category| category.name() == name)
-    }
-
-    /// By LoCoMo's number, 1 to 5.
-    pub(super) fn from_number(number: u64) -> Option<Self> {
-        Self::ALL.get(usize::try_from(number.checked_sub(1)?).ok()?).copied()
-    }
+/// The name of LoCoMo's category, where it is one.
+pub(super) fn of_name(name: &str) -> Option<&'static str> {
+    NAMES.into_iter().find(|known| *known == name)
 }
 
-/// The part of a gold that LoCoMo's rules score in `category`.
-pub(super) fn used_part<'a>(gold: &'a str, category: &str) -> &'a str {
-    if category == Category::OpenDomain.name() {
-        super::text::trim(gold.split(';').next().unwrap_or_default())
-    } else {
-        gold
+/// The rules of LoCoMo's category of a name; those of no special category for any other.
+pub(super) fn rules(name: &str) -> &'static CategoryRules {
+    static LOCOMO: LazyLock<Profile> = LazyLock::new(Profile::implied);
+    LOCOMO.rules(name)
+}
+
+/// The part of a gold that counts where golds are read by `rules`.
+pub(super) fn used_part<'a>(gold: &'a str, rules: &CategoryRules) -> &'a str {
+    match rules.gold {
+        GoldReading::FirstPart => super::text::trim(gold.split(';').next().unwrap_or_default()),
+        GoldReading::Whole | GoldReading::ByParts => gold,
     }
 }

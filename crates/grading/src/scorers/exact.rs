@@ -3,23 +3,19 @@
 
 use std::collections::HashSet;
 
-use bench_proto::dataset::Gold;
+use bench_proto::{dataset::Gold, profile::CategoryRules};
 
-use super::{
-    ScoreCase, Scorer,
-    category::{Category, used_part},
-    normalize,
-};
+use super::{Origin, ScoreCase, Scorer, category::used_part, normalize};
 
 /// See the module.
 pub struct Exact;
 
 impl Scorer for Exact {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "exact"
     }
 
-    fn description(&self) -> &'static str {
+    fn description(&self) -> &str {
         "1 when prediction and gold have the same set of normalised words, else 0"
     }
 
@@ -27,29 +23,35 @@ impl Scorer for Exact {
         1
     }
 
+    fn origin(&self) -> Origin {
+        Origin { source: "LoCoMo, task_eval/evaluation.py::exact_match_score", vectors: &["locomo_f1"] }
+    }
+
     fn score(&self, case: &ScoreCase<'_>) -> Option<f64> {
-        score(&token_set(case.prediction), case.gold, case.category)
+        score(&token_set(case.answer?), case)
     }
 
-    fn used_gold<'a>(&self, gold: &'a str, category: &str) -> &'a str {
-        used_part(gold, category)
+    fn used_gold<'a>(&self, gold: &'a str, rules: &CategoryRules) -> &'a str {
+        used_part(gold, rules)
     }
 
-    fn score_many(&self, prediction: &str, cases: &[(Option<&Gold>, &str)]) -> Vec<Option<f64>> {
-        let prediction = token_set(prediction);
-        cases.iter().map(|(gold, category)| score(&prediction, *gold, category)).collect()
+    fn score_many(&self, answer: &str, cases: &[ScoreCase<'_>]) -> Vec<Option<f64>> {
+        let answer = token_set(answer);
+        cases.iter().map(|case| score(&answer, case)).collect()
     }
 }
 
-fn score(prediction: &HashSet<String>, gold: Option<&Gold>, category: &str) -> Option<f64> {
-    let gold = match gold {
+fn score(answer: &HashSet<String>, case: &ScoreCase<'_>) -> Option<f64> {
+    let equals = |gold: &str| *answer == token_set(used_part(gold, case.rules));
+    let right = match case.gold() {
         // what a question without an answer expects, whatever else its data hold
-        _ if category == Category::Adversarial.name() => Gold::Abstain.text(),
-        Some(gold @ (Gold::Text(_) | Gold::Number(_) | Gold::Choice(_) | Gold::Abstain)) => gold.text(),
+        _ if case.rules.unanswerable => equals(&Gold::Abstain.text()),
+        Some(gold @ (Gold::Text(_) | Gold::Number(_) | Gold::Choice(_) | Gold::Abstain)) => equals(&gold.text()),
+        Some(Gold::Unanswerable(_)) => equals(&Gold::Abstain.text()),
+        Some(Gold::AnyOf(texts)) => texts.iter().any(|text| equals(text)),
         _ => return None,
     };
-    let equal = *prediction == token_set(used_part(&gold, category));
-    Some(f64::from(u8::from(equal)))
+    Some(f64::from(u8::from(right)))
 }
 
 fn token_set(text: &str) -> HashSet<String> {
@@ -63,10 +65,10 @@ fn token_set(text: &str) -> HashSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scorers::reference;
+    use crate::scorers::{case, reference};
 
     fn score(prediction: &str, gold: &Gold, category: &str) -> Option<f64> {
-        Exact.score(&ScoreCase { prediction, gold: Some(gold), category })
+        case::score(&Exact, prediction, Some(gold), category)
     }
 
     #[test]
@@ -78,18 +80,22 @@ mod tests {
             ("2022", Gold::Number(2022.into()), "temporal", 1.0),
             ("Likely no", text("Likely no; because"), "open-domain", 1.0),
             ("Likely no", text("Likely no; because"), "single-hop", 0.0),
+            ("the red car", Gold::AnyOf(vec!["blue car".to_owned(), "car, red".to_owned()]), "single-hop", 1.0),
+            ("the red", Gold::AnyOf(vec!["blue car".to_owned(), "car, red".to_owned()]), "single-hop", 0.0),
             ("No information available.", Gold::Abstain, "adversarial", 1.0),
             ("No", text("No"), "adversarial", 0.0),
+            ("No information available", Gold::Unanswerable("nobody said".to_owned()), "any", 1.0),
+            ("Nobody said", Gold::Unanswerable("nobody said".to_owned()), "any", 0.0),
             ("", text("car"), "single-hop", 0.0),
         ] {
             assert_eq!(score(prediction, &gold, category), Some(expected), "{prediction}");
         }
         assert_eq!(score("x", &Gold::Rubric(vec![]), "any"), None);
-        assert_eq!(Exact.score(&ScoreCase { prediction: "x", gold: None, category: "temporal" }), None);
+        assert_eq!(case::score(&Exact, "x", None, "temporal"), None);
     }
 
     #[test]
-    fn published_vectors() {
+    fn locomo_f1_exact_match() {
         let Some(vectors) = reference::json("vectors/locomo-f1.json") else {
             return;
         };

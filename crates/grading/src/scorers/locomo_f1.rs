@@ -1,28 +1,36 @@
 //! LoCoMo's token F1, as officially published and as the Astrocyte harness computes it.
 //!
-//! F1 over multisets of normalised, stemmed tokens. Multi-hop answers are compared part by part (split at commas), of an
-//! open-domain gold only what stands before the first `;` counts, adversarial questions and golds that are
-//! [`Gold::Abstain`] are scored by abstention phrases. Other categories are scored plainly.
+//! F1 over multisets of normalised, stemmed tokens. How golds are read is told by the profile's rules of the category: by
+//! parts (split at commas; LoCoMo's multi-hop), up to the first `;` (open-domain), or whole. Unanswerable questions
+//! (adversarial) and golds without an answer are scored by abstention phrases. Of several texts the best counts.
 //!
 //! One prediction may be compared with many golds: it is tokenised and stemmed once per form (whole, in parts), tokens
-//! are numbers from then on, and its parts are found by an index from token to parts.
+//! are numbers from then on, and its parts are found by an index from token to parts. A short prediction with one gold has
+//! the vocabulary of its thread instead (`pair`).
+
+mod pair;
 
 use std::collections::HashMap;
 
-use bench_proto::dataset::Gold;
+use bench_proto::{
+    dataset::Gold,
+    profile::{CategoryRules, GoldReading},
+};
 
 use super::{
-    ScoreCase, Scorer, abstention,
-    category::{Category, used_part},
+    Origin, ScoreCase, Scorer, abstention,
+    category::used_part,
     normalize, porter_nltk, porter2,
     stem::{StemBuffer, StemFn},
-    text::{contains_any, trim},
+    text::{contains_any, flag, trim},
 };
 
 /// A variant of the token F1.
 pub struct LocomoF1 {
     name: &'static str,
     description: &'static str,
+    source: &'static str,
+    vectors: &'static [&'static str],
     version: u32,
     stem: StemFn,
     /// Ignore empty parts of a multi-hop answer or gold. Officially an empty gold part scores 0.
@@ -35,6 +43,8 @@ pub struct LocomoF1 {
 pub static OFFICIAL: LocomoF1 = LocomoF1 {
     name: "locomo-f1",
     description: "official LoCoMo token F1: NLTK Porter stems, multi-hop by parts, adversarial by two phrases",
+    source: "LoCoMo, task_eval/evaluation.py::eval_question_answering",
+    vectors: &["locomo_f1", "locomo_token_f1", "locomo_normalize", "locomo_full_dataset_baselines"],
     version: 1,
     stem: porter_nltk::stem,
     drop_empty_parts: false,
@@ -46,6 +56,8 @@ pub static OFFICIAL: LocomoF1 = LocomoF1 {
 pub static ASTROCYTE: LocomoF1 = LocomoF1 {
     name: "locomo-f1-astrocyte",
     description: "token F1 of the Astrocyte harness: Porter2 stems, empty parts ignored, adversarial by 26 phrases",
+    source: "Astrocyte, eval/judges/locomo_judge.py",
+    vectors: &["locomo_token_f1", "stem_divergence", "locomo_full_dataset_baselines"],
     version: 1,
     stem: porter2::stem,
     drop_empty_parts: true,
@@ -54,11 +66,11 @@ pub static ASTROCYTE: LocomoF1 = LocomoF1 {
 };
 
 impl Scorer for LocomoF1 {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         self.name
     }
 
-    fn description(&self) -> &'static str {
+    fn description(&self) -> &str {
         self.description
     }
 
@@ -66,17 +78,60 @@ impl Scorer for LocomoF1 {
         self.version
     }
 
+    fn origin(&self) -> Origin {
+        Origin { source: self.source, vectors: self.vectors }
+    }
+
     fn score(&self, case: &ScoreCase<'_>) -> Option<f64> {
-        Prepared::new(self, case.prediction).score(case.gold, case.category)
+        let answer = case.answer?;
+        if answer.len() + gold_bytes(case) > pair::MOST_BYTES {
+            return Prepared::new(self, answer).score(case);
+        }
+        self.score_by(case, |phrases| contains_any(answer, phrases), |gold| pair::f1_of(self, answer, gold, case.rules))
     }
 
-    fn used_gold<'a>(&self, gold: &'a str, category: &str) -> &'a str {
-        used_part(gold, category)
+    fn used_gold<'a>(&self, gold: &'a str, rules: &CategoryRules) -> &'a str {
+        used_part(gold, rules)
     }
 
-    fn score_many(&self, prediction: &str, cases: &[(Option<&Gold>, &str)]) -> Vec<Option<f64>> {
-        let mut prepared = Prepared::new(self, prediction);
-        cases.iter().map(|(gold, category)| prepared.score(*gold, category)).collect()
+    fn score_many(&self, answer: &str, cases: &[ScoreCase<'_>]) -> Vec<Option<f64>> {
+        let mut prepared = Prepared::new(self, answer);
+        cases.iter().map(|case| prepared.score(case)).collect()
+    }
+}
+
+impl LocomoF1 {
+    /// The score of a case, by what tells whether the prediction has one of the phrases of abstention, and its F1 with a gold.
+    fn score_by(
+        &self,
+        case: &ScoreCase<'_>,
+        abstains: impl FnOnce(&[&str]) -> bool,
+        mut f1: impl FnMut(&str) -> f64,
+    ) -> Option<f64> {
+        let gold = case.gold();
+        if case.rules.unanswerable || gold.is_some_and(Gold::is_unanswerable) {
+            return Some(flag(abstains(self.abstention_phrases)));
+        }
+        match gold? {
+            Gold::Text(text) | Gold::Choice(text) => Some(f1(text)),
+            Gold::Number(value) => Some(f1(&value.to_string())),
+            Gold::AnyOf(texts) => texts.iter().map(|text| f1(text)).reduce(f64::max),
+            Gold::Rubric(_)
+            | Gold::Keywords(_)
+            | Gold::Retrieval { .. }
+            | Gold::Assertions(_)
+            | Gold::Abstain
+            | Gold::Unanswerable(_) => None,
+        }
+    }
+}
+
+/// Bytes of the texts that a prediction is compared with.
+fn gold_bytes(case: &ScoreCase<'_>) -> usize {
+    match case.gold() {
+        Some(Gold::Text(text) | Gold::Choice(text)) => text.len(),
+        Some(Gold::AnyOf(texts)) => texts.iter().map(String::len).sum(),
+        _ => 0,
     }
 }
 
@@ -87,7 +142,8 @@ struct Prepared<'a> {
     tokens: Tokens,
     whole: Option<Bag>,
     parts: Option<Parts>,
-    abstains: Option<f64>,
+    /// Whether it has a phrase of abstention, once somebody asked.
+    abstains: Option<bool>,
 }
 
 impl<'a> Prepared<'a> {
@@ -95,29 +151,22 @@ impl<'a> Prepared<'a> {
         Self { rules, prediction, tokens: Tokens::new(rules.stem), whole: None, parts: None, abstains: None }
     }
 
-    fn score(&mut self, gold: Option<&Gold>, category: &str) -> Option<f64> {
-        let known = Category::from_name(category);
-        if known == Some(Category::Adversarial) || gold == Some(&Gold::Abstain) {
-            return Some(self.abstention());
+    fn score(&mut self, case: &ScoreCase<'_>) -> Option<f64> {
+        let (rules, prediction, known) = (self.rules, self.prediction, self.abstains);
+        let abstains = |phrases: &[&str]| known.unwrap_or_else(|| contains_any(prediction, phrases));
+        let is_asked = case.rules.unanswerable || case.gold().is_some_and(Gold::is_unanswerable);
+        let score = rules.score_by(case, abstains, |gold| self.text(gold, case.rules));
+        if is_asked {
+            self.abstains = score.map(|score| score > 0.0);
         }
-        let number;
-        let gold = match gold? {
-            Gold::Text(text) | Gold::Choice(text) => text.as_str(),
-            Gold::Number(value) => {
-                number = value.to_string();
-                &number
-            }
-            Gold::Rubric(_) | Gold::Retrieval { .. } | Gold::Abstain => return None,
-        };
-        Some(match known {
-            Some(Category::MultiHop) => self.by_parts(gold),
-            _ => self.whole(used_part(gold, category)),
-        })
+        score
     }
 
-    fn abstention(&mut self) -> f64 {
-        let (prediction, phrases) = (self.prediction, self.rules.abstention_phrases);
-        *self.abstains.get_or_insert_with(|| f64::from(u8::from(contains_any(prediction, phrases))))
+    fn text(&mut self, gold: &str, rules: &CategoryRules) -> f64 {
+        match rules.gold {
+            GoldReading::ByParts => self.by_parts(gold),
+            GoldReading::Whole | GoldReading::FirstPart => self.whole(used_part(gold, rules)),
+        }
     }
 
     fn whole(&mut self, gold: &str) -> f64 {
@@ -181,6 +230,8 @@ struct Tokens {
     of_stem: HashMap<Box<str>, u32>,
     buffer: StemBuffer,
     scratch: String,
+    /// Of the distinct tokens.
+    bytes: usize,
 }
 
 impl Tokens {
@@ -191,13 +242,21 @@ impl Tokens {
             of_stem: HashMap::new(),
             buffer: StemBuffer::default(),
             scratch: String::new(),
+            bytes: 0,
         }
     }
 
     /// The stems of a text, ascending, repeats kept.
     fn ids_of(&mut self, text: &str) -> Vec<u32> {
         let mut ids = Vec::new();
-        let Self { stem, of_token, of_stem, buffer, scratch } = self;
+        self.push_ids(text, &mut ids);
+        ids
+    }
+
+    /// Adds the stems of a text to others, ascending among themselves.
+    fn push_ids(&mut self, text: &str, ids: &mut Vec<u32>) {
+        let begin = ids.len();
+        let Self { stem, of_token, of_stem, buffer, scratch, bytes } = self;
         normalize::for_each_token(text, scratch, |token| {
             let id = of_token.get(token).copied().unwrap_or_else(|| {
                 let stem = stem(token, buffer);
@@ -207,12 +266,12 @@ impl Tokens {
                     id
                 });
                 of_token.insert(token.into(), id);
+                *bytes += token.len();
                 id
             });
             ids.push(id);
         });
-        ids.sort_unstable();
-        ids
+        ids[begin..].sort_unstable();
     }
 }
 

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn published_vectors() {
+    fn recall_vectors() {
         let Some(vectors) = reference::json("vectors/locomo-f1.json") else {
             return;
         };

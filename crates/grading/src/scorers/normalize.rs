@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn published_vectors() {
+    fn locomo_normalize() {
         if let Some(vectors) = reference::json("vectors/astrocyte-and-jeffs-brain.json") {
             let cases = reference::list(&vectors["sections"]["locomo_normalize"]["vectors"]);
             for case in cases {

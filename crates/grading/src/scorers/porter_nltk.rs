@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn published_stems() {
+    fn stems() {
         let Some(vectors) = reference::json("vectors/locomo-f1.json") else {
             return;
         };

@@ -31,3 +31,10 @@ pub(crate) fn number(value: &Value) -> f64 {
 pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().expect("a list in the reference file")
 }
+
+/// Published means of naive answers over all of LoCoMo, and its conversations.
+pub(crate) fn locomo_baselines() -> Option<(Vec<Value>, Value)> {
+    let vectors = json("vectors/astrocyte-and-jeffs-brain.json")?;
+    let baselines = list(&vectors["sections"]["locomo_full_dataset_baselines"]["vectors"]).to_vec();
+    Some((baselines, json("data/locomo/locomo10.json")?))
+}

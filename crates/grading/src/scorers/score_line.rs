@@ -1,30 +1,34 @@
 //! The `score` verb's line: one JSON object in, the same object with `score` (or `error`) out.
 
-use bench_proto::{dataset::Gold, retrieval::RetrievalMetrics, step::RankHits};
+use bench_proto::{
+    assertions::Beside,
+    dataset::{Gold, GoldRecord},
+    step::{Retrieval, RetrievedHit},
+};
 use serde_json::{Map, Value, json};
 
 use super::{
-    ScoreCase, Scorer,
-    category::Category,
+    Reads, ScoreCase, Scorer, category,
+    line_rules::{self, LineRule, gold, rank_hits, ranked, strings},
     locomo_f1,
     registry::{UnknownScorer, find},
-    rubric::{KeywordRubric, Rubric},
 };
-
-/// The name that takes ranked ids instead of an answer.
-pub const RETRIEVAL: &str = "retrieval";
-
-/// Cut-off when a retrieval line names none.
-const DEFAULT_K: u64 = 10;
 
 /// What scores the lines, looked up once.
 #[derive(Clone, Copy)]
 pub enum LineScorer {
-    /// An answer scorer: `{"prediction", "gold", "category"}`.
+    /// A scorer of answers: `{"prediction", "gold", "category"}`.
     Answer(&'static dyn Scorer),
-    /// Ranked ids: `{"ranked", "gold", "k"}`.
-    Retrieval,
+    /// A figure of recalls: `{"ranked", "gold"}`, ids of turns or of sessions as its name says.
+    Ranks(&'static dyn Scorer),
+    /// A scorer of what surfaced: `{"ranked", "gold"}`, ids in the order of the hits, and the assertions.
+    Hits(&'static dyn Scorer),
+    /// A rule that scores nothing but lines, with fields of its own.
+    Rule(&'static LineRule),
 }
+
+/// A line's score, and what stands beside it.
+type Scored = Result<(Value, Option<Value>), String>;
 
 impl LineScorer {
     /// By the name that `score --scorer` takes.
@@ -32,10 +36,17 @@ impl LineScorer {
     /// # Errors
     /// [`UnknownScorer`], with the nearest name.
     pub fn find(name: &str) -> Result<Self, UnknownScorer> {
-        if name == RETRIEVAL { Ok(Self::Retrieval) } else { find(name).map(Self::Answer) }
+        if let Some(rule) = line_rules::find(name) {
+            return Ok(Self::Rule(rule));
+        }
+        find(name).map(|scorer| match scorer.reads() {
+            Reads::Answer => Self::Answer(scorer),
+            Reads::Ranks => Self::Ranks(scorer),
+            Reads::Hits => Self::Hits(scorer),
+        })
     }
 
-    /// The line with `score` (for retrieval also `scores`), or with `error` and no score.
+    /// The line with `score` (and `scores` where there are several), or with `error` and no score.
     #[must_use]
     pub fn score(self, line: Value) -> Value {
         let Value::Object(mut object) = line else {
@@ -43,7 +54,9 @@ impl LineScorer {
         };
         let result = match self {
             Self::Answer(scorer) => score_answer(scorer, &object).map(|score| (json!(score), None)),
-            Self::Retrieval => score_retrieval(&object).map(|(score, scores)| (score, Some(scores))),
+            Self::Ranks(scorer) => score_ranks(scorer, &object).map(|score| (score, None)),
+            Self::Hits(scorer) => score_hits(scorer, &object),
+            Self::Rule(rule) => rule.score(&object).map(|(score, beside)| (json!(score), by_name(beside))),
         };
         // what an earlier pass left must not be taken for this one's
         for key in ["score", "scores", "error"] {
@@ -62,6 +75,12 @@ impl LineScorer {
     }
 }
 
+/// Figures by their names; none where there are none.
+fn by_name(figures: impl IntoIterator<Item = (impl Into<String>, Option<f64>)>) -> Option<Value> {
+    let figures: Map<String, Value> = figures.into_iter().map(|(name, figure)| (name.into(), json!(figure))).collect();
+    (!figures.is_empty()).then_some(Value::Object(figures))
+}
+
 /// Scores one line by the scorer's name; for many lines look the scorer up once with [`LineScorer::find`].
 #[must_use]
 pub fn score_line(scorer_name: &str, line: &Value) -> Value {
@@ -77,79 +96,98 @@ fn score_answer(scorer: &dyn Scorer, line: &Map<String, Value>) -> Result<f64, S
         Some(Value::Number(number)) => number.to_string(),
         _ => return Err("`prediction` must be a string".to_owned()),
     };
-    let category = category(scorer, line.get("category"))?;
+    let category = category_name(scorer, line.get("category"))?;
     let gold = match line.get("gold") {
         None | Some(Value::Null) => None,
         Some(Value::String(text)) => Some(Gold::Text(text.clone())),
         Some(Value::Number(number)) => Some(Gold::Number(number.clone())),
-        Some(Value::Array(items)) => Some(Gold::Rubric(strings(items, "gold")?)),
-        Some(object @ Value::Object(_)) if scorer.name() == Rubric.name() => {
-            let rubric: KeywordRubric =
-                serde_json::from_value(object.clone()).map_err(|error| format!("`gold`: {error}"))?;
-            return Ok(rubric.grade(&prediction));
-        }
-        Some(_) => return Err("`gold` must be a string, a number or null".to_owned()),
+        Some(Value::Array(items)) => Some(scorer.gold_of_list(strings(items, "gold")?)),
+        Some(object @ Value::Object(_)) => Some(gold_of_object(object, Gold::Keywords)?),
+        Some(Value::Bool(_)) => return Err("`gold` must be a string, a number, a list, an object or null".to_owned()),
     };
-    let case = ScoreCase { prediction: &prediction, gold: gold.as_ref(), category: &category };
+    let gold = gold.map(|gold| GoldRecord { gold, ..GoldRecord::default() });
+    let rules = category::rules(&category);
+    let case = ScoreCase { answer: Some(&prediction), gold: gold.as_ref(), rules, ..ScoreCase::default() };
     scorer.score(&case).ok_or_else(|| match gold {
-        None => "no gold: only category adversarial is scored without one".to_owned(),
+        None if is_of_locomo(scorer) => "no gold: only category adversarial is scored without one".to_owned(),
+        None => format!("no gold: {} compares with one", scorer.name()),
         Some(_) => format!("{} does not apply to this gold", scorer.name()),
     })
 }
 
+/// Whether a scorer goes by LoCoMo's categories.
+fn is_of_locomo(scorer: &dyn Scorer) -> bool {
+    [locomo_f1::OFFICIAL.name(), locomo_f1::ASTROCYTE.name()].contains(&scorer.name())
+}
+
 /// The category's name. Numbers and spellings are LoCoMo's; the scorers that depend on them refuse others.
-fn category(scorer: &dyn Scorer, value: Option<&Value>) -> Result<String, String> {
+fn category_name(scorer: &dyn Scorer, value: Option<&Value>) -> Result<String, String> {
     let (known, given) = match value {
         None | Some(Value::Null) => return Ok(String::new()),
-        Some(Value::Number(number)) => (number.as_u64().and_then(Category::from_number), number.to_string()),
+        Some(Value::Number(number)) => (number.as_u64().and_then(category::of_number), number.to_string()),
         Some(Value::String(text)) => {
             let name = text.trim().to_lowercase().replace(['_', ' '], "-");
-            let number = name.parse().ok().and_then(Category::from_number);
-            (number.or_else(|| Category::from_name(&name)), text.clone())
+            let number = name.parse().ok().and_then(category::of_number);
+            (number.or_else(|| category::of_name(&name)), text.clone())
         }
         Some(_) => return Err("`category` must be a name or a number".to_owned()),
     };
     match known {
-        Some(category) => Ok(category.name().to_owned()),
-        None if [locomo_f1::OFFICIAL.name(), locomo_f1::ASTROCYTE.name()].contains(&scorer.name()) => Err(format!(
+        Some(category) => Ok(category.to_owned()),
+        None if is_of_locomo(scorer) => Err(format!(
             "unknown category '{given}'; use 1 to 5 or multi-hop, temporal, open-domain, single-hop, adversarial"
         )),
         None => Ok(given),
     }
 }
 
-fn score_retrieval(line: &Map<String, Value>) -> Result<(Value, Value), String> {
-    let ids = |key: &str| match line.get(key) {
-        Some(Value::Array(items)) => strings(items, key),
-        None | Some(Value::Null) if key == "gold" => Ok(Vec::new()),
-        _ => Err(format!("`{key}` must be a list of ids")),
+/// A gold with its `kind` and `value`, or the value alone of the kind that the scorer is for.
+fn gold_of_object<T: serde::de::DeserializeOwned>(object: &Value, of: fn(T) -> Gold) -> Result<Gold, String> {
+    let read = if object.get("kind").is_some() {
+        serde_json::from_value(object.clone())
+    } else {
+        serde_json::from_value(object.clone()).map(of)
     };
-    let k = match line.get("k") {
-        None | Some(Value::Null) => DEFAULT_K,
-        Some(k) => k.as_u64().filter(|&k| k > 0).ok_or("`k` must be a whole number of at least 1")?,
-    };
-    let (ranked, gold) = (ids("ranked")?, ids("gold")?);
-    let hits = RankHits::of(ranked.iter().map(String::as_str), gold.iter().map(String::as_str));
-    let metrics = RetrievalMetrics::at(&hits, u32::try_from(k).unwrap_or(u32::MAX));
-    let of = |value: fn(&RetrievalMetrics) -> f64| metrics.as_ref().map(value);
-    let scores = json!({
-        "recall_any": of(|m| m.recall_any),
-        "recall_all": of(|m| m.recall_all),
-        "recall": of(|m| m.recall),
-        "precision": of(|m| m.precision),
-        "mrr": of(|m| m.mrr),
-        "ndcg": of(|m| m.ndcg),
-    });
-    Ok((json!(of(|m| m.recall)), scores))
+    read.map_err(|error| format!("`gold`: {error}"))
 }
 
-fn strings(items: &[Value], key: &str) -> Result<Vec<String>, String> {
-    let text = |item: &Value| match item {
-        Value::String(text) => Ok(text.clone()),
-        Value::Number(number) => Ok(number.to_string()),
-        _ => Err(format!("`{key}` must hold strings")),
+/// The figure of the line; null when it names no gold.
+fn score_ranks(scorer: &dyn Scorer, line: &Map<String, Value>) -> Result<Value, String> {
+    let hits = rank_hits(&ranked(line)?, &gold(line)?);
+    let retrieval = Retrieval { turn: hits.clone(), session: hits, ..Retrieval::default() };
+    Ok(json!(scorer.score(&ScoreCase { retrieval: Some(&retrieval), ..ScoreCase::default() })))
+}
+
+/// What surfaced against what is asserted of it.
+fn score_hits(scorer: &dyn Scorer, line: &Map<String, Value>) -> Scored {
+    let hit = |id| RetrievedHit {
+        id,
+        session_id: String::new(),
+        score: None,
+        text: String::new(),
+        placed_by: None,
+        level: None,
     };
-    items.iter().map(text).collect()
+    let ranked = ranked(line)?;
+    let Some(object @ Value::Object(_)) = line.get("gold") else {
+        return Err("`gold` must be an object: what is asserted".to_owned());
+    };
+    let mut gold = gold_of_object(object, |all| Gold::Assertions(Box::new(all)))?;
+    if let Gold::Assertions(assertions) = &mut gold
+        && assertions.beside == Beside::default()
+    {
+        // nothing is told of what the harness adds: it adds nothing, and takes all that came
+        let max_memories = u32::try_from(ranked.len()).unwrap_or(u32::MAX);
+        assertions.beside = Beside { known: ranked.clone(), max_memories, ..Beside::default() };
+    }
+    let hits: Vec<RetrievedHit> = ranked.into_iter().map(hit).collect();
+    let gold = GoldRecord { gold, ..GoldRecord::default() };
+    // a line says what surfaced: something was asked, though nothing need have been found
+    let recalled = Retrieval::default();
+    let case = ScoreCase { gold: Some(&gold), hits: &hits, retrieval: Some(&recalled), ..ScoreCase::default() };
+    let scores = scorer.scores(&case);
+    let named = scorer.metrics().into_iter().map(|metric| metric.name).zip(scores.iter().copied());
+    Ok((json!(scores.first().copied().flatten()), by_name(named)))
 }
 
 #[cfg(test)]
@@ -175,6 +213,14 @@ mod tests {
             ("exact", json!({"prediction": "the Red", "gold": "red"}), 1.0),
             ("choice", json!({"prediction": "(b)", "gold": "(b)", "category": "recall_user_shared_facts"}), 1.0),
             ("word-overlap", json!({"prediction": "x", "category": 5}), 1.0),
+            ("locomo-f1", json!({"prediction": "red", "gold": ["blue", "red"]}), 1.0),
+            ("exact", json!({"prediction": "red", "gold": {"kind": "any_of", "value": ["blue", "red"]}}), 1.0),
+            ("contains", json!({"prediction": "predicted", "gold": ["red"]}), 1.0),
+            ("contains-word", json!({"prediction": "predicted", "gold": ["red"]}), 0.0),
+            ("keywords", json!({"prediction": "predicted", "gold": ["red", "blue"]}), 0.5),
+            ("keywords", json!({"prediction": "x", "gold": []}), 1.0),
+            ("rubric-agent-eval", json!({"prediction": "x", "gold": {"acceptable_paraphrases": ["x"]}}), 0.6),
+            ("rubric-amplihack", json!({"prediction": "x", "gold": {"acceptable_paraphrases": ["x"]}}), 0.75),
             ("rubric", json!({"prediction": "a red car", "gold": ["red", "blue"]}), 0.5),
             (
                 "rubric",
@@ -199,7 +245,10 @@ mod tests {
             ("locomo-f1", json!({"prediction": "red", "gold": "red", "category": 6})),
             ("locomo-f1", json!({"prediction": "red", "gold": "red", "category": "multihops"})),
             ("locomo-f1", json!({"prediction": "red", "gold": true})),
-            ("locomo-f1", json!({"prediction": "red", "gold": ["red"]})),
+            ("locomo-f1", json!({"prediction": "red", "gold": {"required_keywords": ["red"]}})),
+            ("locomo-f1", json!({"prediction": "red", "gold": {"kind": "nonsense"}})),
+            ("assertions", json!({"ranked": ["a"], "gold": ["a"]})),
+            ("assertions", json!({"prediction": "a", "gold": {}})),
             ("choice", json!({"prediction": "(b)", "gold": "second"})),
             ("rubric", json!({"prediction": "(b)", "gold": {"required_keywords": 3}})),
             ("locomo-f1", json!([1])),
@@ -220,22 +269,47 @@ mod tests {
 
     #[test]
     fn retrieval() {
-        let scored = score(RETRIEVAL, json!({"ranked": ["a", "a", "b", 3], "gold": ["b", 3, "z"], "k": 2}));
+        let scored = score("retrieval", json!({"ranked": ["a", "a", "b", 3], "gold": ["b", 3, "z"], "k": 2}));
         assert_eq!(scored["score"], json!(1.0 / 3.0));
         assert_eq!(scored["scores"]["precision"], json!(0.5));
         assert_eq!(scored["scores"]["mrr"], json!(0.5));
         assert_eq!(scored["scores"]["recall_any"], json!(1.0));
-        let empty = score(RETRIEVAL, json!({"ranked": ["a"], "gold": [], "k": 2}));
+        let empty = score("retrieval", json!({"ranked": ["a"], "gold": [], "k": 2}));
         assert_eq!((&empty["score"], &empty["scores"]["ndcg"]), (&Value::Null, &Value::Null));
         assert!(empty.as_object().is_some_and(|object| object.contains_key("score") && !object.contains_key("error")));
     }
 
     #[test]
-    fn published_retrieval_vectors() {
+    fn what_surfaced() {
+        let gold =
+            json!({"relevant": {"should_only_include": ["a"]}, "beside": {"known": ["a", "b"], "max_memories": 5}});
+        let scored = score("assertions", json!({"ranked": ["a", "b"], "gold": gold}));
+        assert_eq!((&scored["score"], &scored["scores"]["relevant-precision"]), (&json!(0.0), &json!(0.5)), "{scored}");
+        assert_eq!(scored["scores"]["relevant-recall"], json!(1.0));
+        assert_eq!(score("assertions", json!({"ranked": ["a"], "gold": gold}))["score"], json!(1.0));
+        let alone = json!({"relevant": {"must_include": ["b"], "must_exclude": ["c"]}});
+        for (ranked, expected) in [(json!(["a", "b"]), 1.0), (json!(["b", "c"]), 0.0), (json!([]), 0.0)] {
+            assert_eq!(score("assertions", json!({"ranked": ranked, "gold": alone}))["score"], json!(expected));
+        }
+    }
+
+    #[test]
+    fn one_figure_of_a_recall() {
+        let line = json!({"ranked": ["a", "b"], "gold": ["b", "z"]});
+        for (name, expected) in [("recall@1", 0.0), ("session-recall@2", 0.5), ("hit@2", 1.0), ("ndcg-lme@2", 0.5)] {
+            assert_eq!(score(name, line.clone())["score"], json!(expected), "{name}");
+        }
+        assert_eq!(score("recall@2", json!({"ranked": ["a"], "gold": []}))["score"], Value::Null);
+        assert!(score("recall@2", json!({"prediction": "a"}))["error"].is_string());
+        assert!(score("recall@99", line)["error"].as_str().is_some_and(|error| error.contains("1 to 50")));
+    }
+
+    #[test]
+    fn ranked_metrics() {
         if let Some(vectors) = reference::json("vectors/hebb-amplihack-precisionmembench.json") {
             for case in reference::list(&vectors["hebb_ranked_metrics"]["cases"]) {
                 let scored =
-                    score(RETRIEVAL, json!({"ranked": case["retrieved"], "gold": case["relevant"], "k": case["k"]}));
+                    score("retrieval", json!({"ranked": case["retrieved"], "gold": case["relevant"], "k": case["k"]}));
                 check_metrics(&scored, case, ["recall", "precision", "mrr", "ndcg"].map(|name| (name, name)));
             }
         }
@@ -246,7 +320,7 @@ mod tests {
                 unique.dedup();
                 if unique.len() == ranked.len() {
                     let scored =
-                        score(RETRIEVAL, json!({"ranked": ranked, "gold": case["relevant"], "k": ranked.len()}));
+                        score("retrieval", json!({"ranked": ranked, "gold": case["relevant"], "k": ranked.len()}));
                     check_metrics(&scored, case, [("precision", "precision"), ("mrr", "rr"), ("ndcg", "ndcg")]);
                 }
             }

@@ -22,9 +22,56 @@ pub(super) fn contains_any<P: AsRef<str>>(text: &str, phrases: &[P]) -> bool {
     phrases.iter().any(|phrase| lower.contains(phrase.as_ref()))
 }
 
+/// Whether some words stand in a text of small letters, between the ends of words and numbers: `15` neither in `2015` nor in
+/// `1,150` or `15.5`.
+pub(super) fn stands_in(text: &str, words: &str) -> bool {
+    let words = words.trim().to_lowercase();
+    !words.is_empty()
+        && text.match_indices(&words).any(|(at, _)| {
+            let (before, after) = (&text[..at], &text[at + words.len()..]);
+            !goes_on(words.chars().next(), before.chars().rev()) && !goes_on(words.chars().next_back(), after.chars())
+        })
+}
+
+/// Whether a word or a number goes on beyond its first or last character: `next` are the characters from there outwards.
+fn goes_on(edge: Option<char>, mut next: impl Iterator<Item = char>) -> bool {
+    let (first, second) = (next.next(), next.next());
+    let is_digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
+    match first {
+        Some('.' | ',') => is_digit(edge) && is_digit(second),
+        Some(c) => is_word(c) && edge.is_some_and(is_word),
+        None => false,
+    }
+}
+
+/// 1 or 0.
+pub(super) fn flag(holds: bool) -> f64 {
+    f64::from(u8::from(holds))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_and_numbers_are_whole() {
+        for (text, words, stands) in [
+            ("it is 15.", "15", true),
+            ("in 2015", "15", false),
+            ("1,150 or 15.5 or 0.15", "15", false),
+            ("15, 16", "15", true),
+            ("submitted", "MIT", false),
+            ("by mit's press", "MIT", true),
+            ("due 13 may", "3 May", false),
+            ("costs $410,000,000", "410,000", false),
+            ("café", "CAFÉ", true),
+            ("cafés", "café", false),
+            ("10.1.2.3", "10.1.2.30", false),
+            ("anything", " ", false),
+        ] {
+            assert_eq!(stands_in(text, words), stands, "{text}: {words}");
+        }
+    }
 
     #[test]
     fn separators_are_white_space() {

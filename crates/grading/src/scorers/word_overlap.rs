@@ -7,19 +7,24 @@
 
 use std::collections::HashSet;
 
-use bench_proto::dataset::Gold;
+use bench_proto::{
+    dataset::Gold,
+    metric::{MetricSpec, Scale},
+};
 
-use super::{ScoreCase, Scorer, text::is_space};
+use super::{Origin, ScoreCase, Scorer, text::is_space};
+
+const NAME: &str = "word-overlap";
 
 /// See the module.
 pub struct WordOverlap;
 
 impl Scorer for WordOverlap {
-    fn name(&self) -> &'static str {
-        "word-overlap"
+    fn name(&self) -> &str {
+        NAME
     }
 
-    fn description(&self) -> &'static str {
+    fn description(&self) -> &str {
         "legacy: share of the gold's words found in the prediction; 1 when the gold is missing or has only stop words"
     }
 
@@ -27,28 +32,45 @@ impl Scorer for WordOverlap {
         1
     }
 
-    fn score(&self, case: &ScoreCase<'_>) -> Option<f64> {
-        score(&words(case.prediction).collect(), case.gold)
+    fn origin(&self) -> Origin {
+        Origin {
+            source: "Astrocyte, metrics.word_overlap_score (stop words ours)",
+            vectors: &["word_overlap", "locomo_full_dataset_baselines"],
+        }
     }
 
-    fn score_many(&self, prediction: &str, cases: &[(Option<&Gold>, &str)]) -> Vec<Option<f64>> {
-        let present = words(prediction).collect();
-        cases.iter().map(|(gold, _)| score(&present, *gold)).collect()
+    fn metrics(&self) -> Vec<MetricSpec> {
+        vec![MetricSpec { name: NAME.to_owned(), scale: Scale { threshold: 0.3, beyond: true, ..Scale::PLAIN } }]
+    }
+
+    fn score(&self, case: &ScoreCase<'_>) -> Option<f64> {
+        score(&words(case.answer?).collect(), case.gold())
+    }
+
+    fn score_many(&self, answer: &str, cases: &[ScoreCase<'_>]) -> Vec<Option<f64>> {
+        let present = words(answer).collect();
+        cases.iter().map(|case| score(&present, case.gold())).collect()
     }
 }
 
 fn score(present: &HashSet<String>, gold: Option<&Gold>) -> Option<f64> {
     let gold = match gold {
         Some(gold @ (Gold::Text(_) | Gold::Number(_) | Gold::Choice(_))) => gold.text(),
-        Some(Gold::Abstain) | None => String::new(),
-        Some(Gold::Rubric(_) | Gold::Retrieval { .. }) => return None,
+        Some(Gold::AnyOf(texts)) => return texts.iter().map(|text| share(present, text)).reduce(f64::max),
+        Some(Gold::Abstain | Gold::Unanswerable(_)) | None => String::new(),
+        Some(Gold::Rubric(_) | Gold::Keywords(_) | Gold::Retrieval { .. } | Gold::Assertions(_)) => return None,
     };
-    let expected: Vec<String> = words(&gold).collect();
+    Some(share(present, &gold))
+}
+
+/// The part of a gold's words that is present; all of it when it has none.
+fn share(present: &HashSet<String>, gold: &str) -> f64 {
+    let expected: Vec<String> = words(gold).collect();
     if expected.is_empty() {
-        return Some(1.0);
+        return 1.0;
     }
     let found = expected.iter().filter(|word| present.contains(*word)).count();
-    Some(found as f64 / expected.len() as f64)
+    found as f64 / expected.len() as f64
 }
 
 fn words(text: &str) -> impl Iterator<Item = String> {
@@ -115,12 +137,11 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::scorers::{category::Category, reference};
+    use crate::scorers::{case, category, reference};
 
     fn score(prediction: &str, gold: &str) -> f64 {
         let gold = Gold::Text(gold.to_owned());
-        let case = ScoreCase { prediction, gold: Some(&gold), category: "" };
-        WordOverlap.score(&case).expect("text has a score")
+        case::score(&WordOverlap, prediction, Some(&gold), "").expect("text has a score")
     }
 
     #[test]
@@ -129,11 +150,11 @@ mod tests {
         assert_eq!(score("cat's", "cats"), 0.0);
         assert_eq!(score("", "blue car"), 0.0);
         assert_eq!(score("anything", "7"), 1.0);
-        assert_eq!(WordOverlap.score(&ScoreCase { prediction: "x", gold: None, category: "adversarial" }), Some(1.0));
+        assert_eq!(case::score(&WordOverlap, "x", None, "adversarial"), Some(1.0));
     }
 
     #[test]
-    fn published_vectors() {
+    fn word_overlap() {
         let Some(vectors) = reference::json("vectors/astrocyte-and-jeffs-brain.json") else {
             return;
         };
@@ -141,20 +162,20 @@ mod tests {
             let score = score(reference::str(&case["actual"]), reference::str(&case["expected"]));
             assert_eq!(score, reference::number(&case["score"]), "{case}");
         }
-        let Some(data) = reference::json("data/locomo/locomo10.json") else {
-            return;
-        };
+    }
+
+    #[test]
+    fn locomo_full_dataset_baselines() {
+        let Some((baselines, data)) = reference::locomo_baselines() else { return };
         let mut checked = 0;
-        for baseline in reference::list(&vectors["sections"]["locomo_full_dataset_baselines"]["vectors"]) {
+        for baseline in &baselines {
             if !reference::str(&baseline["scorer"]).contains("word_overlap") {
                 continue;
             }
             for (category, expected) in baseline["per_category_mean"].as_object().expect("means by category") {
                 let (mut passed, mut all) = (0, 0);
                 for qa in reference::list(&data).iter().flat_map(|conversation| reference::list(&conversation["qa"])) {
-                    if Category::from_number(qa["category"].as_u64().expect("a number")).expect("of five").name()
-                        == category
-                    {
+                    if category::of_number(qa["category"].as_u64().expect("a number")) == Some(category) {
                         let gold = match &qa["answer"] {
                             Value::String(text) if category != "adversarial" => text.clone(),
                             Value::Number(number) => number.to_string(),
@@ -162,7 +183,7 @@ mod tests {
                         };
                         let echo = reference::str(&baseline["predictor"]) == "echo the question";
                         let prediction = if echo { reference::str(&qa["question"]) } else { "zzz" };
-                        passed += u32::from(score(prediction, &gold) > 0.3);
+                        passed += u32::from(WordOverlap.metrics()[0].scale.passes(score(prediction, &gold)));
                         all += 1;
                     }
                 }

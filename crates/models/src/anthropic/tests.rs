@@ -1,6 +1,6 @@
 //! Single attempts against a real local server.
 
-use std::{collections::BTreeMap, net::SocketAddr};
+use std::net::SocketAddr;
 
 use axum::{Router, body::Bytes, http::StatusCode, response::IntoResponse, routing::post};
 use bench_proto::{
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::{ChatMessage, MessageRole, openai::HttpSettings};
+use crate::openai::HttpSettings;
 
 const KEY: &str = "sk-ant-test-0123456789";
 
@@ -29,12 +29,7 @@ async fn server(answer: fn(&HeaderMap, Value) -> axum::response::Response) -> So
 }
 
 fn request() -> ChatRequest {
-    ChatRequest {
-        messages: vec![ChatMessage { role: MessageRole::User, text: "hello".to_owned() }],
-        params: BTreeMap::new(),
-        schema: None,
-        max_output_tokens: 16,
-    }
+    ChatRequest::saying(&["hello"], 16)
 }
 
 async fn ask(address: SocketAddr, path: &str) -> Attempt {

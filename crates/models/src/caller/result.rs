@@ -15,9 +15,9 @@ use crate::{ChatReply, budget::OverCap, stop::StopCause};
 /// What a call belongs to.
 #[derive(Debug, Clone, Copy)]
 pub struct CallContext<'a> {
-    /// The run.
+    /// The run that pays.
     pub run: RunNo,
-    /// The task.
+    /// The task that the call is made for.
     pub task: TaskKey,
     /// The dataset's question id.
     pub question_id: &'a str,
@@ -40,7 +40,7 @@ pub struct CallContext<'a> {
 pub struct Answered<T> {
     /// What the parser made of it.
     pub value: T,
-    /// The reply.
+    /// What the model said, and what it used.
     pub reply: ChatReply,
     /// It came from the call store and cost nothing.
     pub cached: bool,

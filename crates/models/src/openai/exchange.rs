@@ -38,7 +38,7 @@ pub(crate) enum Fault {
     /// A status other than success.
     #[error("status {status}")]
     Response {
-        /// The status.
+        /// HTTP status code.
         status: u16,
         /// The body, cut at the largest reply.
         body: Vec<u8>,

@@ -1,7 +1,6 @@
 //! Single attempts against a real local server, with real sockets.
 
 use std::{
-    collections::BTreeMap,
     net::SocketAddr,
     sync::{
         Arc,
@@ -36,7 +35,7 @@ use tokio::{
 
 use super::*;
 use crate::{
-    ChatMessage, MessageRole, PaceHint, ReplySchema,
+    PaceHint, ReplySchema,
     anthropic::AnthropicChat,
     backoff::BackoffSettings,
     budget::LocalBudget,
@@ -112,12 +111,7 @@ impl Server {
 }
 
 fn request() -> ChatRequest {
-    ChatRequest {
-        messages: vec![ChatMessage { role: MessageRole::User, text: "hello".to_owned() }],
-        params: BTreeMap::new(),
-        schema: None,
-        max_output_tokens: 16,
-    }
+    ChatRequest::saying(&["hello"], 16)
 }
 
 fn completion(text: &str) -> axum::response::Response {

@@ -144,7 +144,9 @@ struct Content {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct WireUsage {
+    #[serde(deserialize_with = "count")]
     prompt_tokens: Option<u64>,
+    #[serde(deserialize_with = "count")]
     completion_tokens: Option<u64>,
     prompt_tokens_details: Option<PromptDetails>,
 }
@@ -152,7 +154,13 @@ struct WireUsage {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct PromptDetails {
+    #[serde(deserialize_with = "count")]
     cached_tokens: Option<u64>,
+}
+
+/// A number of tokens. What is none, such as -1, is not known: the reply is good all the same.
+fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    Ok(Value::deserialize(deserializer)?.as_u64())
 }
 
 /// Null is the default.
@@ -262,6 +270,10 @@ mod tests {
         let bare =
             read(json!({"choices": [{"message": {"content": "x"}}], "usage": {"prompt_tokens": 1}})).expect("a reply");
         assert_eq!((bare.finish.as_str(), bare.prompt_tokens, bare.completion_tokens), ("stop", Some(1), None));
+        let odd =
+            json!({"prompt_tokens": -8, "completion_tokens": 1.5, "prompt_tokens_details": {"cached_tokens": -1}});
+        let odd = read(json!({"choices": [{"message": {"content": "x"}}], "usage": odd})).expect("a reply");
+        assert_eq!((odd.prompt_tokens, odd.completion_tokens, odd.cached_prompt_tokens), (None, None, 0));
         assert_eq!(read(json!({"choices": []})), None);
         assert_eq!(read(json!({"choices": null})), None);
     }

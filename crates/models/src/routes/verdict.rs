@@ -20,7 +20,7 @@ const OTHERS_FIRST_US: i64 = 3_000_000;
 /// What follows.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Verdict {
-    /// Nothing.
+    /// Nothing is known to be wrong.
     Nothing,
     /// The route has to be closed to everybody.
     Close,

@@ -23,7 +23,6 @@ use crate::measure::median;
 const QUESTIONS_PER_COMMIT: usize = 33;
 /// Rows of a plain insert.
 const ROWS_PER_INSERT: usize = 100;
-/// Questions of a bank.
 const QUESTIONS_PER_BANK: u32 = 198;
 
 /// Runs the pairs.

@@ -15,7 +15,6 @@ use crate::{measure::run, scenarios::Sim};
 /// Latency of every call.
 const LATENCY_MS: &str = "200";
 
-/// What is scaled.
 #[derive(Debug, Clone)]
 pub(crate) struct Scaling<'a> {
     /// The dataset's name, and the folder where a real one lies.

@@ -12,6 +12,7 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use self::written::{Texts, write_run};
+pub(crate) use self::written::{new_run, spec as spec_of, write_bank};
 use crate::{
     measure::{Sample, median, run, run_until},
     scenarios::Lab,

@@ -6,12 +6,12 @@ use bench_proto::{
     dataset::{BankContent, Gold, GoldRecord, Question},
     facts::{Outcome, PhaseTimes, PhaseUsage, QuestionFacts},
     ids::{RunId, RunNo, TaskKey},
-    spec::{DatasetSpec, Limits, ModelSpec, RunSpec, SPEC_VERSION, SampleSpec, ScorerSpec, SystemSpec},
+    scenario::{RecallPlan, Scenario},
+    spec::{DatasetSpec, JudgingSpec, Limits, ModelSpec, RunSpec, SPEC_VERSION, SampleSpec, ScorerSpec, SystemSpec},
     step::{RankHits, Retrieval, RetrievedHit, StepNo, StepText},
 };
 use bench_store::{Item, NewBank, NewRun, RunState, Segment, Store};
 use serde::Serialize;
-use serde_json::Value;
 
 const CATEGORIES: [&str; 5] = ["adversarial", "multi-hop", "open-domain", "single-hop", "temporal"];
 /// Questions of a bank, as in LoCoMo.
@@ -31,20 +31,7 @@ pub(super) enum Texts {
 
 /// A finished run of `n` questions; another `variant` has other scores.
 pub(super) async fn write_run(store: &dyn Store, id: &str, n: u32, variant: u32, texts: Texts) -> anyhow::Result<()> {
-    let new = NewRun {
-        run_id: RunId(id.to_owned()),
-        name: None,
-        tags: Vec::new(),
-        user: "perf".to_owned(),
-        spec: spec(n, variant),
-        lineage: id.to_owned(),
-        control_of: None,
-        domain: "local".to_owned(),
-        imported: false,
-        code_version: bench_proto::CODE_VERSION.to_owned(),
-        group: None,
-        waits: false,
-    };
+    let new = new_run(id, spec(n, variant));
     let run = store.create_run(&new).await?;
     if texts == Texts::With {
         write_banks(store, run, n).await?;
@@ -59,28 +46,63 @@ pub(super) async fn write_run(store: &dyn Store, id: &str, n: u32, variant: u32,
     Ok(())
 }
 
-/// Banks with their questions and gold; nothing was retained that anybody asks for.
-async fn write_banks(store: &dyn Store, run: RunNo, n: u32) -> anyhow::Result<()> {
-    fn item<T: Serialize>(value: &T) -> anyhow::Result<Item> {
+/// A run of its own lineage, on this machine.
+pub(crate) fn new_run(id: &str, spec: RunSpec) -> NewRun {
+    NewRun {
+        run_id: RunId(id.to_owned()),
+        name: None,
+        tags: Vec::new(),
+        user: "perf".to_owned(),
+        spec,
+        lineage: id.to_owned(),
+        control_of: None,
+        domain: "local".to_owned(),
+        imported: false,
+        code_version: bench_proto::CODE_VERSION.to_owned(),
+        group: None,
+        waits: false,
+        event: None,
+    }
+}
+
+/// Writes a bank with its questions and gold; returns the bytes of its content.
+pub(crate) async fn write_bank(
+    store: &dyn Store,
+    run: RunNo,
+    bank_no: u32,
+    content: &BankContent,
+    (asked, gold): (&[Question], &[GoldRecord]),
+    segment: Segment,
+) -> anyhow::Result<usize> {
+    fn item<T: Serialize + ?Sized>(value: &T) -> anyhow::Result<Item> {
         Ok(Item::of(serde_json::to_vec(value)?))
     }
+    let bank_id = content.bank_id.clone();
+    let [content, questions, gold] = [item(content)?, item(asked)?, item(gold)?];
+    let bytes = content.bytes.len();
+    let bank = NewBank {
+        bank_no,
+        bank_id,
+        content: content.hash,
+        questions: questions.hash,
+        gold: gold.hash,
+        segments: vec![segment],
+    };
+    store.put_items(&[content, questions, gold]).await?;
+    store.add_banks(run, &[bank]).await?;
+    Ok(bytes)
+}
+
+/// Banks with their questions and gold; nothing was retained that anybody asks for.
+async fn write_banks(store: &dyn Store, run: RunNo, n: u32) -> anyhow::Result<()> {
     for bank_no in 0..n.div_ceil(PER_BANK) {
         let bank_id = format!("conversation-{bank_no}");
         let of_bank = 0..PER_BANK.min(n - bank_no * PER_BANK);
         let asked: Vec<Question> = of_bank.clone().map(|index| asked(bank_no, index)).collect();
         let gold: Vec<GoldRecord> = asked.iter().map(gold).collect();
-        let content = BankContent { bank_id: bank_id.clone(), speakers: Vec::new(), entries: Vec::new() };
-        let [content, questions, gold] = [item(&content)?, item(&asked)?, item(&gold)?];
-        let bank = NewBank {
-            bank_no,
-            bank_id,
-            content: content.hash,
-            questions: questions.hash,
-            gold: gold.hash,
-            segments: vec![Segment { until: 0, questions: of_bank.collect() }],
-        };
-        store.put_items(&[content, questions, gold]).await?;
-        store.add_banks(run, &[bank]).await?;
+        let content = BankContent { bank_id, speakers: Vec::new(), entries: Vec::new() };
+        let segment = Segment { until: 0, questions: of_bank.collect() };
+        write_bank(store, run, bank_no, &content, (&asked, &gold), segment).await?;
     }
     Ok(())
 }
@@ -91,9 +113,7 @@ fn asked(bank: u32, index: u32) -> Question {
         index,
         category: CATEGORIES[((bank * PER_BANK + index) % 5) as usize].to_owned(),
         text: format!("When did the speakers of conversation {bank} first talk about subject number {index}?"),
-        ask_after: 0,
-        choices: Vec::new(),
-        time_text: None,
+        ..Question::default()
     }
 }
 
@@ -103,7 +123,7 @@ fn gold(question: &Question) -> GoldRecord {
         gold: Gold::Text(format!("in the week before {} May 2023", 1 + question.index % 31)),
         evidence_turns: vec![format!("D{}:3", 1 + question.index % 20), format!("D{}:9", 1 + question.index % 20)],
         evidence_sessions: vec![format!("D{}", 1 + question.index % 20)],
-        hidden: BTreeMap::new(),
+        ..GoldRecord::default()
     }
 }
 
@@ -138,9 +158,10 @@ fn question(i: u32, variant: u32) -> QuestionFacts {
         question_id: format!("conversation-{bank}:{}", i % PER_BANK),
         bank_id: format!("conversation-{bank}"),
         category: CATEGORIES[(i % 5) as usize].to_owned(),
+        facets: BTreeMap::new(),
         outcome: Outcome::Scored,
         scores: vec![(METRIC.to_owned(), f64::from(turned) / 1_000.0)],
-        retrieval: Some(Retrieval { turn: hits.clone(), session: hits, unretained: 0 }),
+        retrieval: Some(Retrieval { turn: hits.clone(), session: hits, ..Retrieval::default() }),
         hits: Some(10),
         top1_score: None,
         empty_context: false,
@@ -162,7 +183,8 @@ fn question(i: u32, variant: u32) -> QuestionFacts {
     }
 }
 
-fn spec(n: u32, variant: u32) -> RunSpec {
+/// The spec of a run of `n` questions.
+pub(crate) fn spec(n: u32, variant: u32) -> RunSpec {
     let population: BTreeMap<String, u64> =
         CATEGORIES.iter().map(|name| ((*name).to_owned(), u64::from(n / 5))).collect();
     RunSpec {
@@ -171,30 +193,22 @@ fn spec(n: u32, variant: u32) -> RunSpec {
             name: "locomo-sim".to_owned(),
             version: "1".to_owned(),
             sha256: "0".repeat(64),
-            modified: false,
             loader: 1,
-            settings: BTreeMap::new(),
-            abstention_phrases: Vec::new(),
             population: population.clone(),
             banks: u64::from(n.div_ceil(PER_BANK)),
             sessions: u64::from(n / 8),
-            profile: bench_proto::profile::Profile::implied(),
-            path: None,
+            ..DatasetSpec::default()
         },
         sample: SampleSpec {
             preset: "full".to_owned(),
             sampler: "hash".to_owned(),
             sampler_version: 1,
-            seed: None,
             n: u64::from(n),
             banks: u64::from(n.div_ceil(PER_BANK)),
             by_category: population,
             signature: format!("perf-{n}"),
             census: true,
-            stratified: false,
-            max_sessions: None,
-            notes: Vec::new(),
-            request: Value::Null,
+            ..SampleSpec::default()
         },
         system: SystemSpec {
             name: "bm25".to_owned(),
@@ -202,6 +216,8 @@ fn spec(n: u32, variant: u32) -> RunSpec {
             top_k: 10,
             settings: BTreeMap::new(),
         },
+        scenario: Scenario::default(),
+        recalls: RecallPlan::default(),
         answerer: ModelSpec {
             provider: "extractive".to_owned(),
             name: String::new(),
@@ -212,8 +228,11 @@ fn spec(n: u32, variant: u32) -> RunSpec {
         },
         judges: Vec::new(),
         votes: 1,
-        scorers: vec![ScorerSpec { name: METRIC.to_owned(), version: 1 }],
+        judging: JudgingSpec::default(),
+        scorers: vec![ScorerSpec { name: METRIC.to_owned(), version: 1, ..ScorerSpec::default() }],
+        counting: None,
         headline: None,
         limits: Limits::default(),
+        taken_over: Default::default(),
     }
 }

@@ -19,8 +19,18 @@ pub(super) fn spec(sampling: &Sampling) -> SampleSpec {
         .filter(|(_, n)| **n > 0)
         .map(|(category, n)| (sampling.categories.name(category).to_owned(), *n))
         .collect();
-    let by_hand = listing.cut > 0 || !request.question_ids.is_empty();
-    let complete = by_category.iter().all(|(name, n)| sampling.population.by_category.get(name) == Some(n));
+    // the first banks are no sample of all of them, however their own questions were taken
+    let by_hand = listing.cut > 0 || sampling.banks_cut > 0 || !request.question_ids.is_empty();
+    let strata = if sampling.strata.divide() || sampling.facets.is_active() {
+        sampling.strata.list(&listing.by_stratum, &sampling.categories)
+    } else {
+        Vec::new()
+    };
+    let complete = if strata.is_empty() {
+        by_category.iter().all(|(name, n)| sampling.population.by_category.get(name) == Some(n))
+    } else {
+        strata.iter().all(|stratum| stratum.n == stratum.population)
+    };
     let census = complete && !by_hand;
     SampleSpec {
         preset: preset_name(request),
@@ -34,7 +44,9 @@ pub(super) fn spec(sampling: &Sampling) -> SampleSpec {
         signature: hex::encode(listing.signature.clone().finalize()),
         census,
         stratified: has_quotas(request) && !census && !by_hand,
+        strata,
         max_sessions: request.max_sessions,
+        own_k: None,
         // plain data with text keys: it always serialises
         request: serde_json::to_value(request).unwrap_or_default(),
     }
@@ -80,6 +92,8 @@ pub(super) fn filters(request: &SampleRequest) -> String {
     let parts = [
         list("--category", &request.categories),
         list("--exclude-category", &request.exclude_categories),
+        list("--facet", &request.facets),
+        list("--exclude-facet", &request.exclude_facets),
         (!ids.is_empty()).then(|| "--question-id".to_owned()),
         count("--max-banks", request.max_banks),
         count("--max-sessions", request.max_sessions.map(u64::from)),
@@ -91,10 +105,15 @@ pub(super) fn filters(request: &SampleRequest) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
+/// Whether anything but a total chooses questions.
+fn filters_but_total(request: &SampleRequest) -> bool {
+    !filters(&SampleRequest { sample_total: None, ..request.clone() }).is_empty()
+}
+
 fn notes(sampling: &Sampling, census: bool, by_category: &BTreeMap<String, u64>) -> Vec<String> {
     let request = &sampling.request;
     let listing = &sampling.listing;
-    let mut notes = Vec::new();
+    let mut notes = sampling.facets.notes();
     if let Some(named) = &sampling.named {
         notes.push(format!("questions named by hand: {NO_ESTIMATE}"));
         if sampling.eligible < named.len() {
@@ -107,6 +126,10 @@ fn notes(sampling: &Sampling, census: bool, by_category: &BTreeMap<String, u64>)
     if listing.cut > 0 {
         let what = if sampler_name(request) == "head" { "head slice" } else { "cut by --limit" };
         notes.push(format!("{what}, the first {} of {} questions: {NO_ESTIMATE}", listing.n, listing.n + listing.cut));
+    }
+    if let Some(total) = request.sample_total.filter(|total| *total > listing.n) {
+        let of = if filters_but_total(request) { "that the other flags leave" } else { "of the dataset" };
+        notes.push(format!("--sample-total {total} took all {} questions {of}: there are no more", listing.n));
     }
     if matches!(request.sampler, Sampler::Astrocyte | Sampler::AstrocyteLme) && !census {
         notes.push(format!("questions taken in file order (sampler {}): {NO_ESTIMATE}", request.sampler.name()));

@@ -6,9 +6,11 @@
 
 mod candidates;
 mod describe;
+mod facets;
 mod names;
 mod order;
 mod quick;
+mod strata;
 #[cfg(test)]
 mod tests;
 mod total;
@@ -24,9 +26,11 @@ use crate::{
     sample::{Population, Sample, SampledBank},
 };
 use candidates::{Candidate, First};
+use facets::FacetFilter;
 use names::{Categories, Named};
 use order::{Order, Place};
 use quick::Quick;
+use strata::Strata;
 use total::Total;
 
 /// Version of the samplers: raised whenever a request would choose other questions or list them otherwise.
@@ -47,6 +51,16 @@ enum Selection {
     Total(Total),
 }
 
+impl Selection {
+    /// The facets that divide categories into strata: a rule of another harness knows its own groups alone.
+    fn strata<'a>(&self, request: &'a SampleRequest) -> &'a [String] {
+        match self {
+            Self::Total(total) if total.is_nested() => &request.sizes.strata,
+            _ => &[],
+        }
+    }
+}
+
 /// A sample in the making: push every bank in file order, then finish.
 #[derive(Debug)]
 pub struct Sampling {
@@ -55,6 +69,8 @@ pub struct Sampling {
     order: Order,
     named: Option<Named>,
     categories: Categories,
+    facets: FacetFilter,
+    strata: Strata,
     population: Population,
     /// Banks kept so far; those without a chosen question are dropped at the end.
     banks: Vec<SampledBank>,
@@ -74,6 +90,7 @@ pub struct Sampling {
 struct Listing {
     signature: Sha256,
     by_category: Vec<u64>,
+    by_stratum: Vec<u64>,
     n: u64,
     /// Questions that `--limit` cut off.
     cut: u64,
@@ -81,7 +98,7 @@ struct Listing {
 
 impl Listing {
     /// Adds the next question unless the limit is reached.
-    fn add(&mut self, limit: Option<u64>, category: u32, id: &str) -> bool {
+    fn add(&mut self, limit: Option<u64>, category: u32, stratum: u32, id: &str) -> bool {
         if limit.is_some_and(|limit| self.n >= limit) {
             self.cut += 1;
             return false;
@@ -91,10 +108,12 @@ impl Listing {
         }
         self.signature.update(id);
         self.n += 1;
-        if self.by_category.len() <= category as usize {
-            self.by_category.resize(category as usize + 1, 0);
+        for (counts, number) in [(&mut self.by_category, category), (&mut self.by_stratum, stratum)] {
+            if counts.len() <= number as usize {
+                counts.resize(number as usize + 1, 0);
+            }
+            counts[number as usize] += 1;
         }
-        self.by_category[category as usize] += 1;
         true
     }
 }
@@ -119,12 +138,14 @@ impl Sampling {
     /// Checks a request.
     ///
     /// # Errors
-    /// When a count is 0, when two selections are given, or when a seed would have no effect.
+    /// When a count is 0, when two selections are given, when a seed would have no effect, or when a facet has no value.
     pub fn new(request: SampleRequest) -> Result<Self, SampleError> {
         let selection = selection(&request)?;
         Ok(Self {
             order: Order::new(request.sampler, request.seed.as_deref()),
             named: Named::new(&request.question_ids),
+            facets: FacetFilter::new(&request)?,
+            strata: Strata::new(selection.strata(&request)),
             selection,
             categories: Categories::default(),
             population: Population::default(),
@@ -141,15 +162,15 @@ impl Sampling {
     /// Looks at the next bank of the file.
     ///
     /// # Errors
-    /// When the dataset has more banks, or the bank more questions, than task keys can number.
+    /// When the dataset has more banks, or the bank more questions, than task keys can number, or facets make too many strata.
     pub fn push(&mut self, outline: &BankOutline) -> Result<(), SampleError> {
         let file_index = self.check_size(outline)?;
         self.population.banks += 1;
-        self.population.entries += u64::from(outline.entries);
+        self.population.entries += u64::from(outline.sessions());
         self.population.turns += u64::from(outline.turns);
         self.population.questions += outline.questions.len() as u64;
 
-        let mut categories = self.sort_into_cells(file_index, outline);
+        let mut categories = self.sort_into_cells(file_index, outline)?;
         if categories.is_empty() {
             return Ok(());
         }
@@ -178,11 +199,15 @@ impl Sampling {
     }
 
     /// Steps 1 and 2: puts what the filters leave into `cells`, in file order; returns the categories that occur.
-    fn sort_into_cells(&mut self, file_index: u32, outline: &BankOutline) -> Vec<u32> {
+    fn sort_into_cells(&mut self, file_index: u32, outline: &BankOutline) -> Result<Vec<u32>, SampleError> {
         let mut occurring = Vec::new();
         for (index, question) in (0_u32..).zip(&outline.questions) {
             let category = self.categories.count(&question.category, &self.request);
             let named = self.named.as_mut().is_none_or(|named| named.cross_off(&question.question_id));
+            if !self.facets.admits(&question.facets) {
+                continue;
+            }
+            let stratum = self.strata.count(category, question)?;
             if !named || !self.categories.is_wanted(category) {
                 continue;
             }
@@ -193,9 +218,9 @@ impl Sampling {
             if cell.is_empty() {
                 occurring.push(category);
             }
-            cell.push(self.order.place(file_index, index, &question.question_id));
+            cell.push(self.order.place((file_index, index), stratum, &question.question_id));
         }
-        occurring
+        Ok(occurring)
     }
 
     /// Step 4 for one bank, and step 5 where it can be done at once. Empties the cells.
@@ -213,13 +238,17 @@ impl Sampling {
                 Selection::All => {
                     cell.sort_unstable();
                     chosen.extend(
-                        cell.iter().filter(|p| self.listing.add(limit, category, id(p.index))).map(|p| p.index),
+                        cell.iter()
+                            .filter(|p| self.listing.add(limit, category, p.stratum, id(p.index)))
+                            .map(|p| p.index),
                     );
                 }
                 Selection::PerBank(per_bank) => {
                     keep_first(cell, quota(*per_bank, categories.len()));
                     chosen.extend(
-                        cell.iter().filter(|p| self.listing.add(limit, category, id(p.index))).map(|p| p.index),
+                        cell.iter()
+                            .filter(|p| self.listing.add(limit, category, p.stratum, id(p.index)))
+                            .map(|p| p.index),
                     );
                 }
                 Selection::Quick(quick) => {
@@ -260,12 +289,13 @@ impl Sampling {
     }
 
     fn add_bank(&mut self, file_index: u32, outline: &BankOutline, questions: Vec<u32>) {
-        let entries = self.request.max_sessions.map_or(outline.entries, |max| outline.entries.min(max));
-        self.sessions_cut |= entries < outline.entries;
-        let turns = match outline.entries {
-            0 => outline.turns,
-            all => (u64::from(outline.turns) * u64::from(entries)).div_ceil(u64::from(all)) as u32,
-        };
+        let all = outline.sessions();
+        let kept = self.request.max_sessions.map_or(all, |max| all.min(max));
+        self.sessions_cut |= kept < all;
+        // parts and turns of sessions that are cut off are not known here: their share is
+        let share = |of: u32| (u64::from(of) * u64::from(kept)).div_ceil(u64::from(all.max(1))) as u32;
+        let (entries, turns) =
+            if kept < all { (share(outline.entries), share(outline.turns)) } else { (outline.entries, outline.turns) };
         self.banks.push(SampledBank { file_index, bank_id: outline.bank_id.clone(), entries, turns, questions });
     }
 
@@ -278,6 +308,7 @@ impl Sampling {
             return Err(SampleError::NoQuestions);
         }
         self.categories.check(&self.request)?;
+        self.facets.check()?;
         self.named.as_ref().map_or(Ok(()), Named::check)?;
         if self.eligible == 0 {
             return Err(SampleError::Empty {
@@ -289,7 +320,7 @@ impl Sampling {
         let candidates = match std::mem::replace(&mut self.selection, Selection::All) {
             Selection::Quick(quick) => quick.choose(&by_name),
             Selection::PerCategory(_, firsts) => firsts.into_iter().flat_map(First::into_sorted).collect(),
-            Selection::Total(total) => total.choose(&self.categories),
+            Selection::Total(total) => total.choose(&self.categories, &self.strata),
             Selection::All | Selection::PerBank(_) => Vec::new(),
         };
         self.list(candidates);
@@ -317,7 +348,7 @@ impl Sampling {
         for candidate in candidates {
             while banks.next_if(|bank| bank.file_index < candidate.place.file_index).is_some() {}
             if let Some(bank) = banks.peek_mut()
-                && self.listing.add(self.request.limit, candidate.category, &candidate.id)
+                && self.listing.add(self.request.limit, candidate.category, candidate.place.stratum, &candidate.id)
             {
                 bank.questions.push(candidate.place.index);
             }
@@ -374,17 +405,30 @@ fn selection(request: &SampleRequest) -> Result<Selection, SampleError> {
     if let (Some(first), Some(second)) = (given.next(), given.next()) {
         return Err(SampleError::Conflict { first, second });
     }
+    if request.sample_total.is_some() && request.limit.is_some() {
+        return Err(SampleError::Conflict { first: "--sample-total", second: "--limit" });
+    }
     if let Some(total) = request.sample_total {
         return Ok(Selection::Total(Total::new(total, sampler, seed)));
     }
-    let fair = Selection::PerBank(u64::from(request.sizes.fair_per_bank));
+    let sizes = &request.sizes;
+    // a part of `fair` also where a profile says otherwise
+    let over_all = |size: u32| Selection::Total(Total::new(u64::from(size.max(1)), sampler, seed));
+    let fair = || match sizes.fair {
+        Some(fair) => over_all(fair),
+        None => Selection::PerBank(u64::from(sizes.fair_per_bank)),
+    };
+    let quick = || match sizes.fair {
+        Some(fair) => over_all(sizes.quick.min(fair)),
+        None => Selection::Quick(Quick::new(sizes.quick as usize)),
+    };
     Ok(match (request.preset, request.per_bank, request.sample_per_category) {
         (_, Some(per_bank), _) => Selection::PerBank(per_bank),
         (_, _, Some(count)) => Selection::PerCategory(count, Vec::new()),
-        (Some(Preset::Quick), ..) => Selection::Quick(Quick::new(request.sizes.quick as usize)),
-        (Some(Preset::Fair), ..) => fair,
+        (Some(Preset::Quick), ..) => quick(),
+        (Some(Preset::Fair), ..) => fair(),
         (Some(Preset::Full), ..) => Selection::All,
         (None, ..) if request.limit.is_some() || !request.question_ids.is_empty() => Selection::All,
-        (None, ..) => fair,
+        (None, ..) => fair(),
     })
 }

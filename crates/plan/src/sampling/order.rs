@@ -13,6 +13,8 @@ pub(super) struct Place {
     pub(super) file_index: u32,
     /// Question's index in its bank.
     pub(super) index: u32,
+    /// Number of the question's stratum; orders nothing, as no two questions share the rest.
+    pub(super) stratum: u32,
 }
 
 /// Makes places.
@@ -39,12 +41,12 @@ impl Order {
         Self { prefix }
     }
 
-    pub(super) fn place(&self, file_index: u32, index: u32, question_id: &str) -> Place {
+    pub(super) fn place(&self, (file_index, index): (u32, u32), stratum: u32, question_id: &str) -> Place {
         let digest = match &self.prefix {
             Some(prefix) => prefix.clone().chain_update(question_id).finalize().into(),
             None => [0; 32],
         };
-        Place { digest, file_index, index }
+        Place { digest, file_index, index, stratum }
     }
 }
 
@@ -54,9 +56,9 @@ mod tests {
 
     #[test]
     fn places_are_the_documented_hashes() {
-        let plain = Order::new(Sampler::Hash, None).place(0, 0, "conv-26:0");
+        let plain = Order::new(Sampler::Hash, None).place((0, 0), 0, "conv-26:0");
         assert_eq!(plain.digest, <[u8; 32]>::from(Sha256::digest("bench-sample-v1:conv-26:0")));
-        let seeded = Order::new(Sampler::Hash, Some("7")).place(0, 0, "conv-26:0");
+        let seeded = Order::new(Sampler::Hash, Some("7")).place((0, 0), 0, "conv-26:0");
         assert_eq!(seeded.digest, <[u8; 32]>::from(Sha256::digest("bench-sample-v1:7:conv-26:0")));
     }
 }

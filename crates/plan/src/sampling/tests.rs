@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use bench_proto::{dataset::QuestionOutline, ids::Sha256Hash};
+use bench_proto::{dataset::QuestionOutline, ids::Sha256Hash, profile::PresetSizes};
 use proptest::prelude::*;
 
 use super::*;
@@ -35,12 +35,14 @@ fn outline<'a>(id: &str, entries: u32, categories: impl Iterator<Item = &'a str>
         question_id: format!("{id}:{index}"),
         category: category.to_owned(),
         ask_after: entries,
+        ..QuestionOutline::default()
     };
     BankOutline {
         bank_id: id.to_owned(),
         entries,
         turns: entries * 20,
         questions: categories.enumerate().map(question).collect(),
+        ..BankOutline::default()
     }
 }
 
@@ -205,6 +207,32 @@ fn filters_combine_in_the_documented_order() {
 }
 
 #[test]
+fn a_total_is_exact_or_says_that_there_are_fewer() {
+    let outlines = locomo_shape();
+    let taken = |request| sample(&outlines, request).expect("a valid request").spec;
+    let total = |total| SampleRequest { sample_total: Some(total), ..SampleRequest::default() };
+    let exact = taken(total(1_986));
+    assert_eq!((exact.n, exact.notes.as_slice()), (1_986, &[][..]));
+    let fewer = taken(total(2_000));
+    assert_eq!(fewer.notes, ["--sample-total 2000 took all 1986 questions of the dataset: there are no more"]);
+    let temporal = taken(SampleRequest { categories: vec!["temporal".into()], ..total(2_000) });
+    let said =
+        format!("--sample-total 2000 took all {} questions that the other flags leave: there are no more", temporal.n);
+    assert_eq!(temporal.notes, [said]);
+}
+
+#[test]
+fn the_first_banks_are_no_sample_of_all() {
+    let outlines = locomo_shape();
+    for request in [preset(Preset::Fair), SampleRequest { sample_total: Some(10), ..SampleRequest::default() }] {
+        assert!(sample(&outlines, request.clone()).expect("a valid request").spec.stratified);
+        let first = sample(&outlines, SampleRequest { max_banks: Some(2), ..request }).expect("a valid request").spec;
+        assert!(!first.stratified && !first.census, "{first:?}");
+        assert_eq!(first.notes[0], "the first 2 of 10 banks only: not an estimate of the full score");
+    }
+}
+
+#[test]
 fn a_category_of_fair_alone_holds_that_part_of_fair() {
     let outlines = locomo_shape();
     let fair: BTreeSet<String> =
@@ -250,6 +278,26 @@ fn shortened_banks_keep_their_questions() {
 }
 
 #[test]
+fn parts_of_sessions_are_not_counted_as_sessions() {
+    let parted = || {
+        locomo_shape().into_iter().map(|bank| BankOutline {
+            entries: bank.entries * 3,
+            continued: bank.entries * 2,
+            ..bank
+        })
+    };
+    let sample_of = |max_sessions| {
+        let request = SampleRequest { max_sessions, ..preset(Preset::Fair) };
+        sample(parted().collect::<Vec<_>>(), request).expect("a valid request")
+    };
+    let whole = sample_of(None);
+    assert_eq!((whole.population.entries, whole.banks[0].entries), (272, 57));
+    let cut = sample_of(Some(20));
+    assert_eq!((cut.banks[0].entries, cut.banks[2].entries, cut.banks[2].turns), (57, 60, 400));
+    assert_eq!((whole.spec.notes.len(), cut.spec.notes.len()), (0, 1));
+}
+
+#[test]
 fn seeds_choose_other_questions() {
     let outlines = locomo_shape();
     let plain = sample(&outlines, preset(Preset::Fair)).expect("a valid request");
@@ -269,6 +317,7 @@ fn requests_that_cannot_be_met_say_what_to_do() {
         refused(SampleRequest { question_ids: words(&["conv-62:1", "conv-26:1", "nonsense"]), ..base() }),
         refused(SampleRequest { categories: words(&["temporal"]), exclude_categories: words(&["temporal"]), ..base() }),
         refused(SampleRequest { per_bank: Some(5), ..preset(Preset::Quick) }),
+        refused(SampleRequest { sample_total: Some(10), limit: Some(5), ..base() }),
         refused(SampleRequest { limit: Some(0), ..base() }),
         refused(SampleRequest { seed: Some("1".into()), sampler: Sampler::Astrocyte, ..base() }),
         sample(Vec::<BankOutline>::new(), base()).expect_err("must be refused").to_string(),
@@ -278,6 +327,7 @@ fn requests_that_cannot_be_met_say_what_to_do() {
     unknown question id 'conv-62:1' (did you mean 'conv-26:1' or 'conv-42:1' or 'conv-26:0'?), and 1 more; `bench-coord datasets show` lists the ids
     no question is left by --category temporal, --exclude-category temporal: widen them (the dataset has 1986 questions)
     --preset and --per-bank both choose the questions: give one of them
+    --sample-total and --limit both choose the questions: give one of them
     --limit must be at least 1; leave it out to ask for all
     --seed has no effect on --sampler astrocyte, which takes questions in file order: leave one of them out
     the dataset has no questions
@@ -317,6 +367,141 @@ fn one_question_per_bank_gives_a_quick_sample_over_all_categories() {
     assert!(fair.spec.census, "one question per bank: fair is full");
 }
 
+/// 500 questions in a bank each, with LongMemEval's kinds and its 30 questions that have no answer.
+fn haystacks() -> Vec<BankOutline> {
+    let kinds = [
+        ("single-session-user", 70, 6),
+        ("single-session-assistant", 56, 0),
+        ("single-session-preference", 30, 0),
+        ("multi-session", 133, 12),
+        ("temporal-reasoning", 133, 6),
+        ("knowledge-update", 78, 6),
+    ];
+    let questions =
+        kinds.into_iter().flat_map(|(kind, all, unanswerable)| (0..all).map(move |i| (kind, i < unanswerable)));
+    let bank = |(number, (kind, unanswerable)): (usize, (&str, bool))| {
+        let mut bank = outline(&format!("q{number}"), 40, std::iter::once(kind));
+        let value = if unanswerable { "yes" } else { "no" };
+        bank.questions[0].facets.insert("abstention".to_owned(), value.to_owned());
+        bank
+    };
+    questions.enumerate().map(bank).collect()
+}
+
+/// What a profile says that wants samples over the whole dataset.
+fn sizes(fair: u32, strata: &[&str]) -> PresetSizes {
+    let strata = strata.iter().map(|facet| (*facet).to_owned()).collect();
+    PresetSizes { fair: Some(fair), strata, ..PresetSizes::default() }
+}
+
+#[test]
+fn a_profile_that_numbers_fair_gets_samples_of_the_whole_dataset_by_category_and_facet() {
+    let outlines = haystacks();
+    let request = |chosen| SampleRequest { sizes: sizes(200, &["abstention"]), ..preset(chosen) };
+    let fair = sample(&outlines, request(Preset::Fair)).expect("a valid request");
+    assert_eq!((fair.spec.n, fair.spec.preset.as_str(), fair.spec.stratified), (200, "fair", true));
+    let strata: Vec<(&str, &str, u64, u64)> = fair
+        .spec
+        .strata
+        .iter()
+        .map(|s| (s.category.as_str(), s.facets["abstention"].as_str(), s.n, s.population))
+        .collect();
+    assert_eq!(
+        strata,
+        [
+            ("knowledge-update", "no", 29, 72),
+            ("knowledge-update", "yes", 2, 6),
+            ("multi-session", "no", 49, 121),
+            ("multi-session", "yes", 5, 12),
+            ("single-session-assistant", "no", 22, 56),
+            ("single-session-preference", "no", 12, 30),
+            ("single-session-user", "no", 26, 64),
+            ("single-session-user", "yes", 2, 6),
+            ("temporal-reasoning", "no", 51, 127),
+            ("temporal-reasoning", "yes", 2, 6),
+        ]
+    );
+    let lines: Vec<String> = Preset::ALL
+        .into_iter()
+        .map(|chosen| announce(&sample(&outlines, request(chosen)).expect("a valid request")).to_string())
+        .collect();
+    insta::assert_snapshot!(lines.join("\n"), @"
+    50 questions in 50 banks: expect ±13.9 points for conversations like these, ±13.9 if questions were independent, ±13.2 for this benchmark; a paired comparison can detect 16.5 points; of abstention=yes it has 4 questions, ±49.0 points if they were independent
+    200 questions in 200 banks: expect ±6.9 points for conversations like these, ±6.9 if questions were independent, ±5.4 for this benchmark; a paired comparison can detect 8.7 points; of abstention=yes it has 11 questions, ±29.5 points if they were independent
+    500 questions in 500 banks: expect ±4.4 points for conversations like these, ±4.4 if questions were independent; a paired comparison can detect 5.6 points
+    ");
+}
+
+#[test]
+fn a_total_uses_the_strata_of_the_profile_and_other_harnesses_rules_do_not() {
+    let outlines = haystacks();
+    let of = |sampler| {
+        let request = SampleRequest {
+            sizes: sizes(200, &["abstention"]),
+            sampler,
+            sample_total: Some(200),
+            ..SampleRequest::default()
+        };
+        sample(&outlines, request).expect("a valid request")
+    };
+    let fair = SampleRequest { sizes: sizes(200, &["abstention"]), ..SampleRequest::default() };
+    let fair = sample(&outlines, fair).expect("a valid request");
+    assert_eq!(of(Sampler::Hash).spec.signature, fair.spec.signature, "fair is a total");
+    assert!(of(Sampler::GoLcg).spec.strata.is_empty() && of(Sampler::AstrocyteLme).spec.strata.is_empty());
+}
+
+#[test]
+fn facets_filter_like_categories_and_leave_a_population_of_their_own() {
+    let outlines = haystacks();
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let some = |request: SampleRequest| sample(&outlines, request).expect("a valid request").spec;
+    let only = some(SampleRequest { facets: words(&["abstention=yes"]), ..preset(Preset::Full) });
+    assert_eq!((only.n, only.preset.as_str(), only.census), (30, "custom", true));
+    assert_eq!(only.strata.iter().map(|s| (s.n, s.population)).collect::<Vec<_>>(), [(6, 6), (12, 12), (6, 6), (6, 6)]);
+    insta::assert_debug_snapshot!(only.notes, @r#"
+    [
+        "only questions with abstention=yes",
+        "2 of 6 categories have no question in the sample",
+    ]
+    "#);
+    let without = some(SampleRequest { exclude_facets: words(&["abstention=yes"]), ..preset(Preset::Full) });
+    assert_eq!((without.n, &without.notes[..]), (470, &words(&["without questions with abstention=yes"])[..]));
+    let both = some(SampleRequest { facets: words(&["abstention=yes", "abstention=no"]), ..preset(Preset::Full) });
+    assert_eq!(both.n, 500, "values of one facet are alternatives");
+    let half = some(SampleRequest {
+        facets: words(&["abstention=no"]),
+        categories: words(&["knowledge-update"]),
+        sample_total: Some(36),
+        ..SampleRequest::default()
+    });
+    assert_eq!((half.n, half.stratified, half.strata[0].population, half.strata.len()), (36, true, 72, 1));
+
+    let refused = |request: SampleRequest| sample(&outlines, request).expect_err("must be refused").to_string();
+    let base = SampleRequest::default;
+    let unknown = sample(locomo_shape(), SampleRequest { facets: words(&["person=Ann"]), ..base() });
+    let mut crowd = haystacks();
+    crowd.iter_mut().enumerate().for_each(|(i, bank)| {
+        bank.questions[0].facets.insert("person".to_owned(), i.to_string());
+    });
+    let crowded = SampleRequest { sizes: sizes(200, &["person"]), ..base() };
+    crowd.extend(crowd.clone().into_iter().map(|mut bank| {
+        bank.questions[0].facets.insert("person".to_owned(), format!("{} again", bank.bank_id));
+        bank
+    }));
+    let messages = [
+        refused(SampleRequest { facets: words(&["abstention=maybe"]), ..base() }),
+        refused(SampleRequest { exclude_facets: words(&["abstention"]), ..base() }),
+        unknown.expect_err("has no facets").to_string(),
+        sample(&crowd, crowded).expect_err("too many").to_string(),
+    ];
+    insta::assert_snapshot!(messages.join("\n"), @"
+    no question has the facet 'abstention=maybe' (did you mean 'abstention=yes'?); this dataset has abstention=no, abstention=yes
+    --exclude-facet abstention: a facet is written NAME=VALUE, such as --exclude-facet abstention=yes
+    no question has the facet 'person=Ann'; its questions have none
+    the facets person of the dataset's profile make more than 512 strata: leave those with many values out of its presets
+    ");
+}
+
 /// Fair as its definition reads, without any of the machinery.
 fn fair_by_definition(outlines: &[BankOutline], per_bank: u64) -> Vec<String> {
     let mut listed = Vec::new();
@@ -347,8 +532,61 @@ fn outlines() -> impl Strategy<Value = Vec<BankOutline>> {
     })
 }
 
+/// A question: its category, and the values of two facets.
+type Faceted = (String, Option<String>, Option<String>);
+
+/// Banks whose questions have two facets, each of which may be absent.
+fn faceted() -> impl Strategy<Value = Vec<BankOutline>> {
+    let question = ("[a-d]", prop::option::of("[xy]"), prop::option::of("[0-2]"));
+    prop::collection::vec(prop::collection::vec(question, 0..30), 1..20).prop_map(|banks| {
+        let bank = |(number, questions): (usize, Vec<Faceted>)| {
+            let mut bank = outline(&format!("b{number}"), 3, questions.iter().map(|(category, ..)| category.as_str()));
+            for (question, (_, kind, level)) in bank.questions.iter_mut().zip(questions) {
+                question.facets.extend(kind.map(|value| ("kind".to_owned(), value)));
+                question.facets.extend(level.map(|value| ("level".to_owned(), value)));
+            }
+            bank
+        };
+        banks.into_iter().enumerate().map(bank).collect()
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn samples_by_facet_are_exact_nested_and_know_no_order_of_the_file(
+        outlines in faceted(), fair in 1_u32..120, quick in 1_u32..120, turn in any::<prop::sample::Index>(),
+    ) {
+        let all: u64 = outlines.iter().map(|bank| bank.questions.len() as u64).sum();
+        prop_assume!(all > 0);
+        let sizes = PresetSizes { quick, ..sizes(fair, &["kind", "level"]) };
+        let taken = |outlines: &[BankOutline], chosen| {
+            let sample = sample(outlines, SampleRequest { sizes: sizes.clone(), ..preset(chosen) }).expect("a valid request");
+            let chosen: BTreeSet<String> = ids(outlines, &sample).into_iter().collect();
+            (chosen, sample.spec)
+        };
+        let [(quick_ids, _), (fair_ids, spec), (full_ids, _)] = Preset::ALL.map(|chosen| taken(&outlines, chosen));
+        prop_assert!(quick_ids.is_subset(&fair_ids) && fair_ids.is_subset(&full_ids));
+        prop_assert_eq!(fair_ids.len() as u64, u64::from(fair).min(all));
+        prop_assert_eq!(quick_ids.len() as u64, u64::from(quick.min(fair)).min(all));
+        // every stratum has its share, and the strata are the whole of the categories that are in the sample
+        prop_assert_eq!(spec.strata.iter().map(|s| s.n).sum::<u64>(), spec.n);
+        for (category, n) in &spec.by_category {
+            let of_category = || spec.strata.iter().filter(|s| s.category == *category);
+            prop_assert_eq!(of_category().map(|s| s.n).sum::<u64>(), *n);
+            let population = outlines.iter().flat_map(|bank| &bank.questions).filter(|q| q.category == *category).count();
+            prop_assert_eq!(of_category().map(|s| s.population).sum::<u64>(), population as u64);
+        }
+        for stratum in &spec.strata {
+            let share = stratum.population as f64 * spec.n as f64 / all as f64;
+            let off = 1.0 + spec.strata.len() as f64 / 2.0;
+            prop_assert!((stratum.n as f64 - share).abs() <= off, "{stratum:?} for {share}");
+        }
+        let mut turned = outlines.clone();
+        turned.rotate_left(turn.index(outlines.len()));
+        prop_assert_eq!(taken(&turned, Preset::Fair).0, fair_ids);
+    }
 
     #[test]
     fn quick_is_part_of_fair_is_part_of_full(outlines in outlines(), astrocyte in any::<bool>()) {

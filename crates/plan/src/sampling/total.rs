@@ -1,6 +1,7 @@
-//! `--sample-total`: exactly so many questions of the whole dataset, spread over its categories.
+//! `--sample-total`, and the presets of a profile that gives `fair` a number: exactly so many questions of the whole dataset,
+//! spread over its strata. Only the first rule knows other strata than the categories.
 //!
-//! | sampler | how many of each category | which of them |
+//! | sampler | how many of each stratum | which of them |
 //! |---|---|---|
 //! | `hash`, `astrocyte` | as many as its share gives, so that a smaller total is part of a larger one | the first in the sampler's order |
 //! | `go-lcg` | share rounded down, the rest by largest remainder, equal ones by name | those that a shuffle puts first |
@@ -14,6 +15,7 @@ use super::{
     candidates::{Candidate, First},
     names::Categories,
     order::Place,
+    strata::Strata,
 };
 use crate::request::Sampler;
 
@@ -31,11 +33,11 @@ pub(super) enum Rule {
 pub(super) struct Total {
     total: usize,
     rule: Rule,
-    /// By category number.
+    /// By number of the stratum.
     groups: Vec<Group>,
 }
 
-/// The questions of a category, or of what a rule takes for one.
+/// The questions of a stratum, or of what a rule takes for one.
 #[derive(Debug)]
 struct Group {
     size: usize,
@@ -53,26 +55,31 @@ impl Total {
         Self { total: usize::try_from(total).unwrap_or(usize::MAX), rule, groups: Vec::new() }
     }
 
+    /// Whether a smaller total is part of a larger one.
+    pub(super) fn is_nested(&self) -> bool {
+        matches!(self.rule, Rule::Nested)
+    }
+
     /// Takes note of a question; no more ids are kept than can be chosen.
     pub(super) fn offer(&mut self, place: Place, category: u32, id: &str) {
         let capacity = if matches!(self.rule, Rule::GoLcg(_)) { usize::MAX } else { self.total };
-        while self.groups.len() <= category as usize {
+        while self.groups.len() <= place.stratum as usize {
             self.groups.push(Group { size: 0, candidates: First::new(capacity) });
         }
-        let group = &mut self.groups[category as usize];
+        let group = &mut self.groups[place.stratum as usize];
         group.size += 1;
         group.candidates.offer(place, category, id);
     }
 
-    /// The chosen questions: category after category by name, each in the rule's order.
-    pub(super) fn choose(self, categories: &Categories) -> Vec<Candidate> {
+    /// The chosen questions: stratum after stratum by name, each in the rule's order.
+    pub(super) fn choose(self, categories: &Categories, strata: &Strata) -> Vec<Candidate> {
         let Self { total, rule, groups } = self;
         // by name, as every tie is broken
-        let mut named: BTreeMap<&str, (usize, Vec<Candidate>)> = BTreeMap::new();
-        for (category, group) in (0_u32..).zip(groups) {
-            let name = categories.name(category);
+        let mut named: BTreeMap<_, (usize, Vec<Candidate>)> = BTreeMap::new();
+        for (stratum, group) in (0_u32..).zip(groups) {
+            let (name, values) = strata.key(stratum, categories);
             let name = if matches!(rule, Rule::AstrocyteLme) { lme_group(name) } else { name };
-            let (size, candidates) = named.entry(name).or_default();
+            let (size, candidates) = named.entry((name, values)).or_default();
             *size += group.size;
             candidates.extend(group.candidates.into_sorted());
             candidates.sort_unstable();

@@ -117,7 +117,10 @@ impl IndexEntry {
             preset: summary.dataset.sample.preset.clone(),
             system: summary.spec.system.clone(),
             system_version: summary.spec.system_version.clone(),
-            answerer: summary.spec.answerer.clone(),
+            answerer: match summary.spec.scenario.answers() {
+                true => summary.spec.answerer.clone(),
+                false => summary.spec.scenario.name().to_owned(),
+            },
             judge: summary.spec.judge.clone(),
             metric: headline.metric.clone(),
             value: headline.value,

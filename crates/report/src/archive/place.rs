@@ -12,7 +12,8 @@ use bench_proto::redact;
 use bytes::Bytes;
 use futures::{TryStreamExt as _, stream::FuturesUnordered};
 use object_store::{
-    ObjectStore, ObjectStoreExt as _, ObjectStoreScheme, PutMode, PutOptions, PutPayload, RetryConfig,
+    GetOptions, GetRange, ObjectStore, ObjectStoreExt as _, ObjectStoreScheme, PutMode, PutOptions, PutPayload,
+    RetryConfig,
     aws::{AmazonS3Builder, AmazonS3ConfigKey},
     azure::{AzureConfigKey, MicrosoftAzureBuilder},
     gcp::{GoogleCloudStorageBuilder, GoogleConfigKey},
@@ -79,6 +80,10 @@ impl Folder {
 pub struct Pieces {
     /// Size of the whole object.
     pub bytes: u64,
+    /// The byte with which the first piece begins.
+    pub from: u64,
+    /// What tells the version of the object, where the store says it exactly.
+    pub tag: Option<String>,
     stream: futures::stream::BoxStream<'static, object_store::Result<Bytes>>,
 }
 
@@ -312,8 +317,38 @@ impl Place {
     /// # Errors
     /// What the store meets.
     pub async fn pieces(&self, name: &str) -> Result<Option<Pieces>, ArchiveError> {
-        match self.store.get(&self.full(name)).await {
-            Ok(found) => Ok(Some(Pieces { bytes: found.meta.size, stream: found.into_stream() })),
+        self.pieces_from(name, None).await
+    }
+
+    /// The same from a byte on, as long as the object is still the version of this tag; another version comes whole.
+    ///
+    /// # Errors
+    /// What the store meets.
+    pub async fn pieces_from(&self, name: &str, from: Option<(u64, &str)>) -> Result<Option<Pieces>, ArchiveError> {
+        let name = self.full(name);
+        let rest = match from {
+            None => None,
+            Some((at, tag)) => {
+                let options = GetOptions {
+                    range: Some(GetRange::Offset(at)),
+                    if_match: Some(tag.to_owned()),
+                    ..GetOptions::default()
+                };
+                // another version, or nothing is left of it: the whole says which
+                self.store.get_opts(&name, options).await.ok()
+            }
+        };
+        let found = match rest {
+            Some(rest) => Ok(rest),
+            None => self.store.get(&name).await,
+        };
+        match found {
+            Ok(found) => Ok(Some(Pieces {
+                bytes: found.meta.size,
+                from: found.range.start,
+                tag: found.meta.e_tag.clone().filter(|tag| !tag.starts_with("W/")),
+                stream: found.into_stream(),
+            })),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }

@@ -91,6 +91,27 @@ async fn what_is_pushed_comes_back_byte_for_byte() {
 }
 
 #[tokio::test]
+async fn an_object_is_read_on_from_a_byte_as_long_as_it_is_the_same_version() {
+    let place = memory();
+    place.create("a", Bytes::from_static(b"half way")).await.expect("is written");
+    let read = async |from: Option<(u64, &str)>| {
+        let mut pieces = place.pieces_from("a", from).await.expect("answers").expect("is there");
+        let mut bytes = Vec::new();
+        while let Some(piece) = pieces.next().await.expect("is read") {
+            bytes.extend_from_slice(&piece);
+        }
+        (pieces.from, pieces.bytes, bytes, pieces.tag.expect("has a version"))
+    };
+    let (from, whole, bytes, tag) = read(None).await;
+    assert_eq!((from, whole, bytes.as_slice()), (0, 8, &b"half way"[..]));
+    let (from, whole, bytes, _) = read(Some((5, &tag))).await;
+    assert_eq!((from, whole, bytes.as_slice()), (5, 8, &b"way"[..]));
+    for other in [(5, "another"), (8, tag.as_str())] {
+        assert_eq!(read(Some(other)).await.2, b"half way", "{other:?}");
+    }
+}
+
+#[tokio::test]
 async fn large_files_go_in_parts_under_the_name_of_their_hash() {
     // noise does not get smaller: a linear congruential generator's high bytes
     let noise = |seed: u64| -> Vec<u8> {

@@ -15,11 +15,11 @@ pub struct Trajectory {
 /// Runs that may be compared: same conditions, same memory system.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
-    /// Dataset.
+    /// Name of the dataset.
     pub dataset: String,
     /// Memory system.
     pub system: String,
-    /// Metric.
+    /// The metric that the scores are of.
     pub metric: String,
     /// Hash of everything else that can change a score.
     pub conditions: String,

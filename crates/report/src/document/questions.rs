@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bench_proto::summary::Summary;
+use bench_proto::{metric::Better, summary::Summary};
 
 use super::TEXT_WIDTH;
 use crate::{
@@ -10,18 +10,18 @@ use crate::{
     figures::{NONE, count, ms, one_line, percent},
 };
 
-pub(super) fn slowest(summary: &Summary, most: usize) -> Vec<Block> {
+pub(super) fn slowest(summary: &Summary) -> Vec<Block> {
     if summary.slowest.is_empty() {
         return Vec::new();
     }
-    let rows = summary.slowest.iter().take(most).map(|slow| {
+    let rows = summary.slowest.iter().map(|slow| {
         let part = |phase: &str| slow.phase_ms.get(phase).map_or_else(|| NONE.to_owned(), |value| ms(*value));
         let parts = ["recall", "answer", "judge", "rate_wait", "queue_wait"].map(part);
         [slow.question_id.clone(), ms(slow.ms)].into_iter().chain(parts).chain([slow.trace_id.clone()]).collect()
     });
     let columns = ["Question", ">ms", ">Recall", ">Answer", ">Judge", ">Rate wait", ">Queue wait", "Trace"];
     let mut blocks = vec![heading("Slowest questions"), table(&columns, rows.collect())];
-    let links = summary.slowest.iter().take(most);
+    let links = summary.slowest.iter();
     let links: Vec<String> =
         links.filter_map(|slow| Some(format!("{}: {}", slow.question_id, slow.trace_url.as_ref()?))).collect();
     if !links.is_empty() {
@@ -39,7 +39,11 @@ pub(super) fn worst(summary: &Summary) -> Vec<Block> {
         |text: &Option<String>| text.as_deref().map_or_else(|| NONE.to_owned(), |text| one_line(text, TEXT_WIDTH));
     let rows =
         summary.worst.iter().map(|w| vec![w.question_id.clone(), percent(w.score), text(&w.gold), text(&w.answer)]);
-    vec![heading("Lowest scores"), table(&["Question", ">Score", "Gold", "Answer"], rows.collect())]
+    let title = match super::better(summary) {
+        Better::Higher => "Lowest scores",
+        Better::Lower => "Highest scores (lower is better)",
+    };
+    vec![heading(title), table(&["Question", ">Score", "Gold", "Answer"], rows.collect())]
 }
 
 pub(super) fn errors(summary: &Summary) -> Vec<Block> {

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use bench_proto::summary::{RetrievalAtK, Summary};
+use bench_proto::{
+    metric::Better,
+    summary::{RetrievalAtK, Summary},
+};
 
 use crate::{
     blocks::{Block, heading, table},
@@ -39,16 +42,21 @@ pub(super) fn retrieval(summary: &Summary) -> Vec<Block> {
     let failed = lost.evidence_missing
         + lost.evidence_partial
         + lost.evidence_found
+        + lost.recall_failed
         + lost.no_ground_truth
         + lost.not_retained
         + lost.judge_in_doubt;
+    let is_plain = summary.scores.first().is_none_or(|score| score.better == Better::Higher && !score.pass_beyond);
+    let of_recalls = lost.recall_failed > 0 || !summary.spec.scenario.answers();
     if failed > 0 {
         blocks.push(Block::Text(format!(
-            "Of {} below the pass threshold, {} had no evidence among the hits, {} a part of it, {} all of it (the answer failed); {} name no evidence.",
+            "Of {} {}, {} had no evidence among the hits, {} a part of it, {} all of it ({}); {} name no evidence.",
             counted(failed, "question"),
+            if is_plain { "below the pass threshold" } else { "that did not pass" },
             count(lost.evidence_missing),
             count(lost.evidence_partial),
-            count(lost.evidence_found),
+            count(lost.evidence_found + lost.recall_failed),
+            if of_recalls { "not as the figure wants it" } else { "the answer failed" },
             count(lost.no_ground_truth),
         )));
         if lost.not_retained + lost.judge_in_doubt > 0 {

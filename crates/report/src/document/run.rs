@@ -2,14 +2,14 @@
 
 use bench_proto::summary::{ServedModel, Summary};
 
-use super::{Detail, TEXT_WIDTH};
+use super::TEXT_WIDTH;
 use crate::{
     blocks::{Block, heading, table},
     figures::{NONE, counted, duration, one_line},
 };
 
-pub(super) fn checks(summary: &Summary, detail: Detail) -> Vec<Block> {
-    if summary.run.checks.is_empty() || detail == Detail::Brief {
+pub(super) fn checks(summary: &Summary) -> Vec<Block> {
+    if summary.run.checks.is_empty() {
         return Vec::new();
     }
     let rows =
@@ -17,9 +17,9 @@ pub(super) fn checks(summary: &Summary, detail: Detail) -> Vec<Block> {
     vec![heading("Verdict"), table(&["Rule", "Result", "Seen"], rows.collect())]
 }
 
-pub(super) fn models(summary: &Summary, detail: Detail) -> Vec<Block> {
+pub(super) fn models(summary: &Summary) -> Vec<Block> {
     let models = summary.models.as_deref().unwrap_or_default();
-    if models.is_empty() || detail == Detail::Brief {
+    if models.is_empty() {
         return Vec::new();
     }
     let rows = models.iter().map(|model| {
@@ -46,7 +46,7 @@ pub(super) fn models(summary: &Summary, detail: Detail) -> Vec<Block> {
     vec![heading("Models"), table(&columns, rows.collect())]
 }
 
-pub(super) fn run(summary: &Summary, detail: Detail) -> Vec<Block> {
+pub(super) fn run(summary: &Summary) -> Vec<Block> {
     let (run, dataset, spec) = (&summary.run, &summary.dataset, &summary.spec);
     let mut rows = vec![
         ("Run", run.id.clone()),
@@ -66,26 +66,27 @@ pub(super) fn run(summary: &Summary, detail: Detail) -> Vec<Block> {
         ("Fingerprint", run.fingerprint.clone()),
         ("Result digest", summary.result_digest.clone()),
     ];
-    if detail == Detail::Full {
-        let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| NONE.to_owned());
-        let modified = if dataset.modified { ", modified: not the published file" } else { "" };
-        rows.extend([
-            ("Started", dash(&run.started_at)),
-            ("Finished", dash(&run.finished_at)),
-            ("Version", run.code_version.clone()),
-            ("Dataset", format!("{} {}, sha256 {}{modified}", dataset.name, dataset.version, dataset.sha256)),
-            ("Sample signature", dataset.sample.signature.clone()),
-            ("System", format!("{} {}, top-k {}", spec.system, spec.system_version, spec.top_k)),
-            ("Answerer", spec.answerer.clone()),
-            ("Judges", if spec.judges.is_empty() { NONE.to_owned() } else { spec.judges.join(", ") }),
-            ("Scorers", spec.scorers.join(", ")),
-        ]);
-        rows.extend(
-            summary
-                .top1_score
-                .map(|score| ("Mean score of the best hit", format!("{score:.3} (the system's own scale)"))),
-        );
-    }
+    let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| NONE.to_owned());
+    let modified = match (dataset.modified, dataset.checksum_unknown) {
+        (true, _) => ", modified: not the published file",
+        (false, true) => ", whether it is the published file is not known",
+        (false, false) => "",
+    };
+    rows.extend([
+        ("Started", dash(&run.started_at)),
+        ("Finished", dash(&run.finished_at)),
+        ("Version", run.code_version.clone()),
+        ("Dataset", format!("{} {}, sha256 {}{modified}", dataset.name, dataset.version, dataset.sha256)),
+        ("Sample signature", dataset.sample.signature.clone()),
+        ("System", format!("{} {}, top-k {}", spec.system, spec.system_version, spec.top_k)),
+        ("Answerer", spec.who_answered()),
+        ("Judges", if spec.judges.is_empty() { NONE.to_owned() } else { spec.judges.join(", ") }),
+        ("Scorers", spec.scorers.join(", ")),
+    ]);
+    rows.extend(spec.rubric.iter().map(|rubric| ("Rubric of all questions", rubric.clone())));
+    rows.extend(
+        summary.top1_score.map(|score| ("Mean score of the best hit", format!("{score:.3} (the system's own scale)"))),
+    );
     let rows = rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect();
     vec![heading("Run"), table(&["", "Value"], rows)]
 }

@@ -49,6 +49,12 @@ fn money(summary: &Summary) -> Vec<String> {
     let t = &u.total;
     let booked = t.usd_booked.max(t.used.usd);
     let mut money = Vec::new();
+    if t.used.retries > 0 {
+        money.push(
+            "Calls are those whose reply was used; retries are all other requests, those of a call that came to nothing included."
+                .to_owned(),
+        );
+    }
     let group = summary.group.as_ref().filter(|group| group.runs > 1);
     match (t.usd_cap, group) {
         (_, Some(group)) => {

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 use bench_proto::{
     facts::Outcome,
+    metric::{Better, Scale},
+    scenario::AnsweredBy,
     step::{HitLevel, PlacedBy},
-    summary::{QuestionLine, RetrievedLine, Summary},
+    summary::{JudgementLine, MetricScore, QuestionLine, RetrievedLine, Summary},
     text,
 };
 use serde::Serialize;
@@ -20,6 +22,12 @@ const MOST_CHARACTERS: usize = 6_000;
 pub(super) struct Data<'a> {
     metric: &'a str,
     pass: f64,
+    /// The threshold itself does not pass.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    beyond: bool,
+    /// Lower scores are better.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    lower: bool,
     trace_url: Option<&'a str>,
     categories: Vec<&'a str>,
     texts: Vec<&'a str>,
@@ -41,7 +49,16 @@ struct Question<'a> {
     gold: Option<std::borrow::Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ans: Option<std::borrow::Cow<'a, str>>,
+    /// Whose the answer is, where the scenario leaves that open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<&'static str>,
     out: &'static str,
+    /// Of several recalls: (what was searched for, number of hits).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    se: Vec<(std::borrow::Cow<'a, str>, u64)>,
+    /// (facet, value).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    f: Vec<(&'a str, &'a str)>,
     /// (metric, score).
     s: Vec<(&'a str, f64)>,
     hits: Vec<Hit<'a>>,
@@ -52,8 +69,8 @@ struct Question<'a> {
     /// Numbers of its prompts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     p: Vec<usize>,
-    /// (judge, vote, verdict, raw).
-    j: Vec<(&'a str, u32, &'a str, std::borrow::Cow<'a, str>)>,
+    /// Of those that speak for their judges: (judge, vote, verdict, what the model said).
+    j: Vec<(&'a str, u32, &'a str, String)>,
     #[serde(skip_serializing_if = "Option::is_none")]
     err: Option<&'a str>,
     /// Milliseconds of recall, answer, judge, queue wait, rate wait.
@@ -88,7 +105,7 @@ fn rounded(ms: Option<f64>) -> Option<f64> {
 impl<'a> Data<'a> {
     pub(super) fn from_page(page: &Page<'a>) -> Self {
         let summary: &'a Summary = page.summary;
-        let pass = summary.scores.first().map_or(0.5, |score| score.pass_threshold);
+        let scale = summary.scores.first().map_or(Scale::PLAIN, MetricScore::scale);
         let flips: HashMap<&str, &str> = page
             .comparison
             .map(|comparison| &comparison.flips[..])
@@ -98,7 +115,9 @@ impl<'a> Data<'a> {
             .collect();
         let mut data = Self {
             metric: &summary.headline.metric,
-            pass,
+            pass: scale.threshold,
+            beyond: scale.beyond,
+            lower: scale.better == Better::Lower,
             trace_url: page.trace_url,
             categories: Vec::new(),
             texts: Vec::new(),
@@ -160,13 +179,18 @@ impl<'a> Data<'a> {
             q: cut(&line.question),
             gold: line.gold.as_deref().map(cut),
             ans: line.answer.as_deref().map(cut),
+            by: line.answered_by.map(AnsweredBy::name),
             out: line.outcome.name(),
+            se: line.searches.iter().map(|search| (cut(&search.query), search.hits)).collect(),
+            f: line.facets.iter().map(|(facet, value)| (facet.as_str(), value.as_str())).collect(),
             s: line.scores.iter().map(|(metric, score)| (metric.as_str(), *score)).collect(),
             hits,
             miss: named.iter().filter(missing).map(String::as_str).collect(),
             fail: line.failures.iter().map(String::as_str).collect(),
             p: line.prompts.iter().filter_map(|used| self.prompts.iter().position(|(name, ..)| name == used)).collect(),
-            j: line.judgements.iter().map(|j| (j.judge.as_str(), j.vote, j.verdict.as_str(), cut(&j.raw))).collect(),
+            j: JudgementLine::speaking(&line.judgements)
+                .map(|j| (j.judge.as_str(), j.vote, j.verdict.as_str(), cut(&j.said()).into_owned()))
+                .collect(),
             err: line.error.as_deref(),
             t: [t.recall, t.answer, t.judge, timed.then_some(t.queue_wait), timed.then_some(t.rate_wait)].map(rounded),
             usd: line.usage.recall.usd + line.usage.answer.usd + line.usage.judge.usd,
@@ -185,7 +209,28 @@ impl<'a> Data<'a> {
 
 #[cfg(test)]
 mod tests {
+    use bench_proto::summary::SearchLine;
+
     use super::*;
+
+    #[test]
+    fn a_question_says_whose_its_answer_is_and_what_was_searched_for() {
+        let summary = serde_json::from_str(include_str!("../../testdata/fair.json")).expect("a summary");
+        let plain = crate::questions::tests::question();
+        let search = |query: &str, hits| SearchLine { query: query.to_owned(), hits };
+        let searches = vec![search("what came first?", 3), search("x".repeat(MOST_CHARACTERS + 1).as_str(), 0)];
+        let several = QuestionLine { answered_by: Some(AnsweredBy::Fallback), searches, ..plain.clone() };
+        let page = Page { summary: &summary, questions: &[plain, several], comparison: None, trace_url: None };
+        let script = Data::from_page(&page).to_script().expect("is JSON");
+        let read: serde_json::Value = serde_json::from_str(&script).expect("reads back");
+        let [plain, several] = [0, 1].map(|at| &read["questions"][at]);
+        assert!(plain.get("by").is_none() && plain.get("se").is_none(), "{plain}");
+        assert_eq!(
+            (&several["by"], &several["se"][0]),
+            (&"fallback".into(), &serde_json::json!(["what came first?", 3]))
+        );
+        assert!(several["se"][1][0].as_str().is_some_and(|query| query.ends_with("left out)")), "{several}");
+    }
 
     #[test]
     fn what_others_say_leaves_the_json_neither_as_markup_nor_as_direction() {

@@ -20,9 +20,15 @@
     return found ? found[1] : null;
   };
   const timeOf = (q) => q.t.slice(0, 3).reduce((sum, ms) => sum + (ms || 0), 0);
-  const passed = (q) => { const score = scoreOf(q); return score === null ? null : score >= data.pass; };
+  // signed so that more is better
+  const gain = (score) => data.lower ? -score : score;
+  const passed = (q) => {
+    const score = scoreOf(q);
+    if (score === null) return null;
+    return gain(score) > gain(data.pass) || (score === data.pass && !data.beyond);
+  };
   for (const q of data.questions) {
-    q.text = [q.id, q.bank, q.q, q.gold || "", q.ans || "", q.err || ""].join("\n").toLowerCase();
+    q.text = [q.id, q.bank, q.q, q.gold || "", q.ans || "", q.err || "", ...(q.f || []).map((f) => f.join("=")), ...(q.se || []).map(([query]) => query)].join("\n").toLowerCase();
   }
   const hitText = (q) => q.hits.map(([id, , , text]) => id + " " + data.texts[text]).join("\n").toLowerCase();
 
@@ -32,6 +38,7 @@
   options("category", [...data.categories].sort());
   options("outcome", [...new Set(data.questions.map((q) => q.out))].sort());
   options("cause", [...new Set(data.questions.flatMap((q) => q.fail || []))].sort());
+  if (data.lower) byId("order").querySelector("[value=score]").textContent = "highest score";
   if (data.questions.some((q) => q.flip)) options("result", ["won", "lost"]);
 
   let matching = [];
@@ -51,7 +58,7 @@
     const wanted = { words: byId("search").value.toLowerCase().split(/\s+/).filter(Boolean) };
     for (const id of ["category", "outcome", "result", "cause"]) wanted[id] = byId(id).value;
     matching = data.questions.filter((q) => matches(q, wanted));
-    const low = (q) => { const score = scoreOf(q); return score === null ? 2 : score; };
+    const low = (q) => { const score = scoreOf(q); return score === null ? 2 : gain(score); };
     const orders = { score: (a, b) => low(a) - low(b), slow: (a, b) => timeOf(b) - timeOf(a), usd: (a, b) => b.usd - a.usd };
     const order = orders[byId("order").value];
     if (order) matching = [...matching].sort(order);
@@ -113,7 +120,12 @@
     put("question", q.q);
     put("gold", q.gold === undefined ? "–" : q.gold);
     put("answer", q.ans === undefined ? "–" : q.ans === "" ? "(empty)" : q.ans);
+    if (q.by) put("answered by", q.by === "native" ? "the memory system itself" : "an answerer, for the system has no answer of its own");
+    if (q.se) {
+      put("searches", element("ol", {}, ...q.se.map(([query, hits]) => element("li", {}, query + " · " + hits + " hits"))));
+    }
     put("category", data.categories[q.cat] + " · " + q.bank + " · " + q.out);
+    if (q.f) put("facets", q.f.map((f) => f.join("=")).join(" · "));
     if (q.s.length) put("scores", q.s.map(([metric, score]) => metric + " " + score.toFixed(4)).join(" · "));
     if (q.err) put("error", q.err);
     for (const [judge, vote, verdict, raw] of q.j) {

@@ -1,12 +1,15 @@
 //! The page: what its templates (`*.html` beside this file) are filled with.
 
 use askama::Template;
-use bench_proto::summary::{Estimator, Percentiles, Summary, Verdict};
+use bench_proto::{
+    metric::Better,
+    summary::{Estimator, Percentiles, Summary, Verdict},
+};
 
 use super::{MOST_QUESTIONS, Page, data::Data};
 use crate::{
     blocks::Block,
-    document::{Detail, document},
+    document::{document, having_it},
     error::RenderError,
     figures::{count, duration, interval, ms, percent_down, percent_or_none, points, points_interval, usd},
     svg, words,
@@ -83,7 +86,7 @@ pub fn render(page: &Page<'_>) -> Result<String, RenderError> {
         cards: cards(summary),
         plots: plots(page),
         part: part(page),
-        blocks: document(summary, Detail::Full),
+        blocks: document(summary),
         data: Data::from_page(page).to_script()?,
         style: include_str!("page.css"),
         script: include_str!("page.js"),
@@ -110,7 +113,10 @@ fn facts(summary: &Summary) -> Vec<Word> {
             count(summary.dataset.banks)
         ),
         format!("{} {}, top {}", spec.system, spec.system_version, spec.top_k),
-        format!("answered by {}", spec.answerer),
+        match spec.scenario.answers() {
+            true => format!("answered by {}", spec.who_answered()),
+            false => spec.who_answered(),
+        },
     ];
     facts.extend(spec.judge.as_ref().map(|judge| match spec.votes {
         Some(votes) if votes > 1 => format!("judged by {judge}, {votes} votes"),
@@ -130,6 +136,7 @@ fn hero(summary: &Summary) -> Hero {
         Estimator::Mean => format!("mean of {} questions", count(headline.n)),
         Estimator::Weighted => format!("{} questions, weighted to the whole dataset", count(headline.n)),
     };
+    let how = [Some(how), having_it(headline)].into_iter().flatten().collect::<Vec<_>>().join(", ");
     let (claim, about) = match (&headline.ci95, &headline.ci95_note) {
         (Some(ci95), _) => {
             let whose = Word::explained("for conversations like these", words::LIKE_THESE);
@@ -137,6 +144,7 @@ fn hero(summary: &Summary) -> Hero {
         }
         (None, note) => ("no interval".to_owned(), Word::plain(note.as_deref().unwrap_or_default())),
     };
+    let better = summary.scores.first().map_or(Better::Higher, |score| score.better);
     let totals = summary.all_totals().into_iter();
     let totals =
         totals.filter_map(|(part, score)| Some(format!(" · {} {}", part.name(), percent_or_none(Some(score.value?)))));
@@ -145,8 +153,8 @@ fn hero(summary: &Summary) -> Hero {
         picture: svg::range(headline.value, headline.ci95.as_ref(), headline.naive_ci95.as_ref()),
         claim,
         about,
-        how,
-        strict: Word::explained(format!("strict {}", percent_or_none(headline.strict)), words::STRICT),
+        how: format!("{how}{}", words::direction(better)),
+        strict: Word::explained(format!("strict {}", percent_or_none(headline.strict)), words::strict(better)),
         totals: totals.collect(),
     }
 }

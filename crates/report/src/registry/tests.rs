@@ -1,3 +1,10 @@
+use std::collections::BTreeMap;
+
+use bench_proto::{
+    metric::Better,
+    summary::{FacetScore, Interval},
+};
+
 use super::*;
 use crate::{
     terminal::{self, TerminalOptions},
@@ -29,17 +36,43 @@ fn every_format_renders_every_summary_as_before() {
     }
 }
 
+const FULL: TerminalOptions = TerminalOptions { colour: false, full: true };
+
 #[test]
 fn the_terminal_report_is_as_before() {
     for (name, summary) in summaries() {
         insta::assert_snapshot!(format!("{name}.terminal"), terminal::render(&summary, TerminalOptions::default()));
+        insta::assert_snapshot!(format!("{name}.full"), terminal::render(&summary, FULL));
+    }
+}
+
+#[test]
+fn what_comes_first_fits_a_screen() {
+    for (name, mut summary) in summaries() {
+        let long = "記憶 a name as long as nobody would type it, and then some more of it to be sure".to_owned();
+        for more in 0..40 {
+            let page = terminal::render(&summary, TerminalOptions::default());
+            assert!(page.lines().count() <= 24, "{name} with {more} more of everything:\n{page}");
+            let widest = page.lines().map(unicode_width::UnicodeWidthStr::width).max().unwrap_or_default();
+            assert!(widest <= 80, "{name}: {widest} columns:\n{page}");
+            for words in [summary.run.verdict.name(), "--full", "95 % interval", "coverage", "Controls"] {
+                assert!(page.contains(words), "{name}: '{words}' is missing:\n{page}");
+            }
+            summary.run.name = Some(long.clone());
+            summary.labels.push(long.clone());
+            summary.run.reasons.push(format!("{more}: {long}"));
+            summary.warnings.push(long.clone());
+            summary.dataset.notes.push(long.clone());
+            let category = summary.scores[0].by_category[0].clone();
+            summary.scores[0].by_category.push(category);
+        }
     }
 }
 
 #[test]
 fn colour_only_adds_colour() {
     for (name, summary) in summaries() {
-        let plain = terminal::render(&summary, TerminalOptions { colour: false, full: true });
+        let plain = terminal::render(&summary, FULL);
         assert!(!plain.contains('\u{1b}'), "{name} without colour");
         let mut coloured = terminal::render(&summary, TerminalOptions { colour: true, full: true });
         assert!(coloured.contains('\u{1b}'), "{name} with colour");
@@ -61,10 +94,7 @@ fn json_reads_back_as_the_same_summary() {
 #[test]
 fn what_must_not_be_overlooked_is_in_both_views() {
     for (name, summary) in summaries() {
-        let views = [
-            crate::markdown::render(&summary).expect("renders"),
-            terminal::render(&summary, TerminalOptions::default()),
-        ];
+        let views = [crate::markdown::render(&summary).expect("renders"), terminal::render(&summary, FULL)];
         for view in views {
             let mut needed = vec![
                 summary.run.verdict.name(),
@@ -86,20 +116,32 @@ fn what_must_not_be_overlooked_is_in_both_views() {
 }
 
 #[test]
+fn notes_of_the_dataset_are_in_every_view() {
+    for (name, mut summary) in summaries() {
+        summary.dataset.notes = (1..=5).map(|n| format!("q{n}: date '2026-13-45' cannot be read")).collect();
+        let page = Page { summary: &summary, questions: &[], comparison: None, trace_url: None };
+        let in_full =
+            [crate::markdown::render(&summary).expect("renders"), crate::html::render(&page).expect("renders")];
+        for view in in_full {
+            assert_eq!(view.matches("2026-13-45").count(), 5, "{name}");
+        }
+        let brief = terminal::render(&summary, TerminalOptions::default());
+        assert!(brief.contains("more in the full report"), "{name}: {brief}");
+    }
+}
+
+#[test]
 fn words_are_explained_where_they_stand() {
     for (name, summary) in summaries() {
         let page = Page { summary: &summary, questions: &[], comparison: None, trace_url: None };
         let html = crate::html::render(&page).expect("renders");
-        let views = [
-            crate::markdown::render(&summary).expect("renders"),
-            terminal::render(&summary, TerminalOptions::default()),
-            html.clone(),
-        ];
+        let views =
+            [crate::markdown::render(&summary).expect("renders"), terminal::render(&summary, FULL), html.clone()];
         let explained = [
             words::BANK,
             words::LIKE_THESE,
             words::THIS_BENCHMARK,
-            words::STRICT,
+            words::strict(Better::Higher),
             words::RETAIN_AND_RECALL,
             words::RECALL_AT_K,
         ];
@@ -113,6 +155,95 @@ fn words_are_explained_where_they_stand() {
         assert!(html.contains("\">for conversations like these</span>"), "{name}: what the headline is about");
         assert!(html.contains("\">of it recall</span>"), "{name}: the phases of a question");
     }
+}
+
+/// The fair sample of a dataset with two facets.
+fn faceted() -> Summary {
+    let [_, (_, mut summary), _] = summaries();
+    let score = |n, value: f64, clusters: u64| FacetScore {
+        n,
+        value: Some(value),
+        clusters,
+        ci95: (clusters > 2).then(|| Interval {
+            low: value - 0.1,
+            high: value + 0.1,
+            method: "cluster-robust t".into(),
+        }),
+        ci95_note: (clusters < 3).then(|| format!("needs at least 3 banks, has {clusters}")),
+        naive_ci95: Some(Interval { low: value - 0.05, high: value + 0.05, method: "Wilson".into() }),
+    };
+    let named = |values: [(&str, FacetScore); 3]| -> BTreeMap<String, FacetScore> {
+        values.into_iter().map(|(name, score)| (name.to_owned(), score)).collect()
+    };
+    summary.scores[0].by_facet = BTreeMap::from([
+        (
+            "context".to_owned(),
+            named([("128000", score(80, 0.4, 10)), ("32000", score(100, 0.625, 10)), ("1000000", score(20, 0.25, 2))]),
+        ),
+        (
+            "person".to_owned(),
+            named([
+                ("Ann | Bo", score(100, 0.5, 9)),
+                ("\u{202e}=cmd", score(90, 0.5, 9)),
+                ("(other)", score(10, 0.1, 4)),
+            ]),
+        ),
+    ]);
+    summary
+}
+
+#[test]
+fn facets_are_a_section_of_every_view_and_rows_of_the_table() {
+    let summary = faceted();
+    let markdown = crate::markdown::render(&summary).expect("renders");
+    let section = |text: &str| {
+        let from = text.find("Facets").expect("a section");
+        let end = text[from..].find("Plain means over the questions").expect("is explained");
+        text[from..from + end].to_owned()
+    };
+    insta::assert_snapshot!(section(&markdown), @r"
+    Facets: locomo-f1
+
+    | Facet | Value | Score | 95 % | Naive 95 % | n | Banks | Note |
+    | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |
+    | context | 32000 | 62.50 % | 52.5 to 72.5 | 57.5 to 67.5 | 100 | 10 |  |
+    | context | 128000 | 40.00 % | 30.0 to 50.0 | 35.0 to 45.0 | 80 | 10 |  |
+    | context | 1000000 | 25.00 % | – | 20.0 to 30.0 | 20 | 2 | needs at least 3 banks, has 2 |
+    | person | Ann \| Bo | 50.00 % | 40.0 to 60.0 | 45.0 to 55.0 | 100 | 9 |  |
+    | person | =cmd | 50.00 % | 40.0 to 60.0 | 45.0 to 55.0 | 90 | 9 |  |
+    | person | (other) | 10.00 % | 0.0 to 20.0 | 5.0 to 15.0 | 10 | 4 |  |
+    ");
+    let terminal = terminal::render(&summary, FULL);
+    let section = section(&terminal);
+    let places: Vec<Option<usize>> =
+        ["32000", "128000", "1000000", "Ann | Bo", "=cmd", "(other)"].iter().map(|value| section.find(value)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{section}");
+    let html = crate::html::render(&Page { summary: &summary, questions: &[], comparison: None, trace_url: None });
+    assert!(html.expect("renders").contains("Facets: "));
+    let csv = crate::csv::render(&summary).expect("renders");
+    let scopes: Vec<&str> =
+        csv.lines().filter_map(|line| line.split(',').nth(7)).filter(|s| s.starts_with("facet:")).collect();
+    assert_eq!(scopes.len(), 6, "{scopes:?}");
+    assert!(scopes.contains(&"facet:context=32000") && scopes.contains(&"facet:person= =cmd"), "{scopes:?}");
+}
+
+#[test]
+fn where_lower_is_better_every_view_says_so() {
+    let mut summary = faceted();
+    summary.scores[0].better = Better::Lower;
+    summary.scores[0].pass_threshold = 0.25;
+    let terminal = terminal::render(&summary, FULL);
+    for words in
+        ["(lower is better)", "(≤ 0.25)", "count as 1", "Highest scores (lower is better)", "that did not pass"]
+    {
+        assert!(terminal.contains(words), "'{words}' is missing:\n{terminal}");
+    }
+    for words in ["count as 0", "Lowest scores", "below the pass threshold"] {
+        assert!(!terminal.contains(words), "'{words}' is not true:\n{terminal}");
+    }
+    let html = crate::html::render(&Page { summary: &summary, questions: &[], comparison: None, trace_url: None });
+    let html = html.expect("renders");
+    assert!(html.contains("\"pass\":0.25,\"lower\":true") && html.contains("(lower is better)"));
 }
 
 #[test]

@@ -3,11 +3,13 @@
 use bench_proto::comparison::{Comparison, PairedDifference, Word};
 
 use super::{circle, figure, line, rect, short, text, with_style};
-use crate::figures::points;
+use crate::figures::{in_order, points};
 
 const LEFT: f64 = 150.0;
 const WIDTH: f64 = 380.0;
 const ROW: f64 = 26.0;
+/// Values of facets that are drawn; tables and the JSON have all.
+const MOST_FACET_ROWS: usize = 16;
 
 /// The forest plot of a comparison (overall and categories), or of all pairs of several runs; stands alone.
 #[must_use]
@@ -21,6 +23,7 @@ pub fn forest_plain(pairs: &[Comparison]) -> String {
     let rows: Vec<(String, &PairedDifference)> = match pairs {
         [one] => std::iter::once(("all".to_owned(), &one.paired))
             .chain(one.by_category.iter().map(|c| (c.category.clone(), &c.paired)))
+            .chain(of_facets(one))
             .chain(one.retrieval.iter().map(|r| (format!("{} {}@{}", r.level, r.metric, r.k), &r.paired)))
             .collect(),
         pairs => {
@@ -67,6 +70,14 @@ pub fn forest_plain(pairs: &[Comparison]) -> String {
     }
     let title = "paired differences in points with clustered 95 % intervals; band: tolerance";
     figure(LEFT + WIDTH + 160.0, bottom + 26.0, title, &shapes)
+}
+
+/// A row for each value of the facets that both runs have.
+fn of_facets(comparison: &Comparison) -> impl Iterator<Item = (String, &PairedDifference)> {
+    let values = comparison.by_facet.iter().flat_map(|(facet, values)| {
+        in_order(values).into_iter().map(move |(value, paired)| (format!("{facet}={value}"), paired))
+    });
+    values.take(MOST_FACET_ROWS)
 }
 
 /// The distance of the rules: two to five of them on either side of nothing.

@@ -45,7 +45,7 @@ pub const STYLE: &str = "svg{--ink:#1c2530;--soft:#5d6b7a;--line:#d4dae1;--fill:
 /// A plot: its file's name and its picture without colours.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plot {
-    /// Name of its file.
+    /// Name of its file, without a folder.
     pub file_name: &'static str,
     /// What stands above it on a page.
     pub title: String,

@@ -5,13 +5,13 @@ use bench_proto::{
     facts::Outcome,
     ids::{Role, TaskKey},
     money::PicoUsd,
-    step::{Effect, Opens, StepFacts, StepNo, StepRecord},
+    step::{Effect, Opens, StepFacts, StepNo, StepRecord, StepText},
     task::TaskEvent,
 };
 
 use super::{
-    Fresh, HEADLINE, Scene, answered, bank, call, ending, failing, judged, question_facts, recalled, record, retained,
-    scored,
+    Fresh, HEADLINE, Scene, answer_text, answered, bank, call, ending, failing, judged, judged_part, question_facts,
+    recall_text, recalled, record, retained, scored,
 };
 use crate::{BankState, Conclusion, Release, StoreError};
 
@@ -119,6 +119,71 @@ pub async fn p7_votes_are_counted_down(fresh: &Fresh) {
     assert_eq!(vote(votes[2]).await.0.to_conclude, [(scene.run, question)]);
     let steps = store.question_steps(scene.run, &[question]).await.expect("are read");
     assert_eq!(steps.len(), 6, "votes belong to their question: {steps:?}");
+}
+
+/// Replies of a vote of several calls are stored as they come, each once, and end nothing; whoever goes on with the vote reads them.
+pub async fn p7_the_calls_of_a_vote_are_steps_of_their_own(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let scene = Scene::start(store, &[bank(0, &[(1, &[0, 1])])]).await;
+    scene.make_ready(0, 1).await;
+    let (question, other) = (TaskKey::question(0, 0), TaskKey::question(0, 1));
+    let votes: Vec<TaskKey> = (0..2).map(|vote| TaskKey::judge(0, 0, 0, vote)).collect();
+    let epoch = scene.claim(question).await.epoch;
+    let mut records = scene.whole_question(question, epoch, 1.0, Opens::Judges(votes.clone()));
+    records[0].text = Some(recall_text("found"));
+    records[1].text = Some(answer_text("an answer"));
+    scene.commit(&records).await;
+    let epoch = scene.claim(votes[0]).await.epoch;
+    let part = |no: u32, raw: &str, cost| StepRecord {
+        text: Some(StepText::JudgedPart { raw: raw.into() }),
+        calls: vec![call("q", CallOutcome::Accepted, cost)],
+        ..record(scene.run, votes[0], StepNo::judge_call(no), epoch, judged_part())
+    };
+    // in the order in which they come
+    for (no, raw) in [(2, "third"), (0, "first")] {
+        let stored = scene.commit(&[part(no, raw, 10)]).await;
+        assert_eq!((stored.already, stored.to_conclude, stored.opened), (vec![None], vec![], vec![]));
+    }
+    let again = scene.commit(&[part(0, "another first", 5)]).await;
+    assert_eq!((again.already, again.refused), (vec![Some(judged_part())], vec![]), "the first reply stays");
+    assert_eq!(scene.counters().await.spent, PicoUsd(25), "and each that came is paid");
+
+    // its worker is gone: another goes on from what is stored, in the claim of the same vote
+    store.end_session(scene.session).await.expect("ends");
+    assert_eq!(scene.ready(Role::Judge).await, votes);
+    let text = |raw: &str| StepText::JudgedPart { raw: raw.into() };
+    let first = (votes[0], StepNo::judge_call(0), text("first"));
+    let third = (votes[0], StepNo::judge_call(2), text("third"));
+    let answer = (question, StepNo::ANSWER, answer_text("an answer"));
+    let read = async |questions: &[TaskKey], begun: &[TaskKey]| {
+        store.judging_texts(scene.run, questions, begun).await.expect("are read")
+    };
+    let of_both = read(&[question, question, other], &votes).await;
+    assert_eq!(of_both, [answer.clone(), first.clone(), third.clone()], "no hits, and no answer that is not there");
+    assert_eq!(read(&[question], &[]).await, [answer]);
+    assert_eq!(read(&[], &votes[..1]).await, [first, third]);
+    assert_eq!(read(&[], &votes[1..]).await, []);
+
+    let session = store.open_session("w2", "local", "{}").await.expect("opens");
+    let epoch = store.claim(session, &[(scene.run, votes[0])]).await.expect("claims")[0].epoch;
+    let late = scene.commit(&[part(1, "second", 1)]).await;
+    assert_eq!(late.already, [None], "a reply of the old claim counts while none is stored");
+    let grade = ending(scene.run, votes[0], StepNo::JUDGE, epoch, judged(0.5), Opens::Nothing);
+    assert_eq!(scene.commit(&[grade]).await.to_conclude, []);
+    let too_late = scene.commit(&[part(3, "fourth", 1)]).await;
+    assert_eq!(too_late.refused, [0], "a vote that is cast needs no more replies");
+    let steps = store.question_steps(scene.run, &[question]).await.expect("are read");
+    let of_vote: Vec<i32> = steps.iter().filter(|step| step.task == votes[0]).map(|step| step.step.0).collect();
+    assert_eq!(of_vote, [0, 1, 2, 3]);
+
+    // a part is no vote, and a vote is no part
+    let vote_as_part = record(scene.run, votes[1], StepNo::judge_call(0), 1, judged(1.0));
+    let part_as_vote = record(scene.run, votes[1], StepNo::JUDGE, 1, judged_part());
+    let ends = ending(scene.run, votes[1], StepNo::judge_call(0), 1, judged_part(), Opens::Nothing);
+    for bad in [vote_as_part, part_as_vote, ends] {
+        let error = scene.try_commit(std::slice::from_ref(&bad)).await.expect_err("must be refused");
+        assert!(matches!(error, StoreError::BadData(_)), "{bad:?}: {error}");
+    }
 }
 
 /// A step is written once; a second copy learns what is stored, whoever brings it.

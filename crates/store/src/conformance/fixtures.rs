@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use bench_proto::{
     call::{CallOutcome, CallRecord, Phase, Usage},
-    facts::{Outcome, PhaseTimes, PhaseUsage, QuestionFacts},
+    facts::{Outcome, QuestionFacts, QuestionIdentity},
     failure::Failure,
     ids::{Role, RunId, RunNo, Sha256Hash, TaskKey},
     money::PicoUsd,
-    spec::{DatasetSpec, Limits, ModelSpec, RunSpec, SampleSpec, ScorerSpec, SystemSpec},
+    scenario::{RecallPlan, Scenario},
+    spec::{DatasetSpec, JudgingSpec, Limits, ModelSpec, RunSpec, SampleSpec, ScorerSpec, SystemSpec},
     step::{Effect, Opens, Retrieval, RetrievedHit, StepFacts, StepNo, StepRecord, StepText, Timing},
 };
 
@@ -34,38 +35,36 @@ pub fn spec() -> RunSpec {
             name: "test".into(),
             version: "1".into(),
             sha256: "0".repeat(64),
-            modified: false,
             loader: 1,
-            settings: BTreeMap::new(),
             abstention_phrases: vec!["no information".into()],
             population: BTreeMap::from([("single-hop".into(), 4)]),
             banks: 1,
             sessions: 2,
-            profile: bench_proto::profile::Profile::implied(),
-            path: None,
+            ..DatasetSpec::default()
         },
         sample: SampleSpec {
             preset: "full".into(),
             sampler: "hash".into(),
             sampler_version: 1,
-            seed: None,
             n: 4,
             banks: 1,
             by_category: BTreeMap::from([("single-hop".into(), 4)]),
             signature: "s".into(),
             census: true,
-            stratified: false,
-            max_sessions: None,
-            notes: vec![],
-            request: serde_json::Value::Null,
+            ..SampleSpec::default()
         },
         system: SystemSpec { name: "lexical".into(), version: "1".into(), top_k: 10, settings: BTreeMap::new() },
+        scenario: Scenario::default(),
+        recalls: RecallPlan::default(),
         answerer: model,
         judges: vec![],
         votes: 1,
-        scorers: vec![ScorerSpec { name: HEADLINE.into(), version: 1 }],
+        judging: JudgingSpec::default(),
+        scorers: vec![ScorerSpec { name: HEADLINE.into(), version: 1, ..ScorerSpec::default() }],
+        counting: None,
         headline: None,
         limits: Limits::default(),
+        taken_over: Default::default(),
     }
 }
 
@@ -85,6 +84,7 @@ pub fn new_run(id: &str) -> NewRun {
         code_version: "0.0.0".into(),
         group: None,
         waits: false,
+        event: None,
     }
 }
 
@@ -165,7 +165,13 @@ pub fn scored(score: f64) -> StepFacts {
 /// Facts of a vote.
 #[must_use]
 pub fn judged(score: f64) -> StepFacts {
-    StepFacts::Judged { score, usage: Usage::default(), timing: Timing::default() }
+    StepFacts::Judged { score: Some(score), parts: vec![], usage: Usage::default(), timing: Timing::default() }
+}
+
+/// Facts of the reply to one call of a vote.
+#[must_use]
+pub fn judged_part() -> StepFacts {
+    StepFacts::JudgedPart { usage: Usage::default(), timing: Timing::default() }
 }
 
 /// The text of an answer.
@@ -203,27 +209,15 @@ pub fn call(asked: &str, outcome: CallOutcome, cost: i64) -> CallRecord {
 /// Facts of an ended question.
 #[must_use]
 pub fn question_facts(task: TaskKey, outcome: Outcome, score: f64) -> QuestionFacts {
-    QuestionFacts {
+    let identity = QuestionIdentity {
         task,
         question_id: format!("bank-{}:{}", task.bank(), task.index()),
         bank_id: format!("bank-{}", task.bank()),
         category: "single-hop".into(),
-        outcome,
-        scores: if outcome == Outcome::Scored { vec![(HEADLINE.into(), score)] } else { vec![] },
-        retrieval: None,
-        hits: None,
-        top1_score: None,
-        empty_context: false,
-        context_bytes: None,
-        judge_in_doubt: false,
-        finish: None,
-        answer_hash: u64::MAX,
-        times: PhaseTimes::default(),
-        usage: PhaseUsage::default(),
-        attempts: 1,
-        failure: None,
-        kept: None,
-    }
+        facets: BTreeMap::from([("abstention".to_owned(), "no".to_owned())]),
+    };
+    let scores = if outcome == Outcome::Scored { vec![(HEADLINE.into(), score)] } else { vec![] };
+    QuestionFacts { scores, answer_hash: u64::MAX, attempts: 1, ..QuestionFacts::without_steps(identity, outcome) }
 }
 
 /// A run in a store, with one worker session.
@@ -264,7 +258,7 @@ impl<'s> Scene<'s> {
         self.store.commit(records).await
     }
 
-    /// Commits.
+    /// Stores records as one commit, which has to succeed.
     pub async fn commit(&self, records: &[StepRecord]) -> CommitOutcome {
         self.store.commit(records).await.expect("the batch is stored")
     }

@@ -481,7 +481,7 @@ pub async fn p41_the_ledger_names_what_was_paid_for(fresh: &Fresh) {
     put(TaskKey::question(0, 1), &[call("open", CallOutcome::Accepted, 7)]).await;
     put(TaskKey::judge(0, 1, 1, 2), &[call("vote", CallOutcome::Rejected, 2)]).await;
     put(TaskKey::judge(0, 0, 1, 2), &[call("vote of the ended", CallOutcome::Accepted, 20)]).await;
-    put(TaskKey::OVERHEAD, &[call("probe", CallOutcome::Accepted, 5)]).await;
+    put(TaskKey::OVERHEAD, &[call("probe", CallOutcome::Rejected, 5)]).await;
     let reservations = Reservations { store, run, session: scene.session };
     reservations.reserve(&[want(Phase::Answer, 60)]).await;
     store.end_session(scene.session).await.expect("is ended");

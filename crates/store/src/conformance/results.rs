@@ -1,7 +1,7 @@
 //! Reading results; imports.
 
 use bench_proto::{
-    facts::Outcome,
+    facts::{Outcome, QuestionFacts},
     ids::{TaskKey, TaskKind},
     step::{Opens, StepNo},
 };
@@ -28,9 +28,12 @@ pub async fn facts_and_steps_are_read_in_pages(fresh: &Fresh) {
         let page = store.facts(scene.run, after, 2).await.expect("are read");
         let Some(last) = page.last() else { break };
         after = Some(last.task);
-        seen.extend(page.into_iter().map(|facts| facts.task));
+        seen.extend(page);
     }
-    assert_eq!(seen, sorted);
+    // all of them come back, the facets too
+    let stored: Vec<_> = sorted.iter().map(|task| question_facts(*task, Outcome::Scored, 1.0)).collect();
+    assert_eq!(seen, stored);
+    assert!(stored.iter().all(|facts| facts.facets["abstention"] == "no"));
     let (mut after, mut seen) = (None, Vec::new());
     loop {
         let page = store.steps(scene.run, TaskKind::Question, after, 4).await.expect("are read");
@@ -86,7 +89,13 @@ pub async fn imported_results_are_results(fresh: &Fresh) {
     let row = store.run(run).await.expect("is read");
     assert_eq!((row.imported, row.counters.scored), (true, 3));
     assert!((row.counters.headline_sum - 1.5).abs() < 1e-12);
-    assert_eq!(store.facts(run, None, 10).await.expect("are read").len(), 3);
+    assert_eq!((row.counters.unmeasured, row.counters.mean()), (0, Some(0.5)));
+    let unmeasured = QuestionFacts { scores: vec![], ..question_facts(TaskKey::question(0, 3), Outcome::Scored, 0.0) };
+    store.import_results(run, HEADLINE, &[(unmeasured, vec![])]).await.expect("is imported");
+    let counters = store.run(run).await.expect("is read").counters;
+    assert_eq!((counters.scored, counters.unmeasured), (4, 1));
+    assert_eq!(counters.mean(), Some(0.5), "what was not measured is no zero");
+    assert_eq!(store.facts(run, None, 10).await.expect("are read").len(), 4);
     let texts = store.question_texts(run, &[TaskKey::question(0, 1)]).await.expect("are read");
     assert_eq!(texts, [(TaskKey::question(0, 1), StepNo::ANSWER, answer_text("answer 1"))]);
 }

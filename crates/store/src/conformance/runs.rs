@@ -43,11 +43,33 @@ pub async fn runs_are_created_once_and_listed_newest_first(fresh: &Fresh) {
     assert_eq!(list(RunFilter { controls: true, ..RunFilter::default() }).await, [third, second, first]);
     assert_eq!(list(RunFilter { control_of: Some(second), ..RunFilter::default() }).await, [third]);
     assert_eq!(
-        list(RunFilter { id_prefix: Some("ab".into()), controls: true, ..RunFilter::default() }).await,
+        list(RunFilter { id_part: Some("ab".into()), controls: true, ..RunFilter::default() }).await,
         [third, second]
     );
+    assert_eq!(list(RunFilter { id_part: Some("-2".into()), ..RunFilter::default() }).await, [second], "its end");
+    assert_eq!(
+        list(RunFilter { id_part: Some("xxab-2".into()), ..RunFilter::default() }).await,
+        [],
+        "longer than the id"
+    );
+    assert_eq!(
+        list(RunFilter { id_part: Some("b-".into()), ..RunFilter::default() }).await,
+        [],
+        "its middle is no part"
+    );
+    assert_eq!(list(RunFilter { name: new_run("aa-1").name, ..RunFilter::default() }).await, [first]);
+    assert_eq!(list(RunFilter { name: Some("name of".into()), ..RunFilter::default() }).await, [], "a whole name");
     assert_eq!(list(RunFilter { user: Some("ann".into()), ..RunFilter::default() }).await, [first]);
     assert_eq!(list(RunFilter { limit: Some(1), ..RunFilter::default() }).await, [second]);
+
+    let tags = vec!["release".to_owned(), "\0 \\".to_owned()];
+    store.set_labels(second, Some("a \\ name"), &tags).await.expect("is named");
+    let named = store.run(second).await.expect("is read");
+    assert_eq!((named.name.as_deref(), named.tags), (Some("a \\ name"), tags));
+    assert_eq!(list(RunFilter { name: Some("a \\ name".into()), ..RunFilter::default() }).await, [second]);
+    store.set_labels(second, None, &[]).await.expect("is unnamed");
+    assert_eq!(store.run(second).await.expect("is read").name, None);
+    assert!(matches!(store.set_labels(RunNo(999), None, &[]).await, Err(StoreError::Missing(_))));
 
     let domain = new_run("x").domain;
     assert_eq!(store.running_runs(&domain).await.expect("are read"), [(first, 1), (second, 1), (third, 1)]);
@@ -149,6 +171,11 @@ pub async fn run_events_keep_their_order(fresh: &Fresh) {
     let messages: Vec<&str> = events.iter().skip(1).map(|event| event.message.as_str()).collect();
     assert_eq!(messages, ["number 0", "number 1", "number 2", "number 3", "number 4"]);
     assert!(events.windows(2).all(|pair| pair[0].at_ms <= pair[1].at_ms));
+    let marked = NewRun { event: Some(("mark", "its\u{0}message".into())), ..new_run("marked") };
+    let run = store.create_run(&marked).await.expect("is created");
+    let events = store.events(run).await.expect("are read");
+    let kinds: Vec<(&str, &str)> = events.iter().map(|event| (event.kind.as_str(), event.message.as_str())).collect();
+    assert_eq!(kinds, [("created", ""), ("mark", "its\u{0}message")]);
 }
 
 /// U+0000 and backslashes come back from every free text.

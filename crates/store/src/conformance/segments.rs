@@ -1,9 +1,10 @@
 //! Segments, failed banks, generations, the sweep.
 
 use bench_proto::{
+    call::{Phase, Usage},
     facts::Outcome,
     ids::{Role, TaskKey},
-    step::{Opens, StepFacts, StepNo},
+    step::{Opens, StepFacts, StepNo, Timing},
 };
 
 use super::{Fresh, Scene, bank, ending, proven, recalled, record, retained, scored};
@@ -36,6 +37,38 @@ pub async fn p6_a_segment_opens_when_all_recalls_of_the_last_are_stored(fresh: &
     scene.prove(0, 1).await;
     assert_eq!(scene.ready(Role::Question).await, [TaskKey::question(0, 2)]);
     assert_eq!((scene.counters().await.banks_ready, scene.bank(0).await.position), (1, 3));
+}
+
+/// A question with several recalls holds the segment until it is stored what they found together (P6): they all see the same.
+pub async fn p6_several_recalls_hold_the_segment_until_what_they_found_together_is_stored(fresh: &Fresh) {
+    let scene = two_segments(fresh).await;
+    scene.retain(0, 0, 0, 2).await;
+    scene.prove(0, 0).await;
+    let (q0, q1) = (TaskKey::question(0, 0), TaskKey::question(0, 1));
+    scene.recall(q0).await;
+    let epoch = scene.claim(q1).await.epoch;
+    for number in 0..2 {
+        let (usage, timing) = (Usage::default(), Timing::default());
+        let phrased = StepFacts::Phrased { phase: Phase::Answer, usage, timing: timing.clone() };
+        let searched = StepFacts::Searched { generation: 1, hits: 3, effective_k: 3, usage, timing };
+        let records = [(StepNo::phrase(number), phrased), (StepNo::search(number), searched)];
+        let records = records.map(|(step, facts)| record(scene.run, q1, step, epoch, facts));
+        assert_eq!(scene.commit(&records).await.opened, [], "search {number}");
+        assert_eq!(scene.commit(&records).await.already.iter().flatten().count(), 2, "each is stored once");
+        assert_eq!((scene.bank(0).await.segment, scene.bank(0).await.open_recalls), (0, 1));
+    }
+    let together = record(scene.run, q1, StepNo::RECALL, epoch, recalled());
+    assert_eq!(scene.commit(&[together]).await.opened, [(scene.run, Role::Retain)]);
+    assert_eq!(scene.bank(0).await.segment, 1);
+    let late = StepFacts::Searched {
+        generation: 0,
+        hits: 1,
+        effective_k: 1,
+        usage: Usage::default(),
+        timing: Timing::default(),
+    };
+    let late = scene.commit(&[record(scene.run, q1, StepNo::search(2), epoch, late)]).await;
+    assert_eq!(late.refused, [0], "a search of an old generation is none of this one");
 }
 
 /// Giving a question up before its recall counts like the recall.

@@ -58,6 +58,7 @@ const MIGRATIONS: schema::Migrations = &[
     "UPDATE bench_schema SET version = 16;",
     include_str!("../../../../migrations/postgres/0017_roles.sql"),
     include_str!("../../../../migrations/postgres/0018_whole_sums.sql"),
+    include_str!("../../../../migrations/postgres/0019_unmeasured.sql"),
 ];
 
 /// What every statement runs under. A client that is gone or frozen loses its locks within seconds: others wait for them, on the

@@ -67,7 +67,7 @@ const GRANTS: &[Grant] = &[
         "runs",
         "INSERT (run_id, name, tags, user_name, spec, lineage, control_of, domain, imported, code_version, state, state_version, \
          created_us, active_us, active_since_us, resumed_times, planned, result_version, private_calls, question_limit, \
-         retain_limit, group_no, reason), UPDATE (spec, question_limit, retain_limit, planned)",
+         retain_limit, group_no, reason), UPDATE (name, tags, spec, question_limit, retain_limit, planned)",
     ),
     grant(
         WRITE,
@@ -109,8 +109,8 @@ const GRANTS: &[Grant] = &[
     grant(
         WORK,
         "run_counters",
-        "UPDATE (banks_ready, entries_retained, scored, abstained, infra_error, answered, headline_sum, spent, uncertain, reserved, \
-         overdraft)",
+        "UPDATE (banks_ready, entries_retained, scored, abstained, infra_error, answered, headline_sum, unmeasured, spent, \
+         uncertain, reserved, overdraft)",
     ),
     // what it cost
     grant(WORK_ALONE, "calls", "INSERT"),

@@ -15,7 +15,7 @@ pub struct GroupState {
     pub spent: PicoUsd,
     /// Reserved by all processes.
     pub reserved: PicoUsd,
-    /// Its runs.
+    /// Number of its runs.
     pub runs: u64,
 }
 
@@ -33,7 +33,7 @@ pub struct Want {
 /// What one process changes about the reserved money of a run, in one transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetChange {
-    /// The run.
+    /// Number of the run whose money it is.
     pub run: RunNo,
     /// The worker session that reserves: when it ends, its open reservations become uncertain.
     pub session: SessionId,
@@ -48,7 +48,7 @@ pub struct BudgetChange {
 /// For what a cap holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BudgetScope {
-    /// The run.
+    /// The cap of the run itself.
     Run,
     /// All runs of the run's group, in the place of the run's own cap.
     Group,

@@ -32,7 +32,7 @@ pub struct Told {
 /// Which batch of a session is committed (P44).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommitMark {
-    /// The session.
+    /// The session that commits.
     pub session: SessionId,
     /// Number of the batch: 1 for the first, then one more for each.
     pub number: i64,
@@ -41,11 +41,11 @@ pub struct CommitMark {
 /// A session as its process knows it (P44).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveSession {
-    /// The session.
+    /// Id of the session.
     pub session: SessionId,
     /// Name of its worker.
     pub worker: String,
-    /// Its domain.
+    /// The runs that it works on: those that were submitted for this domain.
     pub domain: String,
     /// What the worker says about itself.
     pub info_json: String,
@@ -140,7 +140,7 @@ pub struct ConnectionRoom {
 /// The way to a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transport {
-    /// Its host.
+    /// Name of the machine, as its kernel knows it.
     pub host: String,
     /// Nothing is sent without encryption, whatever the server would rather have.
     pub encrypted: bool,

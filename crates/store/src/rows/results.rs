@@ -26,7 +26,7 @@ pub struct CommitOutcome {
 /// The facts of a question that ends with the records of one commit: all its steps are among them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conclusion {
-    /// The run.
+    /// Number of the run in its store.
     pub run: RunNo,
     /// The metric that is summed for progress.
     pub headline_metric: String,
@@ -52,9 +52,9 @@ pub struct CallProfile {
     pub phase: Phase,
     /// Number of calls that were looked at.
     pub calls: u64,
-    /// Prompt tokens.
+    /// Mean prompt tokens of a call.
     pub prompt_tokens: f64,
-    /// Completion tokens.
+    /// Mean completion tokens of a call.
     pub completion_tokens: f64,
     /// Microseconds from send to the end of the reply.
     pub duration_us: f64,

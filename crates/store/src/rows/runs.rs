@@ -7,7 +7,7 @@ use bench_proto::{
 };
 use serde::{Deserialize, Serialize};
 
-/// State of a run.
+/// How far a run has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
@@ -88,6 +88,8 @@ pub struct NewRun {
     pub group: Option<NewGroup>,
     /// Created paused, for the reason [`MEASURED_FIRST`].
     pub waits: bool,
+    /// Kind and message of an event that is there from the beginning, for what must never be seen without it.
+    pub event: Option<(&'static str, String)>,
 }
 
 /// The group of a run that is to be created; the first run of a group creates it.
@@ -197,6 +199,9 @@ pub struct RunCounters {
     pub answered: i64,
     /// Sum of the headline scores of scored and abstained questions.
     pub headline_sum: f64,
+    /// Those of them that have no headline score: there was nothing to measure.
+    #[serde(default)]
+    pub unmeasured: i64,
     /// Spent, uncertain attempts included at their worst case.
     pub spent: PicoUsd,
     /// The uncertain part of `spent`: attempts of which nobody knows what they cost, at their worst case.
@@ -215,13 +220,22 @@ impl RunCounters {
     pub const fn ended(&self) -> i64 {
         self.scored + self.abstained + self.infra_error
     }
+
+    /// Mean headline score of the questions that have one; none before the first.
+    #[must_use]
+    pub fn mean(&self) -> Option<f64> {
+        let measured = self.scored + self.abstained - self.unmeasured;
+        (measured > 0).then(|| self.headline_sum / measured as f64)
+    }
 }
 
 /// Which runs to list, newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunFilter {
-    /// Only ids that start with this.
-    pub id_prefix: Option<String>,
+    /// Only ids that start or end with this.
+    pub id_part: Option<String>,
+    /// Only of this name.
+    pub name: Option<String>,
     /// Only of this user.
     pub user: Option<String>,
     /// Also runs that are controls of others.

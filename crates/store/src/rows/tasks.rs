@@ -13,7 +13,7 @@ use super::processes::SessionId;
 /// A ready task that has not been published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadyTask {
-    /// The task.
+    /// Key of the task within its run.
     pub task: TaskKey,
     /// Times it was published before.
     pub publish_count: i32,
@@ -24,9 +24,9 @@ pub struct ReadyTask {
 /// A task that was claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClaimedTask {
-    /// Its run.
+    /// Number of the run in its store.
     pub run: RunNo,
-    /// The task.
+    /// Key of the task within its run.
     pub task: TaskKey,
     /// Lease epoch of this claim; above 1 the task may have stored steps.
     pub epoch: i64,
@@ -53,9 +53,9 @@ impl ClaimedTask {
 /// A change of a leased task that is not a result; needs the current epoch (P3).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
-    /// Its run.
+    /// Number of the run in its store.
     pub run: RunNo,
-    /// The task.
+    /// Key of the task within its run.
     pub task: TaskKey,
     /// Epoch of the claim.
     pub epoch: i64,
@@ -88,7 +88,7 @@ pub type OpenByRole = BTreeMap<Role, OpenTasks>;
 /// A question of a forked run with what it takes over (see [`crate::Forks`]).
 #[derive(Debug, Clone, PartialEq)]
 pub struct AdoptedQuestion {
-    /// Its task.
+    /// Key of the task within its run.
     pub task: TaskKey,
     /// Steps with their texts, in order; a [`StepFacts::Failed`] under [`bench_proto::step::StepNo::FAILED`] ends it.
     pub steps: Vec<(bench_proto::step::StepNo, StepFacts, Option<bench_proto::step::StepText>)>,

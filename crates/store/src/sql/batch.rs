@@ -173,7 +173,6 @@ impl Row {
         }
     }
 
-    /// A text.
     pub(crate) fn text(&mut self, column: usize) -> StoreResult<String> {
         match self.0.get_mut(column) {
             Some(Cell::Text(value)) => Ok(std::mem::take(value)),

@@ -10,7 +10,7 @@ use bench_proto::{
 };
 
 use super::{
-    Backend, Batch, CHUNK, Conn, Row, Sql, SqlStore, args, counters,
+    Args, Backend, Batch, CHUNK, Conn, Row, Sql, SqlStore, args, counters,
     money::{self, Paid},
     sums::bounded,
 };
@@ -147,6 +147,32 @@ fn stored_call(mut row: Row) -> StoreResult<StoredCall> {
     Ok(StoredCall { record, run: RunNo(row.int(1)?), task: TaskKey(row.int(11)?) })
 }
 
+impl<B: Backend> SqlStore<B> {
+    /// The first call of each key that a statement finds; its arguments are made of a part of the keys.
+    async fn calls_by_keys(
+        &self,
+        find: &'static Sql,
+        keys: &[Sha256Hash],
+        args: impl Fn(Batch) -> Args + Send + Sync,
+    ) -> StoreResult<Vec<StoredCall>> {
+        let mut found = Vec::new();
+        let mut keys: Vec<Sha256Hash> = keys.to_vec();
+        keys.sort_unstable();
+        keys.dedup();
+        for part in keys.chunks(CHUNK) {
+            let batch = Batch::default().int(0..part.len() as i64).blob(part.iter().map(|key| key.0.to_vec()));
+            let mut seen = HashSet::new();
+            for row in self.fetch(find, args(batch)).await? {
+                let call = stored_call(row)?;
+                if seen.insert(call.record.key) {
+                    found.push(call);
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
 #[async_trait]
 impl<B: Backend> Calls for SqlStore<B> {
     async fn call_count(&self, lineage: &str) -> StoreResult<u64> {
@@ -168,21 +194,7 @@ impl<B: Backend> Calls for SqlStore<B> {
                  WHERE r.lineage = $1 ORDER BY c.at_us, c.attempt_id"
             )
         });
-        let mut found = Vec::new();
-        let mut keys: Vec<Sha256Hash> = keys.to_vec();
-        keys.sort_unstable();
-        keys.dedup();
-        for part in keys.chunks(CHUNK) {
-            let batch = Batch::default().int(0..part.len() as i64).blob(part.iter().map(|key| key.0.to_vec()));
-            let mut seen = HashSet::new();
-            for row in self.fetch(&FIND, args![escape(lineage), batch]).await? {
-                let call = stored_call(row)?;
-                if seen.insert(call.record.key) {
-                    found.push(call);
-                }
-            }
-        }
-        Ok(found)
+        self.calls_by_keys(&FIND, keys, |batch| args![escape(lineage), batch]).await
     }
 
     async fn find_shared_calls(&self, keys: &[Sha256Hash]) -> StoreResult<Vec<StoredCall>> {
@@ -194,21 +206,7 @@ impl<B: Backend> Calls for SqlStore<B> {
                  JOIN runs AS r ON r.run_no = c.run_no AND r.private_calls = 0 ORDER BY c.at_us DESC, c.attempt_id DESC"
             )
         });
-        let mut found = Vec::new();
-        let mut keys: Vec<Sha256Hash> = keys.to_vec();
-        keys.sort_unstable();
-        keys.dedup();
-        for part in keys.chunks(CHUNK) {
-            let batch = Batch::default().int(0..part.len() as i64).blob(part.iter().map(|key| key.0.to_vec()));
-            let mut seen = HashSet::new();
-            for row in self.fetch(&FIND, args![batch]).await? {
-                let call = stored_call(row)?;
-                if seen.insert(call.record.key) {
-                    found.push(call);
-                }
-            }
-        }
-        Ok(found)
+        self.calls_by_keys(&FIND, keys, |batch| args![batch]).await
     }
 
     async fn call_profile(&self, model: &str, phase: Phase) -> StoreResult<Option<CallProfile>> {

@@ -113,9 +113,14 @@ pub(super) fn prepare(records: &[StepRecord], conclusions: &[Conclusion]) -> Sto
                 recalled.insert((run, task), *generation);
                 (What::Recalled, Some(*generation))
             }
+            StepFacts::Searched { generation, .. } => (What::Other, Some(*generation)),
             StepFacts::Answered { .. } => (What::Answered, recalled.get(&(run, task)).copied()),
             StepFacts::Scored { .. } => (What::Other, recalled.get(&(run, task)).copied()),
-            StepFacts::Judged { .. } | StepFacts::Probed(_) | StepFacts::Failed { .. } => (What::Other, None),
+            StepFacts::Phrased { .. }
+            | StepFacts::Judged { .. }
+            | StepFacts::JudgedPart { .. }
+            | StepFacts::Probed(_)
+            | StepFacts::Failed { .. } => (What::Other, None),
         };
         let facts = to_json(&record.facts)?;
         let text = record.text.as_ref().map(to_frame).transpose()?;
@@ -136,6 +141,12 @@ fn check(record: &StepRecord) -> StoreResult<(End, Vec<TaskKey>)> {
     }
     if record.text.is_some() && (failed || matches!(kind, TaskKind::Retain | TaskKind::Ready)) {
         return refuse("may be forgotten, and brings a text");
+    }
+    let is_part = matches!(record.facts, StepFacts::JudgedPart { .. });
+    if is_part != (kind == TaskKind::Judge && record.step.call_of_vote().is_some())
+        || (is_part && record.effect != Effect::Continue)
+    {
+        return refuse("mixes a vote with one of its calls");
     }
     match &record.effect {
         Effect::Continue => Ok((End::Continues, Vec::new())),

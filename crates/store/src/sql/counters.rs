@@ -26,6 +26,7 @@ pub(super) struct Delta {
     pub(super) infra_error: i64,
     pub(super) answered: i64,
     pub(super) headline_sum: f64,
+    pub(super) unmeasured: i64,
     pub(super) spent: PicoUsd,
     pub(super) uncertain: PicoUsd,
     pub(super) reserved: PicoUsd,
@@ -39,6 +40,7 @@ impl Delta {
         self.abstained += other.abstained;
         self.infra_error += other.infra_error;
         self.headline_sum += other.headline_sum;
+        self.unmeasured += other.unmeasured;
     }
 
     /// Counts an ended question.
@@ -50,8 +52,10 @@ impl Delta {
             Outcome::NotRun => {}
         }
         if matches!(facts.outcome, Outcome::Scored | Outcome::Abstained) {
-            let headline = facts.scores.iter().find(|(metric, _)| metric == headline_metric);
-            self.headline_sum += headline.map_or(0.0, |(_, score)| *score);
+            match facts.scores.iter().find(|(metric, _)| metric == headline_metric) {
+                Some((_, score)) => self.headline_sum += score,
+                None => self.unmeasured += 1,
+            }
         }
     }
 }
@@ -77,7 +81,8 @@ static ADD: Sql = Sql::new(|| {
         "UPDATE run_counters SET banks_planned = banks_planned + $2, banks_ready = banks_ready + $3, \
          entries_planned = entries_planned + $4, entries_retained = entries_retained + $5, scored = scored + $6, \
          abstained = abstained + $7, infra_error = infra_error + $8, answered = answered + $9, spent = {}, \
-         uncertain = {}, headline_sum = headline_sum + $12, reserved = {}, overdraft = {}, last_commit_us = @now \
+         uncertain = {}, headline_sum = headline_sum + $12, reserved = {}, overdraft = {}, \
+         unmeasured = unmeasured + $15, last_commit_us = @now \
          WHERE run_no = $1",
         plus("spent", "$10"),
         plus("uncertain", "$11"),
@@ -121,7 +126,8 @@ fn added(run: RunNo, d: Delta) -> Args {
         bounded(d.uncertain.0),
         d.headline_sum,
         bounded(d.reserved.0),
-        bounded(d.overdraft.0)
+        bounded(d.overdraft.0),
+        d.unmeasured
     ]
 }
 
@@ -166,8 +172,9 @@ pub(super) async fn recount(conn: &mut dyn Conn, run: RunNo, headline_metric: &s
     static SEGMENTS: Sql = Sql::new(|| "SELECT segments FROM banks WHERE run_no = $1".to_owned());
     static DOCS: Sql =
         Sql::new(|| "SELECT doc FROM facts WHERE run_no = $1 AND task_key > $2 ORDER BY task_key LIMIT $3".to_owned());
-    static REST: Sql =
-        Sql::new(|| "UPDATE run_counters SET entries_planned = $2, headline_sum = $3 WHERE run_no = $1".to_owned());
+    static REST: Sql = Sql::new(|| {
+        "UPDATE run_counters SET entries_planned = $2, headline_sum = $3, unmeasured = $4 WHERE run_no = $1".to_owned()
+    });
     conn.lock(&LOCK, args![run.0]).await?;
     conn.execute(&RECOUNT, args![run.0]).await?;
     let mut entries = 0;
@@ -188,5 +195,5 @@ pub(super) async fn recount(conn: &mut dyn Conn, run: RunNo, headline_metric: &s
             break;
         }
     }
-    conn.execute(&REST, args![run.0, entries, scores.headline_sum]).await.map(drop)
+    conn.execute(&REST, args![run.0, entries, scores.headline_sum, scores.unmeasured]).await.map(drop)
 }

@@ -48,7 +48,9 @@ pub(super) async fn read(conn: &mut dyn Conn, run: RunRow) -> StoreResult<Ledger
             UNFINISHED => &mut ledger.unfinished,
             _ => &mut ledger.overhead,
         };
-        let (calls, retries) = if outcome == REJECTED { (0, attempts) } else { (attempts, 0) };
+        // a probe's reply is stored as rejected, so that nobody is served it; it is a call all the same
+        let repeated = outcome == REJECTED && part <= UNFINISHED;
+        let (calls, retries) = if repeated { (0, attempts) } else { (attempts, 0) };
         *of += Usage {
             calls,
             retries,

@@ -142,7 +142,6 @@ async fn release(conn: &mut dyn Conn, run: RunNo) -> StoreResult<PicoUsd> {
     Ok(released)
 }
 
-/// The models of a spec.
 #[derive(Deserialize)]
 struct SpecModels {
     answerer: ModelSpec,

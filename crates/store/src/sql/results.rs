@@ -36,6 +36,17 @@ fn text_of(mut row: Row, column: usize, task: TaskKey, step: StepNo) -> StoreRes
     from_frame(&row.blob(column)?, || format!("the text of step {} of {task:?}", step.0))
 }
 
+/// Rows of task, step and text, in that order.
+fn texts_of_steps(rows: Vec<Row>) -> StoreResult<Vec<(TaskKey, StepNo, StepText)>> {
+    let read = |row: Row| {
+        let (task, step) = (task_key(&row, 0)?, StepNo(row.small(1)?));
+        Ok((task, step, text_of(row, 2, task, step)?))
+    };
+    let mut texts: Vec<_> = rows.into_iter().map(read).collect::<StoreResult<_>>()?;
+    texts.sort_by_key(|(task, step, _)| (*task, *step));
+    Ok(texts)
+}
+
 /// Each task once.
 pub(super) fn distinct(tasks: &[TaskKey]) -> Batch {
     let mut keys: Vec<i64> = tasks.iter().map(|task| task.0).collect();
@@ -94,14 +105,24 @@ impl<B: Backend> Results for SqlStore<B> {
 
     async fn question_texts(&self, run: RunNo, questions: &[TaskKey]) -> StoreResult<Vec<(TaskKey, StepNo, StepText)>> {
         static SELECT: Sql = Sql::new(|| of_questions("texts", &["task_key", "step_no", "body"]));
-        let rows = self.fetch(&SELECT, args![run.0, distinct(questions)]).await?;
-        let read = |row: Row| {
-            let (task, step) = (task_key(&row, 0)?, StepNo(row.small(1)?));
-            Ok((task, step, text_of(row, 2, task, step)?))
-        };
-        let mut texts: Vec<_> = rows.into_iter().map(read).collect::<StoreResult<_>>()?;
-        texts.sort_by_key(|(task, step, _)| (*task, *step));
-        Ok(texts)
+        texts_of_steps(self.fetch(&SELECT, args![run.0, distinct(questions)]).await?)
+    }
+
+    async fn judging_texts(
+        &self,
+        run: RunNo,
+        questions: &[TaskKey],
+        begun: &[TaskKey],
+    ) -> StoreResult<Vec<(TaskKey, StepNo, StepText)>> {
+        static SELECT: Sql = Sql::new(|| {
+            "SELECT c.task_key, c.step_no, c.body FROM @rows($2: task int) AS b \
+             JOIN texts AS c ON c.run_no = @each($1, b.task) AND c.task_key = b.task AND c.step_no = @each($3, b.task) \
+             UNION ALL SELECT c.task_key, c.step_no, c.body FROM @rows($4: task int) AS b \
+             JOIN texts AS c ON c.run_no = @each($1, b.task) AND c.task_key = b.task"
+                .to_owned()
+        });
+        let args = args![run.0, distinct(questions), StepNo::ANSWER.0, distinct(begun)];
+        texts_of_steps(self.fetch(&SELECT, args).await?)
     }
 
     async fn step_texts(&self, run: RunNo, tasks: &[TaskKey], step: StepNo) -> StoreResult<Vec<(TaskKey, StepText)>> {

@@ -25,7 +25,7 @@ const COLUMNS: &str = "r.run_no, r.run_id, r.name, r.tags, r.user_name, r.spec, 
     r.imported, r.code_version, r.state, r.state_version, r.reason, r.created_us, r.finished_us, r.active_us, \
     r.active_since_us, r.resumed_times, r.planned, r.result_version, c.banks_planned, c.banks_ready, c.entries_planned, \
     c.entries_retained, c.scored, c.abstained, c.infra_error, c.answered, c.headline_sum, c.spent, c.uncertain, \
-    c.reserved, c.overdraft, r.group_no, g.group_id, g.cap";
+    c.reserved, c.overdraft, r.group_no, g.group_id, g.cap, c.unmeasured";
 
 fn select(rest: &str) -> String {
     format!(
@@ -55,6 +55,7 @@ fn run_row(mut row: Row) -> StoreResult<RunRow> {
         infra_error: row.int(27)?,
         answered: row.int(28)?,
         headline_sum: row.real(29)?,
+        unmeasured: row.int(37)?,
         spent: PicoUsd(row.int(30)?),
         uncertain: PicoUsd(row.int(31)?),
         reserved: PicoUsd(row.int(32)?),
@@ -167,7 +168,17 @@ async fn create(conn: &mut dyn Conn, new: NewRun) -> StoreResult<Creation> {
     let run = RunNo(made.int(0)?);
     conn.execute(&COUNTERS, args![run.0]).await?;
     note_event(conn, run, "created", "").await?;
+    if let Some((kind, message)) = &new.event {
+        note_event(conn, run, kind, message).await?;
+    }
     Ok(Creation::Made(run))
+}
+
+/// The row of a run that a statement reads, locked until the transaction ends.
+async fn locked_run(conn: &mut dyn Conn, sql: &'static Sql, run: RunNo) -> StoreResult<Row> {
+    conn.lock(sql, args![run.0]).await?;
+    let row = conn.fetch(sql, args![run.0]).await?.into_iter().next();
+    row.ok_or_else(|| missing_run(run))
 }
 
 pub(super) async fn change_state(
@@ -188,11 +199,7 @@ pub(super) async fn change_state(
          WHERE run_no = $1"
             .to_owned()
     });
-    conn.lock(&BEFORE, args![run.0]).await?;
-    let mut rows = conn.fetch(&BEFORE, args![run.0]).await?;
-    let Some(row) = rows.first_mut() else {
-        return Err(missing_run(run));
-    };
+    let mut row = locked_run(conn, &BEFORE, run).await?;
     let (before, open) = (run_state(&row.text(0)?)?, row.opt_int(1)?.is_some());
     if !from.contains(&before) {
         return Ok(false);
@@ -209,6 +216,14 @@ pub(super) async fn change_state(
     Ok(true)
 }
 
+async fn change_labels(conn: &mut dyn Conn, run: RunNo, name: Option<String>, tags: String) -> StoreResult<()> {
+    static CHANGE: Sql = Sql::new(|| "UPDATE runs SET name = $2, tags = $3 WHERE run_no = $1".to_owned());
+    match conn.execute(&CHANGE, args![run.0, name, tags]).await? {
+        0 => Err(missing_run(run)),
+        _ => Ok(()),
+    }
+}
+
 async fn change_limits(conn: &mut dyn Conn, run: RunNo, limits: Limits) -> StoreResult<()> {
     static BEFORE: Sql = Sql::new(|| "SELECT spec FROM runs WHERE run_no = $1".to_owned());
     static CHANGE: Sql = Sql::new(|| {
@@ -216,11 +231,7 @@ async fn change_limits(conn: &mut dyn Conn, run: RunNo, limits: Limits) -> Store
          WHERE run_no = $1"
             .to_owned()
     });
-    conn.lock(&BEFORE, args![run.0]).await?;
-    let mut rows = conn.fetch(&BEFORE, args![run.0]).await?;
-    let Some(row) = rows.first_mut() else {
-        return Err(missing_run(run));
-    };
+    let mut row = locked_run(conn, &BEFORE, run).await?;
     let mut spec: RunSpec = from_json(&row.text(0)?, || format!("the spec of run number {}", run.0))?;
     spec.limits = limits;
     let (questions, segments) =
@@ -265,24 +276,28 @@ impl<B: Backend> Runs for SqlStore<B> {
     async fn list_runs(&self, filter: &RunFilter) -> StoreResult<Vec<RunRow>> {
         static SELECT: Sql = Sql::new(|| {
             select(
-                "WHERE ($1 = 0 OR substr(r.run_id, 1, CAST($1 AS INTEGER)) = $2) AND ($3 = 0 OR r.user_name = $4) \
-                 AND ($5 = 0 OR r.control_of = $6) AND ($7 = 1 OR r.control_of IS NULL) ORDER BY r.run_no DESC LIMIT $8",
+                "WHERE ($1 = 0 OR substr(r.run_id, 1, CAST($1 AS INTEGER)) = $2 \
+                 OR substr(r.run_id, length(r.run_id) - CAST($1 AS INTEGER) + 1) = $2) \
+                 AND ($3 = 0 OR r.user_name = $4) AND ($5 = 0 OR r.control_of = $6) \
+                 AND ($7 = 1 OR r.control_of IS NULL) AND ($9 = 0 OR r.name = $10) ORDER BY r.run_no DESC LIMIT $8",
             )
         });
-        let prefix = filter.id_prefix.as_deref().unwrap_or_default();
+        let part = filter.id_part.as_deref().unwrap_or_default();
         let control_of = filter.control_of.map_or(0, |run| run.0);
         let wanted = filter.limit.map_or(usize::MAX, |limit| limit as usize);
         let mut most = i64::try_from(wanted).unwrap_or(i64::MAX);
         loop {
             let args = args![
-                prefix.chars().count() as i32,
-                prefix,
+                part.chars().count() as i32,
+                part,
                 filter.user.is_some() as i64,
                 escape(filter.user.as_deref().unwrap_or_default()),
                 filter.control_of.is_some() as i64,
                 control_of,
                 (filter.controls || filter.control_of.is_some()) as i64,
                 most,
+                filter.name.is_some() as i64,
+                escape(filter.name.as_deref().unwrap_or_default()),
             ];
             let rows = self.fetch(&SELECT, args).await?;
             let all = (rows.len() as i64) < most;
@@ -306,6 +321,11 @@ impl<B: Backend> Runs for SqlStore<B> {
     ) -> StoreResult<bool> {
         let (from, reason) = (from.to_vec(), reason.map(str::to_owned));
         self.backend.write(move |conn| Box::pin(change_state(conn, run, from, to, reason))).await
+    }
+
+    async fn set_labels(&self, run: RunNo, name: Option<&str>, tags: &[String]) -> StoreResult<()> {
+        let (name, tags) = (name.map(escape), to_json(&tags)?);
+        self.backend.write(move |conn| Box::pin(change_labels(conn, run, name, tags))).await
     }
 
     async fn set_limits(&self, run: RunNo, limits: &Limits) -> StoreResult<()> {

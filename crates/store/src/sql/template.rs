@@ -42,7 +42,6 @@ pub(crate) struct Sql {
 /// A statement as a database reads it.
 #[derive(Debug)]
 pub(crate) struct Expanded {
-    /// The text.
     pub(crate) text: String,
     /// Whether the current time is bound as one more argument at the end.
     pub(crate) binds_now: bool,

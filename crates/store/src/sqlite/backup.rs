@@ -17,7 +17,7 @@ use crate::{StoreError, StoreResult, sql::check_schema};
 /// A copy that was made and read again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Copied {
-    /// Runs in it.
+    /// Number of runs in the copy.
     pub runs: i64,
     /// Its size.
     pub bytes: u64,

@@ -55,6 +55,7 @@ const MIGRATIONS: schema::Migrations = &[
     "UPDATE bench_schema SET version = 16;",
     include_str!("../../../../migrations/sqlite/0017_roles.sql"),
     include_str!("../../../../migrations/sqlite/0018_whole_sums.sql"),
+    include_str!("../../../../migrations/sqlite/0019_unmeasured.sql"),
 ];
 
 /// The store in one file.

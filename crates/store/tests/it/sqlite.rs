@@ -191,7 +191,7 @@ async fn p7_corrupted_counters_are_repaired_by_the_sweep() {
         "UPDATE tasks SET open_children = open_children + 5",
         "UPDATE tasks SET open_children = -1",
         "UPDATE run_counters SET banks_planned = 9, banks_ready = 9, entries_planned = 0, entries_retained = 77, scored = 5, \
-         abstained = 4, infra_error = 3, answered = 2, headline_sum = 99, spent = 1, uncertain = 8",
+         abstained = 4, infra_error = 3, answered = 2, headline_sum = 99, unmeasured = 6, spent = 1, uncertain = 8",
         "DELETE FROM tasks WHERE state = 0 AND concluded = 0",
     ] {
         change(&mut conn, damage).await;
@@ -356,6 +356,7 @@ async fn what_others_wrote_beyond_64_bits_is_mended_and_then_refused() {
     for table in ["calls", "reservations", "run_counters", "budgets"] {
         change(&mut conn, sqlx::AssertSqlSafe(format!("ALTER TABLE {table} DROP COLUMN whole"))).await;
     }
+    change(&mut conn, "ALTER TABLE run_counters DROP COLUMN unmeasured").await;
     let absurd =
         format!("INSERT INTO calls VALUES (x'01', {run}, 1, x'', 1, 0, 'm', 1, 9e30, 'much', 1, 0, x'', 'stop')");
     let booked = "UPDATE run_counters SET spent = 9e30, reserved = 9e30";

@@ -46,7 +46,7 @@ pub(super) struct Call {
 }
 
 /// Variables that say what a request is about, wherever they stand in it.
-const ABOUT: [&str; 3] = ["bank", "name", "item"];
+const ABOUT: [&str; 5] = ["bank", "name", "item", "replaces", "replaces_key"];
 
 #[derive(Debug, Clone)]
 enum Body {
@@ -202,8 +202,8 @@ impl Call {
             Some(Body::Json(template) | Body::Text(template)) => template.names(&mut names),
             None => {}
         }
-        call.names.clone_from(&names);
         call.headers.iter().for_each(|(_, template)| template.names(&mut names));
+        call.names.clone_from(&names);
         call.about = names.into_iter().filter(|n| in_path.contains(n) || ABOUT.contains(&n.as_str())).collect();
         Ok(call)
     }

@@ -1,14 +1,14 @@
 //! Reading adapter files: YAML with line and column of every mistake, then what a schema cannot say.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
-use bench_proto::ids::Sha256Hash;
+use bench_proto::{dataset::FilterParts, ids::Sha256Hash};
 use serde_json::Value;
 
 use super::{
     call::{Call, Secret},
     http,
-    items::ITEM_VARS,
+    items::{ITEM_VARS, REPLACED_VARS},
     path::Path,
     spec::{AdapterSpec, CallSpec, HitsSpec, Permission, PortSpec, ReadyRule, StartSpec},
     template::Template,
@@ -22,7 +22,11 @@ const MAX_FILE_BYTES: usize = 256 * 1024;
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Variables of every call.
 const BANK_VARS: &[&str] = &["bank", "name"];
-const RECALL_VARS: &[&str] = &["bank", "name", "query", "k", "time_text", "max_tokens", "question_id"];
+#[rustfmt::skip]
+const RECALL_VARS: &[&str] = &[
+    "bank", "name", "query", "k", "time", "time_text", "max_tokens", "question_id", "reader_mode",
+    "tags", "user", "scope", "scopes", "from", "until",
+];
 const BATCH_VARS: &[&str] = &["bank", "name", "items"];
 const MESSAGE_VARS: &[&str] = &["speaker", "role", "text", "time", "session_id"];
 
@@ -93,6 +97,8 @@ pub(super) struct Adapter {
     pub(super) bank: Template,
     pub(super) open: Option<Call>,
     pub(super) retain: Option<Call>,
+    pub(super) update: Option<Call>,
+    pub(super) forget: Option<Call>,
     pub(super) flush: Option<Call>,
     pub(super) consolidate: Option<Call>,
     pub(super) ready: Option<Call>,
@@ -139,6 +145,8 @@ impl Hits {
 const READERS: &[(&str, &[&str])] = &[
     ("open", &["handle"]),
     ("retain", &["stored", "usage"]),
+    ("update", &["usage"]),
+    ("forget", &[]),
     ("flush", &[]),
     ("consolidate", &["usage"]),
     ("ready.call", &["count"]),
@@ -207,6 +215,8 @@ pub(super) fn compile(spec: &AdapterSpec) -> Result<Adapter, String> {
             .map_err(|e| format!("bank: {e}"))?,
         open: call("open", &spec.open, BANK_VARS)?,
         retain,
+        update: call("update", &spec.update, &[&item_vars, REPLACED_VARS].concat())?,
+        forget: call("forget", &spec.forget, &vars(REPLACED_VARS))?,
         flush: call("flush", &spec.flush, BANK_VARS)?,
         consolidate: call("consolidate", &spec.consolidate, BANK_VARS)?,
         ready: call("ready.call", &spec.ready.call, &ready_vars)?,
@@ -252,11 +262,39 @@ fn compile_searches(spec: &AdapterSpec, timeout: Duration) -> Result<Vec<(Call, 
     spec.recall.iter().chain(&spec.recall_also).enumerate().map(search).collect()
 }
 
+/// Parts of a filter that a call sends along.
+pub(super) fn filters_of(call: &Call) -> FilterParts {
+    FilterParts {
+        tags: call.uses("tags"),
+        user: call.uses("user"),
+        scope: call.uses("scope") || call.uses("scopes"),
+        scopes: call.uses("scopes"),
+        from: call.uses("from"),
+        until: call.uses("until"),
+    }
+}
+
+/// Whether memories are stored in all of their scopes: a request that names one scope alone stores them in the first.
+pub(super) fn stores_several_scopes(adapter: &Adapter) -> bool {
+    let mut of_items = BTreeSet::new();
+    adapter.item.iter().for_each(|item| item.names(&mut of_items));
+    let uses = |call: &Option<Call>, name: &str| call.as_ref().is_some_and(|call| call.uses(name));
+    let retains = |name: &str| of_items.contains(name) || uses(&adapter.retain, name);
+    let updates = |name: &str| uses(&adapter.update, name);
+    let in_one = |names: &dyn Fn(&str) -> bool| names("scope") && !names("scopes");
+    !in_one(&retains) && !in_one(&updates)
+}
+
 /// What no field can say by itself.
 fn check_whole(spec: &AdapterSpec) -> Result<(), String> {
     let batches = spec.limits.batch.is_some_and(|batch| batch > 1);
     let mistakes = [
         (!spec.env.is_empty(), "env: is for systems with `command`; what the runner starts has `start.env`"),
+        (
+            spec.can.updates || spec.can.withdraws || !spec.can.filters.is_empty(),
+            "can: `updates`, `withdraws` and `filters` are for systems with `command`; over HTTP the file's own `update`, `forget` \
+             and the variables of `recall` say it",
+        ),
         (spec.retain.is_none(), "retain is missing: how is something stored?"),
         (
             spec.item.is_none() && batches,
@@ -381,6 +419,9 @@ reset: {request: 'DELETE /users/{bank}'}
             ("POST /add", "DELETE_ALL"),
             ("'{text}'", "'{text'"),
             ("retain:", "rettain:"),
+            ("'{k}'", "'{field.kind}'"),
+            ("name: mine", "name: mine\ncan: {updates: true}"),
+            ("name: mine", "name: mine\nforget: {request: 'DELETE /memories/{id}'}"),
         ];
         let lines: Vec<String> =
             changes.iter().map(|(from, to)| format!("{to}\n  -> {}", error(&SMALL.replace(from, to)))).collect();

@@ -137,7 +137,6 @@ pub(super) struct Request {
     pub(super) redirects: bool,
 }
 
-/// A response.
 #[derive(Debug)]
 pub(super) struct Response {
     pub(super) status: u16,

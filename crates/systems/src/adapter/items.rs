@@ -1,13 +1,23 @@
-//! From stream entries to what a request carries: turns or sessions, texts that are too long split in parts.
+//! From stream entries to what a request carries: turns or sessions, texts that are too long split in parts, and what an item
+//! does to those before it.
 
-use bench_proto::dataset::{Memory, Session, StreamEntry, Turn};
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
+
+use bench_proto::{
+    dataset::{BankContent, Memory, Session, StreamEntry, Time, Turn},
+    failure::Failure,
+};
 use serde_json::{Value, json};
 
 use super::{
     process::ProcessItem,
-    spec::Unit,
+    spec::{AdapterSpec, Unit},
     template::{Template, Vars},
 };
+use crate::{BankRef, Capabilities};
 
 /// Names of an item's variables.
 pub(super) const ITEM_VARS: &[&str] = &[
@@ -28,43 +38,216 @@ pub(super) const ITEM_VARS: &[&str] = &[
     "messages",
     "metadata",
     "document64",
+    "tags",
+    "user",
+    "scope",
+    "scopes",
+    "fields",
 ];
 
-/// Something that is stored as one.
+/// Names of the variables of what an update or a withdrawal takes away.
+pub(super) const REPLACED_VARS: &[&str] = &["replaces", "replaces_key"];
+
+/// Something that is stored as one, or taken away.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Item {
-    /// Id of the turn, memory or session; parts after the first are `id#2`, `id#3`, …
+    /// Id of the turn, memory or session; parts of a text after the first are `id#2`, `id#3`, …
     pub(super) id: String,
+    /// What it does to those before it.
+    pub(super) change: Change,
     session_id: String,
     speaker: String,
     role: &'static str,
     text: String,
     time: Option<String>,
     time_text: Option<String>,
-    messages: Vec<(String, &'static str, String)>,
+    messages: Vec<Message>,
+    labels: Labels,
 }
 
-/// The items of some entries. `text_bytes` bounds the text of one; the date that `{content}` puts before it is counted too.
-pub(super) fn items_of(entries: &[StreamEntry], unit: Unit, text_bytes: Option<u32>) -> Vec<Item> {
-    let mut items = Vec::new();
-    for entry in entries {
-        match entry {
-            StreamEntry::Session(session) if unit == Unit::Session => items.extend(of_session(session)),
-            StreamEntry::Session(session) => {
-                let first = session.turns.first().map(|turn| turn.speaker.as_str());
-                items.extend(session.turns.iter().map(|turn| of_turn(session, turn, first)));
-            }
-            StreamEntry::Memory(memory) | StreamEntry::Update { memory: Some(memory), .. } => {
-                items.push(of_memory(memory));
-            }
-            StreamEntry::Update { memory: None, .. } => {}
+/// What an item does to those before it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) enum Change {
+    /// It is one more.
+    #[default]
+    Adds,
+    /// It comes in place of what was stored under these ids: a memory, in as many parts as it was cut into.
+    Replaces(Vec<String>),
+    /// It holds nothing: what was stored under these ids goes.
+    Withdraws(Vec<String>),
+}
+
+/// One line of an item.
+#[derive(Debug, Clone, PartialEq)]
+struct Message {
+    speaker: String,
+    role: &'static str,
+    line: String,
+    time: Option<String>,
+    /// The words for its time, where that is not the item's.
+    own_time: Option<String>,
+}
+
+impl Message {
+    fn dated(&self) -> String {
+        match &self.own_time {
+            Some(time) => format!("[{time}] {}", self.line),
+            None => self.line.clone(),
         }
     }
-    // a system has nothing to remember of an empty line, and many refuse it
-    items.retain(|item| !item.text.trim().is_empty());
-    match text_bytes {
-        Some(most) => items.into_iter().flat_map(|item| split(item, most as usize)).collect(),
-        None => items,
+}
+
+/// What a memory carries beside its text.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Labels {
+    tags: Vec<String>,
+    user: Option<String>,
+    scopes: Vec<String>,
+    fields: BTreeMap<String, String>,
+}
+
+/// How a stream is cut into items.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cut<'a> {
+    /// What one item is.
+    pub(super) unit: Unit,
+    /// Most bytes of an item's text; the date that `{content}` puts before it is counted too.
+    pub(super) text_bytes: Option<u32>,
+    /// The whole bank, in which entries find what they go on with or replace.
+    pub(super) content: Option<&'a BankContent>,
+}
+
+impl<'a> Cut<'a> {
+    /// How the stream of a bank is cut for a system.
+    pub(super) fn of(spec: &AdapterSpec, bank: &'a BankRef) -> Self {
+        Self { unit: spec.unit, text_bytes: spec.limits.text_bytes, content: bank.content.as_deref() }
+    }
+
+    /// What the bank holds after its first entries, in a system that can do this much.
+    ///
+    /// # Errors
+    /// As [`Cut::items`].
+    pub(super) fn expected(&self, entries: u32, can: &Capabilities) -> Result<Vec<Item>, Failure> {
+        let Some(content) = self.content else { return Ok(Vec::new()) };
+        self.held(&content.entries[..content.entries.len().min(entries as usize)], can.updates, can.withdraws)
+    }
+
+    /// The items of some entries, in order.
+    ///
+    /// # Errors
+    /// A turn is replaced or withdrawn by itself, and is stored as a part of its session.
+    pub(super) fn items(&self, entries: &[StreamEntry]) -> Result<Vec<Item>, Failure> {
+        let mut items = Vec::new();
+        let mut first: Option<(&str, Option<&str>)> = None; // the session that is under way, and who began it
+        for entry in entries {
+            match entry {
+                StreamEntry::Session(session) => {
+                    let began = match first {
+                        Some((id, began)) if session.part > 0 && id == session.id => began,
+                        _ => self.who_began(session),
+                    };
+                    first = Some((&session.id, began));
+                    items.extend(self.of_session(session, began));
+                }
+                StreamEntry::Memory(memory) => items.extend(self.parts(of_memory(memory))),
+                StreamEntry::Update { replaces, memory } => {
+                    let gone = self.stored_as(replaces)?;
+                    let replaced =
+                        |gone| if gone == Vec::<String>::new() { Change::Adds } else { Change::Replaces(gone) };
+                    match memory.as_ref().map(of_memory).filter(Item::says_something) {
+                        Some(new) => items.extend(self.parts(Item { change: replaced(gone), ..new })),
+                        None if gone.is_empty() => {}
+                        None => {
+                            let nothing = of_memory(&Memory { id: replaces.clone(), ..Memory::default() });
+                            items.push(Item { change: Change::Withdraws(gone), ..nothing });
+                        }
+                    }
+                }
+            }
+        }
+        Ok(items)
+    }
+
+    /// What a bank holds after some entries; of a system that `updates` or `withdraws`, without what was taken away.
+    ///
+    /// # Errors
+    /// As [`Cut::items`].
+    fn held(&self, entries: &[StreamEntry], updates: bool, withdraws: bool) -> Result<Vec<Item>, Failure> {
+        let (mut held, mut at): (Vec<Option<Item>>, HashMap<String, usize>) = (Vec::new(), HashMap::new());
+        for item in self.items(entries)? {
+            let gone = match &item.change {
+                Change::Replaces(gone) if updates => gone.as_slice(),
+                Change::Withdraws(gone) if withdraws => gone.as_slice(),
+                _ => &[],
+            };
+            for id in gone {
+                if let Some(place) = at.remove(id) {
+                    held[place] = None;
+                }
+            }
+            if !matches!(item.change, Change::Withdraws(_)) {
+                at.insert(item.id.clone(), held.len());
+                held.push(Some(item));
+            }
+        }
+        Ok(held.into_iter().flatten().collect())
+    }
+
+    fn of_session(&self, session: &Session, began: Option<&str>) -> Vec<Item> {
+        let whole = match self.unit {
+            Unit::Session => vec![of_session(session, began)],
+            Unit::Turn => session.turns.iter().map(|turn| of_turn(session, turn, began)).collect(),
+        };
+        whole.into_iter().flat_map(|item| self.parts(item)).collect()
+    }
+
+    /// An item in parts that are not too long; none of one that says nothing, which many systems refuse.
+    fn parts(&self, item: Item) -> Vec<Item> {
+        match self.text_bytes {
+            _ if !item.says_something() => Vec::new(),
+            Some(most) => split(item, most as usize),
+            None => vec![item],
+        }
+    }
+
+    /// Who speaks first in a session, of which this may be a later part.
+    fn who_began<'s>(&'s self, session: &'s Session) -> Option<&'s str> {
+        let begins = |entry: &'s StreamEntry| match entry {
+            StreamEntry::Session(first) if first.id == session.id => first.turns.first(),
+            _ => None,
+        };
+        let whole = self.content.filter(|_| session.part > 0).map(|content| &content.entries);
+        let first = whole.and_then(|entries| entries.iter().find_map(begins)).or_else(|| session.turns.first());
+        first.map(|turn| turn.speaker.as_str())
+    }
+
+    /// The ids under which a memory or turn was stored: several where its text was too long for one; none of what is not in the
+    /// bank.
+    fn stored_as(&self, id: &str) -> Result<Vec<String>, Failure> {
+        let Some(content) = self.content else { return Ok(vec![id.to_owned()]) };
+        for entry in &content.entries {
+            let found = match entry {
+                StreamEntry::Memory(memory) | StreamEntry::Update { memory: Some(memory), .. } => {
+                    (memory.id == id).then(|| of_memory(memory))
+                }
+                StreamEntry::Session(session) => match session.turns.iter().find(|turn| turn.id == id) {
+                    Some(_) if self.unit == Unit::Session => {
+                        return Err(Failure::permanent(
+                            "system_cannot",
+                            format!(
+                                "turn {id} is replaced or withdrawn by itself, and the adapter stores sessions (`unit: session`)"
+                            ),
+                        ));
+                    }
+                    turn => turn.map(|turn| of_turn(session, turn, None)),
+                },
+                StreamEntry::Update { memory: None, .. } => None,
+            };
+            if let Some(item) = found {
+                return Ok(self.parts(item).into_iter().map(|part| part.id).collect());
+            }
+        }
+        Ok(Vec::new())
     }
 }
 
@@ -77,48 +260,76 @@ fn role_of(turn: &Turn, first: Option<&str>) -> &'static str {
     }
 }
 
-fn of_turn(session: &Session, turn: &Turn, first: Option<&str>) -> Item {
-    let line = if turn.text.trim().is_empty() && turn.caption.is_none() { String::new() } else { turn.line() };
-    let role = role_of(turn, first);
-    Item {
-        id: turn.id.clone(),
-        session_id: session.id.clone(),
+fn message_of(turn: &Turn, first: Option<&str>, time: Time<'_>, own: bool) -> Message {
+    let says_nothing = turn.text.trim().is_empty() && turn.caption.is_none();
+    Message {
         speaker: turn.speaker.clone(),
-        role,
-        messages: vec![(turn.speaker.clone(), role, line.clone())],
-        text: line,
-        time: session.time.clone(),
-        time_text: session.time_text.clone(),
+        role: role_of(turn, first),
+        line: if says_nothing { String::new() } else { turn.line() },
+        time: time.iso.map(str::to_owned),
+        own_time: time.text.filter(|_| own).map(str::to_owned),
     }
 }
 
-fn of_session(session: &Session) -> Option<Item> {
-    let first = session.turns.first().map(|turn| turn.speaker.as_str());
-    let turns: Vec<Item> = session.turns.iter().map(|turn| of_turn(session, turn, first)).collect();
-    let messages: Vec<_> = turns.into_iter().flat_map(|item| item.messages).filter(|m| !m.2.is_empty()).collect();
-    let text = messages.iter().map(|(_, _, line)| line.as_str()).collect::<Vec<_>>().join("\n");
-    Some(Item {
-        id: session.id.clone(),
+fn of_turn(session: &Session, turn: &Turn, first: Option<&str>) -> Item {
+    let time = session.time_of(turn);
+    // the item's time is the turn's
+    let message = message_of(turn, first, time, false);
+    Item {
+        id: turn.id.clone(),
+        change: Change::Adds,
+        session_id: session.id.clone(),
+        speaker: turn.speaker.clone(),
+        role: message.role,
+        text: message.line.clone(),
+        time: time.iso.map(str::to_owned),
+        time_text: time.text.map(str::to_owned),
+        messages: vec![message],
+        labels: Labels::default(),
+    }
+}
+
+/// Id of the item that is a session or a part of one.
+pub(super) fn session_item_id(session: &Session) -> String {
+    match session.part {
+        0 => session.id.clone(),
+        part => format!("{}-part-{}", session.id, part + 1),
+    }
+}
+
+fn of_session(session: &Session, first: Option<&str>) -> Item {
+    let message = |turn| message_of(turn, first, session.time_of(turn), turn.has_own_time());
+    let messages: Vec<Message> = session.turns.iter().map(message).filter(|message| !message.line.is_empty()).collect();
+    let time = session.shown_time();
+    Item {
+        id: session_item_id(session),
+        change: Change::Adds,
         session_id: session.id.clone(),
         speaker: String::new(),
         role: "user",
-        text,
-        time: session.time.clone(),
-        time_text: session.time_text.clone(),
+        text: messages.iter().map(Message::dated).collect::<Vec<_>>().join("\n"),
+        time: time.iso.map(str::to_owned),
+        time_text: time.text.map(str::to_owned),
         messages,
-    })
+        labels: Labels::default(),
+    }
 }
 
 fn of_memory(memory: &Memory) -> Item {
+    let Memory { id, text, time, tags, user, scopes, fields } = memory.clone();
+    let message =
+        Message { speaker: String::new(), role: "user", line: text.clone(), time: time.clone(), own_time: None };
     Item {
-        id: memory.id.clone(),
-        session_id: memory.id.clone(),
+        session_id: id.clone(),
+        id,
+        change: Change::Adds,
         speaker: String::new(),
         role: "user",
-        text: memory.text.clone(),
-        time: memory.time.clone(),
-        time_text: memory.time.clone(),
-        messages: vec![(String::new(), "user", memory.text.clone())],
+        text,
+        time_text: time.clone(),
+        time,
+        messages: vec![message],
+        labels: Labels { tags, user, scopes, fields },
     }
 }
 
@@ -147,7 +358,14 @@ fn split(item: Item, most: usize) -> Vec<Item> {
     }
     let part = |(at, text): (usize, String)| Item {
         id: part_id(&item.id, at),
-        messages: vec![(item.speaker.clone(), item.role, text.clone())],
+        change: if at == 0 { item.change.clone() } else { Change::Adds },
+        messages: vec![Message {
+            speaker: item.speaker.clone(),
+            role: item.role,
+            line: text.clone(),
+            time: item.time.clone(),
+            own_time: None,
+        }],
         text,
         ..item.clone()
     };
@@ -166,7 +384,21 @@ pub(super) fn whole_id(id: &str) -> &str {
     }
 }
 
+/// The id of an item as it stands in keys.
+fn key_of(bank: &str, id: &str) -> String {
+    format!("{bank}-{}", id.replace([':', '#', '/'], "-"))
+}
+
+/// The variables of what an update or a withdrawal takes away.
+pub(super) fn replaced_vars(vars: Vars, bank: &str, id: &str) -> Vars {
+    vars.with("replaces", id).with("replaces_key", key_of(bank, id))
+}
+
 impl Item {
+    fn says_something(&self) -> bool {
+        !self.text.trim().is_empty()
+    }
+
     fn content(&self) -> String {
         match &self.time_text {
             Some(time) => format!("[{time}] {}", self.text),
@@ -190,8 +422,12 @@ impl Item {
             speaker: Some(self.speaker.clone()).filter(|speaker| !speaker.is_empty()),
             role: self.role.to_owned(),
             session_id: self.session_id.clone(),
-            time: self.time.as_deref().and_then(utc).map(|zoned| zoned.timestamp().to_string()),
+            time: self.time.as_deref().and_then(rfc3339),
             time_text: self.time_text.clone(),
+            tags: self.labels.tags.clone(),
+            user: self.labels.user.clone(),
+            scopes: self.labels.scopes.clone(),
+            fields: self.labels.fields.clone(),
         }
     }
 
@@ -208,20 +444,20 @@ impl Item {
         let messages: Vec<Value> = self
             .messages
             .iter()
-            .map(|(speaker, role, line)| {
+            .map(|said| {
                 let vars = Vars::default()
-                    .with("speaker", speaker.as_str())
-                    .with("role", *role)
-                    .with("text", line.as_str())
-                    .with("time", iso.clone())
+                    .with("speaker", said.speaker.as_str())
+                    .with("role", said.role)
+                    .with("text", said.line.as_str())
+                    .with("time", said.time.as_deref().and_then(rfc3339))
                     .with("session_id", self.session_id.as_str());
-                let plain = json!({ "role": role, "content": line });
+                let plain = json!({ "role": said.role, "content": said.dated() });
                 message.and_then(|template| template.render(&vars)).unwrap_or(plain)
             })
             .collect();
         Vars::default()
             .with("id", self.id.as_str())
-            .with("key", format!("{bank}-{}", self.id.replace([':', '#', '/'], "-")))
+            .with("key", key_of(bank, &self.id))
             .with("text", self.text.as_str())
             .with("tagged", format!("[{}] {content}", self.id))
             .with("base64", base64(&content))
@@ -236,6 +472,11 @@ impl Item {
             .with("time_ms", utc.as_ref().map(|zoned| zoned.timestamp().as_millisecond()))
             .with("index", index)
             .with("messages", messages)
+            .with("tags", self.labels.tags.clone())
+            .with("user", self.labels.user.clone())
+            .with("scope", self.labels.scopes.first().cloned())
+            .with("scopes", self.labels.scopes.clone())
+            .with("fields", json!(self.labels.fields))
             .with("metadata", json!({ "id": self.id, "session_id": self.session_id, "time": self.time_text }))
     }
 }
@@ -245,68 +486,12 @@ fn utc(time: &str) -> Option<jiff::Zoned> {
     time.parse::<jiff::civil::DateTime>().ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok()
 }
 
+/// The same as it goes over the wire.
+pub(super) fn rfc3339(time: &str) -> Option<String> {
+    utc(time).map(|zoned| zoned.timestamp().to_string())
+}
+
 fn base64(text: &str) -> String {
     use base64::{Engine as _, engine::general_purpose::STANDARD};
     STANDARD.encode(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn session(lines: &[&str]) -> StreamEntry {
-        let turn = |(at, line): (usize, &&str)| Turn {
-            id: format!("D1:{}", at + 1),
-            speaker: ["Ann", "Bo"][at % 2].to_owned(),
-            text: (*line).to_owned(),
-            caption: None,
-        };
-        StreamEntry::Session(Session {
-            id: "D1".to_owned(),
-            time_text: Some("1:56 pm on 8 May, 2023".to_owned()),
-            time: Some("2023-05-08T13:56:00".to_owned()),
-            turns: lines.iter().enumerate().map(turn).collect(),
-        })
-    }
-
-    #[test]
-    fn turns_and_sessions_become_items() {
-        let entries = [session(&["hello", "", "bye"])];
-        let turns = items_of(&entries, Unit::Turn, None);
-        assert_eq!(
-            turns.iter().map(|i| (i.id.as_str(), i.role)).collect::<Vec<_>>(),
-            [("D1:1", "user"), ("D1:3", "user")]
-        );
-        let sessions = items_of(&entries, Unit::Session, None);
-        assert_eq!((sessions.len(), sessions[0].text.as_str()), (1, "Ann: hello\nAnn: bye"));
-        let all = Template::compile(&json!(["{key}", "{time}", "{time_unix}", "{time_ms}", "{content}"]), ITEM_VARS);
-        let rendered = all.expect("compiles").render(&turns[0].vars("bench-1-g1", 0, None)).expect("renders");
-        let expected = json!([
-            "bench-1-g1-D1-1",
-            "2023-05-08T13:56:00Z",
-            1_683_554_160,
-            1_683_554_160_000_i64,
-            "[1:56 pm on 8 May, 2023] Ann: hello"
-        ]);
-        assert_eq!(rendered, expected);
-    }
-
-    proptest! {
-        /// Splitting loses nothing and no part is too long.
-        #[test]
-        fn long_texts_are_split_and_not_clipped(text in "[a-z🪁é \n]{1,2000}", most in 200_u32..600) {
-            let parts = items_of(&[session(&[&text])], Unit::Turn, Some(most));
-            let joined: String = parts.iter().map(|part| part.text.as_str()).collect();
-            let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
-            if !text.trim().is_empty() {
-                prop_assert_eq!(letters(&joined), letters(&format!("Ann: {text}")));
-            }
-            for part in &parts {
-                prop_assert!(part.content().len() <= most as usize);
-                prop_assert_eq!(whole_id(&part.id), "D1:1");
-            }
-        }
-    }
 }

@@ -38,7 +38,9 @@ use serde_json::Value;
 
 pub use http::{NO_REPLY, SystemHttp, UNREACHABLE};
 pub use managed::{BROKEN, InstanceRecord, Instances, end_orphans, host, remove_data};
-pub use process::{PROTOCOL, ProcessHit, ProcessItem, ProcessOp, ProcessReply, ProcessRequest};
+pub use process::{
+    PROTOCOL, ProcessFilter, ProcessHit, ProcessItem, ProcessOp, ProcessReply, ProcessRequest, ProcessSearch,
+};
 pub use spec::AdapterSpec;
 
 use self::secrets::{Discreet, Secrets};

@@ -42,7 +42,7 @@ impl HttpSystem {
         if spec.when == ReadyRule::EachDone {
             return self.each_done(call, bank, entries).await;
         }
-        let expected = self.expected(bank, entries).len() as u64;
+        let expected = self.expected(bank, entries)?.len() as u64;
         let read = self.send(call, Some(bank), &bank_vars(bank).with("expected", expected)).await?;
         match spec.when {
             ReadyRule::Count => {
@@ -137,7 +137,7 @@ impl HttpSystem {
             let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
             progress.get(&bank.name).map(|progress| progress.done.clone()).unwrap_or_default()
         };
-        let items: Vec<(u64, Item)> = (0..).zip(self.expected(bank, entries)).collect();
+        let items: Vec<(u64, Item)> = (0..).zip(self.expected(bank, entries)?).collect();
         let all = items.len();
         let open = items.into_iter().filter(|(_, item)| !done.contains(&item.id));
         let looks: Vec<(String, bool)> = stream::iter(open)

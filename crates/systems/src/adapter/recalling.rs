@@ -2,19 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use bench_proto::{call::Usage, failure::Failure, step::RetrievedHit};
+use bench_proto::{call::Usage, failure::Failure, ids::Sha256Hash, step::RetrievedHit};
 use serde_json::Value;
 
 use super::{
     call::{Call, Read},
     file::Hits,
     index::{Handed, Indexes},
+    items::rfc3339,
     path::{Path, kind},
     spec::{CallSpec, Merge, Unit},
     system::{HttpSystem, bank_vars},
     template::Vars,
 };
-use crate::{BankRef, NativeAnswer, Recall, RecallQuery};
+use crate::{BankRef, NativeAnswer, Recall, RecallQuery, moments::Bounds};
 
 /// Tokens of a recall for systems that are asked by budget, when nothing is said.
 const DEFAULT_MAX_TOKENS: u32 = 4096;
@@ -62,7 +63,8 @@ impl HttpSystem {
         Ok(NativeAnswer { text, citations, usage: read.usage })
     }
 
-    /// The variables of a question; what is above a limit is refused, never clipped.
+    /// The variables of a question; what is above a limit is refused, never clipped. `{scope}` is the one that is asked: the first
+    /// of several would leave out what the question may be answered from.
     fn recall_vars(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Vars, Failure> {
         let limits = &self.adapter.spec.limits;
         let refuse = |what: String| Failure::permanent("system_limit", what);
@@ -72,13 +74,31 @@ impl HttpSystem {
         if let Some(most) = limits.query_bytes.filter(|most| query.text.len() > *most as usize) {
             return Err(refuse(format!("the query has {} bytes, the system takes at most {most}", query.text.len())));
         }
+        let can = self.capabilities.filters.or(self.capabilities.answer_filters);
+        let bounds = if can.from || can.until { Bounds::of(query.filter)? } else { Bounds::default() };
+        let only_scope = <&[String; 1]>::try_from(query.filter.scopes.as_slice()).ok();
         Ok(bank_vars(bank)
             .with("query", query.text)
             .with("k", query.k)
+            .with("time", query.time.and_then(rfc3339))
             .with("time_text", query.time_text.map(str::to_owned))
+            .with("tags", query.filter.tags.clone())
+            .with("user", query.filter.user.clone())
+            .with("scope", only_scope.map(|[scope]| scope.clone()))
+            .with("scopes", query.filter.scopes.clone())
+            .with("from", bounds.from.as_deref().and_then(rfc3339))
+            .with("until", bounds.until.as_deref().and_then(rfc3339))
             .with("max_tokens", limits.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS))
-            .with("question_id", query.question_id))
+            .with("question_id", opaque(bank, query.question_id))
+            .with("reader_mode", query.reader_mode.name()))
     }
+}
+
+/// A question's id as a memory system gets it: of this bank alone, so that no table of answers by a dataset's ids is of use.
+fn opaque(bank: &BankRef, question_id: &str) -> String {
+    let mut id = Sha256Hash::of(format!("bench-question-v1\n{}\n{question_id}", bank.name).as_bytes()).hex();
+    id.truncate(16);
+    id
 }
 
 /// The hits of one list in a response.

@@ -69,6 +69,13 @@ pub struct AdapterSpec {
     /// Stores items.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retain: Option<CallSpec>,
+    /// Stores one item in place of what `{replaces}` names. Without it what is replaced is removed by `forget` and the new item
+    /// stored by `retain`; without both the new one is stored beside the old one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update: Option<CallSpec>,
+    /// Removes what `{replaces}` names. Without it what was withdrawn stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forget: Option<CallSpec>,
     /// Ends a segment of retaining (a flush).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flush: Option<CallSpec>,
@@ -224,6 +231,37 @@ pub struct CanSpec {
     pub survives_restart: bool,
     /// Keeps banks apart. Without it a run has one bank at a time (amplihack).
     pub banks: bool,
+    /// Of a system with `command`: takes `update`.
+    #[serde(skip_serializing_if = "is_false")]
+    pub updates: bool,
+    /// Of a system with `command`: takes `forget`.
+    #[serde(skip_serializing_if = "is_false")]
+    pub withdraws: bool,
+    /// Of a system with `command`: the parts of a question's filter that it honours.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub filters: Vec<FilterName>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// A part of a filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FilterName {
+    /// Memories that have all of some tags.
+    Tags,
+    /// Memories of a user.
+    User,
+    /// Memories of a scope.
+    Scope,
+    /// Memories of any one of several scopes.
+    Scopes,
+    /// What was said or happened at a time or later.
+    From,
+    /// What was said or happened at a time or before.
+    Until,
 }
 
 impl Default for CanSpec {
@@ -236,6 +274,9 @@ impl Default for CanSpec {
             token_budget: false,
             survives_restart: true,
             banks: true,
+            updates: false,
+            withdraws: false,
+            filters: Vec::new(),
         }
     }
 }

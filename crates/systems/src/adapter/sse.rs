@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-/// An event.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Event {
     /// Its name, `message` when it has none.

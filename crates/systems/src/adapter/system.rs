@@ -9,7 +9,7 @@ use std::{
 
 use async_trait::async_trait;
 use bench_proto::{
-    dataset::StreamEntry,
+    dataset::{FilterParts, StreamEntry},
     failure::{
         Failure,
         code::{CANNOT_SERVE, MEMORIES_LOST},
@@ -26,7 +26,7 @@ use super::{
     file::{self, Adapter},
     http::response_bytes,
     index::Indexes,
-    items::{Item, items_of},
+    items::{Cut, Item},
     managed::{Address, Managed},
     path::Path,
     readiness::Progress,
@@ -115,7 +115,10 @@ pub(super) fn build(
 pub(super) fn capabilities(adapter: &Adapter) -> Capabilities {
     let (spec, limits) = (&adapter.spec, &adapter.spec.limits);
     let longest = |calls: &[&Option<Call>]| calls.iter().filter_map(|c| c.as_ref()).map(Call::timeout).max();
-    let slowest = longest(&[&adapter.open, &adapter.retain, &adapter.answer, &adapter.consolidate, &adapter.reset]);
+    let stores = [&adapter.open, &adapter.retain, &adapter.update, &adapter.forget];
+    let slowest = longest(&[&stores[..], &[&adapter.answer, &adapter.consolidate, &adapter.reset]].concat());
+    // what one of its searches does not honour comes back from that one
+    let filters = adapter.searches.iter().map(|(call, _)| file::filters_of(call)).reduce(FilterParts::and);
     Capabilities {
         version: format!("{}+{}", spec.version, file::fingerprint(spec)),
         max_k: limits.max_k,
@@ -138,6 +141,11 @@ pub(super) fn capabilities(adapter: &Adapter) -> Capabilities {
         answers: adapter.answer.is_some(),
         verifies: adapter.verify.is_some(),
         token_budget: spec.can.token_budget,
+        updates: adapter.update.is_some() || adapter.forget.is_some(),
+        withdraws: adapter.forget.is_some(),
+        several_scopes: file::stores_several_scopes(adapter),
+        filters: filters.unwrap_or_default(),
+        answer_filters: adapter.answer.as_ref().map(file::filters_of).unwrap_or_default(),
         banks: spec.can.banks,
         recalls: !adapter.searches.is_empty(),
         // a session may be many requests; what hangs is cut by each request's own time, this is the last resort
@@ -235,15 +243,13 @@ impl HttpSystem {
         self.adapter.bank.render_text(&vars, &|text| text.to_owned())
     }
 
-    pub(super) fn items(&self, entries: &[StreamEntry]) -> Vec<Item> {
-        items_of(entries, self.adapter.spec.unit, self.adapter.spec.limits.text_bytes)
+    fn cut<'a>(&self, bank: &'a BankRef) -> Cut<'a> {
+        Cut::of(&self.adapter.spec, bank)
     }
 
-    pub(super) fn expected(&self, bank: &BankRef, entries: u32) -> Vec<Item> {
-        let entries_of = |content: &bench_proto::dataset::BankContent| {
-            self.items(&content.entries[..content.entries.len().min(entries as usize)])
-        };
-        bank.content.as_deref().map(entries_of).unwrap_or_default()
+    /// The items that a bank holds after some entries.
+    pub(super) fn expected(&self, bank: &BankRef, entries: u32) -> Result<Vec<Item>, Failure> {
+        self.cut(bank).expected(entries, &self.capabilities)
     }
 
     /// Removes the items of a bank one by one.
@@ -313,10 +319,7 @@ impl MemorySystem for HttpSystem {
         entries: &[StreamEntry],
         _step: StepContext<'_>,
     ) -> Result<RetainReceipt, Failure> {
-        let Some(call) = &self.adapter.retain else {
-            return Err(Failure::permanent("system_cannot", "the adapter has no `retain`"));
-        };
-        let usage = self.retain_item_calls(call, bank, &self.items(entries)).await?;
+        let usage = self.take_in(bank, &self.cut(bank).items(entries)?).await?;
         Ok(RetainReceipt {
             written: entries.iter().map(|entry| entry.turns() as u64).sum(),
             usage,
@@ -353,7 +356,7 @@ impl MemorySystem for HttpSystem {
 
     async fn verify(&self, bank: &BankRef, entries: u32) -> Result<Option<Counted>, Failure> {
         let (Some(call), Some(spec)) = (&self.adapter.verify, &self.adapter.spec.verify) else { return Ok(None) };
-        let expected = self.expected(bank, entries).len() as u64;
+        let expected = self.expected(bank, entries)?.len() as u64;
         let read = self.send(call, Some(bank), &bank_vars(bank).with("expected", expected)).await?;
         let path = Path::new(spec.count.as_deref().unwrap_or_default());
         let found = path.count(&read.value).map_err(|error| call.shape(error))?;

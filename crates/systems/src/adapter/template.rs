@@ -1,9 +1,14 @@
 //! Templates: texts with `{name}`, in JSON values of any shape. `"{k}"` alone keeps the value's type, `"{time?}"` alone
-//! drops its key or element when there is no value, `{{` and `}}` are braces.
+//! drops its key or element when there is no value (nothing, or an empty list or object), `{{` and `}}` are braces. `{field.kind}`
+//! is what `{fields}` holds under that name.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
+
+/// The variable that holds others, and how their names begin.
+const FIELDS: &str = "fields";
+const FIELD: &str = "field.";
 
 /// Values of variables; later ones hide earlier ones of the same name.
 #[derive(Debug, Clone, Default)]
@@ -24,6 +29,9 @@ impl Vars {
 
     /// The value of a variable.
     pub(super) fn get(&self, name: &str) -> Option<&Value> {
+        if let Some(field) = name.strip_prefix(FIELD) {
+            return self.get(FIELDS)?.get(field);
+        }
         self.0.iter().rev().find(|(n, _)| *n == name).map(|(_, value)| value)
     }
 }
@@ -78,7 +86,8 @@ impl Template {
         for piece in &pieces {
             if let Piece::Var(name) = piece {
                 let name = name.trim_end_matches('?');
-                if !known.contains(&name) {
+                let is_known = known.contains(&name) || name.starts_with(FIELD) && known.contains(&FIELDS);
+                if !is_known {
                     return Err(format!("unknown variable {{{name}}}, known here: {}", known.join(", ")));
                 }
             }
@@ -110,7 +119,7 @@ impl Template {
         match self {
             Self::Plain(value) => Some(value.clone()),
             Self::Whole(name, optional) => match vars.get(name) {
-                None | Some(Value::Null) if *optional => None,
+                value if *optional && value.is_none_or(is_nothing) => None,
                 None => Some(Value::Null),
                 Some(value) => Some(value.clone()),
             },
@@ -146,6 +155,26 @@ impl Template {
     }
 }
 
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether this stands between the braces of a variable.
+fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let name = name.trim_end_matches('?');
+    let (name, more): (&str, &[char]) = match name.strip_prefix(FIELD) {
+        Some(field) => (field, &['.', '-']),
+        None => (name, &[]),
+    };
+    !name.is_empty() && name.chars().all(|c| plain(c) || more.contains(&c))
+}
+
 fn pieces(text: &str) -> Result<Vec<Piece>, String> {
     let (mut pieces, mut plain, mut rest) = (Vec::new(), String::new(), text);
     while let Some(at) = rest.find(['{', '}']) {
@@ -156,9 +185,6 @@ fn pieces(text: &str) -> Result<Vec<Piece>, String> {
             rest = &tail[2..];
             continue;
         }
-        let is_name = |name: &str| {
-            !name.is_empty() && name.trim_end_matches('?').chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-        };
         let name = tail.strip_prefix('{').and_then(|inner| inner.split_once('}')).map(|(name, _)| name);
         let Some(name) = name.filter(|name| is_name(name)) else {
             return Err(format!("'{text}' has a brace that is no variable: write {{{{ and }}}} for braces"));
@@ -197,6 +223,16 @@ mod tests {
             rendered,
             Some(json!({ "q": "x \"y\" {a}", "n": 5, "null": null, "s": "k=5 {x \"y\" {a}}", "l": [1] }))
         );
+    }
+
+    #[test]
+    fn fields_have_names_of_their_own_and_empty_lists_are_no_value() {
+        let vars = Vars::default().with("fields", json!({"kind": "belief", "x-y.z": 1})).with("tags", json!([]));
+        let template =
+            json!({"k": "{field.kind}", "z": "{field.x-y.z}", "no": "{field.none?}", "t": "{tags?}", "all": "{tags}"});
+        let rendered = Template::compile(&template, &["fields", "tags"]).expect("compiles").render(&vars);
+        assert_eq!(rendered, Some(json!({"k": "belief", "z": 1, "all": []})));
+        assert!(Template::text("{field.kind}", &["tags"]).is_err() && Template::text("{field.}", &["fields"]).is_err());
     }
 
     #[test]

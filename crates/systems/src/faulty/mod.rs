@@ -102,6 +102,18 @@ impl Faulty {
     }
 }
 
+/// What tells an entry from all others of its bank.
+fn name_of(entry: &StreamEntry) -> String {
+    match entry {
+        StreamEntry::Session(session) if session.part > 0 => format!("{} part {}", session.id, session.part),
+        StreamEntry::Update { replaces, memory: None } => format!("withdrawal of {replaces}"),
+        StreamEntry::Update { replaces, memory: Some(memory) } if *replaces == memory.id => {
+            format!("update of {replaces}")
+        }
+        other => other.id().to_owned(),
+    }
+}
+
 #[async_trait]
 impl MemorySystem for Faulty {
     fn capabilities(&self) -> &Capabilities {
@@ -121,9 +133,10 @@ impl MemorySystem for Faulty {
         let Some(outside) = &self.outside else { return self.inner.retain(bank, entries, step).await };
         let receipt = outside.retain(bank, entries).await?;
         // another generation is another name, and draws anew
-        let lost = |entry: &&StreamEntry| Self::lot("retain", &format!("{} {}", bank.name, entry.id()), self.retain);
+        let lost =
+            |entry: &&StreamEntry| Self::lot("retain", &format!("{} {}", bank.name, name_of(entry)), self.retain);
         match entries.iter().find(lost) {
-            Some(entry) => Err(Failure::transient("faulty", format!("the answer to {} was lost", entry.id()))),
+            Some(entry) => Err(Failure::transient("faulty", format!("the answer to {} was lost", name_of(entry)))),
             None => Ok(receipt),
         }
     }

@@ -52,8 +52,8 @@ impl Outside {
         let (mut entries, mut ids) = (Vec::new(), HashSet::new());
         for line in text.lines() {
             let entry: StreamEntry = serde_json::from_str(line).map_err(|e| self.failed(bank, &e.to_string()))?;
-            if !ids.insert(entry.id().to_owned()) {
-                return Err(self.failed(bank, &format!("entry {} was written twice", entry.id())));
+            if !ids.insert(super::name_of(&entry)) {
+                return Err(self.failed(bank, &format!("entry {} was written twice", super::name_of(&entry))));
             }
             entries.push(entry);
         }

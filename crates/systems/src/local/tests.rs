@@ -25,12 +25,7 @@ fn system(name: &str, folder: &Path) -> Arc<dyn MemorySystem> {
 
 fn bank(texts: &[&str]) -> BankRef {
     let memory = |(at, text): (usize, &&str)| {
-        StreamEntry::Memory(Memory {
-            id: format!("m{at}"),
-            text: (*text).to_owned(),
-            time: None,
-            fields: Default::default(),
-        })
+        StreamEntry::Memory(Memory { id: format!("m{at}"), text: (*text).to_owned(), ..Memory::default() })
     };
     let entries = texts.iter().enumerate().map(memory).collect();
     let content = BankContent { bank_id: "b".to_owned(), speakers: Vec::new(), entries };

@@ -15,7 +15,6 @@ pub(super) struct Destination<'t> {
     pub(super) sent: Vec<&'t str>,
 }
 
-/// A server.
 pub(super) struct Server {
     /// Its URL, up to the first variable that is sent.
     pub(super) url: Url,

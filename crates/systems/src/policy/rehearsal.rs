@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::{Lack, Refusal, SystemHash};
 use crate::SystemSettings;
 
-/// The system.
 const SYSTEM: &str = "faulty";
 /// What begins its settings.
 const OWN: &str = "faulty.";

@@ -86,6 +86,16 @@ fn rounded(vector: &[f32]) -> (Vec<i8>, f32, f32) {
 /// # Errors
 /// A query with another number of dimensions.
 pub fn nearest(vectors: &Vectors, query: &[f32], k: usize) -> Result<Vec<(usize, f32)>, String> {
+    nearest_of(vectors, query, k, None)
+}
+
+/// The same among those that are admitted, where not all are.
+pub(super) fn nearest_of(
+    vectors: &Vectors,
+    query: &[f32],
+    k: usize,
+    admitted: Option<&[bool]>,
+) -> Result<Vec<(usize, f32)>, String> {
     if query.len() != vectors.dimensions {
         return Err(format!("the query has {} dimensions, the bank {}", query.len(), vectors.dimensions));
     }
@@ -97,13 +107,16 @@ pub fn nearest(vectors: &Vectors, query: &[f32], k: usize) -> Result<Vec<(usize,
     let (small, scale, query_error) = rounded(&query);
     let mut rough = vec![0.0_f32; vectors.len()];
     scan(&mut rough, &vectors.small, &vectors.scales, &small, scale);
+    for (rough, _) in rough.iter_mut().zip(admitted.into_iter().flatten()).filter(|(_, admitted)| !**admitted) {
+        *rough = f32::NEG_INFINITY;
+    }
     // a margin for the rounding of the sums themselves
     let error = query_error + (1.0 + query_error) * vectors.error + 1e-4;
     let floor = kth_largest(&rough, k) - 2.0 * error;
     let mut found: Vec<(usize, f32)> = rough
         .iter()
         .enumerate()
-        .filter(|(_, score)| **score >= floor)
+        .filter(|(_, score)| **score >= floor && score.is_finite())
         .map(|(at, _)| (at, dot(&query, &vectors.exact[at * vectors.dimensions..][..vectors.dimensions])))
         .collect();
     found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -166,6 +179,7 @@ mod tests {
             rows in proptest::collection::vec(proptest::collection::vec(-1.0_f32..1.0, 19), 1..60),
             query in proptest::collection::vec(-1.0_f32..1.0, 19),
             k in 0_usize..70,
+            every in 1_usize..5,
         ) {
             let mut vectors = Vectors::default();
             for row in rows {
@@ -173,6 +187,10 @@ mod tests {
             }
             let found: Vec<usize> = nearest(&vectors, &query, k).expect("searches").into_iter().map(|f| f.0).collect();
             prop_assert_eq!(found, brute(&vectors, &query, k));
+            let admitted: Vec<bool> = (0..vectors.len()).map(|at| at % every == 0).collect();
+            let found = nearest_of(&vectors, &query, k, Some(&admitted)).expect("searches");
+            let all = brute(&vectors, &query, usize::MAX).into_iter().filter(|at| admitted[*at]);
+            prop_assert_eq!(found.into_iter().map(|f| f.0).collect::<Vec<_>>(), all.take(k).collect::<Vec<_>>());
         }
     }
 

@@ -18,6 +18,7 @@ use async_trait::async_trait;
 use bench_proto::{dataset::StreamEntry, failure::Failure, step::RetrievedHit};
 use futures::StreamExt;
 
+use self::index::nearest_of;
 pub use self::index::{Vectors, nearest};
 use crate::{
     BuildContext, BuildError, Capabilities, Embeddings, MemorySystem, Prepared, Setting, StepContext, SystemSettings,
@@ -192,7 +193,7 @@ impl Search for VectorSearch {
         let embedded = embedded
             .pop()
             .ok_or_else(|| Failure::permanent("embedding_shape", "no embedding came back for the query"))?;
-        let found = nearest(&index.vectors, &embedded, query.k as usize)
+        let found = nearest_of(&index.vectors, &embedded, query.k as usize, lookup.admitted()?.as_deref())
             .map_err(|error| Failure::permanent("embedding_shape", error))?;
         let hit = |(at, score): (usize, f32)| RetrievedHit { score: Some(f64::from(score)), ..index.hits[at].clone() };
         Ok(found.into_iter().map(hit).collect())

@@ -5,7 +5,6 @@ use bench_proto::dataset::StreamEntry;
 
 use crate::documents::{self, Document};
 
-/// Texts of one request.
 const TEXTS_PER_REQUEST: usize = 64;
 
 /// One request.
@@ -36,13 +35,14 @@ mod tests {
     use super::*;
 
     fn memory(id: &str) -> Memory {
-        Memory { id: id.to_owned(), text: format!("text of {id}"), time: None, fields: Default::default() }
+        Memory { id: id.to_owned(), text: format!("text of {id}"), ..Memory::default() }
     }
 
     fn session(turns: usize) -> StreamEntry {
-        let turn = |n| Turn { id: format!("t{n}"), speaker: "a".to_owned(), text: format!("turn {n}"), caption: None };
+        let turn =
+            |n| Turn { id: format!("t{n}"), speaker: "a".to_owned(), text: format!("turn {n}"), ..Turn::default() };
         let turns = (0..turns).map(turn).collect();
-        StreamEntry::Session(Session { id: "s".to_owned(), time_text: None, time: None, turns })
+        StreamEntry::Session(Session { id: "s".to_owned(), turns, ..Session::default() })
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Adapters against systems made from their contracts, against recorded exchanges, and a process of the user's own.
 
+mod changes;
+mod cheats;
 mod contracts;
 mod process;
 mod recorded;

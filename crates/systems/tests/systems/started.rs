@@ -31,7 +31,7 @@ health: {{request: GET /health, version: version}}
 
 fn bank(number: usize) -> BankRef {
     let text = format!("the heron of bank {number} sleeps in a bathtub");
-    let memory = Memory { id: format!("m{number}"), text, time: None, fields: Default::default() };
+    let memory = Memory { id: format!("m{number}"), text, ..Memory::default() };
     let entries = vec![StreamEntry::Memory(memory)];
     let content = BankContent { bank_id: format!("b{number}"), speakers: Vec::new(), entries };
     BankRef {

@@ -109,7 +109,7 @@ fn filled(number: usize) -> BankRef {
             id: format!("m{n}"),
             text,
             time: Some("1 May, 2023".to_owned()),
-            fields: Default::default(),
+            ..Memory::default()
         })
     };
     let content =

@@ -48,7 +48,7 @@ macro_rules! catalogue {
 
 catalogue! {
     Counter QUESTIONS = "bench_questions_total" ["outcome"]: "questions that ended, by outcome";
-    Counter STEPS = "bench_steps_total" ["step", "outcome"]: "steps that were stored: retain, ready, recall, answer, score, judge, parts of a probe; ok or failed";
+    Counter STEPS = "bench_steps_total" ["step", "outcome"]: "steps that were stored: retain, ready, recall, answer, score, judge, calls of votes of several (`judge_call`), parts of a probe; ok or failed";
     Histogram STEP_SECONDS = "bench_step_seconds" ["step"] in SECONDS: "seconds of a step, waits included, queue and building excluded; `build` is building";
     Histogram PROVIDER_SECONDS = "bench_provider_seconds" ["step"] in SECONDS: "seconds of a step inside calls to the memory system or model";
     Histogram WAIT_SECONDS = "bench_wait_seconds" ["wait"] in SECONDS: "seconds of single waits: queue_wait, rate_wait, budget_wait, retry_wait";

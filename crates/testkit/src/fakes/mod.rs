@@ -2,6 +2,7 @@
 //! over one small store. Tests switch their troubles on.
 
 mod systems;
+mod whole;
 
 use std::{
     collections::BTreeMap,

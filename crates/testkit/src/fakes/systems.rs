@@ -15,9 +15,10 @@ pub const SYSTEMS: &[(&str, System)] = &[
     ("graphiti", graphiti),
     ("hindsight", hindsight),
     ("supermemory", supermemory),
+    ("whole", super::whole::whole),
 ];
 
-fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+pub(super) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
@@ -113,6 +114,9 @@ fn jeffs_brain(world: &mut World, ask: &Ask<'_>) -> Reply {
                     (text(op, "path"), front.lines().find_map(|line| line.strip_prefix("session_date: ")));
                 // a path that is there is overwritten
                 world.banks.entry((*brain).to_owned()).or_default().retain(|item| item.meta["path"] != path);
+                if text(op, "type") == "delete" {
+                    continue;
+                }
                 let dated = format!("{}{}", date.map(|d| format!("[{d}] ")).unwrap_or_default(), content.trim());
                 world.store(brain, &dated, json!({ "path": path, "session_id": session }));
             }

@@ -94,7 +94,8 @@ fn past_event(
     if let Moment::Day(day) = when.moment(told) {
         dated.push(Dated { who, event, day, fact });
     }
-    ask(draft, who, "When did {n} {k}?", event, when.moment(told), fact, swaps);
+    let told = Told { who, event, moment: when.moment(told), fact };
+    ask(draft, "When did {n} {k}?", told, swaps);
     Some(())
 }
 
@@ -105,7 +106,8 @@ fn planned_event(draft: &mut Draft, swaps: &mut Vec<Swap>) -> Option<()> {
     let told = draft.day(scene);
     let when = When::future(&mut draft.rng, told);
     let fact = tell(draft, who, scene, &events::TABLE.planned, event.plan, &when.phrase())?;
-    ask(draft, who, "When is {n} going to {k}?", event, when.moment(told), fact, swaps);
+    let told = Told { who, event, moment: when.moment(told), fact };
+    ask(draft, "When is {n} going to {k}?", told, swaps);
     Some(())
 }
 
@@ -125,15 +127,18 @@ fn tell(
     draft.tell(who, scene, &said, None)
 }
 
-fn ask(
-    draft: &mut Draft,
+/// An event that a speaker has told of.
+struct Told {
     who: usize,
-    template: &'static str,
     event: &'static Event,
+    /// When it happened, or will.
     moment: Moment,
+    /// The turn that tells it.
     fact: usize,
-    swaps: &mut Vec<Swap>,
-) {
+}
+
+fn ask(draft: &mut Draft, template: &'static str, told: Told, swaps: &mut Vec<Swap>) {
+    let Told { who, event, moment, fact } = told;
     let text = draft.ask(template, who, &[("k", event.ask)]);
     let gold = gold(moment);
     draft.push(CATEGORY, text, gold.clone(), vec![fact]);

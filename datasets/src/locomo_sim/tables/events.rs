@@ -6,7 +6,6 @@ use serde::Deserialize;
 
 use super::read;
 
-/// The table.
 pub(crate) static TABLE: LazyLock<Events> = LazyLock::new(|| read(include_str!("events.toml")));
 
 /// Events and states, and what is said of them.

@@ -9,9 +9,9 @@ pub(super) mod sets;
 pub(super) mod singles;
 pub(super) mod smalltalk;
 pub(super) mod traits;
-pub(super) mod words;
+pub(crate) mod words;
 
 /// Reads a table that is part of the program. A broken one is empty, which the tests of this folder rule out.
-fn read<T: Deserialize<'static> + Default>(text: &'static str) -> T {
+pub(crate) fn read<T: Deserialize<'static> + Default>(text: &'static str) -> T {
     toml::from_str(text).unwrap_or_default()
 }

@@ -6,7 +6,6 @@ use serde::Deserialize;
 
 use super::{read, words::Pool};
 
-/// The table.
 pub(crate) static TABLE: LazyLock<Pairs> = LazyLock::new(|| read(include_str!("pairs.toml")));
 
 /// What two turns give together.

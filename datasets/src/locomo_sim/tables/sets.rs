@@ -6,7 +6,6 @@ use serde::Deserialize;
 
 use super::{read, words::Pool};
 
-/// The table.
 pub(crate) static TABLE: LazyLock<Sets> = LazyLock::new(|| read(include_str!("sets.toml")));
 
 /// All kinds.

@@ -9,7 +9,6 @@ use serde::Deserialize;
 
 use super::{read, words::Pool};
 
-/// The table.
 pub(crate) static TABLE: LazyLock<Singles> = LazyLock::new(|| read(include_str!("singles.toml")));
 
 /// All kinds.

@@ -6,7 +6,6 @@ use serde::Deserialize;
 
 use super::read;
 
-/// The table.
 pub(crate) static TABLE: LazyLock<Smalltalk> = LazyLock::new(|| read(include_str!("smalltalk.toml")));
 
 /// Texts by where they stand.

@@ -6,7 +6,6 @@ use serde::Deserialize;
 
 use super::read;
 
-/// The table.
 pub(crate) static TABLE: LazyLock<Traits> = LazyLock::new(|| read(include_str!("traits.toml")));
 
 /// Traits, and how they are asked for.

@@ -30,6 +30,11 @@ lists! {
     SHOP_WORDS, FIRMS, VENUES, VEHICLES, TRAVEL, CLUBS, HAIR, TIMES,
 }
 
+/// A list by its name; empty when there is none.
+pub(crate) fn list(name: &str) -> &'static [&'static str] {
+    LISTS.get(name).map_or(&[], Vec::as_slice)
+}
+
 /// Where the value of a fact comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub(crate) enum Pool {

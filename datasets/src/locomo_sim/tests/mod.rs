@@ -10,12 +10,19 @@ use std::{
 
 use bench_proto::dataset::{Gold, GoldRecord, Question, Session, StreamEntry, Turn};
 use proptest::prelude::*;
+use serde_json::Value;
 
 use super::*;
-use crate::locomo::schema::Category;
+use crate::{
+    checksum,
+    locomo::{self, schema::Category},
+};
 
 fn sim(seed: Value, conversations: usize) -> LocomoSim {
-    LocomoSim::new(Settings { seed, conversations })
+    let crate::Known { manifest, profile, .. } = crate::find(NAMES.dataset).expect("registered");
+    let options = crate::OpenOptions::default();
+    let opening = Opening { manifest, profile, options: &options, on_progress: &|_, _| () };
+    LocomoSim::new(&opening, Settings { seed, banks: conversations })
 }
 
 /// Finds turns and sessions of a bank by id.
@@ -221,7 +228,7 @@ fn all_shapes_of_the_default_seed_hold() {
             }
         }
     }
-    assert_eq!(categories, MANIFEST.categories.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect());
+    assert_eq!(categories, generator.manifest().categories.iter().cloned().collect());
     assert_eq!(generator.outline(10).expect("an outline").questions.len(), shape::of(0).layout.len());
     assert!(generator.bank(12).is_err() && generator.outline(12).is_err());
 }
@@ -274,7 +281,7 @@ fn a_seed_is_repeatable_and_others_differ() {
 
 #[test]
 fn the_fingerprint_covers_version_and_settings() {
-    let of = |seed: i64, conversations: usize| sim(Value::from(seed), conversations).sha256;
+    let of = |seed: i64, conversations: usize| sim(Value::from(seed), conversations).about.sha256;
     assert_eq!(of(1, 10), of(1, 10));
     assert_eq!(HashSet::from([of(1, 10), of(2, 10), of(1, 11)]).len(), 3);
     let identity = format!(
@@ -290,7 +297,8 @@ fn the_output_is_pinned() {
     let json = serde_json::to_vec(&bank).expect("a bank is JSON");
     let pinned = format!("version {GENERATOR_VERSION}: {}", checksum::of_bytes(&json));
     insta::assert_snapshot!(pinned, @"version 1: 2111000a6c72a2bbca0d000ae93afa23bef5ca91bccb9af79bcaaec6ccbb07a2");
-    assert_eq!(MANIFEST.version, GENERATOR_VERSION.to_string());
+    let manifest = &crate::find(NAMES.dataset).expect("registered").manifest;
+    assert_eq!((manifest.version.clone(), manifest.loader_version), (GENERATOR_VERSION.to_string(), GENERATOR_VERSION));
 }
 
 /// 20 conversations a second even unoptimised. The quickest of several tries counts: other work on the machine is no fault.

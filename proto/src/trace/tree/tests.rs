@@ -4,10 +4,11 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    call::Usage,
+    call::{Phase, Usage},
     failure::Failure,
     ids::RunId,
     money::PicoUsd,
+    scenario::Scenario,
     server::ServerAddress,
     spec::{ModelSpec, RunSpec},
     step::{ReplyNote, Retrieval, Served, WaitFor},
@@ -75,7 +76,8 @@ fn steps() -> Vec<StoredSpan> {
         },
     };
     let judged = StepFacts::Judged {
-        score: 1.0,
+        score: Some(1.0),
+        parts: vec![],
         usage,
         timing: Timing {
             started_us: 1_140_000,
@@ -305,6 +307,67 @@ fn a_failure_has_the_place_of_the_step_it_came_to() {
         let spans = built(&steps, &[], None);
         let ids: BTreeSet<SpanId> = spans.iter().map(|span| span.id).collect();
         assert_eq!(ids.len(), spans.len(), "no id twice");
+        let span = spans.iter().find(|s| s.error.is_some()).expect("an error is shown");
+        assert_eq!(span.name, name);
+    }
+}
+
+#[test]
+fn the_steps_of_several_recalls_stand_in_the_order_in_which_they_were_made() {
+    let mut spec = spec();
+    (spec.scenario, spec.recalls.at_most) = (Scenario::Agentic, 3);
+    let at = |started_us: i64, facts: &StepFacts| {
+        let mut facts = facts.clone();
+        if let StepFacts::Recalled { timing, .. } | StepFacts::Answered { timing, .. } = &mut facts {
+            timing.started_us = started_us;
+        }
+        facts
+    };
+    let timing = |started_us, queue_wait_us| Timing {
+        started_us,
+        queue_wait_us,
+        total_us: 100,
+        attempts: 1,
+        calls: vec![(0, 50, 200)],
+        ..Timing::default()
+    };
+    let phrased = |timing| StepFacts::Phrased { phase: Phase::Answer, usage: Usage::default(), timing };
+    let searched =
+        |timing| StepFacts::Searched { generation: 1, hits: 2, effective_k: 2, usage: Usage::default(), timing };
+    let [recalled, answered, ..] = &steps()[..] else { panic!("there are four") };
+    let mut together = at(1_003_300, &recalled.facts);
+    if let StepFacts::Recalled { timing, .. } = &mut together {
+        (timing.queue_wait_us, timing.total_us, timing.provider_us) = (0, 0, 0);
+    }
+    let steps = [
+        stored(QUESTION, StepNo::RECALL, together, 1_210_000),
+        stored(QUESTION, StepNo::ANSWER, at(1_003_310, &answered.facts), 1_210_000),
+        stored(QUESTION, StepNo::phrase(0), phrased(timing(1_003_000, 40)), 1_003_150),
+        stored(QUESTION, StepNo::search(0), searched(Timing { calls: vec![], ..timing(1_003_160, 0) }), 1_003_270),
+    ];
+    let spans = built_for(&spec, &steps, &[], None);
+    let names: Vec<&str> = spans.iter().filter(|s| s.class == SpanClass::Step).map(|s| s.name.as_str()).collect();
+    assert_eq!(names, ["phrase", "search", "recall", "answer"]);
+    let trace = TraceId::of_question(&RunId("r".into()), "b:7");
+    let known: BTreeSet<SpanId> = spans.iter().map(|s| s.id).collect();
+    // what goes along with a message and with each move of the model
+    let sent = [0, 1].map(|number| span_of_call(&trace, QUESTION, StepNo::phrase(number), 0));
+    for id in sent.into_iter().chain([span_of_dispatch(&trace, QUESTION)]) {
+        assert!(known.contains(&id), "{id} is missing");
+    }
+    let checkpoints = spans.iter().filter(|s| s.class == SpanClass::Checkpoint).count();
+    assert_eq!(checkpoints, 3, "the answer is stored with what was found together");
+
+    let failed = StepFacts::Failed {
+        failure: Failure::transient("timeout", "no reply"),
+        usage: Usage::default(),
+        timing: Timing { started_us: 1_004_000, total_us: 10, attempts: 7, ..Timing::default() },
+    };
+    // with one move stored it came to the search, with that stored to the next move
+    for (moves, name) in [(1, "search"), (2, "phrase")] {
+        let mut failing = steps[2..2 + moves].to_vec();
+        failing.push(stored(QUESTION, StepNo::FAILED, failed.clone(), 1_004_100));
+        let spans = built_for(&spec, &failing, &[], None);
         let span = spans.iter().find(|s| s.error.is_some()).expect("an error is shown");
         assert_eq!(span.name, name);
     }

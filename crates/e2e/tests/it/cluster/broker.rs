@@ -180,7 +180,7 @@ fn fault_32_all_queues_are_purged_while_the_run_goes_on() {
 
 #[test]
 fn fault_19_a_broker_under_alarm_holds_publishers_and_drops_nothing() {
-    let mut stage = Stage::set(Size::Middle, OWN, 100);
+    let mut stage = Stage::set(Size::Middle, OWN, 400);
     let (_coordinator, _workers) = stage.people(2);
     let client = stage.submit(&[]);
     stage.wait_for_percent(20);
@@ -188,7 +188,8 @@ fn fault_19_a_broker_under_alarm_holds_publishers_and_drops_nothing() {
         let _ = stage.cluster.broker().control(&["set_vm_memory_high_watermark", share]).expect("is set");
     };
     alarm(&mut stage, "0.000001");
-    let status = stage.cluster.wait_for_status(RUN, Duration::from_secs(60), |status| {
+    // a publisher waits for half a minute before it says so
+    let status = stage.cluster.wait_for_status(RUN, Duration::from_secs(120), |status| {
         status["why"].as_str().is_some_and(|why| why.contains("blocks publishers"))
     });
     eprintln!("{}", status["why"]);

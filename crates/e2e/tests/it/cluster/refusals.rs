@@ -118,9 +118,12 @@ fn a_worker_may_not_migrate_and_waits_for_queues_that_are_not_declared() {
     let mut worker = cluster.worker("early", &[]);
     let _ = worker.wait_for_line("is not declared", Duration::from_secs(20));
     let place = bench_testkit::cluster::health_of(&mut worker);
-    let ready = bench_testkit::http::get(&place, "/readyz").expect("answers");
-    assert_eq!(ready.status, 503);
-    assert!(ready.body.contains("bench-coord migrate"), "{}", ready.body);
+    // the line is written a moment before the page says it
+    bench_testkit::process::wait_until("the page says what is missing", Duration::from_secs(20), || {
+        let ready = bench_testkit::http::get(&place, "/readyz").expect("answers");
+        assert_eq!(ready.status, 503, "{}", ready.body);
+        ready.body.contains("bench-coord migrate")
+    });
     let _ = cluster.migrate().expect_code(0);
     bench_testkit::cluster::wait_until_ready(&mut worker);
 }

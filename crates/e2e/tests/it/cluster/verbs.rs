@@ -159,6 +159,8 @@ fn p30_detach_leaves_a_run_that_exists_at_once() {
     let (_coordinator, _workers) = stage.people(2);
     let first = stage.submit(&[]);
     stage.wait_for_percent(10);
+    // however long the clients take to start, it is not over when they ask
+    stage.provider.control(&json!({"latency": {"median_ms": 8_000.0}}));
     let leaves = |client: Process| {
         let left = client.wait(Duration::from_secs(20)).expect_code(3);
         assert_eq!(left.json()["id"], RUN);

@@ -1,6 +1,7 @@
 //! A user's own adapter files.
 
-use bench_testkit::bench::Bench;
+use bench_testkit::{bench::Bench, fakes::Fake};
+use serde_json::Value;
 
 use super::{program, submit};
 
@@ -37,4 +38,46 @@ fn the_ten_lines_of_the_readme_measure_a_system() {
     let report = done.json();
     assert_eq!(report["outcomes"]["coverage"], 1.0, "{report}");
     assert!(report["retrieval"]["turn"]["10"]["recall"].as_f64().is_some_and(|recall| recall > 0.0), "{report}");
+}
+
+#[test]
+fn what_a_sample_wants_and_a_system_does_not_have_is_refused_or_said() {
+    let fake = Fake::start("whole");
+    let bench = Bench::new();
+    let write = |filter: &str| {
+        let text = format!(
+            "name: mine
+url: {}
+retain: {{request: 'POST /banks/{{bank}}/items', body: {{id: '{{id}}', text: '{{content}}', tags: '{{tags?}}', time: '{{time?}}'}}}}
+recall:
+  request: POST /banks/{{bank}}/search
+  body: {{query: '{{query}}', k: '{{k}}', filter: {{{filter}}}}}
+  hits: [{{list: hits, text: text, id: id}}]
+reset: {{request: 'DELETE /banks/{{bank}}'}}
+health: {{request: GET /health}}
+",
+            fake.url()
+        );
+        std::fs::write(bench.path().join("mine.yaml"), text).expect("is written");
+    };
+    let submit = |dataset: &str, run: &str, more: &[&str]| {
+        let all =
+            ["submit", "--dataset", dataset, "--preset", "full", "--system", "./mine.yaml", "--run-id", run, "--json"];
+        bench.run(all.iter().chain(&["--latency-probe", "off"]).chain(more).copied().collect::<Vec<_>>())
+    };
+    let notes = |report: &Value| report["dataset"]["sample"]["notes"].to_string();
+
+    write("");
+    let refused = submit("basic", "none", &[]).expect_code(2);
+    assert!(
+        refused.stderr.contains("mine has no filter for it (tags") && refused.stderr.contains("--allow-unfiltered")
+    );
+    assert!(fake.with(|world| world.banks.is_empty()), "nothing was stored before");
+    let unfiltered = submit("basic", "unfiltered", &["--allow-unfiltered"]).expect_code(0).json();
+    assert!(notes(&unfiltered).contains("asked without a part of the filter (tags"), "{}", notes(&unfiltered));
+
+    write("tags: '{tags?}', from: '{from?}', until: '{until?}'");
+    let filtered = submit("basic", "filtered", &[]).expect_code(0).json();
+    assert!(!notes(&filtered).contains("filter"), "{}", notes(&filtered));
+    assert_eq!(filtered["outcomes"]["coverage"], 1.0);
 }

@@ -6,6 +6,7 @@ pub(crate) mod away;
 mod half_alive;
 mod hebb;
 mod mine;
+mod parts;
 mod started;
 mod troubles;
 
@@ -15,7 +16,7 @@ use std::{
 };
 
 use bench_testkit::{
-    bench::{Bench, Done, wait},
+    bench::{Bench, Done, submit_sim, wait},
     cluster::{Cluster, wait_until_ready},
     process::wait_until,
 };
@@ -28,20 +29,7 @@ const LONG: Duration = Duration::from_secs(240);
 
 /// A run over two conversations of LoCoMo's shape.
 fn submit<'a>(system: &'a str, run: &'a str) -> Vec<&'a str> {
-    vec![
-        "submit",
-        "--dataset",
-        "locomo-sim",
-        "--max-banks",
-        "2",
-        "--sample",
-        "2",
-        "--system",
-        system,
-        "--run-id",
-        run,
-        "--json",
-    ]
+    submit_sim(&["--max-banks", "2", "--sample", "2", "--system", system, "--run-id", run])
 }
 
 /// A file of the testkit that stands for a system.

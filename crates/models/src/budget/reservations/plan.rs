@@ -96,7 +96,6 @@ pub(super) struct Plan<A> {
     empty: bool,
 }
 
-/// Who is answered with what.
 pub(super) type Answers<A> = Vec<(A, Result<(Uuid, Phase, i64), Refusal>)>;
 
 impl<A: Waiter> Plan<A> {

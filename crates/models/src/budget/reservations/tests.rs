@@ -210,6 +210,14 @@ async fn p10_many_calls_share_few_transactions() {
     assert_eq!(bank.sums().await, [i64::from(CALLS) * 5, 0, 0]);
 }
 
+/// Three times the worst case where there is room for it, else the worst case.
+async fn reserve_somehow(reservations: &Reservations, worst: i64) -> Result<Reservation, Refusal> {
+    match reservations.reserve_generously(PHASE, usd(worst * 3)).await {
+        Some(reservation) => Ok(reservation),
+        None => reservations.reserve(PHASE, usd(worst)).await,
+    }
+}
+
 /// Whatever the calls cost, and in however many processes: the cap is held, and what is left is less than the next call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p10_the_cap_is_used_up_and_never_passed() {
@@ -221,11 +229,7 @@ async fn p10_the_cap_is_used_up_and_never_passed() {
             let (bank, reservations) = (bank.clone(), processes[n as usize % 2].clone());
             tokio::spawn(async move {
                 let worst = 60 + n % 40;
-                let reserved = match reservations.reserve_generously(PHASE, usd(worst * 3)).await {
-                    Some(reservation) => Ok(reservation),
-                    None => reservations.reserve(PHASE, usd(worst)).await,
-                };
-                match reserved {
+                match reserve_somehow(&reservations, worst).await {
                     Ok(reservation) => {
                         tokio::time::sleep(Duration::from_millis((n % 7) as u64)).await;
                         bank.book(reservation, worst).await;
@@ -295,11 +299,7 @@ async fn p41_the_cap_of_a_group_is_used_up_and_never_passed() {
             let (run, reservations) = (Arc::clone(&runs[n as usize % 3]), Arc::clone(&processes[n as usize % 3]));
             tokio::spawn(async move {
                 let worst = 60 + n % 40;
-                let reserved = match reservations.reserve_generously(PHASE, usd(worst * 3)).await {
-                    Some(reservation) => Ok(reservation),
-                    None => reservations.reserve(PHASE, usd(worst)).await,
-                };
-                match reserved {
+                match reserve_somehow(&reservations, worst).await {
                     Ok(reservation) => run.book(reservation, worst).await,
                     Err(Refusal::OverCap(over)) => assert_eq!(over.scope, BudgetScope::Group),
                     Err(other) => panic!("{other:?}"),

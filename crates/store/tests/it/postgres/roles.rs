@@ -79,6 +79,7 @@ parted! {
         R list_runs(filter: &RunFilter) -> Vec<RunRow>;
         A set_run_state(run: RunNo, from: &[RunState], to: RunState, reason: Option<&str>) -> bool;
         S set_limits(run: RunNo, limits: &Limits) -> ();
+        S set_labels(run: RunNo, name: Option<&str>, tags: &[String]) -> ();
         R running_runs(domain: &str) -> Vec<(RunNo, i64)>;
         R run_states(runs: &[RunNo]) -> Vec<(RunNo, RunState, i64)>;
         S close_lost_interval(run: RunNo) -> ();
@@ -142,6 +143,7 @@ parted! {
         R facts(run: RunNo, after: Option<TaskKey>, limit: u32) -> FactsPage;
         R steps(run: RunNo, kind: TaskKind, after: Option<(TaskKey, StepNo)>, limit: u32) -> Vec<StoredStep>;
         R question_texts(run: RunNo, questions: &[TaskKey]) -> Vec<(TaskKey, StepNo, StepText)>;
+        R judging_texts(run: RunNo, questions: &[TaskKey], begun: &[TaskKey]) -> Vec<(TaskKey, StepNo, StepText)>;
         R step_texts(run: RunNo, tasks: &[TaskKey], step: StepNo) -> Vec<(TaskKey, StepText)>;
     }
     Calls {
@@ -308,6 +310,44 @@ fn collect(root: &Path, folder: &Path, files: &mut Vec<String>) {
     }
 }
 
+/// Changes of results, which only workers make.
+const OF_RESULTS: [&str; 12] = [
+    "DELETE FROM checkpoints",
+    "UPDATE checkpoints SET facts = '{}'",
+    "INSERT INTO checkpoints (run_no, task_key, step_no, facts) VALUES (1, 1, 1, '{}')",
+    "INSERT INTO texts (run_no, task_key, step_no, body) VALUES (1, 1, 1, '')",
+    "DELETE FROM facts",
+    "UPDATE facts SET doc = '{}'",
+    "INSERT INTO facts (run_no, task_key, question_id, category, outcome, doc) VALUES (1, 1, 'q', 'c', 'scored', '{}')",
+    "UPDATE run_counters SET headline_sum = 1",
+    "UPDATE run_counters SET scored = 1",
+    "INSERT INTO summaries (run_no, result_version, body) VALUES (1, 1, '')",
+    "UPDATE tasks SET state = 2",
+    "UPDATE tasks SET lease_epoch = 9",
+];
+/// Changes of what was spent.
+const OF_MONEY: [&str; 7] = [
+    "UPDATE run_counters SET spent = 0",
+    "UPDATE run_counters SET uncertain = 0",
+    "INSERT INTO run_counters (run_no, spent) VALUES (77, -1)",
+    "DELETE FROM calls",
+    "UPDATE calls SET cost = 0",
+    "DELETE FROM reservations",
+    "UPDATE budgets SET spent = 0",
+];
+/// Changes of what was asked for.
+const OF_SPECS: [&str; 9] = [
+    "UPDATE runs SET spec = '{}'",
+    "UPDATE runs SET question_limit = 9",
+    "UPDATE run_groups SET cap = NULL",
+    "INSERT INTO runs (run_id) VALUES ('x')",
+    "INSERT INTO items (hash, body) VALUES ('', '')",
+    "UPDATE items SET body = ''",
+    "DELETE FROM items",
+    "UPDATE banks SET content = ''",
+    "UPDATE banks SET segments = '[]'",
+];
+
 /// What each role must not do, tried on a run that has results and costs.
 #[tokio::test]
 async fn nobody_changes_what_is_not_theirs() {
@@ -325,45 +365,11 @@ async fn nobody_changes_what_is_not_theirs() {
     let tables =
         run_sql(&granted.admin, "SELECT string_agg(tablename, ' ') FROM pg_tables WHERE schemaname = 'public'");
     let tables = tables.expect("tables are listed");
-    let of_results = [
-        "DELETE FROM checkpoints",
-        "UPDATE checkpoints SET facts = '{}'",
-        "INSERT INTO checkpoints (run_no, task_key, step_no, facts) VALUES (1, 1, 1, '{}')",
-        "INSERT INTO texts (run_no, task_key, step_no, body) VALUES (1, 1, 1, '')",
-        "DELETE FROM facts",
-        "UPDATE facts SET doc = '{}'",
-        "INSERT INTO facts (run_no, task_key, question_id, category, outcome, doc) VALUES (1, 1, 'q', 'c', 'scored', '{}')",
-        "UPDATE run_counters SET headline_sum = 1",
-        "UPDATE run_counters SET scored = 1",
-        "INSERT INTO summaries (run_no, result_version, body) VALUES (1, 1, '')",
-        "UPDATE tasks SET state = 2",
-        "UPDATE tasks SET lease_epoch = 9",
-    ];
-    let of_money = [
-        "UPDATE run_counters SET spent = 0",
-        "UPDATE run_counters SET uncertain = 0",
-        "INSERT INTO run_counters (run_no, spent) VALUES (77, -1)",
-        "DELETE FROM calls",
-        "UPDATE calls SET cost = 0",
-        "DELETE FROM reservations",
-        "UPDATE budgets SET spent = 0",
-    ];
-    let of_specs = [
-        "UPDATE runs SET spec = '{}'",
-        "UPDATE runs SET question_limit = 9",
-        "UPDATE run_groups SET cap = NULL",
-        "INSERT INTO runs (run_id) VALUES ('x')",
-        "INSERT INTO items (hash, body) VALUES ('', '')",
-        "UPDATE items SET body = ''",
-        "DELETE FROM items",
-        "UPDATE banks SET content = ''",
-        "UPDATE banks SET segments = '[]'",
-    ];
     let urls = &granted.roles;
-    for statement in of_results.iter().chain(&of_money) {
+    for statement in OF_RESULTS.iter().chain(&OF_MONEY) {
         denied(&urls.submit, statement).await;
     }
-    for statement in of_specs.iter().chain(&["UPDATE facts SET doc = '{}'", "DELETE FROM facts", "DELETE FROM calls"]) {
+    for statement in OF_SPECS.iter().chain(&["UPDATE facts SET doc = '{}'", "DELETE FROM facts", "DELETE FROM calls"]) {
         denied(&urls.work, statement).await;
     }
     for statement in

@@ -123,7 +123,6 @@ fn probe(fleet: &Fleet, world: &mut World, number: usize, row: &OutageRow, other
     }
 }
 
-/// A probe has ended.
 pub(super) fn end_probe(fleet: &Fleet, world: &mut World, number: usize, ending: Ending) {
     let (now, share) = (world.now, share_of(world.processes.len()));
     let Some(probe) = world.processes[number].probe.take() else { unreachable!("a probe that is under way") };

@@ -49,7 +49,7 @@ pub(super) enum Step {
     Park(usize),
     /// It ends, well or not.
     End(usize, bool),
-    /// A probe ends.
+    /// The probe of a process ends, in this way.
     EndProbe(usize, Ending),
 }
 

@@ -100,7 +100,6 @@ pub(super) enum Looked {
     Yes,
 }
 
-/// A process.
 #[derive(Debug, Clone)]
 pub(super) struct Process {
     pub(super) session: i64,
@@ -157,7 +156,6 @@ pub(super) struct Fleet {
     pub(super) processes: usize,
     /// Calls, and of them those that always die.
     pub(super) calls: (usize, usize),
-    /// `--retries`.
     pub(super) retries: u32,
     /// Steps of the clock that a call takes at least and at most.
     pub(super) latency: (u32, u32),

@@ -1,0 +1,182 @@
+//! `judge-audit`: answers whose grade is known become a finished run, and judges grade it as they grade any.
+
+use std::{path::Path, sync::Arc};
+
+use bench_datasets::Dataset;
+use bench_grading::{judging::rubric, planting::Kind};
+use bench_plan::{Preset, SampleRequest};
+use bench_proto::{
+    ids::{RunId, Sha256Hash},
+    spec::{DatasetSpec, IMPORTED_SYSTEM, SystemSpec},
+};
+use bench_store::{Right, RunRow, RunState, Store};
+
+use crate::{
+    app::App,
+    cli::{ForkFrom, JudgeAuditArgs},
+    exit::{CliError, CliResult},
+    import::{
+        grades::Reading,
+        keep::{Results, new_run},
+        lines,
+        ours::Given,
+        planted::{self, PlantedAnswers},
+    },
+    out,
+    planning::{
+        self,
+        planner::{self, BankParts},
+    },
+    runs::{ending::finish, fork},
+};
+
+/// Most bytes of a file of answers: it is all read into memory.
+const MOST_BYTES: u64 = 256 << 20;
+/// What planted answers count as: no memory system made them.
+const SYSTEM: &str = "planted";
+
+/// Plants answers in the questions of a sample, stores them as a finished run, and forks it for the judges. Without a judge the
+/// grades that a file of answers brings are audited.
+pub(super) async fn run(app: &App, args: &JudgeAuditArgs) -> CliResult {
+    let kinds = args.plant.iter().map(|name| kind_named(name)).collect::<Result<Vec<Kind>, _>>()?;
+    let named = args.sample.dataset.clone().or_else(|| app.settings().run.dataset.clone());
+    let name = named
+        .ok_or_else(|| CliError::usage("give --dataset NAME: the dataset in whose questions answers are planted"))?;
+    let dataset = planning::open_dataset(app, &name, &args.sample, app.dataset_settings(&name)).await?;
+    if !args.output.json {
+        planning::tell_licence(app, dataset.manifest());
+    }
+    let answers = match &args.answers {
+        Some(file) => of_file(app, args, &dataset, file, &kinds).await?,
+        None => made(app, args, &dataset, &kinds).await?,
+    };
+    if answers.lines.is_empty() {
+        return Err(CliError::usage("nothing could be planted: no question of the sample is one that judges grade"));
+    }
+    if args.judge.is_empty() && answers.metric.is_none() {
+        return Err(CliError::usage(
+            "nobody has graded these answers: give --judge M, or --answers FILE with grades of its own",
+        ));
+    }
+    if args.dry_run {
+        return estimated(app, args, answers).await;
+    }
+    let store = app.open_store().await?;
+    let planted = planted_run(app, args, store.as_ref(), answers).await?;
+    if args.judge.is_empty() {
+        let output = &args.output;
+        return finish(app, store.as_ref(), planted.run_no, output.json, output.output_dir.as_deref()).await;
+    }
+    drop(store);
+    fork::run(app, &args.clone().into_submit(), &planted.run_id.0, ForkFrom::Judge).await
+}
+
+/// Says what the judges would cost. The answers are planted in a store of their own, which goes with this process.
+async fn estimated(app: &App, args: &JudgeAuditArgs, answers: PlantedAnswers) -> CliResult {
+    if args.judge.is_empty() {
+        return Err(CliError::usage("--dry-run: without a judge nothing is called; give --judge M, or leave it out"));
+    }
+    let broken = |e: std::io::Error| CliError::infrastructure(format!("no temporary folder: {e}")).because(e);
+    let folder = tempfile::tempdir().map_err(broken)?;
+    let store = bench_store::open(&format!("sqlite:{}", folder.path().join("planted.db").display())).await?;
+    let planted = planted_run(app, args, store.as_ref(), answers).await?;
+    let estimated = fork::dry_run(app, store.as_ref(), &args.clone().into_submit(), &planted, ForkFrom::Judge).await;
+    store.close().await;
+    estimated
+}
+
+fn kind_named(name: &str) -> Result<Kind, CliError> {
+    Kind::named(name)
+        .ok_or_else(|| CliError::usage(format!("--plant {name}: there are {}", Kind::ALL.map(Kind::name).join(", "))))
+}
+
+/// Answers made of the questions and the gold of a sample.
+async fn made(
+    app: &App,
+    args: &JudgeAuditArgs,
+    dataset: &Arc<dyn Dataset>,
+    kinds: &[Kind],
+) -> Result<PlantedAnswers, CliError> {
+    let parts = parts(dataset, planning::sample_request(app, &args.sample)?).await?;
+    Ok(planted::of_sample(dataset.about(), parts, if kinds.is_empty() { &Kind::ALL } else { kinds }))
+}
+
+/// Answers of a file, all of one kind, and their questions as the sample.
+async fn of_file(
+    app: &App,
+    args: &JudgeAuditArgs,
+    dataset: &Arc<dyn Dataset>,
+    file: &Path,
+    kinds: &[Kind],
+) -> Result<PlantedAnswers, CliError> {
+    let [kind] = kinds[..] else {
+        return Err(CliError::usage(
+            "--answers FILE needs --plant with what its answers are: specific or vague (wrong), paraphrase or verbatim (right)",
+        ));
+    };
+    let in_file = |problem: String| CliError::usage(format!("{}: {problem}", file.display()));
+    let given = Given::read(std::iter::empty()).map_err(in_file)?;
+    let reading = Reading { given, scale: 1.0, reduce: args.reduce, metric: None };
+    let lines = lines::read(dataset.as_ref(), file, &reading, MOST_BYTES)?;
+    lines.notes.iter().for_each(|note| out::note(note));
+    let mut request = planning::sample_request(app, &args.sample)?;
+    request.preset = None;
+    request.question_ids = lines.by_question.keys().cloned().collect();
+    let parts = parts(dataset, request).await?;
+    let bytes = std::fs::read(file).map_err(|e| in_file(e.to_string()).because(e))?;
+    let name = file.file_name().map_or_else(|| file.display().to_string(), |name| name.to_string_lossy().into_owned());
+    let source = format!("{name}, sha256 {}", Sha256Hash::of(&bytes).hex());
+    Ok(planted::of_lines(dataset.about(), parts, lines.by_question, (kind, lines.metric), source))
+}
+
+/// The questions of a sample with their gold, by bank.
+async fn parts(dataset: &Arc<dyn Dataset>, request: SampleRequest) -> Result<Vec<BankParts>, CliError> {
+    let sizes = dataset.profile().presets.clone();
+    let sample = planning::take_sample(dataset, SampleRequest { sizes, ..request }).await?;
+    let banks = planning::banks_in_order(&sample);
+    let mut parts = Vec::with_capacity(banks.len());
+    for batch in planner::batches(dataset.as_ref(), &banks) {
+        parts.extend(batch?.parts);
+    }
+    Ok(parts)
+}
+
+/// The finished run of planted answers. The same answers are one run, so that another judge grades what the first one did.
+async fn planted_run(
+    app: &App,
+    args: &JudgeAuditArgs,
+    store: &dyn Store,
+    answers: PlantedAnswers,
+) -> Result<RunRow, CliError> {
+    let PlantedAnswers { spec: planted, dataset, lines, metric } = answers;
+    let whole = SampleRequest { preset: Some(Preset::Full), ..SampleRequest::default() };
+    let sample = planning::take_sample(&dataset, whole).await?;
+    let categories = sample.spec.by_category.keys().map(String::as_str);
+    rubric::check(dataset.profile(), categories, !args.judge.is_empty())?;
+    let of_dataset = DatasetSpec { planted: Some(planted), ..planning::dataset_spec(dataset.as_ref(), &sample) };
+    let system = SystemSpec {
+        name: SYSTEM.to_owned(),
+        version: IMPORTED_SYSTEM.to_owned(),
+        top_k: app.settings().run.top_k,
+        settings: Default::default(),
+    };
+    let results = Results::new(dataset, sample, lines, metric)?;
+    let spec = results.spec(of_dataset, system);
+    let named = format!("{SYSTEM}-{}", &spec.fingerprint().hex()[..16]);
+    let mut run_id = RunId(named.clone());
+    // one that was killed while it was stored is never whole: another takes its place
+    for again in 2.. {
+        match store.run_by_id(&run_id).await? {
+            Some(known) if known.state == RunState::Finished => return Ok(known),
+            Some(_) => run_id = RunId(format!("{named}-{again}")),
+            None => break,
+        }
+    }
+    store.may(Right::Results).await?;
+    let new_run = new_run(&Default::default(), run_id, spec);
+    let run_no = results.keep(store, &new_run, "planted answers").await?;
+    if !args.dry_run {
+        out::note(&format!("run {}: {} planted answers", new_run.run_id, new_run.spec.sample.n));
+    }
+    Ok(store.run(run_no).await?)
+}

@@ -1,0 +1,73 @@
+//! The one figure by which lists and `status` show a run.
+
+use bench_proto::{
+    counting::CountingSummary,
+    summary::{Estimator, Headline, Interval, Verdict},
+};
+use bench_store::{RunRow, RunState, Store};
+
+use crate::exit::CliError;
+
+/// A run's figure: the report's headline, or the plain mean of what has ended where there is no report yet.
+pub(crate) struct Score {
+    /// The figure; none where no question has one.
+    pub value: Option<f64>,
+    /// How it is made of the questions' scores.
+    pub estimator: &'static str,
+    /// What it measures.
+    pub metric: String,
+    /// The headline's interval.
+    pub ci95: Option<Interval>,
+    /// Whose counting the figure is by, where it is not ours.
+    pub counted_as: Option<String>,
+    /// Whether it may be used; none where there is no report yet.
+    pub verdict: Option<Verdict>,
+}
+
+impl Score {
+    /// As a table shows it.
+    #[must_use]
+    pub(crate) fn shown(&self) -> String {
+        let how =
+            self.counted_as.as_ref().map_or_else(|| self.estimator.to_owned(), |name| format!("counted as {name}"));
+        self.value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3} {how}"))
+    }
+}
+
+/// The part of a stored summary that is shown.
+#[derive(serde::Deserialize)]
+struct Stored {
+    headline: Headline,
+    #[serde(default)]
+    counting: Option<CountingSummary>,
+    run: StoredRun,
+}
+
+/// Of the run's own part.
+#[derive(serde::Deserialize)]
+struct StoredRun {
+    verdict: Verdict,
+}
+
+/// A run's figure, without aggregating anything.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn score_of(store: &dyn Store, run: &RunRow) -> Result<Score, CliError> {
+    let stored = match run.state {
+        RunState::Finished => store.summary(run.run_no).await?,
+        _ => None,
+    };
+    let counted_as = run.spec.counting.as_ref().map(|counting| counting.name.clone());
+    if let Some(Stored { headline, counting, run }) = stored.and_then(|text| serde_json::from_str(&text).ok()) {
+        let (value, ci95) = match counting {
+            // a figure of theirs has no interval of ours
+            Some(counted) => (counted.value, None),
+            None => (headline.value, headline.ci95),
+        };
+        let (estimator, verdict) = (headline.estimator.name(), Some(run.verdict));
+        return Ok(Score { value, estimator, metric: headline.metric, ci95, counted_as, verdict });
+    }
+    let (estimator, metric) = (Estimator::Mean.name(), run.spec.headline_metric());
+    Ok(Score { value: run.counters.mean(), estimator, metric, ci95: None, counted_as, verdict: None })
+}

@@ -1,0 +1,62 @@
+//! Datasets of users: a file that is named, one in the datasets folder, and what a generator has written.
+
+use bench_testkit::bench::Bench;
+use serde_json::json;
+
+const SET: &str = r#"# what two friends told each other
+{"dataset": {"name": "friends", "scorers": ["exact"]}}
+{"session": {"date": "2026-03-04", "turns": [{"speaker": "Ann", "text": "Cello."}, {"speaker": "Ben", "text": "A cello, really?"}]}}
+{"memory": {"text": "Ben lives in Oslo."}}
+{"id": "plays_abs", "question": "What does Ann play, cello or violin?", "expected_substrings": ["cello"], "tags": ["music"]}
+{"id": "lives", "question": "Where does Ben live?", "reference_answer": "Oslo"}
+"#;
+
+const QUIETLY: [&str; 5] = ["--preset", "full", "--json", "--latency-probe", "off"];
+
+fn submit<'a>(dataset: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    ["submit", "--dataset", dataset].iter().chain(&QUIETLY).chain(more).copied().collect()
+}
+
+#[test]
+fn a_users_file_is_a_dataset() {
+    let bench = Bench::new();
+    let file = bench.path().join("mine.jsonl");
+    std::fs::write(&file, SET).expect("writes");
+    let named = file.display().to_string();
+    let report = bench.run(submit(&named, &["--run-id", "own"])).expect_code(0).json();
+    assert_eq!((&report["dataset"]["name"], &report["outcomes"]["sample"]), (&json!("friends"), &json!(2)));
+    assert_eq!(report["dataset"]["modified"], false);
+    assert_eq!(report["headline"]["metric"], "exact");
+    let ids: Vec<_> = bench.questions("own").iter().map(|line| line["question_id"].clone()).collect();
+    assert_eq!(ids, [json!("lives"), json!("plays_abs")], "asked in an order that tells nothing");
+    // what needs the dataset again finds it by its path
+    let key = bench.path().join("key.json");
+    std::fs::write(&key, r#"[{"question_id": "lives", "correct_answer": "Bergen"}]"#).expect("writes");
+    let _ = bench.run(["report", "own", "--answer-key", &key.display().to_string()]).expect_code(0);
+
+    std::fs::write(&file, SET.replace("\"question\"", "\"qestion\"")).expect("writes");
+    let refused = bench.run(submit(&named, &[])).expect_code(2).stderr;
+    assert!(
+        refused.contains("mine.jsonl: line 5, column") && refused.contains("did you mean 'question'?"),
+        "{refused}"
+    );
+}
+
+/// The generator and the file that it wrote give one result.
+#[test]
+fn generated_data_in_our_own_form_is_the_same_dataset() {
+    let bench = Bench::new();
+    let file = bench.path().join("talk.jsonl");
+    let small = ["--set", "sim.conversations=1"];
+    let path = file.display().to_string();
+    let write = ["datasets", "generate", "locomo-sim", "--format", "jsonl", "--output", &path, small[0], small[1]];
+    let _ = bench.run(write).expect_code(0);
+    let of = |dataset: &str, more: &[&str]| bench.run(submit(dataset, more)).expect_code(0).json();
+    let generated = of("locomo-sim", &small);
+    let read = of(&path, &[]);
+    assert_eq!(read["dataset"]["name"], "talk");
+    assert_eq!(read["result_digest"], generated["result_digest"]);
+    assert_eq!(read["headline"], generated["headline"]);
+    let shown = bench.run(["datasets", "show", &path]).expect_code(0).stdout;
+    assert!(shown.starts_with("talk 1: ") && shown.contains("  1 banks, "), "{shown}");
+}

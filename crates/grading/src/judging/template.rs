@@ -1,0 +1,165 @@
+//! A prompt that is somebody else's, word for word: one message to the model, one call, and the reply as they read it.
+//!
+//! The words come with the run ([`OwnRubric::parser`](bench_proto::profile::OwnRubric::parser)), never with this build. In them stand
+//! `{question}`, `{answer}` (what is expected) and `{response}` (what was answered), each once, but for a rubric that hides what
+//! is expected; their places are taken by the texts as they are.
+
+use std::{fmt::Write as _, sync::LazyLock};
+
+use super::{
+    Grade, JudgeCall, Next, Program, Replies, Reply, ReplyForm,
+    lenient::{LENIENT, Lenient},
+    rubric::{JudgeInput, Rubric, sample_input},
+    told::sample,
+};
+use crate::prompts::Messages;
+
+/// The places of a template, in the order in which [`render`] takes their texts.
+pub const PLACES: [&str; 3] = ["{question}", EXPECTED, "{response}"];
+/// The place of what is expected.
+const EXPECTED: &str = "{answer}";
+
+/// One call by a rubric whose rules are the whole prompt.
+#[derive(Debug)]
+pub struct Template {
+    form: &'static Lenient,
+}
+
+static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| LENIENT.iter().map(|form| Template { form }).collect());
+
+/// The program whose replies are read by the lenient form of a name.
+#[must_use]
+pub fn read_by(parser: &str) -> Option<&'static Template> {
+    TEMPLATES.iter().find(|template| template.form.name() == parser)
+}
+
+/// What is wrong with a template, if anything: a place is missing, or stands more than once. One that `hides` what is expected has
+/// no place for it.
+///
+/// # Errors
+/// The place, for people.
+pub fn check(template: &str, hides: bool) -> Result<(), String> {
+    PLACES.into_iter().try_for_each(|place| match template.matches(place).count() {
+        0 if hides && place == EXPECTED => Ok(()),
+        _ if hides && place == EXPECTED => Err(format!("{place} shows what is to be hidden")),
+        1 => Ok(()),
+        0 => Err(format!("{place} is missing")),
+        _ => Err(format!("{place} stands more than once")),
+    })
+}
+
+/// A template with these texts in its places. Places that stand in a text are none.
+#[must_use]
+pub fn render(template: &str, texts: [&str; 3]) -> String {
+    let (mut out, mut rest) =
+        (String::with_capacity(template.len() + texts.map(str::len).iter().sum::<usize>()), template);
+    while let Some((at, place, text)) = first_place(rest, texts) {
+        let _ = write!(out, "{}{text}", &rest[..at]);
+        rest = &rest[at + place.len()..];
+    }
+    out + rest
+}
+
+fn first_place<'a>(rest: &str, texts: [&'a str; 3]) -> Option<(usize, &'static str, &'a str)> {
+    let found = PLACES.into_iter().zip(texts).filter_map(|(place, text)| Some((rest.find(place)?, place, text)));
+    found.min_by_key(|(at, ..)| *at)
+}
+
+impl Template {
+    fn call(&self, input: &JudgeInput<'_>) -> JudgeCall {
+        let gold = input.gold.map(bench_proto::dataset::Gold::text).unwrap_or_default();
+        let user = render(input.rubric.rules(), [input.question, &gold, input.answer]);
+        JudgeCall { no: 0, messages: Messages { system: String::new(), user }, form: self.form }
+    }
+}
+
+impl Program for Template {
+    fn forms(&self) -> Vec<&'static dyn ReplyForm> {
+        vec![self.form]
+    }
+
+    fn next(&self, input: &JudgeInput<'_>, replies: &Replies) -> Next {
+        match replies.get(&0) {
+            Some(Reply::Score { value, word, .. }) => {
+                Next::Done(Grade { score: Some(*value), parts: Vec::new(), word: word.clone() })
+            }
+            _ => Next::Ask(vec![self.call(input)]),
+        }
+    }
+
+    fn sample(&self, rubric: Rubric<'_>) -> Messages {
+        let gold = bench_proto::dataset::Gold::Text("8 May 2023".to_owned());
+        sample(&[self.call(&sample_input(rubric, &gold))], "(the grade)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_proto::{
+        dataset::Gold,
+        profile::{OwnRubric, Profile},
+    };
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::judging::rubric::find;
+
+    #[test]
+    fn somebody_elses_words_are_one_message_and_read_as_they_read() {
+        let mut profile = Profile::implied();
+        let rules = "Is {response} right?\nQ: {question} A: {answer}".to_owned();
+        let own = OwnRubric { rules, parser: Some("yes-anywhere".to_owned()), ..OwnRubric::default() };
+        profile.rubrics.insert("judge-theirs".to_owned(), own);
+        let rubric = find(&profile, "judge-theirs").expect("is known");
+        let gold = Gold::Number(5.into());
+        let input = JudgeInput {
+            rubric,
+            question: " {answer}? ",
+            asked_at: Some("today"),
+            gold: Some(&gold),
+            answer: "{question}",
+        };
+        let Next::Ask(calls) = rubric.program.next(&input, &Replies::new()) else { panic!("nothing was asked") };
+        let told = Messages { system: String::new(), user: "Is {question} right?\nQ:  {answer}?  A: 5".to_owned() };
+        assert_eq!((&calls[0].messages, calls[0].form.max_tokens()), (&told, 10));
+        let read = calls[0].form.read("Yesterday").expect("reads everything");
+        let Next::Done(grade) = rubric.program.next(&input, &Replies::from([(0, read)])) else {
+            panic!("all was asked")
+        };
+        assert_eq!(grade.score, Some(1.0));
+        profile.by_gold.criteria = Some("judge-theirs".to_owned());
+        assert_eq!(crate::judging::check(&profile, ["temporal"], true), Ok(()));
+        let own = OwnRubric {
+            rules: "{question}".to_owned(),
+            parser: Some("yes-anywhere".to_owned()),
+            ..OwnRubric::default()
+        };
+        profile.rubrics.insert("judge-theirs".to_owned(), own);
+        let error = crate::judging::check(&profile, ["temporal"], true).expect_err("places are missing");
+        insta::assert_snapshot!(error, @"the rubric 'judge-theirs' in the dataset's profile is a whole prompt, and {answer} is missing");
+        profile.rubrics.insert(
+            "judge-theirs".to_owned(),
+            OwnRubric { parser: Some("of tomorrow".to_owned()), ..OwnRubric::default() },
+        );
+        assert!(find(&profile, "judge-theirs").is_err(), "a parser that this build does not have");
+    }
+
+    #[test]
+    fn each_place_stands_once() {
+        assert_eq!(check("{question}{answer}{response}", false), Ok(()));
+        assert_eq!(check("{question}{answer}", false), Err("{response} is missing".to_owned()));
+        let twice = check("{question}{question}{answer}{response}", false);
+        assert_eq!(twice, Err("{question} stands more than once".to_owned()));
+        assert_eq!(check("{question}{response}", true), Ok(()));
+        assert!(check("{question}{answer}{response}", true).is_err() && check("{question}{response}", false).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn texts_stand_as_they_are(texts in prop::array::uniform3("\\PC{0,9}|\\{(question|answer|response)\\}")) {
+            let [question, answer, response] = &texts;
+            let rendered = render("a{response}b{question}c{answer}d", [question, answer, response]);
+            prop_assert_eq!(rendered, format!("a{response}b{question}c{answer}d"));
+        }
+    }
+}

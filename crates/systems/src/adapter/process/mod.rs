@@ -1,0 +1,503 @@
+//! Systems that are no servers: one long-lived process that reads requests and writes replies, one JSON object per line.
+//! Requests carry a number, replies give it back; several may be under way at the same time. What it writes to stderr is its
+//! log, which is kept with the run. [`protocol`] is what goes over the pipes, [`transport`] how.
+
+mod protocol;
+mod transport;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::PathBuf,
+    process::Stdio,
+    sync::{
+        Arc, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use bench_proto::{
+    call::Usage,
+    dataset::{FilterParts, StreamEntry},
+    failure::{Failure, FailureClass},
+    scenario::ReaderMode,
+    step::RetrievedHit,
+};
+use bench_settings::private;
+use serde_json::Value;
+use tokio::{
+    io::{AsyncWriteExt, BufReader},
+    process::Command,
+    sync::{Mutex, MutexGuard, oneshot},
+};
+
+pub use self::protocol::{
+    PROTOCOL, ProcessFilter, ProcessHit, ProcessItem, ProcessOp, ProcessReply, ProcessRequest, ProcessSearch,
+};
+use self::transport::{Running, Waiting, put, read_replies, send, take_all};
+use super::{
+    AdapterContext, UNREACHABLE,
+    call::{believed, excerpt},
+    file, handle,
+    http::{SHAPE, response_bytes},
+    index::{Handed, Indexes},
+    items::{Change, Cut, Item, rfc3339},
+    managed,
+    secrets::Secrets,
+    spec::{AdapterSpec, FilterName, ReadyRule},
+    time,
+    variables::fill_env,
+};
+use crate::{
+    BankRef, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Prepared, Readiness, Recall,
+    RecallQuery, RetainReceipt, StepContext, SystemStats,
+};
+
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+
+struct ProcessSystem {
+    spec: AdapterSpec,
+    command: Vec<String>,
+    /// What it sees besides what every system does.
+    env: BTreeMap<String, String>,
+    /// Where it works, unless where this process does.
+    folder: Option<PathBuf>,
+    /// Its log.
+    log: PathBuf,
+    /// What is taken out of words of it that are logged.
+    secrets: Secrets,
+    capabilities: Capabilities,
+    timeout: Duration,
+    every: Duration,
+    running: Mutex<Option<Running>>,
+    next: AtomicU64,
+    indexes: Indexes,
+    /// What it said of itself when it was greeted.
+    version: std::sync::Mutex<Option<String>>,
+}
+
+pub(super) fn capabilities(spec: &AdapterSpec) -> Result<Capabilities, String> {
+    let http = [
+        ("url", spec.url.is_some()),
+        ("start", spec.start.is_some()),
+        ("retain", spec.retain.is_some()),
+        ("update", spec.update.is_some()),
+        ("forget", spec.forget.is_some()),
+        ("recall", spec.recall.is_some()),
+        ("item", spec.item.is_some()),
+    ];
+    if let Some((field, _)) = http.iter().find(|(_, given)| *given) {
+        return Err(format!("{field}: a system with `command` is asked over stdin, not over HTTP"));
+    }
+    if spec.command.as_ref().is_none_or(Vec::is_empty) {
+        return Err("command: give a program and its arguments".to_owned());
+    }
+    let filters = filters(&spec.can.filters);
+    Ok(Capabilities {
+        version: format!("{}+{}", spec.version, file::fingerprint(spec)),
+        updates: spec.can.updates || spec.can.withdraws,
+        withdraws: spec.can.withdraws,
+        filters,
+        answer_filters: filters,
+        max_k: spec.limits.max_k,
+        max_batch: 1,
+        ordered: spec.can.order,
+        retain_idempotent: spec.can.repeat,
+        recall_mutates: spec.can.learns_from_recall,
+        event_times: spec.can.times,
+        proves_ready: spec.ready.when != ReadyRule::Promised,
+        max_parallel: spec.limits.parallel,
+        remote: true,
+        opens: true,
+        asked_ready: true,
+        token_budget: spec.can.token_budget,
+        banks: spec.can.banks,
+        // the process says what it cannot do
+        consolidates: true,
+        answers: true,
+        verifies: true,
+        deadline: Some(Duration::from_secs(3600)),
+        from_items: false,
+        ..Capabilities::from_items("")
+    })
+}
+
+/// The parts of a filter that a file names.
+fn filters(names: &[FilterName]) -> FilterParts {
+    let has = |name| names.contains(&name);
+    FilterParts {
+        tags: has(FilterName::Tags),
+        user: has(FilterName::User),
+        scope: has(FilterName::Scope) || has(FilterName::Scopes),
+        scopes: has(FilterName::Scopes),
+        from: has(FilterName::From),
+        until: has(FilterName::Until),
+    }
+}
+
+pub(super) fn build(
+    spec: AdapterSpec,
+    context: &AdapterContext,
+    consolidated: bool,
+    secrets: Secrets,
+) -> Result<Arc<dyn MemorySystem>, String> {
+    let mut capabilities = capabilities(&spec)?;
+    capabilities.consolidates = consolidated;
+    let words = spec.command.iter().flatten().map(|word| fill_env(word));
+    let env = spec.env.iter().map(|(name, value)| Ok::<_, String>((name.clone(), fill_env(value)?)));
+    let duration = |text: &Option<String>, default| text.as_deref().map_or(Ok(default), time::parse);
+    let folder = managed::folder_of(context, &spec.name);
+    Ok(Arc::new(ProcessSystem {
+        command: words.collect::<Result<_, _>>()?,
+        env: env.collect::<Result<_, _>>()?,
+        log: managed::log_path(&folder),
+        folder: context.apart.then(|| folder.join("data")),
+        secrets,
+        timeout: duration(&spec.timeout, DEFAULT_TIMEOUT).map_err(|e| format!("timeout: {e}"))?,
+        every: duration(&spec.ready.every, Duration::from_secs(1)).map_err(|e| format!("ready.every: {e}"))?,
+        spec,
+        capabilities,
+        running: Mutex::default(),
+        next: AtomicU64::new(1),
+        version: std::sync::Mutex::default(),
+        indexes: Indexes::default(),
+    }))
+}
+
+impl ProcessSystem {
+    fn start(&self) -> Result<Running, Failure> {
+        let (program, arguments) =
+            self.command.split_first().ok_or_else(|| Failure::terminal("system_start", "no command"))?;
+        let cannot = |error: std::io::Error| {
+            Failure::terminal("system_start", format!("{}: '{program}' cannot be started: {error}", self.spec.name))
+        };
+        if let Some(folder) = self.log.parent() {
+            managed::own_folder(folder).map_err(cannot)?;
+        }
+        if let Some(folder) = &self.folder {
+            private::create_folder(folder).map_err(cannot)?;
+        }
+        let log = private::append(&self.log).map_err(cannot)?;
+        let mut command = Command::new(program);
+        match &self.folder {
+            Some(folder) => drop(command.env_clear().current_dir(folder).env("HOME", folder)),
+            // commands name files of the folder that they are typed in, and their programs may lie in the user's home
+            None => drop(command.env_clear().envs(std::env::var_os("HOME").map(|home| ("HOME", home)))),
+        }
+        let mut child = command
+            .args(arguments)
+            .envs(managed::passed_on())
+            .envs(&self.env)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(cannot)?;
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(Failure::terminal("system_start", "a pipe of the process is missing"));
+        };
+        let waiting: Waiting = Arc::new(std::sync::Mutex::new(Some(HashMap::new())));
+        let longest = response_bytes(&self.spec) as u64;
+        let (name, secrets, replies) = (self.spec.name.clone(), self.secrets.clone(), Arc::clone(&waiting));
+        let reader = tokio::spawn(async move {
+            read_replies(BufReader::new(stdout), longest, &name, &secrets, &replies).await;
+            // whoever waits is told that nothing comes any more
+            drop(take_all(&replies));
+        });
+        Ok(Running { stdin, waiting, child, reader })
+    }
+
+    async fn ask(&self, op: ProcessOp) -> Result<ProcessReply, Failure> {
+        let what = match serde_json::to_value(&op) {
+            Ok(value) => value.get("op").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            Err(_) => String::new(),
+        };
+        let reply = tokio::time::timeout(self.timeout, self.exchange(op, &what)).await.unwrap_or_else(|_| {
+            Err(Failure::transient("system_timeout", format!("{what}: no reply within {}", time::show(self.timeout))))
+        })?;
+        if reply.ok {
+            return Ok(reply);
+        }
+        let error = excerpt(reply.error.as_deref().unwrap_or("no reason given"));
+        let message = format!("{what}: {} says: {error}", self.spec.name);
+        Err(if reply.retry {
+            Failure::transient("system_refused", message)
+        } else {
+            Failure::permanent("system_refused", message)
+        })
+    }
+
+    /// The process, started first when it does not run; and whether it had to be.
+    async fn started(&self, what: &str) -> Result<(MutexGuard<'_, Option<Running>>, Prepared), Failure> {
+        let (mut running, mut prepared) = match self.running.try_lock() {
+            Ok(running) => (running, Prepared::Ready),
+            Err(_) => (self.running.lock().await, Prepared::Waited),
+        };
+        if running.as_mut().is_some_and(|running| running.child.try_wait().is_ok_and(|status| status.is_some())) {
+            *running = None;
+        }
+        if running.is_none() {
+            let mut started = self.start()?;
+            let hello = ProcessRequest { id: 0, op: ProcessOp::Hello { protocol: PROTOCOL } };
+            let (ready, greeted) = oneshot::channel();
+            put(&started.waiting, 0, ready);
+            send(&mut started.stdin, &hello).await.map_err(|_| self.gone(what))?;
+            match greeted.await {
+                Ok(reply) if reply.ok => {
+                    *self.version.lock().unwrap_or_else(PoisonError::into_inner) = reply.version;
+                }
+                Ok(reply) => {
+                    let error = reply.error.unwrap_or_default();
+                    return Err(Failure::terminal("system_start", format!("{}: {error}", self.spec.name)));
+                }
+                Err(_) => {
+                    let status = started.child.wait().await.map(|status| status.to_string()).unwrap_or_default();
+                    let said = managed::last_words(&self.log, &self.secrets);
+                    let message =
+                        format!("{}: the process ended before its first reply ({status}): {said}", self.spec.name);
+                    return Err(Failure::transient(UNREACHABLE, message));
+                }
+            }
+            *running = Some(started);
+            prepared = Prepared::Built;
+        }
+        Ok((running, prepared))
+    }
+
+    fn gone(&self, what: &str) -> Failure {
+        Failure::transient("system_connection", format!("{what}: the process {} ended", self.spec.name))
+    }
+
+    async fn exchange(&self, op: ProcessOp, what: &str) -> Result<ProcessReply, Failure> {
+        let gone = || self.gone(what);
+        let (sender, receiver) = oneshot::channel();
+        {
+            let (mut running, _) = self.started(what).await?;
+            // taken out while the line is written: of whoever gives up in the middle of it no process is left that has read half a line
+            let Some(mut process) = running.take() else { return Err(gone()) };
+            let id = self.next.fetch_add(1, Ordering::Relaxed);
+            if !put(&process.waiting, id, sender) {
+                return Err(gone());
+            }
+            send(&mut process.stdin, &ProcessRequest { id, op }).await.map_err(|_| gone())?;
+            *running = Some(process);
+        }
+        receiver.await.map_err(|_| gone())
+    }
+
+    fn cut<'a>(&self, bank: &'a BankRef) -> Cut<'a> {
+        Cut::of(&self.spec, bank)
+    }
+
+    /// What a process is told of a question.
+    fn search(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<ProcessSearch, Failure> {
+        Ok(ProcessSearch {
+            bank: named(bank),
+            query: query.text.to_owned(),
+            k: query.k,
+            time_text: query.time_text.map(str::to_owned),
+            time: query.time.and_then(rfc3339),
+            filter: ProcessFilter::of(query.filter, self.capabilities.filters)?,
+        })
+    }
+
+    /// Number of items that a bank holds after some entries.
+    fn expected(&self, bank: &BankRef, entries: u32) -> Result<u64, Failure> {
+        Ok(self.cut(bank).expected(entries, &self.capabilities)?.len() as u64)
+    }
+
+    /// Stores items of which none does anything to another.
+    async fn add(&self, bank: &BankRef, items: &[Item]) -> Result<Usage, Failure> {
+        let mut used = Usage::default();
+        for chunk in items.chunks(self.spec.limits.batch.unwrap_or(64).max(1) as usize) {
+            let items = chunk.iter().map(Item::for_process).collect();
+            let reply = self.ask(ProcessOp::Retain { bank: named(bank), items }).await?;
+            if reply.count.is_some_and(|count| count < chunk.len() as u64) {
+                let stored = reply.count.unwrap_or(0);
+                return Err(Failure::transient(
+                    "system_partial_batch",
+                    format!("retain: {stored} of {} items were stored", chunk.len()),
+                ));
+            }
+            used += usage(&reply);
+        }
+        Ok(used)
+    }
+
+    /// Replaces or withdraws what was stored before, as far as the process can: what it cannot is known before the run.
+    async fn change(&self, bank: &BankRef, item: &Item) -> Result<Usage, Failure> {
+        let can = &self.spec.can;
+        let forget = |gone: &Vec<String>| ProcessOp::Forget { bank: named(bank), replaces: gone.clone() };
+        match &item.change {
+            Change::Replaces(gone) if can.updates => {
+                let item = Box::new(item.for_process());
+                Ok(usage(&self.ask(ProcessOp::Update { bank: named(bank), replaces: gone.clone(), item }).await?))
+            }
+            Change::Replaces(gone) if can.withdraws => {
+                let mut used = usage(&self.ask(forget(gone)).await?);
+                used += self.add(bank, std::slice::from_ref(item)).await?;
+                Ok(used)
+            }
+            Change::Withdraws(gone) if can.withdraws => Ok(usage(&self.ask(forget(gone)).await?)),
+            Change::Withdraws(_) => Ok(Usage::default()),
+            Change::Adds | Change::Replaces(_) => self.add(bank, std::slice::from_ref(item)).await,
+        }
+    }
+}
+
+fn named(bank: &BankRef) -> String {
+    bank.handle.clone().unwrap_or_else(|| bank.name.clone())
+}
+
+fn usage(reply: &ProcessReply) -> Usage {
+    let (prompt_tokens, completion_tokens) = (believed(reply.prompt_tokens), believed(reply.completion_tokens));
+    Usage { prompt_tokens, completion_tokens, ..Usage::default() }
+}
+
+/// Whether the process does not have what it was asked for: it said no, and not that another try may help.
+fn is_lacking(failure: &Failure) -> bool {
+    failure.code == "system_refused" && failure.class == FailureClass::Permanent
+}
+
+fn missing(what: &str, field: &str) -> Failure {
+    Failure::permanent(SHAPE, format!("{what}: field '{field}' is missing in the reply"))
+}
+
+#[async_trait]
+impl MemorySystem for ProcessSystem {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    async fn open_bank(&self, bank: &BankRef) -> Result<String, Failure> {
+        let reply = self.ask(ProcessOp::Open { bank: bank.name.clone() }).await?;
+        let named = reply.handle.unwrap_or_else(|| bank.name.clone());
+        handle::checked(named).map_err(|error| Failure::permanent(SHAPE, format!("open: {error}")))
+    }
+
+    async fn retain(
+        &self,
+        bank: &BankRef,
+        entries: &[StreamEntry],
+        _step: StepContext<'_>,
+    ) -> Result<RetainReceipt, Failure> {
+        let items = self.cut(bank).items(entries)?;
+        let (mut used, mut next) = (Usage::default(), 0);
+        while let Some(item) = items.get(next) {
+            let added = items[next..].iter().take_while(|item| item.change == Change::Adds).count();
+            used += match added {
+                0 => self.change(bank, item).await?,
+                _ => self.add(bank, &items[next..next + added]).await?,
+            };
+            next += added.max(1);
+        }
+        Ok(RetainReceipt {
+            written: entries.iter().map(|entry| entry.turns() as u64).sum(),
+            usage: used,
+            ..RetainReceipt::default()
+        })
+    }
+
+    async fn readiness(&self, bank: &BankRef, entries: u32) -> Result<Readiness, Failure> {
+        if self.spec.ready.when == ReadyRule::Promised {
+            return Ok(Readiness::Promised);
+        }
+        let reply = self.ask(ProcessOp::Ready { bank: named(bank), expected: self.expected(bank, entries)? }).await?;
+        match reply.ready {
+            Some(true) => Ok(Readiness::Proven),
+            Some(false) => {
+                Ok(Readiness::NotYet { poll_after_ms: u64::try_from(self.every.as_millis()).unwrap_or(u64::MAX) })
+            }
+            None => Err(missing("ready", "ready")),
+        }
+    }
+
+    async fn prepare(&self, _bank: &BankRef, _query: Option<&RecallQuery<'_>>) -> Result<Prepared, Failure> {
+        tokio::time::timeout(self.timeout, self.started("start")).await.map_or_else(
+            |_| {
+                Err(Failure::transient(
+                    "system_timeout",
+                    format!("start: no reply within {}", time::show(self.timeout)),
+                ))
+            },
+            |started| started.map(|(_, prepared)| prepared),
+        )
+    }
+
+    async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {
+        if let Some(most) = self.capabilities.max_k.filter(|most| query.k > *most) {
+            let message = format!("{} hits are asked for, the system gives at most {most}", query.k);
+            return Err(Failure::permanent("system_limit", message));
+        }
+        let reply = self.ask(ProcessOp::Recall { search: self.search(bank, query)? }).await?;
+        let used = usage(&reply);
+        let index = self.indexes.find_or_build(bank.content_hash, bank.content.as_deref(), self.spec.unit);
+        let place = |(at, hit): (usize, ProcessHit)| {
+            index.place(at, Handed { id: hit.id, session: hit.session_id, text: hit.text, score: hit.score })
+        };
+        let found = reply.hits.ok_or_else(|| missing("recall", "hits"))?;
+        let mut hits: Vec<RetrievedHit> = found.into_iter().enumerate().map(place).collect();
+        if !self.capabilities.token_budget {
+            hits.truncate(query.k as usize);
+        }
+        Ok(Recall { hits, effective_k: query.k, usage: used })
+    }
+
+    async fn consolidate(&self, bank: &BankRef) -> Result<Consolidation, Failure> {
+        let reply = self.ask(ProcessOp::Consolidate { bank: named(bank) }).await?;
+        Ok(Consolidation { usage: usage(&reply) })
+    }
+
+    async fn answer(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<NativeAnswer, Failure> {
+        let reader_mode = Some(query.reader_mode).filter(|mode| *mode != ReaderMode::default());
+        let op = ProcessOp::Answer { search: self.search(bank, query)?, reader_mode };
+        let reply = self.ask(op).await?;
+        let used = usage(&reply);
+        let text = reply.text.ok_or_else(|| missing("answer", "text"))?;
+        Ok(NativeAnswer { text, citations: reply.citations, usage: used })
+    }
+
+    async fn verify(&self, bank: &BankRef, entries: u32) -> Result<Option<Counted>, Failure> {
+        match self.ask(ProcessOp::Verify { bank: named(bank) }).await {
+            Ok(reply) => {
+                let expected = self.expected(bank, entries)?;
+                Ok(reply.count.map(|found| Counted { expected, found }))
+            }
+            // a process that does not count
+            Err(failure) if is_lacking(&failure) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    async fn statistics(&self, bank: &BankRef) -> Result<SystemStats, Failure> {
+        let version = self.version.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match self.ask(ProcessOp::Statistics { bank: named(bank) }).await {
+            Ok(reply) => Ok(SystemStats { version: reply.version.or(version), numbers: reply.numbers }),
+            // a process without numbers
+            Err(failure) if is_lacking(&failure) => Ok(SystemStats { version, numbers: BTreeMap::new() }),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    async fn reset_bank(&self, bank: &BankRef) -> Result<(), Failure> {
+        self.ask(ProcessOp::Reset { bank: named(bank) }).await.map(drop)
+    }
+
+    async fn health(&self) -> Result<String, Failure> {
+        let reply = self.ask(ProcessOp::Health).await?;
+        Ok(format!("{} {}, a process of the runner", self.spec.name, reply.version.unwrap_or_default()))
+    }
+
+    async fn close(&self) {
+        // the end of its input asks it to end
+        if let Some(mut running) = self.running.lock().await.take() {
+            let _ = running.stdin.shutdown().await;
+            if tokio::time::timeout(Duration::from_secs(2), running.child.wait()).await.is_err() {
+                let _ = running.child.kill().await;
+            }
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! What goes over the pipes: requests, replies and what they hold, one JSON object per line each.
+
+use std::collections::BTreeMap;
+
+use bench_proto::{
+    dataset::{Filter, FilterParts},
+    failure::Failure,
+    scenario::ReaderMode,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{adapter::items::rfc3339, moments::Bounds};
+
+/// Version of the protocol, in the first request.
+pub const PROTOCOL: u32 = 1;
+
+/// A request: one line to the process.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ProcessRequest {
+    /// Number that the reply gives back.
+    pub id: u64,
+    /// What to do.
+    #[serde(flatten)]
+    pub op: ProcessOp,
+}
+
+/// What a process is asked to do.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "op", rename_all = "snake_case")]
+pub enum ProcessOp {
+    /// The first request. Reply: `version`.
+    Hello {
+        /// [`PROTOCOL`].
+        protocol: u32,
+    },
+    /// Make a bank. Reply: `handle`, when the process names it itself.
+    Open {
+        /// The bank.
+        bank: String,
+    },
+    /// Store items, in order. Reply: `count`, the number that was stored.
+    Retain {
+        /// The bank.
+        bank: String,
+        /// The items.
+        items: Vec<ProcessItem>,
+    },
+    /// Store an item in place of earlier ones; sent to those that say `can: {updates: true}`.
+    Update {
+        /// The bank.
+        bank: String,
+        /// Ids of what goes: several where one text was too long for one item.
+        replaces: Vec<String>,
+        /// What comes.
+        item: Box<ProcessItem>,
+    },
+    /// Remove items; sent to those that say `can: {withdraws: true}`.
+    Forget {
+        /// The bank.
+        bank: String,
+        /// Their ids.
+        replaces: Vec<String>,
+    },
+    /// Can everything be found? Reply: `ready`.
+    Ready {
+        /// The bank.
+        bank: String,
+        /// Number of items that were stored.
+        expected: u64,
+    },
+    /// Make something better of what is stored (`--mode consolidated`). Reply: `usage`.
+    Consolidate {
+        /// The bank.
+        bank: String,
+    },
+    /// Search. Reply: `hits`, best first.
+    Recall {
+        /// What for.
+        #[serde(flatten)]
+        search: ProcessSearch,
+    },
+    /// Answer by itself. Reply: `text`.
+    Answer {
+        /// The question.
+        #[serde(flatten)]
+        search: ProcessSearch,
+        /// `basic` where it is to be read without dates and rules (`--scenario ask-basic`); not sent otherwise.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reader_mode: Option<ReaderMode>,
+    },
+    /// Count the items. Reply: `count`.
+    Verify {
+        /// The bank.
+        bank: String,
+    },
+    /// Say something about yourself and the bank. Reply: `numbers`, by names of your own, and `version`.
+    Statistics {
+        /// The bank.
+        bank: String,
+    },
+    /// Remove this bank and nothing else.
+    Reset {
+        /// The bank.
+        bank: String,
+    },
+    /// Is everything well? Reply: `version`.
+    Health,
+}
+
+/// An item.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ProcessItem {
+    /// Id of the turn, memory or session; hits give it back as `id`.
+    pub id: String,
+    /// What is said, with who says it.
+    pub text: String,
+    /// The same after its date.
+    pub content: String,
+    /// Who says it.
+    pub speaker: Option<String>,
+    /// `user` or `assistant`.
+    pub role: String,
+    /// Session.
+    pub session_id: String,
+    /// RFC 3339, in UTC.
+    pub time: Option<String>,
+    /// The time in the dataset's words.
+    pub time_text: Option<String>,
+    /// Its tags.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The scopes in which it holds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<String>,
+    /// What else is said of it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub fields: BTreeMap<String, String>,
+}
+
+/// A question to a bank.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ProcessSearch {
+    /// The bank.
+    pub bank: String,
+    /// The question.
+    pub query: String,
+    /// Most hits.
+    pub k: u32,
+    /// When it is asked.
+    pub time_text: Option<String>,
+    /// The same in RFC 3339, in UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
+    /// What may be found or used at all; sent to those that say `can: {filters: …}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<ProcessFilter>,
+}
+
+/// What may be found: all of it must hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ProcessFilter {
+    /// All of these tags.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// This user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// Any one of these scopes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<String>,
+    /// Not before this time (RFC 3339, in UTC).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// Not after this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+}
+
+impl ProcessFilter {
+    /// The parts of a question's filter that the process says it honours; none where it restricts nothing else. A part that it
+    /// does not know might be taken for another one.
+    ///
+    /// # Errors
+    /// A time that cannot be read.
+    pub(super) fn of(filter: &Filter, can: FilterParts) -> Result<Option<Self>, Failure> {
+        let asked = filter.parts();
+        let sent = asked.and(can);
+        let bounds = if sent.from || sent.until { Bounds::of(filter)? } else { Bounds::default() };
+        let time = |sent: bool, time: &Option<String>| time.as_deref().filter(|_| sent).and_then(rfc3339);
+        let scopes = if asked.scopes { sent.scopes } else { sent.scope };
+        Ok((!sent.is_empty()).then(|| Self {
+            tags: if sent.tags { filter.tags.clone() } else { Vec::new() },
+            user: filter.user.clone().filter(|_| sent.user),
+            scopes: if scopes { filter.scopes.clone() } else { Vec::new() },
+            from: time(sent.from, &bounds.from),
+            until: time(sent.until, &bounds.until),
+        }))
+    }
+}
+
+/// A reply: one line from the process.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ProcessReply {
+    /// Number of the request.
+    pub id: u64,
+    /// It was done.
+    pub ok: bool,
+    /// Why not.
+    pub error: Option<String>,
+    /// Another try may help.
+    pub retry: bool,
+    /// Version of the system.
+    pub version: Option<String>,
+    /// The bank's handle.
+    pub handle: Option<String>,
+    /// A number of items.
+    pub count: Option<u64>,
+    /// Numbers for the report.
+    pub numbers: BTreeMap<String, f64>,
+    /// Everything can be found.
+    pub ready: Option<bool>,
+    /// What was found.
+    pub hits: Option<Vec<ProcessHit>>,
+    /// An answer.
+    pub text: Option<String>,
+    /// What the answer rests on.
+    pub citations: Vec<String>,
+    /// Prompt tokens used.
+    pub prompt_tokens: u64,
+    /// Completion tokens used.
+    pub completion_tokens: u64,
+}
+
+/// Something that was found.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ProcessHit {
+    /// Id of the item.
+    pub id: Option<String>,
+    /// Session of the item.
+    pub session_id: Option<String>,
+    /// The text.
+    pub text: String,
+    /// A score.
+    pub score: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_gets_the_parts_that_it_honours_and_no_others() {
+        let text = |text: &str| Some(text.to_owned());
+        let scopes = |n: usize| ["work", "home"].iter().take(n).map(|scope| (*scope).to_owned()).collect::<Vec<_>>();
+        let asked = |n| Filter {
+            tags: vec!["tea".to_owned()],
+            user: text("ann"),
+            scopes: scopes(n),
+            from: text("2031-05-08"),
+            until: text("2031-05-08"),
+        };
+        let of = |n, can| ProcessFilter::of(&asked(n), can).expect("its times can be read");
+        let (from, until) = (text("2031-05-08T00:00:00Z"), text("2031-05-08T23:59:59Z"));
+        let all = ProcessFilter { tags: asked(2).tags, user: text("ann"), scopes: scopes(2), from, until };
+        assert_eq!(of(2, FilterParts::ALL), Some(all.clone()));
+        let one = FilterParts { scope: true, until: true, ..FilterParts::default() };
+        let until_only = ProcessFilter { until: all.until.clone(), ..ProcessFilter::default() };
+        assert_eq!(of(2, one), Some(until_only.clone()), "of several scopes none would be right");
+        assert_eq!(of(1, one), Some(ProcessFilter { scopes: scopes(1), ..until_only }));
+        assert_eq!(of(1, FilterParts::default()), None);
+        let unreadable = Filter { from: text("last May"), ..Filter::default() };
+        assert!(ProcessFilter::of(&unreadable, FilterParts::ALL).is_err());
+        assert_eq!(ProcessFilter::of(&unreadable, one).expect("is not sent"), None);
+    }
+}

@@ -1,0 +1,122 @@
+//! What a system makes of memories that are replaced and withdrawn, and of questions that may be answered from some memories only.
+
+use bench_proto::dataset::{BankContent, Filter, FilterParts, Memory, StreamEntry};
+
+use super::{Checks, Seen, bank_of, cannot, has, pass, said};
+use crate::{BankRef, RecallQuery};
+
+/// What the lockers held at first, and hold in the end.
+const REPLACED: (&str, &str) = ("trombone", "mandolin");
+const WITHDRAWN: &str = "harpoon";
+const KEPT: &str = "sextant";
+/// Between the times of the two memories that stay.
+const BETWEEN: &str = "2023-05-15T00:00:00";
+
+fn locker(id: &str, whose: &str, holds: &str) -> Memory {
+    let text = format!("The locker of {whose} in the boat house holds a {holds}.");
+    let words = |word: &str| vec![word.to_owned()];
+    let (user, tag, scope, time) = match whose {
+        "Perpetua" => ("ann", "attic", "house", "2023-05-01T10:00:00"),
+        _ => ("bo", "cellar", "garden", "2023-06-01T10:00:00"),
+    };
+    Memory {
+        id: id.to_owned(),
+        text,
+        time: Some(time.to_owned()),
+        tags: words(tag),
+        user: Some(user.to_owned()),
+        scopes: words(scope),
+        ..Memory::default()
+    }
+}
+
+/// A bank in which one memory is replaced, one withdrawn, and one stays.
+pub(super) fn bank(name: &str) -> BankRef {
+    let update = |replaces: &str, memory| StreamEntry::Update { replaces: replaces.to_owned(), memory };
+    let entries = vec![
+        StreamEntry::Memory(locker("g1", "Perpetua", REPLACED.0)),
+        StreamEntry::Memory(locker("g2", "Ignatz", WITHDRAWN)),
+        StreamEntry::Memory(locker("g3", "Leocadia", KEPT)),
+        update("g1", Some(locker("g4", "Perpetua", REPLACED.1))),
+        update("g2", None),
+    ];
+    bank_of(name, BankContent { bank_id: "green".to_owned(), speakers: Vec::new(), entries })
+}
+
+impl Checks<'_> {
+    /// Stores the bank, where anything of it can be looked at.
+    pub(super) async fn store_green(&mut self) -> Seen {
+        let can = self.system.capabilities();
+        if !can.recalls || !can.banks || !(can.updates || can.withdraws || !can.filters.is_empty()) {
+            return cannot("it replaces and removes nothing by itself, and has no filters");
+        }
+        let handle = self.system.open_bank(&self.green).await.map_err(|f| said(&f))?;
+        self.green.handle = Some(handle);
+        let ready = self.fill(&self.green).await?;
+        pass(format!("stored 3 memories, replaced one and withdrew one; {ready}"))
+    }
+
+    /// What was replaced is gone, and what replaces it is there.
+    pub(super) async fn updates(&self) -> Seen {
+        if self.green.handle.is_none() || !self.system.capabilities().updates {
+            return cannot("what replaces a memory is stored beside it");
+        }
+        let hits = self.recall(&self.green, "What does the locker of Perpetua hold?", 10).await?.hits;
+        match (has(&hits, REPLACED.0), has(&hits, REPLACED.1)) {
+            (false, true) => pass("a memory was replaced: the new one is found, the old one is gone"),
+            (true, _) => Err("a memory that was replaced is still found".to_owned()),
+            (false, false) => Err("what replaced a memory is not found".to_owned()),
+        }
+    }
+
+    /// What was withdrawn is gone.
+    pub(super) async fn withdrawals(&self) -> Seen {
+        if self.green.handle.is_none() || !self.system.capabilities().withdraws {
+            return cannot("what is withdrawn stays");
+        }
+        let hits = self.recall(&self.green, "What does the locker of Ignatz hold?", 10).await?.hits;
+        if has(&hits, WITHDRAWN) {
+            return Err("a memory that was withdrawn is still found".to_owned());
+        }
+        pass("a memory was withdrawn: it is gone")
+    }
+
+    /// Each filter lets through what it should and nothing else.
+    pub(super) async fn filters(&self) -> Seen {
+        let can = self.system.capabilities().filters;
+        if self.green.handle.is_none() || can.is_empty() {
+            return cannot("a question is answered from all memories: samples with filters are refused");
+        }
+        let text = |text: &str| Some(text.to_owned());
+        let of_bo = [
+            Filter { tags: vec!["cellar".to_owned()], ..Filter::default() },
+            Filter { user: text("bo"), ..Filter::default() },
+            Filter { scopes: vec!["garden".to_owned()], ..Filter::default() },
+            Filter { scopes: vec!["nowhere".to_owned(), "garden".to_owned()], ..Filter::default() },
+            Filter { from: text(BETWEEN), ..Filter::default() },
+        ];
+        let of_ann = Filter { until: text(BETWEEN), ..Filter::default() };
+        let mut seen = FilterParts::default();
+        let cases = of_bo.iter().map(|filter| (filter, KEPT, REPLACED.1)).chain([(&of_ann, REPLACED.1, KEPT)]);
+        for (filter, admitted, other) in cases.filter(|(filter, ..)| filter.parts().without(can).is_empty()) {
+            let query = RecallQuery {
+                question_id: "check",
+                text: "What is in the lockers of the boat house?",
+                k: 10,
+                visible_entries: u32::MAX,
+                filter,
+                ..RecallQuery::default()
+            };
+            let hits = self.system.recall(&self.green, &query).await.map_err(|f| said(&f))?.hits;
+            let names = filter.parts().names().join(" and ");
+            if has(&hits, other) {
+                return Err(format!("a search with a filter ({names}) found what it does not let through"));
+            }
+            if !has(&hits, admitted) && self.system.capabilities().updates {
+                return Err(format!("a search with a filter ({names}) did not find what it lets through"));
+            }
+            seen = seen.or(filter.parts());
+        }
+        pass(format!("searches were held to some memories: {}", seen.names().join(", ")))
+    }
+}

@@ -1,0 +1,63 @@
+//! A memory server of nobody's: it replaces, forgets and filters, which none of the others does in all.
+
+use serde_json::{Value, json};
+
+use super::{Ask, Reply, Stored, World, systems::text};
+
+fn has(item: &Stored, list: &str, wanted: &Value) -> bool {
+    item.meta[list].as_array().is_some_and(|held| held.contains(wanted))
+}
+
+/// Whether a search's filter lets an item through.
+fn is_admitted(item: &Stored, filter: &Value) -> bool {
+    let wanted = |list: &str| filter[list].as_array().cloned().unwrap_or_default();
+    let (tags, scopes) = (wanted("tags"), wanted("scopes"));
+    let (time, from, until) = (item.meta["time"].as_str(), filter["from"].as_str(), filter["until"].as_str());
+    tags.iter().all(|tag| has(item, "tags", tag))
+        && (filter["user"].is_null() || item.meta["user"] == filter["user"])
+        && (scopes.is_empty() || scopes.iter().any(|scope| has(item, "scopes", scope)))
+        && from.is_none_or(|from| time.is_some_and(|time| time >= from))
+        && until.is_none_or(|until| time.is_some_and(|time| time <= until))
+}
+
+/// `POST /banks/B/items`, `PUT` and `DELETE /banks/B/items/KEY`, `POST /banks/B/search`, `GET` and `DELETE /banks/B`.
+pub(super) fn whole(world: &mut World, ask: &Ask<'_>) -> Reply {
+    let body = &ask.body;
+    let remove = |world: &mut World, bank: &str, key: &str| {
+        let items = world.banks.entry(bank.to_owned()).or_default();
+        let before = items.len();
+        items.retain(|item| item.meta["key"] != key);
+        before > items.len()
+    };
+    match (ask.method, ask.path.as_slice()) {
+        ("GET", ["health"]) => Reply::Json(200, json!({ "ok": true })),
+        ("POST", ["banks", bank, "items"]) => {
+            world.store(bank, text(body, "text"), body.clone());
+            Reply::Json(200, json!({}))
+        }
+        ("PUT", ["banks", bank, "items", key]) => {
+            if !remove(world, bank, key) {
+                return Reply::Json(404, json!({ "error": format!("no item {key}") }));
+            }
+            world.store(bank, text(body, "text"), body.clone());
+            Reply::Json(200, json!({}))
+        }
+        ("DELETE", ["banks", bank, "items", key]) => match remove(world, bank, key) {
+            true => Reply::Json(200, json!({ "tokens": 3 })),
+            false => Reply::Empty(404),
+        },
+        ("POST", ["banks", bank, "search"]) => {
+            let k = body["k"].as_u64().and_then(|k| usize::try_from(k).ok()).unwrap_or(10);
+            let found = world.search(bank, text(body, "query"), usize::MAX).into_iter();
+            let hits = found.filter(|(item, _)| is_admitted(item, &body["filter"])).take(k);
+            let hit = |(item, score): (Stored, usize)| json!({ "id": item.meta["id"], "text": item.text, "session": item.meta["session"], "score": score });
+            Reply::Json(200, json!({ "hits": hits.map(hit).collect::<Vec<_>>() }))
+        }
+        ("GET", ["banks", bank]) => Reply::Json(200, json!({ "items": world.banks.get(*bank).map_or(0, Vec::len) })),
+        ("DELETE", ["banks", bank]) => {
+            world.banks.remove(*bank);
+            Reply::Empty(204)
+        }
+        _ => Reply::Json(404, json!({ "error": "no such place" })),
+    }
+}

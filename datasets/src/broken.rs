@@ -1,0 +1,93 @@
+//! Errors of broken input that name file, place and field, and JSON that is read so that it has them.
+
+use bench_proto::nearest::{did_you_mean, nearest};
+use serde::de::DeserializeOwned;
+
+use crate::DatasetError;
+
+/// Broken content of a file, at a place: a line, a field.
+pub(crate) fn broken(path: &str, place: impl Into<String>, problem: impl Into<String>) -> DatasetError {
+    DatasetError::Broken { path: path.to_owned(), place: place.into(), problem: problem.into() }
+}
+
+/// Reads JSON. The path of a broken field costs time to track, so it is looked for only after a failure.
+///
+/// # Errors
+/// [`DatasetError::Broken`] with line, column and field.
+pub(crate) fn json<T: DeserializeOwned>(path: &str, content: &[u8]) -> Result<T, DatasetError> {
+    json_from_line(path, content, 1)
+}
+
+/// As [`json`], for JSON whose first line is this one of its file.
+pub(crate) fn json_from_line<T: DeserializeOwned>(path: &str, content: &[u8], first: usize) -> Result<T, DatasetError> {
+    serde_json::from_slice(content).map_err(|error| {
+        let Fault { line, column, field, problem } = Fault::of::<T>(&error, content);
+        broken(path, format!("line {}, column {column}{field}", line - 1 + first), problem)
+    })
+}
+
+/// What serde says of JSON that is not what is expected.
+pub(crate) struct Fault {
+    /// From 1.
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+    /// `, field a.b`, where it is in one.
+    pub(crate) field: String,
+    /// What is wrong, with a hint.
+    pub(crate) problem: String,
+}
+
+impl Fault {
+    /// Reads the content again for the path of the field.
+    pub(crate) fn of<T: DeserializeOwned>(error: &serde_json::Error, content: &[u8]) -> Self {
+        let text = error.to_string();
+        let mut again = serde_json::Deserializer::from_slice(content);
+        let field = serde_path_to_error::deserialize::<_, T>(&mut again).err().map(|error| error.path().to_string());
+        let field = field.filter(|field| !matches!(field.as_str(), "." | "?" | ""));
+        // the place is a field of our own error
+        let place = format!(" at line {} column {}", error.line(), error.column());
+        let problem = match text.strip_suffix(&place).unwrap_or(&text) {
+            // a line that was cut ends in a text, and so does one with a raw character such as a tab
+            cut if cut.starts_with("control character") => {
+                "a text is not closed before the line ends, or holds a control character that is not written as \\uXXXX"
+            }
+            problem => problem,
+        };
+        Self {
+            // line 0 is what serde_json says of content that has none
+            line: error.line().max(1),
+            column: error.column(),
+            field: field.map_or(String::new(), |field| format!(", field {field}")),
+            problem: format!("{problem}{}", hint(problem)),
+        }
+    }
+}
+
+/// For ``unknown field `a`, expected one of `b`, `c` `` the nearest of those that are expected.
+pub(crate) fn hint(problem: &str) -> String {
+    let mut quoted = problem.split('`').skip(1).step_by(2);
+    match (problem.contains("unknown field"), quoted.next()) {
+        (true, Some(unknown)) => {
+            did_you_mean(&nearest(unknown, quoted)).map(|hint| format!("; {hint}")).unwrap_or_default()
+        }
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_of_broken_json_is_named() {
+        let error = |content: &str| json::<Vec<Vec<u8>>>("a.json", content.as_bytes()).expect_err("broken").to_string();
+        assert_eq!(
+            error("[[1],\n[2, \"x\"]]"),
+            "a.json: line 2, column 7, field [1][1]: invalid type: string \"x\", expected u8"
+        );
+        assert_eq!(error("[[1],"), "a.json: line 1, column 5: EOF while parsing a value");
+        assert!(error("").starts_with("a.json: line 1, column 0: EOF"), "{}", error(""));
+        let later = json_from_line::<u8>("a.jsonl", b"{}", 7).expect_err("broken").to_string();
+        assert!(later.starts_with("a.jsonl: line 7, column "), "{later}");
+    }
+}

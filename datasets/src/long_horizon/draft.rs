@@ -1,0 +1,322 @@
+//! A dialogue in the making: what is spoken of, the facts told so far, and the turns.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::{
+    Edition,
+    shape::Block,
+    tables::{Attribute, Kind, TABLE, draw},
+};
+use crate::generator::{fill, rng::Rng};
+
+/// Something that is spoken of.
+#[derive(Debug)]
+pub(super) struct Entity {
+    pub(super) kind: &'static Kind,
+    pub(super) name: String,
+    /// Half of the questions that it belongs to: of our edition no fact is asked for in both.
+    pub(super) half: usize,
+    /// What it is easily mistaken for.
+    pub(super) twin: Option<usize>,
+    facts: Vec<usize>,
+}
+
+/// A value as it is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Value {
+    pub(super) text: String,
+    /// Parts that are enough of an answer; none: it takes all of it.
+    pub(super) keys: Vec<String>,
+    /// Index of the entity that it names.
+    pub(super) names: Option<usize>,
+}
+
+impl Value {
+    /// Of a text in which brackets mark the keys.
+    pub(super) fn new(marked: String) -> Self {
+        if !marked.contains('[') {
+            return Self { text: marked, keys: Vec::new(), names: None };
+        }
+        let keys = marked.split('[').skip(1).filter_map(|part| Some(part.split_once(']')?.0.to_owned()));
+        Self { keys: keys.collect(), text: marked.replace(['[', ']'], ""), names: None }
+    }
+
+    /// Of somebody's name.
+    pub(super) fn person(name: &str, entity: usize) -> Self {
+        Self { names: Some(entity), ..Self::new(name.to_owned()) }
+    }
+}
+
+/// A fact: a value of an attribute, told in one turn.
+#[derive(Debug)]
+pub(super) struct Fact {
+    pub(super) entity: usize,
+    pub(super) attribute: &'static Attribute,
+    pub(super) value: Value,
+    /// Who says so, where sources differ.
+    pub(super) source: &'static str,
+    pub(super) turn: usize,
+}
+
+/// A turn that misleads: what is said of somebody who shares a name.
+#[derive(Debug)]
+pub(super) struct Namesake {
+    /// The fact about the one of the staff.
+    pub(super) fact: usize,
+    /// The value that holds for the other one.
+    pub(super) value: Value,
+}
+
+/// What a turn says before it has a place.
+#[derive(Debug, Default)]
+pub(super) struct Statement {
+    pub(super) text: String,
+    /// The facts that it tells; their turn is filled in when it is placed.
+    pub(super) facts: Vec<usize>,
+    /// The fact that is to be forgotten.
+    pub(super) forgets: Option<usize>,
+}
+
+/// Where a text stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In a turn of the block of this index.
+    Block(usize),
+    /// In a note of its own.
+    Note,
+    /// Nowhere: the note at this index is deleted.
+    Deletion(usize),
+}
+
+/// The dialogue so far.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) rng: Rng,
+    pub(super) edition: Edition,
+    pub(super) narrator: &'static str,
+    pub(super) entities: Vec<Entity>,
+    pub(super) facts: Vec<Fact>,
+    pub(super) namesakes: Vec<Namesake>,
+    /// Facts that were deleted or asked to be forgotten, with the places where that happens.
+    pub(super) forgotten: BTreeMap<usize, usize>,
+    /// The turns of the dialogue, and the notes between them.
+    pub(super) turns: Vec<(String, Place)>,
+    used: HashSet<String>,
+    /// Entities of each kind.
+    counts: BTreeMap<&'static str, usize>,
+}
+
+impl Draft {
+    pub(super) fn new(mut rng: Rng, edition: Edition) -> Self {
+        let narrator = if TABLE.narrators.is_empty() { "" } else { rng.word(&TABLE.narrators) };
+        Self {
+            rng,
+            edition,
+            narrator,
+            entities: Vec::new(),
+            facts: Vec::new(),
+            namesakes: Vec::new(),
+            forgotten: BTreeMap::new(),
+            turns: Vec::new(),
+            used: HashSet::new(),
+            counts: BTreeMap::new(),
+        }
+    }
+
+    /// A text that this dialogue does not have yet, if one comes up in a few draws; else one with a number.
+    pub(super) fn fresh(&mut self, mut draw: impl FnMut(&mut Rng) -> String) -> String {
+        for _ in 0..64 {
+            let text = draw(&mut self.rng);
+            if self.used.insert(text.clone()) {
+                return text;
+            }
+        }
+        for number in 2.. {
+            let text = format!("{} {number}", draw(&mut self.rng));
+            if self.used.insert(text.clone()) {
+                return text;
+            }
+        }
+        String::new()
+    }
+
+    /// Begins to speak of something; every other one of a kind belongs to the other half.
+    pub(super) fn begin(&mut self, kind: &'static Kind, name: String) -> usize {
+        let count = self.counts.entry(kind.id).or_default();
+        let half = *count % 2;
+        *count += 1;
+        self.entity(kind, name, half)
+    }
+
+    /// Begins to speak of something of this half.
+    pub(super) fn entity(&mut self, kind: &'static Kind, name: String, half: usize) -> usize {
+        self.entities.push(Entity { kind, name, half, twin: None, facts: Vec::new() });
+        self.entities.len() - 1
+    }
+
+    /// Indexes of the entities of a kind.
+    pub(super) fn of_kind(&self, id: &str) -> Vec<usize> {
+        (0..self.entities.len()).filter(|entity| self.entities[*entity].kind.id == id).collect()
+    }
+
+    /// The facts about an entity's attribute, in the order in which they were told: its value is the last one's.
+    pub(super) fn history(&self, entity: usize, attribute: &str) -> Vec<usize> {
+        let facts = self.entities[entity].facts.iter().copied();
+        facts.filter(|fact| self.facts[*fact].attribute.id == attribute).collect()
+    }
+
+    /// The values that an attribute has had.
+    pub(super) fn told(&self, entity: usize, attribute: &str) -> Vec<String> {
+        self.history(entity, attribute).iter().map(|fact| self.facts[*fact].value.text.clone()).collect()
+    }
+
+    /// All facts about an entity.
+    pub(super) fn facts_of(&self, entity: usize) -> &[usize] {
+        &self.entities[entity].facts
+    }
+
+    /// Adds a fact; its turn is not known yet.
+    pub(super) fn fact(
+        &mut self,
+        entity: usize,
+        attribute: &'static Attribute,
+        value: Value,
+        source: &'static str,
+    ) -> usize {
+        let fact = self.facts.len();
+        self.facts.push(Fact { entity, attribute, value, source, turn: 0 });
+        self.entities[entity].facts.push(fact);
+        fact
+    }
+
+    /// A value for an attribute that none of `without` is; people are of the entity's half.
+    pub(super) fn value(&mut self, entity: usize, attribute: &'static Attribute, without: &[String]) -> Value {
+        if attribute.value == "@person" {
+            let half = self.entities[entity].half;
+            let mut people = self.of_kind("person");
+            people.retain(|person| !without.contains(&self.entities[*person].name));
+            if people.iter().any(|person| self.entities[*person].half == half) {
+                people.retain(|person| self.entities[*person].half == half);
+            }
+            if !people.is_empty() {
+                let person = *self.rng.pick(&people);
+                return Value::person(&self.entities[person].name, person);
+            }
+        }
+        let mut value = Value::new(draw(&mut self.rng, attribute.value));
+        for _ in 0..64 {
+            if !without.contains(&value.text) {
+                break;
+            }
+            value = Value::new(draw(&mut self.rng, attribute.value));
+        }
+        value
+    }
+
+    /// Tells several facts about an entity in one turn.
+    pub(super) fn introduce(&mut self, entity: usize, attributes: &[&'static Attribute]) -> Statement {
+        let facts: Vec<usize> = attributes
+            .iter()
+            .map(|&attribute| {
+                let value = self.value(entity, attribute, &[]);
+                self.fact(entity, attribute, value, "")
+            })
+            .collect();
+        self.state(entity, facts)
+    }
+
+    /// The turn that tells these facts about an entity.
+    pub(super) fn state(&mut self, entity: usize, facts: Vec<usize>) -> Statement {
+        let said: Vec<String> = facts.iter().map(|fact| self.says(*fact)).collect();
+        let all = match said.as_slice() {
+            [] => String::new(),
+            [one] => one.clone(),
+            [first @ .., last] => format!("{} and {last}", first.join(", ")),
+        };
+        let Entity { kind, name, .. } = &self.entities[entity];
+        let source = facts.first().map_or("", |fact| self.facts[*fact].source);
+        let lead = if kind.leads.is_empty() { "{e} {all}." } else { self.rng.word(&kind.leads) };
+        let text = fill(lead, &[("e", name), ("all", &all), ("s", source)]);
+        Statement { text: capital(text), facts, forgets: None }
+    }
+
+    /// What a fact says of its entity.
+    pub(super) fn says(&self, fact: usize) -> String {
+        let Fact { attribute, value, .. } = &self.facts[fact];
+        fill(attribute.says, &[("v", &value.text)])
+    }
+
+    /// Replaces the value of an attribute.
+    pub(super) fn update(&mut self, entity: usize, attribute: &'static Attribute) -> Statement {
+        let before = self.told(entity, attribute.id);
+        let value = self.value(entity, attribute, &before);
+        let old = before.last().map_or("", String::as_str);
+        let Entity { kind, name, .. } = &self.entities[entity];
+        let template = if kind.updates.is_empty() { "{e}: {l} {v}." } else { self.rng.word(&kind.updates) };
+        let text = fill(template, &[("e", name), ("l", attribute.label), ("v", &value.text), ("o", old)]);
+        let fact = self.fact(entity, attribute, value, "");
+        Statement { text: capital(text), facts: vec![fact], forgets: None }
+    }
+
+    /// Puts the statements of a block at even distances, and something that says nothing between them.
+    pub(super) fn place(&mut self, block: Block, statements: Vec<Statement>) {
+        let told = statements.len().max(1);
+        let mut statements = statements.into_iter().enumerate().peekable();
+        for index in 0..block.turns {
+            let turn = self.turns.len();
+            let text = match statements.next_if(|(number, _)| number * block.turns / told <= index) {
+                Some((_, statement)) => {
+                    for fact in statement.facts {
+                        self.facts[fact].turn = turn;
+                    }
+                    if let Some(fact) = statement.forgets {
+                        self.forgotten.insert(fact, turn);
+                    }
+                    statement.text
+                }
+                None => self.fresh(filler),
+            };
+            self.turns.push((text, Place::Block(block.index)));
+        }
+    }
+}
+
+impl Draft {
+    /// The block that a place belongs to; notes belong to the one before them.
+    pub(super) fn block_of(&self, turn: usize) -> Option<usize> {
+        self.turns.get(..=turn)?.iter().rev().find_map(|(_, place)| match place {
+            Place::Block(block) => Some(*block),
+            Place::Note | Place::Deletion(_) => None,
+        })
+    }
+
+    /// Keeps a note.
+    pub(super) fn note(&mut self, statement: Statement) {
+        for fact in statement.facts {
+            self.facts[fact].turn = self.turns.len();
+        }
+        self.turns.push((statement.text, Place::Note));
+    }
+
+    /// Deletes the note that tells a fact.
+    pub(super) fn delete(&mut self, fact: usize) {
+        self.forgotten.insert(fact, self.turns.len());
+        self.turns.push((String::new(), Place::Deletion(self.facts[fact].turn)));
+    }
+}
+
+/// A turn that says nothing.
+fn filler(rng: &mut Rng) -> String {
+    let table = &TABLE.filler;
+    let [opener, middle, closer] =
+        [&table.openers, &table.middles, &table.closers].map(|list| if list.is_empty() { "" } else { rng.word(list) });
+    format!("{opener} {middle}{closer}")
+}
+
+/// With a capital at the beginning.
+fn capital(mut text: String) -> String {
+    if let Some(first) = text.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    text
+}

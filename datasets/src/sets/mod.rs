@@ -1,0 +1,55 @@
+//! What people write to try a memory out: suites in YAML and question sets in JSON lines, read as banks. The sets of this
+//! project and the files of its users are read alike; whose they are is not known here.
+
+pub(crate) mod question_set;
+pub(crate) mod suite;
+mod suite_form;
+mod time;
+
+use bench_proto::dataset::Filter;
+use serde::{Deserialize, Serialize};
+
+/// What a file says of itself; all of it may be left out.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Said {
+    /// Its name; that of the file where it is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
+    /// One line for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) licence: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) source: Option<String>,
+    /// Phrases that make an answer an abstention, lower case.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) abstention_phrases: Option<Vec<String>>,
+    /// Deterministic scorers, the headline's first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) scorers: Option<Vec<String>>,
+}
+
+/// Place and problem of what cannot be read.
+pub(crate) type Problem = (String, String);
+
+/// Refuses a time that nothing can lie in; the times are those of the dataset model, both of which are part of it.
+pub(crate) fn check_span(filter: &Filter) -> Result<(), Problem> {
+    match (&filter.from, &filter.until) {
+        (Some(from), Some(until)) if from > until => {
+            Err(("from".to_owned(), format!("{from} is later than until, {until}: nothing lies between them")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// How many hits a question asks for.
+fn hits(field: &str, number: Option<u32>) -> Result<Option<u32>, Problem> {
+    match number {
+        Some(0) => Err((field.to_owned(), "is 0: at least one hit has to be asked for".to_owned())),
+        number => Ok(number),
+    }
+}
