@@ -27,7 +27,29 @@ sh scripts/test-deploy.sh
 say "== tests"
 # most of them wait for servers, leases and pauses: twice as many at once as there are cores
 export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((2 * $(nproc)))}"
-cargo test --workspace --locked
+# Tests of processes, faults and time share few cores here: what fails beside the others is run again alone, which says
+# whether it is broken. More than three are not: then it is no matter of time.
+log=$(mktemp)
+trap 'rm -f "$log" "$log.code"' EXIT
+{ cargo test --workspace --locked --no-fail-fast 2>&1 || printf '%s\n' $? >"$log.code"; } | tee "$log"
+if [ -s "$log.code" ]; then
+    failed=$(awk '/^failures:$/ { names = "" } /^    [A-Za-z0-9_:]+$/ { names = names $1 "\n" }
+        /^test result: FAILED/ { printf "%s", names }' "$log" | sort -u)
+    count=$(printf '%s' "$failed" | grep -c . || true)
+    if [ "$count" -eq 0 ] || [ "$count" -gt 3 ]; then
+        say "$count tests failed"
+        exit "$(cat "$log.code")"
+    fi
+    say "== failed beside the others, run again alone:" $failed
+    cargo test --workspace --locked --test '*' -- --test-threads 1 --exact $failed >"$log" 2>&1 || { cat "$log"; exit 1; }
+    passed=$(grep -c '^test .* \.\.\. ok$' "$log" || true)
+    if [ "$passed" -lt "$count" ]; then
+        cat "$log"
+        say "$passed of $count passed alone"
+        exit 1
+    fi
+    say "passed alone, but not beside the others (the machine was slow, or they disturb each other):" $failed
+fi
 if [ "${BENCH_TEST_FAULTS:-}" = long ]; then
     say "== long fault tests"
     cargo test --workspace --locked --test long -- --nocapture

@@ -38,6 +38,7 @@ use bench_proto::{
     ids::RunNo,
     money::PicoUsd,
     probe::ProbePlan,
+    profile::Profile,
     scenario::{RecallPlan, Scenario},
     spec::{self, DatasetSpec, Limits, ModelSpec, RunSpec, SPEC_VERSION, SampleSpec, SystemSpec, TakenOver},
 };
@@ -164,16 +165,7 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
     let more_scorers = scenario::asked_for(scenario, fewest, &settings.run.scorer)?;
     let notes = sample.spec.notes.iter().cloned().chain(of_system).collect();
     let mut dataset_spec = DatasetSpec { label_fixes, ..dataset_spec(dataset.as_ref(), &sample) };
-    // one that a configuration names is for judges, where there are some
-    if let Some(rubric) = settings.run.rubric.as_ref().filter(|_| !judges.is_empty()) {
-        grade_by(&mut dataset_spec.profile, rubric)?;
-    }
-    if let Some(path) = &args.judge_prompts {
-        judge_prompts::take(path, &mut dataset_spec.profile, &judges)?;
-    }
-    if let Some(counting) = cast.counting {
-        dataset_spec.profile = counting.profile(&dataset_spec.profile);
-    }
+    change_profile(app, args, cast.counting, &judges, &mut dataset_spec.profile)?;
     judge_prompts::set_params(app, None, &dataset_spec.profile, &mut judges)?;
     let profile = &dataset_spec.profile;
     rubric::check(profile, sample.spec.by_category.keys().map(String::as_str), !judges.is_empty())?;
@@ -220,6 +212,27 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         planned.spec.limits.max_cost = Some(DEFAULT_CAP);
     }
     Ok(planned)
+}
+
+/// Puts what a person wants of judges in place of the dataset's own: `--rubric`, `--judge-prompts`, `--count-as`.
+fn change_profile(
+    app: &App,
+    args: &SubmitArgs,
+    counting: Option<&'static Counting>,
+    judges: &[ModelSpec],
+    profile: &mut Profile,
+) -> Result<(), CliError> {
+    // one that a configuration names is for judges, where there are some
+    if let Some(rubric) = app.settings().run.rubric.as_ref().filter(|_| !judges.is_empty()) {
+        grade_by(profile, rubric)?;
+    }
+    if let Some(path) = &args.judge_prompts {
+        judge_prompts::take(path, profile, judges)?;
+    }
+    if let Some(counting) = counting {
+        *profile = counting.profile(profile);
+    }
+    Ok(())
 }
 
 /// Who takes part in a run: all that is known before its dataset is read.
