@@ -71,7 +71,7 @@ def unknown_flags(command):
 def variables():
     """Environment variables that the binaries read."""
     names = set(re.findall(r'\.env\("(\w+)"\)', source("crates/settings/src/schema.rs")))
-    for file in ("crates/telemetry/src/http.rs", "crates/settings/src/process.rs"):
+    for file in ("crates/telemetry/src/http.rs", "crates/settings/src/command_line.rs"):
         names |= set(re.findall(r'_VARIABLE: &str = "(\w+)"', source(file)))
     names |= set(re.findall(r'env::var\("(\w+)"\)', source("crates/telemetry/src/logs.rs")))
     # read by the exporter's library
