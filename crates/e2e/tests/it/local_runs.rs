@@ -52,7 +52,7 @@ fn a_run_is_found_by_its_name_and_by_both_ends_of_its_id() {
     };
     assert_eq!(id_of("before"), "aaaa-1111");
     assert_eq!((id_of("2222"), id_of("aaaa-1")), ("aaaa-2222".to_owned(), "aaaa-1111".to_owned()));
-    let _ = bench.run(["compare", "before", "after"]).expect_code(0);
+    let _ = bench.run(["compare", "before", "after"]).expect_code(1);
     let unclear = bench.run(["report", "aaaa"]).expect_code(2);
     assert!(unclear.stderr.contains("more than one id (aaaa-2222, aaaa-1111"), "{}", unclear.stderr);
     submit(&["--name", "before", "--run-id", "bbbb"]);

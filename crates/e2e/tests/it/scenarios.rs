@@ -119,10 +119,10 @@ fn questions_are_read_rephrased_and_reflected_on_as_the_scenario_says() {
     assert!(compared.stdout.contains("fallback in the first run, native in the second"), "{}", compared.stdout);
 
     for (flags, said) in [
-        (&["--scenario", "agentic"][..], "extractive is none"),
+        (&["--scenario", "agentic"][..], "extractive is not one"),
         (&["--scenario", "agentic", "--answerer", MODEL, "--system", "full-context"], "whole banks"),
         (&["--scenario", "agentic", "--answerer", MODEL, "--multi-query", "2"], "takes no rephrasings"),
-        (&["--multi-query", "2"], "extractive is none"),
+        (&["--multi-query", "2"], "extractive is not one"),
         (&["--scenario", "retrieve-only", "--multi-query", "2"], "no model"),
         (&["--max-recalls", "2"], "for the scenario agentic"),
         (&["--scenario", "reflect", "--system", "./own.yaml", "--scorer", "recall@10"], "--scenario retrieve-only"),

@@ -35,7 +35,8 @@ fn what_did_not_resolve_in_a_dataset_is_in_its_report() {
 "#;
     let set = file(&bench, "mine.jsonl", text);
     let submit = ["submit", "--dataset", &set, "--preset", "full", "--latency-probe", "off", "--run-id", "noted"];
-    let shown = bench.run(submit).stdout;
+    let _ = bench.run(submit);
+    let shown = bench.run(["report", "noted", "--full"]).stdout;
     let folder = bench.path().join(".bench/runs/noted");
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("is written");
     assert!(shown.contains("Dataset note: "), "{shown}");
