@@ -124,7 +124,7 @@ fn questions_are_read_rephrased_and_reflected_on_as_the_scenario_says() {
         (&["--scenario", "agentic", "--answerer", MODEL, "--multi-query", "2"], "takes no rephrasings"),
         (&["--multi-query", "2"], "extractive is not one"),
         (&["--scenario", "retrieve-only", "--multi-query", "2"], "no model"),
-        (&["--max-recalls", "2"], "for the scenario agentic"),
+        (&["--max-recalls", "2"], "only in the scenario agentic"),
         (&["--scenario", "reflect", "--system", "./own.yaml", "--scorer", "recall@10"], "--scenario retrieve-only"),
         (&["--scenario", "reflect", "--system", "./own.yaml", "--controls"], "--controls"),
     ] {

@@ -146,7 +146,7 @@ const READERS: &[(&str, &[&str])] = &[
     ("open", &["handle"]),
     ("retain", &["stored", "usage"]),
     ("update", &["usage"]),
-    ("forget", &[]),
+    ("forget", &["usage"]),
     ("flush", &[]),
     ("consolidate", &["usage"]),
     ("ready.call", &["count"]),
