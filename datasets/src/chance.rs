@@ -1,8 +1,9 @@
 //! A ranking by chance must score chance on every dataset: more means that ids repeat, among what is seen or in the evidence.
 //! Whether ids tell of themselves that they are evidence is looked at in [`crate::hiding`].
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
+use bench_grading::scorers::{ScoreCase, registry};
 use bench_proto::{
     dataset::{Bank, GoldRecord, Question, StreamEntry},
     retrieval::RetrievalMetrics,
@@ -11,15 +12,16 @@ use bench_proto::{
 
 use crate::{conformance::at_hand, generator::rng::Rng};
 
-/// Hits of a ranking.
-const K: u32 = 10;
+/// Hits of a ranking, at most: of few ids half, or all would be found.
+const K: usize = 10;
 /// Questions of a dataset that are looked at, and rankings of each.
 const QUESTIONS: usize = 400;
 const RANKINGS: usize = 8;
 
-/// Datasets that name no evidence, or of which only the questions are at hand.
-const WITHOUT_EVIDENCE: [&str; 3] =
-    ["personamem@32k", "lifebench@en-questions", "memoryagentbench@conflict-resolution"];
+/// Datasets that name no evidence, or of which only the questions are at hand; all variants of a name without one.
+const WITHOUT_EVIDENCE: [&str; 3] = ["personamem", "lifebench@en-questions", "memoryagentbench"];
+/// Letters that are drawn for each question of a multiple choice.
+const LETTERS: u32 = 64;
 
 /// Scores of rankings by chance, and what chance is.
 #[derive(Default)]
@@ -35,12 +37,13 @@ impl Sums {
     /// k/n · (1 − k/n) · (n − g)/(n − 1) / g.
     fn add(&mut self, ids: &[&str], gold: &[String], mut rank: impl FnMut(&mut Vec<&str>)) {
         let (n, g) = (ids.len() as f64, gold.len() as f64);
-        let share = (f64::from(K) / n).min(1.0);
+        let k = K.min(ids.len() / 2).max(1);
+        let share = k as f64 / n;
         let mut order: Vec<&str> = ids.to_vec();
         for _ in 0..RANKINGS {
             rank(&mut order);
-            let hits = RankHits::of(order.iter().take(K as usize).copied(), gold.iter().map(String::as_str));
-            let metrics = RetrievalMetrics::at(&hits, K).expect("there is evidence");
+            let hits = RankHits::of(order.iter().take(k).copied(), gold.iter().map(String::as_str));
+            let metrics = RetrievalMetrics::at(&hits, k as u32).expect("there is evidence");
             self.n += 1.0;
             self.score += metrics.recall;
             self.chance += share;
@@ -129,11 +132,45 @@ fn rankings_by_chance_score_chance() {
                 }
             }
         }
-        if WITHOUT_EVIDENCE.contains(&name.as_str()) {
+        let is_named = |without: &&str| *without == name || *without == dataset.manifest().dataset();
+        if WITHOUT_EVIDENCE.iter().any(is_named) {
             assert_eq!((by_turn.n, by_session.n), (0.0, 0.0), "{name} has evidence");
             continue;
         }
         by_turn.check(name, "turns");
         by_session.check(name, "sessions");
     }
+}
+
+/// Letters by chance are right as often as chance: one of four, on PersonaMem, MemBench and LifeBench's choices, by each rule.
+#[test]
+fn letters_by_chance_score_chance() {
+    let mut of_choices = BTreeSet::new();
+    for dataset in at_hand() {
+        let manifest = dataset.manifest();
+        let named = manifest.scorers.iter().filter(|name| name.starts_with("choice"));
+        for scorer in named.map(|name| registry::find(name).expect("a scorer")) {
+            let mut rng = Rng::new(&["letters", &manifest.name]);
+            let (mut n, mut score, mut chance, mut variance) = (0.0, 0.0, 0.0, 0.0);
+            for bank in (0..dataset.bank_count()).map(|number| dataset.bank(number).expect("a bank")) {
+                for (question, gold) in
+                    bank.questions.iter().zip(&bank.gold).filter(|(asked, _)| !asked.choices.is_empty())
+                {
+                    let case = ScoreCase::of(dataset.profile(), question, gold);
+                    let letters: Vec<char> = ('a'..='d').take(question.choices.len()).collect();
+                    let share = 1.0 / letters.len() as f64;
+                    for _ in 0..LETTERS {
+                        let answer = format!("({})", letters[rng.below(letters.len())]);
+                        let Some(scored) = scorer.score(&ScoreCase { answer: Some(&answer), ..case }) else { break };
+                        (n, score) = (n + 1.0, score + scored);
+                        (chance, variance) = (chance + share, variance + share * (1.0 - share));
+                    }
+                }
+            }
+            let told = format!("{} by {}: {score} of {n} by chance, expected {chance}", manifest.name, scorer.name());
+            assert!(n > 0.0 && (score - chance).abs() <= 5.0 * f64::sqrt(variance), "{told}");
+            of_choices.insert(manifest.dataset().to_owned());
+        }
+    }
+    assert_eq!(of_choices.into_iter().collect::<Vec<_>>(), ["lifebench", "membench", "personamem"]);
 }

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
     path::{Path, PathBuf},
+    sync::LazyLock,
 };
 
 use bench_grading::{
@@ -14,38 +15,56 @@ use bench_proto::{
     profile::{GraderCheck, Profile},
 };
 use bench_settings::{Settings, Sources};
+use bench_testkit::data;
 
 use crate::{DATASETS, Dataset, Known, Manifest, OpenOptions, known, locate, neutral::is_time, verify};
 
-/// Files of a dataset for tests: below `testdata` when this project may have them, else below `$BENCH_REFERENCE_DIR/data`.
-fn folder_of_files() -> [PathBuf; 2] {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let reference = std::env::var_os("BENCH_REFERENCE_DIR").map_or_else(|| here.join("../../shared"), PathBuf::from);
-    [here.join("testdata"), reference.join("data")]
+/// Folder for what is unpacked or written here.
+fn scratch() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/datasets-of-tests")
 }
 
-/// How to find the files of a dataset, where all are at hand.
+/// How to find the files of a dataset under their published names, where all are at hand: below `testdata` when this project may
+/// have them, else below `$BENCH_REFERENCE_DIR/data`.
 fn at_hand_options(manifest: &Manifest) -> Option<OpenOptions> {
-    let cache_dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/datasets-of-tests");
-    let options =
-        |folder| OpenOptions { datasets_dir: Some(folder), cache_dir: cache_dir.clone(), ..OpenOptions::default() };
+    let options = |folder| OpenOptions { datasets_dir: Some(folder), cache_dir: scratch(), ..OpenOptions::default() };
     let has_all =
         |options: &OpenOptions| manifest.files.iter().all(|file| locate::find(manifest, file, options).is_some());
-    folder_of_files().map(options).into_iter().find(has_all)
+    [data::testdata(), data::published()].map(options).into_iter().find(has_all)
 }
 
-/// All registered datasets whose files are at hand, open.
+/// Parts of published files, and small ones of ours, by the name of their dataset: of all that are not there as published.
+static IN_PLACE: LazyLock<Vec<(&Known, PathBuf)>> = LazyLock::new(|| {
+    let folder = scratch().join("small");
+    let missing = known().iter().filter(|known| at_hand_options(&known.manifest).is_none());
+    let paths = |known: &'static Known| {
+        let name = &known.manifest.name;
+        let ours = data::ours(name, &folder).expect("small files can be written");
+        if ours.is_none() {
+            eprintln!("NOT TESTED: the files of {name} are nowhere; set BENCH_REFERENCE_DIR");
+        }
+        [data::part(name), ours].into_iter().flatten().map(move |path| (known, path))
+    };
+    missing.flat_map(paths).collect()
+});
+
+fn opened(known: &Known, options: &OpenOptions) -> Box<dyn Dataset> {
+    known.open(options, &|_, _| ()).unwrap_or_else(|error| panic!("{}: {error}", known.manifest.name))
+}
+
+/// All registered datasets whose files are at hand as they were published, or that are generated, open.
+fn as_published() -> impl Iterator<Item = Box<dyn Dataset>> {
+    let options = |known: &'static Known| Some((known, at_hand_options(&known.manifest)?));
+    known().iter().filter_map(options).map(|(known, options)| opened(known, &options))
+}
+
+/// All registered datasets, open: as published, else what is there in their place.
 pub(crate) fn at_hand() -> Vec<Box<dyn Dataset>> {
-    let mut open = Vec::new();
-    for known in known() {
-        let Known { manifest, .. } = known;
-        let Some(options) = at_hand_options(manifest) else {
-            eprintln!("NOT TESTED: the files of {} are nowhere; set BENCH_REFERENCE_DIR", manifest.name);
-            continue;
-        };
-        open.push(known.open(&options, &|_, _| ()).unwrap_or_else(|error| panic!("{error}")));
-    }
-    open
+    let in_place = IN_PLACE.iter().map(|(known, path)| {
+        let options = OpenOptions { path: Some(path.clone()), cache_dir: scratch(), ..OpenOptions::default() };
+        opened(known, &OpenOptions { allow_modified: true, ..options })
+    });
+    as_published().chain(in_place).collect()
 }
 
 /// Turn ids of a bank by their session; entries that are no session count as a turn of themselves.
@@ -169,9 +188,9 @@ fn loaders_keep_the_rules_on_files_of_ours() {
 
 #[test]
 fn loaders_keep_the_rules_and_the_counts_of_their_manifests() {
-    let open = at_hand();
-    assert!(open.len() >= 2, "those of this project are always at hand");
-    for dataset in open {
+    let mut open = 0;
+    for dataset in as_published() {
+        open += 1;
         let manifest = dataset.manifest();
         let (sessions, turns, categories) = check(dataset.as_ref());
         let expected = manifest.categories.iter().cloned().collect::<BTreeMap<_, _>>();
@@ -182,6 +201,19 @@ fn loaders_keep_the_rules_and_the_counts_of_their_manifests() {
         assert!(manifest.banks == 0 || manifest.banks == banks, "{}: {banks} banks", manifest.name);
         assert!(!dataset.is_modified() && dataset.sha256().len() == 64, "{}", manifest.name);
     }
+    assert!(open >= 2, "those of this project are always at hand");
+}
+
+/// A dataset whose published files are not at hand has small ones of ours: no test over all datasets leaves one out.
+#[test]
+fn every_dataset_is_at_hand() {
+    let open = at_hand();
+    let missing = known().iter().map(|known| known.manifest.name.as_str()).filter(|name| {
+        // LoCoMo's schema is what `locomo-sim` makes
+        *name != "locomo" && !open.iter().any(|dataset| dataset.manifest().name == *name)
+    });
+    assert_eq!(missing.collect::<Vec<_>>(), Vec::<&str>::new());
+    open.iter().for_each(|dataset| drop(check(dataset.as_ref())));
 }
 
 /// What a manifest says of its files is true of them as they lie unpacked, whichever way they came.

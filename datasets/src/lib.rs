@@ -2,6 +2,10 @@
 //!
 //! A dataset is opened once by the coordinator, which streams it bank by bank into the store; workers never see a dataset
 //! file. Only data that this project generates is in its repository.
+//!
+//! In come a name, perhaps a path, and settings; out come [`Dataset`]s: what is known of one, its profile, and banks with
+//! their questions and gold, one at a time. Start reading at `example.rs`, a whole dataset in one file, then at `registry` and
+//! `loaded`, which hides what ids and orders would tell.
 
 mod array_file;
 mod beam;
@@ -23,9 +27,6 @@ mod generator;
 #[cfg(test)]
 mod hiding;
 mod incoming;
-// banks that grow line by line: so far only the example has such files
-#[cfg(any(test, feature = "example"))]
-mod json_lines;
 mod label_fixes;
 mod lifebench;
 mod lines;

@@ -73,6 +73,14 @@ impl LinePlace {
     }
 }
 
+/// Everything that the lines of a file say in JSON; `path` names the file in errors.
+///
+/// # Errors
+/// A line that is no JSON of this kind, with its number and the field.
+pub(crate) fn objects<T: DeserializeOwned>(path: &str, content: &[u8]) -> Result<Vec<T>, DatasetError> {
+    Lines::new(path, content).map(|line| line?.json(path)).collect()
+}
+
 /// The lines of a file that are not blank.
 pub(crate) struct Lines<R> {
     /// As errors name it.

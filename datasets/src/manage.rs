@@ -337,10 +337,13 @@ pub fn generate(name: &str, options: &OpenOptions, path: &Path, form: Form) -> R
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use bench_proto::dataset::{Bank, Filter, Gold, StreamEntry};
     use serde_json::json;
 
     use super::*;
-    use crate::{SourceFile, checksum, open, packed::tests::gz};
+    use crate::{SourceFile, checksum, known, open, packed::tests::gz};
 
     fn sim(conversations: u64) -> OpenOptions {
         OpenOptions {
@@ -395,28 +398,53 @@ mod tests {
         assert!(matches!(verify("locomo", &nowhere), Err(DatasetError::NotFound(_))), "verify never downloads");
     }
 
-    /// What is written in the project's own form, read back by its path, holds the same banks.
+    /// What each generator writes in the project's own form, read back by its path, holds the same: withdrawals, updates,
+    /// assertions, filters and numbers of hits too.
     #[test]
     fn generated_files_of_our_own_form_hold_everything() {
         let folder = tempfile::tempdir().expect("temporary folder");
-        let path = folder.path().join("small-talk.jsonl");
-        let generated = generate("locomo-sim", &sim(3), &path, Form::Jsonl).expect("writes");
-        let generator = open("locomo-sim", &sim(3), &|_, _| ()).expect("opens");
-        let named = path.display().to_string();
-        let file = open(&named, &OpenOptions::default(), &|_, _| ()).expect("reads");
-        assert_eq!((file.sha256(), file.manifest().name.as_str()), (generated.sha256.as_str(), "small-talk"));
-        assert_eq!((file.bank_count(), file.profile()), (3, generator.profile()));
-        assert_eq!(file.manifest().scorers, generator.manifest().scorers);
-        for bank in 0..3 {
-            assert_eq!(file.outline(bank).expect("an outline"), generator.outline(bank).expect("an outline"));
-            assert_eq!(file.bank(bank).expect("a bank"), generator.bank(bank).expect("a bank"));
+        let mut written = BTreeSet::new();
+        for name in known().iter().filter(|known| known.manifest.is_generated()).map(|known| &known.manifest.name) {
+            let path = folder.path().join(format!("my-{name}.jsonl"));
+            let generated = generate(name, &OpenOptions::default(), &path, Form::Jsonl).expect("writes");
+            let generator = open(name, &OpenOptions::default(), &|_, _| ()).expect("opens");
+            let file = open(&path.display().to_string(), &OpenOptions::default(), &|_, _| ()).expect("reads");
+            assert_eq!((file.sha256(), file.manifest().name.as_str()), (&*generated.sha256, &*format!("my-{name}")));
+            assert_eq!((file.bank_count(), file.profile()), (generator.bank_count(), generator.profile()), "{name}");
+            assert_eq!(file.manifest().scorers, generator.manifest().scorers, "{name}");
+            for bank in 0..generator.bank_count() {
+                let (read, made) = (file.bank(bank).expect("a bank"), generator.bank(bank).expect("a bank"));
+                assert_eq!(file.outline(bank).expect("an outline"), made.outline(), "{name}");
+                assert!(read == made, "{name}: bank {bank} is not what was made");
+                written.extend(kinds(&made));
+            }
+            assert!(!file.is_modified() && file.bank(generator.bank_count()).is_err(), "{name}");
         }
-        assert!(!file.is_modified() && file.bank(3).is_err());
+        let all = ["assertions", "filter", "k", "memory", "session", "update", "withdrawal"];
+        assert_eq!(written.into_iter().collect::<Vec<_>>(), all, "generators make everything that a bank may hold");
         let packed = folder.path().join("locomo-sim.jsonl");
         generate("locomo-sim", &sim(1), &packed, Form::Jsonl).expect("writes");
         let named = packed.display().to_string();
         let other = open(&named, &OpenOptions::default(), &|_, _| ()).expect("reads");
         assert_eq!(other.manifest().name, "locomo-sim-file", "the name of the generator stays its own");
+    }
+
+    /// What a bank holds that not every form could say.
+    fn kinds(bank: &Bank) -> impl Iterator<Item = &'static str> {
+        let entries = bank.content.entries.iter().map(|entry| match entry {
+            StreamEntry::Session(_) => "session",
+            StreamEntry::Memory(_) => "memory",
+            StreamEntry::Update { memory: Some(_), .. } => "update",
+            StreamEntry::Update { memory: None, .. } => "withdrawal",
+        });
+        let of_questions = bank.questions.iter().zip(&bank.gold).flat_map(|(question, gold)| {
+            [
+                (question.filter != Filter::default()).then_some("filter"),
+                question.k.map(|_| "k"),
+                matches!(gold.gold, Gold::Assertions(_)).then_some("assertions"),
+            ]
+        });
+        entries.chain(of_questions.flatten())
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use bench_proto::text;
 use flate2::read::MultiGzDecoder;
 
 use crate::{
@@ -194,7 +195,8 @@ enum Refused {
 
 impl Refused {
     fn content(place: &str, problem: &str) -> Self {
-        Self::Content(place.to_owned(), problem.to_owned())
+        // names in an archive are somebody else's words
+        Self::Content(text::one_line(place).into_owned(), problem.to_owned())
     }
 
     fn at(self, packed: &Path) -> DatasetError {

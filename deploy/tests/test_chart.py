@@ -135,6 +135,34 @@ class Rendering(unittest.TestCase):
             self.assertIn(name, names)
 
 
+    def test_who_upgrades_with_old_values_is_told_what_to_set(self):
+        def notes(values, **options):
+            return next(text for path, text in render(values, **options).items() if path.endswith("NOTES.txt"))
+
+        told = notes(SECRET, is_install=False, is_upgrade=True)
+        named = set(re.findall(r"worker\.allow\.(\w+)", told))
+        allow = yaml.safe_load(source("helm/bench-coord/values.yaml"))["worker"]["allow"]
+        self.assertEqual(named, {"systems", "hosts", "secrets", "variables"})
+        self.assertLessEqual(named, set(allow))
+        self.assertIn("allow_plaintext", told)
+        self.assertIn("allow_plaintext = [", source("crates/settings/default-config.toml"))
+        for values in [{"worker": {"allow": {"systems": ["0" * 64]}}}, {"workers": {"main": {"allow": {"hosts": ["mem.internal"]}}}}]:
+            told = notes(SECRET | values, is_install=False, is_upgrade=True)
+            self.assertNotIn("worker.allow", told)
+            self.assertIn("allow_plaintext", told)
+        self.assertNotIn("next release", notes(SECRET))
+
+    def test_the_chart_has_what_settings_may_allow(self):
+        """What CHANGELOG tells upgraders to set is there, and each [allow] of the settings can be set for workers."""
+        allow = yaml.safe_load(source("helm/bench-coord/values.yaml"))["worker"]["allow"]
+        section = source("crates/settings/default-config.toml").split("\n[allow]\n")[1].split("\n[")[0]
+        self.assertEqual(set(allow), set(re.findall(r"(?m)^(\w+) = ", section)))
+        told, values = source("CHANGELOG.md"), yaml.safe_load(source("helm/bench-coord/values.yaml"))
+        for first, last in [("worker", "allow"), ("migrate", "roles"), ("secrets", "runSecret")]:
+            self.assertIn(f"`{first}.{last}`", told)
+            self.assertIn(last, values[first])
+
+
 class Promises(unittest.TestCase):
     def test_pods_keep_to_the_restricted_profile(self):
         for where, _, pod in every_pod():

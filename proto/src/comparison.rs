@@ -57,9 +57,9 @@ pub struct ComparedRun {
     pub id: String,
     /// Name given by the user.
     pub name: Option<String>,
-    /// Memory system.
+    /// Name of the memory system.
     pub system: String,
-    /// Answerer.
+    /// Who answered, such as `openai:MODEL` or `extractive`.
     pub answerer: String,
     /// First judge.
     pub judge: Option<String>,
@@ -77,9 +77,9 @@ pub struct ComparedRun {
     pub ci95: Option<Interval>,
     /// Questions with a score.
     pub n: u64,
-    /// Coverage.
+    /// Scored and abstained questions as a part of the sample, from 0 to 1; null when it is not known.
     pub coverage: Option<f64>,
-    /// Result digest.
+    /// Hash over question ids, outcomes and scores: equal for equal results.
     pub result_digest: String,
     /// Retrieval against evidence ids.
     pub retrieval: RetrievalSummary,
@@ -198,22 +198,22 @@ pub struct RetrievalDifference {
 /// One side of a flip.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlipSide {
-    /// Its score.
+    /// Score of the question in this run, by the compared metric.
     pub score: f64,
-    /// Its answer.
+    /// What this run answered; null where texts are not at hand.
     pub answer: Option<String>,
-    /// Its judgements.
+    /// What the judges said of it; empty where only scorers graded.
     pub judgements: Vec<JudgementLine>,
 }
 
 /// A question that one run passed and the other did not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Flip {
-    /// Its id.
+    /// The dataset's id of the question.
     pub question_id: String,
-    /// Its bank.
+    /// The dataset's id of the bank that it is asked of.
     pub bank_id: String,
-    /// Its category.
+    /// The dataset's kind of question.
     pub category: String,
     /// `won` (the second run passed) or `lost`.
     pub direction: String,

@@ -249,7 +249,7 @@ pub struct Memory {
     /// Event time as in [`Session::time`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
-    /// Its tags.
+    /// Labels by which a question may restrict what it is answered from; often none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// Whose it is, where one bank holds the memories of several users.

@@ -112,7 +112,7 @@ pub struct QuestionFacts {
     pub question_id: String,
     /// The dataset's id of its bank: the cluster of the statistics.
     pub bank_id: String,
-    /// Its category.
+    /// The dataset's kind of question.
     pub category: String,
     /// What it counts as beside its category, see [`crate::dataset::GoldRecord::facets`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -170,7 +170,7 @@ pub struct QuestionIdentity {
     pub question_id: String,
     /// The dataset's id of its bank.
     pub bank_id: String,
-    /// Its category.
+    /// The dataset's kind of question.
     pub category: String,
     /// Values by facet, such as `difficulty` → `hard`.
     pub facets: BTreeMap<String, String>,

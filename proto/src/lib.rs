@@ -3,6 +3,10 @@
 //! Ids, dataset model, run spec and fingerprint, tasks and their transition table, step records, question facts,
 //! calls and money, the summary. Plain data and pure functions; no I/O, no clock, no randomness. Whatever of this is
 //! put on a disk or a wire carries a version and has a golden file under `proto/golden/`.
+//!
+//! In comes what other crates measured or read; out come types that they agree on, and derivations that two of them must make
+//! in the same way. Start reading at [`spec`] (what a run is), [`task`] (what may happen to a task), [`step`] (what a worker
+//! stores) and [`facts`] (what a question came to); `docs/PROTOCOL.md` has the rules behind them.
 
 pub mod address;
 pub mod assertions;
@@ -40,6 +44,7 @@ pub mod task;
 pub mod text;
 pub mod trace;
 pub mod transition;
+pub mod weight;
 
 /// Version of this build; binaries say its commit as well.
 pub const CODE_VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -83,7 +83,7 @@ const fn times(price: PicoUsd, tokens: u64) -> PicoUsd {
 pub struct LongContext {
     /// Prompts of more tokens than this.
     pub above: u64,
-    /// Their rates.
+    /// What such a call costs, prompt and reply, instead of the model's usual rates.
     pub rates: Rates,
 }
 

@@ -188,8 +188,11 @@ pub struct OwnRubric {
     /// says so is right.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unanswerable: bool,
+    /// Whether the judge is shown the messages that the expected answer rests on; not where it is shown no such answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shows_evidence: bool,
     /// Name of the parser of its replies, where it is somebody else's prompt word for word: then the rules are all that is sent,
-    /// with `{question}`, `{answer}` and `{response}` in it.
+    /// with `{question}`, `{answer}` and `{response}` in it, and `{evidence}` where it shows that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parser: Option<String>,
 }

@@ -1,4 +1,8 @@
 //! The run spec: effective settings of a run, and the fingerprint of what can change a score (P13).
+//!
+//! Start reading at [`RunSpec`]. It is written once, when a run is planned, and stored with it: workers and reports read
+//! nothing else of what was asked for. Which parts of it change a score is in `spec/fingerprint.rs`, how the figures of its runs are
+//! read in `spec/reading.rs`.
 
 mod fingerprint;
 mod limits;

@@ -1,4 +1,7 @@
 //! Step records: what a worker hands to the checkpoint writer (P7, P8), one per finished step of a task.
+//!
+//! Start reading at [`StepRecord`]: [`StepFacts`] is the small part that is read again, [`StepText`] the large one that is stored
+//! apart, [`Effect`] what becomes of the task, [`StepNo`] the order within it. Read back, a step is a [`StoredStep`].
 
 mod hits;
 mod probe_part;
@@ -293,7 +296,7 @@ pub struct Canary {
     /// Id of another bank that was asked for what only this one was given; absent when none was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub other: Option<String>,
-    /// And it had it.
+    /// The other bank had it too: what one bank holds leaks into another.
     pub leaked: bool,
     /// Usage that the system reported.
     #[serde(skip_serializing_if = "is_default")]

@@ -125,7 +125,7 @@ impl Answerer {
                 let request = chat_request(spec, answer_prompt(instructions, shown), None, MAX_ANSWER_TOKENS);
                 let asked = AskedFor { task, question_id: &question.question_id, draw: 0, trace: None };
                 let called = caller.call(asked, &request, &usable_answer).await?;
-                Ok(Answered::of(called))
+                Ok(Answered::from_call(called))
             }
         }
     }
@@ -152,7 +152,7 @@ impl Answerer {
 
 impl Answered {
     /// What a call has brought that was made beside others of its question: of the wait in the queue another step tells.
-    pub(crate) fn of(called: Called<String>) -> Self {
+    pub(crate) fn from_call(called: Called<String>) -> Self {
         let mut timing = called.timing;
         (timing.queue_wait_us, timing.dispatch_us) = (0, 0);
         let silent = called.value.is_empty() && called.reply.finish == "stop";

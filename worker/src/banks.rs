@@ -235,8 +235,8 @@ mod tests {
             let turn = Turn { id: "S1:1".to_owned(), text: "x".repeat(*bytes), ..Turn::default() };
             let session = Session { id: format!("S{bank_no}"), turns: vec![turn], ..Session::default() };
             let content = BankContent { entries: vec![StreamEntry::Session(session)], ..BankContent::default() };
-            let content = Item::of(serde_json::to_vec(&content).expect("serialises"));
-            let nothing = Item::of(b"[]".to_vec());
+            let content = Item::from_bytes(serde_json::to_vec(&content).expect("serialises"));
+            let nothing = Item::from_bytes(b"[]".to_vec());
             let row = bank(bank_no, &[(1, &[0])]);
             rows.push(NewBank { content: content.hash, questions: nothing.hash, gold: nothing.hash, ..row });
             store.put_items(&[content, nothing]).await.expect("are written");

@@ -1,4 +1,8 @@
 //! What the model calls of one run share in a process, and how a call that brought nothing ends its task.
+//!
+//! In come the parts of a process that calls need (store, pace, routes, prices) and the run's spec; out comes a caller for each
+//! model of the run (`RunCaller`). Start reading at `RunCallers::open`, then at `RunCaller::call`, which every answer, judgement
+//! and embedding goes through; `RunCaller::end` turns a call without a reply into the end of its task.
 
 use std::{
     sync::{

@@ -59,7 +59,7 @@ impl Concluder {
     ///
     /// # Errors
     /// With code `store` when the store cannot be used any more.
-    pub async fn conclude(&self, run: RunNo, mut questions: Vec<TaskKey>) -> Result<(), Failure> {
+    pub async fn conclude_complete(&self, run: RunNo, mut questions: Vec<TaskKey>) -> Result<(), Failure> {
         questions.sort_unstable();
         questions.dedup();
         let span = process::started(process_span!("conclude_batch", questions = process::count(questions.len())));
@@ -151,7 +151,7 @@ pub(crate) async fn run(
         }
         for (run, questions) in by_run {
             // whatever is missed here is found again by the sweep
-            if let Err(failure) = concluder.conclude(run, questions).await {
+            if let Err(failure) = concluder.conclude_complete(run, questions).await {
                 // the process ends with this reason as its last words
                 broken.send_replace(Some(failure.message));
             }

@@ -1,4 +1,7 @@
 //! What the tasks of one run share in a process: system, answerer, judges, scorers, stop flag.
+//!
+//! In come the run's row and the parts of the process; out comes a `RunContext`, built once for each run and asked by every task
+//! of it. Start reading at `RunContext::build`: what is wrong with a run on this machine is found there, before its first task.
 
 use std::sync::{
     Arc,

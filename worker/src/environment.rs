@@ -58,6 +58,7 @@ pub fn extra_keys() -> Vec<ExtraKey> {
     keys.sort_by(|a, b| a.name.cmp(&b.name));
     keys.dedup_by(|a, b| a.name == b.name);
     keys.push(ExtraKey { name: adapter::URL.to_owned(), default: None });
+    keys.push(ExtraKey { name: adapter::dispositions::DISPOSITIONS.to_owned(), default: None });
     keys.push(ExtraKey { name: adapter::MODE.to_owned(), default: Some("raw".to_owned()) });
     keys
 }

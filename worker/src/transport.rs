@@ -6,6 +6,7 @@ use std::{
 };
 
 use bench_settings::{Account, Protection, Settings, Way};
+use bench_systems::{SystemSettings, adapter};
 
 /// The way to the store; `None` for one on this machine.
 #[must_use]
@@ -30,6 +31,14 @@ pub fn to_queue(settings: &Settings) -> Option<Way> {
 pub fn to_account(account: &Account) -> Option<Way> {
     let url = account.base_url.as_deref().filter(|_| account.key.secret().is_some())?;
     Way::of_url(&format!("account {}", account.name), url, "http")
+}
+
+/// The way to the server of a memory system; `None` without a key that goes there. Its adapter may allow what is not encrypted
+/// (`allow: [plain_text_key]`): it is said nevertheless, to the person who asks. Where a variable says the place the way holds the
+/// variable's value, which belongs into no log.
+#[must_use]
+pub fn to_system(name: &str, settings: &SystemSettings) -> Option<Way> {
+    Way::of_url(&format!("system {name}"), &adapter::keyed_server(settings)?, "http")
 }
 
 /// The way to an object store that the environment names by `AWS_ENDPOINT_URL`; `None` for a folder, and for one that is reached
@@ -66,5 +75,36 @@ pub fn warn(settings: &Settings, way: Option<Way>) {
     let Some(complaint) = way.and_then(|way| way.complaint(&settings.allow_plaintext)) else { return };
     if SAID.lock().unwrap_or_else(PoisonError::into_inner).insert(complaint.clone()) {
         tracing::warn!(code = "plaintext", "{complaint}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_memory_server_that_gets_a_key_is_a_way() {
+        let way = |more: Value| {
+            let mut spec = json!({
+                "name": "mine",
+                "retain": {"request": "POST /add", "body": {"text": "{text}"}},
+                "recall": {"request": "POST /search", "body": {"query": "{query}"}, "hits": [{"list": "hits", "text": "text"}]},
+            });
+            spec.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+            let settings = SystemSettings::from([(adapter::ADAPTER.to_owned(), spec)]);
+            to_system("mine", &settings).map(|way| (way.what, way.host, way.protection))
+        };
+        let (plain, sealed) = ("http://Mem.example:8080/v1", "https://mem.example");
+        let said = |protection| Some(("system mine".to_owned(), "mem.example".to_owned(), protection));
+        let key = json!({"X-Key": "of ${env:PATH}"});
+        assert_eq!(way(json!({"url": plain, "headers": key, "allow": ["plain_text_key"]})), said(Protection::Plain));
+        assert_eq!(way(json!({"url": plain, "auth": {"env": "PATH"}})), said(Protection::Plain));
+        assert_eq!(way(json!({"url": sealed, "headers": key})), said(Protection::Verified));
+        // no key, none that could be read, and no server of somebody else's
+        assert_eq!(way(json!({"url": plain, "headers": {"X-Kind": "test"}})), None);
+        assert_eq!(way(json!({"url": plain, "auth": {"env": "NO_SUCH_VARIABLE"}})), None);
+        assert_eq!(way(json!({"start": {"command": ["serve"]}, "headers": key})), None);
     }
 }

@@ -128,7 +128,7 @@ impl Committer for Steps {
 
     async fn commit(&self, items: Vec<Self::Item>) -> Result<Vec<Told<Self>>, Failed<Self>> {
         let began = Instant::now();
-        let part = Part::of(items);
+        let part = Part::from_items(items);
         let span = part.span(&self.hooks);
         let turn = match &self.hooks.journal {
             Some((journal, session)) => {
@@ -199,7 +199,7 @@ struct Part {
 }
 
 impl Part {
-    fn of(items: Vec<<Steps as Committer>::Item>) -> Self {
+    fn from_items(items: Vec<<Steps as Committer>::Item>) -> Self {
         let sizes: Vec<usize> = items.iter().map(|(records, _)| records.len()).collect();
         let (mut records, mut conclusions) = (Vec::with_capacity(sizes.iter().sum()), Vec::new());
         for (of_task, conclusion) in items {

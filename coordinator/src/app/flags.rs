@@ -12,7 +12,10 @@ pub(super) fn given(cli: &Cli) -> Vec<FlagValue> {
     global_flags(&cli.global, &mut flags);
     match &cli.verb {
         Verb::Submit(args) | Verb::Estimate(args) => submit_flags(args, &mut flags),
-        Verb::Systems(SystemsVerb::Hash { mode, .. }) => flags.one("system.mode", "--mode", mode.as_ref()),
+        Verb::Systems(SystemsVerb::Hash { mode, dispositions, .. }) => {
+            flags.one("system.mode", "--mode", mode.as_ref());
+            flags.one("system.dispositions", "--dispositions", dispositions.as_ref());
+        }
         Verb::JudgeAudit(args) => {
             sample_flags(&args.sample, &mut flags);
             submit_flags(&args.as_ref().clone().into_submit(), &mut flags);
@@ -86,6 +89,7 @@ fn submit_flags(args: &SubmitArgs, flags: &mut Flags) {
     sample_flags(&args.sample, flags);
     flags.one("run.system", "--system", args.system.as_ref());
     flags.one("system.mode", "--mode", args.mode.as_ref());
+    flags.one("system.dispositions", "--dispositions", args.dispositions.as_ref());
     flags.one("run.scenario", "--scenario", args.scenario.as_ref());
     flags.one("run.max_recalls", "--max-recalls", args.max_recalls.as_ref());
     flags.one("run.multi_query", "--multi-query", args.multi_query.as_ref());

@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use bench_systems::{
-    SystemSettings, adapter,
+    SystemSettings,
+    adapter::{self, dispositions},
     policy::Policy,
     registry::{self, Named, SYSTEMS},
 };
@@ -18,7 +19,7 @@ impl App {
     /// with the run as a whole, so that workers need no file.
     ///
     /// # Errors
-    /// Exit 2: unknown names, files with mistakes, a mode that the system does not have.
+    /// Exit 2: unknown names, files with mistakes, a mode or dispositions that the system does not have.
     pub(crate) fn system(&self, given: &str) -> Result<(String, BTreeMap<String, Value>), CliError> {
         let usage = |e: String| CliError::usage(e);
         let section = self.settings.section("system");
@@ -26,14 +27,21 @@ impl App {
         if !["raw", "consolidated"].contains(&mode) {
             return Err(usage(format!("--mode {mode}: give raw or consolidated")));
         }
+        let asked = section.get("dispositions").and_then(Value::as_str);
+        let no_such = |asked: &str, problem: String| usage(format!("--dispositions {asked}: {problem}"));
         let (name, mut settings, consolidates) = match registry::named(given).map_err(|e| usage(e.to_string()))? {
-            Named::BuiltIn(entry) => (entry.name.to_owned(), self.system_settings(entry.name), false),
-            Named::Adapter(spec) => {
+            Named::BuiltIn(entry) => match asked {
+                None => (entry.name.to_owned(), self.system_settings(entry.name), false),
+                Some(asked) => return Err(no_such(asked, format!("{} has no dispositions", entry.name))),
+            },
+            Named::Adapter(mut spec) => {
+                let told = dispositions::take(&mut spec, asked).map_err(|e| no_such(asked.unwrap_or_default(), e))?;
                 let adapter = serde_json::to_value(&spec).map_err(|e| usage(e.to_string()))?;
                 let mut settings = BTreeMap::from([(adapter::ADAPTER.to_owned(), adapter)]);
                 if let Some(url) = section.get("url") {
                     settings.insert(adapter::URL.to_owned(), url.clone());
                 }
+                settings.extend(told.map(|told| (dispositions::DISPOSITIONS.to_owned(), told)));
                 (spec.name.clone(), settings, spec.consolidate.is_some() || spec.command.is_some())
             }
         };

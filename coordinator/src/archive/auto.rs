@@ -2,12 +2,16 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bench_report::archive::{ArchiveError, Place, push::push};
-use bench_store::{RunFilter, RunRow, RunState, Store};
+use bench_report::archive::{ArchiveError, ArchivePlace, push::push};
+use bench_store::{RunFilter, RunRow, RunState, Runs, Store};
 use tokio_util::sync::CancellationToken;
 
 use super::bundle;
-use crate::{app::App, exit::CliError, out};
+use crate::{
+    app::App,
+    exit::{CliError, Exit},
+    out,
+};
 
 /// Kind of the run event that says where a run is archived.
 pub(crate) const ARCHIVED: &str = "archived";
@@ -24,7 +28,12 @@ const EVERY: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// What the store or the archive meets.
-pub(crate) async fn archive(app: &App, store: &dyn Store, place: &Place, run: &RunRow) -> Result<String, CliError> {
+pub(crate) async fn archive(
+    app: &App,
+    store: &dyn Store,
+    place: &ArchivePlace,
+    run: &RunRow,
+) -> Result<String, CliError> {
     let folder = tempfile::tempdir()
         .map_err(|e| CliError::infrastructure(format!("no folder for the files of the archive: {e}")).because(e))?;
     let (entry, files) = bundle::files(app, store, run, folder.path()).await?;
@@ -41,7 +50,7 @@ pub(crate) async fn archive(app: &App, store: &dyn Store, place: &Place, run: &R
 ///
 /// # Errors
 /// What the store meets.
-pub(crate) async fn missing(store: &dyn Store, place: &Place) -> Result<Vec<RunRow>, CliError> {
+pub(crate) async fn missing(store: &dyn Runs, place: &ArchivePlace) -> Result<Vec<RunRow>, CliError> {
     let mut missing = Vec::new();
     for run in store.list_runs(&RunFilter { limit: Some(LOOK_BACK), ..RunFilter::default() }).await? {
         if run.state != RunState::Finished {
@@ -58,6 +67,32 @@ pub(crate) async fn missing(store: &dyn Store, place: &Place) -> Result<Vec<RunR
     Ok(missing)
 }
 
+/// Brings runs into the archive, one after the other; `done` hears of each with its folder. One that cannot be archived, whatever
+/// whoever writes the store has made of it, holds up no other.
+///
+/// # Errors
+/// What store and archive meet, at once; at the end what the first meets that was left out.
+pub(crate) async fn archive_each(
+    app: &App,
+    store: &dyn Store,
+    place: &ArchivePlace,
+    runs: &[RunRow],
+    mut done: impl FnMut(&RunRow, &str) + Send,
+) -> Result<(), CliError> {
+    let mut first = None;
+    for run in runs {
+        match archive(app, store, place, run).await {
+            Ok(folder) => done(run, &folder),
+            Err(away) if away.exit == Exit::Infrastructure => return Err(away),
+            Err(refused) => {
+                let told = CliError::new(refused.exit, format!("run {}: {}", run.run_id, refused.message));
+                first.get_or_insert(told.because(refused));
+            }
+        }
+    }
+    first.map_or(Ok(()), Err)
+}
+
 /// At the end of a local run: brings it into the configured archive, and older ones that an earlier push could not bring.
 pub(crate) async fn after_run(app: &App, store: &dyn Store, run: &RunRow) {
     if app.settings().archive_url.is_none() {
@@ -67,10 +102,8 @@ pub(crate) async fn after_run(app: &App, store: &dyn Store, run: &RunRow) {
         let place = super::open(app, None)?;
         let folder = archive(app, store, &place, run).await?;
         out::note(&format!("archived: {}/{folder}", place.describe()));
-        for older in missing(store, &place).await?.iter().take(BROUGHT_ALONG) {
-            archive(app, store, &place, older).await?;
-        }
-        Ok::<(), CliError>(())
+        let older: Vec<RunRow> = missing(store, &place).await?.into_iter().take(BROUGHT_ALONG).collect();
+        archive_each(app, store, &place, &older, |_, _| ()).await
     };
     let failed = match tokio::time::timeout(PATIENCE, work).await {
         Ok(Ok(())) => return,
@@ -91,11 +124,9 @@ pub(crate) async fn keep_archiving(app: Arc<App>, store: Arc<dyn Store>, stop: C
     loop {
         let round = async {
             let place = super::open(&app, None)?;
-            for run in missing(store.as_ref(), &place).await? {
-                archive(&app, store.as_ref(), &place, &run).await?;
-                tracing::info!(run = %run.run_id, "archived");
-            }
-            Ok::<(), CliError>(())
+            let runs = missing(store.as_ref(), &place).await?;
+            archive_each(&app, store.as_ref(), &place, &runs, |run, _| tracing::info!(run = %run.run_id, "archived"))
+                .await
         };
         let ended = tokio::select! {
             () = stop.cancelled() => return,

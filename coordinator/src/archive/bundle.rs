@@ -16,7 +16,7 @@ use bench_report::{
     archive::{IndexEntry, push::PlainFile},
     html::Page,
 };
-use bench_store::{RunRow, RunState, Segment, Store};
+use bench_store::{RunRow, RunState, Runs, Segment, Store};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -129,7 +129,7 @@ fn json(value: &impl Serialize) -> Result<Vec<u8>, CliError> {
     serde_json::to_vec(value).map_err(broken)
 }
 
-async fn run_bundle(store: &dyn Store, run: &RunRow) -> Result<RunBundle, CliError> {
+async fn run_bundle(store: &dyn Runs, run: &RunRow) -> Result<RunBundle, CliError> {
     let events = store.events(run.run_no).await?;
     let mut spec = run.spec.clone();
     // a place on this machine says nothing elsewhere

@@ -11,7 +11,7 @@ pub(crate) mod auto;
 pub(crate) mod bundle;
 pub(crate) mod restore;
 
-use bench_report::archive::{ArchiveError, Place};
+use bench_report::archive::{ArchiveError, ArchivePlace};
 use bench_worker::transport;
 
 use crate::{
@@ -34,21 +34,21 @@ impl From<ArchiveError> for CliError {
 ///
 /// # Errors
 /// Exit 2 with what to give.
-pub(crate) fn open(app: &App, named: Option<&str>) -> Result<Place, CliError> {
+pub(crate) fn open(app: &App, named: Option<&str>) -> Result<ArchivePlace, CliError> {
     let environment =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let url = url(app, named)?;
     transport::warn(app.settings(), transport::to_objects("archive", &url));
-    Ok(Place::open(&url, environment)?)
+    Ok(ArchivePlace::open(&url, environment)?)
 }
 
 /// Opens an archive to read from it: a folder that is not there is an error, most likely a wrong name, and is not made.
 ///
 /// # Errors
 /// Exit 2 with what to give.
-pub(crate) fn open_existing(app: &App, named: Option<&str>) -> Result<Place, CliError> {
+pub(crate) fn open_existing(app: &App, named: Option<&str>) -> Result<ArchivePlace, CliError> {
     let url = url(app, named)?;
-    if let Some(folder) = Place::folder_of(&url).filter(|folder| !folder.exists()) {
+    if let Some(folder) = ArchivePlace::folder_of(&url).filter(|folder| !folder.exists()) {
         return Err(CliError::usage(format!(
             "there is no archive {}: check its name; the first `bench-coord archive push` makes it",
             folder.display()

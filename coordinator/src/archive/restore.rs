@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{BufRead as _, BufReader},
+    io::{BufRead, BufReader, Read as _},
     path::Path,
 };
 
@@ -13,7 +13,7 @@ use bench_proto::{
     step::{StepNo, StepText},
     summary::Summary,
 };
-use bench_store::{Item, NewBank, NewRun, Right, RunState, Store, StoreError};
+use bench_store::{Imports, Item, NewBank, NewRun, Right, RunState, Store, StoreError};
 use serde::de::DeserializeOwned;
 
 use super::bundle::{BANKS, BUNDLE_VERSION, BankBundle, REPORT, RESULTS, RUN, ResultBundle, RunBundle};
@@ -28,6 +28,11 @@ const BANKS_AT_ONCE: usize = 8;
 const BANK_BYTES_AT_ONCE: usize = 4 << 20;
 /// Questions written at once.
 const RESULTS_AT_ONCE: usize = 1_000;
+
+/// Longest run and report, in bytes.
+const MOST_BYTES: u64 = 256 << 20;
+/// Longest line of banks and results, in bytes: the largest bank there is has less than a tenth.
+const MOST_LINE: u64 = 1 << 30;
 
 /// What restoring found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,7 +190,7 @@ async fn restore_banks(store: &dyn Store, run_no: RunNo, folder: &Path) -> Resul
             let Some(bank) = lines.next().transpose()? else { break };
             bytes += bank.content.len();
             let [content, questions, gold] =
-                [bank.content, bank.questions, bank.gold].map(|text| Item::of(text.into_bytes()));
+                [bank.content, bank.questions, bank.gold].map(|text| Item::from_bytes(text.into_bytes()));
             banks.push(NewBank {
                 bank_no: bank.bank_no,
                 bank_id: bank.bank_id,
@@ -204,7 +209,7 @@ async fn restore_banks(store: &dyn Store, run_no: RunNo, folder: &Path) -> Resul
     }
 }
 
-async fn restore_results(store: &dyn Store, run_no: RunNo, headline: &str, folder: &Path) -> Result<(), CliError> {
+async fn restore_results(store: &dyn Imports, run_no: RunNo, headline: &str, folder: &Path) -> Result<(), CliError> {
     let mut lines = lines::<ResultBundle>(folder, RESULTS)?;
     loop {
         let part: Vec<ResultBundle> = lines.by_ref().take(RESULTS_AT_ONCE).collect::<Result<_, _>>()?;
@@ -263,7 +268,13 @@ fn missing(name: &str, error: std::io::Error) -> CliError {
 }
 
 fn whole(folder: &Path, name: &str) -> Result<Vec<u8>, CliError> {
-    std::fs::read(folder.join(name)).map_err(|e| missing(name, e))
+    let mut content = Vec::new();
+    let file = File::open(folder.join(name)).map_err(|e| missing(name, e))?;
+    file.take(MOST_BYTES + 1).read_to_end(&mut content).map_err(|e| missing(name, e))?;
+    if content.len() as u64 > MOST_BYTES {
+        return Err(damaged(format!("{name} has more than {} MiB: it is not read", MOST_BYTES >> 20)));
+    }
+    Ok(content)
 }
 
 fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, CliError> {
@@ -276,10 +287,33 @@ fn lines<T: DeserializeOwned>(
     name: &'static str,
 ) -> Result<impl Iterator<Item = Result<T, CliError>> + Send, CliError> {
     let file = File::open(folder.join(name)).map_err(|e| missing(name, e))?;
-    let lines = BufReader::new(file).split(b'\n');
-    Ok(lines
-        .filter(|line| line.as_ref().map_or(true, |line| !line.is_empty()))
-        .map(move |line| parse(name, &line.map_err(|e| missing(name, e))?)))
+    Ok(bounded_lines(BufReader::new(file), MOST_LINE, name).map(move |line| parse(name, &line?)))
+}
+
+/// Lines that hold something; the first error, and a line of more than `most` bytes, ends them.
+fn bounded_lines(
+    mut file: impl BufRead,
+    most: u64,
+    name: &'static str,
+) -> impl Iterator<Item = Result<Vec<u8>, CliError>> {
+    let mut is_over = false;
+    std::iter::from_fn(move || {
+        while !is_over {
+            let mut line = Vec::new();
+            let read = file.by_ref().take(most + 1).read_until(b'\n', &mut line);
+            let ends = line.pop_if(|last| *last == b'\n').is_some();
+            is_over = read.is_err() || !ends;
+            match read {
+                Err(error) => return Some(Err(missing(name, error))),
+                Ok(_) if line.len() as u64 > most => {
+                    return Some(Err(damaged(format!("{name} has a line of more than {most} bytes: it is not read"))));
+                }
+                Ok(_) if !line.is_empty() => return Some(Ok(line)),
+                Ok(_) => {}
+            }
+        }
+        None
+    })
 }
 
 #[cfg(test)]
@@ -319,6 +353,22 @@ mod tests {
         ] {
             assert_eq!(is_text_of(task, step, &text), fits, "{task:?} {step:?} {text:?}");
         }
+    }
+
+    #[test]
+    fn a_line_that_does_not_end_is_not_read_to_its_end() {
+        let read = |text: &'static str| {
+            let lines = bounded_lines(text.as_bytes(), 4, BANKS);
+            let line = |line: Result<Vec<u8>, CliError>| match line {
+                Ok(line) => String::from_utf8(line).expect("is text"),
+                Err(error) => error.message,
+            };
+            lines.map(line).collect::<Vec<_>>()
+        };
+        assert_eq!(read("a\n\nbcde\nf"), ["a", "bcde", "f"]);
+        let refused = format!("{BANKS} has a line of more than 4 bytes: it is not read");
+        assert_eq!(read("a\nbcdef\ng\n"), ["a", refused.as_str()]);
+        assert_eq!(read("\n\n"), Vec::<String>::new());
     }
 
     #[test]

@@ -94,6 +94,9 @@ pub enum SystemsVerb {
         /// Mode that it is to run in: raw or consolidated [default: raw]
         #[arg(long, value_name = "MODE")]
         mode: Option<String>,
+        /// Dispositions that it is to run with, as in `submit`; their values are not hashed
+        #[arg(long, value_name = "NAME=N,…")]
+        dispositions: Option<String>,
         /// JSON on standard output
         #[arg(long)]
         json: bool,

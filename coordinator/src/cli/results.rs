@@ -287,7 +287,7 @@ pub struct RejudgeArgs {
     #[arg(long, value_name = "NAME")]
     pub rubric: Option<String>,
     /// Judge LongMemEval in its authors' words, from a file that you have; other words are refused (docs/GRADERS.md)
-    #[arg(long, value_name = "FILE", conflicts_with = "count_as")]
+    #[arg(long, value_name = "FILE")]
     pub judge_prompts: Option<PathBuf>,
     /// How much it may use
     #[command(flatten, next_help_heading = "Limits")]
@@ -386,6 +386,7 @@ impl RegradeArgs {
         SubmitArgs {
             sample: SampleArgs::default(),
             mode: None,
+            dispositions: None,
             system: None,
             scenario: None,
             max_recalls: None,

@@ -20,6 +20,9 @@ pub struct SubmitArgs {
     /// What is measured of a system that consolidates: raw, or consolidated before the first question [default: raw]
     #[arg(long, value_name = "MODE", help_heading = "Who")]
     pub mode: Option<String>,
+    /// Traits of a system that has them for its own answers, each from 1 to 5, such as skepticism=4,empathy=2 [default: its own]
+    #[arg(long, value_name = "NAME=N,…", help_heading = "Who")]
+    pub dispositions: Option<String>,
     /// What is done for a question: answer, ask-basic (without dates and rules of reading), ask-augmented (with more rules),
     /// reflect (the system's own answer), agentic (a model searches by itself), retrieve-only (recalls are scored) [default: answer]
     #[arg(long, value_name = "NAME", help_heading = "Who")]
@@ -67,7 +70,7 @@ pub struct SubmitArgs {
     #[arg(long, value_name = "NAME", help_heading = "Who")]
     pub rubric: Option<String>,
     /// Judge LongMemEval in its authors' words, from a file that you have; other words are refused (docs/GRADERS.md)
-    #[arg(long, value_name = "FILE", conflicts_with = "count_as", help_heading = "Who")]
+    #[arg(long, value_name = "FILE", help_heading = "Who")]
     pub judge_prompts: Option<PathBuf>,
     /// Also run the controls none, random and oracle on the same sample
     #[arg(long, help_heading = "Who")]

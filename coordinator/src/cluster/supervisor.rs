@@ -169,7 +169,7 @@ impl Supervisor {
             by_run.entry(run).or_default().push(question);
         }
         for (run, questions) in by_run {
-            let concluded = supervised.concluder.conclude(run, questions).await;
+            let concluded = supervised.concluder.conclude_complete(run, questions).await;
             concluded.map_err(|failure| TickError::Other(failure.to_string()))?;
         }
         Ok(())

@@ -4,11 +4,12 @@ use std::io::{BufWriter, Write};
 
 use bench_proto::ids::RunId;
 use bench_report::archive::{
-    IndexEntry, Place,
+    ArchivePlace, IndexEntry,
     fetch::{self, find, list},
     trajectory::{Trajectory, Wanted},
 };
 use bench_settings::private;
+use bench_store::RunRow;
 use serde_json::json;
 
 use crate::{
@@ -62,29 +63,27 @@ pub(super) async fn run(app: &App, verb: &ArchiveVerb) -> CliResult {
 }
 
 /// All archived runs; what is left out is said.
-async fn entries(place: &Place) -> Result<Vec<IndexEntry>, CliError> {
+async fn entries(place: &ArchivePlace) -> Result<Vec<IndexEntry>, CliError> {
     let listed = list(place).await?;
     listed.left_out.iter().for_each(|why| out::note(why));
     Ok(listed.entries)
 }
 
 /// The archived run that is meant; what nobody could read and might have been meant is said.
-async fn found(place: &Place, selector: &str) -> Result<IndexEntry, CliError> {
+async fn found(place: &ArchivePlace, selector: &str) -> Result<IndexEntry, CliError> {
     let (entry, left_out) = find(place, selector).await?;
     left_out.iter().for_each(|why| out::note(why));
     Ok(entry)
 }
 
-async fn push(app: &App, place: &Place, run: Option<&str>) -> CliResult {
+async fn push(app: &App, place: &ArchivePlace, run: Option<&str>) -> CliResult {
     let store = app.open_store().await?;
     let runs = match run {
         Some(selector) => vec![find_run(store.as_ref(), selector).await?],
         None => auto::missing(store.as_ref(), place).await?,
     };
-    for run in &runs {
-        let folder = auto::archive(app, store.as_ref(), place, run).await?;
-        out::result(&format!("{}/{folder}", place.describe()));
-    }
+    let show = |_: &RunRow, folder: &str| out::result(&format!("{}/{folder}", place.describe()));
+    auto::archive_each(app, store.as_ref(), place, &runs, show).await?;
     if runs.is_empty() {
         out::note("every finished run is archived");
     }
@@ -120,7 +119,7 @@ fn show(entries: &[IndexEntry], json: bool) -> CliResult {
 /// Fetches a run's files; `rebuild`: makes it a run of the store, whose system is trusted or not.
 async fn get(
     app: &App,
-    place: &Place,
+    place: &ArchivePlace,
     entry: &IndexEntry,
     folder: &std::path::Path,
     rebuild: Option<bool>,
@@ -161,7 +160,7 @@ async fn get(
     Ok(Exit::Done)
 }
 
-async fn verify(place: &Place, run: Option<&str>, json: bool) -> CliResult {
+async fn verify(place: &ArchivePlace, run: Option<&str>, json: bool) -> CliResult {
     let entries = match run {
         Some(selector) => vec![found(place, selector).await?],
         None => entries(place).await?,

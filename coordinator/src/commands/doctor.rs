@@ -70,7 +70,9 @@ pub(super) async fn run(app: &App, args: &DoctorArgs) -> CliResult {
             Found::Unused(detail) => out::result(&format!("-       {what}: {detail}")),
         }
     }
-    for way in transport::ways(app.settings()) {
+    let system = app.system(&app.settings().run.system).ok();
+    let to_system = system.and_then(|(name, settings)| transport::to_system(&name, &settings));
+    for way in transport::ways(app.settings()).into_iter().chain(to_system) {
         unprotected(&way, &app.settings().allow_plaintext).iter().for_each(|told| out::result(told));
     }
     if failed == 0 {

@@ -42,7 +42,7 @@ pub(super) async fn run(app: &App, args: &ExportArgs) -> CliResult {
     let store = app.open_store().await?;
     let run = find_run(store.as_ref(), &args.run).await?;
     let summary = results::summary_of(app, store.as_ref(), &run).await?;
-    let more = MoreColumns::of(&summary);
+    let more = MoreColumns::from_summary(&summary);
     let cells = if args.raw_csv { Cells::Raw } else { Cells::Harmless };
     match &args.output_dir {
         None => {

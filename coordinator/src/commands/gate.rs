@@ -14,6 +14,7 @@ use bench_proto::{
     comparison::Comparison,
     gate::{GateReport, GateVerdict},
     summary::Verdict,
+    weight,
 };
 use bench_report::gate as view;
 use bench_store::{RunFilter, RunState, Store};
@@ -26,6 +27,9 @@ use crate::{
     out, results,
     standing::find_run,
 };
+
+/// What a policy may become with all that it stands for, in bytes.
+const MOST_WEIGHT: usize = 16 << 20;
 
 /// Prints whether a run passes its policy, and writes JUnit and an alert where they are wanted. Exit 0 pass, 1 fail, 5 invalid,
 /// 6 inconclusive.
@@ -69,7 +73,8 @@ fn policy(args: &GateArgs) -> Result<Policy, CliError> {
         Some(path) => {
             let broken = |problem: String| CliError::usage(format!("{}: {problem}", path.display()));
             let text = std::fs::read_to_string(path).map_err(|e| broken(e.to_string()))?;
-            serde_norway::from_str(&text).map_err(|e| broken(e.to_string()))?
+            let short = weight::check(serde_norway::Deserializer::from_str(&text), MOST_WEIGHT);
+            short.and_then(|()| serde_norway::from_str(&text)).map_err(|e| broken(e.to_string()))?
         }
     };
     policy.floors.overall = args.floor.or(policy.floors.overall);

@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use bench_store::{BANKS_GONE_EVENT, BankRow, Right, RunFilter, RunRow, RunState, Store};
+use bench_store::{BANKS_GONE_EVENT, BankRow, Plan, Right, RunFilter, RunRow, RunState, Store};
 use bench_systems::{BankRef, MemorySystem, adapter, policy::Policy, registry};
 
 use crate::{
@@ -128,7 +128,7 @@ async fn remove(
 }
 
 /// Removes what a system that was started for the run has stored on this machine.
-async fn remove_started(app: &App, store: &dyn Store, run: &RunRow) -> Result<Removed, String> {
+async fn remove_started(app: &App, store: &dyn Plan, run: &RunRow) -> Result<Removed, String> {
     let had_data = adapter::remove_data(&app.home(), &run.run_id.0).await.map_err(|error| error.to_string())? > 0;
     let banks = store.banks(run.run_no, None).await.map_err(|error| error.to_string())?;
     let mut hosts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -146,12 +146,7 @@ fn host_of(handle: &str) -> &str {
     before.split_once('/').map_or(before, |(host, _)| host)
 }
 
-async fn reset_all(
-    system: &Arc<dyn MemorySystem>,
-    store: &dyn Store,
-    run: &RunRow,
-    all: bool,
-) -> Result<usize, String> {
+async fn reset_all(system: &Arc<dyn MemorySystem>, store: &dyn Plan, run: &RunRow, all: bool) -> Result<usize, String> {
     let mut removed = 0;
     for row in store.banks(run.run_no, None).await.map_err(|error| error.to_string())? {
         let Some(handle) = row.handle.clone() else { continue };

@@ -93,8 +93,8 @@ fn scorers_of(
         }
     }
     // a list of another system is as long as that system made it
-    let any = Fewest::of(u32::MAX, None);
-    let fewest = most.filter(|_| !scenario.answers()).map_or(any, |most| Fewest::of(most, None));
+    let any = Fewest::with_own_k(u32::MAX, None);
+    let fewest = most.filter(|_| !scenario.answers()).map_or(any, |most| Fewest::with_own_k(most, None));
     let heads = args.headline.iter().filter(|name| registry::find(name).is_ok());
     let asked_for: Vec<String> = args.scorer.iter().chain(heads).cloned().collect();
     let asked_for = planning::scenario::asked_for(scenario, any, &asked_for)?;

@@ -1,7 +1,7 @@
 //! `list`: runs, newest first, and which of them are looked for.
 
 use bench_proto::summary::Verdict;
-use bench_store::{RunFilter, RunRow, Store};
+use bench_store::{RunFilter, RunRow, Runs};
 use serde_json::{Value, json};
 
 use crate::{
@@ -47,7 +47,7 @@ pub(super) async fn run(app: &App, args: &ListArgs) -> CliResult {
 }
 
 /// Runs that the flags ask for as far as their rows tell, newest first; as many as are shown where nothing else decides.
-async fn candidates(store: &dyn Store, args: &ListArgs) -> Result<Vec<RunRow>, CliError> {
+async fn candidates(store: &dyn Runs, args: &ListArgs) -> Result<Vec<RunRow>, CliError> {
     let limit = (!args.chooses()).then_some(args.limit);
     let filter = RunFilter { controls: args.controls, limit, ..RunFilter::default() };
     let mut runs = store.list_runs(&filter).await?;

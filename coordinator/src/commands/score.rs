@@ -6,6 +6,7 @@ use bench_grading::{
     counting,
     scorers::{registry, score_line::LineScorer},
 };
+use bench_proto::text;
 use serde_json::{Value, json};
 
 use crate::{
@@ -67,8 +68,8 @@ fn score_lines(scorer: LineScorer, mut input: impl BufRead, output: &mut impl Wr
             Ok(other) => json!({"error": format!("expected an object, found {other}")}),
             Err(error) => json!({"error": format!("not JSON: {error}")}),
         };
-        serde_json::to_writer(&mut *output, &scored)?;
-        output.write_all(b"\n")?;
+        // lines of others would drive the terminal that shows what is wrong with them
+        writeln!(output, "{}", text::json(&scored.to_string()))?;
     }
 }
 
@@ -91,5 +92,18 @@ mod tests {
         assert_eq!((&lines[0]["id"], &lines[0]["score"]), (&json!(1), &json!(1.0)));
         assert!(lines[1]["error"].is_string() && lines[1].get("score").is_none());
         assert!(lines[2]["error"].is_string());
+    }
+
+    #[test]
+    fn lines_of_others_drive_no_terminal() {
+        let input = "{\"prediction\": \"a\u{9b}2J\u{202e}\", \"gold\": \"a\", \"category\": 4}\n[\"\u{9b}2J\"]\n";
+        let mut output = Vec::new();
+        score_lines(LineScorer::find("locomo-f1").expect("known"), input.as_bytes(), &mut output)
+            .expect("memory takes everything");
+        let shown = String::from_utf8(output).expect("is text");
+        assert!(
+            shown.contains("\\u009b2J\\u202e") && !shown.contains(|c: char| text::acts(c) && c != '\n'),
+            "{shown:?}"
+        );
     }
 }

@@ -6,7 +6,7 @@ use bench_proto::{
     summary::GroupSummary,
     text::one_line,
 };
-use bench_store::{BankState, OpenByRole, RunFilter, RunRow, RunState, Store, WENT_BACK_EVENT};
+use bench_store::{BankState, OpenByRole, RunFilter, RunRow, RunState, Runs, Store, WENT_BACK_EVENT};
 use serde_json::json;
 
 use crate::{
@@ -64,7 +64,7 @@ pub(super) async fn run(app: &App, args: &StatusArgs) -> CliResult {
 /// Events of a store that went back that are shown to people.
 const MOST_EVENTS: usize = 8;
 
-async fn went_back(store: &dyn Store, run: RunNo) -> Result<Vec<String>, CliError> {
+async fn went_back(store: &dyn Runs, run: RunNo) -> Result<Vec<String>, CliError> {
     let events = store.events(run).await?.into_iter().filter(|event| event.kind == WENT_BACK_EVENT);
     Ok(events.map(|event| event.message).collect())
 }
@@ -135,7 +135,7 @@ impl<'a> RunStatus<'a> {
         if !self.outages.is_empty() {
             return Some(self.outages.iter().map(Away::line).collect::<Vec<_>>().join("; "));
         }
-        if let Some(waiting) = Waiting::of(&self.open, self.waits_for.clone()) {
+        if let Some(waiting) = Waiting::from_open(&self.open, self.waits_for.clone()) {
             return Some(waiting.line());
         }
         (!self.run.planned).then(|| "the plan is still being written".to_owned())

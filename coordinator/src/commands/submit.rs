@@ -5,7 +5,7 @@ use bench_proto::{
     spec::{ModelSpec, RunSpec},
     trace::{TraceId, span_of_submit},
 };
-use bench_store::{Creation, NewGroup, NewRun, RunRow, Store};
+use bench_store::{Creation, NewGroup, NewRun, RunRow, Runs, Store};
 use bench_telemetry::{process, process_span};
 use tracing::Instrument as _;
 
@@ -22,7 +22,7 @@ use crate::{
     runs::{
         attach::attach,
         controls::PlannedGroup,
-        ending::conclude,
+        ending::show_ending,
         estimate::{Counting, RunEstimate},
         execution::Execution,
         executor::RunExecutor,
@@ -102,8 +102,8 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     }
     let end = execution.execute_to_rest(&args.output).await?;
 
-    // 6. conclude: summary, files, exit code
-    conclude(app, store.as_ref(), &run, end, &args.output).await
+    // 6. end: summary, files, exit code
+    show_ending(app, store.as_ref(), &run, end, &args.output).await
 }
 
 /// Refuses flags that make no sense, before anything is opened.
@@ -146,7 +146,7 @@ enum Created {
 
 /// Creates the run and its controls, and notes what the grader self-check found.
 async fn create(
-    store: &dyn Store,
+    store: &dyn Runs,
     new: &NewRun,
     group: &PlannedGroup,
     graders: &SelfCheckResult,

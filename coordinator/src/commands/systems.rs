@@ -91,11 +91,12 @@ fn rows() -> Result<Vec<Row>, CliError> {
         let spec = adapter::file::parse(text).map_err(CliError::infrastructure)?;
         let kind = if spec.start.is_some() { "started" } else { "server" };
         let c = adapter::check(&spec).map_err(CliError::infrastructure)?;
+        let told = (!spec.dispositions.is_empty()).then_some(adapter::dispositions::DISPOSITIONS);
         rows.push(Row {
             name: (*name).to_owned(),
             description: spec.description,
             kind,
-            settings: vec![adapter::URL, adapter::MODE],
+            settings: [adapter::URL, adapter::MODE].into_iter().chain(told).collect(),
             c,
         });
     }

@@ -1,7 +1,7 @@
 //! `trace RUN [QUESTION]`: where a question's time went, from the stored timings alone.
 
 use bench_proto::{facts::QuestionFacts, ids::trace_id, trace::Span};
-use bench_store::{RunRow, Store};
+use bench_store::{RunRow, Traces};
 use bench_worker::traces::{self, QuestionTrace, Subject};
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ pub(super) async fn run(app: &App, args: &TraceArgs) -> CliResult {
     Ok(Exit::Done)
 }
 
-async fn overview(store: &dyn Store, run: &RunRow, json: bool) -> CliResult {
+async fn overview(store: &dyn Traces, run: &RunRow, json: bool) -> CliResult {
     let slowest = store.slowest(run.run_no, SLOWEST).await?;
     if json {
         let rows: Vec<Value> = slowest.iter().map(|facts| slow_json(facts, run)).collect();

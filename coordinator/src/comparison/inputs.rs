@@ -180,7 +180,7 @@ async fn fill_from_store(
             }
         }
         for (key, place) in wanted {
-            side(&mut flips[place]).judgements = judgements.of(key);
+            side(&mut flips[place]).judgements = judgements.of_question(key);
         }
     }
     Ok(())

@@ -11,7 +11,7 @@ pub(crate) mod waterfall;
 use std::{io::IsTerminal, sync::Arc, time::Duration};
 
 use bench_proto::{CLUSTER_DOMAIN, ids::RunNo, session::SessionInfo};
-use bench_store::{RunRow, Store};
+use bench_store::{RunRow, Sessions, Store};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -49,7 +49,7 @@ pub(crate) fn view(display: Display) -> Option<Box<dyn View>> {
 }
 
 /// Workers of the run's pool that are alive, and how many of them are busy; nothing for a run of one process.
-async fn workers(store: &dyn Store, run: &RunRow) -> Option<(usize, usize)> {
+async fn workers(store: &dyn Sessions, run: &RunRow) -> Option<(usize, usize)> {
     if run.domain != CLUSTER_DOMAIN {
         return None;
     }

@@ -7,7 +7,7 @@ use super::{
     advice::advice,
     forms::{self, Known},
     grades::{self, Grade, Reading, literal},
-    lookup::{By, Fields, Found, Place, plain},
+    lookup::{By, FieldPlace, Fields, Found, plain},
     ours::{Given, Ours},
     records::Record,
 };
@@ -93,7 +93,7 @@ pub(super) fn is_graded(fields: &Fields<'_>, given: &Given) -> bool {
     let retrieved = forms::by_names().find(fields, given, Ours::Retrieved);
     says(forms::by_names())
         || retrieved.iter().any(|found| ids_of(&found.value).is_some())
-        || !fields.find(&[Place::Name("scores".to_owned())]).is_empty()
+        || !fields.find(&[FieldPlace::Name("scores".to_owned())]).is_empty()
         || forms::all().any(|form| form.is_marked_in(fields) && says(form))
 }
 

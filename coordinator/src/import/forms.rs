@@ -17,7 +17,7 @@ mod zep;
 use std::{borrow::Cow, collections::HashSet, fmt::Write as _, sync::LazyLock};
 
 use super::{
-    lookup::{By, Fields, Found, Place},
+    lookup::{By, FieldPlace, Fields, Found},
     ours::{Given, Ours},
     records::Record,
 };
@@ -31,7 +31,7 @@ pub(crate) struct Form {
     about: &'static str,
     /// Fields that every record of it has, separated by blanks.
     marks: &'static str,
-    /// Where each of our fields lies: places separated by blanks, best first, written as in [`Place`].
+    /// Where each of our fields lies: places separated by blanks, best first, written as in [`FieldPlace`].
     fields: &'static [(Ours, &'static str)],
     /// Its grades are divided by this, before `--scale`.
     scale: f64,
@@ -53,9 +53,9 @@ const FORMS: &[Form] = &[
 #[derive(Debug)]
 pub(crate) struct Known {
     form: &'static Form,
-    marks: Vec<Place>,
+    marks: Vec<FieldPlace>,
     /// By [`Ours`] as a number.
-    places: [Vec<Place>; Ours::ALL.len()],
+    places: [Vec<FieldPlace>; Ours::ALL.len()],
 }
 
 static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| FORMS.iter().map(Known::from_form).collect());
@@ -103,7 +103,7 @@ pub(super) fn nearest(fields: &Fields<'_>) -> Option<(&'static Known, Vec<&'stat
 
 impl Known {
     fn from_form(form: &'static Form) -> Self {
-        let places = |text: &str| text.split_whitespace().map(Place::read).collect();
+        let places = |text: &str| text.split_whitespace().map(FieldPlace::read).collect();
         let of_ours = |ours: Ours| {
             let text = form.fields.iter().find(|(of, _)| *of == ours).map_or("", |(_, text)| text);
             places(text)

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{
     advice::{listed, shown},
     forms::Known,
-    lookup::{By, Fields, Place, plain},
+    lookup::{By, FieldPlace, Fields, plain},
     ours::{Given, Ours},
 };
 use crate::cli::Reduce;
@@ -183,7 +183,11 @@ fn collect(value: &Value, grades: &mut Vec<f64>) -> Result<(), String> {
         }
         Value::Array(values) => values.iter().try_for_each(|value| collect(value, grades))?,
         Value::Object(object) => {
-            match Fields::in_record(object).find(&INNER.map(Place::read)).iter().find(|found| !found.value.is_null()) {
+            match Fields::in_record(object)
+                .find(&INNER.map(FieldPlace::read))
+                .iter()
+                .find(|found| !found.value.is_null())
+            {
                 Some(inner) => collect(&inner.value, grades)?,
                 None => {
                     let is_metric = |name: &String| METRICS.iter().any(|metric| plain(name).contains(metric));

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 ///
 /// Names are compared by their letters and digits alone: `isCorrect`, `is_correct` and `Is Correct` are one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum FieldPlace {
     /// `score`: the field of this name.
     Name(String),
     /// `a.b`: a field of a field.
@@ -19,7 +19,7 @@ pub(crate) enum Place {
     Numbered(String),
 }
 
-impl Place {
+impl FieldPlace {
     /// Reads a place as it is written in a form.
     pub(crate) fn read(text: &str) -> Self {
         match (text.strip_prefix('*'), text.strip_suffix('#')) {
@@ -81,21 +81,24 @@ impl<'a> Fields<'a> {
     }
 
     /// What is there of some places, in their order.
-    pub(crate) fn find(&self, places: &[Place]) -> Vec<Found<'a>> {
-        let together = |a: &Place, b: &Place| {
-            matches!((a, b), (Place::Ending(_), Place::Ending(_)) | (Place::Numbered(_), Place::Numbered(_)))
+    pub(crate) fn find(&self, places: &[FieldPlace]) -> Vec<Found<'a>> {
+        let together = |a: &FieldPlace, b: &FieldPlace| {
+            matches!(
+                (a, b),
+                (FieldPlace::Ending(_), FieldPlace::Ending(_)) | (FieldPlace::Numbered(_), FieldPlace::Numbered(_))
+            )
         };
         places
             .chunk_by(together)
             .filter_map(|places| match &places[0] {
-                Place::Name(name) => self.by_name.get(name).map(|(name, value)| found(name, value, By::Name)),
-                Place::Path(path) => self.at(path).map(|value| Found {
+                FieldPlace::Name(name) => self.by_name.get(name).map(|(name, value)| found(name, value, By::Name)),
+                FieldPlace::Path(path) => self.at(path).map(|value| Found {
                     name: path.clone().into(),
                     value: Cow::Borrowed(value),
                     by: By::Name,
                 }),
-                Place::Ending(_) => self.ending(places),
-                Place::Numbered(_) => self.numbered(places),
+                FieldPlace::Ending(_) => self.ending(places),
+                FieldPlace::Numbered(_) => self.numbered(places),
             })
             .collect()
     }
@@ -115,19 +118,19 @@ impl<'a> Fields<'a> {
         parts.try_fold(top, |value, name| step(value.as_object()?, name))
     }
 
-    fn ending(&self, ends: &[Place]) -> Option<Found<'a>> {
+    fn ending(&self, ends: &[FieldPlace]) -> Option<Found<'a>> {
         let ends_so =
-            |name: &str| ends.iter().any(|end| matches!(end, Place::Ending(end) if name.ends_with(end.as_str())));
+            |name: &str| ends.iter().any(|end| matches!(end, FieldPlace::Ending(end) if name.ends_with(end.as_str())));
         let mut there = self.by_name.iter().filter(|(name, _)| ends_so(name));
         let (name, value) = there.next()?.1;
         there.next().is_none().then(|| found(name, value, By::Ending))
     }
 
-    fn numbered(&self, stems: &[Place]) -> Option<Found<'a>> {
+    fn numbered(&self, stems: &[FieldPlace]) -> Option<Found<'a>> {
         let mut lists: HashMap<&str, Vec<(u32, &'a str, &'a Value)>> = HashMap::new();
         for (plain, (name, value)) in &self.by_name {
             let stem = plain.trim_end_matches(|c: char| c.is_ascii_digit());
-            let is_known = stems.iter().any(|known| matches!(known, Place::Numbered(known) if known == stem));
+            let is_known = stems.iter().any(|known| matches!(known, FieldPlace::Numbered(known) if known == stem));
             if let (true, Ok(number)) = (is_known, plain[stem.len()..].parse()) {
                 lists.entry(stem).or_default().push((number, name, value));
             }
@@ -198,7 +201,7 @@ mod tests {
         };
         let fields = Fields::in_record(&record);
         let find = |places: &str| -> Vec<(String, Value)> {
-            let places: Vec<Place> = places.split(' ').map(Place::read).collect();
+            let places: Vec<FieldPlace> = places.split(' ').map(FieldPlace::read).collect();
             fields.find(&places).into_iter().map(|found| (found.name.into_owned(), found.value.into_owned())).collect()
         };
         let one = |name: &str, value: Value| vec![(name.to_owned(), value)];

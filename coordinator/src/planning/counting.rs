@@ -1,6 +1,6 @@
 //! Somebody else's counting, as flags name it: what it makes of a run's judges, rubrics and totals.
 
-use bench_grading::counting::{self, Counting};
+use bench_grading::counting::{self, Counting, OUR_WORDS};
 use bench_proto::{
     nearest::{did_you_mean, nearest},
     spec::RunSpec,
@@ -58,17 +58,25 @@ pub(crate) fn judges(counting: &Counting, named: &[String]) -> Result<Vec<String
     }
 }
 
-/// Notes in the spec of a run what it is held to; its judges and scorers are chosen.
+/// Notes in the spec of a run what it is held to; its judges, their words and scorers are chosen.
 ///
 /// # Errors
-/// Exit 2 where what is counted is not measured.
-pub(crate) fn note(counting: &Counting, spec: &mut RunSpec) -> Result<(), CliError> {
+/// Exit 2 where what is counted is not measured, and for `official` where the words are not the authors'.
+pub(crate) fn note(counting: &'static Counting, spec: &mut RunSpec) -> Result<(), CliError> {
     let judge = spec.judge_plan().metrics.into_iter().next();
     let metric = counting.scorer().map(str::to_owned).or(judge).unwrap_or_default();
     if !spec.scenario.answers() {
         return Err(CliError::usage(format!("--count-as {}: it counts answers, and this run has none", counting.name)));
     }
-    spec.counting = Some(counting.spec(&metric, &spec.judges, spec.votes, &spec.dataset.profile));
+    let named = counting.in_words_of(&spec.dataset.profile);
+    if named.name != counting.name && named.name.ends_with(OUR_WORDS) {
+        return Err(CliError::usage(format!(
+            "--count-as {}: only the words of its authors are official, add --judge-prompts FILE; --count-as {} is the same rules \
+             in our words",
+            counting.name, named.name
+        )));
+    }
+    spec.counting = Some(named.spec(&metric, &spec.judges, spec.votes, &spec.dataset.profile));
     if let Some(scorer) = counting.scorer() {
         super::scenario::head(spec, scorer)?;
     }

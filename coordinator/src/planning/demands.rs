@@ -35,7 +35,7 @@ impl Demands {
     ///
     /// # Errors
     /// When the dataset cannot be read.
-    pub(crate) async fn of(dataset: &Arc<dyn Dataset>, sample: &Sample) -> Result<Self, CliError> {
+    pub(crate) async fn read(dataset: &Arc<dyn Dataset>, sample: &Sample) -> Result<Self, CliError> {
         let (dataset, banks, max_sessions) = (Arc::clone(dataset), sample.banks.clone(), sample.spec.max_sessions);
         let read = tokio::task::spawn_blocking(move || {
             let mut demands = Self::default();

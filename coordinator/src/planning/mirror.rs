@@ -5,7 +5,7 @@
 use bench_datasets::Wanted;
 use bench_datasets::{OnProgress, OpenOptions};
 #[cfg(feature = "archive")]
-use bench_report::archive::{ArchiveError, Place};
+use bench_report::archive::{ArchiveError, ArchivePlace};
 #[cfg(feature = "archive")]
 use bench_worker::transport;
 
@@ -40,7 +40,7 @@ pub(crate) async fn bring(
     let environment =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     transport::warn(app.settings(), transport::to_objects("datasets", url));
-    let place = Place::open(url, environment).map_err(|error| match &error {
+    let place = ArchivePlace::open(url, environment).map_err(|error| match &error {
         // its own text speaks of archives
         ArchiveError::Url(why) => no_store(why).because(error),
         _ => no_store(&error.to_string()).because(error),
@@ -53,7 +53,7 @@ pub(crate) async fn bring(
 
 /// Brings one file.
 #[cfg(feature = "archive")]
-async fn receive(place: &Place, wanted: &Wanted, on_progress: OnProgress<'_>) -> Result<(), CliError> {
+async fn receive(place: &ArchivePlace, wanted: &Wanted, on_progress: OnProgress<'_>) -> Result<(), CliError> {
     let source = format!("{}/{}", place.describe(), wanted.object);
     let failed = |error: ArchiveError| match error {
         // its own text speaks of an archive

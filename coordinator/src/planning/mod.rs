@@ -159,9 +159,9 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         with_label_fixes(app, args.label_fixes.as_deref(), dataset, args.sample.allow_modified_dataset).await?;
     request.sizes = dataset.profile().presets.clone();
     let sample = take_sample(&dataset, request).await?;
-    let demands = Demands::of(&dataset, &sample).await?;
+    let demands = Demands::read(&dataset, &sample).await?;
     let of_system = demands.notes(&cast.system.name, &cast.capabilities, cast.by_system, args.allow_unfiltered)?;
-    let fewest = Fewest::of(cast.system.top_k, demands.own_k());
+    let fewest = Fewest::with_own_k(cast.system.top_k, demands.own_k());
     let more_scorers = scenario::asked_for(scenario, fewest, &settings.run.scorer)?;
     let notes = sample.spec.notes.iter().cloned().chain(of_system).collect();
     let mut dataset_spec = DatasetSpec { label_fixes, ..dataset_spec(dataset.as_ref(), &sample) };
@@ -293,7 +293,7 @@ async fn cast(app: &App, args: &SubmitArgs, will_call: bool, name: &str) -> Resu
         .collect::<Result<Vec<_>, _>>()?;
     check_rubric(args.rubric.as_deref(), &judges)?;
     // the names alone: how many hits questions ask for is not known yet
-    scenario::asked_for(scenario, Fewest::of(u32::MAX, None), &settings.run.scorer)?;
+    scenario::asked_for(scenario, Fewest::with_own_k(u32::MAX, None), &settings.run.scorer)?;
     let system = SystemSpec {
         name: system_name,
         version: capabilities.version.clone(),

@@ -8,7 +8,7 @@ use bench_proto::{
     dataset::{Bank, BankContent, GoldRecord, Question},
     ids::RunNo,
 };
-use bench_store::{Item, NewBank, Segment, Store, retry_until};
+use bench_store::{Item, NewBank, Runs, Segment, Store, retry_until};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -93,7 +93,7 @@ impl Planner {
 impl Planner {
     async fn is_far_ahead(
         &self,
-        store: &dyn Store,
+        store: &dyn Runs,
         stop: &CancellationToken,
         questions_planned: u64,
     ) -> Result<bool, CliError> {
@@ -154,7 +154,7 @@ pub(crate) fn prepare(
         let segments = segments(questions.iter().map(|q| (q.index, q.ask_after)), entries);
         let segments = segments.into_iter().map(|s| Segment { until: s.until, questions: s.questions }).collect();
         let item = |value: serde_json::Result<Vec<u8>>| {
-            value.map(Item::of).map_err(|e| {
+            value.map(Item::from_bytes).map_err(|e| {
                 CliError::infrastructure(format!("bank {} cannot be stored: {e}", sampled.bank_id)).because(e)
             })
         };

@@ -155,7 +155,7 @@ pub(crate) struct Fewest {
 impl Fewest {
     /// Of a run whose questions ask for these numbers on their own.
     #[must_use]
-    pub(crate) fn of(top_k: u32, own: Option<OwnK>) -> Self {
+    pub(crate) fn with_own_k(top_k: u32, own: Option<OwnK>) -> Self {
         match own {
             Some(own) if own.all || own.smallest < top_k => Self { hits: own.smallest, by_question: true },
             _ => Self { hits: top_k, by_question: false },
@@ -165,7 +165,7 @@ impl Fewest {
     /// Of a planned run.
     #[must_use]
     pub(crate) fn of_run(spec: &RunSpec) -> Self {
-        Self::of(spec.system.top_k, spec.sample.own_k)
+        Self::with_own_k(spec.system.top_k, spec.sample.own_k)
     }
 }
 
@@ -328,7 +328,7 @@ mod tests {
     fn names(scenario: Scenario, top_k: u32, of_dataset: &[&str], asked_for: &[&str]) -> Result<String, String> {
         let [of_dataset, asked_for] =
             [of_dataset, asked_for].map(|names| names.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>());
-        let top_k = Fewest::of(top_k, None);
+        let top_k = Fewest::with_own_k(top_k, None);
         let asked_for = super::asked_for(scenario, top_k, &asked_for).map_err(|error| error.to_string())?;
         let specs = that_fit(scenario, top_k, &of_dataset).map_err(|error| error.to_string())?;
         let specs = joined(scenario, top_k, specs, asked_for);
@@ -352,7 +352,7 @@ mod tests {
         insta::assert_snapshot!(refused(only, "exact"), @"--scorer exact grades answers, and --scenario retrieve-only has none (a figure of recalls is such as recall@10)");
         insta::assert_snapshot!(refused(answer, "recall@20"), @"--scorer recall@20 looks at 20 hits, and a recall brings 10 (--top-k 20 brings them)");
         insta::assert_snapshot!(refused(answer, "recal@5"), @"unknown scorer 'recal@5' (did you mean 'recall@5'?); `bench-coord score --list` shows all");
-        let own = |smallest, all| Fewest::of(10, Some(OwnK { smallest, largest: 20, all }));
+        let own = |smallest, all| Fewest::with_own_k(10, Some(OwnK { smallest, largest: 20, all }));
         assert_eq!(own(15, false), Fewest { hits: 10, by_question: false }, "others ask for top-k");
         assert_eq!(own(15, true), Fewest { hits: 15, by_question: true });
         let few = super::asked_for(only, own(2, false), &["recall@5".to_owned()]).expect_err("a recall brings 2");

@@ -163,7 +163,8 @@ fn check(
 /// The headline would be about nothing: said before anything is spent.
 fn nothing_to_find(scorer: &dyn Scorer) -> CliError {
     let (lacks, named) = match scorer.reads() {
-        Reads::Hits => ("asserts what must be found", "asserts it"),
+        Reads::Hits if !scorer.metrics().is_empty() => ("asserts what must be found", "asserts it"),
+        Reads::Hits => ("says what its authors count as found", "says it"),
         Reads::Ranks | Reads::Answer => ("says which memories hold its answer", "names its evidence"),
     };
     CliError::usage(format!(

@@ -8,7 +8,7 @@ use bench_proto::{
     step::{StepFacts, StepText},
     summary::JudgementLine,
 };
-use bench_store::{RunRow, Store};
+use bench_store::{Checkpoints, RunRow, Store};
 
 use crate::exit::CliError;
 
@@ -54,7 +54,7 @@ impl Judgements {
     }
 
     /// The judgements of a question by judge and vote. Replies of votes that came to no grade are left out.
-    pub(crate) fn of(&mut self, question: TaskKey) -> Vec<JudgementLine> {
+    pub(crate) fn of_question(&mut self, question: TaskKey) -> Vec<JudgementLine> {
         let (low, high) = question.judges();
         let keys: Vec<TaskKey> = self.votes.range(low..=high).map(|(key, _)| *key).collect();
         let mut of_judges: BTreeMap<u32, Vec<JudgementLine>> = BTreeMap::new();
@@ -72,7 +72,7 @@ impl Judgements {
 /// # Errors
 /// What the store meets.
 pub(crate) async fn grades(
-    store: &dyn Store,
+    store: &dyn Checkpoints,
     run: &RunRow,
     questions: &[TaskKey],
 ) -> Result<HashMap<TaskKey, f64>, CliError> {
@@ -124,7 +124,7 @@ mod tests {
             let text = StepText::Judged { judge, vote, verdict, raw, grade: Some(grade) };
             judgements.see(TaskKey::judge(0, 0, 0, vote), text);
         }
-        let lines = judgements.of(TaskKey::question(0, 0));
+        let lines = judgements.of_question(TaskKey::question(0, 0));
         assert_eq!(
             lines.iter().map(|line| (line.grade, line.chosen)).collect::<Vec<_>>(),
             [(Some(0.0), false), (Some(1.0), false), (Some(0.5), true),]
@@ -146,12 +146,12 @@ mod tests {
         judgements.see(TaskKey::judge(3, 7, 0, 1), StepText::JudgedPart { raw: "second".into() });
         judgements.see(TaskKey::judge(3, 7, 0, 4), StepText::JudgedPart { raw: "of a vote that failed".into() });
         judgements.see(TaskKey::judge(3, 8, 0, 0), judged(0));
-        let lines = judgements.of(question);
+        let lines = judgements.of_question(question);
         let chosen: Vec<u32> = lines.iter().filter(|line| line.chosen).map(|line| line.vote).collect();
         // the median of four is 0.625: two are as near, and the first of them is taken
         assert_eq!((lines.len(), chosen), (7, vec![2, 1]));
         assert_eq!(lines[1].calls, ["first", "second"]);
-        let alone = judgements.of(TaskKey::question(3, 8));
+        let alone = judgements.of_question(TaskKey::question(3, 8));
         assert_eq!((alone.len(), alone[0].chosen), (1, false), "one vote needs no choice");
     }
 }

@@ -16,7 +16,7 @@ use bench_proto::{
     summary::{JudgementLine, QuestionLine, RetrievedLine, SearchLine},
 };
 use bench_report::html::MOST_QUESTIONS;
-use bench_store::{BankRow, RunRow, Store};
+use bench_store::{BankRow, Results, RunRow, Store};
 use bench_systems::adapter::ADAPTER;
 use bench_worker::banks::{BankData, BankQuestions};
 use tokio::runtime::Handle;
@@ -100,7 +100,7 @@ async fn pages(
         let line = |(question, key): (&Question, &TaskKey)| {
             let gold = asked.gold(&question.question_id);
             let texts = texts.remove(key).unwrap_or_default();
-            let stored = Stored { facts: facts.remove(key), texts, judgements: judgements.of(*key) };
+            let stored = Stored { facts: facts.remove(key), texts, judgements: judgements.of_question(*key) };
             question_line(run, &row.bank_id, question, gold, stored)
         };
         if !give(questions.iter().zip(&keys).map(line).collect())? {
@@ -115,7 +115,7 @@ async fn pages(
 /// # Errors
 /// What the store meets.
 pub(crate) async fn facts_of_bank(
-    store: &dyn Store,
+    store: &dyn Results,
     run: RunNo,
     bank: &BankData,
 ) -> Result<HashMap<TaskKey, QuestionFacts>, CliError> {

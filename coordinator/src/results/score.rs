@@ -4,7 +4,7 @@ use bench_proto::{
     counting::CountingSummary,
     summary::{Estimator, Headline, Interval, Verdict},
 };
-use bench_store::{RunRow, RunState, Store};
+use bench_store::{RunRow, RunState, Runs};
 
 use crate::exit::CliError;
 
@@ -53,7 +53,7 @@ struct StoredRun {
 ///
 /// # Errors
 /// What the store meets.
-pub(crate) async fn score_of(store: &dyn Store, run: &RunRow) -> Result<Score, CliError> {
+pub(crate) async fn score_of(store: &dyn Runs, run: &RunRow) -> Result<Score, CliError> {
     let stored = match run.state {
         RunState::Finished => store.summary(run.run_no).await?,
         _ => None,

@@ -7,7 +7,7 @@ use bench_proto::{
     facts::QuestionFacts,
     ids::{TaskKey, TaskKind},
 };
-use bench_store::{RunRow, Store};
+use bench_store::{Results, RunRow};
 use tokio::runtime::Handle;
 
 use crate::exit::CliError;
@@ -25,7 +25,7 @@ const MOST_THREADS: u32 = 3;
 /// # Errors
 /// What the store meets.
 pub(crate) async fn read_facts<T: Send>(
-    store: &dyn Store,
+    store: &dyn Results,
     run: &RunRow,
     new: impl Fn() -> T + Sync,
     add: impl Fn(&mut T, QuestionFacts) + Sync,

@@ -15,7 +15,7 @@ use bench_proto::{
     step::StepText,
     summary::{ControlScore, GroupSummary, Summary},
 };
-use bench_store::{RunFilter, RunRow, RunState, SHARED_CALLS_EVENT, Store, StoreError};
+use bench_store::{RunFilter, RunRow, RunState, Runs, SHARED_CALLS_EVENT, Store, StoreError};
 use bench_systems::{BuildContext, canary, registry as systems};
 use bench_telemetry::{process, process_span};
 use bench_worker::banks::BankData;
@@ -117,7 +117,7 @@ fn identity(app: &App, run: &RunRow) -> RunIdentity {
 /// Kind of the run event that keeps the result of the grader self-check: `passed`, `passed: notes`, or `failed: why`.
 pub(crate) const SELF_CHECK_EVENT: &str = "self_check";
 
-async fn self_check(store: &dyn Store, run: &RunRow) -> Result<SelfCheck, CliError> {
+async fn self_check(store: &dyn Runs, run: &RunRow) -> Result<SelfCheck, CliError> {
     let events = store.events(run.run_no).await?;
     Ok(events.iter().rev().find(|e| e.kind == SELF_CHECK_EVENT).map_or(SelfCheck::NotRun, |event| {
         match (event.message.strip_prefix(FAILED), event.message.strip_prefix(PASSED_WITH)) {
@@ -129,7 +129,7 @@ async fn self_check(store: &dyn Store, run: &RunRow) -> Result<SelfCheck, CliErr
 }
 
 /// Ids of the runs whose stored replies a run has used.
-async fn calls_of(store: &dyn Store, run: &RunRow) -> Result<Vec<String>, CliError> {
+async fn calls_of(store: &dyn Runs, run: &RunRow) -> Result<Vec<String>, CliError> {
     let events = store.events(run.run_no).await?;
     let ids: BTreeSet<String> =
         events.into_iter().filter(|e| e.kind == SHARED_CALLS_EVENT).map(|event| event.message).collect();
@@ -170,7 +170,7 @@ pub(crate) async fn group_of(store: &dyn Store, run: &RunRow) -> Result<GroupSum
 }
 
 /// The controls of a run that have ended.
-async fn control_runs(store: &dyn Store, run: &RunRow) -> Result<Vec<RunRow>, CliError> {
+async fn control_runs(store: &dyn Runs, run: &RunRow) -> Result<Vec<RunRow>, CliError> {
     if run.control_of.is_some() {
         return Ok(Vec::new());
     }
@@ -214,7 +214,7 @@ async fn instrument(store: &dyn Store, run: &RunRow, controls: &[RunRow]) -> Res
     };
     let none = read(none, instrument::counts_of_none).await?;
     let oracle = read(oracle, instrument::counts_of_oracle).await?;
-    Ok(Some(Instrument::of(&none, &oracle, run.spec.metric(&metric))))
+    Ok(Some(Instrument::between(&none, &oracle, run.spec.metric(&metric))))
 }
 
 /// Ids of the sample's questions that never ended. Banks that were not planned yet count through the sample's size.

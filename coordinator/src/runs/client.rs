@@ -8,7 +8,7 @@ use std::{
 
 use bench_proto::{CLUSTER_DOMAIN, ids::RunNo, session::SessionInfo};
 use bench_settings::signals::Interrupts;
-use bench_store::{Renewal, RunRow, SessionId, SessionRow, Store, StoreError};
+use bench_store::{Renewal, RunRow, SessionId, SessionRow, Sessions, Store, StoreError};
 use bench_telemetry::outage;
 use bench_worker::version::VERSION;
 use tokio::{sync::Notify, task::JoinHandle};
@@ -87,7 +87,7 @@ async fn write_plan(
 ///
 /// # Errors
 /// What the store meets.
-pub(crate) async fn has_planner(store: &dyn Store, run: RunNo) -> Result<bool, StoreError> {
+pub(crate) async fn has_planner(store: &dyn Sessions, run: RunNo) -> Result<bool, StoreError> {
     Ok(store.open_sessions(&planner_domain(run)).await?.iter().any(SessionRow::is_alive))
 }
 

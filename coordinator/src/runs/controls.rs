@@ -10,7 +10,7 @@ use bench_proto::{
     ids::{RunId, RunNo},
     probe::ProbePlan,
 };
-use bench_store::{MEASURED_FIRST, NewRun, RunFilter, RunRow, RunState, Store};
+use bench_store::{MEASURED_FIRST, NewRun, RunFilter, RunRow, RunState, Runs, Store};
 use tokio::task::JoinHandle;
 
 use crate::{
@@ -125,7 +125,7 @@ pub(crate) async fn planned(writing: Vec<JoinHandle<Result<(), CliError>>>) -> R
 }
 
 /// Controls of a run, in the order of their creation.
-async fn all(store: &dyn Store, run: RunNo) -> Result<Vec<RunRow>, CliError> {
+async fn all(store: &dyn Runs, run: RunNo) -> Result<Vec<RunRow>, CliError> {
     let filter = RunFilter { control_of: Some(run), controls: true, ..RunFilter::default() };
     let mut controls = store.list_runs(&filter).await?;
     controls.reverse();
@@ -185,7 +185,7 @@ pub(crate) async fn execute(
 ///
 /// # Errors
 /// What the store meets.
-pub(crate) async fn start(store: &dyn Store, controls: &[RunRow]) -> Result<(), CliError> {
+pub(crate) async fn start(store: &dyn Runs, controls: &[RunRow]) -> Result<(), CliError> {
     for control in controls {
         store.set_run_state(control.run_no, &[RunState::Paused], RunState::Running, None).await?;
     }

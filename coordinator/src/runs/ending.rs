@@ -66,7 +66,7 @@ impl RunEnd {
 ///
 /// # Errors
 /// Exit 3 with the way to go on, when it is not finished.
-pub(crate) async fn conclude(
+pub(crate) async fn show_ending(
     app: &App,
     store: &dyn Store,
     run: &RunRow,

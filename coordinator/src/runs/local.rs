@@ -9,7 +9,7 @@ use bench_proto::{
 };
 use bench_queue::Queue;
 use bench_settings::signals::Interrupts;
-use bench_store::{RunRow, RunState, Store};
+use bench_store::{RunRow, RunState, Sessions, Store};
 use bench_telemetry::{process, process_span};
 use bench_worker::{
     engine::{Worker, WorkerConfig},
@@ -210,7 +210,7 @@ impl LocalRun {
             Err(error) if error.is_transient() => return Ok(false),
             outcome => outcome?,
         };
-        worker.conclude(outcome.to_conclude);
+        worker.conclude_later(outcome.to_conclude);
         let row = self.store.run(row.run_no).await?;
         Ok(all_ended(&row))
     }
@@ -243,7 +243,7 @@ async fn stop_worker(worker: Worker, now: bool, interrupts: &Interrupts) {
 ///
 /// # Errors
 /// What the store meets.
-pub(crate) async fn end_dead_sessions(store: &dyn Store, run_no: RunNo) -> Result<(), CliError> {
+pub(crate) async fn end_dead_sessions(store: &dyn Sessions, run_no: RunNo) -> Result<(), CliError> {
     for open in store.open_sessions(&session_domain(run_no)).await? {
         let lost = store.end_session(open.session).await?;
         if lost > 0 {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use bench_store::{Right, RunRow, RunState, Store};
+use bench_store::{Plan, Right, RunRow, RunState, Store};
 
 use crate::{
     app::{App, Deployment},
@@ -15,7 +15,7 @@ use crate::{
     runs::{
         client::has_planner,
         controls,
-        ending::{conclude, finish},
+        ending::{finish, show_ending},
         execution::Execution,
         executor::RunExecutor,
         fork::adopt::adopt_again,
@@ -112,7 +112,7 @@ pub(crate) async fn take_up(store: &dyn Store, run: &RunRow, more: &[RunState]) 
 /// Executes a run that was put into state `running`, and prints what came of it.
 ///
 /// # Errors
-/// As [`conclude`], and with `detach` as [`Execution::leave_to_cluster`].
+/// As [`show_ending`], and with `detach` as [`Execution::leave_to_cluster`].
 pub(crate) async fn go_on(execution: Execution<'_>, detach: bool, output: &OutputArgs) -> CliResult {
     let (app, store) = (execution.app, execution.store);
     let row = store.run(execution.run.run_no).await?;
@@ -123,7 +123,7 @@ pub(crate) async fn go_on(execution: Execution<'_>, detach: bool, output: &Outpu
         return execution.leave_to_cluster(output.json).await;
     }
     let end = execution.execute_to_rest(output).await?;
-    conclude(app, store.as_ref(), &row, end, output).await
+    show_ending(app, store.as_ref(), &row, end, output).await
 }
 
 /// The rest of a run's plan, when it has to be written and nobody does.
@@ -148,7 +148,7 @@ pub(crate) async fn planner_if_missing(
 ///
 /// # Errors
 /// Exit 2 when the dataset is another one now.
-async fn planner_of(app: &App, store: &dyn Store, run: &RunRow) -> Result<Planner, CliError> {
+async fn planner_of(app: &App, store: &dyn Plan, run: &RunRow) -> Result<Planner, CliError> {
     let (spec, lies) = (&run.spec, app.dataset_lies());
     let args = SampleArgs {
         dataset_path: lies.path.clone().or_else(|| spec.dataset.path.clone()),

@@ -7,7 +7,7 @@ use bench_proto::{
     session::SessionInfo,
     spec::{IMPORTED_SYSTEM, RunSpec},
 };
-use bench_store::{RunRow, Store};
+use bench_store::{RunRow, Sessions, Store};
 use bench_systems::policy::{Policy, Refusal, would_take};
 
 use crate::{
@@ -51,7 +51,7 @@ pub(crate) async fn check_allowed(app: &App, store: &dyn Store, run: &RunRow) ->
 ///
 /// # Errors
 /// Exit 2 with the lines of settings, chart and environment that would allow it.
-pub(crate) async fn look_for_takers(store: &dyn Store, spec: &RunSpec) -> Result<(), CliError> {
+pub(crate) async fn look_for_takers(store: &dyn Sessions, spec: &RunSpec) -> Result<(), CliError> {
     let settings = &spec.system.settings;
     if spec.system.version == IMPORTED_SYSTEM || would_take(&Policy::default().told(), settings).is_ok() {
         return Ok(());

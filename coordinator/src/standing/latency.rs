@@ -1,7 +1,7 @@
 //! The latency probe at the end of a run (P43): opened when every question has ended, and waited for.
 
 use bench_proto::{CLUSTER_DOMAIN, ids::Role, ids::TaskKey, probe::ProbePart, session::SessionInfo, task::TaskState};
-use bench_store::{RunRow, RunState, Store, StoreError};
+use bench_store::{Checkpoints, RunRow, RunState, Sessions, Store, StoreError};
 use serde::Serialize;
 
 /// How far a probe is.
@@ -27,7 +27,7 @@ pub(crate) async fn is_over(store: &dyn Store, run: &RunRow) -> Result<bool, Sto
 
 /// Whether all workers that may take it know what it is: those of an earlier build would look for a question. Where nobody
 /// works, it is opened for whoever comes.
-async fn is_known(store: &dyn Store, run: &RunRow) -> Result<bool, StoreError> {
+async fn is_known(store: &dyn Sessions, run: &RunRow) -> Result<bool, StoreError> {
     if run.domain != CLUSTER_DOMAIN {
         return Ok(true);
     }
@@ -41,7 +41,7 @@ async fn is_known(store: &dyn Store, run: &RunRow) -> Result<bool, StoreError> {
 ///
 /// # Errors
 /// What the store meets.
-pub(crate) async fn probing(store: &dyn Store, run: &RunRow) -> Result<Option<Probing>, StoreError> {
+pub(crate) async fn probing(store: &dyn Checkpoints, run: &RunRow) -> Result<Option<Probing>, StoreError> {
     let of = run.spec.limits.latency_probe.recalls_of(run.spec.sample.n);
     let is_open = matches!(run.state, RunState::Running | RunState::Paused);
     if of == 0 || !is_open || run.imported || !all_ended(run) {

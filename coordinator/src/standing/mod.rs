@@ -26,7 +26,7 @@ use bench_proto::{
     CLUSTER_DOMAIN,
     ids::{RunId, RunNo},
 };
-use bench_store::{BANKS_GONE_EVENT, MEASURED_FIRST, RunFilter, RunRow, RunState, Store};
+use bench_store::{BANKS_GONE_EVENT, MEASURED_FIRST, RunFilter, RunRow, RunState, Runs, Store};
 use bench_telemetry::outage::{self, Waiting};
 
 use self::lock::OwnerLock;
@@ -47,7 +47,7 @@ pub(crate) fn current_user() -> String {
 /// # Errors
 /// What no further look helps against.
 pub(crate) async fn row_of(
-    store: &dyn Store,
+    store: &dyn Runs,
     run: RunNo,
     waiting: &mut Option<Waiting>,
 ) -> Result<Option<RunRow>, CliError> {
@@ -106,7 +106,7 @@ pub(crate) async fn find_run(store: &dyn Store, selector: &str) -> Result<RunRow
 }
 
 /// The newest run of a name; of `name@2` the one before it, and so on.
-async fn named(store: &dyn Store, selector: &str) -> Result<Option<RunRow>, CliError> {
+async fn named(store: &dyn Runs, selector: &str) -> Result<Option<RunRow>, CliError> {
     let counted = selector.rsplit_once('@').and_then(|(name, place)| Some((name, place.parse().ok()?)));
     let choices = [Some((selector, 1)), counted.filter(|(_, place)| *place > 0)];
     for (name, place) in choices.into_iter().flatten() {
@@ -135,7 +135,7 @@ pub(crate) const RESTORED: &str = "restored";
 ///
 /// # Errors
 /// What the store meets.
-pub(crate) async fn is_restored(store: &dyn Store, run: &RunRow) -> Result<bool, CliError> {
+pub(crate) async fn is_restored(store: &dyn Runs, run: &RunRow) -> Result<bool, CliError> {
     Ok(store.events(run.run_no).await?.iter().any(|event| event.kind == RESTORING))
 }
 
@@ -143,7 +143,7 @@ pub(crate) async fn is_restored(store: &dyn Store, run: &RunRow) -> Result<bool,
 ///
 /// # Errors
 /// Exit 2 with what to do.
-pub(crate) async fn check_whole(store: &dyn Store, run: &RunRow) -> Result<(), CliError> {
+pub(crate) async fn check_whole(store: &dyn Runs, run: &RunRow) -> Result<(), CliError> {
     let events = store.events(run.run_no).await?;
     let has = |kind: &str| events.iter().any(|event| event.kind == kind);
     if has(RESTORING) && !has(RESTORED) {
@@ -162,7 +162,7 @@ pub(crate) const ALL_BANKS: &str = "all";
 ///
 /// # Errors
 /// Exit 2.
-pub(crate) async fn check_banks(store: &dyn Store, run: &RunRow) -> Result<(), CliError> {
+pub(crate) async fn check_banks(store: &dyn Runs, run: &RunRow) -> Result<(), CliError> {
     let events = store.events(run.run_no).await?;
     if events.iter().any(|event| event.kind == BANKS_GONE_EVENT && event.message == ALL_BANKS) {
         return Err(CliError::usage(format!(

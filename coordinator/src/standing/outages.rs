@@ -1,7 +1,7 @@
 //! Providers and memory servers that are away, as people see them: for a run's status and progress, for its report, as gauges.
 
 use bench_proto::{CLUSTER_DOMAIN, outage::RouteKey, summary::OutageMet};
-use bench_store::{OutageRow, RunRow, Store, StoreResult};
+use bench_store::{OutageRow, Outages, RunRow, StoreResult};
 use bench_worker::routes::routes_of;
 use serde::Serialize;
 
@@ -58,7 +58,7 @@ pub(crate) fn domain_of(run: &RunRow) -> String {
 ///
 /// # Errors
 /// What the store meets.
-pub(crate) async fn away(store: &dyn Store, run: &RunRow) -> StoreResult<Vec<Away>> {
+pub(crate) async fn away(store: &dyn Outages, run: &RunRow) -> StoreResult<Vec<Away>> {
     let needed = routes_of(&run.spec);
     if needed.is_empty() {
         return Ok(Vec::new());
@@ -75,7 +75,7 @@ pub(crate) async fn away(store: &dyn Store, run: &RunRow) -> StoreResult<Vec<Awa
 ///
 /// # Errors
 /// What the store meets.
-pub(crate) async fn met(store: &dyn Store, run: &RunRow) -> StoreResult<Vec<OutageMet>> {
+pub(crate) async fn met(store: &dyn Outages, run: &RunRow) -> StoreResult<Vec<OutageMet>> {
     let needed = routes_of(&run.spec);
     if needed.is_empty() {
         return Ok(Vec::new());
@@ -100,7 +100,7 @@ pub(crate) async fn met(store: &dyn Store, run: &RunRow) -> StoreResult<Vec<Outa
 ///
 /// # Errors
 /// What the store meets.
-pub(crate) async fn probe_now(store: &dyn Store, run: &RunRow) -> StoreResult<()> {
+pub(crate) async fn probe_now(store: &dyn Outages, run: &RunRow) -> StoreResult<()> {
     for key in routes_of(&run.spec) {
         store.outage(&domain_of(run), &key.to_text(), bench_proto::outage::OutageEvent::ProbeNow, "").await?;
     }

@@ -1,6 +1,6 @@
 //! Why nothing of a run moves although nothing is away: all that is left waits for another try, after a `Retry-After` for instance.
 
-use bench_store::{OpenByRole, OpenTasks, RunRow, Store, StoreResult};
+use bench_store::{OpenByRole, OpenTasks, RunRow, StoreResult, Tasks};
 use serde::Serialize;
 
 /// Tasks of a run that all wait for another try.
@@ -20,8 +20,8 @@ impl Waiting {
     ///
     /// # Errors
     /// What the store meets.
-    pub(crate) async fn read(store: &dyn Store, run: &RunRow) -> StoreResult<Option<Self>> {
-        let waiting = Self::of(&store.open_tasks(run.run_no).await?, None);
+    pub(crate) async fn read(store: &dyn Tasks, run: &RunRow) -> StoreResult<Option<Self>> {
+        let waiting = Self::from_open(&store.open_tasks(run.run_no).await?, None);
         Ok(match waiting {
             Some(waiting) => Some(Self { reason: store.waits_for(run.run_no).await?, ..waiting }),
             None => None,
@@ -29,7 +29,7 @@ impl Waiting {
     }
 
     /// The same of open tasks that have been read.
-    pub(crate) fn of(open: &OpenByRole, reason: Option<String>) -> Option<Self> {
+    pub(crate) fn from_open(open: &OpenByRole, reason: Option<String>) -> Option<Self> {
         let total = |pick: fn(&OpenTasks) -> i64| open.values().map(pick).sum::<i64>();
         let tasks = total(|o| o.delayed);
         if tasks == 0 || total(|o| o.leased + o.queued + o.unpublished) > 0 {

@@ -11,7 +11,7 @@ use bench_proto::{
 use crate::{
     exact::ExactSum,
     kinds::Kind,
-    questions::{Question, Questions},
+    questions::{QuestionRow, Questions},
 };
 
 /// Scores that lie closer to a ceiling than this are at it.
@@ -142,7 +142,7 @@ pub(crate) fn of_run(fixes: &LabelFixesSpec, metric: &str, questions: &Questions
         questions.by_metric(&corrected).map(|(row, score)| (&*row.id, score)).collect();
     let published: BTreeMap<&str, f64> = questions.by_metric(metric).map(|(row, score)| (&*row.id, score)).collect();
     let kinds = questions.kinds.list();
-    let kind = |row: &Question| -> Option<&Kind> { kinds.get(row.kind as usize) };
+    let kind = |row: &QuestionRow| -> Option<&Kind> { kinds.get(row.kind as usize) };
     let mut key = AnswerKey::new(metric, &fixes.categories, !by_corrected.is_empty());
     for row in questions.rows() {
         let Some(kind) = kind(row) else { continue };

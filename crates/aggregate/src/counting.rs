@@ -11,7 +11,7 @@ use bench_proto::{
 use crate::{
     agreement::Votes,
     input::AggregateInput,
-    questions::{Question, Questions},
+    questions::{QuestionRow, Questions},
 };
 
 /// How verdicts are read.
@@ -67,7 +67,7 @@ fn counts_as(counting: &CountingSpec, score: f64, judgements: &[(u32, bool)], ru
     }
 }
 
-fn has_grade(row: &Question) -> bool {
+fn has_grade(row: &QuestionRow) -> bool {
     matches!(row.outcome, Outcome::Scored | Outcome::Abstained)
 }
 

@@ -9,7 +9,7 @@ use bench_proto::{
     trace::TracePolicy,
 };
 
-use crate::questions::{Question, Questions};
+use crate::questions::{QuestionRow, Questions};
 
 const SLOWEST: usize = 10;
 const WORST: usize = 5;
@@ -34,7 +34,7 @@ pub(crate) fn slowest(questions: &Questions, run: &RunId, policy: &TracePolicy) 
     slow.into_iter().map(|row| slow_question(row, run, policy)).collect()
 }
 
-fn slow_question(row: &Question, run: &RunId, policy: &TracePolicy) -> SlowQuestion {
+fn slow_question(row: &QuestionRow, run: &RunId, policy: &TracePolicy) -> SlowQuestion {
     let trace_id = trace_id(run, &row.id);
     let ms = |us: f32| f64::from(us) / 1e3;
     let t = &row.times;
@@ -57,7 +57,7 @@ fn slow_question(row: &Question, run: &RunId, policy: &TracePolicy) -> SlowQuest
 
 /// The worst scores by `metric` of settled `questions`, and their tasks; texts are filled in later.
 pub(crate) fn worst(questions: &Questions, metric: &str, scale: Scale) -> (Vec<WorstQuestion>, Vec<TaskKey>) {
-    let question = |(row, score): (&Question, f64)| {
+    let question = |(row, score): (&QuestionRow, f64)| {
         (WorstQuestion { question_id: row.id.to_string(), score, gold: None, answer: None }, row.task)
     };
     first_by(questions.by_metric(metric), WORST, |(_, a), (_, b)| scale.gain(*a) < scale.gain(*b))

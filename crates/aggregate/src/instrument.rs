@@ -36,8 +36,8 @@ pub struct Instrument {
 impl Instrument {
     /// Compares two runs by a metric with this scale, of which only the questions were added that [`counts_of_oracle`] and the like let through.
     #[must_use]
-    pub fn of(none: &RunFacts, oracle: &RunFacts, scale: Scale) -> Self {
-        let joined = PairedFacts::of(none, oracle);
+    pub fn between(none: &RunFacts, oracle: &RunFacts, scale: Scale) -> Self {
+        let joined = PairedFacts::by_question(none, oracle);
         let (mut differences, mut low, mut high) = (Tally::EMPTY, Tally::EMPTY, Tally::EMPTY);
         for pair in &joined.pairs {
             differences.add(scale.gain(pair.b) - scale.gain(pair.a), scale);

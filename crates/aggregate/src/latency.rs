@@ -10,7 +10,7 @@ pub(crate) struct Spread(Vec<f32>);
 
 impl Spread {
     /// Of values in any order; NaN stands for "did not happen". `None` when nothing did.
-    pub(crate) fn of(microseconds: impl Iterator<Item = f32>) -> Option<Self> {
+    pub(crate) fn from_values(microseconds: impl Iterator<Item = f32>) -> Option<Self> {
         let mut values: Vec<f32> = microseconds.filter(|us| !us.is_nan()).collect();
         values.sort_unstable_by(f32::total_cmp);
         (!values.is_empty()).then_some(Self(values))
@@ -43,7 +43,7 @@ mod tests {
     #[test]
     fn percentiles_interpolate_like_numpy() {
         // numpy 2: np.percentile([7000, 1000, 3000, 20000, 5000], [50, 95, 99]) = [5000, 17400, 19480]
-        let of = |values: &[f32]| Spread::of(values.iter().copied()).map(|spread| spread.percentiles());
+        let of = |values: &[f32]| Spread::from_values(values.iter().copied()).map(|spread| spread.percentiles());
         let p = of(&[7000.0, 1000.0, f32::NAN, 3000.0, 20000.0, 5000.0]).expect("has values");
         assert!((p.p50 - 5.0).abs() < 1e-9 && (p.p95 - 17.4).abs() < 1e-9 && (p.p99 - 19.48).abs() < 1e-9, "{p:?}");
         assert_eq!(p.n, 5);

@@ -118,7 +118,8 @@ impl Conditions {
 
     /// Percentiles of builds, and of waits for them.
     pub(crate) fn builds(&self) -> [Option<Percentiles>; 2] {
-        [&self.built, &self.waited].map(|times| Spread::of(times.iter().copied()).map(|spread| spread.percentiles()))
+        [&self.built, &self.waited]
+            .map(|times| Spread::from_values(times.iter().copied()).map(|spread| spread.percentiles()))
     }
 
     pub(crate) fn build_seconds(&self) -> Option<f64> {
@@ -137,7 +138,7 @@ impl Conditions {
         if spec.limits.latency_probe.is_off() || (self.parts.is_empty() && self.given_up.is_none()) {
             return None;
         }
-        let alone = Pass::of(&self.parts, 0);
+        let alone = Pass::from_parts(&self.parts, 0);
         let asked = self.parts.iter().map(|part| part.of).max().unwrap_or(spec.limits.latency_probe.recalls);
         let failure =
             self.parts.iter().filter(|part| part.pass == 0).filter_map(|part| part.failure.as_ref()).next_back();
@@ -145,7 +146,7 @@ impl Conditions {
         let failure = self.given_up.clone().or_else(|| failure.filter(|_| missing).map(ToString::to_string));
         let [p50_ms, p95_ms, p99_ms] = alone.percentiles();
         let at_rates = (1..).zip(&spec.limits.latency_probe.rates);
-        let at_rates = at_rates.map(|(pass, rate)| (Pass::of(&self.parts, pass), *rate));
+        let at_rates = at_rates.map(|(pass, rate)| (Pass::from_parts(&self.parts, pass), *rate));
         Some(LatencyProbe {
             version: LATENCY_PROBE_VERSION,
             n: alone.n(),
@@ -191,10 +192,10 @@ struct Pass {
 }
 
 impl Pass {
-    fn of(parts: &[ProbePart], pass: u32) -> Self {
+    fn from_parts(parts: &[ProbePart], pass: u32) -> Self {
         let parts = || parts.iter().filter(move |part| part.pass == pass);
         Self {
-            spread: Spread::of(parts().flat_map(|part| part.us.iter().map(|us| *us as f32))),
+            spread: Spread::from_values(parts().flat_map(|part| part.us.iter().map(|us| *us as f32))),
             n: parts().map(|part| part.us.len()).sum(),
             failed: parts().map(|part| u64::from(part.failed)).sum(),
             in_flight: parts().map(|part| part.in_flight).max().unwrap_or(0),

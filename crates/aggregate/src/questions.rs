@@ -42,7 +42,7 @@ impl Times {
     };
 
     /// Phases that the call store answered alone are left out: only real calls are latency (P9).
-    fn of(facts: &QuestionFacts) -> Self {
+    fn from_facts(facts: &QuestionFacts) -> Self {
         let (times, usage) = (&facts.times, &facts.usage);
         let cached_only = |usage: &Usage| usage.cached_calls > 0 && usage.calls == 0;
         let phase =
@@ -70,7 +70,7 @@ pub(crate) fn has_score(outcome: Outcome) -> bool {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Question {
+pub(crate) struct QuestionRow {
     pub(crate) id: Box<str>,
     pub(crate) task: TaskKey,
     pub(crate) answer_hash: u64,
@@ -103,7 +103,7 @@ pub(crate) struct Bank {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Questions {
     /// Parts of a run stay as they come: a million rows would be copied for a moment when two parts became one list.
-    parts: Vec<Vec<Question>>,
+    parts: Vec<Vec<QuestionRow>>,
     /// (part, row) in byte order of the ids, once settled.
     order: Vec<(u32, u32)>,
     scores: Vec<f64>,
@@ -121,13 +121,13 @@ impl Questions {
         counts.contexts += u64::from(facts.retrieval.is_some());
         counts.empty_contexts += u64::from(facts.retrieval.is_some() && facts.empty_context);
         counts.with_score += u64::from(has_score(facts.outcome));
-        let row = Question {
+        let row = QuestionRow {
             id: facts.question_id.as_str().into(),
             task: facts.task,
             answer_hash: facts.answer_hash,
             scores_at: self.scores.len() as u32,
             bank,
-            times: if facts.outcome == Outcome::NotRun { Times::NONE } else { Times::of(facts) },
+            times: if facts.outcome == Outcome::NotRun { Times::NONE } else { Times::from_facts(facts) },
             kind: self.kind(&facts.category, &facts.facets),
             layout: self.layout(facts.scores.iter().map(|(metric, _)| metric.as_str())),
             outcome: facts.outcome,
@@ -137,7 +137,7 @@ impl Questions {
         self.push(row);
     }
 
-    fn push(&mut self, row: Question) {
+    fn push(&mut self, row: QuestionRow) {
         match self.parts.last_mut() {
             Some(part) => part.push(row),
             None => self.parts.push(vec![row]),
@@ -150,18 +150,18 @@ impl Questions {
     }
 
     /// All questions, in no order.
-    pub(crate) fn unordered(&self) -> impl Iterator<Item = &Question> {
+    pub(crate) fn unordered(&self) -> impl Iterator<Item = &QuestionRow> {
         self.parts.iter().flatten()
     }
 
     /// All settled questions, in byte order of their ids.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = &Question> {
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &QuestionRow> {
         self.order.iter().map(|(part, row)| &self.parts[*part as usize][*row as usize])
     }
 
     /// Adds a question of which only the id is known.
     pub(crate) fn add_not_run(&mut self, id: &str) {
-        self.push(Question {
+        self.push(QuestionRow {
             id: id.into(),
             task: NO_TASK,
             answer_hash: 0,
@@ -227,7 +227,7 @@ impl Questions {
     /// on the order of arrival. Kinds keep their numbers: nothing goes by these.
     pub(crate) fn settle(&mut self) {
         self.sort();
-        let places = |(part, rows): (u32, &Vec<Question>)| (0..rows.len() as u32).map(move |row| (part, row));
+        let places = |(part, rows): (u32, &Vec<QuestionRow>)| (0..rows.len() as u32).map(move |row| (part, row));
         self.order = (0..).zip(&self.parts).flat_map(places).collect();
         let id = |(part, row): &(u32, u32)| &self.parts[*part as usize][*row as usize].id;
         // the parts are runs, which this sort finds and merges
@@ -241,14 +241,14 @@ impl Questions {
     }
 
     /// (metric, score) of a question, in the order in which they came.
-    pub(crate) fn scores_of<'a>(&'a self, row: &Question) -> impl Iterator<Item = (&'a str, f64)> {
+    pub(crate) fn scores_of<'a>(&'a self, row: &QuestionRow) -> impl Iterator<Item = (&'a str, f64)> {
         let metrics = self.layouts.get(usize::from(row.layout)).map_or(&[][..], Vec::as_slice);
         let at = row.scores_at as usize;
         metrics.iter().map(String::as_str).zip(self.scores.get(at..).unwrap_or_default().iter().copied())
     }
 
     /// The score of every question that has one by `metric`.
-    pub(crate) fn by_metric<'a>(&'a self, metric: &str) -> impl Iterator<Item = (&'a Question, f64)> {
+    pub(crate) fn by_metric<'a>(&'a self, metric: &str) -> impl Iterator<Item = (&'a QuestionRow, f64)> {
         let places: Vec<Option<usize>> =
             self.layouts.iter().map(|names| names.iter().position(|name| name == metric)).collect();
         self.rows().filter(|row| has_score(row.outcome)).filter_map(move |row| {
@@ -317,6 +317,6 @@ mod tests {
 
     #[test]
     fn a_question_is_small() {
-        assert!(std::mem::size_of::<Question>() <= 80, "{} bytes", std::mem::size_of::<Question>());
+        assert!(std::mem::size_of::<QuestionRow>() <= 80, "{} bytes", std::mem::size_of::<QuestionRow>());
     }
 }

@@ -58,7 +58,7 @@ fn pairs_by_id<'a>(
 
 pub(crate) fn context(bytes: &[f32], sums: &Sums) -> Option<ContextSummary> {
     let n = bytes.len() as u64;
-    let spread = Spread::of(bytes.iter().copied())?.percentiles();
+    let spread = Spread::from_values(bytes.iter().copied())?.percentiles();
     let mean_bytes = sums.context_bytes as f64 / n as f64;
     let answer = &sums.usage.answer;
     let answered = answer.calls + answer.cached_calls;
@@ -204,7 +204,7 @@ pub(crate) fn run_summary(
         (Canaries::Possible, Some(_)) => Ok(()),
     };
     let by = Some(input.spec.control_metric()).filter(|by| *by != headline.metric);
-    let (verdict, reasons, checks) = verdict::conclude(vec![
+    let (verdict, reasons, checks) = verdict::verdict_over(vec![
         ("coverage", verdict::coverage(outcomes, headline)),
         ("empty_context", verdict::empty_context(&questions.banks, input.empty_context_expected)),
         ("effective_k", verdict::effective_k(input.effective_k, input.spec.hits_asked_for().1)),
@@ -335,12 +335,12 @@ pub(crate) fn few_sessions(scores: &[MetricScore], sums: &Sums) -> Option<String
 
 /// Percentiles of all phases, and the curves of those that are plotted.
 pub(crate) fn latencies(questions: &Questions, retained: &[f32]) -> (LatencySummary, Option<LatencyCurves>) {
-    let of = |pick: fn(&Times) -> f32| Spread::of(questions.unordered().map(|row| pick(&row.times)));
+    let of = |pick: fn(&Times) -> f32| Spread::from_values(questions.unordered().map(|row| pick(&row.times)));
     let (recall, answer) = (of(|t| t.recall), of(|t| t.answer));
     let (judge, question) = (of(|t| t.judge), of(|t| t.question));
     let percentiles = |spread: &Option<Spread>| spread.as_ref().map(Spread::percentiles);
     let summary = LatencySummary {
-        retain: percentiles(&Spread::of(retained.iter().copied())),
+        retain: percentiles(&Spread::from_values(retained.iter().copied())),
         build: None,
         build_wait: None,
         recall: percentiles(&recall),

@@ -1,4 +1,7 @@
 //! May the result be used? One small pure function per rule; a rule without data is `not checked`.
+//!
+//! In come sums of the summary's sections, out come findings (state and a sentence), and the verdict over all of them. Start
+//! reading at `verdict_over`, and at its caller in `sections.rs` for the names and the order of the rules (P45).
 
 use bench_proto::summary::{
     Agreement, CanarySummary, CheckState, ControlScore, Headline, Outcomes, Verdict, VerdictCheck,
@@ -320,7 +323,7 @@ pub(crate) fn self_check(result: &SelfCheck) -> Finding {
 }
 
 /// The verdict over named findings: the reasons are the details of those that failed.
-pub(crate) fn conclude(findings: Vec<(&str, Finding)>) -> (Verdict, Vec<String>, Vec<VerdictCheck>) {
+pub(crate) fn verdict_over(findings: Vec<(&str, Finding)>) -> (Verdict, Vec<String>, Vec<VerdictCheck>) {
     let checks: Vec<VerdictCheck> = findings
         .into_iter()
         .map(|(rule, (state, detail))| VerdictCheck { rule: rule.to_owned(), state, detail })
@@ -564,10 +567,10 @@ mod tests {
             ("self_check", self_check(&SelfCheck::Failed("gold scored 0.4".into()))),
             ("effective_k", effective_k(None, 10)),
         ];
-        let (verdict, reasons, checks) = conclude(findings);
+        let (verdict, reasons, checks) = verdict_over(findings);
         assert_eq!(verdict, Verdict::Invalid);
         assert_eq!(reasons, ["the grader's self-check failed: gold scored 0.4"]);
         assert_eq!(checks[1].state, NotChecked);
-        assert_eq!(conclude(vec![("effective_k", effective_k(None, 10))]).0, Verdict::Valid);
+        assert_eq!(verdict_over(vec![("effective_k", effective_k(None, 10))]).0, Verdict::Valid);
     }
 }

@@ -6,27 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use bench_testkit::{bench::Bench, small};
+use bench_testkit::{bench::Bench, data};
 
-/// Published files, or parts of them, that lie in the reference folder under other names than the loaders look for.
-const PARTS: [(&str, &str); 4] = [
-    ("beam@100k", "beam/beam_100K_chats_and_questions.tar.gz"),
-    ("longmemeval@oracle", "longmemeval/longmemeval_oracle_rebuilt_16.json"),
-    ("longmemeval@s", "longmemeval/longmemeval_s_real_1.json"),
-    ("memoryagentbench@conflict-resolution", "memoryagentbench/factconsolidation_sh_6k_first10.json"),
-];
-
-/// Files of ours below `datasets/testdata`.
-const OURS: [(&str, &str); 5] = [
-    ("example", "example"),
-    ("longmemeval@m", "longmemeval/whole.json"),
-    ("longmemeval@oracle", "longmemeval/evidence.json"),
-    ("longmemeval@s", "longmemeval/whole.json"),
-    ("longmemeval@s-legacy", "longmemeval/whole.json"),
-];
-
-/// The files of PersonaMem's sizes.
-const PERSONAMEM: [(&str, &str); 3] = [("personamem@32k", "32k"), ("personamem@128k", "128k"), ("personamem@1m", "1M")];
+pub use bench_testkit::data::published;
 
 /// Where the files of a dataset come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,18 +42,11 @@ pub struct AtHand {
     pub flags: Vec<String>,
 }
 
-/// Folder of published data, which may not be in the repository: `data` below `BENCH_REFERENCE_DIR`, by default `../shared`.
-#[must_use]
-pub fn published() -> PathBuf {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    std::env::var_os("BENCH_REFERENCE_DIR").map_or(beside, PathBuf::from).join("data")
-}
-
 /// All datasets that `datasets list` names, so that a new one is among them without being asked; small files are written
 /// below `folder`. The bench and whoever submits must have [`published`] as their datasets folder.
 ///
 /// # Panics
-/// When one has no files: whoever adds a dataset without published files writes small ones ([`small::write`]).
+/// When one has no files: whoever adds a dataset without published files writes small ones ([`bench_testkit::small::write`]).
 #[must_use]
 pub fn all(bench: &Bench, folder: &Path) -> Vec<AtHand> {
     let listed = bench.run(["datasets", "list", "--json"]).expect_code(0).json();
@@ -90,11 +65,7 @@ pub fn all(bench: &Bench, folder: &Path) -> Vec<AtHand> {
 
 /// Where the files of a dataset come from, and their path where the name does not find them.
 fn find(bench: &Bench, name: &str, here: &str, folder: &Path) -> (Source, Option<PathBuf>) {
-    let of = |table: &[(&str, &str)], below: &Path| {
-        let named = table.iter().find(|(of, _)| *of == name).map(|(_, path)| below.join(path));
-        named.filter(|path| path.exists())
-    };
-    if let Some(path) = of(&PARTS, &published()) {
+    if let Some(path) = data::part(name) {
         return (Source::Published, Some(path));
     }
     match here {
@@ -102,24 +73,14 @@ fn find(bench: &Bench, name: &str, here: &str, folder: &Path) -> (Source, Option
         "generated" => return (Source::Generated, None),
         _ => {}
     }
-    let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../datasets/testdata");
-    if let Some(path) = of(&OURS, &ours) {
-        return (Source::Ours, Some(path));
-    }
-    let folder = folder.join(name.replace('@', "-"));
-    std::fs::create_dir_all(&folder).expect("a folder for small files");
-    if let Some((_, size)) = PERSONAMEM.iter().find(|(of, _)| *of == name) {
-        let copy = |from: &str, to: String| std::fs::copy(ours.join("personamem").join(from), folder.join(to));
-        let copied = copy("small_questions.csv", format!("questions_{size}.csv"));
-        copied.and_then(|_| copy("small_contexts.jsonl", format!("shared_contexts_{size}.jsonl"))).expect("copies");
-    } else if name == "locomo" {
+    if name == "locomo" {
         let file = folder.join("locomo10.json");
-        let file = file.to_str().expect("a path");
-        let make = ["datasets", "generate", "locomo-sim", "--set", "sim.conversations=2", "--output", file];
+        let path = file.to_str().expect("a path");
+        let make = ["datasets", "generate", "locomo-sim", "--set", "sim.conversations=2", "--output", path];
         let _ = bench.run(make).expect_code(0);
-        return (Source::Ours, Some(file.into()));
-    } else {
-        assert!(small::write(name, &folder).expect("small files can be written"), "{name} has no files for tests");
+        return (Source::Ours, Some(file));
     }
-    (Source::Ours, Some(folder))
+    let path = data::ours(name, folder).expect("small files can be written");
+    assert!(path.is_some(), "{name} has no files for tests");
+    (Source::Ours, path)
 }

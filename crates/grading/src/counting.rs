@@ -5,7 +5,7 @@
 
 use bench_proto::{
     counting::{Counted, CountingSpec, OnFailure},
-    profile::{GoldRubrics, OwnRubric, Part, Profile},
+    profile::{GoldRubrics, OwnRubric, Part, Profile, Style},
     spec::ModelSpec,
 };
 use serde_json::Value;
@@ -14,6 +14,11 @@ use crate::judging::{lenient, official::is_official, rubric};
 
 /// Version of these accounts: raised whenever a figure can change.
 pub const VERSION: u32 = 2;
+
+/// End of the names of countings by the rules of a dataset's authors, where the words of the judges' prompts are not theirs.
+pub const OUR_WORDS: &str = "-rules-our-words";
+/// End of the names of the same in the authors' own words.
+const THEIR_WORDS: &str = "-official";
 
 /// LoCoMo's category that most leave out.
 const ADVERSARIAL: &[&str] = &["adversarial"];
@@ -42,6 +47,10 @@ one that states an answer is wrong.";
 
 /// The texts of a case, as every template has them.
 const CASE: &str = "Question: {question}\nExpected answer: {answer}\nAnswer of the system: {response}";
+/// The same for rubrics that show the messages on which that rests.
+const CASE_WITH_EVIDENCE: &str = "\
+Question: {question}\nMessages on which the expected answer rests:\n{evidence}\nExpected answer: {answer}\nAnswer of the system: \
+{response}";
 /// The same for rubrics that hide what is expected.
 const CASE_WITHOUT_KEY: &str = "Question: {question}\nAnswer of the system: {response}";
 
@@ -110,6 +119,18 @@ const PLAIN: Counting = Counting {
     by_rubric: &[],
 };
 
+/// LongMemEval's by our own words: only the authors' prompts are official, and those a user has to bring.
+const LONGMEMEVAL: Counting = Counting {
+    name: "longmemeval-rules-our-words",
+    about: "the rules of LongMemEval's authors in our words: yes anywhere in the reply, by kind of question",
+    dataset: "longmemeval",
+    judge: Some("openai:gpt-4o-2024-08-06"),
+    without: &[],
+    rules: Rules::Dataset,
+    reply: Some((YES, "yes-anywhere")),
+    ..PLAIN
+};
+
 const MINI: Option<&str> = Some("openai:gpt-4o-mini");
 const NO_JSON_MODE: &str = "their request asks for JSON by the server's JSON mode, ours by its words";
 
@@ -124,6 +145,7 @@ pub static COUNTINGS: &[Counting] = &[
             NO_JSON_MODE,
             "a reply that is no JSON ends their program; here it is asked for again, and then the question leaves the denominator",
             "the paper's figure is a mean over several runs, answers included; this is one run",
+            "BLEU-1 and an F1 over sets of unstemmed words stand beside their figure; neither is made here",
         ],
         ..PLAIN
     },
@@ -152,7 +174,10 @@ pub static COUNTINGS: &[Counting] = &[
         about: "Zep: is_correct of a structured reply, of any case",
         judge: MINI,
         reply: Some((IS_CORRECT, "zep-is-correct")),
-        departures: &["their reply is held to a schema by the server, ours to its words"],
+        departures: &[
+            "their reply is held to a schema by the server, ours to its words",
+            "their figures are means of several full runs, since December 2025 of ten, answers included; this is one run",
+        ],
         ..PLAIN
     },
     Counting {
@@ -210,17 +235,13 @@ pub static COUNTINGS: &[Counting] = &[
     },
     Counting {
         name: "longmemeval-official",
-        about: "LongMemEval's authors: yes anywhere in the reply, by kind of question",
-        dataset: "longmemeval",
-        judge: Some("openai:gpt-4o-2024-08-06"),
-        without: &[],
-        rules: Rules::Dataset,
-        reply: Some((YES, "yes-anywhere")),
-        ..PLAIN
+        about: "LongMemEval's authors in their own words (--judge-prompts): yes anywhere in the reply, by kind of question",
+        ..LONGMEMEVAL
     },
+    LONGMEMEVAL,
     Counting {
-        name: "beam-official",
-        about: "BEAM's authors: each line 0, ½ or 1, an order by tau-b",
+        name: "beam-rules-our-words",
+        about: "the rules of BEAM's authors in our words: each line 0, ½ or 1, an order by tau-b",
         dataset: "beam",
         without: &[],
         rules: Rules::Dataset,
@@ -247,8 +268,8 @@ pub static COUNTINGS: &[Counting] = &[
         ..PLAIN
     },
     Counting {
-        name: "convomem-official",
-        about: "ConvoMem's authors: 'right' and not 'wrong' in the reply, by kind of question",
+        name: "convomem-rules-our-words",
+        about: "the rules of ConvoMem's authors in our words: 'right' and not 'wrong' in the reply, by kind of question",
         dataset: "convomem",
         judge: Some("openai:gemini-2.5-flash"),
         without: &[],
@@ -264,14 +285,24 @@ pub fn find(name: &str) -> Option<&'static Counting> {
     COUNTINGS.iter().find(|counting| counting.name == name)
 }
 
-/// The counting of a dataset's authors, where it is known; `dataset` is without a variant.
+/// The counting of a dataset's authors, where it is known; `dataset` is without a variant. It is in our words, and
+/// [`in_words_of`](Counting::in_words_of) finds that in theirs.
 #[must_use]
 pub fn canonical(dataset: &str) -> Option<&'static Counting> {
-    let is_authors = |name: &str| name == "official" || name.ends_with("-official");
+    let is_authors = |name: &str| name == "official" || name.ends_with(OUR_WORDS);
     COUNTINGS.iter().find(|counting| counting.dataset == dataset && is_authors(counting.name))
 }
 
 impl Counting {
+    /// This counting as it is named where a profile grades: official in the authors' words, whose checksums are known, and by no
+    /// other name.
+    #[must_use]
+    pub fn in_words_of(&'static self, profile: &Profile) -> &'static Self {
+        let (from, to) = if is_official(profile) { (OUR_WORDS, THEIR_WORDS) } else { (THEIR_WORDS, OUR_WORDS) };
+        let other = self.name.strip_suffix(from).and_then(|dataset| find(&format!("{dataset}{to}")));
+        other.unwrap_or(self)
+    }
+
     /// The scorer that counts, where no model judges.
     #[must_use]
     pub const fn scorer(&self) -> Option<&'static str> {
@@ -317,7 +348,11 @@ impl Counting {
                     let text = format!(
                         "You decide whether an answer is right, by these rules:\n{}\n\n{}\n\n{reply}",
                         rubric.rules().trim_end(),
-                        if hides { CASE_WITHOUT_KEY } else { CASE },
+                        match (hides, rubric.shows_evidence()) {
+                            (true, _) => CASE_WITHOUT_KEY,
+                            (false, true) => CASE_WITH_EVIDENCE,
+                            (false, false) => CASE,
+                        },
                     );
                     // a gold record may name it
                     let kept = profile.by_question.contains(name);
@@ -347,6 +382,10 @@ impl Counting {
             let ours = if theirs { "the words" } else { "the words of the rubric are ours, and so are those" };
             departures.push(format!("{ours} that ask for answers{}", if theirs { " are ours" } else { "" }));
         }
+        departures.push(format!(
+            "answers are asked for in {}, theirs by a prompt and a limit of their own",
+            asked_for(profile)
+        ));
         departures.extend(self.departures.iter().map(|line| (*line).to_owned()));
         let grades_by = profile.rubric_names();
         let by_rubric = self.by_rubric.iter().filter(|(rubric, _)| grades_by.contains(rubric));
@@ -385,6 +424,17 @@ impl Counting {
     }
 }
 
+/// How a profile asks for answers: its styles with the words that they allow. Another prompt alone can move a figure by ten points.
+fn asked_for(profile: &Profile) -> String {
+    let style = |style: &Style| {
+        let words =
+            style.words.map_or_else(|| "any number of words".to_owned(), |words| format!("at most {words} words"));
+        format!("{} ({words})", style.name)
+    };
+    let styles: Vec<String> = profile.all_styles().map(style).collect();
+    format!("our style{} {}", if styles.len() == 1 { "" } else { "s" }, styles.join(", "))
+}
+
 /// The lines of a list of all: name, dataset and what it is.
 #[must_use]
 pub fn list() -> Vec<String> {
@@ -415,7 +465,7 @@ mod tests {
             assert_eq!(find(counting.name).map(|found| found.name), Some(counting.name));
         }
         assert_eq!(canonical("locomo").map(|found| found.name), Some("official"));
-        assert_eq!(canonical("longmemeval").map(|found| found.name), Some("longmemeval-official"));
+        assert_eq!(canonical("longmemeval").map(|found| found.name), Some("longmemeval-rules-our-words"));
         assert!(canonical("personamem").is_none());
     }
 
@@ -460,13 +510,19 @@ mod tests {
         let graded = evermemos.profile(&Profile::implied());
         let same = evermemos.spec("judge", &[judge("gpt-4o-mini", 0.0)], 3, &graded);
         let other = evermemos.spec("judge", &[judge("another", 0.7)], 1, &graded);
+        let asked = "answers are asked for in our style short (any number of words), theirs by a prompt and a limit of their own";
+        assert!(same.departures.iter().any(|line| line == asked), "{:?}", same.departures);
+        let mem0 = find("mem0-2025").expect("is there").spec("judge", &[], 1, &graded).departures.join("\n");
+        assert!(mem0.contains("BLEU-1") && mem0.contains("several runs"), "{mem0}");
+        let zep = find("zep").expect("is there").spec("judge", &[], 1, &graded).departures.join("\n");
+        assert!(zep.contains("since December 2025 of ten"), "{zep}");
         assert_eq!(other.departures.len(), same.departures.len() + 3, "{:?}", other.departures);
         assert_eq!((same.counted, same.on_failure), (Counted::MeanOfRuns, OnFailure::Wrong));
     }
 
     #[test]
     fn mistakes_of_the_authors_that_a_run_does_not_make_are_departures() {
-        let beam = find("beam-official").expect("is there");
+        let beam = find("beam-rules-our-words").expect("is there");
         let departures = |rubric: &str| {
             let mut profile = Profile::implied();
             profile.categories.values_mut().for_each(|rules| rules.rubric = Some(rubric.to_owned()));
@@ -494,8 +550,20 @@ mod tests {
     }
 
     #[test]
+    fn only_the_authors_words_are_named_official() {
+        let ours = Profile::implied();
+        for counting in COUNTINGS.iter().filter(|counting| counting.scorer().is_none()) {
+            let named = counting.in_words_of(&ours).name;
+            assert!(!named.contains("official"), "{named}");
+            assert_eq!(named == counting.name, !counting.name.ends_with(THEIR_WORDS), "{named}");
+        }
+        let label = find("beam-rules-our-words").expect("is there").spec("judge", &[], 1, &ours).label();
+        assert_eq!(label, "counted as beam-rules-our-words: not comparable with other counting");
+    }
+
+    #[test]
     fn what_a_rubric_hides_it_hides_by_another_parser_too() {
-        let convomem = find("convomem-official").expect("is there");
+        let convomem = find("convomem-rules-our-words").expect("is there");
         let counted = convomem.profile(&Profile::implied());
         assert_eq!(rubric::check(&counted, ["temporal"], true), Ok(()), "all of its templates are whole");
         let told = |category: &str, gold: Gold| {

@@ -132,7 +132,7 @@ impl Caller {
     /// A caller of its parts. Where tokens are paced, the token table begins to load.
     #[must_use]
     pub fn new(parts: CallerParts) -> Self {
-        let encoding = Encoding::of(parts.model.model());
+        let encoding = Encoding::for_model(parts.model.model());
         // far from the cap the free byte bound is reserved: the table (46 MB) is loaded only where tokens are paced, or
         // when the cap comes near
         if parts.pace.as_ref().is_some_and(|pace| pace.counts_tokens()) {
@@ -316,8 +316,8 @@ impl<'a> Call<'a> {
     /// Books what was paid so far: the next attempt may have to wait for exactly this money. What cannot be booked now stays
     /// with the call.
     async fn book(&mut self) {
-        let Some(books) = self.caller.parts.ledger.as_ref().filter(|_| !self.records.is_empty()) else { return };
-        if books.put(self.context.task, self.records.clone()).await.is_ok() {
+        let Some(ledger) = self.caller.parts.ledger.as_ref().filter(|_| !self.records.is_empty()) else { return };
+        if ledger.put(self.context.task, self.records.clone()).await.is_ok() {
             self.records.clear();
         }
     }

@@ -61,7 +61,7 @@ fn has_prefix(name: &str, prefix: &str) -> bool {
 impl Capabilities {
     /// What `model` accepts.
     #[must_use]
-    pub fn of(model: &str) -> Self {
+    pub fn for_model(model: &str) -> Self {
         let name = bare_name(model);
         match TABLE.iter().find(|row| has_prefix(name, row.prefix)) {
             Some(row) => Self { reasoning: row.reasoning, max_tokens_name: "max_completion_tokens" },
@@ -180,7 +180,7 @@ pub fn sent_params(provider: &str, model: &str, wanted: &BTreeMap<String, Value>
 /// name that the model knows; parameters that the model refuses are left out; nulls are left out.
 #[must_use]
 pub fn effective_params(model: &str, wanted: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
-    let capabilities = Capabilities::of(model);
+    let capabilities = Capabilities::for_model(model);
     let known = capabilities.max_tokens_name == "max_completion_tokens";
     let mut params: BTreeMap<String, Value> = wanted
         .iter()
@@ -261,11 +261,11 @@ mod tests {
 
     #[test]
     fn names_end_where_a_word_ends() {
-        assert!(Capabilities::of("o4-mini").reasoning);
-        assert!(Capabilities::of("gpt-5.1").reasoning);
-        assert!(!Capabilities::of("o3x").reasoning);
-        assert!(!Capabilities::of("gpt-4o").reasoning);
-        assert_eq!(Capabilities::of("o3x").max_tokens_name, "max_tokens");
+        assert!(Capabilities::for_model("o4-mini").reasoning);
+        assert!(Capabilities::for_model("gpt-5.1").reasoning);
+        assert!(!Capabilities::for_model("o3x").reasoning);
+        assert!(!Capabilities::for_model("gpt-4o").reasoning);
+        assert_eq!(Capabilities::for_model("o3x").max_tokens_name, "max_tokens");
     }
 
     #[test]

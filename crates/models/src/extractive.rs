@@ -48,13 +48,14 @@ const MAX_TERMS: usize = 64;
 /// An answer and the hits that it was taken from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extracted {
-    /// What was copied out of the hits, or words that say that nothing was found.
+    /// What was copied out of the hits, the letter of an option, or words that say that nothing was found.
     pub answer: String,
     /// Ids of the hits; empty without an answer.
     pub citations: Vec<String>,
 }
 
-/// Answers `question` from `hits`, as a pure function of its arguments. With `choices`, the answer is one of them.
+/// Answers `question` from `hits`, as a pure function of its arguments. With `choices`, the answer is the letter of one of
+/// them in brackets: every rule for choices reads `(b)`, and MemBench's nothing longer.
 #[must_use]
 pub fn extract(question: &str, hits: &[RetrievedHit], choices: &[String]) -> Extracted {
     if !choices.is_empty() {
@@ -79,7 +80,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(words: &[Word<'_>]) -> Self {
+    fn from_words(words: &[Word<'_>]) -> Self {
         let is = |at: usize, options: &[&str]| {
             words.get(at).is_some_and(|word| options.iter().any(|option| lower_eq(word.text, option)))
         };
@@ -130,7 +131,7 @@ struct Asked<'a> {
 impl<'a> Asked<'a> {
     fn new(question: &'a str) -> Self {
         let words = words(question);
-        let kind = Kind::of(&words);
+        let kind = Kind::from_words(&words);
         let mut terms: Vec<&str> = Vec::new();
         let mut names = 0;
         for (nth, word) in words.iter().enumerate().filter(|(_, word)| !is_function_word(word.text)) {
@@ -175,7 +176,7 @@ struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    fn of(text: &'a str) -> Self {
+    fn from_text(text: &'a str) -> Self {
         let (time, line) = match text.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
             Some((time, line)) if time.len() <= 80 => (Some(time), line),
             _ => (None, text),
@@ -210,7 +211,7 @@ impl Candidate<'_> {
 }
 
 fn answer(asked: &Asked<'_>, hits: &[RetrievedHit]) -> Option<Extracted> {
-    let turns: Vec<Turn<'_>> = hits.iter().map(|hit| Turn::of(&hit.text)).collect();
+    let turns: Vec<Turn<'_>> = hits.iter().map(|hit| Turn::from_text(&hit.text)).collect();
     let candidates = candidates(asked, &turns);
     let best = candidates.first().filter(|best| best.is_evidence(hits.len()))?;
     let close = || candidates.iter().filter(|candidate| candidate.score >= best.score * CLOSE);
@@ -322,22 +323,22 @@ fn span(asked: &Asked<'_>, sentence: &str) -> Option<String> {
     text::clause(sentence, &piece[skip..])
 }
 
-/// The option that shares most with the hits; the first one when none does.
+/// The option that shares most with the hits, by the letter that prompts show it under; the first one when none does.
 fn choose(hits: &[RetrievedHit], choices: &[String]) -> Extracted {
-    let mut best = (0, f64::MIN, None);
-    for (at, choice) in choices.iter().enumerate() {
+    let mut best = ('a', f64::MIN, None);
+    for (letter, choice) in ('a'..='z').zip(choices) {
         let asked = Asked::new(choice);
         let count = asked.terms.len().max(1) as f64;
         let held = |hit: &RetrievedHit| f64::from(asked.found_in(&hit.text).count_ones()) / count;
         for (rank, hit) in hits.iter().enumerate() {
             let score = held(hit) / (1.0 + 0.05 * rank as f64);
             if score > best.1 {
-                best = (at, score, (score > 0.0).then_some(rank));
+                best = (letter, score, (score > 0.0).then_some(rank));
             }
         }
     }
     Extracted {
-        answer: choices[best.0].clone(),
+        answer: format!("({})", best.0),
         citations: best.2.map(|rank| hits[rank].id.clone()).into_iter().collect(),
     }
 }
@@ -444,12 +445,14 @@ mod tests {
     }
 
     #[test]
-    fn choices_are_answered_with_one_of_them() {
-        let choices = ["(a) a red bike", "(b) a blue canoe", "(c) a green tent"].map(str::to_owned);
-        let extracted = extract("What did Tom buy?", &hits(TALK), &choices);
-        assert_eq!(extracted, Extracted { answer: choices[1].clone(), citations: vec!["D1:4".to_owned()] });
-        let unknown = extract("What did Tom buy?", &[], &choices);
-        assert_eq!(unknown, Extracted { answer: choices[0].clone(), citations: vec![] });
+    fn choices_are_answered_with_the_letter_of_one() {
+        for choices in [["(A) a red bike", "(B) a blue canoe", "(C) a green tent"], ["a bike", "a canoe", "a tent"]] {
+            let choices = choices.map(str::to_owned);
+            let extracted = extract("What did Tom buy?", &hits(TALK), &choices);
+            assert_eq!(extracted, Extracted { answer: "(b)".to_owned(), citations: vec!["D1:4".to_owned()] });
+            let unknown = extract("What did Tom buy?", &[], &choices);
+            assert_eq!(unknown, Extracted { answer: "(a)".to_owned(), citations: vec![] });
+        }
     }
 
     #[test]
@@ -479,7 +482,8 @@ mod tests {
                 prop_assert!(!extracted.answer.is_empty());
                 prop_assert_eq!(extracted.answer == NO_ANSWER, extracted.citations.is_empty());
             } else {
-                prop_assert!(choices.contains(&extracted.answer));
+                let letters: Vec<String> = ('a'..='z').zip(&choices).map(|(letter, _)| format!("({letter})")).collect();
+                prop_assert!(letters.contains(&extracted.answer));
             }
         }
 

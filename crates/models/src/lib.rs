@@ -4,6 +4,11 @@
 //!
 //! A [`ChatModel`] makes exactly one attempt and tells what happened; retries, pace, prices, the cap and the call store
 //! are the [`caller`]'s, once for all providers.
+//!
+//! In come a request, whose it is, and the store's narrow traits for calls, money, pace and outages; out come a reply with
+//! what it cost and where its time went, or the failure that ends the task. Start reading at [`caller`]: it uses the rooms in
+//! the order in which a call meets them (`call_key`, `call_store`, `routes`, `pace`, `gate`, `budget`, a provider, `classify`,
+//! `prices`, `backoff`).
 
 pub mod anthropic;
 pub mod backoff;

@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
-use bench_proto::{address::is_public, failure::Failure, nearest::distance};
+use bench_proto::{
+    address::is_public,
+    failure::Failure,
+    nearest::{did_you_mean, distance},
+};
 use bench_store::PaceLimits;
 use secrecy::SecretString;
 
@@ -44,7 +48,7 @@ pub const PROVIDERS: &[Provider] = &[
 /// `provider:model`, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelName {
-    /// The provider.
+    /// What stands before the colon, as registered.
     pub provider: &'static Provider,
     /// The model; empty for providers without models.
     pub model: String,
@@ -54,7 +58,7 @@ pub struct ModelName {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelNameError {
     /// No such provider.
-    #[error("'{name}' is no provider: did you mean '{nearest}'? known are {}", known())]
+    #[error("'{name}' is no provider{}; known are {}", meant(.nearest), known())]
     UnknownProvider {
         /// What was asked for.
         name: String,
@@ -67,6 +71,10 @@ pub enum ModelNameError {
     /// A model of a provider that has none.
     #[error("'{0}' has no models: write {0} alone")]
     NeedlessModel(&'static str),
+}
+
+fn meant(nearest: &str) -> String {
+    did_you_mean(&[nearest]).map(|hint| format!(" ({hint})")).unwrap_or_default()
 }
 
 fn known() -> String {
@@ -258,7 +266,7 @@ mod tests {
         }
         insta::assert_snapshot!(
             parse_model("opanai:gpt-4o").expect_err("unknown"),
-            @"'opanai' is no provider: did you mean 'openai'? known are openai, anthropic, azure, extractive, system, none"
+            @"'opanai' is no provider (did you mean 'openai'?); known are openai, anthropic, azure, extractive, system, none"
         );
     }
 

@@ -32,7 +32,7 @@ pub enum Encoding {
 impl Encoding {
     /// The encoding of a model.
     #[must_use]
-    pub fn of(model: &str) -> Self {
+    pub fn for_model(model: &str) -> Self {
         let name = bare_name(model);
         let is = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
         if is(&["gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-5", "o1", "o3", "o4", "chatgpt-4o"]) {
@@ -121,7 +121,7 @@ mod tests {
             ("text-embedding-3-small", Encoding::Cl100k),
             ("llama-3.1-8b", Encoding::Bytes),
         ] {
-            assert_eq!(Encoding::of(model), encoding, "{model}");
+            assert_eq!(Encoding::for_model(model), encoding, "{model}");
         }
     }
 

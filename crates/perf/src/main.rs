@@ -33,6 +33,10 @@ use crate::{
     scenarios::Lab,
 };
 
+/// As in `bench-coord`, so that what is measured in this process is what the binaries do: docs/adr/0009-allocator.md.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// Benchmarks of bench-coord; prints JSON.
 #[derive(Debug, Parser)]
 struct Cli {

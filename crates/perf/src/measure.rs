@@ -1,4 +1,4 @@
-//! A command's wall time, CPU time and peak memory, from the kernel's own books.
+//! A command's wall time, CPU time and peak memory, from the kernel's own counters.
 
 use std::{
     process::Command,
@@ -60,7 +60,7 @@ pub(crate) fn cpu_of_this_process() -> anyhow::Result<f64> {
     own_stat([11, 12])
 }
 
-/// The sum of two fields of this process's books, in seconds.
+/// The sum of two fields of this process's counters, in seconds.
 fn own_stat(at: [usize; 2]) -> anyhow::Result<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
     let after_name = stat.rsplit_once(')').context("/proc/self/stat has a name in brackets")?.1;

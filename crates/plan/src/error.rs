@@ -71,9 +71,9 @@ pub enum SampleError {
          presets"
     )]
     TooManyStrata {
-        /// The facets.
+        /// Names of the facets that a sample is spread over.
         facets: String,
-        /// The limit.
+        /// Most strata of a sample.
         limit: usize,
     },
     /// No such question.
@@ -102,7 +102,7 @@ pub enum SampleError {
     TooLarge {
         /// What there is too much of.
         what: String,
-        /// The limit.
+        /// Most of it that one run can number.
         limit: u32,
     },
 }

@@ -108,6 +108,7 @@ pub struct PhaseEstimate {
     pub minutes: f64,
 }
 
+// The totals have the names of the fields of `PhaseEstimate`: `estimate --json` shows both, in this order.
 /// Estimate of a run.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
 pub struct Estimate {

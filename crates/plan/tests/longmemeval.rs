@@ -67,15 +67,54 @@ fn chosen(outlines: &[BankOutline], total: u64, sampler: Sampler, seed: Option<u
     sample.banks.iter().map(|bank| bank.bank_id.clone()).collect()
 }
 
-#[test]
-fn jeffs_go_lme_samples_are_chosen_by_go_lcg() {
+/// Holds `go-lcg` to a group of recorded samples, whose sizes are in the field `size`.
+fn is_chosen_by_go_lcg(group: &str, size: &str) {
     let Some((outlines, vectors)) = longmemeval() else { return };
-    for vector in vectors["jeffs_go_lme_samples"]["vectors"].as_array().expect("a list") {
-        let (total, seed) = (vector["n"].as_u64().expect("n"), vector["seed"].as_u64());
+    let vectors = vectors[group]["vectors"].as_array().expect("a list");
+    assert!(!vectors.is_empty());
+    for vector in vectors {
+        let (total, seed) = (vector[size].as_u64().expect("a size"), vector["seed"].as_u64());
         let recorded: BTreeSet<&str> =
             vector["ids"].as_array().expect("ids").iter().filter_map(Value::as_str).collect();
         let chosen = chosen(&outlines, total, Sampler::GoLcg, seed);
         assert_eq!(chosen.iter().map(String::as_str).collect::<BTreeSet<_>>(), recorded, "{total} with seed {seed:?}");
+    }
+}
+
+#[test]
+fn jeffs_go_lme_samples_are_chosen_by_go_lcg() {
+    is_chosen_by_go_lcg("jeffs_go_lme_samples", "n");
+}
+
+#[test]
+fn jeffs_lme_sample_ids_are_chosen_by_go_lcg() {
+    is_chosen_by_go_lcg("jeffs_lme_sample_ids", "sample_size");
+}
+
+/// The shuffle alone: of one category its first ones are the sample. Their order among themselves shows in no plan.
+#[test]
+fn jeffs_lcg_select_is_the_sample_of_one_category() {
+    let Some(vectors) = reference("vectors/astrocyte-and-jeffs-brain.json") else { return };
+    let vectors = vectors["sections"]["jeffs_lcg_select"]["vectors"].as_array().expect("a list");
+    assert!(!vectors.is_empty());
+    for vector in vectors {
+        let number = |field: &str| vector[field].as_u64().expect("a number");
+        let outline = |index: u64| BankOutline {
+            bank_id: index.to_string(),
+            entries: 1,
+            turns: 1,
+            questions: vec![QuestionOutline {
+                question_id: index.to_string(),
+                category: "all".to_owned(),
+                ask_after: 1,
+                ..QuestionOutline::default()
+            }],
+            ..BankOutline::default()
+        };
+        let outlines: Vec<BankOutline> = (0..number("len")).map(outline).collect();
+        let chosen = chosen(&outlines, number("count"), Sampler::GoLcg, Some(number("seed")));
+        let recorded = vector["indices"].as_array().expect("indices").iter().map(Value::to_string);
+        assert_eq!(chosen.into_iter().collect::<BTreeSet<_>>(), recorded.collect::<BTreeSet<_>>(), "{vector}");
     }
 }
 

@@ -1,6 +1,10 @@
 //! Hands tasks out. The queue is a hint, the store is the truth: a message that is lost, doubled or late is harmless (P1, P2).
 //!
 //! A backend is one file and one line in the registry ([`connect`]); all pass the suite of [`conformance`].
+//!
+//! In come messages that name a task (`bench_proto::task::TaskMessage`) and the queue of its pool and role; out come
+//! deliveries, which are acknowledged by being consumed, and depths. Nothing is known of runs or the store. Start reading at
+//! [`Queue`] and [`Consumer`], then at `memory`, the smaller backend.
 
 #[cfg(feature = "amqp")]
 pub mod amqp;

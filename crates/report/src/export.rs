@@ -46,7 +46,7 @@ pub struct MoreColumns {
 impl MoreColumns {
     /// Those of a run.
     #[must_use]
-    pub fn of(summary: &Summary) -> Self {
+    pub fn from_summary(summary: &Summary) -> Self {
         // a metric that few questions have may know few of the facets
         let facets: BTreeSet<&String> = summary.scores.iter().flat_map(|score| score.by_facet.keys()).collect();
         Self {
@@ -246,6 +246,6 @@ mod tests {
         let mut other = summary.scores[0].clone();
         other.by_facet.insert("person".to_owned(), Default::default());
         summary.scores.push(other);
-        assert!(MoreColumns::of(&summary).facets.contains(&"person".to_owned()));
+        assert!(MoreColumns::from_summary(&summary).facets.contains(&"person".to_owned()));
     }
 }

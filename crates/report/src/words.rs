@@ -4,14 +4,14 @@ use bench_proto::metric::{Better, Scale};
 
 /// What the banks of a sample are.
 pub(crate) const BANK: &str = "A bank is everything that shares one memory, such as one conversation.";
-/// What the first interval of a score is about,
+/// What the first interval of a score is about.
 pub(crate) const LIKE_THESE: &str =
     "Conversations like these: what to expect of other such conversations; whole banks count as drawn by chance.";
-/// and the second.
+/// What the second interval of a score is about.
 pub(crate) const THIS_BENCHMARK: &str = "This benchmark: what to expect of all questions of the dataset.";
-/// The strict score,
+/// The strict score of metrics of which more is better.
 const STRICT: &str = "Strict: questions that failed or were not run count as 0.";
-/// and that of metrics of which less is better.
+/// The strict score of metrics of which less is better.
 const STRICT_LOWER: &str = "Strict: questions that failed or were not run count as 1.";
 /// The phases in which the memory system works.
 pub(crate) const RETAIN_AND_RECALL: &str =

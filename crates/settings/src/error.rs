@@ -4,7 +4,7 @@ use std::fmt;
 
 use bench_proto::nearest::did_you_mean;
 
-use crate::origin::Place;
+use crate::origin::FilePosition;
 
 /// Problems with settings, one line each. All are bad input: nothing was started (exit code 2).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub enum Problem {
     #[error("{place}: {message}")]
     Syntax {
         /// Where.
-        place: Place,
+        place: FilePosition,
         /// The parser's words.
         message: String,
     },

@@ -7,7 +7,7 @@ use toml::{
 
 use crate::{
     error::Problem,
-    origin::Place,
+    origin::FilePosition,
     schema::Schema,
     value::{Value, found},
 };
@@ -26,7 +26,7 @@ pub(crate) struct File {
 pub(crate) struct Assignment {
     pub(crate) key: String,
     pub(crate) value: Value,
-    pub(crate) place: Place,
+    pub(crate) place: FilePosition,
 }
 
 /// Reads a file; everything that is wrong with it goes to `problems`. Profiles that are not in use are checked too.
@@ -35,12 +35,12 @@ pub(crate) fn read(path: &str, text: &str, schema: &Schema, problems: &mut Vec<P
     let document = match DeTable::parse(text) {
         Ok(document) => document.into_inner(),
         Err(error) => {
-            let place = Place::of(path, text, error.span().map_or(0, |span| span.start));
+            let place = FilePosition::at_byte(path, text, error.span().map_or(0, |span| span.start));
             problems.push(Problem::Syntax { place, message: error.message().to_owned() });
             return file;
         }
     };
-    let mut reader = Reader { path, text, schema, problems };
+    let mut reader = SettingsReader { path, text, schema, problems };
     for (name, item) in in_file_order(&document) {
         match item.get_ref().as_table() {
             Some(profiles) if name.get_ref() == "profile" => reader.profiles(profiles, &mut file.profiles),
@@ -60,14 +60,14 @@ fn in_file_order<'t, 'a>(table: &'t DeTable<'a>) -> Vec<(&'t Name<'a>, &'t Item<
     items
 }
 
-struct Reader<'r> {
+struct SettingsReader<'r> {
     path: &'r str,
     text: &'r str,
     schema: &'r Schema,
     problems: &'r mut Vec<Problem>,
 }
 
-impl Reader<'_> {
+impl SettingsReader<'_> {
     fn profiles(&mut self, profiles: &DeTable<'_>, into: &mut Vec<(String, Vec<Assignment>)>) {
         for (name, table) in in_file_order(profiles) {
             let mut assignments = Vec::new();
@@ -113,7 +113,7 @@ impl Reader<'_> {
         self.problems.push(Problem::UnknownKey { place, key, nearest });
     }
 
-    fn place(&self, byte: usize) -> Place {
-        Place::of(self.path, self.text, byte)
+    fn place(&self, byte: usize) -> FilePosition {
+        FilePosition::at_byte(self.path, self.text, byte)
     }
 }

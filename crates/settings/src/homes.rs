@@ -33,7 +33,7 @@ struct Noted {
 
 impl Noted {
     /// A home as it is now, whichever way leads to it.
-    fn of(home: &Path) -> io::Result<Self> {
+    fn from_home(home: &Path) -> io::Result<Self> {
         let path = fs::canonicalize(home)?;
         let name = path.to_str().ok_or_else(|| io::Error::other(format!("{} is no text", path.display())))?;
         Ok(Self {
@@ -49,7 +49,7 @@ impl Noted {
 /// # Errors
 /// When it is not there.
 pub fn identity_of(home: &Path) -> io::Result<(String, String)> {
-    let now = Noted::of(home)?;
+    let now = Noted::from_home(home)?;
     Ok((now.home, now.folder))
 }
 
@@ -75,7 +75,7 @@ fn is_strange_to(list: &OwnList, home: &Path) -> bool {
     if !holds_something(home) {
         return false;
     }
-    let Ok(now) = Noted::of(home) else { return true };
+    let Ok(now) = Noted::from_home(home) else { return true };
     let noted = list.lines().unwrap_or_default();
     let noted = noted.iter().filter_map(|line| serde_json::from_str::<Noted>(line).ok());
     let same = |noted: Noted| match &now.store {
@@ -100,7 +100,7 @@ pub fn note(home: &Path, with_store: bool) -> io::Result<()> {
 }
 
 fn note_in(list: &OwnList, home: &Path) -> io::Result<()> {
-    let noted = Noted::of(home)?;
+    let noted = Noted::from_home(home)?;
     let line = serde_json::to_string(&noted)?;
     list.change(|lines| {
         lines.retain(|line| serde_json::from_str::<Noted>(line).is_ok_and(|old| old.home != noted.home));

@@ -35,7 +35,7 @@ pub use accounts::{Account, ApiKey, ModelRole};
 pub use command_line::{CommandLine, DEFAULT_FILE};
 pub use error::{Problem, SettingsError};
 pub use layers::{Entry, FlagValue, Sources};
-pub use origin::{Origin, Place};
+pub use origin::{FilePosition, Origin};
 pub use own::OwnList;
 pub use process::{from_process, host_name};
 pub use schema::{ExtraKey, Kind};

@@ -10,9 +10,9 @@ pub enum Origin {
     /// Follows another setting, which is not at its default.
     Follows(&'static str),
     /// The configuration file.
-    File(Place),
+    File(FilePosition),
     /// A profile in the configuration file.
-    Profile(String, Place),
+    Profile(String, FilePosition),
     /// An environment variable.
     Env(String),
     /// A flag, with its dashes.
@@ -23,7 +23,7 @@ pub enum Origin {
 
 /// A place in a file; lines and columns count from 1, columns in characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct FilePosition {
     /// Path as it was given.
     pub path: String,
     /// Counted from 1.
@@ -32,9 +32,9 @@ pub struct Place {
     pub column: usize,
 }
 
-impl Place {
+impl FilePosition {
     /// The place of a byte in a text.
-    pub(crate) fn of(path: &str, text: &str, byte: usize) -> Self {
+    pub(crate) fn at_byte(path: &str, text: &str, byte: usize) -> Self {
         let before = text.get(..byte).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         Self {
@@ -45,7 +45,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FilePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.path, self.line, self.column)
     }

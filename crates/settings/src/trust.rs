@@ -32,7 +32,7 @@ fn wants_a_word(key: &str, value: &Value) -> bool {
         || key.starts_with("accounts.")
         // what this process may run and where it may send secrets (P42), and what goes there unencrypted
         || key.starts_with("allow")
-        || ["account", "datasets_url", "params", "unpriced_ok", "url"].contains(&last)
+        || ["account", "datasets_url", "folder", "memory", "params", "unpriced_ok", "url"].contains(&last)
         || key == "run.system"
 }
 
@@ -126,7 +126,7 @@ mod tests {
     use crate::Sources;
 
     fn unasked(text: &str, profile: Option<&str>) -> Vec<String> {
-        let extra = ["system.url", "vector.account", "bm25.k1"];
+        let extra = ["system.url", "vector.account", "vector.folder", "faulty.memory", "bm25.k1"];
         let sources = Sources {
             file: Some(("bench.toml".into(), text.into())),
             profile: profile.map(str::to_owned),
@@ -163,6 +163,8 @@ mod tests {
             ("allow_plaintext = ['db.example']", "allow_plaintext"),
             ("[system]\nurl = 'http://x'", "system.url"),
             ("[vector]\naccount = 'openai'", "vector.account"),
+            ("[vector]\nfolder = '/x'", "vector.folder"),
+            ("[faulty]\nmemory = '/x'", "faulty.memory"),
             ("[run]\nmax_cost = 5000", "run.max_cost"),
             ("[run]\nunpriced_ok = true", "run.unpriced_ok"),
             ("[models]\nprice_file = 'x.json'", "models.price_file"),

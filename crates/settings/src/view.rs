@@ -1,4 +1,8 @@
 //! The settings as typed sections.
+//!
+//! In come the entries by name, each with its origin; out comes [`Settings`], one struct for each section, and the problems
+//! that no single value has. Start reading at [`Settings::load`]; what a key is and takes stands in `schema.rs`, which source
+//! wins in `layers`.
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 

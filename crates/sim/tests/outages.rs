@@ -128,8 +128,9 @@ async fn outages_of_a_model_a_kind_of_call_or_a_text_leave_the_rest_alone() {
 
 #[tokio::test]
 async fn a_wave_after_an_outage_is_seen_and_turned_away_beyond_the_capacity() {
-    let sim = start(vec!["kind=status,for_ms=100".parse().expect("an outage")]).await;
-    sim.control(|live| (live.limits.capacity, live.latency.median_ms) = (Some(5), 150.0)).expect("good settings");
+    // long enough that each wave is there before its outage, or its first answer, is over, however busy the machine is
+    let sim = start(vec!["kind=status,for_ms=1000".parse().expect("an outage")]).await;
+    sim.control(|live| (live.limits.capacity, live.latency.median_ms) = (Some(5), 1000.0)).expect("good settings");
     let client = Client::new();
     let wave = |n: usize| {
         let asked = (0..n).map(|n| {

@@ -64,7 +64,7 @@ struct Spacing {
 }
 
 impl Spacing {
-    fn of(limits: PaceLimits) -> Self {
+    fn from_limits(limits: PaceLimits) -> Self {
         let interval = |limit: Option<u64>| limit.map_or(0.0, |limit| 60e6 / limit.max(1) as f64);
         Self { request_us: interval(limits.rpm), token_us: interval(limits.tpm) }
     }
@@ -73,7 +73,7 @@ impl Spacing {
 impl PaceRow {
     /// Answers who asks, at `now_us` of the database's clock.
     pub(crate) fn answer(&mut self, now_us: i64, ask: &SlotAsk) -> SlotAnswer {
-        let spacing = Spacing::of(ask.limits);
+        let spacing = Spacing::from_limits(ask.limits);
         let now = now_us as f64;
         // also what was stored when more was believed, or before the clock stepped back
         let longest = now_us.saturating_add(LONGEST_RETRY_AFTER.as_micros() as i64);

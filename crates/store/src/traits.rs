@@ -1,4 +1,8 @@
 //! The narrow traits of the store. Every write is idempotent: a call whose answer was lost is simply repeated.
+//!
+//! One trait for each subject, in the order in which a run meets them: [`Runs`], [`Items`] and [`Plan`] begin it, [`Tasks`] and
+//! [`Sessions`] hand work out, the others store what came of it. Functions take the traits whose methods they call, and
+//! [`Store`], which is all of them, where these are several. In and out go types of `rows`. Start reading at [`Tasks::claim`].
 
 use std::collections::BTreeMap;
 

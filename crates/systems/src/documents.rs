@@ -134,7 +134,7 @@ pub(crate) fn admitted(
     if filter.parts().is_empty() {
         return Ok(None);
     }
-    let bounds = Bounds::of(filter)?;
+    let bounds = Bounds::from_filter(filter)?;
     let documents = visible(content, visible_entries).into_iter();
     Ok(Some(documents.map(|document| document.is_admitted(filter, &bounds)).collect()))
 }
@@ -148,7 +148,7 @@ pub(crate) fn visible_to<'a>(
     visible_entries: u32,
     filter: &Filter,
 ) -> Result<Vec<Document<'a>>, Failure> {
-    let bounds = Bounds::of(filter)?;
+    let bounds = Bounds::from_filter(filter)?;
     let mut documents = visible(content, visible_entries);
     documents.retain(|document| document.is_admitted(filter, &bounds));
     Ok(documents)

@@ -1,12 +1,14 @@
 //! Why a system cannot be built.
 
+use bench_proto::nearest::did_you_mean;
+
 use crate::policy::Refusal;
 
 /// Why a system cannot be built: always the user's to mend, before anything is spent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
     /// No system of that name.
-    #[error("unknown memory system '{name}', {}known systems: {}", did_you_mean(.nearest), .known.join(", "))]
+    #[error("unknown memory system '{name}'{}; known systems: {}", meant(.nearest), .known.join(", "))]
     UnknownSystem {
         /// The name given.
         name: String,
@@ -48,8 +50,8 @@ pub enum BuildError {
     },
 }
 
-fn did_you_mean(nearest: &Option<&'static str>) -> String {
-    nearest.map(|name| format!("did you mean '{name}'? ")).unwrap_or_default()
+fn meant(nearest: &Option<&'static str>) -> String {
+    did_you_mean(nearest.as_slice()).map(|hint| format!(" ({hint})")).unwrap_or_default()
 }
 
 fn valid_settings(known: &[&'static str]) -> String {

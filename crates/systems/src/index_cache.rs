@@ -3,11 +3,14 @@
 use std::{
     any::Any,
     collections::HashMap,
+    num::NonZero,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
 };
 
 use bench_proto::{dataset::BankContent, failure::Failure, ids::Sha256Hash};
 use futures::{FutureExt, channel::oneshot, future::Shared};
+use tokio::sync::Semaphore;
 
 use crate::{BankRef, Prepared, RecallQuery, documents, kept::Kept};
 
@@ -54,6 +57,8 @@ type Flight = Shared<oneshot::Receiver<Result<AnyIndex, Failure>>>;
 #[derive(Clone)]
 pub struct IndexCache {
     inner: Arc<Mutex<Inner>>,
+    /// As many builds at once as there are cores: more would only hold more memory.
+    turns: Arc<Semaphore>,
 }
 
 struct Inner {
@@ -85,7 +90,8 @@ impl IndexCache {
     #[must_use]
     pub fn new(max_bytes: u64) -> Self {
         let inner = Inner { builds: 0, kept: Kept::new(max_bytes), in_flight: HashMap::new() };
-        Self { inner: Arc::new(Mutex::new(inner)) }
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        Self { inner: Arc::new(Mutex::new(inner)), turns: Arc::new(Semaphore::new(cores)) }
     }
 
     /// What it holds and has done.
@@ -128,10 +134,14 @@ impl IndexCache {
         let prepared = if start.is_some() { Prepared::Built } else { Prepared::Waited };
         if let Some(sender) = start {
             let landing = Landing { cache: self.clone(), key: key.clone() };
-            tokio::task::spawn_blocking(move || {
-                let built = build().map(|index| landing.keep(index));
-                drop(landing);
-                let _ = sender.send(built); // nobody may be waiting any more
+            let turn = Arc::clone(&self.turns).acquire_owned();
+            tokio::spawn(async move {
+                let turn = turn.await; // the semaphore is never closed
+                tokio::task::spawn_blocking(move || {
+                    let built = build().map(|index| landing.keep(index));
+                    drop((landing, turn));
+                    let _ = sender.send(built); // nobody may be waiting any more
+                });
             });
         }
         let landed = flight.await.unwrap_or_else(|_| {

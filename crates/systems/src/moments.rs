@@ -21,7 +21,7 @@ impl Bounds {
     ///
     /// # Errors
     /// A time that cannot be read: without it the question would be answered from everything.
-    pub(crate) fn of(filter: &Filter) -> Result<Self, Failure> {
+    pub(crate) fn from_filter(filter: &Filter) -> Result<Self, Failure> {
         let from = bound("from", filter.from.as_deref(), begin)?;
         Ok(Self { from, until: bound("until", filter.until.as_deref(), end)? })
     }
@@ -74,7 +74,7 @@ mod tests {
 
     fn bounds(from: Option<&str>, until: Option<&str>) -> Result<Bounds, Failure> {
         let [from, until] = [from, until].map(|time| time.map(str::to_owned));
-        Bounds::of(&Filter { from, until, ..Filter::default() })
+        Bounds::from_filter(&Filter { from, until, ..Filter::default() })
     }
 
     #[test]

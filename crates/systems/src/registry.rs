@@ -84,12 +84,10 @@ pub fn named(name: &str) -> Result<Named, BuildError> {
 /// # Errors
 /// As [`build`].
 pub fn capabilities(name: &str, settings: &SystemSettings, context: &BuildContext) -> Result<Capabilities, BuildError> {
-    let Some(spec) = settings.get(adapter::ADAPTER) else {
+    let Some(adapter) = settings.get(adapter::ADAPTER) else {
         return built_in(name, settings, context).map(|system| system.capabilities().clone());
     };
-    let wrong = |reason: String| BuildError::Adapter { system: name.to_owned(), reason };
-    let spec: AdapterSpec = serde_json::from_value(spec.clone()).map_err(|e| wrong(e.to_string()))?;
-    adapter::check(&spec).map_err(wrong)
+    adapter::capabilities(adapter, settings).map_err(|reason| BuildError::Adapter { system: name.to_owned(), reason })
 }
 
 /// Builds a system, when this process may.
@@ -153,9 +151,9 @@ mod tests {
 
     #[test]
     fn mistakes_are_named_with_what_to_do() {
-        insta::assert_snapshot!(error("bm52", &[]), @"unknown memory system 'bm52', did you mean 'bm25'? known systems: bm25, vector, hybrid, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory");
-        insta::assert_snapshot!(error("full_context", &[]), @"unknown memory system 'full_context', did you mean 'full-context'? known systems: bm25, vector, hybrid, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory");
-        insta::assert_snapshot!(error("zep", &[]), @"unknown memory system 'zep', known systems: bm25, vector, hybrid, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory");
+        insta::assert_snapshot!(error("bm52", &[]), @"unknown memory system 'bm52' (did you mean 'bm25'?); known systems: bm25, vector, hybrid, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory");
+        insta::assert_snapshot!(error("full_context", &[]), @"unknown memory system 'full_context' (did you mean 'full-context'?); known systems: bm25, vector, hybrid, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory");
+        insta::assert_snapshot!(error("zep", &[]), @"unknown memory system 'zep'; known systems: bm25, vector, hybrid, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory");
         insta::assert_snapshot!(error("bm25", &[("bm25.k3", 1.into())]), @"memory system 'bm25' has no setting 'bm25.k3', its settings: bm25.k1, bm25.b");
         insta::assert_snapshot!(error("none", &[("seed", 1.into())]), @"memory system 'none' has no setting 'seed', it takes none");
         insta::assert_snapshot!(error("bm25", &[("bm25.b", "x".into())]), @r#"setting bm25.b must be a number from 0 to 1, not "x""#);

@@ -174,7 +174,7 @@ impl<'a> RecallQuery<'a> {
     /// The query of a dataset's question: `top_k` hits unless it has a number of its own. What a system cannot do is refused before
     /// the run, and never clipped.
     #[must_use]
-    pub fn of(question: &'a Question, top_k: u32, entries: usize) -> Self {
+    pub fn from_question(question: &'a Question, top_k: u32, entries: usize) -> Self {
         Self {
             question_id: question.shown_id(),
             text: &question.text,

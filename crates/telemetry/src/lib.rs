@@ -1,6 +1,8 @@
 //! Logs, metrics and traces of bench-coord, and the names of everything that is logged or measured.
 //!
-//! Stands alone: no other crate of the project is needed. [`init`] is called once by each binary; library code logs through
+//! Of the project it uses `bench-proto` alone, for what must not be shown (URLs with passwords, control characters). In come log
+//! records, counts and finished spans; out go lines on standard error, the Prometheus page and what a collector is sent. Start
+//! reading at [`init`] and [`names`]. [`init`] is called once by each binary; library code logs through
 //! `tracing`, counts through [`metrics::catalogue`], and shows what the process itself does through [`process_span!`]. Features
 //! decide what is built in: `http` (the listener), `metrics` (counting and the Prometheus page), `otlp` (sending to a collector).
 

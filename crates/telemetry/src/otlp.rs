@@ -265,7 +265,8 @@ impl MetricsPusher {
     /// When the endpoint makes no sense.
     pub fn start(options: &OtlpOptions, refresh: Option<Arc<dyn Refresh>>) -> Result<Self, OtlpError> {
         let exporter = options.metrics()?;
-        let reader = metrics::Reader::of_this_process().ok_or_else(|| options.failed("metrics are not recorded"))?;
+        let reader =
+            metrics::OtlpReader::of_this_process().ok_or_else(|| options.failed("metrics are not recorded"))?;
         let (stop, mut stopped) = tokio::sync::watch::channel(false);
         let interval = options.metrics_interval.max(Duration::from_millis(100));
         let task = tokio::spawn(async move {

@@ -35,21 +35,21 @@ pub enum Value {
 /// A span whose times are known, to be sent as it is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FinishedSpan {
-    /// Its trace.
+    /// Id of the trace that it belongs to, as OpenTelemetry has it.
     pub trace: [u8; 16],
-    /// Its id.
+    /// Id of the span in its trace, as OpenTelemetry has it.
     pub id: [u8; 8],
     /// Whose child it is.
     pub parent: Option<[u8; 8]>,
     /// What happened.
     pub name: String,
-    /// Kind.
+    /// Work of this process, a request to another, or a message.
     pub kind: Kind,
     /// Begin, microseconds since 1970.
     pub start_us: i64,
     /// Microseconds since 1970.
     pub end_us: i64,
-    /// Attributes.
+    /// What else is known of it, by name.
     pub attributes: Vec<(&'static str, Value)>,
     /// Spans of other traces: trace and span.
     pub links: Vec<([u8; 16], [u8; 8])>,

@@ -1,6 +1,6 @@
 //! Small files in the schema of datasets whose published files are not at hand: a few questions each, in words of ours.
 
-use std::{fs, io, path::Path};
+use std::{collections::BTreeMap, fs, io, path::Path};
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ pub fn write(name: &str, folder: &Path) -> io::Result<bool> {
         "beam" => beam(&variant.to_uppercase()),
         "convomem" => convomem(variant),
         "lifebench" => lifebench(),
-        "membench" => membench(),
+        "membench" => membench(usize::from(variant == "steps-from-1")),
         "memoryagentbench" => vec![memoryagentbench(variant)],
         "precisionmembench" => precisionmembench(),
         _ => return Ok(false),
@@ -126,7 +126,7 @@ fn lifebench() -> Files {
         queries.extend(asked.iter().enumerate().map(|(number, (category, question, answer))| {
             json!({
                 "id": format!("{person}_{number}"), "query": question.replace("NAME", person), "gold_answers": [answer],
-                "gold_ids": [format!("diary-{person}")], "user_id": person,
+                "gold_ids": [format!("{}-{person}", if number < 3 { "diary" } else { "talk" })], "user_id": person,
                 "meta": {"sample_id": person, "category": category, "query_timestamp": "2025-12-31T00:00:00+00:00"},
             })
         }));
@@ -142,23 +142,35 @@ fn lifebench() -> Files {
     vec![("queries.json".to_owned(), json!(queries)), ("documents.json".to_owned(), json!(documents))]
 }
 
-/// Three trajectories, of what an agent observed and of what a person told.
-fn membench() -> Files {
+/// Trajectories of what an agent observed and of what a person told, with steps that are counted from `first`; each letter is
+/// right equally often.
+fn membench(first: usize) -> Files {
+    const WHERE: [&str; 4] = ["At sea", "In the mill", "At home", "In a tower"];
+    const OBSERVED: usize = 8;
+    let works = |number: usize| format!("Bo {number} works {}.", WHERE[number % WHERE.len()].to_lowercase());
     let trajectory = |number: usize, messages: Value, target: Value| {
+        let letters = ["A", "B", "C", "D"];
+        let choices: BTreeMap<&str, &str> = letters.into_iter().zip(WHERE).collect();
+        let right = number % WHERE.len();
         json!({"tid": number, "message_list": messages, "QA": {
-            "qid": 0, "question": format!("Where does Bo {number} work?"), "answer": "In the mill", "target_step_id": target,
-            "choices": {"A": "At sea", "B": "In the mill", "C": "At home", "D": "Nowhere"}, "ground_truth": "B",
-            "time": "2024-10-02 09:00",
+            "qid": 0, "question": format!("Where does Bo {number} work?"), "answer": WHERE[right], "target_step_id": target,
+            "choices": choices, "ground_truth": letters[right], "time": "2024-10-02 09:00",
         }})
     };
-    let works = |number: usize| format!("Bo {number} works in the mill.");
-    let observed = json!({"roles": [
-        trajectory(1, json!(["Bo 1 hums.", works(1)]), json!([1])),
-        trajectory(2, json!(["Bo 2 hums.", works(2)]), json!([1])),
-    ]});
-    let told = json!([[{"user": works(3), "agent": "I see."}, {"user": "Bo 3 hums.", "agent": "Yes."}]]);
-    let told = json!({"roles": [trajectory(3, told, json!([[0, 1]]))]});
-    vec![("MemData/ThirdAgent/simple.json".to_owned(), observed), ("MemData/FirstAgent/noisy.json".to_owned(), told)]
+    let observed = |number: usize| {
+        let hums = (0..4).map(|hour| format!("Bo {number} hums at {hour}."));
+        trajectory(number, json!(hums.chain([works(number)]).collect::<Vec<_>>()), json!([first + 4]))
+    };
+    let told = |number: usize| {
+        let told = [works(number), format!("Bo {number} hums.")].map(|said| json!({"user": said, "agent": "I see."}));
+        trajectory(number, json!([told]), json!([[first, first]]))
+    };
+    let observed: Vec<Value> = (0..OBSERVED).map(observed).collect();
+    let told: Vec<Value> = (OBSERVED..OBSERVED + WHERE.len()).map(told).collect();
+    vec![
+        ("MemData/ThirdAgent/simple.json".to_owned(), json!({"roles": observed})),
+        ("MemData/FirstAgent/noisy.json".to_owned(), json!({"roles": told})),
+    ]
 }
 
 /// A list of facts, of which one contradicts another, with two questions.
@@ -171,10 +183,12 @@ fn memoryagentbench(split: &str) -> (String, Value) {
     };
     let facts = ["The lamp stands in the hall.", "The lamp stands in the attic.", "Bo plays the harp."];
     let facts: String = facts.iter().enumerate().map(|(number, fact)| format!("{number}. {fact}\n")).collect();
+    // a summary has one reference
+    let attic = if split == "long-range-understanding" { json!(["the attic"]) } else { json!(["the attic", "attic"]) };
     let row = json!({
         "context": format!("Here is a list of facts:\n{facts}"),
         "questions": [format!("Where does the lamp stand by {source}?"), format!("What does Bo play by {source}?")],
-        "answers": [["the attic", "attic"], ["harp"]],
+        "answers": [attic, ["harp"]],
         "metadata": {"source": source, "qa_pair_ids": ["a", "b"]},
     });
     (format!("{file}.json"), json!([row]))

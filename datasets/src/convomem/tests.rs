@@ -198,3 +198,32 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn facts_are_judged_with_the_messages_that_tell_them() {
+    use bench_grading::{
+        counting,
+        judging::{Next, Replies, keys::Case},
+    };
+    let profile: bench_proto::profile::Profile = toml::from_str(PROFILE).expect("a profile");
+    let told = |profile: &bench_proto::profile::Profile, path: &str, evidence: &[(&str, &str)]| {
+        let file = json!({ "evidence_items": [item("How many hives?", "Four", evidence)] });
+        let (banks, _) = read(path, &file).expect("readable");
+        let Bank { content, questions, gold } = &banks[0];
+        let case = Case::of(profile, &questions[0], Some(&gold[0]), "Four hives", content).expect("has a rubric");
+        let Next::Ask(calls) = case.next(&Replies::new()) else { panic!("asks") };
+        calls[0].messages.user.clone()
+    };
+    let (one, two) = ([("User", "Four.")], [("User", "I keep bees."), ("User", "Four.")]);
+    let facts = told(&profile, EVIDENCE, &two);
+    assert!(facts.contains(r#""evidence": ["user: I keep bees.","user: Four."]"#), "{facts}");
+    assert!(told(&profile, EVIDENCE, &one).contains(r#""evidence": ["user: Four."]"#));
+    let elsewhere = told(&profile, EVIDENCE, &[("User", "I keep ants.")]);
+    assert!(elsewhere.contains(r#""evidence": ["I keep ants."]"#), "no message of the bank: {elsewhere}");
+    let changing = told(&profile, "changing_evidence/1_b.json", &two);
+    assert!(!changing.contains("evidence") && !changing.contains("bees"), "{changing}");
+    // and so they are by the authors' counting
+    let counted = counting::canonical("convomem").expect("is known").profile(&profile);
+    let facts = told(&counted, EVIDENCE, &two);
+    assert!(facts.contains("rests:\nuser: I keep bees.\nuser: Four.\nExpected answer: Four\n"), "{facts}");
+}

@@ -1,12 +1,12 @@
 //! The evidence ids of LoCoMo: `D<session>:<turn>`, with the repairs that the published file needs.
 
 /// Session number and turn number.
-pub(super) type Place = (u32, u32);
+pub(super) type TurnPlace = (u32, u32);
 
 /// Every `D`, optional colon, digits, colon, digits in a text, both numbers as integers.
 ///
 /// This one rule covers `D8:6; D9:17`, `D9:1 D4:4`, `D:11:26` and `D30:05`; a lone `D` gives nothing.
-pub(super) fn places(text: &str) -> Vec<Place> {
+pub(super) fn places(text: &str) -> Vec<TurnPlace> {
     let mut places = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find('D') {
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn repairs_every_published_form() {
-        let cases: [(&str, &[Place]); 12] = [
+        let cases: [(&str, &[TurnPlace]); 12] = [
             ("D1:3", &[(1, 3)]),
             ("D8:6; D9:17", &[(8, 6), (9, 17)]),
             ("D22:1 D22:2 D9:10 D9:11", &[(22, 1), (22, 2), (9, 10), (9, 11)]),

@@ -25,7 +25,7 @@ use crate::{
     loaded::{Loaded, count},
     notes::Notes,
 };
-use evidence::Place;
+use evidence::TurnPlace;
 use schema::{Answer, Category, Conversation, Qa, Sample};
 
 pub(crate) const MANIFEST: &str = include_str!("manifest.toml");
@@ -38,18 +38,18 @@ const FILE: &str = "locomo10.json";
 pub(crate) fn open(opening: &Opening<'_>) -> Result<Box<dyn Dataset>, DatasetError> {
     let files = opening.files()?;
     let path = files.path(FILE)?;
-    let mut reader = Reader { path: path.to_owned(), notes: Notes::default() };
+    let mut reader = SampleReader { path: path.to_owned(), notes: Notes::default() };
     let banks = reader.banks(json(&path.display().to_string(), &files.read(FILE)?)?)?;
     Ok(Box::new(Loaded::as_published(opening.about(&files, reader.notes), banks)))
 }
 
 /// Turns the file's objects into banks, collecting what does not resolve.
-struct Reader {
+struct SampleReader {
     path: PathBuf,
     notes: Notes,
 }
 
-impl Reader {
+impl SampleReader {
     fn broken(&self, place: String, problem: &str) -> DatasetError {
         DatasetError::Broken { path: self.path.display().to_string(), place, problem: problem.to_owned() }
     }
@@ -95,7 +95,7 @@ impl Reader {
     }
 
     /// The turns by their place, as evidence names them: (session id, turn id).
-    fn turns(&self, index: usize, content: &BankContent) -> Result<HashMap<Place, (String, String)>, DatasetError> {
+    fn turns(&self, index: usize, content: &BankContent) -> Result<HashMap<TurnPlace, (String, String)>, DatasetError> {
         let mut ids = HashSet::new();
         let mut turns = HashMap::new();
         for entry in &content.entries {
@@ -113,7 +113,7 @@ impl Reader {
         Ok(turns)
     }
 
-    fn evidence(&mut self, qa: &Qa, turns: &HashMap<Place, (String, String)>, record: &mut GoldRecord) {
+    fn evidence(&mut self, qa: &Qa, turns: &HashMap<TurnPlace, (String, String)>, record: &mut GoldRecord) {
         let mut repaired = false;
         for text in &qa.evidence {
             let places = evidence::places(text);

@@ -4,7 +4,7 @@ use super::{
     Edition,
     draft::{Draft, Namesake, Statement, Value},
     shape::{BLOCKS, Block},
-    tables::{Attribute, Kind, TABLE, draw, kind},
+    tables::{Attribute, Draws, Kind, TABLE, draw, kind},
 };
 use crate::generator::{fill, rng::Rng};
 
@@ -46,9 +46,9 @@ pub(super) fn write(draft: &mut Draft, block: Block) {
 
 /// Of ours: a note for every 25 turns of a block, of which half are deleted at the end of the block after the next.
 fn notes(draft: &mut Draft, block: Block) {
-    let kept = draft.of_kind("note");
-    for (index, note) in kept.iter().enumerate() {
-        let &[fact] = draft.facts_of(*note) else { continue };
+    let kept = draft.of_kind("note").to_vec();
+    for (index, note) in kept.into_iter().enumerate() {
+        let &[fact] = draft.facts_of(note) else { continue };
         let is_due = draft.block_of(draft.facts[fact].turn).is_some_and(|told| told + 2 == block.index);
         // of both halves one is deleted and one is kept, in turn
         if is_due && index / 2 % 2 == 1 {
@@ -70,6 +70,8 @@ fn known(id: &str) -> &'static Kind {
     static NONE: Kind = Kind {
         id: "",
         category: "",
+        name: "",
+        named: Draws::new(),
         leads: Vec::new(),
         updates: Vec::new(),
         attributes: Vec::new(),
@@ -80,26 +82,9 @@ fn known(id: &str) -> &'static Kind {
 
 /// A name for the next thing of a kind.
 fn name(draft: &mut Draft, id: &str) -> String {
-    let template = match id {
-        "person" => "{first_names} {surnames}",
-        "project" => "Project {stone} {tree}",
-        "service" => "{software}-{service}",
-        "venture" => "{tree} & {stone} {firm}",
-        "topic" => "{topic}",
-        "event" => "SE-{1000..999999}",
-        "incident" => "IN-{1000..99999}",
-        "subnet" => "subnet {stone}-{1..99}",
-        "balancer" => "balancer {tree}-{1..99}",
-        "cluster" => "cluster {stone}-{1..99}",
-        "rule" => "rule FW-{1000..99999}",
-        "record" => "{software}{1..999}.internal",
-        "database" => "{stone}-{1..99} store",
-        "note" => "the {storage} no. {1..60} in {cities}",
-        "ticket" => "ticket T-{1000..99999}",
-        _ => "{stone}",
-    };
+    let kind = known(id);
     draft.fresh(|rng| {
-        let name = draw(rng, template);
+        let name = kind.draw_name(rng);
         if id == "topic" { fill(&name, &[("e", &draw(rng, "{cities}"))]) } else { name }
     })
 }
@@ -113,8 +98,7 @@ fn next(draft: &mut Draft, id: &str) -> usize {
 /// One thing with its first attributes.
 fn simple(draft: &mut Draft, id: &str, facts: usize) -> Statement {
     let entity = next(draft, id);
-    let attributes: Vec<&'static Attribute> = known(id).attributes.iter().take(facts).collect();
-    draft.introduce(entity, &attributes)
+    draft.introduce(entity, known(id).attributes.iter().take(facts))
 }
 
 /// Ours: one person a turn with four of the nine attributes. Compatible: ten people with all of them.
@@ -131,7 +115,7 @@ fn people(draft: &mut Draft, told: usize) -> Vec<Statement> {
                 draft.rng.shuffle(&mut attributes);
                 attributes.truncate(4);
             }
-            let statement = draft.introduce(entity, &attributes);
+            let statement = draft.introduce(entity, attributes);
             if !merged.text.is_empty() {
                 merged.text.push(' ');
             }
@@ -156,9 +140,9 @@ fn changing(
     let mut changes = Vec::new();
     for index in 0..things {
         let entity = next(draft, id);
-        let attributes: Vec<&'static Attribute> = attributes(known(id), index).iter().collect();
-        changes.extend(attributes.iter().filter(|attribute| attribute.changes).map(|attribute| (entity, *attribute)));
-        statements.push(draft.introduce(entity, &attributes));
+        let attributes = attributes(known(id), index);
+        changes.extend(attributes.iter().filter(|attribute| attribute.changes).map(|attribute| (entity, attribute)));
+        statements.push(draft.introduce(entity, attributes));
     }
     updates(draft, changes, told - things, &mut statements);
     statements
@@ -199,7 +183,7 @@ fn services(draft: &mut Draft, told: usize) -> Vec<Statement> {
         let Some((base, twin)) = pair else { break };
         let attribute = &kind.attributes[(index / 6 * 3 + step / 2) % kind.attributes.len()];
         let entity = if step % 2 == 0 { base } else { twin };
-        let of_other = draft.told(if step % 2 == 0 { twin } else { base }, attribute.id);
+        let of_other = draft.history(if step % 2 == 0 { twin } else { base }, attribute);
         let value = draft.value(entity, attribute, &of_other);
         let fact = draft.fact(entity, attribute, value, "");
         statements.push(draft.state(entity, vec![fact]));
@@ -219,7 +203,7 @@ fn ventures(draft: &mut Draft, told: usize) -> Vec<Statement> {
             entity = next(draft, "venture");
         }
         let attribute = &kind.attributes[index % kind.attributes.len()];
-        statements.push(draft.introduce(entity, &[attribute]));
+        statements.push(draft.introduce(entity, [attribute]));
         changes.push((entity, attribute));
     }
     updates(draft, changes, told - first, &mut statements);
@@ -261,7 +245,7 @@ fn claims(draft: &mut Draft, told: usize) -> Vec<Statement> {
             draft.rng.shuffle(&mut sources);
         }
         let (Some(attribute), Some(source)) = (kind.attributes.first(), sources.pop()) else { break };
-        let others = draft.told(entity, attribute.id);
+        let others = draft.history(entity, attribute);
         let value = draft.value(entity, attribute, &others);
         let fact = draft.fact(entity, attribute, value, source);
         statements.push(draft.state(entity, vec![fact]));
@@ -289,7 +273,10 @@ fn callbacks(draft: &mut Draft, told: usize) -> Vec<Statement> {
             let other = if others.is_empty() { person } else { *draft.rng.pick(others) };
             if other != person {
                 let value = Value::person(&draft.entities[other].name, other);
-                let text = fill(link.says, &[("e", &draft.entities[person].name), ("v", &value.text)]);
+                let mut text = String::with_capacity(96);
+                link.says.fill_with(&mut text, |gap, text| {
+                    text.push_str(if gap == "e" { &draft.entities[person].name } else { &value.text });
+                });
                 let fact = draft.fact(person, link, value, "");
                 statements.push(Statement { text, facts: vec![fact], forgets: None });
                 break;
@@ -304,8 +291,8 @@ fn forget(draft: &mut Draft, so_far: &[Statement], half: usize) -> Option<Statem
     let is_free = |draft: &Draft, fact: usize| {
         let told = &draft.facts[fact];
         let entity = &draft.entities[told.entity];
-        let gone = so_far.iter().any(|statement| statement.forgets == Some(fact));
-        entity.kind.id == "person" && entity.half == half && told.value.names.is_none() && !gone
+        let is_one = entity.kind.id == "person" && entity.half == half && told.value.names.is_none();
+        is_one && !so_far.iter().any(|statement| statement.forgets == Some(fact))
     };
     // a few draws find one; should they not, any will do
     let drawn = (0..64).map(|_| draft.rng.below(draft.facts.len())).collect::<Vec<_>>();
@@ -331,11 +318,13 @@ fn distractors(draft: &mut Draft, turns: usize) -> Vec<Statement> {
         let text = match fact {
             Some(fact) if !TABLE.distractors.namesakes.is_empty() => {
                 let (entity, attribute) = (draft.facts[fact].entity, draft.facts[fact].attribute);
-                let right = draft.facts[fact].value.text.clone();
-                let value = draft.value(entity, attribute, &[right]);
-                let says = fill(attribute.says, &[("v", &value.text)]);
+                let value = draft.value(entity, attribute, &[fact]);
                 let name = &draft.entities[entity].name;
-                let text = fill(draft.rng.word(&TABLE.distractors.namesakes), &[("e", name), ("says", &says)]);
+                let mut text = String::with_capacity(128);
+                draft.rng.pick(&TABLE.distractors.namesakes).fill_with(&mut text, |gap, text| match gap {
+                    "e" => text.push_str(name),
+                    _ => attribute.says.fill_with(text, |_, text| text.push_str(&value.text)),
+                });
                 draft.namesakes.push(Namesake { fact, value });
                 text
             }

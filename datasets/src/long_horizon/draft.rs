@@ -1,13 +1,16 @@
 //! A dialogue in the making: what is spoken of, the facts told so far, and the turns.
 
-use std::collections::{BTreeMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashSet},
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
+};
 
 use super::{
     Edition,
     shape::Block,
-    tables::{Attribute, Kind, TABLE, draw},
+    tables::{Attribute, Kind, TABLE},
 };
-use crate::generator::{fill, rng::Rng};
+use crate::generator::rng::Rng;
 
 /// Something that is spoken of.
 #[derive(Debug)]
@@ -25,8 +28,8 @@ pub(super) struct Entity {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Value {
     pub(super) text: String,
-    /// Parts that are enough of an answer; none: it takes all of it.
-    pub(super) keys: Vec<String>,
+    /// The text with brackets around its keys; empty without any.
+    marked: String,
     /// Index of the entity that it names.
     pub(super) names: Option<usize>,
 }
@@ -35,10 +38,16 @@ impl Value {
     /// Of a text in which brackets mark the keys.
     pub(super) fn new(marked: String) -> Self {
         if !marked.contains('[') {
-            return Self { text: marked, keys: Vec::new(), names: None };
+            return Self { text: marked, marked: String::new(), names: None };
         }
-        let keys = marked.split('[').skip(1).filter_map(|part| Some(part.split_once(']')?.0.to_owned()));
-        Self { keys: keys.collect(), text: marked.replace(['[', ']'], ""), names: None }
+        let mut text = String::with_capacity(marked.len());
+        text.extend(marked.split(['[', ']']));
+        Self { text, marked, names: None }
+    }
+
+    /// Parts that are enough of an answer; none: it takes all of it.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.marked.split('[').skip(1).filter_map(|part| Some(part.split_once(']')?.0))
     }
 
     /// Of somebody's name.
@@ -79,7 +88,7 @@ pub(super) struct Statement {
 
 /// Where a text stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum TextPlace {
     /// In a turn of the block of this index.
     Block(usize),
     /// In a note of its own.
@@ -100,10 +109,11 @@ pub(super) struct Draft {
     /// Facts that were deleted or asked to be forgotten, with the places where that happens.
     pub(super) forgotten: BTreeMap<usize, usize>,
     /// The turns of the dialogue, and the notes between them.
-    pub(super) turns: Vec<(String, Place)>,
-    used: HashSet<String>,
-    /// Entities of each kind.
-    counts: BTreeMap<&'static str, usize>,
+    pub(super) turns: Vec<(String, TextPlace)>,
+    /// Hashes of the texts that were drawn.
+    used: HashSet<u64, BuildHasherDefault<DefaultHasher>>,
+    /// Indexes of the entities of each kind.
+    by_kind: BTreeMap<&'static str, Vec<usize>>,
 }
 
 impl Draft {
@@ -118,8 +128,8 @@ impl Draft {
             namesakes: Vec::new(),
             forgotten: BTreeMap::new(),
             turns: Vec::new(),
-            used: HashSet::new(),
-            counts: BTreeMap::new(),
+            used: HashSet::default(),
+            by_kind: BTreeMap::new(),
         }
     }
 
@@ -127,47 +137,46 @@ impl Draft {
     pub(super) fn fresh(&mut self, mut draw: impl FnMut(&mut Rng) -> String) -> String {
         for _ in 0..64 {
             let text = draw(&mut self.rng);
-            if self.used.insert(text.clone()) {
+            if self.is_new(&text) {
                 return text;
             }
         }
         for number in 2.. {
             let text = format!("{} {number}", draw(&mut self.rng));
-            if self.used.insert(text.clone()) {
+            if self.is_new(&text) {
                 return text;
             }
         }
         String::new()
     }
 
+    fn is_new(&mut self, text: &str) -> bool {
+        self.used.insert(self.used.hasher().hash_one(text))
+    }
+
     /// Begins to speak of something; every other one of a kind belongs to the other half.
     pub(super) fn begin(&mut self, kind: &'static Kind, name: String) -> usize {
-        let count = self.counts.entry(kind.id).or_default();
-        let half = *count % 2;
-        *count += 1;
+        let half = self.of_kind(kind.id).len() % 2;
         self.entity(kind, name, half)
     }
 
     /// Begins to speak of something of this half.
     pub(super) fn entity(&mut self, kind: &'static Kind, name: String, half: usize) -> usize {
+        let entity = self.entities.len();
         self.entities.push(Entity { kind, name, half, twin: None, facts: Vec::new() });
-        self.entities.len() - 1
+        self.by_kind.entry(kind.id).or_default().push(entity);
+        entity
     }
 
     /// Indexes of the entities of a kind.
-    pub(super) fn of_kind(&self, id: &str) -> Vec<usize> {
-        (0..self.entities.len()).filter(|entity| self.entities[*entity].kind.id == id).collect()
+    pub(super) fn of_kind(&self, id: &str) -> &[usize] {
+        self.by_kind.get(id).map_or(&[], Vec::as_slice)
     }
 
     /// The facts about an entity's attribute, in the order in which they were told: its value is the last one's.
-    pub(super) fn history(&self, entity: usize, attribute: &str) -> Vec<usize> {
+    pub(super) fn history(&self, entity: usize, attribute: &Attribute) -> Vec<usize> {
         let facts = self.entities[entity].facts.iter().copied();
-        facts.filter(|fact| self.facts[*fact].attribute.id == attribute).collect()
-    }
-
-    /// The values that an attribute has had.
-    pub(super) fn told(&self, entity: usize, attribute: &str) -> Vec<String> {
-        self.history(entity, attribute).iter().map(|fact| self.facts[*fact].value.text.clone()).collect()
+        facts.filter(|fact| self.facts[*fact].attribute.number == attribute.number).collect()
     }
 
     /// All facts about an entity.
@@ -189,71 +198,84 @@ impl Draft {
         fact
     }
 
-    /// A value for an attribute that none of `without` is; people are of the entity's half.
-    pub(super) fn value(&mut self, entity: usize, attribute: &'static Attribute, without: &[String]) -> Value {
-        if attribute.value == "@person" {
-            let half = self.entities[entity].half;
-            let mut people = self.of_kind("person");
-            people.retain(|person| !without.contains(&self.entities[*person].name));
-            if people.iter().any(|person| self.entities[*person].half == half) {
-                people.retain(|person| self.entities[*person].half == half);
-            }
-            if !people.is_empty() {
-                let person = *self.rng.pick(&people);
-                return Value::person(&self.entities[person].name, person);
-            }
+    /// A value for an attribute that none of the facts `without` tells; people are of the entity's half.
+    pub(super) fn value(&mut self, entity: usize, attribute: &'static Attribute, without: &[usize]) -> Value {
+        if attribute.value == "@person"
+            && let Some(person) = self.person(self.entities[entity].half, without)
+        {
+            return Value::person(&self.entities[person].name, person);
         }
-        let mut value = Value::new(draw(&mut self.rng, attribute.value));
+        let mut value = Value::new(attribute.draw(&mut self.rng));
         for _ in 0..64 {
-            if !without.contains(&value.text) {
+            if !self.tells(without, &value.text) {
                 break;
             }
-            value = Value::new(draw(&mut self.rng, attribute.value));
+            value = Value::new(attribute.draw(&mut self.rng));
         }
         value
     }
 
+    /// Whether one of these facts has this value.
+    fn tells(&self, facts: &[usize], text: &str) -> bool {
+        facts.iter().any(|fact| self.facts[*fact].value.text == text)
+    }
+
+    /// One of the staff whom none of the facts `without` tells, of this half if there is one.
+    fn person(&mut self, half: usize, without: &[usize]) -> Option<usize> {
+        let people = self.of_kind("person").iter().copied();
+        let (of_half, others): (Vec<usize>, Vec<usize>) = people
+            .filter(|person| !self.tells(without, &self.entities[*person].name))
+            .partition(|person| self.entities[*person].half == half);
+        let people = if of_half.is_empty() { others } else { of_half };
+        (!people.is_empty()).then(|| *self.rng.pick(&people))
+    }
+
     /// Tells several facts about an entity in one turn.
-    pub(super) fn introduce(&mut self, entity: usize, attributes: &[&'static Attribute]) -> Statement {
-        let facts: Vec<usize> = attributes
-            .iter()
-            .map(|&attribute| {
-                let value = self.value(entity, attribute, &[]);
-                self.fact(entity, attribute, value, "")
-            })
-            .collect();
+    pub(super) fn introduce(
+        &mut self,
+        entity: usize,
+        attributes: impl IntoIterator<Item = &'static Attribute>,
+    ) -> Statement {
+        let tell = |attribute| {
+            let value = self.value(entity, attribute, &[]);
+            self.fact(entity, attribute, value, "")
+        };
+        let facts = attributes.into_iter().map(tell).collect();
         self.state(entity, facts)
     }
 
     /// The turn that tells these facts about an entity.
     pub(super) fn state(&mut self, entity: usize, facts: Vec<usize>) -> Statement {
-        let said: Vec<String> = facts.iter().map(|fact| self.says(*fact)).collect();
-        let all = match said.as_slice() {
-            [] => String::new(),
-            [one] => one.clone(),
-            [first @ .., last] => format!("{} and {last}", first.join(", ")),
-        };
         let Entity { kind, name, .. } = &self.entities[entity];
         let source = facts.first().map_or("", |fact| self.facts[*fact].source);
-        let lead = if kind.leads.is_empty() { "{e} {all}." } else { self.rng.word(&kind.leads) };
-        let text = fill(lead, &[("e", name), ("all", &all), ("s", source)]);
+        let mut text = String::with_capacity(48 + 40 * facts.len());
+        if !kind.leads.is_empty() {
+            self.rng.pick(&kind.leads).fill_with(&mut text, |gap, text| match gap {
+                "e" => text.push_str(name),
+                "s" => text.push_str(source),
+                _ => say(&self.facts, &facts, text),
+            });
+        }
         Statement { text: capital(text), facts, forgets: None }
-    }
-
-    /// What a fact says of its entity.
-    pub(super) fn says(&self, fact: usize) -> String {
-        let Fact { attribute, value, .. } = &self.facts[fact];
-        fill(attribute.says, &[("v", &value.text)])
     }
 
     /// Replaces the value of an attribute.
     pub(super) fn update(&mut self, entity: usize, attribute: &'static Attribute) -> Statement {
-        let before = self.told(entity, attribute.id);
+        let before = self.history(entity, attribute);
         let value = self.value(entity, attribute, &before);
-        let old = before.last().map_or("", String::as_str);
+        let old = before.last().map_or("", |fact| &self.facts[*fact].value.text);
         let Entity { kind, name, .. } = &self.entities[entity];
-        let template = if kind.updates.is_empty() { "{e}: {l} {v}." } else { self.rng.word(&kind.updates) };
-        let text = fill(template, &[("e", name), ("l", attribute.label), ("v", &value.text), ("o", old)]);
+        let mut text = String::with_capacity(128);
+        if !kind.updates.is_empty() {
+            self.rng.pick(&kind.updates).fill_with(&mut text, |gap, text| {
+                text.push_str(match gap {
+                    "e" => name,
+                    "l" => attribute.label,
+                    "v" => &value.text,
+                    _ => old,
+                });
+            });
+        }
         let fact = self.fact(entity, attribute, value, "");
         Statement { text: capital(text), facts: vec![fact], forgets: None }
     }
@@ -276,7 +298,7 @@ impl Draft {
                 }
                 None => self.fresh(filler),
             };
-            self.turns.push((text, Place::Block(block.index)));
+            self.turns.push((text, TextPlace::Block(block.index)));
         }
     }
 }
@@ -285,8 +307,8 @@ impl Draft {
     /// The block that a place belongs to; notes belong to the one before them.
     pub(super) fn block_of(&self, turn: usize) -> Option<usize> {
         self.turns.get(..=turn)?.iter().rev().find_map(|(_, place)| match place {
-            Place::Block(block) => Some(*block),
-            Place::Note | Place::Deletion(_) => None,
+            TextPlace::Block(block) => Some(*block),
+            TextPlace::Note | TextPlace::Deletion(_) => None,
         })
     }
 
@@ -295,13 +317,13 @@ impl Draft {
         for fact in statement.facts {
             self.facts[fact].turn = self.turns.len();
         }
-        self.turns.push((statement.text, Place::Note));
+        self.turns.push((statement.text, TextPlace::Note));
     }
 
     /// Deletes the note that tells a fact.
     pub(super) fn delete(&mut self, fact: usize) {
         self.forgotten.insert(fact, self.turns.len());
-        self.turns.push((String::new(), Place::Deletion(self.facts[fact].turn)));
+        self.turns.push((String::new(), TextPlace::Deletion(self.facts[fact].turn)));
     }
 }
 
@@ -310,7 +332,20 @@ fn filler(rng: &mut Rng) -> String {
     let table = &TABLE.filler;
     let [opener, middle, closer] =
         [&table.openers, &table.middles, &table.closers].map(|list| if list.is_empty() { "" } else { rng.word(list) });
-    format!("{opener} {middle}{closer}")
+    [opener, " ", middle, closer].concat()
+}
+
+/// Adds what facts say of their entity, as a list.
+fn say(all: &[Fact], facts: &[usize], text: &mut String) {
+    for (index, fact) in facts.iter().enumerate() {
+        text.push_str(match index {
+            0 => "",
+            last if last + 1 == facts.len() => " and ",
+            _ => ", ",
+        });
+        let Fact { attribute, value, .. } = &all[*fact];
+        attribute.says.fill_with(text, |_, text| text.push_str(&value.text));
+    }
 }
 
 /// With a capital at the beginning.

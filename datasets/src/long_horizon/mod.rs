@@ -123,7 +123,7 @@ impl LongHorizon {
         let bank_id = format!("horizon-{}-{}{half}", self.settings.turns, self.seed(bank));
         let draft = self.draft(bank);
         let questions = self.questions(&draft, bank);
-        let mut bank = render::bank(&bank_id, &draft, questions);
+        let mut bank = render::bank(&bank_id, draft, questions);
         hide_order(&mut bank);
         Ok(bank)
     }

@@ -1,6 +1,6 @@
 //! What is asked about a finished dialogue: candidates of every category, and the questions made of those that are chosen.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use bench_proto::dataset::{KeywordRubric, MONTHS};
 
@@ -18,8 +18,8 @@ const WRONG: usize = 6;
 const GONE: &str = "forgotten|forgot|deleted|erased|removed|withdrawn|no longer|no information|not available|unavailable|\
                     not known|unknown|do not know|don't know|do not have|don't have|not mentioned|cannot|can't|gone";
 
-/// Something that can be asked. Numbers are indexes of facts.
-#[derive(Debug, Clone)]
+/// Something that can be asked. Numbers are indexes of facts; a series of values is known by its last one.
+#[derive(Debug, Clone, Copy)]
 enum Ask {
     /// For one fact.
     One(usize),
@@ -30,17 +30,17 @@ enum Ask {
     /// Who made a claim.
     WhoSaid(usize),
     /// For the value that holds now, of several.
-    Now(Vec<usize>),
+    Now(usize),
     /// For the first value and the one that holds now.
-    FirstAndNow(Vec<usize>),
+    FirstAndNow(usize),
     /// For the value before the last one.
-    Before(Vec<usize>),
+    Before(usize),
     /// For the value that holds now, and nothing else.
-    OnlyNow(Vec<usize>),
+    OnlyNow(usize),
     /// How often a value was replaced.
-    Changes(Vec<usize>),
-    /// For a fact about somebody who is named by other facts only.
-    Through(Vec<usize>, usize),
+    Changes(usize),
+    /// For a fact, the last one, about somebody who is named by one or two others only.
+    Through(usize, Option<usize>, usize),
     /// How far a value is from its target.
     Gap(usize, usize),
     /// The sum of two values.
@@ -105,12 +105,6 @@ impl Candidates {
 
     /// Everything about one entity.
     fn about(&mut self, draft: &Draft, entity: usize) {
-        let mut series: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        for fact in draft.facts_of(entity) {
-            if !draft.forgotten.contains_key(fact) {
-                series.entry(draft.facts[*fact].attribute.id).or_default().push(*fact);
-            }
-        }
         let kind = draft.entities[entity].kind;
         if kind.id == "topic" {
             for fact in draft.facts_of(entity) {
@@ -119,21 +113,25 @@ impl Candidates {
             }
             return;
         }
-        for facts in series.into_values() {
-            let &[.., last] = facts.as_slice() else { continue };
+        let number = |fact: &usize| draft.facts[*fact].attribute.number;
+        let mut facts: Vec<usize> = draft.facts_of(entity).to_vec();
+        facts.retain(|fact| !draft.forgotten.contains_key(fact));
+        facts.sort_by_key(number);
+        for facts in facts.chunk_by(|one, other| number(one) == number(other)) {
+            let &[.., last] = facts else { continue };
             let attribute = draft.facts[last].attribute;
             if facts.len() > 1 {
-                self.add("temporal_evolution", Ask::Now(facts.clone()));
-                self.add("temporal_evolution", Ask::FirstAndNow(facts.clone()));
-                self.add("temporal_trap", Ask::Before(facts.clone()));
-                self.add("temporal_trap", Ask::OnlyNow(facts.clone()));
-                self.add("meta_memory", Ask::Changes(facts.clone()));
+                self.add("temporal_evolution", Ask::Now(last));
+                self.add("temporal_evolution", Ask::FirstAndNow(last));
+                self.add("temporal_trap", Ask::Before(last));
+                self.add("temporal_trap", Ask::OnlyNow(last));
+                self.add("meta_memory", Ask::Changes(last));
                 if kind.category == "incident_tracking" {
-                    self.add(kind.category, Ask::Now(facts));
+                    self.add(kind.category, Ask::Now(last));
                 }
             } else if !attribute.asks.is_empty() && kind.category != "temporal_evolution" {
                 let twin = draft.entities[entity].twin;
-                if twin.is_some_and(|twin| !draft.history(twin, attribute.id).is_empty()) {
+                if twin.is_some_and(|twin| !draft.history(twin, attribute).is_empty()) {
                     self.add("adversarial_distractor", Ask::Twin(last, false));
                     self.add("adversarial_distractor", Ask::Twin(last, true));
                 } else {
@@ -142,7 +140,7 @@ impl Candidates {
             }
             if !attribute.phrase.is_empty() {
                 let name = if kind.id == "person" { "multi_hop_reasoning" } else { "cross_reference" };
-                self.through(draft, name, vec![last]);
+                self.through(draft, name, last, None);
             }
         }
         if let &[value, target] = draft.facts_of(entity)
@@ -153,8 +151,8 @@ impl Candidates {
     }
 
     /// Everything that is known of whoever the last of these facts names; of a lead also what is known of the mentor.
-    fn through(&mut self, draft: &Draft, name: &str, chain: Vec<usize>) {
-        let Some(person) = chain.last().and_then(|fact| draft.facts[*fact].value.names) else { return };
+    fn through(&mut self, draft: &Draft, name: &str, first: usize, second: Option<usize>) {
+        let Some(person) = draft.facts[second.unwrap_or(first)].value.names else { return };
         if draft.edition == Edition::Own && draft.entities[person].half != self.half {
             return;
         }
@@ -164,11 +162,9 @@ impl Candidates {
                 continue;
             }
             if told.value.names.is_none() {
-                self.add(name, Ask::Through(chain.clone(), *fact));
-            } else if name == "cross_reference" && chain.len() == 1 {
-                let mut longer = chain.clone();
-                longer.push(*fact);
-                self.through(draft, "multi_hop_reasoning", longer);
+                self.add(name, Ask::Through(first, second, *fact));
+            } else if name == "cross_reference" && second.is_none() {
+                self.through(draft, "multi_hop_reasoning", first, Some(*fact));
             }
         }
     }
@@ -202,7 +198,7 @@ impl Candidates {
                 if left == 0 {
                     break;
                 }
-                let question = pose(draft, &values, rng, self.half, category, &ask);
+                let question = pose(draft, &values, rng, self.half, category, ask);
                 if texts.insert(question.text.clone()) {
                     posed.push(question);
                     left -= 1;
@@ -213,45 +209,40 @@ impl Candidates {
     }
 }
 
-/// The values that were told, by kind and attribute: what wrong answers are taken from.
+/// The values that were told, by the numbers of their attributes: what wrong answers are taken from.
 struct Values<'a> {
-    by_attribute: BTreeMap<(&'static str, &'static str), Vec<&'a Value>>,
+    by_attribute: Vec<Vec<&'a Value>>,
 }
 
 impl<'a> Values<'a> {
     fn new(draft: &'a Draft) -> Self {
-        let mut by_attribute: BTreeMap<_, Vec<&Value>> = BTreeMap::new();
+        let numbers = draft.facts.iter().map(|fact| fact.attribute.number + 1).max().unwrap_or(0);
+        let mut by_attribute = vec![Vec::new(); numbers];
         for fact in &draft.facts {
-            let key = (draft.entities[fact.entity].kind.id, fact.attribute.id);
-            by_attribute.entry(key).or_default().push(&fact.value);
+            by_attribute[fact.attribute.number].push(&fact.value);
         }
         Self { by_attribute }
     }
 
     /// What an answer must not have: first these, then values of other things, none of which is in a text.
     fn wrong(&self, draft: &Draft, rng: &mut Rng, fact: usize, first: &[String], not_in: &str) -> Vec<String> {
-        let told = &draft.facts[fact];
-        let kind = draft.entities[told.entity].kind.id;
         let not_in = not_in.to_lowercase();
+        let is_in = |pattern: &str| pattern.split('|').any(|way| not_in.contains(&way.to_lowercase()));
+        let values = &self.by_attribute[draft.facts[fact].attribute.number];
+        let drawn: Vec<&Value> = (0..24.min(values.len() * 4)).map(|_| *rng.pick(values)).collect();
         let mut wrong: Vec<String> = Vec::new();
-        let mut take = |pattern: String| {
-            let is_in = pattern.split('|').any(|way| not_in.contains(&way.to_lowercase()));
-            if wrong.len() < WRONG && !is_in && !wrong.contains(&pattern) {
-                wrong.push(pattern);
+        for pattern in first.iter().cloned().chain(drawn.into_iter().map(pattern)) {
+            if wrong.len() == WRONG {
+                break;
             }
-        };
-        first.iter().for_each(|pattern| take(pattern.clone()));
-        if let Some(values) = self.by_attribute.get(&(kind, told.attribute.id)) {
-            for _ in 0..24.min(values.len() * 4) {
-                take(pattern(values[rng.below(values.len())]));
+            if !wrong.contains(&pattern) && !is_in(&pattern) {
+                wrong.push(pattern);
             }
         }
         if wrong.is_empty() {
             // a dialogue so short that it tells the same of nothing else: any other value shows that all was recited
-            let found = self.by_attribute.values().flatten().map(|value| pattern(value));
-            wrong.extend(
-                found.filter(|pattern| !pattern.split('|').any(|way| not_in.contains(&way.to_lowercase()))).take(1),
-            );
+            let found = self.by_attribute.iter().flatten().map(|value| pattern(value));
+            wrong.extend(found.filter(|pattern| !is_in(pattern)).take(1));
         }
         wrong
     }
@@ -259,19 +250,18 @@ impl<'a> Values<'a> {
 
 /// The value as a pattern: its key when it has one, all of it when it has none or several.
 fn pattern(value: &Value) -> String {
-    match value.keys.as_slice() {
-        [] => ways_to_write(&value.text),
-        [key] => ways_to_write(key),
+    let mut keys = value.keys();
+    match (keys.next(), keys.next()) {
+        (None, _) => ways_to_write(&value.text),
+        (Some(key), None) => ways_to_write(key),
         _ => value.text.clone(),
     }
 }
 
 /// What an answer must have of a value, each in all the ways to write it.
 fn keywords(value: &Value) -> Vec<String> {
-    if value.keys.is_empty() {
-        return vec![ways_to_write(&value.text)];
-    }
-    value.keys.iter().map(|key| ways_to_write(key)).collect()
+    let keys: Vec<String> = value.keys().map(ways_to_write).collect();
+    if keys.is_empty() { vec![ways_to_write(&value.text)] } else { keys }
 }
 
 /// The ways to write a key, as alternatives of a keyword: `3 May|May 3`, `410,000|410000|410k`.
@@ -370,24 +360,32 @@ impl<'a> Words<'a> {
         Told { text, required, answer, about: fact, evidence: vec![fact], wrong: Vec::new() }
     }
 
-    fn told(&self, rng: &mut Rng, ask: &Ask) -> Told {
+    /// The values of an attribute that were not taken back, of which this is the last.
+    fn series(&self, last: usize) -> Vec<usize> {
+        let Fact { entity, attribute, .. } = self.fact(last);
+        let mut facts = self.draft.history(*entity, attribute);
+        facts.retain(|fact| !self.draft.forgotten.contains_key(fact));
+        facts
+    }
+
+    fn told(&self, rng: &mut Rng, ask: Ask) -> Told {
         match ask {
-            Ask::One(one) => self.for_value(self.plain(*one, rng), *one),
-            Ask::Namesake(one, namesake) => self.namesake(rng, *one, *namesake),
-            Ask::Twin(one, second) => self.twin(rng, *one, *second),
-            Ask::WhoSaid(one) => self.who_said(*one),
-            Ask::Now(facts) => self.now(facts),
-            Ask::FirstAndNow(facts) => self.first_and_now(facts),
-            Ask::Before(facts) => self.before(facts),
-            Ask::OnlyNow(facts) => self.only_now(facts),
-            Ask::Changes(facts) => self.changes(facts),
-            Ask::Through(chain, one) => self.through(rng, chain, *one),
-            Ask::Gap(one, target) => self.gap(*one, *target),
-            Ask::Sum(one, other) => self.sum(*one, *other),
+            Ask::One(one) => self.for_value(self.plain(one, rng), one),
+            Ask::Namesake(one, namesake) => self.namesake(rng, one, namesake),
+            Ask::Twin(one, second) => self.twin(rng, one, second),
+            Ask::WhoSaid(one) => self.who_said(one),
+            Ask::Now(last) => self.now(last),
+            Ask::FirstAndNow(last) => self.first_and_now(&self.series(last)),
+            Ask::Before(last) => self.before(&self.series(last)),
+            Ask::OnlyNow(last) => self.only_now(&self.series(last)),
+            Ask::Changes(last) => self.changes(&self.series(last)),
+            Ask::Through(first, second, one) => self.through(rng, first, second, one),
+            Ask::Gap(one, target) => self.gap(one, target),
+            Ask::Sum(one, other) => self.sum(one, other),
             Ask::Gone(one, _) => {
                 let answer = "That was deleted on request; there is no information about it.".to_owned();
-                let told = self.for_value(self.plain(*one, rng), *one);
-                Told { required: vec![GONE.to_owned()], answer, wrong: vec![pattern(&self.fact(*one).value)], ..told }
+                let told = self.for_value(self.plain(one, rng), one);
+                Told { required: vec![GONE.to_owned()], answer, wrong: vec![pattern(&self.fact(one).value)], ..told }
             }
         }
     }
@@ -401,7 +399,7 @@ impl<'a> Words<'a> {
 
     fn twin(&self, rng: &mut Rng, one: usize, second: bool) -> Told {
         let twin = self.draft.entities[self.fact(one).entity].twin.unwrap_or_default();
-        let of_twin = self.draft.history(twin, self.fact(one).attribute.id);
+        let of_twin = self.draft.history(twin, self.fact(one).attribute);
         let wrong = of_twin.iter().map(|other| pattern(&self.fact(*other).value)).collect();
         let twin = &self.draft.entities[twin].name;
         let asked = self.plain(one, rng);
@@ -425,8 +423,7 @@ impl<'a> Words<'a> {
         Told { required: vec![ways_to_write(who)], answer: who.to_owned(), wrong, ..self.for_value(text, one) }
     }
 
-    fn now(&self, facts: &[usize]) -> Told {
-        let (_, last) = ends(facts);
+    fn now(&self, last: usize) -> Told {
         let named = self.named(last);
         let text = self.ways(format!("What is {named} now?"), format!("What is {named} after all changes?"));
         self.for_value(text, last)
@@ -480,12 +477,12 @@ impl<'a> Words<'a> {
         Told { required: vec![ways], answer, evidence: facts.to_vec(), ..self.for_value(text, last) }
     }
 
-    fn through(&self, rng: &mut Rng, chain: &[usize], one: usize) -> Told {
-        let first = chain.first().map_or("", |link| self.entity(*link)).to_owned();
-        let link = |name: String, link: &usize| fill(self.fact(*link).attribute.phrase, &[("e", &name)]);
-        let spoken = chain.iter().fold(first, link);
+    fn through(&self, rng: &mut Rng, first: usize, second: Option<usize>, one: usize) -> Told {
+        let links = [first].into_iter().chain(second);
+        let link = |name: String, link: usize| fill(self.fact(link).attribute.phrase, &[("e", &name)]);
+        let spoken = links.clone().fold(self.entity(first).to_owned(), link);
         let text = fill(self.template(one, rng), &[("e", &spoken)]);
-        Told { evidence: chain.iter().copied().chain([one]).collect(), ..self.for_value(text, one) }
+        Told { evidence: links.chain([one]).collect(), ..self.for_value(text, one) }
     }
 
     fn gap(&self, one: usize, target: usize) -> Told {
@@ -516,11 +513,11 @@ fn ends(facts: &[usize]) -> (usize, usize) {
     (facts.first().copied().unwrap_or(0), facts.last().copied().unwrap_or(0))
 }
 
-fn pose(draft: &Draft, values: &Values<'_>, rng: &mut Rng, half: usize, category: usize, ask: &Ask) -> Posed {
+fn pose(draft: &Draft, values: &Values<'_>, rng: &mut Rng, half: usize, category: usize, ask: Ask) -> Posed {
     let Told { text, required, answer, about, evidence, wrong } = Words { draft, half }.told(rng, ask);
     let mut turns: Vec<usize> = evidence.iter().map(|fact| draft.facts[*fact].turn).collect();
     if let Ask::Gone(_, turn) = ask {
-        turns.push(*turn);
+        turns.push(turn);
     }
     turns.sort_unstable();
     turns.dedup();

@@ -1,15 +1,23 @@
 //! What the dialogues speak of: kinds of things with their attributes, and the words that fill turns.
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::{
+    collections::BTreeMap,
+    fmt::Write,
+    sync::{LazyLock, OnceLock},
+};
 
 use serde::Deserialize;
 
 use crate::{
-    generator::{fill_with, rng::Rng},
+    generator::{Part, Template, parts, rng::Rng},
     locomo_sim::tables::{read, words},
 };
 
-pub(super) static TABLE: LazyLock<Tables> = LazyLock::new(|| read(include_str!("tables.toml")));
+pub(super) static TABLE: LazyLock<Tables> = LazyLock::new(|| {
+    let mut tables: Tables = read(include_str!("tables.toml"));
+    tables.number();
+    tables
+});
 
 /// All kinds and words.
 #[derive(Debug, Default, Deserialize)]
@@ -21,6 +29,20 @@ pub(super) struct Tables {
     pub(super) words: BTreeMap<&'static str, Vec<&'static str>>,
     pub(super) measures: Vec<Measure>,
     pub(super) kinds: Vec<Kind>,
+}
+
+impl Tables {
+    /// Numbers the attributes of all kinds in the order of their ids.
+    fn number(&mut self) {
+        let mut all: Vec<(&str, &mut Attribute)> = Vec::new();
+        for Kind { id, attributes, links, .. } in &mut self.kinds {
+            all.extend(attributes.iter_mut().chain(links).map(|attribute| (*id, attribute)));
+        }
+        all.sort_by_key(|(kind, attribute)| (*kind, attribute.id));
+        for (number, (_, attribute)) in all.into_iter().enumerate() {
+            attribute.number = number;
+        }
+    }
 }
 
 /// Turns that say nothing, in three parts.
@@ -36,7 +58,7 @@ pub(super) struct Filler {
 #[derive(Debug, Default, Deserialize)]
 #[serde(bound(deserialize = "'de: 'static"))]
 pub(super) struct Distractors {
-    pub(super) namesakes: Vec<&'static str>,
+    pub(super) namesakes: Vec<Template>,
     pub(super) trivia: Vec<&'static str>,
 }
 
@@ -55,11 +77,16 @@ pub(super) struct Kind {
     pub(super) id: &'static str,
     /// Category of questions for one of its facts.
     pub(super) category: &'static str,
+    /// Template of its names.
+    #[serde(default)]
+    pub(super) name: &'static str,
+    #[serde(skip)]
+    pub(super) named: Draws,
     /// Tells facts: `{all}` is what the attributes say.
-    pub(super) leads: Vec<&'static str>,
+    pub(super) leads: Vec<Template>,
     /// Replaces a value.
     #[serde(default)]
-    pub(super) updates: Vec<&'static str>,
+    pub(super) updates: Vec<Template>,
     pub(super) attributes: Vec<Attribute>,
     /// Attributes whose value is another one of the kind, told one by one.
     #[serde(default)]
@@ -74,7 +101,12 @@ pub(super) struct Attribute {
     /// Template of its values; `@person` is somebody of the staff, `[…]` the part that is enough of an answer.
     #[serde(default)]
     pub(super) value: &'static str,
-    pub(super) says: &'static str,
+    #[serde(skip)]
+    drawn: Draws,
+    /// Among the attributes of all kinds, in the order of kinds and attributes by their ids.
+    #[serde(skip)]
+    pub(super) number: usize,
+    pub(super) says: Template,
     /// Two ways to ask for it.
     #[serde(default)]
     pub(super) asks: Vec<&'static str>,
@@ -91,18 +123,57 @@ pub(super) fn kind(id: &str) -> Option<&'static Kind> {
     TABLE.kinds.iter().find(|kind| kind.id == id)
 }
 
+impl Kind {
+    /// Draws a name.
+    pub(super) fn draw_name(&self, rng: &mut Rng) -> String {
+        draw_all(rng, self.named.get_or_init(|| draws(self.name).collect()).iter().copied())
+    }
+}
+
+impl Attribute {
+    /// Draws a value.
+    pub(super) fn draw(&self, rng: &mut Rng) -> String {
+        draw_all(rng, self.drawn.get_or_init(|| draws(self.value).collect()).iter().copied())
+    }
+}
+
 /// Draws what a template says: words of lists, and numbers of ranges.
-pub(super) fn draw(rng: &mut Rng, template: &str) -> String {
-    fill_with(template, |name, text| {
-        if let Some((low, high)) = name.split_once("..") {
-            if let (Ok(low), Ok(high)) = (low.parse(), high.parse()) {
-                text.push_str(&rng.between(low, high).to_string());
-            }
-            return;
-        }
-        let list = TABLE.words.get(name).map_or_else(|| words::list(name), Vec::as_slice);
-        if !list.is_empty() {
-            text.push_str(rng.word(list));
-        }
+pub(super) fn draw(rng: &mut Rng, template: &'static str) -> String {
+    draw_all(rng, draws(template))
+}
+
+/// A template that is drawn thousands of times, taken apart the first time.
+pub(super) type Draws = OnceLock<Vec<Draw>>;
+
+/// What a part of a template draws.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Draw {
+    Text(&'static str),
+    Word(&'static [&'static str]),
+    Number(usize, usize),
+}
+
+fn draws(template: &'static str) -> impl Iterator<Item = Draw> {
+    parts(template).map(|part| match part {
+        Part::Text(text) => Draw::Text(text),
+        Part::Gap(name) => match name.split_once("..").map(|(low, high)| (low.parse(), high.parse())) {
+            Some((Ok(low), Ok(high))) => Draw::Number(low, high),
+            _ => Draw::Word(TABLE.words.get(name).map_or_else(|| words::list(name), Vec::as_slice)),
+        },
     })
+}
+
+fn draw_all(rng: &mut Rng, draws: impl Iterator<Item = Draw>) -> String {
+    let mut text = String::with_capacity(32);
+    for draw in draws {
+        match draw {
+            Draw::Text(part) => text.push_str(part),
+            Draw::Word([]) => {}
+            Draw::Word(list) => text.push_str(rng.word(list)),
+            Draw::Number(low, high) => {
+                let _ = write!(text, "{}", rng.between(low, high));
+            }
+        }
+    }
+    text
 }

@@ -7,7 +7,7 @@ use bench_proto::dataset::{Gold, GoldRecord, KeywordRubric, StreamEntry};
 use proptest::prelude::*;
 
 use super::{
-    draft::Place,
+    draft::TextPlace,
     shape::{BLOCKS, CATEGORIES},
     tables::{TABLE, kind},
     *,
@@ -322,8 +322,11 @@ fn measured(turns: usize, seed: i64) -> Vec<(usize, usize, usize, usize)> {
     assert_eq!(draft.turns.len(), turns);
     let blocks = shape::blocks(Edition::Compatible, turns);
     let measure = |block: shape::Block| {
-        let told =
-            draft.facts.iter().map(|fact| fact.turn).filter(|turn| draft.turns[*turn].1 == Place::Block(block.index));
+        let told = draft
+            .facts
+            .iter()
+            .map(|fact| fact.turn)
+            .filter(|turn| draft.turns[*turn].1 == TextPlace::Block(block.index));
         let told: Vec<usize> = told.collect();
         (block.start, block.turns, told.iter().collect::<HashSet<_>>().len(), told.len())
     };

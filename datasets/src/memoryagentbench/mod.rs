@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::{
     Dataset, DatasetError, Opening,
     broken::{broken, json},
-    lines::Lines,
+    lines,
     loaded::{Loaded, count},
     neutral,
     notes::Notes,
@@ -102,7 +102,7 @@ fn rows(path: &str, content: &[u8]) -> Result<Vec<Row>, DatasetError> {
     if content.trim_ascii_start().starts_with(b"[") {
         return json(path, content);
     }
-    Lines::new(path, content).map(|line| line?.json(path)).collect()
+    lines::objects(path, content)
 }
 
 /// A row; else the field at fault and what is wrong with it.

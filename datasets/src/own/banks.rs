@@ -49,11 +49,11 @@ pub(super) fn is_it(ending: &str, keys: Option<&Keys>) -> bool {
 struct OwnBanks {
     about: About,
     file: OwnFile,
-    banks: Vec<Place>,
+    banks: Vec<BankPlace>,
 }
 
 /// Where a bank stands, and what it held.
-struct Place {
+struct BankPlace {
     line: LinePlace,
     outline: BankOutline,
 }
@@ -82,7 +82,7 @@ pub(super) fn open(file: &OwnFile) -> Result<Box<dyn Dataset>, DatasetError> {
         check.map_err(|(place, problem)| file.broken((format!("line {}, {place}", line.number), problem)))?;
         let outline = bank.outline();
         counted.add(&outline);
-        banks.push(Place { line: line.place(), outline });
+        banks.push(BankPlace { line: line.place(), outline });
     }
     if banks.iter().all(|bank| bank.outline.questions.is_empty()) {
         return Err(file.broken(("file".to_owned(), "asks nothing: it has no bank with questions".to_owned())));
@@ -246,7 +246,7 @@ fn is_of_the_model(time: &Option<String>) -> Result<(), String> {
 }
 
 impl OwnBanks {
-    fn place(&self, bank: usize) -> Result<&Place, DatasetError> {
+    fn place(&self, bank: usize) -> Result<&BankPlace, DatasetError> {
         self.banks.get(bank).ok_or_else(|| DatasetError::no_bank(&self.about.manifest.name, bank, self.banks.len()))
     }
 }

@@ -20,7 +20,7 @@ const MOST_TEXTS: usize = 1_000;
 /// Anything but a list of quoted texts with commas between them. Texts side by side without a comma are refused, although
 /// Python joins them: a forgotten comma would cost an option in silence.
 pub(super) fn texts(literal: &str) -> Result<Vec<String>, Fault> {
-    let mut reader = Reader { rest: literal.chars().peekable(), at: 0 };
+    let mut reader = ListReader { rest: literal.chars().peekable(), at: 0 };
     let mut texts = Vec::new();
     if reader.next_visible() != Some('[') {
         return reader.fault("a list begins with [");
@@ -44,13 +44,13 @@ pub(super) fn texts(literal: &str) -> Result<Vec<String>, Fault> {
     Ok(texts)
 }
 
-struct Reader<'a> {
+struct ListReader<'a> {
     rest: Peekable<Chars<'a>>,
     /// Number of the last character that was read.
     at: usize,
 }
 
-impl Reader<'_> {
+impl ListReader<'_> {
     fn fault<T>(&self, problem: &str) -> Result<T, Fault> {
         Err(Fault { at: self.at, problem: problem.to_owned() })
     }

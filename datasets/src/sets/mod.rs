@@ -9,6 +9,8 @@ mod time;
 use bench_proto::dataset::Filter;
 use serde::{Deserialize, Serialize};
 
+use crate::notes::Notes;
+
 /// What a file says of itself; all of it may be left out.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -44,6 +46,17 @@ pub(crate) fn check_span(filter: &Filter) -> Result<(), Problem> {
         }
         _ => Ok(()),
     }
+}
+
+/// The time of a date, or a note that it is none.
+fn dated(notes: &mut Notes, id: &str, date: Option<&String>) -> Option<String> {
+    let date = date?;
+    let time = time::iso(date);
+    if time.is_none() {
+        let note = || format!("{id}: '{date}' is no date; write 2026-03-04 or 2026-03-04T10:00");
+        notes.say("dates that are none", note);
+    }
+    time
 }
 
 /// How many hits a question asks for.

@@ -10,7 +10,7 @@ use bench_proto::dataset::{
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Number;
 
-use super::{Problem, Said, check_span, hits, time};
+use super::{Problem, Said, check_span, dated, hits, time};
 use crate::{
     DatasetError,
     broken::broken,
@@ -196,17 +196,6 @@ impl Set {
         added.map_err(|(place, problem)| broken(path, place, problem))
     }
 
-    /// The time of a date, or a note that it is none.
-    fn time(&mut self, id: &str, date: Option<&String>) -> Option<String> {
-        let date = date?;
-        let time = time::iso(date);
-        if time.is_none() {
-            let note = || format!("{id}: '{date}' is no date; write 2026-03-04 or 2026-03-04T10:00");
-            self.notes.say("dates that are none", note);
-        }
-        time
-    }
-
     fn know(&mut self, number: usize, given: String, entry: String, turn: Option<String>) -> Result<(), Problem> {
         if self.known.contains_key(&given) {
             return Err((
@@ -229,7 +218,7 @@ impl Set {
             if !self.speakers.contains(&turn.speaker) && self.speakers.len() < 100 {
                 self.speakers.push(turn.speaker.clone());
             }
-            let time = self.time(&format!("{given}:{at}"), turn.date.as_ref());
+            let time = dated(&mut self.notes, &format!("{given}:{at}"), turn.date.as_ref());
             turns.push(Turn {
                 id: turn_id,
                 speaker: turn.speaker,
@@ -239,7 +228,7 @@ impl Set {
                 ..Turn::default()
             });
         }
-        let time = self.time(&given, session.date.as_ref());
+        let time = dated(&mut self.notes, &given, session.date.as_ref());
         let session = Session { id, time_text: session.date, time, turns, ..Session::default() };
         self.bank.content.entries.push(StreamEntry::Session(session));
         Ok(())
@@ -249,7 +238,7 @@ impl Set {
         let id = format!("m{}", self.bank.content.entries.len() + 1);
         let given = memory.id.map_or_else(|| id.clone(), |given| given.text());
         self.know(number, given.clone(), id.clone(), Some(id.clone()))?;
-        let time = self.time(&given, memory.date.as_ref());
+        let time = dated(&mut self.notes, &given, memory.date.as_ref());
         let MemoryText { text, tags, user, scopes, fields, .. } = memory;
         self.bank.content.entries.push(StreamEntry::Memory(Memory { id, text, time, tags, user, scopes, fields }));
         Ok(())
@@ -295,7 +284,7 @@ impl Set {
         let filter =
             filter(line.filter).map_err(|(field, told)| (format!("line {number}, field filter.{field}"), told))?;
         let k = hits("k", line.k).map_err(|(field, told)| (format!("line {number}, field {field}"), told))?;
-        let time = self.time(&question_id, line.question_date.as_ref());
+        let time = dated(&mut self.notes, &question_id, line.question_date.as_ref());
         let index = count(self.bank.questions.len());
         self.bank.questions.push(Question {
             question_id: question_id.clone(),

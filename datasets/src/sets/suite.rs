@@ -13,7 +13,7 @@ use bench_proto::{
 
 pub(crate) use super::suite_form::MOST_BYTES;
 use super::{
-    Problem, check_span, hits,
+    Problem, check_span, dated, hits,
     suite_form::{self, Recall, Reflect, Retain, Scenario, Suite},
     time,
 };
@@ -28,14 +28,14 @@ pub(crate) struct ReadSuite {
     pub(crate) description: Option<String>,
     /// One for the suite, or one a scenario.
     pub(crate) banks: Vec<Bank>,
-    /// Searches whose words are in no memory.
+    /// Searches whose words are in no memory, and dates that are none.
     pub(crate) notes: Notes,
 }
 
 /// Reads a suite. `stem` is the file's name without its ending: it begins the ids of questions where the suite has no name.
 ///
 /// # Errors
-/// Broken YAML, unknown fields, times that are none, replaced entries that are not there: with their places.
+/// Broken YAML, unknown fields, times of filters that are none, replaced entries that are not there: with their places.
 pub(crate) fn read(path: &str, stem: &str, text: &[u8]) -> Result<ReadSuite, DatasetError> {
     let Suite { name, description, retain, recall, reflect, mut scenarios } = suite_form::read(path, text)?;
     let broken = |place: String, problem: &str| broken(path, place, problem);
@@ -57,7 +57,7 @@ pub(crate) fn read(path: &str, stem: &str, text: &[u8]) -> Result<ReadSuite, Dat
         }
         let place = if has_lists { String::new() } else { format!("scenarios[{number}].") };
         let id = if has_lists { prefix.clone() } else { format!("{prefix}:{}", scenario.name) };
-        let mut reader = Reader { id, bank_id: format!("s{}", number + 1), notes: &mut notes };
+        let mut reader = ScenarioReader { id, bank_id: format!("s{}", number + 1), notes: &mut notes };
         banks.push(reader.bank(scenario).map_err(|(at, problem)| broken(format!("{place}{at}"), &problem))?);
     }
     if banks.iter().all(|bank: &Bank| bank.questions.is_empty()) {
@@ -67,7 +67,7 @@ pub(crate) fn read(path: &str, stem: &str, text: &[u8]) -> Result<ReadSuite, Dat
 }
 
 /// Makes a bank of a scenario.
-struct Reader<'a> {
+struct ScenarioReader<'a> {
     /// Begins the ids of questions.
     id: String,
     /// Neutral: systems see it.
@@ -75,11 +75,12 @@ struct Reader<'a> {
     notes: &'a mut Notes,
 }
 
-impl Reader<'_> {
+impl ScenarioReader<'_> {
     fn bank(&mut self, scenario: &Scenario) -> Result<Bank, Problem> {
         let mut entries = Vec::with_capacity(scenario.retain.len());
         for (number, retain) in scenario.retain.iter().enumerate() {
-            entries.push(entry(number, retain).map_err(|(at, problem)| (format!("retain[{number}].{at}"), problem))?);
+            let entry = self.entry(number, retain);
+            entries.push(entry.map_err(|(at, problem)| (format!("retain[{number}].{at}"), problem))?);
         }
         let content = BankContent { bank_id: self.bank_id.clone(), entries, ..BankContent::default() };
         let mut bank = Bank::default();
@@ -97,6 +98,31 @@ impl Reader<'_> {
         let ask_after = count(content.entries.len());
         bank.questions.iter_mut().for_each(|question| question.ask_after = ask_after);
         Ok(Bank { content, ..bank })
+    }
+
+    fn entry(&mut self, number: usize, retain: &Retain) -> Result<StreamEntry, Problem> {
+        if retain.content.trim().is_empty() {
+            return Err(("content".to_owned(), "is empty".to_owned()));
+        }
+        let mut fields: BTreeMap<String, String> =
+            retain.metadata.iter().map(|(name, value)| (name.clone(), value.text())).collect();
+        fields.extend(retain.fact_type.clone().map(|kind| ("fact_type".to_owned(), kind)));
+        let id = memory_id(number);
+        let memory = Memory {
+            text: retain.content.trim().to_owned(),
+            time: dated(self.notes, &format!("{}:{id}", self.id), retain.at.as_ref()),
+            id,
+            tags: retain.tags.clone(),
+            fields,
+            ..Memory::default()
+        };
+        match retain.replaces.map(|replaces| replaces as usize) {
+            None => Ok(StreamEntry::Memory(memory)),
+            Some(earlier) if (1..=number).contains(&earlier) => {
+                Ok(StreamEntry::Update { replaces: memory_id(earlier - 1), memory: Some(memory) })
+            }
+            Some(other) => Err(("replaces".to_owned(), format!("{other} is no earlier entry: they are 1 to {number}"))),
+        }
     }
 
     /// Adds a question with its gold, to be asked of what is left when all is retained.
@@ -117,6 +143,8 @@ impl Reader<'_> {
                 format!("{question_id}: no memory that it may be answered from holds what is expected")
             });
         }
+        question.time = dated(self.notes, &question_id, question.time_text.as_ref());
+        question.time_text = question.time.clone().or(question.time_text);
         question.question_id.clone_from(&question_id);
         question.index = index;
         bank.questions.push(question);
@@ -136,30 +164,6 @@ struct Asked {
     words: KeywordRubric,
 }
 
-fn entry(number: usize, retain: &Retain) -> Result<StreamEntry, Problem> {
-    if retain.content.trim().is_empty() {
-        return Err(("content".to_owned(), "is empty".to_owned()));
-    }
-    let mut fields: BTreeMap<String, String> =
-        retain.metadata.iter().map(|(name, value)| (name.clone(), value.text())).collect();
-    fields.extend(retain.fact_type.clone().map(|kind| ("fact_type".to_owned(), kind)));
-    let memory = Memory {
-        id: memory_id(number),
-        text: retain.content.trim().to_owned(),
-        time: moment("at", &retain.at, time::iso)?,
-        tags: retain.tags.clone(),
-        fields,
-        ..Memory::default()
-    };
-    match retain.replaces.map(|replaces| replaces as usize) {
-        None => Ok(StreamEntry::Memory(memory)),
-        Some(earlier) if (1..=number).contains(&earlier) => {
-            Ok(StreamEntry::Update { replaces: memory_id(earlier - 1), memory: Some(memory) })
-        }
-        Some(other) => Err(("replaces".to_owned(), format!("{other} is no earlier entry: they are 1 to {number}"))),
-    }
-}
-
 fn memory_id(number: usize) -> String {
     format!("m{}", number + 1)
 }
@@ -172,13 +176,11 @@ fn recalled(recall: &Recall) -> Result<Asked, Problem> {
         ..Filter::default()
     };
     check_span(&filter)?;
-    let at = moment("at", &recall.at, time::iso)?;
     Ok(Asked {
         question: Question {
             category: recall.category.clone().unwrap_or_else(|| "recall".to_owned()),
             text: query(&recall.query)?,
-            time_text: at.clone(),
-            time: at,
+            time_text: recall.at.clone(),
             k: hits("max_results", recall.max_results)?,
             filter,
             ..Question::default()
@@ -214,7 +216,7 @@ fn query(text: &str) -> Result<String, Problem> {
     }
 }
 
-/// A time as the dataset model has it.
+/// A time of a filter as the dataset model has it.
 fn moment(field: &str, text: &Option<String>, read: fn(&str) -> Option<String>) -> Result<Option<String>, Problem> {
     let Some(text) = text else { return Ok(None) };
     match read(text) {

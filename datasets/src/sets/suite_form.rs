@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use bench_proto::weight;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use crate::{
     DatasetError,
@@ -13,6 +15,9 @@ use crate::{
 
 /// The longest suite that is read, in bytes.
 pub(crate) const MOST_BYTES: usize = 16 << 20;
+
+/// What it may become with all that it stands for, in bytes: a memory of a few words weighs several times its line.
+const MOST_WEIGHT: usize = 16 * MOST_BYTES;
 
 /// A suite: one memory with its questions, or several (`scenarios`).
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -56,14 +61,16 @@ pub(super) struct Retain {
     /// The text.
     pub(super) content: String,
     /// Its tags.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
+    #[schemars(with = "Option<Vec<String>>")]
     pub(super) tags: Vec<String>,
     /// What kind of fact it is, handed to the memory system as the field `fact_type`.
     #[serde(default)]
     pub(super) fact_type: Option<String>,
     /// Further fields for the memory system.
-    #[serde(default)]
-    pub(super) metadata: BTreeMap<String, Scalar>,
+    #[serde(default, deserialize_with = "or_nothing")]
+    #[schemars(with = "Option<BTreeMap<String, Field>>")]
+    pub(super) metadata: BTreeMap<String, Field>,
     /// When it happened: `2026-03-04`, `2026-03-04T10:00` or with seconds (ours).
     #[serde(default)]
     pub(super) at: Option<String>,
@@ -80,13 +87,16 @@ pub(super) struct Recall {
     pub(super) query: String,
     /// Words that tell what is wanted: a memory that holds one of them is evidence, an answer has to hold all. Empty: nothing of
     /// the memory answers it, and the right answer says so.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
+    #[schemars(with = "Option<Vec<String>>")]
     pub(super) expected_contains: Vec<String>,
     /// Words that tell what is not wanted: no evidence holds one, no right answer does (ours).
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
+    #[schemars(with = "Option<Vec<String>>")]
     pub(super) expected_excludes: Vec<String>,
     /// Only memories with all of these tags.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
+    #[schemars(with = "Option<Vec<String>>")]
     pub(super) tags: Vec<String>,
     /// Hits to ask for; the run's number where it is left out.
     #[serde(default)]
@@ -112,10 +122,12 @@ pub(super) struct Reflect {
     /// The question.
     pub(super) query: String,
     /// What the answer has to speak of: words that it holds. A memory that holds one of them is evidence.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
+    #[schemars(with = "Option<Vec<String>>")]
     pub(super) expected_topics: Vec<String>,
     /// Words that no right answer holds (ours).
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
+    #[schemars(with = "Option<Vec<String>>")]
     pub(super) expected_excludes: Vec<String>,
     /// Hits to ask for; the run's number where it is left out (ours).
     #[serde(default)]
@@ -125,17 +137,18 @@ pub(super) struct Reflect {
     pub(super) category: Option<String>,
 }
 
-/// A value of `metadata`.
+/// A value of `metadata`: of what is no text, number or truth value the memory system gets the JSON.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "expected a text, a number, true or false")]
-pub(super) enum Scalar {
+#[serde(untagged)]
+pub(super) enum Field {
     Flag(bool),
     Whole(i64),
     Number(f64),
     Text(String),
+    Nested(Value),
 }
 
-impl Scalar {
+impl Field {
     /// As memory systems get it.
     pub(super) fn text(&self) -> String {
         match self {
@@ -143,8 +156,14 @@ impl Scalar {
             Self::Whole(number) => number.to_string(),
             Self::Number(number) => number.to_string(),
             Self::Text(text) => text.clone(),
+            Self::Nested(value) => value.to_string(),
         }
     }
+}
+
+/// What a field holds, where `null` is the same as leaving it out: other programs write it so.
+fn or_nothing<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(field: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(field)?.unwrap_or_default())
 }
 
 /// Reads a suite.
@@ -158,7 +177,8 @@ pub(super) fn read(path: &str, text: &[u8]) -> Result<Suite, DatasetError> {
     }
     // some editors put one before every file; YAML would take it for a document of its own
     let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
-    serde_norway::from_slice(text).map_err(|error| {
+    let short = weight::check(serde_norway::Deserializer::from_slice(text), MOST_WEIGHT);
+    short.and_then(|()| serde_norway::from_slice(text)).map_err(|error| {
         let place = error.location().map_or_else(
             || "suite".to_owned(),
             |location| format!("line {}, column {}", location.line(), location.column()),
@@ -188,6 +208,34 @@ mod tests {
         assert!(error.contains("line "), "{error}");
         assert!(refused("retain: 3").contains("line 1"), "of another type");
         assert!(refused(&" ".repeat(MOST_BYTES + 1)).contains("more than"));
+    }
+
+    /// As Astrocyte's own suites have them: `null` for what is empty, and metadata of any depth.
+    #[test]
+    fn nulls_and_nested_metadata_are_read() {
+        let text = "retain:\n- content: a\n  tags: null\n  metadata: {who: {name: Ann, ids: [1, 2]}, none: null, page: 7, draft: true}\n\
+            - {content: b, metadata: null}\nrecall: [{query: c, expected_contains: null, expected_excludes: ~, tags: null}]\n\
+            reflect: [{query: d, expected_topics: null}]\n";
+        let suite = read("mine.yaml", text.as_bytes()).expect("is read");
+        let [first, second] = &suite.retain[..] else { panic!("two entries: {suite:?}") };
+        assert!(first.tags.is_empty() && second.metadata.is_empty());
+        let fields: Vec<String> =
+            first.metadata.iter().map(|(name, field)| format!("{name}={}", field.text())).collect();
+        assert_eq!(fields, ["draft=true", "none=null", "page=7", r#"who={"ids":[1,2],"name":"Ann"}"#]);
+        let recall = &suite.recall[0];
+        assert!(recall.expected_contains.is_empty() && recall.expected_excludes.is_empty() && recall.tags.is_empty());
+        assert!(suite.reflect[0].expected_topics.is_empty());
+        let error = refused("retain:\n- content: a\n  tags: 3\n");
+        assert!(error.contains("line 3"), "{error}");
+    }
+
+    #[test]
+    fn a_text_that_is_named_once_does_not_stand_for_a_million() {
+        let text = format!("retain:\n- content: &a {}\n  tags: [{}]\n", "x".repeat(1 << 20), "*a, ".repeat(300));
+        assert!(refused(&text).contains("without aliases"));
+        let fine = read("mine.yaml", b"retain:\n- {content: a, tags: &t [b, c]}\n- {content: d, tags: *t}\n")
+            .expect("is read");
+        assert_eq!(fine.retain[1].tags, ["b", "c"]);
     }
 
     #[test]

@@ -168,11 +168,11 @@ fn nonsense_is_refused_with_its_place() {
     for (text, place, word) in [
         ("retain: [{content: a}]", "suite", "asks nothing"),
         ("retain: [{content: ' '}]\nrecall: [{query: b}]", "retain[0].content", "empty"),
-        ("retain: [{content: a, at: yesterday}]\nrecall: [{query: b}]", "retain[0].at", "yesterday"),
         ("retain: [{content: a, replaces: 1}]\nrecall: [{query: b}]", "retain[0].replaces", "no earlier entry"),
         ("recall: [{query: ''}]", "recall[0].query", "empty"),
         ("recall: [{query: b, max_results: 0}]", "recall[0].max_results", "at least one"),
         ("recall: [{query: b, from: 12}]", "recall[0].from", "no time"),
+        ("recall: [{query: b, until: soon}]", "recall[0].until", "'soon' is no time"),
         ("reflect: [{query: b, max_results: 0}]", "reflect[0].max_results", "at least one"),
         ("recall: [{query: b}]\nscenarios: [{name: x}]", "scenarios", "stand beside"),
         ("scenarios: [{name: x, recall: [{query: a}]}, {name: x}]", "scenarios[1].name", "earlier"),
@@ -181,6 +181,21 @@ fn nonsense_is_refused_with_its_place() {
         let error = read("mine.yaml", "mine", text.as_bytes()).expect_err(text).to_string();
         assert!(error.starts_with(&format!("mine.yaml: {place}: ")) && error.contains(word), "{error}");
     }
+}
+
+/// What cannot be read is said with its id, as in question sets: nothing is lost but the time. Only filters are refused.
+#[test]
+fn an_at_that_is_no_time_is_a_note() {
+    let text =
+        "retain: [{content: a, at: yesterday}, {content: b}]\nrecall: [{query: c, at: soon, expected_contains: [b]}]";
+    let suite = ours("mine", text);
+    let (bank, notes) = (&suite.banks[0], suite.notes.clone().lines());
+    let [memory, question] = ["mine:m1: 'yesterday'", "mine:0: 'soon'"]
+        .map(|place| format!("{place} is no date; write 2026-03-04 or 2026-03-04T10:00"));
+    assert_eq!(notes, [memory, question]);
+    let StreamEntry::Memory(first) = &bank.content.entries[0] else { panic!("a memory") };
+    let asked = &bank.questions[0];
+    assert_eq!((&first.time, &asked.time, asked.time_text.as_deref()), (&None, &None, Some("soon")));
 }
 
 /// What every question of a long suite looks at is made once: this took a minute for each.

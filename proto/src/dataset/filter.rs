@@ -11,7 +11,7 @@ pub struct Filter {
     /// All of these tags.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// This user.
+    /// A memory of this user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// One of these scopes.

@@ -78,7 +78,7 @@ impl RankHits {
 pub struct RetrievedHit {
     /// Id of the turn or memory.
     pub id: String,
-    /// Id of its session.
+    /// The dataset's id of the session that it comes from.
     pub session_id: String,
     /// The system's score, when it gives one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -111,9 +111,9 @@ fn covered(mut intervals: Vec<(i64, i64)>) -> u64 {
 pub struct ReplyNote {
     /// Which of the step's calls it answered, from 0.
     pub call: usize,
-    /// Prompt tokens.
+    /// Tokens of the prompt, as the provider counted them.
     pub prompt_tokens: u64,
-    /// Completion tokens.
+    /// Tokens of the reply, as the provider counted them.
     pub completion_tokens: u64,
     /// The model that answered, and its make.
     pub served: Served,

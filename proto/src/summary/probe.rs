@@ -106,6 +106,7 @@ pub struct ProbeConditions {
     pub other_tasks: u32,
 }
 
+// Percentiles as in `LatencyProbe`, but from another moment on: two types, so that nobody takes one for the other.
 /// Recalls begun at a stated rate, whether or not those before them had ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProbeAtRate {

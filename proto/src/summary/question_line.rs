@@ -19,7 +19,7 @@ pub struct QuestionLine {
     pub question_id: String,
     /// The dataset's id of its bank.
     pub bank_id: String,
-    /// Its category.
+    /// The dataset's kind of question.
     pub category: String,
     /// What it counts as beside its category: facet → value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -86,11 +86,11 @@ pub struct SearchLine {
 pub struct RetrievedLine {
     /// Id of the turn or memory.
     pub id: String,
-    /// Id of its session.
+    /// The dataset's id of the session that it comes from.
     pub session_id: String,
     /// The system's score, when it gives one.
     pub score: Option<f64>,
-    /// The text.
+    /// What was shown to the answerer of it, as the memory system gave it back.
     pub text: String,
     /// How it is known what of the dataset it is; null when it is not known, or was not noted.
     #[serde(default)]
@@ -139,11 +139,11 @@ impl JudgementLine {
 /// Usage of a question per phase.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseUsageLine {
-    /// Recall.
+    /// Of all its recalls.
     pub recall: UsageFigures,
-    /// Answer.
+    /// Of whoever answered it.
     pub answer: UsageFigures,
-    /// Judge.
+    /// Of all votes of all judges.
     pub judge: UsageFigures,
 }
 
@@ -156,9 +156,9 @@ impl From<&PhaseUsage> for PhaseUsageLine {
 /// Times of a question in milliseconds; null where a phase did not happen.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimingLine {
-    /// Recall.
+    /// Searching the memory system.
     pub recall: Option<f64>,
-    /// Answer.
+    /// Making the answer, of whoever answered.
     pub answer: Option<f64>,
     /// Judge (slowest vote).
     pub judge: Option<f64>,

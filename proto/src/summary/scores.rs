@@ -110,7 +110,7 @@ pub struct Headline {
 /// The headline metric over a part of the categories.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PartScore {
-    /// Its metric.
+    /// Name of the run's headline metric.
     pub metric: String,
     /// Score over scored and abstained questions of the part.
     pub value: Option<f64>,
@@ -135,10 +135,10 @@ pub struct PartScore {
 /// A total over a part of the categories.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TotalScore {
-    /// The part.
+    /// Which categories it counts.
     #[serde(flatten)]
     pub part: Part,
-    /// Its score.
+    /// The headline metric over these.
     #[serde(flatten)]
     pub score: PartScore,
 }
@@ -328,7 +328,7 @@ pub struct Agreement {
 pub struct ControlScore {
     /// `none`, `random`, `full-context`, `bm25`, `oracle`.
     pub name: String,
-    /// Its metric.
+    /// Name of the metric by which controls are compared with the run.
     pub metric: String,
     /// Its score by the run's estimator.
     pub value: Option<f64>,
@@ -339,12 +339,12 @@ pub struct ControlScore {
 /// One of the worst scores.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorstQuestion {
-    /// Its id.
+    /// The dataset's id of the question.
     pub question_id: String,
     /// Score by the headline metric.
     pub score: f64,
     /// The expected answer; null until somebody filled it in.
     pub gold: Option<String>,
-    /// The answer.
+    /// What was answered; null until somebody filled it in.
     pub answer: Option<String>,
 }

@@ -14,6 +14,7 @@ use crate::{
     spec::{ModelSpec, RunSpec},
 };
 
+// Begins as `DatasetSpec` does: that one is stored, this one is published, and each changes with a version of its own.
 /// The dataset of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DatasetSummary {
@@ -78,10 +79,10 @@ pub struct SampleSummary {
 pub struct SpecSummary {
     /// Memory system.
     pub system: String,
-    /// Its version.
+    /// Version of the built-in system or of the adapter; empty in older reports.
     #[serde(default)]
     pub system_version: String,
-    /// Its settings.
+    /// Effective settings of the memory system, by name.
     #[serde(default)]
     pub system_settings: BTreeMap<String, Value>,
     /// What was done for a question.

@@ -61,7 +61,7 @@ pub struct LatencyCurves {
 /// One of the slowest questions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SlowQuestion {
-    /// Its id.
+    /// The dataset's id of the question.
     pub question_id: String,
     /// Its own time (queue waits excluded), in milliseconds.
     pub ms: f64,
@@ -77,7 +77,7 @@ pub struct SlowQuestion {
 /// Seconds of work per phase, summed over all workers; null where a phase did not happen.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseSeconds {
-    /// Retaining.
+    /// Writing banks into the memory system.
     pub retain: Option<f64>,
     /// Building, see [`LatencySummary::build`].
     #[serde(default)]
@@ -88,9 +88,9 @@ pub struct PhaseSeconds {
     /// Proving banks ready.
     #[serde(default)]
     pub ready: Option<f64>,
-    /// Recalling.
+    /// Searching banks for questions.
     pub recall: Option<f64>,
-    /// Answering.
+    /// Making answers of what was recalled.
     pub answer: Option<f64>,
     /// Judging (slowest vote of each question).
     pub judge: Option<f64>,

@@ -20,9 +20,9 @@ pub struct UsageSummary {
     pub consolidate: Option<UsageFigures>,
     /// Reading from it.
     pub recall: UsageFigures,
-    /// Answering.
+    /// Making answers of what was recalled.
     pub answer: UsageFigures,
-    /// Judging.
+    /// All votes of all judges.
     pub judge: UsageFigures,
     /// Everything that was paid.
     pub total: UsageTotal,
@@ -74,9 +74,9 @@ pub struct UsageFigures {
     pub retries: u64,
     /// Attempts answered with 429.
     pub rate_limited: u64,
-    /// Prompt tokens.
+    /// Tokens of all prompts, as providers counted them.
     pub prompt_tokens: u64,
-    /// Completion tokens.
+    /// Tokens of all replies, as providers counted them.
     pub completion_tokens: u64,
     /// Dollars paid.
     pub usd: f64,

@@ -103,7 +103,7 @@ impl fmt::Debug for SpanId {
 /// What travels with messages and requests: whose child the receiver's spans are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceContext {
-    /// The trace.
+    /// The tree that the header's reader is to add its spans to.
     pub trace: TraceId,
     /// The sender's span.
     pub span: SpanId,

@@ -60,11 +60,11 @@ pub struct AttemptNote {
 /// Texts of a question, for traces that may hold them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TraceTexts {
-    /// The question.
+    /// As it was asked.
     pub question: String,
-    /// The answer.
+    /// What was answered; none when it did not come to an answer.
     pub answer: Option<String>,
-    /// What was expected.
+    /// What was expected; none when the dataset expects no answer.
     pub gold: Option<String>,
 }
 
@@ -85,7 +85,7 @@ pub struct TraceInput<'a> {
     pub question_id: &'a str,
     /// The dataset's id of its bank.
     pub bank_id: &'a str,
-    /// Its category.
+    /// The dataset's kind of question.
     pub category: &'a str,
     /// Stored steps of the question and of its judge tasks.
     pub steps: &'a [StoredSpan],

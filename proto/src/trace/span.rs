@@ -92,18 +92,18 @@ impl From<bool> for SpanValue {
 /// A span of another trace that belongs to this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpanLink {
-    /// Its trace.
+    /// Id of that other trace.
     pub trace: TraceId,
-    /// The span.
+    /// The span in that trace.
     pub span: SpanId,
 }
 
 /// One span.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Span {
-    /// Its trace.
+    /// Id of the question's trace: derived from run and question.
     pub trace: TraceId,
-    /// Its id.
+    /// Id of the span within its trace.
     pub id: SpanId,
     /// Whose child it is.
     pub parent: Option<SpanId>,

@@ -433,8 +433,8 @@ impl Worker {
         self.stop().await;
     }
 
-    /// Concludes questions that a sweep found complete.
-    pub fn conclude(&self, questions: Vec<(RunNo, TaskKey)>) {
+    /// Leaves questions that a sweep found complete to the concluder, which works on beside the caller.
+    pub fn conclude_later(&self, questions: Vec<(RunNo, TaskKey)>) {
         for question in questions {
             // the concluder lives as long as the worker
             let _ = self.shared.to_conclude.send(question);

@@ -369,7 +369,7 @@ async fn answer_by_system(
 pub(super) fn recall_query<'a>(context: &RunContext, question: &'a Question, data: &BankData) -> RecallQuery<'a> {
     let spec = &context.row().spec;
     let reader_mode = spec.scenario.reader_mode();
-    RecallQuery { reader_mode, ..RecallQuery::of(question, spec.system.top_k, data.content.entries.len()) }
+    RecallQuery { reader_mode, ..RecallQuery::from_question(question, spec.system.top_k, data.content.entries.len()) }
 }
 
 fn answer_record(task: ClaimedTask, answered: Answered) -> StepRecord {

@@ -18,13 +18,13 @@ use crate::banks::{BankData, read_item};
 /// A question, as a trace names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
-    /// Its task.
+    /// Key of the question's task, as the store has it.
     pub task: TaskKey,
     /// The dataset's id.
     pub question_id: String,
     /// The dataset's id of its bank.
     pub bank_id: String,
-    /// Its category.
+    /// The dataset's kind of question.
     pub category: String,
 }
 

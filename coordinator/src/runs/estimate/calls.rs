@@ -47,7 +47,7 @@ pub(super) fn token_price(price: &ModelPrice, service: Option<&str>, prompt: u64
 
 /// What a count may be off by: a known vocabulary by what a provider writes around messages, a guess by bytes by a third.
 fn widened(model: &str, guess: TokenGuess) -> TokenGuess {
-    let (less, more) = if Encoding::of(model).is_exact() { (98, 102) } else { (70, 135) };
+    let (less, more) = if Encoding::for_model(model).is_exact() { (98, 102) } else { (70, 135) };
     TokenGuess {
         low: guess.low * less / 100,
         expected: guess.expected,
@@ -92,14 +92,8 @@ impl SeenCalls {
         Self(past)
     }
 
-    /// A call of a model, by what is there; `otherwise` are completion tokens where nothing is.
-    pub(super) fn expected(&self, model: &ModelSpec, otherwise: (u64, u64)) -> Expected {
-        let phase = match otherwise {
-            VERDICT_TOKENS => Phase::Judge,
-            // calls of the phase recall that were seen are embeddings'
-            REPHRASING_TOKENS => return Expected { completion: otherwise, latency_ms: TYPICAL_LATENCY_MS },
-            _ => Phase::Answer,
-        };
+    /// A call of a model in a phase, by what is there; `otherwise` are completion tokens where nothing is.
+    pub(super) fn expected(&self, model: &ModelSpec, phase: Phase, otherwise: (u64, u64)) -> Expected {
         let known = self.0.iter().find(|(name, profile)| *name == model.name && profile.phase == phase);
         match known {
             Some((_, profile)) => {
@@ -197,7 +191,9 @@ pub(super) fn answer_prompt(planned: &PlannedRun, counting: Counting) -> TokenGu
         return TokenGuess::default();
     };
     let shown = Shown { question: &question, gold: None, hits: &[], bank: &content };
-    let empty = Sent::of(&planned.spec, &instructions, shown, |messages| counting.message_tokens(model, messages)).mean;
+    let empty =
+        Sent::for_question(&planned.spec, &instructions, shown, |messages| counting.message_tokens(model, messages))
+            .mean;
     let average = tokens.div_ceil(turns.max(1));
     let banks = planned.sample.banks.iter().map(|b| u64::from(b.turns)).sum::<u64>()
         / (planned.sample.banks.len() as u64).max(1);
@@ -221,7 +217,7 @@ struct Hits {
 
 impl Hits {
     /// Of questions, each with the number that it asks for on its own, where it does.
-    fn of(top_k: u32, own: impl Iterator<Item = Option<u32>>) -> Self {
+    fn asked_for(top_k: u32, own: impl Iterator<Item = Option<u32>>) -> Self {
         let all: Vec<u64> = own.map(|own| own.unwrap_or(top_k).into()).collect();
         let top_k = u64::from(top_k);
         Self {
@@ -247,14 +243,14 @@ impl Hits {
 fn hits(planned: &PlannedRun) -> Hits {
     let top_k = planned.spec.system.top_k;
     if planned.spec.sample.own_k.is_none() {
-        return Hits::of(top_k, std::iter::empty());
+        return Hits::asked_for(top_k, std::iter::empty());
     }
     let own = planned.sample.banks.iter().flat_map(|bank| {
         let outline = planned.dataset.outline(bank.file_index as usize).unwrap_or_default();
         let asked = bank.questions.iter().filter_map(move |index| Some(outline.questions.get(*index as usize)?.k));
         asked.collect::<Vec<_>>()
     });
-    Hits::of(top_k, own)
+    Hits::asked_for(top_k, own)
 }
 
 #[cfg(test)]
@@ -263,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_question_that_asks_for_hits_of_its_own_is_estimated_with_these() {
-        let of = |own: &[Option<u32>]| Hits::of(10, own.iter().copied());
+        let of = |own: &[Option<u32>]| Hits::asked_for(10, own.iter().copied());
         assert_eq!(of(&[]), Hits { fewest: 10, mean: 10, most: 10 });
         assert_eq!(of(&[Some(4), Some(70), None]), Hits { fewest: 4, mean: 28, most: 70 });
         let guess = |low, expected, worst| TokenGuess { low, expected, worst };

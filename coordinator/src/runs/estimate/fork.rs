@@ -12,16 +12,17 @@ use bench_grading::{
 use bench_plan::{TokenGuess, announce_spec};
 use bench_proto::{
     ids::TaskKey,
-    scenario::Scenario,
+    scenario::{RecallPlan, Scenario},
     spec::RunSpec,
     step::{RetrievedHit, StepText},
 };
-use bench_store::{RunRow, Store};
+use bench_store::{Results, RunRow, Store};
+use bench_systems::vector;
 use bench_worker::{answerer::Shown, banks::BankData};
 
 use super::{
     Counting, RunEstimate,
-    rehearsal::{Measured, MeasuredVotes, Rehearsal, Sent, spread, stand_in},
+    rehearsal::{Embedded, Measured, MeasuredVotes, Rehearsal, Sent, spread, stand_in},
 };
 use crate::{app::App, cli::ForkFrom, exit::CliError};
 
@@ -51,9 +52,9 @@ pub(crate) async fn estimate_fork(
     let answers = fork.answers();
     let measured = match answers || !spec.judges.is_empty() {
         true => fork.measure(store, counting).await?,
-        false => MeasuredFork::of(spec),
+        false => MeasuredFork::from_spec(spec),
     };
-    let MeasuredFork { asked, own_hits, answered, rephrased, votes } = measured;
+    let MeasuredFork { asked, own_hits, answered, rephrased, searched, votes } = measured;
     let all = asked == spec.sample.n && from == ForkFrom::Judge;
     let scaled = |guess: TokenGuess| match from {
         ForkFrom::Recall => by_hits(guess, (source.spec.system.top_k, spec.system.top_k), (own_hits, answered.calls())),
@@ -64,8 +65,22 @@ pub(crate) async fn estimate_fork(
     let (judge_calls, judges) = votes.guess(spec.sample.n, all);
     let announcement = announce_spec(&spec.sample, &spec.dataset.population);
     let rephrase = rephrased.guess(asked == spec.sample.n);
-    let prompts = Rehearsal { answer, rephrase, judge_calls, judges, embeddings: None };
+    // banks stay as the source has built them
+    let embeddings = searched.guess(false).map(|question| Embedded {
+        bank_calls: 0,
+        bank: TokenGuess::default(),
+        searches: new_searches(spec.sample.n, spec.scenario, spec.recalls),
+        question,
+    });
+    let prompts = Rehearsal { answer, rephrase, judge_calls, judges, embeddings };
     Ok(RunEstimate::of_prompts(app, spec, &prompts, announcement).await)
+}
+
+/// Searches of a fork that recalls anew for texts that its source has not searched for: the question's own is stored with it, unless
+/// a model words all searches.
+fn new_searches(questions: u64, scenario: Scenario, recalls: RecallPlan) -> u64 {
+    let own = u32::from(scenario != Scenario::Agentic);
+    questions.saturating_mul(recalls.most().saturating_sub(own).into())
 }
 
 /// Prompts of the questions that were looked at.
@@ -76,13 +91,16 @@ struct MeasuredFork<'a> {
     own_hits: u64,
     answered: Measured,
     rephrased: Measured,
+    /// What is embedded for a search, where that is paid for.
+    searched: Measured,
     votes: MeasuredVotes<'a>,
 }
 
 impl<'a> MeasuredFork<'a> {
-    fn of(spec: &'a RunSpec) -> Self {
-        let votes = MeasuredVotes::of(&spec.judges);
-        Self { asked: 0, own_hits: 0, answered: Measured::default(), rephrased: Measured::default(), votes }
+    fn from_spec(spec: &'a RunSpec) -> Self {
+        let votes = MeasuredVotes::for_judges(&spec.judges);
+        let none = Measured::default();
+        Self { asked: 0, own_hits: 0, answered: none, rephrased: none, searched: none, votes }
     }
 }
 
@@ -95,7 +113,7 @@ impl<'a> ForkOf<'a> {
     /// Looks at questions of all banks, as many as `counting` wants.
     async fn measure(&self, store: &dyn Store, counting: Counting) -> Result<MeasuredFork<'a>, CliError> {
         let &Self { source, spec, from, .. } = self;
-        let mut measured = MeasuredFork::of(spec);
+        let mut measured = MeasuredFork::from_spec(spec);
         let instructions = Instructions::of(&spec.dataset.profile, spec.scenario)?;
         let (banks, effort) = (store.banks(source.run_no, None).await?, counting.effort());
         for row in spread(&banks, effort.banks) {
@@ -130,8 +148,14 @@ impl<'a> ForkOf<'a> {
         measured.asked += 1;
         if let Some(hits) = stored.hits.filter(|_| self.answers()) {
             let shown = Shown { hits: &hits, ..shown };
-            measured.answered.add_calls(Sent::of(spec, instructions, shown, tokens));
+            measured.answered.add_calls(Sent::for_question(spec, instructions, shown, tokens));
             measured.own_hits += u64::from(question.k.is_some());
+        }
+        if let (ForkFrom::Recall, Some(model)) =
+            (self.from, vector::remote_model(&spec.system.name, &spec.system.settings))
+        {
+            let before = vector::prefixes(&spec.system.settings).query;
+            measured.searched.add(counting.tokens(&model.name, &format!("{before}{}", question.text)));
         }
         if self.from == ForkFrom::Recall && spec.recalls.rephrased > 0 {
             let asked_at = question.time_text.as_deref();
@@ -142,7 +166,7 @@ impl<'a> ForkOf<'a> {
             let answered = stored.answer.is_some() && self.from == ForkFrom::Judge;
             let answer = stored.answer.unwrap_or_else(|| stand_in(gold.map(|gold| &gold.gold)));
             measured.votes.add(
-                &Case::of(&spec.dataset.profile, question, gold, &answer)?,
+                &Case::of(&spec.dataset.profile, question, gold, &answer, shown.bank)?,
                 answered,
                 &|model, messages| counting.message_tokens(model, messages),
                 &|model, text| counting.tokens(model, text),
@@ -183,7 +207,7 @@ impl Stored {
     }
 
     /// Reads it for a fork `from` a phase: one that recalls anew has no use for what several recalls found together.
-    async fn read(store: &dyn Store, source: &RunRow, keys: &[TaskKey], from: ForkFrom) -> Result<Self, CliError> {
+    async fn read(store: &dyn Results, source: &RunRow, keys: &[TaskKey], from: ForkFrom) -> Result<Self, CliError> {
         let mut stored = Self::default();
         let mut found_first = BTreeMap::new();
         for (task, _, text) in store.question_texts(source.run_no, keys).await? {
@@ -211,6 +235,14 @@ impl Stored {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fork_embeds_what_its_source_has_not_searched_for() {
+        let of = |scenario, rephrased, at_most| new_searches(50, scenario, RecallPlan { rephrased, at_most });
+        assert_eq!(of(Scenario::Answer, 0, 0), 0, "the questions' own texts are stored");
+        assert_eq!(of(Scenario::Answer, 2, 0), 100);
+        assert_eq!(of(Scenario::Agentic, 0, 5), 250, "a model words them all");
+    }
 
     #[test]
     fn prompts_grow_with_the_hits_of_those_questions_alone_that_have_none_of_their_own() {

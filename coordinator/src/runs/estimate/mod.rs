@@ -53,7 +53,7 @@ impl Counting {
     }
 
     fn tokens(self, model: &str, text: &str) -> u64 {
-        let encoding = Encoding::of(model);
+        let encoding = Encoding::for_model(model);
         match self {
             Self::Exact if encoding.is_exact() => encoding.count(text),
             Self::Exact | Self::Rough => (text.len() as u64 * 10).div_ceil(43),
@@ -116,7 +116,13 @@ impl RunEstimate {
         let past = SeenCalls::read(app, spec).await;
         let mut input = EstimateInput { questions: spec.sample.n, votes: spec.votes, ..EstimateInput::default() };
         let answered = |prompt| {
-            profile(app, spec, &spec.answerer, (prompt, ANSWER_LIMIT), past.expected(&spec.answerer, ANSWER_TOKENS))
+            profile(
+                app,
+                spec,
+                &spec.answerer,
+                (prompt, ANSWER_LIMIT),
+                past.expected(&spec.answerer, Phase::Answer, ANSWER_TOKENS),
+            )
         };
         input.answerer = prompts.answer.map(answered);
         if spec.scenario == Scenario::Agentic {
@@ -131,11 +137,12 @@ impl RunEstimate {
                 spec,
                 &spec.answerer,
                 (prompt, ANSWER_LIMIT),
-                past.expected(&spec.answerer, REPHRASING_TOKENS),
+                past.expected(&spec.answerer, Phase::Recall, REPHRASING_TOKENS),
             ),
         }));
         let judged = |(judge, guess): (&ModelSpec, &JudgeGuess)| {
-            profile(app, spec, judge, (judge_prompt(spec, guess), guess.reply), past.expected(judge, VERDICT_TOKENS))
+            let reply = past.expected(judge, Phase::Judge, guess.said);
+            profile(app, spec, judge, (judge_prompt(spec, guess), guess.reply), reply)
         };
         input.judges = spec.judges.iter().zip(&prompts.judges).map(judged).collect();
         input.judge_calls = prompts.judge_calls.expected;
@@ -148,11 +155,11 @@ impl RunEstimate {
                 calls,
                 profile: embedding(app, spec, &model, prompt, &past),
             };
-            let searches = spec.sample.n.saturating_mul(u64::from(spec.recalls.most()));
-            input.system.extend([
+            let of_phases = [
                 calls(Phase::Retain, embeds.bank_calls, embeds.bank),
-                calls(Phase::Recall, searches + probed(spec), embeds.question),
-            ]);
+                calls(Phase::Recall, embeds.searches + probed(spec), embeds.question),
+            ];
+            input.system.extend(of_phases.into_iter().filter(|phase| phase.calls > 0));
         }
         let estimate = estimate(&input);
         Self {

@@ -18,6 +18,7 @@ use bench_systems::{BankRef, BuildContext, MemorySystem, RecallQuery, registry a
 use bench_worker::answerer::{Shown, answer_prompt, move_prompts};
 use futures::FutureExt;
 
+use super::calls::VERDICT_TOKENS;
 use crate::planning::PlannedRun;
 
 /// Tokens that stand around the schema of a reply.
@@ -71,6 +72,8 @@ pub(crate) struct JudgeGuess {
     pub schema: TokenGuess,
     /// The longest reply that is asked for where the model's parameters set no limit, in tokens.
     pub reply: u64,
+    /// Tokens of a reply of the forms that are asked for: (low, expected), where the store has no calls to learn from.
+    pub said: (u64, u64),
 }
 
 /// Embeddings of a run.
@@ -80,6 +83,8 @@ pub(crate) struct Embedded {
     pub bank_calls: u64,
     /// Their tokens.
     pub bank: TokenGuess,
+    /// Requests for what is searched for, the latency probe's left out.
+    pub searches: u64,
     /// Tokens of a question.
     pub question: TokenGuess,
 }
@@ -132,7 +137,7 @@ pub(crate) struct Sent {
 impl Sent {
     /// Those that a run sends for a question. A model that searches by itself is taken to make all its searches, each of which
     /// brings as much as the question's own text does and nothing twice.
-    pub(crate) fn of(
+    pub(crate) fn for_question(
         spec: &RunSpec,
         instructions: &Instructions,
         shown: Shown<'_>,
@@ -157,15 +162,16 @@ pub(crate) struct MeasuredVotes<'a> {
     questions: u64,
     calls: VoteCalls,
     reply: u64,
+    said: (u64, u64),
     /// A call rested on a reply: what the judge really says may make others.
     rested: bool,
 }
 
 impl<'a> MeasuredVotes<'a> {
     /// Of these judges; nothing yet.
-    pub(crate) fn of(judges: &'a [ModelSpec]) -> Self {
+    pub(crate) fn for_judges(judges: &'a [ModelSpec]) -> Self {
         let measured = vec![(Measured::default(), Measured::default()); judges.len()];
-        Self { judges, measured, questions: 0, calls: VoteCalls::default(), reply: 0, rested: false }
+        Self { judges, measured, questions: 0, calls: VoteCalls::default(), reply: 0, said: (0, 0), rested: false }
     }
 
     /// Adds a vote on an answer: all calls that its program makes when each reply is the one that good answers get. `answered`: it
@@ -191,6 +197,8 @@ impl<'a> MeasuredVotes<'a> {
     fn add_call(&mut self, call: &JudgeCall, count: Count<'_>, count_text: CountText<'_>) {
         self.calls.expected += 1;
         self.reply = self.reply.max(call.form.max_tokens().into());
+        let (low, expected) = call.form.tokens();
+        self.said = (self.said.0 + low, self.said.1 + expected);
         let schema = call.form.schema().map(|schema| schema.to_string());
         for (judge, (prompts, schemas)) in self.judges.iter().zip(&mut self.measured) {
             prompts.add(count(&judge.name, &call.messages));
@@ -207,10 +215,15 @@ impl<'a> MeasuredVotes<'a> {
         };
         let calls = VoteCalls { expected: of_all(self.calls.expected), most: of_all(self.calls.most) };
         let all = all && !self.rested;
+        let said = match self.calls.expected {
+            0 => VERDICT_TOKENS,
+            made => (self.said.0 / made, self.said.1.div_ceil(made)),
+        };
         let of_judge = |(prompts, schemas): (Measured, Measured)| JudgeGuess {
             prompt: prompts.guess(all).unwrap_or_default(),
             schema: TokenGuess { worst: schemas.longest, ..schemas.guess(true).unwrap_or_default() },
             reply: self.reply,
+            said,
         };
         (calls, self.measured.into_iter().map(of_judge).collect())
     }
@@ -237,7 +250,7 @@ pub(crate) async fn rehearse(
     let (mut given, mut searched, mut turns) = (Measured::default(), Measured::default(), 0);
     let (mut answers, mut rephrased) = (Measured::default(), Measured::default());
     let instructions = Instructions::of(&spec.dataset.profile, spec.scenario).ok();
-    let mut votes = MeasuredVotes::of(&spec.judges);
+    let mut votes = MeasuredVotes::for_judges(&spec.judges);
     let mut asked = 0;
     for sampled in spread(&planned.sample.banks, effort.banks) {
         let Ok(mut bank) = planned.dataset.bank(sampled.file_index as usize) else { continue };
@@ -275,7 +288,7 @@ pub(crate) async fn rehearse(
                 }
             }
             let stand_in = stand_in(gold.map(|gold| &gold.gold));
-            let Ok(input) = Case::of(&spec.dataset.profile, question, gold, &stand_in) else { continue };
+            let Ok(input) = Case::of(&spec.dataset.profile, question, gold, &stand_in, &content) else { continue };
             votes.add(&input, false, count, count_text);
         }
     }
@@ -289,7 +302,8 @@ pub(crate) async fn rehearse(
         embeddings: given.guess(all).zip(searched.guess(all)).map(|(bank, question)| {
             let of_all: u64 = planned.sample.banks.iter().map(|bank| u64::from(bank.turns)).sum();
             let calls = (u128::from(given.calls) * u128::from(of_all)).div_ceil(u128::from(turns.max(1)));
-            Embedded { bank_calls: u64::try_from(calls).unwrap_or(u64::MAX), bank, question }
+            let searches = spec.sample.n.saturating_mul(u64::from(spec.recalls.most()));
+            Embedded { bank_calls: u64::try_from(calls).unwrap_or(u64::MAX), bank, searches, question }
         }),
         judge_calls,
         judges,
@@ -339,10 +353,10 @@ async fn sent(
     let content = place.content.as_ref()?;
     let query = RecallQuery {
         evidence: system.capabilities().sees_gold.then(|| gold.map_or(&[][..], |gold| gold.evidence_turns.as_slice())),
-        ..RecallQuery::of(question, spec.system.top_k, content.entries.len())
+        ..RecallQuery::from_question(question, spec.system.top_k, content.entries.len())
     };
     let recall = system.recall(place, &query).await.ok()?;
-    Some(Sent::of(spec, instructions, Shown { question, gold, hits: &recall.hits, bank: content }, count))
+    Some(Sent::for_question(spec, instructions, Shown { question, gold, hits: &recall.hits, bank: content }, count))
 }
 
 #[cfg(test)]
@@ -369,45 +383,48 @@ mod tests {
             prompts: Default::default(),
             version: 1,
         }];
-        let profile = Profile { only_rubric: Some("judge-lines".to_owned()), ..Profile::implied() };
-        let mut votes = MeasuredVotes::of(&judges);
+        let (profile, bank) =
+            (Profile { only_rubric: Some("judge-lines".to_owned()), ..Profile::implied() }, empty_content());
+        let mut votes = MeasuredVotes::for_judges(&judges);
         for lines in [1, 4] {
             let gold = Gold::Rubric((0..lines).map(|line| format!("line {line}")).collect());
             let record = GoldRecord { gold, ..GoldRecord::default() };
             let question = Default::default();
-            let input = Case::of(&profile, &question, Some(&record), "an answer").expect("has a rubric");
+            let input = Case::of(&profile, &question, Some(&record), "an answer", &bank).expect("has a rubric");
             votes.add(&input, false, &|_, messages| messages.user.len() as u64, &|_, text| text.len() as u64);
         }
         let (calls, judges) = votes.guess(10, false);
         assert_eq!((calls, judges.len()), (VoteCalls { expected: 25, most: 25 }, 1));
         assert!(judges[0].reply >= 256 && judges[0].schema.worst > 32, "{judges:?}");
-        assert_eq!(MeasuredVotes::of(&[]).guess(10, false).0.most, 10, "nothing was looked at");
+        assert_eq!(judges[0].said, VERDICT_TOKENS, "a reason and a number");
+        assert_eq!(MeasuredVotes::for_judges(&[]).guess(10, false).0.most, 10, "nothing was looked at");
     }
 
     #[test]
     fn calls_that_rest_on_replies_are_measured_as_they_are() {
         use bench_proto::{dataset::GoldRecord, profile::Profile};
         let judges: Vec<ModelSpec> = vec![crate::planning::scenario::nobody()];
-        let profile = Profile { only_rubric: Some("judge-ordering".to_owned()), ..Profile::implied() };
+        let (profile, bank) =
+            (Profile { only_rubric: Some("judge-ordering".to_owned()), ..Profile::implied() }, empty_content());
         let items: Vec<String> = (0..4).map(|item| format!("event number {item}")).collect();
         let record = GoldRecord { gold: Gold::Rubric(items), ..GoldRecord::default() };
         let question = Default::default();
         let answer = stand_in(Some(&record.gold));
-        let case = Case::of(&profile, &question, Some(&record), &answer).expect("has a rubric");
+        let case = Case::of(&profile, &question, Some(&record), &answer, &bank).expect("has a rubric");
         // what is counted is how many things each call lists
         let things = |messages: &Messages| {
             let shown: serde_json::Value = serde_json::from_str(&messages.user).expect("one object");
             shown["things"].as_array().expect("a list").len() as u64
         };
-        let mut votes = MeasuredVotes::of(&judges);
+        let mut votes = MeasuredVotes::for_judges(&judges);
         votes.add(&case, true, &|_, messages| things(messages), &|_, _| 0);
         let (calls, judges) = votes.guess(1, true);
         // of 4, 3, 2 and 1 things, and nobody knows what the judge will really match
         let four = VoteCalls { expected: 4, most: 4 };
         assert_eq!((calls, judges[0].prompt.expected, judges[0].prompt.worst), (four, 3, 4));
         let of_answer = |answer: &str, answered| {
-            let case = Case::of(&profile, &question, Some(&record), answer).expect("has a rubric");
-            let mut votes = MeasuredVotes::of(&[]);
+            let case = Case::of(&profile, &question, Some(&record), answer, &bank).expect("has a rubric");
+            let mut votes = MeasuredVotes::for_judges(&[]);
             votes.add(&case, answered, &|_, _| 0, &|_, _| 0);
             votes.guess(5, true).0
         };

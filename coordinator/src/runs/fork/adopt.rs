@@ -14,7 +14,7 @@ use bench_proto::{
     served::ServedNote,
     step::{StepFacts, StepNo, StepText, Timing},
 };
-use bench_store::{AdoptedQuestion, BankRow, Item, NewBank, RunRow, SERVED_EVENT, Store};
+use bench_store::{AdoptedQuestion, BankRow, Item, NewBank, RunRow, Runs, SERVED_EVENT, Store};
 use bench_worker::banks::BankData;
 
 use super::{FORK_EVENT, TEXTS_AT_ONCE};
@@ -54,7 +54,7 @@ pub(crate) async fn adopt_again(app: &App, store: &dyn Store, run: &RunRow) -> R
 }
 
 /// Copies what is known of the models behind the steps that are taken over. Idempotent.
-async fn adopt_notes(store: &dyn Store, run: &RunRow, source: &RunRow, from: ForkFrom) -> Result<(), CliError> {
+async fn adopt_notes(store: &dyn Runs, run: &RunRow, source: &RunRow, from: ForkFrom) -> Result<(), CliError> {
     let there = store.events(run.run_no).await?;
     for event in store.events(source.run_no).await?.into_iter().filter(|event| event.kind == SERVED_EVENT) {
         let Ok(note) = serde_json::from_str::<ServedNote>(&event.message) else { continue };
@@ -107,7 +107,7 @@ async fn annotated(store: &dyn Store, row: BankRow, fixes: &LabelFixes) -> Resul
     gold.iter_mut().for_each(|record| fixes.annotate(record));
     let bytes = serde_json::to_vec(&gold)
         .map_err(|e| CliError::infrastructure(format!("gold cannot be stored: {e}")).because(e))?;
-    let item = Item::of(bytes);
+    let item = Item::from_bytes(bytes);
     let hash = item.hash;
     store.put_items(&[item]).await?;
     Ok(hash)

@@ -56,7 +56,7 @@ impl Held {
     ///
     /// # Errors
     /// Exit 2 as [`counting::chosen`], and for what cannot be had together with a counting.
-    pub(super) fn of(args: &SubmitArgs, source: &RunSpec) -> Result<Self, CliError> {
+    pub(super) fn from_args(args: &SubmitArgs, source: &RunSpec) -> Result<Self, CliError> {
         let named = counting::chosen(args, &source.dataset.name)?;
         let Some(before) = &source.counting else { return Ok(Self { named, kept: None }) };
         let flag = match (&args.rubric, &args.judge_prompts) {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use bench_datasets::{Dataset, LabelFixes};
 use bench_proto::{ids::RunId, spec::RunSpec};
-use bench_store::{Creation, NewRun, Right, RunRow, Store};
+use bench_store::{Creation, NewRun, Right, RunRow, Runs, Store};
 
 use crate::{
     app::{App, Deployment, reach::look_first},
@@ -26,7 +26,7 @@ use crate::{
     results::{SELF_CHECK_EVENT, check_writable, run_folder},
     runs::{
         attach::attach,
-        ending::conclude,
+        ending::show_ending,
         estimate::{
             Counting, RunEstimate,
             fork::{ForkOf, estimate_fork},
@@ -46,7 +46,7 @@ const FORK_EVENT: &str = "forked";
 ///
 /// # Errors
 /// What the store meets.
-pub(crate) async fn source_of(store: &dyn Store, run: &RunRow) -> Result<Option<String>, CliError> {
+pub(crate) async fn source_of(store: &dyn Runs, run: &RunRow) -> Result<Option<String>, CliError> {
     if run.lineage != run.run_id.0 {
         let events = store.events(run.run_no).await?;
         let forked = events.iter().find(|event| event.kind == FORK_EVENT);
@@ -107,13 +107,13 @@ pub(crate) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
     let run = store.run(run_no).await?;
     adopt::adopt(store.as_ref(), &run, &source, from, fixes.as_ref()).await?;
 
-    // 5. execute, 6. conclude
+    // 5. execute, 6. end
     let execution = Execution { app, store: &store, run: &run, executor: &executor, planner: None, planned: None };
     if args.detach {
         return execution.leave_to_cluster(args.output.json).await;
     }
     let end = execution.execute_to_rest(&args.output).await?;
-    conclude(app, store.as_ref(), &run, end, &args.output).await
+    show_ending(app, store.as_ref(), &run, end, &args.output).await
 }
 
 /// What a fork would call, said without making it: `source` may lie in any store.

@@ -5,7 +5,7 @@ use bench_proto::{
     spec::{IMPORTED_SYSTEM, RunSpec},
     step::StepNo,
 };
-use bench_store::{RunRow, RunState, Store};
+use bench_store::{Plan, RunRow, RunState, Store};
 use bench_systems::{BuildContext, registry as systems};
 use bench_worker::banks::BankData;
 
@@ -42,7 +42,7 @@ pub(super) async fn check(store: &dyn Store, source: &RunRow, from: ForkFrom) ->
 }
 
 /// Whether the banks of a run can be recalled from once more.
-async fn check_banks(store: &dyn Store, source: &RunRow, imported: bool) -> Result<(), CliError> {
+async fn check_banks(store: &dyn Plan, source: &RunRow, imported: bool) -> Result<(), CliError> {
     if imported {
         return Err(CliError::usage(format!(
             "run {0} was imported: there is no system that could recall; `--from judge` grades again what it holds",
@@ -143,6 +143,7 @@ pub(super) fn check_same_questions(args: &SubmitArgs, source: &RunSpec, from: Fo
         ("--allow-modified-dataset", *allow_modified_dataset),
         ("--system", other(&args.system, &source.system.name)),
         ("--mode", args.mode.is_some()),
+        ("--dispositions", args.dispositions.is_some()),
         ("--controls", args.controls),
     ];
     let Some((flag, _)) = what.into_iter().find(|(_, given)| *given) else { return Ok(()) };

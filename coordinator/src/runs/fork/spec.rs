@@ -22,6 +22,8 @@ use crate::{
 
 /// Provider of answerers that are the memory system itself.
 const ANSWERS_ITSELF: &str = "system";
+/// Provider of runs without answers.
+const NOBODY: &str = "none";
 
 /// The source's settings with what flags change; a flag for a phase that is taken over is refused.
 pub(super) fn forked_spec(app: &App, args: &SubmitArgs, run: &RunRow, from: ForkFrom) -> Result<RunSpec, CliError> {
@@ -31,7 +33,7 @@ pub(super) fn forked_spec(app: &App, args: &SubmitArgs, run: &RunRow, from: Fork
     let mut spec = source.clone();
     spec.taken_over = TakenOver::of_fork(from.into(), &run.run_id.0, &source.taken_over);
     check_same_questions(args, source, from)?;
-    let counting = Held::of(args, source)?;
+    let counting = Held::from_args(args, source)?;
     let args = &counting.complete(args)?;
     let fork = Fork { app, args, run, from };
     if let Some(top_k) = args.top_k.filter(|top_k| *top_k != source.system.top_k) {
@@ -120,7 +122,8 @@ impl Fork<'_> {
         Ok(())
     }
 
-    /// Sets the answerer: another one, or nobody where the fork has no answers.
+    /// Sets the answerer: another one, or nobody where the fork has no answers. In another scenario the source's goes on where
+    /// it can, and else the one of the settings begins.
     fn set_answerer(
         &self,
         spec: &mut RunSpec,
@@ -128,8 +131,10 @@ impl Fork<'_> {
         priced: &Limits,
     ) -> Result<(), CliError> {
         let Self { app, args, run, from } = *self;
+        let before = run.spec.answerer.display();
+        let goes_on = if before == ANSWERS_ITSELF || before == NOBODY { &app.settings().run.answerer } else { &before };
         let answerer = match other_scenario {
-            Some(new) if new.answers() => Some(args.answerer.as_ref().unwrap_or(&app.settings().run.answerer)),
+            Some(new) if new.answers() => Some(args.answerer.as_ref().unwrap_or(goes_on)),
             _ => args.answerer.as_ref(),
         };
         if !spec.scenario.answers() {
@@ -153,8 +158,11 @@ impl Fork<'_> {
                 Some(capabilities) => scenario::answerer_of(spec.scenario, capabilities, answerer),
                 None => answerer.as_str(),
             };
-            let role = ModelRole::Answerer;
-            spec.answerer = planning::model_spec(app, answerer, role, args, priced, will_call(app, args)?)?;
+            // with all its parameters, unless another is named
+            if args.answerer.is_some() || answerer != before {
+                let will_call = will_call(app, args)?;
+                spec.answerer = planning::model_spec(app, answerer, ModelRole::Answerer, args, priced, will_call)?;
+            }
         }
         Ok(())
     }

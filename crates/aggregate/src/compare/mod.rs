@@ -103,7 +103,7 @@ pub fn common_metric(a: &RunSpec, options: &CompareOptions) -> String {
 #[must_use]
 pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparison {
     let metric = common_metric(a.spec, options);
-    let facts = PairedFacts::of(a.facts, b.facts);
+    let facts = PairedFacts::by_question(a.facts, b.facts);
     let estimator = estimator(a.spec, b.spec);
     let scale = a.spec.metric(&metric);
     let mut strata = strata(a.spec, b.spec, &facts);

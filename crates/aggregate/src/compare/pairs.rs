@@ -273,7 +273,7 @@ pub struct PairedFacts<'a> {
 impl<'a> PairedFacts<'a> {
     /// Joins two runs by question id. Banks, categories and facets are those of the first.
     #[must_use]
-    pub fn of(a: &'a RunFacts, b: &RunFacts) -> Self {
+    pub fn by_question(a: &'a RunFacts, b: &RunFacts) -> Self {
         let mut joined = Self {
             ids: Vec::new(),
             pairs: Vec::new(),

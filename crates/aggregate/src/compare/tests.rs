@@ -330,14 +330,19 @@ fn a_run_that_is_read_in_parts_is_the_same_run() {
     merged.settle();
     merged.merge(part(0..80));
     merged.merge(part(80..170));
-    let (of_whole, of_merged) = (PairedFacts::of(&whole, &part(0..300)), PairedFacts::of(&whole, &merged));
+    let (of_whole, of_merged) =
+        (PairedFacts::by_question(&whole, &part(0..300)), PairedFacts::by_question(&whole, &merged));
     assert_eq!((of_merged.ids, of_merged.pairs), (of_whole.ids, of_whole.pairs));
-    let swapped = PairedFacts::of(&merged, &whole);
+    let swapped = PairedFacts::by_question(&merged, &whole);
     let named = |facts: &PairedFacts<'_>| {
         let name = |pair: &Pair| (facts.banks[pair.cluster as usize].clone(), facts.category(pair).to_owned());
         facts.pairs.iter().map(name).collect::<Vec<_>>()
     };
-    assert_eq!(named(&swapped), named(&PairedFacts::of(&whole, &whole)), "banks and categories keep their names");
+    assert_eq!(
+        named(&swapped),
+        named(&PairedFacts::by_question(&whole, &whole)),
+        "banks and categories keep their names"
+    );
 }
 
 #[test]
@@ -576,7 +581,7 @@ fn p45_turns_are_not_compared_with_a_run_whose_hits_carry_none() {
         run
     };
     let levels = |a: &RunFacts, b: &RunFacts| {
-        let joined = PairedFacts::of(a, b);
+        let joined = PairedFacts::by_question(a, b);
         (joined.turn_recall.len(), joined.session_recall.len())
     };
     let (with, without) = (facts(true), facts(false));

@@ -315,6 +315,24 @@ fn damage_is_found_and_named() {
 }
 
 #[test]
+fn a_run_that_cannot_be_archived_holds_up_no_other() {
+    let (bench, other) = (Bench::new(), Bench::new());
+    let shared = tempfile::tempdir().expect("a folder");
+    let archive = shared.path().display().to_string();
+    submit(&other, "first");
+    let _ = other.run(["archive", "push", "--archive", &archive]).expect_code(0);
+    let args = ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--top-k", "1", "--run-id", "first"];
+    let _ = bench.run(args).expect_code(0);
+    submit(&bench, "second");
+    let pushed = bench.run(["archive", "push", "--archive", &archive]).expect_code(2);
+    assert!(pushed.stderr.contains("run first: another result is archived"), "{}", pushed.stderr);
+    assert!(pushed.stdout.trim().ends_with("/second"), "{}", pushed.stdout);
+    let listed = bench.run(["archive", "list", "--archive", &archive, "--json"]).expect_code(0).json();
+    let ids: Vec<&str> = listed.as_array().expect("a list").iter().filter_map(|run| run["run_id"].as_str()).collect();
+    assert_eq!(ids, ["first", "second"]);
+}
+
+#[test]
 fn questions_are_exported_for_other_tools() {
     let bench = Bench::new();
     submit(&bench, "first");

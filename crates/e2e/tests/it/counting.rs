@@ -1,6 +1,6 @@
 //! Runs that are held to other people's counting.
 
-use bench_testkit::provider::Provider;
+use bench_testkit::{provider::Provider, small};
 use serde_json::{Value, json};
 
 fn number(value: &Value) -> f64 {
@@ -83,6 +83,63 @@ fn a_counted_run_is_counted_otherwise_or_not_at_all_and_never_half() {
         "{}",
         scored["headline"]
     );
+}
+
+#[test]
+fn what_the_authors_do_is_named_official_in_their_own_words_alone() {
+    const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../datasets/testdata/longmemeval/whole.json");
+    let provider = Provider::start(&[]);
+    let bench = provider.bench();
+    let folder = |name: &str| {
+        let folder = bench.path().join(name);
+        assert!(small::write(name, &folder).expect("is written"), "{name} is known");
+        folder.display().to_string()
+    };
+    let run = |dataset: &str, path: &str, id: &str, more: &[&str]| {
+        let fixed =
+            ["submit", "--dataset", dataset, "--dataset-path", path, "--allow-modified-dataset", "--run-id", id];
+        let sized = ["--preset", "full", "--answerer", "openai:gpt-4o-mini", "--judge", "openai:gpt-4o-mini"];
+        let quiet = ["--latency-probe", "off", "--display", "none", "--max-cost", "5", "--json"];
+        bench.run(fixed.iter().chain(&sized).chain(&quiet).chain(more))
+    };
+    let places = [
+        ("longmemeval", FILE.to_owned(), "longmemeval-rules-our-words"),
+        ("beam@100k", folder("beam@100k"), "beam-rules-our-words"),
+        ("convomem@mixed", folder("convomem@mixed"), "convomem-rules-our-words"),
+    ];
+    for (dataset, path, name) in &places {
+        let id = dataset.split('@').next().unwrap_or_default();
+        let counted = run(dataset, path, id, &["--canonical-judge"]).json();
+        assert_eq!((&counted["counting"]["name"], &counted["counting"]["failed"]), (&json!(name), &json!(0)));
+        assert!(counted["counting"]["value"].is_number(), "{}", counted["counting"]);
+        let departures = counted["counting"]["departures"].to_string();
+        assert!(departures.contains("the words of the rubric are ours"), "{departures}");
+        let label = format!("counted as {name}: not comparable with other counting");
+        assert!(counted["labels"].as_array().expect("labels").contains(&json!(label)), "{}", counted["labels"]);
+        for format in ["terminal", "md", "html", "csv"] {
+            let view = bench.run(["report", id, "--format", format]).stdout;
+            assert!(view.contains(name) && !view.contains("-official"), "{dataset} as {format}");
+        }
+    }
+    let listed = bench.run(["list"]).expect_code(0).stdout;
+    assert!(!listed.contains("official") && listed.contains("counted as beam-rules-our-words"), "{listed}");
+
+    let refused = run("longmemeval", FILE, "refused", &["--count-as", "longmemeval-official"]).expect_code(2);
+    let said = ["--judge-prompts FILE", "--count-as longmemeval-rules-our-words"];
+    assert!(said.iter().all(|said| refused.stderr.contains(said)), "{}", refused.stderr);
+    let Some(theirs) = std::env::var_os("BENCH_OFFICIAL_PROMPTS") else {
+        eprintln!("NOT TESTED with the authors' own prompts: BENCH_OFFICIAL_PROMPTS names no file (docs/GRADERS.md)");
+        return;
+    };
+    let prompts = theirs.to_string_lossy().into_owned();
+    for (id, counting) in
+        [("canonical", &["--canonical-judge"][..]), ("named", &["--count-as", "longmemeval-official"])]
+    {
+        let official = run("longmemeval", FILE, id, &[counting, &["--judge-prompts", &prompts]].concat()).json();
+        assert_eq!(official["counting"]["name"], "longmemeval-official");
+    }
+    let compared = bench.run(["compare", "longmemeval", "canonical", "--under-test", "all", "--json"]).json();
+    assert_eq!(compared["comparable"], false, "{compared}");
 }
 
 #[test]

@@ -78,6 +78,35 @@ fn embeddings_are_estimated_counted_to_the_last_token_and_paid_once() {
 }
 
 #[test]
+fn a_fork_that_searches_for_more_is_estimated_with_what_it_embeds() {
+    let provider = Provider::start(&[&PRICED[..], &["--tokens", "o200k"]].concat());
+    let bench = provider.bench();
+    let models = ["--answerer", "openai:gpt-4o-mini"];
+    let _ = bench.run(submit(&[&models[..], &["--run-id", "first"]].concat())).expect_code(0);
+    let mut before = embedded(&provider);
+    let fork = ["submit", "--fork", "first", "--from", "recall", "--latency-probe", "off", "--json"];
+    for (run, more) in
+        [("rephrased", &["--multi-query", "2"][..]), ("agent", &["--scenario", "agentic", "--max-recalls", "3"])]
+    {
+        let fork = [&fork[..], more].concat();
+        let told = bench.run(fork.iter().chain(&["--dry-run"])).expect_code(0).json();
+        // a row for what words the queries, one for what embeds them
+        let rows = || told["phases"].as_array().into_iter().flatten().filter(|phase| phase["phase"] == "recall");
+        let calls: u64 = rows().filter_map(|row| row["calls"].as_u64()).sum();
+        let worst: f64 = rows().map(|row| number(&row["usd"]["worst"])).sum();
+        // answers that a fork makes anew may find nothing and make it INVALID
+        let done = bench.run(fork.iter().chain(&["--run-id", run]));
+        assert!([0, 5].contains(&done.code), "{run}: {}", done.stderr);
+        let report = done.json();
+        let paid = usd(&report, "recall");
+        assert!(paid > 0.0 && paid <= worst, "{run}: ${paid} of {told}");
+        let asked = embedded(&provider) - before;
+        assert!(asked > 0 && asked <= calls, "{run}: {asked} requests of {told}");
+        before += asked;
+    }
+}
+
+#[test]
 fn p10_embeddings_are_under_the_cap_and_go_on_where_they_stopped() {
     let provider = Provider::start(&[&PRICED[..], &["--tokens", "o200k", "--latency-ms", "10"]].concat());
     let bench = provider.bench();

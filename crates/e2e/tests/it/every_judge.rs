@@ -1,13 +1,12 @@
 //! Every dataset with an answerer and two judges, over RabbitMQ and Postgres: workers and coordinator are killed when one judge
 //! has graded everything and the other one has not replied yet. Resumed, each run has the digest of an undisturbed one.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
-use bench_e2e::at_hand::{self, AtHand};
+use bench_e2e::{
+    at_hand::{self, AtHand},
+    lanes::side_by_side,
+};
 use bench_proto::ids::{TaskKey, TaskKind};
 use bench_testkit::{
     bench::{Bench, Done},
@@ -25,8 +24,6 @@ const FIRST: &str = "gpt-4o";
 const SECOND: &str = "gpt-4.1-mini";
 /// Questions of a dataset, where it has so many: each kind of BEAM's, ConvoMem's and LongMemEval's calls is among them.
 const QUESTIONS: &str = "6";
-/// Commands that run at once.
-const LANES: usize = 2;
 /// Slots of a judging worker: enough that votes of the silent judge, which wait for their turn, hold up none of the other one.
 const SLOTS: &str = "256";
 /// Datasets that only scorers grade: a choice of letters, or assertions about a recall. Judges get a rubric of the run's.
@@ -69,24 +66,6 @@ fn submit<'a>(dataset: &'a AtHand, run: &'a str, judges: &'a [String; 3]) -> Vec
 
 fn models() -> [String; 3] {
     [ANSWERER, FIRST, SECOND].map(|model| format!("openai:{model}"))
-}
-
-/// Does something with all items, [`LANES`] of them at a time; results are in the order of the items.
-fn side_by_side<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-    let waiting = Mutex::new(items.into_iter().enumerate());
-    let done = Mutex::new(BTreeMap::new());
-    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
-    std::thread::scope(|scope| {
-        for _ in 0..LANES {
-            scope.spawn(|| {
-                while let Some((number, item)) = next() {
-                    let result = work(item);
-                    done.lock().unwrap_or_else(PoisonError::into_inner).insert(number, result);
-                }
-            });
-        }
-    });
-    done.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
 }
 
 /// What every run says that nobody disturbs: all answered, all graded by both judges.

@@ -1,7 +1,10 @@
 //! Known mistakes of the answer key of the real LoCoMo, beside the published key.
 
 use bench_e2e::faults::locomo;
-use bench_testkit::bench::Bench;
+use bench_testkit::{
+    bench::{Bench, signal, wait},
+    provider::Provider,
+};
 use serde_json::{Value, json};
 
 /// Ceilings of the categories, in percent.
@@ -40,6 +43,47 @@ fn both_keys_stand_beside_each_other_whenever_they_are_asked_for() {
     assert_eq!(bench.run(["compare", "plain", "rescored", "--json"]).expect_code(0).json()["comparable"], true);
     let unknown = bench.run(["submit", "--dataset", "locomo", "--label-fixes", "locomo-audits"]).expect_code(2);
     assert!(unknown.stderr.contains("did you mean 'locomo-audit'"), "{}", unknown.stderr);
+}
+
+#[test]
+fn three_judgements_by_both_keys_are_estimated_and_go_on_after_a_kill() {
+    let Some(data) = locomo() else { return };
+    let provider = Provider::start(&["--latency-ms", "30"]);
+    let bench = || provider.bench().with_env("BENCH_DATASETS_DIR", data.display().to_string());
+    // bank after bank, so that questions in error are among them
+    let counted = ["--count-as", "evermemos", "--judge", "openai:gpt-4o-mini", "--latency-probe", "off"];
+    let sample = ["submit", "--dataset", "locomo", "--sample", "60", "--max-banks", "2", "--json", "--cache", "off"];
+    let submit = |run: &'static str, more: &[&'static str]| -> Vec<&'static str> {
+        sample.into_iter().chain(counted).chain(["--run-id", run]).chain(more.iter().copied()).collect()
+    };
+    let fixes = ["--label-fixes", "locomo-audit"];
+    let calls = |estimate: &Value| {
+        let judge = estimate["phases"].as_array().into_iter().flatten().find(|phase| phase["phase"] == "judge");
+        judge.and_then(|phase| phase["calls"].as_u64()).expect("judges are called")
+    };
+    let first = bench();
+    let plain = calls(&first.run(submit("plain", &["--dry-run"])).expect_code(0).json());
+    let told = calls(&first.run(submit("told", &[&fixes[..], &["--dry-run"]].concat())).expect_code(0).json());
+    let alone = first.run(submit("alone", &fixes)).expect_code(0).json();
+    let wrong = alone["answer_key"]["wrong"].as_u64().expect("a count");
+    assert!(wrong > 0, "{}", alone["answer_key"]);
+    assert_eq!((alone["counting"]["runs"].as_u64(), plain % 3), (Some(3), 0));
+    let made = provider.count("requests");
+    assert!(
+        made > plain && told >= made,
+        "{plain} by one key, {told} told, {made} made for {wrong} questions in error"
+    );
+
+    let second = bench();
+    let victim = second.start(submit("victim", &fixes));
+    provider.wait_for_requests(made + made / 2);
+    signal(&victim, "KILL");
+    let _ = wait(victim);
+    let resumed = second.run(["resume", "victim", "--json"]).expect_code(0).json();
+    assert_eq!(resumed["result_digest"], alone["result_digest"]);
+    assert_eq!(resumed["answer_key"], alone["answer_key"], "both keys are the same");
+    assert_eq!(resumed["counting"]["value"], alone["counting"]["value"]);
+    assert!(resumed["answer_key"]["corrected"].is_number(), "{}", resumed["answer_key"]);
 }
 
 #[test]

@@ -1,6 +1,11 @@
 //! Datasets of users: a file that is named, one in the datasets folder, and what a generator has written.
 
-use bench_testkit::bench::Bench;
+use std::time::Duration;
+
+use bench_testkit::{
+    bench::Bench,
+    cluster::{Cluster, wait_until_ready},
+};
 use serde_json::json;
 
 const SET: &str = r#"# what two friends told each other
@@ -9,6 +14,19 @@ const SET: &str = r#"# what two friends told each other
 {"memory": {"text": "Ben lives in Oslo."}}
 {"id": "plays_abs", "question": "What does Ann play, cello or violin?", "expected_substrings": ["cello"], "tags": ["music"]}
 {"id": "lives", "question": "Where does Ben live?", "reference_answer": "Oslo"}
+"#;
+
+const SUITE: &str = r#"# what a team tells its memory
+retain:
+- {content: "The printer stands on floor two.", tags: [office], at: 2026-03-04}
+- {content: "The printer stands on floor four.", tags: [office], at: 2026-04-04, replaces: 1}
+- {content: "Ann waters the fern every week.", tags: [plants], metadata: {room: 7}}
+recall:
+- {query: "Where does the printer stand?", expected_contains: [four], expected_excludes: [two], tags: [office]}
+- {query: "Who waters the fern?", expected_contains: [Ann]}
+- {query: "Who waters the palm?"}
+reflect:
+- {query: "What is known of printer and fern?", expected_topics: [floor, week]}
 "#;
 
 const QUIETLY: [&str; 5] = ["--preset", "full", "--json", "--latency-probe", "off"];
@@ -59,4 +77,37 @@ fn generated_data_in_our_own_form_is_the_same_dataset() {
     assert_eq!(read["headline"], generated["headline"]);
     let shown = bench.run(["datasets", "show", &path]).expect_code(0).stdout;
     assert!(shown.starts_with("talk 1: ") && shown.contains("  1 banks, "), "{shown}");
+}
+
+/// A suite by its path, the same file in the datasets folder, and both in a cluster, whose workers have no such file: one result.
+#[test]
+fn a_users_suite_is_a_dataset_wherever_it_lies_and_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dropped = folder.path().join("mine.yaml");
+    std::fs::write(&dropped, SUITE).expect("writes");
+    let datasets = folder.path().to_str().expect("a path");
+    let alone = Bench::new().with_env("BENCH_DATASETS_DIR", datasets);
+    std::fs::write(alone.path().join("mine.yaml"), SUITE).expect("writes");
+    let by_path = alone.run(submit("./mine.yaml", &["--run-id", "by-path"])).expect_code(0).json();
+    assert_eq!((&by_path["dataset"]["name"], &by_path["outcomes"]["sample"]), (&json!("mine"), &json!(4)));
+    assert_eq!(by_path["headline"]["metric"], "rubric");
+    assert!(by_path["headline"]["value"].as_f64() > Some(0.0), "{}", by_path["headline"]);
+    let listed = alone.run(["datasets", "list", "--json"]).expect_code(0).json();
+    let is_listed = |entry: &serde_json::Value| entry["name"] == "mine" && entry["here"] == "here";
+    assert!(listed.as_array().expect("a list").iter().any(is_listed), "{listed}");
+    let by_name = alone.run(submit("mine", &["--run-id", "by-name"])).expect_code(0).json();
+
+    let cluster = Cluster::new();
+    let mut coordinator = cluster.coordinator("coordinator");
+    let mut worker = cluster.worker("worker", &[]);
+    wait_until_ready(&mut coordinator);
+    wait_until_ready(&mut worker);
+    let path = dropped.to_str().expect("a path");
+    let client = cluster.client(&submit(path, &["--run-id", "together"]));
+    let together = client.wait(Duration::from_secs(120)).expect_code(0).json();
+    for (report, how) in [(&by_name, "by its name"), (&together, "in a cluster")] {
+        assert_eq!(report["result_digest"], by_path["result_digest"], "{how}");
+        assert_eq!(report["run"]["fingerprint"], by_path["run"]["fingerprint"], "{how}");
+        assert_eq!(report["headline"]["value"], by_path["headline"]["value"], "{how}");
+    }
 }

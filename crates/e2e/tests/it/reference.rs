@@ -40,6 +40,39 @@ fn the_real_locomo_runs_in_all_presets() {
     assert_eq!(without["outcomes"]["sample"], 1540);
 }
 
+/// What anybody gets who runs LoCoMo with `bm25` and `extractive`: stored runs, resumed and compared ones, rest on these. Who
+/// changes one of them on purpose raises a version, says so in the changelog, and writes it down here.
+const RUNS: [(&str, &str, &str); 3] = [
+    (
+        "quick",
+        "acf294dcdf1a3b74cc9ffbdd8a387a53b02fa34bd18200f20b14c13011848251",
+        "a4ab234a22a1137ef1b45cc8f05c65ed3e50b62293afdeff311132f82e069b6f",
+    ),
+    (
+        "fair",
+        "b6c6e225f83e69268dd4fbf5d82c725db39c0145f945e569e036eeb667b0c477",
+        "8c0e0034ccb5b7e2fae30e16571d64d298020e3e9b4e993e474912b1b84fac01",
+    ),
+    (
+        "full",
+        "87a53fc5f0b4fde7043f4d74398364b0155de444d5221c98f2f83952288d77b0",
+        "fead596a575882b1a204f4e18ae55765b85ca299b83a2d8d373d14fecf6e9ab8",
+    ),
+];
+
+#[test]
+fn locomo_keeps_its_fingerprints_and_digests() {
+    let Some(data) = locomo() else { return };
+    let bench = Bench::new().with_env("BENCH_DATASETS_DIR", data.display().to_string());
+    for (preset, fingerprint, digest) in RUNS {
+        let whom = ["--system", "bm25", "--answerer", "extractive", "--latency-probe", "off", "--json"];
+        let run = [&["submit", "--dataset", "locomo", "--preset", preset][..], &whom].concat();
+        let report = bench.run(run).expect_code(0).json();
+        assert_eq!(report["run"]["fingerprint"], fingerprint, "{preset}: runs are not the same any more");
+        assert_eq!(report["result_digest"], digest, "{preset}: results are not the same any more");
+    }
+}
+
 #[test]
 fn a_planted_copy_is_refused_and_marked() {
     let Some(data) = locomo() else { return };

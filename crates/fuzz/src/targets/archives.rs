@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use bench_report::archive::{
-    Place,
+    ArchivePlace,
     fetch::{file, find, list, manifest},
 };
 use bytes::Bytes;
@@ -26,7 +26,7 @@ pub(super) fn archives(bytes: &[u8]) {
 }
 
 async fn look(index: &[u8], told: &[u8], packed: &[u8]) {
-    let place = Place::in_store(Arc::new(InMemory::new()), "memory");
+    let place = ArchivePlace::in_store(Arc::new(InMemory::new()), "memory");
     let put = async |name: &str, bytes: &[u8]| {
         place.create(name, Bytes::copy_from_slice(bytes)).await.expect("memory holds it");
     };

@@ -1,6 +1,7 @@
 //! Dataset files: the first line is the name of a dataset, or of a user's own file (`mine.yaml`); then its files, with a zero byte
 //! between them; each file of a dataset that is a folder begins with a line that is its path. A name that ends in `.gz` is packed
-//! here, so that what is inside is what changes.
+//! here, so that what is inside is what changes. That of a dataset which is a folder may end in `.tar.gz`: the files become an
+//! archive whose sums are right, each a letter for what it is and its name, as they stand on its first line.
 
 use std::{
     fs,
@@ -24,8 +25,10 @@ pub(super) fn datasets(bytes: &[u8]) {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");
     fs::create_dir(&data).expect("a folder");
-    let known = bench_datasets::find(name).ok().filter(|known| !known.manifest.files.is_empty());
+    let (plain, is_archive) = name.strip_suffix(".tar.gz").map_or((name, false), |plain| (plain, true));
+    let known = bench_datasets::find(plain).ok().filter(|known| !known.manifest.files.is_empty());
     let (name, path) = match known {
+        Some(_) if is_archive => (plain.to_owned(), Some(archive(&data, &parts))),
         Some(known) => (name.to_owned(), Some(published(known, &data, &parts))),
         None => match own(name, &data, content) {
             Some(path) => (path.display().to_string(), None),
@@ -35,6 +38,9 @@ pub(super) fn datasets(bytes: &[u8]) {
     let options =
         OpenOptions { path, cache_dir: folder.path().join("cache"), allow_modified: true, ..OpenOptions::default() };
     let result = look(&name, &options);
+    let mut around =
+        fs::read_dir(folder.path()).expect("a folder").filter_map(Result::ok).map(|entry| entry.file_name());
+    assert!(around.all(|name| name == "data" || name == "cache"), "something was written beside its place");
     if let Err(error) = result {
         assert_one_line(&error.to_string());
     }
@@ -65,6 +71,34 @@ fn published(known: &Known, folder: &Path, parts: &[&[u8]]) -> PathBuf {
     }
 }
 
+/// Writes the files of a dataset as an archive, and says where it is. Names lead wherever they like: the reader has to see that.
+fn archive(folder: &Path, parts: &[&[u8]]) -> PathBuf {
+    let mut tar = Vec::new();
+    for (told, content) in parts.iter().map(|part| first_line(part)) {
+        let mut told = told.bytes();
+        let kind = told.next().unwrap_or(b'0');
+        let mut header = [0_u8; 512];
+        header.iter_mut().zip(told.take(100)).for_each(|(at, byte)| *at = byte);
+        header[124..136].copy_from_slice(format!("{:011o}\0", content.len()).as_bytes());
+        header[148..156].fill(b' ');
+        header[156] = kind;
+        header[257..265].copy_from_slice(b"ustar\x0000");
+        let sum: u64 = header.iter().map(|byte| u64::from(*byte)).sum();
+        header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        tar.extend_from_slice(&header);
+        tar.extend_from_slice(content);
+        tar.resize(tar.len().next_multiple_of(header.len()), 0);
+    }
+    let path = folder.join("archive.tar.gz");
+    write(&path, &packed(&tar));
+    path
+}
+
+fn packed(content: &[u8]) -> Vec<u8> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(content).and_then(|()| gzip.finish()).expect("memory holds it")
+}
+
 /// Whether a made-up path stays where it is to be written.
 fn is_below(path: &str, folder: &str) -> bool {
     let is_part = |part: &str| {
@@ -85,11 +119,7 @@ fn write(path: &Path, content: &[u8]) {
 fn own(name: &str, folder: &Path, content: &[u8]) -> Option<PathBuf> {
     let is_plain = name.len() < 64 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '.') && name.contains('.');
     let path = folder.join(is_plain.then_some(name)?);
-    let packed = || {
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-        gzip.write_all(content).and_then(|()| gzip.finish()).expect("memory holds it")
-    };
-    let content = if name.ends_with(".gz") { packed() } else { content.to_vec() };
+    let content = if name.ends_with(".gz") { packed(content) } else { content.to_vec() };
     fs::write(&path, content).expect("room for a small file");
     Some(path)
 }
@@ -106,4 +136,26 @@ fn look(name: &str, options: &OpenOptions) -> Result<(), DatasetError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Else the reader behind the archive would never be reached.
+    #[test]
+    fn an_archive_of_the_corpus_is_read_to_its_questions() {
+        let corpus = crate::corpus::read(&crate::corpus::folder("datasets")).expect("is read");
+        let (_, bytes) = corpus.iter().find(|(name, _)| name == "beam-packed").expect("is there");
+        let parts: Vec<&[u8]> = first_line(bytes).1.split(|byte| *byte == 0).collect();
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = OpenOptions {
+            path: Some(archive(folder.path(), &parts)),
+            cache_dir: folder.path().join("cache"),
+            allow_modified: true,
+            ..OpenOptions::default()
+        };
+        let dataset = bench_datasets::open("beam@100k", &options, &|_, _| ()).expect("is read");
+        assert!(dataset.bank(0).expect("a bank").questions.len() > 1);
+    }
 }

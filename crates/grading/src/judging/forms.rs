@@ -124,6 +124,12 @@ impl ReplyForm for Grades {
         512
     }
 
+    /// The reasoning, and each grade with its name.
+    fn tokens(&self) -> (u64, u64) {
+        let grades = self.of.len() as u64;
+        (10 + 6 * grades, 18 + 8 * grades)
+    }
+
     /// The value is the mean of the grades; what else it may be is for the program to say.
     fn read(&self, reply: &str) -> Result<Reply, ReplyError> {
         #[derive(Deserialize)]
@@ -255,6 +261,10 @@ impl ReplyForm for YesNo {
         10
     }
 
+    fn tokens(&self) -> (u64, u64) {
+        (1, 2)
+    }
+
     fn read(&self, reply: &str) -> Result<Reply, ReplyError> {
         let text = reply.trim();
         match text.strip_suffix('.').unwrap_or(text).to_lowercase().as_str() {
@@ -287,6 +297,17 @@ mod tests {
         match form.read(reply) {
             Ok(Reply::Score { value, .. }) => Some(value),
             _ => None,
+        }
+    }
+
+    #[test]
+    fn replies_are_expected_to_be_as_long_as_their_form() {
+        let expected = |form: &dyn ReplyForm| form.tokens().1;
+        assert!(expected(&YesNo) < expected(&Criterion) && expected(&Criterion) < expected(&PAIR));
+        let lenient = crate::judging::lenient::LENIENT.iter().map(|form| form as &dyn ReplyForm);
+        for form in strict().into_iter().chain(lenient) {
+            let (low, expected) = form.tokens();
+            assert!(low <= expected && expected <= form.max_tokens().into(), "{}", form.name());
         }
     }
 

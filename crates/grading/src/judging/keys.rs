@@ -1,12 +1,12 @@
 //! An answer as judges get it: by the published key, and where that is known to be wrong by the corrected one as well, in one vote.
 
 use bench_proto::{
-    dataset::{GoldRecord, Question},
+    dataset::{BankContent, GoldRecord, Question},
     label_fixes::CORRECTED,
     profile::Profile,
 };
 
-use super::{Grade, JudgeCall, MOST_CALLS, Next, Replies, rubric::JudgeInput};
+use super::{Grade, JudgeCall, MOST_CALLS, Next, Replies, evidence::Evidence, rubric::JudgeInput};
 use crate::prompts::ProfileError;
 
 /// What a vote is cast on.
@@ -18,7 +18,8 @@ pub struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    /// An answer to a question, by the rubric that a profile has for it.
+    /// An answer to a question, by the rubric that a profile has for it; what the bank holds of the evidence is shown where the
+    /// rubric asks for it.
     ///
     /// # Errors
     /// As [`JudgeInput::of`].
@@ -27,8 +28,10 @@ impl<'a> Case<'a> {
         question: &'a Question,
         gold: Option<&'a GoldRecord>,
         answer: &'a str,
+        bank: &'a BankContent,
     ) -> Result<Self, ProfileError> {
-        let published = JudgeInput::of(profile, question, gold, answer)?;
+        let evidence = gold.map(|gold| Evidence { bank, gold });
+        let published = JudgeInput { evidence, ..JudgeInput::of(profile, question, gold, answer)? };
         let fixed = gold.and_then(|record| record.fix.as_ref()?.gold.as_ref());
         let corrected = fixed.map(|gold| JudgeInput { gold: Some(gold), ..published });
         // a vote has room for so many calls, and both keys have half of it
@@ -94,8 +97,9 @@ mod tests {
         let profile = Profile::implied();
         let question = Question { category: "temporal".to_owned(), text: "When?".to_owned(), ..Question::default() };
         let fix = LabelFix { kind: "temporal-error".to_owned(), gold: Some(Gold::Text("Saturday".to_owned())) };
+        let bank = BankContent::default();
         let (sound, wrong) = (gold(None), gold(Some(fix)));
-        let case = |gold| Case::of(&profile, &question, Some(gold), "on Saturday").expect("is graded");
+        let case = |gold| Case::of(&profile, &question, Some(gold), "on Saturday", &bank).expect("is graded");
         let asked = |case: &Case<'_>| match case.next(&Replies::new()) {
             Next::Ask(calls) => calls,
             Next::Done(grade) => panic!("{grade:?}"),

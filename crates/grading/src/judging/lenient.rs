@@ -20,7 +20,7 @@ pub struct Lenient {
 }
 
 /// All of them.
-pub static LENIENT: [Lenient; 11] = [
+pub static LENIENT: [Lenient; 12] = [
     Lenient {
         name: "yes-anywhere",
         about: "LongMemEval's authors: right where the reply contains 'yes' in any case ('yesterday' too)",
@@ -35,6 +35,19 @@ pub static LENIENT: [Lenient; 11] = [
             let reply = reply.to_lowercase();
             let text = reply.trim_matches(|c: char| c.is_whitespace() || ".:!-".contains(c));
             Ok(yes(text.starts_with("yes")))
+        },
+    },
+    Lenient {
+        name: "jeffs-yes-no",
+        about: "jeffs-brain's Go harness: right where the reply contains 'yes', else wrong where it contains 'no' ('unknown' too)",
+        max_tokens: 10,
+        read: |reply| {
+            let reply = reply.to_lowercase();
+            match (reply.contains("yes"), reply.contains("no")) {
+                (true, _) => Ok(yes(true)),
+                (false, true) => Ok(yes(false)),
+                (false, false) => Err(ReplyError("the judge's reply says neither 'yes' nor 'no'".to_owned())),
+            }
         },
     },
     Lenient {
@@ -148,6 +161,11 @@ impl ReplyForm for Lenient {
 
     fn max_tokens(&self) -> u32 {
         self.max_tokens
+    }
+
+    fn tokens(&self) -> (u64, u64) {
+        // where there is room for no more than a word or two
+        if self.max_tokens <= 10 { (1, 2) } else { (10, 18) }
     }
 
     fn read(&self, reply: &str) -> Result<Reply, ReplyError> {
@@ -264,6 +282,20 @@ mod tests {
             let anywhere = vector["official_contains_yes"].as_bool().expect("a truth value");
             assert_eq!(grade("yes-anywhere", raw), Some(f64::from(u8::from(anywhere))), "{raw}");
             assert_eq!(grade("yes-first", raw), vector["astrocyte"].as_f64(), "{raw}");
+        }
+    }
+
+    #[test]
+    fn vectors_jeffs_go_parse_yes_no() {
+        let Some(all) = reference::json("vectors/astrocyte-and-jeffs-brain.json") else { return };
+        let vectors = reference::list(&all["sections"]["jeffs_go"]["vectors"]["parse_yes_no"]);
+        assert_eq!(vectors.len(), 9);
+        for vector in vectors {
+            // of questions without an answer the same word is called otherwise
+            let expected =
+                vector["verdict"].as_str().map(|verdict| f64::from(u8::from(!verdict.contains("incorrect"))));
+            assert_eq!(vector["error"].is_string(), expected.is_none(), "{vector}");
+            assert_eq!(grade("jeffs-yes-no", reference::str(&vector["raw"])), expected, "{vector}");
         }
     }
 

@@ -5,6 +5,7 @@
 //! each other. To add one, copy the smallest file here, and name it in a line of [`rubric`].
 
 pub mod dimensions;
+pub mod evidence;
 pub mod forms;
 pub mod graded;
 pub mod keys;
@@ -135,7 +136,7 @@ pub(crate) mod testing {
     pub(crate) fn input<'a>(gold: &'a Gold, answer: &'a str) -> JudgeInput<'a> {
         static PROFILE: std::sync::LazyLock<Profile> = std::sync::LazyLock::new(Profile::implied);
         let rubric = find(&PROFILE, "judge-single").expect("is known");
-        JudgeInput { rubric, question: "What came first?", asked_at: None, gold: Some(gold), answer }
+        JudgeInput { rubric, question: "What came first?", asked_at: None, gold: Some(gold), evidence: None, answer }
     }
 
     /// The grade by a rubric of this build, and the calls that it took.

@@ -43,6 +43,12 @@ pub trait ReplyForm: std::fmt::Debug + Send + Sync {
         256
     }
 
+    /// Tokens of a reply, for estimates: of a short one, and as many as are expected. A sentence of reasoning and a word, unless it
+    /// is said otherwise.
+    fn tokens(&self) -> (u64, u64) {
+        (10, 18)
+    }
+
     /// What a reply to a good answer says, for estimates: a program goes on from it.
     fn example(&self) -> Reply {
         Reply::Score { value: 1.0, parts: Vec::new(), word: String::new() }

@@ -17,7 +17,13 @@ use bench_proto::{
 };
 use serde_json::Value;
 
-use super::{Program, ReplyForm as _, dimensions, graded, lines, ordering, reflect, reply::Verdict, single, template};
+use super::{
+    Program, ReplyForm as _, dimensions,
+    evidence::{self, Evidence},
+    graded, lines, ordering, reflect,
+    reply::Verdict,
+    single, template,
+};
 use crate::prompts::{self, Messages, ProfileError, PromptHashes, answer::Instructions, hash};
 
 /// Version of the rubrics and their layout.
@@ -30,6 +36,11 @@ reference answer and the system's answer. Decide whether the system's answer is 
 const TASK_WITHOUT_REFERENCE: &str = "\
 You grade the answers of a system that was asked about past conversations. You get a JSON object with the question and the \
 system's answer. Decide whether the system's answer is correct.";
+
+const TASK_WITH_EVIDENCE: &str = "\
+You grade the answers of a system that was asked about past conversations. You get a JSON object with the question, as the \
+evidence the messages of the conversations on which the reference rests (at most 4000 characters of them), the reference answer \
+and the system's answer. Decide whether the system's answer is correct.";
 
 const TASK_WITH_EXPLANATION: &str = "\
 You grade the answers of a system that was asked about past conversations. You get a JSON object with a question that the \
@@ -86,6 +97,8 @@ Reply with a JSON object and nothing else: {\"reasoning\": \"one or two sentence
 enum Reference {
     /// The expected answer as it is.
     Text,
+    /// The same, and the messages that it rests on.
+    TextAndEvidence,
     /// A list of criteria.
     Criteria,
     /// Why there is none.
@@ -155,9 +168,14 @@ impl<'a> Rubric<'a> {
         self.reference == Reference::Hidden
     }
 
+    /// Whether the judge is shown the messages that the expected answer rests on.
+    pub(crate) fn shows_evidence(self) -> bool {
+        self.reference == Reference::TextAndEvidence
+    }
+
     /// Whether its rules are about an answer that is there. Programs with texts of their own know of golds without one.
     fn expects_an_answer(self) -> bool {
-        !self.rules.is_empty() && matches!(self.reference, Reference::Text | Reference::Criteria)
+        !self.rules.is_empty() && !matches!(self.reference, Reference::Explanation | Reference::Hidden)
     }
 }
 
@@ -165,6 +183,7 @@ impl Rubric<'_> {
     fn system(self) -> String {
         let parts: &[&str] = match self.reference {
             Reference::Text | Reference::Criteria => &[TASK, COMMON, self.rules, DATA, REPLY],
+            Reference::TextAndEvidence => &[TASK_WITH_EVIDENCE, COMMON, self.rules, DATA, REPLY],
             Reference::Explanation => &[TASK_WITH_EXPLANATION, self.rules, DATA, REPLY],
             Reference::Hidden => &[TASK_WITHOUT_REFERENCE, self.rules, DATA, REPLY],
         };
@@ -189,6 +208,7 @@ fn own_rubric<'a>(name: &'a str, own: &'a OwnRubric) -> Option<Rubric<'a>> {
     let reference = match own {
         OwnRubric { hides_reference: true, .. } => Reference::Hidden,
         OwnRubric { unanswerable: true, .. } => Reference::Explanation,
+        OwnRubric { shows_evidence: true, .. } => Reference::TextAndEvidence,
         _ => Reference::Text,
     };
     Some(verdict(name, own.rules.trim_end(), reference))
@@ -298,12 +318,14 @@ pub struct JudgeInput<'a> {
     pub asked_at: Option<&'a str>,
     /// What is expected.
     pub gold: Option<&'a Gold>,
+    /// Where the messages lie that it rests on; none where only its words are at hand.
+    pub evidence: Option<Evidence<'a>>,
     /// What was answered.
     pub answer: &'a str,
 }
 
 impl<'a> JudgeInput<'a> {
-    /// What a judge is told of a question and its answer, by the dataset's profile.
+    /// What a judge is told of a question and its answer, by the dataset's profile; nothing of the evidence yet.
     ///
     /// # Errors
     /// As [`rubric_of`].
@@ -315,7 +337,14 @@ impl<'a> JudgeInput<'a> {
     ) -> Result<Self, ProfileError> {
         let rubric = rubric_of(profile, &question.category, gold)?;
         let gold = gold.map(|record| &record.gold);
-        Ok(Self { rubric, question: &question.text, asked_at: question.time_text.as_deref(), gold, answer })
+        Ok(Self {
+            rubric,
+            question: &question.text,
+            asked_at: question.time_text.as_deref(),
+            gold,
+            evidence: None,
+            answer,
+        })
     }
 }
 
@@ -323,9 +352,11 @@ impl<'a> JudgeInput<'a> {
 #[must_use]
 pub fn judge_messages(input: &JudgeInput<'_>) -> Messages {
     let reference = if input.rubric.reference == Reference::Hidden { None } else { input.gold.map(Gold::text) };
+    let evidence = input.evidence.filter(|_| input.rubric.shows_evidence()).map(Evidence::messages);
     let user = object_text([
         ("question", Some(input.question.trim().into())),
         ("asked_at", input.asked_at.map(Value::from)),
+        ("evidence", evidence.map(Value::from)),
         ("reference", reference.map(Value::from)),
         ("answer", Some(input.answer.trim().into())),
     ]);
@@ -374,7 +405,7 @@ pub fn judging_spec(profile: &Profile) -> Result<JudgingSpec, ProfileError> {
 /// What a rubric's prompt makes of a fixed sample.
 pub(crate) fn sample(rubric: Rubric<'_>) -> Messages {
     let gold = match rubric.reference {
-        Reference::Text => Gold::Text("8 May 2023".to_owned()),
+        Reference::Text | Reference::TextAndEvidence => Gold::Text("8 May 2023".to_owned()),
         Reference::Criteria => Gold::Rubric(vec!["first".to_owned(), "second".to_owned()]),
         Reference::Explanation => Gold::Unanswerable("Ann did not say that she left.".to_owned()),
         Reference::Hidden => Gold::Abstain,
@@ -385,5 +416,12 @@ pub(crate) fn sample(rubric: Rubric<'_>) -> Messages {
 /// The fixed sample: a question with its answer.
 pub(crate) fn sample_input<'a>(rubric: Rubric<'a>, gold: &'a Gold) -> JudgeInput<'a> {
     let (question, asked_at) = ("When did Ann leave?", Some("9 May, 2023"));
-    JudgeInput { rubric, question, asked_at, gold: Some(gold), answer: "\"yesterday\"" }
+    JudgeInput {
+        rubric,
+        question,
+        asked_at,
+        gold: Some(gold),
+        evidence: Some(evidence::sample()),
+        answer: "\"yesterday\"",
+    }
 }

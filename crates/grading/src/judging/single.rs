@@ -48,7 +48,14 @@ mod tests {
     fn a_verdict_is_one_call() {
         let (profile, gold) = (Profile::implied(), GoldRecord::default());
         let rubric = rubric_of(&profile, "temporal", Some(&gold)).expect("there is one");
-        let input = JudgeInput { rubric, question: "When?", asked_at: None, gold: Some(&gold.gold), answer: "May" };
+        let input = JudgeInput {
+            rubric,
+            question: "When?",
+            asked_at: None,
+            gold: Some(&gold.gold),
+            evidence: None,
+            answer: "May",
+        };
         let program = rubric.program;
         let Next::Ask(calls) = program.next(&input, &Replies::new()) else { panic!("nothing was asked yet") };
         assert_eq!((calls.len(), calls[0].no, program.calls(&input)), (1, 0, 1));

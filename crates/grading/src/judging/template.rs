@@ -2,7 +2,8 @@
 //!
 //! The words come with the run ([`OwnRubric::parser`](bench_proto::profile::OwnRubric::parser)), never with this build. In them stand
 //! `{question}`, `{answer}` (what is expected) and `{response}` (what was answered), each once, but for a rubric that hides what
-//! is expected; their places are taken by the texts as they are.
+//! is expected; and `{evidence}` (the messages that it rests on, one a line) where it is to be shown. Their places are taken by the
+//! texts as they are.
 
 use std::{fmt::Write as _, sync::LazyLock};
 
@@ -15,9 +16,11 @@ use super::{
 use crate::prompts::Messages;
 
 /// The places of a template, in the order in which [`render`] takes their texts.
-pub const PLACES: [&str; 3] = ["{question}", EXPECTED, "{response}"];
+pub const PLACES: [&str; 4] = ["{question}", EXPECTED, "{response}", EVIDENCE];
 /// The place of what is expected.
 const EXPECTED: &str = "{answer}";
+/// The place of the messages that it rests on.
+const EVIDENCE: &str = "{evidence}";
 
 /// One call by a rubric whose rules are the whole prompt.
 #[derive(Debug)]
@@ -34,14 +37,15 @@ pub fn read_by(parser: &str) -> Option<&'static Template> {
 }
 
 /// What is wrong with a template, if anything: a place is missing, or stands more than once. One that `hides` what is expected has
-/// no place for it.
+/// no place for it, nor for the evidence, which others may leave out.
 ///
 /// # Errors
 /// The place, for people.
 pub fn check(template: &str, hides: bool) -> Result<(), String> {
     PLACES.into_iter().try_for_each(|place| match template.matches(place).count() {
         0 if hides && place == EXPECTED => Ok(()),
-        _ if hides && place == EXPECTED => Err(format!("{place} shows what is to be hidden")),
+        0 if place == EVIDENCE => Ok(()),
+        _ if hides && [EXPECTED, EVIDENCE].contains(&place) => Err(format!("{place} shows what is to be hidden")),
         1 => Ok(()),
         0 => Err(format!("{place} is missing")),
         _ => Err(format!("{place} stands more than once")),
@@ -50,7 +54,7 @@ pub fn check(template: &str, hides: bool) -> Result<(), String> {
 
 /// A template with these texts in its places. Places that stand in a text are none.
 #[must_use]
-pub fn render(template: &str, texts: [&str; 3]) -> String {
+pub fn render(template: &str, texts: [&str; 4]) -> String {
     let (mut out, mut rest) =
         (String::with_capacity(template.len() + texts.map(str::len).iter().sum::<usize>()), template);
     while let Some((at, place, text)) = first_place(rest, texts) {
@@ -60,7 +64,7 @@ pub fn render(template: &str, texts: [&str; 3]) -> String {
     out + rest
 }
 
-fn first_place<'a>(rest: &str, texts: [&'a str; 3]) -> Option<(usize, &'static str, &'a str)> {
+fn first_place<'a>(rest: &str, texts: [&'a str; 4]) -> Option<(usize, &'static str, &'a str)> {
     let found = PLACES.into_iter().zip(texts).filter_map(|(place, text)| Some((rest.find(place)?, place, text)));
     found.min_by_key(|(at, ..)| *at)
 }
@@ -68,7 +72,10 @@ fn first_place<'a>(rest: &str, texts: [&'a str; 3]) -> Option<(usize, &'static s
 impl Template {
     fn call(&self, input: &JudgeInput<'_>) -> JudgeCall {
         let gold = input.gold.map(bench_proto::dataset::Gold::text).unwrap_or_default();
-        let user = render(input.rubric.rules(), [input.question, &gold, input.answer]);
+        let rules = input.rubric.rules();
+        let evidence =
+            input.evidence.filter(|_| rules.contains(EVIDENCE)).map(|evidence| evidence.messages().join("\n"));
+        let user = render(rules, [input.question, &gold, input.answer, &evidence.unwrap_or_default()]);
         JudgeCall { no: 0, messages: Messages { system: String::new(), user }, form: self.form }
     }
 }
@@ -117,6 +124,7 @@ mod tests {
             question: " {answer}? ",
             asked_at: Some("today"),
             gold: Some(&gold),
+            evidence: None,
             answer: "{question}",
         };
         let Next::Ask(calls) = rubric.program.next(&input, &Replies::new()) else { panic!("nothing was asked") };
@@ -151,15 +159,18 @@ mod tests {
         let twice = check("{question}{question}{answer}{response}", false);
         assert_eq!(twice, Err("{question} stands more than once".to_owned()));
         assert_eq!(check("{question}{response}", true), Ok(()));
+        assert_eq!(check("{evidence}{question}{answer}{response}", false), Ok(()));
+        assert!(check("{evidence}{evidence}{question}{answer}{response}", false).is_err());
+        assert!(check("{evidence}{question}{response}", true).is_err());
         assert!(check("{question}{answer}{response}", true).is_err() && check("{question}{response}", false).is_err());
     }
 
     proptest! {
         #[test]
-        fn texts_stand_as_they_are(texts in prop::array::uniform3("\\PC{0,9}|\\{(question|answer|response)\\}")) {
-            let [question, answer, response] = &texts;
-            let rendered = render("a{response}b{question}c{answer}d", [question, answer, response]);
-            prop_assert_eq!(rendered, format!("a{response}b{question}c{answer}d"));
+        fn texts_stand_as_they_are(texts in prop::array::uniform4("\\PC{0,9}|\\{(question|answer|response|evidence)\\}")) {
+            let [question, answer, response, evidence] = &texts;
+            let rendered = render("a{response}b{question}c{answer}d{evidence}", [question, answer, response, evidence]);
+            prop_assert_eq!(rendered, format!("a{response}b{question}c{answer}d{evidence}"));
         }
     }
 }

@@ -5,6 +5,7 @@ use bench_proto::{
     dataset::{Gold, GoldRecord, KeywordRubric},
     step::{HitLevel, Retrieval, RetrievedHit},
 };
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::{
@@ -82,7 +83,9 @@ fn scores_of(scorer: &dyn Scorer) -> Vec<Option<f64>> {
     let mut scores = Vec::new();
     for gold in golds() {
         let (evidence_turns, evidence_sessions) = (words(&["D1:1", "D2:1"]), words(&["D1", "D2"]));
-        let record = GoldRecord { gold, evidence_turns, evidence_sessions, ..GoldRecord::default() };
+        let official = [("official_turns", json!(["D2:1"])), ("official_sessions", json!(["D2"]))];
+        let hidden = official.map(|(key, ids)| (key.to_owned(), ids)).into();
+        let record = GoldRecord { gold, evidence_turns, evidence_sessions, hidden, ..GoldRecord::default() };
         for recall in recalls() {
             let hit = |id: &&str| RetrievedHit {
                 id: (*id).to_owned(),
@@ -152,8 +155,8 @@ fn no_score_changes_without_a_new_version() {
     substring v1 c0bd341bf52a69f2
     keywords v1 a565513b756a89ce
     rubric v2 cbc1ba75aa35bad6
-    rubric-agent-eval v1 6c669eff7732a5ab
-    rubric-amplihack v2 109fd6fcf0c68184
+    rubric-agent-eval v2 6c669eff7732a5ab
+    rubric-amplihack v3 109fd6fcf0c68184
     assertions v1 677c6f76f744a9a0
     recall@k v1 514946d50b66c4d8
     turn-recall-any@k v1 6d827397b6b01198
@@ -170,5 +173,11 @@ fn no_score_changes_without_a_new_version() {
     session-mrr@k v1 bfc71973d00e2336
     session-ndcg@k v1 b6a50dd2bb7b8fe5
     session-ndcg-lme@k v1 6bf212a8ec635603
+    official-turn-recall-any@k v1 583ae57ef1bb0446
+    official-turn-recall-all@k v1 583ae57ef1bb0446
+    official-turn-ndcg-lme@k v1 d5ed8d19252c3a3f
+    official-session-recall-any@k v1 88d6174e8c502bc4
+    official-session-recall-all@k v1 88d6174e8c502bc4
+    official-session-ndcg-lme@k v1 88d6174e8c502bc4
     ");
 }

@@ -1,4 +1,8 @@
 //! Deterministic scorers. To add one, copy the smallest file here and add a line to the registry.
+//!
+//! In comes a [`ScoreCase`]: what was recalled and answered, and the gold. Out come scores in [0, 1], or none where a scorer has
+//! nothing to say. Start reading at [`Scorer`], then at `exact`, the smallest one; `registry` has them all by name, and
+//! `self_check` holds every run's scorers to answers of known score.
 
 pub mod abstention;
 pub mod assertions;

@@ -245,8 +245,8 @@ mod tests {
         substring v1 a4181e722d588d50
         keywords v1 b120e5540bfea436
         rubric v2 6740c695d3f18f61
-        rubric-agent-eval v1 52f25b15dc3014ff
-        rubric-amplihack v2 52f25b15dc3014ff
+        rubric-agent-eval v2 52f25b15dc3014ff
+        rubric-amplihack v3 52f25b15dc3014ff
         assertions v1 52f25b15dc3014ff
         ");
     }

@@ -20,22 +20,22 @@ pub struct RubricAmplihack {
     forgiving: bool,
 }
 
-/// As the package `amplihack-agent-eval` grades.
+/// As the package `amplihack-agent-eval` grades. (Version 1 rounded a half up.)
 pub static AGENT_EVAL: RubricAmplihack = RubricAmplihack {
     name: "rubric-agent-eval",
     description: "keyword grade of the package amplihack-agent-eval: substrings, a tenth per paraphrase, 0 with a wrong pattern",
     source: "amplihack-agent-eval, core/runner.py::_deterministic_grade",
-    version: 1,
+    version: 2,
     bonus: 0.1,
     forgiving: false,
 };
 
-/// As the repository `amplihack` grades. (Version 1 of this name was the package's rule.)
+/// As the repository `amplihack` grades. (Version 1 of this name was the package's rule, version 2 rounded a half up.)
 pub static AMPLIHACK: RubricAmplihack = RubricAmplihack {
     name: "rubric-amplihack",
     description: "keyword grade of amplihack itself: a quarter per paraphrase, wrong patterns forgiven in right answers",
     source: "amplihack, eval/long_horizon_memory.py::_deterministic_grade",
-    version: 2,
+    version: 3,
     bonus: 0.25,
     forgiving: true,
 };
@@ -52,7 +52,8 @@ impl RubricAmplihack {
         }
         let share = if required == 0 { 0.5 } else { matched as f64 / required as f64 };
         let score = (share + self.bonus * paraphrases as f64).min(1.0);
-        (score * 1e4).round() / 1e4
+        // the decimal nearest to the binary value, of two the even one, as their Python rounds
+        format!("{score:.4}").parse().unwrap_or(score)
     }
 }
 
@@ -106,6 +107,12 @@ mod tests {
         ] {
             let score = |scorer| case::score(scorer, prediction, Some(&gold), "");
             assert_eq!((score(&AGENT_EVAL), score(&AMPLIHACK)), (Some(agent_eval), Some(amplihack)), "{prediction}");
+        }
+        // Python's round(1 / 32, 4) is 0.0312
+        let words = (0..32).map(|word| format!("word{word}x")).collect();
+        let half = Gold::Keywords(KeywordRubric { required_keywords: words, ..KeywordRubric::default() });
+        for scorer in [&AGENT_EVAL, &AMPLIHACK] {
+            assert_eq!(case::score(scorer, "word7x", Some(&half), ""), Some(0.0312), "{}", scorer.name());
         }
         let text = Gold::Text("1.4".to_owned());
         assert_eq!(case::score(&AGENT_EVAL, "1.4", Some(&text), ""), None);

@@ -41,8 +41,9 @@ impl LineScorer {
         }
         find(name).map(|scorer| match scorer.reads() {
             Reads::Answer => Self::Answer(scorer),
-            Reads::Ranks => Self::Ranks(scorer),
-            Reads::Hits => Self::Hits(scorer),
+            Reads::Hits if !scorer.metrics().is_empty() => Self::Hits(scorer),
+            // a figure of hits by official labels is one of ranks in a line, which says what is counted
+            Reads::Ranks | Reads::Hits => Self::Ranks(scorer),
         })
     }
 

@@ -120,6 +120,19 @@ mod tests {
         assert_eq!(unknown, None, "the right answer is that there is none");
     }
 
+    /// That harness has a rule of the same kind, by which punctuation becomes a blank; figures by it are not published.
+    #[test]
+    fn vectors_jeffs_go_exact_match() {
+        let Some(all) = crate::scorers::reference::json("vectors/astrocyte-and-jeffs-brain.json") else { return };
+        let cases = crate::scorers::reference::list(&all["sections"]["jeffs_go"]["vectors"]["exact_match"]);
+        assert_eq!(cases.len(), 8);
+        for case in cases {
+            let [agent, truth] = ["agent", "truth"].map(|key| crate::scorers::reference::str(&case[key]));
+            let ours = score(agent, &Gold::Text(truth.to_owned())).is_some_and(|score| score > 0.0);
+            assert_eq!(ours == (case["match"] == true), !agent.contains("New-York"), "{case}");
+        }
+    }
+
     proptest! {
         #[test]
         fn normalising_twice_is_once_and_around_a_gold_it_stays(

@@ -1,5 +1,9 @@
 //! The decisions of the limiter (P19): how many calls may be in flight, and how fast they may leave. Pure: time comes in
 //! as microseconds, so a simulation can drive it.
+//!
+//! In comes the end of each call ([`Seen`]); out come the most calls that may be in flight and the moment at which the next
+//! one may leave. Start reading at [`Adaptive::learn`]: it grows, watches the latency or shrinks. A rate that is shared with
+//! other processes is learned in the store and imposed here ([`Adaptive::impose`]).
 
 use crate::PaceHint;
 
@@ -20,11 +24,11 @@ const BUCKETS: usize = 20;
 const BUCKET_US: u64 = 100_000;
 /// A learned rate is held this long before it grows.
 const HOLD_US: u64 = 3_000_000;
-/// Growth of a learned rate per second below the rate that was refused last (its ceiling),
+/// Growth of a learned rate per second while it is below the rate that was refused last (its ceiling).
 const GROWTH_BELOW_CEILING_PER_S: f64 = 1.06;
-/// close to it,
+/// Growth of a learned rate per second close to its ceiling, where the next refusal is near.
 const GROWTH_NEAR_CEILING_PER_S: f64 = 1.001;
-/// and above it: the allowance has grown.
+/// Growth of a learned rate per second above its ceiling: the allowance has grown.
 const GROWTH_PER_S: f64 = 1.02;
 /// Upward drift of the latency floor per second (it doubles in about 5 minutes): a load that has changed is forgotten.
 const FLOOR_DRIFT_PER_S: f64 = 1.0025;

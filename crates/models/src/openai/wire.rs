@@ -56,7 +56,7 @@ impl Serialize for WireRequest<'_> {
             map.serialize_entry(name, value)?;
         }
         if max_tokens_of(&self.request.params).is_none() {
-            map.serialize_entry(Capabilities::of(self.model).max_tokens_name, &self.request.max_output_tokens)?;
+            map.serialize_entry(Capabilities::for_model(self.model).max_tokens_name, &self.request.max_output_tokens)?;
         }
         if let Some(schema) = &self.request.schema {
             match self.format {

@@ -13,13 +13,13 @@ use crate::Waiter;
 /// Calls of one run and phase: lanes are served in turn (P11).
 pub type Lane = (RunNo, Phase);
 
-/// Most calls of one question to the store.
+/// Most calls of one request to the store.
 const MOST_CALLS: usize = 256;
-/// Shortest time between two questions.
+/// Shortest time between two requests.
 const GATHER: Duration = Duration::from_millis(10);
-/// How often a process in use tells and hears, even when nobody waits,
+/// How often a process in use exchanges what it knows with the store, even when nobody waits.
 const EXCHANGE: Duration = Duration::from_millis(500);
-/// and where a rate is being learned.
+/// The same while a rate is being learned: others must hear of a refusal soon.
 const EXCHANGE_LEARNING: Duration = Duration::from_millis(100);
 
 /// A call that waits for its slot.
@@ -52,14 +52,14 @@ pub(super) struct PaceQueue<A> {
 }
 
 /// What is asked of the store.
-pub(super) struct Question<A> {
+pub(super) struct StoreRequest<A> {
     calls: Vec<Waiting<A>>,
     pub(super) demand: u32,
     pub(super) give_back: (u32, u64),
     pub(super) hold: Duration,
 }
 
-impl<A> Question<A> {
+impl<A> StoreRequest<A> {
     /// Tokens of the calls.
     pub(super) fn tokens(&self) -> Vec<u64> {
         self.calls.iter().map(|call| call.tokens).collect()
@@ -149,8 +149,8 @@ impl<A: Waiter> PaceQueue<A> {
         exchange
     }
 
-    /// Takes calls for a question, one of each lane in turn.
-    pub(super) fn question(&mut self, now: Instant) -> Question<A> {
+    /// Takes calls for a request, one of each lane in turn.
+    pub(super) fn request(&mut self, now: Instant) -> StoreRequest<A> {
         self.asked = Some(now);
         self.active = false;
         self.urgent = false;
@@ -171,18 +171,23 @@ impl<A: Waiter> PaceQueue<A> {
             }
         }
         let demand = u32::try_from(self.waiting + calls.len()).unwrap_or(u32::MAX);
-        Question { calls, demand, give_back: std::mem::take(&mut self.give_back), hold: std::mem::take(&mut self.hold) }
+        StoreRequest {
+            calls,
+            demand,
+            give_back: std::mem::take(&mut self.give_back),
+            hold: std::mem::take(&mut self.hold),
+        }
     }
 
     /// Takes the store's answer in; returns who leaves when. `base` is this process's time of the store's now.
     pub(super) fn answered(
         &mut self,
-        question: Question<A>,
+        request: StoreRequest<A>,
         base: Instant,
         answer: &SlotAnswer,
     ) -> Vec<(A, Instant, u64)> {
         self.learning = answer.learned.is_some();
-        let mut calls = question.calls.into_iter();
+        let mut calls = request.calls.into_iter();
         let mut leaves = Vec::with_capacity(answer.starts_us.len());
         for (start, call) in answer.starts_us.iter().zip(calls.by_ref()) {
             let at = base + Duration::from_micros(*start);
@@ -195,12 +200,12 @@ impl<A: Waiter> PaceQueue<A> {
     }
 
     /// The store did not answer: everything is asked again.
-    pub(super) fn failed(&mut self, question: Question<A>, again: Instant) {
-        self.give_back.0 += question.give_back.0;
-        self.give_back.1 += question.give_back.1;
-        self.hold = self.hold.max(question.hold);
-        self.urgent |= !question.hold.is_zero();
-        self.put_back(question.calls.into_iter());
+    pub(super) fn failed(&mut self, request: StoreRequest<A>, again: Instant) {
+        self.give_back.0 += request.give_back.0;
+        self.give_back.1 += request.give_back.1;
+        self.hold = self.hold.max(request.hold);
+        self.urgent |= !request.hold.is_zero();
+        self.put_back(request.calls.into_iter());
         self.active = true;
         self.asked = Some(again);
     }
@@ -242,23 +247,23 @@ mod tests {
         queue.wait(lane(2), 10, 101);
         assert_eq!(queue.expected_wait(lane(1), now), Duration::from_millis(800));
         assert_eq!(queue.expected_wait(lane(2), now), Duration::from_millis(400), "in turn with the other lane");
-        let question = queue.question(now);
-        assert_eq!((question.demand, question.tokens().len()), (8, 8));
+        let request = queue.request(now);
+        assert_eq!((request.demand, request.tokens().len()), (8, 8));
         let answer = SlotAnswer { starts_us: vec![0, 100_000, 200_000], wait_us: 150_000, ..SlotAnswer::default() };
-        let leaves = queue.answered(question, now, &answer);
+        let leaves = queue.answered(request, now, &answer);
         assert_eq!(leaves.iter().map(|(call, ..)| *call).collect::<Vec<_>>(), [0, 100, 1]);
         assert_eq!(queue.due(now), Some(now + Duration::from_millis(150)));
         let later = now + Duration::from_millis(150);
-        let question = queue.question(later);
+        let request = queue.request(later);
         let answer = SlotAnswer { starts_us: vec![0; 5], ..SlotAnswer::default() };
-        let mut rest: Vec<i32> = queue.answered(question, later, &answer).into_iter().map(|(call, ..)| call).collect();
+        let mut rest: Vec<i32> = queue.answered(request, later, &answer).into_iter().map(|(call, ..)| call).collect();
         assert_eq!(rest.iter().filter(|call| **call < 100).copied().collect::<Vec<_>>(), [2, 3, 4, 5]);
         rest.sort_unstable();
         assert_eq!(rest, [2, 3, 4, 5, 101]);
     }
 
     #[test]
-    fn a_failed_question_is_asked_again_in_full() {
+    fn a_failed_request_is_asked_again_in_full() {
         let now = Instant::now();
         let mut queue = PaceQueue::new(PaceLimits::default());
         assert!(queue.due(now).is_none());
@@ -266,11 +271,11 @@ mod tests {
         queue.wait(lane(1), 10, -1);
         queue.told(Duration::from_secs(2));
         queue.unused(7);
-        let question = queue.question(now);
-        assert_eq!((question.hold, question.give_back), (Duration::from_secs(2), (1, 7)));
-        queue.failed(question, now + Duration::from_millis(200));
+        let request = queue.request(now);
+        assert_eq!((request.hold, request.give_back), (Duration::from_secs(2), (1, 7)));
+        queue.failed(request, now + Duration::from_millis(200));
         assert!(queue.due(now) > Some(now + Duration::from_millis(200)));
-        let again = queue.question(now + Duration::from_millis(300));
+        let again = queue.request(now + Duration::from_millis(300));
         assert_eq!((again.tokens(), again.hold, again.give_back), (vec![10], Duration::from_secs(2), (1, 7)));
     }
 }

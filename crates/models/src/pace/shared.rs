@@ -150,21 +150,21 @@ async fn serve(inner: Weak<Inner>, wake: Arc<Notify>, store: Arc<dyn Paces>, tem
         }
         let Some(inner) = inner.upgrade() else { return };
         let begun = Instant::now();
-        let question = inner.lock().question(begun);
+        let request = inner.lock().request(begun);
         let ask = SlotAsk {
-            calls: question.tokens(),
-            demand: question.demand.max(inner.gate.limiter.present()),
-            give_back: question.give_back,
-            hold_us: u64::try_from(question.hold.as_micros()).unwrap_or(u64::MAX),
+            calls: request.tokens(),
+            demand: request.demand.max(inner.gate.limiter.present()),
+            give_back: request.give_back,
+            hold_us: u64::try_from(request.hold.as_micros()).unwrap_or(u64::MAX),
             seen: inner.gate.limiter.take_seen(),
             ..template.clone()
         };
         match store.take_slots(&ask).await {
             Ok(answer) => {
                 (waiting, silent) = (None, false);
-                // the store read its clock somewhere between question and answer
+                // the store read its clock somewhere between request and answer
                 let base = begun + begun.elapsed() / 2;
-                let leaves = inner.lock().answered(question, base, &answer);
+                let leaves = inner.lock().answered(request, base, &answer);
                 if answer.blocked_us > 0 {
                     inner.gate.block.hold(Duration::from_micros(answer.blocked_us));
                 }
@@ -182,7 +182,7 @@ async fn serve(inner: Weak<Inner>, wake: Arc<Notify>, store: Arc<dyn Paces>, tem
                     warn!("the pace of account {} cannot be kept: {error}", ask.allowance.account);
                 }
                 inner.gate.limiter.put_back(ask.seen);
-                inner.lock().failed(question, Instant::now() + AFTER_FAILURE);
+                inner.lock().failed(request, Instant::now() + AFTER_FAILURE);
                 drop(inner);
                 tokio::time::sleep(AFTER_FAILURE).await;
             }

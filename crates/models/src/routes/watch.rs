@@ -373,7 +373,7 @@ mod tests {
     struct Fixed(Option<Probed>, AtomicUsize);
 
     impl Fixed {
-        fn of(route: &Route, probed: Option<Probed>) -> Arc<Self> {
+        fn on_route(route: &Route, probed: Option<Probed>) -> Arc<Self> {
             let prober = Arc::new(Self(probed, AtomicUsize::new(0)));
             let weak: Weak<Self> = Arc::downgrade(&prober);
             route.can_be_probed_by(weak);
@@ -401,14 +401,14 @@ mod tests {
     async fn p39_the_runs_of_a_route_probe_it_for_each_other() {
         let route = Routes::new(false).route(&key("openai"));
         assert!(Asking::begin(&route).is_none(), "nobody can");
-        let through = Fixed::of(&route, Some(Probed::Through));
-        let no_money = Fixed::of(&route, Some(Probed::NotMade));
+        let through = Fixed::on_route(&route, Some(Probed::Through));
+        let no_money = Fixed::on_route(&route, Some(Probed::NotMade));
         let asking = Asking::begin(&route).expect("somebody can");
         assert!(Asking::begin(&route).is_none(), "one at a time");
         assert_eq!(asking.probe().await, Probed::Through, "another run has room in its budget");
         assert_eq!((through.asked(), no_money.asked()), (1, 1), "the latest is asked first");
         drop(asking);
-        let latest = Fixed::of(&route, Some(Probed::Failed(Failure::transient("http_503", "503"))));
+        let latest = Fixed::on_route(&route, Some(Probed::Failed(Failure::transient("http_503", "503"))));
         let asking = Asking::begin(&route).expect("the last probe has ended");
         assert!(matches!(asking.probe().await, Probed::Failed(_)));
         assert_eq!((through.asked(), latest.asked()), (1, 1), "one request finds out");
@@ -422,8 +422,8 @@ mod tests {
     #[tokio::test]
     async fn p39_a_probe_that_panics_has_found_out_nothing_and_another_is_made() {
         let route = Routes::new(false).route(&key("openai"));
-        let through = Fixed::of(&route, Some(Probed::Through));
-        let panics = Fixed::of(&route, None);
+        let through = Fixed::on_route(&route, Some(Probed::Through));
+        let panics = Fixed::on_route(&route, None);
         let asking = Asking::begin(&route).expect("somebody can");
         assert_eq!(asking.probe().await, Probed::Through);
         drop(through);

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use sqlx::{ConnectOptions as _, postgres::PgConnectOptions};
 
 use super::{
-    books::round,
-    services::{Place, Services},
+    cpu::round,
+    services::{ServiceUrls, Services},
 };
 use crate::measure::median;
 
@@ -76,7 +76,7 @@ fn records(run: RunNo, task: TaskKey, epoch: i64) -> [StepRecord; 3] {
 }
 
 /// Rows per second of `Store::commit` over leased questions.
-async fn commits(place: &Place, questions: u32) -> anyhow::Result<f64> {
+async fn commits(place: &ServiceUrls, questions: u32) -> anyhow::Result<f64> {
     let store = bench_store::open(&place.store).await?;
     let indexes: Vec<u32> = (0..QUESTIONS_PER_BANK).collect();
     let banks: Vec<_> = (0..questions.div_ceil(QUESTIONS_PER_BANK)).map(|no| bank(no, &[(1, &indexes)])).collect();

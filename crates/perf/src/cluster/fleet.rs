@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{
-    books::{Books, peak_mib, round},
+    cpu::{CpuTimes, peak_mib, round},
     ledger::Ledger,
-    services::{Place, Services},
+    services::{ServiceUrls, Services},
 };
 
 /// Longest wait for a fleet to be there.
@@ -32,11 +32,11 @@ pub(crate) struct Workers {
 /// Running processes.
 pub(crate) struct Fleet<'s> {
     services: &'s Services,
-    pub(crate) place: Place,
+    pub(crate) place: ServiceUrls,
     folder: TempDir,
     coordinator: Child,
     workers: Vec<Child>,
-    started: Books,
+    started: CpuTimes,
 }
 
 impl<'s> Fleet<'s> {
@@ -49,7 +49,8 @@ impl<'s> Fleet<'s> {
         serve.args(["serve", "--listen", "127.0.0.1:0"]).current_dir(folder.path());
         serve.stdout(Stdio::null()).stderr(log("serve.log")?);
         let coordinator = serve.spawn().context("bench-coord serve cannot be started")?;
-        let mut fleet = Self { services, place, folder, coordinator, workers: Vec::new(), started: Books::default() };
+        let mut fleet =
+            Self { services, place, folder, coordinator, workers: Vec::new(), started: CpuTimes::default() };
         for number in 0..workers.count {
             let mut work = services.command("bench-worker", &fleet.place);
             work.args(["--concurrency", &workers.slots.to_string()]).current_dir(fleet.folder.path());
@@ -62,7 +63,7 @@ impl<'s> Fleet<'s> {
         let mut ledger = fleet.ledger().await?;
         let arrived = tokio::time::timeout(START, ledger.wait_for_fleet(workers.count)).await;
         arrived.map_err(|_| anyhow::anyhow!("the fleet did not come up: {}", fleet.last_words()))??;
-        fleet.started = fleet.books()?;
+        fleet.started = fleet.cpu_times()?;
         Ok(fleet)
     }
 
@@ -83,16 +84,16 @@ impl<'s> Fleet<'s> {
         command
     }
 
-    fn books(&self) -> anyhow::Result<Books> {
+    fn cpu_times(&self) -> anyhow::Result<CpuTimes> {
         let mut processes = self.services.processes()?;
         processes.push(("coordinator", self.coordinator.id()));
         processes.extend(self.workers.iter().map(|worker| ("workers", worker.id())));
-        Ok(Books::read(&processes))
+        Ok(CpuTimes::read(&processes))
     }
 
     /// Milliseconds of CPU per item since the fleet's start.
     pub(crate) fn cpu_ms_per_item(&self, items: f64) -> anyhow::Result<Value> {
-        Ok(self.books()?.per_item_since(&self.started, items))
+        Ok(self.cpu_times()?.per_item_since(&self.started, items))
     }
 
     /// Peak memory of the coordinator and of the largest worker.

@@ -9,11 +9,11 @@ use anyhow::{Context, ensure};
 use serde_json::{Map, Value, json};
 
 use super::{
-    books::round,
     conversations,
+    cpu::round,
     fleet::{Fleet, Workers},
     ledger::Ledger,
-    services::{Place, Services},
+    services::{ServiceUrls, Services},
 };
 
 /// How often queues and tables are looked at.
@@ -68,7 +68,7 @@ struct Watched {
     pace: Vec<f64>,
 }
 
-async fn watch(ledger: &mut Ledger, place: &Place, submit: &mut Child) -> anyhow::Result<Watched> {
+async fn watch(ledger: &mut Ledger, place: &ServiceUrls, submit: &mut Child) -> anyhow::Result<Watched> {
     let mut depth = Depth::open(&place.queue).await?;
     let mut watched =
         Watched { planned_seconds: 0.0, submit_peak_mib: 0.0, most_messages: 0, most_published: 0.0, pace: Vec::new() };
@@ -80,7 +80,7 @@ async fn watch(ledger: &mut Ledger, place: &Place, submit: &mut Child) -> anyhow
         let published = "SELECT count(*) FROM tasks WHERE state = 0 AND published_at IS NOT NULL";
         watched.most_published = watched.most_published.max(ledger.number(published).await?);
         if submitting {
-            watched.submit_peak_mib = watched.submit_peak_mib.max(super::books::peak_mib(submit.id()));
+            watched.submit_peak_mib = watched.submit_peak_mib.max(super::cpu::peak_mib(submit.id()));
             if let Some(status) = submit.try_wait()? {
                 // exit 3: the run goes on without it
                 ensure!(status.code() == Some(3), "submit ended with {status}");

@@ -1,8 +1,8 @@
 //! Scenarios over many processes: coordinator and workers as they run in production, with a PostgreSQL and a RabbitMQ of
 //! their own.
 
-mod books;
 mod checkpoints;
+mod cpu;
 mod first_answer;
 mod fleet;
 mod ledger;

@@ -6,7 +6,7 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::{
-    books::round,
+    cpu::round,
     fleet::{Fleet, Workers},
     services::Services,
 };

@@ -5,8 +5,8 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::{
-    books::round,
     conversations,
+    cpu::round,
     fleet::{Fleet, Workers},
     services::Services,
 };

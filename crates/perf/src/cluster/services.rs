@@ -26,7 +26,7 @@ pub(crate) struct Services {
 }
 
 /// A database and a virtual host on the services, migrated.
-pub(crate) struct Place {
+pub(crate) struct ServiceUrls {
     pub(crate) store: String,
     pub(crate) queue: String,
 }
@@ -40,20 +40,20 @@ impl Services {
     }
 
     /// A fresh place.
-    pub(crate) fn place(&self) -> anyhow::Result<Place> {
+    pub(crate) fn place(&self) -> anyhow::Result<ServiceUrls> {
         if self.broker.get().is_none() {
             drop(self.broker.set(RabbitMq::start()?));
         }
         let broker = self.broker.get().context("RabbitMQ is running")?;
-        self.migrated(Place { store: self.postgres.create_database()?, queue: broker.new_vhost()? })
+        self.migrated(ServiceUrls { store: self.postgres.create_database()?, queue: broker.new_vhost()? })
     }
 
     /// A fresh database for scenarios without a broker.
-    pub(crate) fn database(&self) -> anyhow::Result<Place> {
-        self.migrated(Place { store: self.postgres.create_database()?, queue: "memory:".to_owned() })
+    pub(crate) fn database(&self) -> anyhow::Result<ServiceUrls> {
+        self.migrated(ServiceUrls { store: self.postgres.create_database()?, queue: "memory:".to_owned() })
     }
 
-    fn migrated(&self, place: Place) -> anyhow::Result<Place> {
+    fn migrated(&self, place: ServiceUrls) -> anyhow::Result<ServiceUrls> {
         let output = self.command("bench-coord", &place).arg("migrate").output()?;
         ensure!(output.status.success(), "migrate failed: {}", first_line(&output.stderr));
         if self.statements {
@@ -64,7 +64,7 @@ impl Services {
     }
 
     /// One of the binaries, told where to work, with nothing else in its environment.
-    pub(crate) fn command(&self, binary: &str, place: &Place) -> Command {
+    pub(crate) fn command(&self, binary: &str, place: &ServiceUrls) -> Command {
         let mut command = Command::new(self.binaries.join(binary));
         command.env_clear().env("PATH", "/usr/bin:/bin").env("USER", "perf").env("NO_COLOR", "1");
         command.env("BENCH_STORE_URL", &place.store).env("BENCH_QUEUE_URL", &place.queue);
@@ -79,7 +79,7 @@ impl Services {
     }
 
     /// The statements of a database that took longest: calls, milliseconds in sum, rows, text.
-    pub(crate) fn longest_statements(&self, place: &Place) -> anyhow::Result<Vec<String>> {
+    pub(crate) fn longest_statements(&self, place: &ServiceUrls) -> anyhow::Result<Vec<String>> {
         if !self.statements {
             return Ok(Vec::new());
         }

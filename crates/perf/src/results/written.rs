@@ -75,7 +75,7 @@ pub(crate) async fn write_bank(
     segment: Segment,
 ) -> anyhow::Result<usize> {
     fn item<T: Serialize + ?Sized>(value: &T) -> anyhow::Result<Item> {
-        Ok(Item::of(serde_json::to_vec(value)?))
+        Ok(Item::from_bytes(serde_json::to_vec(value)?))
     }
     let bank_id = content.bank_id.clone();
     let [content, questions, gold] = [item(content)?, item(asked)?, item(gold)?];

@@ -2,12 +2,12 @@
 
 use std::collections::BinaryHeap;
 
-use super::order::Place;
+use super::order::OrderKey;
 
 /// A question that may get into the sample. Ordered by its place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Candidate {
-    pub(super) place: Place,
+    pub(super) place: OrderKey,
     pub(super) category: u32,
     pub(super) id: Box<str>,
 }
@@ -26,7 +26,7 @@ impl First {
     }
 
     /// Takes a question when it is among the first so far; copies its id only then.
-    pub(super) fn offer(&mut self, place: Place, category: u32, id: &str) {
+    pub(super) fn offer(&mut self, place: OrderKey, category: u32, id: &str) {
         if self.heap.len() >= self.capacity {
             match self.heap.peek() {
                 Some(last) if place < last.place => self.heap.pop(),

@@ -28,7 +28,7 @@ use crate::{
 use candidates::{Candidate, First};
 use facets::FacetFilter;
 use names::{Categories, Named};
-use order::{Order, Place};
+use order::{Order, OrderKey};
 use quick::Quick;
 use strata::Strata;
 use total::Total;
@@ -82,7 +82,7 @@ pub struct Sampling {
     sessions_cut: bool,
     listing: Listing,
     /// Scratch: places by category number, kept to spare allocations.
-    cells: Vec<Vec<Place>>,
+    cells: Vec<Vec<OrderKey>>,
 }
 
 /// What is chosen so far.
@@ -362,7 +362,7 @@ fn quota(per_bank: u64, categories: usize) -> usize {
 }
 
 /// Sorts the first `count` places to the front and drops the others.
-fn keep_first(cell: &mut Vec<Place>, count: usize) {
+fn keep_first(cell: &mut Vec<OrderKey>, count: usize) {
     if count < cell.len() {
         cell.select_nth_unstable(count);
         cell.truncate(count);

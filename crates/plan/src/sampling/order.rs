@@ -4,9 +4,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::request::Sampler;
 
-/// Place of a question in its sampler's order: compared as bytes, then by position.
+/// The place of a question in its sampler's order: compared as bytes, then by position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct OrderKey {
     /// All zero for samplers that go by position.
     digest: [u8; 32],
     /// Bank's position in the file.
@@ -41,12 +41,12 @@ impl Order {
         Self { prefix }
     }
 
-    pub(super) fn place(&self, (file_index, index): (u32, u32), stratum: u32, question_id: &str) -> Place {
+    pub(super) fn place(&self, (file_index, index): (u32, u32), stratum: u32, question_id: &str) -> OrderKey {
         let digest = match &self.prefix {
             Some(prefix) => prefix.clone().chain_update(question_id).finalize().into(),
             None => [0; 32],
         };
-        Place { digest, file_index, index, stratum }
+        OrderKey { digest, file_index, index, stratum }
     }
 }
 

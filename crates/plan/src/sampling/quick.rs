@@ -10,7 +10,7 @@
 
 use super::{
     candidates::{Candidate, First},
-    order::Place,
+    order::OrderKey,
 };
 
 /// A cell while there are few.
@@ -41,7 +41,7 @@ impl Quick {
 
     /// Takes note of a cell. `fair` are its questions in the fair sample, in order, `size` counts all.
     /// Cells come in file order, then by category name.
-    pub(super) fn offer<'a>(&mut self, category: u32, size: usize, fair: &[Place], id: impl Fn(u32) -> &'a str) {
+    pub(super) fn offer<'a>(&mut self, category: u32, size: usize, fair: &[OrderKey], id: impl Fn(u32) -> &'a str) {
         let Some(first) = fair.first() else { return };
         while self.firsts.len() <= category as usize {
             self.firsts.push(First::new(self.size));

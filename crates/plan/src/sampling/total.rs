@@ -14,7 +14,7 @@ use std::{cmp::Reverse, collections::BTreeMap};
 use super::{
     candidates::{Candidate, First},
     names::Categories,
-    order::Place,
+    order::OrderKey,
     strata::Strata,
 };
 use crate::request::Sampler;
@@ -61,7 +61,7 @@ impl Total {
     }
 
     /// Takes note of a question; no more ids are kept than can be chosen.
-    pub(super) fn offer(&mut self, place: Place, category: u32, id: &str) {
+    pub(super) fn offer(&mut self, place: OrderKey, category: u32, id: &str) {
         let capacity = if matches!(self.rule, Rule::GoLcg(_)) { usize::MAX } else { self.total };
         while self.groups.len() <= place.stratum as usize {
             self.groups.push(Group { size: 0, candidates: First::new(capacity) });

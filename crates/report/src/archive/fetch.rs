@@ -9,7 +9,7 @@ use super::{
     ArchiveError,
     manifest::{FileEntry, IndexEntry, MANIFEST_VERSION, Manifest, is_plain, parse, shown},
     pack::Hashing,
-    place::Place,
+    place::ArchivePlace,
 };
 
 /// What the index of an archive holds.
@@ -21,6 +21,11 @@ pub struct Listed {
     pub left_out: Vec<String>,
 }
 
+/// What may come out of a file, in bytes for each byte of it, however much its manifest says; results give less than a hundred.
+const MOST_RATIO: u64 = 1_000;
+/// What may come out of any file, however small.
+const ALWAYS_ALLOWED: u64 = 1 << 30;
+
 /// Time that may be lost with entries that cannot be read, each of which is asked for again and again: beyond it the store is
 /// away, not an entry damaged.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -29,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 ///
 /// # Errors
 /// What the store meets, unless it is a single entry that cannot be read.
-pub async fn list(place: &Place) -> Result<Listed, ArchiveError> {
+pub async fn list(place: &ArchivePlace) -> Result<Listed, ArchiveError> {
     let mut listed = Listed::default();
     let (mut lost, mut first) = (Duration::ZERO, None);
     for name in place.names("index").await? {
@@ -64,7 +69,7 @@ pub async fn list(place: &Place) -> Result<Listed, ArchiveError> {
 ///
 /// # Errors
 /// [`ArchiveError::Missing`] when none or several fit.
-pub async fn find(place: &Place, selector: &str) -> Result<(IndexEntry, Vec<String>), ArchiveError> {
+pub async fn find(place: &ArchivePlace, selector: &str) -> Result<(IndexEntry, Vec<String>), ArchiveError> {
     let Listed { mut entries, left_out } = list(place).await?;
     let missing = |what: String| {
         let damaged = left_out.iter().map(|line| format!("; {line}")).collect::<String>();
@@ -92,7 +97,7 @@ pub async fn find(place: &Place, selector: &str) -> Result<(IndexEntry, Vec<Stri
 ///
 /// # Errors
 /// [`ArchiveError::Damaged`] when it is missing, unreadable, or of a newer build.
-pub async fn manifest(place: &Place, entry: &IndexEntry) -> Result<Manifest, ArchiveError> {
+pub async fn manifest(place: &ArchivePlace, entry: &IndexEntry) -> Result<Manifest, ArchiveError> {
     let name = format!("{}/manifest.json", entry.folder);
     let bytes = place.read(&name).await?.ok_or_else(|| ArchiveError::Damaged(format!("{name} is missing")))?;
     let manifest: Manifest = parse(&name, &bytes)?;
@@ -108,10 +113,16 @@ pub async fn manifest(place: &Place, entry: &IndexEntry) -> Result<Manifest, Arc
     }
     let names = manifest.files.iter().flat_map(|file| [&file.name, &file.object]);
     let wrong: Vec<String> = names.filter(|name| !is_plain(name)).map(|name| shown(name)).collect();
-    if wrong.is_empty() {
-        return Ok(manifest);
+    if let Some(wrong) = wrong.first() {
+        return Err(ArchiveError::Damaged(format!("the archive names a file '{wrong}'")));
     }
-    Err(ArchiveError::Damaged(format!("the archive names a file '{}'", wrong[0])))
+    let is_far_more = |file: &&FileEntry| file.plain_bytes > file.bytes.saturating_mul(MOST_RATIO).max(ALWAYS_ALLOWED);
+    match manifest.files.iter().find(is_far_more) {
+        Some(FileEntry { name, bytes, plain_bytes, .. }) => Err(ArchiveError::Damaged(format!(
+            "{name} would become {plain_bytes} bytes of {bytes}, far more than results do: it is not unpacked"
+        ))),
+        None => Ok(manifest),
+    }
 }
 
 /// One file, unpacked into `out` and checked. Nothing of it may be used when this fails.
@@ -119,7 +130,7 @@ pub async fn manifest(place: &Place, entry: &IndexEntry) -> Result<Manifest, Arc
 /// # Errors
 /// [`ArchiveError::Damaged`] with the file's name when a byte is not as it was written; what the store or `out` meets.
 pub async fn file(
-    place: &Place,
+    place: &ArchivePlace,
     manifest: &Manifest,
     entry: &FileEntry,
     out: &mut (impl Write + Send),
@@ -127,6 +138,9 @@ pub async fn file(
     let name = format!("{}/{}", manifest.entry.folder, entry.object);
     let damaged = |what: String| ArchiveError::Damaged(format!("{name} {what}"));
     let mut pieces = place.pieces(&name).await?.ok_or_else(|| damaged("is missing".to_owned()))?;
+    if pieces.bytes != entry.bytes {
+        return Err(damaged(format!("has {} bytes, and {} were written", pieces.bytes, entry.bytes)));
+    }
     let mut packed = Hashing::new(io::sink(), u64::MAX);
     // never more than the manifest says: a small object may unpack to anything
     let mut plain = zstd::stream::write::Decoder::new(Hashing::new(out, entry.plain_bytes))
@@ -155,7 +169,7 @@ pub async fn file(
 ///
 /// # Errors
 /// What the store meets; damage is no error here.
-pub async fn verify(place: &Place, entry: &IndexEntry) -> Result<Vec<String>, ArchiveError> {
+pub async fn verify(place: &ArchivePlace, entry: &IndexEntry) -> Result<Vec<String>, ArchiveError> {
     let manifest = match manifest(place, entry).await {
         Ok(manifest) => manifest,
         Err(ArchiveError::Damaged(what)) => return Ok(vec![what]),

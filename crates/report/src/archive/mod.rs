@@ -26,7 +26,7 @@ pub mod push;
 pub mod trajectory;
 
 pub use manifest::{FileEntry, IndexEntry, Manifest};
-pub use place::Place;
+pub use place::ArchivePlace;
 
 /// Version of the layout; a part of every path.
 pub const LAYOUT: &str = "v1";

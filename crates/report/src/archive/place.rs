@@ -36,7 +36,7 @@ const PARTS_AT_ONCE: usize = 2;
 
 /// Where an archive lies: an object store, and the prefix below which everything of it is.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct ArchivePlace {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
     /// As a person named it, without secrets.
@@ -142,7 +142,7 @@ fn build(
     })
 }
 
-impl Place {
+impl ArchivePlace {
     /// Opens an archive by URL or path; accounts come from the environment (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, …).
     ///
     /// # Errors

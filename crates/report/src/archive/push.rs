@@ -6,9 +6,9 @@ use bytes::Bytes;
 
 use super::{
     ArchiveError,
-    manifest::{FileEntry, IndexEntry, MANIFEST_VERSION, Manifest, parse},
+    manifest::{FileEntry, IndexEntry, MANIFEST_VERSION, Manifest, parse, shown},
     pack::{Packed, pack},
-    place::{Place, Put},
+    place::{ArchivePlace, Put},
 };
 
 /// Packed files up to this size are written in one request; larger ones in parts.
@@ -35,8 +35,12 @@ pub enum Pushed {
 /// Brings a run into the archive; may be repeated at any point. Of large files only pieces are in memory.
 ///
 /// # Errors
-/// [`ArchiveError::Conflict`] when another result is archived under this id; what the store meets otherwise.
-pub async fn push(place: &Place, entry: &IndexEntry, files: &[PlainFile]) -> Result<Pushed, ArchiveError> {
+/// [`ArchiveError::Conflict`] when another result is archived under this id; [`ArchiveError::Damaged`] when id or dataset of the
+/// run name no folder, as whoever writes the store may have them; what the store meets otherwise.
+pub async fn push(place: &ArchivePlace, entry: &IndexEntry, files: &[PlainFile]) -> Result<Pushed, ArchiveError> {
+    entry
+        .check()
+        .map_err(|why| ArchiveError::Damaged(format!("{} cannot be archived: {why}", shown(&entry.run_id))))?;
     let manifest_name = format!("{}/manifest.json", entry.folder);
     if let Some(there) = place.read(&manifest_name).await? {
         return finish_other(place, entry, parse(&manifest_name, &there)?).await;
@@ -61,7 +65,7 @@ pub async fn push(place: &Place, entry: &IndexEntry, files: &[PlainFile]) -> Res
 }
 
 /// Somebody has written the manifest: the same result is a success, whose index entry may still be missing.
-async fn finish_other(place: &Place, entry: &IndexEntry, there: Manifest) -> Result<Pushed, ArchiveError> {
+async fn finish_other(place: &ArchivePlace, entry: &IndexEntry, there: Manifest) -> Result<Pushed, ArchiveError> {
     if (&there.entry.fingerprint, &there.entry.result_digest) != (&entry.fingerprint, &entry.result_digest) {
         return Err(ArchiveError::Conflict(format!(
             "another result is archived as {} (digest {}, here {}): give the run another id",
@@ -72,7 +76,7 @@ async fn finish_other(place: &Place, entry: &IndexEntry, there: Manifest) -> Res
     Ok(Pushed::WasThere)
 }
 
-async fn index(place: &Place, entry: &IndexEntry) -> Result<(), ArchiveError> {
+async fn index(place: &ArchivePlace, entry: &IndexEntry) -> Result<(), ArchiveError> {
     place.create(&entry.object(), json(entry)?).await.map(drop)
 }
 
@@ -83,7 +87,7 @@ fn json(value: &impl serde::Serialize) -> Result<Bytes, ArchiveError> {
 }
 
 /// Packs and writes a file.
-async fn put_file(place: &Place, folder: &str, file: &PlainFile) -> Result<FileEntry, ArchiveError> {
+async fn put_file(place: &ArchivePlace, folder: &str, file: &PlainFile) -> Result<FileEntry, ArchiveError> {
     let broken = |e: &dyn std::fmt::Display| ArchiveError::Store(format!("{} cannot be packed: {e}", file.name));
     let packed_path = file.path.with_added_extension("packed");
     let (from, to) = (file.path.clone(), packed_path.clone());
@@ -108,7 +112,7 @@ async fn put_file(place: &Place, folder: &str, file: &PlainFile) -> Result<FileE
 /// Writes a small packed file and returns its object. What an interrupted push of another build left under its name stays, and
 /// this one gets a name of its own.
 async fn put_whole(
-    place: &Place,
+    place: &ArchivePlace,
     folder: &str,
     file: &PlainFile,
     packed: &Packed,

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use object_store::memory::InMemory;
 
 use super::{
-    ArchiveError, IndexEntry, Manifest, Place,
+    ArchiveError, ArchivePlace, IndexEntry, Manifest,
     fetch::{file, find, list, manifest, verify},
     place::Put,
     push::{PlainFile, Pushed, push},
@@ -63,15 +63,15 @@ fn files() -> Files {
 }
 
 /// What a file of the archive unpacks to.
-async fn unpacked(place: &Place, manifest: &Manifest, name: &str) -> Vec<u8> {
+async fn unpacked(place: &ArchivePlace, manifest: &Manifest, name: &str) -> Vec<u8> {
     let entry = manifest.files.iter().find(|file| file.name == name).expect("is listed");
     let mut bytes = Vec::new();
     file(place, manifest, entry, &mut bytes).await.expect("is sound");
     bytes
 }
 
-fn memory() -> Place {
-    Place::in_store(Arc::new(InMemory::new()), "memory")
+fn memory() -> ArchivePlace {
+    ArchivePlace::in_store(Arc::new(InMemory::new()), "memory")
 }
 
 #[tokio::test]
@@ -193,7 +193,7 @@ async fn another_result_under_the_same_id_is_refused() {
 #[tokio::test]
 async fn a_changed_byte_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
-    let place = Place::folder(folder.path()).expect("opens");
+    let place = ArchivePlace::folder(folder.path()).expect("opens");
     let entry = entry("a", "d");
     push(&place, &entry, &files().files).await.expect("is pushed");
     let path = folder.path().join(&entry.folder).join("report.json.zst");
@@ -233,9 +233,10 @@ fn runs_that_are_not_comparable_are_not_joined() {
 
 #[test]
 fn keys_in_a_url_are_refused_and_not_repeated() {
-    let refused = Place::open("s3://id:secret@bucket/x", std::iter::empty()).expect_err("is refused").to_string();
+    let refused =
+        ArchivePlace::open("s3://id:secret@bucket/x", std::iter::empty()).expect_err("is refused").to_string();
     assert!(!refused.contains("secret"), "{refused}");
-    assert!(Place::open("ftp://bucket/x", std::iter::empty()).is_err());
+    assert!(ArchivePlace::open("ftp://bucket/x", std::iter::empty()).is_err());
 }
 
 #[test]
@@ -271,7 +272,7 @@ fn archives_of_all_kinds_are_understood() {
             "https://account.blob.core.windows.net/container/results",
         ),
     ] {
-        let place = Place::open(url, environment()).unwrap_or_else(|e| panic!("{url}: {e}"));
+        let place = ArchivePlace::open(url, environment()).unwrap_or_else(|e| panic!("{url}: {e}"));
         assert_eq!(place.describe(), shown);
         assert!(!format!("{place:?}").contains("planted"), "keys are not shown");
     }
@@ -287,7 +288,7 @@ async fn an_archive_is_as_open_as_its_folder() {
             std::fs::create_dir(&root).expect("is made");
             std::fs::set_permissions(&root, std::fs::Permissions::from_mode(mode)).expect("is changed");
         }
-        let place = Place::folder(&root).expect("opens");
+        let place = ArchivePlace::folder(&root).expect("opens");
         let file = folder.path().join("file");
         std::fs::write(&file, "large").expect("is written");
         assert_eq!(place.create("index/2026-01-01/a.json", "small".into()).await.expect("is put"), Put::Written);
@@ -305,4 +306,42 @@ async fn an_archive_is_as_open_as_its_folder() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_run_whose_dataset_is_a_way_elsewhere_is_archived_nowhere() {
+    let around = tempfile::tempdir().expect("a folder");
+    let place = ArchivePlace::folder(&around.path().join("in/here/archive")).expect("is made");
+    for dataset in ["../../../../elsewhere", "..", "a/b", "/tmp"] {
+        let folder = format!("runs/2026-11-20/{dataset}/v1/a");
+        let entry = IndexEntry { dataset: dataset.to_owned(), folder, ..entry("a", "d") };
+        let error = push(&place, &entry, &files().files).await.expect_err("is refused").to_string();
+        assert!(error.contains("a cannot be archived") && error.contains("is no folder of"), "{error}");
+    }
+    let left: Vec<_> =
+        std::fs::read_dir(around.path()).expect("readable").map(|entry| entry.expect("is read").file_name()).collect();
+    assert_eq!(left, ["in"], "nothing was made beside the archive");
+    assert_eq!(std::fs::read_dir(around.path().join("in/here/archive")).expect("readable").count(), 0);
+}
+
+#[tokio::test]
+async fn a_manifest_does_not_decide_how_much_comes_out_of_a_file() {
+    let (place, files, entry) = (memory(), files(), entry("a", "d"));
+    push(&place, &entry, &files.files).await.expect("is pushed");
+    let sound = manifest(&place, &entry).await.expect("is read");
+    let changed = async |change: fn(&mut Manifest)| {
+        let (other, mut manifest) = (memory(), sound.clone());
+        for name in place.names("").await.expect("are listed").iter().filter(|name| !name.ends_with("manifest.json")) {
+            let bytes = place.read(name).await.expect("is read").expect("is there");
+            other.create(name, bytes).await.expect("is written");
+        }
+        change(&mut manifest);
+        let bytes = serde_json::to_vec(&manifest).expect("is JSON");
+        other.create(&format!("{}/manifest.json", entry.folder), bytes.into()).await.expect("is written");
+        verify(&other, &entry).await.expect("answers").join("\n")
+    };
+    let said = changed(|manifest| manifest.files[0].plain_bytes = 2 << 30).await;
+    assert!(said.contains("would become 2147483648 bytes of ") && said.ends_with("it is not unpacked"), "{said}");
+    let said = changed(|manifest| manifest.files[0].bytes += 1).await;
+    assert!(said.contains(" bytes, and ") && said.ends_with("were written"), "{said}");
 }

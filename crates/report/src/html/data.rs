@@ -33,14 +33,14 @@ pub(super) struct Data<'a> {
     texts: Vec<&'a str>,
     /// (name, instructions, layout of the question).
     prompts: Vec<(&'a str, &'a str, &'a str)>,
-    questions: Vec<Question<'a>>,
+    questions: Vec<QuestionData<'a>>,
 }
 
 /// (id, session, score, text number, 1 when it is evidence, 1 when it was placed by its text).
 type Hit<'a> = (&'a str, &'a str, Option<f64>, usize, u8, u8);
 
 #[derive(Serialize)]
-struct Question<'a> {
+struct QuestionData<'a> {
     id: &'a str,
     bank: &'a str,
     cat: usize,
@@ -137,7 +137,7 @@ impl<'a> Data<'a> {
         line: &'a QuestionLine,
         numbers: &mut HashMap<&'a str, usize>,
         flips: &HashMap<&str, &'a str>,
-    ) -> Question<'a> {
+    ) -> QuestionData<'a> {
         let cat = self.categories.iter().position(|name| *name == line.category).unwrap_or_else(|| {
             self.categories.push(&line.category);
             self.categories.len() - 1
@@ -172,7 +172,7 @@ impl<'a> Data<'a> {
         let missing = |id: &&String| line.retrieved.iter().all(|hit| of(hit) != **id);
         let t = &line.timing_ms;
         let timed = line.outcome != Outcome::NotRun;
-        Question {
+        QuestionData {
             id: &line.question_id,
             bank: &line.bank_id,
             cat,

@@ -279,6 +279,7 @@ pub async fn p8_contradictory_records_are_refused(fresh: &Fresh) {
         StepRecord { effect: Effect::Failed, ..good.clone() },
         StepRecord { step: StepNo::FAILED, ..good.clone() },
         StepRecord { step: StepNo::RECALL, ..failing(scene.run, question, epoch, "x") },
+        StepRecord { text: Some(recall_text("x")), ..failing(scene.run, question, epoch, "x") },
         ending(scene.run, question, StepNo::SCORE, epoch, scored(1.0), Opens::ReadyTask),
         ending(scene.run, question, StepNo::SCORE, epoch, scored(1.0), foreign_judge),
     ];

@@ -91,7 +91,7 @@ pub fn new_run(id: &str) -> NewRun {
 /// A bank with segments (entries up to its end, questions).
 #[must_use]
 pub fn bank(bank_no: u32, segments: &[(u32, &[u32])]) -> NewBank {
-    let item = |what: &str| Item::of(format!("{what} {bank_no}").into_bytes()).hash;
+    let item = |what: &str| Item::from_bytes(format!("{what} {bank_no}").into_bytes()).hash;
     let segments = segments.iter().map(|(until, questions)| Segment { until: *until, questions: questions.to_vec() });
     NewBank {
         bank_no,

@@ -44,8 +44,8 @@ pub async fn p28_a_bank_is_proven_ready_before_the_next_is_begun(fresh: &Fresh) 
 /// Only items that nobody refers to are dropped, and none while a plan is being written.
 pub async fn p16_unreferenced_items_are_dropped(fresh: &Fresh) {
     let store = fresh.store.as_ref();
-    let used = crate::Item::of(b"[1]".to_vec());
-    let unused = crate::Item::of(b"[2]".to_vec());
+    let used = crate::Item::from_bytes(b"[1]".to_vec());
+    let unused = crate::Item::from_bytes(b"[2]".to_vec());
     store.put_items(&[used.clone(), unused.clone()]).await.expect("are put");
     let run = store.create_run(&new_run("r")).await.expect("is created");
     assert_eq!(store.drop_unreferenced_items().await.expect("answers"), None, "a plan is being written");

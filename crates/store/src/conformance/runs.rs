@@ -216,9 +216,12 @@ pub async fn p8_u0000_survives_everywhere(fresh: &Fresh) {
 pub async fn p16_items_are_shared_and_checked(fresh: &Fresh) {
     let store = &fresh.store;
     let large: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
-    let items = [Item::of(b"one".to_vec()), Item::of(large.clone()), Item::of(Vec::new())];
+    let items = [Item::from_bytes(b"one".to_vec()), Item::from_bytes(large.clone()), Item::from_bytes(Vec::new())];
     store.put_items(&items).await.expect("are stored");
-    store.put_items(&[items[1].clone(), Item::of(b"two".to_vec()), items[1].clone()]).await.expect("are stored again");
+    store
+        .put_items(&[items[1].clone(), Item::from_bytes(b"two".to_vec()), items[1].clone()])
+        .await
+        .expect("are stored again");
     assert_eq!(store.item(items[0].hash).await.expect("is read"), b"one");
     assert_eq!(store.item(items[1].hash).await.expect("is read"), large);
     assert_eq!(store.item(items[2].hash).await.expect("is read"), b"");

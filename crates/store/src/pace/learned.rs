@@ -17,9 +17,9 @@ const BUCKET_US: i64 = 100_000;
 const MIN_EVIDENCE: f64 = 10.0;
 /// A refusal this long after the last one begins a new bout.
 const PEACE_US: i64 = 1_000_000;
-/// What the first refusal of a bout leaves of the rate,
+/// Part of the rate that the first refusal of a bout leaves.
 const FIRST_STEP: f64 = 0.93;
-/// and what any later one leaves at least.
+/// Part of the rate that any later refusal of a bout leaves at least.
 const LARGEST_STEP: f64 = 0.65;
 /// Part of the accepted rate that is taken within a bout.
 const MARGIN: f64 = 0.9;
@@ -36,9 +36,9 @@ const FORGET_US: i64 = 120_000_000;
 /// Lowest rate, in calls per second.
 const MIN_RATE: f64 = 0.2;
 /// Where limits are told, a refusal after so long without one is a matter of phase (calls reach a full window a little
-/// earlier than those of a window before have left it), and all calls are held for a moment instead of slowed down,
+/// earlier than those of a window before have left it), and all calls are held for a moment instead of slowed down.
 const IN_PHASE_US: i64 = 10_000_000;
-/// and what is refused this soon afterwards had left before.
+/// What is refused this soon after such a hold had left before it: it counts for nothing.
 const ON_ITS_WAY_US: i64 = 400_000;
 
 /// The learned rate of an allowance.

@@ -46,7 +46,7 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/postgres/0004_calls.sql"),
     include_str!("../../../../migrations/postgres/0005_systems.sql"),
     "UPDATE bench_schema SET version = 6;",
-    include_str!("../../../../migrations/postgres/0007_sight.sql"),
+    include_str!("../../../../migrations/postgres/0007_tracing.sql"),
     include_str!("../../../../migrations/postgres/0008_limits.sql"),
     include_str!("../../../../migrations/postgres/0009_unsent_traces.sql"),
     include_str!("../../../../migrations/postgres/0010_waiting.sql"),

@@ -16,7 +16,7 @@ pub struct Item {
 impl Item {
     /// The item of some bytes.
     #[must_use]
-    pub fn of(bytes: Vec<u8>) -> Self {
+    pub fn from_bytes(bytes: Vec<u8>) -> Self {
         Self { hash: Sha256Hash::of(&bytes), bytes }
     }
 }
@@ -68,7 +68,7 @@ pub struct BankRow {
     pub generation: i64,
     /// The memory system's handle of the current generation.
     pub handle: Option<String>,
-    /// State.
+    /// As its tasks and checkpoints have it (P7).
     pub state: BankState,
     /// Stream entries retained in the current generation.
     pub position: u32,

@@ -74,7 +74,7 @@ impl BudgetScope {
 pub struct BudgetState {
     /// For what the cap holds.
     pub scope: BudgetScope,
-    /// The cap.
+    /// Most that may be spent and reserved within the scope.
     pub cap: PicoUsd,
     /// Booked, uncertain attempts included.
     pub spent: PicoUsd,

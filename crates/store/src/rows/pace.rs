@@ -53,7 +53,7 @@ impl PaceLimits {
 /// What a process asks of an allowance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SlotAsk {
-    /// The allowance.
+    /// Account and model whose limit is shared.
     pub allowance: Allowance,
     /// Name of the process, unlike that of any other.
     pub asker: String,

@@ -78,7 +78,7 @@ pub struct Incarnation {
 /// An open worker session, for supervision and for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRow {
-    /// The session.
+    /// Whose counter this is.
     pub session: SessionId,
     /// Name of the worker.
     pub worker: String,

@@ -122,9 +122,9 @@ pub(super) async fn insert(conn: &mut dyn Conn, mut calls: Vec<NewCall>) -> Stor
 async fn put(conn: &mut dyn Conn, run: RunNo, calls: Vec<NewCall>) -> StoreResult<()> {
     counters::require(conn, run).await?;
     let paid = insert(conn, calls).await?;
-    let mut books = money::Books::default();
-    money::settle(conn, &paid, &mut books).await?;
-    books.write(conn).await
+    let mut ledger = money::LedgerChange::default();
+    money::settle(conn, &paid, &mut ledger).await?;
+    ledger.write(conn).await
 }
 
 fn stored_call(mut row: Row) -> StoreResult<StoredCall> {

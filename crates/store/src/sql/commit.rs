@@ -20,7 +20,7 @@ use super::{
     conclude,
     guards::{allowed_in_batch, change},
     incarnations,
-    money::{self, Books},
+    money::{self, LedgerChange},
     task_key,
     tasks::{self, Standings, pairs},
 };
@@ -137,16 +137,16 @@ fn check(record: &StepRecord) -> StoreResult<(End, Vec<TaskKey>)> {
     let refuse = |why: &str| Err(StoreError::BadData(format!("step {} of {task:?} {why}", record.step.0)));
     let failed = matches!(record.facts, StepFacts::Failed { .. });
     if failed != (record.effect == Effect::Failed) || failed != (record.step == StepNo::FAILED) {
-        return refuse("mixes a failure with a result");
+        return refuse("is a failure by one of its facts, effect and number, and a result by another");
     }
     if record.text.is_some() && (failed || matches!(kind, TaskKind::Retain | TaskKind::Ready)) {
-        return refuse("may be forgotten, and brings a text");
+        return refuse("brings a text, which only results of questions and judges may have");
     }
     let is_part = matches!(record.facts, StepFacts::JudgedPart { .. });
     if is_part != (kind == TaskKind::Judge && record.step.call_of_vote().is_some())
         || (is_part && record.effect != Effect::Continue)
     {
-        return refuse("mixes a vote with one of its calls");
+        return refuse("does not say whether it is a judge's whole vote or one call of it, which ends no task");
     }
     match &record.effect {
         Effect::Continue => Ok((End::Continues, Vec::new())),
@@ -160,7 +160,7 @@ fn check(record: &StepRecord) -> StoreResult<(End, Vec<TaskKey>)> {
             {
                 Ok((End::Done, keys.clone()))
             }
-            _ => refuse("opens what its kind of task cannot open"),
+            _ => refuse("opens tasks that a task of its kind does not open"),
         },
     }
 }
@@ -211,11 +211,11 @@ pub(super) async fn write(conn: &mut dyn Conn, prepared: Prepared, mark: Option<
     let stored = steps.iter().map(|step| step.at).collect();
     insert_texts(conn, &mut steps).await?;
 
-    let mut books = Books::of(runs);
+    let mut ledger = LedgerChange::for_runs(runs);
     let paid = calls::insert(conn, calls).await?;
-    money::settle(conn, &paid, &mut books).await?;
+    money::settle(conn, &paid, &mut ledger).await?;
     for step in &steps {
-        let delta = books.runs.entry(step.run).or_default();
+        let delta = ledger.runs.entry(step.run).or_default();
         delta.answered += i64::from(step.what == What::Answered);
         delta.entries_retained += i64::from(step.what == What::Retained);
     }
@@ -225,16 +225,16 @@ pub(super) async fn write(conn: &mut dyn Conn, prepared: Prepared, mark: Option<
     let mut to_conclude: BTreeSet<_> =
         complete.iter().filter(|(_, complete)| **complete).map(|(key, _)| *key).collect();
     let mut unknown: BTreeSet<_> = ended.into_iter().filter(|question| !complete.contains_key(question)).collect();
-    store_conclusions(conn, conclusions, &mut books).await?;
-    // from here on writers meet: in the rows of banks, then in the books
+    store_conclusions(conn, conclusions, &mut ledger).await?;
+    // from here on writers meet: in the rows of banks, then in the ledger
     for (run, banks) in count_down_banks(conn, &steps).await? {
         let settled = banks::settle(conn, run, &banks.into_iter().collect::<Vec<_>>()).await?;
         opened.extend(settled.opened.into_iter().map(|role| (run, role)));
         unknown.extend(settled.failed.into_iter().map(|task| (run, task)));
-        books.runs.entry(run).or_default().banks_ready += settled.banks_ready;
+        ledger.runs.entry(run).or_default().banks_ready += settled.banks_ready;
     }
     to_conclude.extend(ripe_of(conn, &unknown).await?);
-    books.write_at_last(conn).await?;
+    ledger.write_at_last(conn).await?;
     if let Some(mark) = mark {
         incarnations::mark_at_last(conn, mark).await?;
     }
@@ -242,7 +242,11 @@ pub(super) async fn write(conn: &mut dyn Conn, prepared: Prepared, mark: Option<
 }
 
 /// Stores the facts of questions that the batch has marked as concluded.
-async fn store_conclusions(conn: &mut dyn Conn, conclusions: Vec<Conclusion>, books: &mut Books) -> StoreResult<()> {
+async fn store_conclusions(
+    conn: &mut dyn Conn,
+    conclusions: Vec<Conclusion>,
+    ledger: &mut LedgerChange,
+) -> StoreResult<()> {
     let mut groups: BTreeMap<(RunNo, String), Vec<QuestionFacts>> = BTreeMap::new();
     for Conclusion { run, headline_metric, facts } in conclusions {
         groups.entry((run, headline_metric)).or_default().push(facts);
@@ -250,7 +254,7 @@ async fn store_conclusions(conn: &mut dyn Conn, conclusions: Vec<Conclusion>, bo
     for ((run, headline_metric), facts) in groups {
         let new = conclude::insert(conn, run, &headline_metric, &facts, conclude::rows(&facts)?).await?;
         new.note_traces(conn, run).await?;
-        books.runs.entry(run).or_default().add_ended(new.delta);
+        ledger.runs.entry(run).or_default().add_ended(new.delta);
     }
     Ok(())
 }
@@ -353,8 +357,8 @@ async fn stored_before(conn: &mut dyn Conn, missed: Vec<(usize, StepKey)>) -> St
     Ok(found)
 }
 
-/// Inserts the texts of records that were stored now: without a look for earlier ones, because a text comes with its record, and
-/// records that may be forgotten again have none ([`check`]).
+/// Inserts the texts of records that were stored now, without a look for earlier ones: a text comes with its record, and records
+/// that a new generation of the bank deletes have none ([`check`]).
 async fn insert_texts(conn: &mut dyn Conn, steps: &mut [Step]) -> StoreResult<()> {
     static INSERT: Sql = Sql::new(|| {
         "INSERT INTO texts (run_no, task_key, step_no, body) SELECT b.run, b.task, b.step, b.body \

@@ -90,7 +90,7 @@ struct Part {
 }
 
 impl Part {
-    fn of(questions: &[AdoptedQuestion]) -> StoreResult<Self> {
+    fn from_questions(questions: &[AdoptedQuestion]) -> StoreResult<Self> {
         let failed = |question: &&AdoptedQuestion| question.steps.iter().any(|(step, ..)| *step == StepNo::FAILED);
         let (mut tasks, mut numbers, mut facts) = (Vec::new(), Vec::new(), Vec::new());
         let (mut text_tasks, mut text_numbers, mut bodies) = (Vec::new(), Vec::new(), Vec::new());
@@ -153,7 +153,7 @@ async fn adopt_all(
 impl<B: Backend> Forks for SqlStore<B> {
     async fn adopt(&self, run: RunNo, banks: &[NewBank], questions: &[AdoptedQuestion]) -> StoreResult<()> {
         banks.iter().try_for_each(plan::check)?;
-        let parts: Vec<Part> = questions.chunks(PART).map(Part::of).collect::<StoreResult<_>>()?;
+        let parts: Vec<Part> = questions.chunks(PART).map(Part::from_questions).collect::<StoreResult<_>>()?;
         let batches = banks.chunks(CHUNK).map(|part| Ok((plan::rows(part)?, part.to_vec())));
         let batches: Vec<(Batch, Vec<NewBank>)> = batches.collect::<StoreResult<_>>()?;
         self.backend.write(move |conn| Box::pin(adopt_all(conn, run, parts, batches))).await

@@ -5,8 +5,8 @@
 //! first and looks at the sums that come back; what does not fit is taken out again in the same transaction. Groups of runs
 //! ([`groups`]) are locked by reservations alone.
 
-mod books;
 mod caps;
+mod ledger_change;
 mod reservations;
 
 use std::collections::HashSet;
@@ -16,14 +16,14 @@ use bench_proto::{call::Ledger, ids::RunNo, money::PicoUsd, spec::ModelSpec};
 use serde::Deserialize;
 use uuid::Uuid;
 
-pub(super) use self::{
-    books::{Books, day_of},
-    reservations::{LOST, OPEN, Paid, attempt_id, lose_session, restore, settle},
-};
 use self::{
-    books::{Sums, add_in_group, add_scopes, add_to_run, scope_key, sums_after},
     caps::grant,
+    ledger_change::{Sums, add_in_group, add_scopes, add_to_run, scope_key, sums_after},
     reservations::{LOSE, RESERVED, Reserved, ids, insert, lose_run, reserved, standing, take},
+};
+pub(super) use self::{
+    ledger_change::{LedgerChange, day_of},
+    reservations::{LOST, OPEN, Paid, attempt_id, lose_session, restore, settle},
 };
 use super::{
     Backend, Conn, Sql, SqlStore, args,
@@ -41,15 +41,15 @@ use crate::{
 async fn change(conn: &mut dyn Conn, change: BudgetChange) -> StoreResult<BudgetAnswer> {
     let BudgetChange { run, session, mut release, lose: lost, wants } = change;
     let standing = standing(conn, run, session).await?;
-    let mut books = Books::default();
+    let mut ledger = LedgerChange::default();
     // one order with all others that change reservations
     release.sort_unstable();
     for of in take(conn, &release).await?.into_values() {
-        books.unbook(of);
+        ledger.unbook(of);
     }
     if !lost.is_empty() {
         for mut row in conn.fetch(&LOSE, args![ids(&lost)]).await? {
-            books.lose(reserved(&mut row)?.1);
+            ledger.lose(reserved(&mut row)?.1);
         }
     }
     let new = match standing.open && !wants.is_empty() {
@@ -59,12 +59,12 @@ async fn change(conn: &mut dyn Conn, change: BudgetChange) -> StoreResult<Budget
     for place in &new {
         let want = &wants[*place];
         let sums = Sums { reserved: bounded(want.amount.0), ..Sums::default() };
-        books.book(run, phase_code(want.phase), standing.day, sums);
+        ledger.book(run, phase_code(want.phase), standing.day, sums);
     }
     // a change may settle reservations of another run only if somebody mixes ids up; its counters are written all the same
-    let own = books.runs.remove(&run).unwrap_or_default();
-    if !books.runs.is_empty() {
-        counters::add(conn, &books.runs).await?;
+    let own = ledger.runs.remove(&run).unwrap_or_default();
+    if !ledger.runs.is_empty() {
+        counters::add(conn, &ledger.runs).await?;
     }
     let (of_run, of_group, group_cap) = match standing.group {
         Some(group) => {
@@ -77,9 +77,9 @@ async fn change(conn: &mut dyn Conn, change: BudgetChange) -> StoreResult<Budget
     let caps = caps::of_run(&standing.limits, group_cap);
     for (scope, _) in &caps {
         // read even where nothing was added
-        books.scopes.entry(scope_key(*scope, run, standing.day)).or_default();
+        ledger.scopes.entry(scope_key(*scope, run, standing.day)).or_default();
     }
-    let by_scope = sums_after(conn, &books.scopes).await?;
+    let by_scope = sums_after(conn, &ledger.scopes).await?;
     let mut states: Vec<BudgetState> = caps
         .into_iter()
         .map(|(scope, cap)| {
@@ -108,14 +108,14 @@ async fn take_back(
     refused: &[(usize, BudgetScope)],
 ) -> StoreResult<()> {
     let attempts: Vec<Uuid> = refused.iter().map(|(place, _)| wants[*place].attempt).collect();
-    let mut books = Books::default();
+    let mut ledger = LedgerChange::default();
     for of in take(conn, &attempts).await?.into_values() {
-        books.unbook(Reserved { run, day, ..of });
+        ledger.unbook(Reserved { run, day, ..of });
     }
-    if let Some(delta) = books.runs.get(&run) {
+    if let Some(delta) = ledger.runs.get(&run) {
         add_to_run(conn, run, delta).await?;
     }
-    add_scopes(conn, &books.scopes).await.map(drop)
+    add_scopes(conn, &ledger.scopes).await.map(drop)
 }
 
 /// The transaction of [`Money::release_uncertain`].
@@ -128,17 +128,17 @@ async fn release(conn: &mut dyn Conn, run: RunNo) -> StoreResult<PicoUsd> {
         )
     });
     counters::require(conn, run).await?;
-    let mut books = Books::default();
+    let mut ledger = LedgerChange::default();
     for mut row in conn.fetch(&LOST_ONES, args![run.0]).await? {
-        books.unbook(reserved(&mut row)?.1);
+        ledger.unbook(reserved(&mut row)?.1);
     }
     for row in conn.fetch(&CALLS, args![run.0]).await? {
         let (phase, day, cost) = (row.int(0)?, day_of(row.int(1)?), -row.int(2)?);
         phase_from(phase)?;
-        books.book(run, phase, day, Sums { spent: cost, uncertain: cost, reserved: 0 });
+        ledger.book(run, phase, day, Sums { spent: cost, uncertain: cost, reserved: 0 });
     }
-    let released = books.runs.get(&run).map_or(PicoUsd::ZERO, |delta| PicoUsd(-delta.uncertain.0));
-    books.write(conn).await?;
+    let released = ledger.runs.get(&run).map_or(PicoUsd::ZERO, |delta| PicoUsd(-delta.uncertain.0));
+    ledger.write(conn).await?;
     Ok(released)
 }
 

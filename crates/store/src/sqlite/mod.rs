@@ -43,7 +43,7 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/sqlite/0004_calls.sql"),
     include_str!("../../../../migrations/sqlite/0005_systems.sql"),
     "UPDATE bench_schema SET version = 6;",
-    include_str!("../../../../migrations/sqlite/0007_sight.sql"),
+    include_str!("../../../../migrations/sqlite/0007_tracing.sql"),
     include_str!("../../../../migrations/sqlite/0008_limits.sql"),
     include_str!("../../../../migrations/sqlite/0009_unsent_traces.sql"),
     include_str!("../../../../migrations/sqlite/0010_waiting.sql"),

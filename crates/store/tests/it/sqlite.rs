@@ -238,7 +238,7 @@ async fn damage_is_named() {
     let scene = Scene::start(fresh.store.as_ref(), &[bank(0, &[(1, &[0])])]).await;
     scene.make_ready(0, 1).await;
     scene.recall(TaskKey::question(0, 0)).await;
-    let item = Item::of(b"some bytes that are stored".to_vec());
+    let item = Item::from_bytes(b"some bytes that are stored".to_vec());
     fresh.store.put_items(std::slice::from_ref(&item)).await.expect("are stored");
     let mut conn = raw(&fresh.url).await;
     change(&mut conn, "UPDATE checkpoints SET facts = '{\"step\":'").await;

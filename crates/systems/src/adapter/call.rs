@@ -1,4 +1,7 @@
 //! One call of an adapter, compiled: templates become a request, a response becomes JSON that was looked at.
+//!
+//! In come a step's variables and where the server is; out comes what the response held, with the usage that it told, or a
+//! failure of a class. Start reading at `Call::compile`, `Call::request` and `Call::read`, in this order of a call's life.
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -1,8 +1,11 @@
 //! Reading adapter files: YAML with line and column of every mistake, then what a schema cannot say.
+//!
+//! In comes the text of a file; out come an `AdapterSpec` ([`parse`]), its [`fingerprint`], and an `Adapter` whose templates
+//! are known to be filled by what a step brings (`compile`). Start reading at [`parse`], then at `compile`. Nothing is sent.
 
 use std::{collections::BTreeSet, time::Duration};
 
-use bench_proto::{dataset::FilterParts, ids::Sha256Hash};
+use bench_proto::{dataset::FilterParts, ids::Sha256Hash, weight};
 use serde_json::Value;
 
 use super::{
@@ -13,11 +16,13 @@ use super::{
     spec::{AdapterSpec, CallSpec, HitsSpec, Permission, PortSpec, ReadyRule, StartSpec},
     template::Template,
     time,
-    variables::fill_env,
+    variables::{self, fill_env},
 };
 
 /// Longest adapter file in bytes.
 const MAX_FILE_BYTES: usize = 256 * 1024;
+/// What it may become with all that it stands for, in bytes.
+const MAX_WEIGHT: usize = 32 * MAX_FILE_BYTES;
 /// Time of a request when nothing is said.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Variables of every call.
@@ -40,7 +45,8 @@ pub fn parse(text: &str) -> Result<AdapterSpec, String> {
     }
     // editors of some systems begin files with a mark
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    serde_norway::from_str(text).map_err(|error| {
+    let short = weight::check(serde_norway::Deserializer::from_str(text), MAX_WEIGHT);
+    short.and_then(|()| serde_norway::from_str(text)).map_err(|error| {
         let message = error.to_string();
         match error.location() {
             Some(at) if !message.contains("line") => format!("line {}, column {}: {message}", at.line(), at.column()),
@@ -351,6 +357,14 @@ fn check_ready(spec: &AdapterSpec) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether variables are filled into headers, or into the URL behind its host: what goes there from an environment is a key for
+/// all that is known.
+pub(super) fn sends_variables(spec: &AdapterSpec, url: &str) -> bool {
+    let behind_host = |(_, rest): (&str, &str)| rest.find(['/', '?', '#']).map(|at| rest[at..].to_owned());
+    let behind = url.split_once("://").and_then(behind_host);
+    spec.headers.values().chain(&behind).any(|value| variables::names(value).next().is_some())
+}
+
 /// Where a system that is not started by the runner listens, and its secret.
 ///
 /// # Errors
@@ -367,7 +381,8 @@ pub(super) fn place(spec: &AdapterSpec, url: Option<&str>) -> Result<(Option<req
     let allowed = |permission| spec.allow.contains(&permission);
     let private = allowed(Permission::PrivateAddresses);
     let filled = fill_env(url)?;
-    let checked = http::check_url(&filled, url, private, secret.is_some(), allowed(Permission::PlainTextKey))?;
+    let has_key = secret.is_some() || sends_variables(spec, url);
+    let checked = http::check_url(&filled, url, private, has_key, allowed(Permission::PlainTextKey))?;
     Ok((Some(checked), secret))
 }
 
@@ -395,6 +410,29 @@ reset: {request: 'DELETE /users/{bank}'}
         let adapter = compile(&parse(SMALL).expect("reads")).expect("compiles");
         assert_eq!(adapter.searches.len(), 1);
         assert_eq!(fingerprint(&adapter.spec).len(), 8);
+    }
+
+    #[test]
+    fn a_key_in_a_header_goes_nowhere_without_tls() {
+        let spec = |more: &str| -> AdapterSpec {
+            serde_norway::from_str(&format!("name: mine\nurl: http://mem.example\n{more}")).expect("is YAML")
+        };
+        let key = "headers: {X-Key: 'of ${env:PATH}'}\n";
+        let error = place(&spec(key), None).err().expect("is refused");
+        assert!(error.starts_with("a key would go to mem.example without TLS"), "{error}");
+        for fine in ["headers: {X-Kind: test}\n", &format!("{key}allow: [plain_text_key]\n")] {
+            assert!(place(&spec(fine), None).is_ok(), "{fine}");
+        }
+        assert!(place(&spec(key), Some("http://127.0.0.1:8080")).is_ok(), "it stays on this machine");
+        let behind = place(&spec(""), Some("http://mem.example/v1?key=${env:HOME}")).err().expect("is refused");
+        assert!(behind.contains("without TLS"), "{behind}");
+        assert!(place(&spec(""), Some("${env:NO_SUCH_URL:-http://mem.example}/v1")).is_ok(), "where, not what");
+    }
+
+    #[test]
+    fn a_text_that_is_named_once_does_not_stand_for_a_million() {
+        let text = format!("name: mine\ncommand: [&a {}{}]\n", "x".repeat(100_000), ", *a".repeat(1_000));
+        assert!(error(&text).contains("without aliases"));
     }
 
     #[test]

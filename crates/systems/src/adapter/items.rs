@@ -1,5 +1,9 @@
 //! From stream entries to what a request carries: turns or sessions, texts that are too long split in parts, and what an item
 //! does to those before it.
+//!
+//! In come entries as the dataset has them; out come [`Item`]s with their ids, texts and times, ready for a template or a
+//! process, and what they replace. Start reading at `Cut::items` (what is sent) and `Cut::expected` (what must be found
+//! afterwards). Pure: nothing is sent here.
 
 #[cfg(test)]
 mod tests;
@@ -119,7 +123,7 @@ pub(super) struct Cut<'a> {
 
 impl<'a> Cut<'a> {
     /// How the stream of a bank is cut for a system.
-    pub(super) fn of(spec: &AdapterSpec, bank: &'a BankRef) -> Self {
+    pub(super) fn for_bank(spec: &AdapterSpec, bank: &'a BankRef) -> Self {
         Self { unit: spec.unit, text_bytes: spec.limits.text_bytes, content: bank.content.as_deref() }
     }
 

@@ -6,10 +6,11 @@
 //! `spec` is what a file says, `file` reads and compiles it, `call` is one request with what is read from its response
 //! (`template`, `path`, `sse`), `http` the network, `system` the operations (`retaining`, `readiness`, `recalling`), `items`
 //! what is stored, `index` the way back to the dataset's ids, `literal` finds secrets that stand in a file, `variables` fills in
-//! those that are named, `secrets` keeps them out of messages.
+//! those that are named, `secrets` keeps them out of messages, `dispositions` are those of a run.
 //! `managed` starts systems, `process` speaks to those that are no servers. The shipped files are in `shipped`.
 
 mod call;
+pub mod dispositions;
 pub mod file;
 mod handle;
 mod http;
@@ -75,9 +76,10 @@ pub const MODE: &str = "system.mode";
 pub(crate) fn build(settings: &SystemSettings, context: &AdapterContext) -> Result<Arc<dyn MemorySystem>, String> {
     let spec = settings.get(ADAPTER).ok_or("the adapter is missing")?;
     let spec: AdapterSpec = serde_json::from_value(spec.clone()).map_err(|e| e.to_string())?;
+    let spec = dispositions::told(spec, settings)?;
     let url = settings.get(URL).and_then(Value::as_str);
     let consolidated = settings.get(MODE).and_then(Value::as_str) == Some("consolidated");
-    let secrets = Secrets::of(&spec, url);
+    let secrets = Secrets::from_spec(&spec, url);
     let system = if spec.command.is_some() {
         process::build(spec, context, consolidated, secrets.clone())
     } else {
@@ -98,10 +100,29 @@ pub fn server_of(settings: &SystemSettings) -> Option<&str> {
     settings.get(URL).and_then(Value::as_str).or_else(own)
 }
 
+/// The server to which a run's adapter sends a key, as this process would reach it; `None` where no key goes, where it could not be
+/// read, and for systems that need no server or start their own.
+#[must_use]
+pub fn keyed_server(settings: &SystemSettings) -> Option<String> {
+    let url = server_of(settings)?;
+    let spec: AdapterSpec = serde_json::from_value(settings.get(ADAPTER)?.clone()).ok()?;
+    let secret = || call::Secret::read(spec.auth.as_ref()?).ok().flatten();
+    (file::sends_variables(&spec, url) || secret().is_some()).then(|| variables::fill_env(url).ok()).flatten()
+}
+
 /// Whether an adapter has anything to search with.
 #[must_use]
 pub fn searches(settings: &SystemSettings) -> bool {
     settings.get(ADAPTER).is_some_and(|spec| spec.get("recall").is_some_and(|recall| !recall.is_null()))
+}
+
+/// What a plan needs to know of the adapter of these settings.
+///
+/// # Errors
+/// As [`check`].
+pub(crate) fn capabilities(adapter: &Value, settings: &SystemSettings) -> Result<Capabilities, String> {
+    let spec: AdapterSpec = serde_json::from_value(adapter.clone()).map_err(|e| e.to_string())?;
+    check(&dispositions::told(spec, settings)?)
 }
 
 /// What a plan needs to know of an adapter: nothing is looked up, started or sent.
@@ -110,6 +131,7 @@ pub fn searches(settings: &SystemSettings) -> bool {
 /// What is wrong with the file.
 pub fn check(spec: &AdapterSpec) -> Result<Capabilities, String> {
     variables::check(spec)?;
+    dispositions::check(spec)?;
     if spec.command.is_some() {
         return process::capabilities(spec);
     }

@@ -75,7 +75,7 @@ impl HttpSystem {
             return Err(refuse(format!("the query has {} bytes, the system takes at most {most}", query.text.len())));
         }
         let can = self.capabilities.filters.or(self.capabilities.answer_filters);
-        let bounds = if can.from || can.until { Bounds::of(query.filter)? } else { Bounds::default() };
+        let bounds = if can.from || can.until { Bounds::from_filter(query.filter)? } else { Bounds::default() };
         let only_scope = <&[String; 1]>::try_from(query.filter.scopes.as_slice()).ok();
         Ok(bank_vars(bank)
             .with("query", query.text)

@@ -30,7 +30,7 @@ pub(super) struct Secrets(Arc<Vec<(String, String)>>);
 
 impl Secrets {
     /// Of an adapter, with the place that it was pointed to.
-    pub(super) fn of(spec: &AdapterSpec, url: Option<&str>) -> Self {
+    pub(super) fn from_spec(spec: &AdapterSpec, url: Option<&str>) -> Self {
         let mut values = BTreeMap::new();
         for name in spec.filled().chain(url).flat_map(names) {
             let secretive = SECRETIVE.iter().any(|word| name.to_ascii_uppercase().contains(word));
@@ -239,16 +239,16 @@ mod tests {
             "auth: {env: CARGO_MANIFEST_DIR}",
         ] {
             let spec = super::super::file::parse(&format!("name: mine\n{place}\n")).expect("reads");
-            let said = Secrets::of(&spec, None).hide(concat!("not ", env!("CARGO_MANIFEST_DIR"), "!"));
+            let said = Secrets::from_spec(&spec, None).hide(concat!("not ", env!("CARGO_MANIFEST_DIR"), "!"));
             assert!(!said.contains(env!("CARGO_MANIFEST_DIR")), "{place}: {said}");
         }
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("key");
         std::fs::write(&file, " open\n").expect("is written");
         let spec = super::super::file::parse(&format!("name: mine\nauth: {{file: '{}'}}\n", file.display()));
-        assert_eq!(Secrets::of(&spec.expect("reads"), None).hide("not open!"), "not [key]!");
+        assert_eq!(Secrets::from_spec(&spec.expect("reads"), None).hide("not open!"), "not [key]!");
         let spec = super::super::file::parse("name: mine\n").expect("reads");
-        let moved = Secrets::of(&spec, Some("https://a.example/${env:CARGO_MANIFEST_DIR}"));
+        let moved = Secrets::from_spec(&spec, Some("https://a.example/${env:CARGO_MANIFEST_DIR}"));
         assert_eq!(moved.hide(env!("CARGO_MANIFEST_DIR")), "${env:CARGO_MANIFEST_DIR}");
     }
 }

@@ -63,6 +63,10 @@ pub struct AdapterSpec {
     /// A message of `{messages}`; `{role, content}` unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Value>,
+    /// Traits that the system can be given for its own answers (`--dispositions`), each a whole number from 1 to 5: their names, and
+    /// the fields of the body of `open` that they are written into.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub dispositions: BTreeMap<String, String>,
     /// Makes the bank.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<CallSpec>,
@@ -417,10 +421,10 @@ pub struct HitsSpec {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct UsageSpec {
-    /// Prompt tokens.
+    /// Path of the number of prompt tokens in the response; absent where the system does not tell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_tokens: Option<String>,
-    /// Completion tokens.
+    /// Path of the number of completion tokens in the response; absent where the system does not tell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_tokens: Option<String>,
 }

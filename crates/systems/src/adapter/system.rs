@@ -1,5 +1,8 @@
 //! The memory system that an adapter describes: where it is, how a request reaches it, and the operations that are one
 //! request. Storing, waiting and finding have files of their own (`retaining`, `readiness`, `recalling`).
+//!
+//! In comes a compiled adapter (`file`), out comes a `MemorySystem`. Start reading at `build`, then at `send_for`, through which
+//! every request goes; what a request is made of and how its response is read is in `call`.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -52,12 +55,12 @@ pub(super) struct HttpSystem {
     client: reqwest::Client,
     headers: HeaderMap,
     secret: Option<Secret>,
-    place: Place,
+    place: Server,
     pub(super) indexes: Indexes,
     pub(super) progress: Mutex<HashMap<String, Progress>>,
 }
 
-enum Place {
+enum Server {
     Fixed(Url),
     Managed(Box<Managed>),
 }
@@ -85,8 +88,8 @@ pub(super) fn build(
     let adapter = file::compile(spec)?;
     let (fixed, secret) = file::place(spec, url)?;
     let place = match (fixed, &spec.start) {
-        (Some(url), _) => Place::Fixed(url),
-        (None, Some(start)) => Place::Managed(Box::new(Managed::new(spec, start, context, secrets)?)),
+        (Some(url), _) => Server::Fixed(url),
+        (None, Some(start)) => Server::Managed(Box::new(Managed::new(spec, start, context, secrets)?)),
         (None, None) => return Err("url is missing".to_owned()),
     };
     let mut headers = HeaderMap::new();
@@ -156,14 +159,14 @@ pub(super) fn capabilities(adapter: &Adapter) -> Capabilities {
 impl HttpSystem {
     async fn base(&self, bank: Option<&BankRef>) -> Result<Base, Failure> {
         match &self.place {
-            Place::Fixed(url) => Ok(Base { url: url.clone(), instance: None }),
-            Place::Managed(managed) => Ok(managed.address(bank.map(|bank| bank.name.as_str()), self).await?.into()),
+            Server::Fixed(url) => Ok(Base { url: url.clone(), instance: None }),
+            Server::Managed(managed) => Ok(managed.address(bank.map(|bank| bank.name.as_str()), self).await?.into()),
         }
     }
 
     /// Where the bank is. A system that keeps its memories in its process has lost those of an earlier one.
     async fn base_of(&self, call: &Call, bank: &BankRef) -> Result<Base, Failure> {
-        let Place::Managed(managed) = &self.place else { return self.base(Some(bank)).await };
+        let Server::Managed(managed) = &self.place else { return self.base(Some(bank)).await };
         let at = managed.address(Some(&bank.name), self).await?;
         let made_by = bank.handle.as_deref().and_then(|handle| handle.split_once('|')?.0.split_once('/'));
         if let Some((_, instance)) = made_by
@@ -199,7 +202,7 @@ impl HttpSystem {
             None => self.base(None).await?,
         };
         let sent = self.send_to(&base.url, step, call, vars).await;
-        let (Place::Managed(managed), Some(at)) = (&self.place, &base.instance) else { return sent };
+        let (Server::Managed(managed), Some(at)) = (&self.place, &base.instance) else { return sent };
         match sent {
             Ok(read) => {
                 managed.did(at, &call.what);
@@ -244,7 +247,7 @@ impl HttpSystem {
     }
 
     fn cut<'a>(&self, bank: &'a BankRef) -> Cut<'a> {
-        Cut::of(&self.adapter.spec, bank)
+        Cut::for_bank(&self.adapter.spec, bank)
     }
 
     /// The items that a bank holds after some entries.
@@ -288,12 +291,12 @@ impl MemorySystem for HttpSystem {
 
     async fn open_bank(&self, bank: &BankRef) -> Result<String, Failure> {
         let host = match &self.place {
-            Place::Managed(managed) if self.adapter.spec.can.survives_restart => format!("{}|", managed.host()),
-            Place::Managed(managed) => {
+            Server::Managed(managed) if self.adapter.spec.can.survives_restart => format!("{}|", managed.host()),
+            Server::Managed(managed) => {
                 let at = managed.address(Some(&bank.name), self).await?;
                 format!("{}/{}|", managed.host(), at.id)
             }
-            Place::Fixed(_) => String::new(),
+            Server::Fixed(_) => String::new(),
         };
         let named = self.named(bank);
         let Some(call) = &self.adapter.open else {
@@ -333,8 +336,8 @@ impl MemorySystem for HttpSystem {
 
     async fn prepare(&self, bank: &BankRef, _query: Option<&RecallQuery<'_>>) -> Result<Prepared, Failure> {
         match &self.place {
-            Place::Managed(managed) => managed.prepared_address(Some(&bank.name), self).await.map(|(_, how)| how),
-            Place::Fixed(_) => Ok(Prepared::Ready),
+            Server::Managed(managed) => managed.prepared_address(Some(&bank.name), self).await.map(|(_, how)| how),
+            Server::Fixed(_) => Ok(Prepared::Ready),
         }
     }
 
@@ -365,11 +368,11 @@ impl MemorySystem for HttpSystem {
 
     async fn statistics(&self, bank: &BankRef) -> Result<SystemStats, Failure> {
         let version = match &self.place {
-            Place::Managed(managed) => managed.address(Some(&bank.name), self).await?.version,
-            Place::Fixed(url) if self.adapter.spec.health.as_ref().is_some_and(|health| health.version.is_some()) => {
+            Server::Managed(managed) => managed.address(Some(&bank.name), self).await?.version,
+            Server::Fixed(url) if self.adapter.spec.health.as_ref().is_some_and(|health| health.version.is_some()) => {
                 self.probe(url).await?
             }
-            Place::Fixed(_) => None,
+            Server::Fixed(_) => None,
         };
         let (Some(call), Some(spec)) = (&self.adapter.statistics, &self.adapter.spec.statistics) else {
             return Ok(SystemStats { version, numbers: BTreeMap::new() });
@@ -393,7 +396,7 @@ impl MemorySystem for HttpSystem {
             Err(failure) => return Err(failure),
         }
         self.progress.lock().unwrap_or_else(PoisonError::into_inner).remove(&bank.name);
-        if let Place::Managed(managed) = &self.place {
+        if let Server::Managed(managed) = &self.place {
             managed.end_bank(&bank.name).await;
         }
         Ok(())
@@ -402,7 +405,7 @@ impl MemorySystem for HttpSystem {
     async fn health(&self) -> Result<String, Failure> {
         let base = self.base(None).await?;
         let version = self.probe(&base.url).await?;
-        let place = if matches!(self.place, Place::Managed(_)) { "started by the runner" } else { base.url.as_str() };
+        let place = if matches!(self.place, Server::Managed(_)) { "started by the runner" } else { base.url.as_str() };
         Ok(match version {
             Some(version) => format!("{} {version}, {place}", self.adapter.spec.name),
             None => format!("{}, {place}", self.adapter.spec.name),
@@ -411,13 +414,13 @@ impl MemorySystem for HttpSystem {
 
     async fn is_there(&self) -> Result<(), Failure> {
         match &self.place {
-            Place::Managed(managed) if managed.is_per_bank() => Ok(()),
+            Server::Managed(managed) if managed.is_per_bank() => Ok(()),
             _ => self.health().await.map(drop),
         }
     }
 
     fn on_this_machine(&self, bank: &BankRef) -> Result<(), Failure> {
-        let Place::Managed(managed) = &self.place else { return Ok(()) };
+        let Server::Managed(managed) = &self.place else { return Ok(()) };
         match bank.handle.as_deref().and_then(|handle| handle.split_once('|')) {
             Some((host, _)) if host.split_once('/').map_or(host, |(host, _)| host) != managed.host() => {
                 Err(Failure::transient(
@@ -431,20 +434,20 @@ impl MemorySystem for HttpSystem {
 
     fn place(&self) -> String {
         match &self.place {
-            Place::Fixed(url) => url.origin().ascii_serialization(),
-            Place::Managed(managed) => managed.place(),
+            Server::Fixed(url) => url.origin().ascii_serialization(),
+            Server::Managed(managed) => managed.place(),
         }
     }
 
     async fn server(&self, bank: &BankRef) -> Option<ServerAddress> {
         match &self.place {
-            Place::Fixed(url) => ServerAddress::named_by(url),
-            Place::Managed(managed) => ServerAddress::named_by(&managed.known_address(Some(&bank.name))?),
+            Server::Fixed(url) => ServerAddress::named_by(url),
+            Server::Managed(managed) => ServerAddress::named_by(&managed.known_address(Some(&bank.name))?),
         }
     }
 
     async fn close(&self) {
-        if let Place::Managed(managed) = &self.place {
+        if let Server::Managed(managed) = &self.place {
             managed.close().await;
         }
     }

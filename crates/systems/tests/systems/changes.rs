@@ -360,7 +360,7 @@ async fn systems_see_an_id_of_this_bank_alone_and_the_time_of_a_question() {
         ..bench_proto::dataset::Question::default()
     };
     let bank = bank(&stream());
-    let query = RecallQuery::of(&question, 10, 8);
+    let query = RecallQuery::from_question(&question, 10, 8);
     assert_eq!((query.k, query.visible_entries), (70, 8), "its own number, and no more than there is");
     system.recall(&bank, &query).await.expect("finds");
     let last = || fake.with(|world| world.bodies.last().cloned().expect("a request"));
@@ -373,7 +373,10 @@ async fn systems_see_an_id_of_this_bank_alone_and_the_time_of_a_question() {
     let elsewhere = BankRef { name: "bench-77-g1".to_owned(), ..bank.clone() };
     system.recall(&elsewhere, &query).await.expect("finds");
     assert_ne!(last()["id"], json!(id), "another one in another bank");
-    assert_eq!(RecallQuery::of(&bench_proto::dataset::Question { k: None, ..question.clone() }, 10, 8).k, 10);
+    assert_eq!(
+        RecallQuery::from_question(&bench_proto::dataset::Question { k: None, ..question.clone() }, 10, 8).k,
+        10
+    );
     let clipping = of_text(&format!("{ALL}limits: {{max_k: 50}}\n"), Some(fake.url()));
     assert_eq!(clipping.recall(&bank, &query).await.expect_err("is not clipped").code, "system_limit");
 }

@@ -1,6 +1,12 @@
 //! Every shipped adapter passes the checks against its contract, and its traps are handled.
 
-use bench_systems::{adapter::shipped::SHIPPED, check::Outcome};
+use bench_systems::{
+    BuildContext, SystemSettings,
+    adapter::{self, shipped::SHIPPED},
+    check::Outcome,
+    policy::Policy,
+    registry,
+};
 use bench_testkit::fakes::{Fake, SYSTEMS, World};
 
 use super::{changes_of, checked, outcome, robust::bank, start, system};
@@ -83,6 +89,38 @@ async fn what_a_system_says_about_itself_is_read() {
     assert_eq!(said.numbers.get("failed_operations"), Some(&0.0), "{said:?}");
     let (_fake, mem0) = start("mem0");
     assert!(mem0.statistics(&bank()).await.expect("answers").is_empty(), "it says nothing, and is not asked");
+}
+
+/// What a system is sent: the bodies that make a bank, and all other requests in order.
+async fn sent(asked: Option<&str>) -> (serde_json::Value, Vec<String>) {
+    let fake = Fake::start("hindsight");
+    let Some(Ok(mut spec)) = adapter::shipped::find("hindsight") else { panic!("is shipped") };
+    spec.ready.every = Some("10ms".to_owned());
+    let told = adapter::dispositions::take(&mut spec, asked).expect("it has them");
+    let adapter = serde_json::to_value(&spec).expect("serialises");
+    let mut settings =
+        SystemSettings::from([(adapter::ADAPTER.to_owned(), adapter), (adapter::URL.to_owned(), fake.url().into())]);
+    settings.extend(told.map(|told| (adapter::dispositions::DISPOSITIONS.to_owned(), told)));
+    let context = BuildContext { policy: Policy::anything().into(), ..BuildContext::default() };
+    let system = registry::build("hindsight", &settings, &context).expect("builds");
+    let said = registry::capabilities("hindsight", &settings, &context).expect("is known");
+    assert_eq!(said.version, system.capabilities().version, "a plan says what is built");
+    let (_, steps) = checked(system.as_ref()).await;
+    assert!(steps.iter().all(|step| step.outcome != Outcome::Fail), "{steps:#?}");
+    fake.with(|world| {
+        let opened = world.requests.iter().position(|request| request.starts_with("PUT ")).expect("a bank is made");
+        (world.bodies[opened].clone(), world.requests.clone())
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dispositions_are_said_when_a_bank_is_made_and_to_a_run_without_them_nothing_is_new() {
+    let (plain, requests) = sent(None).await;
+    let name = plain["name"].clone();
+    assert_eq!(plain, serde_json::json!({ "name": name }), "what it was sent before it had dispositions");
+    let (told, same) = sent(Some("skepticism=4,empathy=2")).await;
+    assert_eq!(told, serde_json::json!({ "name": name, "disposition_skepticism": 4, "disposition_empathy": 2 }));
+    assert_eq!(requests, same, "everything else is as without them");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,8 +1,11 @@
 //! Adapters against systems made from their contracts, against recorded exchanges, and a process of the user's own.
 
+mod at_hand;
+mod chance;
 mod changes;
 mod cheats;
 mod contracts;
+mod letters;
 mod process;
 mod recorded;
 mod robust;

@@ -11,7 +11,7 @@ mod registry;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[cfg(feature = "metrics")]
-pub(crate) use registry::{Reader, resource};
+pub(crate) use registry::{OtlpReader, resource};
 #[cfg(feature = "metrics")]
 pub use registry::{enable, render};
 

@@ -30,7 +30,7 @@ struct Registry {
     histograms: HashMap<&'static str, Histogram<f64>>,
     gauges: Arc<Gauges>,
     page: prometheus::Registry,
-    reader: Reader,
+    reader: OtlpReader,
     // instruments write to it as long as it lives
     _provider: SdkMeterProvider,
 }
@@ -46,9 +46,9 @@ static REGISTRY: OnceLock<Registry> = OnceLock::new();
 
 /// The reader that collects for OTLP.
 #[derive(Debug, Clone)]
-pub(crate) struct Reader(Arc<ManualReader>);
+pub(crate) struct OtlpReader(Arc<ManualReader>);
 
-impl MetricReader for Reader {
+impl MetricReader for OtlpReader {
     fn register_pipeline(&self, pipeline: Weak<Pipeline>) {
         self.0.register_pipeline(pipeline);
     }
@@ -70,7 +70,7 @@ impl MetricReader for Reader {
     }
 }
 
-impl Reader {
+impl OtlpReader {
     /// The reader of the process, once metrics are enabled.
     pub(crate) fn of_this_process() -> Option<Self> {
         REGISTRY.get().map(|registry| registry.reader.clone())
@@ -85,7 +85,7 @@ pub fn enable(service: &str, instance: &str) {
 
 fn build(service: &str, instance: &str) -> Registry {
     let page = prometheus::Registry::new();
-    let reader = Reader(Arc::new(ManualReader::builder().build()));
+    let reader = OtlpReader(Arc::new(ManualReader::builder().build()));
     let mut provider =
         SdkMeterProvider::builder().with_resource(resource(service, instance)).with_reader(reader.clone());
     // names are whole in the catalogue: nothing is added to them

@@ -128,7 +128,7 @@ impl Asked<'_> {
                 Move::Answer(answer) => {
                     records.push(self.together(&hits).await?);
                     let called = Called { value: answer.clone(), reply, records: calls, usage, timing };
-                    records.push(answer_record(self.task, Answered::of(called)));
+                    records.push(answer_record(self.task, Answered::from_call(called)));
                     return Ok((hits, answer));
                 }
             }

@@ -178,12 +178,18 @@ fn plain_transport_to_elsewhere_is_warned_of() {
         bench.with_env("OPENAI_BASE_URL", "http://api.example.invalid/v1").with_env("OPENAI_API_KEY", "planted");
     let bench = bench.with_env("BENCH_ARCHIVE_URL", "s3://bucket/results");
     let bench = bench.with_env("AWS_ENDPOINT_URL", "http://objects.example.invalid:9000");
-    let done = bench.run(["doctor"]);
+    let adapter = "name: mine\nurl: http://mem.example.invalid/v1\nallow: [plain_text_key]\nauth: {env: OPENAI_API_KEY}\n\
+                   retain: {request: POST /add, body: {text: '{text}'}}\n\
+                   recall: {request: POST /search, body: {query: '{query}'}, hits: [{list: results, text: memory}]}\n";
+    std::fs::write(bench.path().join("mine.yaml"), adapter).expect("is written");
+    let doctor = ["doctor", "--set", "run.system=./mine.yaml"];
+    let done = bench.run(doctor);
     for what in [
         "store: what goes to db.example.invalid",
         "queue: what goes to mq.example.invalid",
         "account openai: what goes to api",
         "archive: what goes to objects.example.invalid",
+        "system mine: what goes to mem.example.invalid",
     ] {
         assert!(done.stdout.contains(&format!("WARNING transport: {what}")), "{}", done.stdout);
     }
@@ -191,8 +197,8 @@ fn plain_transport_to_elsewhere_is_warned_of() {
     assert!(!done.stderr.contains("planted") && !done.stdout.contains("planted"), "{}", done.stderr);
     let bench = bench.with_env(
         "BENCH_ALLOW_PLAINTEXT",
-        "db.example.invalid, mq.example.invalid,api.example.invalid,objects.example.invalid",
+        "db.example.invalid, mq.example.invalid,api.example.invalid,objects.example.invalid,mem.example.invalid",
     );
-    let allowed = bench.run(["doctor"]);
+    let allowed = bench.run(doctor);
     assert!(!allowed.stdout.contains("WARNING") && !allowed.stderr.contains("not encrypted"), "{}", allowed.stderr);
 }

@@ -9,7 +9,14 @@ fn messages(category: &str, gold: Option<&Gold>, answer: &str) -> Messages {
     let profile = Profile::implied();
     let record = gold.map(|gold| GoldRecord { gold: gold.clone(), ..GoldRecord::default() });
     let rubric = rubric_of(&profile, category, record.as_ref()).expect("there is one");
-    judge_messages(&JudgeInput { rubric, question: "When did Ann leave? ", asked_at: None, gold, answer })
+    judge_messages(&JudgeInput {
+        rubric,
+        question: "When did Ann leave? ",
+        asked_at: None,
+        gold,
+        evidence: None,
+        answer,
+    })
 }
 
 fn hashes() -> PromptHashes {
@@ -73,9 +80,33 @@ fn vectors_locomo_llm_judge_prompts() {
         assert_eq!(vector["mentions_answer"], told.user.contains(GOLD), "{category}");
         let Some(text) = theirs.as_ref().map(|theirs| &theirs[category]) else { continue };
         assert_eq!(vector["mentions_answer"], text.contains(template::PLACES[1]), "{category}");
-        let rendered = template::render(text, ["Q?", "A", "R"]);
+        let rendered = template::render(text, ["Q?", "A", "R", ""]);
         assert_eq!(vector["sha256"], Sha256Hash::of(rendered.as_bytes()).hex(), "{category}");
         assert_eq!(vector["len"], rendered.chars().count(), "{category}");
+    }
+}
+
+/// Where nothing is expected that harness asks no model: silence is right, and so is whatever contains "unknown". Here a judge reads
+/// every answer, and LoCoMo's own rule lets none of these pass.
+#[test]
+fn vectors_hebb_judge_empty_gold() {
+    let Some(all) = reference::json("vectors/hebb-amplihack-precisionmembench.json") else { return };
+    let cases = reference::list(&all["hebb_judge_empty_gold"]["cases"]);
+    assert_eq!(cases.len(), 3);
+    let (profile, gold) = (Profile::implied(), GoldRecord { gold: Gold::Abstain, ..GoldRecord::default() });
+    let question = Question { category: "adversarial".to_owned(), text: "Who?".to_owned(), ..Question::default() };
+    for case in cases {
+        assert_eq!(case["is_correct"], true, "{case}");
+        let answer = reference::str(&case["generated"]);
+        let input = JudgeInput::of(&profile, &question, Some(&gold), answer).expect("there is a rubric");
+        let next = input.rubric.program.next(&input, &BTreeMap::new());
+        assert!(matches!(next, super::super::Next::Ask(calls) if calls.len() == 1), "{case}");
+        let scorer = crate::scorers::registry::find("locomo-f1").expect("is known");
+        let of_answer = crate::scorers::ScoreCase {
+            answer: Some(answer),
+            ..crate::scorers::ScoreCase::of(&profile, &question, &gold)
+        };
+        assert_eq!(scorer.score(&of_answer), Some(0.0), "{case}");
     }
 }
 
@@ -205,6 +236,49 @@ fn an_explanation_is_shown_without_the_rule_against_not_knowing() {
     let messages = judge_messages(&input);
     assert!(messages.user.contains("Only Bob's move was told."), "{}", messages.user);
     assert!(messages.system.contains("- Own.") && !messages.system.contains("does not know"), "{}", messages.system);
+}
+
+#[test]
+fn the_messages_of_the_evidence_are_shown_where_the_rubric_asks_for_them_and_nowhere_else() {
+    let mut profile = Profile::implied();
+    let own = |shows_evidence| OwnRubric { rules: "- Own.".to_owned(), shows_evidence, ..OwnRubric::default() };
+    let whole = |rules: &str| OwnRubric {
+        rules: rules.to_owned(),
+        parser: Some("yes-anywhere".to_owned()),
+        ..OwnRubric::default()
+    };
+    let said = "{question} {answer} {response}";
+    let rubrics = [
+        ("judge-blind", own(false)),
+        ("judge-hiding", OwnRubric { hides_reference: true, ..own(true) }),
+        ("judge-shown", own(true)),
+        ("judge-theirs", whole(said)),
+        ("judge-theirs-shown", whole(&format!("{said} {{evidence}}"))),
+    ];
+    profile.rubrics.extend(rubrics.map(|(name, own)| (name.to_owned(), own)));
+    let gold = Gold::Text("8 May 2023".to_owned());
+    let evidence = Some(evidence::sample());
+    let told = |name: &str, evidence| {
+        let rubric = find(&profile, name).expect("is known");
+        let input = JudgeInput { evidence, ..sample_input(rubric, &gold) };
+        let super::super::Next::Ask(calls) = rubric.program.next(&input, &BTreeMap::new()) else { panic!("asks") };
+        calls[0].messages.clone()
+    };
+    for (name, is_shown) in [("judge-blind", false), ("judge-hiding", false), ("judge-shown", true)]
+        .into_iter()
+        .chain([("judge-theirs", false), ("judge-theirs-shown", true), ("judge-single", false)])
+    {
+        let messages = told(name, evidence);
+        assert_eq!(messages.user.contains("Bob was there."), is_shown, "{name}: {}", messages.user);
+        assert_eq!(messages == told(name, None), !is_shown, "{name}");
+        let hashed = find(&profile, name).expect("is known").program.sample(find(&profile, name).expect("is known"));
+        assert_eq!(hashed.user.contains("Bob was there."), is_shown, "{name}: a hash is of what is shown");
+    }
+    let messages = told("judge-shown", evidence);
+    let most = format!("at most {} characters", evidence::MOST_CHARS);
+    assert!(messages.system.contains(&most), "{}", messages.system);
+    let shown: Value = serde_json::from_str(&messages.user).expect("one JSON object");
+    assert_eq!(shown["evidence"], serde_json::json!(["ann: Bob was there.", "ann: I left yesterday."]));
 }
 
 #[test]

@@ -38,7 +38,7 @@ impl Numbered {
 }
 
 /// What a thread keeps for a scorer.
-struct Memory {
+struct Buffers {
     scorer: &'static str,
     tokens: Tokens,
     prediction: Numbered,
@@ -47,18 +47,18 @@ struct Memory {
 
 thread_local! {
     /// One for each scorer that was asked: there are two.
-    static MEMORIES: RefCell<Vec<Memory>> = const { RefCell::new(Vec::new()) };
+    static BUFFERS: RefCell<Vec<Buffers>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The F1 of a prediction with a gold that is read by `rules`.
 pub(super) fn f1_of(scorer: &LocomoF1, prediction: &str, gold: &str, rules: &CategoryRules) -> f64 {
-    MEMORIES.with_borrow_mut(|memories| {
-        let at = memories.iter().position(|memory| memory.scorer == scorer.name).unwrap_or_else(|| {
+    BUFFERS.with_borrow_mut(|all| {
+        let at = all.iter().position(|buffers| buffers.scorer == scorer.name).unwrap_or_else(|| {
             let (prediction, gold) = (Numbered::default(), Numbered::default());
-            memories.push(Memory { scorer: scorer.name, tokens: Tokens::new(scorer.stem), prediction, gold });
-            memories.len() - 1
+            all.push(Buffers { scorer: scorer.name, tokens: Tokens::new(scorer.stem), prediction, gold });
+            all.len() - 1
         });
-        let Memory { tokens, prediction: predicted, gold: expected, .. } = &mut memories[at];
+        let Buffers { tokens, prediction: predicted, gold: expected, .. } = &mut all[at];
         if tokens.bytes > MOST_OF_VOCABULARY {
             *tokens = Tokens::new(scorer.stem);
         }
@@ -99,7 +99,7 @@ mod tests {
         for number in 0..60_000 {
             assert_eq!(f1_of(&OFFICIAL, &format!("word{number} runs"), "running", rules), 2.0 / 3.0);
         }
-        let bytes = MEMORIES.with_borrow(|memories| memories.iter().map(|memory| memory.tokens.bytes).max());
+        let bytes = BUFFERS.with_borrow(|all| all.iter().map(|buffers| buffers.tokens.bytes).max());
         assert!(bytes.is_some_and(|bytes| bytes <= MOST_OF_VOCABULARY + MOST_BYTES), "{bytes:?}");
     }
 }

@@ -165,23 +165,30 @@ mod tests {
     }
 
     /// What a random retriever gets on LoCoMo: in one pool by bare session numbers, in one pool by conversation and session, and
-    /// in its own conversation. The harness' corpus is rebuilt by its described rule (utterances of 20 characters or more, and
-    /// pairs of turns), which gives 8,689 of its 8,755 memories: the figures are held to within 0.0002.
+    /// in its own conversation. The harness' corpus is rebuilt by its rule: utterances of 20 characters or more, and pairs of turns,
+    /// which go on over the ends of sessions and count to that of their first turn.
     #[test]
     fn locomo_session_recall_chance() {
         let (Some(vectors), Some(data)) = (vectors(), reference::json("data/locomo/locomo10.json")) else { return };
         let expected = &vectors["locomo_session_recall_chance"];
         let mut of_session: HashMap<(usize, String), u64> = HashMap::new();
         for (conversation, sample) in reference::list(&data).iter().enumerate() {
-            for (key, turns) in sample["conversation"].as_object().expect("a conversation") {
-                let (Some(session), Some(turns)) = (key.strip_prefix("session_"), turns.as_array()) else { continue };
-                let long =
-                    turns.iter().filter(|turn| reference::str(&turn["text"]).trim().chars().count() >= 20).count();
-                of_session.insert((conversation, session.to_owned()), (long + turns.len() / 2) as u64);
+            let sessions = sample["conversation"].as_object().expect("a conversation").iter();
+            let mut sessions: Vec<(u32, &Vec<Value>)> = sessions
+                .filter_map(|(key, turns)| Some((key.strip_prefix("session_")?.parse().ok()?, turns.as_array()?)))
+                .collect();
+            sessions.sort_unstable_by_key(|(session, _)| *session);
+            let turns: Vec<(u32, &str)> = sessions
+                .iter()
+                .flat_map(|(session, turns)| turns.iter().map(|turn| (*session, reference::str(&turn["text"]))))
+                .collect();
+            let long = turns.iter().filter(|(_, text)| text.trim().chars().count() >= 20);
+            for (session, _) in long.chain(turns.chunks_exact(2).map(|pair| &pair[0])) {
+                *of_session.entry((conversation, session.to_string())).or_default() += 1;
             }
         }
         let memories: u64 = of_session.values().sum();
-        assert!(memories.abs_diff(expected["memories"].as_u64().expect("a number")) < 70, "{memories}");
+        assert_eq!(Some(memories), expected["memories"].as_u64());
         let count = |of: &dyn Fn(usize, &str) -> bool| -> u64 {
             of_session.iter().filter(|((conversation, session), _)| of(*conversation, session)).map(|(_, n)| n).sum()
         };
@@ -212,7 +219,7 @@ mod tests {
             "own_conversation_only",
         ]) {
             let (mean, expected) = (sum / scorable as f64, reference::number(&published[key]));
-            assert!((mean - expected).abs() < 2e-4, "{key}: {mean}, published {expected}");
+            assert!((mean - expected).abs() < 5e-5, "{key}: {mean}, published {expected}");
         }
     }
 }

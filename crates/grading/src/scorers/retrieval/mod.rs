@@ -2,7 +2,8 @@
 //!
 //! A scorer's name is a figure with its cut-off, `recall@10`. Figures are about turns unless their name says sessions. A
 //! question has none where its dataset names no evidence of that level, where nothing was recalled, and at the level of turns
-//! where the hits are known to be sessions only. The formulas are [`bench_proto::retrieval`]'s; how others count is in
+//! where the hits are known to be sessions only. Figures whose name begins with `official` count what the authors of a
+//! dataset count as evidence, where its loader says so (LongMemEval). The formulas are [`bench_proto::retrieval`]'s; how others count is in
 //! [`longmemeval`], [`membench`], [`repeats`] and [`hebb`].
 
 pub mod hebb;
@@ -13,21 +14,30 @@ pub mod repeats;
 use std::sync::LazyLock;
 
 use bench_proto::{
+    dataset::GoldRecord,
     retrieval::{RetrievalMetrics, ndcg_lme},
     step::{RankHits, Retrieval},
 };
 
+use self::Level::{OfficialSession, OfficialTurn};
 use super::{Origin, Reads, ScoreCase, Scorer};
 
 /// The largest cut-off.
 pub const LARGEST_K: u32 = 50;
 
 /// What of a question's evidence is looked for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Level {
     Turn,
     Session,
+    /// What the dataset's authors count as evidence, which its loader keeps in `hidden` beside our evidence.
+    OfficialTurn,
+    OfficialSession,
 }
+
+/// Where a loader keeps the turns and the sessions that the authors of a dataset count.
+const OFFICIAL_TURNS: &str = "official_turns";
+const OFFICIAL_SESSIONS: &str = "official_sessions";
 
 /// A figure without its cut-off.
 struct Figure {
@@ -61,6 +71,15 @@ impl Figure {
         Self { name, description, level: Level::Session, at, origin: SESSIONS }
     }
 
+    const fn official(
+        name: &'static str,
+        level: Level,
+        at: fn(&RankHits, u32) -> Option<f64>,
+        description: &'static str,
+    ) -> Self {
+        Self { name, description, level, at, origin: ANY_ALL }
+    }
+
     const fn of(self, origin: Origin) -> Self {
         Self { origin, ..self }
     }
@@ -86,7 +105,44 @@ static FIGURES: &[Figure] = &[
     Figure::session("session-ndcg", ndcg, "gain 1/log2(rank + 1) of evidence sessions, of the best possible"),
     Figure::session("session-ndcg-lme", ndcg_lme, "the same by LongMemEval's program: ranks 1 and 2 weigh the same")
         .of(ANY_ALL),
+    Figure::official("official-turn-recall-any", OfficialTurn, recall_any, "turn-recall-any@k of labelled user turns"),
+    Figure::official("official-turn-recall-all", OfficialTurn, recall_all, "turn-recall-all@k of labelled user turns"),
+    Figure::official("official-turn-ndcg-lme", OfficialTurn, ndcg_lme, "ndcg-lme@k of labelled user turns"),
+    Figure::official(
+        "official-session-recall-any",
+        OfficialSession,
+        recall_any,
+        "session-recall-any@k of sessions with a labelled user turn, without abstentions",
+    ),
+    Figure::official(
+        "official-session-recall-all",
+        OfficialSession,
+        recall_all,
+        "session-recall-all@k of sessions with a labelled user turn, without abstentions",
+    ),
+    Figure::official(
+        "official-session-ndcg-lme",
+        OfficialSession,
+        ndcg_lme,
+        "session-ndcg-lme@k of sessions with a labelled user turn, without abstentions",
+    ),
 ];
+
+/// Ranks of what the authors of a dataset count among a question's hits. None for questions that they leave out: abstentions,
+/// and those without a session of theirs.
+fn official(case: &ScoreCase<'_>, record: &GoldRecord) -> Option<Retrieval> {
+    case.retrieval?;
+    let of = |key: &str| -> Option<Vec<String>> {
+        let ids = record.hidden.get(key)?.as_array()?.iter();
+        Some(ids.filter_map(|id| id.as_str().map(str::to_owned)).collect())
+    };
+    let (turns, sessions) = (of(OFFICIAL_TURNS)?, of(OFFICIAL_SESSIONS)?);
+    if record.gold.is_unanswerable() || sessions.is_empty() {
+        return None;
+    }
+    let hits = case.hits.iter().map(|hit| (hit.id.as_str(), hit.session_id.as_str(), hit.level));
+    Some(Retrieval::of(hits, &turns, &sessions))
+}
 
 fn recall(hits: &RankHits, k: u32) -> Option<f64> {
     RetrievalMetrics::at(hits, k).map(|metrics| metrics.recall)
@@ -137,7 +193,10 @@ impl Scorer for AtK {
     }
 
     fn reads(&self) -> Reads {
-        Reads::Ranks
+        match self.figure.level {
+            Level::Turn | Level::Session => Reads::Ranks,
+            OfficialTurn | OfficialSession => Reads::Hits,
+        }
     }
 
     fn least_k(&self) -> u32 {
@@ -145,10 +204,15 @@ impl Scorer for AtK {
     }
 
     fn score(&self, case: &ScoreCase<'_>) -> Option<f64> {
-        let Retrieval { turn, session, .. } = case.retrieval?;
+        // a line of `score` has ranks and no record: it says what is counted
+        let official = match case.gold {
+            Some(record) if self.reads() == Reads::Hits => Some(official(case, record)?),
+            _ => None,
+        };
+        let Retrieval { turn, session, .. } = official.as_ref().or(case.retrieval)?;
         let hits = match self.figure.level {
-            Level::Turn => turn,
-            Level::Session => session,
+            Level::Turn | OfficialTurn => turn,
+            Level::Session | OfficialSession => session,
         };
         (self.figure.at)(hits, self.k)
     }
@@ -205,8 +269,12 @@ pub fn chance_of_a_hit(pool: u64, relevant: u64, drawn: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use bench_proto::step::HitLevel;
+    use bench_proto::{
+        dataset::Gold,
+        step::{HitLevel, RetrievedHit},
+    };
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
     use crate::scorers::registry;
@@ -246,6 +314,54 @@ mod tests {
         }
     }
 
+    /// Of two sessions with labelled turns the authors count the one whose turn is the user's; abstentions are no questions of theirs.
+    #[test]
+    fn official_figures_count_what_the_authors_count() {
+        let hit = |id: &str, session: &str| RetrievedHit {
+            id: id.to_owned(),
+            session_id: session.to_owned(),
+            level: Some(HitLevel::Turn),
+            ..RetrievedHit::default()
+        };
+        let hits = [hit("S2:2", "S2"), hit("S7:1", "S7"), hit("S4:3", "S4")];
+        let mut record = GoldRecord {
+            gold: Gold::Text("tea".to_owned()),
+            evidence_turns: ["S2:2", "S4:3"].map(str::to_owned).to_vec(),
+            evidence_sessions: ["S2", "S4"].map(str::to_owned).to_vec(),
+            hidden: [("official_turns", json!(["S4:3"])), ("official_sessions", json!(["S4"]))]
+                .map(|(key, ids)| (key.to_owned(), ids))
+                .into(),
+            ..GoldRecord::default()
+        };
+        let score = |name: &str, record: &GoldRecord, asked: bool| {
+            let placed = hits.iter().map(|hit| (hit.id.as_str(), hit.session_id.as_str(), hit.level));
+            let ranks = Retrieval::of(placed, &record.evidence_turns, &record.evidence_sessions);
+            let retrieval = asked.then_some(&ranks);
+            let case = ScoreCase { gold: Some(record), hits: &hits, retrieval, ..ScoreCase::default() };
+            registry::find(name).expect(name).score(&case)
+        };
+        assert_eq!(score("session-recall-any@1", &record, true), Some(1.0));
+        for (name, expected) in [
+            ("official-session-recall-any@2", 0.0),
+            ("official-session-recall-any@3", 1.0),
+            ("official-session-recall-all@3", 1.0),
+            ("official-session-ndcg-lme@3", 1.0 / 3_f64.log2()),
+            ("official-turn-recall-any@3", 1.0),
+            ("official-turn-recall-all@2", 0.0),
+            ("official-turn-ndcg-lme@3", 1.0 / 3_f64.log2()),
+        ] {
+            assert_eq!(score(name, &record, true), Some(expected), "{name}");
+            assert_eq!(score(name, &record, false), None, "{name}: nothing was recalled");
+        }
+        let any = "official-session-recall-any@3";
+        let abstention = GoldRecord { gold: Gold::Abstain, ..record.clone() };
+        assert_eq!(score(any, &abstention, true), None, "an abstention");
+        record.hidden.insert(OFFICIAL_SESSIONS.to_owned(), json!([]));
+        assert_eq!(score(any, &record, true), None, "no session with a labelled turn of the user");
+        record.hidden.clear();
+        assert_eq!(score(any, &record, true), None, "a dataset whose authors count nothing of their own");
+    }
+
     #[test]
     fn p45_hits_that_are_sessions_have_no_figure_of_turns() {
         let hits = [("hit-1", "D1", Some(HitLevel::Session))];
@@ -263,7 +379,8 @@ mod tests {
             for k in [1, 10, LARGEST_K] {
                 let name = format!("{}@{k}", figure.name);
                 let scorer = registry::find(&name).expect("is there");
-                assert_eq!((scorer.name(), scorer.least_k(), scorer.reads()), (name.as_str(), k, Reads::Ranks));
+                let reads = if name.starts_with("official-") { Reads::Hits } else { Reads::Ranks };
+                assert_eq!((scorer.name(), scorer.least_k(), scorer.reads()), (name.as_str(), k, reads));
             }
         }
         let message = |name: &str| registry::find(name).err().map(|error| error.to_string()).unwrap_or_default();

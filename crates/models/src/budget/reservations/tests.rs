@@ -31,10 +31,10 @@ impl Bank {
     async fn open(limits: Limits) -> Arc<Self> {
         let mut run = new_run("r");
         run.spec.limits = limits;
-        Self::of(&run).await
+        Self::opened_for(&run).await
     }
 
-    async fn of(run: &NewRun) -> Arc<Self> {
+    async fn opened_for(run: &NewRun) -> Arc<Self> {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let url = format!("sqlite:{}", folder.path().join("bench.db").display());
         let store = bench_store::open(&url).await.expect("the store opens");
@@ -260,7 +260,7 @@ fn in_group(id: &str, cap: i64) -> NewRun {
 
 #[tokio::test]
 async fn p41_what_another_run_of_the_group_has_reserved_is_waited_for() {
-    let measured = Bank::of(&in_group("measured", 100)).await;
+    let measured = Bank::opened_for(&in_group("measured", 100)).await;
     let control = measured.beside(&in_group("control", 100)).await;
     let (first, second) = (measured.reservations().await, control.reservations().await);
     let held = first.reserve(PHASE, usd(70)).await.expect("fits");
@@ -284,7 +284,7 @@ async fn p41_what_another_run_of_the_group_has_reserved_is_waited_for() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p41_the_cap_of_a_group_is_used_up_and_never_passed() {
     const CAP: i64 = 20_000;
-    let measured = Bank::of(&in_group("measured", CAP)).await;
+    let measured = Bank::opened_for(&in_group("measured", CAP)).await;
     let runs = [
         Arc::clone(&measured),
         measured.beside(&in_group("none", CAP)).await,

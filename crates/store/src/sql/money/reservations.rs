@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{
     super::{Batch, Conn, Row, Sql, args, calls::phase_code, missing_run, sums::bounded},
-    books::{Books, Sums, day_of},
+    ledger_change::{LedgerChange, Sums, day_of},
 };
 use crate::{RunState, SessionId, StoreError, StoreResult, Want, codec::from_json};
 
@@ -122,7 +122,7 @@ pub(super) static LOSE: Sql = Sql::new(|| {
 
 /// Books attempts whose records were stored just now: each one's reservation is gone, whatever it had become, and its cost
 /// is booked where it was reserved.
-pub(in crate::sql) async fn settle(conn: &mut dyn Conn, paid: &[Paid], books: &mut Books) -> StoreResult<()> {
+pub(in crate::sql) async fn settle(conn: &mut dyn Conn, paid: &[Paid], ledger: &mut LedgerChange) -> StoreResult<()> {
     let attempts: Vec<Uuid> = paid.iter().map(|paid| paid.attempt).collect();
     let taken = take(conn, &attempts).await?;
     for paid in paid {
@@ -130,10 +130,10 @@ pub(in crate::sql) async fn settle(conn: &mut dyn Conn, paid: &[Paid], books: &m
         let cost = paid.cost.0;
         let uncertain = if paid.outcome == CallOutcome::Uncertain { cost } else { 0 };
         let day = of.map_or(paid.day, |of| of.day);
-        books.book(paid.run, paid.phase, day, Sums { spent: cost, uncertain, reserved: 0 });
+        ledger.book(paid.run, paid.phase, day, Sums { spent: cost, uncertain, reserved: 0 });
         if let Some(of) = of {
-            books.unbook(*of);
-            let delta = books.runs.entry(paid.run).or_default();
+            ledger.unbook(*of);
+            let delta = ledger.runs.entry(paid.run).or_default();
             delta.overdraft = delta.overdraft.saturating_add(PicoUsd((cost - of.amount.0).max(0)));
         }
     }
@@ -167,11 +167,11 @@ fn lose_open(of: &str) -> String {
 }
 
 async fn book_lost(conn: &mut dyn Conn, lost: Vec<Row>) -> StoreResult<()> {
-    let mut books = Books::default();
+    let mut ledger = LedgerChange::default();
     for mut row in lost {
-        books.lose(reserved(&mut row)?.1);
+        ledger.lose(reserved(&mut row)?.1);
     }
-    books.write(conn).await
+    ledger.write(conn).await
 }
 
 /// Reserves again what the store has forgotten, whether it fits or not: it is out already. What became uncertain of it is booked
@@ -193,13 +193,13 @@ pub(in crate::sql) async fn restore(
     });
     wants.sort_unstable_by_key(|want| want.attempt);
     let day = standing(conn, run, session).await?.day;
-    let (mut books, mut lost) = (Books::default(), (0, PicoUsd::ZERO));
+    let (mut ledger, mut lost) = (LedgerChange::default(), (0, PicoUsd::ZERO));
     if state == LOST {
         let ids = ids(&wants.iter().map(|want| want.attempt).collect::<Vec<_>>());
         for mut row in conn.fetch(&LOSE, args![ids]).await? {
             let (_, of) = reserved(&mut row)?;
             lost = (lost.0 + 1, lost.1.saturating_add(of.amount));
-            books.lose(of);
+            ledger.lose(of);
         }
     }
     for mut row in conn.fetch(&RESTORE, args![amounts(&wants), run.0, session.0, day, state]).await? {
@@ -207,12 +207,12 @@ pub(in crate::sql) async fn restore(
         let amount = of.amount.0;
         if state == LOST {
             lost = (lost.0 + 1, lost.1.saturating_add(of.amount));
-            books.book(of.run, of.phase, of.day, Sums { spent: amount, uncertain: amount, reserved: 0 });
+            ledger.book(of.run, of.phase, of.day, Sums { spent: amount, uncertain: amount, reserved: 0 });
         } else {
-            books.book(of.run, of.phase, of.day, Sums { reserved: amount, ..Sums::default() });
+            ledger.book(of.run, of.phase, of.day, Sums { reserved: amount, ..Sums::default() });
         }
     }
-    books.write(conn).await?;
+    ledger.write(conn).await?;
     Ok(lost)
 }
 

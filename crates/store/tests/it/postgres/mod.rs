@@ -68,7 +68,7 @@ fn p27_histories_agree_with_the_transition_table() {
 #[tokio::test]
 async fn what_cannot_be_stored_is_bad_data() {
     let fresh = fresh().await;
-    let item = bench_store::Item::of(vec![7; 100]);
+    let item = bench_store::Item::from_bytes(vec![7; 100]);
     fresh.store.put_items(&[item.clone(), item.clone()]).await.expect("the same item twice is one");
     let mut conn = raw(&fresh.url).await;
     change(&mut conn, "ALTER TABLE run_events ADD CHECK (kind <> 'odd')").await;

@@ -289,7 +289,7 @@ impl ProcessSystem {
     }
 
     fn cut<'a>(&self, bank: &'a BankRef) -> Cut<'a> {
-        Cut::of(&self.spec, bank)
+        Cut::for_bank(&self.spec, bank)
     }
 
     /// What a process is told of a question.
@@ -300,7 +300,7 @@ impl ProcessSystem {
             k: query.k,
             time_text: query.time_text.map(str::to_owned),
             time: query.time.and_then(rfc3339),
-            filter: ProcessFilter::of(query.filter, self.capabilities.filters)?,
+            filter: ProcessFilter::honoured_part(query.filter, self.capabilities.filters)?,
         })
     }
 

@@ -31,24 +31,24 @@ pub struct ProcessRequest {
 pub enum ProcessOp {
     /// The first request. Reply: `version`.
     Hello {
-        /// [`PROTOCOL`].
+        /// Version of what is spoken from here on, [`PROTOCOL`].
         protocol: u32,
     },
     /// Make a bank. Reply: `handle`, when the process names it itself.
     Open {
-        /// The bank.
+        /// The name that we give it, unlike that of any other bank.
         bank: String,
     },
     /// Store items, in order. Reply: `count`, the number that was stored.
     Retain {
-        /// The bank.
+        /// Which one: the `handle` that `open` was answered with, else the name that it was opened by.
         bank: String,
-        /// The items.
+        /// In the order in which they were said.
         items: Vec<ProcessItem>,
     },
     /// Store an item in place of earlier ones; sent to those that say `can: {updates: true}`.
     Update {
-        /// The bank.
+        /// Which one: the `handle` that `open` was answered with, else the name that it was opened by.
         bank: String,
         /// Ids of what goes: several where one text was too long for one item.
         replaces: Vec<String>,
@@ -57,21 +57,21 @@ pub enum ProcessOp {
     },
     /// Remove items; sent to those that say `can: {withdraws: true}`.
     Forget {
-        /// The bank.
+        /// Which one: the `handle` that `open` was answered with, else the name that it was opened by.
         bank: String,
         /// Their ids.
         replaces: Vec<String>,
     },
     /// Can everything be found? Reply: `ready`.
     Ready {
-        /// The bank.
+        /// Which one: the `handle` that `open` was answered with, else the name that it was opened by.
         bank: String,
         /// Number of items that were stored.
         expected: u64,
     },
     /// Make something better of what is stored (`--mode consolidated`). Reply: `usage`.
     Consolidate {
-        /// The bank.
+        /// Which one: the `handle` that `open` was answered with, else the name that it was opened by.
         bank: String,
     },
     /// Search. Reply: `hits`, best first.
@@ -91,24 +91,25 @@ pub enum ProcessOp {
     },
     /// Count the items. Reply: `count`.
     Verify {
-        /// The bank.
+        /// Which one: the `handle` that `open` was answered with, else the name that it was opened by.
         bank: String,
     },
     /// Say something about yourself and the bank. Reply: `numbers`, by names of your own, and `version`.
     Statistics {
-        /// The bank.
+        /// Which one: the `handle` that `open` was answered with, else the name that it was opened by.
         bank: String,
     },
     /// Remove this bank and nothing else.
     Reset {
-        /// The bank.
+        /// Which one: the `handle` that `open` was answered with, else the name that it was opened by.
         bank: String,
     },
     /// Is everything well? Reply: `version`.
     Health,
 }
 
-/// An item.
+// Its last fields are those of `bench_proto::dataset::Memory`, written again as `ProcessFilter` is.
+/// A thing to store: a turn, a session or a memory, or a part of one whose text is too long.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessItem {
     /// Id of the turn, memory or session; hits give it back as `id`.
@@ -121,16 +122,16 @@ pub struct ProcessItem {
     pub speaker: Option<String>,
     /// `user` or `assistant`.
     pub role: String,
-    /// Session.
+    /// The dataset's id of the session that it is part of.
     pub session_id: String,
     /// RFC 3339, in UTC.
     pub time: Option<String>,
     /// The time in the dataset's words.
     pub time_text: Option<String>,
-    /// Its tags.
+    /// Labels by which searches may be restricted; absent when there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Whose it is.
+    /// Whose it is, where one bank holds the memories of several users; absent elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// The scopes in which it holds.
@@ -144,7 +145,7 @@ pub struct ProcessItem {
 /// A question to a bank.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessSearch {
-    /// The bank.
+    /// Which one: the `handle` that `open` was answered with, else the name that it was opened by.
     pub bank: String,
     /// The question.
     pub query: String,
@@ -160,6 +161,7 @@ pub struct ProcessSearch {
     pub filter: Option<ProcessFilter>,
 }
 
+// The parts of `bench_proto::dataset::Filter`, written again: processes of others read this, and it changes with `PROTOCOL` alone.
 /// What may be found: all of it must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -167,7 +169,7 @@ pub struct ProcessFilter {
     /// All of these tags.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// This user.
+    /// The memory is this user's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// Any one of these scopes.
@@ -187,10 +189,10 @@ impl ProcessFilter {
     ///
     /// # Errors
     /// A time that cannot be read.
-    pub(super) fn of(filter: &Filter, can: FilterParts) -> Result<Option<Self>, Failure> {
+    pub(super) fn honoured_part(filter: &Filter, can: FilterParts) -> Result<Option<Self>, Failure> {
         let asked = filter.parts();
         let sent = asked.and(can);
-        let bounds = if sent.from || sent.until { Bounds::of(filter)? } else { Bounds::default() };
+        let bounds = if sent.from || sent.until { Bounds::from_filter(filter)? } else { Bounds::default() };
         let time = |sent: bool, time: &Option<String>| time.as_deref().filter(|_| sent).and_then(rfc3339);
         let scopes = if asked.scopes { sent.scopes } else { sent.scope };
         Ok((!sent.is_empty()).then(|| Self {
@@ -245,9 +247,9 @@ pub struct ProcessHit {
     pub id: Option<String>,
     /// Session of the item.
     pub session_id: Option<String>,
-    /// The text.
+    /// What an answerer is shown of the hit.
     pub text: String,
-    /// A score.
+    /// The process's own score, or null; what counts is the order of the hits.
     pub score: Option<f64>,
 }
 
@@ -266,7 +268,7 @@ mod tests {
             from: text("2031-05-08"),
             until: text("2031-05-08"),
         };
-        let of = |n, can| ProcessFilter::of(&asked(n), can).expect("its times can be read");
+        let of = |n, can| ProcessFilter::honoured_part(&asked(n), can).expect("its times can be read");
         let (from, until) = (text("2031-05-08T00:00:00Z"), text("2031-05-08T23:59:59Z"));
         let all = ProcessFilter { tags: asked(2).tags, user: text("ann"), scopes: scopes(2), from, until };
         assert_eq!(of(2, FilterParts::ALL), Some(all.clone()));
@@ -276,7 +278,7 @@ mod tests {
         assert_eq!(of(1, one), Some(ProcessFilter { scopes: scopes(1), ..until_only }));
         assert_eq!(of(1, FilterParts::default()), None);
         let unreadable = Filter { from: text("last May"), ..Filter::default() };
-        assert!(ProcessFilter::of(&unreadable, FilterParts::ALL).is_err());
-        assert_eq!(ProcessFilter::of(&unreadable, one).expect("is not sent"), None);
+        assert!(ProcessFilter::honoured_part(&unreadable, FilterParts::ALL).is_err());
+        assert_eq!(ProcessFilter::honoured_part(&unreadable, one).expect("is not sent"), None);
     }
 }

@@ -47,7 +47,7 @@ pub(super) fn act(fleet: &Fleet, world: &mut World, number: usize) {
         hear(fleet, world, number, &row);
     }
     if world.processes[number].route.is_troubled(now) {
-        judge(fleet, world, number, &others);
+        follow_verdict(fleet, world, number, &others);
         probe(fleet, world, number, &row, &others);
         tell(world, number);
     } else if world.processes[number].told.as_ref().is_none_or(|(_, at)| now - *at >= STEP * 2) {
@@ -61,7 +61,7 @@ fn tell(world: &mut World, number: usize) {
     process.told = Some((process.route.evidence(String::new(), world.now), world.now));
 }
 
-fn judge(fleet: &Fleet, world: &mut World, number: usize, others: &[RouteEvidence]) {
+fn follow_verdict(fleet: &Fleet, world: &mut World, number: usize, others: &[RouteEvidence]) {
     let now_us = world.us(world.now);
     match verdict(&world.processes[number].route, others, world.now) {
         Verdict::Nothing => {}

@@ -61,17 +61,17 @@ fn sticks(mutant: Mutant, fleet: Fleet) {
 }
 
 fn poison(processes: usize) -> Fleet {
-    Fleet { calls: (1, 1), latency: (0, 0), ..Fleet::of(processes, 1, &[]) }
+    Fleet { calls: (1, 1), latency: (0, 0), ..Fleet::with_faults(processes, 1, &[]) }
 }
 
 fn quick(processes: usize, calls: usize, faults: &[(Fault, u8)]) -> Fleet {
-    Fleet { latency: (0, 0), ..Fleet::of(processes, calls, faults) }
+    Fleet { latency: (0, 0), ..Fleet::with_faults(processes, calls, faults) }
 }
 
 #[test]
 fn p39_charges_that_are_not_due_are_noticed() {
     breaks(CHARGE_WITHOUT_ANSWER, Mutant::ChargesAtOnce, quick(1, 1, &[(Down, 1)]));
-    breaks(CHARGE_WITHOUT_ANSWER, Mutant::EarlierSendsCount, Fleet::of(1, 2, &[(Mixed, 1)]));
+    breaks(CHARGE_WITHOUT_ANSWER, Mutant::EarlierSendsCount, Fleet::with_faults(1, 2, &[(Mixed, 1)]));
     breaks(CHARGE_OF_OUTAGE, Mutant::OutagesCount, quick(1, 1, &[(Down, 1)]));
     breaks(CHARGE_OF_PROCESS, Mutant::AnotherProbeTells, quick(2, 1, &[(NoWay, 1)]));
 }
@@ -87,8 +87,8 @@ fn p39_outages_without_an_end_are_noticed() {
 
 #[test]
 fn p39_probes_and_sends_out_of_turn_are_noticed() {
-    breaks(TWO_PROBES, Mutant::NoLease, Fleet::of(2, 1, &[(Down, 1)]));
-    breaks(TWO_PROBES, Mutant::AsksBeside, Fleet::of(2, 1, &[(Down, 1), (Asked, 1)]));
+    breaks(TWO_PROBES, Mutant::NoLease, Fleet::with_faults(2, 1, &[(Down, 1)]));
+    breaks(TWO_PROBES, Mutant::AsksBeside, Fleet::with_faults(2, 1, &[(Down, 1), (Asked, 1)]));
     breaks(SENT_INTO_OUTAGE, Mutant::SendsIntoOutages, quick(1, 1, &[(Down, 1)]));
 }
 

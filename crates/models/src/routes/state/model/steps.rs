@@ -9,7 +9,7 @@ use super::{
     look::{act, read},
     mutants::Mutant,
     search,
-    world::{Cause, Fate, Fault, Fleet, Ill, Looked, PATIENCE, Place, Process, Provider, STEP, World},
+    world::{CallStage, Cause, Fate, Fault, Fleet, Ill, Looked, PATIENCE, Process, Provider, STEP, World},
 };
 
 // what is promised
@@ -100,7 +100,7 @@ pub(super) fn enabled(fleet: &Fleet, world: &World, steps: &mut Vec<Step>) {
     }
     for (number, call) in world.calls.iter().enumerate() {
         match call.place {
-            Place::Ready(at) if at <= now && !world.row.is_open() => {
+            CallStage::Ready(at) if at <= now && !world.row.is_open() => {
                 for (process, of) in world.processes.iter().enumerate() {
                     if !matches!(of.route.look(now), Look::Wait { lasts: true, .. }) {
                         steps.push(Step::Take(number, process));
@@ -108,7 +108,7 @@ pub(super) fn enabled(fleet: &Fleet, world: &World, steps: &mut Vec<Step>) {
                     }
                 }
             }
-            Place::Waiting(process, since) => match look_of(fleet, world, process) {
+            CallStage::Waiting(process, since) => match look_of(fleet, world, process) {
                 Look::Go => {
                     steps.push(Step::Send(number));
                     is_urgent = true;
@@ -120,16 +120,16 @@ pub(super) fn enabled(fleet: &Fleet, world: &World, steps: &mut Vec<Step>) {
                     }
                 }
             },
-            Place::Delayed(_, until) if until <= now => {
+            CallStage::Delayed(_, until) if until <= now => {
                 steps.push(Step::Wakes(number));
                 is_urgent = true;
             }
-            Place::Out { process, sent, fate, .. } => {
+            CallStage::Out { process, sent, fate, .. } => {
                 is_urgent |= ends(fleet, world, (process, sent, fate), call.poison, |is_well| {
                     steps.push(Step::End(number, is_well));
                 });
             }
-            Place::Ready(_) | Place::Delayed(..) | Place::Done | Place::GivenUp => {}
+            CallStage::Ready(_) | CallStage::Delayed(..) | CallStage::Done | CallStage::GivenUp => {}
         }
     }
     if !is_urgent {
@@ -243,26 +243,28 @@ pub(super) fn after(fleet: &Fleet, before: &World, step: Step) -> World {
         Step::Acts(process) => act(fleet, &mut world, process),
         Step::Take(call, process) => {
             let call = &mut world.calls[call];
-            call.place = Place::Waiting(process, now);
+            call.place = CallStage::Waiting(process, now);
             call.pending = std::mem::take(&mut call.kept[process]);
         }
         Step::Wakes(call) => {
-            let Place::Delayed(process, _) = world.calls[call].place else { unreachable!("a call that is delayed") };
-            world.calls[call].place = Place::Waiting(process, now);
+            let CallStage::Delayed(process, _) = world.calls[call].place else {
+                unreachable!("a call that is delayed")
+            };
+            world.calls[call].place = CallStage::Waiting(process, now);
             decide(fleet, &mut world, call, process);
             give_up(fleet, &mut world, call);
         }
         Step::Send(call) => {
-            let Place::Waiting(process, _) = world.calls[call].place else { unreachable!("a call that waits") };
+            let CallStage::Waiting(process, _) = world.calls[call].place else { unreachable!("a call that waits") };
             if world.processes[process].knows_closed {
                 world.breaks(SENT_INTO_OUTAGE);
             }
             let number = world.processes[process].route.send(now);
             let fate = world.fate(process);
-            world.calls[call].place = Place::Out { process, number, sent: now, fate };
+            world.calls[call].place = CallStage::Out { process, number, sent: now, fate };
         }
         Step::Park(call) => {
-            let Place::Waiting(process, _) = world.calls[call].place else { unreachable!("a call that waits") };
+            let CallStage::Waiting(process, _) = world.calls[call].place else { unreachable!("a call that waits") };
             park(fleet, &mut world, call, process);
         }
         Step::End(call, is_well) => end(fleet, &mut world, call, is_well),
@@ -284,9 +286,9 @@ fn break_down(world: &mut World, fault: Fault, number: usize) {
         // what is out meets it too
         for number in 0..world.processes.len() {
             let fate = world.fate(number);
-            let of_process = |place: &Place| matches!(place, Place::Out { process, .. } if *process == number);
+            let of_process = |place: &CallStage| matches!(place, CallStage::Out { process, .. } if *process == number);
             for call in world.calls.iter_mut().filter(|call| of_process(&call.place)) {
-                if let Place::Out { fate: of_call, .. } = &mut call.place {
+                if let CallStage::Out { fate: of_call, .. } = &mut call.place {
                     *of_call = fate;
                 }
             }
@@ -321,9 +323,11 @@ fn kill(world: &mut World, number: usize) {
     for call in &mut world.calls {
         call.kept[number].clear();
         match call.place {
-            Place::Waiting(of, _) | Place::Delayed(of, _) | Place::Out { process: of, .. } if of == number => {
+            CallStage::Waiting(of, _) | CallStage::Delayed(of, _) | CallStage::Out { process: of, .. }
+                if of == number =>
+            {
                 // a lost lease is no attempt
-                call.place = Place::Ready(now + STEP);
+                call.place = CallStage::Ready(now + STEP);
                 call.pending.clear();
             }
             _ => {}
@@ -352,7 +356,7 @@ fn tick(world: &mut World) {
 
 fn end(fleet: &Fleet, world: &mut World, number: usize, is_well: bool) {
     let now = world.now;
-    let Place::Out { process, number: sent_as, sent, fate } = world.calls[number].place else {
+    let CallStage::Out { process, number: sent_as, sent, fate } = world.calls[number].place else {
         unreachable!("a call that is out")
     };
     let route = &mut world.processes[process].route;
@@ -362,7 +366,7 @@ fn end(fleet: &Fleet, world: &mut World, number: usize, is_well: bool) {
             route.through(now, now);
         }
         world.answered = world.answered.max(Some(sent));
-        settle(&mut world.calls[number], Place::Done);
+        settle(&mut world.calls[number], CallStage::Done);
         return;
     }
     let (cause, ill) = (cause(world, process, world.calls[number].poison, fate), world.processes[process].ill);
@@ -393,7 +397,7 @@ fn end(fleet: &Fleet, world: &mut World, number: usize, is_well: bool) {
         call.pending.push(sent);
         call.causes.insert(sent, cause);
     }
-    world.calls[number].place = Place::Delayed(process, now + STEP);
+    world.calls[number].place = CallStage::Delayed(process, now + STEP);
     decide(fleet, world, number, process);
     give_up(fleet, world, number);
 }
@@ -434,13 +438,13 @@ fn decide(fleet: &Fleet, world: &mut World, number: usize, process: usize) {
 
 fn give_up(fleet: &Fleet, world: &mut World, number: usize) {
     if world.calls[number].attempts.1 > fleet.retries {
-        settle(&mut world.calls[number], Place::GivenUp);
+        settle(&mut world.calls[number], CallStage::GivenUp);
         world.meets(search::GIVEN_UP);
     }
 }
 
 /// The call has ended, and nothing of it matters any more.
-fn settle(call: &mut super::world::Call, place: Place) {
+fn settle(call: &mut super::world::Call, place: CallStage) {
     call.place = place;
     call.attempts = (0, 0);
     call.pending.clear();
@@ -458,13 +462,13 @@ fn park(fleet: &Fleet, world: &mut World, number: usize, process: usize) {
         call.kept[process] = pending;
     }
     if call.attempts.1 == 0 {
-        call.place = Place::Ready(at);
+        call.place = CallStage::Ready(at);
         world.meets(search::PUT_OFF);
     } else if call.attempts.0 < fleet.retries {
         call.attempts = (call.attempts.0 + 1, 0);
-        call.place = Place::Ready(at);
+        call.place = CallStage::Ready(at);
     } else {
-        settle(call, Place::GivenUp);
+        settle(call, CallStage::GivenUp);
         world.meets(search::GIVEN_UP);
     }
 }

@@ -121,7 +121,7 @@ pub(super) struct Process {
 
 /// Where a call is.
 #[derive(Debug, Clone)]
-pub(super) enum Place {
+pub(super) enum CallStage {
     /// Nobody has it; it is handed out from this moment on.
     Ready(Instant),
     /// A process has it and wants to send it, since that moment.
@@ -140,7 +140,7 @@ pub(super) enum Place {
 #[derive(Debug, Clone)]
 pub(super) struct Call {
     pub(super) poison: bool,
-    pub(super) place: Place,
+    pub(super) place: CallStage,
     /// Attempts of the task, and of the call since it was last handed out.
     pub(super) attempts: (u32, u32),
     pub(super) pending: Vec<Instant>,
@@ -176,7 +176,7 @@ pub(super) struct Fleet {
 
 impl Fleet {
     /// Processes and calls that meet these faults; one repeat, quick answers.
-    pub(super) fn of(processes: usize, calls: usize, faults: &[(Fault, u8)]) -> Self {
+    pub(super) fn with_faults(processes: usize, calls: usize, faults: &[(Fault, u8)]) -> Self {
         Self {
             processes,
             calls: (calls, 0),
@@ -243,7 +243,7 @@ impl World {
         let now = begun + Duration::from_secs(3_600);
         let call = |number: usize| Call {
             poison: number < fleet.calls.1,
-            place: Place::Ready(now),
+            place: CallStage::Ready(now),
             attempts: (0, 0),
             pending: Vec::new(),
             kept: vec![Vec::new(); fleet.processes],
@@ -321,7 +321,7 @@ impl World {
         if self.is_paused {
             return true;
         }
-        let ended = |call: &Call| matches!(call.place, Place::Done | Place::GivenUp);
+        let ended = |call: &Call| matches!(call.place, CallStage::Done | CallStage::GivenUp);
         let is_back = |process: &Process| {
             process.ill != Ill::Well || matches!(process.route.standing, Standing::Clear) && process.probe.is_none()
         };
@@ -443,12 +443,12 @@ impl World {
 
     fn call_into(call: &Call, shape: &mut Shape) {
         let (kind, process, at) = match call.place {
-            Place::Ready(at) => (0, 0, Some(at)),
-            Place::Waiting(process, at) => (1, process, Some(at)),
-            Place::Delayed(process, at) => (2, process, Some(at)),
-            Place::Out { process, sent, fate, .. } => (3 + fate as i64, process, Some(sent)),
-            Place::Done => (6, 0, None),
-            Place::GivenUp => (7, 0, None),
+            CallStage::Ready(at) => (0, 0, Some(at)),
+            CallStage::Waiting(process, at) => (1, process, Some(at)),
+            CallStage::Delayed(process, at) => (2, process, Some(at)),
+            CallStage::Out { process, sent, fate, .. } => (3 + fate as i64, process, Some(sent)),
+            CallStage::Done => (6, 0, None),
+            CallStage::GivenUp => (7, 0, None),
         };
         shape.put(kind + 8 * process as i64 + 64 * i64::from(call.poison));
         shape.order(at);

@@ -22,7 +22,7 @@ pub(crate) fn cpu_of_family(pid: u32) -> anyhow::Result<f64> {
     let mut sum = of_process(pid)?.0;
     for entry in std::fs::read_dir("/proc")?.flatten() {
         let Some(child) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-        // a process that ends meanwhile is in its parent's books the next time
+        // a process that ends meanwhile is in its parent's times the next time
         if let Ok((seconds, parent)) = of_process(child)
             && parent == pid
         {
@@ -40,16 +40,16 @@ pub(crate) fn peak_mib(pid: u32) -> f64 {
 
 /// CPU seconds by what they were spent for.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Books(HashMap<&'static str, f64>);
+pub(crate) struct CpuTimes(HashMap<&'static str, f64>);
 
-impl Books {
-    /// Reads the books of processes by purpose.
+impl CpuTimes {
+    /// Reads the times of processes by purpose.
     pub(crate) fn read(processes: &[(&'static str, u32)]) -> Self {
-        let mut books = HashMap::new();
+        let mut cpu_times = HashMap::new();
         for (purpose, pid) in processes {
-            *books.entry(*purpose).or_default() += cpu_of_family(*pid).unwrap_or(0.0);
+            *cpu_times.entry(*purpose).or_default() += cpu_of_family(*pid).unwrap_or(0.0);
         }
-        Self(books)
+        Self(cpu_times)
     }
 
     /// Milliseconds per item since `before`, by purpose and in sum.

@@ -52,14 +52,14 @@ pub(super) struct Sums {
 
 /// What a transaction books: in the counters of runs, and by phase and day.
 #[derive(Debug, Default)]
-pub(in crate::sql) struct Books {
+pub(in crate::sql) struct LedgerChange {
     pub(in crate::sql) runs: Deltas,
     pub(super) scopes: BTreeMap<ScopeKey, Sums>,
 }
 
-impl Books {
+impl LedgerChange {
     /// Nothing yet, for runs whose counters are written in any case.
-    pub(in crate::sql) fn of(runs: impl IntoIterator<Item = RunNo>) -> Self {
+    pub(in crate::sql) fn for_runs(runs: impl IntoIterator<Item = RunNo>) -> Self {
         Self { runs: runs.into_iter().map(|run| (run, Delta::default())).collect(), ..Self::default() }
     }
 
