@@ -39,15 +39,16 @@ install_packages() {
     DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
-# need_cargo_deny: checks licences, bans and sources of the dependencies; built from the registry, two minutes.
-need_cargo_deny() {
-    if cargo deny --version >/dev/null 2>&1; then
+# need_cargo_tool NAME: a subcommand of cargo, built from the registry. Quick to build, as it runs for seconds only.
+need_cargo_tool() {
+    if cargo "$1" --version >/dev/null 2>&1; then
         return 0
     fi
     if [ -n "${BENCH_NO_INSTALL:-}" ]; then
-        say "missing: cargo-deny; BENCH_NO_INSTALL is set, so run 'cargo install --locked cargo-deny' yourself and this again"
+        say "missing: cargo-$1; BENCH_NO_INSTALL is set, so run 'cargo install --locked cargo-$1' yourself and this again"
         exit 2
     fi
-    say "installing with cargo (about 2 minutes): cargo-deny"
-    cargo install --locked --quiet cargo-deny
+    say "installing with cargo (about 2 minutes): cargo-$1"
+    CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
+        cargo install --locked --quiet "cargo-$1"
 }

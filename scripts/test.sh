@@ -4,7 +4,8 @@ set -eu
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 need_tools make # of jemalloc
-need_cargo_deny
+need_cargo_tool deny     # licences, bans and sources of dependencies
+need_cargo_tool machete  # dependencies that nothing uses
 export CARGO_INCREMENTAL="${CARGO_INCREMENTAL:-0}"
 
 say "== format"
@@ -12,6 +13,7 @@ cargo fmt --all --check
 say "== lints"
 cargo clippy --workspace --all-targets --locked -- -D warnings
 say "== dependencies"
+cargo machete >/dev/null || { cargo machete; exit 1; }
 cargo deny --locked --log-level error check licenses bans sources
 if cargo deny --log-level off fetch db >/dev/null 2>&1; then
     cargo deny --locked --log-level error check advisories

@@ -184,6 +184,7 @@ fn question_line(
         searches: Vec::new(),
         evidence: gold.map(|g| g.evidence_turns.clone()).unwrap_or_default(),
         evidence_sessions: gold.map(|g| g.evidence_sessions.clone()).unwrap_or_default(),
+        original_sessions: gold.map(GoldRecord::original_sessions).unwrap_or_default(),
         citations: Vec::new(),
         prompts: Vec::new(),
         failures: Vec::new(),

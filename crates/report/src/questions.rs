@@ -74,6 +74,7 @@ pub(crate) mod tests {
             searches: vec![],
             evidence: vec![],
             evidence_sessions: vec![],
+            original_sessions: BTreeMap::new(),
             citations: vec![],
             failures: vec!["evidence_missing".into()],
             judgements: vec![],

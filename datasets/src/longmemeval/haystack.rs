@@ -268,7 +268,7 @@ impl Evidence {
     /// abstention, is left out of the authors' retrieval figures.
     fn hidden(&self) -> BTreeMap<String, Value> {
         BTreeMap::from([
-            ("session_ids".to_owned(), json!(self.originals)),
+            (GoldRecord::SESSION_IDS.to_owned(), json!(self.originals)),
             ("official_sessions".to_owned(), json!(self.user_sessions)),
             ("official_turns".to_owned(), json!(self.user_turns)),
         ])

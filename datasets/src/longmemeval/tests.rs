@@ -155,7 +155,7 @@ fn quirks_of_whole_haystacks_are_survived() {
         (&gold.evidence_turns[..], &gold.evidence_sessions[..]),
         (&["S2:3".to_owned()][..], &["S2".to_owned()][..])
     );
-    assert_eq!(gold.hidden["session_ids"], json!({"S2": "answer_5f6a7b8c"}));
+    assert_eq!(gold.original_sessions(), BTreeMap::from([("S2".to_owned(), "answer_5f6a7b8c".to_owned())]));
     let question = &bank.questions[0];
     assert_eq!((question.time.as_deref(), question.ask_after), (Some("2024-03-09T18:30:00"), 4));
     assert_eq!(question.time_text.as_deref(), Some("2024/03/09 (Sat) 18:30"));

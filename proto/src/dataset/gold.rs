@@ -47,6 +47,19 @@ pub struct LabelFix {
 }
 
 impl GoldRecord {
+    /// Key of [`GoldRecord::hidden`] under which a loader keeps the ids that evidence sessions have in its files, by those
+    /// that it gives them: for datasets whose own ids tell which sessions are evidence.
+    pub const SESSION_IDS: &str = "session_ids";
+
+    /// Evidence session → its id in the dataset's files, where a loader has given it another.
+    #[must_use]
+    pub fn original_sessions(&self) -> BTreeMap<String, String> {
+        let original =
+            |(id, original): (&String, &serde_json::Value)| Some((id.clone(), original.as_str()?.to_owned()));
+        let ids = self.hidden.get(Self::SESSION_IDS).and_then(serde_json::Value::as_object);
+        ids.into_iter().flatten().filter_map(original).collect()
+    }
+
     /// Notes what is wrong with the record, in place of what an earlier source has said of it.
     pub fn annotate(&mut self, fix: Option<&LabelFix>) {
         self.facets.remove(LABEL_ERROR);

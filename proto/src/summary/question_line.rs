@@ -48,6 +48,9 @@ pub struct QuestionLine {
     /// Ids of the sessions that hold it.
     #[serde(default)]
     pub evidence_sessions: Vec<String>,
+    /// Evidence session → its id in the dataset's files, where that would have told a memory system that it is evidence.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub original_sessions: BTreeMap<String, String>,
     /// Ids that the answer cites.
     pub citations: Vec<String>,
     /// Prompts that were used for it, by their names in `spec.prompts` of the report.

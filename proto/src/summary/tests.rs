@@ -223,6 +223,7 @@ fn a_question_line_has_the_keys_of_the_contract() {
         }],
         evidence: vec!["D1:1".into()],
         evidence_sessions: vec!["D1".into()],
+        original_sessions: BTreeMap::from([("D1".into(), "answer_1".into())]),
         citations: vec![],
         failures: vec![],
         judgements: vec![JudgementLine {

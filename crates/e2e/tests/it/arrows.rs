@@ -1,9 +1,7 @@
-//! Who may depend on whom: the tree is held to the list of docs/ARCHITECTURE.md. And whoever depends on a crate uses it.
+//! Who may depend on whom: the tree is held to the list of docs/ARCHITECTURE.md.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
-    path::Path,
     process::Command,
 };
 
@@ -129,52 +127,4 @@ fn the_tree_keeps_its_arrows() {
             assert!(io.is_empty(), "{name} is pure, but uses {io:?}");
         }
     }
-}
-
-/// Dependencies that no code names, and why they are there.
-const UNNAMED: &[(&str, &str)] = &[
-    // their binaries are what is tested
-    ("bench-e2e", "bench-coord"),
-    ("bench-e2e", "bench-sim"),
-    ("bench-e2e", "bench-worker"),
-];
-
-/// All Rust code of a package.
-fn code_of(folder: &Path) -> String {
-    let mut code = String::new();
-    for entry in fs::read_dir(folder).expect("the folder is there") {
-        let path = entry.expect("the folder can be read").path();
-        if path.is_dir() {
-            code += &code_of(&path);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            code += &fs::read_to_string(&path).expect("the file can be read");
-        }
-    }
-    code
-}
-
-/// Whether code names a crate: before a `::` or a `!`, or as all of what is imported.
-fn names(code: &str, krate: &str) -> bool {
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    code.match_indices(krate).any(|(at, _)| {
-        let rest = &code[at + krate.len()..];
-        !code[..at].ends_with(is_part) && ["::", ";", "!", " as "].iter().any(|mark| rest.starts_with(mark))
-    })
-}
-
-#[test]
-fn every_dependency_is_used() {
-    let mut unused = Vec::new();
-    for package in workspace() {
-        let name = package["name"].as_str().expect("a name");
-        let manifest = Path::new(package["manifest_path"].as_str().expect("a path"));
-        let code = code_of(manifest.parent().expect("a folder"));
-        for dependency in package["dependencies"].as_array().expect("dependencies") {
-            let called = dependency["rename"].as_str().or(dependency["name"].as_str()).expect("a name");
-            if !UNNAMED.contains(&(name, called)) && !names(&code, &called.replace('-', "_")) {
-                unused.push(format!("{name} does not use {called}"));
-            }
-        }
-    }
-    assert!(unused.is_empty(), "{}", unused.join("\n"));
 }

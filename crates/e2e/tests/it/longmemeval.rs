@@ -58,6 +58,7 @@ fn a_file_with_every_quirk_runs_to_its_report() {
         hits.iter().map(|hit| hit["session_id"].clone()).collect::<Vec<Value>>()
     };
     assert_eq!(of("1a2b3c4d")["evidence"], json!(["S2:3"]));
+    assert_eq!(of("1a2b3c4d")["original_sessions"], json!({"S2": "answer_5f6a7b8c"}));
     assert!(retrieved("1a2b3c4d").contains(&json!("S2")), "{:?}", retrieved("1a2b3c4d"));
     // asked of an empty memory, and answered so
     assert_eq!((&of("8192a3b4_abs")["outcome"], retrieved("8192a3b4_abs")), (&json!("abstained"), vec![]));

@@ -93,7 +93,7 @@ fn a_users_suite_is_a_dataset_wherever_it_lies_and_runs() {
     assert_eq!(by_path["headline"]["metric"], "rubric");
     assert!(by_path["headline"]["value"].as_f64() > Some(0.0), "{}", by_path["headline"]);
     let listed = alone.run(["datasets", "list", "--json"]).expect_code(0).json();
-    let is_listed = |entry: &serde_json::Value| entry["name"] == "mine" && entry["here"] == "here";
+    let is_listed = |entry: &serde_json::Value| entry["name"] == "mine" && entry["here"] == "own";
     assert!(listed.as_array().expect("a list").iter().any(is_listed), "{listed}");
     let by_name = alone.run(submit("mine", &["--run-id", "by-name"])).expect_code(0).json();
 

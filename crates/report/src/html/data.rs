@@ -64,6 +64,9 @@ struct QuestionData<'a> {
     hits: Vec<Hit<'a>>,
     /// Evidence that is not among the hits.
     miss: Vec<&'a str>,
+    /// (evidence session, its id in the dataset's files).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    os: Vec<(&'a str, &'a str)>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fail: Vec<&'a str>,
     /// Numbers of its prompts.
@@ -186,6 +189,7 @@ impl<'a> Data<'a> {
             s: line.scores.iter().map(|(metric, score)| (metric.as_str(), *score)).collect(),
             hits,
             miss: named.iter().filter(missing).map(String::as_str).collect(),
+            os: line.original_sessions.iter().map(|(id, original)| (id.as_str(), original.as_str())).collect(),
             fail: line.failures.iter().map(String::as_str).collect(),
             p: line.prompts.iter().filter_map(|used| self.prompts.iter().position(|(name, ..)| name == used)).collect(),
             j: JudgementLine::speaking(&line.judgements)
@@ -219,12 +223,18 @@ mod tests {
         let plain = crate::questions::tests::question();
         let search = |query: &str, hits| SearchLine { query: query.to_owned(), hits };
         let searches = vec![search("what came first?", 3), search("x".repeat(MOST_CHARACTERS + 1).as_str(), 0)];
-        let several = QuestionLine { answered_by: Some(AnsweredBy::Fallback), searches, ..plain.clone() };
+        let several = QuestionLine {
+            answered_by: Some(AnsweredBy::Fallback),
+            searches,
+            original_sessions: [("S2".to_owned(), "answer_7".to_owned())].into(),
+            ..plain.clone()
+        };
         let page = Page { summary: &summary, questions: &[plain, several], comparison: None, trace_url: None };
         let script = Data::from_page(&page).to_script().expect("is JSON");
         let read: serde_json::Value = serde_json::from_str(&script).expect("reads back");
         let [plain, several] = [0, 1].map(|at| &read["questions"][at]);
-        assert!(plain.get("by").is_none() && plain.get("se").is_none(), "{plain}");
+        assert!(["by", "se", "os"].iter().all(|key| plain.get(key).is_none()), "{plain}");
+        assert_eq!(several["os"], serde_json::json!([["S2", "answer_7"]]));
         assert_eq!(
             (&several["by"], &several["se"][0]),
             (&"fallback".into(), &serde_json::json!(["what came first?", 3]))

@@ -126,6 +126,7 @@
     }
     put("category", data.categories[q.cat] + " · " + q.bank + " · " + q.out);
     if (q.f) put("facets", q.f.map((f) => f.join("=")).join(" · "));
+    if (q.os) put("evidence in the files", q.os.map(([id, original]) => id + " is " + original).join(" · "));
     if (q.s.length) put("scores", q.s.map(([metric, score]) => metric + " " + score.toFixed(4)).join(" · "));
     if (q.err) put("error", q.err);
     for (const [judge, vote, verdict, raw] of q.j) {
