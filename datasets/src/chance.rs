@@ -33,8 +33,8 @@ struct Sums {
 }
 
 impl Sums {
-    /// Ranks ids in orders that `rank` makes. By chance recall at k of a set of g among n ids is hypergeometric: k/n on average, with the variance
-    /// k/n · (1 − k/n) · (n − g)/(n − 1) / g.
+    /// Ranks ids in orders that `rank` makes. By chance recall at k of a set of g among n ids is hypergeometric: k/n on average,
+    /// with the variance k/n · (1 − k/n) · (n − g)/(n − 1) / g.
     fn add(&mut self, ids: &[&str], gold: &[String], mut rank: impl FnMut(&mut Vec<&str>)) {
         let (n, g) = (ids.len() as f64, gold.len() as f64);
         let k = K.min(ids.len() / 2).max(1);

@@ -1,7 +1,7 @@
 //! The comparison of two runs on the questions that both scored: what `compare --json` prints, schema version 1.
 //!
-//! Differences are `b − a`: positive means that the second run is better, unless `better` says that lower scores are. Scores, differences and intervals are
-//! fractions; a figure that was not computed is `null`.
+//! Differences are `b − a`: positive means that the second run is better, unless `better` says that lower scores are. Scores,
+//! differences and intervals are fractions; a figure that was not computed is `null`.
 
 use std::collections::BTreeMap;
 

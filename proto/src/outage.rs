@@ -1,10 +1,10 @@
 //! Outages of what a run depends on (P39) and processes that lack a way to it (P40): what processes tell each other, and
 //! the decisions about it. Pure: the store keeps the rows, workers bring clocks and calls.
 //!
-//! A **route** is the way to a model, or to an operation of a memory server. Calls that fail on the way (refused, cut, 5xx, no reply) say nothing about the
-//! question that was asked, so they are not counted as its attempts at once. They are *pending* until somebody's success,
-//! sent later, shows that the route works (then they were the call's own: attempts), or until a probe fails too (then they
-//! were the route's: forgiven).
+//! A **route** is the way to a model, or to an operation of a memory server. Calls that fail on the way (refused, cut, 5xx, no
+//! reply) say nothing about the question that was asked, so they are not counted as its attempts at once. They are *pending*
+//! until somebody's success, sent later, shows that the route works (then they were the call's own: attempts), or until a probe
+//! fails too (then they were the route's: forgiven).
 
 use std::fmt;
 

@@ -135,8 +135,9 @@ fn parameters(query: &str) -> String {
     query.split('&').map(parameter).collect::<Vec<_>>().join("&")
 }
 
-/// A URL as the name of the server behind it, for keys of calls and for reports. What [`url()`] hides may still tell servers apart:
-/// parameters of unknown names and parts of the path leave a mark, those that are known to be keys do not, so that a new key finds the stored replies.
+/// A URL as the name of the server behind it, for keys of calls and for reports. What [`url()`] hides may still tell servers
+/// apart: parameters of unknown names and parts of the path leave a mark, those that are known to be keys do not, so that a new
+/// key finds the stored replies.
 #[must_use]
 pub fn identity(text: &str) -> String {
     let (path, query) = text.split_once('?').unwrap_or((text, ""));

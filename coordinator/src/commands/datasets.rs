@@ -11,6 +11,7 @@ use crate::{
     exit::{CliError, CliResult, Exit},
     out::{
         self,
+        amounts::counted,
         tables::{render, table},
     },
     planning::{mirror, places, tell_licence},
@@ -80,9 +81,9 @@ pub(super) async fn run(app: &App, verb: &DatasetsVerb) -> CliResult {
                 blocking(app, name, None, move |name, options| bench_datasets::generate(name, &options, &output, form))
                     .await?;
             out::note(&format!(
-                "{}: {} banks, {} bytes, sha256 {}",
+                "{}: {}, {} bytes, sha256 {}",
                 written.path.display(),
-                written.banks,
+                counted(u64::try_from(written.banks).unwrap_or(u64::MAX), "bank"),
                 written.bytes,
                 written.sha256
             ));
@@ -165,7 +166,12 @@ fn text_of(details: &Details) -> String {
                 (false, false) => "",
             }
         ));
-        lines.push(format!("  {} banks, {} sessions, {} turns", content.banks, content.entries, content.turns));
+        lines.push(format!(
+            "  {}, {}, {}",
+            counted(content.banks, "bank"),
+            counted(content.entries, "session"),
+            counted(content.turns, "turn")
+        ));
         lines.push(format!("  {:>6} questions", content.categories.values().sum::<u64>()));
         lines.extend(content.categories.iter().map(|(category, n)| format!("  {n:>6} {category}")));
         lines.extend(content.settings.iter().map(|(key, value)| format!("  setting {key} = {value}")));

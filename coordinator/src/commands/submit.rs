@@ -13,7 +13,7 @@ use crate::{
     app::{App, Deployment, reach::look_first},
     cli::SubmitArgs,
     exit::{CliError, CliResult},
-    out,
+    out::{self, amounts::counted},
     planning::{
         PlannedRun,
         self_check::{self, SelfCheckResult},
@@ -183,12 +183,13 @@ fn equal_votes(spec: &RunSpec) -> Vec<String> {
 fn headline(run_id: &RunId, planned: &PlannedRun, estimate: &RunEstimate) -> String {
     let spec = &planned.spec;
     let judge = spec.judges.first().map(|j| format!(", judge {}", j.display())).unwrap_or_default();
+    let answers = if spec.scenario.answers() { "answerer " } else { "" };
     format!(
-        "run {run_id}: {} {} ({} questions, {} banks), system {}, answerer {}{judge}\n{}",
+        "run {run_id}: {} {} ({}, {}), system {}, {answers}{}{judge}\n{}",
         spec.dataset.name,
         spec.sample.preset,
-        spec.sample.n,
-        spec.sample.banks,
+        counted(spec.sample.n, "question"),
+        counted(spec.sample.banks, "bank"),
         spec.system.name,
         spec.who_answers(),
         estimate.line()

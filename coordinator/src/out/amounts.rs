@@ -30,6 +30,15 @@ pub(crate) fn bytes(bytes: u64) -> String {
     if unit == "B" || amount >= 100.0 { format!("{amount:.0} {unit}") } else { format!("{amount:.1} {unit}") }
 }
 
+/// `1 memory`, `2 memories`, `3 banks`.
+pub(crate) fn counted(n: u64, word: &str) -> String {
+    match (n, word.strip_suffix('y')) {
+        (1, _) => format!("1 {word}"),
+        (_, Some(stem)) => format!("{n} {stem}ies"),
+        (_, None) => format!("{n} {word}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

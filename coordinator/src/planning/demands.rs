@@ -1,5 +1,5 @@
-//! What a sample wants of its memory system beside finding: filters, numbers of hits, updates, withdrawals. What the system cannot is refused before
-//! the run, or marked in its report.
+//! What a sample wants of its memory system beside finding: filters, numbers of hits, updates, withdrawals. What the system
+//! cannot is refused before the run, or marked in its report.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -11,7 +11,7 @@ use bench_proto::{
 };
 use bench_systems::Capabilities;
 
-use crate::exit::CliError;
+use crate::{exit::CliError, out::amounts::counted};
 
 /// What the questions and streams of a sample want.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -152,14 +152,6 @@ impl Demands {
 /// `2 to 20 hits`, or `10 hits`.
 fn range(OwnK { smallest, largest, .. }: OwnK) -> String {
     if smallest == largest { counted(largest.into(), "hit") } else { format!("{smallest} to {largest} hits") }
-}
-
-fn counted(n: u64, word: &str) -> String {
-    match (n, word.strip_suffix('y')) {
-        (1, _) => format!("1 {word}"),
-        (_, Some(stem)) => format!("{n} {stem}ies"),
-        (_, None) => format!("{n} {word}s"),
-    }
 }
 
 #[cfg(test)]

@@ -34,7 +34,8 @@ pub struct Instrument {
 }
 
 impl Instrument {
-    /// Compares two runs by a metric with this scale, of which only the questions were added that [`counts_of_oracle`] and the like let through.
+    /// Compares two runs by a metric with this scale, of which only the questions were added that [`counts_of_oracle`] and the
+    /// like let through.
     #[must_use]
     pub fn between(none: &RunFacts, oracle: &RunFacts, scale: Scale) -> Self {
         let joined = PairedFacts::by_question(none, oracle);

@@ -1,7 +1,8 @@
 //! `anthropic:<model>`: Anthropic's messages API, one request and one reply.
 //!
-//! A structured reply is asked for as the only tool that the model may use, and its input is the reply's text; models that
-//! cannot be made to use a tool get the schema for their text. Prompt tokens are the sum of fresh ones, those read from a cache and those written into one.
+//! A structured reply is asked for as the only tool that the model may use, and its input is the reply's text; models that cannot
+//! be made to use a tool get the schema for their text. Prompt tokens are the sum of fresh ones, those read from a cache and
+//! those written into one.
 
 mod wire;
 

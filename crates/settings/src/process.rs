@@ -22,7 +22,8 @@ pub fn host_name() -> String {
 /// the settings of datasets and memory systems.
 ///
 /// # Errors
-/// As [`Settings::load`], when the file cannot be read, and when one that is not named sets what needs a word ([`trust()`](crate::trust())).
+/// As [`Settings::load`], when the file cannot be read, and when one that is not named sets what needs a word
+/// ([`trust()`](crate::trust())).
 pub fn from_process(line: CommandLine, extra: Vec<ExtraKey>) -> Result<Settings, SettingsError> {
     let named = named(&line);
     let path = named.clone().unwrap_or_else(|| DEFAULT_FILE.into());

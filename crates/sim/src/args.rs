@@ -10,8 +10,9 @@ use clap::Parser;
 
 /// A simulated OpenAI-compatible provider for rehearsals, tests and benchmarks.
 ///
-/// When ready it prints one line of JSON: {"listening":"http://127.0.0.1:PORT/v1","admin":"http://127.0.0.1:PORT"}. Replies depend on the seed and the
-/// request alone, faults on the seed, the request and the number of its try; neither depends on time or order.
+/// When ready it prints one line of JSON: {"listening":"http://127.0.0.1:PORT/v1","admin":"http://127.0.0.1:PORT"}. Replies
+/// depend on the seed and the request alone, faults on the seed, the request and the number of its try; neither depends on time
+/// or order.
 #[derive(Debug, Parser)]
 #[command(name = "bench-sim", version, after_help = AFTER_HELP)]
 pub(crate) struct Args {

@@ -106,7 +106,8 @@ impl RunSpec {
     }
 
     /// What of the profile can change a score beside the prompts, which are told by their hashes: which category is graded by
-    /// which rubric, how its golds are read, and which count. Nothing for the profile that older runs imply, so that theirs stay what they were.
+    /// which rubric, how its golds are read, and which count. Nothing for the profile that older runs imply, so that theirs stay
+    /// what they were.
     fn profile_parts(&self) -> BTreeMap<String, Value> {
         let profile = &self.dataset.profile;
         // a rubric for all questions is the graders' part, not the dataset's

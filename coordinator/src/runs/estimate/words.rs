@@ -155,7 +155,9 @@ fn calls(calls: (u64, u64), prompt: u64, completion: u64, usd: [PicoUsd; 3]) -> 
 fn half_width(a: &Announcement) -> String {
     match a.clustered_points {
         Some((narrow, wide)) => {
-            format!("± {narrow:.1} to {wide:.1} points for conversations like these (± {:.1} naive)", a.naive_points)
+            let (narrow, wide) = (format!("{narrow:.1}"), format!("{wide:.1}"));
+            let range = if narrow == wide { wide } else { format!("{narrow} to {wide}") };
+            format!("± {range} points for conversations like these (± {:.1} naive)", a.naive_points)
         }
         None => format!("± {:.1} points naive; fewer than three banks give no clustered interval", a.naive_points),
     }

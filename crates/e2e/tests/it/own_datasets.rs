@@ -76,7 +76,7 @@ fn generated_data_in_our_own_form_is_the_same_dataset() {
     assert_eq!(read["result_digest"], generated["result_digest"]);
     assert_eq!(read["headline"], generated["headline"]);
     let shown = bench.run(["datasets", "show", &path]).expect_code(0).stdout;
-    assert!(shown.starts_with("talk 1: ") && shown.contains("  1 banks, "), "{shown}");
+    assert!(shown.starts_with("talk 1: ") && shown.contains("  1 bank, "), "{shown}");
 }
 
 /// A suite by its path, the same file in the datasets folder, and both in a cluster, whose workers have no such file: one result.

@@ -11,7 +11,7 @@ use crate::{
     blocks::Block,
     document::{document, having_it},
     error::RenderError,
-    figures::{count, duration, interval, ms, percent_down, percent_or_none, points, points_interval, usd},
+    figures::{count, counted, duration, interval, ms, percent_down, percent_or_none, points, points_interval, usd},
     svg, words,
 };
 
@@ -107,10 +107,10 @@ fn facts(summary: &Summary) -> Vec<Word> {
     let (spec, sample) = (&summary.spec, &summary.dataset.sample);
     let mut facts = vec![
         format!(
-            "{} of {} questions, {} banks",
+            "{} of {}, {}",
             count(sample.n),
-            count(summary.dataset.questions),
-            count(summary.dataset.banks)
+            counted(summary.dataset.questions, "question"),
+            counted(summary.dataset.banks, "bank")
         ),
         format!("{} {}, top {}", spec.system, spec.system_version, spec.top_k),
         match spec.scenario.answers() {

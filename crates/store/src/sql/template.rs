@@ -18,7 +18,8 @@
 //! comes from the batch can only be looked up row by row. SQLite needs none of it: its statistics are written by hand.
 //!
 //! `@locked` is about round trips: a change of rows that must be locked in one order is one statement instead of two. Only for
-//! the rows that an UPDATE changes or a DELETE removes: what it reads besides is as old as the statement. SQLite has one writer and locks nothing.
+//! the rows that an UPDATE changes or a DELETE removes: what it reads besides is as old as the statement. SQLite has one writer
+//! and locks nothing.
 
 use std::{fmt::Write as _, sync::OnceLock};
 

@@ -1,7 +1,8 @@
 //! Process spans on their way to a collector: `tracing` → `tracing-opentelemetry` → OTLP.
 //!
-//! The layer is part of the subscriber from the start and sees nothing until [`ProcessSpans::start`]: logging begins before the settings are
-//! read. Ended spans go through a bounded channel to one task; what finds it full is counted and gone. Nothing waits for the collector.
+//! The layer is part of the subscriber from the start and sees nothing until [`ProcessSpans::start`]: logging begins before the
+//! settings are read. Ended spans go through a bounded channel to one task; what finds it full is counted and gone. Nothing waits
+//! for the collector.
 
 use std::{
     sync::{OnceLock, PoisonError, RwLock},
