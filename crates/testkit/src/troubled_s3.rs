@@ -80,7 +80,9 @@ impl State {
 /// Who answers.
 #[derive(Clone)]
 enum Backend {
-    Files(S3Service),
+    /// Files of this machine. The service looks whether an object is there and then writes it, so writes on condition go one at
+    /// a time: a real S3 lets one of two win.
+    Files(S3Service, Arc<tokio::sync::Mutex<()>>),
     /// A server elsewhere, `host:port`.
     Server(String),
 }
@@ -106,7 +108,7 @@ impl TroubledS3 {
         let files = s3s_fs::FileSystem::new(folder.path()).expect("a folder is enough");
         let mut builder = S3ServiceBuilder::new(files);
         builder.set_auth(SimpleAuth::from_single(ACCESS, SECRET));
-        Self::with(Backend::Files(builder.build()), folder)
+        Self::with(Backend::Files(builder.build(), Arc::default()), folder)
     }
 
     /// Stands before the server at `place`.
@@ -223,7 +225,9 @@ async fn answer(
 impl Backend {
     async fn answer(self, request: Request<Incoming>) -> Result<Response<Body>, std::io::Error> {
         match self {
-            Self::Files(service) => {
+            Self::Files(service, conditional) => {
+                let is_conditional = request.headers().contains_key(hyper::header::IF_NONE_MATCH);
+                let _alone = if is_conditional { Some(conditional.lock().await) } else { None };
                 service.call(request.map(Body::from)).await.map_err(|_| std::io::Error::other("the server failed"))
             }
             Self::Server(place) => {
