@@ -2,8 +2,11 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
-    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
+    hash::BuildHasher,
+    ops::Range,
 };
+
+use foldhash::fast::FixedState;
 
 use super::{
     Edition,
@@ -28,26 +31,29 @@ pub(super) struct Entity {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Value {
     pub(super) text: String,
-    /// The text with brackets around its keys; empty without any.
-    marked: String,
+    /// Bytes of the text that are its keys; empty where there are fewer.
+    keys: [Range<usize>; 2],
     /// Index of the entity that it names.
     pub(super) names: Option<usize>,
 }
 
 impl Value {
-    /// Of a text in which brackets mark the keys.
-    pub(super) fn new(marked: String) -> Self {
-        if !marked.contains('[') {
-            return Self { text: marked, marked: String::new(), names: None };
+    /// Of a text in which brackets mark the keys, two at most.
+    pub(super) fn new(mut text: String) -> Self {
+        let mut keys = [0..0, 0..0];
+        for key in &mut keys {
+            let Some(start) = text.find('[') else { break };
+            text.remove(start);
+            let Some(length) = text[start..].find(']') else { break };
+            text.remove(start + length);
+            *key = start..start + length;
         }
-        let mut text = String::with_capacity(marked.len());
-        text.extend(marked.split(['[', ']']));
-        Self { text, marked, names: None }
+        Self { text, keys, names: None }
     }
 
     /// Parts that are enough of an answer; none: it takes all of it.
     pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
-        self.marked.split('[').skip(1).filter_map(|part| Some(part.split_once(']')?.0))
+        self.keys.iter().filter(|key| !key.is_empty()).map(|key| &self.text[key.clone()])
     }
 
     /// Of somebody's name.
@@ -111,24 +117,25 @@ pub(super) struct Draft {
     /// The turns of the dialogue, and the notes between them.
     pub(super) turns: Vec<(String, TextPlace)>,
     /// Hashes of the texts that were drawn.
-    used: HashSet<u64, BuildHasherDefault<DefaultHasher>>,
+    used: HashSet<u64, FixedState>,
     /// Indexes of the entities of each kind.
     by_kind: BTreeMap<&'static str, Vec<usize>>,
 }
 
 impl Draft {
-    pub(super) fn new(mut rng: Rng, edition: Edition) -> Self {
+    /// An empty one, with room for so many turns.
+    pub(super) fn new(mut rng: Rng, edition: Edition, turns: usize) -> Self {
         let narrator = if TABLE.narrators.is_empty() { "" } else { rng.word(&TABLE.narrators) };
         Self {
             rng,
             edition,
             narrator,
             entities: Vec::new(),
-            facts: Vec::new(),
+            facts: Vec::with_capacity(turns),
             namesakes: Vec::new(),
             forgotten: BTreeMap::new(),
-            turns: Vec::new(),
-            used: HashSet::default(),
+            turns: Vec::with_capacity(turns + turns / 16),
+            used: HashSet::with_capacity_and_hasher(turns, FixedState::default()),
             by_kind: BTreeMap::new(),
         }
     }

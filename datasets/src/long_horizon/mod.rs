@@ -94,7 +94,7 @@ impl LongHorizon {
 
     /// The dialogue of a bank, before it becomes sessions.
     fn draft(&self, bank: usize) -> Draft {
-        let mut draft = Draft::new(self.rng(bank, "dialogue"), self.edition);
+        let mut draft = Draft::new(self.rng(bank, "dialogue"), self.edition, self.settings.turns);
         for block in shape::blocks(self.edition, self.settings.turns) {
             blocks::write(&mut draft, block);
         }

@@ -86,8 +86,8 @@ fn day(number: usize) -> DateTime {
 
 fn session(narrator: &str, number: usize, turns: &mut [(String, TextPlace)]) -> Session {
     let (id, day) = (format!("S{number}"), day(number));
-    let turns = turns.iter_mut().zip(1..).map(|((text, _), turn)| Turn {
-        id: format!("{id}:{turn}"),
+    let turns = turns.iter_mut().zip(1_u32..).map(|((text, _), turn)| Turn {
+        id: [&id, ":", itoa::Buffer::new().format(turn)].concat(),
         speaker: narrator.to_owned(),
         text: take(text),
         ..Turn::default()

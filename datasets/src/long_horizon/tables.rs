@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    fmt::Write,
     sync::{LazyLock, OnceLock},
 };
 
@@ -170,9 +169,7 @@ fn draw_all(rng: &mut Rng, draws: impl Iterator<Item = Draw>) -> String {
             Draw::Text(part) => text.push_str(part),
             Draw::Word([]) => {}
             Draw::Word(list) => text.push_str(rng.word(list)),
-            Draw::Number(low, high) => {
-                let _ = write!(text, "{}", rng.between(low, high));
-            }
+            Draw::Number(low, high) => text.push_str(itoa::Buffer::new().format(rng.between(low, high))),
         }
     }
     text
