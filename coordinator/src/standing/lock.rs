@@ -4,6 +4,7 @@ use std::{
     fs::{File, OpenOptions, TryLockError},
     io::{Read, Seek, Write},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use bench_proto::ids::RunId;
@@ -118,12 +119,19 @@ fn is_named(_file: &File, _path: &Path) -> bool {
     true
 }
 
+/// The process id in a file whose lock another process holds. That one has the lock a moment before it has written its
+/// id: an empty file is read again for a fifth of a second.
 fn holder(file: &mut File) -> String {
-    let mut pid = String::new();
-    match file.read_to_string(&mut pid) {
-        Ok(_) if !pid.trim().is_empty() => pid.trim().to_owned(),
-        _ => "unknown".to_owned(),
+    for _ in 0..20 {
+        let mut pid = String::new();
+        let read = file.rewind().and_then(|()| file.read_to_string(&mut pid));
+        match (read, pid.trim()) {
+            (Ok(_), "") => std::thread::sleep(Duration::from_millis(10)),
+            (Ok(_), pid) => return pid.to_owned(),
+            (Err(_), _) => break,
+        }
     }
+    "unknown".to_owned()
 }
 
 #[cfg(test)]
@@ -142,5 +150,21 @@ mod tests {
         assert_eq!(OwnerLock::owner(&store, &run), Some(std::process::id().to_string()));
         drop(held);
         assert!(OwnerLock::take(&store, &run).is_ok());
+    }
+
+    #[test]
+    fn p21_who_has_the_lock_but_has_not_written_its_id_yet_is_waited_for() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let store = folder.path().join("bench.db");
+        let run = RunId("r1".into());
+        let mut owner = File::create(lock_path(&store, &run)).expect("a new file");
+        owner.try_lock().expect("nobody holds it");
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(50));
+                write!(owner, "4711").expect("writes");
+            });
+            assert_eq!(OwnerLock::owner(&store, &run).as_deref(), Some("4711"));
+        });
     }
 }

@@ -116,11 +116,13 @@ fn people(draft: &mut Draft, told: usize) -> Vec<Statement> {
                 attributes.truncate(4);
             }
             let statement = draft.introduce(entity, attributes);
-            if !merged.text.is_empty() {
+            if merged.text.is_empty() {
+                merged = statement;
+            } else {
                 merged.text.push(' ');
+                merged.text.push_str(&statement.text);
+                merged.facts.end = statement.facts.end;
             }
-            merged.text.push_str(&statement.text);
-            merged.facts.extend(statement.facts);
         }
         statements.push(merged);
     }
@@ -186,7 +188,7 @@ fn services(draft: &mut Draft, told: usize) -> Vec<Statement> {
         let of_other = draft.history(if step % 2 == 0 { twin } else { base }, attribute);
         let value = draft.value(entity, attribute, &of_other);
         let fact = draft.fact(entity, attribute, value, "");
-        statements.push(draft.state(entity, vec![fact]));
+        statements.push(draft.state(entity, fact..fact + 1));
     }
     statements
 }
@@ -226,9 +228,11 @@ fn metrics(draft: &mut Draft, told: usize) -> Vec<Statement> {
             target = number(&mut draft.rng);
         }
         let values = [value, target].map(|number| Value::new(format!("[{number}] {}", measure.unit)));
-        let facts = kind.attributes.iter().zip(values);
-        let facts = facts.map(|(attribute, value)| draft.fact(entity, attribute, value, "")).collect();
-        statements.push(draft.state(entity, facts));
+        let first = draft.facts.len();
+        for (attribute, value) in kind.attributes.iter().zip(values) {
+            draft.fact(entity, attribute, value, "");
+        }
+        statements.push(draft.state(entity, first..draft.facts.len()));
     }
     statements
 }
@@ -248,7 +252,7 @@ fn claims(draft: &mut Draft, told: usize) -> Vec<Statement> {
         let others = draft.history(entity, attribute);
         let value = draft.value(entity, attribute, &others);
         let fact = draft.fact(entity, attribute, value, source);
-        statements.push(draft.state(entity, vec![fact]));
+        statements.push(draft.state(entity, fact..fact + 1));
     }
     statements
 }
@@ -278,7 +282,7 @@ fn callbacks(draft: &mut Draft, told: usize) -> Vec<Statement> {
                     text.push_str(if gap == "e" { &draft.entities[person].name } else { &value.text });
                 });
                 let fact = draft.fact(person, link, value, "");
-                statements.push(Statement { text, facts: vec![fact], forgets: None });
+                statements.push(Statement { text, facts: fact..fact + 1, forgets: None });
                 break;
             }
         }
@@ -300,7 +304,7 @@ fn forget(draft: &mut Draft, so_far: &[Statement], half: usize) -> Option<Statem
     let label = draft.facts[fact].attribute.label;
     let name = &draft.entities[draft.facts[fact].entity].name;
     let text = format!("Please forget the {label} of {name} that I told you; delete it and do not repeat it.");
-    Some(Statement { text, facts: Vec::new(), forgets: Some(fact) })
+    Some(Statement { text, facts: 0..0, forgets: Some(fact) })
 }
 
 /// Speaks of others who share a name with somebody of the staff, and of nothing that matters.

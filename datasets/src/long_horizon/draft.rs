@@ -86,8 +86,8 @@ pub(super) struct Namesake {
 #[derive(Debug, Default)]
 pub(super) struct Statement {
     pub(super) text: String,
-    /// The facts that it tells; their turn is filled in when it is placed.
-    pub(super) facts: Vec<usize>,
+    /// The facts that it tells, one after the other; their turn is filled in when it is placed.
+    pub(super) facts: Range<usize>,
     /// The fact that is to be forgotten.
     pub(super) forgets: Option<usize>,
 }
@@ -243,24 +243,25 @@ impl Draft {
         entity: usize,
         attributes: impl IntoIterator<Item = &'static Attribute>,
     ) -> Statement {
-        let tell = |attribute| {
+        let first = self.facts.len();
+        for attribute in attributes {
             let value = self.value(entity, attribute, &[]);
-            self.fact(entity, attribute, value, "")
-        };
-        let facts = attributes.into_iter().map(tell).collect();
-        self.state(entity, facts)
+            self.fact(entity, attribute, value, "");
+        }
+        self.state(entity, first..self.facts.len())
     }
 
     /// The turn that tells these facts about an entity.
-    pub(super) fn state(&mut self, entity: usize, facts: Vec<usize>) -> Statement {
+    pub(super) fn state(&mut self, entity: usize, facts: Range<usize>) -> Statement {
         let Entity { kind, name, .. } = &self.entities[entity];
-        let source = facts.first().map_or("", |fact| self.facts[*fact].source);
+        let told = &self.facts[facts.clone()];
+        let source = told.first().map_or("", |fact| fact.source);
         let mut text = String::with_capacity(48 + 40 * facts.len());
         if !kind.leads.is_empty() {
             self.rng.pick(&kind.leads).fill_with(&mut text, |gap, text| match gap {
                 "e" => text.push_str(name),
                 "s" => text.push_str(source),
-                _ => say(&self.facts, &facts, text),
+                _ => say(told, text),
             });
         }
         Statement { text: capital(text), facts, forgets: None }
@@ -284,7 +285,7 @@ impl Draft {
             });
         }
         let fact = self.fact(entity, attribute, value, "");
-        Statement { text: capital(text), facts: vec![fact], forgets: None }
+        Statement { text: capital(text), facts: fact..fact + 1, forgets: None }
     }
 
     /// Puts the statements of a block at even distances, and something that says nothing between them.
@@ -343,14 +344,14 @@ fn filler(rng: &mut Rng) -> String {
 }
 
 /// Adds what facts say of their entity, as a list.
-fn say(all: &[Fact], facts: &[usize], text: &mut String) {
+fn say(facts: &[Fact], text: &mut String) {
     for (index, fact) in facts.iter().enumerate() {
         text.push_str(match index {
             0 => "",
             last if last + 1 == facts.len() => " and ",
             _ => ", ",
         });
-        let Fact { attribute, value, .. } = &all[*fact];
+        let Fact { attribute, value, .. } = fact;
         attribute.says.fill_with(text, |_, text| text.push_str(&value.text));
     }
 }

@@ -100,16 +100,21 @@ impl Candidates {
     }
 
     fn add(&mut self, name: &str, ask: Ask) {
-        self.pools[category(name)].push(ask);
+        self.put(category(name), ask);
+    }
+
+    fn put(&mut self, category: usize, ask: Ask) {
+        self.pools[category].push(ask);
     }
 
     /// Everything about one entity.
     fn about(&mut self, draft: &Draft, entity: usize) {
         let kind = draft.entities[entity].kind;
+        let of_kind = category(kind.category);
         if kind.id == "topic" {
             for fact in draft.facts_of(entity) {
-                self.add(kind.category, Ask::One(*fact));
-                self.add(kind.category, Ask::WhoSaid(*fact));
+                self.put(of_kind, Ask::One(*fact));
+                self.put(of_kind, Ask::WhoSaid(*fact));
             }
             return;
         }
@@ -127,7 +132,7 @@ impl Candidates {
                 self.add("temporal_trap", Ask::OnlyNow(last));
                 self.add("meta_memory", Ask::Changes(last));
                 if kind.category == "incident_tracking" {
-                    self.add(kind.category, Ask::Now(last));
+                    self.put(of_kind, Ask::Now(last));
                 }
             } else if !attribute.asks.is_empty() && kind.category != "temporal_evolution" {
                 let twin = draft.entities[entity].twin;
@@ -135,7 +140,7 @@ impl Candidates {
                     self.add("adversarial_distractor", Ask::Twin(last, false));
                     self.add("adversarial_distractor", Ask::Twin(last, true));
                 } else {
-                    self.add(kind.category, Ask::One(last));
+                    self.put(of_kind, Ask::One(last));
                 }
             }
             if !attribute.phrase.is_empty() {
@@ -156,13 +161,14 @@ impl Candidates {
         if draft.edition == Edition::Own && draft.entities[person].half != self.half {
             return;
         }
+        let pool = category(name);
         for fact in draft.facts_of(person) {
             let told = &draft.facts[*fact];
             if draft.forgotten.contains_key(fact) {
                 continue;
             }
             if told.value.names.is_none() {
-                self.add(name, Ask::Through(first, second, *fact));
+                self.put(pool, Ask::Through(first, second, *fact));
             } else if name == "cross_reference" && second.is_none() {
                 self.through(draft, "multi_hop_reasoning", first, Some(*fact));
             }
