@@ -4,7 +4,7 @@ use super::{
     Edition,
     draft::{Draft, Namesake, Statement, Value},
     shape::{BLOCKS, Block},
-    tables::{Attribute, Draws, Kind, TABLE, draw, kind},
+    tables::{Attribute, Drawn, Kind, TABLE, kind, push_number},
 };
 use crate::generator::{fill, rng::Rng};
 
@@ -70,8 +70,7 @@ fn known(id: &str) -> &'static Kind {
     static NONE: Kind = Kind {
         id: "",
         category: "",
-        name: "",
-        named: Draws::new(),
+        name: Drawn::new(""),
         leads: Vec::new(),
         updates: Vec::new(),
         attributes: Vec::new(),
@@ -80,12 +79,14 @@ fn known(id: &str) -> &'static Kind {
     kind(id).unwrap_or(&NONE)
 }
 
+static CITIES: Drawn = Drawn::new("{cities}");
+
 /// A name for the next thing of a kind.
 fn name(draft: &mut Draft, id: &str) -> String {
     let kind = known(id);
     draft.fresh(|rng| {
-        let name = kind.draw_name(rng);
-        if id == "topic" { fill(&name, &[("e", &draw(rng, "{cities}"))]) } else { name }
+        let name = kind.name.draw(rng);
+        if id == "topic" { fill(&name, &[("e", &CITIES.draw(rng))]) } else { name }
     })
 }
 
@@ -212,14 +213,19 @@ fn ventures(draft: &mut Draft, told: usize) -> Vec<Statement> {
     statements
 }
 
+static QUARTERS: Drawn = Drawn::new("{cities}, quarter {1..4} of {2001..2029}");
+
 fn metrics(draft: &mut Draft, told: usize) -> Vec<Statement> {
     let kind = known("metric");
     let mut statements = Vec::with_capacity(told);
     for index in 0..told {
         // neighbours of a half measure the same, so that they can be added up
         let Some(measure) = TABLE.measures.get(index / 4 % TABLE.measures.len().max(1)) else { break };
-        let name = draft
-            .fresh(|rng| format!("the {} of {}", measure.name, draw(rng, "{cities}, quarter {1..4} of {2001..2029}")));
+        let name = draft.fresh(|rng| {
+            let mut name = ["the ", measure.name, " of "].concat();
+            QUARTERS.draw_to(rng, &mut name);
+            name
+        });
         let entity = draft.begin(kind, name);
         let number = |rng: &mut Rng| rng.between(measure.low, measure.high);
         let value = number(&mut draft.rng);
@@ -227,7 +233,14 @@ fn metrics(draft: &mut Draft, told: usize) -> Vec<Statement> {
         while target == value {
             target = number(&mut draft.rng);
         }
-        let values = [value, target].map(|number| Value::new(format!("[{number}] {}", measure.unit)));
+        let values = [value, target].map(|number| {
+            let mut marked = String::with_capacity(24);
+            marked.push('[');
+            push_number(&mut marked, number);
+            marked.push_str("] ");
+            marked.push_str(measure.unit);
+            Value::new(marked)
+        });
         let first = draft.facts.len();
         for (attribute, value) in kind.attributes.iter().zip(values) {
             draft.fact(entity, attribute, value, "");
@@ -334,8 +347,7 @@ fn distractors(draft: &mut Draft, turns: usize) -> Vec<Statement> {
             }
             _ => draft.fresh(|rng| {
                 let trivia = &TABLE.distractors.trivia;
-                let template = if trivia.is_empty() { "" } else { rng.word(trivia) };
-                draw(rng, template)
+                if trivia.is_empty() { String::new() } else { rng.pick(trivia).draw(rng) }
             }),
         };
         statements.push(Statement { text, ..Statement::default() });

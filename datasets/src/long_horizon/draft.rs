@@ -207,17 +207,17 @@ impl Draft {
 
     /// A value for an attribute that none of the facts `without` tells; people are of the entity's half.
     pub(super) fn value(&mut self, entity: usize, attribute: &'static Attribute, without: &[usize]) -> Value {
-        if attribute.value == "@person"
+        if attribute.value.template() == "@person"
             && let Some(person) = self.person(self.entities[entity].half, without)
         {
             return Value::person(&self.entities[person].name, person);
         }
-        let mut value = Value::new(attribute.draw(&mut self.rng));
+        let mut value = Value::new(attribute.value.draw(&mut self.rng));
         for _ in 0..64 {
             if !self.tells(without, &value.text) {
                 break;
             }
-            value = Value::new(attribute.draw(&mut self.rng));
+            value = Value::new(attribute.value.draw(&mut self.rng));
         }
         value
     }

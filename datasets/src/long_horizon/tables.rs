@@ -58,7 +58,7 @@ pub(super) struct Filler {
 #[serde(bound(deserialize = "'de: 'static"))]
 pub(super) struct Distractors {
     pub(super) namesakes: Vec<Template>,
-    pub(super) trivia: Vec<&'static str>,
+    pub(super) trivia: Vec<Drawn>,
 }
 
 /// What a metric measures: whole numbers from `low` to `high`.
@@ -76,11 +76,9 @@ pub(super) struct Kind {
     pub(super) id: &'static str,
     /// Category of questions for one of its facts.
     pub(super) category: &'static str,
-    /// Template of its names.
+    /// Its names.
     #[serde(default)]
-    pub(super) name: &'static str,
-    #[serde(skip)]
-    pub(super) named: Draws,
+    pub(super) name: Drawn,
     /// Tells facts: `{all}` is what the attributes say.
     pub(super) leads: Vec<Template>,
     /// Replaces a value.
@@ -97,11 +95,9 @@ pub(super) struct Kind {
 pub(super) struct Attribute {
     pub(super) id: &'static str,
     pub(super) label: &'static str,
-    /// Template of its values; `@person` is somebody of the staff, `[…]` the part that is enough of an answer.
+    /// Its values; `@person` is somebody of the staff, `[…]` the part that is enough of an answer.
     #[serde(default)]
-    pub(super) value: &'static str,
-    #[serde(skip)]
-    drawn: Draws,
+    pub(super) value: Drawn,
     /// Among the attributes of all kinds, in the order of kinds and attributes by their ids.
     #[serde(skip)]
     pub(super) number: usize,
@@ -122,31 +118,58 @@ pub(super) fn kind(id: &str) -> Option<&'static Kind> {
     TABLE.kinds.iter().find(|kind| kind.id == id)
 }
 
-impl Kind {
-    /// Draws a name.
-    pub(super) fn draw_name(&self, rng: &mut Rng) -> String {
-        draw_all(rng, self.named.get_or_init(|| draws(self.name).collect()).iter().copied())
+/// A template that is drawn, with other words each time; taken apart the first time.
+#[derive(Debug, Default, Deserialize)]
+#[serde(from = "&'static str")]
+pub(super) struct Drawn {
+    template: &'static str,
+    parts: OnceLock<Vec<Draw>>,
+}
+
+impl From<&'static str> for Drawn {
+    fn from(template: &'static str) -> Self {
+        Self::new(template)
     }
 }
 
-impl Attribute {
-    /// Draws a value.
+impl Drawn {
+    pub(super) const fn new(template: &'static str) -> Self {
+        Self { template, parts: OnceLock::new() }
+    }
+
+    /// As the table has it.
+    pub(super) fn template(&self) -> &'static str {
+        self.template
+    }
+
+    /// Draws words of lists, and numbers of ranges.
     pub(super) fn draw(&self, rng: &mut Rng) -> String {
-        draw_all(rng, self.drawn.get_or_init(|| draws(self.value).collect()).iter().copied())
+        let mut text = String::with_capacity(32);
+        self.draw_to(rng, &mut text);
+        text
+    }
+
+    /// The same, added to a text.
+    pub(super) fn draw_to(&self, rng: &mut Rng, text: &mut String) {
+        for part in self.parts.get_or_init(|| draws(self.template).collect()) {
+            match part {
+                Draw::Text(part) => text.push_str(part),
+                Draw::Word([]) => {}
+                Draw::Word(list) => text.push_str(rng.word(list)),
+                Draw::Number(low, high) => push_number(text, rng.between(*low, *high)),
+            }
+        }
     }
 }
 
-/// Draws what a template says: words of lists, and numbers of ranges.
-pub(super) fn draw(rng: &mut Rng, template: &'static str) -> String {
-    draw_all(rng, draws(template))
+/// Adds a number to a text, several times as fast as by a format.
+pub(super) fn push_number(text: &mut String, number: usize) {
+    text.push_str(itoa::Buffer::new().format(number));
 }
-
-/// A template that is drawn thousands of times, taken apart the first time.
-pub(super) type Draws = OnceLock<Vec<Draw>>;
 
 /// What a part of a template draws.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Draw {
+#[derive(Debug)]
+enum Draw {
     Text(&'static str),
     Word(&'static [&'static str]),
     Number(usize, usize),
@@ -160,17 +183,4 @@ fn draws(template: &'static str) -> impl Iterator<Item = Draw> {
             _ => Draw::Word(TABLE.words.get(name).map_or_else(|| words::list(name), Vec::as_slice)),
         },
     })
-}
-
-fn draw_all(rng: &mut Rng, draws: impl Iterator<Item = Draw>) -> String {
-    let mut text = String::with_capacity(32);
-    for draw in draws {
-        match draw {
-            Draw::Text(part) => text.push_str(part),
-            Draw::Word([]) => {}
-            Draw::Word(list) => text.push_str(rng.word(list)),
-            Draw::Number(low, high) => text.push_str(itoa::Buffer::new().format(rng.between(low, high))),
-        }
-    }
-    text
 }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::{
     draft::TextPlace,
     shape::{BLOCKS, CATEGORIES},
-    tables::{TABLE, kind},
+    tables::{Drawn, TABLE, kind},
     *,
 };
 use crate::locomo_sim::tables::words;
@@ -252,7 +252,8 @@ fn tables_are_read_and_their_templates_name_lists() {
             assert!(attribute.asks[0] != attribute.asks[1], "{}", attribute.id);
             assert!(!attribute.changes || !kind.updates.is_empty(), "{}", kind.id);
         }
-        let templates = kind.attributes.iter().map(|attribute| attribute.value).chain(TABLE.distractors.trivia.clone());
+        let attributes = kind.attributes.iter().map(|attribute| &attribute.value);
+        let templates = attributes.chain(&TABLE.distractors.trivia).map(Drawn::template);
         for name in templates.flat_map(|template| template.split('{').skip(1)).filter_map(|part| part.split('}').next())
         {
             let is_list = TABLE.words.contains_key(name) || !words::list(name).is_empty();
