@@ -60,12 +60,26 @@ pub enum Named {
     Adapter(Box<AdapterSpec>),
 }
 
-/// Finds what `name` means. Whatever holds a path separator or ends like a YAML file is a path.
+/// Finds what `name` means. `mine.py:Mine` is a class of a file; whatever else holds a path separator
+/// or ends like a YAML file is a path.
 ///
 /// # Errors
 /// Unknown names; files that cannot be read, with line and column.
 pub fn named(name: &str) -> Result<Named, BuildError> {
     let wrong = |reason: String| BuildError::Adapter { system: name.to_owned(), reason };
+    if let Some(named) = adapter::code::split(name) {
+        let spec = adapter::code::read(&named).map_err(wrong)?;
+        if names().any(|known| known == spec.name) {
+            let reason = format!(
+                "'{0}' is the name of another system: give the class one of its own, name = \"my-{0}\"",
+                spec.name
+            );
+            return Err(wrong(reason));
+        }
+        adapter::check(&spec).map_err(wrong)?;
+        adapter::literal::check(&spec).map_err(wrong)?;
+        return Ok(Named::Adapter(Box::new(spec)));
+    }
     if name.contains('/') || name.ends_with(".yaml") || name.ends_with(".yml") {
         let text = std::fs::read_to_string(name).map_err(|e| wrong(e.to_string()))?;
         let spec = adapter::file::parse(&text).map_err(wrong)?;

@@ -93,6 +93,9 @@ fn conversation(spec: &AdapterSpec) -> AdapterSpec {
     (spec.url, spec.start, spec.auth, spec.timeout) = (None, None, None, None);
     (spec.description, spec.traps, spec.allow, spec.statistics) = (String::new(), Vec::new(), Vec::new(), None);
     (spec.limits.parallel, spec.limits.response_bytes) = (None, None);
+    if let Some(code) = &mut spec.code {
+        (code.folder, code.at_once) = (String::new(), None);
+    }
     spec
 }
 
@@ -295,6 +298,7 @@ pub(super) fn stores_several_scopes(adapter: &Adapter) -> bool {
 fn check_whole(spec: &AdapterSpec) -> Result<(), String> {
     let batches = spec.limits.batch.is_some_and(|batch| batch > 1);
     let mistakes = [
+        (spec.code.is_some(), "code: is for systems with `command`"),
         (!spec.env.is_empty(), "env: is for systems with `command`; what the runner starts has `start.env`"),
         (
             spec.can.updates || spec.can.withdraws || !spec.can.filters.is_empty(),
@@ -326,7 +330,7 @@ fn check_whole(spec: &AdapterSpec) -> Result<(), String> {
     }
 }
 
-fn check_name(name: &str) -> Result<(), String> {
+pub(super) fn check_name(name: &str) -> Result<(), String> {
     let fine = !name.is_empty()
         && name.len() <= 64
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')

@@ -42,6 +42,9 @@ pub fn check(spec: &AdapterSpec) -> Result<(), String> {
         [.., "env", name] => {
             format!("write {name}: ${{env:{name}}} and set the variable {name} where the system is started")
         }
+        ["code", ..] => {
+            "read it with os.environ[\"NAME\"], and name the variable in the class: env = [\"NAME\"]".to_owned()
+        }
         ["start" | "command", ..] => {
             "write ${env:NAME} in its place and set the variable NAME where the system is started".to_owned()
         }

@@ -7,9 +7,10 @@
 //! (`template`, `path`, `sse`), `http` the network, `system` the operations (`retaining`, `readiness`, `recalling`), `items`
 //! what is stored, `index` the way back to the dataset's ids, `literal` finds secrets that stand in a file, `variables` fills in
 //! those that are named, `secrets` keeps them out of messages, `dispositions` are those of a run.
-//! `managed` starts systems, `process` speaks to those that are no servers. The shipped files are in `shipped`.
+//! `code` makes a process of a class of the user's. `managed` starts systems, `process` speaks to those that are no servers. The shipped files are in `shipped`.
 
 mod call;
+pub mod code;
 pub mod dispositions;
 pub mod file;
 mod handle;

@@ -27,6 +27,9 @@ pub struct AdapterSpec {
     /// Program and arguments of a process that speaks JSON lines; nothing of HTTP is needed then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
+    /// A class of the user's own that this process is made of; `--system mine.py:Mine` fills it in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<CodeSpec>,
     /// Environment of that process besides `PATH`, `HOME`, `LANG` and the like; `${env:NAME}` is filled in.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
@@ -135,6 +138,23 @@ impl AdapterSpec {
 
 fn one() -> u32 {
     1
+}
+
+/// A class that the runner makes a process of. Its code goes with the run, so that workers need no copy of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CodeSpec {
+    /// Folder of the file, as it was named; what lies there is used while it is what `files` says.
+    pub folder: String,
+    /// Name of the file.
+    pub file: String,
+    /// Name of the class.
+    pub class: String,
+    /// Operations that it is given at a time; any number when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_once: Option<u32>,
+    /// The file and the modules of its folder that it imports, by their paths below the folder.
+    pub files: BTreeMap<String, String>,
 }
 
 /// Something the network may do only when the file says so.

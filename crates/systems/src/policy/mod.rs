@@ -184,6 +184,9 @@ impl<'a> Asked<'a> {
         if let Some(image) = image.filter(|image| !policy.images.iter().any(|listed| listed == image)) {
             lacks.insert(Lack::Image(image.to_owned()));
         }
+        if let Some(code) = &self.spec.code {
+            lacks.insert(Lack::Whole(format!("brings the code of {}", code.file)));
+        }
         let mut given = Vec::new();
         for (name, value) in env {
             if *value == format!("${{env:{name}}}") {

@@ -2,6 +2,7 @@
 //! Requests carry a number, replies give it back; several may be under way at the same time. What it writes to stderr is its
 //! log, which is kept with the run. [`protocol`] is what goes over the pipes, [`transport`] how.
 
+mod keeping;
 mod protocol;
 mod transport;
 
@@ -29,17 +30,20 @@ use serde_json::Value;
 use tokio::{
     io::{AsyncWriteExt, BufReader},
     process::Command,
-    sync::{Mutex, MutexGuard, oneshot},
+    sync::{Mutex, MutexGuard, Semaphore, oneshot},
 };
 
 pub use self::protocol::{
     PROTOCOL, ProcessFilter, ProcessHit, ProcessItem, ProcessOp, ProcessReply, ProcessRequest, ProcessSearch,
 };
-use self::transport::{Running, Waiting, put, read_replies, send, take_all};
+use self::{
+    keeping::{Banks, Place},
+    transport::{Running, Waiting, put, read_replies, send, take_all},
+};
 use super::{
     AdapterContext, UNREACHABLE,
     call::{believed, excerpt},
-    file, handle,
+    code, file, handle,
     http::{SHAPE, response_bytes},
     index::{Handed, Indexes},
     items::{Change, Cut, Item, rfc3339},
@@ -61,6 +65,8 @@ struct ProcessSystem {
     command: Vec<String>,
     /// What it sees besides what every system does.
     env: BTreeMap<String, String>,
+    /// The run's folder for it.
+    home: PathBuf,
     /// Where it works, unless where this process does.
     folder: Option<PathBuf>,
     /// Its log.
@@ -71,6 +77,8 @@ struct ProcessSystem {
     timeout: Duration,
     every: Duration,
     running: Mutex<Option<Running>>,
+    /// Whose turn it is, where it is given a few operations at a time only.
+    turns: Option<Semaphore>,
     next: AtomicU64,
     indexes: Indexes,
     /// What it said of itself when it was greeted.
@@ -153,6 +161,8 @@ pub(super) fn build(
         env: env.collect::<Result<_, _>>()?,
         log: managed::log_path(&folder),
         folder: context.apart.then(|| folder.join("data")),
+        home: folder,
+        turns: spec.code.as_ref().and_then(|code| code.at_once).map(|most| Semaphore::new(most as usize)),
         secrets,
         timeout: duration(&spec.timeout, DEFAULT_TIMEOUT).map_err(|e| format!("timeout: {e}"))?,
         every: duration(&spec.ready.every, Duration::from_secs(1)).map_err(|e| format!("ready.every: {e}"))?,
@@ -167,9 +177,8 @@ pub(super) fn build(
 
 impl ProcessSystem {
     fn start(&self) -> Result<Running, Failure> {
-        let (program, arguments) =
-            self.command.split_first().ok_or_else(|| Failure::terminal("system_start", "no command"))?;
         let cannot = |error: std::io::Error| {
+            let program = self.command.first().map_or("", String::as_str);
             Failure::terminal("system_start", format!("{}: '{program}' cannot be started: {error}", self.spec.name))
         };
         if let Some(folder) = self.log.parent() {
@@ -179,14 +188,13 @@ impl ProcessSystem {
             private::create_folder(folder).map_err(cannot)?;
         }
         let log = private::append(&self.log).map_err(cannot)?;
-        let mut command = Command::new(program);
+        let mut command = self.program()?;
         match &self.folder {
             Some(folder) => drop(command.env_clear().current_dir(folder).env("HOME", folder)),
             // commands name files of the folder that they are typed in, and their programs may lie in the user's home
             None => drop(command.env_clear().envs(std::env::var_os("HOME").map(|home| ("HOME", home)))),
         }
         let mut child = command
-            .args(arguments)
             .envs(managed::passed_on())
             .envs(&self.env)
             .stdin(Stdio::piped())
@@ -207,19 +215,53 @@ impl ProcessSystem {
             // whoever waits is told that nothing comes any more
             drop(take_all(&replies));
         });
-        Ok(Running { stdin, waiting, child, reader })
+        Ok(Running { stdin, waiting, child, reader, banks: Arc::default() })
+    }
+
+    /// The program with its arguments.
+    fn program(&self) -> Result<Command, Failure> {
+        let cannot = |error: String| Failure::terminal("system_start", format!("{}: {error}", self.spec.name));
+        let (program, arguments) = match &self.spec.code {
+            Some(code) => {
+                let launch = code::launch(code, &self.home, self.folder.is_some()).map_err(cannot)?;
+                (launch.program, launch.arguments)
+            }
+            None => {
+                let (program, words) = self.command.split_first().ok_or_else(|| cannot("no command".to_owned()))?;
+                (program.into(), words.iter().map(Into::into).collect())
+            }
+        };
+        let mut command = Command::new(program);
+        command.args(arguments);
+        Ok(command)
     }
 
     async fn ask(&self, op: ProcessOp) -> Result<ProcessReply, Failure> {
+        self.ask_in(None, op).await.map(|(reply, _)| reply)
+    }
+
+    /// Asks about a bank.
+    async fn ask_at(&self, place: &Place, op: ProcessOp) -> Result<ProcessReply, Failure> {
+        self.ask_in(place.process.as_ref(), op).await.map(|(reply, _)| reply)
+    }
+
+    /// Asks one process and none that was started in its place; any where none is given. Says which one replied.
+    async fn ask_in(&self, wanted: Option<&Arc<Banks>>, op: ProcessOp) -> Result<(ProcessReply, Arc<Banks>), Failure> {
         let what = match serde_json::to_value(&op) {
             Ok(value) => value.get("op").and_then(Value::as_str).unwrap_or_default().to_owned(),
             Err(_) => String::new(),
         };
-        let reply = tokio::time::timeout(self.timeout, self.exchange(op, &what)).await.unwrap_or_else(|_| {
+        // whoever waits for a turn is not asked yet
+        let _turn = match &self.turns {
+            Some(turns) => turns.acquire().await.ok(),
+            None => None,
+        };
+        let exchange = self.exchange(wanted, op, &what);
+        let (reply, process) = tokio::time::timeout(self.timeout, exchange).await.unwrap_or_else(|_| {
             Err(Failure::transient("system_timeout", format!("{what}: no reply within {}", time::show(self.timeout))))
         })?;
         if reply.ok {
-            return Ok(reply);
+            return Ok((reply, process));
         }
         let error = excerpt(reply.error.as_deref().unwrap_or("no reason given"));
         let message = format!("{what}: {} says: {error}", self.spec.name);
@@ -271,21 +313,40 @@ impl ProcessSystem {
         Failure::transient("system_connection", format!("{what}: the process {} ended", self.spec.name))
     }
 
-    async fn exchange(&self, op: ProcessOp, what: &str) -> Result<ProcessReply, Failure> {
+    /// The process, by what it was given; started first when it does not run.
+    async fn process(&self, what: &str) -> Result<Arc<Banks>, Failure> {
+        let started = tokio::time::timeout(self.timeout, self.started(what)).await;
+        let late = || format!("start: no reply within {}", time::show(self.timeout));
+        let (running, _) = started.map_err(|_| Failure::transient("system_timeout", late()))??;
+        running.as_ref().map(|running| Arc::clone(&running.banks)).ok_or_else(|| self.gone(what))
+    }
+
+    async fn exchange(
+        &self,
+        wanted: Option<&Arc<Banks>>,
+        op: ProcessOp,
+        what: &str,
+    ) -> Result<(ProcessReply, Arc<Banks>), Failure> {
         let gone = || self.gone(what);
         let (sender, receiver) = oneshot::channel();
-        {
+        let process = {
             let (mut running, _) = self.started(what).await?;
             // taken out while the line is written: of whoever gives up in the middle of it no process is left that has read half a line
             let Some(mut process) = running.take() else { return Err(gone()) };
+            if wanted.is_some_and(|wanted| !Arc::ptr_eq(wanted, &process.banks)) {
+                *running = Some(process);
+                return Err(gone());
+            }
+            let banks = Arc::clone(&process.banks);
             let id = self.next.fetch_add(1, Ordering::Relaxed);
             if !put(&process.waiting, id, sender) {
                 return Err(gone());
             }
             send(&mut process.stdin, &ProcessRequest { id, op }).await.map_err(|_| gone())?;
             *running = Some(process);
-        }
-        receiver.await.map_err(|_| gone())
+            banks
+        };
+        receiver.await.map(|reply| (reply, process)).map_err(|_| gone())
     }
 
     fn cut<'a>(&self, bank: &'a BankRef) -> Cut<'a> {
@@ -293,9 +354,9 @@ impl ProcessSystem {
     }
 
     /// What a process is told of a question.
-    fn search(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<ProcessSearch, Failure> {
+    fn search(&self, place: &Place, query: &RecallQuery<'_>) -> Result<ProcessSearch, Failure> {
         Ok(ProcessSearch {
-            bank: named(bank),
+            bank: place.name.clone(),
             query: query.text.to_owned(),
             k: query.k,
             time_text: query.time_text.map(str::to_owned),
@@ -310,11 +371,11 @@ impl ProcessSystem {
     }
 
     /// Stores items of which none does anything to another.
-    async fn add(&self, bank: &BankRef, items: &[Item]) -> Result<Usage, Failure> {
+    async fn add(&self, place: &Place, items: &[Item]) -> Result<Usage, Failure> {
         let mut used = Usage::default();
         for chunk in items.chunks(self.spec.limits.batch.unwrap_or(64).max(1) as usize) {
             let items = chunk.iter().map(Item::for_process).collect();
-            let reply = self.ask(ProcessOp::Retain { bank: named(bank), items }).await?;
+            let reply = self.ask_at(place, ProcessOp::Retain { bank: place.name.clone(), items }).await?;
             if reply.count.is_some_and(|count| count < chunk.len() as u64) {
                 let stored = reply.count.unwrap_or(0);
                 return Err(Failure::transient(
@@ -328,23 +389,42 @@ impl ProcessSystem {
     }
 
     /// Replaces or withdraws what was stored before, as far as the process can: what it cannot is known before the run.
-    async fn change(&self, bank: &BankRef, item: &Item) -> Result<Usage, Failure> {
+    async fn change(&self, place: &Place, item: &Item) -> Result<Usage, Failure> {
         let can = &self.spec.can;
-        let forget = |gone: &Vec<String>| ProcessOp::Forget { bank: named(bank), replaces: gone.clone() };
+        let forget = |gone: &Vec<String>| ProcessOp::Forget { bank: place.name.clone(), replaces: gone.clone() };
         match &item.change {
             Change::Replaces(gone) if can.updates => {
                 let item = Box::new(item.for_process());
-                Ok(usage(&self.ask(ProcessOp::Update { bank: named(bank), replaces: gone.clone(), item }).await?))
+                Ok(usage(
+                    &self
+                        .ask_at(place, ProcessOp::Update { bank: place.name.clone(), replaces: gone.clone(), item })
+                        .await?,
+                ))
             }
             Change::Replaces(gone) if can.withdraws => {
-                let mut used = usage(&self.ask(forget(gone)).await?);
-                used += self.add(bank, std::slice::from_ref(item)).await?;
+                let mut used = usage(&self.ask_at(place, forget(gone)).await?);
+                used += self.add(place, std::slice::from_ref(item)).await?;
                 Ok(used)
             }
-            Change::Withdraws(gone) if can.withdraws => Ok(usage(&self.ask(forget(gone)).await?)),
+            Change::Withdraws(gone) if can.withdraws => Ok(usage(&self.ask_at(place, forget(gone)).await?)),
             Change::Withdraws(_) => Ok(Usage::default()),
-            Change::Adds | Change::Replaces(_) => self.add(bank, std::slice::from_ref(item)).await,
+            Change::Adds | Change::Replaces(_) => self.add(place, std::slice::from_ref(item)).await,
         }
+    }
+
+    /// Stores entries; the tokens that it took.
+    async fn store(&self, bank: &BankRef, place: &Place, entries: &[StreamEntry]) -> Result<Usage, Failure> {
+        let items = self.cut(bank).items(entries)?;
+        let (mut used, mut next) = (Usage::default(), 0);
+        while let Some(item) = items.get(next) {
+            let added = items[next..].iter().take_while(|item| item.change == Change::Adds).count();
+            used += match added {
+                0 => self.change(place, item).await?,
+                _ => self.add(place, &items[next..next + added]).await?,
+            };
+            next += added.max(1);
+        }
+        Ok(used)
     }
 }
 
@@ -373,9 +453,11 @@ impl MemorySystem for ProcessSystem {
     }
 
     async fn open_bank(&self, bank: &BankRef) -> Result<String, Failure> {
-        let reply = self.ask(ProcessOp::Open { bank: bank.name.clone() }).await?;
+        let (reply, process) = self.ask_in(None, ProcessOp::Open { bank: bank.name.clone() }).await?;
         let named = reply.handle.unwrap_or_else(|| bank.name.clone());
-        handle::checked(named).map_err(|error| Failure::permanent(SHAPE, format!("open: {error}")))
+        let handle = handle::checked(named).map_err(|error| Failure::permanent(SHAPE, format!("open: {error}")))?;
+        process.opened(&handle);
+        Ok(handle)
     }
 
     async fn retain(
@@ -384,16 +466,8 @@ impl MemorySystem for ProcessSystem {
         entries: &[StreamEntry],
         _step: StepContext<'_>,
     ) -> Result<RetainReceipt, Failure> {
-        let items = self.cut(bank).items(entries)?;
-        let (mut used, mut next) = (Usage::default(), 0);
-        while let Some(item) = items.get(next) {
-            let added = items[next..].iter().take_while(|item| item.change == Change::Adds).count();
-            used += match added {
-                0 => self.change(bank, item).await?,
-                _ => self.add(bank, &items[next..next + added]).await?,
-            };
-            next += added.max(1);
-        }
+        let place = self.place_to_fill(bank).await?;
+        let used = self.store(bank, &place, entries).await?;
         Ok(RetainReceipt {
             written: entries.iter().map(|entry| entry.turns() as u64).sum(),
             usage: used,
@@ -405,7 +479,9 @@ impl MemorySystem for ProcessSystem {
         if self.spec.ready.when == ReadyRule::Promised {
             return Ok(Readiness::Promised);
         }
-        let reply = self.ask(ProcessOp::Ready { bank: named(bank), expected: self.expected(bank, entries)? }).await?;
+        let place = self.place_with(bank, entries).await?;
+        let op = ProcessOp::Ready { bank: place.name.clone(), expected: self.expected(bank, entries)? };
+        let reply = self.ask_at(&place, op).await?;
         match reply.ready {
             Some(true) => Ok(Readiness::Proven),
             Some(false) => {
@@ -415,16 +491,16 @@ impl MemorySystem for ProcessSystem {
         }
     }
 
-    async fn prepare(&self, _bank: &BankRef, _query: Option<&RecallQuery<'_>>) -> Result<Prepared, Failure> {
-        tokio::time::timeout(self.timeout, self.started("start")).await.map_or_else(
-            |_| {
-                Err(Failure::transient(
-                    "system_timeout",
-                    format!("start: no reply within {}", time::show(self.timeout)),
-                ))
-            },
-            |started| started.map(|(_, prepared)| prepared),
-        )
+    async fn prepare(&self, bank: &BankRef, query: Option<&RecallQuery<'_>>) -> Result<Prepared, Failure> {
+        let started = tokio::time::timeout(self.timeout, self.started("start")).await;
+        let late = || format!("start: no reply within {}", time::show(self.timeout));
+        let (running, prepared) = started.map_err(|_| Failure::transient("system_timeout", late()))??;
+        drop(running);
+        let Some(query) = query.filter(|_| bank.handle.is_some()) else { return Ok(prepared) };
+        if self.place_if_here(bank).await?.is_some() {
+            return Ok(prepared);
+        }
+        self.place_with(bank, query.visible_entries).await.map(|_| Prepared::Built)
     }
 
     async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {
@@ -432,7 +508,8 @@ impl MemorySystem for ProcessSystem {
             let message = format!("{} hits are asked for, the system gives at most {most}", query.k);
             return Err(Failure::permanent("system_limit", message));
         }
-        let reply = self.ask(ProcessOp::Recall { search: self.search(bank, query)? }).await?;
+        let place = self.place_with(bank, query.visible_entries).await?;
+        let reply = self.ask_at(&place, ProcessOp::Recall { search: self.search(&place, query)? }).await?;
         let used = usage(&reply);
         let index = self.indexes.find_or_build(bank.content_hash, bank.content.as_deref(), self.spec.unit);
         let place = |(at, hit): (usize, ProcessHit)| {
@@ -447,21 +524,24 @@ impl MemorySystem for ProcessSystem {
     }
 
     async fn consolidate(&self, bank: &BankRef) -> Result<Consolidation, Failure> {
-        let reply = self.ask(ProcessOp::Consolidate { bank: named(bank) }).await?;
+        let place = self.place_to_fill(bank).await?;
+        let reply = self.ask_at(&place, ProcessOp::Consolidate { bank: place.name.clone() }).await?;
         Ok(Consolidation { usage: usage(&reply) })
     }
 
     async fn answer(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<NativeAnswer, Failure> {
         let reader_mode = Some(query.reader_mode).filter(|mode| *mode != ReaderMode::default());
-        let op = ProcessOp::Answer { search: self.search(bank, query)?, reader_mode };
-        let reply = self.ask(op).await?;
+        let place = self.place_with(bank, query.visible_entries).await?;
+        let op = ProcessOp::Answer { search: self.search(&place, query)?, reader_mode };
+        let reply = self.ask_at(&place, op).await?;
         let used = usage(&reply);
         let text = reply.text.ok_or_else(|| missing("answer", "text"))?;
         Ok(NativeAnswer { text, citations: reply.citations, usage: used })
     }
 
     async fn verify(&self, bank: &BankRef, entries: u32) -> Result<Option<Counted>, Failure> {
-        match self.ask(ProcessOp::Verify { bank: named(bank) }).await {
+        let place = self.place_with(bank, entries).await?;
+        match self.ask_at(&place, ProcessOp::Verify { bank: place.name.clone() }).await {
             Ok(reply) => {
                 let expected = self.expected(bank, entries)?;
                 Ok(reply.count.map(|found| Counted { expected, found }))
@@ -474,7 +554,10 @@ impl MemorySystem for ProcessSystem {
 
     async fn statistics(&self, bank: &BankRef) -> Result<SystemStats, Failure> {
         let version = self.version.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        match self.ask(ProcessOp::Statistics { bank: named(bank) }).await {
+        let Some(place) = self.place_if_here(bank).await? else {
+            return Ok(SystemStats { version, numbers: BTreeMap::new() });
+        };
+        match self.ask_at(&place, ProcessOp::Statistics { bank: place.name.clone() }).await {
             Ok(reply) => Ok(SystemStats { version: reply.version.or(version), numbers: reply.numbers }),
             // a process without numbers
             Err(failure) if is_lacking(&failure) => Ok(SystemStats { version, numbers: BTreeMap::new() }),
@@ -483,7 +566,9 @@ impl MemorySystem for ProcessSystem {
     }
 
     async fn reset_bank(&self, bank: &BankRef) -> Result<(), Failure> {
-        self.ask(ProcessOp::Reset { bank: named(bank) }).await.map(drop)
+        // what only its process held is gone with it
+        let Some(place) = self.place_if_here(bank).await? else { return Ok(()) };
+        self.ask_at(&place, ProcessOp::Reset { bank: place.name.clone() }).await.map(drop)
     }
 
     async fn health(&self) -> Result<String, Failure> {

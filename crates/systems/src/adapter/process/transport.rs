@@ -14,7 +14,10 @@ use tokio::{
 };
 use tracing::warn;
 
-use super::protocol::{ProcessReply, ProcessRequest};
+use super::{
+    keeping::Banks,
+    protocol::{ProcessReply, ProcessRequest},
+};
 use crate::adapter::{call::excerpt, managed::child::signal_group, secrets::Secrets};
 
 pub(super) type Waiting = Arc<Mutex<Option<HashMap<u64, oneshot::Sender<ProcessReply>>>>>;
@@ -24,6 +27,7 @@ pub(super) struct Running {
     pub(super) waiting: Waiting,
     pub(super) child: Child,
     pub(super) reader: JoinHandle<()>,
+    pub(super) banks: Arc<Banks>,
 }
 
 impl Drop for Running {

@@ -1,0 +1,285 @@
+//! Systems that are a class in a file of the user's: `--system mine.py:Mine`.
+//!
+//! [`read`] asks Python what the class can do and makes an adapter of it, which carries the code ([`CodeSpec`]): a worker needs no
+//! copy of the file, and a run goes on with the code that it began with. [`launch`] says how the process of such an adapter
+//! is started. The runner brings along the Python side (`python/bench_coord`): nothing has to be installed.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs,
+    io::{Read as _, Seek as _},
+    path::{Component, Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use bench_settings::private;
+use serde::Deserialize;
+use tracing::warn;
+
+use super::{
+    call::excerpt,
+    file,
+    spec::{AdapterSpec, CodeSpec, FilterName, Unit},
+    time,
+};
+
+/// Most bytes that the modules of a system have together.
+const MOST_BYTES: usize = 1024 * 1024;
+/// Most modules of a system.
+const MOST_FILES: usize = 200;
+/// Longest time that importing a file takes.
+const LONGEST_IMPORT: Duration = Duration::from_secs(120);
+/// Most bytes that are read of what a file prints while it is imported.
+const MOST_SAID: u64 = 64 * 1024;
+
+/// The Python side, by paths below a folder that Python is told to run.
+const PYTHON: [(&str, &str); 3] = [
+    ("bench_coord/__init__.py", include_str!("../../../../python/bench_coord/__init__.py")),
+    ("bench_coord/_process.py", include_str!("../../../../python/bench_coord/_process.py")),
+    ("__main__.py", "import sys\n\nfrom bench_coord._process import main\n\nmain(sys.argv[1:])\n"),
+];
+
+/// A file and a class, as `--system` names them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClassName {
+    file: PathBuf,
+    /// Empty where the file is to have only one.
+    class: String,
+}
+
+/// Takes `mine.py:Mine` apart; `None` for what does not name a file of Python.
+#[must_use]
+pub fn split(name: &str) -> Option<ClassName> {
+    let (file, class) = if name.ends_with(".py") { (name, "") } else { name.rsplit_once(':')? };
+    file.ends_with(".py").then(|| ClassName { file: file.into(), class: class.to_owned() })
+}
+
+/// What Python says of a class, or what is wrong with it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Said {
+    Class(Box<Described>),
+    Mistake { error: String },
+}
+
+/// What a class says of itself, by the names that it uses.
+#[derive(Deserialize)]
+struct Described {
+    name: String,
+    class: String,
+    description: String,
+    durable: bool,
+    repeat: bool,
+    learns_from_recall: bool,
+    unit: Unit,
+    batch: u32,
+    parallel: Option<u32>,
+    max_k: Option<u32>,
+    timeout: Option<String>,
+    filters: Vec<String>,
+    env: Vec<String>,
+    updates: bool,
+    withdraws: bool,
+    files: Vec<String>,
+}
+
+/// The adapter of a class: its file is imported, by the Python of this machine, and what it says goes into the adapter.
+///
+/// # Errors
+/// A file or class that does not exist, what is wrong with it, and no Python.
+pub fn read(named: &ClassName) -> Result<AdapterSpec, String> {
+    if !named.file.is_file() {
+        let what = if named.file.exists() { "is no file" } else { "there is no such file" };
+        return Err(format!("{}: {what}", named.file.display()));
+    }
+    let parent = named.file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = named.file.file_name().and_then(|name| name.to_str()).ok_or("the name of the file is no text")?;
+    let folder = std::path::absolute(parent).map_err(|e| e.to_string())?;
+    let described = describe(&folder, name, &named.class)?;
+    let files = modules(&folder, &described.files)?;
+    adapter(described, parent, name, files)
+}
+
+fn adapter(said: Described, folder: &Path, file: &str, files: BTreeMap<String, String>) -> Result<AdapterSpec, String> {
+    file::check_name(&said.name).map_err(|e| format!("{e}: give the class one, name = \"mine\""))?;
+    if let Some(timeout) = &said.timeout {
+        time::parse(timeout).map_err(|e| format!("{}.timeout: {e}", said.class))?;
+    }
+    let filters = said.filters.iter().map(|name| {
+        serde_json::from_value::<FilterName>(name.as_str().into()).map_err(|_| {
+            format!("{}.filters: no filter is '{name}'; there are tags, user, scope, scopes, from, until", said.class)
+        })
+    });
+    let folder = folder.to_str().ok_or("the path of the file is no text")?.to_owned();
+    let mut spec: AdapterSpec =
+        serde_json::from_value(serde_json::json!({ "name": said.name })).map_err(|e| e.to_string())?;
+    spec.can.filters = filters.collect::<Result<_, _>>()?;
+    spec.command =
+        Some(vec!["python3".to_owned(), "-m".to_owned(), "bench_coord".to_owned(), format!("{file}:{}", said.class)]);
+    spec.code = Some(CodeSpec { folder, file: file.to_owned(), class: said.class, at_once: said.parallel, files });
+    spec.env = said.env.into_iter().map(|name| (name.clone(), format!("${{env:{name}}}"))).collect();
+    spec.description = said.description;
+    (spec.unit, spec.timeout) = (said.unit, said.timeout);
+    (spec.limits.batch, spec.limits.max_k) = (Some(said.batch), said.max_k);
+    (spec.can.updates, spec.can.withdraws) = (said.updates, said.withdraws);
+    (spec.can.repeat, spec.can.learns_from_recall) = (said.repeat, said.learns_from_recall);
+    spec.can.survives_restart = said.durable;
+    Ok(spec)
+}
+
+/// Imports the file and asks what its class can do. What it prints goes nowhere, unless it fails.
+fn describe(folder: &Path, file: &str, class: &str) -> Result<Described, String> {
+    let python = python()?;
+    let library = tempfile::tempdir().map_err(|e| format!("no temporary folder: {e}"))?;
+    put(library.path(), PYTHON).map_err(|e| format!("{}: {e}", library.path().display()))?;
+    let output = || tempfile::tempfile().map_err(|e| format!("no temporary file: {e}"));
+    let (mut said, mut log) = (output()?, output()?);
+    let copy = |file: &fs::File| file.try_clone().map_err(|e| e.to_string());
+    let mut child = Command::new(&python)
+        .arg(library.path())
+        .args([OsString::from("describe"), folder.into(), file.into(), class.into()])
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .stdin(Stdio::null())
+        .stdout(copy(&said)?)
+        .stderr(copy(&log)?)
+        .spawn()
+        .map_err(|e| format!("{} cannot be started: {e}", python.display()))?;
+    let begun = Instant::now();
+    let status = loop {
+        match child.try_wait().map_err(|e| e.to_string())? {
+            Some(status) => break status,
+            None if begun.elapsed() > LONGEST_IMPORT => {
+                let _ = child.kill();
+                let _ = child.wait();
+                let within = time::show(LONGEST_IMPORT);
+                return Err(format!(
+                    "{file} was not imported within {within}: do slow work in __init__, not at the top"
+                ));
+            }
+            None => std::thread::sleep(Duration::from_millis(10)),
+        }
+    };
+    let text = |file: &mut fs::File| {
+        let mut bytes = Vec::new();
+        let read = file.rewind().and_then(|()| file.take(MOST_SAID).read_to_end(&mut bytes));
+        read.map(|_| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+    };
+    match serde_json::from_str(text(&mut said).lines().last().unwrap_or_default()) {
+        Ok(Said::Class(described)) => Ok(*described),
+        Ok(Said::Mistake { error }) => Err(error),
+        Err(_) => {
+            let log = text(&mut log);
+            let last = log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+            Err(format!("{} ended while it imported {file} ({status}): {}", python.display(), excerpt(last)))
+        }
+    }
+}
+
+/// The texts of the modules that a file consists of.
+fn modules(folder: &Path, paths: &[String]) -> Result<BTreeMap<String, String>, String> {
+    let mut files = BTreeMap::new();
+    for path in paths {
+        let text = fs::read_to_string(folder.join(path)).map_err(|e| format!("{path}: {e}"))?;
+        files.insert(path.clone(), text);
+    }
+    let bytes: usize = files.values().map(String::len).sum();
+    if bytes > MOST_BYTES || files.len() > MOST_FILES {
+        return Err(format!(
+            "it imports {} modules with {bytes} bytes from its own folder, and they go with the run: at most {MOST_FILES} with \
+             {MOST_BYTES} bytes; install what is a package of its own",
+            files.len()
+        ));
+    }
+    Ok(files)
+}
+
+/// The Python of this machine: of the virtual environment that is active, of the one that this program is installed in, `python3`
+/// of the `PATH`.
+///
+/// # Errors
+/// There is none.
+fn python() -> Result<PathBuf, String> {
+    if let Some(active) = std::env::var_os("VIRTUAL_ENV").filter(|active| !active.is_empty()) {
+        let python = Path::new(&active).join("bin/python");
+        return if python.exists() {
+            Ok(python)
+        } else {
+            Err(format!("VIRTUAL_ENV is {}, where there is no bin/python: activate another one", active.display()))
+        };
+    }
+    let own = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.to_owned()));
+    if let Some(bin) = own.filter(|bin| bin.parent().is_some_and(|above| above.join("pyvenv.cfg").is_file())) {
+        return Ok(bin.join("python"));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join("python3")).find(|python| python.is_file());
+    found.ok_or_else(|| {
+        "there is no Python: no virtual environment is active, and PATH has no python3 (3.9 or newer)".to_owned()
+    })
+}
+
+/// A process that serves a class: program and arguments.
+pub(super) struct Launch {
+    pub(super) program: PathBuf,
+    pub(super) arguments: Vec<OsString>,
+}
+
+/// How the process of a class is started: with the user's own files while they say what the run carries, else with copies in
+/// the run's folder.
+///
+/// # Errors
+/// There is no Python; what the disk says.
+pub(super) fn launch(code: &CodeSpec, folder: &Path, apart: bool) -> Result<Launch, String> {
+    let program = python()?;
+    let at = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+    let library = folder.join("library");
+    put(&library, PYTHON).map_err(|e| at(&library, e))?;
+    let own = std::path::absolute(&code.folder).ok().filter(|own| !apart && holds(own, &code.files));
+    let from = match own {
+        Some(own) => own,
+        None => {
+            if !apart {
+                warn!("{} is not what it was when the run was submitted: the run goes on with what it was", code.file);
+            }
+            let copies = folder.join("code");
+            put(&copies, &code.files).map_err(|e| at(&copies, e))?;
+            copies
+        }
+    };
+    let at_once = code.at_once.unwrap_or(0).to_string();
+    let words = [library.into(), "serve".into(), from.into(), code.file.clone().into(), code.class.clone().into()];
+    Ok(Launch { program, arguments: words.into_iter().chain([at_once.into()]).collect() })
+}
+
+/// Whether a folder has these files as they are.
+fn holds(folder: &Path, files: &BTreeMap<String, String>) -> bool {
+    files.iter().all(|(path, text)| {
+        let path = folder.join(path);
+        fs::metadata(&path).is_ok_and(|about| about.is_file() && about.len() == text.len() as u64)
+            && fs::read(&path).is_ok_and(|there| there == text.as_bytes())
+    })
+}
+
+/// Writes files below a private folder, those that are there already excepted: another process may be reading them.
+fn put<P: AsRef<str>, T: AsRef<str>>(folder: &Path, files: impl IntoIterator<Item = (P, T)>) -> std::io::Result<()> {
+    for (path, text) in files {
+        let (path, text) = (path.as_ref(), text.as_ref().as_bytes());
+        // the paths come with the run
+        if !Path::new(path).components().all(|part| matches!(part, Component::Normal(_))) {
+            return Err(std::io::Error::other(format!("'{path}' leads out of the folder")));
+        }
+        let path = folder.join(path);
+        if fs::read(&path).is_ok_and(|there| there == text) {
+            continue;
+        }
+        if let Some(above) = path.parent() {
+            private::create_folder(above)?;
+        }
+        let new = path.with_extension(format!("{}.new", std::process::id()));
+        private::write(&new, text)?;
+        fs::rename(&new, &path)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! Banks of processes that keep their memories to themselves (`can: {survives_restart: false}`).
+//!
+//! Such a bank is gone when its process ends, and no other worker has it. Where a bank is asked that this process was not given,
+//! it is given all of it again, under a name of its own, before it is asked: in the order and in the portions of the first
+//! time. A bank that was being filled begins anew instead.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use bench_proto::failure::{Failure, code::MEMORIES_LOST};
+use tokio::sync::OnceCell;
+
+use super::{ProcessOp, ProcessSystem, named};
+use crate::BankRef;
+
+/// What one process has been given.
+#[derive(Default)]
+pub(super) struct Banks {
+    /// Handles of banks that it was asked to open.
+    opened: Mutex<HashSet<String>>,
+    /// The name by which it knows a bank that it was given again, by handle and number of entries.
+    given_again: Mutex<HashMap<(String, u32), Arc<OnceCell<String>>>>,
+    names: AtomicU64,
+}
+
+impl Banks {
+    pub(super) fn opened(&self, handle: &str) {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).insert(handle.to_owned());
+    }
+
+    fn has(&self, handle: &str) -> bool {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).contains(handle)
+    }
+
+    fn given_again(&self, handle: &str, entries: u32) -> Arc<OnceCell<String>> {
+        let mut given = self.given_again.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(given.entry((handle.to_owned(), entries)).or_default())
+    }
+
+    /// A name that no process before had: one that did keep what it stored is not given it twice.
+    fn new_name(&self, bank: &BankRef) -> String {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+        format!("{}-again-{since:x}-{}", bank.name, self.names.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// A bank as one process knows it.
+#[derive(Clone)]
+pub(super) struct Place {
+    pub(super) name: String,
+    /// The only process that may be asked about it, where memories are a process's own.
+    pub(super) process: Option<Arc<Banks>>,
+}
+
+impl ProcessSystem {
+    /// The bank, where nothing has to be in it or the process keeps what it was given; `None` for one that this process was not given.
+    pub(super) async fn place_if_here(&self, bank: &BankRef) -> Result<Option<Place>, Failure> {
+        let name = named(bank);
+        if self.spec.can.survives_restart {
+            return Ok(Some(Place { name, process: None }));
+        }
+        let process = self.process("start").await?;
+        Ok(process.has(&name).then_some(Place { name, process: Some(process) }))
+    }
+
+    /// The bank, to add to it.
+    ///
+    /// # Errors
+    /// A bank that another process was given: it has to begin anew.
+    pub(super) async fn place_to_fill(&self, bank: &BankRef) -> Result<Place, Failure> {
+        let place = self.place_if_here(bank).await?;
+        place.ok_or_else(|| Failure::transient(MEMORIES_LOST, self.lost(bank)))
+    }
+
+    /// The bank with its first entries in it.
+    ///
+    /// # Errors
+    /// What storing them again says.
+    pub(super) async fn place_with(&self, bank: &BankRef, entries: u32) -> Result<Place, Failure> {
+        if let Some(place) = self.place_if_here(bank).await? {
+            return Ok(place);
+        }
+        let Some(content) = bank.content.as_ref().filter(|_| !self.capabilities.consolidates) else {
+            return Err(Failure::permanent(MEMORIES_LOST, self.lost(bank)));
+        };
+        let process = self.process("start").await?;
+        let given = process.given_again(&named(bank), entries);
+        let fill = async || {
+            let name = process.new_name(bank);
+            let mut place = Place { name: name.clone(), process: Some(Arc::clone(&process)) };
+            let reply = self.ask_in(Some(&process), ProcessOp::Open { bank: name }).await?.0;
+            place.name = reply.handle.unwrap_or(place.name);
+            for entry in content.entries.iter().take(entries as usize) {
+                self.store(bank, &place, std::slice::from_ref(entry)).await?;
+            }
+            Ok::<_, Failure>(place.name)
+        };
+        let name = given.get_or_try_init(fill).await?.clone();
+        Ok(Place { name, process: Some(process) })
+    }
+
+    fn lost(&self, bank: &BankRef) -> String {
+        format!("the process of {} is a new one and holds nothing of bank {}", self.spec.name, bank.bank_id)
+    }
+}

@@ -1,0 +1,138 @@
+"""A memory system for bench-coord in Python, without a server and without a file of settings.
+
+    import bench_coord
+
+    class Mine(bench_coord.System):
+        def __init__(self):
+            self.banks = {}
+
+        def retain(self, bank, items):
+            self.banks.setdefault(bank, []).extend(items)
+
+        def recall(self, bank, query, k):
+            words = set(query.lower().split())
+            overlap = lambda item: len(words & set(item.text.lower().split()))
+            return sorted(self.banks.get(bank, []), key=overlap, reverse=True)[:k]
+
+`bench-coord submit --dataset locomo-sim --preset quick --system mine.py:Mine` measures it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterable, List, Optional, Union
+
+__all__ = ["Answer", "Hit", "Item", "System", "TryAgain"]
+
+
+class TryAgain(Exception):
+    """Raised by a system whose next try may work: the operation is repeated after a while. Errors of connections, time limits
+    and overloaded servers are taken so by themselves."""
+
+
+class Item(Dict[str, Any]):
+    """Something to store: a turn, a session or a memory. `item.text` is `item["text"]`.
+
+    `id` hits give it back; `text` what is said, with who says it; `content` the same after its date; `speaker`; `role` (`user`
+    or `assistant`); `session_id`; `time` (RFC 3339, in UTC) and `time_text` (the dataset's words), or None; and of a memory `tags`,
+    `user`, `scopes`, `fields`.
+    """
+
+    id: str
+    text: str
+    content: str
+    speaker: Optional[str]
+    role: str
+    session_id: str
+    time: Optional[str]
+    time_text: Optional[str]
+    tags: List[str]
+    user: Optional[str]
+    scopes: List[str]
+    fields: Dict[str, str]
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"an item has no '{name}', it has: {', '.join(self)}") from None
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash((self.get("id"), self.get("text")))
+
+
+class Hit(Dict[str, Any]):
+    """Something that was found: its text, and the id or the session of the item where they are known. The order of the hits is
+    what counts, not their scores."""
+
+    def __init__(
+        self,
+        text: str,
+        id: Optional[str] = None,
+        score: Optional[float] = None,
+        session_id: Optional[str] = None,
+    ) -> None:
+        super().__init__(text=text, id=id, score=score, session_id=session_id)
+
+
+class Answer(Dict[str, Any]):
+    """What `answer` may return instead of a text: the text, the ids or texts that it rests on, and the tokens that it took."""
+
+    def __init__(
+        self,
+        text: str,
+        citations: Iterable[str] = (),
+        prompt_tokens: int = 0,
+        completion_tokens: int = 0,
+    ) -> None:
+        super().__init__(
+            text=text,
+            citations=list(citations),
+            prompt_tokens=prompt_tokens,
+            completion_tokens=completion_tokens,
+        )
+
+
+Found = Union[str, Item, Hit, Dict[str, Any], "tuple[Any, float]"]
+
+
+class System:
+    """A memory system. `retain` and `recall` are needed; each method may be `async`.
+
+    Further methods are used when a class has them: `open(bank)`, `update(bank, replaces, item)`, `forget(bank, ids)`,
+    `ready(bank, expected)`, `consolidate(bank)`, `answer(bank, query)`, `verify(bank)` (how many items the bank holds),
+    `statistics(bank)` (numbers by name), `reset(bank)`, `health()` and `close()`. `recall` and `answer` are also given what
+    they name among their parameters: `k`, `time` (RFC 3339), `time_text`, `filter`, `reader_mode`.
+    """
+
+    #: Name in reports; the name of the class, in small letters, unless given.
+    name: Optional[str] = None
+    #: Version in reports.
+    version: Optional[str] = None
+    #: What was stored outlives the process (a database, files). Otherwise a process that is started anew is given all of it again.
+    durable: bool = False
+    #: Storing an item twice changes nothing.
+    repeat: bool = False
+    #: Searching changes what later searches find.
+    learns_from_recall: bool = False
+    #: What an item is: "turn" or "session".
+    unit: str = "turn"
+    #: Most items of one `retain`.
+    batch: int = 64
+    #: Operations at a time: one, unless all methods are `async`; with more, methods that are not run in threads.
+    parallel: Optional[int] = None
+    #: Largest k of a recall, where there is one.
+    max_k: Optional[int] = None
+    #: Time of one operation, such as "90s".
+    timeout: Optional[str] = None
+    #: Parts of a question's filter that `recall` and `answer` honour: "tags", "user", "scope", "scopes", "from", "until".
+    filters: List[str] = []
+    #: Variables of the environment that the code reads. It sees no others.
+    env: List[str] = []
+
+    def retain(self, bank: str, items: List[Item]) -> Any:
+        """Stores items, in the order in which they were said."""
+        raise NotImplementedError("retain(self, bank, items) is missing")
+
+    def recall(self, bank: str, query: str, k: int) -> Iterable[Found]:
+        """Searches a bank: items, texts, `Hit`s, or pairs of one of these and its score, best first."""
+        raise NotImplementedError("recall(self, bank, query, k) is missing")

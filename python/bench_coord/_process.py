@@ -1,0 +1,472 @@
+"""Runs a class as a process that bench-coord speaks to: one JSON object per line in, one out (docs/schemas/process-*.json).
+
+`describe` imports a file and says what its class can do; `serve` answers requests until its input ends. What the class prints goes
+to the log, never between the replies.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import contextlib
+import importlib.util
+import inspect
+import json
+import linecache
+import math
+import os
+import re
+import sys
+import threading
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+
+from . import Item, System, TryAgain
+
+# Longest error of a reply, in characters: the whole traceback is in the log.
+LONGEST_ERROR = 280
+# Seconds that operations under way have when the input has ended.
+LAST_SECONDS = 1.0
+
+# Operations, the method of each, and what it is given first.
+METHODS = {
+    "open": ("open", ("bank",)),
+    "retain": ("retain", ("bank", "items")),
+    "update": ("update", ("bank", "replaces", "item")),
+    "forget": ("forget", ("bank", "replaces")),
+    "ready": ("ready", ("bank", "expected")),
+    "consolidate": ("consolidate", ("bank",)),
+    "recall": ("recall", ("bank", "query", "k")),
+    "answer": ("answer", ("bank", "query")),
+    "verify": ("verify", ("bank",)),
+    "statistics": ("statistics", ("bank",)),
+    "reset": ("reset", ("bank",)),
+    "health": ("health", ()),
+}
+# What `recall` and `answer` are given when they name it.
+ON_REQUEST = ("k", "time", "time_text", "filter", "reader_mode")
+
+
+class Mistake(Exception):
+    """Something about the file or the class that its author can mend; the message says how."""
+
+
+# ---------------------------------------------------------------------------------------------------------------- the class
+
+
+def load(folder, file, name):
+    """The class of a file, its folder first among those that modules come from."""
+    path = os.path.join(folder, file)
+    if not os.path.isfile(path):
+        raise Mistake(f"there is no file {path}")
+    sys.path.insert(0, folder)
+    stem = os.path.splitext(os.path.basename(file))[0]
+    spec = importlib.util.spec_from_file_location(stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        traceback.print_exc()
+        raise Mistake(f"{file} cannot be imported: {one_line(error, folder)}{import_hint(error, stem)}") from error
+    return find(module, file, name)
+
+
+def import_hint(error, stem):
+    if isinstance(error, ImportError) and (error.name or "").split(".")[0] == stem:
+        return f"; the file has the name of a package that it imports: call it something other than {stem}.py"
+    if isinstance(error, ModuleNotFoundError):
+        return f"; Python is {sys.executable}: install it there, or activate the environment that has it"
+    return ""
+
+
+def find(module, file, name):
+    """A class by its name; the only one that looks like a system where no name is given."""
+    own = {
+        key: value
+        for key, value in vars(module).items()
+        if inspect.isclass(value) and value.__module__ == module.__name__
+    }
+    systems = [key for key, value in own.items() if issubclass(value, System) or hasattr(value, "recall")]
+    shown = ", ".join(systems or own) or "none"
+    if not name:
+        if len(systems) == 1:
+            return own[systems[0]]
+        raise Mistake(f"which class of {file}? Write {file}:NAME; its classes: {shown}")
+    found = getattr(module, name, None)
+    if not inspect.isclass(found):
+        what = "has no class" if found is None else "has something that is no class"
+        raise Mistake(f"{file} {what} '{name}'; its classes: {shown}")
+    return found
+
+
+def method(cls, name):
+    """A method that the class has itself, not the one of `System` that says that it is missing."""
+    found = getattr(cls, name, None)
+    return found if callable(found) and found is not getattr(System, name, None) else None
+
+
+def check(cls):
+    """The methods are there and take what they are given."""
+    shapes = {op: f"{name}({', '.join(('self',) + given)})" for op, (name, given) in METHODS.items()}
+    for needed in ("retain", "recall"):
+        if method(cls, needed) is None:
+            near = [n for n in vars(cls) if n.lower() in ALMOST[needed]]
+            hint = f" (is it what you call '{near[0]}'?)" if near else ""
+            raise Mistake(f"{cls.__name__} has no method {needed}: write def {shapes[needed]}{hint}")
+    for op, (name, given) in METHODS.items():
+        found = method(cls, name)
+        if found is not None:
+            try:
+                signature = inspect.signature(found)
+                signature.bind(*(("self",) + given))
+            except TypeError:
+                raise Mistake(f"{cls.__name__}.{name} must be {shapes[op]}, it is {name}{signature}") from None
+            except ValueError:
+                pass
+    try:
+        inspect.signature(cls).bind()
+    except TypeError:
+        raise Mistake(f"{cls.__name__} must be made without arguments: give those of __init__ defaults") from None
+    except ValueError:
+        pass
+
+
+ALMOST = {
+    "retain": {"add", "store", "insert", "remember", "save", "write", "ingest", "put"},
+    "recall": {"search", "query", "retrieve", "find", "lookup", "get"},
+}
+
+
+def is_async(cls):
+    methods = [m for m in (method(cls, name) for name, _ in METHODS.values()) if m is not None]
+    return all(inspect.iscoroutinefunction(m) for m in methods)
+
+
+def describe(folder, file, name):
+    keep_variables(wanted_variables(os.path.join(folder, file), name))
+    cls = load(folder, file, name)
+    check(cls)
+
+    def say(key, kinds, default, what):
+        value = getattr(cls, key, default)
+        if value is not default and (not isinstance(value, kinds) or (kinds is int and isinstance(value, bool))):
+            raise Mistake(f"{cls.__name__}.{key} must be {what}, it is {value!r}")
+        return value
+
+    def names(key):
+        value = list(say(key, (list, tuple, set), (), "a list of names"))
+        if not all(isinstance(one, str) for one in value):
+            raise Mistake(f"{cls.__name__}.{key} must be a list of names, it is {value!r}")
+        return value
+
+    limit = "a whole number of at least 1"
+    said = {
+        "name": say("name", str, None, "a text") or re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_+", "-", cls.__name__).strip("-").lower(),
+        "class": cls.__name__,
+        "description": (inspect.cleandoc(cls.__dict__.get("__doc__") or "").splitlines() or [""])[0],
+        "durable": say("durable", bool, False, "True or False"),
+        "repeat": say("repeat", bool, False, "True or False"),
+        "learns_from_recall": say("learns_from_recall", bool, False, "True or False"),
+        "unit": say("unit", str, "turn", '"turn" or "session"'),
+        "batch": say("batch", int, 64, limit),
+        "parallel": say("parallel", int, None, limit) or (None if is_async(cls) else 1),
+        "max_k": say("max_k", int, None, limit),
+        "timeout": say("timeout", str, None, 'a time such as "90s"'),
+        "filters": names("filters"),
+        "env": names("env"),
+        "updates": method(cls, "update") is not None,
+        "withdraws": method(cls, "forget") is not None,
+        "files": sorted(own_modules(folder)),
+    }
+    if said["unit"] not in ("turn", "session"):
+        raise Mistake(f'{cls.__name__}.unit must be "turn" or "session", it is {said["unit"]!r}')
+    for key in ("batch", "parallel", "max_k"):
+        if said[key] is not None and said[key] < 1:
+            raise Mistake(f"{cls.__name__}.{key} must be {limit}, it is {said[key]!r}")
+    return said
+
+
+def own_modules(folder):
+    """Files of the modules that were imported from the folder of the file: what they say is a part of the system."""
+    folder = os.path.realpath(folder)
+    foreign = [os.path.realpath(sys.prefix), os.path.realpath(os.path.dirname(os.path.dirname(__file__)))]
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None)
+        if not isinstance(path, str) or not path.endswith(".py"):
+            continue
+        path = os.path.realpath(path)
+        inside = path.startswith(folder + os.sep) and "site-packages" not in path.split(os.sep)
+        if inside and not any(path.startswith(other + os.sep) for other in foreign if other != folder):
+            yield os.path.relpath(path, folder).replace(os.sep, "/")
+
+
+# Variables that every process sees.
+ALWAYS = {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+
+
+def wanted_variables(path, name):
+    """What the class says in `env`, read without running it: whoever imports it has to have set them."""
+    with contextlib.suppress(OSError, SyntaxError, ValueError, UnicodeDecodeError):
+        with open(path, encoding="utf-8") as file:
+            tree = ast.parse(file.read())
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and name in (None, "", node.name):
+                for line in node.body:
+                    targets = line.targets if isinstance(line, ast.Assign) else [getattr(line, "target", None)]
+                    if any(isinstance(target, ast.Name) and target.id == "env" for target in targets):
+                        return {one for one in ast.literal_eval(line.value) if isinstance(one, str)}
+    return set()
+
+
+def keep_variables(wanted):
+    for name in list(os.environ):
+        if name not in ALWAYS and name not in wanted:
+            gone = os.environ.pop(name)
+            if name == "PYTHONPATH":
+                sys.path[:] = [path for path in sys.path if path not in gone.split(os.pathsep)]
+
+
+# ----------------------------------------------------------------------------------------------------------------- errors
+
+
+def one_line(error, folder):
+    """An error with where it was raised: the author's own lines, the innermost last."""
+    said = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()[-1]
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{os.path.basename(error.filename)} line {error.lineno}: {said}"
+    here = os.path.dirname(os.path.abspath(__file__))
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith((here, "<frozen"))]
+    own = [f for f in frames if os.path.realpath(f.filename).startswith(os.path.realpath(folder) + os.sep)] or frames
+    at = "".join(
+        f", {os.path.basename(f.filename)} line {f.lineno} in {f.name}: {(f.line or '').strip()[:60]}"
+        for f in own[-1:-3:-1]
+    )
+    return f"{said[: LONGEST_ERROR - min(len(at), 160)]}{at}"[:LONGEST_ERROR]
+
+
+def variable_hint(error):
+    """`os.environ["X"]` of a variable that the class has not named."""
+    if isinstance(error, KeyError) and error.args and isinstance(error.args[0], str):
+        frames = traceback.extract_tb(error.__traceback__)
+        if frames and os.path.basename(frames[-1].filename) in ("os.py", "<frozen os>"):
+            return f'; a system sees the variables that its class names: env = ["{error.args[0]}"]'
+    return ""
+
+
+def may_pass(error):
+    """Whether another try may work: connections, time limits, servers that are overloaded or broken for now."""
+    status = getattr(error, "status_code", None)
+    names = [cls.__name__ for cls in type(error).__mro__]
+    return (
+        isinstance(error, (TryAgain, ConnectionError, TimeoutError, asyncio.TimeoutError))
+        or status in (408, 429)
+        or (isinstance(status, int) and 500 <= status < 600)
+        or any("Timeout" in name or "ConnectError" in name or "ConnectionError" in name for name in names)
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------- replies
+
+
+def text_of(value, what):
+    if isinstance(value, str):
+        return value
+    raise TypeError(f"{what} must be a text, it is {type(value).__name__}")
+
+
+def hit(found):
+    if isinstance(found, (tuple, list)) and len(found) == 2 and not isinstance(found[1], (str, dict)):
+        return {**hit(found[0]), "score": number(found[1])}
+    if isinstance(found, str):
+        return {"text": found}
+    if isinstance(found, Item):
+        return {"id": found["id"], "session_id": found["session_id"], "text": found["content"]}
+    if isinstance(found, dict) and "text" in found:
+        known = {"text": text_of(found["text"], "the text of a hit")}
+        for key in ("id", "session_id"):
+            if found.get(key) is not None:
+                known[key] = str(found[key])
+        return {**known, "score": number(found.get("score"))}
+    raise TypeError(
+        "recall must return a list of items, texts, Hit(text, id), or pairs of one of these and a score; "
+        f"it holds {type(found).__name__}"
+    )
+
+
+def number(value):
+    if value is None:
+        return None
+    value = float(value)
+    return value if math.isfinite(value) else None
+
+
+def count(value, what):
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{what} must return a whole number, it returned {type(value).__name__}")
+    return int(value)
+
+
+def reply(op, request, value):
+    """What an operation's method returned, as the fields of a reply."""
+    if op == "open":
+        return {"handle": value} if isinstance(value, str) else {}
+    if op == "retain":
+        return {"count": len(request["items"])}
+    if op == "recall":
+        if value is None or isinstance(value, (str, dict)) or not hasattr(value, "__iter__"):
+            raise TypeError(f"recall must return a list, empty where nothing is found; it returned {type(value).__name__}")
+        return {"hits": [hit(found) for found in value]}
+    if op == "answer":
+        if isinstance(value, dict) and "text" in value:
+            return {**value, "text": text_of(value["text"], "the text of an answer")}
+        return {"text": text_of(value, "an answer")}
+    if op == "ready":
+        if not isinstance(value, bool):
+            raise TypeError(f"ready must return True or False, it returned {type(value).__name__}")
+        return {"ready": value}
+    if op == "verify":
+        return {"count": count(value, "verify")}
+    if op == "statistics":
+        return {"numbers": {str(key): number(one) for key, one in dict(value).items() if number(one) is not None}}
+    if op == "health":
+        return {"version": value} if isinstance(value, str) else {}
+    return {}
+
+
+# ----------------------------------------------------------------------------------------------------------------- serving
+
+
+class Server:
+    """Answers requests with the methods of one object."""
+
+    def __init__(self, folder, file, name, parallel):
+        self.place = (folder, file, name)
+        self.folder, self.system, self.lock = folder, None, threading.Lock()
+        self.threads = ThreadPoolExecutor(max_workers=parallel or 8)
+        # replies have a pipe of their own: what the class prints and what it starts print goes to the log
+        self.output, self.input = os.dup(1), os.fdopen(os.dup(0), "rb")
+        os.dup2(2, 1)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+        sys.stdout.reconfigure(line_buffering=True)
+
+    def say(self, fields):
+        line = json.dumps(fields, allow_nan=False).encode() + b"\n"
+        with self.lock:
+            while line:
+                line = line[os.write(self.output, line) :]
+
+    def begin(self):
+        cls = load(*self.place)
+        check(cls)
+        self.system = cls()
+        self.takes = {op: self.on_request(name) for op, (name, _) in METHODS.items() if method(cls, name)}
+
+    def on_request(self, name):
+        parameters = inspect.signature(getattr(self.system, name)).parameters.values()
+        if any(p.kind is p.VAR_KEYWORD for p in parameters):
+            return ON_REQUEST
+        return [p.name for p in parameters if p.name in ON_REQUEST]
+
+    async def do(self, op, request):
+        if op not in self.takes:
+            if op == "ready":
+                return {"ready": True}
+            if op in ("open", "health") or (op == "reset" and not getattr(self.system, "durable", False)):
+                return {}
+            return {"ok": False, "error": f"this system has no {op}"}
+        name, given = METHODS[op]
+        if "items" in request:
+            request["items"] = [Item(item) for item in request["items"]]
+        if "item" in request:
+            request["item"] = Item(request["item"])
+        arguments = [request[key] for key in given]
+        asked = {} if op not in ("recall", "answer") else {
+            key: request.get(key) for key in self.takes[op] if key not in given
+        }
+        call = getattr(self.system, name)
+        if inspect.iscoroutinefunction(call):
+            value = await call(*arguments, **asked)
+        else:
+            value = await asyncio.get_running_loop().run_in_executor(self.threads, lambda: call(*arguments, **asked))
+            if inspect.isawaitable(value):
+                value = await value
+        if inspect.isasyncgen(value):
+            value = [one async for one in value]
+        return reply(op, request, value)
+
+    async def answer(self, request):
+        number, op = request.get("id", 0), request.get("op", "")
+        try:
+            if op == "hello":
+                # in the thread in which methods run: some libraries are bound to the one that made their objects
+                await asyncio.get_running_loop().run_in_executor(self.threads, self.begin)
+                return self.say({"id": number, "ok": True, "version": self.version()})
+            fields = await self.do(op, request)
+            if op == "health":
+                fields = {"version": self.version(), **fields}
+            self.say({"id": number, "ok": True, **fields})
+        except Mistake as error:
+            self.say({"id": number, "ok": False, "error": str(error)})
+        except Exception as error:
+            traceback.print_exc()
+            said = one_line(error, self.folder) + variable_hint(error)
+            self.say({"id": number, "ok": False, "error": said, "retry": may_pass(error)})
+        return None
+
+    def version(self):
+        own = getattr(self.system, "version", None)
+        python = f"Python {sys.version.split()[0]}"
+        return f"{own}, {python}" if isinstance(own, str) else python
+
+    async def serve(self):
+        loop, under_way = asyncio.get_running_loop(), set()
+        while True:
+            line = await loop.run_in_executor(self.reader, self.input.readline)
+            if not line:
+                break
+            if line.strip():
+                request = json.loads(line)
+                if request.get("op") == "hello":
+                    await self.answer(request)
+                    continue
+                task = loop.create_task(self.answer(request))
+                under_way.add(task)
+                task.add_done_callback(under_way.discard)
+        if under_way:
+            await asyncio.wait(under_way, timeout=LAST_SECONDS)
+        close = getattr(self.system, "close", None)
+        if callable(close):
+            ended = close() if inspect.iscoroutinefunction(close) else loop.run_in_executor(self.threads, close)
+            with contextlib.suppress(Exception):
+                await asyncio.wait_for(ended, LAST_SECONDS)
+
+    reader = ThreadPoolExecutor(max_workers=1)
+
+
+def main(arguments):
+    """`describe` or `serve`, the folder, the file, the class and how many operations at a time (0 for any)."""
+    if sys.version_info < (3, 9):
+        sys.exit(f"Python 3.9 or newer is needed, {sys.executable} is {sys.version.split()[0]}")
+    linecache.checkcache()
+    verb, folder, file, name = arguments[:4]
+    if verb == "serve":
+        server = Server(folder, file, name, int(arguments[4]))
+        try:
+            asyncio.run(server.serve())
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            # a thread of the system that still works would keep the process
+            os._exit(0)
+    output = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        said = {"ok": True, **describe(folder, file, name)}
+    except Mistake as mistake:
+        said = {"ok": False, "error": str(mistake)}
+    os.write(output, json.dumps(said).encode() + b"\n")
+    sys.stderr.flush()
+    os._exit(0)
