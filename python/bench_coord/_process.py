@@ -343,6 +343,8 @@ class Server:
     def __init__(self, folder, file, name, parallel):
         self.place = (folder, file, name)
         self.folder, self.system, self.lock = folder, None, threading.Lock()
+        # banks that were removed, of a class that has no `reset` and holds them in memory
+        self.removed = set()
         self.threads = ThreadPoolExecutor(max_workers=parallel or 8)
         # replies have a pipe of their own: what the class prints and what it starts print goes to the log
         self.output, self.input = os.dup(1), os.fdopen(os.dup(0), "rb")
@@ -364,6 +366,20 @@ class Server:
         self.system = cls()
         self.takes = {op: self.on_request(name) for op, (name, _) in METHODS.items() if method(cls, name)}
 
+    async def in_thread(self, work):
+        """Runs something in a thread of the system. What it raises is raised here, `SystemExit` too."""
+
+        def outcome():
+            try:
+                return work(), None
+            except BaseException as error:
+                return None, error
+
+        value, error = await asyncio.get_running_loop().run_in_executor(self.threads, outcome)
+        if error is not None:
+            raise error
+        return value
+
     def on_request(self, name):
         parameters = inspect.signature(getattr(self.system, name)).parameters.values()
         if any(p.kind is p.VAR_KEYWORD for p in parameters):
@@ -374,9 +390,17 @@ class Server:
         if op not in self.takes:
             if op == "ready":
                 return {"ready": True}
-            if op in ("open", "health") or (op == "reset" and not getattr(self.system, "durable", False)):
+            if op == "open":
+                self.removed.discard(request["bank"])
+                return {}
+            if op == "reset" and not getattr(self.system, "durable", False):
+                self.removed.add(request["bank"])
+                return {}
+            if op == "health":
                 return {}
             return {"ok": False, "error": f"this system has no {op}"}
+        if request.get("bank") in self.removed:
+            return {"ok": False, "error": "the bank was removed"}
         name, given = METHODS[op]
         if "items" in request:
             request["items"] = [Item(item) for item in request["items"]]
@@ -390,11 +414,14 @@ class Server:
         if inspect.iscoroutinefunction(call):
             value = await call(*arguments, **asked)
         else:
-            value = await asyncio.get_running_loop().run_in_executor(self.threads, lambda: call(*arguments, **asked))
+            value = await self.in_thread(lambda: call(*arguments, **asked))
             if inspect.isawaitable(value):
                 value = await value
         if inspect.isasyncgen(value):
             value = [one async for one in value]
+        elif inspect.isgenerator(value):
+            found = value
+            value = await self.in_thread(lambda: list(found))
         return reply(op, request, value)
 
     async def answer(self, request):
@@ -402,7 +429,7 @@ class Server:
         try:
             if op == "hello":
                 # in the thread in which methods run: some libraries are bound to the one that made their objects
-                await asyncio.get_running_loop().run_in_executor(self.threads, self.begin)
+                await self.in_thread(self.begin)
                 return self.say({"id": number, "ok": True, "version": self.version()})
             fields = await self.do(op, request)
             if op == "health":
@@ -410,7 +437,10 @@ class Server:
             self.say({"id": number, "ok": True, **fields})
         except Mistake as error:
             self.say({"id": number, "ok": False, "error": str(error)})
-        except Exception as error:
+        except asyncio.CancelledError:
+            raise
+        # a system that wants to end the process has failed too, and is asked again
+        except BaseException as error:
             traceback.print_exc()
             said = one_line(error, self.folder) + variable_hint(error)
             self.say({"id": number, "ok": False, "error": said, "retry": may_pass(error)})

@@ -43,6 +43,11 @@ fn hash(app: &App, given: &str, json: bool) -> CliResult {
     let known = Policy::new(SystemPolicy::default()).check(&settings).is_ok();
     if known {
         out::note(&format!("{name} is taken by every process as it is"));
+    } else if settings.get(adapter::ADAPTER).is_some_and(|spec| spec.get("code").is_some()) {
+        out::note(
+            "the hash covers the file and the modules of its folder that it imports, not the packages that Python has installed; \
+             it covers the folder as well: name the file in the same way when you submit",
+        );
     } else if settings
         .get(adapter::ADAPTER)
         .is_some_and(|spec| spec.get("command").is_some() || spec.pointer("/start/command").is_some())
@@ -152,7 +157,7 @@ fn listed(rows: &[Row]) -> String {
         ]);
     }
     format!(
-        "{}\nan own system: a file for --system ./mine.yaml, see docs/SYSTEMS.md; does it work? bench-coord systems check NAME|FILE",
+        "{}\nan own system: --system mine.py:Mine, or a file for --system ./mine.yaml, see docs/SYSTEMS.md; does it work? bench-coord systems check NAME|FILE",
         render(&table)
     )
 }

@@ -26,7 +26,7 @@ use super::{
 };
 
 /// Most bytes that the modules of a system have together.
-const MOST_BYTES: usize = 1024 * 1024;
+const MOST_BYTES: usize = 256 * 1024;
 /// Most modules of a system.
 const MOST_FILES: usize = 200;
 /// Longest time that importing a file takes.

@@ -52,7 +52,10 @@ pub fn check(spec: &AdapterSpec) -> Result<(), String> {
     };
     Err(format!(
         "{} holds what looks like a key, and the file goes with the run into the store, reports and archives: {how}",
-        place.join(".")
+        match place.as_slice() {
+            [code, files, path] if code == "code" && files == "files" => path.clone(),
+            place => place.join("."),
+        }
     ))
 }
 

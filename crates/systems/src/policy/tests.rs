@@ -59,6 +59,8 @@ fn p42_by_default_shipped_adapters_and_public_servers_without_secrets_are_taken_
         ["sends the secret HOME to mem.example:443", "sends the secret PATH to mem.example:443"]
     );
     assert_eq!(refused("command: [python3, 'my memory.py']\n"), ["runs python3 \"my memory.py\""]);
+    let code = "command: [python3]\ncode: {folder: ., file: mine.py, class: Mine, files: {mine.py: 'pass'}}\n";
+    assert_eq!(refused(code), ["runs python3", "brings the code of mine.py"], "a command line does not say which");
     assert_eq!(refused("start: {image: 'mem:1'}\n"), ["starts the container mem:1"]);
     assert_eq!(
         refused(

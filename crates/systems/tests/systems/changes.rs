@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use bench_proto::{
     dataset::{BankContent, Filter, FilterParts, Memory, Session, StreamEntry, Turn},
+    failure::FailureClass,
     ids::Sha256Hash,
     step::HitLevel,
 };
@@ -201,6 +202,36 @@ async fn a_process_with_everything_finds_what_a_built_in_finds() {
     let system = of_text(&format!("name: example\ncommand: [python3, '{example}']\n{can}\n"), None);
     assert_eq!(system.capabilities().filters, FilterParts::ALL, "several scopes are one too");
     finds_what_a_built_in_finds(system.as_ref()).await;
+    system.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_forgets_with_its_end_is_given_its_banks_again() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/memory.py");
+    let forgets =
+        "can: {survives_restart: false, updates: true, withdraws: true, filters: [tags, user, scopes, from, until]}";
+    let system = of_text(&format!("name: forgets\ncommand: [python3, '{example}']\n{forgets}\n"), None);
+    finds_what_a_built_in_finds(system.as_ref()).await;
+    let content = stream();
+    let bank = bank(&content);
+    let _ = system.open_bank(&bank).await.expect("opens");
+    retained(system.as_ref(), &bank, 4).await;
+    let whole = |entries| found(system.as_ref(), &bank, entries, &filters()[0]);
+    let before = whole(4).await;
+    assert!(before.len() > 3, "{before:?}");
+
+    system.close().await;
+    assert_eq!(whole(4).await, before, "the next process is given it before it is asked");
+    let counted = system.verify(&bank, 4).await.expect("counts").expect("can");
+    assert_eq!((counted.expected, counted.found), (before.len() as u64, before.len() as u64), "and given it once");
+    assert_ne!(whole(2).await, before, "a question of earlier on sees no more than there was");
+    let next = std::slice::from_ref(&content.entries[4]);
+    let lost = system.retain(&bank, next, StepContext::default()).await.expect_err("it begins anew");
+    assert_eq!((lost.code.as_str(), lost.class), ("memories_lost", FailureClass::Transient), "{lost}");
+    let unknown = BankRef { content: None, ..bank.clone() };
+    let lost = system.readiness(&unknown, 4).await.expect_err("nobody can give it again");
+    assert_eq!((lost.code.as_str(), lost.class), ("memories_lost", FailureClass::Permanent), "{lost}");
+    system.reset_bank(&bank).await.expect("there is nothing to remove");
     system.close().await;
 }
 

@@ -7,6 +7,7 @@ mod half_alive;
 mod hebb;
 mod mine;
 mod parts;
+mod python;
 mod started;
 mod troubles;
 

@@ -1,0 +1,194 @@
+//! Classes of Python as memory systems: `--system mine.py:Mine`.
+
+use std::{fs, path::Path};
+
+use bench_testkit::{
+    bench::{Bench, signal, submit_sim, wait},
+    process::wait_until,
+};
+
+use super::{PATIENCE, digest, logs};
+
+/// The class of the README.
+fn readme() -> &'static str {
+    let text = include_str!("../../../../../README.md");
+    text.split("```python\n").nth(1).and_then(|rest| rest.split("```").next()).expect("README has a class")
+}
+
+fn write(folder: &Path, name: &str, text: &str) {
+    fs::write(folder.join(name), text).expect("is written");
+}
+
+fn submit<'a>(system: &'a str, run: &'a str) -> Vec<&'a str> {
+    submit_sim(&["--preset", "quick", "--system", system, "--run-id", run])
+}
+
+#[test]
+fn the_class_of_the_readme_is_measured_and_what_it_prints_does_no_harm() {
+    let bench = Bench::new();
+    write(bench.path(), "mine.py", readme());
+    let quiet = bench.run(submit("mine.py:Mine", "quiet")).expect_code(0);
+    let report = quiet.json();
+    assert_eq!(report["outcomes"]["coverage"], 1.0, "{report}");
+    assert!(report["system_stats"]["version"].as_str().is_some_and(|v| v.starts_with("Python 3.")), "{report}");
+    let question = bench.questions("quiet").remove(0);
+    assert_eq!(question["retrieved"][0]["placed_by"], "id", "{question}");
+    let checked = bench.run(["systems", "check", "mine.py:Mine"]).expect_code(0);
+    assert!(checked.stdout.contains("ids come back"), "{}", checked.stdout);
+
+    // Python, and a program that it starts, write to the same stdout
+    let noisy = readme().replace("(self, bank, items):\n", "(self, bank, items):\n        print('{\"id\": 1, \"ok\": false}')\n        import os; os.system('echo from a program')\n");
+    assert_ne!(noisy, readme());
+    write(bench.path(), "mine.py", &noisy);
+    let noisy = bench.run(submit("mine.py:Mine", "noisy")).expect_code(0);
+    assert_eq!(digest(&noisy), digest(&quiet));
+    let log = logs(&bench, "noisy", "mine").concat();
+    assert!(log.contains("from a program") && log.contains("\"ok\": false"), "{log}");
+    assert_ne!(noisy.json()["system"]["version"], report["system"]["version"], "other code is another system");
+
+    let methods = readme().replace("    def r", "    async def r");
+    write(bench.path(), "later.py", &methods);
+    let later = bench.run(submit("later.py:Mine", "later")).expect_code(0);
+    assert_eq!(digest(&later), digest(&quiet));
+}
+
+#[test]
+fn a_kill_in_the_middle_changes_nothing_nor_does_another_file_in_its_place() {
+    let whole = Bench::new();
+    let slow = |seconds: &str| {
+        let slow = format!("        import time; time.sleep({seconds})\n        return sorted(");
+        readme()
+            .replace("        return sorted(", &slow)
+            .replace("import bench_coord\n", "import bench_coord\nfrom parts.words import words_of\n")
+            .replace("set(query.lower().split())", "words_of(query)")
+    };
+    let system = slow("0.03");
+    assert!(system.contains("words_of(query)") && system.contains("sleep"), "{system}");
+    let put = |bench: &Bench| {
+        fs::create_dir_all(bench.path().join("src/parts")).expect("a folder");
+        write(bench.path(), "src/mine.py", &system);
+        write(bench.path(), "src/parts/words.py", "def words_of(text):\n    return set(text.lower().split())\n");
+    };
+    put(&whole);
+    let expected = digest(&whole.run(submit("src/mine.py:Mine", "a")).expect_code(0));
+    let bench = Bench::new();
+    put(&bench);
+    let child = bench.start(submit("src/mine.py:Mine", "a"));
+    let done = |bench: &Bench| bench.run(["status", "a", "--json"]).stdout;
+    wait_until("some questions are done", PATIENCE, || {
+        let status = done(&bench);
+        serde_json::from_str::<serde_json::Value>(&status)
+            .is_ok_and(|status| status["progress"]["scored"].as_u64().is_some_and(|scored| scored >= 10))
+    });
+    signal(&child, "KILL");
+    let _ = wait(child);
+    // the run goes on with the code that it began with
+    write(bench.path(), "src/parts/words.py", "def words_of(text):\n    return set()\n");
+    let resumed = bench.run(["resume", "a", "--json"]).expect_code(0);
+    assert_eq!(digest(&resumed), expected);
+    assert!(resumed.stderr.contains("mine.py is not what it was"), "{}", resumed.stderr);
+}
+
+#[test]
+fn what_a_class_raises_is_said_with_its_place_and_without_its_keys() {
+    let bench = Bench::new().with_env("MINE_KEY", "open-sesame-1234");
+    let raises = "import os
+class Mine:
+    env = ['MINE_KEY']
+    def retain(self, bank, items): pass
+    def recall(self, bank, query, k):
+        raise ValueError('no such key ' + os.environ['MINE_KEY'])
+class Ends(Mine):
+    def recall(self, bank, query, k): raise SystemExit('enough')
+class Tires:
+    calls = 0
+    def retain(self, bank, items): pass
+    def recall(self, bank, query, k):
+        self.calls += 1
+        if self.calls == 1: raise ConnectionError('away for now')
+        return [f'{query} {n}' for n in range(k)]
+class Unnamed(Mine):
+    env = []
+class Nothing(Mine):
+    def recall(self, bank, query, k): pass
+";
+    write(bench.path(), "mine.py", raises);
+    for (class, said) in [
+        ("Mine", "recall: mine says: ValueError: no such key [key], mine.py line 6 in recall: raise ValueError("),
+        ("Ends", "recall: ends says: SystemExit: enough, mine.py line 8"),
+        ("Unnamed", "KeyError: 'MINE_KEY', mine.py line 6 in recall"),
+        ("Unnamed", "a system sees the variables that its class names: env = [\"MINE_KEY\"]"),
+        ("Nothing", "recall must return a list, empty where nothing is found; it returned NoneType"),
+    ] {
+        let run = format!("run-{}", class.to_lowercase());
+        if !bench.path().join(".bench/runs").join(&run).exists() {
+            let _ = bench.run(submit(&format!("mine.py:{class}"), &run)).expect_code(5);
+        }
+        let done = bench.run(["retry", &run, "--errors"]);
+        assert!(done.stderr.contains(said), "{said}: {}", done.stderr);
+        assert!(!done.stderr.contains("open-sesame"), "{}", done.stderr);
+    }
+    let log = logs(&bench, "run-ends", "ends").concat();
+    assert!(log.contains("Traceback (most recent call last)"), "{log}");
+    let tires = bench.run(submit("mine.py:Tires", "tires")).expect_code(0).json();
+    assert_eq!(tires["outcomes"]["coverage"], 1.0, "what may pass is tried again: {tires}");
+}
+
+#[test]
+fn mistakes_in_a_class_are_exit_2_before_anything_is_made() {
+    let bench = Bench::new();
+    let methods = "    def retain(self, bank, items): pass\n    def recall(self, bank, query, k): return []\n";
+    let file = format!(
+        "import bench_coord\nclass Mine(bench_coord.System):\n{methods}class Add(bench_coord.System):\n    def add(self, bank, items): pass\n\
+         class Short:\n    def retain(self, items): pass\n    def recall(self, bank, query, k): return []\n\
+         class Asks:\n    def __init__(self, url): pass\n{methods}class Odd:\n    unit = 'word'\n{methods}class Bm25:\n{methods}"
+    );
+    write(bench.path(), "mine.py", &file);
+    write(bench.path(), "lacks.py", "import no_such_package\n");
+    write(bench.path(), "broken.py", "class Mine(:\n");
+    write(bench.path(), "json5.py", "from json5 import loads\n");
+    let key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD";
+    write(bench.path(), "keyed.py", &format!("KEY = '{key}'\nclass Mine:\n{methods}"));
+    for (system, said) in [
+        ("no.py:Mine", "no.py: there is no such file"),
+        ("mine.py:Nine", "mine.py has no class 'Nine'; its classes: Mine, Add, Short, Asks, Odd, Bm25"),
+        ("mine.py", "which class of mine.py? Write mine.py:NAME; its classes: Mine, Add"),
+        ("mine.py:Add", "Add has no method retain: write def retain(self, bank, items) (is it what you call 'add'?)"),
+        ("mine.py:Short", "Short.retain must be retain(self, bank, items), it is retain(self, items)"),
+        ("mine.py:Asks", "Asks must be made without arguments: give those of __init__ defaults"),
+        ("mine.py:Odd", "Odd.unit must be \"turn\" or \"session\", it is 'word'"),
+        ("mine.py:Bm25", "'bm25' is the name of another system"),
+        ("lacks.py:Mine", "No module named 'no_such_package'"),
+        ("broken.py:Mine", "broken.py cannot be imported: broken.py line 1: SyntaxError"),
+        ("json5.py:Mine", "call it something other than json5.py"),
+        ("keyed.py:Mine", "keyed.py holds what looks like a key"),
+    ] {
+        let refused = bench.run(submit(system, "a")).expect_code(2);
+        assert!(refused.stderr.contains(said), "{said}: {}", refused.stderr);
+        assert!(!refused.stderr.contains(key), "{}", refused.stderr);
+    }
+    for (variable, value, said) in [
+        ("PATH", "/nowhere", "PATH has no python3"),
+        ("VIRTUAL_ENV", "/nowhere", "VIRTUAL_ENV is /nowhere, where there is no bin/python"),
+    ] {
+        let bench = Bench::new().with_env(variable, value);
+        write(bench.path(), "mine.py", &file);
+        let refused = bench.run(submit("mine.py:Mine", "a")).expect_code(2);
+        assert!(refused.stderr.contains(said), "{said}: {}", refused.stderr);
+    }
+    assert!(!bench.path().join(".bench/bench.db").exists(), "nothing was made");
+}
+
+#[test]
+fn p42_the_hash_of_a_class_covers_its_code() {
+    let bench = Bench::new();
+    let hash = |text: &str| {
+        write(bench.path(), "mine.py", text);
+        let done = bench.run(["systems", "hash", "mine.py:Mine"]).expect_code(0);
+        assert!(done.stderr.contains("not the packages that Python has installed"), "{}", done.stderr);
+        bench.run(["systems", "hash", "mine.py:Mine", "--json"]).expect_code(0).json()["sha256"].clone()
+    };
+    let first = hash(readme());
+    assert_ne!(hash(&format!("{}\nMORE = 1\n", readme())), first);
+    assert_eq!(hash(readme()), first);
+}
