@@ -216,7 +216,8 @@ async fn a_process_that_forgets_with_its_end_is_given_its_banks_again() {
     let bank = bank(&content);
     let _ = system.open_bank(&bank).await.expect("opens");
     retained(system.as_ref(), &bank, 4).await;
-    let whole = |entries| found(system.as_ref(), &bank, entries, &filters()[0]);
+    let all = Filter::default();
+    let whole = |entries| found(system.as_ref(), &bank, entries, &all);
     let before = whole(4).await;
     assert!(before.len() > 3, "{before:?}");
 

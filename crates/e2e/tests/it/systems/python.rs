@@ -44,7 +44,7 @@ fn the_class_of_the_readme_is_measured_and_what_it_prints_does_no_harm() {
     assert_eq!(digest(&noisy), digest(&quiet));
     let log = logs(&bench, "noisy", "mine").concat();
     assert!(log.contains("from a program") && log.contains("\"ok\": false"), "{log}");
-    assert_ne!(noisy.json()["system"]["version"], report["system"]["version"], "other code is another system");
+    assert_ne!(noisy.json()["run"]["fingerprint"], report["run"]["fingerprint"], "other code is another system");
 
     let methods = readme().replace("    def r", "    async def r");
     write(bench.path(), "later.py", &methods);

@@ -19,13 +19,16 @@ use tokio::sync::OnceCell;
 use super::{ProcessOp, ProcessSystem, named};
 use crate::BankRef;
 
+/// A name that is known once the bank is filled; several may wait for it.
+type Name = Arc<OnceCell<String>>;
+
 /// What one process has been given.
 #[derive(Default)]
 pub(super) struct Banks {
     /// Handles of banks that it was asked to open.
     opened: Mutex<HashSet<String>>,
     /// The name by which it knows a bank that it was given again, by handle and number of entries.
-    given_again: Mutex<HashMap<(String, u32), Arc<OnceCell<String>>>>,
+    given_again: Mutex<HashMap<(String, u32), Name>>,
     names: AtomicU64,
 }
 
@@ -38,7 +41,7 @@ impl Banks {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner).contains(handle)
     }
 
-    fn given_again(&self, handle: &str, entries: u32) -> Arc<OnceCell<String>> {
+    fn given_again(&self, handle: &str, entries: u32) -> Name {
         let mut given = self.given_again.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(given.entry((handle.to_owned(), entries)).or_default())
     }
