@@ -119,7 +119,8 @@ def check(cls):
         if found is not None:
             try:
                 signature = inspect.signature(found)
-                signature.bind(*(("self",) + given))
+                asked = [name for name in signature.parameters if name in ON_REQUEST and name not in given]
+                signature.bind(*(("self",) + given), **dict.fromkeys(asked if op in ("recall", "answer") else ()))
             except TypeError:
                 raise Mistake(f"{cls.__name__}.{name} must be {shapes[op]}, it is {name}{signature}") from None
             except ValueError:

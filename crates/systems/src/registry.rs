@@ -87,6 +87,9 @@ pub fn named(name: &str) -> Result<Named, BuildError> {
         adapter::literal::check(&spec).map_err(wrong)?;
         return Ok(Named::Adapter(Box::new(spec)));
     }
+    if let Some(meant) = adapter::code::meant(name) {
+        return Err(wrong(meant));
+    }
     match shipped::find(name) {
         Some(spec) => Ok(Named::Adapter(Box::new(spec.map_err(wrong)?))),
         None => find(name).map(Named::BuiltIn),

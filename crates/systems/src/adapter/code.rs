@@ -56,6 +56,19 @@ pub fn split(name: &str) -> Option<ClassName> {
     file.ends_with(".py").then(|| ClassName { file: file.into(), class: class.to_owned() })
 }
 
+/// What to write in place of a name that is nearly one of a class; `None` for other names.
+#[must_use]
+pub fn meant(name: &str) -> Option<String> {
+    let (module, class) = name.rsplit_once([':', '.'])?;
+    if Path::new(&format!("{module}.py")).is_file() {
+        return Some(format!("a class is named by its file: {module}.py:{class}"));
+    }
+    [".js", ".mjs", ".ts", ".mts"].iter().any(|end| module.ends_with(end)).then(|| {
+        "a class has to be one of Python; in another language write a process (docs/SYSTEMS.md, \"A process\")"
+            .to_owned()
+    })
+}
+
 /// What Python says of a class, or what is wrong with it.
 #[derive(Deserialize)]
 #[serde(untagged)]

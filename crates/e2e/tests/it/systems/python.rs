@@ -4,10 +4,11 @@ use std::{fs, path::Path};
 
 use bench_testkit::{
     bench::{Bench, signal, submit_sim, wait},
+    cluster::{Cluster, wait_until_ready},
     process::wait_until,
 };
 
-use super::{PATIENCE, digest, logs};
+use super::{LONG, PATIENCE, digest, logs};
 
 /// The class of the README.
 fn readme() -> &'static str {
@@ -151,6 +152,9 @@ fn mistakes_in_a_class_are_exit_2_before_anything_is_made() {
     write(bench.path(), "keyed.py", &format!("KEY = '{key}'\nclass Mine:\n{methods}"));
     for (system, said) in [
         ("no.py:Mine", "no.py: there is no such file"),
+        ("mine:Mine", "a class is named by its file: mine.py:Mine"),
+        ("mine.Mine", "a class is named by its file: mine.py:Mine"),
+        ("mine.ts:Mine", "a class has to be one of Python"),
         ("mine.py:Nine", "mine.py has no class 'Nine'; its classes: Mine, Add, Short, Asks, Odd, Bm25"),
         ("mine.py", "which class of mine.py? Write mine.py:NAME; its classes: Mine, Add"),
         ("mine.py:Add", "Add has no method retain: write def retain(self, bank, items) (is it what you call 'add'?)"),
@@ -177,6 +181,34 @@ fn mistakes_in_a_class_are_exit_2_before_anything_is_made() {
         assert!(refused.stderr.contains(said), "{said}: {}", refused.stderr);
     }
     assert!(!bench.path().join(".bench/bench.db").exists(), "nothing was made");
+}
+
+/// Two workers have a process each: what one was not given it is given when a question about it comes.
+#[test]
+fn a_class_that_holds_its_banks_in_memory_works_in_a_cluster_that_allows_it() {
+    let alone = Bench::new();
+    write(alone.path(), "mine.py", readme());
+    let expected = digest(&alone.run(submit("mine.py:Mine", "a")).expect_code(0));
+
+    let cluster = Cluster::new();
+    write(cluster.bench().path(), "mine.py", readme());
+    let hash = cluster.run(&["systems", "hash", "mine.py:Mine", "--json"]).expect_code(0).json();
+    let allowed = [("BENCH_ALLOW_SYSTEMS", hash["sha256"].as_str().expect("a hash"))];
+    let mut coordinator = cluster.coordinator("coordinator");
+    wait_until_ready(&mut coordinator);
+    let mut strict = cluster.worker("strict", &[]);
+    wait_until_ready(&mut strict);
+    let refused = cluster.client(&submit("mine.py:Mine", "a")).wait(PATIENCE).expect_code(2);
+    for said in ["brings the code of mine.py", "BENCH_ALLOW_SYSTEMS="] {
+        assert!(refused.stderr.contains(said), "{said}: {}", refused.stderr);
+    }
+    drop(strict);
+    let mut workers = [cluster.worker_with("one", &[], &allowed), cluster.worker_with("two", &[], &allowed)];
+    workers.iter_mut().for_each(wait_until_ready);
+    let done = cluster.client(&submit("mine.py:Mine", "b")).wait(LONG).expect_code(0);
+    assert_eq!(digest(&done), expected);
+    let copy = cluster.bench().path().join(".bench/systems/b/mine/code/mine.py");
+    assert_eq!(fs::read_to_string(copy).expect("the code came with the run"), readme());
 }
 
 #[test]
