@@ -479,8 +479,6 @@ class Server:
 
 def main(arguments):
     """`describe` or `serve`, the folder, the file, the class and how many operations at a time (0 for any)."""
-    if sys.version_info < (3, 9):
-        sys.exit(f"Python 3.9 or newer is needed, {sys.executable} is {sys.version.split()[0]}")
     linecache.checkcache()
     verb, folder, file, name = arguments[:4]
     if verb == "serve":

@@ -38,8 +38,19 @@ const MOST_SAID: u64 = 64 * 1024;
 const PYTHON: [(&str, &str); 3] = [
     ("bench_coord/__init__.py", include_str!("../../../../python/bench_coord/__init__.py")),
     ("bench_coord/_process.py", include_str!("../../../../python/bench_coord/_process.py")),
-    ("__main__.py", "import sys\n\nfrom bench_coord._process import main\n\nmain(sys.argv[1:])\n"),
+    ("__main__.py", MAIN),
 ];
+
+/// What Python runs; releases that are too old for the rest understand this much.
+const MAIN: &str = "import sys
+
+if sys.version_info < (3, 9):
+    sys.exit('Python 3.9 or newer is needed, %s is %s' % (sys.executable, sys.version.split()[0]))
+
+from bench_coord._process import main
+
+main(sys.argv[1:])
+";
 
 /// A file and a class, as `--system` names them.
 #[derive(Debug, Clone, PartialEq, Eq)]
