@@ -27,8 +27,8 @@ say "== documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
 sh scripts/test-deploy.sh
 say "== tests"
-# most of them wait for servers, leases and pauses: twice as many at once as there are cores
-export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((2 * $(nproc)))}"
+# most of them wait for servers, leases and pauses: three times as many at once as there are cores
+export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((3 * $(nproc)))}"
 # Tests of processes, faults and time share few cores here: what fails beside the others is run again alone, which says
 # whether it is broken. More than three are not: then it is no matter of time.
 log=$(mktemp)

@@ -1,12 +1,10 @@
 //! A dataset of this project's own, as small as one can be: the worked example of CONTRIBUTING.md. Built for tests only.
 
 use bench_proto::dataset::{Bank, BankContent, Gold, GoldRecord, Question, Session, StreamEntry, Turn};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
 
 use crate::{
     Dataset, DatasetError, Opening,
-    files::Files,
-    lines,
     loaded::{Loaded, count},
     notes::Notes,
 };
@@ -63,7 +61,7 @@ pub(crate) fn open(opening: &Opening<'_>) -> Result<Box<dyn Dataset>, DatasetErr
     let files = opening.files()?;
     // in the order of their first sessions
     let mut banks: Vec<Bank> = Vec::new();
-    for SessionLine { bank: bank_id, id, said_at, turns } in read(&files, "sessions.jsonl")? {
+    for SessionLine { bank: bank_id, id, said_at, turns } in files.objects("sessions.jsonl")? {
         let turn = |(n, (speaker, text))| Turn { id: format!("{id}:{n}"), speaker, text, ..Turn::default() };
         let turns = (1..).zip(turns).map(turn).collect();
         let entry = StreamEntry::Session(Session { time_text: Some(said_at), turns, id, ..Session::default() });
@@ -75,25 +73,17 @@ pub(crate) fn open(opening: &Opening<'_>) -> Result<Box<dyn Dataset>, DatasetErr
             }
         }
     }
-    let questions: Vec<QuestionLine> = read(&files, "questions.jsonl")?;
-    for bank in &mut banks {
-        let (bank_id, ask_after) = (&bank.content.bank_id, count(bank.content.entries.len()));
-        for (line, index) in questions.iter().filter(|line| line.bank == *bank_id).zip(0..) {
-            let (question_id, category, text) =
-                (format!("{bank_id}:{index}"), line.kind.clone(), line.question.clone());
-            let gold = line.answer.clone().map_or(Gold::Abstain, Gold::Text);
-            let mut record = GoldRecord { question_id: question_id.clone(), gold, ..GoldRecord::default() };
-            for (session, turn) in line.evidence.iter().filter_map(|turn| Some((turn.split_once(':')?.0, turn))) {
-                record.add_evidence(session, turn);
-            }
-            bank.gold.push(record);
-            bank.questions.push(Question { question_id, index, category, text, ask_after, ..Question::default() });
+    for line in files.objects::<QuestionLine>("questions.jsonl")? {
+        let Some(bank) = banks.iter_mut().find(|bank| bank.content.bank_id == line.bank) else { continue };
+        let (index, ask_after) = (count(bank.questions.len()), count(bank.content.entries.len()));
+        let (question_id, category, text) = (format!("{}:{index}", line.bank), line.kind, line.question);
+        let gold = line.answer.map_or(Gold::Abstain, Gold::Text);
+        let mut record = GoldRecord { question_id: question_id.clone(), gold, ..GoldRecord::default() };
+        for (session, turn) in line.evidence.iter().filter_map(|turn| Some((turn.split_once(':')?.0, turn))) {
+            record.add_evidence(session, turn);
         }
+        bank.gold.push(record);
+        bank.questions.push(Question { question_id, index, category, text, ask_after, ..Question::default() });
     }
     Ok(Box::new(Loaded::new(opening, &files, banks, Notes::default())))
-}
-
-/// The lines of a file.
-fn read<T: DeserializeOwned>(files: &Files, name: &str) -> Result<Vec<T>, DatasetError> {
-    lines::objects(&files.path(name)?.display().to_string(), &files.read(name)?)
 }

@@ -3,9 +3,10 @@
 use std::{fs::File, io::Read, path::Path};
 
 use flate2::read::MultiGzDecoder;
+use serde::de::DeserializeOwned;
 
 use crate::{
-    DatasetError, Manifest, OnProgress, OpenOptions, checksum, locate,
+    DatasetError, Manifest, OnProgress, OpenOptions, checksum, lines, locate,
     place::{OneFile, Seen, Standing},
 };
 
@@ -106,6 +107,11 @@ impl Files {
             return Err(broken("unpacks to more than 1 GiB; split it".to_owned()));
         }
         Ok(unpacked)
+    }
+
+    /// The lines of a whole file, each an object.
+    pub(crate) fn objects<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<T>, DatasetError> {
+        lines::objects(&self.path(name)?.display().to_string(), &self.read(name)?)
     }
 
     /// Names of the files below a folder, such as `chats/`, in order.
