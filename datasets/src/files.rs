@@ -3,10 +3,9 @@
 use std::{fs::File, io::Read, path::Path};
 
 use flate2::read::MultiGzDecoder;
-use serde::de::DeserializeOwned;
 
 use crate::{
-    DatasetError, Manifest, OnProgress, OpenOptions, checksum, lines, locate,
+    DatasetError, Manifest, OnProgress, OpenOptions, checksum, locate,
     place::{OneFile, Seen, Standing},
 };
 
@@ -110,8 +109,9 @@ impl Files {
     }
 
     /// The lines of a whole file, each an object.
-    pub(crate) fn objects<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<T>, DatasetError> {
-        lines::objects(&self.path(name)?.display().to_string(), &self.read(name)?)
+    #[cfg(any(test, feature = "example"))]
+    pub(crate) fn objects<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Vec<T>, DatasetError> {
+        crate::lines::objects(&self.path(name)?.display().to_string(), &self.read(name)?)
     }
 
     /// Names of the files below a folder, such as `chats/`, in order.

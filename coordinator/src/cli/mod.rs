@@ -14,11 +14,13 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod before;
+mod parse;
 mod results;
 mod runs;
 mod store;
 
 pub use before::*;
+pub use parse::parse;
 pub use results::*;
 pub use runs::*;
 pub use store::*;
@@ -36,7 +38,7 @@ pub use store::*;
         status      what is going on, and why nothing moves\n  \
         report      print the result of a run again\n\n\
         Runs:       list, watch, pause, cancel, retry, rename, tag\n\
-        Results:    compare, gate, trace, rejudge, rescore, score, judge-audit, import, export, archive\n\
+        Results:    show, compare, gate, trace, rejudge, rescore, score, judge-audit, import, export, archive\n\
         Before:     estimate, datasets, systems, doctor, config\n\
          Store:      migrate, restore, gc, backup\n\
          Cluster:    serve, dead (and the program bench-worker)\n\
@@ -116,6 +118,8 @@ pub enum Verb {
     Watch(WatchArgs),
     /// Print the result of a run again, from the store
     Report(ReportArgs),
+    /// Questions of a run: one with all that is known of it, or those that failed, flipped or are worst
+    Show(ShowArgs),
     /// Where a question's time went, from the stored timings
     Trace(TraceArgs),
     /// Score answers with a raw scorer: JSON lines in, JSON lines out

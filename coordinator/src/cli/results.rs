@@ -54,6 +54,37 @@ pub struct TraceArgs {
     pub json: bool,
 }
 
+/// Flags of `show`.
+#[derive(Debug, Clone, Args)]
+pub struct ShowArgs {
+    /// Run: its id, name, start or end of the id, or `latest`
+    pub run: String,
+    /// Id of a question, or its trace id: everything that is known of it; without one questions are listed
+    #[arg(conflicts_with_all = ["failed", "flipped", "worst", "search", "category", "most"])]
+    pub question: Option<String>,
+    /// Questions that did not pass, or have no result
+    #[arg(long)]
+    pub failed: bool,
+    /// Questions that this run passed and RUN did not, or the other way round
+    #[arg(long, value_name = "RUN")]
+    pub flipped: Option<String>,
+    /// The N questions with the worst scores, worst first
+    #[arg(long, value_name = "N", conflicts_with = "most")]
+    pub worst: Option<usize>,
+    /// Questions whose id, text, expected answer or answer hold this, in large or small letters
+    #[arg(long, value_name = "TEXT")]
+    pub search: Option<String>,
+    /// Questions of this category
+    #[arg(long, value_name = "NAME")]
+    pub category: Option<String>,
+    /// Questions that are listed
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub most: usize,
+    /// JSON on standard output: lines as in questions.jsonl, with what was missed
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Flags of `score`.
 #[derive(Debug, Clone, Args)]
 pub struct ScoreArgs {

@@ -32,6 +32,7 @@ mod retry;
 mod score;
 #[cfg(feature = "cluster")]
 mod serve;
+mod show;
 mod status;
 mod submit;
 mod systems;
@@ -119,6 +120,7 @@ async fn run_with(app: &App, verb: &Verb) -> CliResult {
         Verb::Serve(_) => Ok(Exit::Done),
         Verb::Compare(args) => compare::run(app, args).await,
         Verb::Gate(args) => Box::pin(gate::run(app, args)).await,
+        Verb::Show(args) => Box::pin(show::run(app, args)).await,
         Verb::Trace(args) => trace::run(app, args).await,
         Verb::Export(args) => export::run(app, args).await,
         #[cfg(feature = "archive")]

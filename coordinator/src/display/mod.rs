@@ -1,4 +1,5 @@
-//! What people look at: the progress of a run, and the time line of a question ([`waterfall`]).
+//! What people look at: the progress of a run, a question with all that is known of it
+//! ([`question`]), and its time line ([`waterfall`]).
 //!
 //! Progress views all show the same snapshots: [`follow`] reads the run's row, a view prints it. To add one, copy the smallest file
 //! here and add a line to [`view`].
@@ -6,6 +7,7 @@
 mod bar;
 mod json_lines;
 mod plain;
+pub(crate) mod question;
 pub(crate) mod waterfall;
 
 use std::{io::IsTerminal, sync::Arc, time::Duration};

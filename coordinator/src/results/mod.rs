@@ -31,7 +31,7 @@ pub(crate) use self::{
         TERMINAL, check_format, check_writable, file_name, on_screen, render, render_summary, run_folder,
         write_atomically, write_files,
     },
-    questions::{each_question, facts_of_bank, first_questions},
+    questions::{each_question, facts_of_bank, first_questions, questions_of_bank},
     score::{Score, score_of},
     shards::read_facts,
     summary::{SELF_CHECK_EVENT, group_of, summary_of},

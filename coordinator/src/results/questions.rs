@@ -53,14 +53,7 @@ pub(crate) async fn each_question(
     run: &RunRow,
     mut take: impl FnMut(QuestionLine) -> Result<bool, CliError>,
 ) -> Result<(), CliError> {
-    let mut take_page = |page: Vec<QuestionLine>| {
-        for line in page {
-            if !take(line)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    };
+    let mut take_page = |page| take_page(page, &mut take);
     let banks = store.banks(run.run_no, None).await?;
     if run.spec.sample.n < WORTH_THREADS {
         for row in &banks {
@@ -75,6 +68,32 @@ pub(crate) async fn each_question(
         runtime.block_on(pages(store, run, row, |page| Ok(give(page)))).map(drop)
     };
     tokio::task::block_in_place(|| ahead::in_order(&banks, read, take_page))
+}
+
+/// The same for the questions of one bank.
+///
+/// # Errors
+/// What the store or `take` meets.
+pub(crate) async fn questions_of_bank(
+    store: &dyn Store,
+    run: &RunRow,
+    bank: &BankRow,
+    mut take: impl FnMut(QuestionLine) -> Result<bool, CliError>,
+) -> Result<(), CliError> {
+    pages(store, run, bank, |page| take_page(page, &mut take)).await.map(drop)
+}
+
+/// Gives the lines of a page until `take` has enough; whether it wants more.
+fn take_page(
+    page: Vec<QuestionLine>,
+    take: &mut impl FnMut(QuestionLine) -> Result<bool, CliError>,
+) -> Result<bool, CliError> {
+    for line in page {
+        if !take(line)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Gives the lines of a bank page by page, until `give` wants no more; whether it wants more.

@@ -58,7 +58,7 @@ pub struct ModelName {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelNameError {
     /// No such provider.
-    #[error("'{name}' is no provider{}; known are {}", meant(.nearest), known())]
+    #[error("'{name}' is no provider{}; known are {}", meant(.name, .nearest), known())]
     UnknownProvider {
         /// What was asked for.
         name: String,
@@ -73,7 +73,15 @@ pub enum ModelNameError {
     NeedlessModel(&'static str),
 }
 
-fn meant(nearest: &str) -> String {
+/// Servers that speak OpenAI's API and are often named as if they were providers, with the port of their default.
+const LIKE_OPENAI: &[(&str, u16)] = &[("ollama", 11434), ("vllm", 8000), ("lmstudio", 1234), ("llamacpp", 8080)];
+
+fn meant(name: &str, nearest: &str) -> String {
+    if let Some((_, port)) = LIKE_OPENAI.iter().find(|(server, _)| *server == name) {
+        return format!(
+            " (it speaks OpenAI's API: write openai:<model> and set OPENAI_BASE_URL=http://127.0.0.1:{port}/v1)"
+        );
+    }
     did_you_mean(&[nearest]).map(|hint| format!(" ({hint})")).unwrap_or_default()
 }
 
@@ -264,6 +272,10 @@ mod tests {
                 other => panic!("{wrong}: {other:?}"),
             }
         }
+        insta::assert_snapshot!(
+            parse_model("ollama:llama3.1").expect_err("is a server"),
+            @"'ollama' is no provider (it speaks OpenAI's API: write openai:<model> and set OPENAI_BASE_URL=http://127.0.0.1:11434/v1); known are openai, anthropic, azure, extractive, system, none"
+        );
         insta::assert_snapshot!(
             parse_model("opanai:gpt-4o").expect_err("unknown"),
             @"'opanai' is no provider (did you mean 'openai'?); known are openai, anthropic, azure, extractive, system, none"

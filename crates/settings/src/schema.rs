@@ -10,6 +10,16 @@ use bench_proto::{
     scenario::{MOST_REPHRASED, MOST_SEARCHES},
 };
 
+/// What other tools call settings of ours, by the last part of the name.
+pub(crate) const CALLED_ELSEWHERE: &[(&str, &str)] = &[
+    ("k", "run.top_k"),
+    ("topk", "run.top_k"),
+    ("budget", "run.max_cost"),
+    ("rpm", "run.max_rpm"),
+    ("tpm", "run.max_tpm"),
+    ("workers", "run.concurrency"),
+];
+
 /// What values a setting takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
@@ -319,9 +329,12 @@ impl Schema {
                 .any(|section| below(section) || format!("{path}.").starts_with(section.as_str()))
     }
 
-    /// Names closest to `name`, best first, at most three.
+    /// Names closest to `name`, best first, at most three; what others call a setting of ours is that setting.
     pub(crate) fn nearest(&self, name: &str) -> Vec<String> {
         let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
+        if let Some((_, ours)) = CALLED_ELSEWHERE.iter().find(|(theirs, _)| last(name).eq_ignore_ascii_case(theirs)) {
+            return vec![(*ours).to_owned()];
+        }
         // the right name under the wrong section is one mistake
         let of_setting = |known: &str| distance(name, known).min(distance(&last(name), &last(known)) + 1);
         let names = self.keys.iter().map(|key| key.name.as_ref()).filter(|known| !known.ends_with(".api_key"));

@@ -3,7 +3,7 @@ use std::{io, time::Duration};
 use secrecy::ExposeSecret;
 
 use super::*;
-use crate::schema::KEYS;
+use crate::schema::{CALLED_ELSEWHERE, KEYS};
 
 fn load(sources: Sources<'_>) -> Result<Settings, String> {
     Settings::load(&sources).map_err(|error| error.to_string())
@@ -60,6 +60,16 @@ fn examples_in_the_default_file_are_valid() {
 fn variables_in_the_default_file_are_those_of_the_schema() {
     for variable in KEYS.iter().filter_map(|key| key.env) {
         assert!(DEFAULT_CONFIG.contains(variable), "{variable} is not mentioned");
+    }
+}
+
+#[test]
+fn what_others_call_a_setting_names_one_of_ours() {
+    for (theirs, ours) in CALLED_ELSEWHERE {
+        assert!(KEYS.iter().any(|key| key.name == *ours), "{ours} is no setting");
+        let sets = words(&[&format!("recall.{theirs}=1")]);
+        let message = load(Sources { sets, ..Sources::default() }).expect_err("is no setting");
+        assert!(message.contains(&format!("(did you mean '{ours}'?)")), "{message}");
     }
 }
 

@@ -43,6 +43,7 @@ mod retrieve_only;
 mod rooms;
 mod scenarios;
 mod served;
+mod show;
 mod store_file;
 mod strangers;
 mod strict_servers;

@@ -1,0 +1,214 @@
+//! `show RUN [QUESTION]`: the questions of a run, one by one or those that are worth a look.
+
+use std::{
+    cmp::Ordering,
+    collections::{BTreeSet, HashMap},
+};
+
+use bench_proto::{dataset::StreamEntry, facts::Outcome, metric::Scale, summary::QuestionLine};
+use bench_store::{RunRow, Store};
+use bench_worker::{banks::BankData, traces};
+use serde_json::{Value, json};
+
+use crate::{
+    app::App,
+    cli::ShowArgs,
+    display::question::{self, ListedQuestion, Missed},
+    exit::{CliError, CliResult, Exit},
+    out, results,
+    standing::find_run,
+};
+
+/// Prints a question with all that is known of it, or a list of those that the flags ask for; exit 2 for a question that the run
+/// does not have.
+pub(super) async fn run(app: &App, args: &ShowArgs) -> CliResult {
+    let store = app.open_store().await?;
+    let store = store.as_ref();
+    let run = find_run(store, &args.run).await?;
+    match &args.question {
+        Some(wanted) => one(store, &run, wanted, args.json).await,
+        None => list(store, &run, args).await,
+    }
+}
+
+/// A question, with the texts of the evidence that was not among its hits.
+async fn one(store: &dyn Store, run: &RunRow, wanted: &str, json: bool) -> CliResult {
+    let subject = traces::find_subject(store, run, wanted).await?.ok_or_else(|| {
+        let problem = format!("run {} has no question '{wanted}'", run.run_id);
+        CliError::usage(format!("{problem}; `bench-coord show {}` lists its questions", run.run_id))
+    })?;
+    let row = store.banks(run.run_no, None).await?.into_iter().find(|bank| bank.bank_id == subject.bank_id);
+    let row = row.ok_or_else(|| CliError::infrastructure(format!("bank {} is not in the store", subject.bank_id)))?;
+    let mut found = None;
+    results::questions_of_bank(store, run, &row, |line| {
+        if line.question_id == subject.question_id {
+            found = Some(line);
+        }
+        Ok(found.is_none())
+    })
+    .await?;
+    let line =
+        found.ok_or_else(|| CliError::infrastructure(format!("'{wanted}' is not among its bank's questions")))?;
+    let missed = missed(&BankData::read(store, row).await?, &line);
+    if json {
+        let mut value = json!(line);
+        value["missed"] = json!(missed);
+        out::json(&value);
+    } else {
+        out::result(&question::whole(&line, &missed, &run.run_id.0));
+    }
+    Ok(Exit::Done)
+}
+
+/// The evidence turns and memories that are not among the hits of a recall, with their texts.
+fn missed(bank: &BankData, line: &QuestionLine) -> Vec<Missed> {
+    let mut texts: HashMap<&str, String> = HashMap::new();
+    for entry in &bank.content.entries {
+        if let StreamEntry::Session(session) = entry {
+            texts.extend(session.turns.iter().map(|turn| (turn.id.as_str(), turn.line())));
+        }
+        texts.extend(entry.memory().map(|memory| (memory.id.as_str(), memory.text.clone())));
+    }
+    let is_hit = |id: &str| line.retrieved.iter().any(|hit| hit.id == id);
+    let not_found = line.evidence.iter().filter(|id| !is_hit(id));
+    not_found.map(|id| Missed { id: id.clone(), text: texts.get(id.as_str()).cloned() }).collect()
+}
+
+/// What a list is made by.
+struct Wanted<'a> {
+    args: &'a ShowArgs,
+    metric: String,
+    scale: Scale,
+    /// Question → whether the other run passed it; of `--flipped`.
+    other: Option<HashMap<String, bool>>,
+    /// In small letters.
+    search: Option<String>,
+}
+
+impl Wanted<'_> {
+    fn score(&self, line: &QuestionLine) -> Option<f64> {
+        line.scores.get(&self.metric).copied()
+    }
+
+    fn passed(&self, line: &QuestionLine) -> Option<bool> {
+        self.score(line).map(|score| self.scale.passes(score))
+    }
+
+    fn wants(&self, line: &QuestionLine) -> bool {
+        let passed = self.passed(line);
+        let has_no_result = matches!(line.outcome, Outcome::InfraError | Outcome::NotRun);
+        let holds = |text: &str| self.search.as_ref().is_none_or(|wanted| text.to_lowercase().contains(wanted));
+        let texts = [Some(&line.question_id), Some(&line.question), line.gold.as_ref(), line.answer.as_ref()];
+        (!self.args.failed || has_no_result || passed == Some(false))
+            && self.args.category.as_ref().is_none_or(|wanted| *wanted == line.category)
+            && (self.args.worst.is_none() || passed.is_some())
+            && texts.into_iter().flatten().any(|text| holds(text))
+            && self.flipped(line)
+    }
+
+    fn flipped(&self, line: &QuestionLine) -> bool {
+        self.other.as_ref().is_none_or(|other| match (self.passed(line), other.get(&line.question_id)) {
+            (Some(here), Some(there)) => here != *there,
+            _ => false,
+        })
+    }
+
+    /// The worse score first; questions with equal ones stay in their order.
+    fn worse_first(&self, a: &QuestionLine, b: &QuestionLine) -> Ordering {
+        let gain = |line| self.score(line).map_or(f64::MAX, |score| self.scale.gain(score));
+        gain(a).total_cmp(&gain(b))
+    }
+}
+
+async fn list(store: &dyn Store, run: &RunRow, args: &ShowArgs) -> CliResult {
+    let metric = run.spec.headline_metric();
+    let scale = run.spec.metric(&metric);
+    let other = match &args.flipped {
+        Some(other) => Some(passed_by(store, run, other, &metric, scale).await?),
+        None => None,
+    };
+    let wanted = Wanted { args, metric, scale, other, search: args.search.as_ref().map(|text| text.to_lowercase()) };
+    let most = args.worst.unwrap_or(args.most);
+    let (mut kept, mut found): (Vec<QuestionLine>, u64) = (Vec::new(), 0);
+    let mut categories = BTreeSet::new();
+    results::each_question(store, run, |line| {
+        if !categories.contains(&line.category) {
+            categories.insert(line.category.clone());
+        }
+        if wanted.wants(&line) {
+            found += 1;
+            kept.push(line);
+            // of the worst, twice as many are held as are wanted
+            if args.worst.is_some() && kept.len() > 2 * most {
+                kept.sort_by(|a, b| wanted.worse_first(a, b));
+            }
+            kept.truncate(if args.worst.is_some() { 2 * most } else { most });
+        }
+        Ok(true)
+    })
+    .await?;
+    if let Some(category) = args.category.as_ref().filter(|name| !categories.contains(*name)) {
+        let known = categories.into_iter().collect::<Vec<_>>().join(", ");
+        return Err(CliError::usage(format!("run {} has no category '{category}'; it has {known}", run.run_id)));
+    }
+    if args.worst.is_some() {
+        kept.sort_by(|a, b| wanted.worse_first(a, b));
+        kept.truncate(most);
+    }
+    if args.json {
+        out::json(&kept.iter().map(|line| json!(line)).collect::<Vec<Value>>());
+        return Ok(Exit::Done);
+    }
+    if kept.is_empty() {
+        out::note(&format!("no question of run {} is like that", run.run_id));
+        return Ok(Exit::Done);
+    }
+    let listed = |line: &QuestionLine| ListedQuestion {
+        question_id: line.question_id.clone(),
+        category: line.category.clone(),
+        score: wanted.score(line),
+        outcome: line.outcome.name(),
+        lost: line.failures.join(", "),
+        question: line.question.clone(),
+    };
+    out::result(&question::list(&wanted.metric, &kept.iter().map(listed).collect::<Vec<_>>()));
+    let shown = kept.len() as u64;
+    if shown < found {
+        out::note(&format!("{shown} of {found} questions; --most {found} shows all"));
+    }
+    out::note(&format!("`bench-coord show {} QUESTION` shows one of them", run.run_id));
+    Ok(Exit::Done)
+}
+
+/// Which questions another run passed, by this run's metric.
+async fn passed_by(
+    store: &dyn Store,
+    run: &RunRow,
+    other: &str,
+    metric: &str,
+    scale: Scale,
+) -> Result<HashMap<String, bool>, CliError> {
+    let other = find_run(store, other).await?;
+    if other.spec.dataset.name != run.spec.dataset.name {
+        let (theirs, ours) = (&other.spec.dataset.name, &run.spec.dataset.name);
+        return Err(CliError::usage(format!(
+            "--flipped {}: its dataset is {theirs}, and that of {} is {ours}: no question is in both",
+            other.run_id, run.run_id
+        )));
+    }
+    let mut passed = HashMap::new();
+    results::each_question(store, &other, |line| {
+        if let Some(score) = line.scores.get(metric) {
+            passed.insert(line.question_id, scale.passes(*score));
+        }
+        Ok(true)
+    })
+    .await?;
+    if passed.is_empty() {
+        return Err(CliError::usage(format!(
+            "--flipped {}: it has no score by {metric}, by which {} is graded",
+            other.run_id, run.run_id
+        )));
+    }
+    Ok(passed)
+}

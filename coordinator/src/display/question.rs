@@ -1,0 +1,220 @@
+//! One question with all that is known of it, and lists of questions, as text.
+
+use std::fmt::Write as _;
+
+use bench_proto::summary::{JudgementLine, QuestionLine, UsageFigures};
+use serde::Serialize;
+
+use crate::out::{
+    amounts::{counted, dollars},
+    tables,
+};
+
+/// Characters of a question in a list.
+const LISTED_CHARACTERS: usize = 60;
+
+/// Evidence that is not among the hits of a recall.
+#[derive(Debug, Serialize)]
+pub(crate) struct Missed {
+    /// Id of the turn or memory.
+    pub(crate) id: String,
+    /// What it says; null when the bank does not hold it.
+    pub(crate) text: Option<String>,
+}
+
+/// A line of a list of questions.
+pub(crate) struct ListedQuestion {
+    pub(crate) question_id: String,
+    pub(crate) category: String,
+    /// By the run's headline metric.
+    pub(crate) score: Option<f64>,
+    pub(crate) outcome: &'static str,
+    /// Where it lost, when it failed.
+    pub(crate) lost: String,
+    pub(crate) question: String,
+}
+
+/// A table of questions; `metric` heads their scores.
+#[must_use]
+pub(crate) fn list(metric: &str, questions: &[ListedQuestion]) -> String {
+    let mut table = tables::table(["question", "category", metric, "outcome", "lost by", "asked"]);
+    for question in questions {
+        let score = question.score.map_or_else(|| "-".to_owned(), |score| format!("{score:.2}"));
+        let lost = if question.lost.is_empty() { "-" } else { &question.lost };
+        let (id, category) = (question.question_id.clone(), question.category.clone());
+        let asked = cut(&question.question, LISTED_CHARACTERS);
+        table.add_row([id, category, score, question.outcome.to_owned(), lost.to_owned(), asked]);
+    }
+    tables::render(&table)
+}
+
+/// Everything of a question, from what was asked to what it cost; `missed` is the evidence that is not among its hits.
+#[must_use]
+pub(crate) fn whole(line: &QuestionLine, missed: &[Missed], run_id: &str) -> String {
+    let mut text = format!("question {} of bank {}, {}\n", line.question_id, line.bank_id, line.category);
+    let mut section = |title: &str, body: &str| {
+        let _ = write!(text, "\n{title}\n");
+        for row in body.lines() {
+            let _ = writeln!(text, "  {row}");
+        }
+    };
+    section("asked", &line.question);
+    section("expected", line.gold.as_deref().unwrap_or("(nothing: the dataset has no answer)"));
+    section("answered", line.answer.as_deref().unwrap_or("(no answer)"));
+    section("result", &result(line));
+    if !line.searches.is_empty() {
+        let searches = line.searches.iter().map(|search| format!("{} ({})", search.query, counted(search.hits, "hit")));
+        section("searched for", &lines(searches));
+    }
+    section("hits, best first; * holds evidence", &hits(line));
+    if !missed.is_empty() {
+        let text = |missed: &Missed| missed.text.clone().unwrap_or_else(|| "(not in the dataset)".to_owned());
+        section("evidence that was missed", &lines(missed.iter().map(|line| format!("{}  {}", line.id, text(line)))));
+    }
+    if !line.judgements.is_empty() {
+        section("votes", &lines(line.judgements.iter().map(vote)));
+    }
+    section("calls", &calls(line));
+    if !line.prompts.is_empty() {
+        section("prompts, by their names in spec.prompts of report.json", &line.prompts.join("\n"));
+    }
+    let _ = write!(text, "\n`bench-coord trace {run_id} {}` shows where its time went", line.question_id);
+    text
+}
+
+fn result(line: &QuestionLine) -> String {
+    let mut rows = vec![line.outcome.name().to_owned()];
+    rows.extend(line.scores.iter().map(|(metric, score)| format!("{metric} {score:.2}")));
+    if !line.failures.is_empty() {
+        rows.push(format!("lost by {}", line.failures.join(", ")));
+    }
+    rows.extend(line.error.clone());
+    rows.join("\n")
+}
+
+fn hits(line: &QuestionLine) -> String {
+    if line.retrieved.is_empty() {
+        return "(none)".to_owned();
+    }
+    let is_evidence = |id: &String, session: &String| match line.evidence.is_empty() {
+        true => line.evidence_sessions.contains(session),
+        false => line.evidence.contains(id),
+    };
+    lines(line.retrieved.iter().zip(1..).map(|(hit, rank)| {
+        let mark = if is_evidence(&hit.id, &hit.session_id) { '*' } else { ' ' };
+        let score = hit.score.map(|score| format!(" {score:.3}")).unwrap_or_default();
+        format!("{rank:>2}{mark} {}{score}  {}", hit.id, hit.text.replace('\n', "\n      "))
+    }))
+}
+
+/// A vote with its judge's words below it.
+fn vote(judgement: &JudgementLine) -> String {
+    let grade = judgement.grade.map(|grade| format!(", grade {grade:.2}")).unwrap_or_default();
+    let chosen = if judgement.chosen { ", speaks for its judge" } else { "" };
+    let said = judgement.said();
+    let head = format!("{} vote {}: {}{grade}{chosen}", judgement.judge, judgement.vote, judgement.verdict);
+    if said.trim() == judgement.verdict { head } else { format!("{head}\n  {}", said.trim().replace('\n', "\n  ")) }
+}
+
+/// Calls, tokens, dollars and time of each phase that there was.
+fn calls(line: &QuestionLine) -> String {
+    let (usage, times) = (&line.usage, &line.timing_ms);
+    let phases = [
+        ("recall", &usage.recall, times.recall),
+        ("answer", &usage.answer, times.answer),
+        ("judge", &usage.judge, times.judge),
+    ];
+    let mut rows: Vec<String> = phases
+        .into_iter()
+        .filter_map(|(phase, usage, ms)| Some(format!("{phase}: {:.1} ms{}", ms?, paid(usage))))
+        .collect();
+    rows.push(format!("{} in all; {:.1} ms", counted(u64::from(line.attempts), "attempt"), times.question));
+    rows.join("\n")
+}
+
+/// `, 1 call, 1200 + 15 tokens, $0.0003`; nothing without calls.
+fn paid(usage: &UsageFigures) -> String {
+    if usage.calls + usage.cached_calls == 0 {
+        return String::new();
+    }
+    let cached =
+        if usage.cached_calls > 0 { format!(", {} from the cache", usage.cached_calls) } else { String::new() };
+    let (calls, tokens) = (counted(usage.calls, "call"), (usage.prompt_tokens, usage.completion_tokens));
+    format!(", {calls}{cached}, {} + {} tokens, {}", tokens.0, tokens.1, dollars(usage.usd))
+}
+
+fn lines(rows: impl Iterator<Item = String>) -> String {
+    rows.collect::<Vec<_>>().join("\n")
+}
+
+/// The first characters of a text.
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_proto::facts::Outcome;
+    use serde_json::json;
+
+    use super::*;
+
+    fn line() -> QuestionLine {
+        let usage = |calls: u64, tokens: u64, usd: f64| {
+            json!({"calls": calls, "cached_calls": 0, "retries": 0, "rate_limited": 0, "prompt_tokens": tokens,
+                   "completion_tokens": 12 * calls, "usd": usd})
+        };
+        let hit =
+            |id: &str, score: f64, text: &str| json!({"id": id, "session_id": "D1", "score": score, "text": text});
+        serde_json::from_value(json!({
+            "question_id": "conv-1:4", "bank_id": "conv-1", "category": "multi-hop",
+            "question": "What do Ann and Ben both grow?", "gold": "quinces", "answer": "They grow plums.",
+            "outcome": Outcome::Scored, "scores": {"judge": 0.0, "locomo-f1": 0.25},
+            "retrieved": [hit("D1:2", 7.25, "Ann: My quince is in bloom."), hit("D1:9", 1.5, "Ben: Two lines\nof rain.")],
+            "evidence": ["D1:2", "D3:1"], "evidence_sessions": ["D1", "D3"], "citations": [],
+            "prompts": ["answerer.short", "judge.judge-list"], "failures": ["evidence_partial"],
+            "judgements": [
+                {"judge": "openai:gpt-4o", "vote": 1, "verdict": "WRONG", "raw": "Plums are no quinces.\nWRONG"},
+                {"judge": "openai:small", "vote": 1, "verdict": "CORRECT", "raw": "CORRECT"},
+            ],
+            "error": null, "attempts": 3, "trace_id": "0".repeat(32),
+            "usage": {"recall": usage(0, 0, 0.0), "answer": usage(1, 830, 0.0002), "judge": usage(2, 410, 0.0011)},
+            "timing_ms": {"recall": 1.25, "answer": 310.0, "judge": 205.5, "question": 520.0, "queue_wait": 1.0,
+                          "rate_wait": 0.0},
+        }))
+        .expect("a line of questions.jsonl")
+    }
+
+    #[test]
+    fn a_question_is_told_from_what_was_asked_to_what_it_cost() {
+        let missed = Missed { id: "D3:1".to_owned(), text: Some("Ben: I planted a quince too.".to_owned()) };
+        insta::assert_snapshot!(whole(&line(), &[missed], "latest"));
+    }
+
+    #[test]
+    fn a_question_without_a_result_says_why() {
+        let mut line = line();
+        (line.outcome, line.answer, line.gold) = (Outcome::InfraError, None, None);
+        (line.retrieved, line.judgements, line.prompts, line.failures) = Default::default();
+        line.scores.clear();
+        line.error = Some("provider_down: 503 from api.example".to_owned());
+        insta::assert_snapshot!(whole(&line, &[], "latest"));
+    }
+
+    #[test]
+    fn a_list_cuts_long_questions() {
+        let listed = |question: &str, score| ListedQuestion {
+            question_id: "conv-1:4".to_owned(),
+            category: "multi-hop".to_owned(),
+            score,
+            outcome: "scored",
+            lost: String::new(),
+            question: question.to_owned(),
+        };
+        let questions = [listed("Who?", Some(0.25)), listed(&"é".repeat(70), None)];
+        insta::assert_snapshot!(list("locomo-f1", &questions));
+    }
+}

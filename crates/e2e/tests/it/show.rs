@@ -1,0 +1,79 @@
+//! `show`: a question with all that is known of it, and the questions that are worth a look.
+
+use bench_testkit::bench::Bench;
+use serde_json::Value;
+
+fn ids(listed: &Value) -> Vec<String> {
+    listed.as_array().expect("a list").iter().map(|q| q["question_id"].as_str().expect("an id").to_owned()).collect()
+}
+
+fn passed(question: &Value) -> bool {
+    question["scores"]["locomo-f1"].as_f64().is_some_and(|score| score >= 0.5)
+}
+
+#[test]
+fn questions_are_shown_one_by_one_and_by_what_became_of_them() {
+    let bench = Bench::new();
+    for (run, system) in [("good", "bm25"), ("bad", "random")] {
+        let flags = ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--system", system, "--run-id", run];
+        let _ = bench.run(flags).expect_code(0);
+    }
+    let (good, bad) = (bench.questions("good"), bench.questions("bad"));
+    let show = |words: &[&str]| bench.run(["show"].iter().chain(words)).expect_code(0);
+    let listed = |words: &[&str]| ids(&show(&[words, &["--json", "--most", "100"]].concat()).json());
+
+    let failed: Vec<&str> = bad.iter().filter(|q| !passed(q)).filter_map(|q| q["question_id"].as_str()).collect();
+    assert!(!failed.is_empty());
+    assert_eq!(listed(&["bad", "--failed"]), failed);
+
+    let other = |q: &Value| bad.iter().find(|other| other["question_id"] == q["question_id"]).expect("in both");
+    let flipped: Vec<&Value> = good.iter().filter(|q| passed(q) != passed(other(q))).collect();
+    assert!(!flipped.is_empty());
+    assert_eq!(listed(&["good", "--flipped", "bad"]), ids(&flipped.into_iter().cloned().collect()));
+
+    let worst = show(&["good", "--worst", "5", "--json"]).json();
+    let mut scores: Vec<f64> = good.iter().filter_map(|q| q["scores"]["locomo-f1"].as_f64()).collect();
+    scores.sort_by(f64::total_cmp);
+    let of_worst =
+        worst.as_array().expect("a list").iter().map(|q| q["scores"]["locomo-f1"].as_f64().expect("a score"));
+    assert_eq!(of_worst.collect::<Vec<_>>(), scores[..5]);
+
+    let word = good[0]["question"].as_str().expect("a text").split(' ').next_back().expect("a word").to_uppercase();
+    let found = listed(&["good", "--search", &word]);
+    assert!(found.contains(&ids(&Value::Array(vec![good[0].clone()]))[0]), "{word}: {found:?}");
+    assert!(found.len() < good.len());
+    assert!(listed(&["good", "--category", "temporal"]).len() > 3);
+
+    // one whose evidence was missed
+    let lost = bad.iter().find(|q| q["failures"][0] == "evidence_missing").expect("random finds nothing");
+    let id = lost["question_id"].as_str().expect("an id");
+    let shown = show(&["bad", id, "--json"]).json();
+    assert_eq!(shown["missed"].as_array().map(Vec::len), lost["evidence"].as_array().map(Vec::len));
+    let missed = shown["missed"][0]["text"].as_str().expect("its text");
+    let text = show(&["bad", id]).stdout;
+    for part in [lost["question"].as_str().expect("a text"), missed, "lost by evidence_missing", "hits, best first"] {
+        assert!(text.contains(part), "'{part}' is missing in:\n{text}");
+    }
+    let mut line = shown.as_object().expect("an object").clone();
+    let _ = line.remove("missed");
+    assert_eq!(&Value::Object(line), lost, "the rest is the line of questions.jsonl");
+    assert_eq!(show(&["bad", lost["trace_id"].as_str().expect("an id"), "--json"]).json(), shown);
+}
+
+#[test]
+fn what_cannot_be_shown_is_said() {
+    let bench = Bench::new();
+    let _ = bench.run(["submit", "--dataset", "locomo-sim", "--preset", "quick", "--run-id", "one"]).expect_code(0);
+    for (words, said) in [
+        (&["one", "no-such"][..], "has no question 'no-such'; `bench-coord show one` lists its questions"),
+        (&["one", "--category", "hops"], "has no category 'hops'; it has adversarial, multi-hop"),
+        (&["one", "--flipped", "two"], "no run 'two'"),
+        (&["one", "--worst", "-5"], "'-5': no number below 0 is taken here"),
+        (&["one", "--worst", "few"], "--worst <N>: 'few' is no whole number"),
+    ] {
+        let refused = bench.run(["show"].iter().chain(words)).expect_code(2);
+        assert!(refused.stderr.contains(said), "{words:?}: {}", refused.stderr);
+    }
+    let nothing = bench.run(["show", "one", "--search", "zzzzz"]).expect_code(0);
+    assert!(nothing.stderr.contains("no question of run one is like that"), "{}", nothing.stderr);
+}
