@@ -1,7 +1,7 @@
 //! Systems that are a class in a file of the user's: `--system mine.py:Mine`.
 //!
 //! [`read`] asks Python what the class can do and makes an adapter of it, which carries the code ([`CodeSpec`]): a worker needs no
-//! copy of the file, and a run goes on with the code that it began with. [`launch`] says how the process of such an adapter
+//! copy of the file, and a run goes on with the code that it began with. `launch` says how the process of such an adapter
 //! is started. The runner brings along the Python side (`python/bench_coord`): nothing has to be installed.
 
 use std::{
