@@ -67,8 +67,9 @@ fn fault_22_workers_without_a_way_leave_their_calls_to_others() {
     let mut full = stage.cluster.worker("files", &flags);
     wait_until_ready(&mut full);
     full.leave_no_file_descriptors();
-    sick.push(full);
     sick.iter_mut().for_each(wait_until_ready);
+    // it is asked no more whether it is ready: it may have no descriptor left to be asked by
+    sick.push(full);
 
     let mut client = stage.submit(&[]);
     stage.provider.wait_for_requests(1);
