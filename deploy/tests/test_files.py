@@ -141,6 +141,11 @@ class Pinned(unittest.TestCase):
         for line in [line for text in workflows for line in text.splitlines() if "uses:" in line]:
             self.assertRegex(line, r"uses: [\w./-]+@[0-9a-f]{40} # v[\d.]+$")
 
+    def test_every_kind_of_input_is_fuzzed_every_week(self):
+        workflow = yaml.safe_load(source(".github/workflows/fuzz.yml"))
+        named = workflow["jobs"]["fuzz"]["strategy"]["matrix"]["target"]
+        self.assertEqual(named, re.findall(r'Target \{ name: "(\w+)"', source("crates/fuzz/src/targets.rs")))
+
     def test_images_are_named_by_digest_or_listed(self):
         images = [service["image"] for service in COMPOSE["services"].values() if "build" not in service]
         images += re.findall(r"(?m)^ARG \w+_IMAGE=(\S+)", source("deploy/Dockerfile"))
