@@ -83,14 +83,14 @@ async fn spec_for_folder(
 }
 
 fn rendered(pairs: &[Comparison]) -> (serde_json::Value, String, String) {
-    use bench_report::comparison as view;
-    let colour = out::colour();
+    use bench_report::comparison as formats;
+    let view = out::view();
     match pairs {
-        [one] => (json!(one), view::terminal(one, colour), view::markdown(one)),
+        [one] => (json!(one), formats::terminal(one, view), formats::markdown(one)),
         pairs => (
             json!({"schema_version": bench_proto::comparison::COMPARISON_SCHEMA_VERSION, "pairs": pairs}),
-            view::pairs_terminal(pairs, colour),
-            view::pairs_markdown(pairs),
+            formats::pairs_terminal(pairs, view),
+            formats::pairs_markdown(pairs),
         ),
     }
 }

@@ -126,7 +126,8 @@ async fn list(app: &App, json: bool) -> CliResult {
         out::json(&listed);
         return Ok(Exit::Done);
     }
-    let mut table = table(["dataset", "questions", "banks", "sessions", "is", "size", "licence", "what it is"]);
+    let mut table = table(["dataset", "questions", "banks", "sessions", "is", "size", "licence", "what it is"])
+        .sparing(&["size", "sessions", "banks", "licence"]);
     for Listed { manifest, here, bytes, own_name, problem, .. } in listed {
         let questions: u64 = manifest.categories.iter().map(|(_, n)| n).sum();
         let counted = |number: u64| if number == 0 { String::new() } else { number.to_string() };

@@ -179,7 +179,7 @@ fn show(args: &GateArgs, report: &GateReport) -> Result<(), CliError> {
     if args.json {
         out::json(report);
     } else {
-        out::painted(&view::terminal(report, out::colour()));
+        out::painted(&view::terminal(report, out::view()));
     }
     // https://docs.github.com/actions: a summary is a file, annotations are lines of the log
     if let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY") {

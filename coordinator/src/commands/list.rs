@@ -123,7 +123,8 @@ fn lines(listed: &[Listed]) -> String {
         "cost",
         "name",
         "source",
-    ]);
+    ])
+    .sparing(&["source", "answerer", "judge", "created", "questions", "cost", "status"]);
     for each in listed {
         let run = &each.run;
         let judges = each.judges();

@@ -134,7 +134,8 @@ fn listed(rows: &[Row]) -> String {
         "counts",
         "answers",
         "what it is",
-    ]);
+    ])
+    .sparing(&["counts", "event times", "proves ready", "repeatable", "answers", "largest k"]);
     let yes = |b: bool| if b { "yes" } else { "-" }.to_owned();
     for Row { name, description, kind, c, .. } in rows {
         let largest = if c.ignores_k {

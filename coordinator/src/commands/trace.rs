@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     app::App,
     cli::TraceArgs,
-    display::waterfall::{self, Slow, Terminal},
+    display::waterfall::{self, Slow},
     exit::{CliError, CliResult, Exit},
     out,
     standing::find_run,
@@ -41,7 +41,7 @@ pub(super) async fn run(app: &App, args: &TraceArgs) -> CliResult {
     if args.json {
         out::json(&as_json(&trace, &run, link.as_deref()));
     } else {
-        out::painted(&waterfall::draw(&trace, &run.run_id.0, link.as_deref(), Terminal::of_this_process()));
+        out::painted(&waterfall::draw(&trace, &run.run_id.0, link.as_deref(), out::view()));
     }
     Ok(Exit::Done)
 }

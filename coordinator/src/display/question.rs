@@ -37,7 +37,8 @@ pub(crate) struct ListedQuestion {
 /// A table of questions; `metric` heads their scores.
 #[must_use]
 pub(crate) fn list(metric: &str, questions: &[ListedQuestion]) -> String {
-    let mut table = tables::table(["question", "category", metric, "outcome", "lost by", "asked"]);
+    let mut table = tables::table(["question", "category", metric, "outcome", "lost by", "asked"])
+        .sparing(&["category", "outcome"]);
     for question in questions {
         let score = question.score.map_or_else(|| "-".to_owned(), |score| format!("{score:.2}"));
         let lost = if question.lost.is_empty() { "-" } else { &question.lost };

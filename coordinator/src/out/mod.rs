@@ -16,6 +16,10 @@ use std::{
 };
 
 use bench_proto::text::{self, plain};
+use bench_report::terminal::View;
+
+/// What says that it is narrower is not believed: nothing could be read there.
+const NARROWEST: usize = 40;
 
 /// Writes a result with a newline to standard output.
 pub(crate) fn result(text: &str) {
@@ -46,11 +50,22 @@ pub(crate) fn json<T: serde::Serialize>(value: &T) {
     }
 }
 
-/// Whether standard output takes colours.
+/// What the reader of standard output has before him.
 #[must_use]
-pub(crate) fn colour() -> bool {
+pub(crate) fn view() -> View {
+    View { colour: colour(), width: width() }
+}
+
+fn colour() -> bool {
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() && !dumb
+}
+
+/// Columns of a line: those of the terminal, else what `COLUMNS` says; `None` for a file or a pipe of which nothing is said.
+fn width() -> Option<usize> {
+    let terminal = console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
+    let told = || std::env::var("COLUMNS").ok()?.parse().ok();
+    terminal.or_else(told).filter(|columns| *columns >= NARROWEST)
 }
 
 fn write(text: &str) {

@@ -1,30 +1,120 @@
-//! The one look of tables on a terminal: no borders, no wrapping, one line a row, so that lines can be cut and searched.
+//! The one look of lists on a terminal: no borders, no wrapping, one line a row, so that lines can be cut and searched. Where the
+//! width is known, a row is no wider: columns that say nothing go first, then those that a list can spare, then the ends of texts.
 
 use bench_proto::text::one_line;
+use bench_report::terminal::cut;
 use comfy_table::{ContentArrangement, presets};
+use unicode_width::UnicodeWidthStr as _;
+
+/// Blanks that a column has around its text.
+const PADDING: usize = 2;
+/// A text is not cut below so many columns, and can be read in so many.
+const LEAST: usize = 12;
+const READABLE: usize = 24;
 
 /// A table whose cells are one line each, whatever they are given.
-pub(crate) struct Table(comfy_table::Table);
+pub(crate) struct Table {
+    header: Vec<String>,
+    rows: Vec<Vec<String>>,
+    /// Columns that a narrow terminal does not show, the first to go first.
+    spare: Vec<String>,
+}
 
 /// A table with a header.
 #[must_use]
 pub(crate) fn table<const N: usize>(header: [&str; N]) -> Table {
-    let mut table = comfy_table::Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(header);
-    Table(table)
+    Table { header: header.map(str::to_owned).to_vec(), rows: Vec::new(), spare: Vec::new() }
 }
 
 impl Table {
     pub(crate) fn add_row<const N: usize>(&mut self, cells: [String; N]) {
-        self.0.add_row(cells.iter().map(|cell| one_line(cell)));
+        self.rows.push(cells.iter().map(|cell| one_line(cell).into_owned()).collect());
+    }
+
+    /// Names columns that a narrow terminal does not show, the first to go first.
+    #[must_use]
+    pub(crate) fn sparing(mut self, columns: &[&str]) -> Self {
+        self.spare = columns.iter().map(|&name| name.to_owned()).collect();
+        self
     }
 }
 
-/// The lines of a table, without trailing blanks.
+/// The lines of a table, without trailing blanks, for the terminal that standard output is.
 #[must_use]
 pub(crate) fn render(table: &Table) -> String {
-    table.0.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+    render_within(table, super::width())
+}
+
+fn render_within(table: &Table, width: Option<usize>) -> String {
+    let shown = width.map_or_else(|| (0..table.header.len()).collect(), |width| columns_within(table, width));
+    let (mut header, mut rows) = (picked(&table.header, &shown), Vec::with_capacity(table.rows.len()));
+    rows.extend(table.rows.iter().map(|row| picked(row, &shown)));
+    if let Some(width) = width {
+        cut_to(&mut header, &mut rows, width);
+    }
+    let mut grid = comfy_table::Table::new();
+    grid.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    grid.set_header(header);
+    grid.add_rows(rows);
+    let mut text = grid.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n");
+    let left_out: Vec<&str> = (0..table.header.len())
+        .filter(|column| !shown.contains(column) && !says_nothing(table, *column))
+        .map(|column| table.header[column].as_str())
+        .collect();
+    if !left_out.is_empty() {
+        text.push_str(&format!("\nnot shown in this width: {}", left_out.join(", ")));
+    }
+    text
+}
+
+fn picked(cells: &[String], columns: &[usize]) -> Vec<String> {
+    columns.iter().map(|&column| cells[column].clone()).collect()
+}
+
+/// The columns that are shown within a width.
+fn columns_within(table: &Table, width: usize) -> Vec<usize> {
+    let widths: Vec<usize> = (0..table.header.len()).map(|column| width_of(table, column)).collect();
+    let mut shown: Vec<usize> = (0..table.header.len()).collect();
+    let readable = |column: usize| if column == 0 { widths[0] } else { widths[column].min(READABLE) };
+    let fits = |shown: &[usize]| shown.iter().map(|&column| readable(column) + PADDING).sum::<usize>() <= width;
+    if shown.iter().map(|&column| widths[column] + PADDING).sum::<usize>() > width {
+        shown.retain(|&column| !says_nothing(table, column));
+    }
+    for name in &table.spare {
+        if fits(&shown) {
+            break;
+        }
+        shown.retain(|&column| table.header[column] != *name);
+    }
+    shown
+}
+
+fn width_of(table: &Table, column: usize) -> usize {
+    let cells = table.rows.iter().map(|row| row[column].width());
+    cells.chain([table.header[column].width()]).max().unwrap_or_default()
+}
+
+/// Whether no row has anything in a column.
+fn says_nothing(table: &Table, column: usize) -> bool {
+    !table.rows.is_empty() && table.rows.iter().all(|row| matches!(row[column].as_str(), "" | "-"))
+}
+
+/// Cuts the widest texts until rows fit; the first column, by which a row is named, stays whole.
+fn cut_to(header: &mut [String], rows: &mut [Vec<String>], width: usize) {
+    loop {
+        let widths: Vec<usize> = (0..header.len())
+            .map(|column| rows.iter().map(|row| row[column].width()).chain([header[column].width()]).max().unwrap_or(0))
+            .collect();
+        let over = (widths.iter().sum::<usize>() + PADDING * widths.len()).saturating_sub(width);
+        let widest = (1..widths.len()).max_by_key(|&column| widths[column]).filter(|&column| widths[column] > LEAST);
+        let Some(widest) = widest.filter(|_| over > 0) else { return };
+        // no further than the next widest, which is cut with it from there on
+        let next = (1..widths.len()).filter(|&column| column != widest).map(|column| widths[column]).max().unwrap_or(0);
+        let to = widths[widest].saturating_sub(over).max(next.min(widths[widest] - 1)).max(LEAST);
+        for cells in rows.iter_mut().map(Vec::as_mut_slice).chain([&mut *header]) {
+            cells[widest] = cut(&cells[widest], to);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -35,7 +125,42 @@ mod tests {
     fn a_cell_is_no_row_of_its_own() {
         let mut names = table(["run", "name"]);
         names.add_row(["one".to_owned(), "x\nfake  VALID\u{1b}[2J\u{202e}".to_owned()]);
-        assert_eq!(render(&names).lines().count(), 2);
-        assert!(render(&names).ends_with("x fake  VALID [2J"), "{}", render(&names));
+        let text = render_within(&names, None);
+        assert_eq!(text.lines().count(), 2);
+        assert!(text.ends_with("x fake  VALID [2J"), "{text}");
+    }
+
+    fn runs() -> Table {
+        let mut runs = table(["run", "status", "judge", "name", "what it is"]).sparing(&["status", "name"]);
+        let long = "a memory of everything that was ever said ".repeat(3);
+        runs.add_row(["01a211cd-09b2".to_owned(), "finished".to_owned(), "-".to_owned(), "before".to_owned(), long]);
+        runs.add_row([
+            "01a211cd-09b3".to_owned(),
+            "running".to_owned(),
+            String::new(),
+            "after".to_owned(),
+            "短い".to_owned(),
+        ]);
+        runs
+    }
+
+    #[test]
+    fn a_row_is_no_wider_than_the_terminal_and_says_what_it_leaves_out() {
+        for width in 40..200 {
+            let text = render_within(&runs(), Some(width));
+            let widest = text.lines().map(str::width).max();
+            assert!(widest <= Some(width), "{width}: {widest:?}\n{text}");
+            assert!(text.contains("01a211cd-09b2") && text.contains("01a211cd-09b3"), "{text}");
+            assert_eq!(text.contains("before"), !text.contains("name\n") || text.contains("name  "), "{text}");
+        }
+        assert!(render_within(&runs(), Some(40)).ends_with("not shown in this width: status, name"));
+        assert!(!render_within(&runs(), Some(60)).contains("judge"), "nobody judged");
+    }
+
+    #[test]
+    fn whoever_reads_a_pipe_gets_everything() {
+        let text = render_within(&runs(), None);
+        assert!(text.lines().next().is_some_and(|head| head.contains("judge")), "{text}");
+        assert!(text.lines().any(|line| line.width() > 120), "{text}");
     }
 }

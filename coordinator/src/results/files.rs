@@ -96,7 +96,7 @@ pub(crate) fn render(page: &Page<'_>, format: &str) -> Result<String, CliError> 
 /// What a person sees of a result: a page for a screen, or all of it.
 #[must_use]
 pub(crate) fn on_screen(summary: &Summary, full: bool) -> String {
-    bench_report::terminal::render(summary, bench_report::terminal::TerminalOptions { colour: out::colour(), full })
+    bench_report::terminal::render(summary, bench_report::terminal::TerminalOptions { view: out::view(), full })
 }
 
 /// A summary in a format that shows no single questions.

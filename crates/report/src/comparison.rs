@@ -9,7 +9,9 @@ use crate::{
         NONE, count, counted, in_order, interval, ms, one_line, p_value, percent, percent_or_none, points,
         points_interval, usd,
     },
-    markdown, terminal, words,
+    markdown,
+    terminal::{self, View},
+    words,
 };
 
 /// Flips shown to people; the JSON has more.
@@ -19,8 +21,8 @@ const TEXT_WIDTH: usize = 70;
 
 /// A comparison for a terminal.
 #[must_use]
-pub fn terminal(comparison: &Comparison, colour: bool) -> String {
-    terminal::render_blocks(&document(comparison), colour)
+pub fn terminal(comparison: &Comparison, view: View) -> String {
+    terminal::render_blocks(&document(comparison), view)
 }
 
 /// A comparison as Markdown.
@@ -31,8 +33,8 @@ pub fn markdown(comparison: &Comparison) -> String {
 
 /// All pairs of several runs for a terminal.
 #[must_use]
-pub fn pairs_terminal(pairs: &[Comparison], colour: bool) -> String {
-    terminal::render_blocks(&pairs_document(pairs), colour)
+pub fn pairs_terminal(pairs: &[Comparison], view: View) -> String {
+    terminal::render_blocks(&pairs_document(pairs), view)
 }
 
 /// All pairs of several runs as Markdown.

@@ -7,13 +7,14 @@ use crate::{
     blocks::{Block, heading, table},
     comparison,
     error::RenderError,
-    markdown, terminal,
+    markdown,
+    terminal::{self, View},
 };
 
 /// The gate for a terminal.
 #[must_use]
-pub fn terminal(report: &GateReport, colour: bool) -> String {
-    terminal::render_blocks(&document(report), colour)
+pub fn terminal(report: &GateReport, view: View) -> String {
+    terminal::render_blocks(&document(report), view)
 }
 
 /// The gate as Markdown, with the comparison that it rests on: fit for a step summary or a pull request.
@@ -143,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_gate_reads_well_everywhere() {
-        insta::assert_snapshot!("gate_terminal", terminal(&report(), false));
+        insta::assert_snapshot!("gate_terminal", terminal(&report(), View::default()));
         insta::assert_snapshot!("gate_markdown", markdown(&report()));
         insta::assert_snapshot!("gate_annotations", annotations(&report()).join("\n"));
         insta::assert_snapshot!("gate_junit", junit(&report()).expect("renders"));

@@ -6,18 +6,28 @@ use bench_proto::{
     summary::{Summary, Verdict},
     text::{one_line, plain},
 };
-use comfy_table::{Cell, CellAlignment, LineStyle, Table as Grid, TableStyle};
+use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table as Grid, TableStyle};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::{
     blocks::{Block, Table},
     document::document,
 };
 
-/// How to print.
+/// What the reader has before him.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct View {
+    /// Whether it shows colours: the caller looks at `NO_COLOR` and at whether this is a terminal.
+    pub colour: bool,
+    /// Columns of a line; `None` for a file or a pipe, in which a line is as long as what it says.
+    pub width: Option<usize>,
+}
+
+/// How much of a report to print, and for whom.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TerminalOptions {
-    /// Use colours: the caller looks at `NO_COLOR` and at whether this is a terminal.
-    pub colour: bool,
+    /// Who reads it.
+    pub view: View,
     /// Print everything that the Markdown report holds, instead of what fits a screen.
     pub full: bool,
 }
@@ -51,15 +61,15 @@ impl Style {
 #[must_use]
 pub fn render(summary: &Summary, options: TerminalOptions) -> String {
     if options.full {
-        render_blocks(&document(summary), options.colour)
+        render_blocks(&document(summary), options.view)
     } else {
-        brief::render(summary, Painter { colour: options.colour })
+        brief::render(summary, Painter(options.view))
     }
 }
 
 /// Any document for a terminal; ends with a newline.
-pub(crate) fn render_blocks(blocks: &[Block], colour: bool) -> String {
-    let painter = Painter { colour };
+pub(crate) fn render_blocks(blocks: &[Block], view: View) -> String {
+    let painter = Painter(view);
     let mut text = String::new();
     for block in blocks {
         // a heading stands directly above what it heads
@@ -72,17 +82,15 @@ pub(crate) fn render_blocks(blocks: &[Block], colour: bool) -> String {
     text
 }
 
-/// Paints, or does not.
+/// Writes for a reader.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Painter {
-    colour: bool,
-}
+pub(crate) struct Painter(View);
 
 impl Painter {
     /// Words of the document in a style; what they hold of their own to drive a terminal is taken out.
     pub(crate) fn paint(self, style: Style, text: &str) -> String {
         let text = plain(text);
-        if self.colour { format!("\u{1b}[{}m{text}\u{1b}[0m", style.code()) } else { text.into_owned() }
+        if self.0.colour { format!("\u{1b}[{}m{text}\u{1b}[0m", style.code()) } else { text.into_owned() }
     }
 
     fn block(self, block: &Block) -> String {
@@ -91,19 +99,58 @@ impl Painter {
             Block::Labels(labels) => self
                 .paint(Style::Yellow, &labels.iter().map(|label| format!("[{label}]")).collect::<Vec<_>>().join(" ")),
             Block::Verdict(verdict, reasons) => self.verdict(*verdict, reasons),
-            Block::Text(text) => plain(text).into_owned(),
-            Block::List(lines) => lines.iter().map(|line| plain(line)).collect::<Vec<_>>().join("\n"),
-            Block::Table(table) => grid(table),
+            Block::Text(text) => self.wrapped(&plain(text)),
+            Block::List(lines) => lines.iter().map(|line| self.wrapped(&plain(line))).collect::<Vec<_>>().join("\n"),
+            Block::Table(table) => grid(table, self.0.width),
         }
     }
 
     fn verdict(self, verdict: Verdict, reasons: &[String]) -> String {
         let word = self.paint(Style::of(verdict), verdict.name());
         std::iter::once(word)
-            .chain(reasons.iter().map(|reason| format!("  {}", one_line(reason))))
+            .chain(reasons.iter().map(|reason| self.wrapped(&format!("  {}", one_line(reason)))))
             .collect::<Vec<_>>()
             .join("\n")
     }
+
+    /// A text whose lines end between words, within the width; what a line begins with in blanks, those that follow it have too.
+    fn wrapped(self, text: &str) -> String {
+        let Some(width) = self.0.width else { return text.to_owned() };
+        text.lines().map(|line| wrap(line, width)).collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn wrap(line: &str, width: usize) -> String {
+    let blanks = &line[..line.len() - line.trim_start().len()];
+    let (mut wrapped, mut column) = (String::from(blanks), blanks.width());
+    for word in line.trim_start().split(' ') {
+        let begins = column == blanks.width();
+        if !begins && column + 1 + word.width() > width {
+            wrapped.push('\n');
+            wrapped.push_str(blanks);
+            column = blanks.width();
+        } else if !begins {
+            wrapped.push(' ');
+            column += 1;
+        }
+        wrapped.push_str(word);
+        column += word.width();
+    }
+    wrapped
+}
+
+/// A text of at most so many columns; one that is longer ends in `…`.
+#[must_use]
+pub fn cut(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut used = 1;
+    let fits = |c: &char| {
+        used += c.width().unwrap_or(0);
+        used <= columns
+    };
+    text.chars().take_while(fits).chain(std::iter::once('…')).collect()
 }
 
 /// Rules under the header and below, none between rows.
@@ -111,9 +158,14 @@ const GRID: TableStyle = TableStyle::new()
     .header_separator(LineStyle::none().fill('─').junction('─'))
     .bottom_border(LineStyle::none().fill('─').junction('─'));
 
-fn grid(table: &Table) -> String {
+/// A table; within a width its cells go on in further lines.
+fn grid(table: &Table, width: Option<usize>) -> String {
     let mut grid = Grid::new();
     grid.load_style(GRID).force_no_tty();
+    if let Some(width) = width {
+        let width = u16::try_from(width).unwrap_or(u16::MAX);
+        grid.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+    }
     let align = |right: bool| {
         if right { CellAlignment::Right } else { CellAlignment::Left }
     };
@@ -126,4 +178,23 @@ fn grid(table: &Table) -> String {
         );
     }
     grid.trim_fmt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_characters_count_twice() {
+        assert_eq!(cut("記憶の実験", 10), "記憶の実験");
+        assert_eq!(cut("記憶の実験", 9), "記憶の実…");
+        assert_eq!(cut("記憶の実験", 8), "記憶の…");
+    }
+
+    #[test]
+    fn lines_end_between_words_and_keep_their_indent() {
+        assert_eq!(wrap("  one two three", 9), "  one two\n  three");
+        assert_eq!(wrap("averylongword is not broken", 5), "averylongword\nis\nnot\nbroken");
+        assert_eq!(wrap("", 5), "");
+    }
 }

@@ -8,6 +8,7 @@ mod tests;
 use std::collections::BTreeSet;
 
 use bench_proto::trace::{Span, SpanClass, SpanValue, own_us};
+use bench_report::terminal::View;
 use bench_worker::traces::QuestionTrace;
 use console::{Color, Style};
 
@@ -24,49 +25,31 @@ const REMARK_FIRST: usize = 30;
 /// Begin and duration with their blanks.
 const TIMES: usize = 25;
 
-/// What the reader has in front of him.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Terminal {
-    /// Characters of a line; `None` for a file or a pipe.
-    pub width: Option<usize>,
-    /// Whether it shows colours.
-    pub colour: bool,
+/// Characters of the time line beside names of this width.
+fn bar_beside(names: usize, view: View) -> usize {
+    let room = |width: usize| width.saturating_sub(names + TIMES + REMARK_FIRST).clamp(BARS.0, BARS.1);
+    view.width.map_or(BAR, room)
 }
 
-impl Terminal {
-    /// Standard output of this process.
-    #[must_use]
-    pub(crate) fn of_this_process() -> Self {
-        let columns = console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
-        Self { width: columns, colour: crate::out::colour() }
+fn paint(view: View, text: &str, class: SpanClass, failed: bool) -> String {
+    if !view.colour {
+        return text.to_owned();
     }
-
-    /// Characters of the time line beside names of this width.
-    fn bar(self, names: usize) -> usize {
-        let room = |width: usize| width.saturating_sub(names + TIMES + REMARK_FIRST).clamp(BARS.0, BARS.1);
-        self.width.map_or(BAR, room)
-    }
-
-    fn paint(self, text: &str, class: SpanClass, failed: bool) -> String {
-        if !self.colour {
-            return text.to_owned();
-        }
-        let colour = match class {
-            _ if failed => Color::Red,
-            SpanClass::Question | SpanClass::Run => return text.to_owned(),
-            SpanClass::Dispatch | SpanClass::Queue | SpanClass::Wait => Color::Yellow,
-            SpanClass::Step => Color::Blue,
-            SpanClass::Call => Color::Green,
-            SpanClass::Attempt => Color::Red,
-            SpanClass::Checkpoint => Color::Magenta,
-        };
-        Style::new().fg(colour).force_styling(true).apply_to(text).to_string()
-    }
+    let colour = match class {
+        _ if failed => Color::Red,
+        SpanClass::Question | SpanClass::Run => return text.to_owned(),
+        SpanClass::Dispatch | SpanClass::Queue | SpanClass::Wait => Color::Yellow,
+        SpanClass::Step => Color::Blue,
+        SpanClass::Call => Color::Green,
+        SpanClass::Attempt => Color::Red,
+        SpanClass::Checkpoint => Color::Magenta,
+    };
+    Style::new().fg(colour).force_styling(true).apply_to(text).to_string()
 }
 
 /// All lines: a heading, the time line, one line a span, and a legend.
 #[must_use]
-pub(crate) fn draw(trace: &QuestionTrace, run: &str, link: Option<&str>, view: Terminal) -> String {
+pub(crate) fn draw(trace: &QuestionTrace, run: &str, link: Option<&str>, view: View) -> String {
     let mut lines = wrapped(&heading(trace, run), view.width);
     lines.push(match link {
         Some(link) => format!("trace {}  {link}", trace.trace_id),
@@ -80,8 +63,11 @@ pub(crate) fn draw(trace: &QuestionTrace, run: &str, link: Option<&str>, view: T
     let (spans, votes) = (in_reading_order(trace), votes(trace));
     let names: Vec<String> = spans.iter().map(|span| name(trace, span, &votes)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
-    let scale =
-        Scale { start_us: root.start_us, whole_us: (root.end_us - root.start_us).max(1), columns: view.bar(width) };
+    let scale = Scale {
+        start_us: root.start_us,
+        whole_us: (root.end_us - root.start_us).max(1),
+        columns: bar_beside(width, view),
+    };
     lines.push(String::new());
     lines.push(format!("{:width$}  {}", "", scale.ruler()));
     for (span, name) in spans.iter().zip(&names) {
@@ -95,7 +81,7 @@ pub(crate) fn draw(trace: &QuestionTrace, run: &str, link: Option<&str>, view: T
         ("▒ checkpoint", SpanClass::Checkpoint),
         ("▄ a try that was given back", SpanClass::Attempt),
     ];
-    lines.push(legend.map(|(text, class)| view.paint(text, class, false)).join("  "));
+    lines.push(legend.map(|(text, class)| paint(view, text, class, false)).join("  "));
     if let Some(linked) = linked(trace) {
         lines.push(linked);
     }
@@ -259,10 +245,10 @@ fn name(trace: &QuestionTrace, span: &Span, votes: &BTreeSet<Vote>) -> String {
     clipped(&format!("{}{}{which}", "  ".repeat(depth(trace, span)), span.name), NAME)
 }
 
-fn line(trace: &QuestionTrace, span: &Span, name: &str, scale: &Scale, view: Terminal) -> String {
+fn line(trace: &QuestionTrace, span: &Span, name: &str, scale: &Scale, view: View) -> String {
     let (offset, took) = (duration(span.start_us - scale.start_us), duration(span.end_us - span.start_us));
     let [before, marks, after] = scale.bar(span);
-    let marks = view.paint(&marks, span.class, span.error.is_some());
+    let marks = paint(view, &marks, span.class, span.error.is_some());
     let times = format!("{:>9} {:>9}", format!("+{offset}"), took);
     let mut remarks = remarks(trace, span);
     if let Some(width) = view.width {

@@ -61,11 +61,11 @@ fn a_waterfall_shows_where_the_time_went() {
     let trace = QuestionTrace { linked: vec![retained], ..trace_of(spans) };
     insta::assert_snapshot!(draw(&trace, "nightly", Some("https://jaeger/trace/abab"), PIPE));
 
-    let narrow = draw(&trace, "nightly", None, Terminal { width: Some(80), colour: false });
+    let narrow = draw(&trace, "nightly", None, View { width: Some(80), colour: false });
     let body = narrow.lines().skip(4).take(9);
     assert!(body.clone().all(|line| line.chars().count() <= 80), "{narrow}");
     assert!(body.clone().any(|line| line.contains("HTTP 429")), "{narrow}");
-    let wide = draw(&trace, "nightly", None, Terminal { width: Some(400), colour: true });
+    let wide = draw(&trace, "nightly", None, View { width: Some(400), colour: true });
     assert!(wide.contains(&"─".repeat(BARS.1)) && wide.contains("\u{1b}[32m█"), "{wide}");
 }
 
@@ -96,7 +96,7 @@ fn votes_are_numbered_and_what_belongs_to_one_stands_together() {
     assert_eq!(repeats(&trace).as_deref(), Some("1 failed call"));
 }
 
-const PIPE: Terminal = Terminal { width: None, colour: false };
+const PIPE: View = View { width: None, colour: false };
 
 #[test]
 fn the_overview_has_one_line_a_question() {

@@ -7,7 +7,7 @@ use bench_proto::{
 
 use super::*;
 use crate::{
-    terminal::{self, TerminalOptions},
+    terminal::{self, TerminalOptions, View},
     words,
 };
 
@@ -36,7 +36,7 @@ fn every_format_renders_every_summary_as_before() {
     }
 }
 
-const FULL: TerminalOptions = TerminalOptions { colour: false, full: true };
+const FULL: TerminalOptions = TerminalOptions { view: View { colour: false, width: None }, full: true };
 
 #[test]
 fn the_terminal_report_is_as_before() {
@@ -74,7 +74,8 @@ fn colour_only_adds_colour() {
     for (name, summary) in summaries() {
         let plain = terminal::render(&summary, FULL);
         assert!(!plain.contains('\u{1b}'), "{name} without colour");
-        let mut coloured = terminal::render(&summary, TerminalOptions { colour: true, full: true });
+        let mut coloured =
+            terminal::render(&summary, TerminalOptions { view: View { colour: true, width: None }, full: true });
         assert!(coloured.contains('\u{1b}'), "{name} with colour");
         for code in ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[1;31m", "\u{1b}[1;32m", "\u{1b}[1;33m"] {
             coloured = coloured.replace(code, "");

@@ -4,9 +4,9 @@ use bench_proto::{
     summary::{JudgeError, Summary},
     text::one_line as clean,
 };
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr as _;
 
-use super::{Painter, Style};
+use super::{Painter, Style, cut};
 use crate::{
     document::{better, having_it},
     figures::{count, counted, duration, interval, percent_down, percent_or_none, usd},
@@ -224,19 +224,6 @@ fn place(share: f64, columns: usize) -> usize {
     (share.clamp(0.0, 1.0) * columns as f64).round() as usize
 }
 
-/// A text of at most so many columns.
-fn cut(text: &str, columns: usize) -> String {
-    if text.width() <= columns {
-        return text.to_owned();
-    }
-    let mut used = 1;
-    let fits = |c: &char| {
-        used += c.width().unwrap_or(0);
-        used <= columns
-    };
-    text.chars().take_while(fits).chain(std::iter::once('…')).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -249,12 +236,5 @@ mod tests {
         }
         assert_eq!(scale(0.5, Some((0.25, 0.75)), 5), "─━●━─");
         assert_eq!(scale(1.0, None, 5), "────●");
-    }
-
-    #[test]
-    fn wide_characters_count_twice() {
-        assert_eq!(cut("記憶の実験", 10), "記憶の実験");
-        assert_eq!(cut("記憶の実験", 9), "記憶の実…");
-        assert_eq!(cut("記憶の実験", 8), "記憶の…");
     }
 }
