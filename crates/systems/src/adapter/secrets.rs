@@ -8,6 +8,7 @@ use bench_proto::{dataset::StreamEntry, failure::Failure, redact, server::Server
 use reqwest::Url;
 
 use super::{
+    call::excerpt,
     literal::SECRETIVE,
     spec::AdapterSpec,
     variables::{inside_of_a_string, names},
@@ -21,6 +22,10 @@ use crate::{
 const SHORTEST_KEY: usize = 4;
 /// What stands for a value whose name says that it is secret.
 const HIDDEN: &str = "[key]";
+/// Most numbers that a system says of itself and a bank; they are stored with each bank.
+const MOST_NUMBERS: usize = 100;
+/// Longest name of one, in bytes.
+const LONGEST_NAME: usize = 100;
 /// The end of a text that was cut.
 const CUT: char = '…';
 
@@ -170,7 +175,11 @@ impl MemorySystem for Discreet {
 
     async fn statistics(&self, bank: &BankRef) -> Result<SystemStats, Failure> {
         let stats = self.secrets.hide_in(self.inner.statistics(bank).await)?;
-        Ok(SystemStats { version: stats.version.map(|version| self.secrets.hide(&version)), ..stats })
+        let numbers = stats.numbers.into_iter().filter(|(name, _)| name.len() <= LONGEST_NAME).take(MOST_NUMBERS);
+        Ok(SystemStats {
+            version: stats.version.map(|version| excerpt(&self.secrets.hide(&version))),
+            numbers: numbers.collect(),
+        })
     }
 
     fn on_this_machine(&self, bank: &BankRef) -> Result<(), Failure> {

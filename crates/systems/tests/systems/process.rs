@@ -80,3 +80,35 @@ async fn a_handle_of_a_process_that_names_no_bank_is_refused() {
     assert!(refused.message.contains("names no bank"), "{refused}");
     system.close().await;
 }
+
+/// What a process says is bounded and read at once: nobody waits out the time limit for what cannot be read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn absurd_replies_are_failures_of_their_own_and_fill_no_store() {
+    let absurd = "import sys, json
+hit = {'text': 'x', 'id': '1'}
+for line in sys.stdin:
+    request = json.loads(line)
+    said = {
+        'hello': {'version': 'v' * 100_000},
+        'statistics': {'numbers': {('n%d' % n): 1e308 for n in range(10_000)}},
+        'verify': {'count': -1},
+        'recall': {'hits': [hit] * 300_000},
+        'answer': {'text': 'x', 'prompt_tokens': 2 ** 64},
+    }.get(request['op'], {})
+    print(json.dumps({'id': request['id'], 'ok': True, **said}), flush=True)";
+    let spec = serde_json::json!({ "name": "absurd", "timeout": "1h", "command": ["python3", "-c", absurd] });
+    let system = of_text(&spec.to_string(), None);
+    let bank = super::robust::bank();
+    let said = system.statistics(&bank).await.expect("some of it is kept");
+    assert!(said.version.expect("has one").len() < 400 && said.numbers.len() == 100);
+    let failure = system.verify(&bank, 1).await.expect_err("is no number of items");
+    assert!(failure.message.starts_with("verify: the reply cannot be read"), "{failure}");
+    let query = RecallQuery { question_id: "q", text: "x", k: 5, visible_entries: 1, ..RecallQuery::default() };
+    let failure = system.answer(&bank, &query).await.expect_err("are no tokens");
+    assert!(failure.message.starts_with("answer: the reply cannot be read"), "{failure}");
+    let failure = system.recall(&bank, &query).await.expect_err("is more than is read");
+    assert_eq!(failure.code, "system_response_too_long", "{failure}");
+    assert!(failure.message.starts_with("recall: the reply is longer than 8388608 bytes"), "{failure}");
+    assert!(system.verify(&bank, 1).await.is_err(), "another process is asked");
+    system.close().await;
+}

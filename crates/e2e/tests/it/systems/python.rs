@@ -1,6 +1,6 @@
 //! Classes of Python as memory systems: `--system mine.py:Mine`.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Command};
 
 use bench_testkit::{
     bench::{Bench, signal, submit_sim, wait},
@@ -223,4 +223,98 @@ fn p42_the_hash_of_a_class_covers_its_code() {
     let first = hash(readme());
     assert_ne!(hash(&format!("{}\nMORE = 1\n", readme())), first);
     assert_eq!(hash(readme()), first);
+}
+
+/// A class whose words come from a module beside it.
+fn with_words(folder: &Path) {
+    let class = readme()
+        .replace("import bench_coord\n", "import bench_coord\nfrom words import words_of\n")
+        .replace("set(query.lower().split())", "words_of(query)");
+    assert!(class.contains("words_of(query)"), "{class}");
+    write(folder, "mine.py", &class);
+    write(folder, "words.py", "def words_of(text):\n    return set(text.lower().split())\n");
+}
+
+/// Compiles a text as Python does for itself, so that it is taken without a look at the text that it stands for.
+fn compile(folder: &Path, text: &str, into: &str) {
+    write(folder, "compiled.py", text);
+    let program = format!(
+        "import importlib.util, py_compile; into = {into}\n\
+         py_compile.compile('compiled.py', cfile=into, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)"
+    );
+    let done = Command::new("/usr/bin/python3").args(["-c", &program]).current_dir(folder).status();
+    assert!(done.expect("python3 is there").success());
+    fs::remove_file(folder.join("compiled.py")).expect("is removed");
+}
+
+#[test]
+fn what_is_compiled_beside_the_text_is_not_run() {
+    let bench = Bench::new();
+    with_words(bench.path());
+    let expected = digest(&bench.run(submit("mine.py:Mine", "text")).expect_code(0));
+    let other = "def words_of(text):\n    return set()\n";
+    compile(bench.path(), other, "importlib.util.cache_from_source('words.py')");
+    assert_eq!(digest(&bench.run(submit("mine.py:Mine", "planted")).expect_code(0)), expected);
+
+    fs::remove_file(bench.path().join("words.py")).expect("is removed");
+    compile(bench.path(), other, "'words.pyc'");
+    let refused = bench.run(submit("mine.py:Mine", "alone")).expect_code(2);
+    assert!(refused.stderr.contains("words.pyc is compiled, and only text goes with the run"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_file_behind_a_link_goes_with_the_run() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path().join("kept")).expect("a folder");
+    write(&bench.path().join("kept"), "mine.py", readme());
+    std::os::unix::fs::symlink("kept/mine.py", bench.path().join("mine.py")).expect("is linked");
+    let hash = || {
+        let done = bench.run(["systems", "hash", "mine.py:Mine", "--json"]).expect_code(0);
+        done.json()["sha256"].clone()
+    };
+    let first = hash();
+    write(&bench.path().join("kept"), "mine.py", &format!("{}\nMORE = 1\n", readme()));
+    assert_ne!(hash(), first);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_that_is_imported_sees_the_variables_that_its_class_names_and_no_others() {
+    let bench = Bench::new().with_env("OTHER_KEY", "open-sesame-1234").with_env("MINE_KEY", "of-mine");
+    let class = readme().replace(
+        "import bench_coord\n",
+        "import bench_coord\nopen('seen', 'w').write(open('/proc/self/environ').read())\n",
+    );
+    write(bench.path(), "mine.py", &class.replace("    def __init__", "    env = ['MINE_KEY']\n    def __init__"));
+    let _ = bench.run(["systems", "hash", "mine.py:Mine"]).expect_code(0);
+    let seen = fs::read_to_string(bench.path().join("seen")).expect("was imported");
+    assert!(seen.contains("MINE_KEY=of-mine") && !seen.contains("open-sesame"), "{seen}");
+}
+
+/// Files of other folders may have the same text, and beside it what would be imported in the place of modules of Python.
+#[test]
+fn p42_a_run_takes_code_from_the_folder_in_which_its_class_was_named_and_from_no_other() {
+    let bench = Bench::new();
+    let home = bench.home().join("bench");
+    let bench = bench.with_env("BENCH_HOME", home.display().to_string());
+    let class = readme().replace("import bench_coord\n", "import bench_coord, colorsys, os\n").replace(
+        "(self, bank, query, k):\n",
+        "(self, bank, query, k):\n        open(os.path.join(os.path.dirname(__file__), 'beside'))\n",
+    );
+    assert!(class.contains("beside") && class.contains("colorsys"), "{class}");
+    write(bench.path(), "mine.py", &class);
+    let _ = bench.run(submit("mine.py:Mine", "a")).expect_code(5);
+    write(bench.path(), "beside", "is there now");
+
+    let strange = Bench::new();
+    write(strange.path(), "mine.py", &class);
+    let ran = strange.path().join("ran");
+    write(strange.path(), "colorsys.py", &format!("open({:?}, 'w')\n", ran.display().to_string()));
+    let mut retry = bench.command(["retry", "a"]);
+    let done = wait(retry.current_dir(strange.path()).spawn().expect("starts")).expect_code(0);
+    assert!(!ran.exists(), "a module of a strange folder was run: {}", done.stderr);
+    fs::remove_file(strange.path().join("colorsys.py")).expect("is removed");
+    let hashes = [&bench, &strange]
+        .map(|bench| bench.run(["systems", "hash", "mine.py:Mine", "--json"]).expect_code(0).json()["sha256"].clone());
+    assert_eq!(hashes[0], hashes[1], "the hash tells code apart, not folders");
 }

@@ -69,6 +69,8 @@ struct ProcessSystem {
     home: PathBuf,
     /// Where it works, unless where this process does.
     folder: Option<PathBuf>,
+    /// Where its user has the class that it is made of.
+    own_code: Option<PathBuf>,
     /// Its log.
     log: PathBuf,
     /// What is taken out of words of it that are logged.
@@ -101,6 +103,7 @@ pub(super) fn capabilities(spec: &AdapterSpec) -> Result<Capabilities, String> {
     if spec.command.as_ref().is_none_or(Vec::is_empty) {
         return Err("command: give a program and its arguments".to_owned());
     }
+    spec.code.as_ref().map_or(Ok(()), code::check)?;
     let filters = filters(&spec.can.filters);
     Ok(Capabilities {
         version: format!("{}+{}", spec.version, file::fingerprint(spec)),
@@ -149,6 +152,7 @@ pub(super) fn build(
     context: &AdapterContext,
     consolidated: bool,
     secrets: Secrets,
+    own_code: Option<PathBuf>,
 ) -> Result<Arc<dyn MemorySystem>, String> {
     let mut capabilities = capabilities(&spec)?;
     capabilities.consolidates = consolidated;
@@ -161,6 +165,7 @@ pub(super) fn build(
         env: env.collect::<Result<_, _>>()?,
         log: managed::log_path(&folder),
         folder: context.apart.then(|| folder.join("data")),
+        own_code,
         home: folder,
         turns: spec.code.as_ref().and_then(|code| code.at_once).map(|most| Semaphore::new(most as usize)),
         secrets,
@@ -223,7 +228,7 @@ impl ProcessSystem {
         let cannot = |error: String| Failure::terminal("system_start", format!("{}: {error}", self.spec.name));
         let (program, arguments) = match &self.spec.code {
             Some(code) => {
-                let launch = code::launch(code, &self.home, self.folder.is_some()).map_err(cannot)?;
+                let launch = code::launch(code, &self.home, self.own_code.as_deref()).map_err(cannot)?;
                 (launch.program, launch.arguments)
             }
             None => {
@@ -288,11 +293,11 @@ impl ProcessSystem {
             put(&started.waiting, 0, ready);
             send(&mut started.stdin, &hello).await.map_err(|_| self.gone(what))?;
             match greeted.await {
-                Ok(reply) if reply.ok => {
+                Ok(Ok(reply)) if reply.ok => {
                     *self.version.lock().unwrap_or_else(PoisonError::into_inner) = reply.version;
                 }
                 Ok(reply) => {
-                    let error = reply.error.unwrap_or_default();
+                    let error = reply.map_or_else(|failure| failure.message, |reply| reply.error.unwrap_or_default());
                     return Err(Failure::terminal("system_start", format!("{}: {error}", self.spec.name)));
                 }
                 Err(_) => {
@@ -346,7 +351,11 @@ impl ProcessSystem {
             *running = Some(process);
             banks
         };
-        receiver.await.map(|reply| (reply, process)).map_err(|_| gone())
+        match receiver.await {
+            Ok(Ok(reply)) => Ok((reply, process)),
+            Ok(Err(failure)) => Err(Failure { message: format!("{what}: {}", failure.message), ..failure }),
+            Err(_) => Err(gone()),
+        }
     }
 
     fn cut<'a>(&self, bank: &'a BankRef) -> Cut<'a> {
@@ -516,10 +525,8 @@ impl MemorySystem for ProcessSystem {
             index.place(at, Handed { id: hit.id, session: hit.session_id, text: hit.text, score: hit.score })
         };
         let found = reply.hits.ok_or_else(|| missing("recall", "hits"))?;
-        let mut hits: Vec<RetrievedHit> = found.into_iter().enumerate().map(place).collect();
-        if !self.capabilities.token_budget {
-            hits.truncate(query.k as usize);
-        }
+        let most = if self.capabilities.token_budget { usize::MAX } else { query.k as usize };
+        let hits: Vec<RetrievedHit> = found.into_iter().take(most).enumerate().map(place).collect();
         Ok(Recall { hits, effective_k: query.k, usage: used })
     }
 
