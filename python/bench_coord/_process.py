@@ -12,6 +12,7 @@ import contextlib
 import importlib.machinery
 import importlib.util
 import inspect
+import itertools
 import json
 import linecache
 import math
@@ -28,6 +29,9 @@ from . import Item, System, TryAgain
 LONGEST_ERROR = 280
 # Seconds that operations under way have when the input has ended.
 LAST_SECONDS = 1.0
+
+# Largest number that an attribute may have.
+MOST = 1_000_000
 
 # Operations, the method of each, and what it is given first.
 METHODS = {
@@ -199,7 +203,7 @@ def describe(folder, file, name):
             raise Mistake(f"{cls.__name__}.{key} must be a list of names, it is {value!r}")
         return value
 
-    limit = "a whole number of at least 1"
+    limit = f"a whole number from 1 to {MOST}"
     said = {
         "name": say("name", str, None, "a text") or re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_+", "-", cls.__name__).strip("-").lower(),
         "class": cls.__name__,
@@ -221,7 +225,7 @@ def describe(folder, file, name):
     if said["unit"] not in ("turn", "session"):
         raise Mistake(f'{cls.__name__}.unit must be "turn" or "session", it is {said["unit"]!r}')
     for key in ("batch", "parallel", "max_k"):
-        if said[key] is not None and said[key] < 1:
+        if said[key] is not None and not 1 <= said[key] <= MOST:
             raise Mistake(f"{cls.__name__}.{key} must be {limit}, it is {said[key]!r}")
     return said
 
@@ -343,6 +347,11 @@ def count(value, what):
     return int(value)
 
 
+def most_of(request):
+    """How many hits are read of what a recall returns: one more than were asked for tells that it gives more; there may be no end."""
+    return request.get("k", 0) + 1
+
+
 def reply(op, request, value):
     """What an operation's method returned, as the fields of a reply."""
     if op == "open":
@@ -352,7 +361,7 @@ def reply(op, request, value):
     if op == "recall":
         if value is None or isinstance(value, (str, dict)) or not hasattr(value, "__iter__"):
             raise TypeError(f"recall must return a list, empty where nothing is found; it returned {type(value).__name__}")
-        return {"hits": [hit(found) for found in value]}
+        return {"hits": [hit(found) for found in itertools.islice(value, most_of(request))]}
     if op == "answer":
         if isinstance(value, dict) and "text" in value:
             return {**value, "text": text_of(value["text"], "the text of an answer")}
@@ -373,6 +382,11 @@ def reply(op, request, value):
 # ----------------------------------------------------------------------------------------------------------------- serving
 
 
+def as_line(fields):
+    """JSON on one line. Halves of characters, which texts of Python may hold, are no text for others: each becomes a '?'."""
+    return json.dumps(fields, allow_nan=False, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+
+
 class Server:
     """Answers requests with the methods of one object."""
 
@@ -391,7 +405,7 @@ class Server:
         sys.stdout.reconfigure(line_buffering=True)
 
     def say(self, fields):
-        line = json.dumps(fields, allow_nan=False).encode() + b"\n"
+        line = as_line(fields)
         with self.lock:
             while line:
                 line = line[os.write(self.output, line) :]
@@ -454,10 +468,14 @@ class Server:
             if inspect.isawaitable(value):
                 value = await value
         if inspect.isasyncgen(value):
-            value = [one async for one in value]
+            found, value = value, []
+            async for one in found:
+                value.append(one)
+                if len(value) == most_of(request):
+                    break
         elif inspect.isgenerator(value):
             found = value
-            value = await self.in_thread(lambda: list(found))
+            value = await self.in_thread(lambda: list(itertools.islice(found, most_of(request))))
         return reply(op, request, value)
 
     async def answer(self, request):
@@ -534,6 +552,6 @@ def main(arguments):
         said = {"ok": True, **describe(folder, file, name)}
     except Mistake as mistake:
         said = {"ok": False, "error": str(mistake)}
-    os.write(output, json.dumps(said).encode() + b"\n")
+    os.write(output, as_line(said))
     sys.stderr.flush()
     os._exit(0)

@@ -27,7 +27,7 @@ struct Named {
     /// Folder of its class, where it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     code: Option<PathBuf>,
-    /// For people.
+    /// Name of the system, for people who read the list.
     name: Option<String>,
 }
 

@@ -284,7 +284,10 @@ pub(super) fn launch(code: &CodeSpec, folder: &Path, own: Option<&Path>) -> Resu
         Some(own) => own.to_owned(),
         None => {
             if own.is_some() {
-                warn!("{} is not what it was when the run was submitted: the run goes on with what it was", code.file);
+                warn!(
+                    "{} is not what it was when the run was submitted: the run goes on with the code that it began with",
+                    code.file
+                );
             }
             let copies = folder.join("code");
             clear(&copies, &|path| code.files.keys().any(|name| copies.join(name) == path))

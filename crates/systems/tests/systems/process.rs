@@ -99,6 +99,7 @@ for line in sys.stdin:
     let spec = serde_json::json!({ "name": "absurd", "timeout": "1h", "command": ["python3", "-c", absurd] });
     let system = of_text(&spec.to_string(), None);
     let bank = super::robust::bank();
+    system.health().await.expect("is greeted");
     let said = system.statistics(&bank).await.expect("some of it is kept");
     assert!(said.version.expect("has one").len() < 400 && said.numbers.len() == 100);
     let failure = system.verify(&bank, 1).await.expect_err("is no number of items");

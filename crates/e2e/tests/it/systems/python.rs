@@ -318,3 +318,37 @@ fn p42_a_run_takes_code_from_the_folder_in_which_its_class_was_named_and_from_no
         .map(|bench| bench.run(["systems", "hash", "mine.py:Mine", "--json"]).expect_code(0).json()["sha256"].clone());
     assert_eq!(hashes[0], hashes[1], "the hash tells code apart, not folders");
 }
+
+/// What Python takes for a list or a text may have no end, or be no text for anybody else.
+#[test]
+fn absurd_lists_texts_and_numbers_of_a_class_hold_up_no_run() {
+    let bench = Bench::new();
+    let endless = "import itertools
+class Mine:
+    def retain(self, bank, items): pass
+    def recall(self, bank, query, k): return itertools.cycle(['a half \\ud83d of a character'])
+class Yields(Mine):
+    def recall(self, bank, query, k):
+        while True: yield 'again'
+class Later(Mine):
+    async def recall(self, bank, query, k):
+        while True: yield 'again'
+class Large(Mine):
+    batch = 10 ** 12
+class Lost(Mine):
+    def verify(self, bank): return -1
+";
+    write(bench.path(), "mine.py", endless);
+    for class in ["Mine", "Yields", "Later"] {
+        let done = bench.run(submit(&format!("mine.py:{class}"), &class.to_lowercase()));
+        assert_eq!(done.json()["outcomes"]["coverage"], 1.0, "{class}: {}", done.stderr);
+        let hits = &bench.questions(&class.to_lowercase())[0]["retrieved"];
+        assert_eq!(hits.as_array().map(Vec::len), Some(10), "{class}");
+    }
+    let refused = bench.run(submit("mine.py:Large", "large")).expect_code(2);
+    assert!(refused.stderr.contains("Large.batch must be a whole number from 1 to 1000000"), "{}", refused.stderr);
+    let lost = bench.run(submit("mine.py:Lost", "lost")).expect_code(5);
+    assert!(lost.stdout.contains("infra_error"), "{}", lost.stdout);
+    let done = bench.run(["retry", "lost", "--errors"]);
+    assert!(done.stderr.contains("verify must return a number of items, it returned -1"), "{}", done.stderr);
+}

@@ -71,7 +71,7 @@ struct ProcessSystem {
     folder: Option<PathBuf>,
     /// Where its user has the class that it is made of.
     own_code: Option<PathBuf>,
-    /// Its log.
+    /// File that its stderr goes to.
     log: PathBuf,
     /// What is taken out of words of it that are logged.
     secrets: Secrets,
