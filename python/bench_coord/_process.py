@@ -255,6 +255,14 @@ def wanted_variables(path, name):
     return set()
 
 
+def without_values(text):
+    """A text without the values of the variables that a class names: they are keys for all that is known."""
+    for name, value in os.environ.items():
+        if name not in ALWAYS and len(value) >= 4:
+            text = text.replace(value, "[key]")
+    return text
+
+
 def only_variables(arguments):
     """Begins this process anew with the variables that the class names: of one that began with others the system keeps those too
     (/proc), whatever is taken out of `os.environ`."""
@@ -551,7 +559,7 @@ def main(arguments):
     try:
         said = {"ok": True, **describe(folder, file, name)}
     except Mistake as mistake:
-        said = {"ok": False, "error": str(mistake)}
+        said = {"ok": False, "error": without_values(str(mistake))}
     os.write(output, as_line(said))
     sys.stderr.flush()
     os._exit(0)

@@ -21,6 +21,7 @@ use tracing::warn;
 use super::{
     call::excerpt,
     file,
+    secrets::Secrets,
     spec::{AdapterSpec, CodeSpec, FilterName, Unit},
     time,
 };
@@ -128,7 +129,8 @@ pub fn read(named: &ClassName) -> Result<AdapterSpec, String> {
     }
     let name = named.file.file_name().and_then(|name| name.to_str()).ok_or("the name of the file is no text")?;
     let folder = named.folder().ok_or("the folder of the file has no path")?;
-    let described = describe(&folder, name, &named.class)?;
+    // what a file says when it cannot be imported may hold its keys
+    let described = describe(&folder, name, &named.class).map_err(|error| Secrets::from_environment().hide(&error))?;
     let files = modules(&folder, &described.files)?;
     adapter(described, name, files)
 }

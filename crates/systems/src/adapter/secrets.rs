@@ -56,6 +56,15 @@ impl Secrets {
         Self::from_iter(values)
     }
 
+    /// What stands in variables of this process whose names say that they are secret.
+    pub(super) fn from_environment() -> Self {
+        let secretive = |name: &str| SECRETIVE.iter().any(|word| name.to_ascii_uppercase().contains(word));
+        let variables =
+            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let values = variables.filter(|(name, _)| secretive(name)).flat_map(|(_, value)| forms(&value));
+        values.filter(|value| value.len() >= redact::SHORTEST_SECRET).map(|value| (value, HIDDEN.to_owned())).collect()
+    }
+
     /// Takes them out of a text, also where the text was cut within one.
     pub(super) fn hide(&self, text: &str) -> String {
         let mut shown = text.to_owned();

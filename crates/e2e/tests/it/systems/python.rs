@@ -291,6 +291,19 @@ fn a_file_that_is_imported_sees_the_variables_that_its_class_names_and_no_others
     assert!(seen.contains("MINE_KEY=of-mine") && !seen.contains("open-sesame"), "{seen}");
 }
 
+#[test]
+fn a_file_that_cannot_be_imported_tells_no_key() {
+    let bench = Bench::new().with_env("MINE_URL", "open-sesame-1234").with_env("OTHER_KEY", "open-sesame-5678");
+    let methods = "    def retain(self, bank, items): pass\n    def recall(self, bank, query, k): return []\n";
+    let class = |end: &str| format!("import os\nclass Mine:\n    env = ['MINE_URL', 'OTHER_KEY']\n{methods}{end}\n");
+    write(bench.path(), "raises.py", &class("raise ValueError('no ' + os.environ['MINE_URL'])"));
+    write(bench.path(), "ends.py", &class("os.write(2, ('no ' + os.environ['OTHER_KEY']).encode())\nos._exit(3)"));
+    for file in ["raises.py", "ends.py"] {
+        let refused = bench.run(submit(&format!("{file}:Mine"), "a")).expect_code(2);
+        assert!(refused.stderr.contains("no [key]") && !refused.stderr.contains("sesame"), "{}", refused.stderr);
+    }
+}
+
 /// Files of other folders may have the same text, and beside it what would be imported in the place of modules of Python.
 #[test]
 fn p42_a_run_takes_code_from_the_folder_in_which_its_class_was_named_and_from_no_other() {
