@@ -70,7 +70,9 @@ class FromText(importlib.machinery.SourceFileLoader):
 def own_path(path, folder):
     """A path below the folder of the file, as seen from there; None for what lies elsewhere, and for packages that are installed
     there."""
-    above = [sys.prefix, os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
+    # of a virtual environment, and of the Python that it was made by: either may lie in a folder above everything of its user's
+    pythons = [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix, os.path.dirname(os.__file__)]
+    above = pythons + [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
     # the names by which they are called, and what links lead to
     for full in (os.path.abspath, os.path.realpath):
         base, inside = full(folder), full(path)
