@@ -113,3 +113,48 @@ for line in sys.stdin:
     assert!(system.verify(&bank, 1).await.is_err(), "another process is asked");
     system.close().await;
 }
+
+/// The end of its input asks a process to end; what it has started does not stay, whichever way it ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_is_asked_to_end_and_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let starts = format!(
+        "import sys, json, subprocess, os
+child = subprocess.Popen(['sleep', '600'], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+open({:?}, 'w').write(str(child.pid))
+for line in sys.stdin:
+    request = json.loads(line)
+    if request['op'] == 'recall': os._exit(1)
+    print(json.dumps({{'id': request['id'], 'ok': True}}), flush=True)
+open({:?}, 'w').close()",
+        at("child"),
+        at("closed")
+    );
+    let child = || std::fs::read_to_string(at("child")).expect("one was started");
+    let lives =
+        |child: &str| std::fs::read_to_string(format!("/proc/{child}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
+    let ends = async |child: &str| {
+        for _ in 0..500 {
+            if !lives(child) {
+                return true;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        false
+    };
+    let spec = serde_json::json!({ "name": "starts", "command": ["python3", "-c", starts] });
+    let system = of_text(&spec.to_string(), None);
+    let query = RecallQuery { question_id: "q", text: "x", k: 1, visible_entries: 1, ..RecallQuery::default() };
+    system.health().await.expect("answers");
+    let first = child();
+    assert!(lives(&first));
+    assert!(system.recall(&super::robust::bank(), &query).await.is_err(), "it ends in the middle");
+    system.health().await.expect("another one answers");
+    assert!(ends(&first).await && lives(&child()));
+    let began = std::time::Instant::now();
+    system.close().await;
+    assert!(at("closed").exists(), "it was asked to end");
+    assert!(began.elapsed() < std::time::Duration::from_secs(2), "nobody waits for a process that has ended");
+    assert!(ends(&child()).await, "what it has started");
+}

@@ -47,6 +47,12 @@ fn the_class_of_the_readme_is_measured_and_what_it_prints_does_no_harm() {
     assert!(log.contains("from a program") && log.contains("\"ok\": false"), "{log}");
     assert_ne!(noisy.json()["run"]["fingerprint"], report["run"]["fingerprint"], "other code is another system");
 
+    // its last method is called, and what it has started goes with it
+    let closes = format!("{}\n    def close(self):\n        open('closed', 'w').close()\n", readme().trim_end());
+    write(bench.path(), "closes.py", &closes);
+    let _ = bench.run(submit("closes.py:Mine", "closes")).expect_code(0);
+    assert!(bench.path().join("closed").exists(), "{closes}");
+
     let methods = readme().replace("    def r", "    async def r");
     write(bench.path(), "later.py", &methods);
     let later = bench.run(submit("later.py:Mine", "later")).expect_code(0);

@@ -28,7 +28,7 @@ use bench_proto::{
 use bench_settings::private;
 use serde_json::Value;
 use tokio::{
-    io::{AsyncWriteExt, BufReader},
+    io::BufReader,
     process::Command,
     sync::{Mutex, MutexGuard, Semaphore, oneshot},
 };
@@ -59,6 +59,8 @@ use crate::{
 };
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest time that a process has to end after its input has ended.
+const LAST: Duration = Duration::from_secs(3);
 
 struct ProcessSystem {
     spec: AdapterSpec,
@@ -220,7 +222,8 @@ impl ProcessSystem {
             // whoever waits is told that nothing comes any more
             drop(take_all(&replies));
         });
-        Ok(Running { stdin, waiting, child, reader, banks: Arc::default() })
+        let group = child.id();
+        Ok(Running { stdin: Some(stdin), waiting, child, group, reader, banks: Arc::default() })
     }
 
     /// The program with its arguments.
@@ -291,7 +294,7 @@ impl ProcessSystem {
             let hello = ProcessRequest { id: 0, op: ProcessOp::Hello { protocol: PROTOCOL } };
             let (ready, greeted) = oneshot::channel();
             put(&started.waiting, 0, ready);
-            send(&mut started.stdin, &hello).await.map_err(|_| self.gone(what))?;
+            send(&mut started, &hello).await.map_err(|_| self.gone(what))?;
             match greeted.await {
                 Ok(Ok(reply)) if reply.ok => {
                     *self.version.lock().unwrap_or_else(PoisonError::into_inner) = reply.version;
@@ -347,7 +350,7 @@ impl ProcessSystem {
             if !put(&process.waiting, id, sender) {
                 return Err(gone());
             }
-            send(&mut process.stdin, &ProcessRequest { id, op }).await.map_err(|_| gone())?;
+            send(&mut process, &ProcessRequest { id, op }).await.map_err(|_| gone())?;
             *running = Some(process);
             banks
         };
@@ -584,12 +587,10 @@ impl MemorySystem for ProcessSystem {
     }
 
     async fn close(&self) {
-        // the end of its input asks it to end
         if let Some(mut running) = self.running.lock().await.take() {
-            let _ = running.stdin.shutdown().await;
-            if tokio::time::timeout(Duration::from_secs(2), running.child.wait()).await.is_err() {
-                let _ = running.child.kill().await;
-            }
+            running.stdin = None;
+            // its output ends with it; what is left then is killed when it is dropped
+            let _ = tokio::time::timeout(LAST, &mut running.reader).await;
         }
     }
 }

@@ -28,9 +28,12 @@ pub(super) type Reply = Result<ProcessReply, Failure>;
 pub(super) type Waiting = Arc<Mutex<Option<HashMap<u64, oneshot::Sender<Reply>>>>>;
 
 pub(super) struct Running {
-    pub(super) stdin: ChildStdin,
+    /// Until the process is asked to end: that its input ends is how it is asked.
+    pub(super) stdin: Option<ChildStdin>,
     pub(super) waiting: Waiting,
     pub(super) child: Child,
+    /// The group of processes that it leads; none where it could not be told.
+    pub(super) group: Option<u32>,
     pub(super) reader: JoinHandle<()>,
     pub(super) banks: Arc<Banks>,
 }
@@ -38,14 +41,13 @@ pub(super) struct Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.reader.abort();
-        if let Some(pid) = self.child.id() {
-            // what it has started goes with it
-            signal_group(pid, Signal::KILL);
-        }
+        // what it has started goes with it, also where it has ended by itself: then it was noticed just now
+        self.group.into_iter().for_each(|group| signal_group(group, Signal::KILL));
     }
 }
 
-pub(super) async fn send(stdin: &mut ChildStdin, request: &ProcessRequest) -> std::io::Result<()> {
+pub(super) async fn send(running: &mut Running, request: &ProcessRequest) -> std::io::Result<()> {
+    let Some(stdin) = &mut running.stdin else { return Err(std::io::ErrorKind::BrokenPipe.into()) };
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
     stdin.write_all(&line).await?;
