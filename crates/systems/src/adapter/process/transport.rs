@@ -42,7 +42,9 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.reader.abort();
         // what it has started goes with it, also where it has ended by itself: then it was noticed just now
-        self.group.into_iter().for_each(|group| signal_group(group, Signal::KILL));
+        if let Some(group) = self.group {
+            signal_group(group, Signal::KILL);
+        }
     }
 }
 
@@ -87,7 +89,10 @@ pub(super) async fn read_replies<R: tokio::io::AsyncBufRead + Unpin>(
                 let message = format!("the reply is longer than {longest} bytes (limits.response_bytes)");
                 warn!("{name}: {message}");
                 let failure = Failure::permanent("system_response_too_long", message);
-                return id_at_the_beginning(&line).map_or((), |id| answer(waiting, id, Err(failure)));
+                if let Some(id) = id_at_the_beginning(&line) {
+                    answer(waiting, id, Err(failure));
+                }
+                return;
             }
             Ok(_) => {}
         }
