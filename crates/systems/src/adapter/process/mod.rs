@@ -286,7 +286,7 @@ impl ProcessSystem {
             Ok(running) => (running, Prepared::Ready),
             Err(_) => (self.running.lock().await, Prepared::Waited),
         };
-        if running.as_mut().is_some_and(|running| running.child.try_wait().is_ok_and(|status| status.is_some())) {
+        if running.as_mut().is_some_and(Running::is_over) {
             *running = None;
         }
         if running.is_none() {

@@ -38,6 +38,14 @@ pub(super) struct Running {
     pub(super) banks: Arc<Banks>,
 }
 
+impl Running {
+    /// Whether it has ended, or is not listened to any more.
+    pub(super) fn is_over(&mut self) -> bool {
+        let is_heard = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        !is_heard || self.child.try_wait().is_ok_and(|status| status.is_some())
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         self.reader.abort();
