@@ -358,7 +358,7 @@ def count(value, what):
 
 
 def most_of(request):
-    """How many hits are read of what a recall returns: one more than were asked for tells that it gives more; there may be no end."""
+    """How many hits are read of what a recall returns, which need not have an end: one too many tells that it gives more."""
     return request.get("k", 0) + 1
 
 
