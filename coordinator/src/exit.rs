@@ -17,7 +17,7 @@ pub enum Exit {
     Regression = 1,
     /// Bad input or usage; nothing was started.
     Usage = 2,
-    /// Not finished, but resumable.
+    /// The run stopped before its end, and `resume` goes on with it.
     Resumable = 3,
     /// Infrastructure: not finished.
     Infrastructure = 4,
@@ -32,7 +32,7 @@ pub enum Exit {
 pub struct CliError {
     /// How the program ends.
     pub exit: Exit,
-    /// For people.
+    /// What a person reads: one line, with what to do next.
     pub message: String,
     /// What the message was made from.
     behind: Option<Box<dyn Error + Send + Sync>>,

@@ -146,7 +146,7 @@ impl RecordAt<'_> {
     /// Record, line and column in the file, and the field.
     pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, DatasetError> {
         serde_json::from_slice(self.bytes).map_err(|error| {
-            let fault = Fault::of::<T>(&error, self.bytes);
+            let fault = Fault::find::<T>(&error, self.bytes);
             let (line, column) = line_and_column(self.path, self.start);
             let within = (fault.column as u64).max(1);
             let column = if fault.line == 1 { column + within - 1 } else { within };

@@ -21,7 +21,7 @@ pub(crate) fn json<T: DeserializeOwned>(path: &str, content: &[u8]) -> Result<T,
 /// As [`json`], for JSON whose first line is this one of its file.
 pub(crate) fn json_from_line<T: DeserializeOwned>(path: &str, content: &[u8], first: usize) -> Result<T, DatasetError> {
     serde_json::from_slice(content).map_err(|error| {
-        let Fault { line, column, field, problem } = Fault::of::<T>(&error, content);
+        let Fault { line, column, field, problem } = Fault::find::<T>(&error, content);
         broken(path, format!("line {}, column {column}{field}", line - 1 + first), problem)
     })
 }
@@ -39,7 +39,7 @@ pub(crate) struct Fault {
 
 impl Fault {
     /// Reads the content again for the path of the field.
-    pub(crate) fn of<T: DeserializeOwned>(error: &serde_json::Error, content: &[u8]) -> Self {
+    pub(crate) fn find<T: DeserializeOwned>(error: &serde_json::Error, content: &[u8]) -> Self {
         let text = error.to_string();
         let mut again = serde_json::Deserializer::from_slice(content);
         let field = serde_path_to_error::deserialize::<_, T>(&mut again).err().map(|error| error.path().to_string());

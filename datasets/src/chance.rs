@@ -42,7 +42,7 @@ impl Sums {
         let mut order: Vec<&str> = ids.to_vec();
         for _ in 0..RANKINGS {
             rank(&mut order);
-            let hits = RankHits::of(order.iter().take(k).copied(), gold.iter().map(String::as_str));
+            let hits = RankHits::find(order.iter().take(k).copied(), gold.iter().map(String::as_str));
             let metrics = RetrievalMetrics::at(&hits, k as u32).expect("there is evidence");
             self.n += 1.0;
             self.score += metrics.recall;
@@ -156,7 +156,7 @@ fn letters_by_chance_score_chance() {
                 for (question, gold) in
                     bank.questions.iter().zip(&bank.gold).filter(|(asked, _)| !asked.choices.is_empty())
                 {
-                    let case = ScoreCase::of(dataset.profile(), question, gold);
+                    let case = ScoreCase::unanswered(dataset.profile(), question, gold);
                     let letters: Vec<char> = ('a'..='d').take(question.choices.len()).collect();
                     let share = 1.0 / letters.len() as f64;
                     for _ in 0..LETTERS {

@@ -25,7 +25,7 @@ fn banks(dataset: &dyn Dataset) -> Vec<Bank> {
 
 fn cases<'a>(dataset: &'a dyn Dataset, bank: &'a Bank) -> Vec<ScoreCase<'a>> {
     let asked = bank.questions.iter().zip(&bank.gold);
-    asked.map(|(question, gold)| ScoreCase::of(dataset.profile(), question, gold)).collect()
+    asked.map(|(question, gold)| ScoreCase::unanswered(dataset.profile(), question, gold)).collect()
 }
 
 /// The scorers that a run of the dataset has.

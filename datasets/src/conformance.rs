@@ -170,6 +170,13 @@ const OURS: &[(&str, &str, usize)] =
     &[("longmemeval@s", "longmemeval/whole.json", 9), ("longmemeval@oracle", "longmemeval/evidence.json", 4)];
 
 #[test]
+fn the_example_has_the_80_lines_that_contributing_promises() {
+    let is_code = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with("//");
+    let lines = include_str!("example.rs").lines().filter(is_code).count();
+    assert!(lines <= 80, "{lines} lines");
+}
+
+#[test]
 fn loaders_keep_the_rules_on_files_of_ours() {
     for (name, path, banks) in OURS {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(path);

@@ -33,7 +33,7 @@ pub(crate) fn fetch(
     on_progress: OnProgress<'_>,
 ) -> Result<(), DatasetError> {
     let url = manifest.url_of(file);
-    fetch_from(&url, Expected::of(file, &url), path, on_progress)
+    fetch_from(&url, Expected::of_file(file, &url), path, on_progress)
 }
 
 /// As [`fetch`], from any URL.
@@ -106,7 +106,7 @@ async fn receive(
         Ok(response) => response,
         Err(error) => return Ok(Err(error)),
     };
-    let part = Part::of(&response);
+    let part = Part::from_response(&response);
     let mut total = response.content_length();
     match (response.status(), &from) {
         (StatusCode::PARTIAL_CONTENT, Some((from, _))) if part.as_ref().is_some_and(|part| part.from == *from) => {
@@ -142,7 +142,7 @@ struct Part {
 
 impl Part {
     /// By its header `bytes 7-17/18`, or `bytes 7-17/*`.
-    fn of(response: &Response) -> Option<Self> {
+    fn from_response(response: &Response) -> Option<Self> {
         let range = response.headers().get(CONTENT_RANGE)?.to_str().ok()?;
         let (from, rest) = range.strip_prefix("bytes ")?.split_once('-')?;
         let total = rest.split_once('/').and_then(|(_, total)| total.trim().parse().ok());

@@ -70,7 +70,7 @@ impl Files {
     /// Where a file lies, unpacked, for loaders that stream and for errors: the file that was hashed.
     pub(crate) fn path(&self, name: &str) -> Result<&Path, DatasetError> {
         let OneFile { path, seen, .. } = self.one(name)?;
-        if Seen::of(path)? != *seen {
+        if Seen::at_path(path)? != *seen {
             return Err(self.broken(name, "file".to_owned(), "changed while it was read; start again".to_owned()));
         }
         Ok(path)

@@ -44,8 +44,8 @@ pub(crate) struct Expected<'a> {
 impl<'a> Expected<'a> {
     /// Of a file of a manifest that arrives under a name. What arrives packed is compared when it is unpacked: its size and its
     /// checksum may be those of what comes out of it.
-    pub(crate) fn of(file: &'a SourceFile, name: &str) -> Self {
-        match Packing::of(name) {
+    pub(crate) fn of_file(file: &'a SourceFile, name: &str) -> Self {
+        match Packing::by_name(name) {
             Some(_) => Self::default(),
             None => Self { bytes: (file.bytes > 0).then_some(file.bytes), sha256: file.sha256() },
         }
@@ -54,7 +54,7 @@ impl<'a> Expected<'a> {
 
 /// Where the bytes go until they are checked.
 enum Sink {
-    /// Nothing of it is left when it fails.
+    /// A file that is written whole: nothing of it is left when it fails.
     Whole(WholeFile),
     /// What has arrived is of use to the next try.
     Partial(Partial),
@@ -78,7 +78,7 @@ impl<'a> Incoming<'a> {
         Ok(Self { sink, path, hash: Sha256::new(), received: 0, expected, total: None })
     }
 
-    /// The same with what an earlier try has left.
+    /// Begins with what an earlier try has left.
     pub(crate) fn resumed(path: &'a Path, expected: Expected<'a>) -> Result<Self, Problem> {
         let Some(mut partial) = Partial::open(path)? else { return Self::new(path, expected) };
         let (mut hash, mut received) = (Sha256::new(), 0);

@@ -175,7 +175,7 @@ pub enum DatasetError {
     Download {
         /// From where.
         url: String,
-        /// Why.
+        /// Why it is refused.
         reason: String,
     },
     /// The content is not the published one.
@@ -208,7 +208,7 @@ pub enum DatasetError {
     Io {
         /// The file.
         path: String,
-        /// Why.
+        /// What the operating system says.
         source: std::io::Error,
     },
 }

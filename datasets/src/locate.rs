@@ -10,12 +10,12 @@ use crate::{
 
 impl Place {
     /// What is there, if anything.
-    fn of(path: PathBuf) -> Option<Self> {
+    fn at_path(path: PathBuf) -> Option<Self> {
         let kind = path.metadata().ok()?;
         if kind.is_dir() {
             Some(Self::Folder(path))
         } else if kind.is_file() {
-            Some(match Packing::of(&path.to_string_lossy()) {
+            Some(match Packing::by_name(&path.to_string_lossy()) {
                 None => Self::File(path),
                 Some(Packing::Gzip) => Self::Gzip(path),
                 Some(Packing::Archive) => Self::Archive(path),
@@ -71,7 +71,7 @@ fn in_archive(manifest: &Manifest, file: &SourceFile, root: &Path) -> Option<Pla
     let mut inside = root.read_dir().ok()?.filter_map(Result::ok).map(|entry| entry.path());
     match (inside.next(), inside.next()) {
         (Some(only), None) if only.join(first_part(file)).exists() => {
-            Place::of(only.join(&file.path)).filter(|place| place.fits(file))
+            Place::at_path(only.join(&file.path)).filter(|place| place.fits(file))
         }
         _ => in_given(manifest, own_name, file, root),
     }
@@ -114,14 +114,14 @@ fn names(file: &SourceFile) -> Vec<String> {
 /// The name of a packed file that is downloaded.
 fn download_name(file: &SourceFile) -> Option<&str> {
     let (_, name) = file.url.as_deref()?.rsplit_once('/')?;
-    Packing::of(name).map(|_| name)
+    Packing::by_name(name).map(|_| name)
 }
 
 /// What lies at a path that was given: the dataset's one file or folder itself, an archive, or the folder that holds all of it.
 fn in_given(manifest: &Manifest, names: &[String], file: &SourceFile, path: &Path) -> Option<Place> {
-    let inside = || names.iter().filter_map(|name| Place::of(path.join(name))).find(|place| place.fits(file));
+    let inside = || names.iter().filter_map(|name| Place::at_path(path.join(name))).find(|place| place.fits(file));
     let itself = || {
-        let place = Place::of(path.to_owned()).filter(|place| place.fits(file))?;
+        let place = Place::at_path(path.to_owned()).filter(|place| place.fits(file))?;
         // where other parts of the dataset lie, the one that is wanted is missing
         if path.join(first_part(file)).exists() {
             return None;
@@ -138,7 +138,7 @@ pub(crate) fn find(manifest: &Manifest, file: &SourceFile, options: &OpenOptions
     }
     let folders = options.datasets_dir.iter().chain([&options.cache_dir]);
     let mut places = folders.flat_map(|folder| {
-        names(file).into_iter().filter_map(|name| Place::of(folder.join(manifest.dataset()).join(name)))
+        names(file).into_iter().filter_map(|name| Place::at_path(folder.join(manifest.dataset()).join(name)))
     });
     places.find(|place| place.fits(file))
 }
@@ -172,7 +172,7 @@ pub(crate) fn download(
     }
     let path = cache_path(manifest, file, options);
     fetch::fetch(manifest, file, &path, on_progress)?;
-    Place::of(path).ok_or_else(|| nowhere(manifest, file, options))
+    Place::at_path(path).ok_or_else(|| nowhere(manifest, file, options))
 }
 
 /// Whether what lies at a place is published, as far as this can be told.

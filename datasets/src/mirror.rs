@@ -37,7 +37,7 @@ fn wanted_of(manifest: &Manifest, options: &OpenOptions) -> Vec<Wanted> {
     let missing = manifest.files.iter().filter(|file| locate::find(manifest, file, options).is_none());
     let wanted = missing.map(|file| {
         let arrives = locate::arrives_as(file);
-        let expected = if options.allow_modified { Expected::default() } else { Expected::of(file, &arrives) };
+        let expected = if options.allow_modified { Expected::default() } else { Expected::of_file(file, &arrives) };
         let (bytes, sha256) = (expected.bytes, expected.sha256.map(str::to_owned));
         let object = format!("{}/{arrives}", manifest.dataset());
         Wanted { object, path: locate::cache_path(manifest, file, options), bytes, sha256 }

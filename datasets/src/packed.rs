@@ -51,7 +51,7 @@ impl Packing {
     }
 
     /// Of a path or URL, in whatever letters its ending is written.
-    pub(crate) fn of(name: &str) -> Option<Self> {
+    pub(crate) fn by_name(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
         if name.ends_with(".tar.gz") || name.ends_with(".tgz") {
             Some(Self::Archive)

@@ -32,7 +32,7 @@ pub(crate) struct OneFile {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
     pub(crate) sha256: String,
-    /// As it was when it was hashed.
+    /// The file as it was when it was hashed.
     pub(crate) seen: Seen,
 }
 
@@ -40,7 +40,7 @@ impl OneFile {
     /// Hashes a file; gives its size too.
     fn hashed(name: String, path: PathBuf) -> Result<(Self, u64), DatasetError> {
         // before it is read, so that a change meanwhile is one
-        let seen = Seen::of(&path)?;
+        let seen = Seen::at_path(&path)?;
         let (bytes, sha256) = checksum::of_file(&path)?;
         Ok((Self { name, path, sha256, seen }, bytes))
     }
@@ -51,12 +51,12 @@ impl OneFile {
 pub(crate) struct Seen {
     bytes: u64,
     modified: Option<SystemTime>,
-    /// Another file under the same name has another one.
+    /// Number of the file on its disk: another file under the same name has another one.
     number: Option<u64>,
 }
 
 impl Seen {
-    pub(crate) fn of(path: &Path) -> Result<Self, DatasetError> {
+    pub(crate) fn at_path(path: &Path) -> Result<Self, DatasetError> {
         Ok(Self::from(&fs::metadata(path).map_err(|source| DatasetError::io(path, source))?))
     }
 }

@@ -166,7 +166,7 @@ pub struct Session {
     /// When it took place, in the dataset's own words (answers quote them).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_text: Option<String>,
-    /// The same as `YYYY-MM-DDTHH:MM:SS` without zone, when it could be read.
+    /// `time_text` as `YYYY-MM-DDTHH:MM:SS` without zone, when it could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
     /// The turns, in order.
@@ -311,13 +311,13 @@ pub struct BankOutline {
     pub bank_id: String,
     /// Number of stream entries: sessions or their parts, memories, updates.
     pub entries: u32,
-    /// Those of them that are a further part of the session before.
+    /// Sessions that are a further part of the session before.
     #[serde(default, skip_serializing_if = "is_default")]
     pub continued: u32,
-    /// Those that replace a memory.
+    /// Entries that replace a memory.
     #[serde(default, skip_serializing_if = "is_default")]
     pub updates: u32,
-    /// Those that take a memory away and put nothing in its place.
+    /// Entries that take a memory away and put nothing in its place.
     #[serde(default, skip_serializing_if = "is_default")]
     pub withdrawals: u32,
     /// Memories that hold in more than one scope.

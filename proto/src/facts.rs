@@ -77,10 +77,10 @@ pub struct PhaseTimes {
     /// Operations of the run in flight at the memory system when the recall began, in its worker; 0: not noted.
     #[serde(skip_serializing_if = "is_default")]
     pub recall_in_flight: u32,
-    /// The same of the answer, at whoever answers.
+    /// Calls in flight when the answer was made, at whoever answers.
     #[serde(skip_serializing_if = "is_default")]
     pub answer_in_flight: u32,
-    /// The same of the judgement: the largest of its votes.
+    /// Calls in flight when the question was judged: the largest of its votes.
     #[serde(skip_serializing_if = "is_default")]
     pub judge_in_flight: u32,
     /// Sum of the phases: the question's own time, queue waits excluded.

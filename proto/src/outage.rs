@@ -54,7 +54,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// All of them.
+    /// All operations of a memory system that can be away.
     pub const ALL: [Self; 4] = [Self::Retain, Self::Ready, Self::Recall, Self::Answer];
 
     /// Its name.
@@ -219,7 +219,7 @@ impl SessionEvidence {
 
     /// What is told of a route.
     #[must_use]
-    pub fn of(&self, route: &str) -> Option<&RouteEvidence> {
+    pub fn of_route(&self, route: &str) -> Option<&RouteEvidence> {
         self.routes.iter().find(|evidence| evidence.route == route)
     }
 }
@@ -227,7 +227,7 @@ impl SessionEvidence {
 /// What a process makes of its failures on a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Suspicion {
-    /// Nothing yet: calls go on trying.
+    /// Nothing is decided yet: calls go on trying.
     None,
     /// Nobody gets through: the route is closed to everybody, and probed.
     Outage,
@@ -505,7 +505,7 @@ mod tests {
         let golden = include_str!("../golden/session_evidence.v1.json");
         assert_eq!(serde_json::to_string_pretty(&evidence).expect("serialises"), golden.trim_end());
         let later = SessionEvidence::from_json(&golden.replacen('{', "{\"later\": 1,", 1), 100);
-        let route = later.of("chat openai gpt-4o-mini").expect("is told");
+        let route = later.of_route("chat openai gpt-4o-mini").expect("is told");
         assert_eq!((route.success_ms, route.failing_ms, route.failures), (Some(12_100), Some(1_000), 7));
         assert_eq!(route.withdrawn.as_ref().map(|withdrawn| withdrawn.for_ms), Some(170));
         assert_eq!(SessionEvidence::from_json("", 5), SessionEvidence::default());

@@ -77,7 +77,7 @@ pub struct Style {
 impl Style {
     /// The style of a form's own rules.
     #[must_use]
-    pub fn of(form: Form) -> Self {
+    pub fn from_form(form: Form) -> Self {
         Self { name: form.name().to_owned(), form, ..Self::default() }
     }
 
@@ -102,7 +102,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// All of them.
+    /// All forms of answers.
     pub const ALL: [Self; 3] = [Self::Short, Self::Free, Self::Choice];
 
     /// Its word in profiles.
@@ -338,7 +338,7 @@ impl Profile {
         };
         let unanswerable = |(name, rules)| (name, CategoryRules { unanswerable: true, ..rules });
         Self {
-            style: Style::of(Form::Short),
+            style: Style::from_form(Form::Short),
             styles: Vec::new(),
             categories: BTreeMap::from([
                 category("multi-hop", "judge-multi", GoldReading::ByParts),
@@ -375,7 +375,7 @@ impl Profile {
         self.only_rubric.as_deref().or_else(|| self.rubric_of_dataset(category, gold))
     }
 
-    /// The same where no rubric is for all questions.
+    /// Name of the dataset's own rubric for a question, where no rubric is set for all questions.
     #[must_use]
     pub fn rubric_of_dataset<'a>(&'a self, category: &str, gold: Option<&'a GoldRecord>) -> Option<&'a str> {
         if let Some(own) = gold.and_then(|record| record.rubric.as_deref()) {

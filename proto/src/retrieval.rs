@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     fn at(ranked: &[&str], gold: &[&str], k: u32) -> Option<RetrievalMetrics> {
-        RetrievalMetrics::at(&RankHits::of(ranked.iter().copied(), gold.iter().copied()), k)
+        RetrievalMetrics::at(&RankHits::find(ranked.iter().copied(), gold.iter().copied()), k)
     }
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
         ) {
             let name = |ids: &[u8]| ids.iter().map(u8::to_string).collect::<Vec<_>>();
             let (ranked, gold) = (name(&ranked), name(&gold));
-            let hits = RankHits::of(ranked.iter().map(String::as_str), gold.iter().map(String::as_str));
+            let hits = RankHits::find(ranked.iter().map(String::as_str), gold.iter().map(String::as_str));
             let mut last: Option<RetrievalMetrics> = None;
             for k in 1..25 {
                 let metrics = RetrievalMetrics::at(&hits, k);

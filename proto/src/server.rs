@@ -24,7 +24,7 @@ impl ServerAddress {
         Some(Self { name, port: url.port_or_known_default()? })
     }
 
-    /// The same for the text of a URL.
+    /// Host and port that the text of a URL names.
     #[must_use]
     pub fn named_in(url: &str) -> Option<Self> {
         Self::named_by(&Url::parse(url).ok()?)

@@ -79,7 +79,7 @@ pub struct SessionInfo {
     /// Process id on its machine.
     #[serde(default)]
     pub pid: u32,
-    /// Its machine.
+    /// Name of its machine.
     #[serde(default)]
     pub host: String,
     /// It knows the latency probe (P43): builds before it take the task for a question.
@@ -91,7 +91,7 @@ pub struct SessionInfo {
 }
 
 impl SessionInfo {
-    /// This process, of a build, serving `slots` of `pool`.
+    /// Describes this process, of a build, serving `slots` of `pool`.
     #[must_use]
     pub fn of_this_process(code_version: &str, pool: &str, slots: BTreeMap<Role, u32>, host: &str) -> Self {
         Self {

@@ -43,7 +43,7 @@ pub struct RunSpec {
     pub spec_version: u32,
     /// What is asked.
     pub dataset: DatasetSpec,
-    /// Which part of it.
+    /// Which part of the dataset is asked.
     pub sample: SampleSpec,
     /// Who remembers.
     pub system: SystemSpec,

@@ -266,7 +266,7 @@ pub enum StepFacts {
     Probed(Box<ProbePart>),
     /// The task was given up.
     Failed {
-        /// Why.
+        /// Why it failed.
         failure: Failure,
         /// Usage up to then.
         #[serde(default)]
@@ -287,9 +287,9 @@ fn is_none_u32(value: &u32) -> bool {
 pub struct Canary {
     /// Stored turns that were looked for by a half of their own words.
     pub asked: u32,
-    /// Those of which a hit held the other half.
+    /// Turns of which a hit held the other half.
     pub found: u32,
-    /// Those for which no hit came at all.
+    /// Turns for which no hit came at all.
     pub empty: u32,
     /// A hit held a whole turn as it was stored: the system does not rewrite.
     pub verbatim: bool,

@@ -9,8 +9,10 @@ from __future__ import annotations
 import ast
 import asyncio
 import contextlib
+import importlib.machinery
 import importlib.util
 import inspect
+import itertools
 import json
 import linecache
 import math
@@ -27,6 +29,9 @@ from . import Item, System, TryAgain
 LONGEST_ERROR = 280
 # Seconds that operations under way have when the input has ended.
 LAST_SECONDS = 1.0
+
+# Largest number that an attribute may have.
+MOST = 1_000_000
 
 # Operations, the method of each, and what it is given first.
 METHODS = {
@@ -54,28 +59,68 @@ class Mistake(Exception):
 # ---------------------------------------------------------------------------------------------------------------- the class
 
 
+class FromText(importlib.machinery.SourceFileLoader):
+    """Runs what a file says. What Python has compiled of it and put beside it may say something else."""
+
+    def get_code(self, fullname):
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
+def own_path(path, folder):
+    """A path below the folder of the file, as seen from there; None for what lies elsewhere, and for packages that are installed
+    there."""
+    # of a virtual environment, and of the Python that it was made by: either may lie in a folder above everything of its user's
+    pythons = [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix, os.path.dirname(os.__file__)]
+    above = pythons + [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
+    # the names by which they are called, and what links lead to
+    for full in (os.path.abspath, os.path.realpath):
+        base, inside = full(folder), full(path)
+        installed = any(inside.startswith(full(other) + os.sep) for other in above if full(other) != base)
+        if (inside + os.sep).startswith(base + os.sep) and not installed and "site-packages" not in inside.split(os.sep):
+            return os.path.relpath(inside, base).replace(os.sep, "/")
+    return None
+
+
+def import_from_text(folder):
+    """Modules of the folder are imported from their text alone: it goes with the run, and nothing that is compiled does."""
+
+    def finder(path):
+        if not os.path.isdir(path) or own_path(path, folder) is None:
+            raise ImportError(f"{path} is no folder of this system")
+        return importlib.machinery.FileFinder(path, (FromText, importlib.machinery.SOURCE_SUFFIXES))
+
+    sys.path_hooks.insert(0, finder)
+    sys.path_importer_cache.clear()
+
+
 def load(folder, file, name):
     """The class of a file, its folder first among those that modules come from."""
     path = os.path.join(folder, file)
     if not os.path.isfile(path):
         raise Mistake(f"there is no file {path}")
+    import_from_text(folder)
     sys.path.insert(0, folder)
     stem = os.path.splitext(os.path.basename(file))[0]
-    spec = importlib.util.spec_from_file_location(stem, path)
+    spec = importlib.util.spec_from_file_location(stem, path, loader=FromText(stem, path))
     module = importlib.util.module_from_spec(spec)
     sys.modules[stem] = module
     try:
         spec.loader.exec_module(module)
     except BaseException as error:
         traceback.print_exc()
-        raise Mistake(f"{file} cannot be imported: {one_line(error, folder)}{import_hint(error, stem)}") from error
+        raise Mistake(f"{file} cannot be imported: {one_line(error, folder)}{import_hint(error, stem, folder)}") from error
     return find(module, file, name)
 
 
-def import_hint(error, stem):
+def import_hint(error, stem, folder):
     if isinstance(error, ImportError) and (error.name or "").split(".")[0] == stem:
         return f"; the file has the name of a package that it imports: call it something other than {stem}.py"
     if isinstance(error, ModuleNotFoundError):
+        compiled = importlib.machinery.EXTENSION_SUFFIXES + importlib.machinery.BYTECODE_SUFFIXES
+        for file in [(error.name or "").split(".")[0] + suffix for suffix in compiled]:
+            if os.path.isfile(os.path.join(folder, file)):
+                return f"; {file} is compiled, and only text goes with the run: install it as a package"
         return f"; Python is {sys.executable}: install it there, or activate the environment that has it"
     return ""
 
@@ -145,7 +190,6 @@ def is_async(cls):
 
 
 def describe(folder, file, name):
-    keep_variables(wanted_variables(os.path.join(folder, file), name))
     cls = load(folder, file, name)
     check(cls)
 
@@ -161,7 +205,7 @@ def describe(folder, file, name):
             raise Mistake(f"{cls.__name__}.{key} must be a list of names, it is {value!r}")
         return value
 
-    limit = "a whole number of at least 1"
+    limit = f"a whole number from 1 to {MOST}"
     said = {
         "name": say("name", str, None, "a text") or re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_+", "-", cls.__name__).strip("-").lower(),
         "class": cls.__name__,
@@ -178,28 +222,21 @@ def describe(folder, file, name):
         "env": names("env"),
         "updates": method(cls, "update") is not None,
         "withdraws": method(cls, "forget") is not None,
-        "files": sorted(own_modules(folder)),
+        "files": own_modules(folder, file),
     }
     if said["unit"] not in ("turn", "session"):
         raise Mistake(f'{cls.__name__}.unit must be "turn" or "session", it is {said["unit"]!r}')
     for key in ("batch", "parallel", "max_k"):
-        if said[key] is not None and said[key] < 1:
+        if said[key] is not None and not 1 <= said[key] <= MOST:
             raise Mistake(f"{cls.__name__}.{key} must be {limit}, it is {said[key]!r}")
     return said
 
 
-def own_modules(folder):
+def own_modules(folder, file):
     """Files of the modules that were imported from the folder of the file: what they say is a part of the system."""
-    folder = os.path.realpath(folder)
-    foreign = [os.path.realpath(sys.prefix), os.path.realpath(os.path.dirname(os.path.dirname(__file__)))]
-    for module in list(sys.modules.values()):
-        path = getattr(module, "__file__", None)
-        if not isinstance(path, str) or not path.endswith(".py"):
-            continue
-        path = os.path.realpath(path)
-        inside = path.startswith(folder + os.sep) and "site-packages" not in path.split(os.sep)
-        if inside and not any(path.startswith(other + os.sep) for other in foreign if other != folder):
-            yield os.path.relpath(path, folder).replace(os.sep, "/")
+    files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+    own = {own_path(path, folder) for path in files if isinstance(path, str) and path.endswith(".py")}
+    return sorted((own | {file}) - {None})
 
 
 # Variables that every process sees.
@@ -220,12 +257,22 @@ def wanted_variables(path, name):
     return set()
 
 
-def keep_variables(wanted):
-    for name in list(os.environ):
-        if name not in ALWAYS and name not in wanted:
-            gone = os.environ.pop(name)
-            if name == "PYTHONPATH":
-                sys.path[:] = [path for path in sys.path if path not in gone.split(os.pathsep)]
+def without_values(text):
+    """A text without the values of the variables that a class names: they are keys for all that is known."""
+    for name, value in os.environ.items():
+        if name not in ALWAYS and len(value) >= 4:
+            text = text.replace(value, "[key]")
+    return text
+
+
+def only_variables(arguments):
+    """Begins this process anew with the variables that the class names: of one that began with others the system keeps those too
+    (/proc), whatever is taken out of `os.environ`."""
+    _, folder, file, name = arguments[:4]
+    seen = ALWAYS | wanted_variables(os.path.join(folder, file), name)
+    environment = {key: value for key, value in os.environ.items() if key in seen}
+    program = [sys.executable, "-B", os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
+    os.execve(sys.executable, program + ["described"] + arguments[1:], environment)
 
 
 # ----------------------------------------------------------------------------------------------------------------- errors
@@ -305,7 +352,14 @@ def number(value):
 def count(value, what):
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{what} must return a whole number, it returned {type(value).__name__}")
+    if not 0 <= int(value) < 2**64:
+        raise ValueError(f"{what} must return a number of items, it returned {str(value)[:40]}")
     return int(value)
+
+
+def most_of(request):
+    """How many hits are read of what a recall returns, which need not have an end: one too many tells that it gives more."""
+    return request.get("k", 0) + 1
 
 
 def reply(op, request, value):
@@ -317,7 +371,7 @@ def reply(op, request, value):
     if op == "recall":
         if value is None or isinstance(value, (str, dict)) or not hasattr(value, "__iter__"):
             raise TypeError(f"recall must return a list, empty where nothing is found; it returned {type(value).__name__}")
-        return {"hits": [hit(found) for found in value]}
+        return {"hits": [hit(found) for found in itertools.islice(value, most_of(request))]}
     if op == "answer":
         if isinstance(value, dict) and "text" in value:
             return {**value, "text": text_of(value["text"], "the text of an answer")}
@@ -338,6 +392,11 @@ def reply(op, request, value):
 # ----------------------------------------------------------------------------------------------------------------- serving
 
 
+def as_line(fields):
+    """JSON on one line. Halves of characters, which texts of Python may hold, are no text for others: each becomes a '?'."""
+    return json.dumps(fields, allow_nan=False, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+
+
 class Server:
     """Answers requests with the methods of one object."""
 
@@ -356,7 +415,7 @@ class Server:
         sys.stdout.reconfigure(line_buffering=True)
 
     def say(self, fields):
-        line = json.dumps(fields, allow_nan=False).encode() + b"\n"
+        line = as_line(fields)
         with self.lock:
             while line:
                 line = line[os.write(self.output, line) :]
@@ -419,10 +478,14 @@ class Server:
             if inspect.isawaitable(value):
                 value = await value
         if inspect.isasyncgen(value):
-            value = [one async for one in value]
+            found, value = value, []
+            async for one in found:
+                value.append(one)
+                if len(value) == most_of(request):
+                    break
         elif inspect.isgenerator(value):
             found = value
-            value = await self.in_thread(lambda: list(found))
+            value = await self.in_thread(lambda: list(itertools.islice(found, most_of(request))))
         return reply(op, request, value)
 
     async def answer(self, request):
@@ -478,7 +541,8 @@ class Server:
 
 
 def main(arguments):
-    """`describe` or `serve`, the folder, the file, the class and how many operations at a time (0 for any)."""
+    """`describe` (`described`, once it has the variables that it should) or `serve`, the folder, the file, the class and how many
+    operations at a time (0 for any)."""
     linecache.checkcache()
     verb, folder, file, name = arguments[:4]
     if verb == "serve":
@@ -490,12 +554,14 @@ def main(arguments):
             sys.stderr.flush()
             # a thread of the system that still works would keep the process
             os._exit(0)
+    if verb == "describe":
+        only_variables(arguments)
     output = os.dup(1)
     os.dup2(2, 1)
     try:
         said = {"ok": True, **describe(folder, file, name)}
     except Mistake as mistake:
-        said = {"ok": False, "error": str(mistake)}
-    os.write(output, json.dumps(said).encode() + b"\n")
+        said = {"ok": False, "error": without_values(str(mistake))}
+    os.write(output, as_line(said))
     sys.stderr.flush()
     os._exit(0)

@@ -40,7 +40,7 @@ impl About {
         Self { task, run, bank, question, trace_id }
     }
 
-    /// Something went wrong and goes on by itself.
+    /// Logs something that went wrong and goes on by itself.
     pub(crate) fn info(&self, code: &str, what: &str) {
         let Self { task, run, bank, question, trace_id } = self;
         let (bank, question, trace_id) = (bank.as_deref(), question.as_deref(), trace_id.as_deref());
@@ -48,7 +48,7 @@ impl About {
         info!(run, bank, question, task = no, trace_id, attempt, code, "{name} of run {run} {what}");
     }
 
-    /// Something is lost, or somebody has to look.
+    /// Logs something that is lost, or that somebody has to look at.
     pub(crate) fn warn(&self, code: &str, what: &str) {
         let Self { task, run, bank, question, trace_id } = self;
         let (bank, question, trace_id) = (bank.as_deref(), question.as_deref(), trace_id.as_deref());

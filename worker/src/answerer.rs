@@ -294,7 +294,8 @@ mod tests {
             [hit("S1", "[8 May] Ann: hello"), hit("m1", "[2031-05-09] green tea"), hit("S1", "[noon on 8 May] Bo: hi")];
         let question =
             Question { question_id: "7_abs".to_owned(), text: "Who greets?".to_owned(), ..Question::default() };
-        let instructions = Instructions::of(&Profile::implied(), Scenario::Answer).expect("the style is known");
+        let instructions =
+            Instructions::from_profile(&Profile::implied(), Scenario::Answer).expect("the style is known");
         let messages =
             answer_prompt(&instructions, Shown { question: &question, gold: None, hits: &hits, bank: &bank });
         let prompt = format!("{messages:?}");

@@ -56,7 +56,7 @@ impl BankQuestions {
         Self::weighed(store, row).await.map(|(read, _)| read)
     }
 
-    /// The same with the bytes that it holds, roughly.
+    /// Reads a bank, with the bytes that it holds, roughly.
     async fn weighed(store: &dyn Items, row: &BankRow) -> Result<(Self, u64), StoreError> {
         let (mut questions, of_questions): (Vec<Question>, _) = weighed_item(store, row.questions).await?;
         let (gold, of_gold): (Vec<GoldRecord>, _) = weighed_item(store, row.gold).await?;
@@ -115,7 +115,7 @@ pub(crate) async fn read_item<T: DeserializeOwned>(store: &dyn Items, hash: Sha2
     weighed_item(store, hash).await.map(|(read, _)| read)
 }
 
-/// The same with its bytes.
+/// Reads a stored item, with its size in bytes.
 async fn weighed_item<T: DeserializeOwned>(store: &dyn Items, hash: Sha256Hash) -> Result<(T, usize), StoreError> {
     let bytes = store.item(hash).await?;
     let read = serde_json::from_slice(&bytes)
@@ -145,7 +145,7 @@ impl BankCache {
         Self::with_room(store, DEFAULT_BANK_BYTES)
     }
 
-    /// The same with room for so many bytes. A larger bank is kept alone.
+    /// A cache with room for so many bytes. A larger bank is kept alone.
     #[must_use]
     pub fn with_room(store: Arc<dyn Store>, bytes: u64) -> Self {
         Self { store, banks: Mutex::new(Banks { kept: Kept::new(bytes), reading: HashMap::new() }) }

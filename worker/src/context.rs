@@ -160,7 +160,8 @@ impl RunContext {
         let scorers = spec.scorers.iter().map(|s| scorers::registry::find(&s.name)).collect::<Result<Vec<_>, _>>();
         let profile = &spec.dataset.profile;
         rubric::check(profile, None, !spec.judges.is_empty()).map_err(|e| cannot(e.to_string()))?;
-        let told = prompts::answer::Instructions::of(profile, spec.scenario).map_err(|e| cannot(e.to_string()))?;
+        let told =
+            prompts::answer::Instructions::from_profile(profile, spec.scenario).map_err(|e| cannot(e.to_string()))?;
         spec.recalls.check(spec.scenario).map_err(cannot)?;
         let rephraser = match Rephraser::build(&callers, spec) {
             Err(_) if taken_over.recalls_of.is_some() => None,
@@ -350,7 +351,7 @@ impl RunContext {
         BankRef { content: Some(Arc::clone(&data.content)), ..self.bank_at(row) }
     }
 
-    /// The same without its content.
+    /// A bank as memory systems know it, without its content.
     pub(crate) fn bank_at(&self, row: &BankRow) -> BankRef {
         BankRef {
             name: row.name_of(row.generation),

@@ -42,7 +42,7 @@ pub(crate) const NOT_MADE_DELAY_MS: u64 = 500;
 /// The step of a task that pays for the embeddings that are made for it.
 pub(crate) struct Payer {
     step: Arc<PayingStep>,
-    /// The same, as memory systems know it.
+    /// The embedding model as memory systems ask it.
     embeddings: Arc<dyn Embed>,
 }
 

@@ -78,7 +78,7 @@ fn problem(account: &registry::Account, seen: &Look) -> Option<String> {
 pub(crate) enum Found {
     /// The account can be used; details.
     Fine(String),
-    /// Nothing needs it, and nobody has set it up.
+    /// Nothing needs the account, and nobody has set it up; details.
     Unused(String),
     /// The account cannot be used; what to do.
     Broken(String),

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bench_systems::{
     SystemSettings,
-    adapter::{self, dispositions},
+    adapter::{self, code, dispositions},
     policy::Policy,
     registry::{self, Named, SYSTEMS},
 };
@@ -81,14 +81,17 @@ impl App {
         trusted::added_to(Policy::new(self.settings.allow.clone()), &self.settings.home)
     }
 
-    /// Notes that a person has named the adapter of these settings: it may do here what it says.
+    /// Notes that a person has named the adapter of these settings, by `given` where it was read for this command: it may do here
+    /// what it says.
     ///
     /// # Errors
     /// Exit 2 when that cannot be noted.
-    pub(crate) fn trust(&self, settings: &SystemSettings) -> Result<(), CliError> {
-        match self.policy().check(settings) {
-            Ok(()) => Ok(()),
-            Err(_) => trusted::add(&self.settings.home, settings),
+    pub(crate) fn trust(&self, settings: &SystemSettings, given: Option<&str>) -> Result<(), CliError> {
+        let policy = self.policy();
+        let code = given.and_then(code::split).and_then(|class| class.folder());
+        match policy.check(settings) {
+            Ok(()) if code.is_none() || code.as_deref() == policy.own_code(settings) => Ok(()),
+            _ => trusted::add(&self.settings.home, settings, code),
         }
     }
 

@@ -2,7 +2,7 @@
 //! of this user's own (`trusted`), each with the home that it was named for, so that `resume`, `retry` and `gc` of one's own runs go
 //! on, and nothing that a folder, a store, an archive or an import holds can add to them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bench_settings::{OwnList, homes, private};
 use bench_systems::{
@@ -24,7 +24,10 @@ struct Named {
     folder: String,
     sha256: String,
     url: Option<String>,
-    /// For people.
+    /// Folder of its class, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    code: Option<PathBuf>,
+    /// Name of the system, for people who read the list.
     name: Option<String>,
 }
 
@@ -42,17 +45,23 @@ fn added(policy: Policy, lines: &[String], home: &str, folder: &str) -> Policy {
     let named = lines.iter().filter_map(|line| serde_json::from_str::<Named>(line).ok());
     named.filter(|named| named.home == home && named.folder == folder).fold(policy, |policy, named| {
         match SystemHash::from_hex(&named.sha256) {
-            Some(hash) => policy.trusting(hash, named.url),
+            Some(hash) => {
+                let policy = policy.trusting(hash, named.url);
+                match named.code {
+                    Some(folder) => policy.with_code_in(hash, folder),
+                    None => policy,
+                }
+            }
             None => policy,
         }
     })
 }
 
-/// Notes that the adapter of these settings may do here what it says.
+/// Notes that the adapter of these settings may do here what it says, and in which folder its class was named.
 ///
 /// # Errors
 /// Exit 2 when the list cannot be written.
-pub(crate) fn add(home: &Path, settings: &SystemSettings) -> Result<(), CliError> {
+pub(crate) fn add(home: &Path, settings: &SystemSettings, code: Option<PathBuf>) -> Result<(), CliError> {
     let Some(hash) = SystemHash::of_settings(settings) else { return Ok(()) };
     let list = OwnList::named(LIST).ok_or_else(|| {
         CliError::usage(
@@ -60,7 +69,7 @@ pub(crate) fn add(home: &Path, settings: &SystemSettings) -> Result<(), CliError
         )
     })?;
     let written = private::create_folder(home).and_then(|()| {
-        let line = line(hash, settings, homes::identity_of(home)?)?;
+        let line = line(hash, settings, homes::identity_of(home)?, code)?;
         list.change(|lines| {
             lines.retain(|old| *old != line);
             lines.push(line);
@@ -72,11 +81,16 @@ pub(crate) fn add(home: &Path, settings: &SystemSettings) -> Result<(), CliError
     })
 }
 
-fn line(hash: SystemHash, settings: &SystemSettings, (home, folder): (String, String)) -> std::io::Result<String> {
+fn line(
+    hash: SystemHash,
+    settings: &SystemSettings,
+    (home, folder): (String, String),
+    code: Option<PathBuf>,
+) -> std::io::Result<String> {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
     let url = text(settings.get(adapter::URL));
     let name = text(settings.get(adapter::ADAPTER).and_then(|spec| spec.get("name")));
-    Ok(serde_json::to_string(&Named { home, folder, sha256: hash.hex(), url, name })?)
+    Ok(serde_json::to_string(&Named { home, folder, sha256: hash.hex(), url, code, name })?)
 }
 
 #[cfg(test)]
@@ -92,7 +106,7 @@ mod tests {
         let (here, there) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
         let identity = |home: &Path| homes::identity_of(home).expect("is there");
         let hash = SystemHash::of_settings(&mine).expect("has one");
-        let lines = [line(hash, &mine, identity(here.path())).expect("is written"), "no line of ours".to_owned()];
+        let lines = [line(hash, &mine, identity(here.path()), None).expect("is written"), "no line of ours".to_owned()];
         let allowed = |home: &Path| {
             let (home, folder) = identity(home);
             added(Policy::default(), &lines, &home, &folder).check(&mine).is_ok()

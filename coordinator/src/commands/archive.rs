@@ -147,7 +147,7 @@ async fn get(
         let store = app.open_store().await?;
         let restored = restore::restore(store.as_ref(), folder, &entry.run_id).await?;
         if trusted && let Some(run) = store.run_by_id(&RunId(entry.run_id.clone())).await? {
-            app.trust(&run.spec.system.settings)?;
+            app.trust(&run.spec.system.settings, None)?;
         }
         match restored {
             restore::Restored::New => out::note(&format!("run {} is in {}", entry.run_id, store.describe())),

@@ -131,7 +131,7 @@ async fn check_servers(app: &App, store: &dyn Store, spec: &RunSpec) -> Result<(
         Deployment::Cluster => {
             look_for_takers(store, spec).await?;
             // what its person has named may be cleaned up from here
-            app.trust(&spec.system.settings)
+            app.trust(&spec.system.settings, Some(&app.settings().run.system))
         }
     }
 }

@@ -45,8 +45,7 @@ fn hash(app: &App, given: &str, json: bool) -> CliResult {
         out::note(&format!("{name} is taken by every process as it is"));
     } else if settings.get(adapter::ADAPTER).is_some_and(|spec| spec.get("code").is_some()) {
         out::note(
-            "the hash covers the file and the modules of its folder that it imports, not the packages that Python has installed; \
-             it covers the folder as well: name the file in the same way when you submit",
+            "the hash covers the file and the modules of its folder that it imports, not the packages that Python has installed",
         );
     } else if settings
         .get(adapter::ADAPTER)
@@ -170,7 +169,12 @@ async fn check_system(app: &App, given: &str, json: bool) -> CliResult {
     // it was named just now
     let policy = match SystemHash::of_settings(&settings) {
         Some(hash) => {
-            app.policy().trusting(hash, settings.get(adapter::URL).and_then(Value::as_str).map(str::to_owned))
+            let policy =
+                app.policy().trusting(hash, settings.get(adapter::URL).and_then(Value::as_str).map(str::to_owned));
+            match adapter::code::split(given).and_then(|class| class.folder()) {
+                Some(folder) => policy.with_code_in(hash, folder),
+                None => policy,
+            }
         }
         None => app.policy(),
     };

@@ -302,7 +302,8 @@ fn facts_of(line: &QuestionLine) -> QuestionFacts {
     };
     QuestionFacts {
         scores: line.scores.iter().map(|(metric, score)| (metric.clone(), *score)).collect(),
-        retrieval: (!line.retrieved.is_empty()).then(|| Retrieval::of(hits, &line.evidence, &line.evidence_sessions)),
+        retrieval: (!line.retrieved.is_empty())
+            .then(|| Retrieval::from_hits(hits, &line.evidence, &line.evidence_sessions)),
         hits: u32::try_from(line.retrieved.len()).ok(),
         top1_score: line.retrieved.first().and_then(|hit| hit.score),
         attempts: line.attempts,

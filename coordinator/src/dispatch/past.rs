@@ -29,7 +29,7 @@ impl Past {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// This process leads from now on, after so many interruptions of the store.
+    /// Notes that this process leads from now on, after so many interruptions of the store.
     pub(crate) fn begin(&self, interruptions: u64) {
         let mut state = self.lock();
         let incarnation = state.told.map(|told| told.incarnation);

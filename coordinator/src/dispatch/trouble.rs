@@ -52,7 +52,7 @@ impl LeftOut {
         self.now.insert(run, what);
     }
 
-    /// All of them, in one line.
+    /// What is wrong, in one line.
     pub(crate) fn text(&self) -> String {
         self.now.values().map(String::as_str).collect::<Vec<_>>().join("; ")
     }

@@ -103,9 +103,14 @@ fn hits(line: &QuestionLine) -> String {
     };
     lines(line.retrieved.iter().zip(1..).map(|(hit, rank)| {
         let mark = if is_evidence(&hit.id, &hit.session_id) { '*' } else { ' ' };
-        let score = hit.score.map(|score| format!(" {score:.3}")).unwrap_or_default();
+        let score = hit.score.map(|score| format!(" {}", score_of_hit(score))).unwrap_or_default();
         format!("{rank:>2}{mark} {}{score}  {}", hit.id, hit.text.replace('\n', "\n      "))
     }))
+}
+
+/// A system's own score of a hit, which may be any number: none fills a line.
+fn score_of_hit(score: f64) -> String {
+    if score.abs() < 1e9 { format!("{score:.3}") } else { format!("{score:.3e}") }
 }
 
 /// A vote with its judge's words below it.
@@ -193,6 +198,12 @@ mod tests {
     fn a_question_is_told_from_what_was_asked_to_what_it_cost() {
         let missed = Missed { id: "D3:1".to_owned(), text: Some("Ben: I planted a quince too.".to_owned()) };
         insta::assert_snapshot!(whole(&line(), &[missed], "latest"));
+    }
+
+    #[test]
+    fn no_score_of_a_hit_fills_a_line() {
+        let shown = [0.0, -7.25, 1e9, f64::MAX, f64::MIN, f64::INFINITY].map(score_of_hit);
+        assert_eq!(shown, ["0.000", "-7.250", "1.000e9", "1.798e308", "-1.798e308", "inf"]);
     }
 
     #[test]

@@ -82,7 +82,7 @@ struct KnownIds {
 }
 
 impl KnownIds {
-    /// Those of a bank's content as it is stored.
+    /// The turns and sessions of a bank, of its content as it is stored.
     fn read(content: &[u8]) -> Result<Self, CliError> {
         let content: BankContent = serde_json::from_slice(content)
             .map_err(|e| CliError::infrastructure(format!("a bank that was just prepared cannot be read: {e}")))?;
@@ -140,14 +140,14 @@ impl Asked<'_> {
         let recalled = line.retrieved.as_ref().map(|ids| {
             let hits: Vec<RetrievedHit> = ids.iter().map(|id| self.known.hit(id)).collect();
             let placed = hits.iter().map(|hit| (hit.id.as_str(), hit.session_id.as_str(), hit.level));
-            let retrieval = Retrieval::of(placed, &self.gold.evidence_turns, &self.gold.evidence_sessions);
+            let retrieval = Retrieval::from_hits(placed, &self.gold.evidence_turns, &self.gold.evidence_sessions);
             (retrieval, hits)
         });
         let case = ScoreCase {
             hits: recalled.as_ref().map_or(&[], |(_, hits)| hits),
             retrieval: recalled.as_ref().map(|(retrieval, _)| retrieval),
             answer: line.answer.as_deref(),
-            ..ScoreCase::of(grading.profile, self.question, self.gold)
+            ..ScoreCase::unanswered(grading.profile, self.question, self.gold)
         };
         let scores = if failed { Vec::new() } else { scores(line, grading, &case) };
         let retrieval = recalled.map(|(retrieval, hits)| {

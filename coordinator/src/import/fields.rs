@@ -48,7 +48,7 @@ pub(crate) struct Line {
 /// How a question of ours ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// With scores.
+    /// A result with scores.
     Whole,
     /// With a failure, or not at all.
     Failed,

@@ -25,7 +25,7 @@ use super::{
 /// A form of results.
 #[derive(Debug)]
 pub(crate) struct Form {
-    /// What it is called in messages and in docs/IMPORT.md.
+    /// Name of the form in messages and in docs/IMPORT.md.
     name: &'static str,
     /// Who writes it, in a line.
     about: &'static str,
@@ -111,7 +111,7 @@ impl Known {
         Self { form, marks: places(form.marks), places: Ours::ALL.map(of_ours) }
     }
 
-    /// What it is called in messages.
+    /// Name of the form in messages.
     pub(crate) fn name(&self) -> &'static str {
         self.form.name
     }

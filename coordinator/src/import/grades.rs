@@ -156,7 +156,7 @@ fn read(name: &str, value: &Value, scale: f64, reduce: Reduce) -> Result<Grade, 
     }
     let scaled: Vec<f64> = grades.iter().map(|grade| grade / scale).collect();
     if let Some(wrong) = scaled.iter().find(|grade| !(0.0..=1.0).contains(*grade)) {
-        return Err(format!("{name}: score {wrong} is not in [0, 1]; --scale N divides grades by N"));
+        return Err(format!("{name}: score {wrong:?} is not in [0, 1]; --scale N divides grades by N"));
     }
     Ok(Grade::Score(match reduce {
         Reduce::Mean => scaled.iter().sum::<f64>() / scaled.len() as f64,

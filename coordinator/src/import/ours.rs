@@ -31,7 +31,7 @@ pub(crate) enum Ours {
 }
 
 impl Ours {
-    /// All of them, in the order of their declaration.
+    /// All fields, in the order of their declaration.
     pub(crate) const ALL: [Self; 9] = [
         Self::QuestionId,
         Self::Question,

@@ -31,7 +31,7 @@ pub(crate) struct Demands {
 }
 
 impl Demands {
-    /// Those of a sample.
+    /// What the questions of a sample demand.
     ///
     /// # Errors
     /// When the dataset cannot be read.

@@ -415,7 +415,7 @@ async fn look_at_system(app: &App, name: &str, settings: &BTreeMap<String, serde
     }
     // who names a system on the command line lets it do here what it does
     app.begin_home(false);
-    app.trust(settings)?;
+    app.trust(settings, Some(&app.settings().run.system))?;
     if !settings.contains_key(adapter::ADAPTER) {
         return Ok(());
     }

@@ -57,10 +57,10 @@ pub(super) fn price_lines(app: &App) -> Result<BTreeMap<String, ModelPrice>, Cli
     Ok(names.filter_map(|name| Some((name.clone(), table.price(&name)?.clone()))).collect())
 }
 
-/// The embedding model that the settings' memory system calls.
+/// The embedding model that the settings' memory system calls: built-in ones do. A class of Python is not imported for this.
 fn embedding_model(app: &App) -> Option<String> {
-    let (name, settings) = app.system(&app.settings().run.system).ok()?;
-    vector::remote_model(&name, &settings).map(|model| model.name)
+    let name = &app.settings().run.system;
+    vector::remote_model(name, &app.system_settings(name)).map(|model| model.name)
 }
 
 /// The spec of a model in a role with its parameters as sent, and without its prompts ([`add_prompts`]); a missing key or price is

@@ -107,7 +107,7 @@ impl Planner {
 /// How far a plan may be ahead of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ahead {
-    /// So far that nobody waits for it: its writer stays with the run anyway.
+    /// The plan is written so far ahead that no worker waits for it: its writer stays with the run anyway.
     Bounded,
     /// As far as it goes: its writer may leave, and the dispatcher holds banks back.
     Unbounded,

@@ -63,7 +63,7 @@ struct Looked {
 
 impl Looked {
     fn cases<'a>(&'a self, profile: &'a Profile) -> Vec<ScoreCase<'a>> {
-        self.asked.iter().map(|(question, gold)| ScoreCase::of(profile, question, gold)).collect()
+        self.asked.iter().map(|(question, gold)| ScoreCase::unanswered(profile, question, gold)).collect()
     }
 }
 

@@ -16,7 +16,7 @@ const WAITING: usize = 2;
 /// What a thread has to say about its next thing.
 enum Said<P> {
     Page(P),
-    /// There are no more pages of it, or none could be made.
+    /// The last page was made, or the next one could not be.
     End(Result<(), CliError>),
 }
 

@@ -19,7 +19,7 @@ use crate::{
 
 /// Who executes a run.
 pub(crate) enum RunExecutor {
-    /// This process, which holds the run's lock.
+    /// This process executes the run, and holds its lock.
     Owner(OwnerLock),
     /// Whoever serves and works there.
     Cluster,

@@ -37,7 +37,7 @@ pub enum LockError {
     Io {
         /// The lock file.
         path: String,
-        /// Why.
+        /// What the operating system says.
         source: std::io::Error,
     },
 }

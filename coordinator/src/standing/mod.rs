@@ -185,7 +185,7 @@ pub(crate) enum Standing {
     Interrupted,
     /// Held, resumable.
     Paused {
-        /// Why.
+        /// Why the row cannot be read.
         reason: String,
     },
     /// Ended by a user.

@@ -28,7 +28,7 @@ impl Waiting {
         })
     }
 
-    /// The same of open tasks that have been read.
+    /// What a run waits for, by its open tasks that were read already.
     pub(crate) fn from_open(open: &OpenByRole, reason: Option<String>) -> Option<Self> {
         let total = |pick: fn(&OpenTasks) -> i64| open.values().map(pick).sum::<i64>();
         let tasks = total(|o| o.delayed);

@@ -235,7 +235,7 @@ impl Aggregator {
         let metrics = sections::metric_names(input, &self.headline_metric, questions);
         let cells_by = |metric: &str| {
             let scored = questions.by_metric(metric);
-            let scores = scored.filter_map(|(row, score)| Some((strata.of(row.kind)?, row.bank, score)));
+            let scores = scored.filter_map(|(row, score)| Some((strata.of_kind(row.kind)?, row.bank, score)));
             cells_of(scores, input.spec.metric(metric))
         };
         let by_facet = |metric: &str| {

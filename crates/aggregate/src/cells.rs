@@ -51,7 +51,7 @@ impl Tally {
     }
 
     /// The tally of several cells together.
-    pub(crate) fn of<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Self {
+    pub(crate) fn merged<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Self {
         cells.into_iter().fold(Self::EMPTY, |all, cell| all.merge(&cell.tally))
     }
 

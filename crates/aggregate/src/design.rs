@@ -66,7 +66,7 @@ impl Design {
                 }
                 same
             });
-            let all = Tally::of(cells.iter().copied());
+            let all = Tally::merged(cells.iter().copied());
             Stratum { weight: *weight, n: all.n as f64, mean: all.mean().unwrap_or(0.0), cells: dense }
         });
         let strata = strata.collect();

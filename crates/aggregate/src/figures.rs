@@ -59,7 +59,7 @@ fn mean_of_banks(cells: &[Cell], counted: &[Category]) -> Option<f64> {
         cells.iter().filter(|cell| counted.iter().any(|category| category.number == cell.stratum)).collect();
     counted.sort_by_key(|cell| cell.cluster);
     let banks = counted.chunk_by(|a, b| a.cluster == b.cluster);
-    let means: Vec<f64> = banks.filter_map(|of_bank| Tally::of(of_bank.iter().copied()).mean()).collect();
+    let means: Vec<f64> = banks.filter_map(|of_bank| Tally::merged(of_bank.iter().copied()).mean()).collect();
     (!means.is_empty()).then(|| means.iter().sum::<f64>() / means.len() as f64)
 }
 

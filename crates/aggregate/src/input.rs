@@ -46,9 +46,9 @@ pub enum SelfCheck {
 /// Whether canaries can say anything about the run's memory system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Canaries {
-    /// They can.
+    /// Canaries can say something.
     Possible,
-    /// They cannot, for this reason.
+    /// Canaries can say nothing, for this reason.
     Impossible(&'static str),
 }
 

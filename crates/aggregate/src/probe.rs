@@ -35,7 +35,7 @@ impl Flights {
         }
     }
 
-    fn of(counts: &BTreeMap<u32, u64>) -> InFlight {
+    fn in_flight(counts: &BTreeMap<u32, u64>) -> InFlight {
         let half = counts.values().sum::<u64>().div_ceil(2);
         let mut passed = 0;
         let median = counts.iter().find(|(_, n)| {
@@ -112,7 +112,7 @@ impl Conditions {
     pub(crate) fn concurrency(&self, spec: &RunSpec) -> ConcurrencySummary {
         ConcurrencySummary {
             questions: spec.limits.questions_at_once(),
-            in_flight: self.flights.0.iter().map(|(phase, n)| ((*phase).to_owned(), Flights::of(n))).collect(),
+            in_flight: self.flights.0.iter().map(|(phase, n)| ((*phase).to_owned(), Flights::in_flight(n))).collect(),
         }
     }
 
@@ -310,6 +310,6 @@ mod tests {
         let mut other = Flights::default();
         other.add("recall", 4);
         flights.merge(other);
-        assert_eq!(Flights::of(&flights.0["recall"]), InFlight { p50: 4, max: 64 });
+        assert_eq!(Flights::in_flight(&flights.0["recall"]), InFlight { p50: 4, max: 64 });
     }
 }

@@ -93,7 +93,7 @@ pub(crate) struct Bank {
     pub(crate) number: u32,
     /// Questions that reached the answerer.
     pub(crate) contexts: u64,
-    /// Those with an empty context.
+    /// Answered questions with an empty context.
     pub(crate) empty_contexts: u64,
     /// Questions with a score.
     pub(crate) with_score: u64,

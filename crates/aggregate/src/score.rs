@@ -68,7 +68,7 @@ pub(crate) struct Used<'a> {
 
 impl Used<'_> {
     fn tally(&self) -> Tally {
-        Tally::of(self.cells.iter().copied())
+        Tally::merged(self.cells.iter().copied())
     }
 
     /// Questions of the whole dataset that a metric applies to, where that is the same part of them as of those that ended with
@@ -87,7 +87,7 @@ impl Used<'_> {
 pub(crate) fn used<'a>(cells: &'a [Cell], categories: &[Category]) -> Vec<Used<'a>> {
     let of = |category: &Category| of_stratum(cells, category.number);
     let counts: Vec<(&str, u64)> =
-        categories.iter().map(|category| (category.name.as_str(), Tally::of(of(category)).n)).collect();
+        categories.iter().map(|category| (category.name.as_str(), Tally::merged(of(category)).n)).collect();
     let mut places: BTreeMap<usize, Used<'a>> = BTreeMap::new();
     for (category, with) in categories.iter().zip(joined(&counts)) {
         let used = places.entry(with).or_insert_with(|| Used { population: Some(0), ..Used::default() });
@@ -129,7 +129,7 @@ struct StratumFigures {
 pub(crate) fn estimate(cells: &[Cell], categories: &[Category], sampling: Sampling) -> Estimate {
     let used = used(cells, categories);
     let scored: Vec<&Used<'_>> = used.iter().filter(|used| !used.cells.is_empty()).collect();
-    let all = Tally::of(scored.iter().flat_map(|used| used.cells.iter().copied()));
+    let all = Tally::merged(scored.iter().flat_map(|used| used.cells.iter().copied()));
     let figures = stratum_figures(&scored);
     let design = match (sampling.estimator, &figures) {
         _ if scored.is_empty() => None,
@@ -296,7 +296,7 @@ pub(crate) fn metric_score(
     scale: Scale,
 ) -> MetricScore {
     let total = estimate(cells, counted, sampling);
-    let all = Tally::of(counted.iter().flat_map(|category| of_stratum(cells, category.number)));
+    let all = Tally::merged(counted.iter().flat_map(|category| of_stratum(cells, category.number)));
     let by_category: Vec<CategoryScore> =
         categories.chunk_by(|a, b| a.name == b.name).map(|strata| category_score(cells, strata)).collect();
     let counts = |score: &&CategoryScore| counted.iter().any(|category| category.name == score.category);
@@ -330,7 +330,7 @@ const PLAIN_MEAN: Sampling =
 /// One metric in one category, given its strata: a plain mean by clusters.
 fn category_score(cells: &[Cell], strata: &[Category]) -> CategoryScore {
     let total = estimate(cells, strata, PLAIN_MEAN);
-    let tally = Tally::of(strata.iter().flat_map(|stratum| of_stratum(cells, stratum.number)));
+    let tally = Tally::merged(strata.iter().flat_map(|stratum| of_stratum(cells, stratum.number)));
     CategoryScore {
         category: strata.first().map(|stratum| stratum.name.clone()).unwrap_or_default(),
         n: total.n,

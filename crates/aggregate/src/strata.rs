@@ -51,7 +51,7 @@ impl Strata {
     }
 
     /// Number of the stratum of questions of a kind.
-    pub(crate) fn of(&self, kind: u32) -> Option<u32> {
+    pub(crate) fn of_kind(&self, kind: u32) -> Option<u32> {
         self.of_kind.get(kind as usize).copied()
     }
 
@@ -73,9 +73,9 @@ impl Strata {
 /// Questions of a kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// Those that are known.
+    /// Questions that are known.
     pub(crate) all: u64,
-    /// Those that ended with scores.
+    /// Questions that ended with scores.
     pub(crate) scored: u64,
 }
 
@@ -110,7 +110,7 @@ mod tests {
         };
         let expected = [("a", Some(40), 4), ("b", Some(70), 7), ("b", Some(30), 3), ("c", None, 0)];
         assert_eq!(named(&strata), expected.map(|(name, population, asked)| (name.to_owned(), population, asked)));
-        assert_eq!([0, 1, 2, 3, 4].map(|kind| strata.of(kind)), [Some(2), Some(1), Some(0), Some(3), None]);
+        assert_eq!([0, 1, 2, 3, 4].map(|kind| strata.of_kind(kind)), [Some(2), Some(1), Some(0), Some(3), None]);
         strata.saw(&[(5, 4), (2, 2), (0, 0), (1, 0)].map(|(all, scored)| Seen { all, scored }));
         let counts: Vec<(u64, u64)> = strata.list.iter().map(|c| (c.asked, c.lost)).collect();
         assert_eq!(counts, [(4, 4), (7, 5), (5, 1), (1, 1)]);

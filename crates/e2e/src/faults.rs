@@ -142,12 +142,12 @@ impl Stage {
         let latency = latency_ms.to_string();
         let provider = Provider::start(&["--latency-ms", &latency]);
         let cluster = Cluster::with(setup).with_provider(provider.base_url(), KEY);
-        Self::of(size, provider, cluster)
+        Self::new(size, provider, cluster)
     }
 
     /// A stage of parts.
     #[must_use]
-    pub fn of(size: Size, provider: Provider, cluster: Cluster) -> Self {
+    pub fn new(size: Size, provider: Provider, cluster: Cluster) -> Self {
         let cluster = match size.environment() {
             Some((name, value)) => cluster.with_env(name, &value),
             None => cluster,

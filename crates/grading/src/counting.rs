@@ -479,7 +479,7 @@ mod tests {
                 let gold = if category == "adversarial" { Gold::Abstain } else { Gold::Text("7 May".to_owned()) };
                 let gold = GoldRecord { gold, ..GoldRecord::default() };
                 let question = Question { category: category.clone(), text: "When?".to_owned(), ..Question::default() };
-                let input = JudgeInput::of(&counted, &question, Some(&gold), "In May").expect("is graded");
+                let input = JudgeInput::by_profile(&counted, &question, Some(&gold), "In May").expect("is graded");
                 let Next::Ask(calls) = input.rubric.program.next(&input, &Replies::new()) else { panic!("asks") };
                 let [call] = &calls[..] else { panic!("{}: {} calls", counting.name, calls.len()) };
                 let text = &call.messages.user;
@@ -569,7 +569,7 @@ mod tests {
         let told = |category: &str, gold: Gold| {
             let gold = GoldRecord { gold, ..GoldRecord::default() };
             let question = Question { category: category.to_owned(), text: "When?".to_owned(), ..Question::default() };
-            let input = JudgeInput::of(&counted, &question, Some(&gold), "In May").expect("is graded");
+            let input = JudgeInput::by_profile(&counted, &question, Some(&gold), "In May").expect("is graded");
             let Next::Ask(calls) = input.rubric.program.next(&input, &Replies::new()) else { panic!("asks") };
             calls[0].messages.user.clone()
         };

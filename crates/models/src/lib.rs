@@ -66,7 +66,7 @@ pub enum MessageRole {
 pub struct ChatMessage {
     /// Who says it.
     pub role: MessageRole,
-    /// What.
+    /// What is said in it.
     pub text: String,
 }
 
@@ -155,7 +155,7 @@ pub struct PaceHint {
     pub retry_after_ms: Option<u64>,
     /// `x-ratelimit-limit-requests`, `-remaining-requests`, and the reset in milliseconds.
     pub requests: Option<(u64, u64, u64)>,
-    /// The same for tokens.
+    /// `x-ratelimit-limit-tokens`, `-remaining-tokens`, and the reset in milliseconds.
     pub tokens: Option<(u64, u64, u64)>,
 }
 

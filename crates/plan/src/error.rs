@@ -16,7 +16,7 @@ pub enum SampleError {
     Conflict {
         /// One flag.
         first: &'static str,
-        /// The other flag.
+        /// The flag that cannot go together with the first.
         second: &'static str,
     },
     /// A seed that nothing reads.

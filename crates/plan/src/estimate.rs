@@ -91,7 +91,7 @@ pub struct PhaseEstimate {
     pub phase: Phase,
     /// Calls, without retries.
     pub calls: u64,
-    /// The same at worst.
+    /// Calls when every question needs as many as it may make.
     pub most_calls: u64,
     /// Expected prompt tokens.
     pub prompt_tokens: u64,

@@ -53,7 +53,7 @@ struct Row<'a> {
 pub enum Cells {
     /// They begin with `'`, which makes them text; what would drive a terminal is taken out.
     Harmless,
-    /// They stay as they are.
+    /// Cells stay as they are.
     Raw,
 }
 
@@ -79,7 +79,7 @@ pub fn render(summary: &Summary) -> Result<String, RenderError> {
     render_cells(summary, Cells::Harmless)
 }
 
-/// The same with a choice of what cells may hold.
+/// A report as CSV, with a choice of what cells may hold.
 ///
 /// # Errors
 /// As [`render`].

@@ -6,13 +6,13 @@ pub enum RenderError {
     /// A value that the format cannot hold.
     #[error("the report cannot be written as json: {0}")]
     Json(#[from] serde_json::Error),
-    /// The same for HTML.
+    /// The template of the page failed.
     #[error("the report cannot be written as html: {0}")]
     Html(#[from] askama::Error),
-    /// The same for CSV.
+    /// A table could not be written as CSV.
     #[error("the report cannot be written as csv: {0}")]
     Csv(String),
-    /// The same for JUnit XML.
+    /// The report could not be written as JUnit XML.
     #[error("the report cannot be written as junit xml: {0}")]
     Junit(String),
 }

@@ -44,7 +44,7 @@ pub struct MoreColumns {
 }
 
 impl MoreColumns {
-    /// Those of a run.
+    /// The columns of a run.
     #[must_use]
     pub fn from_summary(summary: &Summary) -> Self {
         // a metric that few questions have may know few of the facets

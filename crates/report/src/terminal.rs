@@ -42,8 +42,8 @@ pub(crate) enum Style {
 }
 
 impl Style {
-    /// That of a verdict's word.
-    pub(crate) fn of(verdict: Verdict) -> Self {
+    /// Colour of a verdict's word.
+    pub(crate) fn for_verdict(verdict: Verdict) -> Self {
         if verdict == Verdict::Valid { Self::Green } else { Self::Red }
     }
 
@@ -106,7 +106,7 @@ impl Painter {
     }
 
     fn verdict(self, verdict: Verdict, reasons: &[String]) -> String {
-        let word = self.paint(Style::of(verdict), verdict.name());
+        let word = self.paint(Style::for_verdict(verdict), verdict.name());
         std::iter::once(word)
             .chain(reasons.iter().map(|reason| self.wrapped(&format!("  {}", one_line(reason)))))
             .collect::<Vec<_>>()

@@ -21,7 +21,7 @@ pub struct Account {
     pub key: ApiKey,
     /// Requests per minute that the provider allows to each of its models, if known.
     pub rpm: Option<u64>,
-    /// The same for tokens.
+    /// Tokens per minute that the provider allows to each of its models, if known.
     pub tpm: Option<u64>,
     /// Its token limit counts the reply that came and not the largest one that was asked for.
     pub tpm_counts_used: bool,

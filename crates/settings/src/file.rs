@@ -15,7 +15,7 @@ use crate::{
 /// The settings of a file.
 #[derive(Debug, Default)]
 pub(crate) struct File {
-    /// Those outside of profiles.
+    /// Settings outside of profiles.
     pub(crate) base: Vec<Assignment>,
     /// Profiles by name, in file order.
     pub(crate) profiles: Vec<(String, Vec<Assignment>)>,

@@ -28,7 +28,7 @@ impl OwnList {
         Self(folder.join(name))
     }
 
-    /// Its file.
+    /// File of the list.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0

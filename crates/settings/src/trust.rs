@@ -38,7 +38,7 @@ fn wants_a_word(key: &str, value: &Value) -> bool {
 
 /// A file of the current folder, as it was read.
 pub(crate) struct Found<'f> {
-    /// As it is shown.
+    /// Path of the file as it is shown.
     pub(crate) path: &'f str,
     /// What is in it.
     pub(crate) text: &'f str,

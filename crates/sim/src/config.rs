@@ -420,9 +420,9 @@ pub struct Price {
 pub(crate) struct Used {
     /// All prompt tokens.
     pub(crate) prompt: u64,
-    /// Those of them that came from a cache.
+    /// Prompt tokens that came from a cache.
     pub(crate) cached: u64,
-    /// Those of them that were written into one.
+    /// Prompt tokens that were written into a cache.
     pub(crate) cache_write: u64,
     /// Completion tokens.
     pub(crate) completion: u64,

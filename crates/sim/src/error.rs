@@ -116,7 +116,7 @@ impl ApiError {
         )
     }
 
-    /// The same with headers of limits.
+    /// Adds headers of limits.
     pub(crate) fn announcing(mut self, announced: Announced) -> Self {
         self.announced = Some(Box::new(announced));
         self

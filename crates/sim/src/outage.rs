@@ -98,7 +98,7 @@ const fn unavailable() -> u16 {
 impl Outage {
     /// An outage of everything, from now on, without an end.
     #[must_use]
-    pub const fn of(kind: OutageKind) -> Self {
+    pub const fn of_everything(kind: OutageKind) -> Self {
         Self {
             kind,
             status: unavailable(),
@@ -118,7 +118,7 @@ impl Outage {
     /// Requests that contain `text` always die.
     #[must_use]
     pub fn poison(text: impl Into<String>) -> Self {
-        Self { contains: Some(text.into()), ..Self::of(OutageKind::Cut) }
+        Self { contains: Some(text.into()), ..Self::of_everything(OutageKind::Cut) }
     }
 
     /// Reads JSON.
@@ -205,7 +205,7 @@ pub enum OutageState {
     /// It has not begun.
     #[default]
     Waiting,
-    /// It strikes.
+    /// The outage strikes.
     On,
     /// It has ended.
     Over,
@@ -216,7 +216,7 @@ pub enum OutageState {
 pub struct OutageFigures {
     /// Number of the outage.
     pub id: u64,
-    /// As it was asked for.
+    /// The outage as it was asked for.
     pub outage: Outage,
     /// Where it is in its life.
     pub state: OutageState,
@@ -243,13 +243,13 @@ pub struct AfterOutage {
     pub requests: u64,
     /// Different ones among them.
     pub distinct_requests: u64,
-    /// Those answered with 429 or 5xx.
+    /// Requests that were answered with 429 or 5xx.
     pub turned_away: u64,
     /// Most of them in flight at once.
     pub max_in_flight: u64,
     /// Most of them in one of the 100 ms.
     pub max_per_100ms: u64,
-    /// Those that came in each 100 ms after the end, for ten minutes at most.
+    /// Requests that came in each 100 ms after the end, for ten minutes at most.
     pub per_100ms: Vec<u64>,
 }
 
@@ -505,7 +505,7 @@ mod tests {
         assert_eq!(struck, [false, false, true, true, false]);
 
         let mut outages = Outages::default();
-        let id = outages.set(Outage::of(OutageKind::Html), at(0));
+        let id = outages.set(Outage::of_everything(OutageKind::Html), at(0));
         assert!(strikes(&mut outages, &chat, at(1)));
         assert!(outages.end(Some(id), at(2)) && !outages.end(Some(id + 1), at(2)));
         assert!(!strikes(&mut outages, &chat, at(3)));
@@ -516,7 +516,7 @@ mod tests {
         let judge = About { has: &|text| "the poisoned one?".contains(text), ..about(1, RequestKind::Judge, "m") };
         let vector = about(2, RequestKind::Embedding, "e");
         for (outage, of_judge, of_vector) in [
-            (Outage::of(OutageKind::Cut), true, true),
+            (Outage::of_everything(OutageKind::Cut), true, true),
             (Outage::poison("poison"), true, false),
             ("kind=cut,model=e".parse().expect("an outage"), false, true),
             ("kind=cut,calls=chat".parse().expect("an outage"), true, false),

@@ -45,9 +45,9 @@ pub struct Stats {
     pub repeated_answers: u64,
     /// Prompt tokens paid.
     pub prompt_tokens: u64,
-    /// Those of them that came from a cache.
+    /// Prompt tokens that came from a cache.
     pub cached_tokens: u64,
-    /// Those of them that were written into one.
+    /// Prompt tokens that were written into a cache.
     pub cache_write_tokens: u64,
     /// Completion tokens paid.
     pub completion_tokens: u64,

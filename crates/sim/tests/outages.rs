@@ -75,7 +75,8 @@ async fn refused_connections_are_refused_by_the_system_and_accepted_again_on_the
     let sim = start(vec!["kind=refuse,after_requests=2,for_ms=300".parse().expect("an outage")]).await;
     let client = Client::new();
     // the third request waits in flight when the second lets the outage begin
-    sim.set_outage(Outage { contains: Some("question 7".into()), ..Outage::of(OutageKind::Hang) }).expect("is set");
+    sim.set_outage(Outage { contains: Some("question 7".into()), ..Outage::of_everything(OutageKind::Hang) })
+        .expect("is set");
     let waiting = tokio::spawn({
         let (client, url) = (client.clone(), format!("{}/chat/completions", sim.base_url));
         async move { client.post(url).body(question(7).to_string()).send().await }

@@ -333,7 +333,7 @@ pub trait Calls: Send + Sync {
     /// have been paid). Their cost counts as spent.
     async fn put_calls(&self, run: RunNo, task: TaskKey, calls: &[bench_proto::call::CallRecord]) -> StoreResult<()>;
 
-    /// The same for calls of several tasks, in one transaction.
+    /// Books calls of several tasks, in one transaction.
     async fn book_calls(&self, run: RunNo, calls: &[(TaskKey, bench_proto::call::CallRecord)]) -> StoreResult<()>;
 }
 

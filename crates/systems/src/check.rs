@@ -24,9 +24,9 @@ use crate::{BankRef, MemorySystem, Readiness, Recall, RecallQuery, StepContext};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// As it should be.
+    /// The system does what it claims.
     Pass,
-    /// Not as the system claims.
+    /// The system does not do what it claims.
     Fail,
     /// The system does not claim to do it.
     Cannot,
@@ -47,7 +47,7 @@ impl Outcome {
 /// A line of the check: what was looked at, and how it went.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// Its name.
+    /// Name of the check.
     pub check: &'static str,
     /// How it went.
     pub outcome: Outcome,

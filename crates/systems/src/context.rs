@@ -28,7 +28,7 @@ impl BuildContext {
         context
     }
 
-    /// The same with a folder under which started systems have theirs.
+    /// Says under which folder started systems have theirs.
     #[must_use]
     pub fn in_home(mut self, home: impl Into<PathBuf>) -> Self {
         self.adapters.home = Some(home.into());

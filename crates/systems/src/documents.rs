@@ -154,7 +154,7 @@ pub(crate) fn visible_to<'a>(
     Ok(documents)
 }
 
-/// The same as hits without scores.
+/// The documents that are visible, as hits without scores.
 pub(crate) fn hits(content: &BankContent, visible_entries: u32) -> Vec<RetrievedHit> {
     visible(content, visible_entries).into_iter().map(|document| document.hit(None)).collect()
 }

@@ -48,7 +48,7 @@ pub struct HttpEmbeddings {
 const ATTEMPTS: u32 = 5;
 
 impl HttpEmbeddings {
-    /// Over these accounts.
+    /// Embeddings of the servers of these accounts.
     #[must_use]
     pub fn new(accounts: BTreeMap<String, Account>, http: SharedHttp) -> Self {
         Self { accounts, http }

@@ -24,7 +24,7 @@ pub enum BuildError {
         system: String,
         /// The setting given.
         setting: String,
-        /// Its settings.
+        /// Settings that the system has.
         known: Vec<&'static str>,
     },
     /// The setting does not take that value.

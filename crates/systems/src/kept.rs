@@ -21,7 +21,7 @@ struct Thing<V> {
 }
 
 impl<K: Clone + Eq + Hash, V> Kept<K, V> {
-    /// Nothing yet, and room for `max_bytes`.
+    /// An empty cache with room for `max_bytes`.
     #[must_use]
     pub fn new(max_bytes: u64) -> Self {
         Self { max_bytes, bytes: 0, clock: 0, things: HashMap::new() }

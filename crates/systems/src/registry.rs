@@ -1,6 +1,6 @@
 //! The list of memory systems. To add one: a file beside this one, and a line here.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use bench_proto::nearest;
 
@@ -118,7 +118,8 @@ pub fn build(
 ) -> Result<Arc<dyn MemorySystem>, BuildError> {
     context.policy.check(settings).map_err(BuildError::NotAllowed)?;
     if settings.contains_key(adapter::ADAPTER) {
-        return adapter::build(settings, &context.adapters)
+        let own_code = context.policy.own_code(settings).map(Path::to_owned);
+        return adapter::build(settings, &context.adapters, own_code)
             .map_err(|reason| BuildError::Adapter { system: name.to_owned(), reason });
     }
     built_in(name, settings, context)

@@ -235,7 +235,7 @@ pub enum Readiness {
     Proven,
     /// The system says so, but cannot show it.
     Promised,
-    /// Not yet; ask again after this many milliseconds.
+    /// The bank is not ready; ask again after this many milliseconds.
     NotYet {
         /// Delay in milliseconds.
         poll_after_ms: u64,

@@ -79,9 +79,9 @@ pub enum ListenError {
     /// No address, or one that cannot be bound.
     #[error("cannot listen on {address}: {reason}")]
     Address {
-        /// As it was given.
+        /// The address as it was given.
         address: String,
-        /// Why.
+        /// Why nobody can listen there.
         reason: String,
     },
     /// An address that others can reach, without a token.
@@ -332,7 +332,7 @@ pub(crate) mod tests {
         assert!(ended.is_ok(), "a slow head is waited for");
     }
 
-    /// The same where the other side may close before all is written.
+    /// What a server answers that may close before all is written.
     async fn asked_until_closed(address: SocketAddr, head: &str) -> String {
         let mut stream = TcpStream::connect(address).await.expect("connects");
         let _ = stream.write_all(head.as_bytes()).await;

@@ -70,13 +70,13 @@ pub enum InitError {
     Filter {
         /// What the log levels are set to, such as `info,bench_store=debug`.
         filter: String,
-        /// Why.
+        /// What is wrong with the filter.
         source: ParseError,
     },
     /// The format is none.
     #[error("{FORMAT_VARIABLE} '{0}' is no format of logs: use human or json")]
     Format(String),
-    /// There is nothing to change.
+    /// Logging was not started in this process, so there is nothing to change.
     #[error("logging was not started in this process")]
     NotStarted,
     /// Somebody has set up logging before.

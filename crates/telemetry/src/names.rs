@@ -24,7 +24,7 @@ pub mod field {
     pub const TRACE_ID: &str = "trace_id";
     /// A URL without its password, see [`bench_proto::redact::url`].
     pub const URL: &str = "url";
-    /// All of them.
+    /// All fields of logs and spans.
     pub const ALL: &[&str] = &[RUN, BANK, QUESTION, TASK, EPOCH, WORKER, ATTEMPT, ELAPSED_MS, CODE, TRACE_ID, URL];
 }
 

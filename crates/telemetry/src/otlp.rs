@@ -64,7 +64,7 @@ static TAKES: AtomicBool = AtomicBool::new(false);
 pub struct OtlpError {
     /// The endpoint, without its password.
     pub endpoint: String,
-    /// Why.
+    /// Why the endpoint cannot be used.
     pub reason: String,
 }
 

@@ -8,9 +8,9 @@ use std::{
 };
 
 /// The store of this process.
-pub static STORE: Outage = Outage::of("the store", "store_away");
+pub static STORE: Outage = Outage::new("the store", "store_away");
 /// The broker of this process.
-pub static BROKER: Outage = Outage::of("the broker", "broker_away");
+pub static BROKER: Outage = Outage::new("the broker", "broker_away");
 
 /// What begins so soon after the end of an outage belongs to it: connections of one pool are found dead one after another.
 const AFTERSHOCK: Duration = Duration::from_secs(5);
@@ -29,7 +29,7 @@ pub struct Outage {
 pub struct Waiting(&'static Outage);
 
 impl Outage {
-    const fn of(what: &'static str, code: &'static str) -> Self {
+    const fn new(what: &'static str, code: &'static str) -> Self {
         Self { what, code, watch: Mutex::new(Watch::new()) }
     }
 
@@ -59,13 +59,13 @@ pub struct Upset {
 }
 
 impl Upset {
-    /// This round failed because something is away.
+    /// Notes that this round failed because something is away.
     pub fn away(&mut self, outage: &'static Outage, why: &dyn Display) {
         self.said = None;
         outage.met(&mut self.waiting, why);
     }
 
-    /// This round failed for a reason of its own; whether that is to be said.
+    /// Notes that this round failed for a reason of its own; returns whether that is to be said.
     #[must_use]
     pub fn is_news(&mut self, why: &str) -> bool {
         self.waiting = None;
@@ -76,7 +76,7 @@ impl Upset {
         news
     }
 
-    /// This round worked.
+    /// Notes that this round worked.
     pub fn over(&mut self) {
         *self = Self::default();
     }
@@ -185,7 +185,7 @@ mod tests {
         let mut upset = Upset::default();
         assert!(upset.is_news("no queue") && !upset.is_news("no queue"));
         assert!(upset.is_news("no right") && upset.is_news("no queue"));
-        static NOWHERE: Outage = Outage::of("nothing", "nothing_away");
+        static NOWHERE: Outage = Outage::new("nothing", "nothing_away");
         upset.away(&NOWHERE, &"gone");
         assert_eq!(NOWHERE.watch.lock().expect("a lock").waiting, 1);
         upset.away(&NOWHERE, &"gone");

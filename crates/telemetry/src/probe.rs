@@ -15,7 +15,7 @@ const LONGEST_ANSWER: usize = 16 * 1024;
 /// Why a probe failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// Not an address of ours.
+    /// The text is no address that can be asked.
     #[error("'{0}' cannot be asked: give http://HOST:PORT/PATH")]
     Url(String),
     /// Nobody answers.

@@ -49,7 +49,7 @@ impl Keep {
 pub struct ProcessSpan {
     /// The name.
     pub name: &'static str,
-    /// Which of them are sent.
+    /// Which spans of this name are sent.
     pub keep: Keep,
     /// What it covers, in one line.
     pub help: &'static str,

@@ -44,10 +44,10 @@ pub fn testdata() -> PathBuf {
 /// A published file of a dataset, or a part of one, that its name alone does not find.
 #[must_use]
 pub fn part(name: &str) -> Option<PathBuf> {
-    of(&PARTS, name, &published())
+    path_of(&PARTS, name, &published())
 }
 
-fn of(table: &[(&str, &str)], name: &str, below: &Path) -> Option<PathBuf> {
+fn path_of(table: &[(&str, &str)], name: &str, below: &Path) -> Option<PathBuf> {
     let named = table.iter().find(|(of, _)| *of == name).map(|(_, path)| below.join(path));
     named.filter(|path| path.exists())
 }
@@ -58,7 +58,7 @@ fn of(table: &[(&str, &str)], name: &str, below: &Path) -> Option<PathBuf> {
 /// # Errors
 /// When the folder cannot be written.
 pub fn ours(name: &str, folder: &Path) -> io::Result<Option<PathBuf>> {
-    if let Some(path) = of(&OURS, name, &testdata()) {
+    if let Some(path) = path_of(&OURS, name, &testdata()) {
         return Ok(Some(path));
     }
     let folder = folder.join(name.replace('@', "-"));

@@ -102,7 +102,7 @@ pub struct Roles {
 }
 
 impl Roles {
-    fn of(url: &str) -> Self {
+    fn from_url(url: &str) -> Self {
         let [read, submit, work, coordinate] = PARTS.map(|part| as_role(url, part));
         Self { read, submit, work, coordinate }
     }
@@ -148,7 +148,7 @@ impl Granted {
                 database = database_of(&admin)
             ),
         )?;
-        let (owner, runtime, roles) = (as_role(&admin, OWNER), as_role(&admin, RUNTIME), Roles::of(&admin));
+        let (owner, runtime, roles) = (as_role(&admin, OWNER), as_role(&admin, RUNTIME), Roles::from_url(&admin));
         Ok(Self { admin, owner, runtime, roles })
     }
 }

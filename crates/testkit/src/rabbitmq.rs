@@ -66,7 +66,7 @@ pub struct Vhost {
 }
 
 impl Vhost {
-    fn of(scheme: &str, admin: &str, place: &str, name: &str) -> Self {
+    fn new(scheme: &str, admin: &str, place: &str, name: &str) -> Self {
         let of = |user: &User<'_>| format!("{scheme}://{}:{PASSWORD}@{place}/{name}", user.name);
         Self { admin: format!("{scheme}://{admin}@{place}/{name}"), coordinator: of(&COORDINATOR), worker: of(&WORKER) }
     }
@@ -138,7 +138,7 @@ fn external_vhost(url: &str, name: &str) -> anyhow::Result<Vhost> {
         let permissions = format!("{{\"configure\":\"{configure}\",\"write\":\"{write}\",\"read\":\"{read}\"}}");
         put(&format!("/api/permissions/{name}/{user}"), &permissions)?;
     }
-    Ok(Vhost::of(scheme, user, place, name))
+    Ok(Vhost::new(scheme, user, place, name))
 }
 
 /// A node of its own. It is killed, and its data deleted, when this is dropped.
@@ -292,7 +292,7 @@ impl RabbitMq {
             grant(&WORKER),
         ];
         self.eval(&format!("{}.", steps.join(", ")))?;
-        Ok(Vhost::of("amqp", "guest:guest", &format!("127.0.0.1:{}", self.port), name))
+        Ok(Vhost::new("amqp", "guest:guest", &format!("127.0.0.1:{}", self.port), name))
     }
 
     /// Kills the node and deletes all that it knew: virtual hosts, users, queues, messages.
@@ -477,7 +477,7 @@ impl RabbitMqCluster {
     /// A virtual host as a node offers it.
     #[must_use]
     pub fn vhost(&self, node: usize, name: &str) -> Vhost {
-        Vhost::of("amqp", "guest:guest", &self.nodes[node].address().to_string(), name)
+        Vhost::new("amqp", "guest:guest", &self.nodes[node].address().to_string(), name)
     }
 
     /// A node.

@@ -15,7 +15,7 @@ const WITHOUT_QUESTION: &str = "judge_without_question";
 /// One half counts as 0.
 const WITHOUT_HALVES: &str = "judge_without_halves";
 
-/// Which of the two are made.
+/// Which of the authors' two mistakes are repeated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Defects {
     without_question: bool,
@@ -45,7 +45,7 @@ impl Defects {
         Ok(defects)
     }
 
-    /// Those that are made, by their settings.
+    /// Mistakes that are repeated, as settings.
     pub(super) fn settings(self) -> BTreeMap<String, Value> {
         let all = [(WITHOUT_QUESTION, self.without_question), (WITHOUT_HALVES, self.without_halves)];
         all.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| (name.to_owned(), true.into())).collect()

@@ -119,7 +119,7 @@ fn bank(file: &File<'_>, number: usize, case: Case, notes: &mut Notes) -> Result
     let context_size = case.context_size.unwrap_or(case.conversations.len() as u64);
     let entries: Vec<StreamEntry> = case.conversations.into_iter().zip(1..).map(session).collect();
     let mut bank = Bank { content: BankContent { bank_id, entries, ..BankContent::default() }, ..Bank::default() };
-    let said = Said::of(&bank.content);
+    let said = Said::from_content(&bank.content);
     for (item, at) in case.items.into_iter().zip(0_usize..) {
         let at = at + case.first;
         let place = |field: &str| format!("field {}[{at}].{field}", file.field);
@@ -191,7 +191,7 @@ fn session((conversation, number): (Conversation, usize)) -> StreamEntry {
 struct Said(HashMap<String, Vec<[String; 3]>>);
 
 impl Said {
-    fn of(content: &BankContent) -> Self {
+    fn from_content(content: &BankContent) -> Self {
         let mut said: HashMap<String, Vec<[String; 3]>> = HashMap::new();
         for entry in &content.entries {
             let StreamEntry::Session(session) = entry else { continue };

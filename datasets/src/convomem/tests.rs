@@ -210,7 +210,8 @@ fn facts_are_judged_with_the_messages_that_tell_them() {
         let file = json!({ "evidence_items": [item("How many hives?", "Four", evidence)] });
         let (banks, _) = read(path, &file).expect("readable");
         let Bank { content, questions, gold } = &banks[0];
-        let case = Case::of(profile, &questions[0], Some(&gold[0]), "Four hives", content).expect("has a rubric");
+        let case =
+            Case::by_profile(profile, &questions[0], Some(&gold[0]), "Four hives", content).expect("has a rubric");
         let Next::Ask(calls) = case.next(&Replies::new()) else { panic!("asks") };
         calls[0].messages.user.clone()
     };

@@ -127,7 +127,7 @@ mod tests {
         let (bank, outline) = (annotated.bank(0).expect("is there"), annotated.outline(0).expect("is there"));
         for (record, question) in bank.gold.iter().zip(&outline.questions) {
             assert_eq!(record.facets, question.facets, "samples and records agree");
-            assert_eq!(record.fix.as_ref(), fixes.of(&record.question_id));
+            assert_eq!(record.fix.as_ref(), fixes.fix_of(&record.question_id));
         }
         Ok(fixes)
     }
@@ -146,7 +146,7 @@ mod tests {
         let evidence = issue("locomo_0_qa1", "How many moved?", "2", 1, "WRONG_CITATION");
         let fixes = small(folder.path(), &format!("[{wrong}, {evidence}]")).expect("reads");
         let fix = LabelFix { kind: "temporal-error".to_owned(), gold: Some(Gold::Text("Monday".to_owned())) };
-        assert_eq!((fixes.of("c-1:0"), fixes.of("c-1:1")), (Some(&fix), None));
+        assert_eq!((fixes.fix_of("c-1:0"), fixes.fix_of("c-1:1")), (Some(&fix), None));
         assert_eq!(fixes.spec().wrong, BTreeMap::from([("temporal".to_owned(), 1)]));
         assert!(fixes.spec().modified, "it is not the published file");
     }

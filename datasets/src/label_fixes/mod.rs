@@ -33,7 +33,7 @@ struct FixSet {
     read: fn(&Files, &dyn Dataset) -> Result<Found, DatasetError>,
 }
 
-/// All of them: one line each.
+/// All sets of label fixes: one line each.
 const FIX_SETS: &[FixSet] = &[FixSet {
     manifest: locomo_audit::MANIFEST,
     dataset: "locomo",
@@ -112,11 +112,11 @@ impl LabelFixes {
 
     /// What is wrong with the answer of a question, if anything is.
     #[must_use]
-    pub fn of(&self, question_id: &str) -> Option<&LabelFix> {
+    pub fn fix_of(&self, question_id: &str) -> Option<&LabelFix> {
         self.found.get(question_id)
     }
 
-    /// All of them, by the ids of the questions.
+    /// All fixes, by the ids of the questions.
     pub fn all(&self) -> impl Iterator<Item = (&str, &LabelFix)> {
         self.found.iter().map(|(id, fix)| (id.as_str(), fix))
     }
@@ -165,7 +165,7 @@ impl Dataset for Annotated {
     fn outline(&self, bank: usize) -> Result<BankOutline, DatasetError> {
         let mut outline = self.dataset.outline(bank)?;
         for question in &mut outline.questions {
-            let fix = self.fixes.of(&question.question_id);
+            let fix = self.fixes.fix_of(&question.question_id);
             question.facets.extend(fix.map(|fix| (LABEL_ERROR.to_owned(), fix.kind.clone())));
         }
         Ok(outline)

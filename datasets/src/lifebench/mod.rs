@@ -67,7 +67,7 @@ struct Document {
     user_id: Option<String>,
     #[serde(default)]
     timestamp: Option<String>,
-    /// The same as a conversation, where it is one.
+    /// The event as a conversation, where it is one.
     #[serde(default)]
     messages: Option<Vec<Message>>,
 }

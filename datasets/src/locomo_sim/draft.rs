@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn schedules_keep_the_shape() {
         for bank in 0..10 {
-            let shape = shape::of(bank);
+            let shape = shape::of_bank(bank);
             let mut rng = Rng::new(&["lengths", &bank.to_string()]);
             let scenes = Draft::new(rng.clone(), shape).expect("names").scenes;
             let lengths = lengths(&mut rng, shape);

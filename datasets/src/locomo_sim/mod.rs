@@ -63,7 +63,7 @@ impl LocomoSim {
     fn draft(&self, bank: usize) -> Option<Draft> {
         let version = GENERATOR_VERSION.to_string();
         let rng = Rng::new(&[NAMES.dataset, &version, &self.seed, &bank.to_string()]);
-        let shape = shape::of(bank);
+        let shape = shape::of_bank(bank);
         let mut draft = Draft::new(rng, shape)?;
         plot::write(&mut draft, shape)?;
         Some(draft)
@@ -81,7 +81,7 @@ impl Dataset for LocomoSim {
 
     fn outline(&self, bank: usize) -> Result<BankOutline, DatasetError> {
         let bank_id = self.bank_id(bank)?;
-        let shape = shape::of(bank);
+        let shape = shape::of_bank(bank);
         let entries = u32::try_from(shape.sessions).unwrap_or(u32::MAX);
         let questions = shape.layout.iter().enumerate().map(|(index, category)| QuestionOutline {
             question_id: format!("{bank_id}:{index}"),
@@ -96,7 +96,7 @@ impl Dataset for LocomoSim {
 
     fn bank(&self, bank: usize) -> Result<Bank, DatasetError> {
         let bank_id = self.bank_id(bank)?;
-        let generated = self.draft(bank).and_then(|draft| render::bank(&bank_id, draft, shape::of(bank)));
+        let generated = self.draft(bank).and_then(|draft| render::bank(&bank_id, draft, shape::of_bank(bank)));
         generated.ok_or_else(|| DatasetError::Broken {
             path: NAMES.dataset.to_owned(),
             place: bank_id,

@@ -50,7 +50,7 @@ static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
 });
 
 /// The shape of a bank.
-pub(super) fn of(bank: usize) -> &'static Shape {
+pub(super) fn of_bank(bank: usize) -> &'static Shape {
     &SHAPES[bank % SIZES.len()]
 }
 

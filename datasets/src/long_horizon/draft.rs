@@ -22,7 +22,7 @@ pub(super) struct Entity {
     pub(super) name: String,
     /// Half of the questions that it belongs to: of our edition no fact is asked for in both.
     pub(super) half: usize,
-    /// What it is easily mistaken for.
+    /// Another entity that it is easily mistaken for.
     pub(super) twin: Option<usize>,
     facts: Vec<usize>,
 }

@@ -39,9 +39,9 @@ pub(crate) const COMPATIBLE_PROFILE: &str = include_str!("profile_compatible.tom
 /// Whose counts a dialogue keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Edition {
-    /// Ours.
+    /// Counts of this project.
     Own,
-    /// Those of the generator behind published results.
+    /// Counts of the generator behind published results.
     Compatible,
 }
 

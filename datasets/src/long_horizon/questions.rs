@@ -292,7 +292,7 @@ fn number(draft: &Draft, fact: usize) -> (i64, &str) {
     (number.parse().unwrap_or(0), unit)
 }
 
-/// How often, as a person says it and as alternatives of a keyword.
+/// A number of times, as a person says it and as alternatives of a keyword.
 fn times(count: usize) -> (String, String) {
     let (said, ways) = match count {
         1 => ("once", "1|one|once"),

@@ -26,8 +26,8 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Those of an edition when nothing is set.
-    pub(super) fn of(edition: Edition) -> Self {
+    /// Settings of an edition when nothing is set.
+    pub(super) fn of_edition(edition: Edition) -> Self {
         let seeds = match edition {
             Edition::Own => 3,
             Edition::Compatible => 1,
@@ -37,7 +37,7 @@ impl Settings {
 
     /// Reads settings, without their prefix.
     pub(super) fn read(edition: Edition, given: &BTreeMap<String, Value>) -> Result<Self, DatasetError> {
-        let mut settings = Self::of(edition);
+        let mut settings = Self::of_edition(edition);
         for (key, value) in given {
             let given = Given { name: &format!("horizon.{key}"), value };
             match key.as_str() {
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn numbers_and_texts() {
         let own = |key, value| read(Edition::Own, key, value).expect("a setting");
-        assert_eq!(own("turns", json!("300")), Settings { turns: 300, ..Settings::of(Edition::Own) });
+        assert_eq!(own("turns", json!("300")), Settings { turns: 300, ..Settings::of_edition(Edition::Own) });
         assert_eq!(own("seed", json!(-7)).seed, -7);
         assert!(own("holdout", json!("true")).holdout && !own("holdout", json!(false)).holdout);
         assert_eq!(read(Edition::Compatible, "categories", json!(12)).expect("twelve").categories, 12);

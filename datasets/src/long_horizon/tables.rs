@@ -149,7 +149,7 @@ impl Drawn {
         text
     }
 
-    /// The same, added to a text.
+    /// Draws a phrase and adds it to a text.
     pub(super) fn draw_to(&self, rng: &mut Rng, text: &mut String) {
         for part in self.parts.get_or_init(|| draws(self.template).collect()) {
             match part {

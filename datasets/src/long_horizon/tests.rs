@@ -15,7 +15,7 @@ use super::{
 use crate::locomo_sim::tables::words;
 
 fn horizon(edition: Edition, turns: usize, questions: usize, seed: i64) -> LongHorizon {
-    LongHorizon { edition, settings: Settings { turns, questions, seed, seeds: 1, ..Settings::of(edition) } }
+    LongHorizon { edition, settings: Settings { turns, questions, seed, seeds: 1, ..Settings::of_edition(edition) } }
 }
 
 fn own(settings: Settings) -> LongHorizon {
@@ -24,7 +24,7 @@ fn own(settings: Settings) -> LongHorizon {
 
 fn both_halves(edition: Edition, turns: usize, questions: usize, seed: i64) -> [Bank; 2] {
     [false, true].map(|holdout| {
-        let settings = Settings { turns, questions, seed, seeds: 1, holdout, ..Settings::of(edition) };
+        let settings = Settings { turns, questions, seed, seeds: 1, holdout, ..Settings::of_edition(edition) };
         LongHorizon { edition, settings }.bank(0).expect("a bank")
     })
 }
@@ -195,7 +195,7 @@ fn a_seed_changes_people_values_and_questions() {
     assert_eq!(shared(|bank| bank.questions.iter().map(|question| question.text.clone()).collect()), 0);
     assert!(shared(|bank| turns(bank).into_iter().map(|(_, text)| text.to_owned()).collect()) < 10);
     // the second bank of a seed is the first of the next
-    let settings = Settings { seed: 1, seeds: 2, ..Settings::of(Edition::Own) };
+    let settings = Settings { seed: 1, seeds: 2, ..Settings::of_edition(Edition::Own) };
     assert_eq!(own(settings).bank(1).expect("a bank"), two);
     assert!(own(settings).bank(2).is_err());
 }
@@ -218,7 +218,7 @@ fn lines_are_distinct_at_all_lengths() {
 /// All categories come up, and all kinds of facts are asked for.
 #[test]
 fn the_default_has_every_category() {
-    let dataset = own(Settings::of(Edition::Own));
+    let dataset = own(Settings::of_edition(Edition::Own));
     let mut counts = BTreeMap::<String, u64>::new();
     for number in 0..3 {
         let bank = dataset.bank(number).expect("a bank");
@@ -312,7 +312,7 @@ fn cases(value: &serde_json::Value) -> &[serde_json::Value] {
     value["cases"].as_array().expect("cases")
 }
 
-fn of(value: &serde_json::Value) -> usize {
+fn number(value: &serde_json::Value) -> usize {
     usize::try_from(value.as_u64().expect("a number")).expect("fits")
 }
 
@@ -348,28 +348,33 @@ fn amplihack_generate_dialogue() {
     let all = cases(&vectors["amplihack_generate_dialogue"]);
     assert_eq!(all.len(), 9);
     for case in all {
-        let turns = of(&case["turns"]);
+        let turns = number(&case["turns"]);
         let blocks = case["blocks"].as_array().expect("blocks");
         assert!(blocks.iter().map(|block| block["name"].as_str().expect("a name")).eq(BLOCKS));
-        let expected =
-            blocks.iter().map(|b| (of(&b["start"]), of(&b["count"]), of(&b["turns_with_facts"]), of(&b["facts"])));
+        let expected = blocks
+            .iter()
+            .map(|b| (number(&b["start"]), number(&b["count"]), number(&b["turns_with_facts"]), number(&b["facts"])));
         let measured = measured(turns, 42);
         assert_eq!(measured, expected.collect::<Vec<_>>(), "{turns} turns");
-        assert_eq!(measured.iter().map(|(.., facts)| facts).sum::<usize>(), of(&case["facts_delivered"]));
+        assert_eq!(measured.iter().map(|(.., facts)| facts).sum::<usize>(), number(&case["facts_delivered"]));
     }
 }
 
 /// Questions of the compatible edition by category, of a case.
 fn check_questions(case: &serde_json::Value, categories: usize) {
     let holdout = case["question_set"].as_str() == Some("holdout");
-    let (turns, questions) = (of(&case["turns"]), of(&case["requested"]));
-    let settings = Settings { turns, questions, holdout, categories, ..Settings::of(Edition::Compatible) };
+    let (turns, questions) = (number(&case["turns"]), number(&case["requested"]));
+    let settings = Settings { turns, questions, holdout, categories, ..Settings::of_edition(Edition::Compatible) };
     let bank = LongHorizon { edition: Edition::Compatible, settings }.bank(0).expect("a bank");
     let mut found = BTreeMap::<String, usize>::new();
     bank.questions.iter().for_each(|question| *found.entry(question.category.clone()).or_default() += 1);
     let expected = case["categories"].as_object().expect("categories");
-    assert_eq!(found, expected.iter().map(|(name, count)| (name.clone(), of(count))).collect(), "{turns}, {questions}");
-    assert_eq!(bank.questions.len(), of(&case["returned"]));
+    assert_eq!(
+        found,
+        expected.iter().map(|(name, count)| (name.clone(), number(count))).collect(),
+        "{turns}, {questions}"
+    );
+    assert_eq!(bank.questions.len(), number(&case["returned"]));
     check(&bank);
 }
 
@@ -398,7 +403,7 @@ fn what_was_found_wrong_is_not_here() {
     for case in cases(&vectors["amplihack_seed_sensitivity"]) {
         let of_seed = |seed: &str| {
             let seed = case[seed].as_i64().expect("a seed");
-            texts(&horizon(Edition::Compatible, of(&case["turns"]), 100, seed).bank(0).expect("a bank"))
+            texts(&horizon(Edition::Compatible, number(&case["turns"]), 100, seed).bank(0).expect("a bank"))
         };
         let shared = of_seed("seed_a").intersection(&of_seed("seed_b")).count();
         assert!(shared < 2, "{shared} shared questions: {case}");

@@ -351,7 +351,7 @@ fn evidence_turns_500() {
     for name in &manifest.scorers {
         let scorer = registry::find(name).expect("is known");
         let cases = banks.iter().map(|bank| {
-            let case = ScoreCase::of(&profile, &bank.questions[0], &bank.gold[0]);
+            let case = ScoreCase::unanswered(&profile, &bank.questions[0], &bank.gold[0]);
             (conversation_text(&bank.content), [case])
         });
         let checked = self_check(scorer, cases);

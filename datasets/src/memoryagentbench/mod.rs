@@ -128,7 +128,7 @@ fn bank(split: &str, number: usize, row: Row, notes: &mut Notes) -> Result<Bank,
     let entries = if source.starts_with(FACTS) {
         facts(&bank_id, &context, notes)
     } else {
-        memories(pieces::of(&context).map(str::to_owned))
+        memories(pieces::cut(&context).map(str::to_owned))
     };
     let ask_after = count(entries.len());
     let mut bank = Bank { content: BankContent { bank_id, entries, ..BankContent::default() }, ..Bank::default() };

@@ -4,7 +4,7 @@
 const MOST_BYTES: usize = 2_000;
 
 /// The pieces of a text, in order: as many whole paragraphs as fit, else whole lines, else whole words.
-pub(super) fn of(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn cut(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text.trim();
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -37,17 +37,17 @@ mod tests {
     fn pieces_end_where_something_ends() {
         let paragraph = "word ".repeat(300);
         let text = format!("{paragraph}\n\n{paragraph}\nline\n\n{}", "x".repeat(2_500));
-        let found: Vec<usize> = of(&text).map(str::len).collect();
+        let found: Vec<usize> = cut(&text).map(str::len).collect();
         assert_eq!(found, [1_499, 1_505, 2_000, 500]);
-        assert_eq!(of(" \n ").count(), 0);
-        assert_eq!(of("short").collect::<Vec<_>>(), ["short"]);
+        assert_eq!(cut(" \n ").count(), 0);
+        assert_eq!(cut("short").collect::<Vec<_>>(), ["short"]);
     }
 
     proptest! {
         #[test]
         fn nothing_but_white_space_is_lost(words in prop::collection::vec("[a-zé😀]{1,900}", 0..12), gap in prop::sample::select(vec![" ", "\n", "\n\n", " \n"])) {
             let text = words.join(gap);
-            let pieces: Vec<&str> = of(&text).collect();
+            let pieces: Vec<&str> = cut(&text).collect();
             prop_assert!(pieces.iter().all(|piece| !piece.is_empty() && piece.len() <= MOST_BYTES));
             let squeezed = |text: &str| text.split_whitespace().collect::<String>();
             prop_assert_eq!(squeezed(&pieces.concat()), squeezed(&text));

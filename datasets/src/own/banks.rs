@@ -124,7 +124,7 @@ impl Ids {
         if bank.questions.len() != bank.gold.len() {
             return problem("field gold".to_owned(), "has not one record for each question");
         }
-        let held = Held::of(content)?;
+        let held = Held::from_content(content)?;
         for (number, (question, gold)) in bank.questions.iter().zip(&bank.gold).enumerate() {
             let at = |field: &str| format!("field questions[{number}].{field}");
             if !self.questions.insert(question.question_id.clone()) {
@@ -192,7 +192,7 @@ struct Held<'a> {
 
 impl<'a> Held<'a> {
     /// Looks at ids, times and what is replaced.
-    fn of(content: &'a BankContent) -> Result<Self, Problem> {
+    fn from_content(content: &'a BankContent) -> Result<Self, Problem> {
         let (mut held, mut parts) = (Self::default(), HashSet::new());
         for (number, entry) in content.entries.iter().enumerate() {
             held.add(entry, &mut parts)

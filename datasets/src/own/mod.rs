@@ -63,7 +63,7 @@ const ENDINGS: &[&str] = &["jsonl", "yaml", "yml"];
 struct OwnFile {
     /// Where it lies, unpacked.
     path: PathBuf,
-    /// As it was named, for errors and reports.
+    /// The path as it was named, for errors and reports.
     shown: PathBuf,
     /// Its name without folder and ending, as names of datasets are written.
     name: String,
@@ -171,7 +171,7 @@ pub(crate) fn open(path: &Path, options: &OpenOptions, is_taken: IsTaken) -> Res
 fn unpacked(path: &Path, options: &OpenOptions) -> Result<(PathBuf, u64, String), DatasetError> {
     let at = |path: &Path| Ok(Place::File(path.to_owned()));
     let file = SourceFile::default();
-    let hashed = match Packing::of(&path.to_string_lossy()) {
+    let hashed = match Packing::by_name(&path.to_string_lossy()) {
         Some(Packing::Gzip) => packed::content(path, Packing::Gzip, 0, &file, options, at)?.hashed,
         _ => place::hash(&file, &at(path)?)?,
     };

@@ -64,7 +64,7 @@ fn profile(banks: &[Bank]) -> Profile {
     }
     Profile {
         categories,
-        styles: vec![Style { words: Some(120), ..Style::of(Form::Free) }],
+        styles: vec![Style { words: Some(120), ..Style::from_form(Form::Free) }],
         by_gold: GoldRubrics { abstain: Some("judge-abstain".to_owned()), ..GoldRubrics::default() },
         presets: PresetSizes { fair: Some(200), ..PresetSizes::default() },
         totals: Vec::new(),

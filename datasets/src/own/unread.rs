@@ -17,7 +17,7 @@ pub(super) fn unread<T: Serialize + DeserializeOwned>(text: &str, read: &T) -> O
     gone.places.into_iter().find_map(|place| {
         let mut probed = given.clone();
         // lists of lists of lists are no text, no number, no list of texts, and nothing with names in it
-        *place.iter().try_fold(&mut probed, |at, step| step.of(at))? = json!([[[]]]);
+        *place.iter().try_fold(&mut probed, |at, step| step.within(at))? = json!([[[]]]);
         let is_read = serde_json::from_value::<T>(probed).is_err();
         (!is_read).then(|| place.iter().fold(String::new(), |shown, step| step.after(shown)))
     })
@@ -32,7 +32,7 @@ enum Step {
 }
 
 impl Step {
-    fn of<'a>(&self, value: &'a mut Value) -> Option<&'a mut Value> {
+    fn within<'a>(&self, value: &'a mut Value) -> Option<&'a mut Value> {
         match self {
             Self::Field(name) => value.get_mut(name),
             Self::Element(number) => value.get_mut(*number),
@@ -105,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    fn of<T: Serialize + DeserializeOwned>(given: Value) -> Option<String> {
+    fn gone<T: Serialize + DeserializeOwned>(given: Value) -> Option<String> {
         let read: T = serde_json::from_value(given.clone()).expect("can be read");
         unread(&given.to_string(), &read)
     }
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn misspelt_fields_are_found_wherever_they_stand() {
-        assert_eq!(of::<Bank>(bank()), None, "fields that have no value are read");
+        assert_eq!(gone::<Bank>(bank()), None, "fields that have no value are read");
         for (place, field, expected) in [
             ("", "quesions", "quesions"),
             ("/questions/0", "filer", "questions[0].filer"),
@@ -137,7 +137,7 @@ mod tests {
         ] {
             let mut misspelt = bank();
             misspelt.pointer_mut(place).expect("is there")[field] = json!("2026-03-04");
-            assert_eq!(of::<Bank>(misspelt).as_deref(), Some(expected));
+            assert_eq!(gone::<Bank>(misspelt).as_deref(), Some(expected));
         }
     }
 
@@ -152,10 +152,10 @@ mod tests {
             })
         };
         let said = serde_json::to_value(bench_proto::profile::PresetSizes::default()).expect("can be written");
-        assert_eq!(of::<Profile>(profile(said)), None);
-        assert_eq!(of::<Profile>(profile(json!({"fairr": 3}))).as_deref(), Some("presets.fairr"));
+        assert_eq!(gone::<Profile>(profile(said)), None);
+        assert_eq!(gone::<Profile>(profile(json!({"fairr": 3}))).as_deref(), Some("presets.fairr"));
         let mut misspelt = profile(json!({}));
         misspelt["categories"]["fact"]["rubrik"] = json!("x");
-        assert_eq!(of::<Profile>(misspelt).as_deref(), Some("categories.fact.rubrik"));
+        assert_eq!(gone::<Profile>(misspelt).as_deref(), Some("categories.fact.rubrik"));
     }
 }

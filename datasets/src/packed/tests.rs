@@ -35,7 +35,7 @@ pub(crate) fn archive(entries: &[Vec<u8>]) -> Vec<u8> {
 }
 
 fn unpack(packed: &Path, options: &OpenOptions) -> Result<Content, DatasetError> {
-    let packing = Packing::of(&packed.to_string_lossy()).expect("packed");
+    let packing = Packing::by_name(&packed.to_string_lossy()).expect("packed");
     let inside = |path: &Path| {
         let path = path.to_owned();
         Ok(if packing == Packing::Gzip { Place::File(path) } else { Place::Folder(path) })

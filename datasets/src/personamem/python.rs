@@ -69,7 +69,7 @@ impl ListReader<'_> {
         }
     }
 
-    /// The rest of a text, up to its closing quote.
+    /// Reads the rest of a text, up to its closing quote.
     fn text(&mut self, quote: char) -> Result<String, Fault> {
         let mut text = String::new();
         loop {

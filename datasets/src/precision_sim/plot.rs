@@ -40,7 +40,7 @@ const UNKNOWN: [&str; 6] = [
     "When was the first marathon run?",
     "Why do cats purr?",
 ];
-/// All of them, for the test that none holds a name.
+/// All phrases of questions, for the test that none holds a name.
 #[cfg(test)]
 pub(super) const PHRASES: [&[&str]; 4] = [&BY_NAME, &BY_OLD_VALUE, &PROPOSED, &UNKNOWN];
 /// Names that something is given in the session.

@@ -143,7 +143,7 @@ impl World {
         Belief { kind: kind.to_owned(), ..belief }
     }
 
-    /// That a chain has a value.
+    /// The belief that a chain has a value.
     pub(super) fn value(&mut self, at: usize, scope: &'static Scope, chain: &Chain, value: usize) -> Belief {
         let names = chain.values.get(value).map(Vec::as_slice).unwrap_or_default();
         let (name, aliases) = names.split_first().map_or(("", names), |(name, aliases)| (name.as_str(), aliases));
@@ -155,7 +155,7 @@ impl World {
         }
     }
 
-    /// That the open question of a scope was decided.
+    /// The belief that the open question of a scope was decided.
     pub(super) fn decision(&mut self, at: usize, scope: &'static Scope) -> Belief {
         let day = self.rng.pick(&LIVES.days);
         let says = format!("Decided at last: yes, on trial, to be looked at again on {day}.");

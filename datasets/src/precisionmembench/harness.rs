@@ -32,7 +32,7 @@ pub(crate) struct Rules {
 /// Which beliefs are pinned facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pins {
-    /// Those of the scopes, in the order of the file.
+    /// The pinned facts of the scopes, in the order of the file.
     OfScopes,
     /// Those of the scopes and all that the user has edited, but none of universal scope; edited ones first, then the latest.
     /// Relations add nothing.

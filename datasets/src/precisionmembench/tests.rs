@@ -404,7 +404,7 @@ const CASES: &str = r#"[{"caseId": "one", "category": "Alias resolution", "scope
 const SESSIONS_TEXT: &str = r#"[{"caseId": "s", "turns": [{"turnIndex": 0, "scope": ["pottery"], "userMessage": "the oven?",
     "expect": {"relevantBeliefs": {"mustInclude": ["a"]}}, "updateBeliefAtTurn": {"beliefId": "a", "addAliases": [" Hot box "]}}]}]"#;
 
-fn of(beliefs: &str, cases: &str, sessions: &str) -> Result<(Vec<Bank>, Vec<String>), String> {
+fn published(beliefs: &str, cases: &str, sessions: &str) -> Result<(Vec<Bank>, Vec<String>), String> {
     let texts = Texts {
         beliefs: ("beliefs.json", beliefs.as_bytes()),
         cases: ("cases.json", cases.as_bytes()),
@@ -416,7 +416,7 @@ fn of(beliefs: &str, cases: &str, sessions: &str) -> Result<(Vec<Bank>, Vec<Stri
 
 #[test]
 fn what_does_not_resolve_is_noted_with_ids() {
-    let (banks, notes) = of(BELIEFS, CASES, SESSIONS_TEXT).expect("banks");
+    let (banks, notes) = published(BELIEFS, CASES, SESSIONS_TEXT).expect("banks");
     insta::assert_snapshot!(notes.join("\n"), @r"
     belief a: there is no belief z
     one: shouldOnlyInclude names y, and there is no such belief
@@ -427,7 +427,7 @@ fn what_does_not_resolve_is_noted_with_ids() {
 
 #[test]
 fn broken_files_are_named_with_their_fields() {
-    let error = |beliefs: &str, cases: &str, sessions: &str| of(beliefs, cases, sessions).expect_err("broken");
+    let error = |beliefs: &str, cases: &str, sessions: &str| published(beliefs, cases, sessions).expect_err("broken");
     let other = |text: &str, from: &str, to: &str| text.replace(from, to);
     insta::assert_snapshot!(error(BELIEFS, &other(CASES, "shouldOnlyInclude", "shouldOnlyInclud"), SESSIONS_TEXT), @"cases.json: line 2, column 53, field [0].expect.relevantBeliefs.shouldOnlyInclud: unknown field `shouldOnlyInclud`, expected one of `mustInclude`, `mustExclude`, `shouldInclude`, `shouldOnlyInclude`, `orderedBefore`, `maxCount`, `minCount`, `pinnedFacts`, `_note`; did you mean 'shouldOnlyInclude'?");
     insta::assert_snapshot!(error(BELIEFS, CASES, &other(SESSIONS_TEXT, "relevantBeliefs", "relevantBelief")), @"sessions.json: line 2, column 31, field [0].turns[0].expect.relevantBelief: unknown field `relevantBelief`, expected one of `relevantBeliefs`, `pinnedFacts`, `openQuestions`, `personaPrelude`, `noiseCheck`, `topicRetrieval`; did you mean 'relevantBeliefs'?");
@@ -513,8 +513,8 @@ fn rules_differ_in_what_they_say_they_differ_in() {
 #[test]
 fn a_belief_is_there_once_and_files_are_bounded() {
     let twice = format!("[{0},{0}]", BELIEFS.trim_start_matches('[').trim_end_matches(']'));
-    insta::assert_snapshot!(of(&twice, CASES, SESSIONS_TEXT).expect_err("twice"), @"beliefs.json: file: belief a is there twice");
+    insta::assert_snapshot!(published(&twice, CASES, SESSIONS_TEXT).expect_err("twice"), @"beliefs.json: file: belief a is there twice");
     let cases =
         format!("[{}]", vec![CASES.trim_start_matches('[').trim_end_matches(']'); MOST_QUESTIONS + 1].join(","));
-    insta::assert_snapshot!(of(BELIEFS, &cases, SESSIONS_TEXT).expect_err("many"), @"cases.json: file: holds 5002 of them; it must be 1 to 5000");
+    insta::assert_snapshot!(published(BELIEFS, &cases, SESSIONS_TEXT).expect_err("many"), @"cases.json: file: holds 5002 of them; it must be 1 to 5000");
 }

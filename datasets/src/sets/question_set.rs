@@ -21,7 +21,7 @@ use crate::{
 
 /// Category of questions without tags.
 const PLAIN: &str = "question";
-/// The same of those that nothing answers.
+/// Category of questions without tags that nothing answers.
 const UNANSWERABLE: &str = "unanswerable";
 
 /// A line of the file; which one it is, is told by its key.
@@ -99,7 +99,7 @@ struct QuestionLine {
     tags: Vec<String>,
     #[serde(default, alias = "questionDate")]
     question_date: Option<String>,
-    /// Nothing that was remembered answers it.
+    /// Whether nothing that was remembered answers it.
     #[serde(default)]
     unanswerable: bool,
     /// Ids of sessions, turns (`<session>:<number from 1>`) and memories.

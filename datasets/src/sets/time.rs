@@ -14,7 +14,7 @@ pub(super) fn iso(text: &str) -> Option<String> {
     neutral::time(&text.split_whitespace().collect::<Vec<_>>().join("T"))
 }
 
-/// The same, where a day without an hour means its end.
+/// A time as ISO 8601 has it, where a day without an hour means its end.
 pub(super) fn iso_at_end(text: &str) -> Option<String> {
     let time = iso(text)?;
     match time.strip_suffix("T00:00:00") {

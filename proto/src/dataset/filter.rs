@@ -26,7 +26,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Which parts it has.
+    /// Which parts a filter has.
     #[must_use]
     pub fn parts(&self) -> FilterParts {
         FilterParts {

@@ -15,7 +15,7 @@ pub struct Retrieval {
     /// Gold turns that were never retained before the question was asked (cut sessions): nobody could have found them.
     #[serde(skip_serializing_if = "is_none_u32")]
     pub unretained: u32,
-    /// Nothing must come back: an empty recall is the right one.
+    /// True when an empty recall is the right one.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub nothing_expected: bool,
 }
@@ -25,7 +25,7 @@ impl Retrieval {
     ///
     /// Where hits came and none of them is known to be a turn, nothing can be said at the level of turns: it has no ground truth.
     #[must_use]
-    pub fn of<'a>(
+    pub fn from_hits<'a>(
         hits: impl Iterator<Item = (&'a str, &'a str, Option<HitLevel>)> + Clone,
         evidence_turns: &'a [String],
         evidence_sessions: &'a [String],
@@ -34,8 +34,8 @@ impl Retrieval {
         let no_turns = hits.clone().next().is_some() && !hits.clone().any(|(_, _, level)| is_turn(level));
         let turns = if no_turns { &[][..] } else { evidence_turns };
         Self {
-            turn: RankHits::of(hits.clone().map(|(id, ..)| id), turns.iter().map(String::as_str)),
-            session: RankHits::of(hits.map(|(_, session, _)| session), evidence_sessions.iter().map(String::as_str)),
+            turn: RankHits::find(hits.clone().map(|(id, ..)| id), turns.iter().map(String::as_str)),
+            session: RankHits::find(hits.map(|(_, session, _)| session), evidence_sessions.iter().map(String::as_str)),
             unretained: 0,
             nothing_expected: false,
         }
@@ -57,7 +57,7 @@ pub struct RankHits {
 impl RankHits {
     /// Finds the ranks of `gold` in `ranked`; both are deduplicated first, order kept.
     #[must_use]
-    pub fn of<'a>(ranked: impl IntoIterator<Item = &'a str>, gold: impl IntoIterator<Item = &'a str>) -> Self {
+    pub fn find<'a>(ranked: impl IntoIterator<Item = &'a str>, gold: impl IntoIterator<Item = &'a str>) -> Self {
         let gold: std::collections::HashSet<&str> = gold.into_iter().collect();
         let mut seen = std::collections::HashSet::new();
         let mut hits = Self { gold: gold.len() as u32, ranked: 0, ranks: Vec::new() };

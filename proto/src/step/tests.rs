@@ -61,7 +61,7 @@ fn steps_of_a_vote_have_numbers_of_their_own_and_one_call_is_stored_as_ever() {
 
 #[test]
 fn ranks_count_each_id_once() {
-    let hits = RankHits::of(["a", "b", "a", "c", "d"], ["c", "a", "x"]);
+    let hits = RankHits::find(["a", "b", "a", "c", "d"], ["c", "a", "x"]);
     assert_eq!(hits, RankHits { gold: 3, ranked: 4, ranks: vec![1, 3] });
 }
 
@@ -69,7 +69,7 @@ fn ranks_count_each_id_once() {
 fn p45_hits_without_a_turn_say_nothing_about_turns() {
     let (turns, sessions) = (["D1:3".to_owned()], ["D1".to_owned()]);
     let of = |hits: &[(&'static str, HitLevel)]| {
-        Retrieval::of(hits.iter().map(|(id, level)| (*id, "D1", Some(*level))), &turns, &sessions)
+        Retrieval::from_hits(hits.iter().map(|(id, level)| (*id, "D1", Some(*level))), &turns, &sessions)
     };
     let by_session = of(&[("hit-1", HitLevel::Session), ("hit-2", HitLevel::Unknown)]);
     assert_eq!((by_session.turn.gold, by_session.session.ranks), (0, vec![1]));

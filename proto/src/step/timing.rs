@@ -109,7 +109,7 @@ fn covered(mut intervals: Vec<(i64, i64)>) -> u64 {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "ReplyRow", into = "ReplyRow")]
 pub struct ReplyNote {
-    /// Which of the step's calls it answered, from 0.
+    /// Number of the call that it answered, among those of the step, from 0.
     pub call: usize,
     /// Tokens of the prompt, as the provider counted them.
     pub prompt_tokens: u64,

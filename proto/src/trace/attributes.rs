@@ -23,7 +23,7 @@ pub(super) struct Model<'a> {
 
 impl<'a> Model<'a> {
     /// The model that a step of a run calls, when it calls one.
-    pub(super) fn of(input: &TraceInput<'a>, task: TaskKey, step: StepNo) -> Option<Self> {
+    pub(super) fn called_by(input: &TraceInput<'a>, task: TaskKey, step: StepNo) -> Option<Self> {
         let model = match task.kind() {
             TaskKind::Judge => input.spec.judges.get(task.judge_no() as usize)?,
             TaskKind::Question if step == StepNo::ANSWER || step.is_phrase() => &input.spec.answerer,

@@ -55,7 +55,7 @@ pub struct BankCall {
 impl BankSpan {
     /// The tasks behind stored steps of a bank, where its segment has come to an end: what still goes on is told with later questions.
     #[must_use]
-    pub fn of(bank_id: &str, steps: &[StoredSpan]) -> Vec<Self> {
+    pub fn from_steps(bank_id: &str, steps: &[StoredSpan]) -> Vec<Self> {
         let ends = |step: &StoredSpan| match step.task.kind() {
             TaskKind::Ready => step.step == StepNo::READY || step.step == StepNo::FAILED,
             _ => step.step == StepNo::FAILED,

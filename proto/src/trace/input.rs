@@ -60,7 +60,7 @@ pub struct AttemptNote {
 /// Texts of a question, for traces that may hold them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TraceTexts {
-    /// As it was asked.
+    /// Text of the question as it was asked.
     pub question: String,
     /// What was answered; none when it did not come to an answer.
     pub answer: Option<String>,

@@ -109,7 +109,7 @@ pub struct Span {
     pub parent: Option<SpanId>,
     /// What happened.
     pub name: String,
-    /// What it is about.
+    /// What the span is about.
     pub class: SpanClass,
     /// OpenTelemetry's kind.
     pub kind: SpanKind,
@@ -128,7 +128,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// The same with one more attribute.
+    /// Adds an attribute.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl Into<SpanValue>) -> Self {
         self.attributes.push((name, value.into()));

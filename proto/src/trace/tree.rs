@@ -196,7 +196,7 @@ impl Tree<'_> {
             span.session = timing.session;
             self.spans.push(span);
         }
-        let model = Model::of(self.input, task, step);
+        let model = Model::called_by(self.input, task, step);
         let call = |number: usize, name: &str, times: (i64, i64)| {
             let span = self.span(parent, &format!("{path}/call/{number}"), name, SpanClass::Call, times);
             let span = Span { kind: SpanKind::Client, session: timing.session, ..span };

@@ -64,7 +64,7 @@ pub(crate) struct Budget([u8; KINDS]);
 
 impl Budget {
     /// A budget of these faults.
-    pub(crate) fn of(faults: &[(Fault, u8)]) -> Self {
+    pub(crate) fn with(faults: &[(Fault, u8)]) -> Self {
         let mut budget = Self::default();
         for (fault, count) in faults {
             budget.0[*fault as usize] = *count;

@@ -57,7 +57,7 @@ pub(crate) struct Graph {
 
 impl Graph {
     /// Walks all states.
-    pub(crate) fn of(protocol: &Protocol) -> Self {
+    pub(crate) fn walk(protocol: &Protocol) -> Self {
         let mut graph = Self { parents: Vec::new(), before: Vec::new(), complete: Vec::new() };
         let mut numbers: HashMap<u64, u32, BuildHasherDefault<StateHasher>> = HashMap::default();
         let mut waiting = VecDeque::new();

@@ -74,7 +74,7 @@ fn breaks(property: &'static str, mutant: Mutant, protocol: Protocol) {
 
 /// A run that has to be seen stuck.
 fn sticks(mutant: Mutant, protocol: Protocol) {
-    let way = Graph::of(&Protocol { mutant: Some(mutant), ..protocol }).way_into_a_dead_end();
+    let way = Graph::walk(&Protocol { mutant: Some(mutant), ..protocol }).way_into_a_dead_end();
     let way = way.unwrap_or_else(|| panic!("{mutant:?} must be able to stop a run"));
     println!("{mutant:?} stops a run:{}", trace(&way));
 }

@@ -55,7 +55,7 @@ fn search(protocol: Protocol, must_meet: &'static [Situation]) {
     for (situation, _) in must_meet {
         assert!(checker.discovery(situation).is_some(), "never met: {situation}");
     }
-    let graph = Graph::of(&protocol);
+    let graph = Graph::walk(&protocol);
     assert_eq!(graph.len(), checker.unique_state_count(), "both searches see the same states");
     if let Some(way) = graph.way_into_a_dead_end() {
         panic!("a run that never completes:{}", trace(&way));

@@ -78,7 +78,7 @@ impl Protocol {
 
     /// The same with these faults.
     pub(crate) fn with(mut self, faults: &[(Fault, u8)]) -> Self {
-        self.budget = Budget::of(faults);
+        self.budget = Budget::with(faults);
         self
     }
 

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 struct State {
     /// Claimed tasks that are not settled.
     at_hand: usize,
-    /// One of them runs alone, or waits for the others to end.
+    /// A task runs alone, or waits for the others to end.
     taken: bool,
 }
 

@@ -90,9 +90,9 @@ pub(crate) struct Surroundings<'a> {
 /// An operation, as its route knows it.
 struct Asked {
     operation: Operation,
-    /// What it is, for messages.
+    /// Name of the operation, for messages.
     what: &'static str,
-    /// The same for every try of the task.
+    /// Identity of the call: the same for every try of the task.
     call: Sha256Hash,
     /// Trying again does no harm.
     repeats: bool,

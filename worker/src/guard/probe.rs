@@ -31,7 +31,7 @@ pub(super) struct SystemProbe {
     pub(super) run: RunNo,
     pub(super) store: Arc<dyn Store>,
     pub(super) banks: Arc<BankCache>,
-    /// This process has started the system.
+    /// Whether this process has started the system.
     pub(super) is_own: bool,
 }
 

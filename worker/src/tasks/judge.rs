@@ -37,7 +37,7 @@ pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask, 
         return Err(missing("the answer").into());
     };
     let judge = context.judge(task.task.judge_no()).ok_or_else(|| missing("the judge"))?;
-    let case = Case::of(&context.row().spec.dataset.profile, question, Some(gold), answer, &data.content)
+    let case = Case::by_profile(&context.row().spec.dataset.profile, question, Some(gold), answer, &data.content)
         .map_err(|e| Failure::permanent("no_rubric", e.to_string()))?;
     let stored = stored_replies(input, task);
     let vote = Vote { tools, context, task, judge, question_id: &question.question_id, stored };

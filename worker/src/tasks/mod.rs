@@ -100,7 +100,7 @@ fn needs_texts(task: &ClaimedTask) -> bool {
 struct Wanted {
     /// The questions that they belong to.
     questions: Vec<TaskKey>,
-    /// Those that were claimed before.
+    /// Tasks of the claim that had been claimed before: steps of theirs may be stored.
     begun: Vec<TaskKey>,
 }
 

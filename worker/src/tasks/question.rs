@@ -73,7 +73,7 @@ pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask, 
         hits: &hits,
         retrieval: retrieval.as_ref(),
         answer: answer.as_deref(),
-        ..ScoreCase::of(&context.row().spec.dataset.profile, question, gold)
+        ..ScoreCase::unanswered(&context.row().spec.dataset.profile, question, gold)
     };
     records.push(score_record(context, task, &case));
     let conclusion = conclusion(tools, context, task, question, &data, &records);
@@ -176,7 +176,7 @@ impl Asked<'_> {
         Retrieval {
             unretained: unretained(context, data, visible_entries, &gold.evidence_turns),
             nothing_expected: gold.may_be_met_by_silence(),
-            ..Retrieval::of(placed, &gold.evidence_turns, &gold.evidence_sessions)
+            ..Retrieval::from_hits(placed, &gold.evidence_turns, &gold.evidence_sessions)
         }
     }
 

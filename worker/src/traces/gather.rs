@@ -67,7 +67,7 @@ pub async fn gather(store: &dyn Store, run: &RunRow, subject: Subject) -> Result
     let steps = store.spans(run.run_no, &[task]).await?;
     let attempts = store.attempts(run.run_no, task).await?;
     let facts = store.facts_of(run.run_no, &[task]).await?.pop();
-    let banks = BankSpan::of(&subject.bank_id, &store.bank_steps(run.run_no, task.bank()).await?);
+    let banks = BankSpan::from_steps(&subject.bank_id, &store.bank_steps(run.run_no, task.bank()).await?);
     let texts = if run.spec.limits.trace.content { texts(store, run, task).await? } else { None };
     let embeddings = remote_model(&run.spec.system.name, &run.spec.system.settings);
     let input = TraceInput {

@@ -187,7 +187,7 @@ pub(super) fn answer_prompt(planned: &PlannedRun, counting: Counting) -> TokenGu
     }
     let Some(question) = question else { return TokenGuess::default() };
     let content = BankContent { bank_id: String::new(), speakers: Vec::new(), entries: Vec::new() };
-    let Ok(instructions) = Instructions::of(&planned.spec.dataset.profile, planned.spec.scenario) else {
+    let Ok(instructions) = Instructions::from_profile(&planned.spec.dataset.profile, planned.spec.scenario) else {
         return TokenGuess::default();
     };
     let shown = Shown { question: &question, gold: None, hits: &[], bank: &content };

@@ -114,7 +114,7 @@ impl<'a> ForkOf<'a> {
     async fn measure(&self, store: &dyn Store, counting: Counting) -> Result<MeasuredFork<'a>, CliError> {
         let &Self { source, spec, from, .. } = self;
         let mut measured = MeasuredFork::from_spec(spec);
-        let instructions = Instructions::of(&spec.dataset.profile, spec.scenario)?;
+        let instructions = Instructions::from_profile(&spec.dataset.profile, spec.scenario)?;
         let (banks, effort) = (store.banks(source.run_no, None).await?, counting.effort());
         for row in spread(&banks, effort.banks) {
             let bank = BankData::read(store, row.clone()).await?;
@@ -166,7 +166,7 @@ impl<'a> ForkOf<'a> {
             let answered = stored.answer.is_some() && self.from == ForkFrom::Judge;
             let answer = stored.answer.unwrap_or_else(|| stand_in(gold.map(|gold| &gold.gold)));
             measured.votes.add(
-                &Case::of(&spec.dataset.profile, question, gold, &answer, shown.bank)?,
+                &Case::by_profile(&spec.dataset.profile, question, gold, &answer, shown.bank)?,
                 answered,
                 &|model, messages| counting.message_tokens(model, messages),
                 &|model, text| counting.tokens(model, text),

@@ -57,7 +57,7 @@ pub(crate) struct Rehearsal {
 /// Calls of one vote on every question.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct VoteCalls {
-    /// Those that are expected.
+    /// Calls that are expected.
     pub expected: u64,
     /// The most that there can be.
     pub most: u64,
@@ -249,7 +249,7 @@ pub(crate) async fn rehearse(
     let system = stand_in_system(planned, embeds.is_some());
     let (mut given, mut searched, mut turns) = (Measured::default(), Measured::default(), 0);
     let (mut answers, mut rephrased) = (Measured::default(), Measured::default());
-    let instructions = Instructions::of(&spec.dataset.profile, spec.scenario).ok();
+    let instructions = Instructions::from_profile(&spec.dataset.profile, spec.scenario).ok();
     let mut votes = MeasuredVotes::for_judges(&spec.judges);
     let mut asked = 0;
     for sampled in spread(&planned.sample.banks, effort.banks) {
@@ -288,7 +288,9 @@ pub(crate) async fn rehearse(
                 }
             }
             let stand_in = stand_in(gold.map(|gold| &gold.gold));
-            let Ok(input) = Case::of(&spec.dataset.profile, question, gold, &stand_in, &content) else { continue };
+            let Ok(input) = Case::by_profile(&spec.dataset.profile, question, gold, &stand_in, &content) else {
+                continue;
+            };
             votes.add(&input, false, count, count_text);
         }
     }
@@ -390,7 +392,7 @@ mod tests {
             let gold = Gold::Rubric((0..lines).map(|line| format!("line {line}")).collect());
             let record = GoldRecord { gold, ..GoldRecord::default() };
             let question = Default::default();
-            let input = Case::of(&profile, &question, Some(&record), "an answer", &bank).expect("has a rubric");
+            let input = Case::by_profile(&profile, &question, Some(&record), "an answer", &bank).expect("has a rubric");
             votes.add(&input, false, &|_, messages| messages.user.len() as u64, &|_, text| text.len() as u64);
         }
         let (calls, judges) = votes.guess(10, false);
@@ -410,7 +412,7 @@ mod tests {
         let record = GoldRecord { gold: Gold::Rubric(items), ..GoldRecord::default() };
         let question = Default::default();
         let answer = stand_in(Some(&record.gold));
-        let case = Case::of(&profile, &question, Some(&record), &answer, &bank).expect("has a rubric");
+        let case = Case::by_profile(&profile, &question, Some(&record), &answer, &bank).expect("has a rubric");
         // what is counted is how many things each call lists
         let things = |messages: &Messages| {
             let shown: serde_json::Value = serde_json::from_str(&messages.user).expect("one object");
@@ -423,7 +425,7 @@ mod tests {
         let four = VoteCalls { expected: 4, most: 4 };
         assert_eq!((calls, judges[0].prompt.expected, judges[0].prompt.worst), (four, 3, 4));
         let of_answer = |answer: &str, answered| {
-            let case = Case::of(&profile, &question, Some(&record), answer, &bank).expect("has a rubric");
+            let case = Case::by_profile(&profile, &question, Some(&record), answer, &bank).expect("has a rubric");
             let mut votes = MeasuredVotes::for_judges(&[]);
             votes.add(&case, answered, &|_, _| 0, &|_, _| 0);
             votes.guess(5, true).0

@@ -37,7 +37,8 @@ impl Means<'_> {
         if pairs.is_empty() {
             return None;
         }
-        let figures = pairs.iter().filter_map(|pair| Some((self.strata.of(pair.kind)?, pair.cluster, figure(pair))));
+        let figures =
+            pairs.iter().filter_map(|pair| Some((self.strata.of_kind(pair.kind)?, pair.cluster, figure(pair))));
         let cells = cells_of(figures, Scale::PLAIN);
         if self.estimator == Estimator::Mean {
             return Some(Design::mean(&cells.iter().collect::<Vec<_>>()));

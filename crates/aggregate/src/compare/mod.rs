@@ -52,9 +52,9 @@ pub struct CompareOptions {
     pub metric: Option<String>,
     /// Overall change that does not matter.
     pub tolerance: f64,
-    /// The same per category.
+    /// Change in a category that does not matter.
     pub category_tolerance: f64,
-    /// The same for retrieval.
+    /// Change of a figure of retrieval that does not matter.
     pub retrieval_tolerance: f64,
     /// Groups of settings that may differ (`system`, `answerer`, …) although more than one does.
     pub under_test: Vec<String>,

@@ -85,7 +85,7 @@ pub struct Policy {
 pub const DEFAULT_POLICY_YAML: &str = include_str!("default_policy.yaml");
 
 impl Default for Policy {
-    /// The same as the shipped file (a test holds them together).
+    /// The policy of the shipped file (a test holds the two together).
     fn default() -> Self {
         let latency = |phase: &str| LatencyRule {
             phase: phase.to_owned(),

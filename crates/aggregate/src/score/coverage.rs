@@ -188,7 +188,7 @@ fn of_strata(dataset: &[(&str, &str, usize, f64)], total: u64) -> (f64, f64, f64
         let of = |score: &mut dyn FnMut(usize) -> f64| {
             let scored = taken.banks.iter().map(|bank| {
                 let number = bank.file_index as usize;
-                (strata.of(kind_of[number]).expect("has one"), bank.file_index, score(number))
+                (strata.of_kind(kind_of[number]).expect("has one"), bank.file_index, score(number))
             });
             estimate(&cells_of(scored, Scale::PLAIN), &strata.list, weighted)
         };

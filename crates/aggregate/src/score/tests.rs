@@ -23,7 +23,7 @@ fn data(score: impl Fn(u64, u64) -> f64) -> (Vec<Cell>, Vec<Category>) {
         number,
         name: format!("c{number}"),
         population: Some(population),
-        asked: Tally::of(of_stratum(&cells, number)).n,
+        asked: Tally::merged(of_stratum(&cells, number)).n,
         lost: 0,
     };
     let categories = (0..).zip([841, 282, 321, 96]).map(category).collect();

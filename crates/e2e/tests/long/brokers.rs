@@ -15,7 +15,7 @@ fn a_cluster_of_three_nodes_loses_one_and_then_another() {
     let provider = Provider::start(&["--latency-ms", "300"]);
     let vhost = nodes.make_vhost("test").expect("a virtual host");
     let cluster = Cluster::on(vhost, Setup::default()).with_provider(provider.base_url(), KEY);
-    let stage = Stage::of(Size::Middle, provider, cluster);
+    let stage = Stage::new(Size::Middle, provider, cluster);
     // people are spread over the nodes, as a load balancer would
     let worker = |node: usize| {
         let queue = &nodes.vhost(node, "test").worker;

@@ -54,7 +54,7 @@ fn local(latency_ms: &str, judge: &str, outages: &[Value]) {
 fn in_cluster(workers: usize, provider: &[&str], outages: &[Value]) -> (Stage, Value) {
     let provider = Provider::start(provider);
     let cluster = Cluster::with(Setup::default()).with_provider(provider.base_url(), KEY);
-    let stage = Stage::of(Size::Full, provider, cluster);
+    let stage = Stage::new(Size::Full, provider, cluster);
     let (_coordinator, _workers) = stage.people(workers);
     let client = stage.submit(&[]);
     stage.wait_for_percent(20);
@@ -144,7 +144,7 @@ fn p40_one_sick_worker_of_three() {
     for way in ["refused", "dns", "tls", "bad-key", "files"] {
         let provider = Provider::start(&["--latency-ms", "60", "--accept-key", KEY]);
         let cluster = Cluster::with(Setup::default()).with_provider(provider.base_url(), KEY);
-        let stage = Stage::of(Size::Full, provider, cluster);
+        let stage = Stage::new(Size::Full, provider, cluster);
         let (_coordinator, _healthy) = stage.people(2);
         let mut sick = sick_worker(&stage, way);
         wait_until_ready(&mut sick);

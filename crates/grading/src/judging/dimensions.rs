@@ -36,7 +36,7 @@ const DIMENSIONS_OF_ANSWERS: [(&str, &str); 5] = [
     ),
 ];
 
-/// Those that are counted where the gold is a list of keywords.
+/// Dimensions that are counted where the gold is a list of keywords.
 const COUNTED: [&str; 2] = ["factual_accuracy", "specificity"];
 
 const TASK: &str = "\

@@ -17,7 +17,7 @@ const UNRESOLVED: &str = "message_evidences";
 pub struct Evidence<'a> {
     /// What was said.
     pub bank: &'a BankContent,
-    /// Which of it is the evidence.
+    /// The record that says which messages are the evidence.
     pub gold: &'a GoldRecord,
 }
 

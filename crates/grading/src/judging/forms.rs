@@ -201,7 +201,7 @@ static MATCHES: [Match; MOST_CALLS as usize + 1] = {
 impl Match {
     /// The form for a choice among so many things; none for more than [`MOST_CALLS`].
     #[must_use]
-    pub fn of(things: usize) -> Option<&'static Self> {
+    pub fn among(things: usize) -> Option<&'static Self> {
         MATCHES.get(things)
     }
 }
@@ -290,7 +290,7 @@ mod tests {
     static PAIR: Grades = Grades { name: "pair", of: &["first", "second"] };
 
     fn strict() -> [&'static dyn ReplyForm; 5] {
-        [&Criterion, &Graded, &PAIR, Match::of(3).expect("few"), &YesNo]
+        [&Criterion, &Graded, &PAIR, Match::among(3).expect("few"), &YesNo]
     }
 
     fn value(form: &dyn ReplyForm, reply: &str) -> Option<f64> {
@@ -348,11 +348,11 @@ mod tests {
 
     #[test]
     fn a_match_is_one_of_those_that_were_named() {
-        let form = Match::of(3).expect("few");
+        let form = Match::among(3).expect("few");
         let of = |number: &str| form.read(&format!(r#"{{"reasoning": "x", "which": {number}}}"#)).ok();
         assert_eq!([of("0"), of("3")], [Some(Reply::Match(None)), Some(Reply::Match(Some(2)))]);
         assert_eq!(["4", "-1", "1.5", "\"1\"", "null"].map(of), [const { None }; 5]);
-        assert!(Match::of(MOST_CALLS as usize).is_some() && Match::of(MOST_CALLS as usize + 1).is_none());
+        assert!(Match::among(MOST_CALLS as usize).is_some() && Match::among(MOST_CALLS as usize + 1).is_none());
         let schema = form.schema().expect("has one");
         assert_eq!(schema["properties"]["which"], json!({ "type": "integer", "enum": [0, 1, 2, 3] }));
     }

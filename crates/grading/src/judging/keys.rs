@@ -13,7 +13,7 @@ use crate::prompts::ProfileError;
 #[derive(Debug, Clone, Copy)]
 pub struct Case<'a> {
     published: JudgeInput<'a>,
-    /// The same with the corrected answer, where there is one.
+    /// The question with the corrected answer, where there is one.
     corrected: Option<JudgeInput<'a>>,
 }
 
@@ -22,8 +22,8 @@ impl<'a> Case<'a> {
     /// rubric asks for it.
     ///
     /// # Errors
-    /// As [`JudgeInput::of`].
-    pub fn of(
+    /// As [`JudgeInput::by_profile`].
+    pub fn by_profile(
         profile: &'a Profile,
         question: &'a Question,
         gold: Option<&'a GoldRecord>,
@@ -31,7 +31,7 @@ impl<'a> Case<'a> {
         bank: &'a BankContent,
     ) -> Result<Self, ProfileError> {
         let evidence = gold.map(|gold| Evidence { bank, gold });
-        let published = JudgeInput { evidence, ..JudgeInput::of(profile, question, gold, answer)? };
+        let published = JudgeInput { evidence, ..JudgeInput::by_profile(profile, question, gold, answer)? };
         let fixed = gold.and_then(|record| record.fix.as_ref()?.gold.as_ref());
         let corrected = fixed.map(|gold| JudgeInput { gold: Some(gold), ..published });
         // a vote has room for so many calls, and both keys have half of it
@@ -99,7 +99,7 @@ mod tests {
         let fix = LabelFix { kind: "temporal-error".to_owned(), gold: Some(Gold::Text("Saturday".to_owned())) };
         let bank = BankContent::default();
         let (sound, wrong) = (gold(None), gold(Some(fix)));
-        let case = |gold| Case::of(&profile, &question, Some(gold), "on Saturday", &bank).expect("is graded");
+        let case = |gold| Case::by_profile(&profile, &question, Some(gold), "on Saturday", &bank).expect("is graded");
         let asked = |case: &Case<'_>| match case.next(&Replies::new()) {
             Next::Ask(calls) => calls,
             Next::Done(grade) => panic!("{grade:?}"),

@@ -42,13 +42,13 @@ pub struct Lines {
     halves: bool,
 }
 
-/// As it should be.
+/// The program of lines as it should be.
 pub static LINES: Lines = Lines { asks: true, halves: true };
-/// One half counts as 0.
+/// The program in which one half counts as 0.
 pub static WHOLE: Lines = Lines { asks: true, halves: false };
-/// The judge does not see the question.
+/// The program in which the judge does not see the question.
 pub static UNASKED: Lines = Lines { asks: false, halves: true };
-/// Both, as the authors' program counts.
+/// The authors' own program: no question is seen, and one half counts as 0.
 pub static UNASKED_WHOLE: Lines = Lines { asks: false, halves: false };
 
 /// The lines of what is expected: those of a list of criteria, else the whole of it as one.

@@ -46,7 +46,7 @@ fn call(no: u32, input: &JudgeInput<'_>, items: &[&str], line: &str) -> Option<J
         ("line", Some(line.into())),
     ]);
     let messages = Messages { system: system(TASK, &[RULES], REPLY), user };
-    Some(JudgeCall { no, messages, form: Match::of(items.len())? })
+    Some(JudgeCall { no, messages, form: Match::among(items.len())? })
 }
 
 /// The lines of an answer that say something.
@@ -57,7 +57,7 @@ fn told(answer: &str) -> impl Iterator<Item = &str> {
 impl Program for EventOrder {
     fn forms(&self) -> Vec<&'static dyn ReplyForm> {
         // of one thing: with more it is the same form
-        Match::of(1).map(|form| form as &dyn ReplyForm).into_iter().collect()
+        Match::among(1).map(|form| form as &dyn ReplyForm).into_iter().collect()
     }
 
     /// As many as there are items: a good answer has a line for each.

@@ -97,7 +97,7 @@ Reply with a JSON object and nothing else: {\"reasoning\": \"one or two sentence
 enum Reference {
     /// The expected answer as it is.
     Text,
-    /// The same, and the messages that it rests on.
+    /// A judge is shown the expected text, and the messages that it rests on.
     TextAndEvidence,
     /// A list of criteria.
     Criteria,
@@ -275,7 +275,7 @@ pub fn check<'a>(
     categories: impl IntoIterator<Item = &'a str>,
     is_judged: bool,
 ) -> Result<(), ProfileError> {
-    Instructions::of(profile, Scenario::Answer)?;
+    Instructions::from_profile(profile, Scenario::Answer)?;
     for name in used(profile) {
         find(profile, name)?;
         if let Some(own) = profile.rubrics.get(name).filter(|own| own.parser.is_some()) {
@@ -329,7 +329,7 @@ impl<'a> JudgeInput<'a> {
     ///
     /// # Errors
     /// As [`rubric_of`].
-    pub fn of(
+    pub fn by_profile(
         profile: &'a Profile,
         question: &'a Question,
         gold: Option<&'a GoldRecord>,

@@ -15,7 +15,7 @@ pub enum Form {
     List,
     /// Anything else.
     Phrase,
-    /// There is no answer.
+    /// The gold says that there is no answer.
     NoAnswer,
 }
 
@@ -44,7 +44,7 @@ const NUMBERS: [&str; 21] = [
 ];
 
 impl Form {
-    /// Those of answers that say something.
+    /// Forms of answers that say something.
     pub(super) const VALUES: [Self; 4] = [Self::Phrase, Self::List, Self::Date, Self::Number];
 
     /// Its word in facets and reports.
@@ -61,7 +61,7 @@ impl Form {
 
     /// The form of a text.
     #[must_use]
-    pub(super) fn of(text: &str) -> Self {
+    pub(super) fn of_text(text: &str) -> Self {
         if is_date(text) {
             Self::Date
         } else if is_list(text) {
@@ -306,7 +306,7 @@ mod tests {
             ("3rd street", Form::Phrase),
             ("", Form::Phrase),
         ] {
-            assert_eq!(Form::of(text), form, "{text}");
+            assert_eq!(Form::of_text(text), form, "{text}");
         }
     }
 
@@ -327,7 +327,7 @@ mod tests {
             ("she paints, which helps, and writes", 0, None),
             ("first this\nthen that", 0, None),
         ] {
-            assert_eq!(rephrased(text, Form::of(text), number).as_deref(), other, "{text}");
+            assert_eq!(rephrased(text, Form::of_text(text), number).as_deref(), other, "{text}");
         }
     }
 

@@ -39,7 +39,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds of planted answers.
     pub const ALL: [Self; 4] = [Self::Specific, Self::Vague, Self::Paraphrase, Self::Verbatim];
 
     /// Its word in flags, facets and reports.
@@ -89,9 +89,9 @@ impl Length {
 /// A planted answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Planted {
-    /// What it is planted for.
+    /// Kind of the planted answer.
     pub kind: Kind,
-    /// Its text.
+    /// Text of the planted answer.
     pub answer: String,
     /// The form of the expected answer.
     pub form: Form,
@@ -113,7 +113,7 @@ pub struct Posed<'a> {
 /// The form of an expected answer.
 #[must_use]
 pub fn form_of(gold: &Gold) -> Form {
-    if gold.is_unanswerable() { Form::NoAnswer } else { Form::of(&text_of(gold)) }
+    if gold.is_unanswerable() { Form::NoAnswer } else { Form::of_text(&text_of(gold)) }
 }
 
 /// Plants answers of some kinds for each question, in their order. A question goes without a kind where none can be made for it: no
@@ -221,11 +221,11 @@ impl Lenders {
             if text.is_empty() {
                 continue;
             }
-            let (form, place) = (Form::of(&text), lenders.texts.len());
+            let (form, place) = (Form::of_text(&text), lenders.texts.len());
             for (group, shared) in lenders.groups.iter_mut().zip(SHARED) {
                 group.entry(key(posed, form, shared)).or_default().push(place);
             }
-            lenders.texts.push((text.clone(), Said::of(&text)));
+            lenders.texts.push((text.clone(), Said::from_text(&text)));
         }
         lenders
     }
@@ -235,11 +235,11 @@ impl Lenders {
         let gold = &posed.gold.gold;
         let form = form_of(gold);
         let right: Vec<Said> = match gold {
-            Gold::AnyOf(texts) => texts.iter().map(|text| Said::of(text)).collect(),
-            gold => vec![Said::of(&text_of(gold))],
+            Gold::AnyOf(texts) => texts.iter().map(|text| Said::from_text(text)).collect(),
+            gold => vec![Said::from_text(&text_of(gold))],
         };
         // what the question says itself would be no answer
-        let asked = Said::of(&posed.question.text).words;
+        let asked = Said::from_text(&posed.question.text).words;
         let differs = |said: &Said| {
             !(said.words.is_empty() || said.words.is_subset(&asked)) && right.iter().all(|right| !said.may_be(right))
         };
@@ -274,8 +274,8 @@ struct Said {
 }
 
 impl Said {
-    fn of(text: &str) -> Self {
-        let date = (Form::of(text) == Form::Date).then(|| text.to_owned());
+    fn from_text(text: &str) -> Self {
+        let date = (Form::of_text(text) == Form::Date).then(|| text.to_owned());
         let in_words: Vec<String> =
             text.split_whitespace().map(|word| forms::day_in_words(word).unwrap_or_else(|| word.to_owned())).collect();
         let text = in_words.join(" ");
@@ -415,9 +415,9 @@ mod tests {
             let first = planted(&all, &Kind::ALL);
             prop_assert_eq!(&first, &planted(&all, &Kind::ALL));
             for ((_, record), planted) in all.iter().zip(&first) {
-                let right = Said::of(&text_of(&record.gold));
+                let right = Said::from_text(&text_of(&record.gold));
                 for wrong in planted.iter().filter(|planted| planted.kind == Kind::Specific && planted.length == Length::Bare) {
-                    prop_assert!(!Said::of(&wrong.answer).may_be(&right), "{:?} {}", right.words, wrong.answer);
+                    prop_assert!(!Said::from_text(&wrong.answer).may_be(&right), "{:?} {}", right.words, wrong.answer);
                 }
             }
         }

@@ -91,7 +91,7 @@ pub struct Instruction {
 }
 
 impl Instruction {
-    fn of(style: &Style, scenario: Scenario) -> Result<Self, ProfileError> {
+    fn from_style(style: &Style, scenario: Scenario) -> Result<Self, ProfileError> {
         let unknown = || ProfileError::Style(style.name.clone());
         let built_in = Form::from_name(&style.name).map(|form| match form {
             Form::Short => SHORT,
@@ -125,11 +125,12 @@ impl Instructions {
     ///
     /// # Errors
     /// [`ProfileError::Style`] and [`ProfileError::Words`].
-    pub fn of(profile: &Profile, scenario: Scenario) -> Result<Self, ProfileError> {
+    pub fn from_profile(profile: &Profile, scenario: Scenario) -> Result<Self, ProfileError> {
         if let Some(unknown) = profile.unknown_style() {
             return Err(ProfileError::Style(unknown.to_owned()));
         }
-        let by_style = profile.all_styles().map(|style| Instruction::of(style, scenario)).collect::<Result<_, _>>()?;
+        let by_style =
+            profile.all_styles().map(|style| Instruction::from_style(style, scenario)).collect::<Result<_, _>>()?;
         Ok(Self { profile: profile.clone(), by_style })
     }
 
@@ -249,18 +250,18 @@ fn without_letter(choice: &str, letter: char) -> &str {
 /// The hashes of the answerer's prompts in a profile's styles, with and without options.
 ///
 /// # Errors
-/// As [`Instructions::of`].
+/// As [`Instructions::from_profile`].
 pub fn prompt_hashes(profile: &Profile, scenario: Scenario) -> Result<PromptHashes, ProfileError> {
-    let instructions = Instructions::of(profile, scenario)?;
+    let instructions = Instructions::from_profile(profile, scenario)?;
     let of = |(suffix, told)| samples(told).map(|(name, sample)| (format!("{name}{suffix}"), hash(&sample)));
     Ok(instructions.named().flat_map(of).collect())
 }
 
 /// The prompts of all forms of this build, and of a profile's styles, in all scenarios, of a fixed sample.
 pub(super) fn all_samples(profile: &Profile) -> Vec<Messages> {
-    let styles = Form::ALL.map(Style::of).into_iter().chain(profile.all_styles().cloned());
+    let styles = Form::ALL.map(Style::from_form).into_iter().chain(profile.all_styles().cloned());
     let styles: Vec<Style> = styles.collect();
-    let told = |scenario| styles.iter().filter_map(move |style| Instruction::of(style, scenario).ok());
+    let told = |scenario| styles.iter().filter_map(move |style| Instruction::from_style(style, scenario).ok());
     let scenarios = [Scenario::Answer, Scenario::AskBasic, Scenario::AskAugmented];
     let all = scenarios.into_iter().flat_map(told);
     all.flat_map(|told| samples(&told).into_iter().map(|(_, sample)| sample).collect::<Vec<_>>()).collect()
@@ -322,7 +323,7 @@ mod tests {
     }
 
     fn told(profile: &Profile, scenario: Scenario) -> Instruction {
-        Instructions::of(profile, scenario).expect("the styles are known").by_style.swap_remove(0)
+        Instructions::from_profile(profile, scenario).expect("the styles are known").by_style.swap_remove(0)
     }
 
     fn short() -> Instruction {
@@ -345,7 +346,7 @@ mod tests {
         assert!(system.contains("occur in them.\n- Answer in one word.\n- If the excerpts"), "{system}");
         assert_ne!(prompt_hashes(&profile), prompt_hashes(&Profile::implied()));
         let refused = |style| {
-            Instructions::of(&Profile { style, ..Profile::implied() }, Scenario::Answer)
+            Instructions::from_profile(&Profile { style, ..Profile::implied() }, Scenario::Answer)
                 .expect_err("is refused")
                 .to_string()
         };
@@ -357,9 +358,9 @@ mod tests {
     #[test]
     fn questions_have_the_style_of_their_category_or_gold_and_each_style_its_hashes() {
         let mut profile = Profile::implied();
-        profile.styles = vec![Style { words: Some(150), ..Style::of(Form::Free) }];
+        profile.styles = vec![Style { words: Some(150), ..Style::from_form(Form::Free) }];
         profile.categories.get_mut("open-domain").expect("is there").style = Some("free".to_owned());
-        let instructions = Instructions::of(&profile, Scenario::Answer).expect("the styles are known");
+        let instructions = Instructions::from_profile(&profile, Scenario::Answer).expect("the styles are known");
         let asked = |category: &str| Question { category: category.to_owned(), ..Question::default() };
         let gold = GoldRecord { style: Some("free".to_owned()), ..GoldRecord::default() };
         let free = instructions.for_question(&asked("open-domain"), None);

@@ -36,7 +36,7 @@ pub enum ProfileError {
     Category {
         /// The category that is missing.
         category: String,
-        /// Those that it lists.
+        /// Names that the profile lists.
         known: String,
     },
     /// A judge has nothing to grade by.
@@ -67,7 +67,7 @@ pub enum ProfileError {
 /// rephrasings of questions.
 ///
 /// # Errors
-/// As [`answer::Instructions::of`].
+/// As [`answer::Instructions::from_profile`].
 pub fn answerer_hashes(profile: &Profile, scenario: Scenario, plan: RecallPlan) -> Result<PromptHashes, ProfileError> {
     let mut hashes = match scenario {
         Scenario::Agentic => search::prompt_hashes(profile)?,

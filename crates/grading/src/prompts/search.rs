@@ -195,9 +195,9 @@ fn query(text: &str) -> Result<String, SearchError> {
 /// The hashes of a model's moves in a profile's styles, with and without options.
 ///
 /// # Errors
-/// As [`Instructions::of`].
+/// As [`Instructions::from_profile`].
 pub fn prompt_hashes(profile: &Profile) -> Result<PromptHashes, ProfileError> {
-    let instructions = Instructions::of(profile, Scenario::Agentic)?;
+    let instructions = Instructions::from_profile(profile, Scenario::Agentic)?;
     let of = |(suffix, told)| samples(told).map(|(name, sample)| (format!("{name}{suffix}"), hash(&sample)));
     Ok(instructions.named().flat_map(of).collect())
 }
@@ -214,7 +214,7 @@ pub fn prompt_names(profile: &Profile, question: &Question, gold: Option<&GoldRe
     ["move-first", others].map(|name| format!("{name}{suffix}")).to_vec()
 }
 
-/// The same with its hash.
+/// The prompt for rephrasings, with its hash.
 pub(super) fn rephrasing_hash(n: u32) -> [(String, String); 1] {
     [(REPHRASE.to_owned(), hash(&rephrasing_sample(n)))]
 }
@@ -225,7 +225,8 @@ fn rephrasing_sample(n: u32) -> Messages {
 
 /// The prompts of searches in a profile's styles, of a fixed sample.
 pub(super) fn all_samples(profile: &Profile) -> Vec<Messages> {
-    let instructions = Instructions::of(profile, Scenario::Agentic).map(|all| all.by_style).unwrap_or_default();
+    let instructions =
+        Instructions::from_profile(profile, Scenario::Agentic).map(|all| all.by_style).unwrap_or_default();
     let moves = instructions.iter().flat_map(|told| samples(told).map(|(_, sample)| sample));
     moves.chain((1..=bench_proto::scenario::MOST_REPHRASED).map(rephrasing_sample)).collect()
 }
@@ -251,7 +252,8 @@ mod tests {
 
     #[test]
     fn a_move_shows_what_was_searched_for_and_found() {
-        let instructions = Instructions::of(&Profile::implied(), Scenario::Agentic).expect("the style is known");
+        let instructions =
+            Instructions::from_profile(&Profile::implied(), Scenario::Agentic).expect("the style is known");
         let question = Question { text: "When did Ann leave?".to_owned(), ..Question::default() };
         let told = instructions.for_question(&question, None);
         let hits = [RetrievedHit {

@@ -38,7 +38,7 @@ impl Default for ScoreCase<'_> {
 impl<'a> ScoreCase<'a> {
     /// A question of a run before anything was found or answered.
     #[must_use]
-    pub fn of(profile: &'a Profile, question: &'a Question, gold: &'a GoldRecord) -> Self {
+    pub fn unanswered(profile: &'a Profile, question: &'a Question, gold: &'a GoldRecord) -> Self {
         Self { question, gold: Some(gold), rules: profile.rules(&question.category), ..Self::default() }
     }
 

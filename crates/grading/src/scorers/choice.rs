@@ -181,7 +181,7 @@ impl Letters {
         }
     }
 
-    /// Those in round brackets.
+    /// Letters that stand in round brackets.
     fn in_brackets(chars: &[char]) -> Self {
         Self(chars.windows(3).filter(|w| w[0] == '(' && w[2] == ')').fold(0, |set, w| set | Self::bit(w[1])))
     }

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use crate::scorers::{case, reference};
 
-    fn of(scorer: &Contains, answer: &str, texts: &[&str]) -> Option<f64> {
+    fn scored(scorer: &Contains, answer: &str, texts: &[&str]) -> Option<f64> {
         let gold = Gold::AnyOf(texts.iter().map(|text| (*text).to_owned()).collect());
         case::score(scorer, answer, Some(&gold), "")
     }
@@ -104,7 +104,7 @@ mod tests {
             ("reciprocal rank\nfusion", "rank fusion", 0.0, 0.0),
             ("anything", "", 0.0, 0.0),
         ] {
-            let got = (of(&ANYWHERE, answer, &[text]), of(&WORDS, answer, &[text]));
+            let got = (scored(&ANYWHERE, answer, &[text]), scored(&WORDS, answer, &[text]));
             assert_eq!(got, (Some(anywhere), Some(words)), "{answer}: {text}");
         }
         let unknown = case::score(&ANYWHERE, "x", Some(&Gold::Text("x".to_owned())), "adversarial");
@@ -119,7 +119,7 @@ mod tests {
         for case in cases {
             let texts = case["item"]["expected_substrings"].as_array().map_or(&[][..], Vec::as_slice);
             let texts: Vec<&str> = texts.iter().map(reference::str).collect();
-            let score = of(&ANYWHERE, reference::str(&case["answer"]), &texts);
+            let score = scored(&ANYWHERE, reference::str(&case["answer"]), &texts);
             assert_eq!(score, Some(reference::number(&case["score"])), "{case}");
         }
     }
@@ -127,7 +127,7 @@ mod tests {
     proptest! {
         #[test]
         fn whole_words_are_stricter(answer in "[a-c0-2., ]{0,20}", text in "([a-c0-2.,]([a-c0-2., ]{0,2}[a-c0-2.,])?)?") {
-            let [anywhere, words] = [&ANYWHERE, &WORDS].map(|scorer| of(scorer, &answer, &[&text]).expect("a score"));
+            let [anywhere, words] = [&ANYWHERE, &WORDS].map(|scorer| scored(scorer, &answer, &[&text]).expect("a score"));
             prop_assert!(words <= anywhere);
             prop_assert_eq!(anywhere == 1.0, !text.is_empty() && answer.contains(&text));
         }

@@ -95,7 +95,7 @@ fn scores_of(scorer: &dyn Scorer) -> Vec<Option<f64>> {
             };
             let hits: Vec<RetrievedHit> = recall.iter().flatten().map(hit).collect();
             let placed = hits.iter().map(|hit| (hit.id.as_str(), hit.session_id.as_str(), hit.level));
-            let ranks = Retrieval::of(placed, &record.evidence_turns, &record.evidence_sessions);
+            let ranks = Retrieval::from_hits(placed, &record.evidence_turns, &record.evidence_sessions);
             let retrieval = recall.is_some().then_some(&ranks);
             for name in ["single-hop", "adversarial"] {
                 let rules = category::rules(name);

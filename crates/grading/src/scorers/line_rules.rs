@@ -53,7 +53,7 @@ impl LineRule {
     }
 }
 
-/// All of them: one entry each.
+/// All rules for lines: one entry each.
 pub static RULES: &[LineRule] = &[
     LineRule {
         name: "retrieval",
@@ -265,7 +265,7 @@ pub(super) fn gold(line: &Line) -> Result<Vec<String>, String> {
 
 /// The ranks of gold ids among ranked ones.
 pub(super) fn rank_hits(ranked: &[String], gold: &[String]) -> RankHits {
-    RankHits::of(ranked.iter().map(String::as_str), gold.iter().map(String::as_str))
+    RankHits::find(ranked.iter().map(String::as_str), gold.iter().map(String::as_str))
 }
 
 fn texts(ids: &[String]) -> Vec<&str> {

@@ -24,7 +24,7 @@ pub fn stem<'a>(word: &str, buffer: &'a mut StemBuffer) -> &'a str {
         None => word,
     };
     mark_consonant_y(&mut buffer.word);
-    let regions = Regions::of(&buffer.word);
+    let regions = Regions::of_word(&buffer.word);
     step_1a(buffer);
     step_1b(buffer, regions);
     step_1c(buffer);
@@ -84,7 +84,7 @@ struct Regions {
 }
 
 impl Regions {
-    fn of(word: &[u8]) -> Self {
+    fn of_word(word: &[u8]) -> Self {
         const BEGINNINGS: [&[u8]; 9] =
             [b"gener", b"commun", b"arsen", b"past", b"univers", b"later", b"emerg", b"organ", b"inter"];
         let r1 = BEGINNINGS

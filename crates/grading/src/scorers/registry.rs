@@ -105,7 +105,7 @@ impl Listed {
         Self { name, description, takes, runs: true, better: Better::Higher, reversed, source, vectors }
     }
 
-    fn of(scorer: &'static dyn Scorer) -> Self {
+    fn from_scorer(scorer: &'static dyn Scorer) -> Self {
         let takes = match scorer.reads() {
             Reads::Answer => "prediction, gold, category",
             Reads::Ranks => "ranked, gold",
@@ -144,7 +144,7 @@ pub fn listed() -> Vec<Listed> {
         // the figures of a run have names with a cut-off
         Listed { runs: false, ..listed }
     });
-    SCORERS.iter().map(|scorer| Listed::of(*scorer)).chain(figures).chain(rules).collect()
+    SCORERS.iter().map(|scorer| Listed::from_scorer(*scorer)).chain(figures).chain(rules).collect()
 }
 
 /// The lines of `score --list`: every name with what it measures, its direction, its source and its vectors.

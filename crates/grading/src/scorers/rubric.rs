@@ -145,7 +145,7 @@ mod tests {
         })
     }
 
-    fn of(prediction: &str, gold: &Gold) -> Option<f64> {
+    fn scored(prediction: &str, gold: &Gold) -> Option<f64> {
         case::score(&Rubric, prediction, Some(gold), "")
     }
 
@@ -155,30 +155,30 @@ mod tests {
         for (answer, expected) in
             [("a BLUE car", 1.0), ("blue", 0.5), ("blue car, crimson roof", 0.0), ("blue car, reddish", 1.0), ("", 0.0)]
         {
-            assert_eq!(of(answer, &gold), Some(expected), "{answer}");
+            assert_eq!(scored(answer, &gold), Some(expected), "{answer}");
         }
         let ways = keywords(&["May 3|3 May"], &[]);
-        assert_eq!((of("due 3 May", &ways), of("due 13 May", &ways)), (Some(1.0), Some(0.0)));
-        assert_eq!(of("anything", &keywords(&["|"], &[])), Some(0.0));
-        assert_eq!(of("x", &keywords(&[], &["x"])), None, "nothing is required");
+        assert_eq!((scored("due 3 May", &ways), scored("due 13 May", &ways)), (Some(1.0), Some(0.0)));
+        assert_eq!(scored("anything", &keywords(&["|"], &[])), Some(0.0));
+        assert_eq!(scored("x", &keywords(&[], &["x"])), None, "nothing is required");
         let paraphrase = Gold::Keywords(KeywordRubric {
             required_keywords: list(&["blue", "car"]),
             acceptable_paraphrases: list(&["automobile"]),
             ..KeywordRubric::default()
         });
-        assert_eq!(of("blue automobile", &paraphrase), Some(0.6));
+        assert_eq!(scored("blue automobile", &paraphrase), Some(0.6));
     }
 
     #[test]
     fn golds() {
-        assert_eq!(of("a blue car", &Gold::Text("Blue Car".to_owned())), Some(1.0));
-        assert_eq!(of("a blue car", &Gold::Rubric(list(&["blue", "red"]))), Some(0.5));
-        assert_eq!(of("about 7 of them", &Gold::Number(7.into())), Some(1.0));
-        assert_eq!(of("a van", &Gold::AnyOf(list(&["car", "van"]))), Some(1.0));
-        assert_eq!(of("I do not know.", &Gold::Abstain), Some(1.0));
-        assert_eq!((of("", &Gold::Abstain), of("blue", &Gold::Abstain)), (Some(0.0), Some(0.0)));
+        assert_eq!(scored("a blue car", &Gold::Text("Blue Car".to_owned())), Some(1.0));
+        assert_eq!(scored("a blue car", &Gold::Rubric(list(&["blue", "red"]))), Some(0.5));
+        assert_eq!(scored("about 7 of them", &Gold::Number(7.into())), Some(1.0));
+        assert_eq!(scored("a van", &Gold::AnyOf(list(&["car", "van"]))), Some(1.0));
+        assert_eq!(scored("I do not know.", &Gold::Abstain), Some(1.0));
+        assert_eq!((scored("", &Gold::Abstain), scored("blue", &Gold::Abstain)), (Some(0.0), Some(0.0)));
         for nothing in [Gold::Choice("x".to_owned()), Gold::Rubric(list(&[""])), Gold::AnyOf(vec![])] {
-            assert_eq!(of("x", &nothing), None, "{nothing:?}");
+            assert_eq!(scored("x", &nothing), None, "{nothing:?}");
         }
         assert_eq!(case::score(&Rubric, "x", None, ""), None);
     }
@@ -187,9 +187,9 @@ mod tests {
     fn reciting_costs() {
         let gold = keywords(&["blue", "car"], &[]);
         let said = |more: usize| format!("a blue car{}", " and so on".repeat(more));
-        assert_eq!(of(&said(72), &gold), Some(1.0), "220 words are allowed");
-        assert_eq!(of(&said(73), &gold), Some(220.0 / 222.0));
-        assert_eq!(of(&said(3999), &gold), Some(220.0 / 12_000.0));
+        assert_eq!(scored(&said(72), &gold), Some(1.0), "220 words are allowed");
+        assert_eq!(scored(&said(73), &gold), Some(220.0 / 222.0));
+        assert_eq!(scored(&said(3999), &gold), Some(220.0 / 12_000.0));
         let case = ScoreCase::default();
         assert_eq!(Rubric.room(&case), 0, "without a gold nothing is measured");
     }
@@ -197,21 +197,21 @@ mod tests {
     proptest! {
         #[test]
         fn any_answer_has_a_score_in_range(answer in ".{0,60}", keyword in ".{0,8}", wrong in ".{0,8}") {
-            let score = of(&answer, &keywords(&[&keyword], &[&wrong])).expect("a score");
+            let score = scored(&answer, &keywords(&[&keyword], &[&wrong])).expect("a score");
             prop_assert!((0.0..=1.0).contains(&score));
         }
 
         #[test]
         fn a_keyword_between_spaces_is_found(before in "[a-z ]{0,9}", keyword in "[a-z0-9é$]{1,9}", after in "[a-z ]{0,9}") {
             let answer = format!("{before} {keyword} {after}");
-            prop_assert_eq!(of(&answer, &keywords(&[&keyword], &[])), Some(1.0));
+            prop_assert_eq!(scored(&answer, &keywords(&[&keyword], &[])), Some(1.0));
         }
 
         #[test]
         fn saying_more_never_pays_beyond_the_room(more in 100_usize..4_000, further in 1_usize..500) {
             let gold = keywords(&["blue"], &[]);
-            let of = |words: usize| of(&format!("blue{}", " x".repeat(words)), &gold).expect("a score");
-            prop_assert!(of(more + further) <= of(more));
+            let with = |words: usize| scored(&format!("blue{}", " x".repeat(words)), &gold).expect("a score");
+            prop_assert!(with(more + further) <= with(more));
         }
     }
 }

@@ -25,7 +25,7 @@ const TOLERANCE: f64 = 1e-9;
 pub struct SelfCheckReport {
     /// The scorer's name.
     pub scorer: String,
-    /// Nothing failed.
+    /// Whether every case had its known score.
     pub ok: bool,
     /// Questions that the scorer applies to.
     pub checked: u64,
@@ -456,7 +456,8 @@ mod tests {
             ..record(Gold::Abstain)
         };
         let golds = [evidence(1), evidence(3), record(Gold::Abstain)];
-        let cases: Vec<ScoreCase<'_>> = golds.iter().map(|gold| ScoreCase::of(&profile, &question, gold)).collect();
+        let cases: Vec<ScoreCase<'_>> =
+            golds.iter().map(|gold| ScoreCase::unanswered(&profile, &question, gold)).collect();
         let of = |name: &str| self_check(registry::find(name).expect("is there"), [("", cases.as_slice())]);
         let recall = of("recall@2");
         assert!(recall.ok, "{recall:?}");
@@ -515,7 +516,8 @@ mod tests {
             let report = self_check(
                 scorer,
                 banks.iter().map(|(conversation, questions)| {
-                    let cases = questions.iter().map(|(question, gold)| ScoreCase::of(&profile, question, gold));
+                    let cases =
+                        questions.iter().map(|(question, gold)| ScoreCase::unanswered(&profile, question, gold));
                     (conversation, cases.collect::<Vec<_>>())
                 }),
             );

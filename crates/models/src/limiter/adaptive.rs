@@ -17,7 +17,7 @@ const MIN_KNEE_US: u32 = 25_000;
 const OVERLOAD_COUNTS_US: u64 = 60_000_000;
 /// Additive growth per round of successes, as long as nobody answered 429.
 const STEP_UNLIMITED: f64 = 8.0;
-/// The same after a 429, where the rate is what limits.
+/// Step upwards after a 429, where the rate is what limits.
 const STEP_LIMITED: f64 = 1.0;
 /// The accepted rate is taken over this many buckets of [`BUCKET_US`]: 2 s.
 const BUCKETS: usize = 20;

@@ -29,7 +29,7 @@ struct Waiting<A> {
     answer: A,
 }
 
-/// Those who wait.
+/// Calls that wait for their turn.
 pub(super) struct PaceQueue<A> {
     lanes: VecDeque<(Lane, VecDeque<Waiting<A>>)>,
     waiting: usize,

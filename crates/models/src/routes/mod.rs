@@ -116,7 +116,7 @@ pub enum Way {
 pub struct NotNow {
     /// When to come again.
     pub wait: Duration,
-    /// For people.
+    /// Why it cannot be sent, in words for people.
     pub reason: String,
 }
 

@@ -31,7 +31,7 @@ const WIDE: usize = 512;
 /// Whether calls may use the route.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Standing {
-    /// They may.
+    /// Calls may go out.
     Clear,
     /// Nobody gets through; probes find out when that is over.
     Away {

@@ -34,7 +34,7 @@ pub type Needs = BTreeMap<Role, Vec<Vec<RouteKey>>>;
 pub trait RouteHost: Send + Sync + 'static {
     /// Where outages are written.
     fn store(&self) -> &dyn Store;
-    /// Its routes.
+    /// The routes of the process.
     fn routes(&self) -> &Arc<Routes>;
     /// The queue domain whose outages concern it.
     fn domain(&self) -> &str;
@@ -123,7 +123,7 @@ async fn look(
     routes.workers.store(others.len() + 1, Ordering::Relaxed);
     for route in &troubled {
         let text = route.key.to_text();
-        let told = |row: &SessionRow| row.evidence.of(&text).cloned().unwrap_or_default();
+        let told = |row: &SessionRow| row.evidence.of_route(&text).cloned().unwrap_or_default();
         let others: Vec<RouteEvidence> = if route.is_own() { Vec::new() } else { others.iter().map(told).collect() };
         look_into(host.as_ref(), route, &others).await?;
         probe(host, route, newest(route, &rows).as_ref(), &others).await?;

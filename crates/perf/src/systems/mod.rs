@@ -32,7 +32,7 @@ struct Percentiles {
 }
 
 impl Percentiles {
-    fn of(mut milliseconds: Vec<f64>) -> Self {
+    fn from_times(mut milliseconds: Vec<f64>) -> Self {
         milliseconds.sort_by(f64::total_cmp);
         let n = milliseconds.len();
         let at = |share: f64| milliseconds.get(((n as f64 * share).ceil() as usize).max(1) - 1).copied();

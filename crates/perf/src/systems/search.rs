@@ -36,7 +36,7 @@ pub(super) async fn keywords(scenario: &str, banks: &[Asked], rounds: usize, tar
             }
         }
     }
-    let (recall, pass) = (Percentiles::of(times), Percentiles::of(passes));
+    let (recall, pass) = (Percentiles::from_times(times), Percentiles::from_times(passes));
     Ok(json!({
         "scenario": scenario,
         "banks": banks.len(),
@@ -44,7 +44,7 @@ pub(super) async fn keywords(scenario: &str, banks: &[Asked], rounds: usize, tar
         "recall": recall,
         "target_p99_ms": target_ms,
         "met": recall.p99_ms < target_ms,
-        "index_build": Percentiles::of(builds),
+        "index_build": Percentiles::from_times(builds),
         "yardstick": {"what": "one look at every byte of the bank's texts", "p50_ms": pass.p50_ms, "ratio": recall.p50_ms / pass.p50_ms},
     }))
 }
@@ -85,7 +85,7 @@ pub(super) fn vectors(memories: usize, rounds: usize) -> anyhow::Result<Value> {
             scans.push(timed(|| black_box(plain_scan(&plain, &query))).0);
         }
     }
-    let (search, scan) = (Percentiles::of(times), Percentiles::of(scans));
+    let (search, scan) = (Percentiles::from_times(times), Percentiles::from_times(scans));
     Ok(json!({
         "scenario": "systems-vectors",
         "memories": memories,

@@ -39,12 +39,12 @@ pub(super) async fn take_in(lab: &Lab, banks: &[Asked]) -> anyhow::Result<Value>
     }
     let whole = ["--dataset", lab.dataset()];
     let runs = (0..lab.rounds).map(|_| lab.once_with(&whole, &[])).collect::<anyhow::Result<Vec<Sample>>>()?;
-    let searchable = Percentiles::of(searchable);
+    let searchable = Percentiles::from_times(searchable);
     Ok(json!({
         "scenario": "systems-take-in",
         "sessions": banks.iter().map(|asked| asked.entries().len()).sum::<usize>(),
         "turns": banks.iter().map(Asked::turns).sum::<usize>(),
-        "retained": Percentiles::of(retained),
+        "retained": Percentiles::from_times(retained),
         "searchable": searchable,
         "target_ms": TARGET_MS,
         "met": searchable.p50_ms < TARGET_MS,

@@ -19,7 +19,7 @@ type Values = BTreeMap<String, BTreeSet<String>>;
 pub(super) struct FacetFilter {
     wanted: Values,
     unwanted: Values,
-    /// Those that were named and not seen yet, as `name=value`.
+    /// Facets that were asked for and not seen yet, as `name=value`.
     unseen: BTreeSet<String>,
     examples: BTreeSet<String>,
 }

@@ -41,11 +41,11 @@ pub const SAMPLER_VERSION: u32 = 1;
 enum Selection {
     /// Everything that the filters leave.
     All,
-    /// So many per bank, spread over its categories.
+    /// A number of questions per bank, spread over its categories.
     PerBank(u64),
     /// See [`quick`].
     Quick(Quick),
-    /// So many per category over the dataset, by category number.
+    /// A number of questions per category of the dataset, by category number.
     PerCategory(u64, Vec<First>),
     /// So many over the dataset.
     Total(Total),

@@ -47,7 +47,7 @@ pub(super) struct Publisher {
 enum Refusal {
     /// Confirms do not come.
     Late,
-    /// Not one confirm has come.
+    /// The broker has confirmed nothing at all.
     Silent,
     Broken(lapin::Error),
     /// The broker could not store a message.

@@ -45,7 +45,7 @@ pub enum ArchiveError {
     /// Nothing, or too much, fits the name.
     #[error("{0}")]
     Missing(String),
-    /// Something else is archived under this name.
+    /// Another run is archived under this name.
     #[error("{0}")]
     Conflict(String),
     /// Bytes are not those that were written.

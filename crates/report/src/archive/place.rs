@@ -102,7 +102,7 @@ impl Pieces {
 pub enum Put {
     /// It is there now.
     Written,
-    /// Something was there before.
+    /// Something was there before, and was not replaced.
     Exists,
 }
 

@@ -43,7 +43,7 @@ struct Files {
 }
 
 impl Files {
-    fn of(contents: &[(&str, Vec<u8>)]) -> Self {
+    fn with(contents: &[(&str, Vec<u8>)]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let file = |(name, bytes): &(&str, Vec<u8>)| {
             let path = folder.path().join(name);
@@ -55,7 +55,7 @@ impl Files {
 }
 
 fn files() -> Files {
-    Files::of(&[
+    Files::with(&[
         ("report.json", "{}".repeat(500).into_bytes()),
         ("questions.jsonl", "line\n".repeat(900).into_bytes()),
         ("empty.txt", Vec::new()),
@@ -123,7 +123,7 @@ async fn large_files_go_in_parts_under_the_name_of_their_hash() {
         (0..9 << 20).map(|_| next(&mut state)).collect()
     };
     let large = noise(1);
-    let files = Files::of(&[("results.jsonl", large.clone()), ("run.json", b"{}".to_vec())]);
+    let files = Files::with(&[("results.jsonl", large.clone()), ("run.json", b"{}".to_vec())]);
     let place = memory();
     let entry = entry("a", "d");
     push(&place, &entry, &files.files).await.expect("is pushed");

@@ -69,7 +69,7 @@ impl Trajectory {
         Self { lines }
     }
 
-    /// The same as a picture.
+    /// The trajectory as a picture.
     #[must_use]
     pub fn svg(&self) -> String {
         let mut points: Vec<(&IndexEntry, usize)> = self

@@ -17,7 +17,7 @@ pub fn forest(pairs: &[Comparison]) -> String {
     with_style(&forest_plain(pairs))
 }
 
-/// The same without colours, for pages that bring their own.
+/// A forest plot without colours, for pages that bring their own.
 #[must_use]
 pub fn forest_plain(pairs: &[Comparison]) -> String {
     let rows: Vec<(String, &PairedDifference)> = match pairs {

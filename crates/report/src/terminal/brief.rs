@@ -56,7 +56,7 @@ fn head(summary: &Summary) -> Vec<(Option<Style>, String)> {
         let labels: Vec<String> = summary.labels.iter().map(|label| format!("[{label}]")).collect();
         lines.push((Some(Style::Yellow), labels.join(" ")));
     }
-    lines.push((Some(Style::of(summary.run.verdict)), summary.run.verdict.name().to_owned()));
+    lines.push((Some(Style::for_verdict(summary.run.verdict)), summary.run.verdict.name().to_owned()));
     lines.extend(few(&summary.run.reasons, REASONS).into_iter().map(|reason| (None, format!("  {reason}"))));
     let figure = format!(
         "{} {}{}, 95 % interval {}",

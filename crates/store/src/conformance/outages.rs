@@ -78,6 +78,6 @@ pub async fn p39_sessions_tell_what_they_know_of_routes(fresh: &Fresh) {
     tokio::time::sleep(std::time::Duration::from_millis(30)).await;
     let _tells_nothing_new = store.renew_session(session, None).await.expect("renews");
     let rows = store.open_sessions("cluster").await.expect("reads");
-    let told = rows[0].evidence.of(ROUTE).expect("is told");
+    let told = rows[0].evidence.of_route(ROUTE).expect("is told");
     assert!(told.failures == 5 && told.failing_ms.is_some_and(|age| age >= 2_020), "{told:?}");
 }

@@ -43,7 +43,7 @@ pub(super) struct PostgresConn<'c> {
 /// What the statements so far have left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// All of them worked.
+    /// All statements worked.
     Sound,
     /// One was refused: what is open cannot be committed.
     Refused,

@@ -36,7 +36,7 @@ use crate::{
 
 /// URL scheme.
 pub const SCHEME: &str = "postgres";
-/// The other name of the scheme.
+/// Another name of the scheme `postgres`.
 pub const LONG_SCHEME: &str = "postgresql";
 
 const MIGRATIONS: schema::Migrations = &[

@@ -68,7 +68,7 @@ pub struct BankRow {
     pub generation: i64,
     /// The memory system's handle of the current generation.
     pub handle: Option<String>,
-    /// As its tasks and checkpoints have it (P7).
+    /// State of the bank, as its tasks and checkpoints have it (P7).
     pub state: BankState,
     /// Stream entries retained in the current generation.
     pub position: u32,

@@ -199,7 +199,7 @@ pub struct RunCounters {
     pub answered: i64,
     /// Sum of the headline scores of scored and abstained questions.
     pub headline_sum: f64,
-    /// Those of them that have no headline score: there was nothing to measure.
+    /// Questions that ended without a headline score: there was nothing to measure.
     #[serde(default)]
     pub unmeasured: i64,
     /// Spent, uncertain attempts included at their worst case.
@@ -253,6 +253,6 @@ pub struct RunEvent {
     pub at_ms: i64,
     /// What (`created`, `paused`, `resumed`, `finished`, `bank_failed`, …).
     pub kind: String,
-    /// For people.
+    /// What a person reads.
     pub message: String,
 }

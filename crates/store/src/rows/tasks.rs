@@ -97,8 +97,8 @@ pub struct AdoptedQuestion {
 /// Which failed questions a user wants repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryScope {
-    /// Those that ended as infra_error.
+    /// Questions that ended as infra_error.
     Errors,
-    /// Those, and the ones that never ran.
+    /// Questions that ended as infra_error, and those that never ran.
     ErrorsAndNotRun,
 }

@@ -137,7 +137,9 @@ fn check(record: &StepRecord) -> StoreResult<(End, Vec<TaskKey>)> {
     let refuse = |why: &str| Err(StoreError::BadData(format!("step {} of {task:?} {why}", record.step.0)));
     let failed = matches!(record.facts, StepFacts::Failed { .. });
     if failed != (record.effect == Effect::Failed) || failed != (record.step == StepNo::FAILED) {
-        return refuse("is a failure by one of its facts, effect and number, and a result by another");
+        return refuse(
+            "says both that it failed and that it succeeded: facts, effect and number of the step have to agree",
+        );
     }
     if record.text.is_some() && (failed || matches!(kind, TaskKind::Retain | TaskKind::Ready)) {
         return refuse("brings a text, which only results of questions and judges may have");
@@ -524,7 +526,7 @@ async fn count_down_banks(conn: &mut dyn Conn, steps: &[Step]) -> StoreResult<BT
     Ok(turning)
 }
 
-/// Those of the questions whose recall is not stored.
+/// Of these questions those whose recall is not stored.
 async fn without_recall(conn: &mut dyn Conn, questions: Vec<(RunNo, TaskKey)>) -> StoreResult<Vec<(RunNo, TaskKey)>> {
     static SELECT: Sql = Sql::new(|| {
         format!(

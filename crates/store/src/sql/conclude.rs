@@ -36,7 +36,7 @@ pub(super) struct Inserted {
     pub(super) count: u64,
     /// What they count.
     pub(super) delta: Delta,
-    /// Those that keep their traces.
+    /// Questions that keep their traces.
     kept: Vec<TaskKey>,
 }
 

@@ -106,7 +106,7 @@ pub(super) async fn add_planned(conn: &mut dyn Conn, run: RunNo, banks: i64, ent
     must_exist(conn.execute(&PLANNED, args![run.0, banks, entries]).await?, run)
 }
 
-/// The same with the commit; nothing happens when the run is not there.
+/// Adds to the counters together with the commit; nothing happens when the run is not there.
 pub(super) async fn add_at_last(conn: &mut dyn Conn, run: RunNo, delta: Delta) -> StoreResult<()> {
     conn.at_last(&ADD, added(run, delta)).await
 }

@@ -70,7 +70,7 @@ pub(crate) trait Conn: Send {
     /// writer. `FOR UPDATE` is added by the backend.
     async fn lock(&mut self, sql: &'static Sql, args: Args) -> StoreResult<()>;
 
-    /// The same for rows that are wanted: as they are once they are locked.
+    /// Reads rows that are wanted: as they are once they are locked.
     async fn fetch_locked(&mut self, sql: &'static Sql, args: Args) -> StoreResult<Vec<Row>>;
 
     /// Changes rows on which all writers meet, as the end of a transaction: Postgres gets it in one message with the commit, so

@@ -53,7 +53,7 @@ pub(super) async fn lock_and_read(conn: &mut dyn Conn, tasks: &[(RunNo, TaskKey)
     standings(conn.fetch_locked(&LOCK, args![pairs(tasks)]).await?)
 }
 
-/// The same for the rows within ranges of keys (run, lowest, highest).
+/// Locks and reads the rows within ranges of keys (run, lowest, highest).
 pub(super) async fn lock_and_read_ranges(
     conn: &mut dyn Conn,
     ranges: &[(RunNo, TaskKey, TaskKey)],
@@ -179,9 +179,9 @@ pub(super) async fn lose_leases(conn: &mut dyn Conn, of: Holder) -> StoreResult<
 
 /// Whose leases are lost.
 pub(super) enum Holder {
-    /// Those of one session.
+    /// Tasks that one session holds.
     Session(SessionId),
-    /// Those of a run held by sessions that have ended.
+    /// Tasks of a run that are held by sessions that have ended.
     Ended(RunNo),
 }
 

@@ -19,7 +19,7 @@ use crate::{StoreError, StoreResult, sql::check_schema};
 pub struct Copied {
     /// Number of runs in the copy.
     pub runs: i64,
-    /// Its size.
+    /// Size of the copy.
     pub bytes: u64,
 }
 

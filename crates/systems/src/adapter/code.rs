@@ -21,6 +21,7 @@ use tracing::warn;
 use super::{
     call::excerpt,
     file,
+    secrets::Secrets,
     spec::{AdapterSpec, CodeSpec, FilterName, Unit},
     time,
 };
@@ -109,6 +110,14 @@ struct Described {
     files: Vec<String>,
 }
 
+impl ClassName {
+    /// Full path of the folder that the file lies in.
+    #[must_use]
+    pub fn folder(&self) -> Option<PathBuf> {
+        Some(std::path::absolute(&self.file).ok()?.parent()?.to_owned())
+    }
+}
+
 /// The adapter of a class: its file is imported, by the Python of this machine, and what it says goes into the adapter.
 ///
 /// # Errors
@@ -118,15 +127,15 @@ pub fn read(named: &ClassName) -> Result<AdapterSpec, String> {
         let what = if named.file.exists() { "is no file" } else { "there is no such file" };
         return Err(format!("{}: {what}", named.file.display()));
     }
-    let parent = named.file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = named.file.file_name().and_then(|name| name.to_str()).ok_or("the name of the file is no text")?;
-    let folder = std::path::absolute(parent).map_err(|e| e.to_string())?;
-    let described = describe(&folder, name, &named.class)?;
+    let folder = named.folder().ok_or("the folder of the file has no path")?;
+    // what a file says when it cannot be imported may hold its keys
+    let described = describe(&folder, name, &named.class).map_err(|error| Secrets::from_environment().hide(&error))?;
     let files = modules(&folder, &described.files)?;
-    adapter(described, parent, name, files)
+    adapter(described, name, files)
 }
 
-fn adapter(said: Described, folder: &Path, file: &str, files: BTreeMap<String, String>) -> Result<AdapterSpec, String> {
+fn adapter(said: Described, file: &str, files: BTreeMap<String, String>) -> Result<AdapterSpec, String> {
     file::check_name(&said.name).map_err(|e| format!("{e}: give the class one, name = \"mine\""))?;
     if let Some(timeout) = &said.timeout {
         time::parse(timeout).map_err(|e| format!("{}.timeout: {e}", said.class))?;
@@ -136,13 +145,13 @@ fn adapter(said: Described, folder: &Path, file: &str, files: BTreeMap<String, S
             format!("{}.filters: no filter is '{name}'; there are tags, user, scope, scopes, from, until", said.class)
         })
     });
-    let folder = folder.to_str().ok_or("the path of the file is no text")?.to_owned();
     let mut spec: AdapterSpec =
         serde_json::from_value(serde_json::json!({ "name": said.name })).map_err(|e| e.to_string())?;
     spec.can.filters = filters.collect::<Result<_, _>>()?;
     spec.command =
         Some(vec!["python3".to_owned(), "-m".to_owned(), "bench_coord".to_owned(), format!("{file}:{}", said.class)]);
-    spec.code = Some(CodeSpec { folder, file: file.to_owned(), class: said.class, at_once: said.parallel, files });
+    let file = file.to_owned();
+    spec.code = Some(CodeSpec { folder: String::new(), file, class: said.class, at_once: said.parallel, files });
     spec.env = said.env.into_iter().map(|name| (name.clone(), format!("${{env:{name}}}"))).collect();
     spec.description = said.description;
     (spec.unit, spec.timeout) = (said.unit, said.timeout);
@@ -250,24 +259,41 @@ pub(super) struct Launch {
     pub(super) arguments: Vec<OsString>,
 }
 
-/// How the process of a class is started: with the user's own files while they say what the run carries, else with copies in
-/// the run's folder.
+/// What of a class cannot be started.
+///
+/// # Errors
+/// Its file is none of those that go with the run: what is started would be something else.
+pub(super) fn check(code: &CodeSpec) -> Result<(), String> {
+    if code.files.contains_key(&code.file) {
+        Ok(())
+    } else {
+        Err(format!("code.file: '{}' is not among code.files", code.file))
+    }
+}
+
+/// How the process of a class is started: with the files of the folder in which its user has named it, while they say what the run
+/// carries, else with copies in the run's folder.
 ///
 /// # Errors
 /// There is no Python; what the disk says.
-pub(super) fn launch(code: &CodeSpec, folder: &Path, apart: bool) -> Result<Launch, String> {
+pub(super) fn launch(code: &CodeSpec, folder: &Path, own: Option<&Path>) -> Result<Launch, String> {
     let program = python()?;
     let at = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
     let library = folder.join("library");
+    clear(&library, &|path| PYTHON.iter().any(|(name, _)| library.join(name) == path)).map_err(|e| at(&library, e))?;
     put(&library, PYTHON).map_err(|e| at(&library, e))?;
-    let own = std::path::absolute(&code.folder).ok().filter(|own| !apart && holds(own, &code.files));
-    let from = match own {
-        Some(own) => own,
+    let from = match own.filter(|own| holds(own, &code.files)) {
+        Some(own) => own.to_owned(),
         None => {
-            if !apart {
-                warn!("{} is not what it was when the run was submitted: the run goes on with what it was", code.file);
+            if own.is_some() {
+                warn!(
+                    "{} is not what it was when the run was submitted: the run goes on with the code that it began with",
+                    code.file
+                );
             }
             let copies = folder.join("code");
+            clear(&copies, &|path| code.files.keys().any(|name| copies.join(name) == path))
+                .map_err(|e| at(&copies, e))?;
             put(&copies, &code.files).map_err(|e| at(&copies, e))?;
             copies
         }
@@ -284,6 +310,29 @@ fn holds(folder: &Path, files: &BTreeMap<String, String>) -> bool {
         fs::metadata(&path).is_ok_and(|about| about.is_file() && about.len() == text.len() as u64)
             && fs::read(&path).is_ok_and(|there| there == text.as_bytes())
     })
+}
+
+/// Leaves nothing that could be imported in a folder but what is kept: files that came with a home would take the place of
+/// modules of Python. Links are removed, and not followed.
+fn clear(folder: &Path, keeps: &dyn Fn(&Path) -> bool) -> std::io::Result<()> {
+    let is_gone = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+    match fs::symlink_metadata(folder) {
+        Err(error) if is_gone(&error) => return Ok(()),
+        Ok(about) if !about.is_dir() => return fs::remove_file(folder),
+        _ => {}
+    }
+    for entry in fs::read_dir(folder)? {
+        let (entry, path) = entry.map(|entry| (entry.file_type(), entry.path()))?;
+        let kind = entry?;
+        // another process may be writing what it is about to rename
+        let stays = kind.is_file() && (keeps(&path) || path.extension().is_some_and(|end| end == "new"));
+        if kind.is_dir() {
+            clear(&path, keeps)?;
+        } else if !stays {
+            fs::remove_file(&path).or_else(|error| if is_gone(&error) { Ok(()) } else { Err(error) })?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes files below a private folder, those that are there already excepted: another process may be reading them.
@@ -306,4 +355,51 @@ fn put<P: AsRef<str>, T: AsRef<str>>(folder: &Path, files: impl IntoIterator<Ite
         fs::rename(&new, &path)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(file: &str, path: &str) -> CodeSpec {
+        let files = BTreeMap::from([(path.to_owned(), "pass".to_owned())]);
+        CodeSpec { folder: "/tmp".to_owned(), file: file.to_owned(), class: "Mine".to_owned(), at_once: None, files }
+    }
+
+    #[test]
+    fn what_is_started_is_among_the_files_that_go_with_the_run() {
+        assert!(check(&code("mine.py", "mine.py")).is_ok());
+        for other in ["other.py", "/tmp/mine.py", "../mine.py", ""] {
+            assert!(check(&code(other, "mine.py")).is_err(), "{other}");
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        for wrong in ["/tmp/mine.py", "../mine.py", "a/../mine.py", "./mine.py"] {
+            assert!(launch(&code(wrong, wrong), folder.path(), None).is_err(), "{wrong} leads out of the folder");
+        }
+    }
+
+    #[test]
+    fn what_lay_in_the_folders_of_a_run_is_not_imported_and_links_in_them_lead_nowhere() {
+        let (run, elsewhere) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        let at = |path: &str| run.path().join(path);
+        let victim = elsewhere.path().join("mine.py");
+        fs::write(&victim, "precious").expect("is written");
+        for folder in ["code/json", "library"] {
+            fs::create_dir_all(at(folder)).expect("is made");
+        }
+        let planted = ["code/colorsys.py", "code/json/__init__.py", "library/asyncio.py", "library/x.so"];
+        for path in planted {
+            fs::write(at(path), "raise SystemExit").expect("is written");
+        }
+        std::os::unix::fs::symlink(elsewhere.path(), at("code/parts")).expect("is linked");
+        let code = code("parts/mine.py", "parts/mine.py");
+        launch(&code, run.path(), None).expect("Python is there");
+        assert!(planted.iter().all(|path| !at(path).exists()));
+        assert_eq!(fs::read_to_string(&victim).expect("is there"), "precious");
+        assert_eq!(fs::read_to_string(at("code/parts/mine.py")).expect("is a copy"), "pass");
+        fs::remove_dir_all(at("code")).expect("is removed");
+        std::os::unix::fs::symlink(elsewhere.path(), at("code")).expect("is linked");
+        launch(&code, run.path(), None).expect("Python is there");
+        assert!(victim.exists() && !elsewhere.path().join("parts").exists());
+    }
 }

@@ -51,7 +51,7 @@ pub(super) fn told(mut adapter: AdapterSpec, settings: &SystemSettings) -> Resul
     }
 }
 
-/// The same as a file without a list whose `open` says these values.
+/// The adapter as if its `open` said these values itself.
 fn merged(mut adapter: AdapterSpec, values: &Value) -> Result<AdapterSpec, String> {
     let fields = std::mem::take(&mut adapter.dispositions);
     if fields.is_empty() {

@@ -153,7 +153,7 @@ fn untag(text: &str) -> Option<(&str, &str)> {
 /// Indexes of the banks in use: as many as [`KEPT_BYTES`] hold, and the last one in any case.
 pub(super) struct Indexes {
     kept: Mutex<Kept<Sha256Hash, Arc<BankIndex>>>,
-    /// Those that are being built: whoever asks meanwhile waits.
+    /// Indexes that are being built: whoever asks for one meanwhile waits.
     building: Mutex<HashMap<Sha256Hash, Arc<OnceLock<Arc<BankIndex>>>>>,
 }
 

@@ -490,7 +490,7 @@ fn utc(time: &str) -> Option<jiff::Zoned> {
     time.parse::<jiff::civil::DateTime>().ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok()
 }
 
-/// The same as it goes over the wire.
+/// A time in RFC 3339, as it goes over the wire.
 pub(super) fn rfc3339(time: &str) -> Option<String> {
     utc(time).map(|zoned| zoned.timestamp().to_string())
 }

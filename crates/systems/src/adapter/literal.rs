@@ -12,7 +12,7 @@ use super::{
 
 /// What names of variables and headers with secrets have in common.
 pub(super) const SECRETIVE: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL"];
-/// The same of headers alone.
+/// What names of headers with secrets have in common besides.
 const HEADERS: [&str; 2] = ["AUTHORIZATION", "COOKIE"];
 /// Beginnings by which keys of well-known services are known.
 const BEGINNINGS: [&str; 9] = ["ghp_", "gho_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "AKIA", "AIza", "eyJ"];

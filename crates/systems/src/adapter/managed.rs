@@ -150,9 +150,9 @@ impl Slot {
 }
 
 enum Instance {
-    /// This process started it.
+    /// An instance that this process started.
     Own { at: Address, child: Child, lock: File },
-    /// Another process of this machine did.
+    /// An instance that another process of this machine started.
     Shared(Address),
 }
 
@@ -213,7 +213,7 @@ impl Managed {
         })
     }
 
-    /// This machine, as it stands in the handles of banks.
+    /// Name of this machine, as it stands in the handles of banks.
     pub(super) fn host(&self) -> &str {
         &self.host
     }
@@ -240,7 +240,7 @@ impl Managed {
         self.prepared_address(bank, system).await.map(|(at, _)| at)
     }
 
-    /// The same, and whether it had to be started for it.
+    /// Address of the instance, and whether it had to be started for it.
     pub(super) async fn prepared_address(
         &self,
         bank: Option<&str>,

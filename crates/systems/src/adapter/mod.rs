@@ -70,11 +70,15 @@ pub const URL: &str = "system.url";
 /// Setting that holds `raw` or `consolidated`.
 pub const MODE: &str = "system.mode";
 
-/// Builds the system that an adapter describes.
+/// Builds the system that an adapter describes. `own_code`: where its user has the class that it is made of.
 ///
 /// # Errors
 /// What is wrong with the adapter, its place or its secret.
-pub(crate) fn build(settings: &SystemSettings, context: &AdapterContext) -> Result<Arc<dyn MemorySystem>, String> {
+pub(crate) fn build(
+    settings: &SystemSettings,
+    context: &AdapterContext,
+    own_code: Option<PathBuf>,
+) -> Result<Arc<dyn MemorySystem>, String> {
     let spec = settings.get(ADAPTER).ok_or("the adapter is missing")?;
     let spec: AdapterSpec = serde_json::from_value(spec.clone()).map_err(|e| e.to_string())?;
     let spec = dispositions::told(spec, settings)?;
@@ -82,7 +86,7 @@ pub(crate) fn build(settings: &SystemSettings, context: &AdapterContext) -> Resu
     let consolidated = settings.get(MODE).and_then(Value::as_str) == Some("consolidated");
     let secrets = Secrets::from_spec(&spec, url);
     let system = if spec.command.is_some() {
-        process::build(spec, context, consolidated, secrets.clone())
+        process::build(spec, context, consolidated, secrets.clone(), own_code)
     } else {
         system::build(&spec, url, context, consolidated, secrets.clone())
     };

@@ -29,7 +29,7 @@ impl Path {
         Self { text: text.to_owned(), ways: text.split('|').map(way).collect() }
     }
 
-    /// As it was written.
+    /// The path as it was written.
     pub(super) fn text(&self) -> &str {
         &self.text
     }

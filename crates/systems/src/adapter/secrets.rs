@@ -8,6 +8,7 @@ use bench_proto::{dataset::StreamEntry, failure::Failure, redact, server::Server
 use reqwest::Url;
 
 use super::{
+    call::excerpt,
     literal::SECRETIVE,
     spec::AdapterSpec,
     variables::{inside_of_a_string, names},
@@ -21,6 +22,10 @@ use crate::{
 const SHORTEST_KEY: usize = 4;
 /// What stands for a value whose name says that it is secret.
 const HIDDEN: &str = "[key]";
+/// Most numbers that a system says of itself and a bank; they are stored with each bank.
+const MOST_NUMBERS: usize = 100;
+/// Longest name of one, in bytes.
+const LONGEST_NAME: usize = 100;
 /// The end of a text that was cut.
 const CUT: char = '…';
 
@@ -49,6 +54,15 @@ impl Secrets {
             values.insert(value, HIDDEN.to_owned());
         }
         Self::from_iter(values)
+    }
+
+    /// What stands in variables of this process whose names say that they are secret.
+    pub(super) fn from_environment() -> Self {
+        let secretive = |name: &str| SECRETIVE.iter().any(|word| name.to_ascii_uppercase().contains(word));
+        let variables =
+            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let values = variables.filter(|(name, _)| secretive(name)).flat_map(|(_, value)| forms(&value));
+        values.filter(|value| value.len() >= redact::SHORTEST_SECRET).map(|value| (value, HIDDEN.to_owned())).collect()
     }
 
     /// Takes them out of a text, also where the text was cut within one.
@@ -170,7 +184,11 @@ impl MemorySystem for Discreet {
 
     async fn statistics(&self, bank: &BankRef) -> Result<SystemStats, Failure> {
         let stats = self.secrets.hide_in(self.inner.statistics(bank).await)?;
-        Ok(SystemStats { version: stats.version.map(|version| self.secrets.hide(&version)), ..stats })
+        let numbers = stats.numbers.into_iter().filter(|(name, _)| name.len() <= LONGEST_NAME).take(MOST_NUMBERS);
+        Ok(SystemStats {
+            version: stats.version.map(|version| excerpt(&self.secrets.hide(&version))),
+            numbers: numbers.collect(),
+        })
     }
 
     fn on_this_machine(&self, bank: &BankRef) -> Result<(), Failure> {

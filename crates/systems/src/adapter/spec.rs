@@ -144,9 +144,10 @@ fn one() -> u32 {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CodeSpec {
-    /// Folder of the file, as it was named; what lies there is used while it is what `files` says.
+    /// Empty, and not looked at: whoever writes a run does not say which folder of a machine code is taken from.
+    #[serde(default)]
     pub folder: String,
-    /// Name of the file.
+    /// Path of the file in `files`.
     pub file: String,
     /// Name of the class.
     pub class: String,

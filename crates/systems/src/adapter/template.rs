@@ -54,7 +54,7 @@ pub(super) enum Template {
 /// A part of a text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Piece {
-    /// As it stands.
+    /// Text that stays as it stands.
     Plain(String),
     /// A variable.
     Var(String),

@@ -11,7 +11,7 @@ const BEGIN: &str = "${env:";
 /// A piece of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Piece<'t> {
-    /// As it stands.
+    /// Text that stays as it stands.
     Plain(&'t str),
     /// A variable of the environment, and what stands for it when it is not set.
     Variable(&'t str, Option<&'t str>),
@@ -79,7 +79,7 @@ pub(super) fn fill_env(text: &str) -> Result<String, String> {
     fill(text, &BTreeMap::new())
 }
 
-/// The same, with `{port}` and the like from `values`.
+/// Fills in the environment, and `{port}` and the like from `values`.
 pub(super) fn fill(text: &str, values: &BTreeMap<&str, String>) -> Result<String, String> {
     fill_as(text, values, &|_, value| value.to_owned())
 }

@@ -20,7 +20,7 @@ pub(super) struct Server {
     pub(super) url: Url,
     /// Host, and with its port: a listed host is one of the two.
     names: [String; 2],
-    /// As it may be shown.
+    /// Host and port as they may be shown.
     pub(super) shown: String,
 }
 

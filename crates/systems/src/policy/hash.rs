@@ -13,7 +13,7 @@ use crate::{
 
 /// Marks what is hashed: another way to write adapters is another mark.
 const MARK: &str = "bench-system-v1";
-/// The same of a rehearsal.
+/// Marks what is hashed of a rehearsal.
 const REHEARSAL_MARK: &str = "bench-rehearsal-v1";
 
 /// Adapters that this build and those before it bring along: hash, name, mode, a line each. Lines stay.

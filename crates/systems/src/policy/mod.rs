@@ -10,7 +10,10 @@ mod refusal;
 mod refused;
 mod rehearsal;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
 
 use bench_proto::policy::SystemPolicy;
 use reqwest::Url;
@@ -37,6 +40,8 @@ pub struct Policy {
     listed: SystemPolicy,
     /// Adapters, with where they were pointed, that a person has named.
     trusted: BTreeSet<(SystemHash, Option<String>)>,
+    /// Folders in which a person has named the classes of such adapters.
+    own_code: BTreeMap<SystemHash, PathBuf>,
 }
 
 impl Default for Policy {
@@ -50,7 +55,7 @@ impl Policy {
     #[must_use]
     pub fn new(mut listed: SystemPolicy) -> Self {
         listed.systems.extend(shipped().map(str::to_owned));
-        Self { listed, trusted: BTreeSet::new() }
+        Self { listed, trusted: BTreeSet::new(), own_code: BTreeMap::new() }
     }
 
     /// Everything is allowed.
@@ -64,6 +69,19 @@ impl Policy {
     pub fn trusting(mut self, hash: SystemHash, url: Option<String>) -> Self {
         self.trusted.insert((hash, url));
         self
+    }
+
+    /// Says in which folder a person has named the class of an adapter: its files are run while they say what the adapter carries.
+    #[must_use]
+    pub fn with_code_in(mut self, hash: SystemHash, folder: PathBuf) -> Self {
+        self.own_code.insert(hash, folder);
+        self
+    }
+
+    /// The folder in which a person has named the class of these settings' adapter.
+    #[must_use]
+    pub fn own_code(&self, settings: &SystemSettings) -> Option<&Path> {
+        self.own_code.get(&SystemHash::of_settings(settings)?).map(PathBuf::as_path)
     }
 
     /// As a session tells it.

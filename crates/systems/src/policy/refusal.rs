@@ -46,7 +46,7 @@ impl fmt::Display for Lack {
 /// Why a system may not run here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// Its name.
+    /// Name of the memory system.
     pub system: String,
     /// Its hash; absent when its adapter cannot be read.
     pub hash: Option<SystemHash>,

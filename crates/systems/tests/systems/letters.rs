@@ -31,7 +31,8 @@ async fn the_demo_answerer_gives_letters() {
                 let query = RecallQuery { evidence: Some(&gold.evidence_turns), ..query };
                 let hits = oracle.recall(&place, &query).await.expect("recalls").hits;
                 let answer = extractive::extract(&question.text, &hits, &question.choices).answer;
-                let case = ScoreCase { answer: Some(&answer), ..ScoreCase::of(dataset.profile(), question, gold) };
+                let case =
+                    ScoreCase { answer: Some(&answer), ..ScoreCase::unanswered(dataset.profile(), question, gold) };
                 let itself = GoldRecord { gold: Gold::Choice(answer.clone()), ..gold.clone() };
                 for rule in rules() {
                     let read = rule.score(&ScoreCase { gold: Some(&itself), ..case });

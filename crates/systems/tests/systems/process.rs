@@ -80,3 +80,81 @@ async fn a_handle_of_a_process_that_names_no_bank_is_refused() {
     assert!(refused.message.contains("names no bank"), "{refused}");
     system.close().await;
 }
+
+/// What a process says is bounded and read at once: nobody waits out the time limit for what cannot be read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn absurd_replies_are_failures_of_their_own_and_fill_no_store() {
+    let absurd = "import sys, json
+hit = {'text': 'x', 'id': '1'}
+for line in sys.stdin:
+    request = json.loads(line)
+    said = {
+        'hello': {'version': 'v' * 100_000},
+        'statistics': {'numbers': {('n%d' % n): 1e308 for n in range(10_000)}},
+        'verify': {'count': -1},
+        'recall': {'hits': [hit] * 300_000},
+        'answer': {'text': 'x', 'prompt_tokens': 2 ** 64},
+    }.get(request['op'], {})
+    print(json.dumps({'id': request['id'], 'ok': True, **said}), flush=True)";
+    let spec = serde_json::json!({ "name": "absurd", "timeout": "1h", "command": ["python3", "-c", absurd] });
+    let system = of_text(&spec.to_string(), None);
+    let bank = super::robust::bank();
+    system.health().await.expect("is greeted");
+    let said = system.statistics(&bank).await.expect("some of it is kept");
+    assert!(said.version.expect("has one").len() < 400 && said.numbers.len() == 100);
+    let failure = system.verify(&bank, 1).await.expect_err("is no number of items");
+    assert!(failure.message.starts_with("verify: the reply cannot be read"), "{failure}");
+    let query = RecallQuery { question_id: "q", text: "x", k: 5, visible_entries: 1, ..RecallQuery::default() };
+    let failure = system.answer(&bank, &query).await.expect_err("are no tokens");
+    assert!(failure.message.starts_with("answer: the reply cannot be read"), "{failure}");
+    let failure = system.recall(&bank, &query).await.expect_err("is more than is read");
+    assert_eq!(failure.code, "system_response_too_long", "{failure}");
+    assert!(failure.message.starts_with("recall: the reply is longer than 8388608 bytes"), "{failure}");
+    assert!(system.verify(&bank, 1).await.is_err(), "another process is asked");
+    system.close().await;
+}
+
+/// The end of its input asks a process to end; what it has started does not stay, whichever way it ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_is_asked_to_end_and_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let starts = format!(
+        "import sys, json, subprocess, os
+child = subprocess.Popen(['sleep', '600'], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+open({:?}, 'w').write(str(child.pid))
+for line in sys.stdin:
+    request = json.loads(line)
+    if request['op'] == 'recall': os._exit(1)
+    print(json.dumps({{'id': request['id'], 'ok': True}}), flush=True)
+open({:?}, 'w').close()",
+        at("child"),
+        at("closed")
+    );
+    let child = || std::fs::read_to_string(at("child")).expect("one was started");
+    let lives =
+        |child: &str| std::fs::read_to_string(format!("/proc/{child}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
+    let ends = async |child: &str| {
+        for _ in 0..500 {
+            if !lives(child) {
+                return true;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        false
+    };
+    let spec = serde_json::json!({ "name": "starts", "command": ["python3", "-c", starts] });
+    let system = of_text(&spec.to_string(), None);
+    let query = RecallQuery { question_id: "q", text: "x", k: 1, visible_entries: 1, ..RecallQuery::default() };
+    system.health().await.expect("answers");
+    let first = child();
+    assert!(lives(&first));
+    assert!(system.recall(&super::robust::bank(), &query).await.is_err(), "it ends in the middle");
+    system.health().await.expect("another one answers");
+    assert!(ends(&first).await && lives(&child()));
+    let began = std::time::Instant::now();
+    system.close().await;
+    assert!(at("closed").exists(), "it was asked to end");
+    assert!(began.elapsed() < std::time::Duration::from_secs(2), "nobody waits for a process that has ended");
+    assert!(ends(&child()).await, "what it has started");
+}

@@ -44,9 +44,9 @@ const OUT_OF_FILES: Duration = Duration::from_millis(100);
 #[derive(Default)]
 struct Open {
     next: u64,
-    /// Those whose request is not there yet, by age.
+    /// Connections whose request is not there yet, by age.
     waiting: BTreeMap<u64, AbortHandle>,
-    /// Those that are answered.
+    /// Connections whose request is being answered.
     answered: usize,
 }
 

@@ -36,7 +36,7 @@ macro_rules! catalogue {
             ));
         )+
 
-        /// All of them.
+        /// All metrics.
         #[must_use]
         pub fn all() -> Vec<&'static Metric> {
             vec![$(&$ident.0),+]

@@ -38,7 +38,7 @@ pub struct Metric {
     pub help: &'static str,
     /// Its labels, in the order in which values are given. One whose value is empty is left out.
     pub labels: &'static [&'static str],
-    /// What it is.
+    /// Whether it is a counter, a gauge or a histogram.
     pub kind: MetricKind,
     /// Upper borders of a histogram's buckets.
     pub buckets: &'static [f64],

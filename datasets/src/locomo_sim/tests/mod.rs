@@ -51,7 +51,7 @@ impl<'a> Index<'a> {
 fn check(generator: &LocomoSim, number: usize) {
     let bank = generator.bank(number).expect("a bank");
     let outline = generator.outline(number).expect("an outline");
-    let shape = shape::of(number);
+    let shape = shape::of_bank(number);
 
     // the outline is what the bank will be
     assert_eq!(outline.bank_id, bank.content.bank_id);
@@ -229,7 +229,7 @@ fn all_shapes_of_the_default_seed_hold() {
         }
     }
     assert_eq!(categories, generator.manifest().categories.iter().cloned().collect());
-    assert_eq!(generator.outline(10).expect("an outline").questions.len(), shape::of(0).layout.len());
+    assert_eq!(generator.outline(10).expect("an outline").questions.len(), shape::of_bank(0).layout.len());
     assert!(generator.bank(12).is_err() && generator.outline(12).is_err());
 }
 

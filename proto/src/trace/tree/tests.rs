@@ -219,7 +219,7 @@ fn p20_what_was_retained_is_told_once_its_segment_has_ended() {
         retained(1, 2, 5, &[], &[]),
         stored(TaskKey::ready(3, 0), StepNo::READY, ready, 1_206),
     ];
-    let banks = BankSpan::of("b", &steps);
+    let banks = BankSpan::from_steps("b", &steps);
     assert_eq!(banks.iter().map(|bank| bank.task).collect::<Vec<_>>(), [TaskKey::retain(3, 0), TaskKey::ready(3, 0)]);
     let run = RunId("r".into());
     let (parts, spans): (Vec<TaskKey>, Vec<Span>) = bank_spans(&input(&spec, &run, &[], &banks)).into_iter().unzip();

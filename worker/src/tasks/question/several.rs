@@ -42,7 +42,7 @@ struct Trail {
 
 impl Trail {
     /// What the store holds of it, in the order of its steps.
-    fn of<'t>(texts: impl Iterator<Item = &'t StepText>) -> Self {
+    fn from_texts<'t>(texts: impl Iterator<Item = &'t StepText>) -> Self {
         let mut trail = Self { phrased: Vec::new(), searched: Vec::new(), is_fresh: true };
         for text in texts {
             trail.add(text);
@@ -173,7 +173,7 @@ impl Asked<'_> {
     }
 
     fn trail(&self, input: &TaskInput) -> Trail {
-        Trail::of(input.texts.iter().filter(|(task, ..)| *task == self.task.task).map(|(.., text)| text))
+        Trail::from_texts(input.texts.iter().filter(|(task, ..)| *task == self.task.task).map(|(.., text)| text))
     }
 
     fn asked_for<'s>(&'s self, trace: Option<&'s StepTrace>) -> AskedFor<'s> {
@@ -211,7 +211,7 @@ impl Asked<'_> {
         }
         let stored = self.tools.store.question_texts(self.task.run, &[self.task.task]).await?;
         let before = trail.phrased.len() + trail.searched.len();
-        *trail = Trail { is_fresh: false, ..Trail::of(stored.iter().map(|(.., text)| text)) };
+        *trail = Trail { is_fresh: false, ..Trail::from_texts(stored.iter().map(|(.., text)| text)) };
         if trail.phrased.len() + trail.searched.len() <= before {
             return Err(
                 StoreError::Corrupt(format!("a step of {:?} is stored without its text", self.task.task)).into()
@@ -285,11 +285,11 @@ mod tests {
         let phrased = |query: &str| StepText::Phrased { queries: vec![query.to_owned()], raw: String::new() };
         let searched = |query: &str, found: &str| StepText::Searched { query: query.to_owned(), hits: hits(found) };
         let texts = [phrased("one"), searched("one", "ab"), phrased("two"), searched("two", "bc"), phrased("three")];
-        let trail = Trail::of(texts.iter());
+        let trail = Trail::from_texts(texts.iter());
         let past: Vec<_> = trail.past().into_iter().map(|p| (p.query.to_owned(), p.found, p.new)).collect();
         assert_eq!(past, [("one".to_owned(), 2, 2), ("two".to_owned(), 2, 1)]);
         assert_eq!(trail.open_query().map(String::as_str), Some("three"));
-        assert_eq!(Trail::of(texts[..4].iter()).open_query(), None);
+        assert_eq!(Trail::from_texts(texts[..4].iter()).open_query(), None);
     }
 
     #[test]

@@ -36,7 +36,7 @@ fn went_back(status: &Value) -> Vec<&str> {
 fn fault_30_a_failover_loses_seconds_of_commits() {
     let provider = Provider::start(&["--latency-ms", "150", "--price", "gpt-4o-mini=0.15/0.60"]);
     let cluster = Cluster::with(OWN).with_provider(provider.base_url(), KEY);
-    let stage = Stage::of(Size::Large, provider, cluster);
+    let stage = Stage::new(Size::Large, provider, cluster);
     let (_coordinator, mut workers) = stage.people(2);
     let client = stage.submit(&[]);
     stage.wait_for_percent(25);

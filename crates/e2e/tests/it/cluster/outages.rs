@@ -47,7 +47,7 @@ fn fault_22_workers_without_a_way_leave_their_calls_to_others() {
     // so slow that the two cannot end the run before the others have found out, however busy the machine is
     let provider = Provider::start(&["--latency-ms", "2000", "--accept-key", KEY]);
     let cluster = Cluster::with(Setup::default()).with_provider(provider.base_url(), KEY);
-    let stage = Stage::of(Size::Large, provider, cluster);
+    let stage = Stage::new(Size::Large, provider, cluster);
     let [closed] = ports::reserve().expect("a port");
     let base = stage.provider.base_url();
     let urls = [

@@ -33,7 +33,7 @@ fn a_run_goes_on_from_a_backup_of_postgres_with_an_empty_broker() {
     assert_ne!(cluster.database().owner, gone.database().owner);
     drop(gone);
     provider.control(&json!({"latency": {"median_ms": 20.0}}));
-    let here = Stage::of(Size::Middle, provider, cluster);
+    let here = Stage::new(Size::Middle, provider, cluster);
     let _ = here.cluster.migrate().expect_code(0);
     let (_coordinator, _workers) = here.people(2);
     // the same command as before attaches to the run

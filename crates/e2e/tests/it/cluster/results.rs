@@ -19,7 +19,7 @@ fn a_coordinator_archives_finished_runs_as_soon_as_the_archive_is_back() {
     let cluster = Cluster::with(Setup::default()).with_provider(provider.base_url(), KEY);
     let cluster = S3::environment(s3.place()).iter().fold(cluster, |c, (name, value)| c.with_env(name, value));
     let cluster = cluster.with_env("BENCH_ARCHIVE_URL", "s3://bench/cluster");
-    let stage = Stage::of(Size::Small, provider, cluster);
+    let stage = Stage::new(Size::Small, provider, cluster);
     let (_coordinator, _workers) = stage.people(1);
     let report = stage.check(stage.submit(&[]), 0);
     let listed = || {

@@ -222,7 +222,7 @@ fn p41_controls_of_a_cluster_share_what_the_measured_run_leaves() {
     let priced = ["--price", "gpt-4o-mini=0.15/0.60", "--latency-ms", "10", "--judge", "reference"];
     let provider = Provider::start(&priced);
     let cluster = Cluster::with(Setup::default()).with_provider(provider.base_url(), KEY);
-    let stage = Stage::of(Size::Small, provider, cluster);
+    let stage = Stage::new(Size::Small, provider, cluster);
     let (_coordinator, _workers) = stage.people(2);
     let detached = stage.submit(&["--controls", "--max-cost", "0.02", "--detach"]);
     let _ = detached.wait(Duration::from_secs(60)).expect_code(3);
@@ -247,7 +247,7 @@ fn p41_controls_without_a_plan_are_planned_by_resume() {
     let provider = Provider::start(&["--latency-ms", "10", "--judge", "reference"]);
     let setup = Setup { proxies: true, ..Setup::default() };
     let cluster = Cluster::with(setup).with_provider(provider.base_url(), KEY);
-    let stage = Stage::of(Size::Small, provider, cluster);
+    let stage = Stage::new(Size::Small, provider, cluster);
     // so slow that plans take seconds
     stage.cluster.postgres_proxy().set(Faults::delay(Duration::from_millis(150)));
     let mut client = stage.submit(&["--controls"]);

@@ -41,7 +41,7 @@ fn p10_killed_workers_and_lost_replies_never_lift_the_cap() {
     let faults = ["--fault-cut", "0.05", "--fault-500", "0.05", "--latency-ms", "60"];
     let provider = Provider::start(&[&["--price", "gpt-4o-mini=0.15/0.60"], &faults[..]].concat());
     let cluster = Cluster::with(Setup::default()).with_provider(provider.base_url(), KEY);
-    let stage = Stage::of(Size::Middle, provider, cluster);
+    let stage = Stage::new(Size::Middle, provider, cluster);
     let (_coordinator, mut workers) = stage.people(16);
     let mut client = stage.submit(&["--max-cost", "0.02"]);
     stage.provider.wait_for_requests(8);

@@ -1,6 +1,6 @@
 //! Classes of Python as memory systems: `--system mine.py:Mine`.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Command};
 
 use bench_testkit::{
     bench::{Bench, signal, submit_sim, wait},
@@ -46,6 +46,12 @@ fn the_class_of_the_readme_is_measured_and_what_it_prints_does_no_harm() {
     let log = logs(&bench, "noisy", "mine").concat();
     assert!(log.contains("from a program") && log.contains("\"ok\": false"), "{log}");
     assert_ne!(noisy.json()["run"]["fingerprint"], report["run"]["fingerprint"], "other code is another system");
+
+    // its last method is called, and what it has started goes with it
+    let closes = format!("{}\n    def close(self):\n        open('closed', 'w').close()\n", readme().trim_end());
+    write(bench.path(), "closes.py", &closes);
+    let _ = bench.run(submit("closes.py:Mine", "closes")).expect_code(0);
+    assert!(bench.path().join("closed").exists(), "{closes}");
 
     let methods = readme().replace("    def r", "    async def r");
     write(bench.path(), "later.py", &methods);
@@ -223,4 +229,158 @@ fn p42_the_hash_of_a_class_covers_its_code() {
     let first = hash(readme());
     assert_ne!(hash(&format!("{}\nMORE = 1\n", readme())), first);
     assert_eq!(hash(readme()), first);
+}
+
+/// A class whose words come from a module beside it.
+fn with_words(folder: &Path) {
+    let class = readme()
+        .replace("import bench_coord\n", "import bench_coord\nfrom words import words_of\n")
+        .replace("set(query.lower().split())", "words_of(query)");
+    assert!(class.contains("words_of(query)"), "{class}");
+    write(folder, "mine.py", &class);
+    write(folder, "words.py", "def words_of(text):\n    return set(text.lower().split())\n");
+}
+
+/// Compiles a text as Python does for itself, so that it is taken without a look at the text that it stands for.
+fn compile(folder: &Path, text: &str, into: &str) {
+    write(folder, "compiled.py", text);
+    let program = format!(
+        "import importlib.util, py_compile; into = {into}\n\
+         py_compile.compile('compiled.py', cfile=into, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)"
+    );
+    let done = Command::new("/usr/bin/python3").args(["-c", &program]).current_dir(folder).status();
+    assert!(done.expect("python3 is there").success());
+    fs::remove_file(folder.join("compiled.py")).expect("is removed");
+}
+
+#[test]
+fn what_is_compiled_beside_the_text_is_not_run() {
+    let bench = Bench::new();
+    with_words(bench.path());
+    let expected = digest(&bench.run(submit("mine.py:Mine", "text")).expect_code(0));
+    let other = "def words_of(text):\n    return set()\n";
+    compile(bench.path(), other, "importlib.util.cache_from_source('words.py')");
+    assert_eq!(digest(&bench.run(submit("mine.py:Mine", "planted")).expect_code(0)), expected);
+
+    fs::remove_file(bench.path().join("words.py")).expect("is removed");
+    compile(bench.path(), other, "'words.pyc'");
+    let refused = bench.run(submit("mine.py:Mine", "alone")).expect_code(2);
+    assert!(refused.stderr.contains("words.pyc is compiled, and only text goes with the run"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_file_behind_a_link_goes_with_the_run() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path().join("kept")).expect("a folder");
+    write(&bench.path().join("kept"), "mine.py", readme());
+    std::os::unix::fs::symlink("kept/mine.py", bench.path().join("mine.py")).expect("is linked");
+    let hash = || {
+        let done = bench.run(["systems", "hash", "mine.py:Mine", "--json"]).expect_code(0);
+        done.json()["sha256"].clone()
+    };
+    let first = hash();
+    write(&bench.path().join("kept"), "mine.py", &format!("{}\nMORE = 1\n", readme()));
+    assert_ne!(hash(), first);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_that_is_imported_sees_the_variables_that_its_class_names_and_no_others() {
+    let bench = Bench::new().with_env("OTHER_KEY", "open-sesame-1234").with_env("MINE_KEY", "of-mine");
+    let class = readme().replace(
+        "import bench_coord\n",
+        "import bench_coord\nopen('seen', 'w').write(open('/proc/self/environ').read())\n",
+    );
+    write(bench.path(), "mine.py", &class.replace("    def __init__", "    env = ['MINE_KEY']\n    def __init__"));
+    let _ = bench.run(["systems", "hash", "mine.py:Mine"]).expect_code(0);
+    let seen = fs::read_to_string(bench.path().join("seen")).expect("was imported");
+    assert!(seen.contains("MINE_KEY=of-mine") && !seen.contains("open-sesame"), "{seen}");
+}
+
+#[test]
+fn a_file_that_cannot_be_imported_tells_no_key() {
+    let bench = Bench::new().with_env("MINE_URL", "open-sesame-1234").with_env("OTHER_KEY", "open-sesame-5678");
+    let methods = "    def retain(self, bank, items): pass\n    def recall(self, bank, query, k): return []\n";
+    let class = |end: &str| format!("import os\nclass Mine:\n    env = ['MINE_URL', 'OTHER_KEY']\n{methods}{end}\n");
+    write(bench.path(), "raises.py", &class("raise ValueError('no ' + os.environ['MINE_URL'])"));
+    write(bench.path(), "ends.py", &class("os.write(2, ('no ' + os.environ['OTHER_KEY']).encode())\nos._exit(3)"));
+    for file in ["raises.py", "ends.py"] {
+        let refused = bench.run(submit(&format!("{file}:Mine"), "a")).expect_code(2);
+        assert!(refused.stderr.contains("no [key]") && !refused.stderr.contains("sesame"), "{}", refused.stderr);
+    }
+}
+
+/// Files of other folders may have the same text, and beside it what would be imported in the place of modules of Python.
+#[test]
+fn p42_a_run_takes_code_from_the_folder_in_which_its_class_was_named_and_from_no_other() {
+    let bench = Bench::new();
+    let home = bench.home().join("bench");
+    let bench = bench.with_env("BENCH_HOME", home.display().to_string());
+    let class = readme().replace("import bench_coord\n", "import bench_coord, colorsys, os\n").replace(
+        "(self, bank, query, k):\n",
+        "(self, bank, query, k):\n        open(os.path.join(os.path.dirname(__file__), 'beside'))\n",
+    );
+    assert!(class.contains("beside") && class.contains("colorsys"), "{class}");
+    write(bench.path(), "mine.py", &class);
+    let _ = bench.run(submit("mine.py:Mine", "a")).expect_code(5);
+    write(bench.path(), "beside", "is there now");
+
+    let strange = Bench::new();
+    write(strange.path(), "mine.py", &class);
+    let ran = strange.path().join("ran");
+    write(strange.path(), "colorsys.py", &format!("open({:?}, 'w')\n", ran.display().to_string()));
+    let mut retry = bench.command(["retry", "a"]);
+    let done = wait(retry.current_dir(strange.path()).spawn().expect("starts")).expect_code(0);
+    assert!(!ran.exists(), "a module of a strange folder was run: {}", done.stderr);
+    fs::remove_file(strange.path().join("colorsys.py")).expect("is removed");
+    let hashes = [&bench, &strange]
+        .map(|bench| bench.run(["systems", "hash", "mine.py:Mine", "--json"]).expect_code(0).json()["sha256"].clone());
+    assert_eq!(hashes[0], hashes[1], "the hash tells code apart, not folders");
+}
+
+/// What Python takes for a list or a text may have no end, or be no text for anybody else.
+#[test]
+fn absurd_lists_texts_and_numbers_of_a_class_hold_up_no_run() {
+    let bench = Bench::new();
+    let endless = "import itertools
+class Mine:
+    def retain(self, bank, items): pass
+    def recall(self, bank, query, k): return itertools.cycle(['a half \\ud83d of a character'])
+class Yields(Mine):
+    def recall(self, bank, query, k):
+        while True: yield 'again'
+class Later(Mine):
+    async def recall(self, bank, query, k):
+        while True: yield 'again'
+class Large(Mine):
+    batch = 10 ** 12
+";
+    write(bench.path(), "mine.py", endless);
+    for class in ["Mine", "Yields", "Later"] {
+        let done = bench.run(submit(&format!("mine.py:{class}"), &class.to_lowercase()));
+        assert_eq!(done.json()["outcomes"]["coverage"], 1.0, "{class}: {}", done.stderr);
+        let hits = &bench.questions(&class.to_lowercase())[0]["retrieved"];
+        assert_eq!(hits.as_array().map(Vec::len), Some(10), "{class}");
+    }
+    let refused = bench.run(submit("mine.py:Large", "large")).expect_code(2);
+    assert!(refused.stderr.contains("Large.batch must be a whole number from 1 to 1000000"), "{}", refused.stderr);
+}
+
+/// A person's folder may lie above everything, the Python that a virtual environment was made by included.
+#[test]
+fn python_itself_is_no_part_of_a_class() {
+    let library = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python");
+    let looks = "import sys; sys.path.insert(0, sys.argv[1])
+from bench_coord._process import own_path
+sys.prefix = sys.exec_prefix = '/home/ann/work/env'
+sys.base_prefix = sys.base_exec_prefix = '/home/ann/.pyenv/versions/3.12'
+for path, own in [
+    ('/home/ann/mine.py', 'mine.py'), ('/home/ann/work/parts/words.py', 'work/parts/words.py'), ('/home/bob/mine.py', None),
+    ('/home/ann/work/env/lib/python3.12/site-packages/x.py', None), ('/home/ann/.local/lib/site-packages/x.py', None),
+    ('/home/ann/.pyenv/versions/3.12/lib/python3.12/asyncio/__init__.py', None), (sys.argv[1] + '/bench_coord/_process.py', None),
+]:
+    assert own_path(path, '/home/ann') == own, path
+assert own_path(sys.argv[1] + '/bench_coord/_process.py', '/') is None";
+    let done = Command::new("/usr/bin/python3").args(["-c", looks, library]).output().expect("python3 is there");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }

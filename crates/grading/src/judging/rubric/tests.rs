@@ -98,13 +98,13 @@ fn vectors_hebb_judge_empty_gold() {
     for case in cases {
         assert_eq!(case["is_correct"], true, "{case}");
         let answer = reference::str(&case["generated"]);
-        let input = JudgeInput::of(&profile, &question, Some(&gold), answer).expect("there is a rubric");
+        let input = JudgeInput::by_profile(&profile, &question, Some(&gold), answer).expect("there is a rubric");
         let next = input.rubric.program.next(&input, &BTreeMap::new());
         assert!(matches!(next, super::super::Next::Ask(calls) if calls.len() == 1), "{case}");
         let scorer = crate::scorers::registry::find("locomo-f1").expect("is known");
         let of_answer = crate::scorers::ScoreCase {
             answer: Some(answer),
-            ..crate::scorers::ScoreCase::of(&profile, &question, &gold)
+            ..crate::scorers::ScoreCase::unanswered(&profile, &question, &gold)
         };
         assert_eq!(scorer.score(&of_answer), Some(0.0), "{case}");
     }
@@ -232,7 +232,7 @@ fn an_explanation_is_shown_without_the_rule_against_not_knowing() {
     let gold = Gold::Unanswerable("Only Bob's move was told.".to_owned());
     let record = GoldRecord { gold, ..GoldRecord::default() };
     let question = Question { category: "temporal".to_owned(), ..Question::default() };
-    let input = JudgeInput::of(&profile, &question, Some(&record), "Nobody told").expect("there is a rubric");
+    let input = JudgeInput::by_profile(&profile, &question, Some(&record), "Nobody told").expect("there is a rubric");
     let messages = judge_messages(&input);
     assert!(messages.user.contains("Only Bob's move was told."), "{}", messages.user);
     assert!(messages.system.contains("- Own.") && !messages.system.contains("does not know"), "{}", messages.system);

@@ -49,9 +49,9 @@ pub struct Drift {
 pub enum PassType {
     /// Something that was expected was found.
     Active,
-    /// Nothing was, in a question about what is left out by design.
+    /// Nothing was found, in a question about what is left out by design.
     Structural,
-    /// Nothing was, in any other question.
+    /// Nothing was found, in any other question.
     Trivial,
 }
 
@@ -70,16 +70,16 @@ pub enum Failure {
     NotSurfaced(String),
     /// More were found than may be.
     TooMany {
-        /// So many were.
+        /// Number of things that were found.
         found: usize,
-        /// So many may be.
+        /// Largest number that is allowed.
         most: u32,
     },
     /// Fewer were found than must be.
     TooFew {
-        /// So many were.
+        /// Number of things that were found.
         found: usize,
-        /// So many must be.
+        /// Smallest number that is wanted.
         least: u32,
     },
     /// One of an ordered pair was not found.
@@ -99,9 +99,9 @@ pub enum Failure {
     NotAsked(String),
     /// Must not be an open question.
     Asked(String),
-    /// There must be a text about the user.
+    /// A text about the user is missing.
     NoPrelude,
-    /// There must be none.
+    /// There is a text about the user where there must be none.
     Prelude,
     /// The text about the user must contain this.
     PreludeLacks(String),

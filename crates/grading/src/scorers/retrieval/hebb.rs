@@ -44,7 +44,7 @@ fn session_number(entry: &str) -> Option<String> {
 #[must_use]
 pub fn longmemeval_sessions(results: &[&str], related: &[&str], answers: &[&str], k: u32) -> Option<RetrievalMetrics> {
     let ranked = results.iter().chain(related).copied();
-    RetrievalMetrics::at(&RankHits::of(ranked, answers.iter().copied()), k)
+    RetrievalMetrics::at(&RankHits::find(ranked, answers.iter().copied()), k)
 }
 
 /// MemBench: a target step is among the first k memories, by the number in its session or by that in the whole dialogue: 1 or 0.

@@ -108,7 +108,7 @@ mod tests {
                 && unique.len() == corpus.len()
                 && gold.iter().all(|id| unique.contains(id))
             {
-                let hits = RankHits::of(ranked.iter().copied(), gold.iter().copied());
+                let hits = RankHits::find(ranked.iter().copied(), gold.iter().copied());
                 let k = u32::try_from(k).expect("fits");
                 let metrics = RetrievalMetrics::at(&hits, k).expect("there is gold");
                 let lme = ndcg_lme(&hits, k).expect("there is gold");

@@ -80,7 +80,7 @@ impl Figure {
         Self { name, description, level, at, origin: ANY_ALL }
     }
 
-    const fn of(self, origin: Origin) -> Self {
+    const fn with_origin(self, origin: Origin) -> Self {
         Self { origin, ..self }
     }
 }
@@ -88,23 +88,26 @@ impl Figure {
 /// All figures: one line each.
 static FIGURES: &[Figure] = &[
     Figure::turn("recall", recall, "share of the evidence turns among the first k hits"),
-    Figure::turn("turn-recall-any", recall_any, "1 when an evidence turn is among the first k hits").of(ANY_ALL),
-    Figure::turn("turn-recall-all", recall_all, "1 when all evidence turns are among the first k hits").of(ANY_ALL),
-    Figure::turn("hit", recall_any, "the same as turn-recall-any@k, by MemBench's name").of(HIT),
+    Figure::turn("turn-recall-any", recall_any, "1 when an evidence turn is among the first k hits")
+        .with_origin(ANY_ALL),
+    Figure::turn("turn-recall-all", recall_all, "1 when all evidence turns are among the first k hits")
+        .with_origin(ANY_ALL),
+    Figure::turn("hit", recall_any, "the same as turn-recall-any@k, by MemBench's name").with_origin(HIT),
     Figure::turn("precision", precision, "share of evidence turns among the first k hits"),
     Figure::turn("mrr", mrr, "1 / rank of the first evidence turn, 0 behind k"),
     Figure::turn("ndcg", ndcg, "gain 1/log2(rank + 1) of evidence turns, of the best possible"),
-    Figure::turn("ndcg-lme", ndcg_lme, "the same by LongMemEval's program: ranks 1 and 2 weigh the same").of(ANY_ALL),
+    Figure::turn("ndcg-lme", ndcg_lme, "the same by LongMemEval's program: ranks 1 and 2 weigh the same")
+        .with_origin(ANY_ALL),
     Figure::session("session-recall", recall, "share of the evidence sessions among the first k sessions"),
     Figure::session("session-recall-any", recall_any, "1 when an evidence session is among the first k sessions")
-        .of(ANY_ALL),
+        .with_origin(ANY_ALL),
     Figure::session("session-recall-all", recall_all, "1 when all evidence sessions are among the first k sessions")
-        .of(ANY_ALL),
+        .with_origin(ANY_ALL),
     Figure::session("session-precision", precision, "share of evidence sessions among the first k sessions"),
     Figure::session("session-mrr", mrr, "1 / rank of the first evidence session, 0 behind k"),
     Figure::session("session-ndcg", ndcg, "gain 1/log2(rank + 1) of evidence sessions, of the best possible"),
     Figure::session("session-ndcg-lme", ndcg_lme, "the same by LongMemEval's program: ranks 1 and 2 weigh the same")
-        .of(ANY_ALL),
+        .with_origin(ANY_ALL),
     Figure::official("official-turn-recall-any", OfficialTurn, recall_any, "turn-recall-any@k of labelled user turns"),
     Figure::official("official-turn-recall-all", OfficialTurn, recall_all, "turn-recall-all@k of labelled user turns"),
     Figure::official("official-turn-ndcg-lme", OfficialTurn, ndcg_lme, "ndcg-lme@k of labelled user turns"),
@@ -141,7 +144,7 @@ fn official(case: &ScoreCase<'_>, record: &GoldRecord) -> Option<Retrieval> {
         return None;
     }
     let hits = case.hits.iter().map(|hit| (hit.id.as_str(), hit.session_id.as_str(), hit.level));
-    Some(Retrieval::of(hits, &turns, &sessions))
+    Some(Retrieval::from_hits(hits, &turns, &sessions))
 }
 
 fn recall(hits: &RankHits, k: u32) -> Option<f64> {
@@ -218,7 +221,7 @@ impl Scorer for AtK {
     }
 }
 
-/// All of them, by figure and then by k from 1 on.
+/// All figures of retrieval, each for every k from 1 on.
 static ALL: LazyLock<Vec<AtK>> = LazyLock::new(|| {
     let at =
         |figure: &'static Figure| (1..=LARGEST_K).map(move |k| AtK { name: format!("{}@{k}", figure.name), figure, k });
@@ -290,7 +293,7 @@ mod tests {
         let hits = hits.iter().map(|(id, session)| (*id, *session, Some(HitLevel::Turn)));
         let turns = ["D2:5", "D3:1", "D9:9"].map(str::to_owned);
         let sessions = ["D2", "D3", "D9"].map(str::to_owned);
-        let retrieval = Retrieval::of(hits, &turns, &sessions);
+        let retrieval = Retrieval::from_hits(hits, &turns, &sessions);
         for (name, expected) in [
             ("recall@2", 0.0),
             ("recall@3", 1.0 / 3.0),
@@ -335,7 +338,7 @@ mod tests {
         };
         let score = |name: &str, record: &GoldRecord, asked: bool| {
             let placed = hits.iter().map(|hit| (hit.id.as_str(), hit.session_id.as_str(), hit.level));
-            let ranks = Retrieval::of(placed, &record.evidence_turns, &record.evidence_sessions);
+            let ranks = Retrieval::from_hits(placed, &record.evidence_turns, &record.evidence_sessions);
             let retrieval = asked.then_some(&ranks);
             let case = ScoreCase { gold: Some(record), hits: &hits, retrieval, ..ScoreCase::default() };
             registry::find(name).expect(name).score(&case)
@@ -365,9 +368,9 @@ mod tests {
     #[test]
     fn p45_hits_that_are_sessions_have_no_figure_of_turns() {
         let hits = [("hit-1", "D1", Some(HitLevel::Session))];
-        let retrieval = Retrieval::of(hits.into_iter(), &["D1:3".to_owned()], &["D1".to_owned()]);
+        let retrieval = Retrieval::from_hits(hits.into_iter(), &["D1:3".to_owned()], &["D1".to_owned()]);
         assert_eq!((score("recall@5", &retrieval), score("session-recall@5", &retrieval)), (None, Some(1.0)));
-        let unlabelled = Retrieval::of(hits.into_iter(), &[], &[]);
+        let unlabelled = Retrieval::from_hits(hits.into_iter(), &[], &[]);
         assert_eq!(score("session-recall@5", &unlabelled), None);
         let scorer = registry::find("hit@5").expect("is there");
         assert_eq!(scorer.score(&ScoreCase::default()), None, "nothing was recalled");
@@ -410,7 +413,7 @@ mod tests {
         ) {
             let ids = |of: &[u8]| of.iter().map(u8::to_string).collect::<Vec<_>>();
             let (ranked, gold) = (ids(&ranked), ids(&gold));
-            let hits = RankHits::of(ranked.iter().map(String::as_str), gold.iter().map(String::as_str));
+            let hits = RankHits::find(ranked.iter().map(String::as_str), gold.iter().map(String::as_str));
             let retrieval = Retrieval { turn: hits.clone(), session: hits, ..Retrieval::default() };
             for scorer in ALL.iter() {
                 let score = scorer.score(&ScoreCase { retrieval: Some(&retrieval), ..ScoreCase::default() });

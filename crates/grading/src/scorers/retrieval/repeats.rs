@@ -44,7 +44,7 @@ mod tests {
     use super::*;
     use crate::scorers::reference;
 
-    fn of(case: &Value, k: Option<usize>) -> Figures {
+    fn of_case(case: &Value, k: Option<usize>) -> Figures {
         let [ranked, gold] = ["retrieved", "relevant"]
             .map(|key| reference::list(&case[key]).iter().map(reference::str).collect::<Vec<_>>());
         figures(&ranked, &gold, k)
@@ -56,7 +56,7 @@ mod tests {
         let cases = reference::list(&vectors["sections"]["ranked_metrics"]["vectors"]);
         assert_eq!(cases.len(), 6);
         for case in cases {
-            let got = of(case, None);
+            let got = of_case(case, None);
             let hit = case["hit"].as_bool().expect("a flag");
             assert_eq!(
                 (got.precision, got.mrr),
@@ -73,7 +73,7 @@ mod tests {
         let cases = reference::list(&vectors["hebb_ranked_metrics"]["cases"]);
         assert_eq!(cases.len(), 5);
         for case in cases {
-            let got = of(case, case["k"].as_u64().map(|k| k as usize));
+            let got = of_case(case, case["k"].as_u64().map(|k| k as usize));
             let expected = ["recall", "precision", "mrr", "ndcg"].map(|key| reference::number(&case[key]));
             assert_eq!([got.recall, got.precision, got.mrr], [expected[0], expected[1], expected[2]], "{case}");
             assert!((got.ndcg - expected[3]).abs() < 1e-12, "{}: {case}", got.ndcg);

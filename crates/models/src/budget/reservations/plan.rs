@@ -50,16 +50,16 @@ struct Waiting<A> {
 pub(super) enum Given {
     /// A reservation that was held ready.
     FromFloat {
-        /// Its id.
+        /// Id of the reservation.
         id: Uuid,
         /// Its amount: at least what was asked for.
         amount: i64,
         /// The float needs filling.
         low: bool,
     },
-    /// Nothing is ready: wait.
+    /// Nothing is ready yet: wait.
     Nothing,
-    /// They are closed.
+    /// The reservations are closed.
     Closed,
 }
 
@@ -92,7 +92,7 @@ pub(super) struct Plan<A> {
     /// Since when the sums under the refusing cap have not changed.
     stuck: Option<(Instant, BudgetState)>,
     closed: bool,
-    /// Nothing is held any more.
+    /// Whether nothing is held any more.
     empty: bool,
 }
 

@@ -58,7 +58,7 @@ pub(in crate::sql) struct LedgerChange {
 }
 
 impl LedgerChange {
-    /// Nothing yet, for runs whose counters are written in any case.
+    /// An empty change, for runs whose counters are written in any case.
     pub(in crate::sql) fn for_runs(runs: impl IntoIterator<Item = RunNo>) -> Self {
         Self { runs: runs.into_iter().map(|run| (run, Delta::default())).collect(), ..Self::default() }
     }
@@ -102,7 +102,7 @@ impl LedgerChange {
         add_scopes(conn, &self.scopes).await.map(drop)
     }
 
-    /// The same with the commit; runs that are not there are passed over.
+    /// Writes the change together with the commit; runs that are not there are passed over.
     pub(in crate::sql) async fn write_at_last(self, conn: &mut dyn Conn) -> StoreResult<()> {
         for (run, delta) in self.runs {
             counters::add_at_last(conn, run, delta).await?;

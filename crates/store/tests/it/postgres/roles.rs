@@ -35,7 +35,7 @@ struct Parted {
 }
 
 impl Parted {
-    fn of(&self, parts: &[Part]) -> &dyn Store {
+    fn store_for(&self, parts: &[Part]) -> &dyn Store {
         let part = self.order.iter().find(|part| parts.contains(part)).expect("somebody calls it");
         self.stores[part.name()].as_ref()
     }
@@ -63,7 +63,7 @@ macro_rules! parted {
                 $(async fn $method(&self, $($name: $kind),*) -> StoreResult<$out> {
                     let parts = $parts;
                     $(let parts = if $case { $other } else { parts };)?
-                    self.of(parts).$method($($name),*).await
+                    self.store_for(parts).$method($($name),*).await
                 })+
             }
         )+
@@ -201,15 +201,15 @@ parted! {
 #[async_trait]
 impl Store for Parted {
     fn describe(&self) -> String {
-        self.of(R).describe()
+        self.store_for(R).describe()
     }
 
     async fn check(&self) -> StoreResult<String> {
-        self.of(R).check().await
+        self.store_for(R).check().await
     }
 
     async fn connection_room(&self) -> StoreResult<Option<ConnectionRoom>> {
-        self.of(R).connection_room().await
+        self.store_for(R).connection_room().await
     }
 
     async fn close(&self) {

@@ -24,7 +24,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// This one, as it is now; a container's own limits count.
+    /// This machine as it is now; the limits of a container count as its own.
     pub(super) fn here() -> Self {
         let read = |path: &str| std::fs::read_to_string(path).ok();
         let of_machine = read("/proc/meminfo").as_deref().and_then(available);

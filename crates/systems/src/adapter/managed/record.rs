@@ -22,7 +22,7 @@ const GRACE: Duration = Duration::from_secs(3);
 /// A started system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstanceRecord {
-    /// Its name.
+    /// Name of the memory system.
     pub system: String,
     /// Process id, also of its group.
     pub pid: u32,

@@ -80,7 +80,7 @@ struct Noted {
 struct State {
     /// Instances that are being started.
     starting: usize,
-    /// Those that were started and may not have been heard of.
+    /// Instances that were started and may not have been heard of.
     started: Vec<Weak<Conduct>>,
     /// Operations that some instance has done well.
     done: HashSet<String>,
@@ -164,7 +164,7 @@ impl Trials {
         Meaning::First
     }
 
-    /// Nothing is started any more, and this is why.
+    /// Notes why nothing is started any more.
     pub(super) fn give_up(&self, failure: &Failure) {
         self.state().hopeless = Some(failure.clone());
     }

@@ -28,7 +28,7 @@ use bench_proto::{
 use bench_settings::private;
 use serde_json::Value;
 use tokio::{
-    io::{AsyncWriteExt, BufReader},
+    io::BufReader,
     process::Command,
     sync::{Mutex, MutexGuard, Semaphore, oneshot},
 };
@@ -59,6 +59,8 @@ use crate::{
 };
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest time that a process has to end after its input has ended.
+const LAST: Duration = Duration::from_secs(3);
 
 struct ProcessSystem {
     spec: AdapterSpec,
@@ -69,7 +71,9 @@ struct ProcessSystem {
     home: PathBuf,
     /// Where it works, unless where this process does.
     folder: Option<PathBuf>,
-    /// Its log.
+    /// Where its user has the class that it is made of.
+    own_code: Option<PathBuf>,
+    /// File that its stderr goes to.
     log: PathBuf,
     /// What is taken out of words of it that are logged.
     secrets: Secrets,
@@ -101,6 +105,7 @@ pub(super) fn capabilities(spec: &AdapterSpec) -> Result<Capabilities, String> {
     if spec.command.as_ref().is_none_or(Vec::is_empty) {
         return Err("command: give a program and its arguments".to_owned());
     }
+    spec.code.as_ref().map_or(Ok(()), code::check)?;
     let filters = filters(&spec.can.filters);
     Ok(Capabilities {
         version: format!("{}+{}", spec.version, file::fingerprint(spec)),
@@ -149,6 +154,7 @@ pub(super) fn build(
     context: &AdapterContext,
     consolidated: bool,
     secrets: Secrets,
+    own_code: Option<PathBuf>,
 ) -> Result<Arc<dyn MemorySystem>, String> {
     let mut capabilities = capabilities(&spec)?;
     capabilities.consolidates = consolidated;
@@ -161,6 +167,7 @@ pub(super) fn build(
         env: env.collect::<Result<_, _>>()?,
         log: managed::log_path(&folder),
         folder: context.apart.then(|| folder.join("data")),
+        own_code,
         home: folder,
         turns: spec.code.as_ref().and_then(|code| code.at_once).map(|most| Semaphore::new(most as usize)),
         secrets,
@@ -215,7 +222,8 @@ impl ProcessSystem {
             // whoever waits is told that nothing comes any more
             drop(take_all(&replies));
         });
-        Ok(Running { stdin, waiting, child, reader, banks: Arc::default() })
+        let group = child.id();
+        Ok(Running { stdin: Some(stdin), waiting, child, group, reader, banks: Arc::default() })
     }
 
     /// The program with its arguments.
@@ -223,7 +231,7 @@ impl ProcessSystem {
         let cannot = |error: String| Failure::terminal("system_start", format!("{}: {error}", self.spec.name));
         let (program, arguments) = match &self.spec.code {
             Some(code) => {
-                let launch = code::launch(code, &self.home, self.folder.is_some()).map_err(cannot)?;
+                let launch = code::launch(code, &self.home, self.own_code.as_deref()).map_err(cannot)?;
                 (launch.program, launch.arguments)
             }
             None => {
@@ -278,7 +286,7 @@ impl ProcessSystem {
             Ok(running) => (running, Prepared::Ready),
             Err(_) => (self.running.lock().await, Prepared::Waited),
         };
-        if running.as_mut().is_some_and(|running| running.child.try_wait().is_ok_and(|status| status.is_some())) {
+        if running.as_mut().is_some_and(Running::is_over) {
             *running = None;
         }
         if running.is_none() {
@@ -286,13 +294,13 @@ impl ProcessSystem {
             let hello = ProcessRequest { id: 0, op: ProcessOp::Hello { protocol: PROTOCOL } };
             let (ready, greeted) = oneshot::channel();
             put(&started.waiting, 0, ready);
-            send(&mut started.stdin, &hello).await.map_err(|_| self.gone(what))?;
+            send(&mut started, &hello).await.map_err(|_| self.gone(what))?;
             match greeted.await {
-                Ok(reply) if reply.ok => {
+                Ok(Ok(reply)) if reply.ok => {
                     *self.version.lock().unwrap_or_else(PoisonError::into_inner) = reply.version;
                 }
                 Ok(reply) => {
-                    let error = reply.error.unwrap_or_default();
+                    let error = reply.map_or_else(|failure| failure.message, |reply| reply.error.unwrap_or_default());
                     return Err(Failure::terminal("system_start", format!("{}: {error}", self.spec.name)));
                 }
                 Err(_) => {
@@ -342,11 +350,15 @@ impl ProcessSystem {
             if !put(&process.waiting, id, sender) {
                 return Err(gone());
             }
-            send(&mut process.stdin, &ProcessRequest { id, op }).await.map_err(|_| gone())?;
+            send(&mut process, &ProcessRequest { id, op }).await.map_err(|_| gone())?;
             *running = Some(process);
             banks
         };
-        receiver.await.map(|reply| (reply, process)).map_err(|_| gone())
+        match receiver.await {
+            Ok(Ok(reply)) => Ok((reply, process)),
+            Ok(Err(failure)) => Err(Failure { message: format!("{what}: {}", failure.message), ..failure }),
+            Err(_) => Err(gone()),
+        }
     }
 
     fn cut<'a>(&self, bank: &'a BankRef) -> Cut<'a> {
@@ -516,10 +528,8 @@ impl MemorySystem for ProcessSystem {
             index.place(at, Handed { id: hit.id, session: hit.session_id, text: hit.text, score: hit.score })
         };
         let found = reply.hits.ok_or_else(|| missing("recall", "hits"))?;
-        let mut hits: Vec<RetrievedHit> = found.into_iter().enumerate().map(place).collect();
-        if !self.capabilities.token_budget {
-            hits.truncate(query.k as usize);
-        }
+        let most = if self.capabilities.token_budget { usize::MAX } else { query.k as usize };
+        let hits: Vec<RetrievedHit> = found.into_iter().take(most).enumerate().map(place).collect();
         Ok(Recall { hits, effective_k: query.k, usage: used })
     }
 
@@ -577,12 +587,10 @@ impl MemorySystem for ProcessSystem {
     }
 
     async fn close(&self) {
-        // the end of its input asks it to end
         if let Some(mut running) = self.running.lock().await.take() {
-            let _ = running.stdin.shutdown().await;
-            if tokio::time::timeout(Duration::from_secs(2), running.child.wait()).await.is_err() {
-                let _ = running.child.kill().await;
-            }
+            running.stdin = None;
+            // its output ends with it; what is left then is killed when it is dropped
+            let _ = tokio::time::timeout(LAST, &mut running.reader).await;
         }
     }
 }

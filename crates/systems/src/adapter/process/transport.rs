@@ -5,7 +5,9 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use bench_proto::failure::Failure;
 use rustix::process::Signal;
+use serde::Deserialize;
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt},
     process::{Child, ChildStdin},
@@ -18,29 +20,44 @@ use super::{
     keeping::Banks,
     protocol::{ProcessReply, ProcessRequest},
 };
-use crate::adapter::{call::excerpt, managed::child::signal_group, secrets::Secrets};
+use crate::adapter::{call::excerpt, http::SHAPE, managed::child::signal_group, secrets::Secrets};
 
-pub(super) type Waiting = Arc<Mutex<Option<HashMap<u64, oneshot::Sender<ProcessReply>>>>>;
+/// A reply, or why it cannot be read.
+pub(super) type Reply = Result<ProcessReply, Failure>;
+/// Who waits for a reply, by the number of the request; `None` when no more replies are read.
+pub(super) type Waiting = Arc<Mutex<Option<HashMap<u64, oneshot::Sender<Reply>>>>>;
 
 pub(super) struct Running {
-    pub(super) stdin: ChildStdin,
+    /// Until the process is asked to end: that its input ends is how it is asked.
+    pub(super) stdin: Option<ChildStdin>,
     pub(super) waiting: Waiting,
     pub(super) child: Child,
+    /// The group of processes that it leads; none where it could not be told.
+    pub(super) group: Option<u32>,
     pub(super) reader: JoinHandle<()>,
     pub(super) banks: Arc<Banks>,
+}
+
+impl Running {
+    /// Whether it has ended, or is not listened to any more.
+    pub(super) fn is_over(&mut self) -> bool {
+        let is_heard = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        !is_heard || self.child.try_wait().is_ok_and(|status| status.is_some())
+    }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         self.reader.abort();
-        if let Some(pid) = self.child.id() {
-            // what it has started goes with it
-            signal_group(pid, Signal::KILL);
+        // what it has started goes with it, also where it has ended by itself: then it was noticed just now
+        if let Some(group) = self.group {
+            signal_group(group, Signal::KILL);
         }
     }
 }
 
-pub(super) async fn send(stdin: &mut ChildStdin, request: &ProcessRequest) -> std::io::Result<()> {
+pub(super) async fn send(running: &mut Running, request: &ProcessRequest) -> std::io::Result<()> {
+    let Some(stdin) = &mut running.stdin else { return Err(std::io::ErrorKind::BrokenPipe.into()) };
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
     stdin.write_all(&line).await?;
@@ -48,7 +65,7 @@ pub(super) async fn send(stdin: &mut ChildStdin, request: &ProcessRequest) -> st
 }
 
 /// Notes who waits for a reply; false when the process writes no more.
-pub(super) fn put(waiting: &Waiting, id: u64, sender: oneshot::Sender<ProcessReply>) -> bool {
+pub(super) fn put(waiting: &Waiting, id: u64, sender: oneshot::Sender<Reply>) -> bool {
     let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
     match waiting.as_mut() {
         Some(waiting) => {
@@ -61,7 +78,7 @@ pub(super) fn put(waiting: &Waiting, id: u64, sender: oneshot::Sender<ProcessRep
     }
 }
 
-pub(super) fn take_all(waiting: &Waiting) -> Option<HashMap<u64, oneshot::Sender<ProcessReply>>> {
+pub(super) fn take_all(waiting: &Waiting) -> Option<HashMap<u64, oneshot::Sender<Reply>>> {
     waiting.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
@@ -76,7 +93,15 @@ pub(super) async fn read_replies<R: tokio::io::AsyncBufRead + Unpin>(
         let mut line = Vec::new();
         match (&mut reader).take(longest + 1).read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => return,
-            Ok(read) if read as u64 > longest => return warn!("{name}: a reply is longer than {longest} bytes"),
+            Ok(read) if read as u64 > longest => {
+                let message = format!("the reply is longer than {longest} bytes (limits.response_bytes)");
+                warn!("{name}: {message}");
+                let failure = Failure::permanent("system_response_too_long", message);
+                if let Some(id) = id_at_the_beginning(&line) {
+                    answer(waiting, id, Err(failure));
+                }
+                return;
+            }
             Ok(_) => {}
         }
         if line.trim_ascii().is_empty() {
@@ -84,16 +109,79 @@ pub(super) async fn read_replies<R: tokio::io::AsyncBufRead + Unpin>(
         }
         let reply: ProcessReply = match serde_json::from_slice(&line) {
             Ok(reply) => reply,
-            // a stray print of a library is no reply
             Err(error) => {
                 let said = format!("({error}): {}", excerpt(&String::from_utf8_lossy(&line)));
                 warn!("{name}: a line on stdout is no reply {}", secrets.hide(&said));
+                // whoever waits for it need not wait longer; a stray print of a library has no number
+                if let Ok(Numbered { id }) = serde_json::from_slice(&line) {
+                    answer(waiting, id, Err(Failure::permanent(SHAPE, format!("the reply cannot be read {said}"))));
+                }
                 continue;
             }
         };
-        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(sender) = waiting.as_mut().and_then(|waiting| waiting.remove(&reply.id)) {
-            let _ = sender.send(reply);
+        answer(waiting, reply.id, Ok(reply));
+    }
+}
+
+/// What tells which request a line belongs to.
+#[derive(Deserialize)]
+struct Numbered {
+    id: u64,
+}
+
+/// Hands a reply to the one who waits for it.
+fn answer(waiting: &Waiting, id: u64, reply: Reply) {
+    let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(sender) = waiting.as_mut().and_then(|waiting| waiting.remove(&id)) {
+        let _ = sender.send(reply);
+    }
+}
+
+/// The number of a reply that is not read to its end, where it begins with it.
+fn id_at_the_beginning(line: &[u8]) -> Option<u64> {
+    let line = line.trim_ascii_start().strip_prefix(b"{")?.trim_ascii_start().strip_prefix(b"\"id\"")?;
+    let number = line.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
+    let digits = number.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    std::str::from_utf8(&number[..digits]).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_that_is_not_read_to_its_end_says_first_whose_it_is() {
+        for (line, id) in [
+            (&b"{\"id\": 17, \"ok\": true"[..], Some(17)),
+            (b" { \"id\":17,", Some(17)),
+            (b"{\"ok\": true, \"id\": 17", None),
+            (b"{\"id\": -1", None),
+            (b"{\"id\": 99999999999999999999999", None),
+            (b"xxxx", None),
+            (b"", None),
+        ] {
+            assert_eq!(id_at_the_beginning(line), id, "{}", String::from_utf8_lossy(line));
         }
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_a_reply_that_cannot_be_read_is_told_so_and_nobody_else() {
+        let waiting: Waiting = Arc::new(Mutex::new(Some(HashMap::new())));
+        let mut receivers: Vec<_> = (1..=3)
+            .map(|id| {
+                let (sender, receiver) = oneshot::channel();
+                assert!(put(&waiting, id, sender));
+                receiver
+            })
+            .collect();
+        let long = format!("{{\"id\": 3, \"text\": \"{}\"}}\n", "x".repeat(500));
+        let lines = format!("{{\"id\": 2, \"ok\": true, \"count\": -1}}\nwhat a library prints\n{long}");
+        read_replies(lines.as_bytes(), 100, "mine", &Secrets::default(), &waiting).await;
+        let failure = |reply: Option<Reply>| reply.expect("was told").expect_err("cannot be read");
+        let too_long = failure(receivers.pop().and_then(|mut reply| reply.try_recv().ok()));
+        assert_eq!(too_long.code, "system_response_too_long", "{too_long}");
+        let unread = failure(receivers.pop().and_then(|mut reply| reply.try_recv().ok()));
+        assert!(unread.code == SHAPE && unread.message.contains("expected u64"), "{unread}");
+        assert!(receivers.pop().is_some_and(|mut reply| reply.try_recv().is_err()), "it still waits");
     }
 }
