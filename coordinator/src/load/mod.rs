@@ -125,6 +125,7 @@ fn process(id: &str, seed: u64, started_at: Timestamp, interrupted: bool) -> Pro
         seed,
         machine: machine::class(),
         code_version: version::VERSION.to_owned(),
+        build: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
         started_at: started_at.to_string(),
         ended_at: Timestamp::now().to_string(),
         interrupted,

@@ -12,7 +12,7 @@ use crate::{
     histogram::Latencies,
     line::Line,
     mix::Operation,
-    result::{Findings, LoadResult, OperationResult},
+    result::{Findings, LoadResult, OperationResult, Process},
     saturation::Standing,
     stress::StressResult,
 };
@@ -135,16 +135,11 @@ impl fmt::Display for Percentile {
 
 /// A latency against an earlier one: worse when it is more than `ratio` times as large, chance aside.
 fn against(what: String, new: Percentile, old: Percentile, ratio: f64) -> Check {
-    // two that were never reached are equal
-    let outcome = if new.value.is_infinite() && old.value.is_infinite() {
-        Outcome::Inconclusive
-    } else if new.low > old.high * ratio {
+    let never = new.value.is_infinite() && old.value.is_infinite();
+    let outcome = if new.low > old.high * ratio && !never {
         Outcome::Regression
-    } else if new.high <= old.low * ratio {
+    } else if !never && (new.value <= old.value || new.high <= old.low * ratio) {
         Outcome::Pass
-    } else if new.value <= old.value * ratio {
-        // above the ratio by chance at most
-        if new.value <= old.value { Outcome::Pass } else { Outcome::Inconclusive }
     } else {
         Outcome::Inconclusive
     };
@@ -231,6 +226,7 @@ pub fn stress(new: &StressResult, old: &StressResult, ratio: f64) -> Result<Vec<
             ("version of the suite", result.suite_version.to_string()),
             ("widths", format!("{:?}", result.widths)),
             ("machine", result.process.machine.clone()),
+            ("build", result.process.build.clone()),
         ]
     };
     equal(&conditions(new), &conditions(old))?;
@@ -298,7 +294,9 @@ pub fn load_ceilings(new: &LoadResult, ceilings: &[Ceiling]) -> Vec<Check> {
 pub fn load(new: &LoadResult, old: &LoadResult, ratio: f64) -> Result<Vec<Check>, String> {
     let conditions = |result: &LoadResult| {
         let plan = &result.plan;
-        let machines: Vec<&str> = result.processes.iter().map(|process| process.machine.as_str()).collect();
+        let of = |of: fn(&Process) -> &String| {
+            result.processes.iter().map(|process| of(process).as_str()).collect::<Vec<_>>().join("; ")
+        };
         [
             ("--arrivals", plan.arrivals.clone()),
             ("--mix", plan.mix.to_string()),
@@ -306,7 +304,8 @@ pub fn load(new: &LoadResult, old: &LoadResult, ratio: f64) -> Result<Vec<Check>
             ("--top-k", plan.top_k.to_string()),
             ("--seconds", plan.seconds.to_string()),
             ("processes", result.processes.len().to_string()),
-            ("machine", machines.join("; ")),
+            ("machine", of(|process| &process.machine)),
+            ("build", of(|process| &process.build)),
         ]
     };
     equal(&conditions(new), &conditions(old))?;

@@ -66,6 +66,8 @@ pub struct Process {
     pub machine: String,
     /// Version of the program.
     pub code_version: String,
+    /// `debug` or `release`: how it was built.
+    pub build: String,
     /// When it began, RFC 3339.
     pub started_at: String,
     /// When it ended.
@@ -521,6 +523,7 @@ mod tests {
             seed,
             machine: "m".to_owned(),
             code_version: "1".to_owned(),
+            build: "release".to_owned(),
             started_at: "2026-01-01T00:00:00Z".to_owned(),
             ended_at: "2026-01-01T00:01:00Z".to_owned(),
             interrupted: false,

@@ -19,6 +19,7 @@ fn process() -> Process {
         seed: 7,
         machine: "linux x86_64, 2 cores".to_owned(),
         code_version: "0.1.0".to_owned(),
+        build: "release".to_owned(),
         started_at: "2026-11-25T08:00:00Z".to_owned(),
         ended_at: "2026-11-25T08:01:00Z".to_owned(),
         interrupted: false,

@@ -47,8 +47,9 @@ fn load(bench: &Bench, flags: &[&str]) -> Done {
 }
 
 fn arguments<'a>(flags: &[&'a str]) -> Vec<&'a str> {
-    let short = ["--seconds", "2", "--warm-up", "0", "--drain", "5", "--banks", "1", "--bank-size", "5"];
-    let all = [&["load", "./mine.yaml", "--mix", "recall=1", "--json"][..], flags].concat();
+    let short =
+        ["--seconds", "2", "--warm-up", "0", "--drain", "5", "--banks", "1", "--bank-size", "5", "--mix", "recall=1"];
+    let all = [&["load", "./mine.yaml", "--json"][..], flags].concat();
     // what a test says itself is not said twice
     let own = short.chunks(2).filter(|pair| !flags.contains(&pair[0])).flatten().copied();
     all.iter().copied().chain(own).collect()
@@ -66,16 +67,19 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("no number: {value}"))
 }
 
-/// Services by lot for a seed, mean 40 ms.
+/// Services a second of the server: they are long, so that what a busy machine adds is little.
+const CAPACITY: f64 = 10.0;
+
+/// Services by lot for a seed.
 fn services(seed: u64, n: usize) -> Vec<f64> {
     let mut draws = Draws::new(seed, 77);
-    (0..n).map(|_| draws.exponential(0.04)).collect()
+    (0..n).map(|_| draws.exponential(1.0 / CAPACITY)).collect()
 }
 
 /// A seed of which the mean of these few arrivals and services is, by Lindley's recursion, that of the theory: what is left between the
 /// two and the program is the program's own.
-fn typical_seed(rate: f64, seconds: f64) -> (u64, f64, Vec<f64>) {
-    let theory = mm1_mean_seconds(rate, 25.0).expect("it is stable");
+fn typical_seed(rate: f64, seconds: f64) -> (u64, Vec<f64>) {
+    let theory = mm1_mean_seconds(rate, CAPACITY).expect("it is stable");
     let of_seed = |seed: u64| {
         let due = Schedule::new(Arrivals::Poisson, rate, seed).map(|at| at.as_secs_f64());
         let due: Vec<f64> = due.take_while(|at| *at < seconds).collect();
@@ -85,13 +89,13 @@ fn typical_seed(rate: f64, seconds: f64) -> (u64, f64, Vec<f64>) {
         (mean, services)
     };
     let found = (1..).map(|seed| (seed, of_seed(seed))).find(|(_, (mean, _))| (mean / theory - 1.0).abs() < 0.003);
-    let (seed, (mean, services)) = found.expect("there is always another seed");
-    (seed, mean, services)
+    let (seed, (_, services)) = found.expect("there is always another seed");
+    (seed, services)
 }
 
 fn mm1(load_of: f64) {
-    let (rate, seconds) = (25.0 * load_of, 40.0);
-    let (seed, _, services) = typical_seed(rate, seconds);
+    let (rate, seconds) = (CAPACITY * load_of, 40.0);
+    let (seed, services) = typical_seed(rate, seconds);
     let fake = Fake::start("whole");
     let bench = with_adapter(&fake, UNORDERED);
     fake.with(|world| world.services = services.iter().map(|service| Duration::from_secs_f64(*service)).collect());
@@ -101,7 +105,7 @@ fn mm1(load_of: f64) {
     let recall = figures(&result, "recall");
     assert_eq!(recall["intended"].as_u64(), Some(services.len() as u64), "{recall}");
     assert_eq!(recall["intended"], recall["served"], "{recall}");
-    let theory = mm1_mean_seconds(rate, 25.0).expect("it is stable") * 1e3;
+    let theory = mm1_mean_seconds(rate, CAPACITY).expect("it is stable") * 1e3;
     let told = number(&recall["mean_ms"]);
     assert!((told / theory - 1.0).abs() < 0.05, "at {load_of}: {told} ms, theory {theory} ms");
 }
@@ -437,7 +441,7 @@ fn a_slower_system_is_a_regression_and_an_equal_one_is_none() {
         .filter(|check| check["outcome"] == "regression")
         .filter_map(|check| check["what"].as_str())
         .collect();
-    for what in ["recall, 1 at once: p50", "recall, 16 at once: p95", "retain: p50"] {
+    for what in ["recall, 1 at once: p50", "recall, 4 at once: p50", "retain: p50"] {
         assert!(worse.contains(&what), "{what}: {worse:?}");
     }
     let ceiling = ["load", "--merge", "old/stress.json", "--ceiling", "p95=1"];
