@@ -10,6 +10,7 @@
 //! | `cluster` | what does a coordinator of a cluster do while it leads? |
 //! | `archive` | how does a run become files, and files a run? |
 //! | `comparison` | what is compared with what? |
+//! | `load` | how does a memory system do under load? |
 //! | `results` | what is the result of a run, and where is it written? |
 //! | `planning` | which run is meant by settings and flags, and how does its plan get into the store? |
 //! | `display` | how is progress shown? |
@@ -35,6 +36,7 @@ mod display;
 mod exit;
 pub mod heard;
 mod import;
+mod load;
 mod out;
 mod planning;
 mod results;

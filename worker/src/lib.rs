@@ -27,7 +27,7 @@ pub mod environment;
 mod guard;
 mod journal;
 mod judge;
-mod machine;
+pub mod machine;
 pub mod routes;
 mod served;
 mod tasks;

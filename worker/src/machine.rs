@@ -4,7 +4,7 @@ use std::num::NonZero;
 
 /// System, processor and the cores that this process may use: `linux x86_64, AMD EPYC 7763 64-Core Processor, 4 cores`.
 #[must_use]
-pub(crate) fn class() -> String {
+pub fn class() -> String {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let processor = processor(&cpuinfo).map(|name| format!(", {name}")).unwrap_or_default();

@@ -15,6 +15,7 @@ pub(crate) fn acts(verb: &Verb) -> bool {
     match verb {
         Verb::Submit(args) => !args.dry_run,
         Verb::JudgeAudit(args) => !args.dry_run,
+        Verb::Load(args) => args.system.is_some(),
         Verb::Resume(_) | Verb::Retry(_) | Verb::Gc(_) | Verb::Systems(SystemsVerb::Check { .. }) => true,
         _ => false,
     }

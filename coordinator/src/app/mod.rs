@@ -9,7 +9,7 @@
 //! | `flags` | which settings do the flags of a verb set? |
 //! | [`accounts`] | with which server and key is a model called? |
 //! | [`reach`] | do these servers answer? |
-//! | `systems` | which memory system is meant, and may it run here? |
+//! | [`systems`] | which memory system is meant, and may it run here? |
 //! | [`home`] | is the home that is acted on this user's own? |
 //! | `trusted` | which adapters has a person named here (P42)? |
 
@@ -17,7 +17,7 @@ pub(crate) mod accounts;
 mod flags;
 pub(crate) mod home;
 pub(crate) mod reach;
-mod systems;
+pub(crate) mod systems;
 mod trusted;
 
 use std::{

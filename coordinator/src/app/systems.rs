@@ -1,18 +1,18 @@
 //! Memory systems as settings name them, and what they may do in this process.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use bench_systems::{
-    SystemSettings,
+    BuildContext, MemorySystem, SystemSettings,
     adapter::{self, code, dispositions},
-    policy::Policy,
+    policy::{Policy, SystemHash},
     registry::{self, Named, SYSTEMS},
 };
 use bench_worker::environment::{Rights, WorkerEnvironment};
 use serde_json::Value;
 
 use super::{App, trusted};
-use crate::exit::CliError;
+use crate::{exit::CliError, out};
 
 impl App {
     /// The memory system that a name, or the path of an adapter file, stands for: its name and its settings. An adapter goes
@@ -99,13 +99,72 @@ impl App {
         Rights { policy, apart: false }
     }
 
-    /// What a check of a memory system gets: every account that has a server.
+    /// A memory system that is driven outside of a run, because a person has named it just now: it may do here what its adapter
+    /// says. What it starts lies below the home in a folder named `own`.
+    ///
+    /// # Errors
+    /// Exit 2: as [`App::system`], and what the system lacks.
+    pub(crate) async fn drive(&self, given: &str, own: &str) -> Result<Driven, CliError> {
+        let (name, settings) = self.system(given)?;
+        self.begin_home(false);
+        adapter::end_orphans(&self.home()).await;
+        let policy = match SystemHash::of_settings(&settings) {
+            Some(hash) => {
+                let url = settings.get(adapter::URL).and_then(Value::as_str).map(str::to_owned);
+                let policy = self.policy().trusting(hash, url);
+                match code::split(given).and_then(|class| class.folder()) {
+                    Some(folder) => policy.with_code_in(hash, folder),
+                    None => policy,
+                }
+            }
+            None => self.policy(),
+        };
+        let environment = self.environment_outside_of_runs(policy)?;
+        let folder = self.home().join("systems").join(own);
+        let is_new = !folder.exists();
+        let context = environment.systems.for_run(own);
+        let system = registry::build(&name, &settings, &context).map_err(CliError::usage_of)?;
+        Ok(Driven { name, settings, system, context, folder, is_new })
+    }
+
+    /// What a memory system gets outside of a run: every account that has a server.
     ///
     /// # Errors
     /// When TLS cannot be set up.
-    pub(crate) fn environment_for_check(&self, policy: Policy) -> Result<Arc<WorkerEnvironment>, CliError> {
+    pub(crate) fn environment_outside_of_runs(&self, policy: Policy) -> Result<Arc<WorkerEnvironment>, CliError> {
         let accounts = bench_worker::environment::usable_accounts(&self.settings);
         bench_worker::environment::environment(&self.settings, accounts, self.rights(policy))
             .map_err(|failure| CliError::infrastructure(failure.to_string()))
+    }
+}
+
+/// A memory system that is driven outside of a run.
+pub(crate) struct Driven {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its settings, the adapter among them.
+    pub(crate) settings: SystemSettings,
+    /// The system.
+    pub(crate) system: Arc<dyn MemorySystem>,
+    context: BuildContext,
+    folder: PathBuf,
+    /// Nobody had the folder before.
+    is_new: bool,
+}
+
+impl Driven {
+    /// Ends what was started for it.
+    pub(crate) async fn close(&self) {
+        self.system.close().await;
+        self.context.adapters.instances.close_all().await;
+    }
+
+    /// Removes its folder, to which nobody comes back, or says where it is: what the system has said and stored is in it.
+    pub(crate) fn leave(&self, went_well: bool) {
+        if went_well && self.is_new {
+            let _ = std::fs::remove_dir_all(&self.folder);
+        } else if self.folder.is_dir() {
+            out::note(&format!("what the system has said and stored is in {}", self.folder.display()));
+        }
     }
 }

@@ -7,6 +7,7 @@
 //! | `runs` | verbs that make, hold and follow runs |
 //! | `results` | verbs that show, compare and move results |
 //! | `before` | verbs that look around before a run |
+//! | `load` | `load` |
 //! | `store` | verbs for those who operate a store or a cluster |
 
 use std::path::PathBuf;
@@ -14,12 +15,14 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod before;
+mod load;
 mod parse;
 mod results;
 mod runs;
 mod store;
 
 pub use before::*;
+pub use load::*;
 pub use parse::parse;
 pub use results::*;
 pub use runs::*;
@@ -39,7 +42,7 @@ pub use store::*;
         report      print the result of a run again\n\n\
         Runs:       list, watch, pause, cancel, retry, rename, tag\n\
         Results:    show, compare, gate, trace, rejudge, rescore, score, judge-audit, import, export, archive\n\
-        Before:     estimate, datasets, systems, doctor, config\n\
+        Before:     estimate, datasets, systems, load, doctor, config\n\
          Store:      migrate, restore, gc, backup\n\
          Cluster:    serve, dead (and the program bench-worker)\n\
         Shell:      completions, help, version\n\n{options}\n\n\
@@ -150,6 +153,8 @@ pub enum Verb {
     /// Memory systems: list, check
     #[command(subcommand)]
     Systems(SystemsVerb),
+    /// A memory system under load: latency at given rates, where it saturates, what it costs that banks grow
+    Load(Box<LoadArgs>),
     /// Effective settings and where each comes from
     #[command(subcommand)]
     Config(ConfigVerb),

@@ -119,7 +119,7 @@ async fn remove(
         return if all { remove_started(app, store, run).await } else { Ok(Removed::default()) };
     }
     let spec = &run.spec.system;
-    let environment = app.environment_for_check(Policy::clone(policy)).map_err(|error| error.message)?;
+    let environment = app.environment_outside_of_runs(Policy::clone(policy)).map_err(|error| error.message)?;
     let context = environment.systems.for_run(run.run_id.0.clone());
     let system = registry::build(&spec.name, &spec.settings, &context).map_err(|error| error.to_string())?;
     let result = reset_all(&system, store, run, all).await;

@@ -20,6 +20,7 @@ mod gc;
 mod import;
 mod judge_audit;
 mod list;
+mod load;
 mod migrate;
 mod pause;
 #[cfg(feature = "cluster")]
@@ -128,7 +129,8 @@ async fn run_with(app: &App, verb: &Verb) -> CliResult {
         Verb::Import(args) => Box::pin(import::run(app, args)).await,
         Verb::JudgeAudit(args) => Box::pin(judge_audit::run(app, args)).await,
         Verb::Datasets(verb) => datasets::run(app, verb).await,
-        Verb::Systems(verb) => systems::run(app, verb).await,
+        Verb::Systems(verb) => Box::pin(systems::run(app, verb)).await,
+        Verb::Load(args) => Box::pin(load::run(app, args)).await,
         Verb::Config(verb) => config::run(app, verb),
         Verb::Gc(args) => gc::run(app, args).await,
         Verb::Backup(args) => backup::run(app, args).await,

@@ -163,48 +163,23 @@ fn listed(rows: &[Row]) -> String {
 }
 
 async fn check_system(app: &App, given: &str, json: bool) -> CliResult {
-    let (name, settings) = app.system(given)?;
-    app.begin_home(false);
-    adapter::end_orphans(&app.home()).await;
-    // it was named just now
-    let policy = match SystemHash::of_settings(&settings) {
-        Some(hash) => {
-            let policy =
-                app.policy().trusting(hash, settings.get(adapter::URL).and_then(Value::as_str).map(str::to_owned));
-            match adapter::code::split(given).and_then(|class| class.folder()) {
-                Some(folder) => policy.with_code_in(hash, folder),
-                None => policy,
-            }
-        }
-        None => app.policy(),
-    };
-    let environment = app.environment_for_check(policy)?;
-    let own = format!("check-{}", std::process::id());
-    let folder = app.home().join("systems").join(&own);
-    let is_ours = !folder.exists();
-    let context = environment.systems.for_run(own.clone());
-    let system = registry::build(&name, &settings, &context).map_err(CliError::usage_of)?;
+    let driven = app.drive(given, &format!("check-{}", std::process::id())).await?;
+    let (name, settings) = (&driven.name, &driven.settings);
     let banks = format!("bench-check-{}", std::process::id());
     let interrupts = app.interrupts();
     let steps = tokio::select! {
-        steps = check::run(system.as_ref(), &banks) => Some(steps),
+        steps = check::run(driven.system.as_ref(), &banks) => Some(steps),
         () = interrupts.stop.cancelled() => None,
     };
     // however it ends: what was started does not stay
-    system.close().await;
-    context.adapters.instances.close_all().await;
+    driven.close().await;
     let steps = steps.ok_or_else(|| {
         CliError::resumable(format!(
             "interrupted: banks named {banks}-… may be left in a system that runs on; check again"
         ))
     })?;
     let failed = steps.iter().filter(|step| step.outcome == Outcome::Fail).count();
-    if failed == 0 && is_ours {
-        // nobody comes back to what a check has stored
-        let _ = std::fs::remove_dir_all(&folder);
-    } else if folder.is_dir() {
-        out::note(&format!("what the system has said and stored is in {}", folder.display()));
-    }
+    driven.leave(failed == 0);
     if json {
         out::json(&json!({ "system": name, "failed": failed, "steps": steps }));
     } else {

@@ -115,13 +115,25 @@ pub(crate) fn write_atomically(
     path: &Path,
     fill: impl FnOnce(&mut std::io::BufWriter<&std::fs::File>) -> std::io::Result<()>,
 ) -> Result<(), CliError> {
+    replace(path, fill).map_err(|e| disk(path, e))
+}
+
+/// The same, for files of which the store knows nothing.
+///
+/// # Errors
+/// What the disk meets.
+pub(crate) fn replace(
+    path: &Path,
+    fill: impl FnOnce(&mut std::io::BufWriter<&std::fs::File>) -> std::io::Result<()>,
+) -> std::io::Result<()> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     // temporary files are private, and so is what holds questions and answers
-    let file = tempfile::Builder::new().prefix(".bench-").tempfile_in(folder).map_err(|e| disk(path, e))?;
+    let file = tempfile::Builder::new().prefix(".bench-").tempfile_in(folder)?;
     let mut writer = std::io::BufWriter::new(file.as_file());
-    fill(&mut writer).and_then(|()| writer.flush()).map_err(|e| disk(path, e))?;
+    fill(&mut writer)?;
+    writer.flush()?;
     drop(writer);
-    file.persist(path).map_err(|e| disk(path, e.error))?;
+    file.persist(path)?;
     Ok(())
 }
 

@@ -185,7 +185,7 @@ pub(crate) enum Standing {
     Interrupted,
     /// Held, resumable.
     Paused {
-        /// Why the row cannot be read.
+        /// Why it is held, in words for people.
         reason: String,
     },
     /// Ended by a user.

@@ -12,6 +12,7 @@ mod generate;
 mod judging;
 mod large_file;
 mod limiter;
+mod load;
 mod looking;
 mod measure;
 mod memory;
@@ -161,6 +162,15 @@ enum Scenario {
         #[arg(long, default_value_t = 20_000)]
         calls: usize,
     },
+    /// Load: 10,000 operations a second that begin when they are due, against a loop that knows nothing of them
+    Load {
+        /// Operations a second
+        #[arg(long, default_value_t = 10_000.0)]
+        rate: f64,
+        /// Seconds of a round
+        #[arg(long, default_value_t = 5.0)]
+        seconds: f64,
+    },
     /// What a process that works holds of twenty large banks
     Memory,
     /// A dataset that is larger than memory should be: opening it, and reading it bank by bank
@@ -259,6 +269,7 @@ fn main() -> anyhow::Result<()> {
         }
         Scenario::Memory => vec![runtime.block_on(memory::memory(&lab))?],
         Scenario::Systems { memories, calls } => runtime.block_on(systems::systems(&lab, memories, calls))?,
+        Scenario::Load { rate, seconds } => runtime.block_on(load::load(&lab, rate, seconds))?,
         Scenario::Judging => vec![runtime.block_on(judging::judging(&lab))?],
         Scenario::Generate { turns } => vec![generate::generate(cli.rounds.max(1), turns)?],
         of_cluster => {

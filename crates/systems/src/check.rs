@@ -5,10 +5,7 @@
 
 mod changes;
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 
 use bench_proto::{
     dataset::{BankContent, Session, StreamEntry, Turn},
@@ -18,7 +15,10 @@ use bench_proto::{
 };
 use serde::Serialize;
 
-use crate::{BankRef, MemorySystem, Readiness, Recall, RecallQuery, StepContext};
+use crate::{
+    BankRef, MemorySystem, Recall, RecallQuery,
+    filling::{Filled, fill},
+};
 
 /// How a check went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -57,8 +57,6 @@ pub struct Step {
     pub ms: u64,
 }
 
-/// Longest wait for a bank to be ready.
-const READY_WITHIN: Duration = Duration::from_secs(600);
 /// Calls whose latency is measured.
 const LATENCY_CALLS: usize = 10;
 
@@ -252,25 +250,8 @@ impl Checks<'_> {
     }
 
     async fn fill(&self, bank: &BankRef) -> Result<String, String> {
-        let batch = (self.system.capabilities().max_batch as usize).clamp(1, 64);
-        for chunk in entries(bank).chunks(batch) {
-            self.system.retain(bank, chunk, StepContext::default()).await.map_err(|f| said(&f))?;
-        }
-        let (begun, mut polls) = (Instant::now(), 0);
-        loop {
-            polls += 1;
-            let readiness = self.system.readiness(bank, u32::try_from(entries(bank).len()).unwrap_or(u32::MAX)).await;
-            match readiness.map_err(|f| said(&f))? {
-                Readiness::Proven => return Ok(format!("ready after {polls} polls, proven")),
-                Readiness::Promised => return Ok(format!("ready after {polls} polls, promised only")),
-                Readiness::NotYet { .. } if begun.elapsed() > READY_WITHIN => {
-                    return Err(format!("not ready after {} s", READY_WITHIN.as_secs()));
-                }
-                Readiness::NotYet { poll_after_ms } => {
-                    tokio::time::sleep(Duration::from_millis(poll_after_ms.clamp(10, 5000))).await;
-                }
-            }
-        }
+        let Filled { polls, proven } = fill(self.system, bank, entries(bank)).await.map_err(|f| said(&f))?;
+        Ok(format!("ready after {polls} polls, {}", if proven { "proven" } else { "promised only" }))
     }
 
     async fn store_red(&mut self) -> Seen {

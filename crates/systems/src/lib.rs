@@ -8,7 +8,7 @@
 //! `full_context` and the controls `none`, `random`, `oracle` and `faulty`: all are computed from the stored items
 //! (`from_items`, `documents`), their indexes are kept in `index_cache` (`kept` bounds it), their embeddings come from `embed` or `local`. Systems
 //! of others are described by a file and reached by `adapter`. `check` asks a system whether it keeps what the trait
-//! promises, and `canary` looks into a bank while a run is under way.
+//! promises, `filling` stores a bank for it and for whoever else works outside of a run, and `canary` looks into a bank while a run is under way.
 //!
 //! To add a built-in, copy the smallest file here (`none`) and add a line to the registry.
 
@@ -23,6 +23,7 @@ mod documents;
 pub mod embed;
 mod error;
 mod faulty;
+pub mod filling;
 mod from_items;
 mod full_context;
 pub mod index_cache;

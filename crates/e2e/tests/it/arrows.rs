@@ -15,6 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("bench-datasets", &["bench-proto"]),
     ("bench-grading", &["bench-proto"]),
     ("bench-models", &["bench-proto", "bench-store", "bench-telemetry"]),
+    ("bench-load", &[]),
     ("bench-plan", &["bench-proto"]),
     ("bench-queue", &["bench-proto"]),
     ("bench-store", &["bench-proto", "bench-telemetry"]),
@@ -42,6 +43,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "bench-aggregate",
             "bench-datasets",
             "bench-grading",
+            "bench-load",
             "bench-models",
             "bench-plan",
             "bench-proto",
@@ -75,6 +77,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "bench-datasets",
             "bench-grading",
+            "bench-load",
             "bench-models",
             "bench-proto",
             "bench-store",

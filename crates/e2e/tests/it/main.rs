@@ -25,6 +25,7 @@ mod judging;
 mod kill;
 mod label_fixes;
 mod latency;
+mod load;
 mod local_runs;
 mod longmemeval;
 mod models;

@@ -5,6 +5,7 @@
 
 mod data;
 mod page;
+mod plain;
 
 use bench_proto::{
     comparison::Comparison,
@@ -12,6 +13,7 @@ use bench_proto::{
 };
 
 pub use page::render;
+pub use plain::{Plain, plain};
 
 /// Questions that a page holds; a page of more would be too heavy for a browser, and says so.
 pub const MOST_QUESTIONS: usize = 10_000;

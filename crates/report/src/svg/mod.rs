@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `bars` | scores of categories with their intervals |
 //! | `forest` | paired differences with their intervals |
-//! | `curves` | the latency probe, and latency under load, by share of the operations |
+//! | `curves` | the latency probe, and latency under load, by share of the operations; latency by rate or size |
 //! | `cost` | dollars and tokens by phase |
 //! | `history` | scores over time |
 //!
@@ -18,6 +18,7 @@ mod history;
 
 use bench_proto::summary::{Interval, Summary};
 
+pub use curves::{Curve, latency_plot};
 pub use forest::{forest, forest_plain};
 pub use history::{HistoryPoint, history};
 

@@ -5,7 +5,7 @@ mod systems;
 mod whole;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     net::SocketAddr,
     sync::{Arc, Mutex, PoisonError, mpsc},
     time::Duration,
@@ -55,6 +55,9 @@ pub struct World {
     pub slow: Duration,
     /// A search takes this long, and one is made at a time.
     pub searches_take: Duration,
+    /// The searches to come take so long, one at a time, in the order in which they arrive: a queue whose services are known. It
+    /// keeps its own time, so that a wake-up that comes late is not added to everybody's wait.
+    pub services: VecDeque<Duration>,
     /// Searches that succeed before all others fail; all do when nothing is said.
     pub searches_left: Option<usize>,
     /// Responses are of another shape than the contract says.
@@ -209,6 +212,8 @@ struct Served {
     world: Arc<Mutex<World>>,
     /// Held while a search is made that takes its time.
     searching: tokio::sync::Mutex<()>,
+    /// When the queue of known services is empty.
+    idle_from: Mutex<Option<tokio::time::Instant>>,
 }
 
 impl Fake {
@@ -261,8 +266,12 @@ impl Fake {
             let _in_runtime = runtime.enter();
             socket.listen(1024).expect("can listen")
         };
-        let served =
-            Arc::new(Served { system: self.system, world: Arc::clone(&self.world), searching: Default::default() });
+        let served = Arc::new(Served {
+            system: self.system,
+            world: Arc::clone(&self.world),
+            searching: Default::default(),
+            idle_from: Mutex::default(),
+        });
         let router = Router::new().fallback(serve).with_state(served);
         let (leave, asked) = oneshot::channel();
         let (tell, gone) = mpsc::channel();
@@ -311,6 +320,7 @@ async fn serve(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
+    let served_at = if is_search(uri.path()) { queued(&served) } else { None };
     let takes = match is_search(uri.path()) {
         true => served.world.lock().unwrap_or_else(PoisonError::into_inner).searches_take,
         false => Duration::ZERO,
@@ -323,7 +333,20 @@ async fn serve(
     };
     tokio::time::sleep(slow).await;
     tokio::time::sleep_until(begun + takes).await;
+    if let Some(served) = served_at {
+        tokio::time::sleep_until(served).await;
+    }
     reply
+}
+
+/// When a search that has arrived now ends, of a queue of known services.
+fn queued(served: &Served) -> Option<tokio::time::Instant> {
+    let service = served.world.lock().unwrap_or_else(PoisonError::into_inner).services.pop_front()?;
+    let mut idle_from = served.idle_from.lock().unwrap_or_else(PoisonError::into_inner);
+    let now = tokio::time::Instant::now();
+    let begins = idle_from.map_or(now, |idle_from| idle_from.max(now));
+    *idle_from = Some(begins + service);
+    *idle_from
 }
 
 fn is_search(path: &str) -> bool {

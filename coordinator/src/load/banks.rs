@@ -1,0 +1,179 @@
+//! The banks of a load: filled with made-up memories before, asked for them, and removed afterwards.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
+use bench_load::{
+    draws::Draws,
+    facts::{BankWords, Fact, Facts},
+};
+use bench_proto::{
+    dataset::{BankContent, Memory, StreamEntry},
+    failure::Failure,
+    ids::Sha256Hash,
+};
+use bench_systems::{BankRef, MemorySystem, RecallQuery, filling::fill};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use tokio::sync::Mutex;
+
+use super::plan::LoadPlan;
+use crate::exit::CliError;
+
+/// Banks that are filled, or removed, at a time.
+pub(super) const AT_A_TIME: usize = 4;
+
+/// A bank under load.
+pub(super) struct Bank {
+    pub(super) reference: BankRef,
+    /// Which of the banks it is, from 0.
+    pub(super) number: u32,
+    /// The next memory to retain.
+    next: AtomicU32,
+    /// Held by the retain that is under way, of a system that takes the memories of a bank in order.
+    pub(super) turn: Mutex<()>,
+}
+
+impl Bank {
+    /// The number of the next memory.
+    pub(super) fn take_next(&self) -> u32 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// All banks of one size.
+pub(super) struct Banks {
+    pub(super) all: Vec<Arc<Bank>>,
+    pub(super) facts: Facts,
+    pub(super) words: BankWords,
+    /// Memories that each was filled with.
+    pub(super) size: u32,
+    name: String,
+}
+
+impl Banks {
+    /// Makes and fills the banks of a size, and builds what their recalls rest on.
+    ///
+    /// # Errors
+    /// Exit 4 with what the system said.
+    pub(super) async fn fill(
+        system: &dyn MemorySystem,
+        plan: &LoadPlan,
+        id: &str,
+        size: u32,
+    ) -> Result<Self, CliError> {
+        let (facts, name) = (plan.facts, format!("bench-load-{id}-s{size}"));
+        let at_a_time = AT_A_TIME.min(plan.shown.in_flight as usize);
+        let fillings: Vec<_> =
+            (0..plan.shown.banks).map(|number| fill_one(system, facts, &name, number, size)).collect();
+        let filled = stream::iter(fillings)
+            .buffered(at_a_time)
+            .try_collect::<Vec<_>>()
+            .await
+            .map_err(|failure| {
+                CliError::infrastructure(format!(
+                    "the banks cannot be filled: {failure}; `bench-coord systems check` shows what works; banks named {name}-… may be left"
+                ))
+            })?;
+        let words = BankWords::of(facts, plan.shown.banks);
+        Ok(Self { all: filled, facts, words, size, name })
+    }
+
+    /// How the names of the banks begin.
+    pub(super) fn named(&self) -> &str {
+        &self.name
+    }
+
+    /// A bank by lot.
+    pub(super) fn draw(&self, draws: &mut Draws) -> Arc<Bank> {
+        Arc::clone(&self.all[draws.below(self.all.len() as u64) as usize])
+    }
+
+    /// Memories of a bank on average, those among them whose retain was begun.
+    pub(super) fn memories_per_bank(&self) -> f64 {
+        let all: u64 = self.all.iter().map(|bank| u64::from(bank.next.load(Ordering::Relaxed))).sum();
+        all as f64 / self.all.len() as f64
+    }
+
+    /// All of them, as the system knows them.
+    pub(super) fn references(&self) -> Vec<&BankRef> {
+        self.all.iter().map(|bank| &bank.reference).collect()
+    }
+}
+
+/// A bank of made-up memories, not opened yet.
+pub(super) fn bank_of(facts: Facts, name: String, number: u32, size: u32) -> BankRef {
+    let entries = (0..size).map(|index| entry(facts, number, index)).collect();
+    let content = BankContent { bank_id: format!("load-{number}"), speakers: Vec::new(), entries };
+    BankRef {
+        content_hash: Sha256Hash::of(name.as_bytes()),
+        bank_id: content.bank_id.clone(),
+        handle: None,
+        content: Some(Arc::new(content)),
+        name,
+    }
+}
+
+async fn fill_one(
+    system: &dyn MemorySystem,
+    facts: Facts,
+    name: &str,
+    number: u32,
+    size: u32,
+) -> Result<Arc<Bank>, Failure> {
+    let mut reference = bank_of(facts, format!("{name}-b{number}"), number, size);
+    reference.handle = Some(system.open_bank(&reference).await?);
+    if let Some(content) = &reference.content {
+        fill(system, &reference, &content.entries).await?;
+    }
+    let first = facts.fact(number, 0);
+    system.prepare(&reference, Some(&query(&first.query, 1, size))).await?;
+    if !system.capabilities().from_items {
+        // the system holds them now
+        reference.content = None;
+    }
+    Ok(Arc::new(Bank { reference, number, next: AtomicU32::new(size), turn: Mutex::default() }))
+}
+
+/// A made-up memory as it is retained.
+pub(super) fn entry(facts: Facts, bank: u32, index: u32) -> StreamEntry {
+    StreamEntry::Memory(Memory { id: format!("m{index}"), text: facts.fact(bank, index).text, ..Memory::default() })
+}
+
+/// A search for `k` memories among the first `entries`.
+pub(super) fn query(text: &str, k: u32, entries: u32) -> RecallQuery<'_> {
+    RecallQuery { question_id: text, text, k, visible_entries: entries, ..RecallQuery::default() }
+}
+
+/// What a recall brought.
+pub(super) struct Brought {
+    /// Hits with the memory that was asked for.
+    pub(super) times: usize,
+    /// Whether one of another bank was among the hits.
+    pub(super) foreign: bool,
+}
+
+/// Searches a bank for a made-up memory.
+pub(super) async fn look_for(
+    system: &dyn MemorySystem,
+    (bank, number): (&BankRef, u32),
+    (fact, words): (&Fact, &BankWords),
+    k: u32,
+    entries: u32,
+) -> Result<Brought, Failure> {
+    let hits = system.recall(bank, &query(&fact.query, k, entries)).await?.hits;
+    Ok(Brought {
+        times: hits.iter().filter(|hit| hit.text.contains(&fact.sign)).count(),
+        foreign: hits.iter().any(|hit| words.is_foreign(&hit.text, number)),
+    })
+}
+
+/// Removes banks.
+///
+/// # Errors
+/// The first failure of the system.
+pub(super) async fn remove_all(system: &dyn MemorySystem, banks: &[&BankRef]) -> Result<(), Failure> {
+    let removals: Vec<_> = banks.iter().map(|bank| system.reset_bank(bank)).collect();
+    stream::iter(removals).buffer_unordered(AT_A_TIME).try_for_each(|()| std::future::ready(Ok(()))).await
+}

@@ -1,0 +1,256 @@
+//! The suite `stress`: a thousand memories in ten banks, asked for while the banks grow, one at a time and several at once; then
+//! the same memories again in bulk. What is stored and what is asked is the same for every system and every machine.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    draws::Draws,
+    line::Line,
+    result::{Figures, Findings, MergeError, OperationResult, Process},
+};
+
+/// Raised when something else is stored or asked.
+pub const SUITE_VERSION: u32 = 1;
+/// Name of the form of its result.
+pub const SCHEMA: &str = "bench-stress";
+/// Version of that form.
+pub const SCHEMA_VERSION: u32 = 1;
+/// Of its memories and of what is asked.
+pub const SEED: u64 = 1_000_500;
+/// Banks.
+pub const BANKS: u32 = 10;
+/// How often the banks grow.
+pub const ROUNDS: u32 = 10;
+/// Memories by which each bank grows.
+pub const GROWTH: u32 = 10;
+/// Hits that recalls ask for, those among them that a system can give.
+pub const WIDTHS: [u32; 5] = [1, 3, 5, 10, 20];
+/// Recalls at once: all of a round's, again for each.
+pub const AT_ONCE: [u32; 3] = [1, 4, 16];
+/// Memories of each bank that are sent a second time.
+pub const DUPLICATES: u32 = 10;
+
+/// A recall of the suite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked {
+    /// The bank, from 0.
+    pub bank: u32,
+    /// The memory, from 0.
+    pub index: u32,
+    /// Hits.
+    pub k: u32,
+}
+
+/// The recalls of a round (from 0), in order: each width in each bank once. Fifty, where a system can give all widths.
+#[must_use]
+pub fn recalls(round: u32, widths: &[u32]) -> Vec<Asked> {
+    let mut draws = Draws::new(SEED, u64::from(round));
+    let stored = u64::from((round + 1) * GROWTH);
+    let mut asked: Vec<Asked> = Vec::new();
+    for k in WIDTHS {
+        for bank in 0..BANKS {
+            // drawn for those too that are left out: the others do not hang on it
+            asked.push(Asked { bank, index: draws.below(stored) as u32, k });
+        }
+    }
+    asked.retain(|asked| widths.contains(&asked.k));
+    asked
+}
+
+/// What came of recalls while the banks had one size.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Round {
+    /// Memories in each bank.
+    pub memories: u32,
+    /// Median latency in milliseconds; `null` when none was served.
+    pub median_ms: Option<f64>,
+    /// Recalls that were served.
+    pub n: u64,
+}
+
+/// All recalls that were made so many at once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AtOnce {
+    /// How many at once.
+    pub at_once: u32,
+    /// Their latencies and what they found.
+    pub recall: OperationResult,
+    /// What they found, by the hits that they asked for.
+    pub found_by_width: BTreeMap<u32, Findings>,
+    /// By the size of the banks.
+    pub rounds: Vec<Round>,
+    /// Growth of the median with the banks, in milliseconds for a thousand memories more in each.
+    pub ms_per_1000_memories: Option<Line>,
+}
+
+impl AtOnce {
+    /// Makes the figures that follow from the others.
+    fn count(&mut self) {
+        let tally = &self.recall.tally;
+        self.recall.figures = Figures::of(tally, 0.0);
+        let point = |round: &Round| Some((f64::from(round.memories) / 1e3, round.median_ms?));
+        self.ms_per_1000_memories = Line::through(&self.rounds.iter().filter_map(point).collect::<Vec<_>>());
+    }
+}
+
+/// Items of all banks, as the system counts them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Count {
+    /// Those that were stored, each once.
+    pub expected: u64,
+    /// Those that it says it holds.
+    pub found: u64,
+}
+
+/// What became of memories that were sent a second time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Duplicates {
+    /// Memories that were sent a second time and taken.
+    pub sent: u64,
+    /// Items before, as the system counts them; `null` when it does not count.
+    pub before: Option<Count>,
+    /// Items afterwards.
+    pub after: Option<Count>,
+    /// Recalls that asked for such a memory.
+    pub asked: u64,
+    /// Those among them that had it once among their hits.
+    pub seen_once: u64,
+    /// Those that had it more than once.
+    pub seen_twice: u64,
+}
+
+impl Duplicates {
+    /// Whether what is sent twice is stored once; `None` where nothing tells. A count tells more than hits.
+    #[must_use]
+    pub fn stored_once(&self) -> Option<bool> {
+        match (self.before, self.after) {
+            (Some(before), Some(after)) if after.found != before.found => Some(after.found < before.found),
+            _ if self.seen_twice > 0 => Some(false),
+            (Some(_), Some(_)) => Some(true),
+            // who hides equal hits may have stored them twice
+            _ => None,
+        }
+    }
+}
+
+/// What came of the suite: the file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StressResult {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// [`SUITE_VERSION`].
+    pub suite_version: u32,
+    /// Name of the memory system.
+    pub system: String,
+    /// Its version, as its adapter says.
+    pub system_version: String,
+    /// sha256 of its settings.
+    pub settings_sha256: String,
+    /// Who measured it.
+    pub process: Process,
+    /// Hits that recalls asked for.
+    pub widths: Vec<u32>,
+    /// The retains, four banks side by side.
+    pub retain: OperationResult,
+    /// The recalls, by how many were made at once.
+    pub at_once: Vec<AtOnce>,
+    /// Items of all banks when all was stored; `null` when the system does not count.
+    pub stored: Option<Count>,
+    /// What was sent a second time.
+    pub duplicates: Duplicates,
+    /// What a reader has to know.
+    #[serde(skip_deserializing)]
+    pub notes: Vec<String>,
+}
+
+impl StressResult {
+    /// Makes everything anew that is made of tallies and counts.
+    #[must_use]
+    pub fn counted(mut self) -> Self {
+        self.retain.figures = Figures::of(&self.retain.tally, 0.0);
+        self.at_once.iter_mut().for_each(AtOnce::count);
+        self.notes = self.notes();
+        self
+    }
+
+    /// The same of a file: other forms and versions are told apart from broken files.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn checked(self) -> Result<Self, MergeError> {
+        if self.schema != SCHEMA || self.schema_version != SCHEMA_VERSION {
+            let (schema, version) = (&self.schema, self.schema_version);
+            return Err(MergeError::Unreadable(format!(
+                "has form {schema} {version}, this program reads {SCHEMA} {SCHEMA_VERSION}"
+            )));
+        }
+        Ok(self.counted())
+    }
+
+    /// What all its recalls found.
+    #[must_use]
+    pub fn findings(&self) -> Findings {
+        let mut all = Findings::default();
+        self.at_once.iter().filter_map(|at| at.recall.findings).for_each(|findings| all.add(findings));
+        all
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let (mut notes, findings) = (Vec::new(), self.findings());
+        if self.process.interrupted {
+            notes.push("interrupted: what was measured until then".to_owned());
+        }
+        if findings.foreign > 0 {
+            notes
+                .push(format!("{} recalls found a memory of another bank: banks are not kept apart", findings.foreign));
+        }
+        if let Some(Count { expected, found }) = self.stored
+            && found < expected
+        {
+            notes.push(format!("{found} of {expected} stored items are there"));
+        }
+        let unserved: u64 = self.at_once.iter().map(|at| at.recall.tally.unserved()).sum();
+        let unserved = unserved + self.retain.tally.unserved();
+        if unserved > 0 {
+            notes.push(format!("{unserved} operations failed"));
+        }
+        if self.widths.len() < WIDTHS.len() {
+            notes.push("the system gives fewer hits than the widest recalls ask for: those are left out".to_owned());
+        }
+        notes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn five_hundred_recalls_of_what_is_stored_by_then() {
+        let all: Vec<Asked> = (0..ROUNDS).flat_map(|round| recalls(round, &WIDTHS)).collect();
+        assert_eq!((all.len(), BANKS * ROUNDS * GROWTH), (500, 1_000));
+        for round in 0..ROUNDS {
+            let asked = recalls(round, &WIDTHS);
+            assert!(asked.iter().all(|asked| asked.index < (round + 1) * GROWTH));
+            let narrow: Vec<Asked> = asked.into_iter().filter(|asked| asked.k <= 10).collect();
+            assert_eq!(recalls(round, &[1, 3, 5, 10]), narrow, "a system of few hits is asked the same");
+        }
+    }
+
+    #[test]
+    fn whether_duplicates_are_stored_once_is_counted_and_not_guessed() {
+        let count = |found| Some(Count { expected: 1_000, found });
+        let of = |before, after, seen_once, seen_twice| {
+            Duplicates { sent: 100, before, after, asked: 100, seen_once, seen_twice }.stored_once()
+        };
+        assert_eq!(of(count(1_000), count(1_000), 100, 0), Some(true));
+        assert_eq!(of(count(1_000), count(1_100), 100, 0), Some(false), "equal hits may be hidden");
+        assert_eq!(of(count(1_000), count(1_000), 20, 80), Some(false), "the count may be of distinct items");
+        assert_eq!(of(None, None, 20, 80), Some(false));
+        assert_eq!(of(None, None, 100, 0), None);
+    }
+}

@@ -1,0 +1,46 @@
+//! A page without questions: facts, a table, notes and plots.
+
+use askama::Template;
+
+use crate::{
+    blocks::{Block, table},
+    error::RenderError,
+    svg::Plot,
+};
+
+/// What such a page is made from.
+#[derive(Debug, Clone)]
+pub struct Plain<'a, const N: usize> {
+    /// Its title.
+    pub title: String,
+    /// Lines above the table.
+    pub facts: Vec<String>,
+    /// What stands above the columns; one that begins with `>` is written to the right.
+    pub header: [&'a str; N],
+    /// The table.
+    pub rows: Vec<[String; N]>,
+    /// Lines below it.
+    pub notes: Vec<String>,
+    /// Pictures.
+    pub plots: &'a [Plot],
+}
+
+#[derive(Template)]
+#[template(path = "plain.html")]
+struct View<'a> {
+    title: String,
+    blocks: Vec<Block>,
+    plots: &'a [Plot],
+    style: &'static str,
+}
+
+/// The page: one file that needs no network.
+///
+/// # Errors
+/// Never for text and pictures.
+pub fn plain<const N: usize>(page: Plain<'_, N>) -> Result<String, RenderError> {
+    let rows = page.rows.into_iter().map(Vec::from).collect();
+    let blocks = vec![Block::List(page.facts), table(&page.header, rows), Block::List(page.notes)];
+    let view = View { title: page.title, blocks, plots: page.plots, style: include_str!("page.css") };
+    Ok(view.render()?)
+}
