@@ -60,13 +60,13 @@ mod tests {
 
     #[test]
     fn sums_are_those_of_locomo() {
-        let sum = |figure: fn(&Shape) -> usize| (0..10).map(|bank| figure(of(bank))).sum::<usize>();
+        let sum = |figure: fn(&Shape) -> usize| (0..10).map(|bank| figure(of_bank(bank))).sum::<usize>();
         assert_eq!((sum(|shape| shape.sessions), sum(|shape| shape.turns)), (272, 5_882));
         assert_eq!(sum(|shape| shape.layout.len()), 1_986);
         for (category, expected) in Category::ALL.into_iter().zip([282, 321, 96, 841, 446]) {
-            assert_eq!((0..10).map(|bank| of(bank).count(category)).sum::<usize>(), expected, "{}", category.name());
+            assert_eq!((0..10).map(|bank| of_bank(bank).count(category)).sum::<usize>(), expected, "{}", category.name());
             // what the sample `fair` needs to come out at 20 a conversation
-            assert!((0..10).all(|bank| of(bank).count(category) == 0 || of(bank).count(category) >= 5));
+            assert!((0..10).all(|bank| of_bank(bank).count(category) == 0 || of_bank(bank).count(category) >= 5));
         }
     }
 
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn the_fair_sample_comes_out_at_200() {
         let mut sample = [0; 5];
-        for shape in (0..10).map(of) {
+        for shape in (0..10).map(of_bank) {
             let occurring = shape.counts.iter().filter(|count| **count > 0).count();
             for (sum, count) in sample.iter_mut().zip(shape.counts) {
                 *sum += count.min(20_usize.div_ceil(occurring).max(1));
