@@ -20,6 +20,8 @@ pub(crate) fn json<T: DeserializeOwned>(path: &str, content: &[u8]) -> Result<T,
 
 /// As [`json`], for JSON whose first line is this one of its file.
 pub(crate) fn json_from_line<T: DeserializeOwned>(path: &str, content: &[u8], first: usize) -> Result<T, DatasetError> {
+    // what is cut off is cut off in its last line, not in an empty one behind it
+    let content = content.trim_ascii_end();
     serde_json::from_slice(content).map_err(|error| {
         let Fault { line, column, field, problem } = Fault::find::<T>(&error, content);
         broken(path, format!("line {}, column {column}{field}", line - 1 + first), problem)
@@ -51,6 +53,7 @@ impl Fault {
             cut if cut.starts_with("control character") => {
                 "a text is not closed before the line ends, or holds a control character that is not written as \\uXXXX"
             }
+            "EOF while parsing a string" => "a text is not closed before the end",
             problem => problem,
         };
         Self {
@@ -89,5 +92,7 @@ mod tests {
         assert!(error("").starts_with("a.json: line 1, column 0: EOF"), "{}", error(""));
         let later = json_from_line::<u8>("a.jsonl", b"{}", 7).expect_err("broken").to_string();
         assert!(later.starts_with("a.jsonl: line 7, column "), "{later}");
+        let cut = json_from_line::<Vec<u8>>("a.jsonl", b"[1,\r\n", 7).expect_err("broken").to_string();
+        assert_eq!(cut, "a.jsonl: line 7, column 3: EOF while parsing a value", "not in the line behind it");
     }
 }

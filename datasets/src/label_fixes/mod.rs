@@ -53,6 +53,17 @@ pub(crate) fn manifest(name: &str) -> Option<&'static Manifest> {
     manifests().iter().find(|manifest| manifest.name == name)
 }
 
+/// What can be done where a file cannot be downloaded: a path that is given names the dataset's.
+fn by_folder(manifest: &Manifest, error: DatasetError) -> DatasetError {
+    let DatasetError::Download { url, reason } = error else { return error };
+    let files: Vec<&str> = manifest.files.iter().map(|file| file.path.as_str()).collect();
+    DatasetError::NotFound(format!(
+        "download of {url} failed: {reason}; place the file yourself, as {}/{} in the folder that BENCH_DATASETS_DIR names",
+        manifest.name,
+        files.join(", ")
+    ))
+}
+
 /// The mistakes of a dataset's answer key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LabelFixes {
@@ -86,7 +97,8 @@ impl LabelFixes {
             return Err(DatasetError::Setting(text));
         }
         // a path that was given is the dataset's
-        let files = Files::find(manifest, &OpenOptions { path: None, ..options.clone() }, on_progress)?;
+        let files = Files::find(manifest, &OpenOptions { path: None, ..options.clone() }, on_progress);
+        let files = files.map_err(|error| by_folder(manifest, error))?;
         let found = (set.read)(&files, dataset)?;
         let spec = LabelFixesSpec {
             name: manifest.name.clone(),
@@ -192,6 +204,15 @@ mod tests {
             let has = |category: &&str| known.profile.categories.contains_key(*category);
             assert!(!set.categories.is_empty() && set.categories.iter().all(has), "{}", manifest.name);
         }
+    }
+
+    #[test]
+    fn where_the_file_may_lie_is_said_when_it_cannot_be_had() {
+        let failed =
+            DatasetError::Download { url: "https://x.example/errors.json".to_owned(), reason: "no".to_owned() };
+        let told = by_folder(&manifests()[0], failed).to_string();
+        assert!(told.contains("as locomo-audit/errors.json in the folder that BENCH_DATASETS_DIR names"), "{told}");
+        assert!(!told.contains("--dataset-path"), "that is the dataset's: {told}");
     }
 
     #[test]

@@ -448,6 +448,32 @@ fn broken_lines_are_told_with_line_column_and_field() {
     assert!(refused(&SET.replace("friends", "My Friends")).contains("is no name"));
 }
 
+/// As programs write rows whose fields are empty; and a tag of blanks is none, so that no category is without a name.
+#[test]
+fn null_is_as_if_a_field_were_left_out() {
+    let rows = |nothing: bool| {
+        let more = |fields: &str| if nothing { fields.to_owned() } else { String::new() };
+        [
+            format!("{{\"memory\": {{\"text\": \"a lamp\"{}}}}}", more(MEMORY_NULLS)),
+            format!(
+                "{{\"id\": 1, \"question\": \"x\", \"reference_answer\": \"lamp\"{}}}",
+                more(", \"expected_substrings\": null, \"tags\": null, \"question_date\": null, \"unanswerable\": null, \"evidence\": null, \"k\": null, \"filter\": null")
+            ),
+            format!(
+                "{{\"id\": 2, \"question\": \"x\", \"expected_substrings\": [\"lamp\"]{}}}",
+                more(", \"tags\": [\"\", \" \"], \"filter\": {\"tags\": null, \"user\": null, \"scopes\": null, \"from\": null, \"until\": null}")
+            ),
+        ]
+        .join("\n")
+    };
+    let bank = |text: &str| opened("friends.jsonl", text).expect("is read").bank(0).expect("the first");
+    assert_eq!(bank(&rows(true)), bank(&rows(false)));
+    assert_eq!(bank(&rows(true)).questions[1].category, "question");
+}
+
+const MEMORY_NULLS: &str =
+    ", \"id\": null, \"date\": null, \"tags\": null, \"user\": null, \"scopes\": null, \"fields\": null";
+
 #[test]
 fn what_would_pass_without_a_word_is_refused() {
     let asked = |more: &str| {
@@ -461,8 +487,9 @@ fn what_would_pass_without_a_word_is_refused() {
     assert!(refused(&SET.replace("\"a_abs\"", "\" \"")).contains("field id: is empty"));
     let twice = format!("{{\"dataset\": {{}}}}\n{SET}");
     assert!(refused(&twice).contains("line 2: describes the dataset, as an earlier line does"), "{}", refused(&twice));
-    assert!(refused("{\"id\": \"a").contains("EOF while parsing a string"));
-    assert!(refused("{\"id\": \"a\n").contains("a text is not closed"), "{}", refused("{\"id\": \"a\n"));
+    for cut in ["{\"id\": \"a", "{\"id\": \"a\n"] {
+        assert!(refused(cut).contains("line 1, column 9, field id: a text is not closed"), "{}", refused(cut));
+    }
     let empty = refused(&SET.replace("[\"no idea\"]", "[\"no idea\", \" \"]"));
     assert!(empty.contains("abstention_phrases: hold an empty one"), "{empty}");
     let capital = opened("friends.jsonl", &SET.replace("no idea", "No Idea")).expect("is read");
@@ -515,7 +542,7 @@ fn a_file_that_changes_while_it_is_open_is_noticed() {
     let cut = &text[..text.len() / 2];
     fs::write(&path, cut).expect("write");
     let error = open(&path, &OpenOptions::default()).err().expect("cut off").to_string();
-    assert!(error.contains("line ") && error.contains("EOF while parsing"), "{error}");
+    assert!(error.contains("line ") && error.contains("a text is not closed before the end"), "{error}");
 }
 
 proptest::proptest! {

@@ -7,7 +7,7 @@ mod suite_form;
 mod time;
 
 use bench_proto::dataset::Filter;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::notes::Notes;
 
@@ -57,6 +57,11 @@ fn dated(notes: &mut Notes, id: &str, date: Option<&String>) -> Option<String> {
         notes.say("dates that are none", note);
     }
     time
+}
+
+/// What a field holds, where `null` is the same as leaving it out: other programs write it so.
+fn or_nothing<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(field: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(field)?.unwrap_or_default())
 }
 
 /// How many hits a question asks for.

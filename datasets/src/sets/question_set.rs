@@ -10,7 +10,7 @@ use bench_proto::dataset::{
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Number;
 
-use super::{Problem, Said, check_span, dated, hits, time};
+use super::{Problem, Said, check_span, dated, hits, or_nothing, time};
 use crate::{
     DatasetError,
     broken::broken,
@@ -74,13 +74,13 @@ struct MemoryText {
     id: Option<Id>,
     #[serde(default)]
     date: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
     tags: Vec<String>,
     #[serde(default)]
     user: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
     scopes: Vec<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
     fields: BTreeMap<String, String>,
 }
 
@@ -90,33 +90,35 @@ struct QuestionLine {
     id: Id,
     question: String,
     /// Any one of them makes an answer right.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
     expected_substrings: Vec<String>,
     #[serde(default)]
     reference_answer: Option<Id>,
     /// The first is the category, the others are facets.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
     tags: Vec<String>,
     #[serde(default, alias = "questionDate")]
     question_date: Option<String>,
     /// Whether nothing that was remembered answers it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
     unanswerable: bool,
     /// Ids of sessions, turns (`<session>:<number from 1>`) and memories.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
     evidence: Vec<Id>,
     /// Hits to ask for.
     #[serde(default)]
     k: Option<u32>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_nothing")]
     filter: FilterText,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct FilterText {
+    #[serde(deserialize_with = "or_nothing")]
     tags: Vec<String>,
     user: Option<String>,
+    #[serde(deserialize_with = "or_nothing")]
     scopes: Vec<String>,
     from: Option<String>,
     until: Option<String>,
@@ -275,7 +277,8 @@ impl Set {
             (false, Err(texts)) => Gold::AnyOf(texts),
         };
         let is_unanswerable = gold == Gold::Abstain;
-        let mut tags = line.tags.into_iter();
+        // a tag of blanks would be a category without a name
+        let mut tags = line.tags.into_iter().filter(|tag| !tag.trim().is_empty());
         let category = tags.next().unwrap_or_else(|| if is_unanswerable { UNANSWERABLE } else { PLAIN }.to_owned());
         let mut facets: BTreeMap<String, String> = tags.map(|tag| (tag, "yes".to_owned())).collect();
         // whether there is an answer is said by its field, never by a tag

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use bench_proto::weight;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::Value;
 
+use super::or_nothing;
 use crate::{
     DatasetError,
     broken::{broken, hint},
@@ -159,11 +160,6 @@ impl Field {
             Self::Nested(value) => value.to_string(),
         }
     }
-}
-
-/// What a field holds, where `null` is the same as leaving it out: other programs write it so.
-fn or_nothing<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(field: D) -> Result<T, D::Error> {
-    Ok(Option::deserialize(field)?.unwrap_or_default())
 }
 
 /// Reads a suite.

@@ -120,7 +120,7 @@ impl Program for EventOrder {
         let gold = Gold::Rubric(vec!["first".to_owned(), "second".to_owned()]);
         let input = sample_input(rubric, &gold);
         let calls: Vec<JudgeCall> = call(0, &input, &["first", "second"], input.answer).into_iter().collect();
-        sample(&calls, "(tau-b of the aligned lines, version 1)")
+        sample(&calls, "(tau-b of the aligned lines, version 2)")
     }
 }
 

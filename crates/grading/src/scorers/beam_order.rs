@@ -33,13 +33,16 @@ impl Ordering {
     }
 }
 
-/// Holds the items that were told, in their order, against the expected ones; an item that is told twice has its last rank.
+/// Holds the items that were told, in their order, against the expected ones; an item that is told twice has its last
+/// rank. As the published program counts, what is told twice beside the point is wrong twice, and the rank behind all
+/// others is one more than the number of *distinct* items: an item that is told again and again may stand behind it.
 #[must_use]
 pub fn ordering(expected: &[&str], told: &[&str]) -> Ordering {
     let (expected_ranks, told_ranks) = (ranks(expected), ranks(told));
+    let common = expected_ranks.keys().filter(|item| told_ranks.contains_key(*item)).count();
     let share = |of: &[&str], among: &HashMap<&str, usize>| {
-        let found = of.iter().filter(|item| among.contains_key(*item)).count();
-        if of.is_empty() { 0.0 } else { found as f64 / of.len() as f64 }
+        let beside = of.iter().filter(|item| !among.contains_key(*item)).count();
+        if of.is_empty() { 0.0 } else { common as f64 / (common + beside) as f64 }
     };
     let (precision, recall) = (share(told, &expected_ranks), share(expected, &told_ranks));
     let sum = precision + recall;
@@ -47,7 +50,7 @@ pub fn ordering(expected: &[&str], told: &[&str]) -> Ordering {
     let mut all: Vec<&str> = expected_ranks.keys().chain(told_ranks.keys()).copied().collect();
     all.sort_unstable();
     all.dedup();
-    let behind = all.len().max(expected.len()).max(told.len()) + 1;
+    let behind = all.len() + 1;
     let of = |ranks: &HashMap<&str, usize>| -> Vec<usize> {
         all.iter().map(|item| ranks.get(item).copied().unwrap_or(behind)).collect()
     };
@@ -117,6 +120,22 @@ mod tests {
             assert_eq!((got.tau_b, got.score(), got.product()), (None, None, None), "{expected:?} {told:?}");
         }
         assert_eq!(ordering(&["a"], &["x"]).tau_b, Some(-1.0), "one expected, another told: two items");
+    }
+
+    /// Figures of the published program (scipy) for an answer that repeats itself.
+    #[test]
+    fn what_is_told_again_counts_again() {
+        for (told, precision, score, product) in [
+            (&["x", "x", "x", "x", "a"][..], 0.2, 0.146_446_609_406_726_16, 0.036_611_652_351_681_54),
+            (&["a", "a", "x", "x"][..], 1.0 / 3.0, 0.591_287_092_917_527_7, 0.197_095_697_639_175_9),
+        ] {
+            let got = ordering(&["a", "b", "c"], told);
+            assert_eq!(
+                (got.precision, got.score(), got.product()),
+                (precision, Some(score), Some(product)),
+                "{told:?}"
+            );
+        }
     }
 
     proptest! {

@@ -9,7 +9,7 @@ use bench_proto::dataset::Gold;
 
 use super::{
     Origin, ScoreCase, Scorer,
-    text::{flag, is_space, trim},
+    text::{flag, is_space, is_word_of_re, trim},
 };
 
 /// See the module.
@@ -24,8 +24,9 @@ impl Scorer for Choice {
         "1 when the reply names exactly the right option, (a) to (d), by PersonaMem's rule; else 0"
     }
 
+    /// Version 1 took marks and circled letters for parts of a word.
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn origin(&self) -> Origin {
@@ -92,8 +93,9 @@ impl Scorer for ChoiceHebb {
         "1 when the last option in brackets, else the last letter that stands alone, is the right one (Hebb on PersonaMem)"
     }
 
+    /// Version 1 took marks and circled letters for parts of a word.
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn origin(&self) -> Origin {
@@ -114,13 +116,9 @@ fn last_option(reply: &str) -> Option<char> {
     let chars: Vec<char> = reply.to_lowercase().chars().collect();
     let is_option = |c: &char| Letters::bit(*c) != 0;
     let in_brackets = chars.windows(3).filter(|w| w[0] == '(' && w[2] == ')').map(|w| w[1]).rfind(is_option);
-    in_brackets
-        .or_else(|| chars.split(|&c| !is_word(c)).filter(|word| word.len() == 1).map(|word| word[0]).rfind(is_option))
-}
-
-/// Word characters of Python's `re`, which counts numbers such as ² and no combining marks.
-fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
+    in_brackets.or_else(|| {
+        chars.split(|&c| !is_word_of_re(c)).filter(|word| word.len() == 1).map(|word| word[0]).rfind(is_option)
+    })
 }
 
 /// MemBench's rule: the reply is the right letter and nothing else.
@@ -193,7 +191,7 @@ impl Letters {
         if in_brackets.0 != 0 {
             return in_brackets;
         }
-        let alone = chars.split(|&c| !is_word(c)).filter(|word| word.len() == 1);
+        let alone = chars.split(|&c| !is_word_of_re(c)).filter(|word| word.len() == 1);
         Self(alone.fold(0, |set, word| set | Self::bit(word[0])))
     }
 }
@@ -224,6 +222,12 @@ mod tests {
             assert_eq!(score(prediction, "(b)"), Some(expected), "{prediction}");
             assert_eq!(score(prediction, "B"), Some(expected), "{prediction}");
         }
+        // a mark ends no word of Python's, and a circled letter is none
+        for reply in ["b\u{93e}", "ⓐ b", "e\u{301} b"] {
+            assert_eq!(score(reply, "(b)"), Some(1.0), "{reply}");
+            assert_eq!(last_option(reply), Some('b'), "{reply}");
+        }
+        assert_eq!(score("b²", "(b)"), Some(0.0), "a number goes on with the word");
         assert_eq!(score("(b)", "the second"), None);
         assert_eq!(score("(b)", ""), None);
         assert_eq!(case::score(&Choice, "(b)", None, ""), None);

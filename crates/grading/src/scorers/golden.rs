@@ -146,9 +146,9 @@ fn no_score_changes_without_a_new_version() {
     locomo-f1-astrocyte v1 500a94ba61249f01
     exact v1 3a7b5bbffaba869f
     word-overlap v1 67a2d62531fc6c2f
-    choice v1 35be2962e91e6a0a
+    choice v2 35be2962e91e6a0a
     choice-strict v1 3bf2ec3d8af96d97
-    choice-hebb v1 5eb6f64c5276f3e0
+    choice-hebb v2 5eb6f64c5276f3e0
     choice-letter v1 bcc8f5dd8d79b561
     contains v1 6c109f33dc5b8551
     contains-word v1 810a36058c05d3b1

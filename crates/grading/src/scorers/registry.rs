@@ -236,9 +236,9 @@ mod tests {
         locomo-f1-astrocyte v1 3ac445bd289e75ec
         exact v1 ae9b89fa6c6e25bf
         word-overlap v1 d3a11914a62556b0
-        choice v1 59084b05c2316acb
+        choice v2 59084b05c2316acb
         choice-strict v1 59084b05c2316acb
-        choice-hebb v1 59084b05c2316acb
+        choice-hebb v2 59084b05c2316acb
         choice-letter v1 da5019d1ba92c39f
         contains v1 c4b8a26791fa9710
         contains-word v1 c4b8a26791fa9710

@@ -1,5 +1,9 @@
 //! Text rules of the Python that published scores were made with: white space, trimming, lower case.
 
+use std::sync::LazyLock;
+
+use regex_syntax::hir::{Class, HirKind};
+
 /// True for the characters that Python's `str.split()` and `str.strip()` treat as white space: Unicode `White_Space`
 /// and the four ASCII separators U+001C to U+001F.
 pub(super) fn is_space(c: char) -> bool {
@@ -11,9 +15,26 @@ pub(super) fn trim(text: &str) -> &str {
     text.trim_matches(is_space)
 }
 
-/// True for word characters as regular expressions count them (letters, marks, decimal digits, connectors).
+/// True for word characters as regular expressions count them (letters, marks, decimal digits, connectors): those of
+/// Python's package `regex`.
 pub(super) fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || (!c.is_ascii() && regex_syntax::is_word_character(c))
+}
+
+/// True for word characters of Python's own `re`: letters and numbers of every kind (`²` too), but no marks, and none of
+/// the circled letters that elsewhere count as letters.
+pub(super) fn is_word_of_re(c: char) -> bool {
+    static LETTERS_AND_NUMBERS: LazyLock<Vec<(char, char)>> = LazyLock::new(|| {
+        let class = regex_syntax::parse(r"[\p{L}\p{N}]").map(|class| class.into_kind());
+        let Ok(HirKind::Class(Class::Unicode(class))) = class else { return Vec::new() };
+        class.ranges().iter().map(|range| (range.start(), range.end())).collect()
+    });
+    if c.is_ascii() {
+        return c.is_ascii_alphanumeric() || c == '_';
+    }
+    let ranges = &LETTERS_AND_NUMBERS;
+    let at = ranges.partition_point(|(_, end)| *end < c);
+    ranges.get(at).is_some_and(|(start, _)| *start <= c)
 }
 
 /// True when the lower-cased `text` contains one of `phrases` (which are lower case).
@@ -86,6 +107,16 @@ mod tests {
         }
         for c in ['-', '’', '“', '²', '½', '—', ' ', '\u{0}'] {
             assert!(!is_word(c), "{c:?}");
+        }
+    }
+
+    #[test]
+    fn words_of_re_are_letters_and_numbers_without_marks() {
+        for c in ['a', 'Z', '0', '_', 'é', 'ß', '七', '²', '½', 'Ⅷ', 'अ'] {
+            assert!(is_word_of_re(c), "{c:?}");
+        }
+        for c in ['-', '’', '—', ' ', '\u{0}', '\u{301}', '\u{93e}', 'ⓐ', '\u{203f}', '\u{10ffff}'] {
+            assert!(!is_word_of_re(c), "{c:?}");
         }
     }
 }

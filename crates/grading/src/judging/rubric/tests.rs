@@ -55,7 +55,7 @@ fn programs_cannot_change_without_a_new_version() {
     judge-lines-whole 24c75cbd68c6edb0
     judge-lines-unasked ad608ac0d9c555ca
     judge-lines-unasked-whole e3515bd09c554c06
-    judge-ordering c5d598f03d576085
+    judge-ordering 02e82fd66166c7e8
     ");
 }
 

@@ -5,6 +5,8 @@ use std::collections::{BTreeSet, HashSet};
 
 use bench_proto::{retrieval::RetrievalMetrics, step::RankHits};
 
+use crate::scorers::text::trim;
+
 /// LoCoMo: what of a question's evidence sessions was found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionRecall {
@@ -55,13 +57,14 @@ pub fn membench_hit(in_session: &[&str], in_dialogue: &[&str], targets: &[&str],
 }
 
 /// ConvoMem: share of the evidence texts that are inside a retrieved memory, or that a retrieved memory is inside of; case and
-/// blanks around do not matter. `None` without evidence.
+/// blanks around do not matter. An evidence text of blanks is never found, a memory of blanks is inside of everything.
+/// `None` without evidence.
 #[must_use]
 pub fn convomem_substring_recall(evidence: &[&str], memories: &[&str]) -> Option<f64> {
-    let plain = |text: &&str| text.trim().to_lowercase();
-    let memories: HashSet<String> = memories.iter().map(plain).filter(|memory| !memory.is_empty()).collect();
-    let found = |text: &String| memories.iter().any(|memory| memory.contains(text) || text.contains(memory));
-    let found = evidence.iter().map(plain).filter(found).count();
+    let plain = |text: &&str| trim(text).to_lowercase();
+    let memories: HashSet<String> = memories.iter().filter(|memory| !memory.is_empty()).map(plain).collect();
+    let holds = |text: &String| memories.iter().any(|memory| memory.contains(text) || text.contains(memory));
+    let found = evidence.iter().map(plain).filter(|text| !text.is_empty() && holds(text)).count();
     (!evidence.is_empty()).then(|| found as f64 / evidence.len() as f64)
 }
 
@@ -160,7 +163,9 @@ mod tests {
             assert_eq!(recall, Some(reference::number(&case["recall"])), "{case}");
         }
         assert_eq!(convomem_substring_recall(&["I like tea"], &["e"]), Some(1.0), "one letter counts");
-        assert_eq!(convomem_substring_recall(&["I like tea"], &[" "]), Some(0.0));
+        assert_eq!(convomem_substring_recall(&["I like tea"], &[" "]), Some(1.0), "blanks are inside of everything");
+        assert_eq!(convomem_substring_recall(&["I like tea"], &[""]), Some(0.0), "and nothing is no memory");
+        assert_eq!(convomem_substring_recall(&["", " ", "tea"], &["tea"]), Some(1.0 / 3.0), "blanks are never found");
         assert_eq!(convomem_substring_recall(&[], &["x"]), None);
     }
 
