@@ -54,16 +54,19 @@ pub(super) fn run(args: &ScoreArgs) -> CliResult {
 /// Scores each line; a line that cannot be read becomes an object with `error`, so that output lines match input lines.
 fn score_lines(scorer: LineScorer, mut input: impl BufRead, output: &mut impl Write) -> std::io::Result<()> {
     let mut line = Vec::new();
+    // some editors put one before every file
+    let mut mark: &[u8] = "\u{feff}".as_bytes();
     loop {
         line.clear();
         let read = input.by_ref().take(MAX_LINE).read_until(b'\n', &mut line)?;
         if read == 0 {
             return Ok(());
         }
+        let line = line.strip_prefix(std::mem::take(&mut mark)).unwrap_or(&line);
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        let scored = match serde_json::from_slice::<Value>(&line) {
+        let scored = match serde_json::from_slice::<Value>(line) {
             Ok(object @ Value::Object(_)) => scorer.score(object),
             Ok(other) => json!({"error": format!("expected an object, found {other}")}),
             Err(error) => json!({"error": format!("not JSON: {error}")}),
@@ -79,7 +82,8 @@ mod tests {
 
     #[test]
     fn one_line_out_for_each_line_in() {
-        let input = "{\"id\": 1, \"prediction\": \"Paris\", \"gold\": \"paris\", \"category\": 4}\n\nnonsense\n[1]\n";
+        let input =
+            "\u{feff}{\"id\": 1, \"prediction\": \"Paris\", \"gold\": \"paris\", \"category\": 4}\n\nnonsense\n[1]\n";
         let mut output = Vec::new();
         score_lines(LineScorer::find("locomo-f1").expect("known"), input.as_bytes(), &mut output)
             .expect("memory takes everything");

@@ -1,5 +1,7 @@
 //! What a field says about an answer: one grade or several, as number, truth value or word, nested or not.
 
+use std::collections::BTreeSet;
+
 use bench_grading::scorers::{Reads, registry};
 use bench_proto::metric::Scale;
 use serde_json::{Map, Value};
@@ -9,6 +11,7 @@ use super::{
     forms::Known,
     lookup::{By, FieldPlace, Fields, plain},
     ours::{Given, Ours},
+    records::Record,
 };
 use crate::cli::Reduce;
 
@@ -130,17 +133,33 @@ pub(crate) fn grade(fields: &Fields<'_>, form: &Known, reading: &Reading) -> Res
     }
 }
 
-/// `scores` of a questions.jsonl of ours: the named metric, else the judge's, else the only one, unless that is a figure of recalls:
-/// those are computed again of what was retrieved.
+/// `scores` of a questions.jsonl of ours: the named metric, else [`the_grade`].
 fn of_ours<'a>(scores: &'a Map<String, Value>, metric: Option<&str>) -> Option<(&'a str, &'a Value)> {
-    let of = |name: &str| scores.get_key_value(name);
-    let found = match metric {
-        Some(metric) => of(metric),
-        None => {
-            of("judge").or_else(|| scores.iter().next().filter(|(name, _)| scores.len() == 1 && !is_of_recalls(name)))
+    let name = metric.or_else(|| the_grade(scores.keys().map(String::as_str)))?;
+    scores.get_key_value(name).map(|(name, value)| (name.as_str(), value))
+}
+
+/// Which of some metrics grades answers: the judge's, else the only one that does. Figures of recalls do not: they are
+/// computed again of what was retrieved.
+fn the_grade<'a>(mut metrics: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    const JUDGE: &str = "judge";
+    let mut of_answers = metrics.clone().filter(|metric| !is_of_recalls(metric));
+    let only = of_answers.next().filter(|_| of_answers.next().is_none());
+    metrics.find(|metric| *metric == JUDGE).or(only)
+}
+
+/// Leaves of the scores of a file of ours none that grades answers but the one that counts: a question that has fewer
+/// of them than others must not be graded by another than these.
+pub(crate) fn keep_one_grade(records: &mut [Record]) {
+    let is_ours = |record: &Record| record.fields.contains_key("outcome");
+    let scores = records.iter().filter(|record| is_ours(record)).filter_map(|record| record.fields.get("scores"));
+    let metrics: BTreeSet<String> = scores.filter_map(Value::as_object).flat_map(Map::keys).cloned().collect();
+    let kept = the_grade(metrics.iter().map(String::as_str));
+    for record in records.iter_mut().filter(|record| is_ours(record)) {
+        if let Some(Value::Object(scores)) = record.fields.get_mut("scores") {
+            scores.retain(|metric, _| Some(metric.as_str()) == kept || is_of_recalls(metric));
         }
-    };
-    found.map(|(name, value)| (name.as_str(), value))
+    }
 }
 
 fn is_of_recalls(metric: &str) -> bool {

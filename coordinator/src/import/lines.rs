@@ -12,7 +12,7 @@ use super::{
     ImportError,
     fields::{self, Ended, Line},
     forms::{self, Known},
-    grades::{Grade, Reading},
+    grades::{self, Grade, Reading},
     lookup::Fields,
     ours::{Given, Ours},
     read,
@@ -59,12 +59,15 @@ impl Lines {
 pub(crate) fn read(dataset: &dyn Dataset, path: &Path, reading: &Reading, most_bytes: u64) -> Result<Lines, CliError> {
     let in_file = |e: ImportError| CliError::usage(format!("{}: {e}", path.display()));
     let mut banks = known_banks(dataset)?;
-    let records = {
+    let mut records = {
         let resolver = Resolver::new(&banks);
         let search = Search { is_question: &|name| resolver.is_question(name), given: &reading.given };
         read::records(path, search, most_bytes).map_err(in_file)?
     };
     check_given(&records, &reading.given).map_err(in_file)?;
+    if reading.metric.is_none() && reading.given.path(Ours::Score).is_none() {
+        grades::keep_one_grade(&mut records);
+    }
     let form = forms::form_of(&records, &reading.given);
     let lines = records.iter().map(|record| fields::line(record, form, reading)).collect::<Result<Vec<_>, _>>();
     let mut lines = lines.map_err(in_file)?;
@@ -307,6 +310,39 @@ mod tests {
             (lines.metric.as_deref(), grades),
             (Some("imported"), vec![Grade::Score(1.0), Grade::None, Grade::Failed])
         );
+    }
+
+    /// Some questions have no figure of recalls, and some no judge's grade: none is graded by what the others are not.
+    #[test]
+    fn all_lines_of_ours_are_graded_by_one_metric() {
+        let line = |id: &str, scores: &str| {
+            format!(
+                r#"{{"question_id": "{id}", "outcome": "scored", "answer": "x", "retrieved": [], "scores": {scores}}}"#
+            )
+        };
+        let of = |scores: [&str; 3]| [line("Q0", scores[0]), line("Q1", scores[1]), line("Q2", scores[2])].join("\n");
+        let grades = |text: &str, name: &str| {
+            let (lines, read) = three(name, text).expect("reads");
+            (lines.metric, read.iter().map(|line| line.grade).collect::<Vec<_>>())
+        };
+        let (one, half, none) = (Grade::Score(1.0), Grade::Score(0.5), Grade::None);
+        let imported = || Some("imported".to_owned());
+        for (scores, expected) in [
+            (
+                [r#"{"exact": 1, "recall@10": 0}"#, r#"{"exact": 0.5}"#, r#"{"exact": 1, "recall@10": 1}"#],
+                (imported(), vec![one, half, one]),
+            ),
+            (
+                [r#"{"judge": 1, "exact": 0}"#, r#"{"exact": 0}"#, r#"{"judge": 0.5, "judge.tone": 0, "exact": 0}"#],
+                (imported(), vec![one, none, half]),
+            ),
+            ([r#"{"contains": 1, "exact": 0}"#, r#"{"exact": 0}"#, "{}"], (None, vec![none; 3])),
+        ] {
+            assert_eq!(grades(&of(scores), "questions.jsonl"), expected, "{scores:?}");
+        }
+        let table = "question_id,outcome,answer,retrieved,score:exact,score:judge,score:judge.tone\n\
+                     Q0,scored,x,D1:1,0,1,0\nQ1,scored,x,,0,,\nQ2,scored,x,,0,0.5,1\n";
+        assert_eq!(grades(table, "questions.csv"), (imported(), vec![one, none, half]), "as in JSON lines");
     }
 
     #[test]

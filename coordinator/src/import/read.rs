@@ -152,6 +152,12 @@ impl Room {
 fn unpacked(mut file: impl BufRead, room: &mut Room) -> Result<String, ImportError> {
     let unreadable = |e: std::io::Error| ImportError::file(format!("cannot be read as text: {e}"));
     let start = file.fill_buf().map_err(unreadable)?;
+    if start.starts_with(b"PAR1") {
+        return Err(ImportError::file(
+            "is a Parquet table, which is not read: bring JSON lines or CSV (of a run of ours `export --format jsonl`; in Python \
+             pandas.read_parquet(FILE).to_json(OTHER, orient=\"records\", lines=True))",
+        ));
+    }
     let (gzip, zstd) = (start.starts_with(&[0x1f, 0x8b]), start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]));
     let reader: Box<dyn Read> = if gzip {
         Box::new(flate2::read::MultiGzDecoder::new(file))
@@ -260,9 +266,14 @@ fn csv_records(text: &str, group: Option<String>) -> Result<Vec<Record>, ImportE
     let rows: Vec<csv::StringRecord> =
         reader.records().collect::<Result<_, _>>().map_err(|e| ImportError::file(e.to_string()))?;
     let used: Vec<bool> = (0..header.len()).map(|column| rows.iter().any(|row| !row[column].is_empty())).collect();
+    let is_ours = header.iter().any(|name| name == "outcome");
     let record = |row: &csv::StringRecord| {
         let mut fields = Map::new();
         for ((name, cell), _) in header.iter().zip(row).zip(&used).filter(|(_, used)| **used) {
+            if let Some(metric) = name.strip_prefix(SCORE_OF).filter(|_| is_ours) {
+                add_score(&mut fields, metric, cell);
+                continue;
+            }
             let cell = if cell.is_empty() { Value::Null } else { Value::String(cell.to_owned()) };
             nest(&mut fields, name.trim(), cell, MOST_LEVELS);
         }
@@ -270,6 +281,17 @@ fn csv_records(text: &str, group: Option<String>) -> Result<Vec<Record>, ImportE
         Record { place, groups: group.iter().cloned().collect(), fields }
     };
     Ok(rows.iter().map(record).collect())
+}
+
+/// What columns of a table of ours are called by that hold a metric.
+const SCORE_OF: &str = "score:";
+
+/// Puts a metric of ours where `questions.jsonl` has it; an empty cell says that the question has none.
+fn add_score(fields: &mut Map<String, Value>, metric: &str, cell: &str) {
+    let scores = fields.entry("scores").or_insert_with(|| Value::Object(Map::new()));
+    if let (Value::Object(scores), false) = (scores, cell.is_empty()) {
+        scores.insert(metric.to_owned(), Value::String(cell.to_owned()));
+    }
 }
 
 /// Puts a cell where its name says; what is deeper than anything is looked for keeps its dots.
@@ -388,6 +410,12 @@ mod tests {
         let nearest = message(b"{\"runs\": [{\"asked\": \"who?\", \"weight\": 1}], \"n\": 1, \"m\": 2, \"o\": 3}");
         assert!(nearest.contains("try --field question=asked --field score=weight"), "{nearest}");
         assert!(message(b"{\"a\": 1}}").contains("trailing") || message(b"{\"a\": 1}}").contains("expected"));
+    }
+
+    #[test]
+    fn a_parquet_table_is_refused_with_what_to_do() {
+        let refused = read("questions.parquet", b"PAR1\x15\x04\xff").expect_err("is no text").to_string();
+        assert!(refused.contains("Parquet") && refused.contains("export --format jsonl"), "{refused}");
     }
 
     #[test]

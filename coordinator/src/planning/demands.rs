@@ -114,7 +114,8 @@ impl Demands {
         if questions > 0 && !allowed {
             return Err(CliError::usage(format!(
                 "{} may be answered from some memories only, and {system} has no filter for it ({names}): an adapter \
-                 gets one with {{{}?}} in its recall, or add --allow-unfiltered to ask them without, which the report says",
+                 gets one with {{{}?}} in its recall, a class or process by its `filters`; or add --allow-unfiltered to ask \
+                 them without, which the report says",
                 counted(questions, "question"),
                 lacking.names().first().copied().unwrap_or("tags"),
             )));
@@ -180,7 +181,7 @@ mod tests {
         let has = FilterParts { user: true, ..FilterParts::default() };
         let mine = Capabilities { filters: has, updates: false, withdraws: false, ..builtin };
         let refused = demands().notes("mine", &mine, false, false).expect_err("has no tags");
-        insta::assert_snapshot!(refused.message, @"1 question may be answered from some memories only, and mine has no filter for it (tags): an adapter gets one with {tags?} in its recall, or add --allow-unfiltered to ask them without, which the report says");
+        insta::assert_snapshot!(refused.message, @"1 question may be answered from some memories only, and mine has no filter for it (tags): an adapter gets one with {tags?} in its recall, a class or process by its `filters`; or add --allow-unfiltered to ask them without, which the report says");
         insta::assert_snapshot!(demands().notes("mine", &mine, false, true).expect("is allowed").join("\n"), @r"
         1 question asked without a part of the filter (tags), which mine does not have: it finds what must not answer them
         mine replaces nothing: 3 updates retained as further memories beside those that they replace

@@ -268,9 +268,10 @@ async fn cast(app: &App, args: &SubmitArgs, will_call: bool, name: &str) -> Resu
     let recalls = scenario::recall_plan(scenario, &settings.run, args.max_recalls)?;
     check_capabilities(&settings.run, scenario, answerer, &system_name, &capabilities)?;
     scenario::check_recalls(scenario, recalls, answerer, &system_name, &capabilities)?;
-    if answerer == "system" && scenario == Scenario::Reflect && settings.run.controls {
+    if answerer == "system" && scenario.answers() && settings.run.controls {
         return Err(CliError::usage(
-            "--controls: the controls have no answer of their own; leave them out, or take --scenario answer",
+            "--controls: the controls have no answer of their own; leave them out, or take --scenario answer with another \
+             --answerer than system",
         ));
     }
     let Graders { counting, judges, votes } = graders(args, &settings.run, scenario, name)?;

@@ -65,7 +65,7 @@ pub(crate) fn coverage(outcomes: &Outcomes, headline: &Headline) -> Finding {
     }
     if headline.value.is_none() {
         return failed(format!(
-            "no question that counts has a figure of '{}', which heads the report",
+            "no question that counts has a figure of '{}', which heads the report: `rescore --scorer` puts another there",
             headline.metric
         ));
     }
@@ -380,7 +380,8 @@ mod tests {
     fn a_headline_without_a_value_fails_and_one_of_some_questions_says_of_how_many() {
         let all = outcomes(200, 200);
         let nothing = coverage(&all, &headline(None, 0, 200));
-        assert_eq!(nothing, failed("no question that counts has a figure of 'recall@10', which heads the report"));
+        let told = "no question that counts has a figure of 'recall@10', which heads the report: `rescore --scorer` puts another there";
+        assert_eq!(nothing, failed(told));
         let some = coverage(&all, &headline(Some(0.5), 150, 50));
         assert_eq!(some, passed("200 of 200 questions have a score, 150 of 200 that count one of recall@10"));
     }

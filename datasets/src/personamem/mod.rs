@@ -15,7 +15,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use bench_proto::dataset::{Bank, BankContent, BankOutline, Gold, GoldRecord, Question, Session, StreamEntry, Turn};
+use bench_proto::{
+    dataset::{Bank, BankContent, BankOutline, Gold, GoldRecord, Question, Session, StreamEntry, Turn},
+    profile::Profile,
+};
 use serde::Deserialize;
 
 use crate::{
@@ -37,6 +40,7 @@ pub(crate) fn open(opening: &Opening<'_>) -> Result<Box<dyn Dataset>, DatasetErr
     let size = if size == "1m" { "1M" } else { size };
     let (questions, contexts) = (format!("questions_{size}.csv"), format!("shared_contexts_{size}.jsonl"));
     let asked = Asked::read(&files.path(&questions)?.display().to_string(), &files.read(&questions)?)?;
+    asked.check_types(opening.profile)?;
     let (contexts, notes) = Contexts::open(asked, files.path(&contexts)?)?;
     Ok(Box::new(PersonaMem { about: opening.about(&files, notes), contexts }))
 }
@@ -103,6 +107,15 @@ impl Asked {
             asked.rows[number].push(row);
         }
         Ok(asked)
+    }
+
+    /// Refuses questions of a type that the profile does not know: it could not say how they are put and graded.
+    fn check_types(&self, profile: &Profile) -> Result<(), DatasetError> {
+        let is_unknown = |row: &&Row| !profile.categories.contains_key(&row.category);
+        self.rows.iter().flatten().find(is_unknown).map_or(Ok(()), |row| {
+            let known: Vec<&str> = profile.categories.keys().map(String::as_str).collect();
+            Err(row.broken(&self.path, "question_type", format!("'{}' is none of {}", row.category, known.join(", "))))
+        })
     }
 
     /// Goes through the contexts (a JSON object with one key a line), of which one is in memory at a time, and shows the bank

@@ -50,6 +50,16 @@ fn seen<'a>(bank: &'a Bank, question: &Question) -> Vec<&'a str> {
 }
 
 #[test]
+fn a_type_that_is_not_known_is_refused_with_its_line() {
+    let profile = &crate::find("personamem@32k").expect("is registered").profile;
+    let check = |table: &str| Asked::read("questions.csv", table.as_bytes()).expect("a table").check_types(profile);
+    assert!(check(QUESTIONS).is_ok() && check(OLDER).is_ok());
+    let unknown = QUESTIONS.replacen("recall_user_shared_facts", "recall_it_all", 1);
+    let error = check(&unknown).expect_err("is refused").to_string();
+    assert!(error.starts_with("questions.csv: line 2, field question_type: 'recall_it_all' is none of "), "{error}");
+}
+
+#[test]
 fn blocks_are_sessions_and_questions_cut_them() {
     let (banks, notes) = read(QUESTIONS, CONTEXTS).expect("readable");
     assert_eq!(notes, ["contexts.jsonl: 1 contexts have no question and are left out"]);

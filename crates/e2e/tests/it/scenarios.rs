@@ -153,6 +153,7 @@ fn questions_are_read_rephrased_and_reflected_on_as_the_scenario_says() {
         (&["--max-recalls", "2"], "only in the scenario agentic"),
         (&["--scenario", "reflect", "--system", "./own.yaml", "--scorer", "recall@10"], "--scenario retrieve-only"),
         (&["--scenario", "reflect", "--system", "./own.yaml", "--controls"], "--controls"),
+        (&["--answerer", "system", "--system", "./own.yaml", "--controls"], "--controls"),
     ] {
         let refused = bench.run(submit("refused", flags)).expect_code(2);
         assert!(refused.stderr.contains(said), "{flags:?}: {}", refused.stderr);

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use bench_proto::{
     metric::Better,
+    scenario::Scenario,
     summary::{FacetScore, Interval},
 };
 
@@ -253,4 +254,24 @@ fn names_are_unique_and_found() {
         assert_eq!(format_named(format.name).map(|found| found.file_name), Some(format.file_name));
     }
     assert!(format_named("pdf").is_none());
+}
+
+#[test]
+fn what_grades_is_said_where_no_model_judges() {
+    let brief = |change: fn(&mut Summary)| {
+        let [_, (_, mut summary), _] = summaries();
+        summary.spec.judges.clear();
+        change(&mut summary);
+        terminal::render(&summary, TerminalOptions::default())
+    };
+    for (page, words) in [
+        (brief(|_| ()), "no judge: answers are scored by the dataset's own rules"),
+        (brief(|summary| summary.spec.scenario = Scenario::RetrieveOnly), "no answers: recalls are scored"),
+        (
+            brief(|summary| summary.headline.metric = "imported".to_owned()),
+            "no judge of ours: the grades are those that were brought",
+        ),
+    ] {
+        assert!(page.contains(words), "{page}");
+    }
 }

@@ -1,6 +1,7 @@
 //! What a person reads first: at most [`MOST_LINES`] lines of at most [`WIDTH`] columns. Everything else is in the full report.
 
 use bench_proto::{
+    scenario::Scenario,
     summary::{JudgeError, Summary},
     text::one_line as clean,
 };
@@ -101,7 +102,7 @@ fn audited(summary: &Summary) -> Option<String> {
 /// Who judged, and where.
 fn judges(summary: &Summary) -> String {
     if summary.spec.judges.is_empty() {
-        return "no judge: answers are scored by the dataset's own rules".to_owned();
+        return without_judge(summary).to_owned();
     }
     let models = summary.models.as_deref().unwrap_or_default();
     let at = |judge: &String| {
@@ -110,6 +111,18 @@ fn judges(summary: &Summary) -> String {
         servers.map_or_else(|| judge.clone(), |servers| format!("{judge} at {}", servers.join(", ")))
     };
     format!("judged by {}", summary.spec.judges.iter().map(at).collect::<Vec<_>>().join(" and "))
+}
+
+/// What grades where no model does.
+fn without_judge(summary: &Summary) -> &'static str {
+    let (spec, metric) = (&summary.spec, &summary.headline.metric);
+    // parts of `assertions` have names of their own
+    let is_scored = spec.scorers.iter().any(|scorer| scorer == metric || scorer == "assertions");
+    match (spec.scenario, is_scored) {
+        (Scenario::RetrieveOnly, _) => "no answers: recalls are scored",
+        (_, true) => "no judge: answers are scored by the dataset's own rules",
+        (_, false) => "no judge of ours: the grades are those that were brought",
+    }
 }
 
 /// Dollars, time, latency and context.
