@@ -38,6 +38,7 @@ mod policy;
 mod reach;
 mod readme;
 mod reference;
+mod release;
 mod results;
 mod retrieve_only;
 mod rooms;
