@@ -3,11 +3,12 @@
 #
 #   curl -fsSL https://github.com/bench-coord/bench-coord/releases/latest/download/install.sh | sh
 #
-# What it does, and says as it goes: it finds out which archive this machine needs, downloads it and the list of checksums of the
-# same release, compares the two, unpacks the programs into $BENCH_INSTALL_DIR (~/.local/bin) and their manual pages and
-# completions below ~/.local/share. It asks for no password, changes no other file and never runs what does not fit its checksum.
+# What it does, and says as it goes: it finds out which archive this machine needs, downloads it and the list of
+# checksums of the same release, compares the two, unpacks the programs into $BENCH_INSTALL_DIR (~/.local/bin) and their
+# manual pages and completions below ~/.local/share. It asks for no password, changes no other file and never runs what
+# does not fit its checksum.
 #
-#   BENCH_INSTALL_VERSION   a version (0.2.0) [default: that of this script, or of the newest release]
+#   BENCH_INSTALL_VERSION   a version [default: the one that this script was published with]
 #   BENCH_INSTALL_DIR       where programs go [default: ~/.local/bin]
 #   BENCH_INSTALL_FROM      where releases lie: a mirror with the folders vVERSION [default: the project's on GitHub]
 #   BENCH_INSTALL_DRY_RUN   when set: says what would be done, and downloads nothing

@@ -101,7 +101,7 @@ def write(path, data):
 
 
 def archive(args):
-    """Programs, manual pages, completions, licence and bills of materials, in one folder that names version and machine."""
+    """Programs, manual pages, completions, licence and bills, in one folder that names version and machine."""
     check_versions(args.programs)
     name = f"bench-coord-{VERSION}-{args.target}"
     files = {f"{name}/{program}": (data, 0o755) for program, data in programs(args.programs).items()}
@@ -152,7 +152,7 @@ Description-Content-Type: text/markdown
 
 
 def wheel(args):
-    """The three programs and the Python side of memory systems that are classes. `auditwheel repair` names the oldest glibc."""
+    """The three programs, and the Python side of classes. `auditwheel repair` names the oldest glibc."""
     check_versions(args.programs)
     tag = f"py3-none-{args.platform}"
     info = f"bench_coord-{VERSION}.dist-info"

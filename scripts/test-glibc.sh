@@ -1,9 +1,9 @@
 #!/bin/sh
-# The wheel in bare Debians without Rust, from the oldest that its C library allows: sh scripts/test-glibc.sh dist/*.whl [SUITE...]
+# The wheel in bare Debians without Rust: sh scripts/test-glibc.sh dist/*.whl [SUITE...]
 #
-# For each suite a root with nothing but Python is made of Debian's packages (root, mmdebstrap); the wheel is installed there
-# into an empty environment without a network, and README's first command runs. A suite whose glibc is older than the wheel says
-# must refuse it, and one that the mirror no longer has is said and left out.
+# For each suite a root with nothing but Python is made of Debian's packages (root, mmdebstrap); the wheel is installed
+# there into an empty environment without a network, and README's first command runs. A suite whose glibc is older than
+# the wheel says must refuse it, and one that the mirror no longer has is said and left out.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
