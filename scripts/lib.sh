@@ -39,16 +39,22 @@ install_packages() {
     DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
-# need_cargo_tool NAME: a subcommand of cargo, built from the registry. Quick to build, as it runs for seconds only.
-need_cargo_tool() {
-    if cargo "$1" --version >/dev/null 2>&1; then
+# need_python_tools FOLDER FILE: what FILE pins, installed with pip into a virtual environment of its own.
+need_python_tools() {
+    if cmp -s "$2" "$1/installed.txt"; then
         return 0
     fi
     if [ -n "${BENCH_NO_INSTALL:-}" ]; then
-        say "missing: cargo-$1; BENCH_NO_INSTALL is set, so run 'cargo install --locked cargo-$1' yourself and this again"
+        say "missing: the tools of $2; BENCH_NO_INSTALL is set, so install them into the virtual environment $1," \
+            "copy $2 to $1/installed.txt and run this again"
         exit 2
     fi
-    say "installing with cargo (about 2 minutes): cargo-$1"
-    CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
-        cargo install --locked --quiet "cargo-$1"
+    if ! python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+        install_packages python3 python3-venv
+    fi
+    say "installing with pip into $1:" $(sed -n 's/^\([A-Za-z][^ ]*\).*/\1/p' "$2")
+    rm -rf "$1"
+    python3 -m venv "$1"
+    "$1/bin/pip" install --quiet --disable-pip-version-check --requirement "$2"
+    cp "$2" "$1/installed.txt"
 }

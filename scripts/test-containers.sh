@@ -33,6 +33,6 @@ say "== containers: building the image"
 docker build --network="$network" --file deploy/Dockerfile --build-arg REVISION="$(git rev-parse HEAD 2>/dev/null || echo unknown)" \
     --build-arg CARGO_PROFILE="${BENCH_TEST_PROFILE:-release}" \
     --tag bench-coord:local .
-sh scripts/deploy-venv.sh
+need_python_tools "$venv" deploy/tests/requirements.txt
 say "== containers: image, compose, faults"
 PYTHONDONTWRITEBYTECODE=1 "$venv/bin/python" -m unittest discover --verbose --start-directory deploy/tests/containers

@@ -6,7 +6,7 @@ set -eu
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 venv=target/deploy-venv
-sh scripts/deploy-venv.sh
+need_python_tools "$venv" deploy/tests/requirements.txt
 command -v promtool >/dev/null 2>&1 || install_packages prometheus
 
 say "== deploy: linters"
@@ -15,6 +15,6 @@ say "== deploy: linters"
 "$venv/bin/hadolint" --ignore DL3006 scripts/containers/*.Dockerfile
 "$venv/bin/yamllint" --strict --config-file deploy/tests/yamllint.yaml \
     deploy/compose.yaml deploy/observability deploy/github .github helm/bench-coord/values.yaml helm/bench-coord/Chart.yaml helm/bench-coord/examples
-"$venv/bin/shellcheck" --shell=sh --external-sources --source-path=SCRIPTDIR scripts/test-deploy.sh scripts/test-containers.sh scripts/deploy-venv.sh scripts/pin-images.sh scripts/containers/*.sh
+"$venv/bin/shellcheck" --shell=sh --external-sources --source-path=SCRIPTDIR scripts/test-deploy.sh scripts/test-containers.sh scripts/pin-images.sh scripts/sbom.sh scripts/test-glibc.sh install.sh scripts/containers/*.sh
 say "== deploy: chart, image, compose, workflows"
 PYTHONDONTWRITEBYTECODE=1 exec "$venv/bin/python" -m unittest discover --start-directory deploy/tests --buffer

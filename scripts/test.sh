@@ -4,16 +4,26 @@ set -eu
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 need_tools make # of jemalloc
-need_cargo_tool deny     # licences, bans and sources of dependencies
-need_cargo_tool machete  # dependencies that nothing uses
+if ! cargo deny --version >/dev/null 2>&1 || ! cargo shear --version >/dev/null 2>&1; then
+    need_python_tools target/cargo-tools scripts/cargo-tools.txt
+    PATH="$PWD/target/cargo-tools/bin:$PATH"
+fi
 export CARGO_INCREMENTAL="${CARGO_INCREMENTAL:-0}"
+
+log=$(mktemp)
+deploying=""
+trap 'kill $deploying 2>/dev/null || true; rm -f "$log" "$log".*' EXIT
+
+# images and chart need no compiler: beside what does
+sh scripts/test-deploy.sh >"$log.deploy" 2>&1 &
+deploying=$!
 
 say "== format"
 cargo fmt --all --check
 say "== lints"
 cargo clippy --workspace --all-targets --locked -- -D warnings
 say "== dependencies"
-cargo machete >/dev/null || { cargo machete; exit 1; }
+cargo shear
 cargo deny --locked --log-level error check licenses bans sources
 if cargo deny --log-level off fetch db >/dev/null 2>&1; then
     cargo deny --locked --log-level error check advisories
@@ -25,14 +35,16 @@ else
 fi
 say "== documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
-sh scripts/test-deploy.sh
+deployed=0
+wait "$deploying" || deployed=$?
+deploying=""
+cat "$log.deploy"
+[ "$deployed" -eq 0 ] || exit "$deployed"
 say "== tests"
 # most of them wait for servers, leases and pauses: three times as many at once as there are cores
 export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((3 * $(nproc)))}"
 # Tests of processes, faults and time share few cores here: what fails beside the others is run again alone, which says
 # whether it is broken. More than three are not: then it is no matter of time.
-log=$(mktemp)
-trap 'rm -f "$log" "$log.code"' EXIT
 { cargo test --workspace --locked --no-fail-fast 2>&1 || printf '%s\n' $? >"$log.code"; } | tee "$log"
 if [ -s "$log.code" ]; then
     failed=$(awk '/^failures:$/ { names = "" } /^    [A-Za-z0-9_:]+$/ { names = names $1 "\n" }

@@ -43,6 +43,7 @@ fn every_verb_explains_itself() {
         "gc",
         "backup",
         "completions",
+        "man",
     ];
     for verb in verbs {
         let (code, help, _) = run(&[verb, "--help"]);
@@ -84,6 +85,30 @@ fn completions_are_made_for_the_usual_shells() {
             assert!(script.contains(part), "{shell}: {part}");
         }
     }
+}
+
+/// Pages say what the help says, of verbs within verbs too, and a folder gets one for each.
+#[test]
+fn manual_pages_are_those_of_the_verbs() {
+    let (code, page, _) = run(&["man", "datasets", "show"]);
+    assert_eq!(code, 0);
+    for part in [".TH bench-coord-datasets-show 1", ".SH SYNOPSIS", "What is known about one", "\\-\\-dataset\\-path"] {
+        assert!(page.contains(part), "{part}:\n{page}");
+    }
+    let (code, _, error) = run(&["man", "datasets", "shwo"]);
+    assert_eq!((code, error.contains("there is no verb 'datasets shwo'")), (2, true), "{error}");
+
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let pages = folder.path().join("man1");
+    let (code, _, error) = run(&["man", "--output-dir", pages.to_str().expect("a path")]);
+    assert_eq!(code, 0, "{error}");
+    let program = std::fs::read_to_string(pages.join("bench-coord.1")).expect("the program's page");
+    for (verb, page) in [("submit", "bench-coord-submit.1"), ("archive push", "bench-coord-archive-push.1")] {
+        let text = std::fs::read_to_string(pages.join(page)).expect(page);
+        assert!(text.contains(".SH OPTIONS"), "{verb}:\n{text}");
+    }
+    assert!(program.contains("bench\\-coord\\-submit(1)"), "{program}");
+    assert!(!pages.join("bench-coord-probe.1").exists(), "what the help hides has no page");
 }
 
 /// What bash offers at the end of a line, whose words are given as bash breaks them.

@@ -184,6 +184,77 @@ class Pinned(unittest.TestCase):
                 self.assertIn("${BENCH_IMAGE:-bench-coord:local}", compose)
 
 
+class Release(unittest.TestCase):
+    """What a tag sets off: its parts exist, may do what they need, and name one version."""
+
+    text = source(".github/workflows/release.yml")
+    jobs = yaml.safe_load(text)["jobs"]
+    version = re.search(r'\[workspace.package\]\nversion = "([^"]+)"', source("Cargo.toml"))[1]
+
+    def scripts(self):
+        return [step["run"] for job in self.jobs.values() for step in job["steps"] if "run" in step]
+
+    def test_jobs_may_do_what_they_need(self):
+        self.assertEqual(yaml.safe_load(self.text)["permissions"], {"contents": "read"})
+        more = {name: job["permissions"] for name, job in self.jobs.items() if "permissions" in job}
+        self.assertEqual(more, {
+            "publish": {"contents": "write", "id-token": "write", "attestations": "write"},
+            "pypi": {"id-token": "write"},
+            "image": {"contents": "read", "packages": "write"},
+        })
+        for job in self.jobs.values():
+            self.assertIn("timeout-minutes", job)
+        for script in self.scripts():
+            self.assertNotIn("${{", script)
+
+    def test_nothing_is_published_before_it_was_checked(self):
+        self.assertIn("sh scripts/test.sh", self.scripts())
+        self.assertIn("check", self.jobs["publish"]["needs"])
+        self.assertEqual((self.jobs["pypi"]["needs"], self.jobs["image"]["needs"]), ("publish", "check"))
+
+    def test_what_it_calls_exists(self):
+        lines = [line for script in self.scripts() for line in script.splitlines()]
+        calls = [shlex.split(line.split(" > ")[0].split(" && ")[-1])[2:] for line in lines if "python3 scripts/package.py" in line]
+        self.assertEqual({call[0] for call in calls}, {"archive", "wheel", "sums", "notes"})
+        for call in calls:
+            done = subprocess.run(["python3", ROOT / "scripts/package.py", call[0], "--help"], capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for flag in [word for word in call if word.startswith("--")]:
+                self.assertIn(flag, done.stdout, call)
+        for script in re.findall(r"sh (scripts/\S+)", self.text):
+            self.assertTrue((ROOT / script).is_file(), script)
+        self.assertIn("--profile dist", self.text)
+        self.assertTrue("\n[profile.dist]\n" in source("Cargo.toml"))
+
+    def test_files_name_one_version(self):
+        for name, line in [
+            ("install.sh", f"version=\"${{BENCH_INSTALL_VERSION:-{self.version}}}\"\n"),
+            ("CITATION.cff", f"\nversion: {self.version}\n"),
+            ("CHANGELOG.md", f"\n## {self.version}"),
+            *[(f"deploy/github/{name}", f"BENCH_COORD_REF: v{self.version}\n") for name in WORKFLOWS],
+        ]:
+            self.assertTrue(line in source(name), name)
+        # the notes of a release are this version's part of the changelog
+        notes = subprocess.run(["python3", ROOT / "scripts/package.py", "notes"], capture_output=True, text=True, check=True).stdout
+        self.assertIn("\n- ", notes)
+        self.assertNotIn("\n## ", notes)
+
+    def test_the_oldest_glibc_is_the_one_that_is_built_on(self):
+        oldest = re.search(r"container: quay.io/pypa/manylinux_2_(\d+)_", self.text)[1]
+        self.assertIn(f'--plat "manylinux_2_{oldest}_$CPU"', self.text)
+        self.assertIn(f"-ge {oldest} ]", source("install.sh"))
+        self.assertTrue(f"glibc 2.{oldest}" in source("docs/DEPLOY.md"))
+
+    def test_archives_have_one_name_everywhere(self):
+        name = f"bench-coord-{self.version}-TARGET"
+        for manifest in ("coordinator", "worker", "crates/sim"):
+            found = re.search(r'pkg-url = "([^"]+)"', source(f"{manifest}/Cargo.toml"))[1]
+            url = found.replace("{ version }", self.version).replace("{ target }", "TARGET").replace("{ repo }", "")
+            self.assertEqual(url, f"/releases/download/v{self.version}/{name}.tar.gz")
+        self.assertIn('name = f"bench-coord-{VERSION}-{args.target}"', source("scripts/package.py"))
+        self.assertIn('name="bench-coord-$version-$target"', source("install.sh"))
+
+
 class Workflows(unittest.TestCase):
     def commands(self, text):
         for job in yaml.safe_load(text)["jobs"].values():

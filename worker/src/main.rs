@@ -13,7 +13,7 @@ use bench_worker::{
     traces::ProcessTelemetry,
     transport,
 };
-use clap::Parser;
+use clap::{CommandFactory as _, Parser};
 use serde_json::{Value, json};
 use tokio::{runtime::Builder, sync::Notify};
 
@@ -77,6 +77,9 @@ struct Args {
     /// Ask the listener of a worker on this machine whether it is well, and end: for the probes of containers
     #[arg(long, value_name = "URL", hide = true)]
     probe: Option<String>,
+    /// Print the manual page, as packages have it
+    #[arg(long, hide = true)]
+    man: bool,
     /// Log more to standard error: -v info, -vv debug (RUST_LOG filters finely)
     #[arg(short, long, action = clap::ArgAction::Count)]
     verbose: u8,
@@ -130,6 +133,12 @@ impl From<StartError> for Stop {
 fn main() -> ExitCode {
     environment::keep_to_itself();
     let args = Args::parse();
+    if args.man {
+        return match clap_mangen::Man::new(Args::command()).render(&mut std::io::stdout()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => say(&Stop::infrastructure(format!("the page cannot be written: {error}"))),
+        };
+    }
     if let Some(url) = &args.probe {
         return carry_out(Builder::new_current_thread(), probe(url));
     }

@@ -1,4 +1,4 @@
-//! Flags of the verbs that look around before a run: datasets, memory systems, settings, `doctor`.
+//! Flags of the verbs that look around before a run: datasets, memory systems, settings, `doctor`, manual pages.
 
 use std::path::PathBuf;
 
@@ -123,4 +123,15 @@ pub enum ConfigVerb {
     },
     /// Trust ./bench.toml as it is now: until it changes, it may decide where texts and keys go and what runs
     Trust,
+}
+
+/// Flags of `man`.
+#[derive(Debug, Clone, Args)]
+pub struct ManArgs {
+    /// The verb, as `submit` or `datasets show` [default: the page of the program]
+    #[arg(value_name = "VERB")]
+    pub verb: Vec<String>,
+    /// Write the pages of all verbs into this folder, as ~/.local/share/man/man1
+    #[arg(long, value_name = "DIR", conflicts_with = "verb")]
+    pub output_dir: Option<PathBuf>,
 }

@@ -45,7 +45,7 @@ pub use store::*;
         Before:     estimate, datasets, systems, load, doctor, config\n\
          Store:      migrate, restore, gc, backup\n\
          Cluster:    serve, dead (and the program bench-worker)\n\
-        Shell:      completions, help, version\n\n{options}\n\n\
+        Shell:      completions, man, help, version\n\n{options}\n\n\
         First run, no key and no download:  bench-coord submit --dataset locomo-sim --preset fair\n\
         `bench-coord VERB --help` explains a verb. RUN is an id, a name given with --name, the start or end of an id, or `latest`.\n"
 )]
@@ -189,6 +189,8 @@ pub enum Verb {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Manual page of this program or of a verb: `bench-coord man submit | man -l -`
+    Man(ManArgs),
 }
 
 /// How progress is shown.

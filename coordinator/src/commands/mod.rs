@@ -21,6 +21,7 @@ mod import;
 mod judge_audit;
 mod list;
 mod load;
+mod man;
 mod migrate;
 mod pause;
 #[cfg(feature = "cluster")]
@@ -66,6 +67,7 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
     // these need no settings, so that they work where settings are broken
     match &cli.verb {
         Verb::Completions { shell } => return completions::run(*shell),
+        Verb::Man(args) => return man::run(args),
         Verb::Score(args) => return score::run(args),
         Verb::Version => {
             out::result(&format!("bench-coord {}", bench_worker::version::VERSION));
@@ -139,6 +141,7 @@ async fn run_with(app: &App, verb: &Verb) -> CliResult {
         Verb::Restore => restore::run(app).await,
         Verb::Doctor(args) => doctor::run(app, args).await,
         Verb::Completions { shell } => completions::run(*shell),
+        Verb::Man(args) => man::run(args),
         Verb::Score(args) => score::run(args),
         #[cfg(feature = "cluster")]
         Verb::Probe { url } => probe::run(url).await,

@@ -1,7 +1,7 @@
 //! Counting prompt tokens where a cap, a token limit or a missing usage needs it.
 //!
-//! The vocabularies take a tenth of a second and tens of megabytes, so they are loaded once per process, when first needed
-//! or ahead in a thread of their own ([`Encoding::prepare`]). Models without a known vocabulary get an upper bound: a
+//! The vocabularies are unpacked once per process, when first needed or ahead in a thread of their own
+//! ([`Encoding::prepare`]). Models without a known vocabulary get an upper bound: a
 //! byte-level tokenizer never makes more tokens than bytes.
 
 use super::{ChatReply, ChatRequest, capabilities::bare_name};
@@ -56,8 +56,8 @@ impl Encoding {
     #[must_use]
     pub fn count(self, text: &str) -> u64 {
         match self {
-            Self::O200k => bpe_openai::o200k_base().count(text) as u64,
-            Self::Cl100k => bpe_openai::cl100k_base().count(text) as u64,
+            Self::O200k => count("o200k_base", text),
+            Self::Cl100k => count("cl100k_base", text),
             Self::Bytes => text.len() as u64,
         }
     }
@@ -73,6 +73,11 @@ impl Encoding {
     pub const fn is_exact(self) -> bool {
         !matches!(self, Self::Bytes)
     }
+}
+
+/// Tokens of a text in a vocabulary that the workspace's manifest has as a feature.
+fn count(vocabulary: &str, text: &str) -> u64 {
+    tiktoken::get_encoding(vocabulary).expect("the vocabulary is a feature of tiktoken").count(text) as u64
 }
 
 /// Upper bound of the prompt tokens of a request under any encoding: free to compute.

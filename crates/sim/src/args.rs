@@ -25,6 +25,9 @@ pub(crate) struct Args {
     /// Seed of all replies and faults
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+    /// Print the manual page, as packages have it
+    #[arg(long, hide = true)]
+    pub(crate) man: bool,
     /// Write the statistics to this file when stopping
     #[arg(long, value_name = "FILE")]
     pub(crate) stats_file: Option<PathBuf>,

@@ -8,11 +8,15 @@ use anyhow::Context as _;
 use args::Args;
 use bench_settings::signals::Interrupts;
 use bench_sim::{Sim, StartError};
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    match serve(&args) {
+    let done = match args.man {
+        true => clap_mangen::Man::new(Args::command()).render(&mut std::io::stdout()).map_err(anyhow::Error::from),
+        false => serve(&args),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("error: {e:#}");

@@ -12,8 +12,7 @@ impl TokenCounter {
     /// Tokens of a text.
     pub(crate) fn count(self, text: &str) -> u64 {
         match self {
-            // the table is parsed at the first call and then shared by the process
-            Self::O200k => bpe_openai::o200k_base().count(text) as u64,
+            Self::O200k => count("o200k_base", text),
             Self::Bytes => text.len().div_ceil(4) as u64,
         }
     }
@@ -21,7 +20,7 @@ impl TokenCounter {
     /// Tokens of a text that is embedded: OpenAI's embedding models have an older table.
     pub(crate) fn count_embedded(self, text: &str) -> u64 {
         match self {
-            Self::O200k => bpe_openai::cl100k_base().count(text) as u64,
+            Self::O200k => count("cl100k_base", text),
             Self::Bytes => self.count(text),
         }
     }
@@ -31,6 +30,11 @@ impl TokenCounter {
         let schema = schema.map_or(0, |schema| self.count(schema) + PER_SCHEMA);
         texts.map(|text| self.count(text) + PER_MESSAGE).sum::<u64>() + schema + PER_REPLY
     }
+}
+
+/// Tokens of a text in a vocabulary, which is unpacked at the first call and then shared by the process.
+fn count(vocabulary: &str, text: &str) -> u64 {
+    tiktoken::get_encoding(vocabulary).expect("the vocabulary is a feature of tiktoken").count(text) as u64
 }
 
 #[cfg(test)]

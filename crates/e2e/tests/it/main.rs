@@ -39,6 +39,7 @@ mod policy;
 mod reach;
 mod readme;
 mod reference;
+mod release;
 mod results;
 mod retrieve_only;
 mod rooms;
