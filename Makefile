@@ -1,6 +1,6 @@
 # Short names for what people do; each is one line of a script or of cargo.
 
-.PHONY: test test-faults fuzz test-deploy test-packages test-local-embeddings demo bench
+.PHONY: test test-faults test-python fuzz test-deploy test-packages test-local-embeddings demo bench
 
 # format, lints, documentation, all tests
 test:
@@ -9,6 +9,10 @@ test:
 # the same, and the long fault tests (about 20 minutes)
 test-faults:
 	BENCH_TEST_FAULTS=long sh scripts/test.sh
+
+# the Python package in a notebook and with frames (two minutes the first time)
+test-python:
+	sh scripts/test-python.sh
 
 # chart, image and compose file: the quick checks, then the image is built and the compose file comes up and is disturbed
 # (about 25 minutes the first time; root, or a container engine that answers)

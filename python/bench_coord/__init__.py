@@ -14,27 +14,68 @@
             overlap = lambda item: len(words & set(item.text.lower().split()))
             return sorted(self.banks.get(bank, []), key=overlap, reverse=True)[:k]
 
-`bench-coord submit --dataset locomo-sim --preset quick --system mine.py:Mine` measures it.
+`bench-coord submit --dataset locomo-sim --preset quick --system mine.py:Mine` measures it, and so does
+`bench_coord.run(dataset="locomo-sim", preset="quick", system=Mine)`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, Optional, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Union
 
-__all__ = ["Answer", "Hit", "Item", "System", "TryAgain"]
+if TYPE_CHECKING:
+    from ._errors import Error, Inconclusive, Interrupted, Invalid, Regression, Stopped, Unavailable, UsageError
+    from ._run import Comparison, Gate, Record, Run, estimate, load, resume, run
+
+#: What runs are started and looked at with, by the module that has it.
+_RUNS = {
+    **dict.fromkeys(("Comparison", "Gate", "Record", "Run", "estimate", "load", "resume", "run"), "_run"),
+    **dict.fromkeys(
+        ("Error", "Inconclusive", "Interrupted", "Invalid", "Regression", "Stopped", "Unavailable", "UsageError"), "_errors"
+    ),
+}
+
+__all__ = ["Answer", "Hit", "Item", "System", "TryAgain", *_RUNS]  # pyright: ignore
+
+
+def __getattr__(name: str) -> Any:
+    """Runs are imported when they are first used. The process of a system has only what systems need."""
+    if name not in _RUNS:
+        raise AttributeError(f"module 'bench_coord' has no attribute '{name}'")
+    import importlib
+
+    try:
+        return getattr(importlib.import_module(f".{_RUNS[name]}", __name__), name)
+    except ModuleNotFoundError as missing:
+        if missing.name != f"{__name__}.{_RUNS[name]}":
+            raise
+        return _in_a_system(name)
+
+
+def _in_a_system(name: str) -> Any:
+    """What stands for a part that starts runs, where the file is imported to make a system of its class."""
+    if name[0].isupper():
+        return type(name, (Exception,), {})
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise RuntimeError(
+            f"bench_coord.{name}(…) is called while the file is imported to make a system of its class: "
+            'put it below `if __name__ == "__main__":`'
+        )
+
+    return refuse
 
 
 class TryAgain(Exception):
-    """Raised by a system whose next try may work: the operation is repeated after a while. Errors of connections, time limits
-    and overloaded servers are taken so by themselves."""
+    """Raised by a system whose next try may work: the operation is repeated after a while. Errors of connections, time
+    limits and overloaded servers are taken so by themselves."""
 
 
 class Item(Dict[str, Any]):
     """Something to store: a turn, a session or a memory. `item.text` is `item["text"]`.
 
-    `id` hits give it back; `text` what is said, with who says it; `content` the same after its date; `speaker`; `role` (`user`
-    or `assistant`); `session_id`; `time` (RFC 3339, in UTC) and `time_text` (the dataset's words), or None; and of a memory `tags`,
-    `user`, `scopes`, `fields`.
+    `id` hits give it back; `text` what is said, with who says it; `content` the same after its date; `speaker`; `role`
+    (`user` or `assistant`); `session_id`; `time` (RFC 3339, in UTC) and `time_text` (the dataset's words), or None; and
+    of a memory `tags`, `user`, `scopes`, `fields`.
     """
 
     id: str
@@ -61,8 +102,8 @@ class Item(Dict[str, Any]):
 
 
 class Hit(Dict[str, Any]):
-    """Something that was found: its text, and the id or the session of the item where they are known. The order of the hits is
-    what counts, not their scores."""
+    """Something that was found: its text, and the id or the session of the item where they are known. The order of the
+    hits is what counts, not their scores."""
 
     def __init__(
         self,
@@ -75,7 +116,8 @@ class Hit(Dict[str, Any]):
 
 
 class Answer(Dict[str, Any]):
-    """What `answer` may return instead of a text: the text, the ids or texts that it rests on, and the tokens that it took."""
+    """What `answer` may return instead of a text: the text, the ids or texts that it rests on, and the tokens that it
+    took."""
 
     def __init__(
         self,
@@ -100,15 +142,16 @@ class System:
 
     Further methods are used when a class has them: `open(bank)`, `update(bank, replaces, item)`, `forget(bank, ids)`,
     `ready(bank, expected)`, `consolidate(bank)`, `answer(bank, query)`, `verify(bank)` (how many items the bank holds),
-    `statistics(bank)` (numbers by name), `reset(bank)`, `health()` and `close()`. `recall` and `answer` are also given what
-    they name among their parameters: `k`, `time` (RFC 3339), `time_text`, `filter`, `reader_mode`.
+    `statistics(bank)` (numbers by name), `reset(bank)`, `health()` and `close()`. `recall` and `answer` are also given
+    what they name among their parameters: `k`, `time` (RFC 3339), `time_text`, `filter`, `reader_mode`.
     """
 
     #: Name in reports; the name of the class, in small letters, unless given.
     name: Optional[str] = None
     #: Version in reports.
     version: Optional[str] = None
-    #: What was stored outlives the process (a database, files). Otherwise a process that is started anew is given all of it again.
+    #: What was stored outlives the process (a database, files). Otherwise a process that is started anew is given all
+    #: of it again.
     durable: bool = False
     #: Storing an item twice changes nothing.
     repeat: bool = False
@@ -124,7 +167,8 @@ class System:
     max_k: Optional[int] = None
     #: Time of one operation, such as "90s".
     timeout: Optional[str] = None
-    #: Parts of a question's filter that `recall` and `answer` honour: "tags", "user", "scope", "scopes", "from", "until".
+    #: Parts of a question's filter that `recall` and `answer` honour: "tags", "user", "scope", "scopes", "from",
+    #: "until".
     filters: List[str] = []
     #: Variables of the environment that the code reads. It sees no others.
     env: List[str] = []

@@ -1,0 +1,211 @@
+"""Finds the program `bench-coord` and runs its verbs."""
+
+from __future__ import annotations
+
+import collections
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import threading
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+from ._errors import Interrupted, Unavailable, error
+
+# Lines that are kept of what the program says beside its result.
+MOST_LINES = 400
+# The line that names a run when it begins.
+BEGINS = re.compile(r"run ([^\s:]+): ")
+
+Snapshot = Dict[str, Any]
+
+
+def find() -> str:
+    """Path of the program: `BENCH_COORD`, else the one that this package was installed with, else that of `PATH`."""
+    named = os.environ.get("BENCH_COORD")
+    if named:
+        if os.access(named, os.X_OK) and os.path.isfile(named):
+            return os.path.abspath(named)
+        raise Unavailable(f"BENCH_COORD is {named}, which is no program: give the path of bench-coord")
+    program = "bench-coord" + (sysconfig.get_config_var("EXE") or "")
+    for folder in installed():
+        path = os.path.join(folder, program)
+        if os.access(path, os.X_OK) and os.path.isfile(path):
+            return path
+    found = shutil.which(program)
+    if found:
+        return found
+    raise Unavailable(
+        "the program bench-coord was not found: it is neither installed with this package nor on PATH; "
+        "put it there, or give its path in the variable BENCH_COORD"
+    )
+
+
+def installed() -> Iterator[str]:
+    """Folders into which an installation of this package puts programs."""
+    yield sysconfig.get_path("scripts")
+    with_user = {"posix": "posix_user", "nt": "nt_user"}.get(os.name)
+    if with_user in sysconfig.get_scheme_names():
+        yield sysconfig.get_path("scripts", scheme=with_user)
+    # pip install --target
+    yield os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bin")
+
+
+class Ended:
+    """What a verb came to: its exit code, its result, what it said beside it, and the run that it named."""
+
+    def __init__(self, code: int, output: str, said: Sequence[str], run: Optional[str]) -> None:
+        self.code, self.output, self.said, self.run = code, output, said, run
+
+    def message(self) -> str:
+        """Why it failed: what stands behind `error:`, else its last words."""
+        for at in range(len(self.said) - 1, -1, -1):
+            if self.said[at].startswith("error: "):
+                return "\n".join([self.said[at][len("error: ") :], *self.said[at + 1 :]]).strip()
+        last = [line for line in self.said if line.strip()][-1:]
+        return last[0] if last else f"bench-coord ended with {self.code} and said nothing"
+
+    def json(self) -> Any:
+        """Its result, where it printed one."""
+        return json.loads(self.output) if self.output.strip() else None
+
+
+class Program:
+    """The program with what holds for all of its verbs: where it works, its variables, its store and settings."""
+
+    def __init__(
+        self,
+        cwd: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None,
+        options: Sequence[str] = (),
+    ) -> None:
+        self.path, self.options = find(), list(options)
+        self.cwd = os.path.abspath(cwd or os.curdir)
+        # classes are run by the Python that asks for it
+        self.env = {"BENCH_PYTHON": sys.executable or "", **os.environ, **(env or {})}
+        if not self.env["BENCH_PYTHON"]:
+            del self.env["BENCH_PYTHON"]
+
+    def ask(self, *words: str, fine: Tuple[int, ...] = (0,)) -> Ended:
+        """Runs a verb to its end. Any exit code that is not `fine` is an exception."""
+        ended = self.follow(words)
+        if ended.code not in fine:
+            raise error(ended.code, ended.message())
+        return ended
+
+    def follow(
+        self,
+        words: Sequence[str],
+        show: Callable[[Snapshot], None] = lambda snapshot: None,
+        note: Callable[[str], None] = lambda line: None,
+    ) -> Ended:
+        """Runs a verb, and hands over its progress and what it says while it does. Ctrl-C is passed on to it, once to
+        stop so that it can be resumed, twice to stop at once."""
+        command = [self.path, *words, *self.options]
+        try:
+            # a session of its own: a Ctrl-C reaches it once, from here
+            child = subprocess.Popen(
+                command,
+                cwd=self.cwd,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as why:
+            raise Unavailable(f"{self.path} cannot be started: {why}") from why
+        output: List[bytes] = []
+        reader = threading.Thread(target=lambda: output.append(child.stdout.read()), daemon=True)
+        reader.start()
+        heard = Heard(show, note)
+        interrupted = False
+        try:
+            while True:
+                try:
+                    line = child.stderr.readline()
+                    if not line:
+                        break
+                    heard.line(line.decode("utf-8", "replace").rstrip("\n"))
+                except KeyboardInterrupt:
+                    interrupted = True
+                    child.send_signal(signal.SIGINT)
+            code = child.wait()
+        except BaseException:
+            # what shows progress failed: the run stops as after Ctrl-C, and nothing is left behind
+            child.send_signal(signal.SIGINT)
+            child.stderr.read()
+            child.wait()
+            raise
+        finally:
+            reader.join()
+            child.stdout.close()
+            child.stderr.close()
+        ended = Ended(code, output[0].decode("utf-8", "replace") if output else "", list(heard.said), heard.run)
+        if interrupted and code not in (0, 1, 5):
+            go_on = f'stopped; bench_coord.resume("{heard.run}") goes on' if heard.run else "stopped before there was a run"
+            raise Interrupted(go_on, heard.run) from None
+        return ended
+
+
+class Heard:
+    """What a program says while it works: snapshots of its progress, and lines for people."""
+
+    def __init__(self, show: Callable[[Snapshot], None], note: Callable[[str], None]) -> None:
+        self.show, self.note = show, note
+        self.said: "collections.deque[str]" = collections.deque(maxlen=MOST_LINES)
+        self.run: Optional[str] = None
+
+    def line(self, line: str) -> None:
+        if line.startswith('{"run":'):
+            try:
+                snapshot = json.loads(line)
+            except ValueError:
+                snapshot = None
+            if isinstance(snapshot, dict):
+                self.run = self.run or snapshot.get("run")
+                self.show(snapshot)
+                return
+        begins = BEGINS.match(line)
+        if begins:
+            self.run = self.run or begins.group(1)
+        self.said.append(line)
+        self.note(line)
+
+
+def flags(given: Mapping[str, Any]) -> List[str]:
+    """Arguments of a function as flags of a verb: `top_k=20` is `--top-k 20`, True a flag alone, a list the flag once
+    for each, a mapping `--set KEY=VALUE` for each."""
+    words: List[str] = []
+    for key, value in given.items():
+        flag = "--" + key.rstrip("_").replace("_", "-")
+        if value is None or value is False:
+            continue
+        if value is True:
+            words.append(flag)
+        elif isinstance(value, Mapping):
+            for name, one in value.items():
+                words += [flag, f"{name}={text(one)}"]
+        elif isinstance(value, (list, tuple)):
+            for one in value:
+                words += joined(flag, text(one))
+        else:
+            words += joined(flag, text(value))
+    return words
+
+
+def joined(flag: str, value: str) -> List[str]:
+    """A flag and its value, in one word where the value looks like another flag."""
+    return [f"{flag}={value}"] if value.startswith("-") else [flag, value]
+
+
+def text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple, dict)):
+        return json.dumps(value)
+    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)

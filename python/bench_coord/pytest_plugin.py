@@ -1,0 +1,122 @@
+"""Runs a gate as a test.
+
+    @pytest.mark.bench_gate(dataset="locomo", preset="fair", system="mine.py:Mine", baseline="last:3")
+    def test_memory_is_no_worse(bench_run):
+        assert bench_run.summary.outcomes.coverage > 0.99
+
+The marker takes the arguments of `bench_coord.run` and those of a gate: `baseline`, `floor`, `policy`, `metric`,
+`under_test`, `allow_inconclusive`. The run is made before the test, which then fails when the gate does not pass, with
+the questions that flipped; its body, if any, looks at the run besides. A run that cannot be made is an error and no
+failure.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, Iterator, List, Tuple
+
+import pytest
+
+from . import _errors
+
+MARKER = "bench_gate"
+# Arguments that are the gate's.
+OF_GATE = ("baseline", "policy", "floor", "metric", "under_test", "allow_inconclusive")
+# What was measured, for the lines at the end.
+SEEN = pytest.StashKey[List[str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        f"{MARKER}(dataset, preset, system, baseline=None, floor=None, …): runs a benchmark, and fails where its gate does "
+        "(arguments of bench_coord.run and of Run.gate)",
+    )
+    config.stash[SEEN] = []
+
+
+def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
+    for item in items:
+        marked = isinstance(item, pytest.Function) and item.get_closest_marker(MARKER) is not None
+        if marked and "bench_run" not in item.fixturenames:
+            item.fixturenames.insert(0, "bench_run")
+
+
+def arguments(item: Any) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+    """Arguments of the run, and of the gate. Markers of a class or module are what those of a test begin with."""
+    given: Dict[str, Any] = {}
+    for marker in reversed(list(item.iter_markers(MARKER))):
+        given.update(marker.kwargs)
+        given.update(zip(("dataset", "preset", "system"), marker.args))
+    if not given:
+        raise pytest.UsageError(f"bench_run is for tests with @pytest.mark.{MARKER}(dataset=…, system=…)")
+    of_gate = {key: given.pop(key) for key in OF_GATE if key in given}
+    return given, of_gate
+
+
+@pytest.fixture
+def bench_run(request: pytest.FixtureRequest, record_property: Any) -> Iterator[Any]:
+    """The run of the test's marker, a `bench_coord.Run`. One that is INVALID is there too: its gate does not pass."""
+    from . import _run
+
+    given, of_gate = arguments(request.node)
+    try:
+        look_for(of_gate.get("baseline"), given)
+        run = _run.run(**{"display": "text", **given, "check": False})
+    except _errors.Error as refused:
+        problem = f"there is no run to test (exit {refused.exit_code}): {refused.message}"
+    else:
+        problem = None
+    if problem is not None:
+        pytest.fail(problem, pytrace=False)
+    record_property("bench_coord_run", run.id)
+    record_property("bench_coord_score", run.score)
+    yield run
+
+
+def look_for(baseline: Any, given: Dict[str, Any]) -> None:
+    """A baseline that is not there is found before the run, which may cost money."""
+    from . import _run
+
+    if isinstance(baseline, str) and not baseline.startswith("last:") and not os.path.exists(baseline):
+        where = {key: given[key] for key in ("cwd", "env", *_run.EVERYWHERE) if key in given}
+        _run.load(baseline, **where)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    """The gate, before the body of the test."""
+    if pyfuncitem.get_closest_marker(MARKER) is not None:
+        _, of_gate = arguments(pyfuncitem)
+        run = pyfuncitem.funcargs["bench_run"]
+        hold(pyfuncitem, run, of_gate)
+
+
+def hold(item: pytest.Function, run: Any, of_gate: Dict[str, Any]) -> None:
+    """Fails the test when the gate does not pass."""
+    if of_gate.get("baseline") is None and of_gate.get("floor") is None:
+        if run.exit_code != 0:
+            pytest.fail("; ".join(run.summary["run"].get("reasons") or [run.verdict]), pytrace=False)
+        note(item, f"{item.nodeid}: {run!r}, no baseline and no floor")
+        return
+    try:
+        gate, problem = run.gate(**of_gate), None
+    except _errors.Error as refused:
+        gate, problem = None, f"the gate cannot be held (exit {refused.exit_code}): {refused.message}"
+    if gate is None:
+        pytest.fail(problem, pytrace=False)
+    note(item, f"{item.nodeid}: {gate['verdict']}, {run!r}")
+    if not gate.passed:
+        pytest.fail("\n".join([*gate.lines(), "", repr(run)]), pytrace=False)
+
+
+def note(item: pytest.Item, line: str) -> None:
+    item.config.stash[SEEN].append(line)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    lines = config.stash[SEEN]
+    if lines:
+        terminalreporter.section("bench-coord")
+        for line in lines:
+            terminalreporter.write_line(line)

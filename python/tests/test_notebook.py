@@ -1,0 +1,89 @@
+"""A class of a cell, progress that is updated, and a run that shows itself, in a real kernel."""
+
+import textwrap
+
+import nbformat
+from nbclient import NotebookClient
+
+SIZE = "dataset='locomo-sim', preset='quick', top_k=5, latency_probe='off'"
+
+
+def executed(*cells):
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(textwrap.dedent(cell)) for cell in cells])
+    NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+    return notebook.cells
+
+
+def printed(cell):
+    return "".join(output.text for output in cell.outputs if output.output_type == "stream" and output.name == "stdout")
+
+
+def test_a_class_of_a_cell_is_measured_with_what_other_cells_define(apart):
+    (apart / "words.py").write_text("def words_of(text):\n    return set(text.lower().split())\n")
+    cells = executed(
+        "import bench_coord, re\nfrom words import words_of",
+        "PATTERN = re.compile(r'[^a-z0-9 ]')\nMOST = 20\n!echo a line of the shell",
+        """
+        def overlap(query, text):
+            clean = lambda text: words_of(PATTERN.sub(' ', text.lower()))
+            return len(clean(query) & clean(text))
+        """,
+        """
+        class Mine(bench_coord.System):
+            def __init__(self, most: int = 5):
+                self.banks, self.most = {}, most
+
+            def retain(self, bank, items):
+                print('retained', len(items))
+                self.banks.setdefault(bank, []).extend(items)
+
+            def recall(self, bank, query, k):
+                best = sorted(self.banks[bank], key=lambda item: overlap(query, item.text), reverse=True)
+                return best[:min(k, self.most, MOST)]
+        """,
+        f"run = bench_coord.run(system=Mine, {SIZE})\nrun",
+        "print(run.verdict, len(run.questions()), max(len(q.retrieved) for q in run.questions()))",
+        f"MOST = 2  # fewer than the run asks for, which the runner sees\nagain = bench_coord.run(system=Mine, display='none', check=False, {SIZE})",
+        "print(max(len(q.retrieved) for q in again.questions()), again.compare(run, check=False).differences[0]['key'])",
+        "again.compare(run, check=False)",
+    )
+    shown, result = cells[4].outputs[0], cells[4].outputs[-1]
+    assert shown.output_type == "display_data" and "<progress" in shown.data["text/html"], cells[4].outputs
+    assert sum(one.output_type == "display_data" for one in cells[4].outputs) == 1, "one display that is updated"
+    assert "locomo-f1" in result.data["text/html"] and "data:image/svg+xml" in result.data["text/html"]
+    assert not any(one.output_type == "stream" for one in cells[4].outputs), "what the system prints goes to its log"
+    verdict, questions, most = printed(cells[5]).split()
+    assert (verdict, most) == ("VALID", "5") and int(questions) > 0
+    assert printed(cells[7]) == "2 system.version\n", "a value of a cell is what it is when the run begins"
+    assert "Verdict" in cells[8].outputs[-1].data["text/html"]
+
+
+def test_an_interrupt_of_the_kernel_stops_the_run_so_that_it_goes_on():
+    notebook = nbformat.v4.new_notebook()
+    cells = [
+        """
+        import bench_coord, os, signal, threading, time
+        class Slow(bench_coord.System):
+            def __init__(self):
+                self.banks = {}
+            def retain(self, bank, items):
+                self.banks.setdefault(bank, []).extend(items)
+            def recall(self, bank, query, k):
+                time.sleep(0.1)
+                words = set(query.lower().split())
+                overlap = lambda item: len(words & set(item.text.lower().split()))
+                return sorted(self.banks[bank], key=overlap, reverse=True)[:k]
+        def stop(snapshot):
+            if snapshot['ended'] >= 2:
+                os.kill(os.getpid(), signal.SIGINT)
+        """,
+        """
+        try:
+            bench_coord.run(system=Slow, dataset='locomo-sim', preset='quick', latency_probe='off', display=stop)
+        except bench_coord.Interrupted as stopped:
+            print(bench_coord.resume(stopped.run, display='none').verdict)
+        """,
+    ]
+    notebook.cells = [nbformat.v4.new_code_cell(textwrap.dedent(cell)) for cell in cells]
+    NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+    assert printed(notebook.cells[1]) == "VALID\n"

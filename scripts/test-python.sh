@@ -1,0 +1,33 @@
+#!/bin/sh
+# The Python package with what CI does not install: a notebook's kernel and frames. About two minutes the first time, half a
+# minute after that; environments stay below target/python-side.
+set -eu
+cd "$(dirname "$0")/.."
+. scripts/lib.sh
+need_tools make # of jemalloc
+PYTHON="${PYTHON:-python3}"
+ROOT="${CARGO_TARGET_DIR:-target}/python-side"
+
+# environment NAME PACKAGE...: one with these packages, made anew when they change; says its Python
+environment() {
+    folder="$ROOT/$1"
+    shift
+    wanted="$("$PYTHON" --version) $*"
+    if [ "$(cat "$folder/made" 2>/dev/null)" != "$wanted" ]; then
+        rm -rf "$folder"
+        mkdir -p "$ROOT"
+        "$PYTHON" -m venv "$folder"
+        "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-input "$@" >&2
+        printf '%s' "$wanted" >"$folder/made"
+    fi
+    printf '%s' "$folder/bin/python"
+}
+
+say "== programs"
+cargo build --locked --quiet -p bench-coord
+TARGET="$(cd "${CARGO_TARGET_DIR:-target}" && pwd)/debug"
+export BENCH_TEST_PROGRAMS="$TARGET" PYTHONPATH="$PWD/python" PYTHONDONTWRITEBYTECODE=1
+say "== notebooks and frames"
+python=$(environment notebooks pytest==8.4.2 ipykernel==7.4.0 nbclient==0.11.0 nbformat==5.11.1 \
+    pandas==3.1.1 pyarrow==26.0.1 polars==2.1.0)
+"$python" -m pytest -q -p no:cacheprovider python/tests/test_notebook.py python/tests/test_frames.py
