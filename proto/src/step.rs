@@ -166,7 +166,8 @@ pub enum StepFacts {
     },
     /// A segment was proven ready.
     Ready {
-        /// Times it was polled; 0 where nothing was to be proven and canaries alone were asked, behind the last question.
+        /// Times it was polled; 0 where nothing was to be proven and canaries alone were asked, behind the last
+        /// question.
         polls: u32,
         /// False when the system could only promise, not prove.
         proven: bool,
@@ -283,9 +284,9 @@ fn is_none_u32(value: &u32) -> bool {
     *value == 0
 }
 
-/// What canaries in a bank have shown (P45): whether it holds what it was given, whether it holds what another was given, and
-/// whether a recall brings as many hits as are asked for. Their facts are asked for after the last question of the bank; in runs
-/// without facts, turns of the dataset are looked for when it was proven ready.
+/// What canaries in a bank have shown (P45): whether it holds what it was given, whether it holds what another was
+/// given, and whether a recall brings as many hits as are asked for. Their facts are asked for after the last question
+/// of the bank; in runs without facts, turns of the dataset are looked for when it was proven ready.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Canary {
@@ -306,8 +307,8 @@ pub struct Canary {
     /// The facts that were not found.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<String>,
-    /// Id of the other bank: the one whose facts were asked for here, or of stored turns the one that was asked for what only this
-    /// one was given. Absent when there was none.
+    /// Id of the other bank: the one whose facts were asked for here, or of stored turns the one that was asked for
+    /// what only this one was given. Absent when there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub other: Option<String>,
     /// What one bank holds leaks into the other.

@@ -9,8 +9,8 @@ use bench_systems::{Capabilities, canary};
 /// The scorer that holds everything that came back against what must and must not: one more memory would change it.
 const OF_EXACT_SETS: &str = "assertions";
 
-/// What a planned run has of canaries. None where they can tell nothing, or would change what is measured: then turns of the dataset
-/// are looked for instead, as far as that is possible. `wanted` is what its person says.
+/// What a planned run has of canaries. None where they can tell nothing, or would change what is measured: then turns
+/// of the dataset are looked for instead, as far as that is possible. `wanted` is what its person says.
 pub(super) fn canaries(spec: &RunSpec, capabilities: &Capabilities, wanted: bool) -> Option<CanarySpec> {
     canary::possible(capabilities).ok()?;
     if !wanted {

@@ -15,8 +15,8 @@ pub(crate) struct Probing {
     pub of: u64,
 }
 
-/// Whether nothing of a run is left to ask, all of whose questions have ended: neither canaries (P45) nor a latency probe. Opens
-/// the probe when it has not been; asked again, it changes nothing.
+/// Whether nothing of a run is left to ask, all of whose questions have ended: neither canaries (P45) nor a latency
+/// probe. Opens the probe when it has not been; asked again, it changes nothing.
 ///
 /// # Errors
 /// What the store meets.

@@ -204,8 +204,8 @@ impl Sums {
         Some(seen)
     }
 
-    /// Of the recalls for which their banks have as many hits as are asked for, those that stopped at the most hits that any recall
-    /// of the run brought; and that number, where it is below k.
+    /// Of the recalls for which their banks have as many hits as are asked for, those that stopped at the most hits
+    /// that any recall of the run brought; and that number, where it is below k.
     fn clipped(&self, top_k: u32) -> (Option<CanaryShare>, Option<u32>) {
         let wide = || self.canaries.values().flat_map(|canary| &canary.wide).copied();
         let most = wide().max().unwrap_or(0).max(self.recall_lengths().most);

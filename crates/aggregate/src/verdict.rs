@@ -27,8 +27,8 @@ const ENOUGH_COMPARED: u64 = 200;
 const WORTH_SEEING: f64 = 0.1;
 /// Fewer verdicts of the rarer kind than this make a warning of judges that agree no better than chance.
 pub(crate) const FEWEST_OF_RARER: u64 = 20;
-/// Fewest facts that do not come back before a run is INVALID, and the share that a system may lose by accident: what such a
-/// system loses in one run of twenty is no more than an accident.
+/// Fewest facts that do not come back before a run is INVALID, and the share that a system may lose by accident: what
+/// such a system loses in one run of twenty is no more than an accident.
 const FEWEST_LOST: u64 = 2;
 const LOST_BY_ACCIDENT: f64 = 0.005;
 /// Fewest recalls of which all must bring the same number of hits, in percent, before a run is INVALID.
@@ -371,8 +371,8 @@ pub(crate) fn k_served(
     passed(format!("recalls brought up to {most} hits, the run asks for {top_k}"))
 }
 
-/// Every bank with scored questions was proven ready. `proofs` says so by bank number, for the banks that were asked; of those that
-/// are `returned` it is only known that storing returned.
+/// Every bank with scored questions was proven ready. `proofs` says so by bank number, for the banks that were asked;
+/// of those that are `returned` it is only known that storing returned.
 pub(crate) fn banks_ready(banks: &[Bank], proofs: &BTreeMap<u32, bool>, returned: &BTreeSet<u32>) -> Finding {
     if proofs.is_empty() {
         return not_checked("no bank was made in this run");

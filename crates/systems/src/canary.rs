@@ -1,9 +1,9 @@
-//! Canaries of memory systems that are another process (P45): recalls that show whether a bank holds what it was given, whether
-//! another bank of the run holds it too, and whether as many hits come as are asked for.
+//! Canaries of memory systems that are another process (P45): recalls that show whether a bank holds what it was given,
+//! whether another bank of the run holds it too, and whether as many hits come as are asked for.
 //!
-//! What is looked for are facts that the run has stored for it (`bench_proto::canary`), and in runs that store none turns of the
-//! dataset: a turn is looked for by the first half of its words, and whoever brings back rare words of its second half has it. No
-//! model of the run is called, and a failure of a recall costs nothing but its own answer.
+//! What is looked for are facts that the run has stored for it (`bench_proto::canary`), and in runs that store none
+//! turns of the dataset: a turn is looked for by the first half of its words, and whoever brings back rare words of its
+//! second half has it. No model of the run is called, and a failure of a recall costs nothing but its own answer.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -87,8 +87,9 @@ impl Probe {
     }
 }
 
-/// A query that shares words with more turns than hits are asked for, of as many entries at least, so that the bank has as many hits
-/// for it whether a system keeps turns or sessions. `number` tells several of them apart. None where the bank is too small.
+/// A query that shares words with more turns than hits are asked for, of as many entries at least, so that the bank has
+/// as many hits for it whether a system keeps turns or sessions. `number` tells several of them apart. None where the
+/// bank is too small.
 #[must_use]
 pub fn wide(content: &BankContent, k: u32, number: u32) -> Option<String> {
     let (wanted, number) = (k as usize, number as usize);

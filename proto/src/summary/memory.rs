@@ -80,8 +80,9 @@ pub struct RecallAnswer {
     pub no_ground_truth: PassCount,
 }
 
-/// What canaries have shown of a system that is another process: facts of the run's own that were stored beside the dataset and
-/// asked for behind the last question, or in runs without facts a few turns of the dataset in the first banks.
+/// What canaries have shown of a system that is another process: facts of the run's own that were stored beside the
+/// dataset and asked for behind the last question, or in runs without facts a few turns of the dataset in the first
+/// banks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CanarySummary {
     /// Facts of the run's own were asked for, and not turns of the dataset.
@@ -113,8 +114,8 @@ pub struct CanarySummary {
     /// Facts that came back from a bank that had not been given them, of those that it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leaked: Option<CanaryShare>,
-    /// Recalls that brought one and the same number of hits, fewer than were asked for and never more, of those for which their banks
-    /// have as many.
+    /// Recalls that brought one and the same number of hits, fewer than were asked for and never more, of those for
+    /// which their banks have as many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clipped: Option<CanaryShare>,
     /// That number of hits; absent where nothing is clipped.

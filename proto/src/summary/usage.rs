@@ -29,8 +29,8 @@ pub struct UsageSummary {
     /// What the ledger has beside the phases; absent in reports of schema version 1 and of imported runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub booked: Option<Booked>,
-    /// Phases in which the memory system, being another process, may use models and has told nothing of it: their figures are
-    /// unknown and not 0, and `total` is the least.
+    /// Phases in which the memory system, being another process, may use models and has told nothing of it: their
+    /// figures are unknown and not 0, and `total` is the least.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<Phase>,
 }
@@ -173,8 +173,8 @@ impl UsageSummary {
         }
     }
 
-    /// The same of a memory system that is another process: of `phases`, which are its own, those of which it has told nothing are
-    /// unknown.
+    /// The same of a memory system that is another process: of `phases`, which are its own, those of which it has told
+    /// nothing are unknown.
     #[must_use]
     pub fn told_by_system(mut self, phases: &[Phase]) -> Self {
         let figures = |phase: &Phase| match phase {

@@ -1,5 +1,6 @@
-//! Asks for canaries (P45): the facts that a run has stored in a bank, behind its last question; in runs without facts, turns of the
-//! dataset in banks that were just proven ready. `bench_proto::canary` makes the facts, `systems::canary` says what is looked for.
+//! Asks for canaries (P45): the facts that a run has stored in a bank, behind its last question; in runs without facts,
+//! turns of the dataset in banks that were just proven ready. `bench_proto::canary` makes the facts, `systems::canary`
+//! says what is looked for.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -109,8 +110,8 @@ async fn of_facts(tools: &Tools, context: &RunContext, data: &BankData, bank: &B
     Ok(canary)
 }
 
-/// Looks for turns of the dataset in a bank that was just proven ready; `None` where that makes no sense or nothing could be
-/// asked.
+/// Looks for turns of the dataset in a bank that was just proven ready; `None` where that makes no sense or nothing
+/// could be asked.
 pub(super) async fn of_turns(
     tools: &Tools,
     context: &RunContext,

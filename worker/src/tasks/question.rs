@@ -321,8 +321,8 @@ async fn recall_prepared(
     Ok((recall, own))
 }
 
-/// A recall without the facts that the run has stored beside the dataset. Where they took places of others, it is made again for
-/// as many hits more; a system that refuses that gives what it gave.
+/// A recall without the facts that the run has stored beside the dataset. Where they took places of others, it is made
+/// again for as many hits more; a system that refuses that gives what it gave.
 async fn recall_without(
     context: &RunContext,
     bank: &BankRef,

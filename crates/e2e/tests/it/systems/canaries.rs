@@ -1,13 +1,15 @@
-//! Facts of a run's own (P45): what a memory server does to them says what it does to the rest. Each fault has a real server.
+//! Facts of a run's own (P45): what a memory server does to them says what it does to the rest. Each fault has a real
+//! server.
 
 use bench_testkit::{
-    bench::{Bench, wait},
+    bench::{Bench, submit_sim, wait},
+    cluster::{Cluster, wait_until_ready},
     fakes::{Fake, World},
     process::wait_until,
 };
 use serde_json::{Value, json};
 
-use super::{PATIENCE, retained};
+use super::{LONG, PATIENCE, digest, retained};
 
 /// A server, and a bench that knows it as `./mine.yaml`; the file says what the README's says.
 fn served(change: impl FnOnce(&mut World)) -> (Fake, Bench) {
@@ -172,4 +174,27 @@ fn p45_exact_sets_and_other_peoples_counting_get_no_facts() {
     let report = bench.run(exact.iter().chain(&["--allow-unfiltered"])).json();
     assert_ne!(report["canaries"]["planted"], json!(true), "{report}");
     assert_eq!(facts(), 0);
+}
+
+#[test]
+fn p45_in_a_cluster_that_loses_a_worker_the_same_facts_are_asked_for_and_found() {
+    let run = |id| submit_sim(&["--max-banks", "3", "--sample", "4", "--system", "astrocyte", "--run-id", id]);
+    let fake = Fake::start("astrocyte");
+    let local = Bench::new().with_env("ASTROCYTE_URL", fake.url()).run(run("local")).expect_code(0);
+    fake.with(|world| world.slow = std::time::Duration::from_millis(10));
+    let cluster = Cluster::new().with_env("ASTROCYTE_URL", fake.url());
+    let mut coordinator = cluster.coordinator("coordinator");
+    wait_until_ready(&mut coordinator);
+    let mut workers = [cluster.worker("one", &[]), cluster.worker("two", &[])];
+    workers.iter_mut().for_each(wait_until_ready);
+    let client = cluster.client(&run("clustered"));
+    let stored = || cluster.sql("SELECT coalesce(sum(position), 0) FROM banks").parse::<u64>().unwrap_or(0);
+    wait_until("some sessions are stored", PATIENCE, || stored() >= 30);
+    workers[0].kill();
+    let done = client.wait(LONG).expect_code(0);
+    assert_eq!(digest(&done), digest(&local));
+    let (clustered, local) = (done.json(), local.json());
+    assert_eq!((&clustered["canaries"]["lost"]["n"], &clustered["canaries"]["lost"]["of"]), (&json!(0), &json!(60)));
+    assert_eq!(clustered["canaries"]["lost"], local["canaries"]["lost"]);
+    assert_eq!(clustered["run"]["verdict"], "VALID", "{}", clustered["run"]);
 }
