@@ -13,6 +13,7 @@ pub mod assertions;
 pub mod audit;
 pub mod bank;
 pub mod call;
+pub mod canary;
 pub mod comparison;
 pub mod counting;
 pub mod dataset;

@@ -22,6 +22,7 @@ pub use self::{
 use crate::{
     audit::PlantedSpec,
     call::{Phase, is_default},
+    canary::CanarySpec,
     counting::CountingSpec,
     label_fixes::LabelFixesSpec,
     metric::MetricSpec,
@@ -72,6 +73,10 @@ pub struct RunSpec {
     pub headline: Option<String>,
     /// What does not change a score and may differ on resume.
     pub limits: Limits,
+    /// Facts of its own that it stores beside the dataset (P45); absent in runs whose memory system is not tried by
+    /// any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canaries: Option<CanarySpec>,
     /// What a fork has of other runs, and does not do itself. Not part of the fingerprint.
     #[serde(default, skip_serializing_if = "is_default")]
     pub taken_over: TakenOver,

@@ -166,10 +166,14 @@ pub enum StepFacts {
     },
     /// A segment was proven ready.
     Ready {
-        /// Times it was polled.
+        /// Times it was polled; 0 where nothing was to be proven and canaries alone were asked, behind the last
+        /// question.
         polls: u32,
         /// False when the system could only promise, not prove.
         proven: bool,
+        /// That it is proven rests on storing having returned: nothing was asked.
+        #[serde(default, skip_serializing_if = "is_default")]
+        returned: bool,
         /// What the system said about itself and the bank then.
         #[serde(default, skip_serializing_if = "SystemStats::is_empty")]
         stats: SystemStats,
@@ -280,24 +284,47 @@ fn is_none_u32(value: &u32) -> bool {
     *value == 0
 }
 
-/// What a few recalls in a bank that was just proven ready have shown (P45): whether it holds what it was given, and whether
-/// another bank holds it too.
+/// What canaries in a bank have shown (P45): whether it holds what it was given, whether it holds what another was
+/// given, and whether a recall brings as many hits as are asked for. Their facts are asked for after the last question
+/// of the bank; in runs without facts, turns of the dataset are looked for when it was proven ready.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Canary {
-    /// Stored turns that were looked for by a half of their own words.
+    /// Facts of the run's own were asked for, and not stored turns.
+    #[serde(skip_serializing_if = "is_default")]
+    pub planted: bool,
+    /// Facts that were asked for, or stored turns that were looked for by a half of their own words.
     pub asked: u32,
-    /// Turns of which a hit held the other half.
+    /// Those of which a hit held what was not asked for, of turns the other half.
     pub found: u32,
     /// Turns for which no hit came at all.
     pub empty: u32,
-    /// A hit held a whole turn as it was stored: the system does not rewrite.
+    /// A hit held a whole fact or turn as it was stored: the system does not rewrite.
     pub verbatim: bool,
-    /// Id of another bank that was asked for what only this one was given; absent when none was.
+    /// Facts of which that is so.
+    #[serde(skip_serializing_if = "is_default")]
+    pub whole: u32,
+    /// The facts that were not found.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<String>,
+    /// Id of the other bank: the one whose facts were asked for here, or of stored turns the one that was asked for
+    /// what only this one was given. Absent when there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub other: Option<String>,
-    /// The other bank had it too: what one bank holds leaks into another.
+    /// What one bank holds leaks into the other.
     pub leaked: bool,
+    /// Facts of the other bank that were asked for.
+    #[serde(skip_serializing_if = "is_default")]
+    pub foreign: u32,
+    /// Those of them that came back.
+    #[serde(skip_serializing_if = "is_default")]
+    pub foreign_found: u32,
+    /// Hits of each recall for which the bank has as many as were asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub wide: Vec<u32>,
+    /// Recalls that failed: what they asked for counts as not asked.
+    #[serde(skip_serializing_if = "is_default")]
+    pub failed: u32,
     /// Usage that the system reported.
     #[serde(skip_serializing_if = "is_default")]
     pub usage: Usage,

@@ -27,7 +27,7 @@ use crate::{counting::CountingSummary, profile::Part};
 
 pub use audit::{AuditRate, JudgeAudit, JudgeError};
 pub use memory::{
-    BankLeak, CanarySummary, ContextSummary, FailureAttribution, PassCount, RecallAnswer, RetrievalAtK,
+    BankLeak, CanaryShare, CanarySummary, ContextSummary, FailureAttribution, PassCount, RecallAnswer, RetrievalAtK,
     RetrievalSummary,
 };
 pub use models::{ModelSummary, PromptText, ServedModel};

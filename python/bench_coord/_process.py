@@ -449,7 +449,7 @@ class Server:
     async def do(self, op, request):
         if op not in self.takes:
             if op == "ready":
-                return {"ready": True}
+                return {"ready": True, "returned": True}
             if op == "open":
                 self.removed.discard(request["bank"])
                 return {}

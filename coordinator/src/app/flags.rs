@@ -101,6 +101,7 @@ fn submit_flags(args: &SubmitArgs, flags: &mut Flags) {
     flags.one("run.votes", "--votes", args.votes.as_ref());
     flags.one("run.rubric", "--rubric", args.rubric.as_ref());
     flags.one("run.controls", "--controls", args.controls.then_some(&true));
+    flags.one("run.canaries", "--no-canaries", args.no_canaries.then_some(&false));
     flags.one("run.concurrency", "--concurrency", args.limits.concurrency.as_ref());
     flags.one("run.max_rpm", "--max-rpm", args.limits.max_rpm.as_ref());
     flags.one("run.max_tpm", "--max-tpm", args.limits.max_tpm.as_ref());

@@ -34,6 +34,13 @@ impl App {
                 None => (entry.name.to_owned(), self.system_settings(entry.name), false),
                 Some(asked) => return Err(no_such(asked, format!("{} has no dispositions", entry.name))),
             },
+            Named::Adapter(spec) if SYSTEMS.iter().any(|entry| entry.name == spec.name) => {
+                return Err(usage(format!(
+                    "{given}: `name: {0}` is the name of a built-in system, whose results it would be mixed up with; give it another \
+                     name",
+                    spec.name
+                )));
+            }
             Named::Adapter(mut spec) => {
                 let told = dispositions::take(&mut spec, asked).map_err(|e| no_such(asked.unwrap_or_default(), e))?;
                 let adapter = serde_json::to_value(&spec).map_err(|e| usage(e.to_string()))?;

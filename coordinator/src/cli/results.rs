@@ -436,6 +436,7 @@ impl RegradeArgs {
             rubric: None,
             judge_prompts: None,
             controls: false,
+            no_canaries: false,
             limits: LimitArgs::default(),
             prices: PriceArgs::default(),
             cache: None,

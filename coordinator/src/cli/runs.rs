@@ -75,6 +75,9 @@ pub struct SubmitArgs {
     /// Also run the controls none, random and oracle on the same sample
     #[arg(long, help_heading = "Who")]
     pub controls: bool,
+    /// Store no made-up facts beside the dataset, and look for nothing that the memory system may have lost or mixed up
+    #[arg(long, help_heading = "Who")]
+    pub no_canaries: bool,
     /// How much it may use
     #[command(flatten, next_help_heading = "Limits")]
     pub limits: LimitArgs,

@@ -94,7 +94,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
         store: &store,
         run: &run,
         executor: &executor,
-        planner: Some(group.measured.planner(run.run_no)),
+        planner: Some(group.measured.planner(&run)),
         planned: Some(&group.measured),
     };
     if args.detach {

@@ -162,13 +162,27 @@ fn listed(rows: &[Row]) -> String {
     )
 }
 
+/// Whether an adapter says where the id of a hit stands: `hits: [{list: …, id: …}]` somewhere in it.
+fn names_ids(adapter: &Value) -> bool {
+    match adapter {
+        Value::Object(map) => {
+            let of_hits = |hits: &Value| hits.as_array().is_some_and(|all| all.iter().any(|one| one["id"].is_string()));
+            map.get("hits").is_some_and(of_hits) || map.values().any(names_ids)
+        }
+        Value::Array(list) => list.iter().any(names_ids),
+        _ => false,
+    }
+}
+
 async fn check_system(app: &App, given: &str, json: bool) -> CliResult {
     let driven = app.drive(given, &format!("check-{}", std::process::id())).await?;
     let (name, settings) = (&driven.name, &driven.settings);
     let banks = format!("bench-check-{}", std::process::id());
+    let names_ids = settings.get(adapter::ADAPTER).is_some_and(names_ids);
+    let told = check::Told { top_k: app.settings().run.top_k, names_ids };
     let interrupts = app.interrupts();
     let steps = tokio::select! {
-        steps = check::run(driven.system.as_ref(), &banks) => Some(steps),
+        steps = check::run(driven.system.as_ref(), &banks, told) => Some(steps),
         () = interrupts.stop.cancelled() => None,
     };
     // however it ends: what was started does not stay

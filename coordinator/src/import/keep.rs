@@ -74,6 +74,7 @@ impl Results {
             counting: None,
             headline: self.metric.clone(),
             limits: Limits::default(),
+            canaries: None,
             taken_over: TakenOver::default(),
         }
     }

@@ -6,6 +6,7 @@
 //! | module | question |
 //! |---|---|
 //! | this one | what is the run's spec? |
+//! | [`canaries`] | does it store facts of its own beside the dataset? |
 //! | [`counting`] | is it held to somebody else's counting? |
 //! | [`dataset`] | which questions of which dataset? |
 //! | [`demands`] | what do the questions and streams want that the system may not be able to do? |
@@ -17,6 +18,7 @@
 //! | [`self_check`] | do its graders grade right? |
 //! | [`planner`] | how does the plan get into the store, ahead of the workers? |
 
+mod canaries;
 pub(crate) mod counting;
 mod dataset;
 mod demands;
@@ -35,7 +37,6 @@ use bench_grading::{counting::Counting, judging::rubric};
 use bench_models::{prices, registry as providers};
 use bench_plan::{Sample, SampledBank, bank_order};
 use bench_proto::{
-    ids::RunNo,
     money::PicoUsd,
     probe::ProbePlan,
     profile::Profile,
@@ -43,6 +44,7 @@ use bench_proto::{
     spec::{self, DatasetSpec, Limits, ModelSpec, RunSpec, SPEC_VERSION, SampleSpec, SystemSpec, TakenOver},
 };
 use bench_settings::{ModelRole, RunSettings};
+use bench_store::RunRow;
 use bench_systems::{BuildContext, Capabilities, adapter, registry as systems, vector};
 
 pub(crate) use self::{
@@ -92,12 +94,12 @@ impl PlannedRun {
 
     /// What writes the plan of this run, or of a control on the same sample.
     #[must_use]
-    pub(crate) fn planner(&self, run: RunNo) -> Planner {
+    pub(crate) fn planner(&self, run: &RunRow) -> Planner {
         Planner {
-            run,
+            run: run.run_no,
             dataset: Arc::clone(&self.dataset),
             banks: self.banks_in_order(),
-            max_sessions: self.spec.sample.max_sessions,
+            spec: Arc::new(run.spec.clone()),
             done: 0,
         }
     }
@@ -195,6 +197,7 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
             latency_probe: cast.latency_probe,
             ..cast.priced
         },
+        canaries: None,
         taken_over: TakenOver::default(),
     };
     if let Some(counting) = cast.counting {
@@ -207,6 +210,7 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
     scenario::check_native(&spec)?;
     add_answerer_prompts(&mut spec)?;
     tell_long_styles(&spec);
+    spec.canaries = canaries::canaries(&spec, &cast.capabilities, settings.run.canaries);
     let mut planned = PlannedRun { dataset, sample, spec, capabilities: cast.capabilities };
     if planned.spec.limits.max_cost.is_none() && planned.is_paid() {
         planned.spec.limits.max_cost = Some(DEFAULT_CAP);

@@ -5,8 +5,10 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use bench_datasets::Dataset;
 use bench_plan::{SampledBank, segments};
 use bench_proto::{
+    canary,
     dataset::{Bank, BankContent, GoldRecord, Question},
     ids::RunNo,
+    spec::RunSpec,
 };
 use bench_store::{Item, NewBank, Runs, Segment, Store, retry_until};
 use tokio::sync::Notify;
@@ -33,8 +35,8 @@ pub(crate) struct Planner {
     pub dataset: Arc<dyn Dataset>,
     /// The banks of the sample in the order of work: their position is their number.
     pub banks: Vec<SampledBank>,
-    /// Sessions that are kept of each bank (`--max-sessions`); all when absent.
-    pub max_sessions: Option<u32>,
+    /// The run's spec: how many sessions are kept of each bank, and which facts are stored beside them.
+    pub spec: Arc<RunSpec>,
     /// Banks that an earlier owner has planned already.
     pub done: u32,
 }
@@ -66,14 +68,14 @@ impl Planner {
                 }
             }
             // reading and serialising is computing: off the threads that talk to the store
-            let (dataset, banks, max_sessions) = (
+            let (dataset, banks, spec) = (
                 Arc::clone(&self.dataset),
                 self.banks[next..].iter().take(BANKS_PER_BATCH).cloned().collect::<Vec<_>>(),
-                self.max_sessions,
+                Arc::clone(&self.spec),
             );
             let first = next as u32;
             let prepared = tokio::task::spawn_blocking(move || {
-                prepare(dataset.as_ref(), &banks, first, max_sessions, BYTES_PER_BATCH)
+                prepare(dataset.as_ref(), &banks, first, Some(&spec), BYTES_PER_BATCH)
             })
             .await
             .map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")).because(e))??;
@@ -141,18 +143,24 @@ pub(crate) fn prepare(
     dataset: &dyn Dataset,
     sampled: &[SampledBank],
     first: u32,
-    max_sessions: Option<u32>,
+    spec: Option<&RunSpec>,
     most_bytes: usize,
 ) -> Result<Prepared, CliError> {
     let mut prepared = Prepared { items: Vec::new(), banks: Vec::new(), parts: Vec::new() };
     let mut bytes = 0;
     for (bank_no, sampled) in (first..).zip(sampled) {
         let bank = dataset.bank(sampled.file_index as usize)?;
-        let (content, parts) = parts(bank, sampled, max_sessions)?;
+        let (mut content, mut parts) = parts(bank, sampled, spec.and_then(|spec| spec.sample.max_sessions))?;
+        let facts = spec.map(|spec| spec.facts_in(bank_no, &sampled.bank_id)).unwrap_or_default();
+        canary::plant(&facts, &mut content, &mut parts.questions);
         let BankParts { questions, gold, .. } = &parts;
         let entries = u32::try_from(content.entries.len()).unwrap_or(u32::MAX);
         let segments = segments(questions.iter().map(|q| (q.index, q.ask_after)), entries);
-        let segments = segments.into_iter().map(|s| Segment { until: s.until, questions: s.questions }).collect();
+        let mut segments: Vec<Segment> =
+            segments.into_iter().map(|s| Segment { until: s.until, questions: s.questions }).collect();
+        // facts are asked for when all questions have been recalled: a segment of its own, which retains nothing (P45)
+        let closing = segments.last().filter(|_| !facts.is_empty()).map(|last| last.until);
+        segments.extend(closing.map(|until| Segment { until, questions: Vec::new() }));
         let item = |value: serde_json::Result<Vec<u8>>| {
             value.map(Item::from_bytes).map_err(|e| {
                 CliError::infrastructure(format!("bank {} cannot be stored: {e}", sampled.bank_id)).because(e)

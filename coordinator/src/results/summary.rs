@@ -58,6 +58,7 @@ async fn aggregate(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary
         systems::capabilities(&run.spec.system.name, &run.spec.system.settings, &BuildContext::default())
     {
         input.empty_context_expected = capabilities.empty_by_design;
+        input.is_remote = capabilities.remote;
         input.canaries = canary::possible(&capabilities).map_or_else(Canaries::Impossible, |()| Canaries::Possible);
         let asked = run.spec.hits_asked_for().1;
         // one that is asked by tokens has no k

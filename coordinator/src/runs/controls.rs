@@ -81,6 +81,8 @@ fn control(app: &App, measured: &PlannedRun, system: &str) -> Result<PlannedRun,
     spec.system.settings = settings;
     // what the measured system cannot do is not said of another one
     spec.sample.notes.clone_from(&measured.sample.spec.notes);
+    // it is computed from what is stored, and loses nothing
+    spec.canaries = None;
     // a control is there for its score
     spec.limits.latency_probe = ProbePlan::default();
     Ok(PlannedRun {
@@ -105,7 +107,7 @@ pub(crate) async fn plan_missing(
     let mut writing = Vec::new();
     for control in not_ended(store.as_ref(), run).await?.into_iter().filter(|control| !control.planned) {
         let planner = match planned {
-            Some(planned) => Some(planned.planner(control.run_no)),
+            Some(planned) => Some(planned.planner(&control)),
             None => resume::planner_if_missing(app, store.as_ref(), &control).await?,
         };
         writing.extend(planner.map(|planner| spawn_planner(Arc::clone(store), planner)));
@@ -166,7 +168,7 @@ pub(crate) async fn execute(
             }
         };
         let planner = match planned {
-            Some(planned) => Some(planned.planner(control.run_no)),
+            Some(planned) => Some(planned.planner(&control)),
             None => resume::planner_if_missing(app, store.as_ref(), &control).await?,
         };
         if !resume::take_up(store.as_ref(), &control, &[]).await? {

@@ -185,7 +185,7 @@ async fn planner_of(app: &App, store: &dyn Plan, run: &RunRow) -> Result<Planner
         run: run.run_no,
         dataset,
         banks,
-        max_sessions: spec.sample.max_sessions,
+        spec: Arc::new(spec.clone()),
         done: u32::try_from(done).unwrap_or(u32::MAX),
     })
 }

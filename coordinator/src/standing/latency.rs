@@ -1,7 +1,9 @@
 //! The latency probe at the end of a run (P43): opened when every question has ended, and waited for.
 
-use bench_proto::{CLUSTER_DOMAIN, ids::Role, ids::TaskKey, probe::ProbePart, session::SessionInfo, task::TaskState};
-use bench_store::{Checkpoints, RunRow, RunState, Sessions, Store, StoreError};
+use bench_proto::{
+    CLUSTER_DOMAIN, bank::BankState, ids::Role, ids::TaskKey, probe::ProbePart, session::SessionInfo, task::TaskState,
+};
+use bench_store::{BankRow, Checkpoints, RunRow, RunState, Sessions, Store, StoreError};
 use serde::Serialize;
 
 /// How far a probe is.
@@ -13,16 +15,32 @@ pub(crate) struct Probing {
     pub of: u64,
 }
 
-/// Whether nothing of a run is left to probe, all of whose questions have ended. Opens the probe when it has not been; asked
-/// again, it changes nothing.
+/// Whether nothing of a run is left to ask, all of whose questions have ended: neither canaries (P45) nor a latency
+/// probe. Opens the probe when it has not been; asked again, it changes nothing.
 ///
 /// # Errors
 /// What the store meets.
 pub(crate) async fn is_over(store: &dyn Store, run: &RunRow) -> Result<bool, StoreError> {
+    if run.spec.plants_canaries() && !all_closed(store, run).await? {
+        return Ok(false);
+    }
     if run.spec.limits.latency_probe.is_off() || run.imported || !is_known(store, run).await? {
         return Ok(true);
     }
     Ok(matches!(store.open_probe(run.run_no).await?, TaskState::Done | TaskState::Failed))
+}
+
+/// Whether every bank has come to its end, in which its canaries are asked for, or was given up.
+async fn all_closed(store: &dyn Store, run: &RunRow) -> Result<bool, StoreError> {
+    if run.counters.banks_ready >= run.counters.banks_planned {
+        return Ok(true);
+    }
+    let closed = |bank: &BankRow| match bank.state {
+        BankState::Building => false,
+        BankState::Ready => bank.segment as usize + 1 == bank.segments.len(),
+        BankState::Failed => true,
+    };
+    Ok(store.banks(run.run_no, None).await?.iter().all(closed))
 }
 
 /// Whether all workers that may take it know what it is: those of an earlier build would look for a question. Where nobody

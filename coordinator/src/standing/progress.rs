@@ -180,7 +180,11 @@ fn snapshot(run: &RunRow, per_second: f64, elapsed_seconds: f64) -> Snapshot {
 #[must_use]
 pub(crate) fn line(s: &Snapshot) -> String {
     let mut parts = vec![format!("{}/{} questions", s.ended, s.questions)];
-    if s.banks_ready < s.banks {
+    let all_stored = s.entries_planned > 0 && s.entries_retained >= s.entries_planned;
+    if s.banks_ready < s.banks && all_stored {
+        // their questions are under way, and behind these their canaries are asked for
+        parts.push(format!("{}/{} banks done", s.banks_ready, s.banks));
+    } else if s.banks_ready < s.banks {
         parts.push(format!("{}/{} banks ready ({} sessions retained)", s.banks_ready, s.banks, s.entries_retained));
     }
     if s.judged && s.answered > s.ended {

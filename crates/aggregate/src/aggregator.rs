@@ -138,6 +138,10 @@ impl Aggregator {
         let sums = &mut self.sums;
         let time = |timing: &Timing| Some(timing.operation_us());
         match &step.facts {
+            // a segment without entries
+            StepFacts::Retained { turns: 0, usage, timing, .. } if timing.provider_us == 0 => {
+                sums.retain_usage += *usage;
+            }
             StepFacts::Retained { generation, usage, timing, .. } => {
                 sums.retain(step.task.bank(), *generation);
                 sums.retain_usage += *usage;
@@ -149,13 +153,18 @@ impl Aggregator {
                 sums.consolidate_usage += *usage;
                 sums.consolidate.add(time(timing));
             }
-            StepFacts::Ready { proven, stats, canary, timing, .. } => {
+            StepFacts::Ready { polls, proven, returned, stats, canary, timing } => {
                 if let Some(canary) = canary {
                     sums.sing(step.task.bank(), canary);
                 }
-                sums.ready.add(time(timing));
-                sums.prove(step.task.bank(), *proven);
-                sums.say(step.task.bank(), step.task.index(), stats);
+                if *polls > 0 {
+                    sums.ready.add(time(timing));
+                    sums.prove(step.task.bank(), *proven);
+                    if *returned {
+                        sums.returned.insert(step.task.bank());
+                    }
+                    sums.say(step.task.bank(), step.task.index(), stats);
+                }
             }
             StepFacts::Failed { usage, timing, .. } => {
                 sums.retain_usage += *usage;
@@ -291,10 +300,12 @@ impl Aggregator {
             let bank = questions.banks.iter().find(|bank| bank.number == number);
             bank.map_or_else(|| format!("bank {number}"), |bank| bank.name.clone())
         };
-        let canaries = sums.canaries(bank_name);
+        let canaries = sums.canaries(input.spec.system.top_k, bank_name);
+        warnings.extend(canaries.iter().flat_map(crate::verdict::canary_warnings));
         let consolidated = sums.consolidate.seconds().map(|_| &sums.consolidate_usage);
         let usd_cap = input.spec.limits.max_cost.map(|cap| cap.usd());
-        let usage = UsageSummary::new(&sums.retain_usage, consolidated, &sums.usage, usd_cap, input.ledger.as_ref());
+        let usage = UsageSummary::new(&sums.retain_usage, consolidated, &sums.usage, usd_cap, input.ledger.as_ref())
+            .told_by_system(sections::phases_of_system(input));
 
         let (mut latency_ms, latency_curves) = sections::latencies(questions, &self.retained);
         [latency_ms.build, latency_ms.build_wait] = self.conditions.builds();

@@ -71,6 +71,8 @@ pub struct AggregateInput {
     pub controls: Vec<ControlScore>,
     /// The controls `oracle` and `none`, question by question, when both have ended.
     pub instrument: Option<Instrument>,
+    /// The system is another process: what it does with models is known only as far as it tells.
+    pub is_remote: bool,
     /// Whether canaries can be sent into its banks.
     pub canaries: Canaries,
     /// What the store's ledger says of it; `None` where nothing was booked (imported grades).
@@ -97,6 +99,7 @@ impl AggregateInput {
             self_check: SelfCheck::NotRun,
             controls: Vec::new(),
             instrument: None,
+            is_remote: false,
             canaries: Canaries::Impossible("the system is not known"),
             ledger: None,
             group: None,

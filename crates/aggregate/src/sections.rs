@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bench_proto::{
+    call::Phase,
     counting::CountingSpec,
     digest::ResultDigest,
     facts::Outcome,
@@ -203,17 +204,21 @@ pub(crate) fn run_summary(
         (Canaries::Possible, None) => Err("a recall of the system is not bounded by k"),
         (Canaries::Possible, Some(_)) => Ok(()),
     };
+    let clipped = canaries.filter(|_| input.effective_k.is_some()).and_then(|seen| verdict::clipped(seen, top_k));
     let by = Some(input.spec.control_metric()).filter(|by| *by != headline.metric);
     let (verdict, reasons, checks) = verdict::verdict_over(vec![
         ("coverage", verdict::coverage(outcomes, headline)),
         ("empty_context", verdict::empty_context(&questions.banks, input.empty_context_expected)),
         ("effective_k", verdict::effective_k(input.effective_k, input.spec.hits_asked_for().1)),
-        ("k_served", verdict::k_served(sums.recall_lengths(), top_k, sums.fewest_entries(), bounded)),
+        (
+            "k_served",
+            clipped.unwrap_or_else(|| verdict::k_served(sums.recall_lengths(), top_k, sums.fewest_entries(), bounded)),
+        ),
         (
             "one_answer",
             verdict::one_answer(answer_variety(questions, &input.spec.dataset.profile), input.empty_context_expected),
         ),
-        ("banks_ready", verdict::banks_ready(&questions.banks, &sums.proofs)),
+        ("banks_ready", verdict::banks_ready(&questions.banks, &sums.proofs, &sums.returned)),
         ("banks_apart", verdict::banks_apart(canaries, &input.canaries)),
         ("nothing_lost", verdict::nothing_lost(canaries, &input.canaries)),
         ("self_check", verdict::self_check(&input.self_check)),
@@ -262,6 +267,15 @@ fn answer_variety(questions: &Questions, profile: &Profile) -> Variety {
     scored.sort_unstable();
     variety.most_common = scored.chunk_by(|a, b| a == b).map(<[u64]>::len).max().unwrap_or(0) as u64;
     variety
+}
+
+/// The phases in which the memory system works where nobody sees what it does with models.
+pub(crate) fn phases_of_system(input: &AggregateInput) -> &'static [Phase] {
+    match (input.is_remote, input.spec.answerer.provider.as_str()) {
+        (false, _) => &[],
+        (true, "system") => &[Phase::Retain, Phase::Recall, Phase::Answer],
+        (true, _) => &[Phase::Retain, Phase::Recall],
+    }
 }
 
 pub(crate) fn labels(input: &AggregateInput) -> Vec<String> {

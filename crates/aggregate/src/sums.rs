@@ -6,12 +6,15 @@ use bench_proto::{
     call::Usage,
     facts::{PhaseUsage, QuestionFacts},
     step::{Canary, SystemStats},
-    summary::{BankLeak, CanarySummary, FailureAttribution, PassCount, RecallAnswer},
+    summary::{BankLeak, CanaryShare, CanarySummary, FailureAttribution, PassCount, RecallAnswer},
 };
 
 use serde_json::Value;
 
-use crate::{retrieval::RetrievalSums, verdict::RecallLengths};
+use crate::{interval::wilson, retrieval::RetrievalSums, verdict::RecallLengths};
+
+/// Facts that did not come back and are told by name.
+const LOST_FACTS_SHOWN: usize = 10;
 
 /// Number and sum of some times in microseconds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -58,6 +61,8 @@ pub(crate) struct Sums {
     pub(crate) retrieval: RetrievalSums,
     /// Bank number → proven ready, in all its segments.
     pub(crate) proofs: BTreeMap<u32, bool>,
+    /// Numbers of banks of which it is only known that storing returned.
+    pub(crate) returned: BTreeSet<u32>,
     /// Bank number → (segment, what the system said when it was ready): the last segment counts.
     stats: BTreeMap<u32, (u32, SystemStats)>,
     /// Bank number → what its canary showed.
@@ -107,6 +112,7 @@ impl Sums {
         for (bank, proven) in other.proofs {
             self.prove(bank, proven);
         }
+        self.returned.extend(other.returned);
         for (bank, (segment, stats)) in other.stats {
             self.say(bank, segment, &stats);
         }
@@ -164,21 +170,48 @@ impl Sums {
     }
 
     /// What all canaries have shown; `name` is the dataset's id of a bank by its number.
-    pub(crate) fn canaries(&self, name: impl Fn(u32) -> String) -> Option<CanarySummary> {
+    pub(crate) fn canaries(&self, top_k: u32, name: impl Fn(u32) -> String) -> Option<CanarySummary> {
         if self.canaries.is_empty() {
             return None;
         }
         let mut seen = CanarySummary { banks: self.canaries.len() as u64, ..CanarySummary::default() };
+        let (mut whole, mut foreign, mut foreign_found) = (0_u64, 0_u64, 0_u64);
         for (bank, canary) in &self.canaries {
+            seen.planted |= canary.planted;
+            seen.failed += u64::from(canary.failed);
+            whole += u64::from(canary.whole);
+            foreign += u64::from(canary.foreign);
+            foreign_found += u64::from(canary.foreign_found);
+            let more = LOST_FACTS_SHOWN.saturating_sub(seen.lost_facts.len());
+            seen.lost_facts.extend(canary.lost.iter().take(more).cloned());
             seen.asked += u64::from(canary.asked);
             seen.found += u64::from(canary.found);
             seen.empty += u64::from(canary.empty);
             seen.verbatim |= canary.verbatim;
             seen.others_asked += u64::from(canary.other.is_some());
             let leak = canary.other.iter().filter(|_| canary.leaked);
-            seen.leaks.extend(leak.map(|asked| BankLeak { asked: asked.clone(), given: name(*bank) }));
+            seen.leaks.extend(leak.map(|other| match canary.planted {
+                true => BankLeak { asked: name(*bank), given: other.clone() },
+                false => BankLeak { asked: other.clone(), given: name(*bank) },
+            }));
+        }
+        if seen.planted {
+            seen.verbatim = seen.found > 0 && whole * 10 >= seen.found * 9;
+            seen.lost = share(seen.asked - seen.found, seen.asked);
+            seen.leaked = share(foreign_found, foreign);
+            (seen.clipped, seen.clipped_at) = self.clipped(top_k);
         }
         Some(seen)
+    }
+
+    /// Of the recalls for which their banks have as many hits as are asked for, those that stopped at the most hits
+    /// that any recall of the run brought; and that number, where it is below k.
+    fn clipped(&self, top_k: u32) -> (Option<CanaryShare>, Option<u32>) {
+        let wide = || self.canaries.values().flat_map(|canary| &canary.wide).copied();
+        let most = wide().max().unwrap_or(0).max(self.recall_lengths().most);
+        let at = (most > 0 && most < top_k).then_some(most);
+        let stopped = wide().filter(|hits| Some(*hits) == at).count() as u64;
+        (share(stopped, wide().count() as u64), at.filter(|_| stopped > 0))
     }
 
     pub(crate) fn say(&mut self, bank: u32, segment: u32, stats: &SystemStats) {
@@ -215,4 +248,10 @@ impl Sums {
 
 fn rows(table: &mut RecallAnswer) -> [&mut PassCount; 4] {
     [&mut table.evidence_found, &mut table.evidence_partial, &mut table.evidence_missing, &mut table.no_ground_truth]
+}
+
+/// A share with its interval; none of nothing.
+fn share(n: u64, of: u64) -> Option<CanaryShare> {
+    let (part, whole) = (n as f64, of as f64);
+    (of > 0).then(|| CanaryShare { n, of, share: part / whole, ci95: wilson(part, whole) })
 }

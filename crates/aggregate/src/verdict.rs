@@ -3,8 +3,11 @@
 //! In come sums of the summary's sections, out come findings (state and a sentence), and the verdict over all of them. Start
 //! reading at `verdict_over`, and at its caller in `sections.rs` for the names and the order of the rules (P45).
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use bench_proto::summary::{
-    Agreement, CanarySummary, CheckState, ControlScore, Headline, Outcomes, Verdict, VerdictCheck,
+    Agreement, CanaryShare, CanarySummary, CheckState, ControlScore, Headline, Interval, Outcomes, Verdict,
+    VerdictCheck,
 };
 use statrs::distribution::{Binomial, DiscreteCDF};
 
@@ -24,6 +27,13 @@ const ENOUGH_COMPARED: u64 = 200;
 const WORTH_SEEING: f64 = 0.1;
 /// Fewer verdicts of the rarer kind than this make a warning of judges that agree no better than chance.
 pub(crate) const FEWEST_OF_RARER: u64 = 20;
+/// Fewest facts that do not come back before a run is INVALID, and the share that a system may lose by accident: what
+/// such a system loses in one run of twenty is no more than an accident.
+const FEWEST_LOST: u64 = 2;
+const LOST_BY_ACCIDENT: f64 = 0.005;
+/// Fewest recalls of which all must bring the same number of hits, in percent, before a run is INVALID.
+const FEWEST_WIDE: u64 = 5;
+const CLIPPED_PERCENT: u64 = 95;
 /// Stored turns that a system which does not rewrite finds at least, and how sure it must be that one finds fewer.
 const FINDS: f64 = 0.8;
 const SURELY: f64 = 0.001;
@@ -212,16 +222,80 @@ fn no_canary(canaries: &Canaries) -> Finding {
     }
 }
 
+/// `3 of 60 facts (95 % interval 1.7 to 13.7 %)`.
+fn facts(share: &CanaryShare) -> String {
+    let Interval { low, high, .. } = share.ci95;
+    format!("{} of {} facts (95 % interval {:.1} to {:.1} %)", share.n, share.of, 100.0 * low, 100.0 * high)
+}
+
+/// What canaries found that does not make a run INVALID by itself.
+pub(crate) fn canary_warnings(seen: &CanarySummary) -> Vec<String> {
+    let lost = seen.lost.iter().filter(|lost| lost.n > 0 && !is_lossy(lost));
+    let first = |facts: &[String]| facts.first().map(|fact| format!(", such as: {fact}")).unwrap_or_default();
+    let mut lines: Vec<String> = lost
+        .map(|lost| format!("canaries: {} that were stored did not come back{}", facts(lost), first(&seen.lost_facts)))
+        .collect();
+    if seen.failed > 0 && seen.planted {
+        lines.push(format!("canaries: {} recalls failed; what they asked for is not counted", seen.failed));
+    }
+    lines
+}
+
+/// Whether so many are lost that it is no accident.
+fn is_lossy(lost: &CanaryShare) -> bool {
+    // the only error of `new` is a probability outside [0, 1]
+    let by_accident = Binomial::new(LOST_BY_ACCIDENT, lost.of).map_or(1.0, |loses| loses.sf(lost.n.saturating_sub(1)));
+    lost.n >= FEWEST_LOST && by_accident < CHANCE
+}
+
+/// A system that stops at one number of hits, as far as canaries show it; `None` where they do not.
+pub(crate) fn clipped(seen: &CanarySummary, top_k: u32) -> Option<Finding> {
+    let (share, at) = (seen.clipped.as_ref()?, seen.clipped_at?);
+    // one bank of a system that makes few memories of many has no more
+    let has_more = seen.banks > 1 || seen.verbatim;
+    if !has_more || share.of < FEWEST_WIDE || share.n * 100 < share.of * CLIPPED_PERCENT {
+        return None;
+    }
+    Some(failed(format!(
+        "k is clipped: {} of {} recalls brought {at} hits and none of the run brought more, the run asks for {top_k} and the \
+         banks have as many",
+        share.n, share.of
+    )))
+}
+
+/// The system holds the facts that it was given. One that rewrites or chooses what it keeps cannot be held to them.
+fn facts_kept(seen: &CanarySummary) -> Finding {
+    let Some(lost) = &seen.lost else {
+        return not_checked(match seen.failed {
+            0 => "no bank has a fact".to_owned(),
+            failed => format!("{failed} recalls failed, and none was answered"),
+        });
+    };
+    let what = format!("{} that were stored did not come back", facts(lost));
+    if seen.empty == lost.of {
+        return failed(format!("the system loses what it was given: no hit came for any of {} facts", lost.of));
+    }
+    if !seen.verbatim {
+        return not_checked(format!("the system does not hand back what was stored word by word: {what}"));
+    }
+    match is_lossy(lost) {
+        true => failed(format!("the system loses what it was given: {what}")),
+        false => passed(what),
+    }
+}
+
 /// No bank brought back what only another had been given.
 pub(crate) fn banks_apart(seen: Option<&CanarySummary>, canaries: &Canaries) -> Finding {
     let Some(seen) = seen else { return no_canary(canaries) };
     if let Some(leak) = seen.leaks.first() {
+        let share = seen.leaked.as_ref().map(|leaked| format!("; {} of others came back", facts(leaked)));
         return failed(format!(
-            "banks leak into each other: {} brought back what only {} had been given ({} of {} banks that were asked)",
+            "banks leak into each other: {} brought back what only {} had been given ({} of {} banks that were asked{})",
             leak.asked,
             leak.given,
             seen.leaks.len(),
-            seen.others_asked
+            seen.others_asked,
+            share.unwrap_or_default()
         ));
     }
     if seen.others_asked == 0 {
@@ -237,6 +311,9 @@ pub(crate) fn banks_apart(seen: Option<&CanarySummary>, canaries: &Canaries) -> 
 /// stored finds most of them by a half of their words.
 pub(crate) fn nothing_lost(seen: Option<&CanarySummary>, canaries: &Canaries) -> Finding {
     let Some(seen) = seen else { return no_canary(canaries) };
+    if seen.planted {
+        return facts_kept(seen);
+    }
     let CanarySummary { asked, found, empty, verbatim, .. } = *seen;
     let what = format!("{found} of {asked} stored turns were found by a half of their words");
     if asked == 0 {
@@ -294,8 +371,9 @@ pub(crate) fn k_served(
     passed(format!("recalls brought up to {most} hits, the run asks for {top_k}"))
 }
 
-/// Every bank with scored questions was proven ready. `proofs` says so by bank number, for the banks that were asked.
-pub(crate) fn banks_ready(banks: &[Bank], proofs: &std::collections::BTreeMap<u32, bool>) -> Finding {
+/// Every bank with scored questions was proven ready. `proofs` says so by bank number, for the banks that were asked;
+/// of those that are `returned` it is only known that storing returned.
+pub(crate) fn banks_ready(banks: &[Bank], proofs: &BTreeMap<u32, bool>, returned: &BTreeSet<u32>) -> Finding {
     if proofs.is_empty() {
         return not_checked("no bank was made in this run");
     }
@@ -307,6 +385,13 @@ pub(crate) fn banks_ready(banks: &[Bank], proofs: &std::collections::BTreeMap<u3
             unproven.len(),
             used.len(),
             first.name
+        ));
+    }
+    let unasked = used.iter().filter(|bank| returned.contains(&bank.number)).count();
+    if unasked > 0 {
+        return not_checked(format!(
+            "of {unasked} {} it is only known that storing returned: a `verify` or `ready` of the system would show more",
+            plural(unasked, "bank")
         ));
     }
     passed(format!("{} {} proven ready", used.len(), plural(used.len(), "bank")))
@@ -340,8 +425,6 @@ fn plural(n: usize, word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use CheckState::{Failed, NotChecked, Passed};
     use bench_proto::metric::Better;
 
@@ -497,7 +580,7 @@ mod tests {
     }
 
     fn canary(asked: u64, found: u64, verbatim: bool) -> CanarySummary {
-        CanarySummary { banks: asked / 3, asked, found, empty: 0, verbatim, others_asked: 2, leaks: vec![] }
+        CanarySummary { banks: asked / 3, asked, found, verbatim, others_asked: 2, ..CanarySummary::default() }
     }
 
     #[test]
@@ -531,6 +614,57 @@ mod tests {
         assert_eq!(of(canary(0, 0, false)), NotChecked);
     }
 
+    fn share(n: u64, of: u64) -> Option<CanaryShare> {
+        let ci95 = crate::interval::wilson(n as f64, of as f64);
+        Some(CanaryShare { n, of, share: n as f64 / of as f64, ci95 })
+    }
+
+    fn planted(lost: u64, asked: u64, verbatim: bool) -> CanarySummary {
+        CanarySummary { planted: true, lost: share(lost, asked), verbatim, ..canary(asked, asked - lost, verbatim) }
+    }
+
+    #[test]
+    fn p45_a_lost_fact_is_an_accident_and_two_of_sixty_are_not() {
+        let of = |seen: CanarySummary| nothing_lost(Some(&seen), &Canaries::Possible);
+        assert_eq!(of(planted(0, 60, true)).0, Passed);
+        assert_eq!(of(planted(1, 60, true)).0, Passed, "one is said, and no more");
+        assert_eq!(canary_warnings(&planted(1, 60, true)).len(), 1);
+        let (state, detail) = of(planted(2, 60, true));
+        assert_eq!(
+            (state, detail.as_str()),
+            (
+                Failed,
+                "the system loses what it was given: 2 of 60 facts (95 % interval 0.9 to 11.4 %) that were stored did not come back"
+            )
+        );
+        // scipy.stats.binom.sf(1, 71, 0.005) = 0.0495, of 72 = 0.0507
+        assert_eq!((of(planted(2, 71, true)).0, of(planted(2, 72, true)).0), (Failed, Passed));
+        assert_eq!(of(planted(1, 5, true)).0, Passed, "of few too");
+        assert_eq!(of(planted(20, 60, false)).0, NotChecked, "who rewrites is not held to words");
+        let nothing = CanarySummary { empty: 60, ..planted(60, 60, false) };
+        assert_eq!(of(nothing).0, Failed, "nothing comes of what was stored");
+        let (state, detail) = of(CanarySummary { planted: true, failed: 90, ..CanarySummary::default() });
+        assert_eq!((state, detail.as_str()), (NotChecked, "90 recalls failed, and none was answered"));
+    }
+
+    #[test]
+    fn p45_recalls_that_all_stop_at_one_number_are_clipped() {
+        let seen = |n, of, at, banks, verbatim| CanarySummary {
+            clipped: share(n, of),
+            clipped_at: at,
+            banks,
+            verbatim,
+            ..CanarySummary::default()
+        };
+        let of = |seen: CanarySummary| clipped(&seen, 10).map(|finding| finding.0);
+        assert_eq!(of(seen(10, 10, Some(5), 2, false)), Some(Failed));
+        assert_eq!(of(seen(9, 10, Some(5), 2, true)), None, "the numbers differ: a threshold, no limit");
+        assert_eq!(of(seen(0, 10, None, 2, true)), None);
+        assert_eq!(of(seen(4, 4, Some(5), 2, true)), None, "too few");
+        assert_eq!(of(seen(10, 10, Some(5), 1, false)), None, "one bank that has made five memories of all");
+        assert_eq!(of(seen(10, 10, Some(5), 1, true)), Some(Failed));
+    }
+
     #[test]
     fn p45_a_clipped_k_is_told_from_few_memories() {
         let of = |questions, banks, most, with_most, entries| {
@@ -550,16 +684,16 @@ mod tests {
 
     #[test]
     fn every_asked_bank_must_be_proven_ready() {
+        let ready = |banks: &[Bank], proofs: &BTreeMap<u32, bool>| banks_ready(banks, proofs, &BTreeSet::new());
         let banks = [bank("a", 0, 5, 0), bank("b", 1, 5, 0)];
-        assert_eq!(banks_ready(&banks, &BTreeMap::new()).0, NotChecked);
-        assert_eq!(banks_ready(&banks, &BTreeMap::from([(0, true), (1, true)])).0, Passed);
-        assert_eq!(banks_ready(&banks, &BTreeMap::from([(0, true), (1, false)])).0, Failed);
-        assert_eq!(banks_ready(&banks, &BTreeMap::from([(0, true)])).0, Failed, "a bank without any proof");
-        assert_eq!(
-            banks_ready(&banks[..1], &BTreeMap::from([(0, true), (1, false)])).0,
-            Passed,
-            "no score came from bank 1"
-        );
+        assert_eq!(ready(&banks, &BTreeMap::new()).0, NotChecked);
+        assert_eq!(ready(&banks, &BTreeMap::from([(0, true), (1, true)])).0, Passed);
+        assert_eq!(ready(&banks, &BTreeMap::from([(0, true), (1, false)])).0, Failed);
+        assert_eq!(ready(&banks, &BTreeMap::from([(0, true)])).0, Failed, "a bank without any proof");
+        assert_eq!(ready(&banks[..1], &BTreeMap::from([(0, true), (1, false)])).0, Passed, "no score came from bank 1");
+        let (state, detail) = banks_ready(&banks, &BTreeMap::from([(0, true), (1, true)]), &BTreeSet::from([1, 2]));
+        assert_eq!(state, NotChecked, "that storing returned is no proof");
+        assert!(detail.starts_with("of 1 bank it is only known that storing returned"), "{detail}");
     }
 
     #[test]

@@ -71,6 +71,7 @@ fn input(n: u64) -> AggregateInput {
         counting: None,
         headline: None,
         limits: Limits::default(),
+        canaries: None,
         taken_over: Default::default(),
     };
     let run = RunIdentity {

@@ -186,6 +186,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("run.scorer", Kind::List),
     key("run.headline", Kind::Text),
     key("run.controls", Kind::Bool),
+    key("run.canaries", Kind::Bool),
     key("run.concurrency", Kind::Whole { min: 1, max: 100_000 }),
     key("run.retries", Kind::Whole { min: 0, max: 1000 }).common(),
     key("run.outage_timeout", Kind::Whole { min: 0, max: 604_800 }),

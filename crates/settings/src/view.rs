@@ -108,6 +108,8 @@ pub struct RunSettings {
     pub scorer: Vec<String>,
     pub headline: Option<String>,
     pub controls: bool,
+    /// Facts of the run's own are stored in banks of systems that are another process.
+    pub canaries: bool,
     pub concurrency: Option<u32>,
     pub retries: u32,
     pub outage_timeout: Option<u64>,
@@ -374,6 +376,7 @@ fn run(read: &Read<'_>) -> RunSettings {
         scorer: read.list("run.scorer"),
         headline: read.maybe_text("run.headline"),
         controls: read.flag("run.controls"),
+        canaries: read.flag("run.canaries"),
         concurrency: read.whole("run.concurrency"),
         retries: read.whole("run.retries").unwrap_or_default(),
         outage_timeout: read.whole("run.outage_timeout"),

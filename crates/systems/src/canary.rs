@@ -1,19 +1,21 @@
-//! A canary for memory systems that are another process (P45): when a bank was proven ready, a few recalls show whether it holds
-//! what it was given, and whether another bank of the run holds it too.
+//! Canaries of memory systems that are another process (P45): recalls that show whether a bank holds what it was given,
+//! whether another bank of the run holds it too, and whether as many hits come as are asked for.
 //!
-//! A turn is looked for by the first half of its words; whoever brings back rare words of its second half has the turn. Nothing
-//! is stored for it, no model of the run is called, and a failure of it costs nothing but its own answer.
+//! What is looked for are facts that the run has stored for it (`bench_proto::canary`), and in runs that store none
+//! turns of the dataset: a turn is looked for by the first half of its words, and whoever brings back rare words of its
+//! second half has it. No model of the run is called, and a failure of a recall costs nothing but its own answer.
 
 use std::collections::{BTreeSet, HashMap};
 
 use bench_proto::{
+    canary::Fact,
     dataset::{BankContent, StreamEntry},
     step::RetrievedHit,
 };
 
 use crate::Capabilities;
 
-/// Banks of a run into which a canary is sent: the first ones.
+/// Banks of a run in which turns are looked for: the first ones.
 pub const CANARY_BANKS: u32 = 10;
 /// Recalls of each: one in each third of the bank, and one in another bank.
 pub const CANARY_RECALLS: u32 = THIRDS as u32 + 1;
@@ -24,6 +26,8 @@ const TELLING: usize = 4;
 /// Words of the second half that are looked for, and how many of them are enough.
 const MOST_SIGNS: usize = 4;
 const ENOUGH_SIGNS: usize = 2;
+/// Longest text that is searched for, in bytes: systems bound what they search for.
+const LONGEST_QUERY: usize = 1_000;
 
 /// Whether a canary can be sent into banks of a system at all, or why not.
 ///
@@ -36,37 +40,81 @@ pub fn possible(capabilities: &Capabilities) -> Result<(), &'static str> {
         Err("the system does not search")
     } else if capabilities.recall_mutates {
         Err("a recall changes what the system holds")
-    } else if !capabilities.banks {
-        Err("the system has one memory for everything")
     } else {
         Ok(())
     }
 }
 
-/// A turn to look for.
+/// Something to look for.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// The first half of its words.
+    /// What asks for it.
     pub query: String,
-    /// Rare words of the second half, in lower case; none of them stands in the query.
+    /// The same in other words, for who does not find it by these.
+    pub again: Option<String>,
+    /// Rare words of what is not in the query, in lower case.
     signs: Vec<String>,
-    /// The whole turn, blanks made one.
+    /// How many of them tell it.
+    enough: usize,
+    /// All of it, blanks made one, in lower case.
     whole: String,
 }
 
 impl Probe {
-    /// Whether a hit tells of the turn, rewritten or not.
+    /// What looks for a fact.
+    #[must_use]
+    pub fn of_fact(fact: &Fact) -> Self {
+        Self {
+            query: fact.question.clone(),
+            again: Some(fact.cue.clone()),
+            signs: vec![fact.sign.clone()],
+            enough: 1,
+            whole: spaced(&fact.text),
+        }
+    }
+
+    /// Whether a hit tells of it, rewritten or not.
     #[must_use]
     pub fn is_in(&self, hit: &RetrievedHit) -> bool {
         let words = words_of(&hit.text);
-        self.signs.iter().filter(|sign| words.contains(*sign)).count() >= ENOUGH_SIGNS
+        self.signs.iter().filter(|sign| words.contains(*sign)).count() >= self.enough
     }
 
-    /// Whether a hit holds the turn as it was stored.
+    /// Whether a hit holds it as it was stored.
     #[must_use]
     pub fn is_whole_in(&self, hit: &RetrievedHit) -> bool {
         spaced(&hit.text).contains(&self.whole)
     }
+}
+
+/// A query that shares words with more turns than hits are asked for, of as many entries at least, so that the bank has
+/// as many hits for it whether a system keeps turns or sessions. `number` tells several of them apart. None where the
+/// bank is too small.
+#[must_use]
+pub fn wide(content: &BankContent, k: u32, number: u32) -> Option<String> {
+    let (wanted, number) = (k as usize, number as usize);
+    let entries: Vec<Vec<String>> = texts_of(content).into_iter().filter(|texts| !texts.is_empty()).collect();
+    if wanted < 2 || entries.len() < wanted {
+        return None;
+    }
+    let (turns, chosen) = (2 * wanted, entries.len().min(2 * wanted));
+    let each = (LONGEST_QUERY / 8 / turns).clamp(1, 6);
+    let mut query = String::new();
+    for turn in 0..turns {
+        let texts = &entries[turn % chosen * entries.len() / chosen];
+        let text = &texts[(number + turn / chosen) % texts.len()];
+        let telling = text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.chars().count() >= TELLING);
+        for word in telling.take(each) {
+            if query.len() + word.len() >= LONGEST_QUERY {
+                return Some(query);
+            }
+            if !query.is_empty() {
+                query.push(' ');
+            }
+            query.push_str(word);
+        }
+    }
+    (!query.is_empty()).then_some(query)
 }
 
 /// The first probe of whose signs another bank was given too few to know the turn, with those that it was not given.
@@ -76,7 +124,13 @@ pub fn strange_to(other: &BankContent, probes: &[Probe]) -> Option<Probe> {
     probes.iter().find_map(|probe| {
         let signs: Vec<String> = probe.signs.iter().filter(|sign| !known.contains(*sign)).cloned().collect();
         let enough = signs.len() >= ENOUGH_SIGNS;
-        enough.then(|| Probe { query: probe.query.clone(), whole: probe.whole.clone(), signs })
+        enough.then(|| Probe {
+            query: probe.query.clone(),
+            again: None,
+            whole: probe.whole.clone(),
+            signs,
+            enough: ENOUGH_SIGNS,
+        })
     })
 }
 
@@ -107,11 +161,16 @@ fn probe(text: &str, seen_in: &HashMap<String, u32>) -> Option<Probe> {
     }
     let own = |word: &String| !asked.contains(word) && seen_in.get(word) == Some(&1);
     let signs: Vec<String> = words_of(&second.join(" ")).into_iter().filter(own).take(MOST_SIGNS).collect();
-    (signs.len() > ENOUGH_SIGNS).then(|| Probe { query, signs, whole: spaced(text) })
+    (signs.len() > ENOUGH_SIGNS).then(|| Probe { query, again: None, signs, enough: ENOUGH_SIGNS, whole: spaced(text) })
 }
 
 /// The texts of all turns and memories that stay, without speakers.
 fn texts(content: &BankContent) -> Vec<String> {
+    texts_of(content).into_iter().flatten().collect()
+}
+
+/// The same of each entry.
+fn texts_of(content: &BankContent) -> Vec<Vec<String>> {
     let replaced: BTreeSet<&str> = content
         .entries
         .iter()
@@ -129,7 +188,7 @@ fn texts(content: &BankContent) -> Vec<String> {
         }
         StreamEntry::Memory(_) | StreamEntry::Update { .. } => Vec::new(),
     };
-    content.entries.iter().flat_map(of).collect()
+    content.entries.iter().map(of).collect()
 }
 
 /// Its telling words in lower case, each once.

@@ -20,6 +20,8 @@ pub struct Filled {
     pub polls: u32,
     /// The system has shown it, and not only said so.
     pub proven: bool,
+    /// It has not been asked: storing returned, by which it means it.
+    pub returned: bool,
 }
 
 /// Stores entries in order and waits until the system says that they can be found.
@@ -27,11 +29,21 @@ pub struct Filled {
 /// # Errors
 /// The system's failure, or that it is not ready after ten minutes.
 pub async fn fill(system: &dyn MemorySystem, bank: &BankRef, entries: &[StreamEntry]) -> Result<Filled, Failure> {
+    fill_behind(system, bank, entries, 0).await
+}
+
+/// The same behind entries that are stored already.
+pub(crate) async fn fill_behind(
+    system: &dyn MemorySystem,
+    bank: &BankRef,
+    entries: &[StreamEntry],
+    before: usize,
+) -> Result<Filled, Failure> {
     let batch = system.capabilities().max_batch.clamp(1, BATCH) as usize;
     for chunk in entries.chunks(batch) {
         system.retain(bank, chunk, StepContext::default()).await?;
     }
-    until_ready(system, bank, u32::try_from(entries.len()).unwrap_or(u32::MAX)).await
+    until_ready(system, bank, u32::try_from(before + entries.len()).unwrap_or(u32::MAX)).await
 }
 
 /// Waits until the system says that the first `stored` entries of a bank can be found.
@@ -43,8 +55,9 @@ pub async fn until_ready(system: &dyn MemorySystem, bank: &BankRef, stored: u32)
     loop {
         polls += 1;
         match system.readiness(bank, stored).await? {
-            Readiness::Proven => return Ok(Filled { polls, proven: true }),
-            Readiness::Promised => return Ok(Filled { polls, proven: false }),
+            Readiness::Proven => return Ok(Filled { polls, proven: true, returned: false }),
+            Readiness::Returned => return Ok(Filled { polls, proven: false, returned: true }),
+            Readiness::Promised => return Ok(Filled { polls, proven: false, returned: false }),
             Readiness::NotYet { .. } if begun.elapsed() > READY_WITHIN => {
                 let message = format!("not ready after {} s", READY_WITHIN.as_secs());
                 return Err(Failure::transient("system_not_ready", message));

@@ -233,6 +233,8 @@ pub struct RetainReceipt {
 pub enum Readiness {
     /// It can, and the system has shown it.
     Proven,
+    /// Storing has returned, by which the system means it; nothing was asked.
+    Returned,
     /// The system says so, but cannot show it.
     Promised,
     /// The bank is not ready; ask again after this many milliseconds.

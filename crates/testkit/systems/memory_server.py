@@ -35,7 +35,9 @@ def answer(method, path, body):
         print("\x1b[31mERROR\x1b[0m no such module: vec0, asked with", os.environ.get("MINE_KEY"), flush=True)
         return {"refused": "internal error"}
     if path == "/add":
-        users.setdefault(user, []).append(body)
+        # the same turn again takes the place of itself
+        kept = users.setdefault(user, [])
+        kept[:] = [m for m in kept if "turn" not in (m.get("meta") or {}) or m["meta"] != body.get("meta")] + [body]
         if file:
             json.dump(users, open(file, "w"))
         return {"ok": True}

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::RunSpec;
 use crate::{
     audit::PlantedSpec,
+    canary::CanarySpec,
     ids::Sha256Hash,
     profile::{GoldReading, Profile},
 };
@@ -70,6 +71,10 @@ impl RunSpec {
         put("system.name".into(), self.system.name.clone().into());
         put("system.version".into(), self.system.version.clone().into());
         put("system.top_k".into(), self.system.top_k.into());
+        // a part of what the system is given, and no difference of two runs whose systems differ anyway
+        if let Some(CanarySpec { version, facts: facts @ 1.., most_in_bank }) = self.canaries {
+            put("system.canaries".into(), serde_json::json!([version, facts, most_in_bank]));
+        }
         // the fingerprint of an adapter or a local model stands in the version, and the place of a system changes no score
         let counts = |key: &str| !matches!(key, "adapter" | "system.url" | "vector.folder");
         for (key, value) in self.system.settings.iter().filter(|(key, _)| counts(key)) {

@@ -2,6 +2,7 @@
 
 use super::{OwnK, RunSpec, ScorerSpec};
 use crate::{
+    canary::Fact,
     facts::{JudgePlan, part_of_judge},
     metric::Scale,
     scenario::{AnsweredBy, RecallPlan, Scenario},
@@ -78,6 +79,26 @@ impl RunSpec {
             Some(OwnK { smallest, largest, all: true }) => (smallest, largest),
             Some(OwnK { smallest, largest, all: false }) => (smallest.min(top_k), largest.max(top_k)),
         }
+    }
+
+    /// The facts of its own that a bank of the run holds (P45); none without canaries.
+    #[must_use]
+    pub fn facts_in(&self, bank_no: u32, bank_id: &str) -> Vec<Fact> {
+        let Some(canaries) = self.canaries else { return Vec::new() };
+        canaries.facts_in(&self.dataset.sha256, self.sample.banks, bank_no, bank_id)
+    }
+
+    /// How many facts of a neighbour a bank is asked for, and how many recalls in it must bring as many hits as are
+    /// asked for.
+    #[must_use]
+    pub fn canary_recalls(&self, bank_no: u32) -> (u32, u32) {
+        self.canaries.map_or((0, 0), |canaries| canaries.recalls(self.sample.banks, bank_no))
+    }
+
+    /// Whether facts are stored in its banks.
+    #[must_use]
+    pub fn plants_canaries(&self) -> bool {
+        self.canaries.is_some_and(|canaries| canaries.facts > 0)
     }
 
     /// Who answers, for people: the scenario where nobody does.

@@ -191,3 +191,18 @@ fn p13_caps_pace_accounts_and_places_are_not_part_of_it() {
     changed.dataset.version = "2".into();
     assert_eq!(changed.fingerprint(), golden().fingerprint());
 }
+
+#[test]
+fn p45_facts_are_a_part_of_the_fingerprint_of_runs_that_store_some() {
+    let part = |canaries| RunSpec { canaries, ..golden() }.fingerprint_parts().remove("system.canaries");
+    let some = CanarySpec { version: 1, facts: 60, most_in_bank: None };
+    assert_eq!(part(Some(some)).as_deref(), Some("[1,60,null]"));
+    assert_eq!(part(Some(CanarySpec { most_in_bank: Some(3), ..some })).as_deref(), Some("[1,60,3]"));
+    assert_eq!((part(Some(CanarySpec::OFF)), part(None)), (None, None), "who wants none has the fingerprint of before");
+    let stored = serde_json::to_string(&golden()).expect("serialises");
+    assert!(!stored.contains("canaries"), "{stored}");
+    let planted = RunSpec { canaries: Some(some), ..golden() };
+    let stored = serde_json::to_string(&planted).expect("serialises");
+    assert_eq!(serde_json::from_str::<RunSpec>(&stored).expect("a spec"), planted);
+    assert!(planted.plants_canaries() && !golden().plants_canaries() && golden().facts_in(0, "b").is_empty());
+}

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Interval;
 use crate::call::is_default;
 
 /// Retrieval metrics by level and cut-off k.
@@ -79,23 +80,60 @@ pub struct RecallAnswer {
     pub no_ground_truth: PassCount,
 }
 
-/// What canaries have shown: a few recalls in the first banks of a system that is another process.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// What canaries have shown of a system that is another process: facts of the run's own that were stored beside the
+/// dataset and asked for behind the last question, or in runs without facts a few turns of the dataset in the first
+/// banks.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CanarySummary {
-    /// Banks into which one was sent.
+    /// Facts of the run's own were asked for, and not turns of the dataset.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub planted: bool,
+    /// Banks that were asked.
     pub banks: u64,
-    /// Stored turns that were looked for by a half of their own words.
+    /// Facts that were asked for, or stored turns that were looked for by a half of their own words.
     pub asked: u64,
-    /// Those of which a hit held the other half.
+    /// Those of which a hit held what was not asked for.
     pub found: u64,
     /// Those for which no hit came at all.
     pub empty: u64,
-    /// A hit held a whole turn as it was stored.
+    /// A hit held a whole turn as it was stored; of facts: nine of ten that were found came back word for word.
     pub verbatim: bool,
     /// Banks that were asked for what only another had been given.
     pub others_asked: u64,
     /// Those that had it, in the order of the banks.
     pub leaks: Vec<BankLeak>,
+    /// Recalls that failed: what they asked for is counted nowhere.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub failed: u64,
+    /// Facts that did not come back, of those that their own banks were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<CanaryShare>,
+    /// Some of them, as they were stored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost_facts: Vec<String>,
+    /// Facts that came back from a bank that had not been given them, of those that it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leaked: Option<CanaryShare>,
+    /// Recalls that brought one and the same number of hits, fewer than were asked for and never more, of those for
+    /// which their banks have as many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clipped: Option<CanaryShare>,
+    /// That number of hits; absent where nothing is clipped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clipped_at: Option<u32>,
+}
+
+/// A share of what was tried.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CanaryShare {
+    /// How many.
+    pub n: u64,
+    /// Of how many.
+    pub of: u64,
+    /// `n / of`.
+    pub share: f64,
+    /// 95 % interval of the share.
+    pub ci95: Interval,
 }
 
 /// A bank that holds what another was given.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    call::{Ledger, Usage},
+    call::{Ledger, Phase, Usage},
     facts::PhaseUsage,
     money::PicoUsd,
 };
@@ -29,6 +29,10 @@ pub struct UsageSummary {
     /// What the ledger has beside the phases; absent in reports of schema version 1 and of imported runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub booked: Option<Booked>,
+    /// Phases in which the memory system, being another process, may use models and has told nothing of it: their
+    /// figures are unknown and not 0, and `total` is the least.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<Phase>,
 }
 
 /// What the store's ledger has booked of a run, and what of it is in no phase.
@@ -165,7 +169,29 @@ impl UsageSummary {
                 usd_overdraft: ledger.map_or(0.0, |ledger| ledger.overdraft.usd()),
             },
             booked,
+            unknown: Vec::new(),
         }
+    }
+
+    /// The same of a memory system that is another process: of `phases`, which are its own, those of which it has told
+    /// nothing are unknown.
+    #[must_use]
+    pub fn told_by_system(mut self, phases: &[Phase]) -> Self {
+        let figures = |phase: &Phase| match phase {
+            Phase::Retain => Some(&self.retain),
+            Phase::Recall => Some(&self.recall),
+            Phase::Answer => Some(&self.answer),
+            Phase::Judge => Some(&self.judge),
+        };
+        let told_nothing = |phase: &&Phase| figures(phase).is_some_and(|told| *told == UsageFigures::default());
+        self.unknown = phases.iter().filter(told_nothing).copied().collect();
+        self
+    }
+
+    /// Whether nobody knows what a phase used.
+    #[must_use]
+    pub fn is_unknown(&self, phase: Phase) -> bool {
+        self.unknown.contains(&phase)
     }
 }
 

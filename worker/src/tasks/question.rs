@@ -8,9 +8,10 @@ mod several;
 use bench_grading::scorers::{ScoreCase, abstention::is_abstention, corrected_scores};
 use bench_proto::{
     call::CallRecord,
+    canary::{self, Fact},
     dataset::{GoldRecord, Question, StreamEntry},
     facts::{QuestionIdentity, answer_hash, conclude},
-    failure::Failure,
+    failure::{Failure, FailureClass},
     ids::TaskKey,
     scenario::{ReaderMode, RecallPlan},
     step::{Effect, Opens, Retrieval, RetrievedHit, StepFacts, StepNo, StepRecord, StepText, StoredStep, Timing},
@@ -128,7 +129,8 @@ impl Asked<'_> {
         let trace = context.trace().map(|trace| trace.step(&question.question_id, task.task, step));
         let payer = context.payer(task, trace);
         let query = RecallQuery { text, evidence, step: payer.step(), ..recall_query(context, question, data) };
-        let recalled = recall_prepared(context, &bank, &query).await;
+        let facts = context.row().spec.facts_in(row.bank_no, &row.bank_id);
+        let recalled = recall_prepared(context, &bank, &query, &facts).await;
         let ((mut recall, own), paid) = context.settle(payer, recalled)?;
         recall.usage += paid.usage;
         let spent = clock.timing(&task, 0);
@@ -305,6 +307,7 @@ async fn recall_prepared(
     context: &RunContext,
     bank: &BankRef,
     query: &RecallQuery<'_>,
+    facts: &[Fact],
 ) -> Result<(Recall, Timing), Failure> {
     let mut own = Timing::default();
     if query.text.trim().is_empty() {
@@ -314,8 +317,37 @@ async fn recall_prepared(
     prepared(context, bank, Some(query), &mut own).await?;
     let entered = context.enter(At::System);
     own.in_flight = entered.in_flight;
-    let recall = context.system().recall(bank, query).await?;
+    let recall = recall_without(context, bank, query, facts).await?;
     Ok((recall, own))
+}
+
+/// A recall without the facts that the run has stored beside the dataset. Where they took places of others, it is made
+/// again for as many hits more; a system that refuses that gives what it gave.
+async fn recall_without(
+    context: &RunContext,
+    bank: &BankRef,
+    query: &RecallQuery<'_>,
+    facts: &[Fact],
+) -> Result<Recall, Failure> {
+    let system = context.system();
+    let mut recall = system.recall(bank, query).await?;
+    let is_full = recall.hits.len() >= query.k as usize;
+    let left_out = canary::without(facts, &mut recall.hits);
+    let most = system.capabilities().max_k.unwrap_or(u32::MAX);
+    let more = query.k.saturating_add(facts.len() as u32).min(most);
+    if left_out == 0 || !is_full || more <= query.k || system.capabilities().token_budget {
+        return Ok(recall);
+    }
+    match system.recall(bank, &RecallQuery { k: more, ..query.clone() }).await {
+        Ok(mut again) => {
+            canary::without(facts, &mut again.hits);
+            again.hits.truncate(query.k as usize);
+            again.usage += recall.usage;
+            Ok(Recall { effective_k: recall.effective_k, ..again })
+        }
+        Err(failure) if failure.class == FailureClass::Permanent => Ok(recall),
+        Err(failure) => Err(failure),
+    }
 }
 
 /// Evidence turns that are in none of the first `entries` entries. Looked at only where sessions are cut: elsewhere all of

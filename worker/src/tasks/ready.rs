@@ -19,19 +19,22 @@ pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask) 
     context.check_allowed()?;
     let mut clock = StepClock::start();
     let data = tools.banks.get(task.run, task.task.bank()).await?;
+    if canary::is_closing(context, &data.row, task.task.index()) {
+        return canary::close(tools, context, &data, task).await;
+    }
     let row = context.current_row(tools.store.as_ref(), &data).await?;
     let segment = row.segments.get(task.task.index() as usize);
     let until = segment.ok_or_else(|| StoreError::Corrupt(format!("{:?} has no segment", task.task)))?.until;
     let is_last = task.task.index() as usize + 1 == row.segments.len();
     let bank = context.bank_ref(&row, &data);
     let system = context.system();
-    let mut proven = is_ready(context, &bank, until).await?;
+    let mut known = is_ready(context, &bank, until).await?;
     let consolidates = system.capabilities().consolidates;
     if consolidates && !is_consolidated(tools, task).await? {
         // what is not yet taken in cannot be made better
         consolidate(tools, context, task, &bank, row.generation).await?;
         clock = StepClock::start();
-        proven = is_ready(context, &bank, until).await?;
+        known = is_ready(context, &bank, until).await?;
     }
     let counted = match system.verify(&bank, until).await {
         // what consolidation leaves of the items is the system's own business
@@ -44,13 +47,21 @@ pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask) 
     let stats = stats_of(system, &bank, counted).await;
     let timing = Timing { server: system.server(&bank).await, ..clock.timing(&task, clock.elapsed_us()) };
     // its time is nobody's phase
-    let canary = if is_last { canary::send(tools, context, &data, &bank).await } else { None };
+    let canary = if is_last { canary::of_turns(tools, context, &data, &bank).await? } else { None };
     let record = StepRecord {
         run: task.run,
         task: task.task,
         step: StepNo::READY,
         epoch: task.epoch,
-        facts: StepFacts::Ready { polls: 1, proven, stats, canary, timing },
+        facts: StepFacts::Ready {
+            polls: 1,
+            proven: known != Readiness::Promised,
+            // a count is looked at, and holds everything here
+            returned: known == Readiness::Returned && counted.is_none(),
+            stats,
+            canary,
+            timing,
+        },
         text: None,
         calls: Vec::new(),
         effect: Effect::Done { opens: Opens::SegmentQuestions },
@@ -59,11 +70,10 @@ pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask) 
     Ok(())
 }
 
-/// Whether everything can be found, proven or promised; parks the task while it cannot.
-async fn is_ready(context: &RunContext, bank: &BankRef, until: u32) -> Result<bool, TaskEnd> {
+/// How it is known that everything can be found; parks the task while it cannot.
+async fn is_ready(context: &RunContext, bank: &BankRef, until: u32) -> Result<Readiness, TaskEnd> {
     match context.system().readiness(bank, until).await.map_err(|failure| context.system_end(failure))? {
-        Readiness::Proven => Ok(true),
-        Readiness::Promised => Ok(false),
+        known @ (Readiness::Proven | Readiness::Returned | Readiness::Promised) => Ok(known),
         Readiness::NotYet { poll_after_ms } => {
             let reason = format!("bank {} is not ready yet", bank.bank_id);
             Err(TaskEnd::Park { delay_ms: poll_after_ms, reason, calls: Vec::new() })

@@ -1,6 +1,7 @@
 //! Retains one segment of a bank: one checkpoint per stream entry, in order, from the stored position on.
 
 use bench_proto::{
+    canary::is_fact,
     failure::{
         Failure, FailureClass,
         code::{CANNOT_SERVE, SYSTEM_UNAVAILABLE},
@@ -11,7 +12,7 @@ use bench_store::{BankRow, ClaimedTask, StoreError};
 use bench_systems::{BankRef, adapter::BROKEN};
 use tracing::warn;
 
-use super::prepared;
+use super::{canary, prepared};
 use crate::{
     banks::BankData,
     clock::StepClock,
@@ -34,6 +35,11 @@ pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask) 
     let bank_no = task.task.bank();
     let data = tools.banks.get(task.run, bank_no).await?;
     let mut row = fresh_row(tools, task, bank_no).await?;
+    let until = row.segments.get(task.task.index() as usize).map(|segment| segment.until);
+    if canary::is_closing(context, &row, task.task.index()) && until.is_some_and(|until| row.position >= until) {
+        // nothing is written here, so nothing can be in doubt
+        return finish_empty_segment(tools, task, &row).await;
+    }
     if is_unsure(context, task, &row) {
         row = begin_anew(tools, task, bank_no).await?;
     }
@@ -114,6 +120,7 @@ impl Filling<'_> {
         let (mut receipt, mut paid) = context.settle(payer, retained)?;
         receipt.usage += paid.usage;
         let count = u64::from(until - from);
+        let facts = context.row().spec.facts_in(row.bank_no, &row.bank_id);
         let mut spent = clock.timing(&task, clock.elapsed_us());
         spent.in_flight = entered.in_flight;
         drop(entered);
@@ -131,7 +138,7 @@ impl Filling<'_> {
             epoch: task.epoch,
             facts: StepFacts::Retained {
                 generation: row.generation,
-                turns: entry.turns() as u64,
+                turns: if is_fact(&facts, entry) { 0 } else { entry.turns() as u64 },
                 usage: if position == from { receipt.usage } else { bench_proto::call::Usage::default() },
                 timing: Timing {
                     queue_wait_us: if position == row.position { share.queue_wait_us } else { 0 },

@@ -16,6 +16,7 @@ use bench_plan::{
 };
 use bench_proto::{
     call::Phase,
+    canary::{CanarySpec, FOREIGN_FACTS, WIDE_RECALLS},
     money::PicoUsd,
     scenario::Scenario,
     spec::{ModelSpec, RunSpec},
@@ -104,9 +105,11 @@ impl RunEstimate {
         let answer = || prompts.answer.unwrap_or_else(|| answer_prompt(planned, counting));
         prompts.answer = spec.answerer.is_remote().then(answer);
         let all = Self::of_prompts(app, spec, &prompts, announce(&planned.sample)).await;
-        let canary_recalls = match canary::possible(&planned.capabilities) {
-            Ok(()) => spec.sample.banks.min(CANARY_BANKS.into()) * u64::from(CANARY_RECALLS),
-            Err(_) => 0,
+        let canary_recalls = match (spec.canaries, canary::possible(&planned.capabilities)) {
+            (Some(CanarySpec { facts: 0, .. }), _) | (_, Err(_)) => 0,
+            // each is asked for a second time where it is not found
+            (Some(CanarySpec { facts, .. }), _) => u64::from(2 * (facts + FOREIGN_FACTS) + WIDE_RECALLS),
+            (None, _) => spec.sample.banks.min(CANARY_BANKS.into()) * u64::from(CANARY_RECALLS),
         };
         Self { canary_recalls, ..all }
     }

@@ -145,6 +145,7 @@ pub(super) fn check_same_questions(args: &SubmitArgs, source: &RunSpec, from: Fo
         ("--mode", args.mode.is_some()),
         ("--dispositions", args.dispositions.is_some()),
         ("--controls", args.controls),
+        ("--no-canaries", args.no_canaries),
     ];
     let Some((flag, _)) = what.into_iter().find(|(_, given)| *given) else { return Ok(()) };
     Err(CliError::usage(format!(

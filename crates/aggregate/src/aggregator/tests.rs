@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use bench_proto::{
-    call::Usage,
+    call::{Phase, Usage},
     facts::PhaseUsage,
     failure::Failure,
     ids::{RunId, TaskKey},
@@ -69,6 +69,7 @@ pub(crate) fn spec(n: u64) -> RunSpec {
         counting: None,
         headline: None,
         limits: Limits { max_cost: Some(PicoUsd(20_000_000_000_000)), ..Limits::default() },
+        canaries: None,
         taken_over: Default::default(),
     }
 }
@@ -156,6 +157,7 @@ fn ready(bank: u32, proven: bool) -> StoredStep {
         polls: 1,
         proven,
         stats: Default::default(),
+        returned: false,
         canary: None,
         timing: Timing { total_us: 10, ..Timing::default() },
     };
@@ -487,6 +489,23 @@ fn an_empty_run_is_all_null() {
     assert_eq!((summary.headline.value, summary.headline.strict, summary.outcomes.coverage), (None, None, None));
     assert_eq!(summary.latency_ms, LatencySummary::default());
     assert_eq!(summary.run.verdict, Verdict::Invalid);
+}
+
+#[test]
+fn what_a_system_of_another_process_uses_is_unknown_until_it_tells() {
+    let unknown = |is_remote, told: u64| {
+        let mut aggregator = Aggregator::new(AggregateInput { is_remote, ..input(60) });
+        for n in 0..60 {
+            let mut facts = question(n);
+            facts.usage.recall = Usage { prompt_tokens: told, ..Usage::default() };
+            aggregator.add(&facts);
+        }
+        let usage = aggregator.finish(NONE).summary.usage;
+        (usage.unknown.clone(), usage.is_unknown(Phase::Recall))
+    };
+    assert_eq!(unknown(true, 0), (vec![Phase::Retain, Phase::Recall], true));
+    assert_eq!(unknown(true, 3), (vec![Phase::Retain], false), "what it told is known");
+    assert_eq!(unknown(false, 0), (vec![], false), "who computes from the stored items calls nobody");
 }
 
 #[test]

@@ -233,6 +233,7 @@ pub(crate) fn spec(n: u32, variant: u32) -> RunSpec {
         counting: None,
         headline: None,
         limits: Limits::default(),
+        canaries: None,
         taken_over: Default::default(),
     }
 }

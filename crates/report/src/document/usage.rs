@@ -7,6 +7,9 @@ use crate::{
     figures::{NONE, count, duration, usd},
 };
 
+/// In place of a figure that nobody knows.
+const UNKNOWN: &str = "unknown";
+
 /// Calls, tokens and dollars by phase, and what else was paid.
 pub(super) fn usage(summary: &Summary) -> Vec<Block> {
     let (u, s) = (&summary.usage, &summary.phase_seconds);
@@ -22,15 +25,30 @@ pub(super) fn usage(summary: &Summary) -> Vec<Block> {
         .flatten()
         .filter(|(_, used)| **used != UsageFigures::default())
         .map(|(part, used)| (part, used, None));
+    let is_unknown = |name: &str| u.unknown.iter().any(|phase| phase.name() == name);
     let rows: Vec<Vec<String>> = std::iter::once(("retain", &u.retain, s.retain))
         .chain(consolidated)
         .chain(phases)
         .chain(beside_phases)
         .chain([("total", &u.total.used, all)])
-        .map(|(phase, u, time)| {
-            let counts =
-                [u.calls, u.cached_calls, u.retries, u.rate_limited, u.prompt_tokens, u.completion_tokens].map(count);
-            std::iter::once(phase.to_owned()).chain(counts).chain([usd(u.usd), seconds(time)]).collect()
+        .map(|(phase, used, time)| {
+            let mut counts = [
+                used.calls,
+                used.cached_calls,
+                used.retries,
+                used.rate_limited,
+                used.prompt_tokens,
+                used.completion_tokens,
+            ]
+            .map(count);
+            let mut cost = usd(used.usd);
+            if is_unknown(phase) {
+                counts.fill(UNKNOWN.to_owned());
+                UNKNOWN.clone_into(&mut cost);
+            } else if phase == "total" && !u.unknown.is_empty() {
+                cost = format!("at least {cost}");
+            }
+            std::iter::once(phase.to_owned()).chain(counts).chain([cost, seconds(time)]).collect()
         })
         .collect();
     let columns =
@@ -49,6 +67,13 @@ fn money(summary: &Summary) -> Vec<String> {
     let t = &u.total;
     let booked = t.usd_booked.max(t.used.usd);
     let mut money = Vec::new();
+    if !u.unknown.is_empty() {
+        let phases: Vec<&str> = u.unknown.iter().map(|phase| phase.name()).collect();
+        money.push(format!(
+            "What the memory system does with models in {} is unknown: it is another process and has told nothing of it.",
+            phases.join(" and ")
+        ));
+    }
     if t.used.retries > 0 {
         money.push(
             "Calls are those whose reply was used; retries are all other requests, those of a call that came to nothing included."

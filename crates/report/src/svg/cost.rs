@@ -27,6 +27,10 @@ pub(super) fn plot(summary: &Summary) -> Option<Plot> {
         let y = 8.0 + ROW * i as f64;
         shapes += &text(LEFT - 8.0, y + 16.0, "end", "", name);
         shapes += &rect(LEFT, y + 3.0, WIDTH * size(figures) / most, 18.0, &format!("f{}", i % 4));
+        if usage.unknown.iter().any(|phase| phase.name() == *name) {
+            shapes += &text(LEFT + 8.0, y + 16.0, "start", "", "unknown");
+            continue;
+        }
         let money = if paid { format!("{} · ", usd(figures.usd)) } else { String::new() };
         let label =
             format!("{money}{} tokens in, {} out", count(figures.prompt_tokens), count(figures.completion_tokens));

@@ -128,7 +128,8 @@ fn without_judge(summary: &Summary) -> &'static str {
 /// Dollars, time, latency and context.
 fn effort(summary: &Summary) -> String {
     let total = &summary.total;
-    let mut parts = vec![format!("{}, {}", usd(total.used.usd), counted(total.used.calls, "call"))];
+    let unknown = if summary.usage.unknown.is_empty() { "" } else { " and the system's own, unknown" };
+    let mut parts = vec![format!("{}, {}{unknown}", usd(total.used.usd), counted(total.used.calls, "call"))];
     parts.extend(summary.run.wall_seconds.map(duration));
     let probe = summary.latency_probe.as_ref().and_then(|probe| probe.p50_ms);
     parts.extend(probe.map(|ms| format!("recall {ms:.1} ms (probe, p50)")));

@@ -64,6 +64,7 @@ pub fn spec() -> RunSpec {
         counting: None,
         headline: None,
         limits: Limits::default(),
+        canaries: None,
         taken_over: Default::default(),
     }
 }
@@ -132,7 +133,14 @@ pub fn retained(generation: i64) -> StepFacts {
 /// Facts of a proven segment.
 #[must_use]
 pub fn proven() -> StepFacts {
-    StepFacts::Ready { polls: 1, proven: true, stats: Default::default(), canary: None, timing: Timing::default() }
+    StepFacts::Ready {
+        polls: 1,
+        proven: true,
+        returned: false,
+        stats: Default::default(),
+        canary: None,
+        timing: Timing::default(),
+    }
 }
 
 /// Facts of a recall.

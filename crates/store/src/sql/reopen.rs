@@ -45,9 +45,11 @@ pub(super) async fn reopen(conn: &mut dyn Conn, run: RunNo, scope: RetryScope) -
     let (mut anew, mut banks_ready) = (BTreeMap::new(), 0);
     for part in bank_nos.chunks(CHUNK) {
         for bank in banks::read(conn, run, Some(part)).await? {
-            // a recall that is missing after its segment closed can only be made in a new generation (P6)
+            // a recall that is missing after its segment closed can only be made in a new generation (P6), unless
+            // nothing more is retained since: the segment behind the last question is there for canaries alone
+            let until = bank.segments.get(bank.segment as usize).map_or(0, |segment| segment.until);
             let closed = |c: &Candidate| {
-                let before = bank.segments.iter().take(bank.segment as usize);
+                let before = bank.segments.iter().take(bank.segment as usize).filter(|segment| segment.until < until);
                 !c.recalled
                     && c.state == TaskState::Failed
                     && before.flat_map(|s| &s.questions).any(|q| *q == c.task.index())

@@ -37,7 +37,7 @@ impl HttpSystem {
         self.flush(bank).await?;
         let spec = &self.adapter.spec.ready;
         let Some(call) = &self.adapter.ready else {
-            return Ok(if spec.when == ReadyRule::Promised { Readiness::Promised } else { Readiness::Proven });
+            return Ok(if spec.when == ReadyRule::Promised { Readiness::Promised } else { Readiness::Returned });
         };
         if spec.when == ReadyRule::EachDone {
             return self.each_done(call, bank, entries).await;

@@ -17,6 +17,8 @@ use super::{
 };
 use crate::{BankRef, NativeAnswer, Recall, RecallQuery, moments::Bounds};
 
+/// Fields that a message names.
+const MOST_KEYS: usize = 12;
 /// Tokens of a recall for systems that are asked by budget, when nothing is said.
 const DEFAULT_MAX_TOKENS: u32 = 4096;
 
@@ -114,7 +116,7 @@ pub(super) fn hits_of(
     let list = match list {
         Some(list) => list,
         None if hits.optional => return Ok(Vec::new()),
-        None => return Err(call.shape(format!("field '{}' is missing", hits.list.shown()))),
+        None => return Err(call.shape(format!("field '{}' is missing{}", hits.list.shown(), keys_of(&read.value)))),
     };
     let index = indexes.find_or_build(bank.content_hash, bank.content.as_deref(), unit);
     let mut found = Vec::with_capacity(list.len());
@@ -128,7 +130,10 @@ pub(super) fn hits_of(
                     kind(other)
                 )));
             }
-            None => return Err(call.shape(format!("field '{}' of hit {at} is missing", hits.text.shown()))),
+            None => {
+                let keys = keys_of(element);
+                return Err(call.shape(format!("field '{}' of hit {at} is missing{keys}", hits.text.shown())));
+            }
         };
         let read_path = |path: &Option<Path>| path.as_ref().and_then(|path| path.string(element));
         let score = hits.score.as_ref().and_then(|path| path.first(element)).and_then(Value::as_f64);
@@ -136,6 +141,16 @@ pub(super) fn hits_of(
         found.push(index.place(at, Handed { id, session, text, score }));
     }
     Ok(found)
+}
+
+/// What stands there instead of a field that is missing, for messages.
+fn keys_of(value: &Value) -> String {
+    let Value::Object(map) = value else { return format!(": it is {}", kind(value)) };
+    let mut keys: Vec<String> = map.keys().take(MOST_KEYS).map(|key| key.chars().take(40).collect()).collect();
+    if map.len() > MOST_KEYS {
+        keys.push("…".to_owned());
+    }
+    if keys.is_empty() { ": it has no field at all".to_owned() } else { format!(": it has {}", keys.join(", ")) }
 }
 
 /// The text of an answer: of a field, or of all events together.

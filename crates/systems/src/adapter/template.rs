@@ -60,6 +60,13 @@ pub(super) enum Piece {
     Var(String),
 }
 
+/// The variable that a YAML object was meant to be: `{k}` without quotes is one with the key `k` and no value.
+fn unquoted<'m>(map: &'m Map<String, Value>, known: &[&str]) -> Option<&'m str> {
+    let (name, value) = map.iter().next().filter(|_| map.len() == 1)?;
+    let is_variable = known.contains(&name.trim_end_matches('?')) || name.starts_with(FIELD);
+    (value.is_null() && is_variable).then_some(name.as_str())
+}
+
 impl Template {
     /// Compiles a JSON value.
     ///
@@ -70,6 +77,9 @@ impl Template {
             Value::String(text) => Self::text(text, known)?,
             Value::Array(list) => Self::List(list.iter().map(|v| Self::compile(v, known)).collect::<Result<_, _>>()?),
             Value::Object(map) => {
+                if let Some(name) = unquoted(map, known) {
+                    return Err(format!("{{{name}}} without quotes is an object: write \"{{{name}}}\""));
+                }
                 let entries = map.iter().map(|(key, v)| Ok::<_, String>((key.clone(), Self::compile(v, known)?)));
                 Self::Object(entries.collect::<Result<_, _>>()?)
             }

@@ -2,13 +2,15 @@
 
 use bench_proto::dataset::{BankContent, Filter, FilterParts, Memory, StreamEntry};
 
-use super::{Checks, Seen, bank_of, cannot, has, pass, said};
+use super::{Checks, Seen, bank_of, has, pass, said};
 use crate::{BankRef, RecallQuery};
 
 /// What the lockers held at first, and hold in the end.
 const REPLACED: (&str, &str) = ("trombone", "mandolin");
 const WITHDRAWN: &str = "harpoon";
 const KEPT: &str = "sextant";
+/// What asks for all of them.
+const LOCKERS: &str = "What does each locker in the boat house hold?";
 /// Between the times of the two memories that stay.
 const BETWEEN: &str = "2023-05-15T00:00:00";
 
@@ -48,7 +50,10 @@ impl Checks<'_> {
     pub(super) async fn store_green(&mut self) -> Seen {
         let can = self.system.capabilities();
         if !can.recalls || !can.banks || !(can.updates || can.withdraws || !can.filters.is_empty()) {
-            return cannot("it replaces and removes nothing by itself, and has no filters");
+            return self.unclaimed(
+                "it replaces and removes nothing by itself, and has no filters",
+                "update: {request: …}, forget: {request: …}, and \"{tags?}\", \"{user?}\", \"{until?}\" in the body of recall",
+            );
         }
         let handle = self.system.open_bank(&self.green).await.map_err(|f| said(&f))?;
         self.green.handle = Some(handle);
@@ -59,12 +64,16 @@ impl Checks<'_> {
     /// What was replaced is gone, and what replaces it is there.
     pub(super) async fn updates(&self) -> Seen {
         if self.green.handle.is_none() || !self.system.capabilities().updates {
-            return cannot("what replaces a memory is stored beside it");
+            return self.unclaimed(
+                "what replaces a memory is stored beside it",
+                "update: {request: \"PUT /…/{replaces_key}\", body: …}",
+            );
         }
         let hits = self.recall(&self.green, "What does the locker of Perpetua hold?", 10).await?.hits;
         match (has(&hits, REPLACED.0), has(&hits, REPLACED.1)) {
             (false, true) => pass("a memory was replaced: the new one is found, the old one is gone"),
-            (true, _) => Err("a memory that was replaced is still found".to_owned()),
+            (true, true) => Err("a memory that was replaced is still found, beside the new one".to_owned()),
+            (true, false) => Err("a memory that was replaced is still found, and not the new one".to_owned()),
             (false, false) => Err("what replaced a memory is not found".to_owned()),
         }
     }
@@ -72,7 +81,7 @@ impl Checks<'_> {
     /// What was withdrawn is gone.
     pub(super) async fn withdrawals(&self) -> Seen {
         if self.green.handle.is_none() || !self.system.capabilities().withdraws {
-            return cannot("what is withdrawn stays");
+            return self.unclaimed("what is withdrawn stays", "forget: {request: \"DELETE /…/{replaces_key}\"}");
         }
         let hits = self.recall(&self.green, "What does the locker of Ignatz hold?", 10).await?.hits;
         if has(&hits, WITHDRAWN) {
@@ -85,7 +94,10 @@ impl Checks<'_> {
     pub(super) async fn filters(&self) -> Seen {
         let can = self.system.capabilities().filters;
         if self.green.handle.is_none() || can.is_empty() {
-            return cannot("a question is answered from all memories: samples with filters are refused");
+            return self.unclaimed(
+                "a question is answered from all memories: samples with filters are refused",
+                "\"{tags?}\", \"{user?}\", \"{scopes?}\", \"{from?}\", \"{until?}\" in the body of recall",
+            );
         }
         let text = |text: &str| Some(text.to_owned());
         let of_bo = [
@@ -96,12 +108,16 @@ impl Checks<'_> {
             Filter { from: text(BETWEEN), ..Filter::default() },
         ];
         let of_ann = Filter { until: text(BETWEEN), ..Filter::default() };
+        let all = self.recall(&self.green, LOCKERS, 10).await?.hits;
+        if !has(&all, KEPT) || !has(&all, REPLACED.1) {
+            return Err("without a filter not all is found that is stored: what filters do cannot be seen".to_owned());
+        }
         let mut seen = FilterParts::default();
         let cases = of_bo.iter().map(|filter| (filter, KEPT, REPLACED.1)).chain([(&of_ann, REPLACED.1, KEPT)]);
         for (filter, admitted, other) in cases.filter(|(filter, ..)| filter.parts().without(can).is_empty()) {
             let query = RecallQuery {
                 question_id: "check",
-                text: "What is in the lockers of the boat house?",
+                text: LOCKERS,
                 k: 10,
                 visible_entries: u32::MAX,
                 filter,
@@ -110,13 +126,43 @@ impl Checks<'_> {
             let hits = self.system.recall(&self.green, &query).await.map_err(|f| said(&f))?.hits;
             let names = filter.parts().names().join(" and ");
             if has(&hits, other) {
-                return Err(format!("a search with a filter ({names}) found what it does not let through"));
+                return Err(match has(&hits, admitted) {
+                    true => {
+                        format!("a filter does nothing: a search with one ({names}) found what it does not let through")
+                    }
+                    false => {
+                        format!("a search with a filter ({names}) found what it does not let through, and nothing else")
+                    }
+                });
             }
-            if !has(&hits, admitted) && self.system.capabilities().updates {
+            if !has(&hits, admitted) {
                 return Err(format!("a search with a filter ({names}) did not find what it lets through"));
             }
             seen = seen.or(filter.parts());
         }
+        self.answers_until(&of_ann).await?;
         pass(format!("searches were held to some memories: {}", seen.names().join(", ")))
+    }
+
+    /// An answer of the system's own that is held to what was known by a time tells nothing of what came after it.
+    async fn answers_until(&self, until: &Filter) -> Result<(), String> {
+        if !self.system.capabilities().answers || !self.system.capabilities().answer_filters.until {
+            return Ok(());
+        }
+        let query = RecallQuery {
+            question_id: "check",
+            text: LOCKERS,
+            k: 10,
+            visible_entries: u32::MAX,
+            filter: until,
+            ..RecallQuery::default()
+        };
+        match self.system.answer(&self.green, &query).await {
+            Ok(answer) if answer.text.to_lowercase().contains(KEPT) => {
+                Err("an answer that is held to what was known by a time (until) tells of what came after it".to_owned())
+            }
+            Ok(_) => Ok(()),
+            Err(failure) => Err(said(&failure)),
+        }
     }
 }

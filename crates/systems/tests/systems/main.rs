@@ -4,6 +4,7 @@ mod at_hand;
 mod chance;
 mod changes;
 mod cheats;
+mod check_faults;
 mod contracts;
 mod letters;
 mod process;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 
 use bench_systems::{
     BuildContext, MemorySystem, SystemSettings, adapter,
-    check::{self, Outcome, Step},
+    check::{self, Outcome, Step, Told},
     policy::Policy,
     registry,
 };
@@ -51,7 +52,7 @@ fn of_text(text: &str, url: Option<&str>) -> Arc<dyn MemorySystem> {
 
 /// Runs the checks; each as `name: result`.
 async fn checked(system: &dyn MemorySystem) -> (Vec<String>, Vec<Step>) {
-    let steps = check::run(system, "bench-check-1").await;
+    let steps = check::run(system, "bench-check-1", Told { top_k: 10, names_ids: false }).await;
     (steps.iter().map(|step| format!("{}: {}", step.check, step.outcome.word())).collect(), steps)
 }
 

@@ -108,7 +108,7 @@ fn the_same_is_true_of_exchanges_made_here() {
     assert_eq!(read("recall", 200, json, "{\"hits\": {}}").expect_err("no list").code, "system_shape");
     assert_eq!(
         read("recall", 200, json, "{\"hits\": [{}]}").expect_err("no text").message,
-        "recall (POST /v1/recall): field 'text' of hit 0 is missing"
+        "recall (POST /v1/recall): field 'text' of hit 0 is missing: it has no field at all"
     );
     assert_eq!(read("retain", 200, json, "{\"stored\": false}").expect_err("not stored").code, "system_refused");
     assert!(read("open", 409, json, "{}").is_ok());

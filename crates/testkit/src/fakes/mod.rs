@@ -49,6 +49,14 @@ pub struct World {
     pub worker_dead: bool,
     /// Every n-th item is accepted and forgotten.
     pub loses_every: usize,
+    /// A share of all items is accepted and forgotten: which ones follows from this number and their texts.
+    pub loses_share: Option<(u64, f64)>,
+    /// What is stored after so many items is accepted and forgotten.
+    pub keeps_at_most: Option<u64>,
+    /// A search brings no more hits than so many, whatever is asked for.
+    pub clips: Option<usize>,
+    /// Hits are ranked as BM25 does, and not by the words that they share with a query.
+    pub bm25: bool,
     /// This many requests to come are answered with this status.
     pub fails: (usize, u16),
     /// Responses are held back for this long.
@@ -139,7 +147,9 @@ impl World {
     /// The next item, and whether it is kept.
     fn item(&mut self, text: &str, meta: Value) -> (Stored, bool) {
         self.next += 1;
-        let kept = self.loses_every == 0 || !self.next.is_multiple_of(self.loses_every as u64);
+        let kept = (self.loses_every == 0 || !self.next.is_multiple_of(self.loses_every as u64))
+            && self.keeps_at_most.is_none_or(|most| self.next <= most)
+            && self.loses_share.is_none_or(|(seed, share)| lot(seed, text) >= share);
         let text = text.chars().filter(|c| !self.ascii_only || c.is_ascii()).collect();
         (Stored { id: format!("m{}", self.next), text, meta }, kept)
     }
@@ -160,8 +170,11 @@ impl World {
         let common = |item: &Stored| self::words(&item.text).iter().filter(|word| words.contains(*word)).count();
         let mut found: Vec<(Stored, usize)> =
             stored.map(|item| (item.clone(), common(item))).filter(|(_, score)| *score > 0).collect();
-        found.sort_by_key(|(_, score)| std::cmp::Reverse(*score));
-        found.truncate(k);
+        match self.bm25 {
+            true => by_bm25(&mut found, &words),
+            false => found.sort_by_key(|(_, score)| std::cmp::Reverse(*score)),
+        }
+        found.truncate(k.min(self.clips.unwrap_or(usize::MAX)));
         found
     }
 
@@ -175,6 +188,40 @@ impl World {
         let common = |line: &&str| words(line).iter().filter(|word| wanted.contains(*word)).count();
         let found = self.search(bank, question, 1).pop().map(|(item, _)| item.text).unwrap_or_default();
         found.lines().max_by_key(common).map_or_else(|| "nothing is known".to_owned(), str::to_owned)
+    }
+}
+
+/// A number from 0 to 1 that follows from a seed and a text.
+fn lot(seed: u64, text: &str) -> f64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    for byte in text.bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    // the last bytes of a text move the high bits little
+    hash = (hash ^ (hash >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    ((hash ^ (hash >> 32)) >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// Puts items in the order of BM25 (k1 1.2, b 0.75) over those that share a word with the query.
+fn by_bm25(found: &mut [(Stored, usize)], query: &[String]) {
+    let all = |text: &str| -> Vec<String> {
+        text.to_lowercase().split(|c: char| !c.is_alphanumeric()).map(str::to_owned).collect()
+    };
+    let texts: Vec<Vec<String>> = found.iter().map(|(item, _)| all(&item.text)).collect();
+    let (n, mean) = (texts.len() as f64, texts.iter().map(Vec::len).sum::<usize>() as f64 / texts.len().max(1) as f64);
+    let times = |text: &[String], word: &String| text.iter().filter(|held| *held == word).count() as f64;
+    let mut scored: Vec<(f64, (Stored, usize))> = Vec::with_capacity(found.len());
+    for (text, item) in texts.iter().zip(found.iter()) {
+        let of = |word: &String| {
+            let held = texts.iter().filter(|text| text.contains(word)).count() as f64;
+            let (rarity, tf) = (((n - held + 0.5) / (held + 0.5) + 1.0).ln(), times(text, word));
+            rarity * tf * 2.2 / (tf + 1.2 * (0.25 + 0.75 * text.len() as f64 / mean))
+        };
+        scored.push((query.iter().map(of).sum(), item.clone()));
+    }
+    scored.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    for (place, (_, item)) in found.iter_mut().zip(scored) {
+        *place = item;
     }
 }
 

@@ -53,6 +53,14 @@ pub(super) fn whole(world: &mut World, ask: &Ask<'_>) -> Reply {
             let hit = |(item, score): (Stored, usize)| json!({ "id": item.meta["id"], "text": item.text, "session": item.meta["session"], "score": score });
             Reply::Json(200, json!({ "hits": hits.map(hit).collect::<Vec<_>>() }))
         }
+        ("POST", ["banks", bank, "answer"]) => {
+            let until = json!({ "until": body["filter"]["until"] });
+            let known = |item: &Stored| until["until"].is_null() || is_admitted(item, &until);
+            let found =
+                world.search(bank, text(body, "question"), usize::MAX).into_iter().find(|(item, _)| known(item));
+            let answer = found.map_or_else(|| "nothing is known".to_owned(), |(item, _)| item.text);
+            Reply::Json(200, json!({ "answer": world.always_answers.clone().unwrap_or(answer) }))
+        }
         ("GET", ["banks", bank]) => Reply::Json(200, json!({ "items": world.banks.get(*bank).map_or(0, Vec::len) })),
         ("DELETE", ["banks", bank]) => {
             world.banks.remove(*bank);

@@ -207,6 +207,7 @@ fn p20_what_was_retained_is_told_once_its_segment_has_ended() {
         stored(TaskKey::retain(3, segment), StepNo::retain(step), facts, 1_020)
     };
     let ready = StepFacts::Ready {
+        returned: false,
         canary: None,
         polls: 1,
         proven: true,

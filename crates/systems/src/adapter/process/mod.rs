@@ -495,6 +495,7 @@ impl MemorySystem for ProcessSystem {
         let op = ProcessOp::Ready { bank: place.name.clone(), expected: self.expected(bank, entries)? };
         let reply = self.ask_at(&place, op).await?;
         match reply.ready {
+            Some(true) if reply.returned => Ok(Readiness::Returned),
             Some(true) => Ok(Readiness::Proven),
             Some(false) => {
                 Ok(Readiness::NotYet { poll_after_ms: u64::try_from(self.every.as_millis()).unwrap_or(u64::MAX) })

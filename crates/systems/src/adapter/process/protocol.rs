@@ -227,6 +227,8 @@ pub struct ProcessReply {
     pub numbers: BTreeMap<String, f64>,
     /// Everything can be found.
     pub ready: Option<bool>,
+    /// `ready` only says that storing has returned: nothing was looked at.
+    pub returned: bool,
     /// What was found.
     pub hits: Option<Vec<ProcessHit>>,
     /// An answer.

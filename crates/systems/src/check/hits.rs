@@ -1,0 +1,103 @@
+//! What hits are: whether they carry the ids that were stored, and whether as many come as are asked for.
+
+use bench_proto::{
+    dataset::{BankContent, Memory, StreamEntry},
+    step::{HitLevel, PlacedBy},
+};
+
+use super::{Checks, Seen, bank_of, cannot, pass, said};
+use crate::BankRef;
+
+/// Most hits that are asked for: a check stores so many memories and half as many more.
+const MOST_ASKED: u32 = 40;
+/// What they are searched by: all of them say it.
+const SEARCHED: &str = "crate boat house holds marbles";
+
+/// Hits that are asked for.
+fn asked(top_k: u32) -> u32 {
+    top_k.clamp(1, MOST_ASKED)
+}
+
+/// A bank with more memories that say nearly the same than a run asks for.
+pub(super) fn bank(name: &str, top_k: u32) -> BankRef {
+    let k = asked(top_k);
+    let memory = |number: u32| {
+        StreamEntry::Memory(Memory {
+            id: format!("c{number}"),
+            text: format!("Crate {number} in the boat house holds marbles, {} of them.", 1000 + 37 * number),
+            time: Some("2023-05-01T10:00:00".to_owned()),
+            ..Memory::default()
+        })
+    };
+    let entries = (1..=k + k / 2 + 5).map(memory).collect();
+    bank_of(name, BankContent { bank_id: "grey".to_owned(), speakers: Vec::new(), entries })
+}
+
+impl Checks<'_> {
+    pub(super) async fn ids(&self) -> Seen {
+        if !self.system.capabilities().recalls {
+            return self.does_not_search();
+        }
+        let hits = self.recall(&self.red, "the password of the boat house", 10).await?.hits;
+        let Some(hit) = hits.iter().find(|hit| hit.text.contains("marmalade")) else {
+            return Err("a stored fact was not found".to_owned());
+        };
+        let (line, of_turn) = ("meta: {turn: \"{id}\"} in retain and id: meta.turn in hits", hit.id == "D1:4");
+        match hit.placed_by {
+            Some(PlacedBy::Text) | None if hit.level.is_some() && self.told.names_ids => Err(
+                "the file says where the id of a hit stands, and what stands there was never stored: hits are told by their \
+                 text alone; `id` has to lead to the \"{id}\" that was sent"
+                    .to_owned(),
+            ),
+            Some(PlacedBy::Text) => self.unclaimed(
+                "hits carry no id of ours: they are told by their text, as long as nothing of it is changed",
+                line,
+            ),
+            _ if of_turn => pass("a hit carries the id of its turn: retrieval is measured by turn and by session"),
+            _ if hit.session_id == "D1" && hit.level != Some(HitLevel::Unknown) => {
+                pass("a hit carries its session: retrieval is measured by session")
+            }
+            _ => self.unclaimed("hits carry no id of ours: retrieval metrics do not exist for it", line),
+        }
+    }
+
+    /// As many hits as a run asks for, and more, of a bank that has them.
+    pub(super) async fn as_many_as_asked(&mut self) -> Seen {
+        let can = self.system.capabilities();
+        if !can.recalls {
+            return self.does_not_search();
+        }
+        if can.ignores_k || can.token_budget {
+            return cannot("it is not asked for a number of hits");
+        }
+        if !can.banks {
+            return cannot("it has one memory for everything, which holds other things too");
+        }
+        let (stored, max_k) = (super::entries(&self.grey).len() as u32, can.max_k.unwrap_or(u32::MAX));
+        let k = asked(self.told.top_k).min(max_k);
+        let handle = self.system.open_bank(&self.grey).await.map_err(|f| said(&f))?;
+        self.grey.handle = Some(handle);
+        self.fill(&self.grey).await?;
+        let at_k = self.recall(&self.grey, SEARCHED, k).await?.hits;
+        let more = stored.min(max_k);
+        let at_more = self.recall(&self.grey, SEARCHED, more).await?.hits.len() as u32;
+        let got = at_k.len() as u32;
+        let is_whole = at_k.iter().all(|hit| hit.text.contains("holds marbles"));
+        if got < k && at_more == got && is_whole {
+            return Err(format!(
+                "k is clipped: {k} and {more} hits were asked for and {got} came both times, of {stored} memories that all fit"
+            ));
+        }
+        if got < k {
+            return cannot(format!(
+                "{k} hits were asked for and {got} came, of {stored} memories that all fit: whether k ends it cannot be told"
+            ));
+        }
+        if at_more < more {
+            return pass(format!(
+                "{k} hits were asked for and came; of {more} {at_more} came: `limits: {{max_k: {at_more}}}` says so"
+            ));
+        }
+        pass(format!("{k} and {more} hits were asked for, and as many came"))
+    }
+}

@@ -1,0 +1,137 @@
+//! Files and servers with a fault each, and the check that finds it, with what would mend it.
+
+use bench_systems::{
+    adapter,
+    check::{self, Outcome, Step, Told},
+};
+use bench_testkit::fakes::{Fake, World};
+use serde_json::json;
+
+use super::{of_text, outcome};
+
+const FILE: &str = "
+name: mine
+can: {order: true}
+retain:
+  request: POST /banks/{bank}/items
+  body: &item {id: '{id}', key: '{key}', text: '{content}', time: '{time?}', tags: '{tags?}', user: '{user?}', scopes: '{scopes?}'}
+update: {request: 'PUT /banks/{bank}/items/{replaces_key}', body: *item}
+forget: {request: 'DELETE /banks/{bank}/items/{replaces_key}'}
+recall:
+  request: POST /banks/{bank}/search
+  body: {query: '{query}', k: '{k}', filter: {tags: '{tags?}', user: '{user?}', scopes: '{scopes?}', from: '{from?}', until: '{until?}'}}
+  hits: [{list: hits, text: text, id: id}]
+answer: {request: 'POST /banks/{bank}/answer', body: {question: '{query}', filter: {until: '{until?}'}}, text: answer}
+verify: {request: 'GET /banks/{bank}', count: items}
+reset: {request: 'DELETE /banks/{bank}'}
+health: {request: GET /health}
+";
+
+/// What a check finds of a server with a fault behind a file with another.
+async fn found(trouble: impl FnOnce(&mut World), changes: &[(&str, &str)]) -> Vec<Step> {
+    let fake = Fake::start("whole");
+    fake.with(trouble);
+    let mut text = FILE.to_owned();
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from}");
+        text = text.replace(from, to);
+    }
+    check::run(of_text(&text, Some(fake.url())).as_ref(), "bench-check-1", Told { top_k: 10, names_ids: true }).await
+}
+
+fn detail<'a>(steps: &'a [Step], check: &str) -> &'a str {
+    let step = steps.iter().find(|step| step.check == check);
+    &step.unwrap_or_else(|| panic!("{check}: {steps:#?}")).detail
+}
+
+/// That a check fails, and no other one.
+fn fails_alone(steps: &[Step], check: &str) {
+    let failed: Vec<&str> = steps.iter().filter(|s| s.outcome == Outcome::Fail).map(|s| s.check).collect();
+    assert_eq!(failed, [check], "{steps:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_without_a_fault_passes_every_check() {
+    let steps = found(|_| (), &[]).await;
+    let others: Vec<&Step> = steps.iter().filter(|step| step.outcome != Outcome::Pass).collect();
+    assert!(others.iter().all(|step| step.check == "repeat"), "{others:#?}");
+    assert!(detail(&steps, "repeat").ends_with("to claim it: can: {repeat: true}"), "{}", detail(&steps, "repeat"));
+    assert!(detail(&steps, "as many as asked").contains("10 and 20 hits"), "{}", detail(&steps, "as many as asked"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_stored_later_is_not_known_earlier() {
+    let later = "I painted my bicycle Hortensia anew today: it is ochre now.";
+    let answers = found(|world| world.always_answers = Some(later.to_owned()), &[]).await;
+    assert_eq!(outcome(&answers, "the future"), Outcome::Fail);
+    assert!(detail(&answers, "the future").starts_with("an answer tells what is stored only later"));
+    let searches = found(
+        |world| {
+            world.mixes_banks = true;
+            world.store("of-an-earlier-check", later, json!({}));
+        },
+        &[],
+    );
+    let searches = searches.await;
+    assert!(detail(&searches, "the future").starts_with("a search found what is stored only later"), "{searches:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_filter_that_does_nothing_and_one_that_an_answer_ignores() {
+    let steps = found(|_| (), &[("k: '{k}', filter", "k: '{k}', other")]).await;
+    fails_alone(&steps, "filters");
+    assert!(detail(&steps, "filters").starts_with("a filter does nothing: a search with one (tags)"), "{steps:#?}");
+    let told = "The locker of Leocadia holds a sextant.";
+    let steps = found(|world| world.always_answers = Some(told.to_owned()), &[]).await;
+    assert!(detail(&steps, "filters").contains("tells of what came after it"), "{steps:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_k_that_is_clipped_below_what_a_run_asks_for_and_above_it() {
+    let steps = found(|world| world.clips = Some(5), &[]).await;
+    fails_alone(&steps, "as many as asked");
+    assert!(detail(&steps, "as many as asked").starts_with("k is clipped: 10 and 20 hits were asked for and 5 came"));
+    let steps = found(|world| world.clips = Some(12), &[]).await;
+    assert_eq!(outcome(&steps, "as many as asked"), Outcome::Pass);
+    assert!(detail(&steps, "as many as asked").contains("`limits: {max_k: 12}`"), "{steps:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ids_that_were_never_stored_are_no_ids() {
+    let steps = found(|_| (), &[("{id: '{id}'", "{id: 'own-{key}'")]).await;
+    fails_alone(&steps, "ids come back");
+    assert!(detail(&steps, "ids come back").contains("what stands there was never stored"), "{steps:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_update_that_leaves_the_old_text() {
+    let put = "'PUT /banks/{bank}/items/{replaces_key}'";
+    let steps = found(|_| (), &[(put, "'POST /banks/{bank}/items'")]).await;
+    fails_alone(&steps, "updates");
+    assert_eq!(detail(&steps, "updates"), "a memory that was replaced is still found, beside the new one");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrong_path_of_hits_is_named_with_the_fields_that_there_are() {
+    let steps = found(|_| (), &[("list: hits", "list: results")]).await;
+    let said = detail(&steps, "ready is true");
+    assert!(said.contains("field 'results' is missing: it has hits"), "{said}");
+    let steps = found(|_| (), &[("text: text, id", "text: memory, id")]).await;
+    let said = detail(&steps, "ready is true");
+    assert!(said.contains("field 'memory' of hit 0 is missing: it has id, score, session, text"), "{said}");
+}
+
+#[test]
+fn a_variable_without_quotes_is_told_from_an_object() {
+    let parsed = adapter::file::parse(&FILE.replace("k: '{k}'", "k: {k}"));
+    let refused = parsed.and_then(|spec| adapter::check(&spec)).expect_err("it is an object");
+    assert!(refused.contains("{k} without quotes is an object: write \"{k}\""), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reset_is_not_accused_of_what_an_earlier_step_has_broken() {
+    // a server that is full after the first bank
+    let steps = found(|world| world.keeps_at_most = Some(8), &[]).await;
+    assert_eq!(outcome(&steps, "isolation"), Outcome::Fail, "{steps:#?}");
+    assert_eq!((outcome(&steps, "reset"), detail(&steps, "reset")), (Outcome::Pass, "the bank is gone"));
+}
