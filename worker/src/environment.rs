@@ -60,6 +60,9 @@ pub fn extra_keys() -> Vec<ExtraKey> {
     keys.push(ExtraKey { name: adapter::URL.to_owned(), default: None });
     keys.push(ExtraKey { name: adapter::dispositions::DISPOSITIONS.to_owned(), default: None });
     keys.push(ExtraKey { name: adapter::MODE.to_owned(), default: Some("raw".to_owned()) });
+    // which settings an adapter has stands in its file: names that it lacks are refused by who reads it
+    let sections = adapter::shipped::SHIPPED.iter().map(|(name, _)| format!("{name}.*"));
+    keys.extend(sections.map(|name| ExtraKey { name, default: None }));
     keys
 }
 

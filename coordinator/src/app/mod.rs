@@ -90,8 +90,9 @@ impl App {
             sets: cli.global.set.clone(),
             flags: flags::given(cli),
         };
-        let settings =
-            bench_settings::from_process(line, bench_worker::environment::extra_keys()).map_err(CliError::usage_of)?;
+        let mut extra = bench_worker::environment::extra_keys();
+        extra.extend(systems::section_of_file(cli, &line));
+        let settings = bench_settings::from_process(line, extra).map_err(CliError::usage_of)?;
         Ok(Self {
             settings,
             dataset_lies: flags::dataset_lies(cli),

@@ -2,9 +2,10 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
+use bench_settings::{CommandLine, ExtraKey};
 use bench_systems::{
     BuildContext, MemorySystem, SystemSettings,
-    adapter::{self, code, dispositions},
+    adapter::{self, code, dispositions, settings as of_run},
     policy::{Policy, SystemHash},
     registry::{self, Named, SYSTEMS},
 };
@@ -12,14 +13,35 @@ use bench_worker::environment::{Rights, WorkerEnvironment};
 use serde_json::Value;
 
 use super::{App, trusted};
-use crate::{exit::CliError, out};
+use crate::{
+    cli::{Cli, SystemsVerb, Verb},
+    exit::CliError,
+    out,
+};
+
+/// The settings of the adapter file that a command line names: they have the file's own name as their section. What is wrong with
+/// the file is said when it is used.
+pub(super) fn section_of_file(cli: &Cli, line: &CommandLine) -> Option<ExtraKey> {
+    let flagged = line.flags.iter().filter(|flag| flag.key == "run.system").find_map(|flag| flag.values.first());
+    let set = line.sets.iter().rev().find_map(|set| set.strip_prefix("run.system="));
+    let named = match &cli.verb {
+        Verb::Systems(SystemsVerb::Check { system, .. } | SystemsVerb::Hash { system, .. }) => Some(system.as_str()),
+        _ => flagged.map(String::as_str).or(set),
+    }?;
+    if !registry::is_file(named) {
+        return None;
+    }
+    let text = std::fs::read_to_string(named).ok()?;
+    let spec = adapter::file::parse(&text).ok()?;
+    Some(ExtraKey { name: format!("{}.*", spec.name), default: None })
+}
 
 impl App {
     /// The memory system that a name, or the path of an adapter file, stands for: its name and its settings. An adapter goes
     /// with the run as a whole, so that workers need no file.
     ///
     /// # Errors
-    /// Exit 2: unknown names, files with mistakes, a mode or dispositions that the system does not have.
+    /// Exit 2: unknown names, files with mistakes, a mode, dispositions or settings that the system does not have.
     pub(crate) fn system(&self, given: &str) -> Result<(String, BTreeMap<String, Value>), CliError> {
         let usage = |e: String| CliError::usage(e);
         let section = self.settings.section("system");
@@ -49,6 +71,7 @@ impl App {
                     settings.insert(adapter::URL.to_owned(), url.clone());
                 }
                 settings.extend(told.map(|told| (dispositions::DISPOSITIONS.to_owned(), told)));
+                settings.extend(of_run::take(&spec, &self.settings.section(&spec.name)).map_err(usage)?);
                 (spec.name.clone(), settings, spec.consolidate.is_some() || spec.command.is_some())
             }
         };

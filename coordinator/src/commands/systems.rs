@@ -2,7 +2,8 @@
 
 use bench_proto::policy::SystemPolicy;
 use bench_systems::{
-    BuildContext, Capabilities, adapter,
+    BuildContext, Capabilities,
+    adapter::{self, Sends, spec::SettingSpec},
     check::{self, Outcome},
     policy::{Policy, Refusal, SystemHash},
     registry,
@@ -63,8 +64,48 @@ struct Row {
     name: String,
     description: String,
     kind: &'static str,
-    settings: Vec<&'static str>,
+    settings: Vec<Told>,
+    /// What of an item, a question and a filter its requests carry.
+    sends: Sends,
     c: Capabilities,
+}
+
+/// A setting, as it is listed.
+struct Told {
+    name: String,
+    default: Option<Value>,
+    takes: String,
+    about: String,
+}
+
+impl Told {
+    fn named(name: &str, about: &str) -> Self {
+        Self { name: name.to_owned(), default: None, takes: String::new(), about: about.to_owned() }
+    }
+
+    fn declared(system: &str, (name, setting): (&String, &SettingSpec)) -> Self {
+        Self {
+            name: format!("{system}.{name}"),
+            default: setting.default.clone(),
+            takes: adapter::settings::takes(setting),
+            about: setting.about.clone(),
+        }
+    }
+
+    fn line(&self) -> String {
+        let Self { name, default, takes, about } = self;
+        let default = default.as_ref().map_or_else(|| "the system's own".to_owned(), plain);
+        format!("  {name} [{default}]: {about} ({takes})")
+    }
+
+    fn json(&self) -> Value {
+        let Self { name, default, takes, about } = self;
+        json!({ "name": name, "default": default, "takes": takes, "about": about })
+    }
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn list(json: bool) -> CliResult {
@@ -87,7 +128,8 @@ fn rows() -> Result<Vec<Row>, CliError> {
             name: info.entry.name.to_owned(),
             description: info.entry.description.to_owned(),
             kind: if control { "control" } else { "built-in" },
-            settings: info.entry.settings.iter().map(|s| s.name).collect(),
+            settings: info.entry.settings.iter().map(|s| Told::named(s.name, s.description)).collect(),
+            sends: Sends::new(),
             c,
         });
     }
@@ -96,11 +138,13 @@ fn rows() -> Result<Vec<Row>, CliError> {
         let kind = if spec.start.is_some() { "started" } else { "server" };
         let c = adapter::check(&spec).map_err(CliError::infrastructure)?;
         let told = (!spec.dispositions.is_empty()).then_some(adapter::dispositions::DISPOSITIONS);
+        let of_all = [adapter::URL, adapter::MODE].into_iter().chain(told).map(|name| Told::named(name, ""));
         rows.push(Row {
+            settings: of_all.chain(spec.settings.iter().map(|setting| Told::declared(name, setting))).collect(),
+            sends: adapter::sends(&spec).map_err(CliError::infrastructure)?,
             name: (*name).to_owned(),
             description: spec.description,
             kind,
-            settings: [adapter::URL, adapter::MODE].into_iter().chain(told).collect(),
             c,
         });
     }
@@ -109,7 +153,11 @@ fn rows() -> Result<Vec<Row>, CliError> {
 
 impl Row {
     fn json(&self) -> Value {
-        let Self { name, description, kind, settings, c } = self;
+        let Self { name, description, kind, settings, sends, c } = self;
+        let (names, declared): (Vec<&String>, Vec<Value>) = (
+            settings.iter().map(|setting| &setting.name).collect(),
+            settings.iter().filter(|setting| !setting.takes.is_empty()).map(Told::json).collect(),
+        );
         json!({
             "name": name, "description": description, "kind": kind, "version": c.version, "max_k": c.max_k,
             "ordered": c.ordered, "event_times": c.event_times, "proves_ready": c.proves_ready,
@@ -117,7 +165,8 @@ impl Row {
             "retain_idempotent": c.retain_idempotent, "recall_mutates": c.recall_mutates,
             "consolidates": c.consolidates, "answers": c.answers, "recalls": c.recalls, "verifies": c.verifies,
             "token_budget": c.token_budget, "banks": c.banks, "updates": c.updates, "withdraws": c.withdraws,
-            "filters": c.filters.names(), "answer_filters": c.answer_filters.names(), "settings": settings,
+            "filters": c.filters.names(), "answer_filters": c.answer_filters.names(), "settings": names,
+            "declared_settings": declared, "sends": sends,
         })
     }
 }
@@ -156,9 +205,12 @@ fn listed(rows: &[Row]) -> String {
             description.clone(),
         ]);
     }
+    let settings = rows.iter().flat_map(|row| &row.settings).filter(|setting| !setting.takes.is_empty());
+    let settings: Vec<String> = settings.map(Told::line).collect();
     format!(
-        "{}\nan own system: --system mine.py:Mine, or a file for --system ./mine.yaml, see docs/SYSTEMS.md; does it work? bench-coord systems check NAME|FILE",
-        render(&table)
+        "{}\nsettings (--set NAME=VALUE):\n{}\nan own system: --system mine.py:Mine, or a file for --system ./mine.yaml, see docs/SYSTEMS.md; does it work? bench-coord systems check NAME|FILE",
+        render(&table),
+        settings.join("\n")
     )
 }
 

@@ -227,6 +227,7 @@ fn question_line(
                     text: h.text,
                     placed_by: h.placed_by.or(built_in.then_some(PlacedBy::Id)),
                     level: h.level.or(built_in.then_some(HitLevel::Turn)),
+                    details: h.details,
                 };
                 line.retrieved = hits.into_iter().map(hit).collect();
             }

@@ -202,9 +202,16 @@ enum Scenario {
         #[arg(long, default_value_t = 1_000_000)]
         pairs: u32,
     },
+    /// 5,000 single memories through an adapter that takes 50 at a time, against 100 bare requests of 5 ms
+    Batches,
     /// A memory system for the measurement of adapters
     #[command(hide = true)]
-    MemoryServer,
+    MemoryServer {
+        /// Its name in the testkit
+        system: String,
+        /// Milliseconds that each of its requests takes
+        slow_ms: u64,
+    },
     /// The yardstick of a cluster by itself, in a migrated store and an empty virtual host
     #[command(hide = true)]
     Yardstick {
@@ -222,8 +229,8 @@ enum Scenario {
 
 fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
-    if let Scenario::MemoryServer = &cli.scenario {
-        return systems::memory_server();
+    if let Scenario::MemoryServer { system, slow_ms } = &cli.scenario {
+        return systems::memory_server(system, std::time::Duration::from_millis(*slow_ms));
     }
     if let Scenario::GoThrough { way, path } = &cli.scenario {
         println!("{}", large_file::go_through(path, *way)?);
@@ -238,6 +245,9 @@ fn main() -> anyhow::Result<()> {
         return print(cli.rounds, &[scorers::scorers(cli.rounds.max(1), pairs.max(1), &options)?]);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    if let Scenario::Batches = cli.scenario {
+        return print(cli.rounds, &[runtime.block_on(systems::batches(cli.rounds))?]);
+    }
     if let Scenario::Yardstick { store, queue, items } = &cli.scenario {
         let pace = runtime.block_on(cluster::yardstick::run(store, queue, *items))?;
         println!("{}", serde_json::to_string(&pace)?);

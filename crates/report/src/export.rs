@@ -211,6 +211,7 @@ mod tests {
             text: String::new(),
             placed_by: None,
             level: None,
+            details: std::collections::BTreeMap::new(),
         };
         for (ids, expected) in [
             (&[][..], ""),

@@ -115,7 +115,7 @@ impl<S: Search> MemorySystem for FromItems<S> {
         let built = self.search.ahead(entries, step).await?;
         let build_us = u64::try_from(built.as_micros()).unwrap_or(u64::MAX);
         let written = entries.iter().map(|entry| entry.turns() as u64).sum();
-        Ok(RetainReceipt { written, build_us, usage: Usage::default() })
+        Ok(RetainReceipt { written, build_us, ..RetainReceipt::default() })
     }
 
     async fn readiness(&self, _bank: &BankRef, _entries: u32) -> Result<Readiness, Failure> {

@@ -60,6 +60,12 @@ pub enum Named {
     Adapter(Box<AdapterSpec>),
 }
 
+/// Whether a name is the path of an adapter file.
+#[must_use]
+pub fn is_file(name: &str) -> bool {
+    adapter::code::split(name).is_none() && (name.contains('/') || name.ends_with(".yaml") || name.ends_with(".yml"))
+}
+
 /// Finds what `name` means. `mine.py:Mine` is a class of a file; whatever else holds a path separator
 /// or ends like a YAML file is a path.
 ///
@@ -80,7 +86,7 @@ pub fn named(name: &str) -> Result<Named, BuildError> {
         adapter::literal::check(&spec).map_err(wrong)?;
         return Ok(Named::Adapter(Box::new(spec)));
     }
-    if name.contains('/') || name.ends_with(".yaml") || name.ends_with(".yml") {
+    if is_file(name) {
         let text = std::fs::read_to_string(name).map_err(|e| wrong(e.to_string()))?;
         let spec = adapter::file::parse(&text).map_err(wrong)?;
         adapter::check(&spec).map_err(wrong)?;
@@ -169,9 +175,9 @@ mod tests {
 
     #[test]
     fn mistakes_are_named_with_what_to_do() {
-        insta::assert_snapshot!(error("bm52", &[]), @"unknown memory system 'bm52' (did you mean 'bm25'?); known systems: bm25, vector, hybrid, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory");
-        insta::assert_snapshot!(error("full_context", &[]), @"unknown memory system 'full_context' (did you mean 'full-context'?); known systems: bm25, vector, hybrid, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory");
-        insta::assert_snapshot!(error("zep", &[]), @"unknown memory system 'zep'; known systems: bm25, vector, hybrid, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory");
+        insta::assert_snapshot!(error("bm52", &[]), @"unknown memory system 'bm52' (did you mean 'bm25'?); known systems: bm25, vector, hybrid, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee");
+        insta::assert_snapshot!(error("full_context", &[]), @"unknown memory system 'full_context' (did you mean 'full-context'?); known systems: bm25, vector, hybrid, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee");
+        insta::assert_snapshot!(error("elephant", &[]), @"unknown memory system 'elephant'; known systems: bm25, vector, hybrid, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee");
         insta::assert_snapshot!(error("bm25", &[("bm25.k3", 1.into())]), @"memory system 'bm25' has no setting 'bm25.k3', its settings: bm25.k1, bm25.b");
         insta::assert_snapshot!(error("none", &[("seed", 1.into())]), @"memory system 'none' has no setting 'seed', it takes none");
         insta::assert_snapshot!(error("bm25", &[("bm25.b", "x".into())]), @r#"setting bm25.b must be a number from 0 to 1, not "x""#);

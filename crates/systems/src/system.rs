@@ -30,7 +30,7 @@ pub struct Capabilities {
     pub version: String,
     /// Largest k of a recall; asking for more is refused before the run.
     pub max_k: Option<u32>,
-    /// Entries per retain call.
+    /// Most entries of a retain; how many of the next ones go together says [`MemorySystem::together`].
     pub max_batch: u32,
     /// Entries of a bank must be retained in order, one call at a time.
     pub ordered: bool,
@@ -91,7 +91,7 @@ impl Capabilities {
         Self {
             version: version.to_owned(),
             max_k: None,
-            max_batch: u32::MAX,
+            max_batch: 64,
             ordered: false,
             retain_idempotent: true,
             recall_mutates: false,
@@ -222,6 +222,8 @@ pub enum Prepared {
 pub struct RetainReceipt {
     /// Turns or memories written.
     pub written: u64,
+    /// Entries at the end of those given that are known not to be stored, or that may be given again: fewer than were given.
+    pub left: u32,
     /// The part of its time, in microseconds, that made what recalls rest on (embeddings of the bank).
     pub build_us: u64,
     /// Usage that the system reported.
@@ -288,7 +290,13 @@ pub trait MemorySystem: Send + Sync {
     /// Opens a bank: returns the handle that is stored in the bank row.
     async fn open_bank(&self, bank: &BankRef) -> Result<String, Failure>;
 
-    /// Retains entries, in order; at most `max_batch` of them.
+    /// How many of the next entries of a bank go in one retain: at least one of any that are there.
+    fn together(&self, entries: &[StreamEntry]) -> usize {
+        entries.len().min(self.capabilities().max_batch.max(1) as usize)
+    }
+
+    /// Retains entries, in order; as many as [`together`](Self::together) says. It may leave the last ones
+    /// (`RetainReceipt::left`), and is then asked again for these.
     async fn retain(
         &self,
         bank: &BankRef,

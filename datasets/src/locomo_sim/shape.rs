@@ -64,7 +64,12 @@ mod tests {
         assert_eq!((sum(|shape| shape.sessions), sum(|shape| shape.turns)), (272, 5_882));
         assert_eq!(sum(|shape| shape.layout.len()), 1_986);
         for (category, expected) in Category::ALL.into_iter().zip([282, 321, 96, 841, 446]) {
-            assert_eq!((0..10).map(|bank| of_bank(bank).count(category)).sum::<usize>(), expected, "{}", category.name());
+            assert_eq!(
+                (0..10).map(|bank| of_bank(bank).count(category)).sum::<usize>(),
+                expected,
+                "{}",
+                category.name()
+            );
             // what the sample `fair` needs to come out at 20 a conversation
             assert!((0..10).all(|bank| of_bank(bank).count(category) == 0 || of_bank(bank).count(category) >= 5));
         }

@@ -1,5 +1,7 @@
 //! What a recall found, and at which ranks the evidence stands in it.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::is_none_u32;
@@ -92,6 +94,9 @@ pub struct RetrievedHit {
     /// How exactly it is known; absent as above, and then taken for a turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<HitLevel>,
+    /// What else the system said of it, by the names of its adapter.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub details: BTreeMap<String, serde_json::Value>,
 }
 
 /// How a hit was found again among what was stored.

@@ -101,6 +101,9 @@ pub struct RetrievedLine {
     /// What of the dataset it is known to be; null when it was not noted.
     #[serde(default)]
     pub level: Option<HitLevel>,
+    /// What else the system said of it, by the names of its adapter (`details` of its `hits`).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub details: BTreeMap<String, serde_json::Value>,
 }
 
 /// One vote of one judge.

@@ -220,6 +220,7 @@ fn a_question_line_has_the_keys_of_the_contract() {
             text: "A: hi".into(),
             placed_by: Some(crate::step::PlacedBy::Text),
             level: Some(crate::step::HitLevel::Turn),
+            details: BTreeMap::default(),
         }],
         evidence: vec!["D1:1".into()],
         evidence_sessions: vec!["D1".into()],

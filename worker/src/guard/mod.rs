@@ -342,6 +342,10 @@ impl MemorySystem for Guarded {
         self.guarded(asked, || self.system.open_bank(bank)).await
     }
 
+    fn together(&self, entries: &[StreamEntry]) -> usize {
+        self.system.together(entries)
+    }
+
     async fn retain(
         &self,
         bank: &BankRef,

@@ -111,6 +111,7 @@ impl Asked<'_> {
             text: if ignores_k { String::new() } else { hit.text.clone() },
             id: hit.id.clone(),
             session_id: hit.session_id.clone(),
+            details: hit.details.clone(),
             ..*hit
         };
         let hits = recall.hits.iter().map(stored).collect();

@@ -1,7 +1,9 @@
-//! Retains one segment of a bank: one checkpoint per stream entry, in order, from the stored position on.
+//! Retains one segment of a bank: one checkpoint per stream entry, in order, from the stored position on. Those of a batch are
+//! stored while the next one is retained: who goes on after a loss may find as many more entries in the system as two batches have.
 
 use bench_proto::{
     canary::is_fact,
+    dataset::StreamEntry,
     failure::{
         Failure, FailureClass,
         code::{CANNOT_SERVE, SYSTEM_UNAVAILABLE},
@@ -9,12 +11,11 @@ use bench_proto::{
     step::{Effect, Opens, StepFacts, StepNo, StepRecord, Timing},
 };
 use bench_store::{BankRow, ClaimedTask, StoreError};
-use bench_systems::{BankRef, adapter::BROKEN};
+use bench_systems::{BankRef, RetainReceipt, adapter::BROKEN};
 use tracing::warn;
 
 use super::{canary, prepared};
 use crate::{
-    banks::BankData,
     clock::StepClock,
     context::{At, RunContext},
     ending::{TaskEnd, TaskResult, may_retry},
@@ -23,7 +24,7 @@ use crate::{
 };
 
 /// Checkpoints per submission: a bound on the memory of one commit.
-const CHECKPOINTS_PER_SUBMISSION: u32 = 64;
+const CHECKPOINTS_PER_SUBMISSION: usize = 64;
 /// Generations that failures may cost a bank whose system cannot repeat a retain, before it is given up. Those that lost
 /// workers cost are counted with the losses.
 const MOST_GENERATIONS: i64 = 8;
@@ -58,29 +59,42 @@ pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask) 
         }
         bank.handle = Some(stored);
     }
-    let most = system.capabilities().max_batch.clamp(1, CHECKPOINTS_PER_SUBMISSION);
+    let filling = Filling { tools, context, task, bank: &bank, row: &row, end: segment.until };
     let mut position = row.position;
+    let mut retained = Vec::new();
     while position < segment.until {
-        // a worker that drains hands a bank back between two sessions (P26)
-        context.check_running()?;
-        let until = segment.until.min(position + most);
-        let built = std::mem::take(&mut built);
-        let batch = Batch { from: position, until, end: segment.until, built };
-        Filling { tools, context, task, data: &data, bank: &bank, row: &row }.retain(batch).await?;
-        position = until;
+        // a worker that drains hands a bank back between two sessions (P26): with all that is stored in it
+        if let Err(end) = context.check_running() {
+            store(tools, retained).await?;
+            return Err(end);
+        }
+        let rest = data.content.entries.get(position as usize..segment.until as usize);
+        let rest = rest.ok_or_else(|| missing_segment(&task))?;
+        let batch =
+            Batch { from: position, entries: &rest[..system.together(rest)], built: std::mem::take(&mut built) };
+        retained = filling.retain(batch, std::mem::take(&mut retained)).await?;
+        position += retained.len() as u32;
     }
+    store(tools, retained).await?;
     if row.position >= segment.until {
         finish_empty_segment(tools, task, &row).await?;
     }
     Ok(())
 }
 
+/// Stores the steps of retained entries: a few in a commit, in their order.
+async fn store(tools: &Tools, retained: Vec<StepRecord>) -> TaskResult {
+    let mut rest = retained.into_iter().peekable();
+    while rest.peek().is_some() {
+        tools.writer.submit(rest.by_ref().take(CHECKPOINTS_PER_SUBMISSION).collect()).await?;
+    }
+    Ok(())
+}
+
 /// Entries that are retained together.
-struct Batch {
+struct Batch<'a> {
     from: u32,
-    until: u32,
-    /// Where the segment ends.
-    end: u32,
+    entries: &'a [StreamEntry],
     /// What had to be built before the first of them.
     built: Timing,
 }
@@ -90,40 +104,35 @@ struct Filling<'a> {
     tools: &'a Tools,
     context: &'a RunContext,
     task: ClaimedTask,
-    data: &'a BankData,
     bank: &'a BankRef,
     row: &'a BankRow,
+    /// Where the segment ends.
+    end: u32,
 }
 
 impl Filling<'_> {
-    /// Retains a batch and stores its steps.
-    async fn retain(&self, batch: Batch) -> TaskResult {
-        let Self { tools, context, task, data, bank, row } = *self;
-        let Batch { from, until, end, built } = batch;
+    /// Retains a batch, or the first entries of it, while the steps of the one before it are stored; its own are returned.
+    async fn retain(&self, batch: Batch<'_>, before: Vec<StepRecord>) -> Result<Vec<StepRecord>, TaskEnd> {
+        let Self { tools, context, task, bank, row, end } = *self;
+        let Batch { from, entries, built } = batch;
         let clock = StepClock::start();
-        let entries = data.content.entries.get(from as usize..until as usize).ok_or_else(|| missing_segment(&task))?;
         let entered = context.enter(At::System);
         let payer = context.payer(task, None);
         let retaining = async {
-            match context.system().retain(bank, entries, payer.step()).await {
-                Err(failure) if is_in_doubt(&failure) => match leave(tools, context, task).await {
-                    // an outage is no failure of the bank: it costs a generation and no attempt
-                    true if guard::is_away(&failure) => Err(failure),
-                    // what could not be left behind is left behind by the next attempt, so there has to be one
-                    false if guard::is_away(&failure) => Err(Failure::transient(LEFT_BY_THE_NEXT, failure.message)),
-                    _ => Err(begun_too_often(context, task, row, failure)),
-                },
-                receipt => receipt,
-            }
+            let retained = context.system().retain(bank, entries, payer.step()).await;
+            (retained, clock.timing(&task, clock.elapsed_us()))
         };
-        let retained = retaining.await;
-        let (mut receipt, mut paid) = context.settle(payer, retained)?;
-        receipt.usage += paid.usage;
-        let count = u64::from(until - from);
-        let facts = context.row().spec.facts_in(row.bank_no, &row.bank_id);
-        let mut spent = clock.timing(&task, clock.elapsed_us());
+        let ((retained, mut spent), stored) = tokio::join!(retaining, store(tools, before));
         spent.in_flight = entered.in_flight;
         drop(entered);
+        let retained = if stored.is_ok() { self.unless_in_doubt(retained).await } else { retained };
+        let settled = context.settle(payer, retained);
+        stored?;
+        let (mut receipt, mut paid) = settled?;
+        receipt.usage += paid.usage;
+        let entries = &entries[..entries.len() - (receipt.left as usize).min(entries.len() - 1)];
+        let count = entries.len() as u64;
+        let facts = context.row().spec.facts_in(row.bank_no, &row.bank_id);
         spent.server = context.server(bank, paid.timing.server.take()).await;
         let share = Timing {
             provider_us: spent.provider_us / count,
@@ -131,7 +140,7 @@ impl Filling<'_> {
             build_us: receipt.build_us.min(spent.total_us) / count,
             ..spent
         };
-        let records = (from..until).zip(entries).map(|(position, entry)| StepRecord {
+        let records = (from..).zip(entries).map(|(position, entry)| StepRecord {
             run: task.run,
             task: task.task,
             step: StepNo::retain(position),
@@ -157,8 +166,22 @@ impl Filling<'_> {
             calls: Vec::new(),
             effect: if position + 1 == end { Effect::Done { opens: Opens::ReadyTask } } else { Effect::Continue },
         });
-        tools.writer.submit(records.collect()).await?;
-        Ok(())
+        Ok(records.collect())
+    }
+
+    /// A failure after which nobody knows what was written is what becomes of its bank.
+    async fn unless_in_doubt(&self, retained: Result<RetainReceipt, Failure>) -> Result<RetainReceipt, Failure> {
+        let Self { tools, context, task, row, .. } = *self;
+        match retained {
+            Err(failure) if is_in_doubt(&failure) => match leave(tools, context, task).await {
+                // an outage is no failure of the bank: it costs a generation and no attempt
+                true if guard::is_away(&failure) => Err(failure),
+                // what could not be left behind is left behind by the next attempt, so there has to be one
+                false if guard::is_away(&failure) => Err(Failure::transient(LEFT_BY_THE_NEXT, failure.message)),
+                _ => Err(begun_too_often(context, task, row, failure)),
+            },
+            receipt => receipt,
+        }
     }
 }
 

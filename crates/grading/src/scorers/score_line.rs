@@ -161,14 +161,7 @@ fn score_ranks(scorer: &dyn Scorer, line: &Map<String, Value>) -> Result<Value, 
 
 /// What surfaced against what is asserted of it.
 fn score_hits(scorer: &dyn Scorer, line: &Map<String, Value>) -> Scored {
-    let hit = |id| RetrievedHit {
-        id,
-        session_id: String::new(),
-        score: None,
-        text: String::new(),
-        placed_by: None,
-        level: None,
-    };
+    let hit = |id| RetrievedHit { id, ..RetrievedHit::default() };
     let ranked = ranked(line)?;
     let Some(object @ Value::Object(_)) = line.get("gold") else {
         return Err("`gold` must be an object: what is asserted".to_owned());

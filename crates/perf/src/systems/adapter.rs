@@ -4,6 +4,7 @@
 use std::{
     io::{BufRead, BufReader, Read},
     process::{Child, Command, Stdio},
+    time::Duration,
 };
 
 use anyhow::Context;
@@ -26,23 +27,25 @@ const SYSTEM: &str = "mem0";
 const IN_FLIGHT: usize = 16;
 const TARGET_US: f64 = 200.0;
 
-/// The system of the measurement, in a process of its own so that its CPU is not counted. Ends with its input.
-pub(crate) fn memory_server() -> anyhow::Result<()> {
-    let fake = Fake::start(SYSTEM);
+/// The system of a measurement, in a process of its own so that its CPU is not counted. Ends with its input.
+pub(crate) fn memory_server(system: &str, slow: Duration) -> anyhow::Result<()> {
+    let fake = Fake::start(system);
+    fake.with(|world| world.slow = slow);
     println!("{}", fake.url());
     std::io::stdin().read_to_end(&mut Vec::new())?;
     Ok(())
 }
 
-struct Server {
+pub(super) struct Server {
     child: Child,
-    url: String,
+    pub(super) url: String,
 }
 
 impl Server {
-    fn start() -> anyhow::Result<Self> {
+    /// Starts a fake of this name, each of whose requests takes so long.
+    pub(super) fn start(system: &str, slow: Duration) -> anyhow::Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
-            .arg("memory-server")
+            .args(["memory-server", system, &slow.as_millis().to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -62,7 +65,7 @@ impl Drop for Server {
 
 /// Recalls of ten hits through the adapter and through a bare client, in turn.
 pub(super) async fn overhead(asked: &Asked, calls: usize, rounds: usize) -> anyhow::Result<Value> {
-    let server = Server::start()?;
+    let server = Server::start(SYSTEM, Duration::ZERO)?;
     let spec = shipped::find(SYSTEM).context("is shipped")?.map_err(anyhow::Error::msg)?;
     let settings = SystemSettings::from([
         (adapter::ADAPTER.to_owned(), serde_json::to_value(&spec)?),

@@ -3,12 +3,13 @@
 
 mod adapter;
 mod banks;
+mod batches;
 mod search;
 mod take_in;
 
 use serde_json::Value;
 
-pub(crate) use self::adapter::memory_server;
+pub(crate) use self::{adapter::memory_server, batches::batches};
 use crate::scenarios::Lab;
 
 /// All four.

@@ -19,9 +19,11 @@ use serde_json::Value;
 use super::{
     handle,
     http::{self, NO_REPLY, Request, Response, SHAPE},
+    multipart::{self, Part},
     path::Path,
     spec::{AuthPlace, AuthSpec, CallSpec},
     sse,
+    steps::Steps,
     template::{Template, Vars},
     time,
 };
@@ -43,6 +45,8 @@ pub(super) struct Call {
     events: Vec<String>,
     last_event: Option<String>,
     usage: (Option<Path>, Option<Path>),
+    /// What is repeated and what follows.
+    pub(super) steps: Steps,
     names: BTreeSet<String>,
     /// Variables without which the request would be about another thing, or about everything.
     about: Vec<String>,
@@ -55,6 +59,7 @@ const ABOUT: [&str; 5] = ["bank", "name", "item", "replaces", "replaces_key"];
 enum Body {
     Json(Template),
     Text(Template),
+    Parts(Vec<Part>),
 }
 
 /// A response that was read and looked at.
@@ -172,11 +177,17 @@ impl Call {
             let name: HeaderName = key.parse().map_err(|_| at("headers", format!("'{key}' is no header")))?;
             Ok::<_, String>((name, pair("headers", key, text)?))
         });
-        let body = match (&spec.body, &spec.text_body) {
-            (Some(_), Some(_)) => return Err(at("body", "give `body` or `text_body`, not both".to_owned())),
-            (Some(body), None) => Some(Body::Json(Template::compile(body, known).map_err(|e| at("body", e))?)),
-            (None, Some(text)) => Some(Body::Text(Template::text(text, known).map_err(|e| at("text_body", e))?)),
-            (None, None) => None,
+        let parts = spec.multipart.iter().map(|(name, part)| {
+            let file = part.file.as_ref().map(|file| pair("multipart", name, file)).transpose()?;
+            Ok::<_, String>(Part { name: name.clone(), file, text: pair("multipart", name, &part.text)? })
+        });
+        let parts = parts.collect::<Result<Vec<_>, _>>()?;
+        let body = match (&spec.body, &spec.text_body, parts.is_empty()) {
+            (None, None, true) => None,
+            (Some(body), None, true) => Some(Body::Json(Template::compile(body, known).map_err(|e| at("body", e))?)),
+            (None, Some(text), true) => Some(Body::Text(Template::text(text, known).map_err(|e| at("text_body", e))?)),
+            (None, None, false) => Some(Body::Parts(parts)),
+            _ => return Err(at("body", "give one of `body`, `text_body` and `multipart`".to_owned())),
         };
         let mut call = Self {
             what: format!("{what} ({})", spec.request),
@@ -194,6 +205,7 @@ impl Call {
             usage: spec.usage.as_ref().map_or((None, None), |usage| {
                 (usage.prompt_tokens.as_deref().map(Path::new), usage.completion_tokens.as_deref().map(Path::new))
             }),
+            steps: Steps::compile(what, spec, known, timeout)?,
             names: BTreeSet::new(),
             about: Vec::new(),
         };
@@ -203,10 +215,14 @@ impl Call {
         call.query.iter().for_each(|(_, template)| template.names(&mut names));
         match &call.body {
             Some(Body::Json(template) | Body::Text(template)) => template.names(&mut names),
+            Some(Body::Parts(parts)) => parts.iter().for_each(|part| {
+                part.file.iter().chain([&part.text]).for_each(|template| template.names(&mut names));
+            }),
             None => {}
         }
         call.headers.iter().for_each(|(_, template)| template.names(&mut names));
         call.names.clone_from(&names);
+        call.names.extend(call.steps.then().iter().flat_map(|step| step.names.iter().cloned()));
         call.about = names.into_iter().filter(|n| in_path.contains(n) || ABOUT.contains(&n.as_str())).collect();
         Ok(call)
     }
@@ -216,9 +232,14 @@ impl Call {
         self.names.contains(name)
     }
 
-    /// Longest time of the request.
+    /// The variables of the request.
+    pub(super) fn names(&self) -> &BTreeSet<String> {
+        &self.names
+    }
+
+    /// Longest time of the request, with what is repeated and what follows.
     pub(super) fn timeout(&self) -> Duration {
-        self.timeout
+        self.steps.longest(self.timeout)
     }
 
     /// Method and path for these variables.
@@ -266,6 +287,11 @@ impl Call {
             Some(Body::Text(template)) => {
                 headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
                 Some(template.render_text(vars, &|text| text.to_owned()).into_bytes())
+            }
+            Some(Body::Parts(parts)) => {
+                let (body, kind) = multipart::render(parts, vars);
+                headers.insert(CONTENT_TYPE, HeaderValue::from_str(&kind).map_err(|e| broken(e.to_string()))?);
+                Some(body)
             }
         };
         for (name, template) in &self.headers {

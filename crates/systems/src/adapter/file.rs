@@ -9,6 +9,7 @@ use bench_proto::{dataset::FilterParts, ids::Sha256Hash, weight};
 use serde_json::Value;
 
 use super::{
+    Sends,
     call::{Call, Secret},
     http,
     items::{ITEM_VARS, REPLACED_VARS},
@@ -29,11 +30,11 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 const BANK_VARS: &[&str] = &["bank", "name"];
 #[rustfmt::skip]
 const RECALL_VARS: &[&str] = &[
-    "bank", "name", "query", "k", "time", "time_text", "max_tokens", "question_id", "reader_mode",
+    "bank", "name", "query", "k", "time", "time_text", "asked_at", "max_tokens", "question_id", "reader_mode",
     "tags", "user", "scope", "scopes", "from", "until",
 ];
 const BATCH_VARS: &[&str] = &["bank", "name", "items"];
-const MESSAGE_VARS: &[&str] = &["speaker", "role", "text", "time", "session_id"];
+const MESSAGE_VARS: &[&str] = &["speaker", "role", "text", "time", "time_unix", "time_ms", "session_id"];
 
 /// Reads a file's text.
 ///
@@ -119,10 +120,44 @@ pub(super) struct Adapter {
     pub(super) purge: Option<(Call, Path, Call)>,
     pub(super) health: Option<Call>,
     pub(super) item: Option<Template>,
+    /// Variables of the item, or of the request that is one.
+    pub(super) item_vars: BTreeSet<String>,
     pub(super) message: Option<Template>,
     pub(super) every: Duration,
     pub(super) stalled_after: Duration,
     pub(super) stable_for: Duration,
+}
+
+fn names_of<'a>(calls: impl Iterator<Item = &'a Call>) -> BTreeSet<String> {
+    calls.flat_map(Call::names).cloned().collect()
+}
+
+impl Adapter {
+    /// The variables of its requests that say something, by operation.
+    pub(super) fn sends(&self) -> Sends {
+        let told = |names: BTreeSet<String>| -> BTreeSet<String> {
+            names
+                .into_iter()
+                .filter(|name| {
+                    !["bank", "name", "items", "index"].contains(&name.as_str()) && !name.starts_with("step.")
+                })
+                .collect()
+        };
+        let mut retain = names_of(self.retain.iter());
+        retain.extend(self.item_vars.iter().cloned());
+        let by_operation = [
+            ("retain", retain),
+            ("update", names_of(self.update.iter())),
+            ("forget", names_of(self.forget.iter())),
+            ("recall", names_of(self.searches.iter().map(|(call, _)| call))),
+            ("answer", names_of(self.answer.iter())),
+        ];
+        by_operation
+            .into_iter()
+            .map(|(name, names)| (name, told(names)))
+            .filter(|(_, names)| !names.is_empty())
+            .collect()
+    }
 }
 
 /// A list of hits, compiled.
@@ -134,6 +169,9 @@ pub(super) struct Hits {
     pub(super) session: Option<Path>,
     pub(super) score: Option<Path>,
     pub(super) optional: bool,
+    pub(super) not_with: Option<Path>,
+    pub(super) beside_k: bool,
+    pub(super) details: Vec<(String, Path)>,
 }
 
 impl Hits {
@@ -146,6 +184,9 @@ impl Hits {
             session: path(&spec.session),
             score: path(&spec.score),
             optional: spec.optional,
+            not_with: path(&spec.not_with),
+            beside_k: spec.beside_k,
+            details: spec.details.iter().map(|(name, path)| (name.clone(), Path::new(path))).collect(),
         }
     }
 }
@@ -153,7 +194,7 @@ impl Hits {
 /// Which answers a call may read; anything else in it is a mistake.
 const READERS: &[(&str, &[&str])] = &[
     ("open", &["handle"]),
-    ("retain", &["stored", "usage"]),
+    ("retain", &["stored", "stored_id", "usage"]),
     ("update", &["usage"]),
     ("forget", &["usage"]),
     ("flush", &[]),
@@ -165,12 +206,14 @@ const READERS: &[(&str, &[&str])] = &[
     ("statistics", &["numbers"]),
     ("reset", &[]),
     ("health", &["version"]),
+    ("then", &["usage"]),
 ];
 
 fn check_fields(what: &str, spec: &CallSpec) -> Result<(), String> {
     let present = [
         ("handle", spec.handle.is_some()),
         ("stored", spec.stored.is_some()),
+        ("stored_id", spec.stored_id.is_some()),
         ("count", spec.count.is_some()),
         ("hits", !spec.hits.is_empty()),
         ("text", spec.text.is_some()),
@@ -182,10 +225,14 @@ fn check_fields(what: &str, spec: &CallSpec) -> Result<(), String> {
         ("usage", spec.usage.is_some()),
     ];
     let reads = READERS.iter().find(|(name, _)| what.starts_with(name)).map_or(&[][..], |(_, reads)| reads);
-    match present.iter().find(|(field, there)| *there && !reads.contains(field)) {
-        Some((field, _)) => Err(format!("{what}.{field}: this call does not read it")),
-        None => Ok(()),
+    if let Some((field, _)) = present.iter().find(|(field, there)| *there && !reads.contains(field)) {
+        return Err(format!("{what}.{field}: this call does not read it"));
     }
+    for (n, step) in spec.then.iter().enumerate() {
+        // what an operation reads stands on the operation, and is read of its last response
+        check_fields(&format!("then.{n} of {what}"), step)?;
+    }
+    Ok(())
 }
 
 /// Compiles an adapter that talks HTTP.
@@ -214,6 +261,12 @@ pub(super) fn compile(spec: &AdapterSpec) -> Result<Adapter, String> {
     let retain = call("retain", &spec.retain, if item.is_some() { BATCH_VARS } else { &item_vars })?;
     if item.is_some() && retain.as_ref().is_some_and(|call| !call.uses("items")) {
         return Err("retain.body: `item` is given, so the body must hold {items}".to_owned());
+    }
+    let mut item_names = BTreeSet::new();
+    match (&item, &retain) {
+        (Some(item), _) => item.names(&mut item_names),
+        (None, Some(retain)) => item_names.clone_from(retain.names()),
+        (None, None) => {}
     }
     let ready_vars = match spec.ready.when {
         ReadyRule::EachDone => item_vars.clone(),
@@ -244,6 +297,7 @@ pub(super) fn compile(spec: &AdapterSpec) -> Result<Adapter, String> {
         },
         health: call("health", &spec.health, &[])?,
         item,
+        item_vars: item_names,
         message: template("message", &spec.message, MESSAGE_VARS)?,
         every: duration("every", &spec.ready.every, 1)?,
         stalled_after: duration("stalled_after", &spec.ready.stalled_after, 120)?,
@@ -285,10 +339,8 @@ pub(super) fn filters_of(call: &Call) -> FilterParts {
 
 /// Whether memories are stored in all of their scopes: a request that names one scope alone stores them in the first.
 pub(super) fn stores_several_scopes(adapter: &Adapter) -> bool {
-    let mut of_items = BTreeSet::new();
-    adapter.item.iter().for_each(|item| item.names(&mut of_items));
     let uses = |call: &Option<Call>, name: &str| call.as_ref().is_some_and(|call| call.uses(name));
-    let retains = |name: &str| of_items.contains(name) || uses(&adapter.retain, name);
+    let retains = |name: &str| adapter.item_vars.contains(name) || uses(&adapter.retain, name);
     let updates = |name: &str| uses(&adapter.update, name);
     let in_one = |names: &dyn Fn(&str) -> bool| names("scope") && !names("scopes");
     !in_one(&retains) && !in_one(&updates)
@@ -306,6 +358,10 @@ fn check_whole(spec: &AdapterSpec) -> Result<(), String> {
              and the variables of `recall` say it",
         ),
         (spec.retain.is_none(), "retain is missing: how is something stored?"),
+        (
+            spec.retain.as_ref().is_some_and(|retain| retain.stored_id.is_some() && retain.stored.is_none()),
+            "retain.stored_id: `stored` is missing: in which list of the response do the ids stand?",
+        ),
         (
             spec.item.is_none() && batches,
             "limits.batch: more than one item per request needs `item` and {items} in the body",
@@ -340,23 +396,25 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
 
 fn check_ready(spec: &AdapterSpec) -> Result<(), String> {
     let ready = &spec.ready;
-    let needs_call =
-        matches!(ready.when, ReadyRule::Status | ReadyRule::EachDone | ReadyRule::Count | ReadyRule::Stable);
+    let needs_call = !matches!(ready.when, ReadyRule::Returned | ReadyRule::Promised);
     if needs_call && ready.call.is_none() {
         return Err("ready.call is missing: what is asked?".to_owned());
     }
     if !needs_call && ready.call.is_some() {
         return Err("ready.call: this rule asks nothing".to_owned());
     }
-    let states = matches!(ready.when, ReadyRule::Status | ReadyRule::EachDone);
+    let states = matches!(ready.when, ReadyRule::Status | ReadyRule::EachDone | ReadyRule::AllDone);
     if states && (ready.status.is_none() || ready.done.is_empty()) {
         return Err("ready: give `status` (a path) and `done` (states)".to_owned());
     }
     if ready.when == ReadyRule::Count && ready.call.as_ref().is_some_and(|call| call.count.is_none()) {
         return Err("ready.call.count is missing: where is the number in the response?".to_owned());
     }
-    if ready.when == ReadyRule::Stable && ready.status.is_none() {
-        return Err("ready.status is missing: which value must stay the same?".to_owned());
+    if ready.when == ReadyRule::Stable && ready.status.is_none() == ready.metric.is_none() {
+        return Err("ready: give `status` (a path) or `metric` (a name): which value must stay the same?".to_owned());
+    }
+    if ready.when != ReadyRule::Stable && ready.metric.is_some() {
+        return Err("ready.metric: is for `when: stable`".to_owned());
     }
     Ok(())
 }

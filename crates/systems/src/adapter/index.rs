@@ -1,7 +1,7 @@
 //! From what a system hands back to the dataset's ids: by id, by the tag that `{tagged}` puts before a text, by the text.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
@@ -10,6 +10,8 @@ use bench_proto::{
     ids::Sha256Hash,
     step::{HitLevel, PlacedBy, RetrievedHit},
 };
+
+use serde_json::Value;
 
 use super::{
     items::{Cut, session_item_id, whole_id},
@@ -52,6 +54,7 @@ pub(super) struct Handed {
     pub(super) session: Option<String>,
     pub(super) text: String,
     pub(super) score: Option<f64>,
+    pub(super) details: BTreeMap<String, Value>,
 }
 
 impl BankIndex {
@@ -96,7 +99,7 @@ impl BankIndex {
 
     /// The hit number `at` (from 0) of a recall, placed among what was stored. What is not known keeps the system's own id.
     pub(super) fn place(&self, at: usize, handed: Handed) -> RetrievedHit {
-        let Handed { id, session, text, score } = handed;
+        let Handed { id, session, text, score, details } = handed;
         let (tag, text) = match untag(&text) {
             Some((tag, rest)) if self.knows(tag) => (Some(tag.to_owned()), rest.to_owned()),
             _ => (None, text),
@@ -112,7 +115,7 @@ impl BankIndex {
         let session_id = session_id.unwrap_or_default();
         let id = if id.is_empty() { format!("hit-{}", at + 1) } else { id };
         let placed_by = (level != HitLevel::Unknown).then_some(placed_by);
-        RetrievedHit { id, session_id, score, text, placed_by, level: Some(level) }
+        RetrievedHit { id, session_id, score, text, placed_by, level: Some(level), details }
     }
 
     /// The dataset's id of what may be a part of a text or of a session.
@@ -142,6 +145,16 @@ impl BankIndex {
             HitLevel::Unknown
         }
     }
+}
+
+/// Most details of a hit, and the longest of them in bytes of JSON: what is longer is left out.
+const MOST_DETAILS: usize = 16;
+const LONGEST_DETAIL: usize = 1024;
+
+/// Details as they are kept: a report is not filled by what a system says of its hits.
+pub(super) fn bounded(details: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    let short = |(name, value): &(String, Value)| name.len() <= 64 && value.to_string().len() <= LONGEST_DETAIL;
+    details.into_iter().filter(short).take(MOST_DETAILS).collect()
 }
 
 /// Splits `[D1:3] text`.

@@ -141,7 +141,15 @@ impl<'a> Cut<'a> {
     /// # Errors
     /// A turn is replaced or withdrawn by itself, and is stored as a part of its session.
     pub(super) fn items(&self, entries: &[StreamEntry]) -> Result<Vec<Item>, Failure> {
-        let mut items = Vec::new();
+        self.items_and_ends(entries).map(|(items, _)| items)
+    }
+
+    /// The same, and for each entry the number of items up to its end.
+    ///
+    /// # Errors
+    /// As [`Cut::items`].
+    pub(super) fn items_and_ends(&self, entries: &[StreamEntry]) -> Result<(Vec<Item>, Vec<usize>), Failure> {
+        let (mut items, mut ends) = (Vec::new(), Vec::with_capacity(entries.len()));
         let mut first: Option<(&str, Option<&str>)> = None; // the session that is under way, and who began it
         for entry in entries {
             match entry {
@@ -168,8 +176,9 @@ impl<'a> Cut<'a> {
                     }
                 }
             }
+            ends.push(items.len());
         }
-        Ok(items)
+        Ok((items, ends))
     }
 
     /// What a bank holds after some entries; of a system that `updates` or `withdraws`, without what was taken away.
@@ -253,6 +262,24 @@ impl<'a> Cut<'a> {
         }
         Ok(Vec::new())
     }
+}
+
+/// Bytes of the texts of memories that are stored together, where one alone is not longer.
+const TOGETHER_BYTES: usize = 4 << 20;
+
+/// How many of the next entries are stored together: single memories, as many as a system takes and as many as have room in
+/// a request that is not too large. A session goes by itself, as it always has: what a system makes of two in one request is not
+/// what it makes of each. What replaces or withdraws goes by itself too.
+pub(super) fn together(entries: &[StreamEntry], most: u32) -> usize {
+    let mut bytes = 0;
+    let fits = |entry: &&StreamEntry| match entry {
+        StreamEntry::Memory(memory) => {
+            bytes += memory.text.len();
+            bytes <= TOGETHER_BYTES
+        }
+        StreamEntry::Session(_) | StreamEntry::Update { .. } => false,
+    };
+    entries.iter().take(most as usize).take_while(fits).count().max(1).min(entries.len())
 }
 
 fn role_of(turn: &Turn, first: Option<&str>) -> &'static str {
@@ -440,32 +467,47 @@ impl Item {
         (self.id.clone(), [self.text.trim().to_owned(), self.content().trim().to_owned()])
     }
 
-    /// Its variables. `bank` makes `{key}` different in each bank and generation, and the same at each try.
-    pub(super) fn vars(&self, bank: &str, index: u64, message: Option<&Template>) -> Vars {
+    /// Its `{key}` in a bank.
+    pub(super) fn key(&self, bank: &str) -> String {
+        key_of(bank, &self.id)
+    }
+
+    fn message(&self, said: &Message, template: Option<&Template>) -> Value {
+        let utc = said.time.as_deref().and_then(utc).map(|zoned| zoned.timestamp());
+        let vars = Vars::default()
+            .with("speaker", if said.speaker.is_empty() { Value::Null } else { said.speaker.as_str().into() })
+            .with("role", said.role)
+            .with("text", said.line.as_str())
+            .with("time", utc.map(|at| at.to_string()))
+            .with("time_unix", utc.map(jiff::Timestamp::as_second))
+            .with("time_ms", utc.map(jiff::Timestamp::as_millisecond))
+            .with("session_id", self.session_id.as_str());
+        let plain = || json!({ "role": said.role, "content": said.dated() });
+        template.and_then(|template| template.render(&vars)).unwrap_or_else(plain)
+    }
+
+    /// Its variables; those that take some making, where `wanted`. `bank` makes `{key}` different in each bank and generation, and the
+    /// same at each try.
+    pub(super) fn vars(
+        &self,
+        bank: &str,
+        index: u64,
+        message: Option<&Template>,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Vars {
         let content = self.content();
         let utc = self.time.as_deref().and_then(utc);
         let iso = utc.as_ref().map(|zoned| zoned.timestamp().to_string());
-        let messages: Vec<Value> = self
-            .messages
-            .iter()
-            .map(|said| {
-                let vars = Vars::default()
-                    .with("speaker", said.speaker.as_str())
-                    .with("role", said.role)
-                    .with("text", said.line.as_str())
-                    .with("time", said.time.as_deref().and_then(rfc3339))
-                    .with("session_id", self.session_id.as_str());
-                let plain = json!({ "role": said.role, "content": said.dated() });
-                message.and_then(|template| template.render(&vars)).unwrap_or(plain)
-            })
-            .collect();
+        let made = |name: &'static str, make: &dyn Fn() -> Value| if wanted(name) { make() } else { Value::Null };
+        let messages = || -> Value { self.messages.iter().map(|said| self.message(said, message)).collect() };
         Vars::default()
             .with("id", self.id.as_str())
-            .with("key", key_of(bank, &self.id))
+            .with("key", self.key(bank))
             .with("text", self.text.as_str())
-            .with("tagged", format!("[{}] {content}", self.id))
-            .with("base64", base64(&content))
-            .with("document64", base64(&self.document()))
+            .with("tagged", made("tagged", &|| format!("[{}] {content}", self.id).into()))
+            .with("base64", made("base64", &|| base64(&content).into()))
+            .with("document64", made("document64", &|| base64(&self.document()).into()))
+            .with("messages", made("messages", &messages))
             .with("content", content)
             .with("speaker", if self.speaker.is_empty() { Value::Null } else { self.speaker.as_str().into() })
             .with("role", self.role)
@@ -475,7 +517,6 @@ impl Item {
             .with("time_unix", utc.as_ref().map(|zoned| zoned.timestamp().as_second()))
             .with("time_ms", utc.as_ref().map(|zoned| zoned.timestamp().as_millisecond()))
             .with("index", index)
-            .with("messages", messages)
             .with("tags", self.labels.tags.clone())
             .with("user", self.labels.user.clone())
             .with("scope", self.labels.scopes.first().cloned())

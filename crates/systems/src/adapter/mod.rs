@@ -4,9 +4,10 @@
 //! `system`.
 //!
 //! `spec` is what a file says, `file` reads and compiles it, `call` is one request with what is read from its response
-//! (`template`, `path`, `sse`), `http` the network, `system` the operations (`retaining`, `readiness`, `recalling`), `items`
+//! (`template`, `path`, `sse`, `multipart`, `metric`), `steps` several requests that are one operation, `http` the network, `system` the operations (`retaining`, `readiness`, `recalling`), `items`
 //! what is stored, `index` the way back to the dataset's ids, `literal` finds secrets that stand in a file, `variables` fills in
-//! those that are named, `secrets` keeps them out of messages, `dispositions` are those of a run.
+//! those that are named, `secrets` keeps them out of messages, `dispositions` and `settings`
+//! are those of a run.
 //! `code` makes a process of a class of the user's. `managed` starts systems, `process` speaks to those that are no servers. The shipped files are in `shipped`.
 
 mod call;
@@ -19,6 +20,8 @@ mod index;
 mod items;
 pub mod literal;
 mod managed;
+mod metric;
+mod multipart;
 mod path;
 mod process;
 mod readiness;
@@ -26,15 +29,21 @@ mod recalling;
 pub mod replay;
 mod retaining;
 mod secrets;
+pub mod settings;
 pub mod shipped;
 pub mod spec;
 mod sse;
+mod steps;
 mod system;
 mod template;
 mod time;
 pub(crate) mod variables;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use serde_json::Value;
 
@@ -75,15 +84,15 @@ pub const MODE: &str = "system.mode";
 /// # Errors
 /// What is wrong with the adapter, its place or its secret.
 pub(crate) fn build(
-    settings: &SystemSettings,
+    run: &SystemSettings,
     context: &AdapterContext,
     own_code: Option<PathBuf>,
 ) -> Result<Arc<dyn MemorySystem>, String> {
-    let spec = settings.get(ADAPTER).ok_or("the adapter is missing")?;
+    let spec = run.get(ADAPTER).ok_or("the adapter is missing")?;
     let spec: AdapterSpec = serde_json::from_value(spec.clone()).map_err(|e| e.to_string())?;
-    let spec = dispositions::told(spec, settings)?;
-    let url = settings.get(URL).and_then(Value::as_str);
-    let consolidated = settings.get(MODE).and_then(Value::as_str) == Some("consolidated");
+    let spec = settings::told(dispositions::told(spec, run)?, run)?;
+    let url = run.get(URL).and_then(Value::as_str);
+    let consolidated = run.get(MODE).and_then(Value::as_str) == Some("consolidated");
     let secrets = Secrets::from_spec(&spec, url);
     let system = if spec.command.is_some() {
         process::build(spec, context, consolidated, secrets.clone(), own_code)
@@ -125,9 +134,24 @@ pub fn searches(settings: &SystemSettings) -> bool {
 ///
 /// # Errors
 /// As [`check`].
-pub(crate) fn capabilities(adapter: &Value, settings: &SystemSettings) -> Result<Capabilities, String> {
+pub(crate) fn capabilities(adapter: &Value, run: &SystemSettings) -> Result<Capabilities, String> {
     let spec: AdapterSpec = serde_json::from_value(adapter.clone()).map_err(|e| e.to_string())?;
-    check(&dispositions::told(spec, settings)?)
+    check(&settings::told(dispositions::told(spec, run)?, run)?)
+}
+
+/// The variables that an adapter's requests carry, by operation: what of an item, a question and its filter a system is told.
+pub type Sends = BTreeMap<&'static str, BTreeSet<String>>;
+
+/// What an adapter's system is told: nothing for a system with `command`, which is told everything.
+///
+/// # Errors
+/// As [`check`].
+pub fn sends(spec: &AdapterSpec) -> Result<Sends, String> {
+    if spec.command.is_some() {
+        return Ok(Sends::new());
+    }
+    let spec = settings::told(spec.clone(), &SystemSettings::new())?;
+    Ok(file::compile(&spec)?.sends())
 }
 
 /// What a plan needs to know of an adapter: nothing is looked up, started or sent.
@@ -135,6 +159,7 @@ pub(crate) fn capabilities(adapter: &Value, settings: &SystemSettings) -> Result
 /// # Errors
 /// What is wrong with the file.
 pub fn check(spec: &AdapterSpec) -> Result<Capabilities, String> {
+    let spec = &settings::told(spec.clone(), &SystemSettings::new())?;
     variables::check(spec)?;
     dispositions::check(spec)?;
     if spec.command.is_some() {

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::{
     call::{Call, excerpt},
     items::Item,
+    metric,
     path::Path,
     spec::ReadyRule,
     system::{CHECKS_IN_FLIGHT, HttpSystem, bank_vars, handle},
@@ -28,13 +29,14 @@ pub(super) struct Progress {
     seen: Value,
     since: Instant,
     done: BTreeSet<String>,
-    flushed: bool,
+    /// Entries that the bank had when it was flushed.
+    flushed: Option<u32>,
 }
 
 impl HttpSystem {
     /// One look at a bank; its flush is sent first, once.
     pub(super) async fn look_ready(&self, bank: &BankRef, entries: u32) -> Result<Readiness, Failure> {
-        self.flush(bank).await?;
+        self.flush(bank, entries).await?;
         let spec = &self.adapter.spec.ready;
         let Some(call) = &self.adapter.ready else {
             return Ok(if spec.when == ReadyRule::Promised { Readiness::Promised } else { Readiness::Returned });
@@ -58,11 +60,9 @@ impl HttpSystem {
                     }
                 }
             }
+            ReadyRule::AllDone => self.all_done(call, bank, &read.value, expected),
             ReadyRule::Status | ReadyRule::Stable => {
-                let path = Path::new(spec.status.as_deref().unwrap_or_default());
-                let Some(state) = path.first(&read.value).cloned() else {
-                    return Err(call.shape(format!("field '{}' is missing", path.shown())));
-                };
+                let state = self.state(call, &read.value)?;
                 if spec.failed.contains(&state) {
                     return Err(Failure::permanent(
                         "system_item_failed",
@@ -81,8 +81,40 @@ impl HttpSystem {
                     (_, Err(still)) => Err(self.stalled(bank, still, &format!("the state has stayed at {said}"))),
                 }
             }
+            // their own rules, looked at before
             ReadyRule::Returned | ReadyRule::EachDone => Ok(Readiness::Proven),
             ReadyRule::Promised => Ok(Readiness::Promised),
+        }
+    }
+
+    /// The state that a response tells: a value, or a metric of a page.
+    fn state(&self, call: &Call, value: &Value) -> Result<Value, Failure> {
+        let spec = &self.adapter.spec.ready;
+        if let Some(name) = &spec.metric {
+            let page = value.as_str().ok_or_else(|| call.shape("the response is no page of metrics"))?;
+            return metric::read(page, name).map(Value::from).map_err(|error| call.shape(error));
+        }
+        let path = Path::new(spec.status.as_deref().unwrap_or_default());
+        let state = path.first(value).cloned();
+        state.ok_or_else(|| call.shape(format!("field '{}' is missing", path.shown())))
+    }
+
+    /// Whether as many states as there are items mean done.
+    fn all_done(&self, call: &Call, bank: &BankRef, value: &Value, expected: u64) -> Result<Readiness, Failure> {
+        let spec = &self.adapter.spec.ready;
+        let path = Path::new(spec.status.as_deref().unwrap_or_default());
+        let states = path.list(value).map_err(|error| call.shape(error))?.unwrap_or_default();
+        if let Some(failed) = states.iter().find(|state| spec.failed.contains(state)) {
+            let message = format!("bank {}: the system says {failed} of an item", bank.bank_id);
+            return Err(Failure::permanent("system_item_failed", message));
+        }
+        let done = states.iter().filter(|state| spec.done.contains(state)).count() as u64;
+        if done >= expected {
+            return Ok(Readiness::Proven);
+        }
+        match self.note(bank, Value::from(done)) {
+            Ok(_) => Ok(self.not_yet()),
+            Err(still) => Err(self.stalled(bank, still, &format!("{done} of {expected} items are done, no more"))),
         }
     }
 
@@ -96,7 +128,7 @@ impl HttpSystem {
             seen: Value::Null,
             since: Instant::now(),
             done: BTreeSet::new(),
-            flushed: false,
+            flushed: None,
         });
         if entry.seen != seen {
             (entry.seen, entry.since) = (seen, Instant::now());
@@ -116,16 +148,18 @@ impl HttpSystem {
         Readiness::NotYet { poll_after_ms: u64::try_from(self.adapter.every.as_millis()).unwrap_or(u64::MAX) }
     }
 
-    async fn flush(&self, bank: &BankRef) -> Result<(), Failure> {
+    /// Ends a segment, once: a bank that has got more entries since is flushed again.
+    async fn flush(&self, bank: &BankRef, entries: u32) -> Result<(), Failure> {
         let Some(call) = &self.adapter.flush else { return Ok(()) };
         let _ = self.note(bank, Value::Null);
-        let flushed = |progress: &HashMap<String, Progress>| progress.get(&bank.name).is_some_and(|p| p.flushed);
+        let flushed =
+            |progress: &HashMap<String, Progress>| progress.get(&bank.name).is_some_and(|p| p.flushed == Some(entries));
         if flushed(&self.progress.lock().unwrap_or_else(PoisonError::into_inner)) {
             return Ok(());
         }
         self.send(call, Some(bank), &bank_vars(bank)).await?;
         if let Some(progress) = self.progress.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&bank.name) {
-            progress.flushed = true;
+            progress.flushed = Some(entries);
         }
         Ok(())
     }
@@ -145,7 +179,7 @@ impl HttpSystem {
                 let status = &status;
                 async move {
                     let vars = item
-                        .vars(handle(bank), index, None)
+                        .vars(handle(bank), index, None, |name| call.uses(name))
                         .with("bank", handle(bank))
                         .with("name", bank.name.as_str());
                     let read =

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     call::{Call, Read},
     file::Hits,
-    index::{Handed, Indexes},
+    index::{Handed, Indexes, bounded},
     items::rfc3339,
     path::{Path, kind},
     spec::{CallSpec, Merge, Unit},
@@ -31,21 +31,25 @@ impl HttpSystem {
         let vars = self.recall_vars(bank, query)?;
         let reads = self.adapter.searches.iter().map(|(call, _)| self.send_for(query.step, call, Some(bank), &vars));
         let reads = futures::future::try_join_all(reads).await?;
-        let (mut lists, mut usage) = (Vec::new(), Usage::default());
+        let (mut lists, mut beside, mut usage) = (Vec::new(), Vec::new(), Usage::default());
         for ((call, lists_of), read) in self.adapter.searches.iter().zip(reads) {
             usage += read.usage;
             for hits in lists_of {
-                lists.push(hits_of(call, &read, hits, bank, &self.indexes, self.adapter.spec.unit)?);
+                let found = hits_of(call, &read, hits, bank, &self.indexes, self.adapter.spec.unit)?;
+                if hits.beside_k { beside.extend(found) } else { lists.push(found) }
             }
         }
         let mut hits = merge(lists, self.adapter.spec.merge);
         // a system that ignores k does not get an advantage of it; one that is asked by tokens has no k
-        let effective_k = if self.capabilities.token_budget {
-            u32::try_from(hits.len()).unwrap_or(u32::MAX)
-        } else {
+        if !self.capabilities.token_budget {
             hits.truncate(query.k as usize);
-            query.k
-        };
+        }
+        let asked = if self.capabilities.token_budget { hits.len() } else { query.k as usize };
+        let known: BTreeSet<(String, String)> = hits.iter().map(|hit| (hit.id.clone(), hit.text.clone())).collect();
+        beside.retain(|hit| !known.contains(&(hit.id.clone(), hit.text.clone())));
+        // how many it really was stands in the report
+        let effective_k = u32::try_from(asked + beside.len()).unwrap_or(u32::MAX);
+        hits.append(&mut beside);
         Ok(Recall { hits, effective_k, usage })
     }
 
@@ -83,6 +87,7 @@ impl HttpSystem {
             .with("query", query.text)
             .with("k", query.k)
             .with("time", query.time.and_then(rfc3339))
+            .with("asked_at", query.time.and_then(rfc3339))
             .with("time_text", query.time_text.map(str::to_owned))
             .with("tags", query.filter.tags.clone())
             .with("user", query.filter.user.clone())
@@ -120,7 +125,8 @@ pub(super) fn hits_of(
     };
     let index = indexes.find_or_build(bank.content_hash, bank.content.as_deref(), unit);
     let mut found = Vec::with_capacity(list.len());
-    for (at, element) in list.into_iter().enumerate() {
+    let is_other = |element: &&Value| hits.not_with.as_ref().is_some_and(|path| path.first(element).is_some());
+    for (at, element) in list.into_iter().filter(|element| !is_other(element)).enumerate() {
         let text = match hits.text.first(element) {
             Some(Value::String(text)) => text.clone(),
             Some(other) => {
@@ -138,7 +144,9 @@ pub(super) fn hits_of(
         let read_path = |path: &Option<Path>| path.as_ref().and_then(|path| path.string(element));
         let score = hits.score.as_ref().and_then(|path| path.first(element)).and_then(Value::as_f64);
         let (id, session) = (read_path(&hits.id), read_path(&hits.session));
-        found.push(index.place(at, Handed { id, session, text, score }));
+        let detail = |(name, path): &(String, Path)| Some((name.clone(), path.first(element)?.clone()));
+        let details = bounded(hits.details.iter().filter_map(detail).collect());
+        found.push(index.place(at, Handed { id, session, text, score, details }));
     }
     Ok(found)
 }

@@ -10,10 +10,10 @@ use super::{
     file::{self, Adapter},
     http::{self, Response},
     path::Path,
-    recalling,
+    recalling, settings,
     template::Vars,
 };
-use crate::BankRef;
+use crate::{BankRef, SystemSettings};
 
 fn call<'a>(adapter: &'a Adapter, name: &str) -> Option<&'a Call> {
     match name {
@@ -29,7 +29,8 @@ fn call<'a>(adapter: &'a Adapter, name: &str) -> Option<&'a Call> {
 }
 
 fn compiled(spec: &AdapterSpec) -> Result<Adapter, Failure> {
-    file::compile(spec).map_err(|error| Failure::permanent("adapter", error))
+    let told = settings::told(spec.clone(), &SystemSettings::new());
+    told.and_then(|spec| file::compile(&spec)).map_err(|error| Failure::permanent("adapter", error))
 }
 
 /// What the adapter reads out of a response: hits as `id session text` lines, a text, a number, or nothing.

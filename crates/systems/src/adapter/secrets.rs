@@ -137,6 +137,10 @@ impl MemorySystem for Discreet {
         self.secrets.hide_in(self.inner.open_bank(bank).await)
     }
 
+    fn together(&self, entries: &[StreamEntry]) -> usize {
+        self.inner.together(entries)
+    }
+
     async fn retain(
         &self,
         bank: &BankRef,

@@ -14,6 +14,12 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("graphiti", include_str!("shipped/graphiti.yaml")),
     ("hindsight", include_str!("shipped/hindsight.yaml")),
     ("supermemory", include_str!("shipped/supermemory.yaml")),
+    ("mem0-cloud", include_str!("shipped/mem0-cloud.yaml")),
+    ("zep", include_str!("shipped/zep.yaml")),
+    ("letta", include_str!("shipped/letta.yaml")),
+    ("memmachine", include_str!("shipped/memmachine.yaml")),
+    ("evermemos", include_str!("shipped/evermemos.yaml")),
+    ("cognee", include_str!("shipped/cognee.yaml")),
 ];
 
 /// The shipped adapter of a name.

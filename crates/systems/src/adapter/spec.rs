@@ -66,6 +66,10 @@ pub struct AdapterSpec {
     /// A message of `{messages}`; `{role, content}` unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Value>,
+    /// Settings of the system that a run may choose (`--set NAME.SETTING=…`), by their names. `{setting.NAME}` in a request, and in
+    /// `start` or `env`, is the value of the run.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, SettingSpec>,
     /// Traits that the system can be given for its own answers (`--dispositions`), each a whole number from 1 to 5: their names, and
     /// the fields of the body of `open` that they are written into.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -134,6 +138,64 @@ impl AdapterSpec {
         let own = self.url.iter().chain(self.command.iter().flatten()).chain(self.env.values());
         own.chain(self.headers.values()).chain(started).map(String::as_str)
     }
+
+    /// All of its requests.
+    pub(super) fn calls_mut(&mut self) -> impl Iterator<Item = &mut CallSpec> {
+        let named = [
+            &mut self.open,
+            &mut self.retain,
+            &mut self.update,
+            &mut self.forget,
+            &mut self.flush,
+            &mut self.consolidate,
+            &mut self.ready.call,
+            &mut self.recall,
+            &mut self.answer,
+            &mut self.verify,
+            &mut self.statistics,
+            &mut self.reset,
+            &mut self.health,
+        ];
+        let purge = self.purge.iter_mut().flat_map(|purge| [&mut purge.list, &mut purge.remove]);
+        named.into_iter().flatten().chain(&mut self.recall_also).chain(purge)
+    }
+}
+
+/// A setting of the system that a run may choose.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SettingSpec {
+    /// What it does, in words for whoever sets it.
+    pub about: String,
+    /// What its values are.
+    #[serde(rename = "type")]
+    pub kind: SettingKind,
+    /// The value unless a run gives one. Without it nothing is sent where `{setting.NAME?}` stands: the system has its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<Value>,
+    /// The only values that it takes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<Value>,
+    /// Smallest number that it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least: Option<f64>,
+    /// Largest number that it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<f64>,
+}
+
+/// What the values of a setting are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SettingKind {
+    /// A text.
+    Text,
+    /// A number.
+    Number,
+    /// A whole number.
+    Whole,
+    /// True or false.
+    Flag,
 }
 
 fn one() -> u32 {
@@ -366,6 +428,10 @@ pub struct CallSpec {
     /// `retain`: path of the list with one element per stored item; a shorter list is a partial batch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored: Option<String>,
+    /// `retain`: path of the `{id}` or `{key}` of an item in an element of the list `stored`. It is known then which items of a
+    /// partial batch were stored, and the bank goes on behind them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stored_id: Option<String>,
     /// `verify`, `ready`: path of a number, or of a list that is counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<String>,
@@ -393,6 +459,49 @@ pub struct CallSpec {
     /// Paths of the tokens that the system says it used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageSpec>,
+    /// A body of several parts (`multipart/form-data`) by their names, instead of `body`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub multipart: BTreeMap<String, PartSpec>,
+    /// Values of the response that requests of `then` have as `{step.NAME}`: their paths, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub capture: BTreeMap<String, String>,
+    /// The request is repeated until the system has done what it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<UntilSpec>,
+    /// Requests that follow in the same operation, one after the other: at most seven. What the operation reads (`hits`, `count`,
+    /// `handle`, `text`, …) it reads of the last response.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub then: Vec<CallSpec>,
+}
+
+/// A part of a body of several.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PartSpec {
+    /// Its content, as a template.
+    pub text: String,
+    /// Name of the file that it is, as a template; a plain field unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+}
+
+/// When a request has to be repeated no more.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UntilSpec {
+    /// Path of the state.
+    pub path: String,
+    /// States that mean done.
+    pub done: Vec<Value>,
+    /// States that mean failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<Value>,
+    /// Time between two requests (1s).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<String>,
+    /// Longest time until it is done (10m unless given, at most 4h).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<String>,
 }
 
 /// How the items of a bank are removed one by one.
@@ -436,6 +545,15 @@ pub struct HitsSpec {
     pub score: Option<String>,
     /// The list may be missing.
     pub optional: bool,
+    /// Path of what an element must not have: those that have it are no hits, but lists of another form of the same response.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_with: Option<String>,
+    /// Its hits come beside the k that are asked for, behind them: neighbours that the system adds to what it has found.
+    #[serde(skip_serializing_if = "is_false")]
+    pub beside_k: bool,
+    /// Paths of what else the system says of a hit, by the names under which it is kept for reports: at most 16.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub details: BTreeMap<String, String>,
 }
 
 /// Paths of what the system says it used.
@@ -459,9 +577,12 @@ pub struct ReadySpec {
     /// What is asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<CallSpec>,
-    /// `each_done`, `status`: path of the state.
+    /// `each_done`, `status`: path of the state; `all_done`: of all states; `stable`: of the value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
+    /// `stable`: name of a metric, of a page in Prometheus's text format, in place of `status`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metric: Option<String>,
     /// States that mean done.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub done: Vec<Value>,
@@ -490,9 +611,11 @@ pub enum ReadyRule {
     Status,
     /// Every item, by its own request with `{key}`, becomes one of `done`.
     EachDone,
+    /// Of the states at `status` as many as there are items are one of `done`.
+    AllDone,
     /// The count reaches the number of items.
     Count,
-    /// The value at `status` stays the same for `stable_for`: promised, not proven.
+    /// The value at `status`, or of `metric`, stays the same for `stable_for`: promised, not proven.
     Stable,
     /// Nothing can be asked: promised, not proven.
     Promised,

@@ -29,10 +29,11 @@ use super::{
     file::{self, Adapter},
     http::response_bytes,
     index::Indexes,
-    items::{Cut, Item},
+    items::{self, Cut, Item},
     managed::{Address, Managed},
     path::Path,
     readiness::Progress,
+    retaining,
     secrets::Secrets,
     spec::{AdapterSpec, Permission, ReadyRule},
     template::Vars,
@@ -125,7 +126,7 @@ pub(super) fn capabilities(adapter: &Adapter) -> Capabilities {
     Capabilities {
         version: format!("{}+{}", spec.version, file::fingerprint(spec)),
         max_k: limits.max_k,
-        max_batch: 1,
+        max_batch: retaining::max_batch(adapter),
         ordered: spec.can.order,
         // what is started anew without its memories has to begin anew with each bank that it was given
         retain_idempotent: spec.can.repeat && (spec.can.survives_restart || spec.start.is_none()),
@@ -222,7 +223,7 @@ impl HttpSystem {
             max_bytes: response_bytes(&self.adapter.spec),
             redirects: self.adapter.spec.allow.contains(&Permission::Redirects),
         };
-        call.send(&connection, vars).await
+        call.carry_out(&connection, vars).await
     }
 
     /// One look at a system's health: its version, when it tells.
@@ -246,7 +247,7 @@ impl HttpSystem {
         self.adapter.bank.render_text(&vars, &|text| text.to_owned())
     }
 
-    fn cut<'a>(&self, bank: &'a BankRef) -> Cut<'a> {
+    pub(super) fn cut<'a>(&self, bank: &'a BankRef) -> Cut<'a> {
         Cut::for_bank(&self.adapter.spec, bank)
     }
 
@@ -316,18 +317,17 @@ impl MemorySystem for HttpSystem {
         Ok(format!("{host}{own}"))
     }
 
+    fn together(&self, entries: &[StreamEntry]) -> usize {
+        items::together(entries, self.capabilities.max_batch)
+    }
+
     async fn retain(
         &self,
         bank: &BankRef,
         entries: &[StreamEntry],
         _step: StepContext<'_>,
     ) -> Result<RetainReceipt, Failure> {
-        let usage = self.take_in(bank, &self.cut(bank).items(entries)?).await?;
-        Ok(RetainReceipt {
-            written: entries.iter().map(|entry| entry.turns() as u64).sum(),
-            usage,
-            ..RetainReceipt::default()
-        })
+        self.take_in(bank, entries).await
     }
 
     async fn readiness(&self, bank: &BankRef, entries: u32) -> Result<Readiness, Failure> {

@@ -1,14 +1,18 @@
 //! Templates: texts with `{name}`, in JSON values of any shape. `"{k}"` alone keeps the value's type, `"{time?}"` alone
 //! drops its key or element when there is no value (nothing, or an empty list or object), `{{` and `}}` are braces. `{field.kind}`
-//! is what `{fields}` holds under that name.
+//! is what `{fields}` holds under that name, `{step.event}` what an earlier request of the operation has brought.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-/// The variable that holds others, and how their names begin.
-const FIELDS: &str = "fields";
-const FIELD: &str = "field.";
+/// Variables that hold others: how the names of these begin, and their own.
+const HOLDERS: [(&str, &str); 2] = [("field.", "fields"), ("step.", "steps")];
+
+/// The variable that holds the one of this name, and its name there.
+fn held(name: &str) -> Option<(&'static str, &str)> {
+    HOLDERS.iter().find_map(|(begin, holder)| Some((*holder, name.strip_prefix(begin)?)))
+}
 
 /// Values of variables; later ones hide earlier ones of the same name.
 #[derive(Debug, Clone, Default)]
@@ -29,8 +33,8 @@ impl Vars {
 
     /// The value of a variable.
     pub(super) fn get(&self, name: &str) -> Option<&Value> {
-        if let Some(field) = name.strip_prefix(FIELD) {
-            return self.get(FIELDS)?.get(field);
+        if let Some((holder, name)) = held(name) {
+            return self.get(holder)?.get(name);
         }
         self.0.iter().rev().find(|(n, _)| *n == name).map(|(_, value)| value)
     }
@@ -96,7 +100,7 @@ impl Template {
         for piece in &pieces {
             if let Piece::Var(name) = piece {
                 let name = name.trim_end_matches('?');
-                let is_known = known.contains(&name) || name.starts_with(FIELD) && known.contains(&FIELDS);
+                let is_known = known.contains(&name) || held(name).is_some_and(|(holder, _)| known.contains(&holder));
                 if !is_known {
                     return Err(format!("unknown variable {{{name}}}, known here: {}", known.join(", ")));
                 }
@@ -178,8 +182,8 @@ fn is_nothing(value: &Value) -> bool {
 fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let name = name.trim_end_matches('?');
-    let (name, more): (&str, &[char]) = match name.strip_prefix(FIELD) {
-        Some(field) => (field, &['.', '-']),
+    let (name, more): (&str, &[char]) = match held(name) {
+        Some((_, name)) => (name, &['.', '-']),
         None => (name, &[]),
     };
     !name.is_empty() && name.chars().all(|c| plain(c) || more.contains(&c))

@@ -1,11 +1,13 @@
 //! Adapters against systems made from their contracts, against recorded exchanges, and a process of the user's own.
 
 mod at_hand;
+mod batches;
 mod chance;
 mod changes;
 mod cheats;
 mod check_faults;
 mod contracts;
+mod hosted;
 mod letters;
 mod process;
 mod recorded;
@@ -67,6 +69,10 @@ fn changes_of(name: &str) -> Vec<(&'static str, &'static str)> {
     match name {
         "graphiti" | "hindsight" => QUICK.to_vec(),
         // its key has to be there; the fake takes any
+        "mem0-cloud" => vec![("every: 1s", "every: 5ms"), ("auth: {env: MEM0_CLOUD_API_KEY,", "auth: {env: PATH,")],
+        "zep" => vec![("every: 5s", "every: 5ms"), ("auth: {env: ZEP_API_KEY,", "auth: {env: PATH,")],
+        "memmachine" => vec![("every: 10s", "every: 5ms"), ("stable_for: 30s", "stable_for: 50ms")],
+        "evermemos" => vec![("every: 5s", "every: 5ms"), ("stable_for: 30s", "stable_for: 50ms")],
         "supermemory" => [QUICK, &[("auth: {env: SUPERMEMORY_API_KEY,", "auth: {env: PATH,")]].concat(),
         _ => Vec::new(),
     }

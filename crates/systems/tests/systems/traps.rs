@@ -81,6 +81,48 @@ const RULES: &[(&str, Rule)] = &[
         }
         _ => None,
     }),
+    ("mem0-cloud", |request, body| match request {
+        "POST /v3/memories/search/" => when(
+            body["top_k"].as_u64().is_none() || body["threshold"].as_f64().is_none(),
+            "ten hits, and none below 0.1, unless something else is said",
+        ),
+        line => when(line.starts_with("POST") && !line.ends_with('/'), "paths end with a slash"),
+    }),
+    ("zep", |request, body| match request {
+        "POST /graph-batch" => when(
+            body["episodes"].as_array().is_none_or(|episodes| episodes.len() > 20),
+            "at most 20 episodes of one graph",
+        ),
+        "POST /graph/search" => {
+            when(!body["scope"].is_string() || body["limit"].as_u64().is_none(), "a kind and a number")
+        }
+        _ => None,
+    }),
+    ("letta", |request, body| match request {
+        line if line.ends_with("/archival-memory") => {
+            when(body["tags"][0].as_str().is_none(), "parts are placed by a tag")
+        }
+        line => when(line == "POST /v1/agents", "the path ends with a slash"),
+    }),
+    ("memmachine", |request, body| match request {
+        "POST /api/v2/memories/search" => {
+            when(body["project_id"].as_str().is_none_or(str::is_empty), "a search of all")
+        }
+        _ => None,
+    }),
+    ("evermemos", |request, body| match request {
+        "POST /api/v1/memories" => {
+            let messages = body["messages"].as_array().into_iter().flatten();
+            let seconds = |message: &Value| message["timestamp"].as_u64().is_some_and(|at| at < 1_000_000_000_000);
+            when(messages.into_iter().any(seconds), "times are milliseconds")
+        }
+        "POST /api/v1/memories/search" => when(body["method"] == "agentic", "asks models within a search"),
+        _ => None,
+    }),
+    ("cognee", |request, body| match request {
+        "POST /api/v1/search" => when(!body["search_type"].is_string(), "a model would answer"),
+        line => when(line == "DELETE /api/v1/datasets", "removes all datasets"),
+    }),
     ("supermemory", |request, body| match request {
         "POST /v4/search" => when(body["threshold"] != 0, "the default threshold leaves contexts empty"),
         "POST /v3/documents" => when(body["customId"].as_str().is_none(), "a repeat would store twice"),
@@ -102,7 +144,7 @@ async fn nothing_is_sent_that_a_system_takes_wrongly() {
 }
 
 /// A bank with as many memories.
-fn filled(number: usize) -> BankRef {
+pub(super) fn filled(number: usize) -> BankRef {
     let memory = |n: usize| {
         let text = if n == 0 { "the heron sleeps in a bathtub".to_owned() } else { format!("heron number {n}") };
         StreamEntry::Memory(Memory {
@@ -118,7 +160,7 @@ fn filled(number: usize) -> BankRef {
 }
 
 /// Opens, fills, and waits for it.
-async fn fill(system: &dyn MemorySystem, bank: &mut BankRef) -> Result<(), Failure> {
+pub(super) async fn fill(system: &dyn MemorySystem, bank: &mut BankRef) -> Result<(), Failure> {
     bank.handle = Some(system.open_bank(bank).await?);
     let entries = bank.content.as_ref().expect("has content").entries.clone();
     for entry in &entries {
@@ -130,7 +172,7 @@ async fn fill(system: &dyn MemorySystem, bank: &mut BankRef) -> Result<(), Failu
     Ok(())
 }
 
-fn query(text: &str, k: u32) -> RecallQuery<'_> {
+pub(super) fn query(text: &str, k: u32) -> RecallQuery<'_> {
     RecallQuery { question_id: "q", text, k, visible_entries: u32::MAX, ..RecallQuery::default() }
 }
 
@@ -154,9 +196,14 @@ async fn as_many_hits_come_as_are_asked_for() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn more_than_a_system_gives_is_refused_before_it_is_asked() {
-    for (name, most) in
-        [("mem0", 1000), ("supermemory", 100), ("hebb-mind", 100), ("jeffs-brain", 100), ("precisionmembench", 100)]
-    {
+    for (name, most) in [
+        ("mem0", 1000),
+        ("zep", 50),
+        ("evermemos", 100),
+        ("supermemory", 100),
+        ("hebb-mind", 100),
+        ("jeffs-brain", 100),
+    ] {
         let (fake, system) = start(name);
         let refused = system.recall(&bank(), &query("heron", most + 1)).await.expect_err("too many");
         assert_eq!(refused.code, "system_limit", "{name}: {refused}");

@@ -1,6 +1,7 @@
 //! Memory systems made from their published contracts, traps included: a function per system from a request to a response,
 //! over one small store. Tests switch their troubles on.
 
+mod hosted;
 mod systems;
 mod whole;
 
@@ -82,6 +83,10 @@ pub struct World {
     pub stores_twice: bool,
     /// The last item of a batch is not taken in, and the answer does not name it.
     pub takes_part: bool,
+    /// The same of the next batch alone.
+    pub takes_part_once: bool,
+    /// So many requests to come are well; all behind them get this status.
+    pub fails_after: Option<(usize, u16)>,
     /// Removing a bank removes all of them.
     pub resets_everything: bool,
     /// Removing a bank removes nothing.
@@ -90,6 +95,16 @@ pub struct World {
     pub always_answers: Option<String>,
     /// It wants this key.
     pub key: Option<String>,
+    /// What was sent and becomes a memory when the system is told that this is all.
+    pub accumulated: Vec<(String, Stored)>,
+    /// Events by their ids, with the items that they are about.
+    pub events: BTreeMap<String, Vec<String>>,
+    /// Removals that go on: events and what they remove.
+    pub removals: BTreeMap<String, Option<String>>,
+    /// Tokens that its model has used so far, and looks at them during which it uses more.
+    pub tokens: (u64, u32),
+    /// Replies name the dataset that they are of.
+    pub access_control: bool,
     /// Counts items.
     next: u64,
 }
@@ -107,6 +122,10 @@ pub struct Ask<'a> {
     pub headers: &'a HeaderMap,
     /// JSON body; `null` without one.
     pub body: Value,
+    /// The body as it came.
+    pub raw: &'a [u8],
+    /// The path ends with a slash.
+    pub slashed: bool,
 }
 
 /// A response.
@@ -116,6 +135,8 @@ pub enum Reply {
     Json(u16, Value),
     /// Server-sent events.
     Events(String),
+    /// A plain text.
+    Text(String),
     /// Nothing, with a status.
     Empty(u16),
 }
@@ -152,6 +173,35 @@ impl World {
             && self.loses_share.is_none_or(|(seed, share)| lot(seed, text) >= share);
         let text = text.chars().filter(|c| !self.ascii_only || c.is_ascii()).collect();
         (Stored { id: format!("m{}", self.next), text, meta }, kept)
+    }
+
+    /// The items of a batch that are taken in.
+    pub fn part_of(&mut self, mut items: Vec<Value>) -> Vec<Value> {
+        if std::mem::take(&mut self.takes_part_once) || self.takes_part {
+            items.pop();
+        }
+        items
+    }
+
+    /// A number that no item has.
+    pub fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    /// Takes an item in later, when the system is told that this is all; unless it is one of those that are lost.
+    pub fn accumulate(&mut self, bank: &str, text: &str, meta: Value) {
+        let (stored, kept) = self.item(text, meta);
+        if kept {
+            self.accumulated.push((bank.to_owned(), stored));
+        }
+    }
+
+    /// What a bank has accumulated.
+    pub fn accumulated_of(&mut self, bank: &str) -> Vec<(String, Stored)> {
+        let (mine, others) = std::mem::take(&mut self.accumulated).into_iter().partition(|(name, _)| name == bank);
+        self.accumulated = others;
+        mine
     }
 
     /// Takes in everything that waits.
@@ -396,19 +446,31 @@ fn queued(served: &Served) -> Option<tokio::time::Instant> {
     *idle_from
 }
 
+/// A value of a query as it was before it was escaped.
+fn decoded(value: &str) -> String {
+    let (mut bytes, mut rest) = (Vec::new(), value.as_bytes());
+    while let Some((first, tail)) = rest.split_first() {
+        let escaped = tail.get(..2).and_then(|two| std::str::from_utf8(two).ok());
+        match (first, escaped.and_then(|two| u8::from_str_radix(two, 16).ok())) {
+            (b'%', Some(byte)) => {
+                bytes.push(byte);
+                rest = &tail[2..];
+                continue;
+            }
+            (b'+', _) => bytes.push(b' '),
+            (other, _) => bytes.push(*other),
+        }
+        rest = tail;
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 fn is_search(path: &str) -> bool {
     ["/recall", "/search"].iter().any(|end| path.ends_with(end))
 }
 
-fn answer(
-    served: &Served,
-    world: &mut World,
-    method: &Method,
-    uri: &Uri,
-    headers: &HeaderMap,
-    body: &[u8],
-) -> Response {
-    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+fn answer(served: &Served, world: &mut World, method: &Method, uri: &Uri, headers: &HeaderMap, raw: &[u8]) -> Response {
+    let body: Value = serde_json::from_slice(raw).unwrap_or_default();
     world.requests.push(format!("{method} {}", uri.path()));
     world.bodies.push(body.clone());
     if let Some(to) = &world.redirects_to {
@@ -422,6 +484,12 @@ fn answer(
     if world.fails.0 > 0 {
         world.fails.0 -= 1;
         return StatusCode::from_u16(world.fails.1).unwrap_or(StatusCode::IM_A_TEAPOT).into_response();
+    }
+    if let Some((left, status)) = &mut world.fails_after {
+        match left.checked_sub(1) {
+            Some(fewer) => *left = fewer,
+            None => return StatusCode::from_u16(*status).unwrap_or(StatusCode::IM_A_TEAPOT).into_response(),
+        }
     }
     if let Some(left) = world.searches_left.as_mut().filter(|_| is_search(uri.path())) {
         match left.checked_sub(1) {
@@ -437,9 +505,11 @@ fn answer(
     let ask = Ask {
         method: method.as_str(),
         path: uri.path().split('/').filter(|part| !part.is_empty()).collect(),
-        query: query.map(|(key, value)| (key.to_owned(), value.replace("%2F", "/"))).collect(),
+        query: query.map(|(key, value)| (key.to_owned(), decoded(value))).collect(),
         headers,
         body,
+        raw,
+        slashed: uri.path().ends_with('/'),
     };
     let before = (world.resets_nothing && method == Method::DELETE).then(|| world.banks.clone());
     let reply = (served.system)(world, &ask);
@@ -456,6 +526,7 @@ fn answer(
             (status, [(header::CONTENT_TYPE, "application/json")], text).into_response()
         }
         Reply::Events(text) => ([(header::CONTENT_TYPE, "text/event-stream; charset=utf-8")], text).into_response(),
+        Reply::Text(text) => ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response(),
         Reply::Empty(status) => StatusCode::from_u16(status).unwrap_or(StatusCode::IM_A_TEAPOT).into_response(),
     }
 }

@@ -15,6 +15,12 @@ pub const SYSTEMS: &[(&str, System)] = &[
     ("graphiti", graphiti),
     ("hindsight", hindsight),
     ("supermemory", supermemory),
+    ("mem0-cloud", super::hosted::mem0_cloud),
+    ("zep", super::hosted::zep),
+    ("letta", super::hosted::letta),
+    ("memmachine", super::hosted::memmachine),
+    ("evermemos", super::hosted::evermemos),
+    ("cognee", super::hosted::cognee),
     ("whole", super::whole::whole),
 ];
 
@@ -22,11 +28,11 @@ pub(super) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
-fn number(value: &Value, default: usize) -> usize {
+pub(super) fn number(value: &Value, default: usize) -> usize {
     value.as_u64().map_or(default, |n| usize::try_from(n).unwrap_or(usize::MAX))
 }
 
-fn not_found() -> Reply {
+pub(super) fn not_found() -> Reply {
     Reply::Json(404, json!({ "detail": "Not Found" }))
 }
 
@@ -185,11 +191,8 @@ fn hebb_mind(world: &mut World, ask: &Ask<'_>) -> Reply {
             Reply::Json(201, json!({ "id": id }))
         }
         ("POST", ["api", "v1", "memories", "batch"]) => {
-            let (mut made, mut items) = (Vec::new(), body.as_array().cloned().unwrap_or_default());
-            if world.takes_part {
-                items.pop();
-            }
-            for item in items {
+            let mut made = Vec::new();
+            for item in world.part_of(body.as_array().cloned().unwrap_or_default()) {
                 let (bank, content) = (text(&item, "partition_id"), text(&item, "content"));
                 if !world.banks.contains_key(bank) {
                     return not_found();

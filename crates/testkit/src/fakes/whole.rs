@@ -20,7 +20,7 @@ fn is_admitted(item: &Stored, filter: &Value) -> bool {
         && until.is_none_or(|until| time.is_some_and(|time| time <= until))
 }
 
-/// `POST /banks/B/items`, `PUT` and `DELETE /banks/B/items/KEY`, `POST /banks/B/search`, `GET` and `DELETE /banks/B`.
+/// `POST /banks/B/items`, `POST /banks/B/batch`, `PUT` and `DELETE /banks/B/items/KEY`, `POST /banks/B/search`, `GET` and `DELETE /banks/B`.
 pub(super) fn whole(world: &mut World, ask: &Ask<'_>) -> Reply {
     let body = &ask.body;
     let remove = |world: &mut World, bank: &str, key: &str| {
@@ -34,6 +34,17 @@ pub(super) fn whole(world: &mut World, ask: &Ask<'_>) -> Reply {
         ("POST", ["banks", bank, "items"]) => {
             world.store(bank, text(body, "text"), body.clone());
             Reply::Json(200, json!({}))
+        }
+        ("POST", ["banks", bank, "batch"]) => {
+            let items = world.part_of(body["items"].as_array().cloned().unwrap_or_default());
+            for item in &items {
+                // what has a key is there once
+                if let Some(key) = item["key"].as_str() {
+                    remove(world, bank, key);
+                }
+                world.store(bank, text(item, "text"), item.clone());
+            }
+            Reply::Json(200, json!({ "stored": items.len() }))
         }
         ("PUT", ["banks", bank, "items", key]) => {
             if !remove(world, bank, key) {

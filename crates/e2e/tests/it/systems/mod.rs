@@ -3,6 +3,7 @@
 
 mod astrocyte;
 pub(crate) mod away;
+mod batches;
 mod canaries;
 mod half_alive;
 mod hebb;

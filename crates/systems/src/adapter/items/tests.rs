@@ -27,7 +27,7 @@ fn turns_and_sessions_become_items() {
     let sessions = cut(Unit::Session);
     assert_eq!((sessions.len(), sessions[0].text.as_str()), (1, "Ann: hello\nAnn: bye"));
     let all = Template::compile(&json!(["{key}", "{time}", "{time_unix}", "{time_ms}", "{content}"]), ITEM_VARS);
-    let rendered = all.expect("compiles").render(&turns[0].vars("bench-1-g1", 0, None)).expect("renders");
+    let rendered = all.expect("compiles").render(&turns[0].vars("bench-1-g1", 0, None, |_| true)).expect("renders");
     let expected = json!([
         "bench-1-g1-D1-1",
         "2023-05-08T13:56:00Z",
@@ -76,7 +76,7 @@ fn turns_with_times_of_their_own_show_them() {
     let whole = &cut(Unit::Session)[0];
     assert_eq!(whole.content(), "[1:56 pm on 8 May, 2023] Ann: hello\n[2 pm] Bo: hi");
     let message = Template::compile(&json!("{time} {text}"), &["time", "text"]).expect("compiles");
-    let messages = |message| whole.vars("b", 0, message).get("messages").cloned().expect("has messages");
+    let messages = |message| whole.vars("b", 0, message, |_| true).get("messages").cloned().expect("has messages");
     assert_eq!(messages(None)[1], json!({"role": "assistant", "content": "[2 pm] Bo: hi"}));
     assert_eq!(messages(Some(&message)), json!(["2023-05-08T13:56:00Z Ann: hello", "2023-05-08T14:00:00Z Bo: hi"]));
 }

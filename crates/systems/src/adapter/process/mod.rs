@@ -45,8 +45,8 @@ use super::{
     call::{believed, excerpt},
     code, file, handle,
     http::{SHAPE, response_bytes},
-    index::{Handed, Indexes},
-    items::{Change, Cut, Item, rfc3339},
+    index::{Handed, Indexes, bounded},
+    items::{self, Change, Cut, Item, rfc3339},
     managed,
     secrets::Secrets,
     spec::{AdapterSpec, FilterName, ReadyRule},
@@ -114,7 +114,8 @@ pub(super) fn capabilities(spec: &AdapterSpec) -> Result<Capabilities, String> {
         filters,
         answer_filters: filters,
         max_k: spec.limits.max_k,
-        max_batch: 1,
+        // what a new process is given again it is given as it was the first time: entry by entry
+        max_batch: if spec.can.survives_restart { batch_of(spec) } else { 1 },
         ordered: spec.can.order,
         retain_idempotent: spec.can.repeat,
         recall_mutates: spec.can.learns_from_recall,
@@ -134,6 +135,11 @@ pub(super) fn capabilities(spec: &AdapterSpec) -> Result<Capabilities, String> {
         from_items: false,
         ..Capabilities::from_items("")
     })
+}
+
+/// Items of a request.
+fn batch_of(spec: &AdapterSpec) -> u32 {
+    spec.limits.batch.unwrap_or(64).clamp(1, 1024)
 }
 
 /// The parts of a filter that a file names.
@@ -385,7 +391,7 @@ impl ProcessSystem {
     /// Stores items of which none does anything to another.
     async fn add(&self, place: &Place, items: &[Item]) -> Result<Usage, Failure> {
         let mut used = Usage::default();
-        for chunk in items.chunks(self.spec.limits.batch.unwrap_or(64).max(1) as usize) {
+        for chunk in items.chunks(batch_of(&self.spec) as usize) {
             let items = chunk.iter().map(Item::for_process).collect();
             let reply = self.ask_at(place, ProcessOp::Retain { bank: place.name.clone(), items }).await?;
             if reply.count.is_some_and(|count| count < chunk.len() as u64) {
@@ -472,6 +478,10 @@ impl MemorySystem for ProcessSystem {
         Ok(handle)
     }
 
+    fn together(&self, entries: &[StreamEntry]) -> usize {
+        items::together(entries, self.capabilities.max_batch)
+    }
+
     async fn retain(
         &self,
         bank: &BankRef,
@@ -526,7 +536,16 @@ impl MemorySystem for ProcessSystem {
         let used = usage(&reply);
         let index = self.indexes.find_or_build(bank.content_hash, bank.content.as_deref(), self.spec.unit);
         let place = |(at, hit): (usize, ProcessHit)| {
-            index.place(at, Handed { id: hit.id, session: hit.session_id, text: hit.text, score: hit.score })
+            index.place(
+                at,
+                Handed {
+                    id: hit.id,
+                    session: hit.session_id,
+                    text: hit.text,
+                    score: hit.score,
+                    details: bounded(hit.details),
+                },
+            )
         };
         let found = reply.hits.ok_or_else(|| missing("recall", "hits"))?;
         let most = if self.capabilities.token_budget { usize::MAX } else { query.k as usize };

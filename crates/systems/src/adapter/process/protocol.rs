@@ -9,6 +9,7 @@ use bench_proto::{
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{adapter::items::rfc3339, moments::Bounds};
 
@@ -253,6 +254,9 @@ pub struct ProcessHit {
     pub text: String,
     /// The process's own score, or null; what counts is the order of the hits.
     pub score: Option<f64>,
+    /// What else there is to say of the hit, for reports: at most 16, each at most 1,024 bytes of JSON.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub details: BTreeMap<String, Value>,
 }
 
 #[cfg(test)]

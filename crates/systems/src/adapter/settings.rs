@@ -1,0 +1,380 @@
+//! Settings that a file declares and a run chooses: `settings:` of an adapter, `--set NAME.SETTING=…`.
+//!
+//! In come an adapter and the values of a run; out comes the adapter as it would be with these values written into it, so that
+//! a file with settings speaks, and has the fingerprint, of one that says the same without any. Start reading at [`take`] (what a
+//! person asks for) and at `told` (what a process does with it).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::{
+    call::escape,
+    literal,
+    spec::{AdapterSpec, CallSpec, SettingKind, SettingSpec},
+};
+use crate::SystemSettings;
+
+/// How a variable begins that is a setting.
+const BEGIN: &str = "{setting.";
+/// Longest text of a setting, in bytes.
+const LONGEST: usize = 4096;
+
+/// The values that a run gives, by their dotted names. A value that is the setting's default is none: a run that names it
+/// is the same as one that does not.
+///
+/// # Errors
+/// A setting that the system does not have, with those that it has; a value that it does not take; a value that looks like a key.
+pub fn take(adapter: &AdapterSpec, asked: &BTreeMap<String, Value>) -> Result<SystemSettings, String> {
+    let mut taken = SystemSettings::new();
+    for (name, value) in asked {
+        let Some(setting) = adapter.settings.get(name) else {
+            return Err(match adapter.settings.is_empty() {
+                true => format!("{} has no setting '{name}', it has none", adapter.name),
+                false => format!("{} has no setting '{name}', it has {}", adapter.name, known(adapter)),
+            });
+        };
+        let full = format!("{}.{name}", adapter.name);
+        let value = typed(setting, value).map_err(|problem| format!("setting {full} {problem}"))?;
+        if setting.default.as_ref() != Some(&value) {
+            taken.insert(full, value);
+        }
+    }
+    literal::check(&told(adapter.clone(), &taken)?)?;
+    Ok(taken)
+}
+
+/// An adapter as it speaks with the settings of its run.
+///
+/// # Errors
+/// As [`take`], and variables that name no setting.
+pub(super) fn told(mut adapter: AdapterSpec, run: &SystemSettings) -> Result<AdapterSpec, String> {
+    let declared = std::mem::take(&mut adapter.settings);
+    let (mut values, mut chosen) = (BTreeMap::new(), BTreeSet::new());
+    for (name, setting) in &declared {
+        check_setting(name, setting)?;
+        let given = run.get(&format!("{}.{name}", adapter.name));
+        let value = given.map(|value| typed(setting, value)).transpose();
+        let value = value.map_err(|problem| format!("setting {}.{name} {problem}", adapter.name))?;
+        values.insert(name.as_str(), value.or_else(|| setting.default.clone()).unwrap_or(Value::Null));
+        if setting.kind == SettingKind::Text && setting.values.is_empty() {
+            chosen.insert(name.as_str());
+        }
+    }
+    let mut fill = Filling { values, free: chosen, used: BTreeSet::new() };
+    fill.adapter(&mut adapter)?;
+    match declared.keys().find(|name| !fill.used.contains(name.as_str())) {
+        Some(name) => Err(format!("settings.{name}: {BEGIN}{name}}} stands nowhere in the file")),
+        None => Ok(adapter),
+    }
+}
+
+/// Names of an adapter's settings, for people.
+fn known(adapter: &AdapterSpec) -> String {
+    adapter.settings.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether a file's setting makes sense by itself.
+fn check_setting(name: &str, setting: &SettingSpec) -> Result<(), String> {
+    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        return Err(format!("settings.{name}: a name has letters, digits and '_'"));
+    }
+    if setting.about.trim().is_empty() {
+        return Err(format!("settings.{name}.about: say what it does"));
+    }
+    let of_kind = SettingSpec { values: Vec::new(), ..setting.clone() };
+    for value in &setting.values {
+        if typed(&of_kind, value).as_ref() != Ok(value) {
+            return Err(format!("settings.{name}.values: {value} is none of its type"));
+        }
+    }
+    match &setting.default {
+        Some(default) if typed(setting, default).as_ref() != Ok(default) => {
+            Err(format!("settings.{name}.default: {default} is no value that it takes"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A value as the setting takes it.
+///
+/// # Errors
+/// What it takes.
+fn typed(setting: &SettingSpec, value: &Value) -> Result<Value, String> {
+    let value = match (setting.kind, value) {
+        // what is typed on a command line is read as a number where it is one
+        (SettingKind::Text, Value::Number(number)) => Value::String(number.to_string()),
+        (SettingKind::Text, Value::Bool(flag)) => Value::String(flag.to_string()),
+        (_, other) => other.clone(),
+    };
+    let within = |number: f64| {
+        setting.least.is_none_or(|least| number >= least) && setting.most.is_none_or(|most| number <= most)
+    };
+    let fits = match (setting.kind, &value) {
+        (SettingKind::Text, Value::String(text)) => text.len() <= LONGEST && !text.chars().any(char::is_control),
+        (SettingKind::Number, Value::Number(number)) => number.as_f64().is_some_and(within),
+        (SettingKind::Whole, Value::Number(number)) => {
+            (number.is_i64() || number.is_u64()) && number.as_f64().is_some_and(within)
+        }
+        (SettingKind::Flag, Value::Bool(_)) => true,
+        _ => false,
+    };
+    let listed = setting.values.is_empty() || setting.values.contains(&value);
+    if fits && listed { Ok(value) } else { Err(format!("must be {}, not {value}", takes(setting))) }
+}
+
+/// What a setting takes, for people.
+#[must_use]
+pub fn takes(setting: &SettingSpec) -> String {
+    if !setting.values.is_empty() {
+        let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        return setting.values.iter().map(shown).collect::<Vec<_>>().join(", ");
+    }
+    let kind = match setting.kind {
+        SettingKind::Text => "a text",
+        SettingKind::Number => "a number",
+        SettingKind::Whole => "a whole number",
+        SettingKind::Flag => "true or false",
+    };
+    match (setting.least, setting.most) {
+        (None, None) => kind.to_owned(),
+        (Some(least), None) => format!("{kind} from {least}"),
+        (None, Some(most)) => format!("{kind} up to {most}"),
+        (Some(least), Some(most)) => format!("{kind} from {least} to {most}"),
+    }
+}
+
+/// Writes the values of a run into an adapter.
+struct Filling<'a> {
+    values: BTreeMap<&'a str, Value>,
+    /// Settings that may be any text: what a run says there is never a part of what is started.
+    free: BTreeSet<&'a str>,
+    used: BTreeSet<String>,
+}
+
+impl Filling<'_> {
+    fn adapter(&mut self, adapter: &mut AdapterSpec) -> Result<(), String> {
+        for call in adapter.calls_mut() {
+            self.call(call)?;
+            for step in &mut call.then {
+                self.call(step)?;
+            }
+        }
+        self.template(&mut adapter.item)?;
+        self.template(&mut adapter.message)?;
+        self.started(adapter)
+    }
+
+    fn call(&mut self, call: &mut CallSpec) -> Result<(), String> {
+        call.request = self.text(&call.request, &|value| escape(&shown(value)))?;
+        let parts = call.multipart.values_mut().flat_map(|part| part.file.iter_mut().chain([&mut part.text]));
+        let texts = call.query.values_mut().chain(call.headers.values_mut()).chain(&mut call.text_body);
+        for text in texts.chain(parts) {
+            *text = self.text(text, &template)?;
+        }
+        self.template(&mut call.body)
+    }
+
+    /// What a run chooses of what is started: no free text.
+    fn started(&mut self, adapter: &mut AdapterSpec) -> Result<(), String> {
+        let words = adapter.command.iter_mut().flatten().chain(adapter.env.values_mut());
+        let start = adapter.start.iter_mut();
+        let started = start
+            .flat_map(|start| start.command.iter_mut().chain(start.env.values_mut()).chain(start.files.values_mut()));
+        for text in words.chain(started) {
+            let before = self.used.clone();
+            *text = self.text(text, &shown)?;
+            if let Some(name) = self.used.difference(&before).find(|name| self.free.contains(name.as_str())) {
+                return Err(format!(
+                    "settings.{name}: a part of what is started has to have `values`, or be a number, true or false"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn template(&mut self, template: &mut Option<Value>) -> Result<(), String> {
+        if let Some(value) = template.take() {
+            *template = self.value(value)?;
+        }
+        Ok(())
+    }
+
+    /// A template of JSON; nothing where it is a setting that may be missing and is.
+    fn value(&mut self, value: Value) -> Result<Option<Value>, String> {
+        Ok(match value {
+            Value::String(text) => match whole(&text) {
+                Some((name, optional)) => match self.named(name)? {
+                    Value::Null if optional => None,
+                    Value::String(text) => Some(Value::String(braces(&text))),
+                    other => Some(other),
+                },
+                None => Some(Value::String(self.text(&text, &template)?)),
+            },
+            Value::Array(list) => {
+                let mut filled = Vec::with_capacity(list.len());
+                for element in list {
+                    filled.extend(self.value(element)?);
+                }
+                Some(Value::Array(filled))
+            }
+            Value::Object(map) => {
+                let mut filled = serde_json::Map::new();
+                for (key, value) in map {
+                    if let Some(value) = self.value(value)? {
+                        filled.insert(key, value);
+                    }
+                }
+                Some(Value::Object(filled))
+            }
+            other => Some(other),
+        })
+    }
+
+    /// A text with the values of its settings, each as `write` writes it.
+    fn text(&mut self, text: &str, write: &dyn Fn(&Value) -> String) -> Result<String, String> {
+        let (mut filled, mut rest) = (String::new(), text);
+        while let Some(at) = rest.find('{') {
+            let (before, tail) = rest.split_at(at);
+            filled.push_str(before);
+            let name = tail.strip_prefix(BEGIN).and_then(|tail| tail.split_once('}')).map(|(name, _)| name);
+            let taken = match name {
+                Some(name) => {
+                    filled.push_str(&write(&self.named(name.trim_end_matches('?'))?));
+                    BEGIN.len() + name.len() + 1
+                }
+                None if tail.starts_with("{{") => 2,
+                None => 1,
+            };
+            if name.is_none() {
+                filled.push_str(&tail[..taken]);
+            }
+            rest = &tail[taken..];
+        }
+        filled.push_str(rest);
+        Ok(filled)
+    }
+
+    fn named(&mut self, name: &str) -> Result<Value, String> {
+        let Some(value) = self.values.get(name) else {
+            let known: Vec<&str> = self.values.keys().copied().collect();
+            return Err(format!(
+                "{BEGIN}{name}}}: `settings` of the file has no '{name}', it has {}",
+                known.join(", ")
+            ));
+        };
+        self.used.insert(name.to_owned());
+        Ok(value.clone())
+    }
+}
+
+/// The name of a text that is one setting alone, and whether it may be missing.
+fn whole(text: &str) -> Option<(&str, bool)> {
+    let name = text.strip_prefix(BEGIN)?.strip_suffix('}')?;
+    let (name, optional) = name.strip_suffix('?').map_or((name, false), |name| (name, true));
+    (!name.contains(['{', '}'])).then_some((name, optional))
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// A value inside of a template: no brace of it begins a variable.
+fn template(value: &Value) -> String {
+    braces(&shown(value))
+}
+
+fn braces(text: &str) -> String {
+    text.replace('{', "{{").replace('}', "}}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::adapter::file;
+
+    const FILE: &str = "
+name: mine
+url: http://127.0.0.1:9
+settings:
+  mode: {about: how it searches, type: text, default: auto, values: [auto, semantic]}
+  depth: {about: candidates, type: whole, least: 1, most: 500}
+  note: {about: any words, type: text, default: 'a {b}'}
+  deep: {about: thinks twice, type: flag, default: false}
+retain: {request: 'POST /add/{setting.note}', body: {text: '{text}', user: '{bank}', note: 'n: {setting.note}'}}
+recall:
+  request: POST /search
+  body: {query: '{query}', mode: '{setting.mode}', depth: '{setting.depth?}', deep: '{setting.deep}', literal: '{{setting.x}}'}
+  hits: [{list: results, text: memory, id: id}]
+";
+
+    fn mine() -> AdapterSpec {
+        file::parse(FILE).expect("reads")
+    }
+
+    fn asked(pairs: &[(&str, Value)]) -> Result<SystemSettings, String> {
+        take(&mine(), &pairs.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
+    }
+
+    fn recalls(run: &SystemSettings) -> Value {
+        told(mine(), run).expect("can be told").recall.and_then(|recall| recall.body).expect("has a body")
+    }
+
+    #[test]
+    fn values_keep_their_types_and_what_has_none_is_not_sent() {
+        let plain = recalls(&SystemSettings::new());
+        assert_eq!(plain, json!({ "query": "{query}", "mode": "auto", "deep": false, "literal": "{{setting.x}}" }));
+        let run = asked(&[("depth", json!(40)), ("deep", json!(true)), ("note", json!(7))]).expect("takes them");
+        assert_eq!(recalls(&run)["depth"], 40);
+        assert_eq!(run["mine.note"], "7", "a text may be typed as a number");
+        let told = told(mine(), &SystemSettings::new()).expect("can be told");
+        let retain = told.retain.expect("is there");
+        assert_eq!(retain.request, "POST /add/a%20%7Bb%7D", "no part of a path, no variable");
+        assert_eq!(retain.body.expect("is there")["note"], "n: a {{b}}");
+        assert!(file::compile(&super::told(mine(), &run).expect("can be told")).is_ok());
+    }
+
+    #[test]
+    fn a_file_that_says_the_same_without_settings_has_the_same_fingerprint() {
+        let written = FILE.lines().filter(|line| !line.starts_with("  mode:") && !line.starts_with("  depth:"));
+        let written =
+            written.filter(|line| !line.starts_with("  note:") && !line.starts_with("  deep:") && *line != "settings:");
+        let written = written.collect::<Vec<_>>().join("\n");
+        let written = written.replace("/{setting.note}", "/a%20%7Bb%7D").replace("{setting.note}", "a {{b}}");
+        let written = written.replace("'{setting.mode}'", "auto").replace("depth: '{setting.depth?}', ", "");
+        let written = file::parse(&written.replace("'{setting.deep}'", "false")).expect("reads");
+        let print = |run: &SystemSettings| file::fingerprint(&told(mine(), run).expect("can be told"));
+        assert_eq!(print(&SystemSettings::new()), file::fingerprint(&written));
+        assert_eq!(asked(&[("mode", json!("auto"))]), Ok(SystemSettings::new()), "the default is no choice");
+        assert_ne!(print(&asked(&[("mode", json!("semantic"))]).expect("takes it")), file::fingerprint(&written));
+    }
+
+    #[test]
+    fn what_a_system_does_not_have_or_take_is_refused() {
+        let refused = |name: &str, value: Value| asked(&[(name, value)]).expect_err("is refused");
+        insta::assert_snapshot!(refused("modes", json!("auto")), @"mine has no setting 'modes', it has deep, depth, mode, note");
+        insta::assert_snapshot!(refused("mode", json!("fast")), @r#"setting mine.mode must be auto, semantic, not "fast""#);
+        insta::assert_snapshot!(refused("depth", json!(2.5)), @"setting mine.depth must be a whole number from 1 to 500, not 2.5");
+        insta::assert_snapshot!(refused("deep", json!("yes")), @r#"setting mine.deep must be true or false, not "yes""#);
+        let key = refused("note", json!(format!("ghp_{}", "a1B2".repeat(9))));
+        assert!(key.contains("looks like a key"), "{key}");
+        let of = |from: &str, to: &str| {
+            let changed = FILE.replace(from, to);
+            assert_ne!(changed, FILE);
+            told(file::parse(&changed).expect("reads"), &SystemSettings::new()).expect_err("is refused")
+        };
+        insta::assert_snapshot!(of("{setting.mode}", "{setting.moed}"), @"{setting.moed}: `settings` of the file has no 'moed', it has deep, depth, mode, note");
+        insta::assert_snapshot!(of("'{setting.deep}'", "1"), @"settings.deep: {setting.deep} stands nowhere in the file");
+        insta::assert_snapshot!(of("default: auto", "default: car"), @r#"settings.mode.default: "car" is no value that it takes"#);
+        insta::assert_snapshot!(of("url: http", "start: {command: [x, '{setting.note}']}\nurl: http"), @"settings.note: a part of what is started has to have `values`, or be a number, true or false");
+        // the values of a run that somebody else has written are looked at where they are used
+        let theirs = SystemSettings::from([("mine.mode".to_owned(), json!("../x"))]);
+        insta::assert_snapshot!(told(mine(), &theirs).expect_err("is refused"), @r#"setting mine.mode must be auto, semantic, not "../x""#);
+    }
+}

@@ -1,0 +1,158 @@
+//! Operations of several requests: values of a response carried on to the next request, and requests that are repeated until the
+//! system has done what it was asked for.
+//!
+//! In comes a compiled call with what follows it; out comes the last response, with the tokens of all of them. Start reading at
+//! [`Call::carry_out`]. One request is in `call`.
+
+use std::time::{Duration, Instant};
+
+use bench_proto::failure::Failure;
+use serde_json::{Map, Value};
+
+use super::{
+    call::{Call, Connection, Read, excerpt},
+    path::Path,
+    spec::{CallSpec, UntilSpec},
+    template::Vars,
+    time,
+};
+
+/// Requests of one operation.
+const MOST_STEPS: usize = 8;
+/// Longest value that is carried on, in bytes of JSON.
+const LONGEST_CAPTURE: usize = 64 * 1024;
+/// How long a request is repeated when nothing is said, and at most.
+const WITHIN: Duration = Duration::from_secs(600);
+const LONGEST_WITHIN: Duration = Duration::from_secs(4 * 3600);
+
+/// What comes with a request and after it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Steps {
+    captures: Vec<(String, Path)>,
+    until: Option<Until>,
+    then: Vec<Call>,
+}
+
+#[derive(Debug, Clone)]
+struct Until {
+    path: Path,
+    done: Vec<Value>,
+    failed: Vec<Value>,
+    every: Duration,
+    within: Duration,
+}
+
+impl Until {
+    fn new(spec: &UntilSpec) -> Result<Self, String> {
+        if spec.done.is_empty() {
+            return Err("until.done: give the states that mean done".to_owned());
+        }
+        let duration = |field: &str, text: &Option<String>, default| {
+            text.as_deref().map_or(Ok(default), time::parse).map_err(|e| format!("until.{field}: {e}"))
+        };
+        Ok(Self {
+            path: Path::new(&spec.path),
+            done: spec.done.clone(),
+            failed: spec.failed.clone(),
+            every: duration("every", &spec.every, Duration::from_secs(1))?.max(Duration::from_millis(1)),
+            within: duration("within", &spec.within, WITHIN)?.min(LONGEST_WITHIN),
+        })
+    }
+}
+
+impl Steps {
+    /// What follows a request; `known` are its variables.
+    ///
+    /// # Errors
+    /// What is wrong, with the name of the field.
+    pub(super) fn compile(what: &str, spec: &CallSpec, known: &[&str], timeout: Duration) -> Result<Self, String> {
+        let at = |error: String| format!("{what}.{error}");
+        if spec.then.len() >= MOST_STEPS {
+            return Err(at(format!("then: an operation has at most {MOST_STEPS} requests")));
+        }
+        let known = [known, &["steps"][..]].concat();
+        let then = spec.then.iter().enumerate().map(|(n, step)| {
+            if !step.then.is_empty() {
+                return Err(at(format!("then.{n}.then: steps stand in one list")));
+            }
+            Call::compile(&format!("{what}.then.{n}"), step, &known, timeout)
+        });
+        Ok(Self {
+            captures: spec.capture.iter().map(|(name, path)| (name.clone(), Path::new(path))).collect(),
+            until: spec.until.as_ref().map(Until::new).transpose().map_err(&at)?,
+            then: then.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The requests that follow.
+    pub(super) fn then(&self) -> &[Call] {
+        &self.then
+    }
+
+    /// How long one request with these steps may take, where one try takes at most `timeout`.
+    pub(super) fn longest(&self, timeout: Duration) -> Duration {
+        let own = self.until.as_ref().map_or(timeout, |until| until.within + timeout);
+        self.then.iter().map(Call::timeout).fold(own, Duration::saturating_add)
+    }
+}
+
+impl Call {
+    /// Sends the request and what follows it, one after the other; what the operation reads is the last response.
+    ///
+    /// # Errors
+    /// As [`Call::send`]; a value to be carried on that is absent, a state that means failed, or none within its time.
+    pub(super) async fn carry_out(&self, connection: &Connection<'_>, vars: &Vars) -> Result<Read, Failure> {
+        let mut read = self.send_until(connection, vars).await?;
+        if self.steps.then.is_empty() {
+            return Ok(read);
+        }
+        let (mut carried, mut vars) = (Map::new(), vars.clone());
+        let mut from = self;
+        for step in &self.steps.then {
+            from.carry(&read, &mut carried)?;
+            vars.set("steps", Value::Object(carried.clone()));
+            let before = read.usage;
+            read = step.send_until(connection, &vars).await?;
+            read.usage += before;
+            from = step;
+        }
+        Ok(read)
+    }
+
+    fn carry(&self, read: &Read, carried: &mut Map<String, Value>) -> Result<(), Failure> {
+        for (name, path) in &self.steps.captures {
+            let value = path.first(&read.value);
+            let value = value.ok_or_else(|| {
+                self.shape(format!("field '{}' is missing: '{name}' is needed by what follows", path.shown()))
+            })?;
+            if value.to_string().len() > LONGEST_CAPTURE {
+                return Err(self.shape(format!("field '{}' is longer than {LONGEST_CAPTURE} bytes", path.shown())));
+            }
+            carried.insert(name.clone(), value.clone());
+        }
+        Ok(())
+    }
+
+    /// Sends the request, again and again where it says until when.
+    async fn send_until(&self, connection: &Connection<'_>, vars: &Vars) -> Result<Read, Failure> {
+        let Some(until) = &self.steps.until else { return self.send(connection, vars).await };
+        let begun = Instant::now();
+        loop {
+            let read = self.send(connection, vars).await?;
+            let state = until.path.first(&read.value);
+            let state = state.ok_or_else(|| self.shape(format!("field '{}' is missing", until.path.shown())))?;
+            if until.done.contains(state) {
+                return Ok(read);
+            }
+            let said = excerpt(&state.to_string());
+            if until.failed.contains(state) {
+                return Err(Failure::permanent("system_item_failed", format!("{}: the system says {said}", self.what)));
+            }
+            if begun.elapsed() + until.every > until.within {
+                let message = format!("{}: the state is still {said} after {}", self.what, time::show(until.within));
+                return Err(Failure::permanent("system_stalled", message));
+            }
+            tokio::time::sleep(until.every).await;
+        }
+    }
+}
