@@ -67,8 +67,12 @@ pub(super) enum Piece {
 /// The variable that a YAML object was meant to be: `{k}` without quotes is one with the key `k` and no value.
 fn unquoted<'m>(map: &'m Map<String, Value>, known: &[&str]) -> Option<&'m str> {
     let (name, value) = map.iter().next().filter(|_| map.len() == 1)?;
-    let is_variable = known.contains(&name.trim_end_matches('?')) || name.starts_with(FIELD);
-    (value.is_null() && is_variable).then_some(name.as_str())
+    (value.is_null() && is_known(name.trim_end_matches('?'), known)).then_some(name.as_str())
+}
+
+/// Whether there is a variable of a name: it is known itself, or as a part of one that is.
+fn is_known(name: &str, known: &[&str]) -> bool {
+    known.contains(&name) || held(name).is_some_and(|(holder, _)| known.contains(&holder))
 }
 
 impl Template {
@@ -100,8 +104,7 @@ impl Template {
         for piece in &pieces {
             if let Piece::Var(name) = piece {
                 let name = name.trim_end_matches('?');
-                let is_known = known.contains(&name) || held(name).is_some_and(|(holder, _)| known.contains(&holder));
-                if !is_known {
+                if !is_known(name, known) {
                     return Err(format!("unknown variable {{{name}}}, known here: {}", known.join(", ")));
                 }
             }
