@@ -151,7 +151,8 @@ mod tests {
             let widest = text.lines().map(str::width).max();
             assert!(widest <= Some(width), "{width}: {widest:?}\n{text}");
             assert!(text.contains("01a211cd-09b2") && text.contains("01a211cd-09b3"), "{text}");
-            assert_eq!(text.contains("before"), !text.contains("name\n") || text.contains("name  "), "{text}");
+            let names = text.lines().next().is_some_and(|head| head.contains("name"));
+            assert!(names || text.ends_with("name"), "a column went without a word: {text}");
         }
         assert!(render_within(&runs(), Some(40)).ends_with("not shown in this width: status, name"));
         assert!(!render_within(&runs(), Some(60)).contains("judge"), "nobody judged");
