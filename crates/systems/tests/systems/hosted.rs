@@ -8,7 +8,7 @@ use bench_proto::{
     failure::Failure,
     step::HitLevel,
 };
-use bench_systems::{BankRef, MemorySystem, Readiness, StepContext};
+use bench_systems::{BankRef, Readiness, StepContext};
 use bench_testkit::fakes::Fake;
 
 use super::{
