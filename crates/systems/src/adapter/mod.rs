@@ -159,7 +159,7 @@ pub fn sends(spec: &AdapterSpec) -> Result<Sends, String> {
 /// # Errors
 /// What is wrong with the file.
 pub fn check(spec: &AdapterSpec) -> Result<Capabilities, String> {
-    let spec = &settings::told(spec.clone(), &SystemSettings::new())?;
+    let spec = &settings::checked(spec)?;
     variables::check(spec)?;
     dispositions::check(spec)?;
     if spec.command.is_some() {

@@ -151,13 +151,14 @@ impl HttpSystem {
     /// Ends a segment, once: a bank that has got more entries since is flushed again.
     async fn flush(&self, bank: &BankRef, entries: u32) -> Result<(), Failure> {
         let Some(call) = &self.adapter.flush else { return Ok(()) };
-        let _ = self.note(bank, Value::Null);
         let flushed =
             |progress: &HashMap<String, Progress>| progress.get(&bank.name).is_some_and(|p| p.flushed == Some(entries));
         if flushed(&self.progress.lock().unwrap_or_else(PoisonError::into_inner)) {
             return Ok(());
         }
         self.send(call, Some(bank), &bank_vars(bank)).await?;
+        // what was seen before the flush says nothing of what comes of it, and what is seen after it is not forgotten by another look
+        let _ = self.note(bank, Value::Null);
         if let Some(progress) = self.progress.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&bank.name) {
             progress.flushed = Some(entries);
         }

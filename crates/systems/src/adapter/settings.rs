@@ -48,7 +48,24 @@ pub fn take(adapter: &AdapterSpec, asked: &BTreeMap<String, Value>) -> Result<Sy
 ///
 /// # Errors
 /// As [`take`], and variables that name no setting.
-pub(super) fn told(mut adapter: AdapterSpec, run: &SystemSettings) -> Result<AdapterSpec, String> {
+pub(super) fn told(adapter: AdapterSpec, run: &SystemSettings) -> Result<AdapterSpec, String> {
+    filled(adapter, run).map(|(adapter, _)| adapter)
+}
+
+/// A file as it speaks with its own settings, when all of them stand somewhere in it.
+///
+/// # Errors
+/// As [`told`], and a setting that is used nowhere.
+pub(super) fn checked(adapter: &AdapterSpec) -> Result<AdapterSpec, String> {
+    let (filled, used) = filled(adapter.clone(), &SystemSettings::new())?;
+    match adapter.settings.keys().find(|name| !used.contains(name.as_str())) {
+        Some(name) => Err(format!("settings.{name}: {BEGIN}{name}}} stands nowhere in the file")),
+        None => Ok(filled),
+    }
+}
+
+/// The same, and the settings that stand in it.
+fn filled(mut adapter: AdapterSpec, run: &SystemSettings) -> Result<(AdapterSpec, BTreeSet<String>), String> {
     let declared = std::mem::take(&mut adapter.settings);
     let (mut values, mut chosen) = (BTreeMap::new(), BTreeSet::new());
     for (name, setting) in &declared {
@@ -63,10 +80,7 @@ pub(super) fn told(mut adapter: AdapterSpec, run: &SystemSettings) -> Result<Ada
     }
     let mut fill = Filling { values, free: chosen, used: BTreeSet::new() };
     fill.adapter(&mut adapter)?;
-    match declared.keys().find(|name| !fill.used.contains(name.as_str())) {
-        Some(name) => Err(format!("settings.{name}: {BEGIN}{name}}} stands nowhere in the file")),
-        None => Ok(adapter),
-    }
+    Ok((adapter, fill.used))
 }
 
 /// Names of an adapter's settings, for people.
@@ -182,9 +196,11 @@ impl Filling<'_> {
         let started = start
             .flat_map(|start| start.command.iter_mut().chain(start.env.values_mut()).chain(start.files.values_mut()));
         for text in words.chain(started) {
-            let before = self.used.clone();
+            let before = std::mem::take(&mut self.used);
             *text = self.text(text, &shown)?;
-            if let Some(name) = self.used.difference(&before).find(|name| self.free.contains(name.as_str())) {
+            let free = self.used.iter().find(|name| self.free.contains(name.as_str())).cloned();
+            self.used.extend(before);
+            if let Some(name) = free {
                 return Err(format!(
                     "settings.{name}: a part of what is started has to have `values`, or be a number, true or false"
                 ));
@@ -367,7 +383,7 @@ recall:
         let of = |from: &str, to: &str| {
             let changed = FILE.replace(from, to);
             assert_ne!(changed, FILE);
-            told(file::parse(&changed).expect("reads"), &SystemSettings::new()).expect_err("is refused")
+            checked(&file::parse(&changed).expect("reads")).expect_err("is refused")
         };
         insta::assert_snapshot!(of("{setting.mode}", "{setting.moed}"), @"{setting.moed}: `settings` of the file has no 'moed', it has deep, depth, mode, note");
         insta::assert_snapshot!(of("'{setting.deep}'", "1"), @"settings.deep: {setting.deep} stands nowhere in the file");
