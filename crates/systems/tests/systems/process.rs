@@ -92,7 +92,7 @@ for line in sys.stdin:
         'hello': {'version': 'v' * 100_000},
         'statistics': {'numbers': {('n%d' % n): 1e308 for n in range(10_000)}},
         'verify': {'count': -1},
-        'recall': {'hits': [hit] * 300_000},
+        'recall': {'hits': [hit] * 400_000},
         'answer': {'text': 'x', 'prompt_tokens': 2 ** 64},
     }.get(request['op'], {})
     print(json.dumps({'id': request['id'], 'ok': True, **said}), flush=True)";
