@@ -71,6 +71,24 @@ fn a_model_that_searches_by_itself_is_stored_step_by_step() {
     assert!(page.contains(r#""se":[["#), "the page has the searches");
 }
 
+/// Writes `own.yaml`, a system at `url` that answers by itself.
+fn answers_by_itself(bench: &Bench, url: &str) {
+    let adapter = json!({
+        "name": "own",
+        "url": url,
+        "retain": { "request": "POST /banks/{bank}/items", "body": { "id": "{id}", "key": "{key}", "text": "{content}" } },
+        "answer": {
+            "request": "POST /banks/{bank}/search",
+            "body": { "query": "{query}", "k": "{k}", "mode": "{reader_mode}" },
+            "text": "hits.0.text|none",
+        },
+        "verify": { "request": "GET /banks/{bank}", "count": "items" },
+        "reset": { "request": "DELETE /banks/{bank}" },
+        "health": { "request": "GET /health" },
+    });
+    std::fs::write(bench.path().join("own.yaml"), adapter.to_string()).expect("is written");
+}
+
 #[test]
 fn questions_are_read_rephrased_and_reflected_on_as_the_scenario_says() {
     let provider = Provider::start(&[]);
@@ -97,20 +115,7 @@ fn questions_are_read_rephrased_and_reflected_on_as_the_scenario_says() {
     let fallback = run("fallback", &["--scenario", "reflect"]);
     assert_eq!(fallback["spec"]["answered_by"], "fallback");
     let fake = Fake::start("whole");
-    let adapter = json!({
-        "name": "own",
-        "url": fake.url(),
-        "retain": { "request": "POST /banks/{bank}/items", "body": { "id": "{id}", "key": "{key}", "text": "{content}" } },
-        "answer": {
-            "request": "POST /banks/{bank}/search",
-            "body": { "query": "{query}", "k": "{k}", "mode": "{reader_mode}" },
-            "text": "hits.0.text|none",
-        },
-        "verify": { "request": "GET /banks/{bank}", "count": "items" },
-        "reset": { "request": "DELETE /banks/{bank}" },
-        "health": { "request": "GET /health" },
-    });
-    std::fs::write(bench.path().join("own.yaml"), adapter.to_string()).expect("is written");
+    answers_by_itself(&bench, fake.url());
     let native = run("native", &["--scenario", "reflect", "--system", "./own.yaml", "--answerer", MODEL]);
     assert_eq!((&native["spec"]["answered_by"], &native["spec"]["answerer"]), (&json!("native"), &json!("system")));
     assert!(bench.questions("native").iter().all(|question| question["answered_by"] == "native"));
@@ -140,7 +145,13 @@ fn questions_are_read_rephrased_and_reflected_on_as_the_scenario_says() {
     let compared = ["compare", "neutral", "sceptical", "--under-test", "system", "--json"];
     let compared = bench.run(compared).json();
     assert!(!compared["reasons"].to_string().contains("differ"), "{}", compared["reasons"]);
+}
 
+#[test]
+fn what_a_system_or_a_scenario_does_not_have_is_refused() {
+    let provider = Provider::start(&[]);
+    let bench = provider.bench();
+    answers_by_itself(&bench, "http://127.0.0.1:9");
     for (flags, said) in [
         (&["--dispositions", "skepticism=5"][..], "bm25 has no dispositions"),
         (&["--system", "astrocyte", "--dispositions", "skepticism=5"], "astrocyte has no dispositions"),

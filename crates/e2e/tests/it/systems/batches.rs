@@ -76,7 +76,7 @@ fn p5_a_kill_in_the_middle_of_a_batch_loses_nothing_and_stores_nothing_twice() {
         signal(&child, "KILL");
         let _ = wait(child);
         let before = retained(&bench, "victim");
-        assert!(before % 50 == 0 && before < MEMORIES as u64, "a checkpoint for each of a batch: {before}");
+        assert!(before.is_multiple_of(50) && before < MEMORIES as u64, "a checkpoint for each of a batch: {before}");
         fake.with(|world| world.slow = Duration::ZERO);
         let report = bench.run(["resume", "victim", "--json"]);
         assert!([0, 5].contains(&report.code), "{}", report.stderr);
