@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bench_testkit::{
+    bench::Bench,
     cluster::{Cluster, Setup, wait_until_ready},
     fakes::Fake,
     process::Process,
@@ -151,7 +152,8 @@ fn questions_are_read_rephrased_and_reflected_on_as_the_scenario_says() {
 fn what_a_system_or_a_scenario_does_not_have_is_refused() {
     let provider = Provider::start(&[]);
     let bench = provider.bench();
-    answers_by_itself(&bench, "http://127.0.0.1:9");
+    let fake = Fake::start("whole");
+    answers_by_itself(&bench, fake.url());
     for (flags, said) in [
         (&["--dispositions", "skepticism=5"][..], "bm25 has no dispositions"),
         (&["--system", "astrocyte", "--dispositions", "skepticism=5"], "astrocyte has no dispositions"),
