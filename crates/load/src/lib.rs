@@ -12,7 +12,7 @@
 //! | [`tally`] | what became of the operations of a step? |
 //! | [`histogram`] | how are latencies kept, and added up over processes? |
 //! | [`saturation`] | which rates were held, where is the knee? |
-//! | [`line`] | how does a latency grow? |
+//! | [`mod@line`] | how does a latency grow? |
 //! | [`queueing`] | what does theory say? |
 //! | [`facts`] | what is stored and asked for? |
 //! | [`result`] | what is written of a load, and how are several added? |
