@@ -60,7 +60,9 @@ health: {{request: GET /health}}
 
 fn submit(run: &str) -> Vec<&str> {
     let of = ["submit", "--dataset", "./memories.jsonl", "--preset", "full", "--system", "./batching.yaml", "--json"];
-    of.into_iter().chain(["--scorer", "locomo-f1", "--latency-probe", "off", "--run-id", run]).collect()
+    of.into_iter()
+        .chain(["--scorer", "locomo-f1", "--latency-probe", "off", "--no-canaries", "--run-id", run])
+        .collect()
 }
 
 #[test]

@@ -14,8 +14,11 @@ fn a_file_with_a_mistake_is_refused_with_its_place() {
         bench.run(["submit", "--dataset", "locomo-sim", "--preset", "quick", "--system", "./mine.yaml"]).expect_code(2);
     assert!(done.stderr.contains("line 3") && done.stderr.contains("retian"), "{}", done.stderr);
     // what would be taken for something else, by a run and by the check of a system
-    let recall = "recall: {request: POST /search, body: {limit: {k}}, hits: [{list: hits, text: text}]}\n";
-    for (name, recall, said) in [("bm25", "", "a built-in system"), ("mine", recall, "{k} without quotes is an object")]
+    let recall = |limit: &str| {
+        format!("recall: {{request: POST /search, body: {{limit: {limit}}}, hits: [{{list: hits, text: text}}]}}\n")
+    };
+    for (name, recall, said) in
+        [("bm25", recall("'{k}'"), "a built-in system"), ("mine", recall("{k}"), "{k} without quotes is an object")]
     {
         let text = format!("name: {name}\nurl: http://127.0.0.1:9\nretain: {{request: POST /add}}\n{recall}");
         std::fs::write(bench.path().join("mine.yaml"), text).expect("is written");
