@@ -74,6 +74,9 @@ fn p5_a_kill_in_the_middle_of_a_batch_loses_nothing_and_stores_nothing_twice() {
         write_bank(&bench);
         write_adapter(&bench, fake.url(), more);
         let child = bench.start(submit("victim"));
+        // whoever looks before there is a home makes one that is not the run's own
+        let sent = || fake.with(|world| world.requests.iter().any(|line| line.ends_with("/batch")));
+        wait_until("a batch is sent", PATIENCE, sent);
         wait_until("some batches are stored", PATIENCE, || retained(&bench, "victim") >= 100);
         signal(&child, "KILL");
         let _ = wait(child);
