@@ -85,10 +85,10 @@ class Program:
     ) -> None:
         self.path, self.options = find(), list(options)
         self.cwd = os.path.abspath(cwd or os.curdir)
-        # classes are run by the Python that asks for it
-        self.env = {"BENCH_PYTHON": sys.executable or "", **os.environ, **(env or {})}
-        if not self.env["BENCH_PYTHON"]:
-            del self.env["BENCH_PYTHON"]
+        self.env = {**os.environ, **(env or {})}
+        if sys.prefix != sys.base_prefix:
+            # a class is run by the virtual environment that runs this, activated or not
+            self.env.setdefault("VIRTUAL_ENV", sys.prefix)
 
     def ask(self, *words: str, fine: Tuple[int, ...] = (0,)) -> Ended:
         """Runs a verb to its end. Any exit code that is not `fine` is an exception."""
