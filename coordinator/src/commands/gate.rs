@@ -205,7 +205,7 @@ async fn plan(
     if args.json {
         out::json(&planned);
     } else {
-        out::painted(&view::plan(&planned, out::colour()));
+        out::painted(&view::plan(&planned, out::view()));
     }
     Ok(Exit::Done)
 }

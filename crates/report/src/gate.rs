@@ -44,7 +44,7 @@ fn document(report: &GateReport) -> Vec<Block> {
 
 /// How gates with a policy end, for a terminal.
 #[must_use]
-pub fn plan(plan: &GatePlan, colour: bool) -> String {
+pub fn plan(plan: &GatePlan, view: View) -> String {
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let row = |case: &PlannedGate| {
         let truth = match case.drop {
@@ -75,7 +75,7 @@ pub fn plan(plan: &GatePlan, colour: bool) -> String {
             "rules on scores alone: retrieval, latency, cost, calls, floors and ceilings are not simulated".to_owned(),
         ]),
     ];
-    terminal::render_blocks(&blocks, colour)
+    terminal::render_blocks(&blocks, view)
 }
 
 /// Workflow commands that GitHub shows as annotations, one a line.
