@@ -13,7 +13,8 @@ use bench_proto::{
     comparison::{Flip, FlipSide},
     facts::{QuestionFacts, QuestionIdentity},
     ids::TaskKey,
-    spec::{RunSpec, TakenOver},
+    metric::{MetricSpec, Scale},
+    spec::{DatasetSpec, JudgingSpec, Limits, RunSpec, SPEC_VERSION, SampleSpec, ScorerSpec, SystemSpec, TakenOver},
     step::{Retrieval, StepText},
     summary::{QuestionLine, Summary},
 };
@@ -201,12 +202,10 @@ fn folder(path: &Path, like: Option<&RunSpec>) -> Result<LoadedRun, CliError> {
     })?;
     // whether it can be read is said before anything else is done
     drop(open(&questions)?);
-    let spec = like.map(|like| spec_like(like, &summary)).ok_or_else(|| {
-        CliError::usage(format!(
-            "{}: a folder is compared with a run of the store: name that one first",
-            path.display()
-        ))
-    })?;
+    let spec = match like {
+        Some(like) => spec_like(like, &summary),
+        None => spec_like(&spec_of(&summary), &summary),
+    };
     Ok(LoadedRun {
         spec,
         imported: false,
@@ -246,6 +245,44 @@ struct Named<'a> {
 
 fn parsed<'a, T: Deserialize<'a>>(line: &'a str) -> serde_json::Result<T> {
     serde_json::from_str(line)
+}
+
+/// The settings of a run of which there is a report alone; versions and hashes that it does not hold are those of nobody.
+fn spec_of(summary: &Summary) -> RunSpec {
+    let said = &summary.spec;
+    let scorer = |name: &String| {
+        let of_scorer = summary.scores.iter().filter(|score| score.metric == *name);
+        let metrics = of_scorer.map(|score| {
+            let scale = Scale { better: score.better, threshold: score.pass_threshold, beyond: score.pass_beyond };
+            MetricSpec { name: score.metric.clone(), scale }
+        });
+        ScorerSpec { name: name.clone(), metrics: metrics.collect(), ..ScorerSpec::default() }
+    };
+    let by_category = summary.scores.first().map_or(&[][..], |score| &score.by_category[..]);
+    let population = by_category.iter().filter_map(|score| Some((score.category.clone(), score.population?)));
+    let nobody = crate::planning::scenario::nobody;
+    RunSpec {
+        spec_version: SPEC_VERSION,
+        dataset: DatasetSpec { population: population.collect(), ..DatasetSpec::default() },
+        sample: SampleSpec::default(),
+        system: SystemSpec {
+            name: String::new(),
+            version: String::new(),
+            top_k: said.top_k,
+            settings: BTreeMap::new(),
+        },
+        scenario: said.scenario,
+        recalls: said.recalls,
+        answerer: nobody(),
+        judges: said.judges.iter().map(|_| nobody()).collect(),
+        votes: said.votes.unwrap_or(1),
+        judging: JudgingSpec::default(),
+        scorers: said.scorers.iter().map(scorer).collect(),
+        counting: None,
+        headline: None,
+        limits: Limits::default(),
+        taken_over: TakenOver::default(),
+    }
 }
 
 /// The settings that a report holds; what it does not hold is taken as equal.

@@ -26,8 +26,12 @@ pub struct RetrievalAtK {
     pub recall_all: Option<f64>,
     /// Share of the gold ids among the first k.
     pub recall: Option<f64>,
-    /// Gold ids among the first k, divided by the ids shown (at most k).
+    /// Gold ids among the first k, divided by k; in reports without `precision_of_returned`, which earlier builds wrote, by the
+    /// ids that were returned.
     pub precision: Option<f64>,
+    /// Gold ids among the first k, divided by the ids that were returned (at most k).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision_of_returned: Option<f64>,
     /// 1 / rank of the first gold id, 0 beyond k.
     pub mrr: Option<f64>,
     /// Binary gain, discount 1 / log2(rank + 1), ideal min(gold, k) ones.
