@@ -278,6 +278,7 @@ fn spec_of(summary: &Summary) -> RunSpec {
         votes: said.votes.unwrap_or(1),
         judging: JudgingSpec::default(),
         scorers: said.scorers.iter().map(scorer).collect(),
+        canaries: None,
         counting: None,
         headline: None,
         limits: Limits::default(),

@@ -187,9 +187,11 @@ fn difference(
     };
     let survives = significant.is_none_or(|limit| paired.p_holm.is_none_or(|p| p < limit));
     let (low, high) = gains(interval, better);
-    let outcome = if low >= -tolerance {
+    // sums of fractions may be off by their last bits
+    let beyond = |gain: f64| gain < -tolerance - 1e-12;
+    let outcome = if !beyond(low) {
         CheckOutcome::Pass
-    } else if high < 0.0 && paired.difference.is_some_and(|d| better.gain(d) < -tolerance) && survives {
+    } else if high < 0.0 && paired.difference.is_some_and(|d| beyond(better.gain(d))) && survives {
         CheckOutcome::Regression
     } else {
         CheckOutcome::Inconclusive

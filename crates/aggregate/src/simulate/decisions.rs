@@ -15,6 +15,7 @@ use crate::{
         difference::{Means, paired_difference},
         pairs::{Pair, Rate},
     },
+    draws::{Chance, logistic},
     gate::{Policy, decide, score_checks},
     kinds::Kind,
     strata::{Seen, Strata},
