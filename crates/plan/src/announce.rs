@@ -39,7 +39,8 @@ pub struct Announcement {
     /// at 50 % and 0.011. Absent below three banks. Equal to the naive one when every bank has one question.
     pub clustered_points: Option<(f64, f64)>,
     /// Smallest difference that a paired comparison over these questions finds with 80 % power at the two-sided 5 % level of
-    /// Student's t, a degree of freedom less than banks (below three banks than questions), when the runs differ on [`DISCORDANCE`] of the questions (or on as many as the difference itself needs).
+    /// Student's t, a degree of freedom less than banks (below three banks than questions), when the runs differ on
+    /// [`DISCORDANCE`] of the questions (or on as many as the difference itself needs).
     /// Questions are taken as independent: pairing removes most of what the questions of a bank share.
     pub detectable_points: f64,
     /// The values of the facets that divide the categories, where a sample is spread over these.
@@ -163,8 +164,8 @@ fn quantile(probability: f64, freedom: f64) -> f64 {
     StudentsT::new(0.0, 1.0, freedom.max(1.0)).map_or(Z95, |t| t.inverse_cdf(probability))
 }
 
-/// Solves δ = (t_{0.975} + t_{0.8}) · √((ψ − δ²)/n) for δ, where (ψ − δ²)/n is the variance of the mean paired difference when the runs
-/// differ on the share ψ of the questions (Connor 1987). A difference cannot exceed ψ: where it would, ψ = δ.
+/// Solves δ = (t_{0.975} + t_{0.8}) · √((ψ − δ²)/n) for δ, where (ψ − δ²)/n is the variance of the mean paired difference
+/// when the runs differ on the share ψ of the questions (Connor 1987). A difference cannot exceed ψ: where it would, ψ = δ.
 fn detectable_points(n: f64, discordance: f64, freedom: f64) -> f64 {
     let t2 = (quantile(0.975, freedom) + quantile(0.8, freedom)).powi(2);
     let difference = (t2 * discordance / (n + t2)).sqrt();
