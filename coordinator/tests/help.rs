@@ -65,7 +65,10 @@ fn unknown_verbs_and_flags_are_bad_usage() {
 #[test]
 fn completions_are_made_for_the_usual_shells() {
     for (shell, expected) in [
-        ("bash", &["compgen -W \"quick fair full\"", "compgen -W \"locomo locomo-sim longmemeval longmemeval@s "][..]),
+        (
+            "bash",
+            &["compgen -W \"quick fair fair-2 full\"", "compgen -W \"locomo locomo-sim longmemeval longmemeval@s "][..],
+        ),
         (
             "zsh",
             &[

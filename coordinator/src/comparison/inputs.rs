@@ -256,8 +256,8 @@ fn spec_of(summary: &Summary) -> RunSpec {
             let scale = Scale { better: score.better, threshold: score.pass_threshold, beyond: score.pass_beyond };
             MetricSpec { name: score.metric.clone(), scale }
         });
-        let scorer = ScorerSpec { name: name.clone(), metrics: metrics.collect(), ..ScorerSpec::default() };
-        ScorerSpec { version: version_of(summary, &scorer), ..scorer }
+        let version = version_of(summary, name).unwrap_or(UNKNOWN);
+        ScorerSpec { name: name.clone(), version, metrics: metrics.collect(), ..ScorerSpec::default() }
     };
     let by_category = summary.scores.first().map_or(&[][..], |score| &score.by_category[..]);
     let population = by_category.iter().filter_map(|score| Some((score.category.clone(), score.population?)));
@@ -327,7 +327,10 @@ fn spec_like(like: &RunSpec, summary: &Summary) -> RunSpec {
     spec.dataset.profile.only_rubric.clone_from(&said.rubric);
     spec.scorers.retain(|scorer| said.scorers.contains(&scorer.name));
     for scorer in &mut spec.scorers {
-        scorer.version = version_of(summary, scorer);
+        match version_of(summary, &scorer.name) {
+            Some(version) if scorer.version != UNKNOWN || changed(&scorer.name) => scorer.version = version,
+            _ => {}
+        }
     }
     spec.headline = Some(summary.headline.metric.clone());
     spec
@@ -335,19 +338,20 @@ fn spec_like(like: &RunSpec, summary: &Summary) -> RunSpec {
 
 /// Reports say versions of scorers from this one of theirs on.
 const SAYS_VERSIONS: u32 = 4;
-
+/// The version of a scorer of which nothing says it.
+const UNKNOWN: u32 = 0;
 /// Figures of recalls that are divided by k in version 2, and were by the number of hits before.
 const DIVIDE_BY_K: [&str; 2] = ["precision@", "session-precision@"];
 
-/// The version in which a scorer made the scores of a report. One that the report does not say is taken as equal, but of
-/// figures whose name has another meaning since: those are the old ones.
-fn version_of(summary: &Summary, scorer: &ScorerSpec) -> u32 {
-    let changed = DIVIDE_BY_K.iter().any(|figure| scorer.name.starts_with(figure));
-    match summary.spec.scorer_versions.get(&scorer.name) {
-        Some(version) => *version,
-        None if changed || summary.schema_version >= SAYS_VERSIONS => 1,
-        None => scorer.version,
-    }
+/// Whether a scorer means something else since reports say versions.
+fn changed(scorer: &str) -> bool {
+    DIVIDE_BY_K.iter().any(|figure| scorer.starts_with(figure))
+}
+
+/// The version in which a scorer made the scores of a report, as far as the report lets it be known.
+fn version_of(summary: &Summary, scorer: &str) -> Option<u32> {
+    let known = summary.schema_version >= SAYS_VERSIONS || changed(scorer);
+    known.then(|| summary.spec.scorer_versions.get(scorer).copied().unwrap_or(1))
 }
 
 fn facts_of(line: &QuestionLine) -> QuestionFacts {

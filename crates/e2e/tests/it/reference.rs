@@ -114,7 +114,7 @@ fn published_verdicts_get_their_published_score_and_a_clustered_interval() {
     let ((low, high), wider) = (bounds("t_ci95"), bounds("ci95"));
     assert!((low - AUDIT.0).abs() < 1e-9 && (high - AUDIT.1).abs() < 1e-9, "{low} to {high}");
     assert!(
-        wider.0 <= low && high <= wider.1 && wider.1 - wider.0 < 1.2 * (high - low),
+        wider.0 <= low && high <= wider.1 && wider.1 - wider.0 < 1.5 * (high - low),
         "{wider:?} around {low} to {high}"
     );
     // the audit of the key: 99 of these questions have a wrong expected answer

@@ -162,14 +162,16 @@ fn no_score_changes_without_a_new_version() {
     turn-recall-any@k v1 6d827397b6b01198
     turn-recall-all@k v1 9a532ef6238c6073
     hit@k v1 6d827397b6b01198
-    precision@k v1 810a3327446009b5
+    precision@k v2 f09d10f23ff9faf6
+    precision-of-returned@k v1 810a3327446009b5
     mrr@k v1 c4ed5431cf869303
     ndcg@k v1 fce39bafe5add419
     ndcg-lme@k v1 82be3fa81928c585
     session-recall@k v1 299f92e0ff4b0e20
     session-recall-any@k v1 3cbf8956f2459781
     session-recall-all@k v1 a37305fedd478232
-    session-precision@k v1 2607c2590e0b5b7c
+    session-precision@k v2 c4ad0528401082f5
+    session-precision-of-returned@k v1 2607c2590e0b5b7c
     session-mrr@k v1 bfc71973d00e2336
     session-ndcg@k v1 b6a50dd2bb7b8fe5
     session-ndcg-lme@k v1 6bf212a8ec635603

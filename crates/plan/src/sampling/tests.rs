@@ -427,7 +427,7 @@ fn a_profile_that_numbers_fair_gets_samples_of_the_whole_dataset_by_category_and
         .map(|chosen| announce(&sample(&outlines, request(chosen)).expect("a valid request")).to_string())
         .collect();
     insta::assert_snapshot!(lines.join("\n"), @"
-    50 questions in 50 banks: expect ±13.9 points for conversations like these, ±13.9 if questions were independent, ±13.2 for this benchmark; a paired comparison can detect 16.5 points; of abstention=yes it has 4 questions, ±49.0 points if they were independent
+    50 questions in 50 banks: expect ±13.9 points for conversations like these, ±13.9 if questions were independent, ±13.2 for this benchmark; a paired comparison can detect 16.8 points; of abstention=yes it has 4 questions, ±49.0 points if they were independent
     200 questions in 200 banks: expect ±6.9 points for conversations like these, ±6.9 if questions were independent, ±5.4 for this benchmark; a paired comparison can detect 8.7 points; of abstention=yes it has 11 questions, ±29.5 points if they were independent
     200 questions in 200 banks: expect ±6.9 points for conversations like these, ±6.9 if questions were independent, ±5.4 for this benchmark; a paired comparison can detect 8.7 points; of abstention=yes it has 11 questions, ±29.5 points if they were independent
     500 questions in 500 banks: expect ±4.4 points for conversations like these, ±4.4 if questions were independent; a paired comparison can detect 5.6 points

@@ -133,7 +133,7 @@ mod tests {
         for case in reference::list(&vectors["hebb_ranked_metrics"]["cases"]) {
             let k = u32::try_from(case["k"].as_u64().expect("a cut-off")).expect("fits");
             let got = longmemeval_sessions(&texts(case, "retrieved"), &[], &texts(case, "relevant"), k);
-            let got = got.map_or([0.0; 4], |got| [got.recall, got.precision, got.mrr, got.ndcg]);
+            let got = got.map_or([0.0; 4], |got| [got.recall, got.precision_of_returned, got.mrr, got.ndcg]);
             for (ours, theirs) in got.into_iter().zip(["recall", "precision", "mrr", "ndcg"]) {
                 assert!((ours - reference::number(&case[theirs])).abs() < 1e-12, "{theirs}: {case}");
             }

@@ -52,6 +52,8 @@ struct Figure {
 /// The plain formulas, which two harnesses compute alike.
 const PLAIN: Origin =
     Origin { source: "ours (bench_proto::retrieval)", vectors: &["ranked_metrics", "hebb_ranked_metrics"] };
+/// What the Hebb harness divides by the number of hits.
+const BY_K: Origin = Origin { source: "ours (bench_proto::retrieval)", vectors: &["ranked_metrics"] };
 /// All evidence, or none of it, by LongMemEval's program.
 const ANY_ALL: Origin =
     Origin { source: "LongMemEval, src/retrieval/eval_utils.py", vectors: &["longmemeval_retrieval"] };
@@ -99,7 +101,9 @@ static FIGURES: &[Figure] = &[
     Figure::turn("turn-recall-all", recall_all, "1 when all evidence turns are among the first k hits")
         .with_origin(ANY_ALL),
     Figure::turn("hit", recall_any, "the same as turn-recall-any@k, by MemBench's name").with_origin(HIT),
-    Figure::turn("precision", precision, "evidence turns among the first k hits, divided by k").since(2),
+    Figure::turn("precision", precision, "evidence turns among the first k hits, divided by k")
+        .with_origin(BY_K)
+        .since(2),
     Figure::turn(
         "precision-of-returned",
         of_returned,
@@ -115,6 +119,7 @@ static FIGURES: &[Figure] = &[
     Figure::session("session-recall-all", recall_all, "1 when all evidence sessions are among the first k sessions")
         .with_origin(ANY_ALL),
     Figure::session("session-precision", precision, "evidence sessions among the first k sessions, divided by k")
+        .with_origin(BY_K)
         .since(2),
     Figure::session(
         "session-precision-of-returned",
