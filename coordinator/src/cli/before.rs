@@ -77,6 +77,47 @@ impl From<GeneratedForm> for bench_datasets::Form {
     }
 }
 
+/// Verbs of `models`.
+#[derive(Debug, Clone, Subcommand)]
+pub enum ModelsVerb {
+    /// Models with a known price: dollars per million tokens, context, token encoding, parameters, and where the price is from
+    List {
+        /// Only names that contain this
+        #[arg(long, value_name = "TEXT")]
+        search: Option<String>,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Verbs of `prices`.
+#[derive(Debug, Clone, Subcommand)]
+pub enum PricesVerb {
+    /// Read prices from LiteLLM's public table into a price file: shows what differs, and writes with --yes
+    Update(PricesUpdateArgs),
+}
+
+/// Flags of `prices update`.
+#[derive(Debug, Clone, Args)]
+pub struct PricesUpdateArgs {
+    /// The table (model_prices_and_context_window.json), as a file or by its URL
+    #[arg(long, value_name = "FILE|URL")]
+    pub from: String,
+    /// The price file to write [default: models.price_file, else prices.json]
+    #[arg(long, value_name = "FILE")]
+    pub to: Option<PathBuf>,
+    /// Providers whose own prices are read [default: anthropic, deepseek, gemini, mistral, openai, xai]
+    #[arg(long = "provider", value_name = "NAME", value_delimiter = ',')]
+    pub providers: Vec<String>,
+    /// Write the file
+    #[arg(long)]
+    pub yes: bool,
+    /// JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Verbs of `systems`.
 #[derive(Debug, Clone, Subcommand)]
 pub enum SystemsVerb {

@@ -42,7 +42,7 @@ pub use store::*;
         report      print the result of a run again\n\n\
         Runs:       list, watch, pause, cancel, retry, rename, tag\n\
         Results:    show, compare, gate, trace, rejudge, rescore, score, judge-audit, import, export, archive\n\
-        Before:     estimate, datasets, systems, load, doctor, config\n\
+        Before:     estimate, datasets, systems, models, prices, load, doctor, config\n\
          Store:      migrate, restore, gc, backup\n\
          Cluster:    serve, dead (and the program bench-worker)\n\
         Shell:      completions, man, help, version\n\n{options}\n\n\
@@ -153,6 +153,12 @@ pub enum Verb {
     /// Memory systems: list, check
     #[command(subcommand)]
     Systems(SystemsVerb),
+    /// Models whose prices are known: list
+    #[command(subcommand)]
+    Models(ModelsVerb),
+    /// Prices of models: update a price file from a public table
+    #[command(subcommand)]
+    Prices(PricesVerb),
     /// A memory system under load: latency at given rates, where it saturates, what it costs that banks grow
     Load(Box<LoadArgs>),
     /// Effective settings and where each comes from

@@ -23,7 +23,9 @@ mod list;
 mod load;
 mod man;
 mod migrate;
+mod models;
 mod pause;
+mod prices;
 #[cfg(feature = "cluster")]
 mod probe;
 mod rename;
@@ -132,6 +134,8 @@ async fn run_with(app: &App, verb: &Verb) -> CliResult {
         Verb::JudgeAudit(args) => Box::pin(judge_audit::run(app, args)).await,
         Verb::Datasets(verb) => datasets::run(app, verb).await,
         Verb::Systems(verb) => Box::pin(systems::run(app, verb)).await,
+        Verb::Models(verb) => models::run(app, verb),
+        Verb::Prices(verb) => prices::run(app, verb).await,
         Verb::Load(args) => Box::pin(load::run(app, args)).await,
         Verb::Config(verb) => config::run(app, verb),
         Verb::Gc(args) => gc::run(app, args).await,

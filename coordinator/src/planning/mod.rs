@@ -55,7 +55,7 @@ pub(crate) use self::{
     limits::{latency_probe, limits},
     models::{
         OF_DATASET, UserPrices, add_answerer_prompts, add_prompts, check_rubric, grade_by, judging, model_spec,
-        parse_usd, user_prices,
+        parse_usd, price_file, user_prices,
     },
 };
 use self::{

@@ -36,6 +36,7 @@ mod own_datasets;
 mod page;
 mod planted_key;
 mod policy;
+mod prices;
 mod reach;
 mod readme;
 mod reference;
