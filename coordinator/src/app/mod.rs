@@ -68,6 +68,8 @@ pub(crate) fn queue_error(error: QueueError) -> CliError {
 /// A command's surroundings.
 pub(crate) struct App {
     settings: Settings,
+    /// The class that the command line names.
+    class: Option<systems::OfClass>,
     dataset_lies: flags::DatasetLies,
     /// The store, once a verb has opened it.
     store: OnceCell<Arc<dyn Store>>,
@@ -92,9 +94,12 @@ impl App {
         };
         let mut extra = bench_worker::environment::extra_keys();
         extra.extend(systems::section_of_file(cli, &line));
+        let class = systems::OfClass::of(cli, &line);
+        extra.extend(class.iter().flat_map(systems::OfClass::keys));
         let settings = bench_settings::from_process(line, extra).map_err(CliError::usage_of)?;
         Ok(Self {
             settings,
+            class,
             dataset_lies: flags::dataset_lies(cli),
             store: OnceCell::new(),
             telemetry: OnceLock::new(),

@@ -36,6 +36,7 @@ mod own_datasets;
 mod page;
 mod planted_key;
 mod policy;
+mod python_side;
 mod reach;
 mod readme;
 mod reference;
