@@ -32,7 +32,7 @@ use std::{
 use bench_proto::{ids::Role, spec::RunSpec};
 use bench_queue::{Queue, QueueError};
 use bench_settings::{CommandLine, Settings, signals::Interrupts};
-use bench_store::Store;
+use bench_store::{Access, Store};
 use bench_worker::{
     environment::{LOCAL_SLOTS, RETAIN_SLOTS, WorkerEnvironment},
     traces::ProcessTelemetry,
@@ -68,6 +68,8 @@ pub(crate) fn queue_error(error: QueueError) -> CliError {
 /// A command's surroundings.
 pub(crate) struct App {
     settings: Settings,
+    /// What the verb opens the store for.
+    access: Access,
     /// The class that the command line names.
     class: Option<systems::OfClass>,
     dataset_lies: flags::DatasetLies,
@@ -99,6 +101,7 @@ impl App {
         let settings = bench_settings::from_process(line, extra).map_err(CliError::usage_of)?;
         Ok(Self {
             settings,
+            access: home::access(&cli.verb),
             class,
             dataset_lies: flags::dataset_lies(cli),
             store: OnceCell::new(),
@@ -139,15 +142,18 @@ impl App {
         Some(PathBuf::from(file.strip_prefix("//").unwrap_or(file)))
     }
 
-    /// The store, opened by the first who asks and closed at the end of the verb.
+    /// The store, opened by the first who asks and closed at the end of the verb. A local one that is missing is made by verbs that
+    /// begin something; to all others it holds nothing.
     ///
     /// # Errors
     /// With what to do.
     pub(crate) async fn open_store(&self) -> Result<Arc<dyn Store>, CliError> {
         transport::warn(&self.settings, transport::to_store(&self.settings));
         let open = || {
-            self.begin_home(true);
-            bench_store::open(&self.settings.store_url)
+            if self.begins() {
+                self.begin_home(true);
+            }
+            bench_store::open_for(&self.settings.store_url, self.access)
         };
         let store = self.store.get_or_try_init(open).await?;
         Ok(Arc::clone(store))
@@ -190,6 +196,11 @@ impl App {
                 bench_proto::redact::url(&self.settings.store_url)
             ))),
         }
+    }
+
+    /// Whether the verb begins something, and makes a store and a home for it.
+    pub(crate) fn begins(&self) -> bool {
+        self.access == Access::Make
     }
 
     /// Connects to the queue.

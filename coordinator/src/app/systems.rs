@@ -182,6 +182,17 @@ impl App {
         }
     }
 
+    /// The same with the adapter of these settings, which a person has named just now as `given`; nothing of it is noted.
+    pub(crate) fn policy_naming(&self, settings: &SystemSettings, given: &str) -> Policy {
+        let Some(hash) = SystemHash::of_settings(settings) else { return self.policy() };
+        let url = settings.get(adapter::URL).and_then(Value::as_str).map(str::to_owned);
+        let policy = self.policy().trusting(hash, url);
+        match code::split(given).and_then(|class| class.folder()) {
+            Some(folder) => policy.with_code_in(hash, folder),
+            None => policy,
+        }
+    }
+
     pub(super) fn rights(&self, policy: Policy) -> Rights {
         Rights { policy, apart: false }
     }
@@ -195,18 +206,7 @@ impl App {
         let (name, settings) = self.system(given)?;
         self.begin_home(false);
         adapter::end_orphans(&self.home()).await;
-        let policy = match SystemHash::of_settings(&settings) {
-            Some(hash) => {
-                let url = settings.get(adapter::URL).and_then(Value::as_str).map(str::to_owned);
-                let policy = self.policy().trusting(hash, url);
-                match code::split(given).and_then(|class| class.folder()) {
-                    Some(folder) => policy.with_code_in(hash, folder),
-                    None => policy,
-                }
-            }
-            None => self.policy(),
-        };
-        let environment = self.environment_outside_of_runs(policy)?;
+        let environment = self.environment_outside_of_runs(self.policy_naming(&settings, given))?;
         let folder = self.home().join("systems").join(own);
         let is_new = !folder.exists();
         let context = environment.systems.for_run(own);

@@ -1,4 +1,6 @@
-//! `doctor`: is everything reachable and usable? One line each, and what to do where not.
+//! `doctor`: is everything reachable and usable? One line each, and what to do where not. It makes nothing.
+
+use std::path::Path;
 
 use bench_datasets::Here;
 use bench_proto::CLUSTER_DOMAIN;
@@ -28,10 +30,7 @@ pub(super) async fn run(app: &App, args: &DoctorArgs) -> CliResult {
             out::result(&format!("FAILED  {what}: {problem}"));
         }
     };
-    match app.open_store().await {
-        Ok(store) => line("store", store.check().await.map_err(|e| e.to_string())),
-        Err(error) => line("store", Err(error.message)),
-    }
+    line("store", store(app).await);
     match app.open_queue().await {
         Ok(queue) => {
             line("queue", Ok(queue.describe()));
@@ -59,7 +58,7 @@ pub(super) async fn run(app: &App, args: &DoctorArgs) -> CliResult {
         }
     }
     let runs = app.home().join("runs");
-    line("run files", results::check_writable(&runs).map(|()| runs.display().to_string()).map_err(|e| e.message));
+    line("run files", results::could_be_written(&runs).map(|()| runs.display().to_string()).map_err(|e| e.message));
     for (name, found) in datasets(app) {
         line(&format!("dataset {name}"), found);
     }
@@ -79,6 +78,20 @@ pub(super) async fn run(app: &App, args: &DoctorArgs) -> CliResult {
         Ok(Exit::Done)
     } else {
         Err(CliError::infrastructure(format!("{failed} of the checks above failed")))
+    }
+}
+
+async fn store(app: &App) -> Result<String, String> {
+    match app.store_file().filter(|file| file.symlink_metadata().is_err()) {
+        Some(missing) => {
+            let folder = missing.parent().unwrap_or(Path::new("."));
+            results::could_be_written(folder).map_err(|e| e.message)?;
+            Ok(format!("{} is not there yet, the first run makes it", missing.display()))
+        }
+        None => {
+            let store = app.open_store().await.map_err(|e| e.message)?;
+            store.check().await.map_err(|e| e.to_string())
+        }
     }
 }
 

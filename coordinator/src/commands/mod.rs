@@ -81,7 +81,7 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
     }
     let app = App::load(&cli)?;
     if home::acts(&cli.verb) {
-        app.check_home()?;
+        app.check_home().await?;
     }
     #[cfg(feature = "cluster")]
     if let Verb::Serve(args) = &cli.verb {

@@ -38,6 +38,7 @@ mod planted_key;
 mod policy;
 mod python_side;
 mod reach;
+mod readers;
 mod readme;
 mod reference;
 mod release;
