@@ -6,18 +6,7 @@ use futures::future::BoxFuture;
 
 #[cfg(feature = "postgres")]
 use crate::postgres;
-use crate::{Store, StoreError, StoreResult, Transport, codec::shown, sqlite};
-
-/// What a store is opened for. It matters for a local file alone: a database is there or not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// To begin something: a file that is missing is made, with its folder.
-    Make,
-    /// To go on with what it holds: one that is missing is not made, and holds nothing.
-    Change,
-    /// To look: the same, and a file that cannot be written can be read.
-    Read,
-}
+use crate::{Access, Store, StoreError, StoreResult, Transport, codec::shown, sqlite};
 
 type Opening<'u> = BoxFuture<'u, StoreResult<Arc<dyn Store>>>;
 type Migrating<'u> = BoxFuture<'u, StoreResult<i64>>;
