@@ -199,7 +199,7 @@ fn with_settings() -> String {
         )
         .replace("self.banks = {}", "self.banks, self.most, self.order = {}, most, order")
         .replace("reverse=True)[:k]", "reverse=self.order == 'best')[:min(k, self.most)]");
-    assert!(text.contains("self.most)]") && text.contains("order, "), "{text}");
+    assert!(text.contains("self.most)]") && text.contains("self.order = {}"), "{text}");
     text
 }
 
@@ -245,7 +245,7 @@ fn p42_the_words_that_a_run_gives_to_a_class_are_in_its_hash_and_a_found_file_gi
     assert_ne!(hash(&["--set", "mine.note=/etc/passwd"]), hash(&[]));
     write(bench.path(), "bench.toml", "[mine]\nnote = '/etc/passwd'\n");
     let refused = bench.run(submit("mine.py:Mine", "no")).expect_code(2);
-    assert!(refused.stderr.contains("mine.note"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("unknown setting 'mine'"), "{}", refused.stderr);
     assert!(!bench.path().join(".bench/bench.db").exists(), "nothing was made");
 }
 
@@ -255,7 +255,7 @@ fn a_class_whose_name_has_settings_of_the_runner_takes_none_of_them() {
     let bench = Bench::new();
     write(bench.path(), "mine.py", &with_settings().replace("class Mine", "class Store"));
     let set = ["--set", "store.url=sqlite:own.db"];
-    bench.run([submit("mine.py:Store", "a"), set.to_vec()].concat()).expect_code(0);
+    let _ = bench.run([submit("mine.py:Store", "a"), set.to_vec()].concat()).expect_code(0);
     assert!(bench.path().join("own.db").exists());
     let refused = bench.run([submit("mine.py:Store", "b"), vec!["--set", "store.most=3"]].concat()).expect_code(2);
     assert!(refused.stderr.contains("store.most"), "{}", refused.stderr);
