@@ -82,6 +82,8 @@ pub(crate) struct RunEstimate {
     /// Recalls of the memory system that its canaries make beside those of the questions, at most.
     canary_recalls: u64,
     cap_usd: Option<f64>,
+    /// Calls were counted in a part of the sample.
+    is_rough: bool,
 }
 
 impl RunEstimate {
@@ -111,7 +113,7 @@ impl RunEstimate {
             (Some(CanarySpec { facts, .. }), _) => u64::from(2 * (facts + FOREIGN_FACTS) + WIDE_RECALLS),
             (None, _) => spec.sample.banks.min(CANARY_BANKS.into()) * u64::from(CANARY_RECALLS),
         };
-        Self { canary_recalls, ..all }
+        Self { canary_recalls, is_rough: counting == Counting::Rough, ..all }
     }
 
     /// The estimate of a run whose prompts were measured; without `answer` none are to be made.
@@ -172,6 +174,7 @@ impl RunEstimate {
             announcement,
             questions: spec.sample.n,
             canary_recalls: 0,
+            is_rough: false,
             cap_usd: spec.limits.max_cost.map(PicoUsd::usd),
         }
     }
