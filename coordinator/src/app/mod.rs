@@ -10,6 +10,7 @@
 //! | [`accounts`] | with which server and key is a model called? |
 //! | [`reach`] | do these servers answer? |
 //! | [`systems`] | which memory system is meant, and may it run here? |
+//! | `simulator` | where is a model that is simulated? |
 //! | [`home`] | is the home that is acted on this user's own? |
 //! | `trusted` | which adapters has a person named here (P42)? |
 
@@ -17,6 +18,7 @@ pub(crate) mod accounts;
 mod flags;
 pub(crate) mod home;
 pub(crate) mod reach;
+mod simulator;
 pub(crate) mod systems;
 mod trusted;
 
@@ -77,6 +79,8 @@ pub(crate) struct App {
     store: OnceCell<Arc<dyn Store>>,
     /// The ways to a collector, once a verb does something that is worth looking at.
     telemetry: OnceLock<ProcessTelemetry>,
+    /// The simulator of `fake` models, once one is called.
+    simulator: OnceLock<simulator::Simulator>,
     interrupts: OnceLock<Interrupts>,
     /// Whether the verb ends in its own way when it is interrupted.
     listens: AtomicBool,
@@ -106,6 +110,7 @@ impl App {
             dataset_lies: flags::dataset_lies(cli),
             store: OnceCell::new(),
             telemetry: OnceLock::new(),
+            simulator: OnceLock::new(),
             interrupts: OnceLock::new(),
             listens: AtomicBool::new(false),
         })
@@ -148,6 +153,7 @@ impl App {
     /// # Errors
     /// With what to do.
     pub(crate) async fn open_store(&self) -> Result<Arc<dyn Store>, CliError> {
+        bench_queue::check(&self.settings.queue_url).map_err(queue_error)?;
         transport::warn(&self.settings, transport::to_store(&self.settings));
         let open = || {
             if self.begins() {
@@ -183,6 +189,7 @@ impl App {
     /// # Errors
     /// Exit 2 for a combination that cannot work, with the reason.
     pub(crate) fn deployment(&self) -> Result<Deployment, CliError> {
+        bench_queue::check(&self.settings.queue_url).map_err(queue_error)?;
         let in_process = self.settings.queue_url.starts_with("memory:");
         match (self.store_file().is_some(), in_process) {
             (true, true) => Ok(Deployment::Local),
