@@ -21,7 +21,11 @@ pub(crate) fn acts(verb: &Verb) -> bool {
         Verb::Submit(args) => !args.dry_run,
         Verb::JudgeAudit(args) => !args.dry_run,
         Verb::Load(args) => args.system.is_some(),
-        Verb::Resume(_) | Verb::Retry(_) | Verb::Gc(_) | Verb::Systems(SystemsVerb::Check { .. }) => true,
+        Verb::Resume(_)
+        | Verb::Retry(_)
+        | Verb::Gc(_)
+        | Verb::Delete(_)
+        | Verb::Systems(SystemsVerb::Check { .. } | SystemsVerb::Try { .. }) => true,
         _ => false,
     }
 }
@@ -30,6 +34,8 @@ pub(crate) fn acts(verb: &Verb) -> bool {
 pub(super) fn access(verb: &Verb) -> Access {
     match verb {
         Verb::Submit(args) if args.dry_run => Access::Read,
+        // of a run that is there, or of none
+        Verb::Submit(args) if args.fork.is_some() => Access::Change,
         Verb::Submit(_) | Verb::JudgeAudit(_) | Verb::Import(_) | Verb::Migrate(_) | Verb::Restore => Access::Make,
         #[cfg(feature = "cluster")]
         Verb::Serve(_) => Access::Make,
@@ -38,7 +44,7 @@ pub(super) fn access(verb: &Verb) -> Access {
         #[cfg(feature = "archive")]
         Verb::Archive(ArchiveVerb::Push { .. }) => Access::Change,
         Verb::Resume(_) | Verb::Retry(_) | Verb::Pause(_) | Verb::Cancel(_) => Access::Change,
-        Verb::Rename(_) | Verb::Tag(_) | Verb::Gc(_) => Access::Change,
+        Verb::Rename(_) | Verb::Tag(_) | Verb::Gc(_) | Verb::Delete(_) => Access::Change,
         _ => Access::Read,
     }
 }

@@ -24,7 +24,9 @@ fn named_system<'a>(cli: &'a Cli, line: &'a CommandLine) -> Option<&'a str> {
     let flagged = line.flags.iter().filter(|flag| flag.key == "run.system").find_map(|flag| flag.values.first());
     let set = line.sets.iter().rev().find_map(|set| set.strip_prefix("run.system="));
     match &cli.verb {
-        Verb::Systems(SystemsVerb::Check { system, .. } | SystemsVerb::Hash { system, .. }) => Some(system.as_str()),
+        Verb::Systems(
+            SystemsVerb::Check { system, .. } | SystemsVerb::Hash { system, .. } | SystemsVerb::Try { system, .. },
+        ) => Some(system.as_str()),
         _ => flagged.map(String::as_str).or(set),
     }
 }

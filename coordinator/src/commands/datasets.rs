@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use bench_datasets::{DatasetError, Details, Listed, OpenOptions};
+use bench_datasets::{DatasetError, Details, Listed, ListedQuestion, ListedQuestions, OpenOptions, WantedQuestions};
 use bench_proto::text::one_line;
 
 use crate::{
     app::App,
-    cli::DatasetsVerb,
+    cli::{DatasetsVerb, QuestionsArgs},
     exit::{CliError, CliResult, Exit},
     out::{
         self,
@@ -21,11 +21,28 @@ use crate::{
 pub(super) async fn run(app: &App, verb: &DatasetsVerb) -> CliResult {
     match verb {
         DatasetsVerb::List { json } => list(app, *json).await,
-        DatasetsVerb::Show { name, dataset_path } => {
+        DatasetsVerb::Show { name, dataset_path, questions, json } if questions.questions => {
+            check_given(dataset_path.as_deref())?;
+            let QuestionsArgs { category, most, skip, gold, .. } = questions.clone();
+            let wanted = WantedQuestions { category, skip, most, with_gold: gold };
+            let listed = blocking(app, name, dataset_path.clone(), move |name, options| {
+                bench_datasets::questions(name, &options, &wanted)
+            })
+            .await?;
+            match json {
+                true => out::json(&listed),
+                false => show_questions(&listed, questions.skip),
+            }
+            Ok(Exit::Done)
+        }
+        DatasetsVerb::Show { name, dataset_path, json, .. } => {
             check_given(dataset_path.as_deref())?;
             let details =
                 blocking(app, name, dataset_path.clone(), |name, options| bench_datasets::show(name, &options)).await?;
-            out::result(&text_of(&details));
+            match json {
+                true => out::json(&details),
+                false => out::result(&text_of(&details)),
+            }
             Ok(Exit::Done)
         }
         DatasetsVerb::Fetch { name } => {
@@ -145,6 +162,27 @@ async fn list(app: &App, json: bool) -> CliResult {
     }
     out::result(&render(&table));
     Ok(Exit::Done)
+}
+
+fn show_questions(listed: &ListedQuestions, skipped: usize) {
+    let has_gold = listed.questions.iter().any(|question| question.gold.is_some());
+    let mut rows = if has_gold {
+        table(["question id", "category", "question", "expected"])
+    } else {
+        table(["question id", "category", "question"])
+    };
+    for ListedQuestion { question_id, category, question, gold, .. } in &listed.questions {
+        let [id, category, question] = [question_id, category, question].map(String::clone);
+        match gold {
+            Some(gold) => rows.add_row([id, category, question, gold.clone()]),
+            None => rows.add_row([id, category, question]),
+        }
+    }
+    out::result(&render(&rows));
+    let last = skipped + listed.questions.len();
+    if last < listed.total {
+        out::note(&format!("{last} of {}; --skip {last} shows the next ones", listed.total));
+    }
 }
 
 fn text_of(details: &Details) -> String {

@@ -503,6 +503,8 @@ pub enum Right {
     Work,
     /// Hand out and look after.
     Lead,
+    /// Delete runs: the owner of the store alone.
+    Delete,
 }
 
 /// The whole store.
@@ -543,6 +545,10 @@ pub trait Store:
     async fn may(&self, _right: Right) -> StoreResult<()> {
         Ok(())
     }
+
+    /// Deletes runs with everything of them but what they have cost the days on which they ran, all or none. False when one of them is
+    /// running. Needs [`Right::Delete`].
+    async fn delete_runs(&self, runs: &[RunNo]) -> StoreResult<bool>;
 
     /// Flushes and closes.
     async fn close(&self);

@@ -212,6 +212,10 @@ impl Store for Parted {
         self.store_for(R).connection_room().await
     }
 
+    async fn delete_runs(&self, runs: &[RunNo]) -> StoreResult<bool> {
+        self.store_for(C).delete_runs(runs).await
+    }
+
     async fn close(&self) {
         for store in self.stores.values() {
             store.close().await;
