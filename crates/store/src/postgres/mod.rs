@@ -340,7 +340,7 @@ impl Backend for Postgres {
             Right::Delete => (
                 "runs",
                 "DELETE",
-                "runs may not be deleted: no role of a program may do that, only the owner of the store, whose URL `migrate` has",
+                "runs may not be deleted but by the owner of the store, with the URL that `migrate` has",
             ),
         };
         let rows = self.read(move |conn| conn.fetch(&MAY, args![table, privilege])).await?;

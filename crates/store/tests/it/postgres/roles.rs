@@ -406,6 +406,10 @@ async fn nobody_changes_what_is_not_theirs() {
         stores[part].may(right).await.expect("is its work");
         owner.may(right).await.expect("one user for everything may");
     }
+    owner.may(Right::Delete).await.expect("the owner may");
+    for part in Part::ALL {
+        stores[part.name()].may(Right::Delete).await.expect_err("is nobody's work");
+    }
     for (right, part) in
         [(Right::Lead, "work"), (Right::Work, "coordinate"), (Right::Work, "submit"), (Right::Lead, "read")]
     {
