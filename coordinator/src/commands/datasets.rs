@@ -21,29 +21,8 @@ use crate::{
 pub(super) async fn run(app: &App, verb: &DatasetsVerb) -> CliResult {
     match verb {
         DatasetsVerb::List { json } => list(app, *json).await,
-        DatasetsVerb::Show { name, dataset_path, questions, json } if questions.questions => {
-            check_given(dataset_path.as_deref())?;
-            let QuestionsArgs { category, most, skip, gold, .. } = questions.clone();
-            let wanted = WantedQuestions { category, skip, most, with_gold: gold };
-            let listed = blocking(app, name, dataset_path.clone(), move |name, options| {
-                bench_datasets::questions(name, &options, &wanted)
-            })
-            .await?;
-            match json {
-                true => out::json(&listed),
-                false => show_questions(&listed, questions.skip),
-            }
-            Ok(Exit::Done)
-        }
-        DatasetsVerb::Show { name, dataset_path, json, .. } => {
-            check_given(dataset_path.as_deref())?;
-            let details =
-                blocking(app, name, dataset_path.clone(), |name, options| bench_datasets::show(name, &options)).await?;
-            match json {
-                true => out::json(&details),
-                false => out::result(&text_of(&details)),
-            }
-            Ok(Exit::Done)
+        DatasetsVerb::Show { name, dataset_path, questions, json } => {
+            show(app, name, dataset_path.as_deref(), questions, *json).await
         }
         DatasetsVerb::Fetch { name } => {
             if let Ok(known) = bench_datasets::find(name) {
@@ -107,6 +86,29 @@ pub(super) async fn run(app: &App, verb: &DatasetsVerb) -> CliResult {
             Ok(Exit::Done)
         }
     }
+}
+
+/// Prints what is known of a dataset, or its questions.
+async fn show(app: &App, name: &str, path: Option<&Path>, asked: &QuestionsArgs, json: bool) -> CliResult {
+    check_given(path)?;
+    let path = path.map(Path::to_owned);
+    if !asked.questions {
+        let details = blocking(app, name, path, |name, options| bench_datasets::show(name, &options)).await?;
+        match json {
+            true => out::json(&details),
+            false => out::result(&text_of(&details)),
+        }
+        return Ok(Exit::Done);
+    }
+    let QuestionsArgs { category, most, skip, gold, .. } = asked.clone();
+    let wanted = WantedQuestions { category, skip, most, with_gold: gold };
+    let listed =
+        blocking(app, name, path, move |name, options| bench_datasets::questions(name, &options, &wanted)).await?;
+    match json {
+        true => out::json(&listed),
+        false => show_questions(&listed, skip),
+    }
+    Ok(Exit::Done)
 }
 
 /// A path that was given has to be there: without it, what is known of the dataset would be shown as if it had been read.
