@@ -10,6 +10,17 @@ pub struct DoctorArgs {
     /// Also ask the configured models for one token each, which proves keys and names
     #[arg(long)]
     pub paid: bool,
+    /// JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Flags of `init`.
+#[derive(Debug, Clone, Args)]
+pub struct InitArgs {
+    /// A class of Python (mine.py) instead of the adapter file of a server (mine.yaml)
+    #[arg(long)]
+    pub python: bool,
 }
 
 /// Verbs of `datasets`.
@@ -28,6 +39,12 @@ pub enum DatasetsVerb {
         /// Read this file, folder or archive
         #[arg(long, value_name = "FILE")]
         dataset_path: Option<PathBuf>,
+        /// List its questions
+        #[command(flatten)]
+        questions: QuestionsArgs,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
     },
     /// Download into the cache
     Fetch {
@@ -56,6 +73,26 @@ pub enum DatasetsVerb {
         #[arg(long)]
         force: bool,
     },
+}
+
+/// Which questions of a dataset are listed.
+#[derive(Debug, Clone, Args)]
+pub struct QuestionsArgs {
+    /// List its questions: id, category and text
+    #[arg(long)]
+    pub questions: bool,
+    /// Questions of this category
+    #[arg(long, value_name = "NAME", requires = "questions")]
+    pub category: Option<String>,
+    /// Questions that are listed
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "questions")]
+    pub most: usize,
+    /// Questions that are left out before the first one
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "questions")]
+    pub skip: usize,
+    /// Show what is expected, too
+    #[arg(long, requires = "questions")]
+    pub gold: bool,
 }
 
 /// Form in which a generated dataset is written.
@@ -142,6 +179,21 @@ pub enum SystemsVerb {
         #[arg(long)]
         json: bool,
     },
+    /// Store one text in a memory system, ask one question, and show what came back
+    Try {
+        /// An adapter file, the name of a system, or a class: mine.py:Mine
+        #[arg(value_name = "FILE|NAME")]
+        system: String,
+        /// What is stored
+        #[arg(long, value_name = "TEXT", default_value = "My sister Ottilie keeps a tame heron called Brunswick.")]
+        text: String,
+        /// What is asked
+        #[arg(long, value_name = "TEXT", default_value = "What is the heron of Ottilie called?")]
+        question: String,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
     /// Drive a live memory system through everything that a run asks of it, and explain each step
     Check {
         /// Name of a system, or an adapter file
@@ -161,6 +213,9 @@ pub enum ConfigVerb {
         /// Those at their defaults too
         #[arg(long)]
         all: bool,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
     },
     /// Trust ./bench.toml as it is now: until it changes, it may decide where texts and keys go and what runs
     Trust,

@@ -95,6 +95,8 @@ pub(crate) struct RunEstimate {
     cap_usd: Option<f64>,
     /// Models whose price was read long ago, each in a line for people.
     old_prices: Vec<String>,
+    /// Calls were counted in a part of the sample.
+    is_rough: bool,
 }
 
 impl RunEstimate {
@@ -124,7 +126,7 @@ impl RunEstimate {
             (Some(CanarySpec { facts, .. }), _) => u64::from(2 * (facts + FOREIGN_FACTS) + WIDE_RECALLS),
             (None, _) => spec.sample.banks.min(CANARY_BANKS.into()) * u64::from(CANARY_RECALLS),
         };
-        Self { canary_recalls, ..all }
+        Self { canary_recalls, is_rough: counting == Counting::Rough, ..all }
     }
 
     /// The estimate of a run whose prompts were measured; without `answer` none are to be made.
@@ -185,6 +187,7 @@ impl RunEstimate {
             announcement,
             questions: spec.sample.n,
             canary_recalls: 0,
+            is_rough: false,
             cap_usd: spec.limits.max_cost.map(PicoUsd::usd),
             old_prices: old_prices(app, spec, jiff::Zoned::now().date()),
         }

@@ -56,8 +56,9 @@ impl RunEstimate {
             return interval;
         }
         format!(
-            "estimate{}: {}, {} prompt and {} completion tokens, {} (worst {}){}, {}; {interval}",
+            "estimate{}: {}{}, {} prompt and {} completion tokens, {} (worst {}){}, {}; {interval}",
             self.what(),
+            if self.is_rough { "about " } else { "" },
             number_of_calls((total.calls, total.most_calls)),
             total.prompt_tokens,
             total.completion_tokens,
