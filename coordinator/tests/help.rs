@@ -144,7 +144,7 @@ fn bash_completes_verbs_their_flags_and_names() {
     assert_eq!(offered(&["bench-coord", "submit", "--dataset-"]), ["--dataset-path"]);
     assert_eq!(offered(&["bench-coord", "judge-audit", "--dataset-p"]), ["--dataset-path"]);
     assert_eq!(offered(&["bench-coord", "archive", "traj"]), ["trajectory"]);
-    assert_eq!(offered(&["bench-coord", "submit", "--preset", ""]), ["quick", "fair", "full"]);
+    assert_eq!(offered(&["bench-coord", "submit", "--preset", ""]), ["quick", "fair", "fair-2", "full"]);
     assert_eq!(offered(&["bench-coord", "submit", "--dataset", "locomo"]), ["locomo", "locomo-sim"]);
     assert_eq!(offered(&["bench-coord", "estimate", "-b", "long-h"]), ["long-horizon", "long-horizon-compat"]);
     assert_eq!(offered(&["bench-coord", "datasets", "show", "precision-"]), ["precision-sim"]);
@@ -154,5 +154,8 @@ fn bash_completes_verbs_their_flags_and_names() {
     // names of variants, of which bash wants what begins with the `@`
     assert_eq!(offered(&["bench-coord", "submit", "--dataset", "personamem", "@"]), ["@32k", "@128k", "@1m"]);
     assert_eq!(offered(&["bench-coord", "submit", "--dataset", "personamem", "@", "1"]), ["@128k", "@1m"]);
-    assert_eq!(offered(&["bench-coord", "submit", "--dataset", "beam", "@", "1m", "--preset", "f"]), ["fair", "full"]);
+    assert_eq!(
+        offered(&["bench-coord", "submit", "--dataset", "beam", "@", "1m", "--preset", "f"]),
+        ["fair", "fair-2", "full"]
+    );
 }

@@ -133,13 +133,14 @@ pub struct PairedDifference {
     pub difference: Option<f64>,
     /// How means are made.
     pub estimator: Estimator,
-    /// Clustered t interval of the paired differences: the decision rests on it.
+    /// T interval of the paired differences, by banks or by questions taken as independent, whichever is wider: the decision
+    /// rests on it.
     pub ci95: Option<Interval>,
     /// Why it is null, or what to know about it.
     pub ci95_note: Option<String>,
-    /// Questions taken as independent; for comparison.
+    /// Of the same difference, questions taken as independent; for comparison.
     pub naive_ci95: Option<Interval>,
-    /// Two-sided, of the clustered t statistic.
+    /// Two-sided: the larger one of both t tests.
     pub p_value: Option<f64>,
     /// The same after Holm's correction over the categories; null outside of them.
     pub p_holm: Option<f64>,
@@ -280,7 +281,7 @@ pub struct Comparison {
     pub retrieval: Vec<RetrievalDifference>,
     /// Flips by direction (`won`, `lost`), counted.
     pub flip_counts: BTreeMap<String, u64>,
-    /// The flips, lost ones first, as many as were asked for.
+    /// The flips, lost ones first; of more than were asked for as many lost as won ones.
     pub flips: Vec<Flip>,
 }
 

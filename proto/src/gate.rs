@@ -59,7 +59,8 @@ impl CheckOutcome {
 /// A rule with what was seen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
-    /// Stable name: `overall`, `category:temporal`, `retrieval:turn`, `latency:recall:p95`, `cost`, `floor:overall`, …
+    /// Stable name: `overall`, `category:temporal`, `retrieval:turn`, `latency:recall:p95`, `cost`, `calls`, `floor:overall`,
+    /// `floor:PATH`, `ceiling:PATH`, …
     pub rule: String,
     /// How much it matters.
     pub level: Level,
@@ -71,6 +72,34 @@ pub struct Check {
     pub bound: Option<f64>,
     /// One line for people.
     pub detail: String,
+    /// The figure that the rule is about, before and after; null where there is none to show.
+    #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<Change>,
+}
+
+/// A figure of the run at the gate beside its baseline's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Change {
+    /// What is measured: a metric, or the path of a figure in the report.
+    pub metric: String,
+    /// Of the run at the gate.
+    pub current: f64,
+    /// Of the baseline; of a floor or a ceiling the bound itself.
+    pub baseline: f64,
+    /// current − baseline.
+    pub delta: f64,
+    /// The same in percent of the baseline; null where that is 0.
+    pub delta_percent: Option<f64>,
+}
+
+impl Change {
+    /// From `baseline` to `current`.
+    #[must_use]
+    pub fn new(metric: &str, current: f64, baseline: f64) -> Self {
+        let delta = current - baseline;
+        let delta_percent = (baseline != 0.0).then(|| 100.0 * delta / baseline);
+        Self { metric: metric.to_owned(), current, baseline, delta, delta_percent }
+    }
 }
 
 /// Version of [`GateReport`] as written.
@@ -137,4 +166,38 @@ pub struct GateReport {
     pub severity: Option<String>,
     /// The comparison that it rests on; null with floors alone.
     pub comparison: Option<Comparison>,
+}
+
+/// How gates with a policy end, by simulated pairs of runs: `gate RUN --plan --json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GatePlan {
+    /// Pairs of each case.
+    pub draws: u32,
+    /// Questions of a run.
+    pub questions: u64,
+    /// Their banks.
+    pub banks: u64,
+    /// Runs whose mean is the baseline.
+    pub baseline_runs: u32,
+    /// Variance of a question's verdict from run to run.
+    pub verdict_variance: f64,
+    /// Runs that it was measured over; of one run it is an assumption.
+    pub measured_over: u64,
+    /// Standard deviation, on the logit scale, of what a run does to all questions of a bank: an assumption.
+    pub bank_noise: f64,
+    /// No change, a fall by the tolerance of the overall score, and one by twice as much.
+    pub cases: Vec<PlannedGate>,
+}
+
+/// How gates end where a score has truly fallen so much.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlannedGate {
+    /// Fall of the score, as a fraction.
+    pub drop: f64,
+    /// Share of PASS.
+    pub pass: f64,
+    /// Share of FAIL; without a fall the family-wise false alarm of all rules on scores.
+    pub fail: f64,
+    /// Share of INCONCLUSIVE.
+    pub inconclusive: f64,
 }

@@ -23,8 +23,10 @@ pub struct RetrievalMetrics {
     pub recall_all: f64,
     /// Gold ids among the first k / gold ids.
     pub recall: f64,
-    /// Gold ids among the first k / ids among the first k (a list shorter than k is not blamed for its length).
+    /// Gold ids among the first k / k: what a short list leaves empty was not found (Manning, Raghavan and Schütze 2008, 8.4).
     pub precision: f64,
+    /// Gold ids among the first k / ids among the first k: a list shorter than k is not blamed for its length.
+    pub precision_of_returned: f64,
     /// 1 / rank of the first gold id, 0 when it is not among the first k.
     pub mrr: f64,
     /// Σ 1/log2(rank + 1) over gold ids among the first k, divided by the same sum over ranks 1 to min(gold ids, k).
@@ -48,7 +50,8 @@ impl RetrievalMetrics {
             recall_any: f64::from(u8::from(!within.is_empty())),
             recall_all: f64::from(u8::from(within.len() as u64 == u64::from(hits.gold))),
             recall: found / f64::from(hits.gold),
-            precision: if shown == 0 { 0.0 } else { found / f64::from(shown) },
+            precision: found / f64::from(k),
+            precision_of_returned: if shown == 0 { 0.0 } else { found / f64::from(shown) },
             mrr: within.first().map_or(0.0, |&rank| 1.0 / f64::from(rank)),
             ndcg: dcg / ideal_gain(hits.gold.min(k)),
         })
@@ -111,7 +114,7 @@ mod tests {
     fn by_hand() {
         let metrics = at(&["a", "b", "c", "d"], &["b", "d"], 10).expect("there is gold");
         assert_eq!((metrics.recall_any, metrics.recall_all, metrics.recall), (1.0, 1.0, 1.0));
-        assert_eq!((metrics.precision, metrics.mrr), (0.5, 0.5));
+        assert_eq!((metrics.precision, metrics.precision_of_returned, metrics.mrr), (0.2, 0.5, 0.5));
         assert!((metrics.ndcg - 0.650_920_929_807_132_6).abs() < 1e-12);
 
         let metrics = at(&["x", "y", "a", "b", "z"], &["a", "b", "c"], 5).expect("there is gold");
@@ -122,7 +125,15 @@ mod tests {
         let metrics = at(&["a", "b", "c"], &["c"], 2).expect("there is gold");
         assert_eq!(
             metrics,
-            RetrievalMetrics { recall_any: 0.0, recall_all: 0.0, recall: 0.0, precision: 0.0, mrr: 0.0, ndcg: 0.0 }
+            RetrievalMetrics {
+                recall_any: 0.0,
+                recall_all: 0.0,
+                recall: 0.0,
+                precision: 0.0,
+                precision_of_returned: 0.0,
+                mrr: 0.0,
+                ndcg: 0.0
+            }
         );
     }
 
@@ -132,7 +143,8 @@ mod tests {
         assert_eq!(at(&["a"], &["a"], 0), None);
         assert_eq!(at(&[], &["a"], 5).map(|metrics| (metrics.recall, metrics.precision)), Some((0.0, 0.0)));
         // repeats in the list cannot lift anything above 1
-        assert_eq!(at(&["a", "a", "a"], &["a"], 3).map(|metrics| (metrics.ndcg, metrics.precision)), Some((1.0, 1.0)));
+        let repeated = at(&["a", "a", "a"], &["a"], 3).expect("there is gold");
+        assert_eq!((repeated.ndcg, repeated.precision, repeated.precision_of_returned), (1.0, 1.0 / 3.0, 1.0));
         let broken = RankHits { gold: 2, ranked: 5, ranks: vec![0, 2] };
         assert_eq!(RetrievalMetrics::at(&broken, 5).map(|metrics| (metrics.mrr, metrics.recall)), Some((0.5, 0.5)));
         // more gold than k: the best possible list still has NDCG 1

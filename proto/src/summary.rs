@@ -4,7 +4,7 @@
 //! Keys may be added, and are changed only with a new [`REPORT_SCHEMA_VERSION`]. Scores, shares and intervals are
 //! fractions in [0, 1]; times carry their unit in the name; money is US dollars (floats for reading only, sums are made
 //! in [`crate::money::PicoUsd`]). **A figure that was not computed is `null`, never 0.** The JSON Schema is published as
-//! `proto/schema/report.schema.json`, an example as `proto/golden/report.v3.json`.
+//! `proto/schema/report.schema.json`, an example as `proto/golden/report.v4.json`.
 
 mod audit;
 mod memory;
@@ -47,7 +47,7 @@ pub use times::{LatencyCurves, LatencySummary, Percentiles, PhaseSeconds, SlowQu
 pub use usage::{Booked, GroupSummary, UsageFigures, UsageSummary, UsageTotal};
 
 /// Version of [`Summary`] as written.
-pub const REPORT_SCHEMA_VERSION: u32 = 3;
+pub const REPORT_SCHEMA_VERSION: u32 = 4;
 /// What the total that has a key of its own ([`Summary::without_adversarial`]) leaves out.
 const ADVERSARIAL: &str = "adversarial";
 /// Label of reports whose answers come from the built-in extractive answerer.

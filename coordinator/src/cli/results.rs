@@ -209,9 +209,10 @@ pub struct CompareArgs {
 #[derive(Debug, Clone, Args)]
 pub struct GateArgs {
     /// Run: its id, name, start or end of the id, or `latest`
-    pub run: String,
+    #[arg(required_unless_present = "print_policy")]
+    pub run: Option<String>,
     /// A run, a folder or questions.jsonl, or last:K for the mean of the last K comparable runs before it
-    #[arg(long, value_name = "BASELINE", required_unless_present = "floor")]
+    #[arg(long, value_name = "BASELINE", required_unless_present_any = ["floor", "policy", "print_policy", "plan"])]
     pub baseline: Option<String>,
     /// Policy in YAML; `--print-policy` shows the shipped one
     #[arg(long, value_name = "FILE")]
@@ -219,6 +220,9 @@ pub struct GateArgs {
     /// Print the shipped policy and stop
     #[arg(long)]
     pub print_policy: bool,
+    /// Say how often a gate with this policy passes, fails and ends undecided, by simulated runs of these questions, and stop
+    #[arg(long)]
+    pub plan: bool,
     /// Lowest allowed headline score, as a fraction
     #[arg(long, value_name = "FRACTION")]
     pub floor: Option<f64>,

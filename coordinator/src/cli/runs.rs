@@ -225,7 +225,7 @@ pub struct SampleArgs {
     /// Dataset; `bench-coord datasets list` shows all
     #[arg(long, short = 'b', value_name = "NAME", help_heading = "Which questions")]
     pub dataset: Option<String>,
-    /// quick (50), fair (200, stratified) or full [default: fair]
+    /// quick (50), fair (200, stratified), fair-2 (200, by shares) or full [default: fair]
     #[arg(long, value_name = "NAME", help_heading = "Which questions")]
     pub preset: Option<String>,
     /// hash; astrocyte (file order, not an estimate of the full score); with --sample-total also go-lcg and astrocyte-lme, the

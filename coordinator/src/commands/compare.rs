@@ -66,7 +66,8 @@ pub(super) async fn run(app: &App, args: &CompareArgs) -> CliResult {
     Ok(exit_of(&pairs))
 }
 
-/// The settings that a folder in first place borrows: those of the first run of the store that is named.
+/// The settings that a folder in first place borrows: those of the first run of the store that is named. Of folders alone the
+/// reports have to say everything.
 async fn spec_for_folder(
     app: &App,
     store: &dyn Store,

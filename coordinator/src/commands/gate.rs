@@ -7,12 +7,13 @@ use std::{
 };
 
 use bench_aggregate::{
-    compare::{RunFacts, common_metric, compare, fingerprints},
+    compare::{Rates, RunFacts, common_metric, compare, fingerprints},
     gate::{GateFlags, Policy, gate, policy::DEFAULT_POLICY_YAML},
+    simulate::{DecisionCase, Ends, Sampled, ends},
 };
 use bench_proto::{
     comparison::Comparison,
-    gate::{GateReport, GateVerdict},
+    gate::{GatePlan, GateReport, GateVerdict, PlannedGate},
     summary::Verdict,
     weight,
 };
@@ -42,8 +43,10 @@ pub(super) async fn run(app: &App, args: &GateArgs) -> CliResult {
     if let Some(path) = &args.junit {
         results::check_writable(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")))?;
     }
+    // clap asks for it wherever no policy is printed
+    let selector = args.run.as_deref().unwrap_or("latest");
     let store = app.open_store().await?;
-    let row = find_run(store.as_ref(), &args.run).await?;
+    let row = find_run(store.as_ref(), selector).await?;
     if row.state != RunState::Finished {
         return Err(CliError::resumable(format!(
             "run {} is not finished; `bench-coord resume {}` goes on with it",
@@ -51,9 +54,17 @@ pub(super) async fn run(app: &App, args: &GateArgs) -> CliResult {
         )));
     }
     let new = LoadedRun::of_row(app, store.as_ref(), row).await?;
+    if args.plan {
+        return plan(app, store.as_ref(), args, (selector, &new), &policy).await;
+    }
     let baseline = match &args.baseline {
+        None if args.policy.is_some() && !policy.stands_alone() => {
+            return Err(CliError::usage(
+                "the policy has neither floors nor ceilings, its rules need a --baseline: a run, a folder, or last:K",
+            ));
+        }
         None => None,
-        Some(named) => Some(against(app, store.as_ref(), args, named, &new).await?),
+        Some(named) => Some(against(app, store.as_ref(), args, named, (selector, &new)).await?),
     };
     let flags = GateFlags { advisory: args.advisory, allow_inconclusive: args.allow_inconclusive };
     let report = gate(&new.summary, baseline, &policy, flags);
@@ -89,22 +100,17 @@ async fn against(
     store: &dyn Store,
     args: &GateArgs,
     named: &str,
-    new: &LoadedRun,
+    (selector, new): (&str, &LoadedRun),
 ) -> Result<(String, Comparison), CliError> {
     let options = options(app, &args.pairing)?;
     check_metric(&args.pairing, new)?;
-    let Some(k) = named.strip_prefix("last:") else {
+    let Some(k) = last_of(named)? else {
         let old = LoadedRun::named(app, store, named, Some(&new.spec)).await?;
         check_metric(&args.pairing, &old)?;
         let name = old.summary.run.id.clone();
         return Ok((name, pair(store, &old, new, &options, true).await?));
     };
-    let k: usize = k
-        .parse()
-        .ok()
-        .filter(|k| (1..=1_000).contains(k))
-        .ok_or_else(|| CliError::usage(format!("--baseline {named}: give last:K with K from 1 to 1000")))?;
-    let mut olds = last(app, store, &args.run, new, k, &options.under_test).await?;
+    let mut olds = last(app, store, selector, new, k, &options.under_test).await?;
     let metric = common_metric(&new.spec, &options);
     let top_k = new.spec.system.top_k;
     let mut facts = Vec::with_capacity(olds.len());
@@ -123,6 +129,89 @@ async fn against(
     ));
     new.fill(store, &mut comparison.flips, |flip| &mut flip.b).await?;
     Ok((format!("mean of the last {count}"), comparison))
+}
+
+/// K of `last:K`; `None` of any other baseline.
+fn last_of(named: &str) -> Result<Option<usize>, CliError> {
+    let Some(k) = named.strip_prefix("last:") else { return Ok(None) };
+    let k = k.parse().ok().filter(|k| (1..=1_000).contains(k));
+    k.map(Some).ok_or_else(|| CliError::usage(format!("--baseline {named}: give last:K with K from 1 to 1000")))
+}
+
+/// Simulated pairs of runs of a plan.
+const PLANNED: u32 = 2_000;
+/// Variance of a question's verdict from run to run where one run alone is known: one verdict in twenty is turned.
+const TURNED: f64 = 0.0475;
+/// Standard deviation, on the logit scale, of what filling a bank anew does to its questions.
+const BANK_NOISE: f64 = 0.3;
+
+/// Says how gates with this policy end, for runs of the questions of `new`.
+async fn plan(
+    app: &App,
+    store: &dyn Store,
+    args: &GateArgs,
+    (selector, new): (&str, &LoadedRun),
+    policy: &Policy,
+) -> CliResult {
+    let options = options(app, &args.pairing)?;
+    check_metric(&args.pairing, new)?;
+    let (metric, top_k) = (common_metric(&new.spec, &options), new.spec.system.top_k);
+    let runs = args.baseline.as_deref().map_or(Ok(None), last_of)?;
+    let mut facts = vec![new.facts(store, &metric, top_k).await?];
+    let olds = match (runs, &args.baseline) {
+        (Some(k), _) => last(app, store, selector, new, k, &options.under_test).await?,
+        (None, Some(named)) => vec![LoadedRun::named(app, store, named, Some(&new.spec)).await?],
+        (None, None) => Vec::new(),
+    };
+    for old in olds {
+        check_metric(&args.pairing, &old)?;
+        facts.push(old.facts(store, &metric, top_k).await?);
+    }
+    let Rates { banks, categories, noise } = RunFacts::rates(&facts, TURNED);
+    if banks.is_empty() {
+        return Err(CliError::usage(format!(
+            "no question of {selector} has a score by '{metric}': nothing to plan with"
+        )));
+    }
+    let tolerance = policy.overall.map_or(0.0, |rule| rule.tolerance);
+    // a sample's score is weighted to the dataset, in the gate too
+    let of_category = |name: &String| new.spec.dataset.population.get(name).copied();
+    let weighted = new.spec.sample.stratified && categories.iter().all(|name| of_category(name).is_some());
+    let population = (0..).zip(categories.iter().filter(|_| weighted).filter_map(of_category));
+    let case = DecisionCase {
+        count: banks.len(),
+        banks,
+        sampled: Sampled::Full,
+        population: population.collect(),
+        bank_noise: BANK_NOISE,
+        drop: 0.0,
+        baseline_runs: runs.map_or(1, |k| u32::try_from(k).unwrap_or(u32::MAX)),
+        tolerance,
+    };
+    let seed = app.settings().stats_seed;
+    let drops = [0.0, tolerance, 2.0 * tolerance];
+    let planned = GatePlan {
+        draws: PLANNED,
+        questions: case.banks.iter().map(|bank| bank.len() as u64).sum(),
+        banks: case.banks.len() as u64,
+        baseline_runs: case.baseline_runs,
+        verdict_variance: noise,
+        measured_over: facts.len() as u64,
+        bank_noise: BANK_NOISE,
+        cases: drops
+            .map(|drop| {
+                let Ends { pass, fail, inconclusive } =
+                    ends(&DecisionCase { drop, ..case.clone() }, policy, PLANNED, seed);
+                PlannedGate { drop, pass, fail, inconclusive }
+            })
+            .to_vec(),
+    };
+    if args.json {
+        out::json(&planned);
+    } else {
+        out::painted(&view::plan(&planned, out::view()));
+    }
+    Ok(Exit::Done)
 }
 
 /// The last `k` finished, valid runs before this one that it may be compared with, the newest first.

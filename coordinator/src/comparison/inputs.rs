@@ -13,7 +13,8 @@ use bench_proto::{
     comparison::{Flip, FlipSide},
     facts::{QuestionFacts, QuestionIdentity},
     ids::TaskKey,
-    spec::{RunSpec, TakenOver},
+    metric::{MetricSpec, Scale},
+    spec::{DatasetSpec, JudgingSpec, Limits, RunSpec, SPEC_VERSION, SampleSpec, ScorerSpec, SystemSpec, TakenOver},
     step::{Retrieval, StepText},
     summary::{QuestionLine, Summary},
 };
@@ -201,12 +202,10 @@ fn folder(path: &Path, like: Option<&RunSpec>) -> Result<LoadedRun, CliError> {
     })?;
     // whether it can be read is said before anything else is done
     drop(open(&questions)?);
-    let spec = like.map(|like| spec_like(like, &summary)).ok_or_else(|| {
-        CliError::usage(format!(
-            "{}: a folder is compared with a run of the store: name that one first",
-            path.display()
-        ))
-    })?;
+    let spec = match like {
+        Some(like) => spec_like(like, &summary),
+        None => spec_like(&spec_of(&summary), &summary),
+    };
     Ok(LoadedRun {
         spec,
         imported: false,
@@ -248,6 +247,46 @@ fn parsed<'a, T: Deserialize<'a>>(line: &'a str) -> serde_json::Result<T> {
     serde_json::from_str(line)
 }
 
+/// The settings of a run of which there is a report alone; versions and hashes that it does not hold are those of nobody.
+fn spec_of(summary: &Summary) -> RunSpec {
+    let said = &summary.spec;
+    let scorer = |name: &String| {
+        let of_scorer = summary.scores.iter().filter(|score| score.metric == *name);
+        let metrics = of_scorer.map(|score| {
+            let scale = Scale { better: score.better, threshold: score.pass_threshold, beyond: score.pass_beyond };
+            MetricSpec { name: score.metric.clone(), scale }
+        });
+        let scorer = ScorerSpec { name: name.clone(), metrics: metrics.collect(), ..ScorerSpec::default() };
+        ScorerSpec { version: version_of(summary, &scorer), ..scorer }
+    };
+    let by_category = summary.scores.first().map_or(&[][..], |score| &score.by_category[..]);
+    let population = by_category.iter().filter_map(|score| Some((score.category.clone(), score.population?)));
+    let nobody = crate::planning::scenario::nobody;
+    RunSpec {
+        spec_version: SPEC_VERSION,
+        dataset: DatasetSpec { population: population.collect(), ..DatasetSpec::default() },
+        sample: SampleSpec::default(),
+        system: SystemSpec {
+            name: String::new(),
+            version: String::new(),
+            top_k: said.top_k,
+            settings: BTreeMap::new(),
+        },
+        scenario: said.scenario,
+        recalls: said.recalls,
+        answerer: nobody(),
+        judges: said.judges.iter().map(|_| nobody()).collect(),
+        votes: said.votes.unwrap_or(1),
+        judging: JudgingSpec::default(),
+        scorers: said.scorers.iter().map(scorer).collect(),
+        canaries: None,
+        counting: None,
+        headline: None,
+        limits: Limits::default(),
+        taken_over: TakenOver::default(),
+    }
+}
+
 /// The settings that a report holds; what it does not hold is taken as equal.
 fn spec_like(like: &RunSpec, summary: &Summary) -> RunSpec {
     // whom it took anything over from stands in no report
@@ -287,8 +326,28 @@ fn spec_like(like: &RunSpec, summary: &Summary) -> RunSpec {
     }
     spec.dataset.profile.only_rubric.clone_from(&said.rubric);
     spec.scorers.retain(|scorer| said.scorers.contains(&scorer.name));
+    for scorer in &mut spec.scorers {
+        scorer.version = version_of(summary, scorer);
+    }
     spec.headline = Some(summary.headline.metric.clone());
     spec
+}
+
+/// Reports say versions of scorers from this one of theirs on.
+const SAYS_VERSIONS: u32 = 4;
+
+/// Figures of recalls that are divided by k in version 2, and were by the number of hits before.
+const DIVIDE_BY_K: [&str; 2] = ["precision@", "session-precision@"];
+
+/// The version in which a scorer made the scores of a report. One that the report does not say is taken as equal, but of
+/// figures whose name has another meaning since: those are the old ones.
+fn version_of(summary: &Summary, scorer: &ScorerSpec) -> u32 {
+    let changed = DIVIDE_BY_K.iter().any(|figure| scorer.name.starts_with(figure));
+    match summary.spec.scorer_versions.get(&scorer.name) {
+        Some(version) => *version,
+        None if changed || summary.schema_version >= SAYS_VERSIONS => 1,
+        None => scorer.version,
+    }
 }
 
 fn facts_of(line: &QuestionLine) -> QuestionFacts {

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Samples that a name is enough for.
-const PRESETS: [&str; 3] = ["quick", "fair", "full"];
+const PRESETS: [&str; 4] = ["quick", "fair", "fair-2", "full"];
 
 /// How a run came to rest.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -56,7 +56,6 @@ impl Tally {
     }
 
     /// The tally of `n` grades of which `ones` are 1 and the others 0.
-    #[cfg(test)]
     pub(crate) fn of_shares(ones: u64, n: u64) -> Self {
         let (min, max) = (f64::from(u8::from(ones == n)), f64::from(u8::from(ones > 0)));
         Self { n, sum: ones as f64, sum_of_squares: ones as f64, min, max, binary: true, passed: ones }

@@ -22,7 +22,18 @@ pub(crate) struct Stratum {
     pub(crate) weight: f64,
     pub(crate) n: f64,
     pub(crate) mean: f64,
+    /// Unbiased variance of single scores; `None` for one score.
+    variance: Option<f64>,
     pub(crate) cells: Vec<StratumCell>,
+}
+
+/// What one cluster says of the estimate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ClusterMean {
+    /// Its part of the estimate; the weights of a design sum to 1.
+    pub(crate) weight: f64,
+    /// The estimate, moved by how this cluster's scores differ from those of their strata.
+    pub(crate) mean: f64,
 }
 
 /// All strata of an estimate.
@@ -33,6 +44,8 @@ pub(crate) struct Design {
     pub(crate) clusters: usize,
     /// No cluster has more than one score.
     pub(crate) one_score_per_cluster: bool,
+    /// No score but 0 and 1.
+    pub(crate) binary: bool,
 }
 
 impl Design {
@@ -47,6 +60,7 @@ impl Design {
         names.sort_unstable();
         names.dedup();
         let mut per_cluster = vec![0_u64; names.len()];
+        let mut binary = true;
         let strata = strata.iter().map(|(weight, cells)| {
             let mut dense: Vec<StratumCell> = cells
                 .iter()
@@ -67,10 +81,13 @@ impl Design {
                 same
             });
             let all = Tally::merged(cells.iter().copied());
-            Stratum { weight: *weight, n: all.n as f64, mean: all.mean().unwrap_or(0.0), cells: dense }
+            let mean = all.mean().unwrap_or(0.0);
+            binary &= all.binary;
+            Stratum { weight: *weight, n: all.n as f64, mean, variance: all.variance(), cells: dense }
         });
         let strata = strata.collect();
-        Self { strata, clusters: names.len(), one_score_per_cluster: per_cluster.iter().all(|n| *n == 1) }
+        let one_score_per_cluster = per_cluster.iter().all(|n| *n == 1);
+        Self { strata, clusters: names.len(), one_score_per_cluster, binary }
     }
 
     /// Σ weight · mean.
@@ -83,14 +100,44 @@ impl Design {
         if self.clusters < 2 {
             return None;
         }
+        let g = self.clusters as f64;
+        let totals = self.per_cluster(|stratum, cell| cell.sum - cell.n * stratum.mean);
+        Some(g / (g - 1.0) * totals.iter().map(|total| total * total).sum::<f64>())
+    }
+
+    /// Variance of the estimate if questions were independent: Σ weight² · s² / n. A stratum with a single score is taken to
+    /// vary as the others do within theirs.
+    pub(crate) fn independent_variance(&self) -> f64 {
+        let spreads = || self.strata.iter().filter_map(|stratum| Some((stratum.n - 1.0, stratum.variance?)));
+        let freedom: f64 = spreads().map(|(freedom, _)| freedom).sum();
+        let pooled = spreads().map(|(freedom, spread)| freedom * spread).sum::<f64>() / freedom.max(1.0);
+        let of = |stratum: &Stratum| stratum.weight.powi(2) * stratum.variance.unwrap_or(pooled) / stratum.n;
+        self.strata.iter().map(of).sum()
+    }
+
+    /// The number of equally weighted questions that say as much: 1 / Σ weight² / n (Kish 1965).
+    pub(crate) fn effective_questions(&self) -> f64 {
+        1.0 / self.strata.iter().map(|stratum| stratum.weight.powi(2) / stratum.n).sum::<f64>()
+    }
+
+    /// What each cluster says of the estimate.
+    pub(crate) fn banks(&self) -> Vec<ClusterMean> {
+        let estimate = self.estimate();
+        let weights = self.per_cluster(|_, cell| cell.n);
+        let moved = self.per_cluster(|stratum, cell| cell.sum - cell.n * stratum.mean);
+        let of = |(weight, moved): (f64, f64)| ClusterMean { weight, mean: estimate + moved / weight };
+        weights.into_iter().zip(moved).map(of).collect()
+    }
+
+    /// Sums over the questions of each cluster of a figure, each times weight / n of its stratum.
+    fn per_cluster(&self, figure: impl Fn(&Stratum, &StratumCell) -> f64) -> Vec<f64> {
         let mut totals = vec![0.0; self.clusters];
         for stratum in &self.strata {
             let scale = stratum.weight / stratum.n;
             for cell in &stratum.cells {
-                totals[cell.cluster] += scale * (cell.sum - cell.n * stratum.mean);
+                totals[cell.cluster] += scale * figure(stratum, cell);
             }
         }
-        let g = self.clusters as f64;
-        Some(g / (g - 1.0) * totals.iter().map(|total| total * total).sum::<f64>())
+        totals
     }
 }

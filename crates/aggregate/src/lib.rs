@@ -9,13 +9,14 @@
 //! | [`input`] | what must be known of the run beside its questions? |
 //! | `questions`, `sums` | how is a question kept in few bytes, and what is only summed? |
 //! | `sections` | the parts of the summary that need no other module |
-//! | `cells`, `design`, `interval`, `bootstrap` | sums per (category, bank) → estimate, variance, interval |
+//! | `cells`, `design`, `interval`, `likelihood`, `bootstrap` | sums per (category, bank) → estimate, variance, interval |
 //! | `score`, `figures` | which of these stand where in the report, and how do published results count them? |
 //! | `retrieval`, `latency`, `extremes`, `agreement`, [`attribution`] | the other tables |
 //! | [`answer_key`] | what do known mistakes of the answer key mean? |
 //! | [`instrument`] | does a score depend on what was remembered? |
 //! | `verdict` | may the result be used? |
 //! | [`compare`], [`gate`] | is one run better than another, and does that pass? |
+//! | `draws`, [`simulate`] | how often is any of this right? |
 
 pub mod answer_key;
 pub mod attribution;
@@ -23,6 +24,7 @@ pub mod compare;
 pub mod gate;
 pub mod input;
 pub mod instrument;
+pub mod simulate;
 
 mod aggregator;
 mod agreement;
@@ -31,6 +33,7 @@ mod bootstrap;
 mod cells;
 mod counting;
 mod design;
+mod draws;
 mod exact;
 mod extremes;
 mod facets;
@@ -38,6 +41,7 @@ mod figures;
 mod interval;
 mod kinds;
 mod latency;
+mod likelihood;
 mod probe;
 mod questions;
 mod retrieval;

@@ -10,12 +10,12 @@ use bench_proto::{
 
 use crate::{compare::TurnsSeen, exact::ExactSum};
 
-const METRICS: usize = 6;
+const METRICS: usize = 7;
 
 /// The metrics in the order in which they are summed.
 fn values(metrics: RetrievalMetrics) -> [f64; METRICS] {
-    let RetrievalMetrics { recall_any, recall_all, recall, precision, mrr, ndcg } = metrics;
-    [recall_any, recall_all, recall, precision, mrr, ndcg]
+    let RetrievalMetrics { recall_any, recall_all, recall, precision, precision_of_returned, mrr, ndcg } = metrics;
+    [recall_any, recall_all, recall, precision, precision_of_returned, mrr, ndcg]
 }
 
 #[derive(Debug, Clone, Default)]
@@ -45,8 +45,9 @@ impl LevelSums {
 
     fn finish(&self, top_k: u32) -> BTreeMap<u32, RetrievalAtK> {
         let row = |(sums, k): (&[ExactSum; METRICS], u32)| {
-            let [recall_any, recall_all, recall, precision, mrr, ndcg] = sums.map(|sum| sum.mean(self.n));
-            (k, RetrievalAtK { recall_any, recall_all, recall, precision, mrr, ndcg, n: self.n })
+            let [recall_any, recall_all, recall, precision, precision_of_returned, mrr, ndcg] =
+                sums.map(|sum| sum.mean(self.n));
+            (k, RetrievalAtK { recall_any, recall_all, recall, precision, precision_of_returned, mrr, ndcg, n: self.n })
         };
         self.by_cutoff.iter().zip(cutoffs(top_k)).map(row).collect()
     }
@@ -101,6 +102,12 @@ mod tests {
         assert!(close(at.recall, 5.0 / 3.0) && close(at.precision, 0.4 + 0.2), "{at:?}");
         assert!(close(at.ndcg, 1.017_782_560_8 / 2.130_929_753_6 + 1.0), "{at:?}");
         assert_eq!((summary.turn[&1].recall_any, summary.session[&5].recall), (Some(0.5), Some(0.5)));
+        // a single hit for the second question: k divides, or what was returned
+        let short = RankHits { gold: 1, ranked: 1, ranks: vec![1] };
+        let mut sums = RetrievalSums::default();
+        sums.add(&Retrieval { turn: short, session: hits(1, &[1]), ..Retrieval::default() }, 5);
+        let at = &sums.finish(5).turn[&5];
+        assert_eq!((at.precision, at.precision_of_returned), (Some(0.2), Some(1.0)));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::{
     cells::{Cell, Tally, of_stratum},
     design::Design,
     interval::{symmetric, t_quantile, wilson},
+    likelihood,
 };
 
 /// Fewer clusters than this make no interval.
@@ -110,6 +111,8 @@ pub(crate) struct Estimate {
     pub(crate) clusters: usize,
     pub(crate) ci95: Option<Interval>,
     pub(crate) ci95_note: Option<String>,
+    /// The cluster-robust t interval that `ci95` holds.
+    pub(crate) t_ci95: Option<Interval>,
     pub(crate) naive_ci95: Option<Interval>,
     pub(crate) benchmark_ci95: Option<Interval>,
     pub(crate) benchmark_note: Option<String>,
@@ -150,8 +153,9 @@ pub(crate) fn estimate(cells: &[Cell], categories: &[Category], sampling: Sampli
         (Estimator::Weighted, Some(figures), Some(design)) => stratified(design.estimate(), figures, false).ok(),
         (Estimator::Weighted, None, _) => None,
     };
+    let t_ci95 = design.as_ref().and_then(|design| cluster_t(design, sampling.estimator));
     let (ci95, ci95_note) = match &design {
-        Some(design) => clustered(design, sampling.estimator, naive_ci95.as_ref()),
+        Some(design) => clustered(design, t_ci95.as_ref(), naive_ci95.as_ref()),
         None => (None, Some("no question has a score".to_owned())),
     };
     let benchmark = match (&figures, &design) {
@@ -177,6 +181,7 @@ pub(crate) fn estimate(cells: &[Cell], categories: &[Category], sampling: Sampli
         clusters: design.as_ref().map_or(0, |design| design.clusters),
         ci95,
         ci95_note,
+        t_ci95,
         naive_ci95,
         benchmark_ci95,
         benchmark_note,
@@ -263,8 +268,12 @@ fn stratified(value: f64, figures: &[StratumFigures], finite: bool) -> Result<In
     Ok(symmetric(value, t_quantile(freedom as f64) * variance.sqrt(), format!("{kind}, {freedom} df")))
 }
 
-/// "Conversations like these": Student's t with G − 1 degrees of freedom on the cluster-robust error, and a note.
-fn clustered(design: &Design, estimator: Estimator, naive: Option<&Interval>) -> (Option<Interval>, Option<String>) {
+/// "Conversations like these": an interval and a note.
+///
+/// It reaches as far as Student's t with G − 1 degrees of freedom on the cluster-robust error, and as far as the likelihood of
+/// the banks' scores ([`likelihood`]): the first is narrow near 0 and 1, where the error goes with the mean, and where few
+/// banks happen to agree.
+fn clustered(design: &Design, t: Option<&Interval>, naive: Option<&Interval>) -> (Option<Interval>, Option<String>) {
     let g = design.clusters;
     if g < FEWEST_CLUSTERS {
         return (None, Some(format!("needs at least {FEWEST_CLUSTERS} banks, has {g}")));
@@ -273,18 +282,36 @@ fn clustered(design: &Design, estimator: Estimator, naive: Option<&Interval>) ->
     if design.one_score_per_cluster {
         return (naive.cloned(), few);
     }
-    let variance = design.cluster_variance().unwrap_or(0.0);
-    if variance <= NO_SPREAD {
-        return (None, Some("the banks do not differ: how others would is not known".to_owned()));
+    let error = design.cluster_variance().unwrap_or(0.0).sqrt();
+    let (interval, alike) = match (t, likelihood::bounds(design, error)) {
+        (Some(t), Some((low, high))) => {
+            let method = format!("{}, joined with {}", likelihood::name(g), t.method);
+            (Some(Interval { low: t.low.min(low), high: t.high.max(high), method }), None)
+        }
+        (Some(t), None) => (Some(t.clone()), None),
+        // equal verdicts: the banks do not differ, and likelihood says how far others could
+        (None, Some((low, high))) if design.binary => {
+            (Some(Interval { low, high, method: likelihood::name(g).to_owned() }), None)
+        }
+        (None, _) => (None, Some("the banks do not differ: how others would is not known".to_owned())),
+    };
+    (interval, alike.or(few))
+}
+
+/// Student's t with G − 1 degrees of freedom on the cluster-robust error; `None` for too few banks, and where none differs from
+/// another.
+fn cluster_t(design: &Design, estimator: Estimator) -> Option<Interval> {
+    if design.clusters < FEWEST_CLUSTERS {
+        return None;
     }
-    let freedom = g - 1;
+    let variance = design.cluster_variance().filter(|variance| *variance > NO_SPREAD)?;
+    let freedom = design.clusters - 1;
     let kind = match estimator {
         Estimator::Mean => "cluster-robust t",
         Estimator::Weighted => "cluster-robust t, linearised",
     };
-    let interval =
-        symmetric(design.estimate(), t_quantile(freedom as f64) * variance.sqrt(), format!("{kind}, {freedom} df"));
-    (Some(interval), few)
+    let half = t_quantile(freedom as f64) * variance.sqrt();
+    Some(symmetric(design.estimate(), half, format!("{kind}, {freedom} df")))
 }
 
 /// All totals of one metric: figures for each category, totals over those that count.

@@ -148,6 +148,7 @@ pub(crate) fn headline(
         clusters: total.clusters as u64,
         ci95: total.ci95,
         ci95_note: total.ci95_note,
+        t_ci95: total.t_ci95,
         naive_ci95: total.naive_ci95,
         benchmark_ci95: total.benchmark_ci95,
         benchmark_note: total.benchmark_note,

@@ -450,6 +450,7 @@ mod tests {
             clusters: 0,
             ci95: None,
             ci95_note: None,
+            t_ci95: None,
             naive_ci95: None,
             benchmark_ci95: None,
             benchmark_note: None,

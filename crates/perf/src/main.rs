@@ -9,6 +9,7 @@
 
 mod cluster;
 mod generate;
+mod intervals;
 mod judging;
 mod large_file;
 mod limiter;
@@ -204,6 +205,27 @@ enum Scenario {
     },
     /// 5,000 single memories through an adapter that takes 50 at a time, against 100 bare requests of 5 ms
     Batches,
+    /// How often 95 % intervals hold the truth, by simulated runs: the table of docs/STATISTICS.md
+    Coverage {
+        /// Runs of each kind
+        #[arg(long, default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..))]
+        draws: u32,
+        /// Another seed draws other runs
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// How often comparisons and gates decide, and how often wrongly, by simulated pairs of runs
+    Decisions {
+        /// Pairs of each kind
+        #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
+        draws: u32,
+        /// Another seed draws other pairs
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Folder of published grades, one JSON line a question: sample_id, category, grades (0 or 1 for each judgement)
+        #[arg(long)]
+        grades: Option<PathBuf>,
+    },
     /// A memory system for the measurement of adapters
     #[command(hide = true)]
     MemoryServer {
@@ -239,6 +261,13 @@ fn main() -> anyhow::Result<()> {
     if let Scenario::LargeFile { mib } = cli.scenario {
         // needs no other program than this one
         return print(cli.rounds, &[large_file::large_file(cli.rounds.max(1), mib)?]);
+    }
+    match &cli.scenario {
+        Scenario::Coverage { draws, seed } => return print(cli.rounds, &[intervals::coverage_table(*draws, *seed)]),
+        Scenario::Decisions { draws, seed, grades } => {
+            return print(cli.rounds, &[intervals::decisions(*draws, *seed, grades.as_deref())?]);
+        }
+        _ => {}
     }
     if let Scenario::Scorers { pairs } = cli.scenario {
         let options = bench_datasets::OpenOptions { datasets_dir: cli.datasets_dir, ..Default::default() };

@@ -5,7 +5,7 @@ use std::fmt;
 use bench_proto::profile::PresetSizes;
 use serde::{Deserialize, Serialize};
 
-/// A named sample; each is contained in the next, so that a grown run keeps every paid answer.
+/// A named sample; `quick` is contained in `fair`, and all in `full`, so that a grown run keeps every paid answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Preset {
@@ -15,13 +15,17 @@ pub enum Preset {
     /// 20 questions per bank, or as many as the dataset's profile says, spread over its categories; or the number that the
     /// profile gives over the whole dataset, of each stratum its share.
     Fair,
+    /// As many as [`Self::Fair`] on average, shared out over all (bank, category) cells by their sizes, at least one of each:
+    /// no cell counts for more than it has, so that the score is nearer that of every question.
+    #[serde(rename = "fair-2")]
+    Fair2,
     /// Every question.
     Full,
 }
 
 impl Preset {
     /// All presets, smallest first.
-    pub const ALL: [Self; 3] = [Self::Quick, Self::Fair, Self::Full];
+    pub const ALL: [Self; 4] = [Self::Quick, Self::Fair, Self::Fair2, Self::Full];
 
     /// The name in flags and reports.
     #[must_use]
@@ -29,6 +33,7 @@ impl Preset {
         match self {
             Self::Quick => "quick",
             Self::Fair => "fair",
+            Self::Fair2 => "fair-2",
             Self::Full => "full",
         }
     }

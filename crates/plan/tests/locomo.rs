@@ -73,6 +73,15 @@ fn presets_have_the_documented_sizes() {
     ]);
     assert_eq!(counts(&take(&outlines, Preset::Fair, Sampler::Hash)), fair);
     assert_eq!(counts(&take(&outlines, Preset::Fair, Sampler::Astrocyte)), fair);
+    let shares = BTreeMap::from([
+        ("adversarial", 46),
+        ("multi-hop", 28),
+        ("open-domain", 9),
+        ("single-hop", 85),
+        ("temporal", 32),
+    ]);
+    let fair_2 = take(&outlines, Preset::Fair2, Sampler::Hash);
+    assert_eq!((counts(&fair_2), fair_2.spec.preset.as_str(), fair_2.spec.stratified), (shares, "fair-2", true));
     let quick = BTreeMap::from([
         ("adversarial", 10),
         ("multi-hop", 10),
@@ -103,4 +112,71 @@ fn signatures_stay_what_they_are() {
     assert_eq!(signature(Preset::Fair, Sampler::Hash), expected[1]);
     assert_eq!(signature(Preset::Full, Sampler::Hash), expected[2]);
     assert_eq!(signature(Preset::Fair, Sampler::Astrocyte), expected[3]);
+    let shares = "30e58bccee9203ad1e275780299975ca37a0ffc70f3d02bf37e87180bc277081";
+    assert_eq!(signature(Preset::Fair2, Sampler::Hash), shares);
+}
+
+/// On published verdicts: how far a sample's weighted score is off on average (bias), and in all (root of the mean square).
+fn off(outlines: &[BankOutline], preset: Preset, verdicts: &BTreeMap<String, f64>) -> (f64, f64) {
+    let chosen = |seed: Option<u32>| {
+        let request = SampleRequest {
+            preset: Some(preset),
+            seed: seed.map(|seed| seed.to_string()),
+            exclude_categories: vec!["adversarial".to_owned()],
+            ..SampleRequest::default()
+        };
+        sample(outlines, request).expect("a valid request")
+    };
+    let truth = verdicts.values().sum::<f64>() / verdicts.len() as f64;
+    let errors: Vec<f64> = (0..400)
+        .map(|seed| {
+            let taken = chosen(Some(seed));
+            let mut of: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+            for bank in &taken.banks {
+                for index in &bank.questions {
+                    let question = &outlines[bank.file_index as usize].questions[*index as usize];
+                    let (sum, n) = of.entry(&question.category).or_default();
+                    *sum += verdicts[&question.question_id];
+                    *n += 1.0;
+                }
+            }
+            let weight = |category: &str| taken.population.by_category[category] as f64 / verdicts.len() as f64;
+            of.iter().map(|(category, (sum, n))| weight(category) * sum / n).sum::<f64>() - truth
+        })
+        .collect();
+    let mean = |of: fn(f64) -> f64| errors.iter().copied().map(of).sum::<f64>() / errors.len() as f64;
+    (mean(|e| e), mean(|e| e * e).sqrt())
+}
+
+#[test]
+fn shares_are_nearer_the_full_score_than_equal_quotas_on_published_verdicts() {
+    let Some(outlines) = locomo() else { return };
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
+    let dir = std::env::var_os("BENCH_REFERENCE_DIR").map_or_else(|| PathBuf::from(beside), PathBuf::from);
+    let Ok(files) = std::fs::read_dir(dir.join("data/reference-results/grades")) else {
+        eprintln!("NOT TESTED: no published grades");
+        return;
+    };
+    let mut sets = 0;
+    for path in files.filter_map(|file| file.ok().map(|file| file.path())) {
+        if path.extension().is_none_or(|extension| extension != "jsonl") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("readable");
+        let verdict = |line: &str| {
+            let line: Value = serde_json::from_str(line).expect("JSON");
+            let grades: Vec<f64> =
+                line["grades"].as_array().expect("grades").iter().filter_map(Value::as_f64).collect();
+            let id = format!("{}:{}", line["sample_id"].as_str().expect("an id"), line["qa_index"]);
+            (id, grades.iter().sum::<f64>() / grades.len() as f64)
+        };
+        let verdicts: BTreeMap<String, f64> = text.lines().map(verdict).collect();
+        let (fair, shares) = (off(&outlines, Preset::Fair, &verdicts), off(&outlines, Preset::Fair2, &verdicts));
+        eprintln!("{}: fair {fair:?}, fair-2 {shares:?}", path.display());
+        // the mean of 400 samples is known to a seventh of a point
+        assert!(shares.0.abs() < 0.006, "{}: biased by {}", path.display(), shares.0);
+        assert!(shares.1 < fair.1, "{}: {shares:?} against {fair:?}", path.display());
+        sets += 1;
+    }
+    assert!(sets >= 3, "there are published grades");
 }

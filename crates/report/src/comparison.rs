@@ -108,7 +108,7 @@ fn checks(comparison: &Comparison) -> Vec<Block> {
             format!("points, second minus first{}", words::direction(comparison.better)),
         ),
         row("95 %", points_interval(paired.ci95.as_ref()), decides),
-        row("p", p_value(paired.p_value), "two-sided, of the same t".to_owned()),
+        row("p", p_value(paired.p_value), "two-sided, the larger of the two t tests".to_owned()),
         row(
             "Check: bootstrap",
             points_interval(comparison.bootstrap_ci95.as_ref()),
@@ -271,7 +271,10 @@ fn flips(comparison: &Comparison) -> Vec<Block> {
             side(&flip.b),
         ]
     };
-    let shown: Vec<_> = comparison.flips.iter().take(FLIPS_SHOWN).map(row).collect();
+    let of = |direction: &'static str| comparison.flips.iter().filter(move |flip| flip.direction == direction);
+    let of_lost = FLIPS_SHOWN - (FLIPS_SHOWN / 2).min(of("won").count());
+    let of_lost = of_lost.min(of("lost").count());
+    let shown: Vec<_> = of("lost").take(of_lost).chain(of("won").take(FLIPS_SHOWN - of_lost)).map(row).collect();
     let mut blocks = vec![
         heading("Flips"),
         Block::Text(format!("{} lost, {} won; {} shown, --json lists more.", count(lost), count(won), shown.len())),

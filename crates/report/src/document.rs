@@ -207,6 +207,7 @@ fn result(summary: &Summary) -> Vec<Block> {
         heading(format!("Result: {}", headline.metric)),
         table(&["", "Value", "How"], rows),
         Block::Text([words::LIKE_THESE, words::THIS_BENCHMARK, words::strict(better(summary))].join(" ")),
+        Block::Text(words::HOW_OFTEN.to_owned()),
     ];
     if !headline.without.is_empty() {
         let left_out = headline.without.join(", ");

@@ -1,6 +1,6 @@
 //! A gate for people, for pull requests (GitHub step summary and annotations) and for CI systems (JUnit).
 
-use bench_proto::gate::{Check, CheckOutcome, GateReport, GateVerdict, Level};
+use bench_proto::gate::{Check, CheckOutcome, GatePlan, GateReport, GateVerdict, Level, PlannedGate};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use crate::{
@@ -40,6 +40,42 @@ fn document(report: &GateReport) -> Vec<Block> {
     blocks.push(heading("Rules"));
     blocks.push(table(&["Rule", "Level", "Outcome", "Seen"], report.checks.iter().map(row).collect()));
     blocks
+}
+
+/// How gates with a policy end, for a terminal.
+#[must_use]
+pub fn plan(plan: &GatePlan, view: View) -> String {
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    let row = |case: &PlannedGate| {
+        let truth = match case.drop {
+            0.0 => "as good as its baseline".to_owned(),
+            drop => format!("worse by {:.1} points", drop * 100.0),
+        };
+        vec![truth, percent(case.pass), percent(case.fail), percent(case.inconclusive)]
+    };
+    let of = match plan.measured_over {
+        1 => "assumed; with --baseline last:K it is measured over runs".to_owned(),
+        runs => format!("measured over {runs} runs"),
+    };
+    let baseline = match plan.baseline_runs {
+        1 => "one run".to_owned(),
+        runs => format!("the mean of {runs} runs"),
+    };
+    let false_alarms = plan.cases.iter().find(|case| case.drop == 0.0).map_or(0.0, |case| case.fail);
+    let blocks = vec![
+        Block::Headline(format!("{} of runs that are as good as their baseline fail", percent(false_alarms))),
+        table(&["The run is", ">PASS", ">FAIL", ">INCONCLUSIVE"], plan.cases.iter().map(row).collect()),
+        Block::List(vec![
+            format!(
+                "{} simulated pairs each, of {} questions in {} banks; the baseline is {baseline}",
+                plan.draws, plan.questions, plan.banks
+            ),
+            format!("variance of a verdict from run to run: {:.4} ({of})", plan.verdict_variance),
+            format!("noise of a bank that is filled anew: {} on the logit scale (assumed)", plan.bank_noise),
+            "rules on scores alone: retrieval, latency, cost, calls, floors and ceilings are not simulated".to_owned(),
+        ]),
+    ];
+    terminal::render_blocks(&blocks, view)
 }
 
 /// Workflow commands that GitHub shows as annotations, one a line.
@@ -122,6 +158,7 @@ mod tests {
             value: Some(-0.05),
             bound: Some(-0.02),
             detail: "-3.0 points, 95 % -5.0 to -1.0\nof 200".to_owned(),
+            change: None,
         };
         GateReport {
             schema_version: 1,

@@ -9,6 +9,12 @@ pub(crate) const LIKE_THESE: &str =
     "Conversations like these: what to expect of other such conversations; whole banks count as drawn by chance.";
 /// What the second interval of a score is about.
 pub(crate) const THIS_BENCHMARK: &str = "This benchmark: what to expect of all questions of the dataset.";
+/// Where it is shown that intervals hold what they say.
+pub(crate) const HOW_OFTEN: &str = concat!(
+    "How often these intervals hold: ",
+    env!("CARGO_PKG_REPOSITORY"),
+    "/blob/main/docs/STATISTICS.md#how-often-the-intervals-hold"
+);
 /// The strict score of metrics of which more is better.
 const STRICT: &str = "Strict: questions that failed or were not run count as 0.";
 /// The strict score of metrics of which less is better.

@@ -161,7 +161,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("store.url", Kind::Url).env("BENCH_STORE_URL").common(),
     key("queue.url", Kind::Url).env("BENCH_QUEUE_URL").common(),
     key("run.dataset", Kind::Text).common(),
-    key("run.preset", Kind::OneOf(&["quick", "fair", "full"])).common(),
+    key("run.preset", Kind::OneOf(&["quick", "fair", "fair-2", "full"])).common(),
     key("run.sampler", Kind::OneOf(&["hash", "astrocyte", "go-lcg", "astrocyte-lme"])),
     key("run.seed", Kind::Text),
     key("run.limit", COUNT),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Interval;
 use crate::call::is_default;
@@ -12,9 +12,20 @@ use crate::call::is_default;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RetrievalSummary {
     /// Evidence turns, by k.
+    #[serde(deserialize_with = "by_k")]
     pub turn: BTreeMap<u32, RetrievalAtK>,
     /// Evidence sessions, by k.
+    #[serde(deserialize_with = "by_k")]
     pub session: BTreeMap<u32, RetrievalAtK>,
+}
+
+/// Reads figures by k. Up to version 3 of reports `precision` was what `precision_of_returned` is since: it is read as that.
+fn by_k<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<u32, RetrievalAtK>, D::Error> {
+    let mut by_k = BTreeMap::<u32, RetrievalAtK>::deserialize(from)?;
+    for at in by_k.values_mut().filter(|at| at.precision_of_returned.is_none()) {
+        at.precision_of_returned = at.precision.take();
+    }
+    Ok(by_k)
 }
 
 /// Means of the retrieval metrics over the questions with ground truth.
@@ -26,8 +37,12 @@ pub struct RetrievalAtK {
     pub recall_all: Option<f64>,
     /// Share of the gold ids among the first k.
     pub recall: Option<f64>,
-    /// Gold ids among the first k, divided by the ids shown (at most k).
+    /// Gold ids among the first k, divided by k. Reports before version 4 give under this name what is `precision_of_returned`
+    /// now, which they have not.
     pub precision: Option<f64>,
+    /// Gold ids among the first k, divided by the ids that were returned (at most k).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision_of_returned: Option<f64>,
     /// 1 / rank of the first gold id, 0 beyond k.
     pub mrr: Option<f64>,
     /// Binary gain, discount 1 / log2(rank + 1), ideal min(gold, k) ones.

@@ -90,6 +90,9 @@ pub struct Headline {
     /// Why `ci95` is null, or what to know about it.
     #[serde(default)]
     pub ci95_note: Option<String>,
+    /// The cluster-robust t interval alone, which is the `ci95` of earlier builds; null where banks do not differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub t_ci95: Option<Interval>,
     /// Questions taken as independent; for comparison with what others print.
     pub naive_ci95: Option<Interval>,
     /// "This benchmark": what the full run would say; null on a full run.

@@ -124,6 +124,9 @@ pub struct SpecSummary {
     pub prompt_texts: BTreeMap<String, Option<PromptText>>,
     /// Deterministic scorers, in order.
     pub scorers: Vec<String>,
+    /// Versions of those that are not in their first; scores of two versions are not compared. Unknown before version 4 of reports.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub scorer_versions: BTreeMap<String, u32>,
     /// Hits asked for.
     pub top_k: u32,
     /// Attempts per task after the first.
@@ -220,6 +223,12 @@ impl From<&RunSpec> for SpecSummary {
             prompts,
             prompt_texts: BTreeMap::new(),
             scorers: spec.scorers.iter().map(|scorer| scorer.name.clone()).collect(),
+            scorer_versions: spec
+                .scorers
+                .iter()
+                .filter(|scorer| scorer.version > 1)
+                .map(|scorer| (scorer.name.clone(), scorer.version))
+                .collect(),
             top_k: spec.system.top_k,
             retries: spec.limits.retries,
             concurrency: spec.limits.questions_at_once(),

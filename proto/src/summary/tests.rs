@@ -5,7 +5,7 @@ use crate::{
     money::PicoUsd,
 };
 
-const GOLDEN: &str = include_str!("../../golden/report.v3.json");
+const GOLDEN: &str = include_str!("../../golden/report.v4.json");
 
 /// Compares `text` with a file of the repository; `BENCH_BLESS=1 cargo test` writes it anew.
 fn hold_to_file(path: &str, text: &str) {
@@ -33,9 +33,14 @@ fn published_schemas_are_those_of_the_types() {
 #[test]
 fn the_golden_report_is_read_and_written_unchanged() {
     let summary: Summary = serde_json::from_str(GOLDEN).expect("the golden report is a summary");
-    hold_to_file("golden/report.v3.json", &serde_json::to_string_pretty(&summary).expect("serialises"));
+    hold_to_file("golden/report.v4.json", &serde_json::to_string_pretty(&summary).expect("serialises"));
     assert_eq!(summary.schema_version, REPORT_SCHEMA_VERSION);
-    // what the first and the last build of the version before wrote is the same report
+    // what the version before wrote is the same report, whose precision had another meaning
+    let before: Summary = serde_json::from_str(include_str!("../../golden/report.v3.json")).expect("is a summary");
+    assert_eq!((&before.result_digest, &before.headline), (&summary.result_digest, &summary.headline));
+    let (old, new) = (&before.retrieval.turn[&10], &summary.retrieval.turn[&10]);
+    assert_eq!((before.schema_version, old.precision, old.precision_of_returned), (3, None, new.precision_of_returned));
+    assert!(new.precision.is_some() && new.precision_of_returned.is_some(), "{new:?}");
     // and so is what the version before that wrote, whose recall had building in it
     let before: Summary = serde_json::from_str(include_str!("../../golden/report.v2.json")).expect("is a summary");
     assert_eq!((before.schema_version, before.latency_probe.is_none(), before.concurrency.is_none()), (2, true, true));

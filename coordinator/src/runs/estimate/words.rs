@@ -168,7 +168,10 @@ fn half_width(a: &Announcement) -> String {
         Some((narrow, wide)) => {
             let (narrow, wide) = (format!("{narrow:.1}"), format!("{wide:.1}"));
             let range = if narrow == wide { wide } else { format!("{narrow} to {wide}") };
-            format!("± {range} points for conversations like these (± {:.1} naive)", a.naive_points)
+            format!(
+                "± {range} points for conversations like these, by how high the score is (± {:.1} naive)",
+                a.naive_points
+            )
         }
         None => format!("± {:.1} points naive; fewer than three banks give no clustered interval", a.naive_points),
     }

@@ -2,7 +2,8 @@
 //!
 //! With d_i = b_i − a_i the estimate and its variance are those of one run's scores (`design`): the plain mean with
 //! (G/(G−1)) · (1/n²) · Σ_g (Σ_{i∈g} (d_i − d̄))², or the mean weighted to the whole dataset with the linearised values.
-//! Student's t has G − 1 degrees of freedom.
+//! Student's t has G − 1 degrees of freedom. Where questions taken as independent give a wider interval, that one decides: few
+//! banks happened to agree, which is no precision.
 
 use bench_proto::{
     comparison::{PairedDifference, Word},
@@ -14,7 +15,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use super::pairs::Pair;
 use crate::{
     bootstrap::wild_cluster_quantile,
-    cells::{Tally, cells_of},
+    cells::cells_of,
     design::Design,
     interval::t_quantile,
     score::{FEW_CLUSTERS, FEWEST_CLUSTERS, Used, used},
@@ -23,17 +24,17 @@ use crate::{
 
 /// How the mean of paired figures is made.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Means<'a> {
-    pub(super) estimator: Estimator,
+pub(crate) struct Means<'a> {
+    pub(crate) estimator: Estimator,
     /// In which direction the figures are better.
-    pub(super) better: Better,
+    pub(crate) better: Better,
     /// What a weighted mean is weighted by.
-    pub(super) strata: &'a Strata,
+    pub(crate) strata: &'a Strata,
 }
 
 impl Means<'_> {
     /// The design of some figures of the pairs; `None` without pairs, or when a population is not known.
-    fn design(&self, pairs: &[Pair], figure: impl Fn(&Pair) -> f64) -> Option<Design> {
+    pub(super) fn design(&self, pairs: &[Pair], figure: impl Fn(&Pair) -> f64) -> Option<Design> {
         if pairs.is_empty() {
             return None;
         }
@@ -51,16 +52,31 @@ impl Means<'_> {
     }
 }
 
+/// Sums of fractions are off by their last bits: what is as small as these is nothing.
+const ROUNDING: f64 = 1e-12;
+
+/// A difference without what is rounding alone.
+fn no_rounding(difference: f64) -> f64 {
+    if difference.abs() < ROUNDING { 0.0 } else { difference }
+}
+
+impl Pair {
+    /// b − a.
+    pub(super) fn difference(&self) -> f64 {
+        no_rounding(self.b - self.a)
+    }
+}
+
 /// `middle` ± `half`, clipped to where a difference of fractions can lie.
 fn around(middle: f64, half: f64, method: String) -> Interval {
     Interval { low: (middle - half).clamp(-1.0, 1.0), high: (middle + half).clamp(-1.0, 1.0), method }
 }
 
 /// All figures of some pairs.
-pub(super) fn paired_difference(means: &Means<'_>, pairs: &[Pair], tolerance: f64) -> PairedDifference {
+pub(crate) fn paired_difference(means: &Means<'_>, pairs: &[Pair], tolerance: f64) -> PairedDifference {
     let mean_of = |figure: fn(&Pair) -> f64| means.design(pairs, figure).map(|design| design.estimate());
-    let design = means.design(pairs, |pair| pair.b - pair.a);
-    let difference = design.as_ref().map(Design::estimate);
+    let design = means.design(pairs, Pair::difference);
+    let difference = design.as_ref().map(Design::estimate).map(no_rounding);
     let clusters = design.as_ref().map_or(0, |design| design.clusters);
     let mut paired = PairedDifference {
         n: pairs.len() as u64,
@@ -71,7 +87,7 @@ pub(super) fn paired_difference(means: &Means<'_>, pairs: &[Pair], tolerance: f6
         estimator: means.estimator,
         ci95: None,
         ci95_note: None,
-        naive_ci95: naive(pairs),
+        naive_ci95: None,
         p_value: None,
         p_holm: None,
         mde: None,
@@ -82,6 +98,7 @@ pub(super) fn paired_difference(means: &Means<'_>, pairs: &[Pair], tolerance: f6
         paired.ci95_note = Some("no question has a score in both runs".to_owned());
         return paired;
     };
+    paired.naive_ci95 = (pairs.len() > 1).then(|| Errors::of(design).independent.interval(difference));
     if clusters < FEWEST_CLUSTERS {
         paired.ci95_note = Some(format!("needs at least {FEWEST_CLUSTERS} banks, has {clusters}"));
         return paired;
@@ -89,15 +106,74 @@ pub(super) fn paired_difference(means: &Means<'_>, pairs: &[Pair], tolerance: f6
     if clusters < FEW_CLUSTERS {
         paired.ci95_note = Some(format!("only {clusters} banks: read with care"));
     }
-    let freedom = (clusters - 1) as f64;
-    let error = design.cluster_variance().unwrap_or(0.0).sqrt();
-    let interval =
-        around(difference, t_quantile(freedom) * error, format!("paired, cluster-robust t, {} df", clusters - 1));
-    paired.p_value = Some(two_sided(difference, error, freedom));
-    paired.mde = Some(detectable(error, freedom));
+    let Errors { clustered, independent } = Errors::of(design);
+    let wider = if independent.reach() > clustered.reach() { &independent } else { &clustered };
+    let interval = wider.interval(difference);
+    // of two tests that may both be too sure, the one that is less sure
+    paired.p_value = Some(clustered.two_sided(difference).max(independent.two_sided(difference)));
+    paired.mde = Some(clustered.detectable().max(independent.detectable()));
     paired.verdict = word(&interval, tolerance, means.better);
     paired.ci95 = Some(interval);
     paired
+}
+
+/// How a difference may err: a standard error, the degrees of freedom that it is known with, and how it was made.
+pub(super) struct Error {
+    error: f64,
+    freedom: f64,
+    method: String,
+}
+
+/// Banks taken as drawn by chance, and questions taken as independent.
+pub(super) struct Errors {
+    pub(super) clustered: Error,
+    pub(super) independent: Error,
+}
+
+impl Errors {
+    pub(super) fn of(design: &Design) -> Self {
+        let clusters = design.clusters.saturating_sub(1);
+        let questions = design.strata.iter().map(|stratum| stratum.n - 1.0).sum::<f64>().max(1.0);
+        Self {
+            clustered: Error {
+                error: design.cluster_variance().unwrap_or(0.0).sqrt(),
+                freedom: clusters as f64,
+                method: format!("paired, cluster-robust t, {clusters} df"),
+            },
+            independent: Error {
+                error: design.independent_variance().sqrt(),
+                freedom: questions,
+                method: format!("paired t, {questions:.0} df"),
+            },
+        }
+    }
+}
+
+impl Error {
+    fn reach(&self) -> f64 {
+        t_quantile(self.freedom) * self.error
+    }
+
+    pub(super) fn interval(&self, difference: f64) -> Interval {
+        around(difference, self.reach(), self.method.clone())
+    }
+
+    /// p of |difference / error| under Student's t. Without any spread a difference is certain, and none is none.
+    pub(super) fn two_sided(&self, difference: f64) -> f64 {
+        if self.error == 0.0 {
+            return if difference == 0.0 { 1.0 } else { 0.0 };
+        }
+        // the only errors of `new` are a scale or df that is not positive
+        let t = (difference / self.error).abs();
+        StudentsT::new(0.0, 1.0, self.freedom).map_or(1.0, |student| (2.0 * student.sf(t)).min(1.0))
+    }
+
+    /// The difference that is found with 80 % power at 5 %: (t_{0.975} + t_{0.8}) standard errors (Bloom 1995).
+    pub(super) fn detectable(&self) -> f64 {
+        // 80 % quantile of the normal distribution, for the case that cannot be
+        let power = StudentsT::new(0.0, 1.0, self.freedom).map_or(0.841_621_233_572_914_3, |t| t.inverse_cdf(0.8));
+        (t_quantile(self.freedom) + power) * self.error
+    }
 }
 
 /// The bounds of an interval of differences, signed so that more is better.
@@ -122,34 +198,9 @@ pub(super) fn word(interval: &Interval, tolerance: f64, better: Better) -> Word 
     }
 }
 
-/// p of |difference / error| under Student's t. Without any spread a difference is certain, and none is none.
-fn two_sided(difference: f64, error: f64, freedom: f64) -> f64 {
-    if error == 0.0 {
-        return if difference == 0.0 { 1.0 } else { 0.0 };
-    }
-    // the only errors of `new` are a scale or df that is not positive
-    StudentsT::new(0.0, 1.0, freedom).map_or(1.0, |t| (2.0 * t.sf((difference / error).abs())).min(1.0))
-}
-
-/// The difference that is found with 80 % power at 5 %: (t_{0.975} + t_{0.8}) standard errors (Bloom 1995).
-pub(super) fn detectable(error: f64, freedom: f64) -> f64 {
-    // 80 % quantile of the normal distribution, for the case that cannot be
-    let power = StudentsT::new(0.0, 1.0, freedom).map_or(0.841_621_233_572_914_3, |t| t.inverse_cdf(0.8));
-    (t_quantile(freedom) + power) * error
-}
-
-/// Questions taken as independent.
-fn naive(pairs: &[Pair]) -> Option<Interval> {
-    let mut tally = Tally::EMPTY;
-    pairs.iter().for_each(|pair| tally.add(pair.b - pair.a, Scale::PLAIN));
-    let n = pairs.len() as f64;
-    let half = t_quantile(n - 1.0) * (tally.variance()? / n).sqrt();
-    Some(around(tally.mean()?, half, format!("paired t, {} df", pairs.len() - 1)))
-}
-
 /// The paired wild cluster bootstrap, or why there is none.
 pub(super) fn bootstrap(means: &Means<'_>, pairs: &[Pair], seed: u64) -> (Option<Interval>, Option<String>) {
-    let Some(design) = means.design(pairs, |pair| pair.b - pair.a) else {
+    let Some(design) = means.design(pairs, Pair::difference) else {
         return (None, Some("no question has a score in both runs".to_owned()));
     };
     match wild_cluster_quantile(&design, seed) {

@@ -1,7 +1,8 @@
 //! Two runs on the same questions: paired differences, the flips, and whether the pair may be compared at all. Pure.
 //!
-//! The decision rests on one rule: the clustered t interval of the paired differences (b − a). McNemar's exact test and
-//! the wild cluster bootstrap stand beside it as checks.
+//! The decision rests on one rule: the t interval of the paired differences (b − a), by banks or by questions taken as
+//! independent, whichever is wider. McNemar's exact test and the wild cluster bootstrap stand beside it as checks; a note says
+//! where they disagree.
 //!
 //! | module | question |
 //! |---|---|
@@ -12,28 +13,28 @@
 
 pub mod fingerprints;
 
-mod difference;
+pub(crate) mod difference;
 mod holm;
 pub(crate) mod latency;
 mod mcnemar;
-mod pairs;
+pub(crate) mod pairs;
 
 use std::collections::BTreeMap;
 
 use bench_proto::{
     comparison::{
-        COMPARISON_SCHEMA_VERSION, CategoryDifference, ComparedRun, Comparison, Flip, FlipSide, PairedDifference,
-        RetrievalDifference,
+        COMPARISON_SCHEMA_VERSION, CategoryDifference, ComparedRun, Comparison, Flip, FlipSide, McNemar,
+        PairedDifference, RetrievalDifference, Word,
     },
     metric::{Better, Scale},
     spec::{RunSpec, SampleSpec, TakenOver},
     strata::Stratum,
-    summary::{Estimator, MetricScore, Summary, Verdict},
+    summary::{Estimator, Interval, MetricScore, Summary, Verdict},
 };
 
 pub(crate) use difference::gains;
 pub(crate) use pairs::TurnsSeen;
-pub use pairs::{PairedFacts, RunFacts};
+pub use pairs::{PairedFacts, Rate, Rates, RunFacts};
 
 use crate::strata::Strata;
 
@@ -41,6 +42,9 @@ use self::{
     difference::{Means, paired_difference},
     fingerprints::RunSettings,
 };
+
+/// Below this probability a difference is no accident.
+const SIGNIFICANT: f64 = 0.05;
 
 /// Seed of the bootstrap when the user gives none (`stats.seed`).
 pub const DEFAULT_STATS_SEED: u64 = 20_240_229;
@@ -111,7 +115,7 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
     let means = Means { estimator, better: scale.better, strata: &strata };
     let counted = facts.counted(&a.spec.dataset.profile.headline);
     let all = paired_difference(&means, &counted, options.tolerance);
-    let by_category = by_category(&means, &facts, options.category_tolerance);
+    let by_category = category_differences(&means, facts.by_category(), options.category_tolerance);
     let (by_facet, facet_notes) = by_facet(&means, &facts, options.category_tolerance);
     let (bootstrap_ci95, bootstrap_note) = difference::bootstrap(&means, &counted, options.seed);
     let settings = fingerprints::comparability(
@@ -143,6 +147,8 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
     });
     notes.extend(of);
     notes.extend(facet_notes);
+    let mcnemar = mcnemar::test(counted.iter().map(|pair| (pair.a, pair.b)), scale);
+    notes.extend(disagreement(&all, &mcnemar, bootstrap_ci95.as_ref()));
     let retrieval = retrieval(a, b, &means, &facts, options);
     let (flips, flip_counts) = flips(&facts, scale, options.flips);
     let (of_a, of_b) = (compared_run(a, &metric), compared_run(b, &metric));
@@ -159,7 +165,7 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
         independent,
         copied: copied.is_some(),
         verdict: all.verdict,
-        mcnemar: mcnemar::test(counted.iter().map(|pair| (pair.a, pair.b)), scale),
+        mcnemar,
         paired: all,
         bootstrap_ci95,
         bootstrap_note,
@@ -174,14 +180,41 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
     }
 }
 
+/// Where the checks say otherwise than the interval that decides.
+fn disagreement(paired: &PairedDifference, mcnemar: &McNemar, bootstrap: Option<&Interval>) -> Option<String> {
+    let (word, p) = (paired.verdict, paired.p_value?);
+    let zero = |interval: &Interval| interval.low <= 0.0 && 0.0 <= interval.high;
+    if matches!(word, Word::Better | Word::Worse) {
+        let mut doubts = Vec::new();
+        if mcnemar.p_value >= SIGNIFICANT {
+            doubts.push(format!("McNemar's test of passes and failures does not see it (p {:.3})", mcnemar.p_value));
+        }
+        doubts.extend(bootstrap.filter(|b| zero(b)).map(|_| "the bootstrap interval holds 0".to_owned()));
+        let said = doubts.join(" and ");
+        return (!doubts.is_empty())
+            .then(|| format!("the checks disagree: {} at p {p:.3}, but {said}: no firm result", word.name()));
+    }
+    let interval = paired.ci95.as_ref().filter(|_| mcnemar.p_value < SIGNIFICANT)?;
+    zero(interval).then(|| {
+        format!(
+            "the checks disagree: McNemar's test of passes and failures, which ignores banks, has p {:.3}, the interval that decides holds 0",
+            mcnemar.p_value
+        )
+    })
+}
+
 /// The differences of all categories, with p values that take their number into account.
-fn by_category(means: &Means<'_>, facts: &PairedFacts<'_>, tolerance: f64) -> Vec<CategoryDifference> {
+pub(crate) fn category_differences(
+    means: &Means<'_>,
+    pairs: BTreeMap<&str, Vec<pairs::Pair>>,
+    tolerance: f64,
+) -> Vec<CategoryDifference> {
     let mean = Means { estimator: Estimator::Mean, ..*means };
     let difference = |(name, pairs): (&str, Vec<pairs::Pair>)| CategoryDifference {
         category: name.to_owned(),
         paired: paired_difference(&mean, &pairs, tolerance),
     };
-    let mut by_category: Vec<CategoryDifference> = facts.by_category().into_iter().map(difference).collect();
+    let mut by_category: Vec<CategoryDifference> = pairs.into_iter().map(difference).collect();
     let p_values: Vec<Option<f64>> = by_category.iter().map(|category| category.paired.p_value).collect();
     for (category, p_holm) in by_category.iter_mut().zip(holm::adjusted(&p_values)) {
         category.paired.p_holm = p_holm;
@@ -317,6 +350,15 @@ fn retrieval(
         .collect()
 }
 
+/// The first `most` of a list that begins with `lost` lost ones: as many lost as won ones, as far as there are so many.
+fn alike(mut flipped: Vec<usize>, lost: usize, most: usize) -> Vec<usize> {
+    let won = flipped.split_off(lost);
+    let of_lost = (most - (most / 2).min(won.len())).min(lost);
+    flipped.truncate(of_lost);
+    flipped.extend(won.into_iter().take(most - of_lost));
+    flipped
+}
+
 /// The questions that one run passed and the other did not: lost ones first, the largest changes first.
 fn flips(facts: &PairedFacts<'_>, scale: Scale, most: usize) -> (Vec<Flip>, BTreeMap<String, u64>) {
     let passed = |score: f64| scale.passes(score);
@@ -330,7 +372,7 @@ fn flips(facts: &PairedFacts<'_>, scale: Scale, most: usize) -> (Vec<Flip>, BTre
         let largest = change(y).abs().total_cmp(&change(x).abs());
         lost_first.then(largest).then_with(|| facts.ids[*x].cmp(facts.ids[*y]))
     });
-    flipped.truncate(most);
+    let flipped = alike(flipped, counts["lost"] as usize, most);
     let flip = |i: usize| {
         let pair = &facts.pairs[i];
         let side = |score| FlipSide { score, ..FlipSide::default() };

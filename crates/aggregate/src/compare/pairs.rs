@@ -234,11 +234,76 @@ impl RunFacts {
         mean
     }
 
+    /// The questions of the first of some runs of one system, by bank, with the chance that another run passes each: what it
+    /// did so far, but for the variance that the runs show among each other, or `noise` where no question was asked twice.
+    #[must_use]
+    pub fn rates(runs: &[Self], noise: f64) -> Rates {
+        let mut seen: BTreeMap<&str, (&str, &str, Vec<f64>)> = BTreeMap::new();
+        for (number, run) in runs.iter().enumerate() {
+            for row in run.rows.iter().filter(|row| !row.score.is_nan()) {
+                let id = run.ids.get(row.id);
+                if number == 0 {
+                    let (bank, kind) = (&run.banks.list[row.bank as usize], &run.kinds.list()[row.kind as usize]);
+                    seen.insert(id, (bank.as_str(), kind.category.as_str(), Vec::new()));
+                }
+                if let Some((.., scores)) = seen.get_mut(id) {
+                    scores.push(row.score);
+                }
+            }
+        }
+        let mean = |scores: &[f64]| scores.iter().sum::<f64>() / scores.len() as f64;
+        let variance = |scores: &[f64]| {
+            let middle = mean(scores);
+            scores.iter().map(|score| (score - middle).powi(2)).sum::<f64>() / (scores.len() - 1) as f64
+        };
+        let variances: Vec<f64> =
+            seen.values().filter(|(.., scores)| scores.len() > 1).map(|(.., scores)| variance(scores)).collect();
+        let noise = if variances.is_empty() { noise } else { mean(&variances) }.clamp(0.0, 0.249);
+        // e(1 − e) is the variance of a verdict that is turned with probability e
+        let turned = (1.0 - (1.0 - 4.0 * noise).sqrt()) / 2.0;
+        let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
+        let mut banks: BTreeMap<&str, Vec<Rate>> = BTreeMap::new();
+        for (bank, category, scores) in seen.values() {
+            let next = numbers.len() as u32;
+            let category = *numbers.entry(*category).or_insert(next);
+            let rate = if mean(scores) >= 0.5 { 1.0 - turned } else { turned };
+            banks.entry(*bank).or_default().push(Rate { category, rate });
+        }
+        let mut categories: Vec<(u32, String)> =
+            numbers.into_iter().map(|(name, number)| (number, name.to_owned())).collect();
+        categories.sort_unstable();
+        Rates {
+            banks: banks.into_values().collect(),
+            categories: categories.into_iter().map(|(_, name)| name).collect(),
+            noise,
+        }
+    }
+
     /// Whether any question has a score by the metric.
     #[must_use]
     pub fn has_scores(&self) -> bool {
         self.rows.iter().any(|row| !row.score.is_nan())
     }
+}
+
+/// A question of a dataset: its category, and the chance that a run passes it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rate {
+    /// Number of the category.
+    pub category: u32,
+    /// From 0 to 1.
+    pub rate: f64,
+}
+
+/// What is expected of further runs of a system.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rates {
+    /// The questions of each bank.
+    pub banks: Vec<Vec<Rate>>,
+    /// Names of the categories, by number.
+    pub categories: Vec<String>,
+    /// Variance of a question's verdict from run to run.
+    pub noise: f64,
 }
 
 /// A question with both figures.

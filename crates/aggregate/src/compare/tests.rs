@@ -18,7 +18,7 @@ use bench_proto::{
 };
 
 use super::{
-    difference::{paired_difference, word},
+    difference::{Errors, paired_difference, word},
     pairs::Pair,
     *,
 };
@@ -52,6 +52,12 @@ fn difference(pairs: &[Pair], estimator: Estimator) -> PairedDifference {
     paired_difference(&Means { estimator, better: Better::Higher, strata: &strata }, pairs, 0.02)
 }
 
+fn errors(pairs: &[Pair], estimator: Estimator) -> Errors {
+    let strata = strata();
+    let means = Means { estimator, better: Better::Higher, strata: &strata };
+    Errors::of(&means.design(pairs, Pair::difference).expect("has pairs"))
+}
+
 #[track_caller]
 fn near(got: Option<f64>, expected: f64) {
     assert!(got.is_some_and(|got| (got - expected).abs() < 1e-9), "{got:?} instead of {expected}");
@@ -69,9 +75,14 @@ fn paired_differences_match_statsmodels() {
     // mde: (st.t.ppf(.975, 9) + st.t.ppf(.8, 9)) * bse; naive: st.t.interval(.95, 399, d.mean(), st.sem(d))
     let paired = difference(&pairs(), Estimator::Mean);
     near(paired.difference, 0.015);
-    near_interval(paired.ci95.as_ref(), -0.020_775_022_986_185_67, 0.050_775_022_986_185_69);
-    near(paired.p_value, 0.367_649_790_130_820_66);
-    near(paired.mde, 0.049_745_667_425_072_686);
+    let (by_banks, d) = (errors(&pairs(), Estimator::Mean).clustered, 0.015);
+    near_interval(Some(&by_banks.interval(d)), -0.020_775_022_986_185_67, 0.050_775_022_986_185_69);
+    near(Some(by_banks.two_sided(d)), 0.367_649_790_130_820_66);
+    near(Some(by_banks.detectable()), 0.049_745_667_425_072_686);
+    // the banks happen to agree: questions taken as independent decide. 2 * st.t.sf(d.mean() / st.sem(d), 399)
+    assert_eq!(paired.ci95, paired.naive_ci95);
+    near(paired.p_value, 0.644_007_192_462_955_3);
+    near(paired.mde, 0.091_093_750_226_416_58);
     near_interval(paired.naive_ci95.as_ref(), -0.048_766_016_908_069_49, 0.078_766_016_908_069_49);
     assert_eq!((paired.n, paired.clusters, paired.verdict), (400, 10, Word::Inconclusive));
     near(paired.b.zip(paired.a).map(|(b, a)| b - a), 0.015);
@@ -91,9 +102,12 @@ fn categories_and_their_correction_match_statsmodels() {
         let of: Vec<Pair> = pairs().into_iter().filter(|pair| pair.kind == category).collect();
         let paired = difference(&of, Estimator::Mean);
         near(paired.difference, mean);
-        near_interval(paired.ci95.as_ref(), low, high);
-        near(paired.p_value, p);
-        p_values.push(paired.p_value);
+        let by_banks = errors(&of, Estimator::Mean).clustered;
+        near_interval(Some(&by_banks.interval(mean)), low, high);
+        near(Some(by_banks.two_sided(mean)), p);
+        p_values.push(Some(by_banks.two_sided(mean)));
+        let decides = paired.ci95.expect("has an interval");
+        assert!(decides.low <= low + 1e-9 && high - 1e-9 <= decides.high, "the wider one decides: {decides:?}");
     }
     let corrected = holm::adjusted(&p_values);
     near(corrected[0], 0.184_279_029_639_340_17);
@@ -105,9 +119,14 @@ fn weighted_differences_match_statsmodels() {
     // r = sm.OLS(d, D).fit(cov_type='cluster', cov_kwds={'groups': cl, 'use_correction': False}); W @ r.params
     // ± t.ppf(.975, 9) * sqrt(W @ r.cov_params() @ W * 10/9)
     let paired = difference(&pairs(), Estimator::Weighted);
-    near(paired.difference, 0.055_015_361_195_136_49);
-    near_interval(paired.ci95.as_ref(), -0.000_574_001_184_718_737_9, 0.110_604_723_574_991_71);
-    near(paired.p_value, 0.051_945_072_213_152_36);
+    let d = 0.055_015_361_195_136_49;
+    near(paired.difference, d);
+    let by_banks = errors(&pairs(), Estimator::Weighted).clustered;
+    near_interval(Some(&by_banks.interval(d)), -0.000_574_001_184_718_737_9, 0.110_604_723_574_991_71);
+    near(Some(by_banks.two_sided(d)), 0.051_945_072_213_152_36);
+    // naive is of the same, weighted difference: t.ppf(.975, 396) * sqrt((W**2 * d[cat == h].var(ddof=1) / nh).sum())
+    near_interval(paired.naive_ci95.as_ref(), -0.018_642_176_468_020_09, 0.128_672_898_858_293_03);
+    assert_eq!(paired.ci95, paired.naive_ci95, "which is the wider one here");
 }
 
 #[test]
@@ -371,6 +390,45 @@ fn flips_are_counted_listed_and_ordered_lost_first() {
     assert_eq!(comparison.mcnemar.only_b, counts["won"]);
     let directions: Vec<&str> = comparison.flips.iter().map(|flip| flip.direction.as_str()).collect();
     assert!(directions.is_sorted(), "lost before won: {directions:?}");
+}
+
+#[test]
+fn of_many_flips_as_many_lost_as_won_are_listed() {
+    let listed = |lost: usize, won: usize, most: usize| {
+        let of = alike((0..lost + won).collect(), lost, most);
+        let lost_listed = of.iter().filter(|place| **place < lost).count();
+        (lost_listed, of.len() - lost_listed)
+    };
+    assert_eq!(listed(80, 70, 100), (50, 50));
+    assert_eq!(listed(80, 10, 50), (40, 10), "few won ones leave room");
+    assert_eq!(listed(3, 70, 10), (3, 7));
+    assert_eq!((listed(2, 1, 10), listed(0, 0, 10), listed(9, 9, 1)), ((2, 1), (0, 0), (1, 0)));
+}
+
+#[test]
+fn where_checks_disagree_a_note_says_so() {
+    let said = |word: Word, ci95: (f64, f64), mcnemar_p: f64, bootstrap: Option<(f64, f64)>| {
+        let interval = |(low, high): (f64, f64)| Interval { low, high, method: String::new() };
+        let mut comparison = compared(30, |_, _| {});
+        comparison.mcnemar.p_value = mcnemar_p;
+        let paired =
+            PairedDifference { verdict: word, p_value: Some(0.018), ci95: Some(interval(ci95)), ..comparison.paired };
+        disagreement(&paired, &comparison.mcnemar, bootstrap.map(interval).as_ref())
+    };
+    let worse = (-0.05, -0.01);
+    let note = said(Word::Worse, worse, 0.44, Some(worse)).expect("a note");
+    assert!(note.contains("WORSE at p 0.018") && note.contains("p 0.440") && note.contains("no firm result"), "{note}");
+    assert!(said(Word::Worse, worse, 0.01, Some((-0.06, 0.01))).is_some_and(|note| note.contains("bootstrap")));
+    assert!(said(Word::Inconclusive, (-0.05, 0.01), 0.001, None).is_some_and(|note| note.contains("ignores banks")));
+    assert_eq!(said(Word::Worse, worse, 0.01, Some(worse)), None);
+    assert_eq!(said(Word::NoChange, (-0.01, 0.01), 0.3, None), None);
+}
+
+#[test]
+fn rounding_is_no_difference() {
+    let pairs: Vec<Pair> = pairs().into_iter().map(|pair| Pair { a: 0.1 + 0.2, b: 0.3, ..pair }).collect();
+    let paired = difference(&pairs, Estimator::Weighted);
+    assert_eq!((paired.difference, paired.p_value, paired.verdict), (Some(0.0), Some(1.0), Word::NoChange));
 }
 
 /// A dataset's profile says by which rubrics its answers are graded, and in which styles they are given.

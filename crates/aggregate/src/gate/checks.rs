@@ -1,11 +1,13 @@
 //! The rules of a policy, one by one.
 
 use bench_proto::{
-    comparison::{ComparedRun, Comparison, PairedDifference},
-    gate::{Check, CheckOutcome, Level},
+    comparison::{CategoryDifference, ComparedRun, Comparison, PairedDifference},
+    gate::{Change, Check, CheckOutcome, Level},
     metric::Better,
     summary::{LatencyProbe, Summary, UsageSummary},
 };
+
+use serde_json::Value;
 
 use crate::compare::{gains, latency::probes};
 
@@ -58,9 +60,56 @@ pub(super) fn floors(summary: &Summary, floors: &Floors) -> Vec<Check> {
                     (CheckOutcome::Regression, format!("{value} is {beyond} {floor}"))
                 }
             };
-            Check { rule, level: Level::Critical, outcome, value, bound: Some(floor), detail }
+            let change = value.map(|value| Change::new(&summary.headline.metric, value, floor));
+            Check { rule, level: Level::Critical, outcome, value, bound: Some(floor), detail, change }
         })
         .collect()
+}
+
+/// Floors and ceilings of figures that are named by their path in the report.
+pub(super) fn by_path(summary: &Summary, policy: &Policy) -> Vec<Check> {
+    let (floors, ceilings) = (&policy.floors.figures, &policy.ceilings);
+    if floors.is_empty() && ceilings.is_empty() {
+        return Vec::new();
+    }
+    // plain data with text keys: it always serialises
+    let report = serde_json::to_value(summary).unwrap_or_default();
+    let check = |(kind, path, bound): (&str, &String, f64)| {
+        let rule = format!("{kind}:{path}");
+        let value = figure_at(&report, path);
+        let holds = |value: f64| if kind == "floor" { value >= bound - 1e-12 } else { value <= bound + 1e-12 };
+        let (outcome, detail) = match value {
+            None => (CheckOutcome::Regression, format!("the report has no figure {path} to hold against {bound}")),
+            Some(value) if holds(value) => (CheckOutcome::Pass, format!("{value} keeps to the {kind} {bound}")),
+            Some(value) => (CheckOutcome::Regression, format!("{value} is beyond the {kind} {bound}")),
+        };
+        let change = value.map(|value| Change::new(path, value, bound));
+        Check { rule, level: Level::Critical, outcome, value, bound: Some(bound), detail, change }
+    };
+    let floors = floors.iter().map(|(path, bound)| ("floor", path, *bound));
+    floors.chain(ceilings.iter().map(|(path, bound)| ("ceiling", path, *bound))).map(check).collect()
+}
+
+/// Keys by which the entries of a list are named in a path.
+const NAMES: [&str; 4] = ["metric", "category", "name", "role"];
+
+/// The number at a path such as `retrieval.session.10.recall` or `scores.judge.by_category.temporal.value`: keys of objects, and
+/// names of the entries of lists. Names may hold points themselves.
+pub(super) fn figure_at(report: &Value, path: &str) -> Option<f64> {
+    if path.is_empty() {
+        return report.as_f64();
+    }
+    let mut ends = path.match_indices('.').map(|(at, _)| at).chain([path.len()]);
+    ends.find_map(|end| {
+        let (key, rest) = (&path[..end], path[end..].trim_start_matches('.'));
+        let of_name = |entry: &&Value| NAMES.iter().any(|name| entry.get(name).is_some_and(|value| value == key));
+        let inner = match report {
+            Value::Object(fields) => fields.get(key),
+            Value::Array(entries) => entries.iter().find(of_name),
+            _ => None,
+        };
+        figure_at(inner?, rest)
+    })
 }
 
 /// All rules that need a baseline.
@@ -78,33 +127,51 @@ pub(super) fn of_comparison(comparison: &Comparison, policy: &Policy) -> Vec<Che
                 "the run has from its baseline what '{}' looks at: nothing was measured anew; gate by another --metric",
                 comparison.metric
             ),
+            change: None,
         });
     }
-    if let Some(rule) = policy.overall {
-        checks.push(difference("overall".to_owned(), rule, (&comparison.paired, better), None));
-    }
-    for category in &comparison.by_category {
-        let rule = policy.categories.get(&category.category).copied().or(policy.category);
-        if let Some(rule) = rule {
-            let name = format!("category:{}", category.category);
-            checks.push(difference(name, rule, (&category.paired, better), Some(SIGNIFICANT)));
-        }
-    }
+    let of_scores = score_checks((&comparison.paired, &comparison.by_category, better), policy);
+    checks.extend(of_scores.into_iter().map(|check| named(check, &comparison.metric)));
     if let Some(rule) = policy.retrieval {
         let of_level = comparison.retrieval.iter();
         checks.extend(of_level.map(|level| {
             let name = format!("retrieval:{}@{}", level.level, level.k);
-            difference(name, rule, (&level.paired, Better::Higher), None)
+            let metric = format!("{} {}@{}", level.level, level.metric, level.k);
+            named(difference(name, rule, (&level.paired, Better::Higher), None), &metric)
         }));
     }
     let (a, b) = (&comparison.a, &comparison.b);
     checks.extend(policy.latency.iter().map(|rule| latency(rule, a, b)));
     checks.extend(policy.cost.map(|rule| cost(rule, (&a.usage, a.n), (&b.usage, b.n))));
+    checks.extend(policy.calls.map(|rule| calls(rule, (&a.usage, a.n), (&b.usage, b.n))));
     checks
 }
 
-/// A paired difference against a tolerance, by the bounds of its interval. With `significant`, a regression must also
-/// survive the correction over the categories.
+/// A check whose figure has a name.
+fn named(mut check: Check, metric: &str) -> Check {
+    if let Some(change) = &mut check.change {
+        metric.clone_into(&mut change.metric);
+    }
+    check
+}
+
+/// The rules on the score, overall and by category.
+pub(crate) fn score_checks(
+    (paired, by_category, better): (&PairedDifference, &[CategoryDifference], Better),
+    policy: &Policy,
+) -> Vec<Check> {
+    let overall = policy.overall.map(|rule| difference("overall".to_owned(), rule, (paired, better), None));
+    let of_category = |category: &CategoryDifference| {
+        let rule = policy.categories.get(&category.category).copied().or(policy.category)?;
+        let name = format!("category:{}", category.category);
+        Some(difference(name, rule, (&category.paired, better), Some(SIGNIFICANT)))
+    };
+    overall.into_iter().chain(by_category.iter().filter_map(of_category)).collect()
+}
+
+/// A paired difference against a tolerance, by the bounds of its interval. A regression is surely one, and larger than what
+/// is tolerated: with the first alone, one run in forty that is as good as its baseline would fail. With `significant` it must
+/// also survive the correction over the categories.
 fn difference(
     rule: String,
     tolerance: Tolerance,
@@ -116,13 +183,15 @@ fn difference(
     let Some(interval) = &paired.ci95 else {
         let why = paired.ci95_note.clone().unwrap_or_else(|| "there is no interval".to_owned());
         let outcome = if paired.n == 0 { CheckOutcome::NotChecked } else { CheckOutcome::Inconclusive };
-        return Check { rule, level, outcome, value: None, bound, detail: why };
+        return Check { rule, level, outcome, value: None, bound, detail: why, change: None };
     };
     let survives = significant.is_none_or(|limit| paired.p_holm.is_none_or(|p| p < limit));
     let (low, high) = gains(interval, better);
-    let outcome = if low >= -tolerance {
+    // sums of fractions may be off by their last bits
+    let beyond = |gain: f64| gain < -tolerance - 1e-12;
+    let outcome = if !beyond(low) {
         CheckOutcome::Pass
-    } else if high < 0.0 && survives {
+    } else if high < 0.0 && paired.difference.is_some_and(|d| beyond(better.gain(d))) && survives {
         CheckOutcome::Regression
     } else {
         CheckOutcome::Inconclusive
@@ -137,7 +206,8 @@ fn difference(
         paired.clusters,
         paired.p_holm.map(|p| format!(", p {p:.3} (Holm)")).unwrap_or_default()
     );
-    Check { rule, level, outcome, value: Some(better.gain(low)), bound, detail }
+    let change = paired.a.zip(paired.b).map(|(old, new)| Change::new("", new, old));
+    Check { rule, level, outcome, value: Some(better.gain(low)), bound, detail, change }
 }
 
 /// Latencies under load belong to their load: only probes of the same conditions are compared (P43).
@@ -161,26 +231,49 @@ fn latency(rule: &LatencyRule, a: &ComparedRun, b: &ComparedRun) -> Check {
     };
     let quotient = if (new - old).abs() <= SAME_MS { 1.0 } else { new / old.max(f64::MIN_POSITIVE) };
     let unit = format!("{new:.1} ms after {old:.1} ms");
-    quotient_check(name, rule.level, quotient, rule.ratio, &unit)
+    let change = Change::new(&format!("latency_probe.{}_ms", rule.percentile), new, old);
+    quotient_check(name, (rule.level, rule.ratio), quotient, &unit, change)
 }
 
-fn cost(rule: Ratio, (a, n_a): (&UsageSummary, u64), (b, n_b): (&UsageSummary, u64)) -> Check {
-    let per_question = |usage: &UsageSummary, n: u64| (n > 0).then(|| usage.total.usd_list / n as f64);
-    let name = "cost".to_owned();
-    match (per_question(a, n_a), per_question(b, n_b)) {
+fn cost(rule: Ratio, a: (&UsageSummary, u64), b: (&UsageSummary, u64)) -> Check {
+    let dollars = |usage: &UsageSummary| usage.total.usd_list;
+    let unit = |old: f64, new: f64| format!("${new:.6} after ${old:.6} per question");
+    per_question("cost", "usage.total.usd_list per question", rule, (a, b), dollars, unit)
+}
+
+/// Calls of all phases, those that the call store answered too: what a change of code costs does not depend on the cache.
+fn calls(rule: Ratio, a: (&UsageSummary, u64), b: (&UsageSummary, u64)) -> Check {
+    let calls = |usage: &UsageSummary| (usage.total.used.calls + usage.total.used.cached_calls) as f64;
+    let unit = |old: f64, new: f64| format!("{new:.3} calls after {old:.3} per question");
+    per_question("calls", "usage.total.calls per question", rule, (a, b), calls, unit)
+}
+
+/// A rule on how often more of something is used for a question.
+fn per_question(
+    name: &str,
+    metric: &str,
+    rule: Ratio,
+    ((a, n_a), (b, n_b)): ((&UsageSummary, u64), (&UsageSummary, u64)),
+    figure: impl Fn(&UsageSummary) -> f64,
+    unit: impl Fn(f64, f64) -> String,
+) -> Check {
+    let of = |usage: &UsageSummary, n: u64| (n > 0).then(|| figure(usage) / n as f64);
+    match (of(a, n_a), of(b, n_b)) {
         (Some(old), Some(new)) if old > 0.0 => {
-            quotient_check(name, rule.level, new / old, rule.ratio, &format!("${new:.6} after ${old:.6} per question"))
+            let change = Change::new(metric, new, old);
+            quotient_check(name.to_owned(), (rule.level, rule.ratio), new / old, &unit(old, new), change)
         }
-        _ => not_checked(name, rule.level, rule.ratio, "the baseline cost nothing"),
+        _ => not_checked(name.to_owned(), rule.level, rule.ratio, "the baseline has none"),
     }
 }
 
-fn quotient_check(rule: String, level: Level, quotient: f64, ratio: f64, unit: &str) -> Check {
+fn quotient_check(rule: String, (level, ratio): (Level, f64), quotient: f64, unit: &str, change: Change) -> Check {
     let outcome = if quotient <= ratio { CheckOutcome::Pass } else { CheckOutcome::Regression };
     let detail = format!("{unit}: {quotient:.2} times, at most {ratio} allowed");
-    Check { rule, level, outcome, value: Some(quotient), bound: Some(ratio), detail }
+    Check { rule, level, outcome, value: Some(quotient), bound: Some(ratio), detail, change: Some(change) }
 }
 
 fn not_checked(rule: String, level: Level, bound: f64, why: &str) -> Check {
-    Check { rule, level, outcome: CheckOutcome::NotChecked, value: None, bound: Some(bound), detail: why.to_owned() }
+    let detail = why.to_owned();
+    Check { rule, level, outcome: CheckOutcome::NotChecked, value: None, bound: Some(bound), detail, change: None }
 }

@@ -13,6 +13,7 @@ use bench_proto::{
     summary::{Summary, Verdict},
 };
 
+pub(crate) use checks::score_checks;
 pub use policy::{Floors, Policy};
 
 /// How a person wants failures to end.
@@ -33,6 +34,7 @@ pub fn gate(
     flags: GateFlags,
 ) -> GateReport {
     let mut checks = checks::floors(summary, &policy.floors);
+    checks.extend(checks::by_path(summary, policy));
     let mut reasons = Vec::new();
     if summary.run.verdict == Verdict::Invalid {
         reasons.extend(summary.run.reasons.iter().map(|reason| format!("the run is INVALID: {reason}")));
@@ -72,7 +74,8 @@ pub fn gate(
     }
 }
 
-fn decide(checks: &[Check]) -> GateVerdict {
+/// How the rules end together.
+pub(crate) fn decide(checks: &[Check]) -> GateVerdict {
     let any = |outcome: CheckOutcome, levels: &[Level]| {
         checks.iter().any(|check| check.outcome == outcome && levels.contains(&check.level))
     };

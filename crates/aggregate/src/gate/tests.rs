@@ -53,6 +53,7 @@ fn exit_codes_follow_the_bounds() {
     assert_eq!(overall(0.0, 0.0), 0);
     assert_eq!(overall(-0.02, 0.05), 0, "the bound itself is allowed");
     assert_eq!(overall(-0.06, -0.01), 1);
+    assert_eq!(overall(-0.04, -0.01), 6, "surely a fall, and not surely more than what is tolerated");
     assert_eq!(overall(-0.06, 0.01), 6);
     let invalid = gated(|c| {
         c.comparable = false;
@@ -78,7 +79,7 @@ fn a_category_must_survive_the_correction() {
         gated(|c| {
             let temporal: &mut CategoryDifference =
                 c.by_category.iter_mut().find(|c| c.category == "temporal").expect("there is one");
-            set(&mut temporal.paired, -0.10, -0.01);
+            set(&mut temporal.paired, -0.25, -0.01);
             temporal.paired.p_holm = Some(p_holm);
         })
     };
@@ -196,6 +197,34 @@ fn an_invalid_run_passes_no_gate() {
 }
 
 #[test]
+fn figures_are_found_by_their_path_also_where_names_hold_points() {
+    let report = serde_json::json!({
+        "usage": {"total": {"usd": 1.5}},
+        "scores": [{"metric": "judge", "micro": 0.5}, {"metric": "judge.part", "by_category": [{"category": "a.b", "value": 0.25}]}],
+    });
+    let at = |path: &str| checks::figure_at(&report, path);
+    assert_eq!(at("usage.total.usd"), Some(1.5));
+    assert_eq!(at("scores.judge.micro"), Some(0.5));
+    assert_eq!(at("scores.judge.part.by_category.a.b.value"), Some(0.25));
+    assert_eq!((at("scores.judge"), at("usage.total.none"), at("")), (None, None, None));
+}
+
+#[test]
+fn more_calls_for_a_question_are_said() {
+    let report = gated(|c| {
+        c.a.usage.total.used.calls = 100;
+        (c.b.usage.total.used.calls, c.b.usage.total.used.cached_calls) = (100, 200);
+    });
+    let check = report.checks.iter().find(|check| check.rule == "calls").expect("is checked");
+    assert_eq!((check.outcome, report.exit_code), (CheckOutcome::Regression, 0), "advisory in the shipped policy");
+    let change = check.change.as_ref().expect("has figures");
+    assert!(
+        (change.current / change.baseline - 3.0).abs() < 1e-12 && change.delta_percent == Some(200.0),
+        "{change:?}"
+    );
+}
+
+#[test]
 fn broken_policies_name_their_rule() {
     let broken = |yaml: &str| {
         let policy: Policy = serde_norway::from_str(yaml).expect("is YAML");
@@ -204,5 +233,7 @@ fn broken_policies_name_their_rule() {
     assert!(broken("version: 2").contains("version"));
     assert!(broken("version: 1\noverall: { tolerance: 2, level: critical }").contains("2 points are 0.02"));
     assert!(broken("version: 1\nfloors: { overall: 90 }").contains("floors.overall"));
+    assert!(broken("version: 1\nceilings: { '': 1 }").contains("path"));
+    assert!(broken("version: 1\ncalls: { ratio: 0, level: advisory }").contains("calls"));
     assert!(serde_norway::from_str::<Policy>("version: 1\ntolerence: 1").is_err(), "unknown keys are errors");
 }

@@ -44,6 +44,14 @@ fn near(got: Option<&Interval>, low: f64, high: f64) {
     assert!((got.low - low).abs() < 1e-9 && (got.high - high).abs() < 1e-9, "{got:?} instead of {low}..{high}");
 }
 
+/// The t interval, as far as which `ci95` reaches at least.
+#[track_caller]
+fn t_of(total: &Estimate) -> Option<&Interval> {
+    let (t, ci95) = (total.t_ci95.as_ref()?, total.ci95.as_ref().expect("has an interval"));
+    assert!(ci95.low <= t.low && t.high <= ci95.high, "{ci95:?} around {t:?}");
+    Some(t)
+}
+
 #[test]
 fn means_match_statsmodels() {
     // sm.OLS(s, np.ones(400)).fit(cov_type='cluster', cov_kwds={'groups': cl}, use_t=True).conf_int()
@@ -51,7 +59,7 @@ fn means_match_statsmodels() {
     let (cells, categories) = binary();
     let total = estimate(&cells, &categories, MEAN);
     assert!((total.value.expect("has a value") - 0.72).abs() < 1e-12);
-    near(total.ci95.as_ref(), 0.635_506_419_523_519_7, 0.804_493_580_476_481_3);
+    near(t_of(&total), 0.635_506_419_523_519_7, 0.804_493_580_476_481_3);
     near(total.naive_ci95.as_ref(), 0.674_066_013_889_955_9, 0.761_748_576_602_953_5);
     assert_eq!(total.benchmark_ci95, None);
     assert_eq!(
@@ -61,7 +69,7 @@ fn means_match_statsmodels() {
 
     let (cells, categories) = graded();
     let total = estimate(&cells, &categories, MEAN);
-    near(total.ci95.as_ref(), 0.483_428_294_048_155_2, 0.511_121_705_951_845_4);
+    near(t_of(&total), 0.483_428_294_048_155_2, 0.511_121_705_951_845_4);
     near(total.naive_ci95.as_ref(), 0.468_527_109_548_172_84, 0.526_022_890_451_827_2);
 }
 
@@ -73,13 +81,13 @@ fn weighted_scores_match_statsmodels() {
     let (cells, categories) = binary();
     let total = estimate(&cells, &categories, WEIGHTED);
     assert!((total.value.expect("has a value") - 0.702_268_027_548_926_4).abs() < 1e-12);
-    near(total.ci95.as_ref(), 0.615_677_542_015_822_9, 0.788_858_513_082_029_8);
+    near(t_of(&total), 0.615_677_542_015_822_9, 0.788_858_513_082_029_8);
     near(total.naive_ci95.as_ref(), 0.648_390_917_335_448_7, 0.756_145_137_762_404);
     near(total.benchmark_ci95.as_ref(), 0.653_540_366_242_643_8, 0.750_995_688_855_209);
 
     let (cells, categories) = graded();
     let total = estimate(&cells, &categories, WEIGHTED);
-    near(total.ci95.as_ref(), 0.482_108_729_304_482_23, 0.530_120_065_081_615_7);
+    near(t_of(&total), 0.482_108_729_304_482_23, 0.530_120_065_081_615_7);
     near(total.naive_ci95.as_ref(), 0.472_673_092_273_124_1, 0.539_555_702_112_973_8);
     near(total.benchmark_ci95.as_ref(), 0.476_030_212_059_936_9, 0.536_198_582_326_161);
 }
@@ -91,12 +99,15 @@ fn categories_use_clusters_too() {
     let score = metric_score("m", &cells, (&categories, &categories), MEAN, Scale::PLAIN);
     let category = &score.by_category[2];
     assert_eq!((category.n, category.clusters, category.min, category.max), (111, 10, Some(0.0), Some(1.0)));
-    near(category.ci95.as_ref(), 0.622_931_199_841_411_8, 0.800_492_223_582_012_4);
+    let alone = |cells: &[Cell]| estimate(cells, &categories[2..3], PLAIN_MEAN);
+    near(t_of(&alone(&cells)), 0.622_931_199_841_411_8, 0.800_492_223_582_012_4);
+    assert_eq!(category.ci95, alone(&cells).ci95);
     assert_eq!(score.pass_rate, score.micro, "for shares they are the same");
     assert_eq!(score.weighted, score.micro, "on a full run");
     let (cells, categories) = graded();
     let category = &metric_score("m", &cells, (&categories, &categories), MEAN, Scale::PLAIN).by_category[2];
-    near(category.ci95.as_ref(), 0.425_853_903_076_617_4, 0.566_578_529_355_815_1);
+    near(t_of(&alone(&cells)), 0.425_853_903_076_617_4, 0.566_578_529_355_815_1);
+    assert_eq!(category.ci95, alone(&cells).ci95);
 }
 
 #[test]
@@ -259,16 +270,30 @@ fn a_category_weighs_as_many_questions_as_the_metric_applies_to() {
 
 #[test]
 fn equal_scores_make_no_interval_without_width() {
-    let (cells, categories) = data(|_, _| 1.0);
+    let (cells, categories) = data(|_, _| 0.5);
     for sampling in [MEAN, WEIGHTED] {
         let total = estimate(&cells, &categories, sampling);
-        assert_eq!((total.value.map(|value| value.to_bits()), total.ci95), (Some(1.0_f64.to_bits()), None));
+        assert_eq!((total.value.map(|value| value.to_bits()), total.ci95), (Some(0.5_f64.to_bits()), None));
         assert_eq!(total.ci95_note.as_deref(), Some("the banks do not differ: how others would is not known"));
-        // proportion_confint(400, 400, method='wilson')
-        near(total.naive_ci95.as_ref(), 0.990_487_705_665_703_3, 1.0);
         assert_eq!(total.benchmark_ci95, None);
     }
     let note = estimate(&cells, &categories, WEIGHTED).benchmark_note;
     let said = "the scores of each category are equal: how those of other questions vary is not known";
     assert_eq!(note.as_deref(), Some(said));
+}
+
+#[test]
+fn equal_verdicts_leave_room_for_other_banks() {
+    for verdict in [0.0, 1.0] {
+        let (cells, categories) = data(|_, _| verdict);
+        for sampling in [MEAN, WEIGHTED] {
+            let total = estimate(&cells, &categories, sampling);
+            let (interval, naive) = (total.ci95.expect("has an interval"), total.naive_ci95.expect("has one"));
+            assert!(interval.low <= verdict && verdict <= interval.high && interval.high - interval.low < 0.2);
+            // proportion_confint(400, 400, method='wilson') is (0.9904877, 1): new banks may differ more than new questions
+            assert!((naive.high - naive.low - 0.009_512_294_334_296_7).abs() < 1e-9);
+            assert!(interval.high - interval.low > naive.high - naive.low);
+            assert_eq!((total.ci95_note, total.benchmark_ci95), (None, None));
+        }
+    }
 }

@@ -75,6 +75,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "bench-perf",
         &[
+            "bench-aggregate",
             "bench-datasets",
             "bench-grading",
             "bench-load",

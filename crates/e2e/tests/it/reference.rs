@@ -109,9 +109,14 @@ fn published_verdicts_get_their_published_score_and_a_clustered_interval() {
     assert!((value - 0.106_060_606_060_606_06).abs() < 1e-12, "the file's own figure: {value}");
     assert_eq!((headline["n"].as_u64(), headline["clusters"].as_u64()), (Some(1540), Some(10)));
     // sm.OLS(s, np.ones(1540)).fit(cov_type='cluster', cov_kwds={'groups': conversation}, use_t=True).conf_int()
-    let (low, high) =
-        (headline["ci95"]["low"].as_f64().expect("low"), headline["ci95"]["high"].as_f64().expect("high"));
+    let bounds =
+        |name: &str| (headline[name]["low"].as_f64().expect("low"), headline[name]["high"].as_f64().expect("high"));
+    let ((low, high), wider) = (bounds("t_ci95"), bounds("ci95"));
     assert!((low - AUDIT.0).abs() < 1e-9 && (high - AUDIT.1).abs() < 1e-9, "{low} to {high}");
+    assert!(
+        wider.0 <= low && high <= wider.1 && wider.1 - wider.0 < 1.2 * (high - low),
+        "{wider:?} around {low} to {high}"
+    );
     // the audit of the key: 99 of these questions have a wrong expected answer
     let key = data.join("locomo-audit/errors.json").display().to_string();
     let report = bench.run(["report", "latest", "--format", "json", "--answer-key", &key]).expect_code(0).json();
@@ -130,5 +135,5 @@ fn full_runs_of_the_real_locomo_go_the_whole_way() {
     crate::chain::from_two_full_runs_to_another_machine_and_back("locomo", s3.place(), &environment);
 }
 
-/// Clustered interval of the published verdicts.
+/// Clustered t interval of the published verdicts.
 const AUDIT: (f64, f64) = (0.07124712168905147, 0.14087409043216065);

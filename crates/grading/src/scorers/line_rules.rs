@@ -68,6 +68,7 @@ pub static RULES: &[LineRule] = &[
                 ("recall_all", of(|m| m.recall_all)),
                 ("recall", of(|m| m.recall)),
                 ("precision", of(|m| m.precision)),
+                ("precision_of_returned", of(|m| m.precision_of_returned)),
                 ("mrr", of(|m| m.mrr)),
                 ("ndcg", of(|m| m.ndcg)),
             ];

@@ -65,7 +65,7 @@ fn preset(request: &SampleRequest) -> Option<Preset> {
 /// Whether a quota chooses inside the categories.
 fn has_quotas(request: &SampleRequest) -> bool {
     let counted = request.per_bank.is_some() || request.sample_per_category.is_some() || request.sample_total.is_some();
-    counted || matches!(preset(request), Some(Preset::Quick | Preset::Fair))
+    counted || matches!(preset(request), Some(Preset::Quick | Preset::Fair | Preset::Fair2))
 }
 
 fn preset_name(request: &SampleRequest) -> String {

@@ -10,6 +10,7 @@ mod facets;
 mod names;
 mod order;
 mod quick;
+mod shares;
 mod strata;
 #[cfg(test)]
 mod tests;
@@ -30,6 +31,7 @@ use facets::FacetFilter;
 use names::{Categories, Named};
 use order::{Order, OrderKey};
 use quick::Quick;
+use shares::Shares;
 use strata::Strata;
 use total::Total;
 
@@ -45,6 +47,8 @@ enum Selection {
     PerBank(u64),
     /// See [`quick`].
     Quick(Quick),
+    /// See [`shares`].
+    Shares(Shares),
     /// A number of questions per category of the dataset, by category number.
     PerCategory(u64, Vec<First>),
     /// So many over the dataset.
@@ -255,6 +259,10 @@ impl Sampling {
                     keep_first(cell, quota(u64::from(self.request.sizes.fair_per_bank), categories.len()));
                     quick.offer(category, size, cell, id);
                 }
+                Selection::Shares(shares) => {
+                    cell.sort_unstable();
+                    shares.offer(category, cell, id);
+                }
                 Selection::PerCategory(count, firsts) => {
                     while firsts.len() <= category as usize {
                         firsts.push(First::new(usize::try_from(*count).unwrap_or(usize::MAX)));
@@ -319,6 +327,7 @@ impl Sampling {
         let by_name = self.categories.by_name();
         let candidates = match std::mem::replace(&mut self.selection, Selection::All) {
             Selection::Quick(quick) => quick.choose(&by_name),
+            Selection::Shares(shares) => shares.choose(),
             Selection::PerCategory(_, firsts) => firsts.into_iter().flat_map(First::into_sorted).collect(),
             Selection::Total(total) => total.choose(&self.categories, &self.strata),
             Selection::All | Selection::PerBank(_) => Vec::new(),
@@ -427,6 +436,11 @@ fn selection(request: &SampleRequest) -> Result<Selection, SampleError> {
         (_, _, Some(count)) => Selection::PerCategory(count, Vec::new()),
         (Some(Preset::Quick), ..) => quick(),
         (Some(Preset::Fair), ..) => fair(),
+        // of a whole dataset `fair` is by shares already
+        (Some(Preset::Fair2), ..) => match sizes.fair {
+            Some(fair) => over_all(fair),
+            None => Selection::Shares(Shares::new(u64::from(sizes.fair_per_bank))),
+        },
         (Some(Preset::Full), ..) => Selection::All,
         (None, ..) if request.limit.is_some() || !request.question_ids.is_empty() => Selection::All,
         (None, ..) => fair(),

@@ -342,9 +342,10 @@ fn announcements_match_the_documented_widths() {
         .map(|chosen| announce(&sample(&outlines, preset(chosen)).expect("a valid request")).to_string())
         .collect();
     insta::assert_snapshot!(lines.join("\n"), @"
-    50 questions in 10 banks: expect ±20.6 to ±25.4 points for conversations like these, ±13.9 if questions were independent, ±15.7 for this benchmark; a paired comparison can detect 18.5 points
-    200 questions in 10 banks: expect ±10.5 to ±12.9 points for conversations like these, ±6.9 if questions were independent, ±7.8 for this benchmark; a paired comparison can detect 10.1 points
-    1986 questions in 10 banks: expect ±2.9 to ±3.5 points for conversations like these, ±2.2 if questions were independent; a paired comparison can detect 2.8 points
+    50 questions in 10 banks: expect ±11.1 points (at a score of 90 %) to ±18.7 (at 50 %) for conversations like these, ±13.9 if questions were independent, ±15.7 for this benchmark; a paired comparison can detect 20.6 points
+    200 questions in 10 banks: expect ±5.8 points (at a score of 90 %) to ±10.3 (at 50 %) for conversations like these, ±6.9 if questions were independent, ±7.8 for this benchmark; a paired comparison can detect 11.2 points
+    200 questions in 10 banks: expect ±4.9 points (at a score of 90 %) to ±8.8 (at 50 %) for conversations like these, ±6.9 if questions were independent, ±6.6 for this benchmark; a paired comparison can detect 9.7 points
+    1986 questions in 10 banks: expect ±1.9 points (at a score of 90 %) to ±4.5 (at 50 %) for conversations like these, ±2.2 if questions were independent; a paired comparison can detect 3.1 points
     ");
     let fair = announce(&sample(&outlines, preset(Preset::Fair)).expect("a valid request"));
     let weighted = fair.weighted.expect("fair is stratified");
@@ -427,6 +428,7 @@ fn a_profile_that_numbers_fair_gets_samples_of_the_whole_dataset_by_category_and
         .collect();
     insta::assert_snapshot!(lines.join("\n"), @"
     50 questions in 50 banks: expect ±13.9 points for conversations like these, ±13.9 if questions were independent, ±13.2 for this benchmark; a paired comparison can detect 16.5 points; of abstention=yes it has 4 questions, ±49.0 points if they were independent
+    200 questions in 200 banks: expect ±6.9 points for conversations like these, ±6.9 if questions were independent, ±5.4 for this benchmark; a paired comparison can detect 8.7 points; of abstention=yes it has 11 questions, ±29.5 points if they were independent
     200 questions in 200 banks: expect ±6.9 points for conversations like these, ±6.9 if questions were independent, ±5.4 for this benchmark; a paired comparison can detect 8.7 points; of abstention=yes it has 11 questions, ±29.5 points if they were independent
     500 questions in 500 banks: expect ±4.4 points for conversations like these, ±4.4 if questions were independent; a paired comparison can detect 5.6 points
     ");
@@ -566,7 +568,7 @@ proptest! {
             let chosen: BTreeSet<String> = ids(outlines, &sample).into_iter().collect();
             (chosen, sample.spec)
         };
-        let [(quick_ids, _), (fair_ids, spec), (full_ids, _)] = Preset::ALL.map(|chosen| taken(&outlines, chosen));
+        let [(quick_ids, _), (fair_ids, spec), _, (full_ids, _)] = Preset::ALL.map(|chosen| taken(&outlines, chosen));
         prop_assert!(quick_ids.is_subset(&fair_ids) && fair_ids.is_subset(&full_ids));
         prop_assert_eq!(fair_ids.len() as u64, u64::from(fair).min(all));
         prop_assert_eq!(quick_ids.len() as u64, u64::from(quick.min(fair)).min(all));

@@ -20,9 +20,11 @@ pub(super) fn retrieval(summary: &Summary) -> Vec<Block> {
         .flat_map(|(level, by_k)| by_k.iter().map(move |(k, at)| (level, k, at)))
         .filter(|(_, _, at)| at.n > 0)
         .map(|(level, k, at)| {
-            let figures = [at.recall_any, at.recall_all, at.recall, at.precision, at.mrr, at.ndcg].map(fraction);
+            let precisions = [at.precision, at.precision_of_returned];
+            let figures =
+                [at.recall_any, at.recall_all, at.recall].into_iter().chain(precisions).chain([at.mrr, at.ndcg]);
             let mut row = vec![level.to_owned(), k.to_string()];
-            row.extend(figures);
+            row.extend(figures.map(fraction));
             row.push(count(at.n));
             row
         })
@@ -30,7 +32,8 @@ pub(super) fn retrieval(summary: &Summary) -> Vec<Block> {
     if rows.is_empty() {
         return Vec::new();
     }
-    let columns = ["Level", ">k", ">Recall any", ">Recall all", ">Recall", ">Precision", ">MRR", ">NDCG", ">n"];
+    let columns =
+        ["Level", ">k", ">Recall any", ">Recall all", ">Recall", ">Precision", ">of returned", ">MRR", ">NDCG", ">n"];
     let mut blocks = vec![heading("Retrieval"), table(&columns, rows), Block::Text(words::RECALL_AT_K.to_owned())];
     let measured = |by_k: &BTreeMap<u32, RetrievalAtK>| by_k.values().any(|at| at.n > 0);
     if !measured(&summary.retrieval.turn) {

@@ -16,7 +16,7 @@ use crate::{
 fn summaries() -> [(&'static str, Summary); 3] {
     let read = |text: &str| serde_json::from_str(text).expect("the stored summaries are summaries");
     [
-        ("full", read(include_str!("../../../../proto/golden/report.v3.json"))),
+        ("full", read(include_str!("../../../../proto/golden/report.v4.json"))),
         ("fair", read(include_str!("../../testdata/fair.json"))),
         ("partial", read(include_str!("../../testdata/partial.json"))),
     ]

@@ -46,6 +46,7 @@ struct Figure {
     level: Level,
     at: fn(&RankHits, u32) -> Option<f64>,
     origin: Origin,
+    version: u32,
 }
 
 /// The plain formulas, which two harnesses compute alike.
@@ -64,11 +65,11 @@ const SESSIONS: Origin = Origin {
 
 impl Figure {
     const fn turn(name: &'static str, at: fn(&RankHits, u32) -> Option<f64>, description: &'static str) -> Self {
-        Self { name, description, level: Level::Turn, at, origin: PLAIN }
+        Self { name, description, level: Level::Turn, at, origin: PLAIN, version: 1 }
     }
 
     const fn session(name: &'static str, at: fn(&RankHits, u32) -> Option<f64>, description: &'static str) -> Self {
-        Self { name, description, level: Level::Session, at, origin: SESSIONS }
+        Self { name, description, level: Level::Session, at, origin: SESSIONS, version: 1 }
     }
 
     const fn official(
@@ -77,11 +78,16 @@ impl Figure {
         at: fn(&RankHits, u32) -> Option<f64>,
         description: &'static str,
     ) -> Self {
-        Self { name, description, level, at, origin: ANY_ALL }
+        Self { name, description, level, at, origin: ANY_ALL, version: 1 }
     }
 
     const fn with_origin(self, origin: Origin) -> Self {
         Self { origin, ..self }
+    }
+
+    /// Of another version: it was computed otherwise before.
+    const fn since(self, version: u32) -> Self {
+        Self { version, ..self }
     }
 }
 
@@ -93,7 +99,12 @@ static FIGURES: &[Figure] = &[
     Figure::turn("turn-recall-all", recall_all, "1 when all evidence turns are among the first k hits")
         .with_origin(ANY_ALL),
     Figure::turn("hit", recall_any, "the same as turn-recall-any@k, by MemBench's name").with_origin(HIT),
-    Figure::turn("precision", precision, "share of evidence turns among the first k hits"),
+    Figure::turn("precision", precision, "evidence turns among the first k hits, divided by k").since(2),
+    Figure::turn(
+        "precision-of-returned",
+        of_returned,
+        "evidence turns among the first k hits, divided by their number",
+    ),
     Figure::turn("mrr", mrr, "1 / rank of the first evidence turn, 0 behind k"),
     Figure::turn("ndcg", ndcg, "gain 1/log2(rank + 1) of evidence turns, of the best possible"),
     Figure::turn("ndcg-lme", ndcg_lme, "the same by LongMemEval's program: ranks 1 and 2 weigh the same")
@@ -103,7 +114,13 @@ static FIGURES: &[Figure] = &[
         .with_origin(ANY_ALL),
     Figure::session("session-recall-all", recall_all, "1 when all evidence sessions are among the first k sessions")
         .with_origin(ANY_ALL),
-    Figure::session("session-precision", precision, "share of evidence sessions among the first k sessions"),
+    Figure::session("session-precision", precision, "evidence sessions among the first k sessions, divided by k")
+        .since(2),
+    Figure::session(
+        "session-precision-of-returned",
+        of_returned,
+        "evidence sessions among the first k sessions, divided by their number",
+    ),
     Figure::session("session-mrr", mrr, "1 / rank of the first evidence session, 0 behind k"),
     Figure::session("session-ndcg", ndcg, "gain 1/log2(rank + 1) of evidence sessions, of the best possible"),
     Figure::session("session-ndcg-lme", ndcg_lme, "the same by LongMemEval's program: ranks 1 and 2 weigh the same")
@@ -163,6 +180,10 @@ fn precision(hits: &RankHits, k: u32) -> Option<f64> {
     RetrievalMetrics::at(hits, k).map(|metrics| metrics.precision)
 }
 
+fn of_returned(hits: &RankHits, k: u32) -> Option<f64> {
+    RetrievalMetrics::at(hits, k).map(|metrics| metrics.precision_of_returned)
+}
+
 fn mrr(hits: &RankHits, k: u32) -> Option<f64> {
     RetrievalMetrics::at(hits, k).map(|metrics| metrics.mrr)
 }
@@ -188,7 +209,7 @@ impl Scorer for AtK {
     }
 
     fn version(&self) -> u32 {
-        1
+        self.figure.version
     }
 
     fn origin(&self) -> Origin {
@@ -302,6 +323,8 @@ mod tests {
             ("hit@2", 0.0),
             ("turn-recall-all@50", 0.0),
             ("precision@4", 0.5),
+            ("precision@8", 0.25),
+            ("precision-of-returned@8", 0.5),
             ("mrr@4", 1.0 / 3.0),
             ("session-recall@2", 1.0 / 3.0),
             ("session-recall@3", 2.0 / 3.0),

@@ -1,0 +1,93 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn counts(pairs: &[(f64, f64)]) -> Vec<Bank> {
+    pairs.iter().map(|(trials, passed)| Bank { trials: *trials, passed: *passed }).collect()
+}
+
+fn ends(pairs: &[(f64, f64)]) -> (f64, f64) {
+    let banks = counts(pairs);
+    let sum = |of: fn(&(f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>();
+    Profile::new(&banks).bounds(sum(|pair| pair.1) / sum(|pair| pair.0))
+}
+
+#[test]
+fn the_bounds_are_where_scipy_finds_them() {
+    for (pairs, low, high) in SCIPY {
+        let got = ends(pairs);
+        assert!((got.0 - low).abs() < 2e-4 && (got.1 - high).abs() < 2e-4, "{got:?} instead of {low} to {high}");
+    }
+}
+
+#[test]
+fn the_logarithm_of_the_gamma_function_is_that_of_a_library() {
+    for x in [1e-12, 1e-4, 0.3, 1.0, 1.5, 2.0, 7.999, 8.0, 12.25, 150.0, 2.5e4, 1e6] {
+        let (ours, library) = (ln_gamma(x), statrs::function::gamma::ln_gamma(x));
+        assert!((ours - library).abs() <= 1e-11 * library.abs().max(1.0), "{x}: {ours} instead of {library}");
+    }
+}
+
+#[test]
+fn equal_verdicts_reach_the_edge_and_leave_room_on_the_other_side() {
+    let (low, high) = ends(&[(200.0, 200.0); 10]);
+    assert!(high == 1.0 && (0.96..0.99).contains(&low), "{low} to {high}");
+    let (low, high) = ends(&[(200.0, 0.0); 10]);
+    assert!(low == 0.0 && (0.01..0.04).contains(&high), "{low} to {high}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn bounds_hold_the_mean_of_equal_banks_mirror_and_do_not_hang(
+        shares in proptest::collection::vec((2_u32..300, 0.0_f64..=1.0), 3..14),
+    ) {
+        let pairs: Vec<(f64, f64)> =
+            shares.iter().map(|(n, share)| (f64::from(*n), (f64::from(*n) * share).round())).collect();
+        let (low, high) = ends(&pairs);
+        prop_assert!(0.0 <= low && low <= high && high <= 1.0, "{low} to {high}");
+        let turned: Vec<(f64, f64)> = pairs.iter().map(|(n, passed)| (*n, n - passed)).collect();
+        let (other_low, other_high) = ends(&turned);
+        prop_assert!((low + other_high - 1.0).abs() < 1e-3 && (high + other_low - 1.0).abs() < 1e-3);
+    }
+}
+
+/// Banks, and the bounds that `scipy.special.gammaln`, `optimize.minimize_scalar` over ρ and `optimize.brentq` over the mean find.
+const SCIPY: [(&[(f64, f64)], f64, f64); 5] = [
+    (
+        &[
+            (199.0, 160.0),
+            (105.0, 90.0),
+            (193.0, 150.0),
+            (260.0, 230.0),
+            (242.0, 180.0),
+            (158.0, 120.0),
+            (190.0, 170.0),
+            (239.0, 200.0),
+            (196.0, 150.0),
+            (204.0, 170.0),
+        ],
+        0.768181,
+        0.853681,
+    ),
+    (
+        &[
+            (199.0, 199.0),
+            (105.0, 104.0),
+            (193.0, 193.0),
+            (260.0, 258.0),
+            (242.0, 220.0),
+            (158.0, 158.0),
+            (190.0, 189.0),
+            (239.0, 239.0),
+            (196.0, 196.0),
+            (204.0, 203.0),
+        ],
+        0.917482,
+        0.997029,
+    ),
+    (&[(20.0, 18.0), (20.0, 20.0), (20.0, 11.0)], 0.156673, 0.999236),
+    (&[(40.5, 30.25), (33.5, 20.5), (60.0, 50.75), (20.0, 19.5), (44.0, 22.0)], 0.411050, 0.913361),
+    (&[(100.0, 50.0), (100.0, 50.0), (100.0, 50.0), (100.0, 50.0), (100.0, 50.0), (100.0, 50.0)], 0.460008, 0.539992),
+];
