@@ -40,7 +40,7 @@ pub(super) async fn run(app: &App, verb: &PricesVerb) -> CliResult {
     let read = prices::read_litellm(&text, &providers, &today, &args.from).map_err(refuse)?;
     let changes = Changes::between(before.as_ref(), &read.table);
     if args.yes {
-        let file = read.table.to_file(before.as_ref()).map_err(|error| CliError::infrastructure_of(error))?;
+        let file = read.table.to_file(before.as_ref()).map_err(CliError::infrastructure_of)?;
         replace(&to, |writer| writer.write_all(file.as_bytes()))
             .map_err(|error| CliError::usage(format!("{} cannot be written: {error}", to.display())).because(error))?;
     }
