@@ -54,7 +54,10 @@ proptest! {
 }
 
 /// Banks, and the bounds that `scipy.special.gammaln`, `optimize.minimize_scalar` over ρ and `optimize.brentq` over the mean find.
-const SCIPY: [(&[(f64, f64)], f64, f64); 5] = [
+/// Sums and variances of banks, and both ends of the interval.
+type Case = (&'static [(f64, f64)], f64, f64);
+
+const SCIPY: [Case; 5] = [
     (
         &[
             (199.0, 160.0),
