@@ -53,10 +53,10 @@ proptest! {
     }
 }
 
-/// Banks, and the bounds that `scipy.special.gammaln`, `optimize.minimize_scalar` over ρ and `optimize.brentq` over the mean find.
-/// Sums and variances of banks, and both ends of the interval.
+/// Questions and passed ones of each bank, and both bounds of the interval.
 type Case = (&'static [(f64, f64)], f64, f64);
 
+/// Banks, and the bounds that `scipy.special.gammaln`, `optimize.minimize_scalar` over ρ and `optimize.brentq` over the mean find.
 const SCIPY: [Case; 5] = [
     (
         &[
