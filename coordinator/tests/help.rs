@@ -24,6 +24,8 @@ fn every_verb_explains_itself() {
         "pause",
         "cancel",
         "retry",
+        "delete",
+        "init",
         "status",
         "list",
         "watch",

@@ -73,7 +73,8 @@ use serde_json::Value;
 
 pub use label_fixes::{Annotated, LabelFixes};
 pub use manage::{
-    Content, Details, Form, Generated, Here, Listed, Verification, fetch, generate, licence_notice, list, show, verify,
+    Content, Details, Form, Generated, Here, Listed, ListedQuestion, ListedQuestions, Verification, WantedQuestions,
+    fetch, generate, licence_notice, list, questions, show, verify,
 };
 pub use manifest::{Manifest, SourceFile};
 pub use mirror::{Arrival, Wanted, wanted};

@@ -1,7 +1,7 @@
 //! What the verb `datasets` does: list, show, verify, fetch, generate.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -208,6 +208,92 @@ fn count(dataset: &dyn Dataset) -> Result<Content, DatasetError> {
         }
     }
     Ok(content)
+}
+
+/// Which questions of a dataset are listed.
+#[derive(Debug, Clone, Default)]
+pub struct WantedQuestions {
+    /// Those of this category alone.
+    pub category: Option<String>,
+    /// How many are left out before the first one.
+    pub skip: usize,
+    /// How many are listed.
+    pub most: usize,
+    /// Whether what is expected is listed too.
+    pub with_gold: bool,
+}
+
+/// A question of a dataset, as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ListedQuestion {
+    /// See [`bench_proto::dataset::Question::question_id`].
+    pub question_id: String,
+    /// The bank that it is about.
+    pub bank_id: String,
+    /// Its category.
+    pub category: String,
+    /// Its text.
+    pub question: String,
+    /// Options of a multiple-choice question.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<String>,
+    /// What is expected; absent unless it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gold: Option<String>,
+}
+
+/// Questions of a dataset in its order, and how many there are to choose from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ListedQuestions {
+    /// Questions that fit.
+    pub total: usize,
+    /// Those that are listed.
+    pub questions: Vec<ListedQuestion>,
+}
+
+/// Questions of a dataset, read bank by bank. Never downloads, as [`show`].
+///
+/// # Errors
+/// As [`show`]; a dataset that is not on this machine; a category that it does not have, with those that it has.
+pub fn questions(name: &str, options: &OpenOptions, wanted: &WantedQuestions) -> Result<ListedQuestions, DatasetError> {
+    let dataset: Box<dyn Dataset> = match own_file(name, options) {
+        Some(path) => own::open(&path, options, is_taken)?,
+        None => {
+            let options = OpenOptions { allow_modified: true, allow_download: false, ..options.clone() };
+            find(name)?.open(&options, &|_, _| ())?
+        }
+    };
+    let fits = |category: &str| wanted.category.as_ref().is_none_or(|wanted| wanted == category);
+    let (mut listed, mut categories) = (ListedQuestions::default(), BTreeSet::new());
+    for at in 0..dataset.bank_count() {
+        let outline = dataset.outline(at)?;
+        categories.extend(outline.questions.iter().map(|question| question.category.clone()));
+        let of_bank = outline.questions.iter().filter(|question| fits(&question.category)).count();
+        let (before, full) = (listed.total, listed.questions.len() >= wanted.most);
+        listed.total += of_bank;
+        if full || listed.total <= wanted.skip {
+            continue;
+        }
+        let bank = dataset.bank(at)?;
+        let asked = bank.questions.iter().zip(&bank.gold).filter(|(question, _)| fits(&question.category));
+        let room = wanted.most - listed.questions.len();
+        let chosen = asked.skip(wanted.skip.saturating_sub(before)).take(room);
+        listed.questions.extend(chosen.map(|(question, gold)| ListedQuestion {
+            question_id: question.question_id.clone(),
+            bank_id: outline.bank_id.clone(),
+            category: question.category.clone(),
+            question: question.text.clone(),
+            choices: question.choices.clone(),
+            gold: wanted.with_gold.then(|| gold.gold.text()),
+        }));
+    }
+    match &wanted.category {
+        Some(category) if !categories.contains(category) => {
+            let known: Vec<&str> = categories.iter().map(String::as_str).collect();
+            Err(DatasetError::Setting(format!("{name} has no category '{category}': it has {}", known.join(", "))))
+        }
+        _ => Ok(listed),
+    }
 }
 
 /// Whether a file is the published one.

@@ -77,7 +77,7 @@ pub struct RunSpec {
     /// any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canaries: Option<CanarySpec>,
-    /// What a fork has of other runs, and does not do itself. Not part of the fingerprint.
+    /// What a fork has of other runs, and does not do itself. Of it, only how often was answered again is part of the fingerprint.
     #[serde(default, skip_serializing_if = "is_default")]
     pub taken_over: TakenOver,
 }
@@ -92,6 +92,10 @@ pub struct TakenOver {
     /// The run that answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answers_of: Option<String>,
+    /// How often questions that had not passed were answered again, those that had passed keeping their answers. Each time is a
+    /// draw of its own.
+    #[serde(skip_serializing_if = "is_default")]
+    pub answered_again: u32,
 }
 
 impl TakenOver {
@@ -102,6 +106,7 @@ impl TakenOver {
         Self {
             recalls_of: (phase > Phase::Recall).then(|| made_by(&of_run.recalls_of)).flatten(),
             answers_of: (phase > Phase::Answer).then(|| made_by(&of_run.answers_of)).flatten(),
+            answered_again: if phase > Phase::Answer { of_run.answered_again } else { 0 },
         }
     }
 }

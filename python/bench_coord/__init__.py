@@ -144,6 +144,9 @@ class System:
     `ready(bank, expected)`, `consolidate(bank)`, `answer(bank, query)`, `verify(bank)` (how many items the bank holds),
     `statistics(bank)` (numbers by name), `reset(bank)`, `health()` and `close()`. `recall` and `answer` are also given
     what they name among their parameters: `k`, `time` (RFC 3339), `time_text`, `filter`, `reader_mode`.
+
+    Parameters of `__init__` with a default that is a number, a text or a bool are settings of the class: `--set
+    mine.top=8`, or `set={"mine.top": 8}` of `bench_coord.run`, by the name of the system.
     """
 
     #: Name in reports; the name of the class, in small letters, unless given.
@@ -163,6 +166,8 @@ class System:
     batch: int = 64
     #: Operations at a time: one, unless all methods are `async`; with more, methods that are not run in threads.
     parallel: Optional[int] = None
+    #: Processes side by side, each with banks of its own: one, unless more are said.
+    processes: Optional[int] = None
     #: Largest k of a recall, where there is one.
     max_k: Optional[int] = None
     #: Time of one operation, such as "90s".

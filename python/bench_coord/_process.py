@@ -21,6 +21,8 @@ import re
 import sys
 import threading
 import traceback
+import types
+import typing
 from concurrent.futures import ThreadPoolExecutor
 
 from . import Item, System, TryAgain
@@ -32,6 +34,10 @@ LAST_SECONDS = 1.0
 
 # Largest number that an attribute may have.
 MOST = 1_000_000
+# Most processes of a class side by side.
+MOST_PROCESSES = 64
+# Longest text that a setting may have, in bytes.
+LONGEST_TEXT = 4096
 
 # Operations, the method of each, and what it is given first.
 METHODS = {
@@ -178,6 +184,57 @@ def check(cls):
         pass
 
 
+# Kinds of settings, as they are called in an adapter.
+SIMPLE = {bool: "flag", int: "whole", float: "number", str: "text"}
+
+
+def settings_of(cls):
+    """Parameters of `__init__` that a run can set, as an adapter declares settings: those with a default of a simple type."""
+    try:
+        parameters = inspect.signature(cls).parameters.values()
+    except (TypeError, ValueError):
+        return {}
+    try:
+        hints = typing.get_type_hints(cls.__init__)
+    except Exception:
+        hints = {}
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    of = {one.name: setting(hints.get(one.name), one.default) for one in parameters if one.kind in by_name and one.name.isascii()}
+    return {name: {"about": f"{name} of {cls.__name__}.__init__", **found} for name, found in of.items() if found}
+
+
+def setting(hint, default):
+    """What a parameter takes, and its default where a run could say it; None for what cannot be set from outside."""
+    if default is inspect.Parameter.empty:
+        return None
+    origin = typing.get_origin(hint)
+    values = typing.get_args(hint) if origin is typing.Literal else ()
+    kind = type(values[0]) if values else type(default) if hint is None else hint
+    if origin is not None and origin in (typing.Union, getattr(types, "UnionType", None)):
+        # Optional[int]
+        inside = [one for one in typing.get_args(hint) if one is not type(None)]
+        kind = inside[0] if len(inside) == 1 else None
+    if kind not in SIMPLE or not all(can_be_said(one, kind) for one in values):
+        return None
+    found = {"type": SIMPLE[kind], "values": list(values)}
+    if default is None:
+        return found
+    if not isinstance(default, (int, float) if kind is float else kind) or (kind is not bool and isinstance(default, bool)):
+        return None
+    if can_be_said(default, kind) and (not values or default in values):
+        found["default"] = default
+    return found
+
+
+def can_be_said(value, kind):
+    if kind is str:
+        short = isinstance(value, str) and len(value.encode("utf-8", "replace")) <= LONGEST_TEXT
+        return short and not any(ord(one) < 32 or 127 <= ord(one) < 160 or 0xD800 <= ord(one) < 0xE000 for one in value)
+    if kind is bool or isinstance(value, bool):
+        return kind is bool and isinstance(value, bool)
+    return isinstance(value, (int, float)) and math.isfinite(value) and abs(value) < 2**53
+
+
 ALMOST = {
     "retain": {"add", "store", "insert", "remember", "save", "write", "ingest", "put"},
     "recall": {"search", "query", "retrieve", "find", "lookup", "get"},
@@ -216,6 +273,8 @@ def describe(folder, file, name):
         "unit": say("unit", str, "turn", '"turn" or "session"'),
         "batch": say("batch", int, 64, limit),
         "parallel": say("parallel", int, None, limit) or (None if is_async(cls) else 1),
+        "processes": say("processes", int, None, limit),
+        "settings": settings_of(cls),
         "max_k": say("max_k", int, None, limit),
         "timeout": say("timeout", str, None, 'a time such as "90s"'),
         "filters": names("filters"),
@@ -226,7 +285,9 @@ def describe(folder, file, name):
     }
     if said["unit"] not in ("turn", "session"):
         raise Mistake(f'{cls.__name__}.unit must be "turn" or "session", it is {said["unit"]!r}')
-    for key in ("batch", "parallel", "max_k"):
+    if (said["processes"] or 1) > MOST_PROCESSES:
+        raise Mistake(f"{cls.__name__}.processes is {said['processes']}: at most {MOST_PROCESSES}")
+    for key in ("batch", "parallel", "processes", "max_k"):
         if said[key] is not None and not 1 <= said[key] <= MOST:
             raise Mistake(f"{cls.__name__}.{key} must be {limit}, it is {said[key]!r}")
     return said
@@ -400,8 +461,8 @@ def as_line(fields):
 class Server:
     """Answers requests with the methods of one object."""
 
-    def __init__(self, folder, file, name, parallel):
-        self.place = (folder, file, name)
+    def __init__(self, folder, file, name, parallel, settings):
+        self.place, self.settings = (folder, file, name), settings
         self.folder, self.system, self.lock = folder, None, threading.Lock()
         # banks that were removed, of a class that has no `reset` and holds them in memory
         self.removed = set()
@@ -423,7 +484,7 @@ class Server:
     def begin(self):
         cls = load(*self.place)
         check(cls)
-        self.system = cls()
+        self.system = cls(**self.settings)
         self.takes = {op: self.on_request(name) for op, (name, _) in METHODS.items() if method(cls, name)}
 
     async def in_thread(self, work):
@@ -542,11 +603,11 @@ class Server:
 
 def main(arguments):
     """`describe` (`described`, once it has the variables that it should) or `serve`, the folder, the file, the class and how many
-    operations at a time (0 for any)."""
+    operations at a time (0 for any), with what the class is made."""
     linecache.checkcache()
     verb, folder, file, name = arguments[:4]
     if verb == "serve":
-        server = Server(folder, file, name, int(arguments[4]))
+        server = Server(folder, file, name, int(arguments[4]), json.loads(arguments[5]))
         try:
             asyncio.run(server.serve())
         finally:

@@ -54,6 +54,8 @@ pub(crate) struct ChatAnswerer {
     caller: RunCaller,
     spec: ModelSpec,
     instructions: Instructions,
+    /// Answers of another draw are not those that the lineage has paid for.
+    draw: u32,
 }
 
 /// A question as whoever answers it is shown it. Of the gold record nothing but the style is looked at.
@@ -81,6 +83,7 @@ impl Answerer {
                 caller: callers.caller(spec, Phase::Answer)?,
                 spec: spec.clone(),
                 instructions,
+                draw: run.taken_over.answered_again,
             })),
         })
     }
@@ -121,9 +124,9 @@ impl Answerer {
                 Ok(local(extracted.answer, extracted.citations))
             }
             Self::Chat(chat) => {
-                let ChatAnswerer { caller, spec, instructions } = chat.as_ref();
+                let ChatAnswerer { caller, spec, instructions, draw } = chat.as_ref();
                 let request = chat_request(spec, answer_prompt(instructions, shown), None, MAX_ANSWER_TOKENS);
-                let asked = AskedFor { task, question_id: &question.question_id, draw: 0, trace: None };
+                let asked = AskedFor { task, question_id: &question.question_id, draw: *draw, trace: None };
                 let called = caller.call(asked, &request, &usable_answer).await?;
                 Ok(Answered::from_call(called))
             }
@@ -141,7 +144,7 @@ impl Answerer {
         let Self::Chat(chat) = self else {
             return Err(Failure::permanent("no_model", "only a chat model searches by itself").into());
         };
-        let ChatAnswerer { caller, spec, instructions } = chat.as_ref();
+        let ChatAnswerer { caller, spec, instructions, .. } = chat.as_ref();
         let messages = with_input(instructions, shown, |input| search::move_messages(input, past, left));
         let schema = ReplySchema { name: search::MOVE_SCHEMA.to_owned(), schema: search::move_schema(left) };
         let request = chat_request(spec, messages, Some(schema), MAX_ANSWER_TOKENS);

@@ -47,7 +47,11 @@ impl App {
     /// # Errors
     /// Exit 2 with the variable to set, before the first call.
     pub(crate) fn account(&self, role: ModelRole, provider: &str, flag: &str) -> Result<registry::Account, CliError> {
-        self.usable(self.settings.account_for(role, provider), role, flag)
+        let mut account = self.settings.account_for(role, provider);
+        if provider == registry::FAKE && account.base_url.is_none() {
+            account.base_url = Some(self.simulator(flag)?);
+        }
+        self.usable(account, role, flag)
     }
 
     /// The account that embeds for a memory system.

@@ -1,9 +1,14 @@
 //! Whether the home that verbs act on is this user's own. The usual one, `.bench`, is a part of the current folder, and folders come
 //! from everywhere: a store that was not made here says what is asked, what runs and what may be spent only after a word.
 
+use std::time::Duration;
+
 use bench_settings::{Origin, homes};
+use bench_store::Access;
 
 use super::App;
+#[cfg(feature = "archive")]
+use crate::cli::ArchiveVerb;
 use crate::{
     cli::{SystemsVerb, Verb},
     exit::CliError,
@@ -16,10 +21,36 @@ pub(crate) fn acts(verb: &Verb) -> bool {
         Verb::Submit(args) => !args.dry_run,
         Verb::JudgeAudit(args) => !args.dry_run,
         Verb::Load(args) => args.system.is_some(),
-        Verb::Resume(_) | Verb::Retry(_) | Verb::Gc(_) | Verb::Systems(SystemsVerb::Check { .. }) => true,
+        Verb::Resume(_)
+        | Verb::Retry(_)
+        | Verb::Gc(_)
+        | Verb::Delete(_)
+        | Verb::Systems(SystemsVerb::Check { .. } | SystemsVerb::Try { .. }) => true,
         _ => false,
     }
 }
+
+/// What a verb opens the store for: who only looks, or goes on with what is there, makes none.
+pub(super) fn access(verb: &Verb) -> Access {
+    match verb {
+        Verb::Submit(args) if args.dry_run => Access::Read,
+        // of a run that is there, or of none
+        Verb::Submit(args) if args.fork.is_some() => Access::Change,
+        Verb::Submit(_) | Verb::JudgeAudit(_) | Verb::Import(_) | Verb::Migrate(_) | Verb::Restore => Access::Make,
+        #[cfg(feature = "cluster")]
+        Verb::Serve(_) => Access::Make,
+        #[cfg(feature = "archive")]
+        Verb::Archive(ArchiveVerb::Fetch { restore: true, .. }) => Access::Make,
+        #[cfg(feature = "archive")]
+        Verb::Archive(ArchiveVerb::Push { .. }) => Access::Change,
+        Verb::Resume(_) | Verb::Retry(_) | Verb::Pause(_) | Verb::Cancel(_) => Access::Change,
+        Verb::Rename(_) | Verb::Tag(_) | Verb::Gc(_) | Verb::Delete(_) => Access::Change,
+        _ => Access::Read,
+    }
+}
+
+/// How long another process may take from the making of a home to the note that it is this user's own.
+const NOTED_WITHIN: Duration = Duration::from_secs(1);
 
 impl App {
     /// Whether home and store lie in the current folder because nobody said otherwise: a flag or a variable is a person's word.
@@ -43,15 +74,26 @@ impl App {
     ///
     /// # Errors
     /// Exit 2 with what to look at, and the word.
-    pub(crate) fn check_home(&self) -> Result<(), CliError> {
-        if !self.home_is_strange() {
-            return Ok(());
+    pub(crate) async fn check_home(&self) -> Result<(), CliError> {
+        let began = tokio::time::Instant::now();
+        while self.home_is_strange() {
+            // a store without a byte may be that of a verb that was started at this very moment
+            let is_new = homes::store_in(&self.settings.home).metadata().is_ok_and(|store| store.len() == 0);
+            if !is_new || began.elapsed() > NOTED_WITHIN {
+                return Err(self.strange());
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
+        Ok(())
+    }
+
+    /// What is said of a home that came with the current folder.
+    fn strange(&self) -> CliError {
         let home = self.settings.home.display();
-        Err(CliError::usage(format!(
+        CliError::usage(format!(
             "{home} of this folder was not made here: who made it decides what its runs ask, start and spend. `bench-coord list` \
              shows them; then `bench-coord config trust` takes it as your own, and BENCH_HOME={home} uses it this once"
-        )))
+        ))
     }
 
     /// Notes that a home in the current folder is this user's, before anything is in it.

@@ -10,6 +10,7 @@
 //! | [`accounts`] | with which server and key is a model called? |
 //! | [`reach`] | do these servers answer? |
 //! | [`systems`] | which memory system is meant, and may it run here? |
+//! | `simulator` | where is a model that is simulated? |
 //! | [`home`] | is the home that is acted on this user's own? |
 //! | `trusted` | which adapters has a person named here (P42)? |
 
@@ -17,6 +18,7 @@ pub(crate) mod accounts;
 mod flags;
 pub(crate) mod home;
 pub(crate) mod reach;
+mod simulator;
 pub(crate) mod systems;
 mod trusted;
 
@@ -32,7 +34,7 @@ use std::{
 use bench_proto::{ids::Role, spec::RunSpec};
 use bench_queue::{Queue, QueueError};
 use bench_settings::{CommandLine, Settings, signals::Interrupts};
-use bench_store::Store;
+use bench_store::{Access, Store};
 use bench_worker::{
     environment::{LOCAL_SLOTS, RETAIN_SLOTS, WorkerEnvironment},
     traces::ProcessTelemetry,
@@ -68,11 +70,17 @@ pub(crate) fn queue_error(error: QueueError) -> CliError {
 /// A command's surroundings.
 pub(crate) struct App {
     settings: Settings,
+    /// What the verb opens the store for.
+    access: Access,
+    /// The class that the command line names.
+    class: Option<systems::OfClass>,
     dataset_lies: flags::DatasetLies,
     /// The store, once a verb has opened it.
     store: OnceCell<Arc<dyn Store>>,
     /// The ways to a collector, once a verb does something that is worth looking at.
     telemetry: OnceLock<ProcessTelemetry>,
+    /// The simulator of `fake` models, once one is called.
+    simulator: OnceLock<simulator::Simulator>,
     interrupts: OnceLock<Interrupts>,
     /// Whether the verb ends in its own way when it is interrupted.
     listens: AtomicBool,
@@ -92,12 +100,17 @@ impl App {
         };
         let mut extra = bench_worker::environment::extra_keys();
         extra.extend(systems::section_of_file(cli, &line));
+        let class = systems::OfClass::of(cli, &line);
+        extra.extend(class.iter().flat_map(systems::OfClass::keys));
         let settings = bench_settings::from_process(line, extra).map_err(CliError::usage_of)?;
         Ok(Self {
             settings,
+            access: home::access(&cli.verb),
+            class,
             dataset_lies: flags::dataset_lies(cli),
             store: OnceCell::new(),
             telemetry: OnceLock::new(),
+            simulator: OnceLock::new(),
             interrupts: OnceLock::new(),
             listens: AtomicBool::new(false),
         })
@@ -134,15 +147,19 @@ impl App {
         Some(PathBuf::from(file.strip_prefix("//").unwrap_or(file)))
     }
 
-    /// The store, opened by the first who asks and closed at the end of the verb.
+    /// The store, opened by the first who asks and closed at the end of the verb. A local one that is missing is made by verbs that
+    /// begin something; to all others it holds nothing.
     ///
     /// # Errors
     /// With what to do.
     pub(crate) async fn open_store(&self) -> Result<Arc<dyn Store>, CliError> {
+        bench_queue::check(&self.settings.queue_url).map_err(queue_error)?;
         transport::warn(&self.settings, transport::to_store(&self.settings));
         let open = || {
-            self.begin_home(true);
-            bench_store::open(&self.settings.store_url)
+            if self.begins() {
+                self.begin_home(true);
+            }
+            bench_store::open_for(&self.settings.store_url, self.access)
         };
         let store = self.store.get_or_try_init(open).await?;
         Ok(Arc::clone(store))
@@ -172,6 +189,7 @@ impl App {
     /// # Errors
     /// Exit 2 for a combination that cannot work, with the reason.
     pub(crate) fn deployment(&self) -> Result<Deployment, CliError> {
+        bench_queue::check(&self.settings.queue_url).map_err(queue_error)?;
         let in_process = self.settings.queue_url.starts_with("memory:");
         match (self.store_file().is_some(), in_process) {
             (true, true) => Ok(Deployment::Local),
@@ -185,6 +203,11 @@ impl App {
                 bench_proto::redact::url(&self.settings.store_url)
             ))),
         }
+    }
+
+    /// Whether the verb begins something, and makes a store and a home for it.
+    pub(crate) fn begins(&self) -> bool {
+        self.access == Access::Make
     }
 
     /// Connects to the queue.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use bench_settings::{CommandLine, ExtraKey};
 use bench_systems::{
     BuildContext, MemorySystem, SystemSettings,
-    adapter::{self, code, dispositions, settings as of_run},
+    adapter::{self, AdapterSpec, code, dispositions, settings as of_run},
     policy::{Policy, SystemHash},
     registry::{self, Named, SYSTEMS},
 };
@@ -19,21 +19,54 @@ use crate::{
     out,
 };
 
+/// What `--system` of a command line names.
+fn named_system<'a>(cli: &'a Cli, line: &'a CommandLine) -> Option<&'a str> {
+    let flagged = line.flags.iter().filter(|flag| flag.key == "run.system").find_map(|flag| flag.values.first());
+    let set = line.sets.iter().rev().find_map(|set| set.strip_prefix("run.system="));
+    match &cli.verb {
+        Verb::Systems(
+            SystemsVerb::Check { system, .. } | SystemsVerb::Hash { system, .. } | SystemsVerb::Try { system, .. },
+        ) => Some(system.as_str()),
+        _ => flagged.map(String::as_str).or(set),
+    }
+}
+
 /// The settings of the adapter file that a command line names: they have the file's own name as their section. What is wrong with
 /// the file is said when it is used.
 pub(super) fn section_of_file(cli: &Cli, line: &CommandLine) -> Option<ExtraKey> {
-    let flagged = line.flags.iter().filter(|flag| flag.key == "run.system").find_map(|flag| flag.values.first());
-    let set = line.sets.iter().rev().find_map(|set| set.strip_prefix("run.system="));
-    let named = match &cli.verb {
-        Verb::Systems(SystemsVerb::Check { system, .. } | SystemsVerb::Hash { system, .. }) => Some(system.as_str()),
-        _ => flagged.map(String::as_str).or(set),
-    }?;
+    let named = named_system(cli, line)?;
     if !registry::is_file(named) {
         return None;
     }
     let text = std::fs::read_to_string(named).ok()?;
     let spec = adapter::file::parse(&text).ok()?;
     Some(ExtraKey { name: format!("{}.*", spec.name), default: None })
+}
+
+/// A class that the command line names, as it was imported.
+pub(super) struct OfClass {
+    given: String,
+    spec: Box<AdapterSpec>,
+    /// Its settings that the command line gives, by their dotted names.
+    set: Vec<String>,
+}
+
+impl OfClass {
+    /// Imports the class, whose name is the section of its settings. What is wrong with it is said when it is used.
+    pub(super) fn of(cli: &Cli, line: &CommandLine) -> Option<Self> {
+        let given = named_system(cli, line).filter(|named| code::split(named).is_some())?;
+        let Ok(Named::Adapter(spec)) = registry::named(given) else { return None };
+        let names = line.sets.iter().filter_map(|set| set.split_once('=').map(|(name, _)| name.trim()));
+        let of_class = |name: &&str| name.split_once('.').is_some_and(|(section, _)| section == spec.name);
+        let set = names.filter(of_class).map(str::to_owned).collect();
+        Some(Self { given: given.to_owned(), spec, set })
+    }
+
+    /// Only what the command line says is the class's: a file of the current folder was written by somebody else.
+    pub(super) fn keys(&self) -> impl Iterator<Item = ExtraKey> {
+        let takes = !self.spec.settings.is_empty() && !bench_settings::has_section(&self.spec.name);
+        self.set.iter().filter(move |_| takes).map(|name| ExtraKey { name: name.clone(), default: None })
+    }
 }
 
 impl App {
@@ -51,7 +84,11 @@ impl App {
         }
         let asked = section.get("dispositions").and_then(Value::as_str);
         let no_such = |asked: &str, problem: String| usage(format!("--dispositions {asked}: {problem}"));
-        let (name, mut settings, consolidates) = match registry::named(given).map_err(|e| usage(e.to_string()))? {
+        let named = match &self.class {
+            Some(class) if class.given == given => Named::Adapter(class.spec.clone()),
+            _ => registry::named(given).map_err(|e| usage(e.to_string()))?,
+        };
+        let (name, mut settings, consolidates) = match named {
             Named::BuiltIn(entry) => match asked {
                 None => (entry.name.to_owned(), self.system_settings(entry.name), false),
                 Some(asked) => return Err(no_such(asked, format!("{} has no dispositions", entry.name))),
@@ -71,7 +108,7 @@ impl App {
                     settings.insert(adapter::URL.to_owned(), url.clone());
                 }
                 settings.extend(told.map(|told| (dispositions::DISPOSITIONS.to_owned(), told)));
-                settings.extend(of_run::take(&spec, &self.settings.section(&spec.name)).map_err(usage)?);
+                settings.extend(of_run::take(&spec, &self.asked_of(&spec)?).map_err(usage)?);
                 (spec.name.clone(), settings, spec.consolidate.is_some() || spec.command.is_some())
             }
         };
@@ -84,6 +121,28 @@ impl App {
             settings.insert(adapter::MODE.to_owned(), mode.into());
         }
         Ok((name, settings))
+    }
+
+    /// What is asked of the settings of an adapter, by their names.
+    ///
+    /// # Errors
+    /// Exit 2: its name is that of settings of the runner.
+    fn asked_of(&self, spec: &AdapterSpec) -> Result<BTreeMap<String, Value>, CliError> {
+        let name = &spec.name;
+        let is_taken = bench_settings::has_section(name);
+        if spec.code.is_none() && !spec.settings.is_empty() && is_taken {
+            return Err(CliError::usage(format!(
+                "'{name}' has settings of its own (--set {name}.NAME), and settings of bench-coord are named so too: give the \
+                 system another name, such as 'my-{name}'"
+            )));
+        }
+        let mut asked = self.settings.section(name);
+        if spec.code.is_some() {
+            let set = self.class.iter().flat_map(|class| class.set.iter()).filter_map(|set| set.split_once('.'));
+            let set: Vec<&str> = set.map(|(_, setting)| setting).collect();
+            asked.retain(|setting, _| !is_taken && set.contains(&setting.as_str()));
+        }
+        Ok(asked)
     }
 
     /// Settings of a built-in memory system, by their dotted names.
@@ -125,6 +184,17 @@ impl App {
         }
     }
 
+    /// The same with the adapter of these settings, which a person has named just now as `given`; nothing of it is noted.
+    pub(crate) fn policy_naming(&self, settings: &SystemSettings, given: &str) -> Policy {
+        let Some(hash) = SystemHash::of_settings(settings) else { return self.policy() };
+        let url = settings.get(adapter::URL).and_then(Value::as_str).map(str::to_owned);
+        let policy = self.policy().trusting(hash, url);
+        match code::split(given).and_then(|class| class.folder()) {
+            Some(folder) => policy.with_code_in(hash, folder),
+            None => policy,
+        }
+    }
+
     pub(super) fn rights(&self, policy: Policy) -> Rights {
         Rights { policy, apart: false }
     }
@@ -138,18 +208,7 @@ impl App {
         let (name, settings) = self.system(given)?;
         self.begin_home(false);
         adapter::end_orphans(&self.home()).await;
-        let policy = match SystemHash::of_settings(&settings) {
-            Some(hash) => {
-                let url = settings.get(adapter::URL).and_then(Value::as_str).map(str::to_owned);
-                let policy = self.policy().trusting(hash, url);
-                match code::split(given).and_then(|class| class.folder()) {
-                    Some(folder) => policy.with_code_in(hash, folder),
-                    None => policy,
-                }
-            }
-            None => self.policy(),
-        };
-        let environment = self.environment_outside_of_runs(policy)?;
+        let environment = self.environment_outside_of_runs(self.policy_naming(&settings, given))?;
         let folder = self.home().join("systems").join(own);
         let is_new = !folder.exists();
         let context = environment.systems.for_run(own);

@@ -19,8 +19,22 @@ use crate::{
     exit::{CliError, Exit},
 };
 
+/// Paths by which machines of a cloud are told which role they have: Amazon's, Google's and Azure's.
+const MACHINES: [&str; 4] = ["/latest/api/token", "/latest/meta-data/", "/computeMetadata/", "/metadata/identity/"];
+
 impl From<ArchiveError> for CliError {
     fn from(error: ArchiveError) -> Self {
+        // asked of a cloud's machine about its role when no variable names an account
+        let asked_the_machine = |why: &str| MACHINES.iter().any(|place| why.contains(place));
+        if let ArchiveError::Store(why) = &error
+            && asked_the_machine(why)
+        {
+            return Self::usage(
+                "no account for this archive: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (AWS_ENDPOINT_URL for another service \
+                 than Amazon's), GOOGLE_SERVICE_ACCOUNT or AZURE_STORAGE_ACCOUNT_KEY; this machine has no role of its own",
+            )
+            .because(error);
+        }
         let (exit, advice) = match &error {
             ArchiveError::Url(_) | ArchiveError::Missing(_) | ArchiveError::Conflict(_) => (Exit::Usage, ""),
             ArchiveError::Store(_) => (Exit::Infrastructure, "; nothing is lost, try again"),

@@ -10,6 +10,17 @@ pub struct DoctorArgs {
     /// Also ask the configured models for one token each, which proves keys and names
     #[arg(long)]
     pub paid: bool,
+    /// JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Flags of `init`.
+#[derive(Debug, Clone, Args)]
+pub struct InitArgs {
+    /// A class of Python (mine.py) instead of the adapter file of a server (mine.yaml)
+    #[arg(long)]
+    pub python: bool,
 }
 
 /// Verbs of `datasets`.
@@ -28,6 +39,12 @@ pub enum DatasetsVerb {
         /// Read this file, folder or archive
         #[arg(long, value_name = "FILE")]
         dataset_path: Option<PathBuf>,
+        /// List its questions
+        #[command(flatten)]
+        questions: QuestionsArgs,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
     },
     /// Download into the cache
     Fetch {
@@ -58,6 +75,26 @@ pub enum DatasetsVerb {
     },
 }
 
+/// Which questions of a dataset are listed.
+#[derive(Debug, Clone, Args)]
+pub struct QuestionsArgs {
+    /// List its questions: id, category and text
+    #[arg(long)]
+    pub questions: bool,
+    /// Questions of this category
+    #[arg(long, value_name = "NAME", requires = "questions")]
+    pub category: Option<String>,
+    /// Questions that are listed
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "questions")]
+    pub most: usize,
+    /// Questions that are left out before the first one
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "questions")]
+    pub skip: usize,
+    /// Show what is expected, too
+    #[arg(long, requires = "questions")]
+    pub gold: bool,
+}
+
 /// Form in which a generated dataset is written.
 #[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
 pub enum GeneratedForm {
@@ -75,6 +112,47 @@ impl From<GeneratedForm> for bench_datasets::Form {
             GeneratedForm::Jsonl => Self::Jsonl,
         }
     }
+}
+
+/// Verbs of `models`.
+#[derive(Debug, Clone, Subcommand)]
+pub enum ModelsVerb {
+    /// Models with a known price: dollars per million tokens, context, token encoding, parameters, and where the price is from
+    List {
+        /// Only names that contain this
+        #[arg(long, value_name = "TEXT")]
+        search: Option<String>,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Verbs of `prices`.
+#[derive(Debug, Clone, Subcommand)]
+pub enum PricesVerb {
+    /// Read prices from LiteLLM's public table into a price file: shows what differs, and writes with --yes
+    Update(PricesUpdateArgs),
+}
+
+/// Flags of `prices update`.
+#[derive(Debug, Clone, Args)]
+pub struct PricesUpdateArgs {
+    /// The table (model_prices_and_context_window.json), as a file or by its URL
+    #[arg(long, value_name = "FILE|URL")]
+    pub from: String,
+    /// The price file to write [default: models.price_file, else prices.json]
+    #[arg(long, value_name = "FILE")]
+    pub to: Option<PathBuf>,
+    /// Providers whose own prices are read [default: anthropic, deepseek, gemini, mistral, openai, xai]
+    #[arg(long = "provider", value_name = "NAME", value_delimiter = ',')]
+    pub providers: Vec<String>,
+    /// Write the file
+    #[arg(long)]
+    pub yes: bool,
+    /// JSON on standard output
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Verbs of `systems`.
@@ -101,6 +179,21 @@ pub enum SystemsVerb {
         #[arg(long)]
         json: bool,
     },
+    /// Store one text in a memory system, ask one question, and show what came back
+    Try {
+        /// An adapter file, the name of a system, or a class: mine.py:Mine
+        #[arg(value_name = "FILE|NAME")]
+        system: String,
+        /// What is stored
+        #[arg(long, value_name = "TEXT", default_value = "My sister Ottilie keeps a tame heron called Brunswick.")]
+        text: String,
+        /// What is asked
+        #[arg(long, value_name = "TEXT", default_value = "What is the heron of Ottilie called?")]
+        question: String,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
     /// Drive a live memory system through everything that a run asks of it, and explain each step
     Check {
         /// Name of a system, or an adapter file
@@ -120,6 +213,9 @@ pub enum ConfigVerb {
         /// Those at their defaults too
         #[arg(long)]
         all: bool,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
     },
     /// Trust ./bench.toml as it is now: until it changes, it may decide where texts and keys go and what runs
     Trust,

@@ -40,9 +40,9 @@ pub use store::*;
         resume      go on with a run that was interrupted or paused\n  \
         status      what is going on, and why nothing moves\n  \
         report      print the result of a run again\n\n\
-        Runs:       list, watch, pause, cancel, retry, rename, tag\n\
+        Runs:       list, watch, pause, cancel, retry, rename, tag, delete\n\
         Results:    show, compare, gate, trace, rejudge, rescore, score, judge-audit, import, export, archive\n\
-        Before:     estimate, datasets, systems, load, doctor, config\n\
+        Before:     init, estimate, datasets, systems, models, prices, load, doctor, config\n\
          Store:      migrate, restore, gc, backup\n\
          Cluster:    serve, dead (and the program bench-worker)\n\
         Shell:      completions, man, help, version\n\n{options}\n\n\
@@ -117,6 +117,8 @@ pub enum Verb {
     Rename(RenameArgs),
     /// Add tags to a run, or take them away
     Tag(TagArgs),
+    /// Remove runs from the store for good; what is archived of them stays there
+    Delete(DeleteArgs),
     /// Follow a run until it comes to rest
     Watch(WatchArgs),
     /// Print the result of a run again, from the store
@@ -150,9 +152,15 @@ pub enum Verb {
     /// Datasets: list, show, fetch, verify, generate
     #[command(subcommand)]
     Datasets(DatasetsVerb),
-    /// Memory systems: list, check
+    /// Memory systems: list, try, check, hash
     #[command(subcommand)]
     Systems(SystemsVerb),
+    /// Models whose prices are known: list
+    #[command(subcommand)]
+    Models(ModelsVerb),
+    /// Prices of models: update a price file from a public table
+    #[command(subcommand)]
+    Prices(PricesVerb),
     /// A memory system under load: latency at given rates, where it saturates, what it costs that banks grow
     Load(Box<LoadArgs>),
     /// Effective settings and where each comes from
@@ -180,6 +188,8 @@ pub enum Verb {
     Gc(GcArgs),
     /// Copy a local store to one file, also while runs go on in it
     Backup(BackupArgs),
+    /// Write a settings file and a memory system to begin with into this folder
+    Init(InitArgs),
     /// Is everything reachable and usable?
     Doctor(DoctorArgs),
     /// Version of this program and the commit of its build

@@ -2,6 +2,7 @@
 
 use std::{
     error::Error as _,
+    io::{ErrorKind as IoErrorKind, Write as _},
     num::{IntErrorKind, ParseFloatError, ParseIntError},
 };
 
@@ -20,8 +21,23 @@ pub fn parse() -> Cli {
             crate::out::note(&format!("error: {problem}\n\nFor more information, try '--help'."));
             std::process::exit(2)
         }
-        None => error.exit(),
+        None => end(&error),
     })
+}
+
+/// Prints help or what is wrong, as clap does. Help that did not reach its reader is no success.
+fn end(error: &clap::Error) -> ! {
+    let printed = error.print().and_then(|()| std::io::stdout().flush());
+    let code = match printed {
+        Err(why) if error.exit_code() == 0 => {
+            if why.kind() != IoErrorKind::BrokenPipe {
+                crate::out::note(&format!("error: the result could not be written to standard output: {why}"));
+            }
+            4
+        }
+        _ => error.exit_code(),
+    };
+    std::process::exit(code)
 }
 
 /// What is wrong with a number, where that is what an error is about.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bench_proto::call::Phase;
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{LimitArgs, NamingArgs, OutputArgs, PriceArgs, SampleArgs, SubmitArgs};
+use super::{LimitArgs, NamingArgs, OutputArgs, PriceArgs, RetryArgs, SampleArgs, SubmitArgs};
 
 /// Flags of `report`.
 #[derive(Debug, Clone, Args)]
@@ -101,7 +101,7 @@ pub struct ScoreArgs {
     #[arg(long)]
     pub counting: bool,
     /// The list as JSON
-    #[arg(long, requires = "list")]
+    #[arg(long, conflicts_with_all = ["scorer", "input"])]
     pub json: bool,
 }
 
@@ -436,6 +436,7 @@ impl RegradeArgs {
             top_k: None,
             allow_unfiltered: false,
             only_scorers: false,
+            only_wrong: false,
             votes: None,
             rubric: None,
             judge_prompts: None,
@@ -456,6 +457,22 @@ impl RegradeArgs {
             dry_run: false,
             yes: false,
             output: self.output,
+        }
+    }
+}
+
+impl RetryArgs {
+    /// `retry --wrong` as a forked `submit`.
+    pub(crate) fn into_submit(self) -> SubmitArgs {
+        let naming = NamingArgs { name: self.name, run_id: self.run_id, tag: Vec::new() };
+        let regrade = RegradeArgs { run: self.run, naming, label_fixes: None, pool: None, output: self.output };
+        SubmitArgs {
+            from: Some(ForkFrom::Answer),
+            only_wrong: true,
+            limits: LimitArgs { max_cost: self.max_cost, ..LimitArgs::default() },
+            dry_run: self.dry_run,
+            yes: self.yes,
+            ..regrade.into_submit()
         }
     }
 }
@@ -547,6 +564,9 @@ pub enum ArchiveVerb {
         /// `system.settings.adapter` in its run.json first
         #[arg(long, requires = "restore")]
         trust_system: bool,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
     },
     /// Check every byte of a run, or of all
     Verify {

@@ -63,6 +63,9 @@ pub struct SubmitArgs {
     /// A fork that asks no judge (`rescore`)
     #[arg(skip)]
     pub only_scorers: bool,
+    /// A fork that answers again what had not passed, and nothing else (`retry --wrong`)
+    #[arg(skip)]
+    pub only_wrong: bool,
     /// Votes of the judge per answer (odd)
     #[arg(long, value_name = "N", help_heading = "Who")]
     pub votes: Option<u32>,
@@ -328,8 +331,27 @@ pub struct RetryArgs {
     /// Run: its id, name, start or end of the id, or `latest`
     pub run: String,
     /// Only infra_error, not what never ran
-    #[arg(long)]
+    #[arg(long, conflicts_with = "wrong")]
     pub errors: bool,
+    /// A new run in which the questions that did not pass are answered again from what was recalled for them; all others keep
+    /// their answers
+    #[arg(long)]
+    pub wrong: bool,
+    /// Name of the new run
+    #[arg(long, value_name = "TEXT", value_parser = label, requires = "wrong")]
+    pub name: Option<String>,
+    /// Id of the new run
+    #[arg(long, value_name = "ID", requires = "wrong")]
+    pub run_id: Option<String>,
+    /// Hard cap on the new run's spending in dollars
+    #[arg(long, value_name = "USD", requires = "wrong")]
+    pub max_cost: Option<String>,
+    /// Estimate the new run, then stop
+    #[arg(long, requires = "wrong")]
+    pub dry_run: bool,
+    /// Do not ask before an estimate above $5
+    #[arg(long, requires = "wrong")]
+    pub yes: bool,
     /// What is shown, and where the files go
     #[command(flatten)]
     pub output: OutputArgs,
@@ -395,6 +417,20 @@ pub struct TagArgs {
     /// Take them away instead
     #[arg(long)]
     pub remove: bool,
+}
+
+/// Arguments of `delete`.
+#[derive(Debug, Clone, Args)]
+pub struct DeleteArgs {
+    /// Runs: ids, names, starts or ends of ids, or `latest`
+    #[arg(required = true, value_name = "RUN")]
+    pub runs: Vec<String>,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+    /// JSON on standard output
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Verdicts by which runs are listed.

@@ -22,6 +22,9 @@ pub struct GcArgs {
     /// Remove the banks of this ended run too; can be given more than once
     #[arg(long, value_name = "RUN")]
     pub banks: Vec<String>,
+    /// JSON on standard output
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `backup`.

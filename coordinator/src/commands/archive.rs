@@ -31,11 +31,18 @@ pub(super) async fn run(app: &App, verb: &ArchiveVerb) -> CliResult {
     match verb {
         ArchiveVerb::Push { run, at } => push(app, &open(app, at.archive.as_deref())?, run.as_deref()).await,
         ArchiveVerb::List { at: place, json } => show(&entries(&at(place)?).await?, *json),
-        ArchiveVerb::Fetch { run, at: place, output_dir, restore, trust_system } => {
+        ArchiveVerb::Fetch { run, at: place, output_dir, restore, trust_system, json } => {
             let place = at(place)?;
             let entry = found(&place, run).await?;
             let folder = output_dir.clone().unwrap_or_else(|| app.home().join("runs").join(&entry.run_id));
-            get(app, &place, &entry, &folder, restore.then_some(*trust_system)).await
+            let files = get(app, &place, &entry, &folder, restore.then_some(*trust_system)).await?;
+            match json {
+                true => {
+                    out::json(&json!({ "id": entry.run_id, "folder": folder, "files": files, "restored": restore }))
+                }
+                false => out::result(&entry.run_id),
+            }
+            Ok(Exit::Done)
         }
         ArchiveVerb::Verify { run, at: place, json } => verify(&at(place)?, run.as_deref(), *json).await,
         ArchiveVerb::Trajectory { at: place, dataset, system, preset, svg, json } => {
@@ -116,14 +123,14 @@ fn show(entries: &[IndexEntry], json: bool) -> CliResult {
     Ok(Exit::Done)
 }
 
-/// Fetches a run's files; `rebuild`: makes it a run of the store, whose system is trusted or not.
+/// Fetches a run's files and returns their names; `rebuild`: makes it a run of the store, whose system is trusted or not.
 async fn get(
     app: &App,
     place: &ArchivePlace,
     entry: &IndexEntry,
     folder: &std::path::Path,
     rebuild: Option<bool>,
-) -> CliResult {
+) -> Result<Vec<String>, CliError> {
     results::check_writable(folder)?;
     let manifest = fetch::manifest(place, entry).await?;
     // nothing of a run that is damaged appears under its name
@@ -156,8 +163,8 @@ async fn get(
             }
         }
     }
-    out::result(&entry.run_id);
-    Ok(Exit::Done)
+    let names = manifest.files.iter().map(|file| file.name.clone());
+    Ok(names.chain(["manifest.json".to_owned()]).collect())
 }
 
 async fn verify(place: &ArchivePlace, run: Option<&str>, json: bool) -> CliResult {

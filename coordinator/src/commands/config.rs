@@ -13,7 +13,8 @@ use crate::{
 /// Prints effective settings with their origins, by default those that somebody has set.
 pub(super) fn run(app: &App, verb: &ConfigVerb) -> CliResult {
     match verb {
-        ConfigVerb::Show { all } => out::result(&render(&app.settings().show(*all))),
+        ConfigVerb::Show { all, json: true } => out::json(&app.settings().show(*all)),
+        ConfigVerb::Show { all, json: false } => out::result(&render(&app.settings().show(*all))),
         // works where settings are refused, and was done before they were read
         ConfigVerb::Trust => {}
     }

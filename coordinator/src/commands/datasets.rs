@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use bench_datasets::{DatasetError, Details, Listed, OpenOptions};
+use bench_datasets::{DatasetError, Details, Listed, ListedQuestion, ListedQuestions, OpenOptions, WantedQuestions};
 use bench_proto::text::one_line;
 
 use crate::{
     app::App,
-    cli::DatasetsVerb,
+    cli::{DatasetsVerb, QuestionsArgs},
     exit::{CliError, CliResult, Exit},
     out::{
         self,
@@ -21,12 +21,8 @@ use crate::{
 pub(super) async fn run(app: &App, verb: &DatasetsVerb) -> CliResult {
     match verb {
         DatasetsVerb::List { json } => list(app, *json).await,
-        DatasetsVerb::Show { name, dataset_path } => {
-            check_given(dataset_path.as_deref())?;
-            let details =
-                blocking(app, name, dataset_path.clone(), |name, options| bench_datasets::show(name, &options)).await?;
-            out::result(&text_of(&details));
-            Ok(Exit::Done)
+        DatasetsVerb::Show { name, dataset_path, questions, json } => {
+            show(app, name, dataset_path.as_deref(), questions, *json).await
         }
         DatasetsVerb::Fetch { name } => {
             if let Ok(known) = bench_datasets::find(name) {
@@ -92,6 +88,29 @@ pub(super) async fn run(app: &App, verb: &DatasetsVerb) -> CliResult {
     }
 }
 
+/// Prints what is known of a dataset, or its questions.
+async fn show(app: &App, name: &str, path: Option<&Path>, asked: &QuestionsArgs, json: bool) -> CliResult {
+    check_given(path)?;
+    let path = path.map(Path::to_owned);
+    if !asked.questions {
+        let details = blocking(app, name, path, |name, options| bench_datasets::show(name, &options)).await?;
+        match json {
+            true => out::json(&details),
+            false => out::result(&text_of(&details)),
+        }
+        return Ok(Exit::Done);
+    }
+    let QuestionsArgs { category, most, skip, gold, .. } = asked.clone();
+    let wanted = WantedQuestions { category, skip, most, with_gold: gold };
+    let listed =
+        blocking(app, name, path, move |name, options| bench_datasets::questions(name, &options, &wanted)).await?;
+    match json {
+        true => out::json(&listed),
+        false => show_questions(&listed, skip),
+    }
+    Ok(Exit::Done)
+}
+
 /// A path that was given has to be there: without it, what is known of the dataset would be shown as if it had been read.
 fn check_given(path: Option<&Path>) -> Result<(), CliError> {
     match path.map(|path| (path, path.metadata())) {
@@ -145,6 +164,27 @@ async fn list(app: &App, json: bool) -> CliResult {
     }
     out::result(&render(&table));
     Ok(Exit::Done)
+}
+
+fn show_questions(listed: &ListedQuestions, skipped: usize) {
+    let has_gold = listed.questions.iter().any(|question| question.gold.is_some());
+    let mut rows = if has_gold {
+        table(["question id", "category", "question", "expected"])
+    } else {
+        table(["question id", "category", "question"])
+    };
+    for ListedQuestion { question_id, category, question, gold, .. } in &listed.questions {
+        let [id, category, question] = [question_id, category, question].map(String::clone);
+        match gold {
+            Some(gold) => rows.add_row([id, category, question, gold.clone()]),
+            None => rows.add_row([id, category, question]),
+        }
+    }
+    out::result(&render(&rows));
+    let last = skipped + listed.questions.len();
+    if last < listed.total {
+        out::note(&format!("{last} of {}; --skip {last} shows the next ones", listed.total));
+    }
 }
 
 fn text_of(details: &Details) -> String {

@@ -1,10 +1,13 @@
-//! `doctor`: is everything reachable and usable? One line each, and what to do where not.
+//! `doctor`: is everything reachable and usable? One line each, and what to do where not. It makes nothing.
+
+use std::path::Path;
 
 use bench_datasets::Here;
 use bench_proto::CLUSTER_DOMAIN;
 use bench_settings::{Protection, Way};
 use bench_store::ConnectionRoom;
 use bench_worker::transport;
+use serde::Serialize;
 
 use crate::{
     app::{
@@ -20,24 +23,14 @@ use crate::{
 
 /// Looks at store, queue, folders, datasets and accounts and prints a line for each; exit 4 when one of them cannot be used.
 pub(super) async fn run(app: &App, args: &DoctorArgs) -> CliResult {
-    let mut failed = 0;
-    let mut line = |what: &str, found: Result<String, String>| match found {
-        Ok(detail) => out::result(&format!("ok      {what}: {detail}")),
-        Err(problem) => {
-            failed += 1;
-            out::result(&format!("FAILED  {what}: {problem}"));
-        }
-    };
-    match app.open_store().await {
-        Ok(store) => line("store", store.check().await.map_err(|e| e.to_string())),
-        Err(error) => line("store", Err(error.message)),
-    }
+    let mut checks = Checks { as_json: args.json, made: Vec::new() };
+    checks.line("store", store(app).await);
     match app.open_queue().await {
         Ok(queue) => {
-            line("queue", Ok(queue.describe()));
+            checks.line("queue", Ok(queue.describe()));
             queue.close().await;
         }
-        Err(error) => line("queue", Err(error.message)),
+        Err(error) => checks.line("queue", Err(error.message)),
     }
     if let (Ok(Deployment::Cluster), Ok(store)) = (app.deployment(), app.open_store().await) {
         let pools = [app.settings().run.pool.clone()].into();
@@ -48,37 +41,106 @@ pub(super) async fn run(app: &App, args: &DoctorArgs) -> CliResult {
             Ok(Some(missing)) => Err(missing),
             Err(error) => Err(error.to_string()),
         });
-        line("cluster", found);
+        checks.line("cluster", found);
         let workers =
             store.open_sessions(CLUSTER_DOMAIN).await.map(|open| open.iter().filter(|w| w.is_alive()).count());
         let room = store.connection_room().await;
         match (room, workers) {
-            (Ok(Some(room)), Ok(workers)) => line("connections", connections(room, workers)),
+            (Ok(Some(room)), Ok(workers)) => checks.line("connections", connections(room, workers)),
             (Ok(None), _) => {}
-            (Err(error), _) | (_, Err(error)) => line("connections", Err(error.to_string())),
+            (Err(error), _) | (_, Err(error)) => checks.line("connections", Err(error.to_string())),
         }
     }
     let runs = app.home().join("runs");
-    line("run files", results::check_writable(&runs).map(|()| runs.display().to_string()).map_err(|e| e.message));
+    checks.line(
+        "run files",
+        results::could_be_written(&runs).map(|()| runs.display().to_string()).map_err(|e| e.message),
+    );
     for (name, found) in datasets(app) {
-        line(&format!("dataset {name}"), found);
+        checks.line(&format!("dataset {name}"), found);
     }
     for (what, found) in reach::examine(app, args.paid).await {
         match found {
-            Found::Fine(detail) => line(&what, Ok(detail)),
-            Found::Broken(problem) => line(&what, Err(problem)),
-            Found::Unused(detail) => out::result(&format!("-       {what}: {detail}")),
+            Found::Fine(detail) => checks.add(Status::Ok, &what, detail),
+            Found::Broken(problem) => checks.add(Status::Failed, &what, problem),
+            Found::Unused(detail) => checks.add(Status::Unused, &what, detail),
         }
     }
     let system = app.system(&app.settings().run.system).ok();
     let to_system = system.and_then(|(name, settings)| transport::to_system(&name, &settings));
     for way in transport::ways(app.settings()).into_iter().chain(to_system) {
-        unprotected(&way, &app.settings().allow_plaintext).iter().for_each(|told| out::result(told));
+        if let Some((status, told)) = unprotected(&way, &app.settings().allow_plaintext) {
+            checks.add(status, "transport", told);
+        }
+    }
+    let failed = checks.made.iter().filter(|check| check.status == Status::Failed).count();
+    if args.json {
+        out::json(&checks.made);
     }
     if failed == 0 {
         Ok(Exit::Done)
     } else {
         Err(CliError::infrastructure(format!("{failed} of the checks above failed")))
+    }
+}
+
+/// How something that was looked at is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Ok,
+    Failed,
+    Warning,
+    /// Nobody has set it up, or it is fine as it is.
+    Unused,
+}
+
+#[derive(Debug, Serialize)]
+struct Check {
+    check: String,
+    status: Status,
+    detail: String,
+}
+
+/// What was looked at, printed line by line unless all of it is printed at the end.
+struct Checks {
+    as_json: bool,
+    made: Vec<Check>,
+}
+
+impl Checks {
+    fn line(&mut self, what: &str, found: Result<String, String>) {
+        match found {
+            Ok(detail) => self.add(Status::Ok, what, detail),
+            Err(problem) => self.add(Status::Failed, what, problem),
+        }
+    }
+
+    fn add(&mut self, status: Status, what: &str, detail: String) {
+        if !self.as_json {
+            let word = match status {
+                Status::Ok => "ok      ",
+                Status::Failed => "FAILED  ",
+                Status::Warning => "WARNING ",
+                Status::Unused => "-       ",
+            };
+            out::result(&format!("{word}{what}: {detail}"));
+        }
+        self.made.push(Check { check: what.to_owned(), status, detail });
+    }
+}
+
+async fn store(app: &App) -> Result<String, String> {
+    match app.store_file().filter(|file| file.symlink_metadata().is_err()) {
+        Some(missing) => {
+            let folder = missing.parent().unwrap_or(Path::new("."));
+            results::could_be_written(folder).map_err(|e| e.message)?;
+            Ok(format!("{} is not there yet, the first run makes it", missing.display()))
+        }
+        None => {
+            let store = app.open_store().await.map_err(|e| e.message)?;
+            store.check().await.map_err(|e| e.to_string())
+        }
     }
 }
 
@@ -102,18 +164,19 @@ fn datasets(app: &App) -> Vec<(String, Result<String, String>)> {
 }
 
 /// The line about a way that is not encrypted, or whose other end proves nothing.
-fn unprotected(way: &Way, allowed: &[String]) -> Option<String> {
+fn unprotected(way: &Way, allowed: &[String]) -> Option<(Status, String)> {
     let Way { what, host, protection } = way;
     if let Some(complaint) = way.complaint(allowed) {
-        return Some(format!("WARNING transport: {complaint}"));
+        return Some((Status::Warning, complaint));
     }
-    match protection {
-        Protection::Verified => None,
-        Protection::Unverified => Some(format!(
-            "-       transport: {what}: {host} is reached encrypted, and does not prove who it is; ?sslmode=verify-full asks for that"
-        )),
-        Protection::Plain => Some(format!("-       transport: {what}: {host} is reached without encryption")),
-    }
+    let told = match protection {
+        Protection::Verified => return None,
+        Protection::Unverified => format!(
+            "{what}: {host} is reached encrypted, and does not prove who it is; ?sslmode=verify-full asks for that"
+        ),
+        Protection::Plain => format!("{what}: {host} is reached without encryption"),
+    };
+    Some((Status::Unused, told))
 }
 
 /// Connections that a worker holds, and a coordinator (P31).
@@ -141,14 +204,14 @@ mod tests {
             unprotected(&Way { what: "store".into(), host: host.into(), protection }, &["by.agreement".into()])
         };
         assert_eq!(line("db.example.com", Protection::Verified), None);
-        for (host, protection, begins, holds) in [
-            ("db.example.com", Protection::Plain, "WARNING", "allow_plaintext"),
-            ("db.example.com", Protection::Unverified, "-  ", "verify-full"),
-            ("by.agreement", Protection::Plain, "-  ", "without encryption"),
-            ("postgres", Protection::Plain, "-  ", "without encryption"),
+        for (host, protection, expected, holds) in [
+            ("db.example.com", Protection::Plain, Status::Warning, "allow_plaintext"),
+            ("db.example.com", Protection::Unverified, Status::Unused, "verify-full"),
+            ("by.agreement", Protection::Plain, Status::Unused, "without encryption"),
+            ("postgres", Protection::Plain, Status::Unused, "without encryption"),
         ] {
-            let line = line(host, protection).expect("a line");
-            assert!(line.starts_with(begins) && line.contains(holds), "{line}");
+            let (status, line) = line(host, protection).expect("a line");
+            assert!(status == expected && line.contains(holds), "{line}");
         }
     }
 

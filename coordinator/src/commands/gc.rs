@@ -13,6 +13,8 @@ use std::{
 use bench_store::{BANKS_GONE_EVENT, BankRow, Plan, Right, RunFilter, RunRow, RunState, Store};
 use bench_systems::{BankRef, MemorySystem, adapter, policy::Policy, registry};
 
+use serde_json::json;
+
 use crate::{
     app::App,
     cli::GcArgs,
@@ -77,8 +79,13 @@ pub(super) async fn run(app: &App, args: &GcArgs) -> CliResult {
             }
         }
     }
-    out::result(&format!("{removed} banks that no run needs were removed from memory systems"));
+    if !args.json {
+        out::result(&format!("{removed} banks that no run needs were removed from memory systems"));
+    }
     match store.drop_unreferenced_items().await? {
+        Some(dropped) if args.json => {
+            out::json(&json!({ "banks_removed": removed, "items_dropped": dropped, "failed": failed }));
+        }
         Some(dropped) => out::result(&format!("{dropped} dataset items that no run refers to were dropped")),
         None => {
             return Err(CliError::usage(

@@ -53,6 +53,19 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
     let lines = lines::read(dataset.as_ref(), answers, &reading, u64::from(args.max_mib) << 20)?;
     lines.notes.iter().for_each(|note| out::note(note));
     let sample = sample(app, args, &dataset, &lines).await?;
+    let mut asked = Vec::new();
+    for bank in &sample.banks {
+        let outline = dataset.outline(bank.file_index as usize)?;
+        asked.extend(
+            bank.questions
+                .iter()
+                .filter_map(|index| outline.questions.get(*index as usize))
+                .map(|question| (question.category.clone(), lines.by_question.contains_key(&question.question_id))),
+        );
+    }
+    if let Some(advice) = left_out(&asked) {
+        out::note(&advice);
+    }
     let (scenario, most) = (lines.scenario(), lines.most_retrieved());
     let dataset_spec = planning::dataset_spec(dataset.as_ref(), &sample);
     let system = SystemSpec {
@@ -130,6 +143,34 @@ async fn sample(app: &App, args: &ImportArgs, dataset: &Arc<dyn Dataset>, lines:
     planning::take_sample(dataset, request).await
 }
 
+/// Least part of the questions of other categories that a file names which leaves whole categories out on purpose.
+const ALMOST_ALL: f64 = 0.9;
+
+/// Advice about a file that names almost every question of a sample but none of some categories, as many published results do.
+/// `asked`: the category of each question of the sample, and whether a line names it.
+fn left_out(asked: &[(String, bool)]) -> Option<String> {
+    // category → questions that are named, and all
+    let mut categories: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for (category, is_named) in asked {
+        let (named, all) = categories.entry(category).or_default();
+        *named += usize::from(*is_named);
+        *all += 1;
+    }
+    let (none, some): (Vec<_>, Vec<_>) = categories.into_iter().partition(|(_, (named, _))| *named == 0);
+    let (named, all) = some.iter().fold((0, 0), |(a, b), (_, (named, all))| (a + named, b + all));
+    if none.is_empty() || named == 0 || (named as f64) < all as f64 * ALMOST_ALL {
+        return None;
+    }
+    let questions: usize = none.iter().map(|(_, (_, all))| all).sum();
+    let flags: Vec<String> = none.iter().map(|(category, _)| format!("--exclude-category {category}")).collect();
+    let names: Vec<&str> = none.iter().map(|(category, _)| *category).collect();
+    Some(format!(
+        "no line names any of the {questions} questions of {}, which count as not run: {} leaves them out",
+        names.join(", "),
+        flags.join(" ")
+    ))
+}
+
 /// The memory system that the answers are of: as it was named, else after the file.
 fn system_of(args: &ImportArgs, answers: &Path) -> String {
     if let Some(named) = &args.system {
@@ -140,4 +181,30 @@ fn system_of(args: &ImportArgs, answers: &Path) -> String {
         "no --system NAME is given: the results count as those of '{derived}', after the file; runs with one name are one system"
     ));
     derived
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn categories_that_a_file_leaves_out_are_told_with_the_flag() {
+        let asked = |parts: &[(&str, usize, bool)]| -> Vec<(String, bool)> {
+            let each =
+                |&(category, n, named): &(&str, usize, bool)| std::iter::repeat_n((category.to_owned(), named), n);
+            parts.iter().flat_map(each).collect()
+        };
+        let advice = left_out(&asked(&[("single-hop", 1540, true), ("adversarial", 446, false)])).expect("advice");
+        assert!(
+            advice.contains("446") && advice.ends_with("--exclude-category adversarial leaves them out"),
+            "{advice}"
+        );
+        assert_eq!(left_out(&asked(&[("single-hop", 10, true), ("adversarial", 4, true)])), None);
+        // a file of a few questions is about something else
+        assert_eq!(
+            left_out(&asked(&[("single-hop", 1, true), ("single-hop", 9, false), ("adversarial", 4, false)])),
+            None
+        );
+        assert_eq!(left_out(&asked(&[("single-hop", 9, false)])), None);
+    }
 }

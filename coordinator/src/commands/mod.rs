@@ -12,18 +12,22 @@ mod completions;
 mod config;
 mod datasets;
 mod dead;
+mod delete;
 mod doctor;
 mod estimate;
 mod export;
 mod gate;
 mod gc;
 mod import;
+mod init;
 mod judge_audit;
 mod list;
 mod load;
 mod man;
 mod migrate;
+mod models;
 mod pause;
+mod prices;
 #[cfg(feature = "cluster")]
 mod probe;
 mod rename;
@@ -62,6 +66,7 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
     cli.verb = match cli.verb {
         Verb::Rejudge(args) => Verb::Submit(Box::new(args.into_submit())),
         Verb::Rescore(args) => Verb::Submit(Box::new(args.into_submit())),
+        Verb::Retry(args) if args.wrong => Verb::Submit(Box::new(args.into_submit())),
         verb => verb,
     };
     // these need no settings, so that they work where settings are broken
@@ -69,6 +74,7 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
         Verb::Completions { shell } => return completions::run(*shell),
         Verb::Man(args) => return man::run(args),
         Verb::Score(args) => return score::run(args),
+        Verb::Init(args) => return init::run(args),
         Verb::Version => {
             out::result(&format!("bench-coord {}", bench_worker::version::VERSION));
             return Ok(Exit::Done);
@@ -81,7 +87,7 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
     }
     let app = App::load(&cli)?;
     if home::acts(&cli.verb) {
-        app.check_home()?;
+        app.check_home().await?;
     }
     #[cfg(feature = "cluster")]
     if let Verb::Serve(args) = &cli.verb {
@@ -114,6 +120,7 @@ async fn run_with(app: &App, verb: &Verb) -> CliResult {
         Verb::List(args) => list::run(app, args).await,
         Verb::Rename(args) => rename::run(app, args).await,
         Verb::Tag(args) => tag::run(app, args).await,
+        Verb::Delete(args) => delete::run(app, args).await,
         Verb::Watch(args) => watch::run(app, args).await,
         Verb::Report(args) => Box::pin(report::run(app, args)).await,
         // became a submit above, or was answered there
@@ -132,6 +139,8 @@ async fn run_with(app: &App, verb: &Verb) -> CliResult {
         Verb::JudgeAudit(args) => Box::pin(judge_audit::run(app, args)).await,
         Verb::Datasets(verb) => datasets::run(app, verb).await,
         Verb::Systems(verb) => Box::pin(systems::run(app, verb)).await,
+        Verb::Models(verb) => models::run(app, verb),
+        Verb::Prices(verb) => prices::run(app, verb).await,
         Verb::Load(args) => Box::pin(load::run(app, args)).await,
         Verb::Config(verb) => config::run(app, verb),
         Verb::Gc(args) => gc::run(app, args).await,
@@ -143,6 +152,7 @@ async fn run_with(app: &App, verb: &Verb) -> CliResult {
         Verb::Completions { shell } => completions::run(*shell),
         Verb::Man(args) => man::run(args),
         Verb::Score(args) => score::run(args),
+        Verb::Init(args) => init::run(args),
         #[cfg(feature = "cluster")]
         Verb::Probe { url } => probe::run(url).await,
     }

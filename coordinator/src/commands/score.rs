@@ -28,7 +28,10 @@ pub(super) fn run(args: &ScoreArgs) -> CliResult {
         return Ok(Exit::Done);
     }
     if args.counting {
-        out::result(&counting::list().join("\n"));
+        match args.json {
+            true => out::json(&counting::listed()),
+            false => out::result(&counting::list().join("\n")),
+        }
         return Ok(Exit::Done);
     }
     let name = args.scorer.as_deref().ok_or_else(|| CliError::usage("give --scorer NAME, or --list to see all"))?;

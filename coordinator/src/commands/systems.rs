@@ -1,12 +1,12 @@
 //! `systems`: memory systems, what they can do, and whether a live one does it.
 
-use bench_proto::policy::SystemPolicy;
+use bench_proto::{policy::SystemPolicy, text::one_line};
 use bench_systems::{
     BuildContext, Capabilities,
     adapter::{self, Sends, spec::SettingSpec},
     check::{self, Outcome},
     policy::{Policy, Refusal, SystemHash},
-    registry,
+    registry, trial,
 };
 use serde_json::{Value, json};
 
@@ -16,6 +16,7 @@ use crate::{
     exit::{CliError, CliResult, Exit},
     out::{
         self,
+        amounts::counted,
         tables::{render, table},
     },
 };
@@ -25,6 +26,7 @@ pub(super) async fn run(app: &App, verb: &SystemsVerb) -> CliResult {
     match verb {
         SystemsVerb::List { json } => list(*json),
         SystemsVerb::Check { system, json } => check_system(app, system, *json).await,
+        SystemsVerb::Try { system, text, question, json } => try_system(app, system, (text, question), *json).await,
         SystemsVerb::Hash { system, json, .. } => hash(app, system, *json),
     }
 }
@@ -224,6 +226,51 @@ fn names_ids(adapter: &Value) -> bool {
         Value::Array(list) => list.iter().any(names_ids),
         _ => false,
     }
+}
+
+/// Stores a text, asks a question, and prints what came back; exit 4 when the system fails.
+async fn try_system(app: &App, given: &str, (text, question): (&str, &str), json: bool) -> CliResult {
+    let driven = app.drive(given, &format!("try-{}", std::process::id())).await?;
+    let bank = format!("bench-try-{}", std::process::id());
+    let interrupts = app.interrupts();
+    let tried = tokio::select! {
+        tried = trial::run(driven.system.as_ref(), &bank, (text, question), app.settings().run.top_k) => Some(tried),
+        () = interrupts.stop.cancelled() => None,
+    };
+    driven.close().await;
+    let tried = tried.ok_or_else(|| {
+        CliError::resumable(format!("interrupted: bank {bank} may be left in a system that runs on; try again"))
+    })?;
+    driven.leave(tried.is_ok());
+    let tried = tried.map_err(|failure| CliError::infrastructure(format!("{}: {failure}", driven.name)))?;
+    if json {
+        let mut document = json!(tried);
+        document["system"] = json!(driven.name);
+        document["question"] = json!(question);
+        out::json(&document);
+        return Ok(Exit::Done);
+    }
+    let proof = if tried.proven { "which it has shown" } else { "by its own word" };
+    out::result(&format!("stored in {} ms, {proof}: {text}", tried.stored_ms));
+    out::result(&format!("asked: {question}"));
+    match tried.recall_ms {
+        Some(ms) if tried.hits.is_empty() => out::result(&format!("found nothing in {ms} ms")),
+        Some(ms) => {
+            out::result(&format!("found {} in {ms} ms:", counted(tried.hits.len() as u64, "hit")));
+            let mut table = table(["", "score", "id", "text"]);
+            for (at, hit) in tried.hits.iter().enumerate() {
+                let score = hit.score.map_or_else(|| "-".to_owned(), |score| format!("{score:.4}"));
+                table.add_row([(at + 1).to_string(), score, hit.id.clone(), hit.text.clone()]);
+            }
+            out::result(&render(&table));
+        }
+        None => out::result("it does not search"),
+    }
+    if let (Some(answer), Some(ms)) = (&tried.answer, tried.answer_ms) {
+        out::result(&format!("answered in {ms} ms: {}", one_line(answer)));
+    }
+    out::note(&format!("`bench-coord systems check {given}` tries everything that a run asks of it"));
+    Ok(Exit::Done)
 }
 
 async fn check_system(app: &App, given: &str, json: bool) -> CliResult {

@@ -32,6 +32,10 @@ pub(crate) fn tell_licence(app: &App, manifest: &Manifest) {
     if manifest.is_generated() {
         return;
     }
+    // who only looks makes no home to note it in, and is told when something begins
+    if !app.begins() && !app.home().exists() {
+        return;
+    }
     // where the home cannot be made it is told again next time
     let _ = private::create_folder(&app.home());
     if let Some(notice) = bench_datasets::licence_notice(manifest, &places(app)) {

@@ -55,7 +55,7 @@ pub(crate) use self::{
     limits::{latency_probe, limits},
     models::{
         OF_DATASET, UserPrices, add_answerer_prompts, add_prompts, check_rubric, grade_by, judging, model_spec,
-        parse_usd, user_prices,
+        parse_usd, price_file, user_prices,
     },
 };
 use self::{
@@ -419,12 +419,15 @@ async fn look_at_system(app: &App, name: &str, settings: &BTreeMap<String, serde
         return Ok(());
     }
     // who names a system on the command line lets it do here what it does
-    app.begin_home(false);
-    app.trust(settings, Some(&app.settings().run.system))?;
+    let given = &app.settings().run.system;
+    if app.begins() {
+        app.begin_home(false);
+        app.trust(settings, Some(given))?;
+    }
     if !settings.contains_key(adapter::ADAPTER) {
         return Ok(());
     }
-    let policy = Arc::new(app.policy());
+    let policy = Arc::new(if app.begins() { app.policy() } else { app.policy_naming(settings, given) });
     let context = BuildContext { policy, ..BuildContext::default() }.in_home(app.home());
     adapter::end_orphans(&app.home()).await;
     let system = systems::build(name, settings, &context).map_err(CliError::usage_of)?;

@@ -6,7 +6,11 @@ use bench_grading::{
     judging::{official, rubric},
     prompts::{self, ProfileError},
 };
-use bench_models::{capabilities, extractive, prices, registry as models};
+use bench_models::{
+    capabilities, extractive,
+    prices::{self, PriceTable},
+    registry as models,
+};
 use bench_proto::{
     money::PicoUsd,
     nearest::{did_you_mean, nearest},
@@ -28,6 +32,9 @@ pub(crate) fn parse_usd(flag: &str, text: &str) -> Result<PicoUsd, CliError> {
         .ok_or_else(|| CliError::usage(format!("{flag} {text}: give dollars such as 20 or 0.50")))
 }
 
+/// Providers whose models this machine runs by itself.
+const OF_THIS_MACHINE: [&str; 2] = ["ollama", models::FAKE];
+
 /// Prices of input and output tokens that the user gave, by model.
 pub(crate) type UserPrices = BTreeMap<String, (PicoUsd, PicoUsd)>;
 
@@ -44,14 +51,21 @@ pub(crate) fn user_prices(app: &App, args: &SubmitArgs) -> Result<UserPrices, Cl
     Ok(names.chain(embeds).map(|name| (name, price)).collect())
 }
 
-/// Prices of the run's models from the user's price file: they go with the run, so that all workers use the same.
-pub(super) fn price_lines(app: &App) -> Result<BTreeMap<String, ModelPrice>, CliError> {
-    let settings = app.settings();
-    let Some(path) = &settings.models.price_file else { return Ok(BTreeMap::new()) };
+/// The user's price file; none where none is set.
+///
+/// # Errors
+/// Exit 2 for a file that cannot be read or is no price file.
+pub(crate) fn price_file(app: &App) -> Result<Option<PriceTable>, CliError> {
+    let Some(path) = &app.settings().models.price_file else { return Ok(None) };
     let refuse = |problem: String| CliError::usage(format!("models.price_file {}: {problem}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
-    let table = prices::PriceTable::read(&text).map_err(refuse)?;
-    let run = &settings.run;
+    PriceTable::read(&text).map(Some).map_err(refuse)
+}
+
+/// Prices of the run's models from the user's price file: they go with the run, so that all workers use the same.
+pub(super) fn price_lines(app: &App) -> Result<BTreeMap<String, ModelPrice>, CliError> {
+    let Some(table) = price_file(app)? else { return Ok(BTreeMap::new()) };
+    let run = &app.settings().run;
     let chat = std::iter::once(&run.answerer).chain(&run.judge);
     let names = chat.filter_map(|model| Some(model.split_once(':')?.1.to_owned())).chain(embedding_model(app));
     Ok(names.filter_map(|name| Some((name.clone(), table.price(&name)?.clone()))).collect())
@@ -100,7 +114,10 @@ pub(crate) fn model_spec(
     } else {
         app.settings().account_for(role, &spec.provider).name
     };
-    check_price(app, &spec.name, args, priced)?;
+    // nobody is paid for one of this machine
+    if !OF_THIS_MACHINE.contains(&spec.provider.as_str()) {
+        check_price(app, &spec.name, args, priced)?;
+    }
     Ok(spec)
 }
 

@@ -27,12 +27,23 @@ pub(crate) fn run_folder(app: &App, run: &RunId, output_dir: Option<&Path>) -> P
 /// # Errors
 /// Exit 2 naming the folder.
 pub(crate) fn check_writable(folder: &Path) -> Result<(), CliError> {
-    let cannot = |e: std::io::Error| {
-        CliError::usage(format!("{} cannot be written: {e}; choose another place with --output-dir", folder.display()))
-    };
-    private::create_folder(folder).map_err(cannot)?;
-    tempfile::NamedTempFile::new_in(folder).map_err(cannot)?;
-    Ok(())
+    private::create_folder(folder).map_err(|e| not_writable(folder, &e))?;
+    tempfile::NamedTempFile::new_in(folder).map(drop).map_err(|e| not_writable(folder, &e))
+}
+
+/// Makes sure that files can be written to a folder, and makes none: one that is not there yet could be made.
+///
+/// # Errors
+/// Exit 2 with another place to choose.
+pub(crate) fn could_be_written(folder: &Path) -> Result<(), CliError> {
+    let missing = |folder: &&Path| folder.symlink_metadata().is_err();
+    let there = folder.ancestors().find(|above| !missing(above)).unwrap_or(Path::new("."));
+    let there = if there.as_os_str().is_empty() { Path::new(".") } else { there };
+    tempfile::NamedTempFile::new_in(there).map(drop).map_err(|error| not_writable(folder, &error))
+}
+
+fn not_writable(folder: &Path, error: &std::io::Error) -> CliError {
+    CliError::usage(format!("{} cannot be written: {error}; choose another place with --output-dir", folder.display()))
 }
 
 /// Writes `report.json`, `report.md`, `questions.jsonl`, `report.html` and the plots; each file appears whole or not at all.

@@ -28,8 +28,8 @@ mod summary;
 pub(crate) use self::files::disk;
 pub(crate) use self::{
     files::{
-        TERMINAL, check_format, check_writable, file_name, on_screen, render, render_summary, replace, run_folder,
-        write_atomically, write_files,
+        TERMINAL, check_format, check_writable, could_be_written, file_name, on_screen, render, render_summary,
+        replace, run_folder, write_atomically, write_files,
     },
     questions::{each_question, facts_of_bank, first_questions, questions_of_bank},
     score::{Score, score_of},

@@ -34,6 +34,7 @@ pub(crate) fn check_detach(detach: bool, place: Deployment) -> Result<(), CliErr
 /// Asks or refuses before money is spent, see docs/CLI.md.
 pub(crate) async fn confirm(estimate: &RunEstimate, spec: &RunSpec, args: &SubmitArgs) -> Result<(), CliError> {
     let (expected, what) = (estimate.expected_usd(), estimate.what());
+    estimate.tell_old_prices();
     if expected == 0.0 {
         return Ok(());
     }

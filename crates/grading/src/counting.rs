@@ -435,6 +435,30 @@ fn asked_for(profile: &Profile) -> String {
     format!("our style{} {}", if styles.len() == 1 { "" } else { "s" }, styles.join(", "))
 }
 
+/// A way of counting, as it is listed.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Listed {
+    /// Its name in `--count-as`.
+    pub name: &'static str,
+    /// The dataset whose figures are counted so.
+    pub dataset: &'static str,
+    /// Whose it is and what sets it apart.
+    pub about: &'static str,
+    /// The judge, as `provider:model`; absent where any may be named, or none judges.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judge: Option<&'static str>,
+    /// Judgements of an answer.
+    pub votes: u32,
+}
+
+/// All of them, for programs.
+#[must_use]
+pub fn listed() -> Vec<Listed> {
+    let listed =
+        |c: &Counting| Listed { name: c.name, dataset: c.dataset, about: c.about, judge: c.judge, votes: c.votes };
+    COUNTINGS.iter().map(listed).collect()
+}
+
 /// The lines of a list of all: name, dataset and what it is.
 #[must_use]
 pub fn list() -> Vec<String> {

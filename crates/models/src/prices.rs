@@ -1,5 +1,7 @@
 //! Prices: one data file (`prices.json`), exact integers per token, and the user's own prices before it.
 
+mod litellm;
+
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use bench_proto::{
@@ -7,81 +9,85 @@ use bench_proto::{
     price::{LongContext, ModelPrice, Rates, Tier},
     spec::Limits,
 };
-use serde::{Deserialize, de::IgnoredAny};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
 
+pub use self::litellm::{DEFAULT_PROVIDERS, Read as LiteLlmTable, read as read_litellm};
 use super::capabilities::bare_name;
 
 /// The data file.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PriceFile {
     version: u32,
     date: String,
-    #[serde(rename = "note", default)]
-    _note: String,
+    #[serde(default)]
+    note: String,
     #[serde(default)]
     sources: Vec<PriceSource>,
     models: Vec<PriceLine>,
 }
 
 /// Where prices of a provider were read.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PriceSource {
     /// The provider, for people.
     pub provider: String,
     /// Day of the check, `YYYY-MM-DD`.
     pub checked: String,
-    /// The provider's own pages.
+    /// The provider's own pages, or the table that was read.
     pub pages: Vec<String>,
 }
 
 /// One model of it.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct PriceLine {
     model: String,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "ModelKind::is_chat")]
     kind: ModelKind,
+    /// Most prompt tokens that it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    context: Option<u64>,
     #[serde(flatten)]
     standard: TierLine,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     services: BTreeMap<String, TierLine>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     batch_percent: Option<u8>,
 }
 
 /// Prices of a tier.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct TierLine {
     #[serde(flatten)]
     rates: RateTexts,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     long: Option<LongLine>,
-    #[serde(flatten)]
+    #[serde(flatten, skip_serializing)]
     unknown: Unknown,
 }
 
 /// Prices of prompts above a length.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct LongLine {
     above: u64,
     #[serde(flatten)]
     rates: RateTexts,
-    #[serde(flatten)]
+    #[serde(flatten, skip_serializing)]
     unknown: Unknown,
 }
 
 /// Decimal strings in USD per million tokens. What is left out of the prompt's prices is that of `input`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct RateTexts {
     input: String,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     cached_input: Option<String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     cache_write: Option<String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     cache_write_1h: Option<String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     output: Option<String>,
 }
 
@@ -93,7 +99,7 @@ fn refuse(unknown: &Unknown) -> Result<(), String> {
 }
 
 /// What a price list says that a model does.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelKind {
     /// Answers.
@@ -101,6 +107,21 @@ pub enum ModelKind {
     Chat,
     /// Turns texts into vectors: it has no completion.
     Embedding,
+}
+
+impl ModelKind {
+    fn is_chat(&self) -> bool {
+        *self == Self::Chat
+    }
+
+    /// Its name in files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Embedding => "embedding",
+        }
+    }
 }
 
 impl RateTexts {
@@ -149,22 +170,37 @@ impl PriceLine {
     }
 }
 
-/// Version of the price file's format.
-const FILE_VERSION: u32 = 2;
+/// Version of the price file's format, as it is written.
+const FILE_VERSION: u32 = 3;
+/// The oldest that is read: it knew no `context`.
+const OLDEST_VERSION: u32 = 2;
 
 /// Known prices.
 #[derive(Debug, Clone)]
 pub struct PriceTable {
     date: String,
     sources: Vec<PriceSource>,
-    models: BTreeMap<String, (ModelKind, ModelPrice)>,
+    models: BTreeMap<String, PricedModel>,
+    /// As they were read, to be written again.
+    lines: BTreeMap<String, PriceLine>,
+}
+
+/// What a price list knows of a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PricedModel {
+    /// What it does.
+    pub kind: ModelKind,
+    /// Most prompt tokens that it takes, where the list says so.
+    pub context: Option<u64>,
+    /// What its tokens cost.
+    pub price: ModelPrice,
 }
 
 static TABLE: LazyLock<PriceTable> = LazyLock::new(|| {
     PriceTable::read(include_str!("prices.json")).unwrap_or_else(|problem| {
         // a test reads the same file, so this cannot reach users; unpriced is refused before any call, never free
         tracing::error!("prices.json: {problem}");
-        PriceTable { date: String::new(), sources: Vec::new(), models: BTreeMap::new() }
+        PriceTable { date: String::new(), sources: Vec::new(), models: BTreeMap::new(), lines: BTreeMap::new() }
     })
 });
 
@@ -181,23 +217,63 @@ impl PriceTable {
     /// One readable line that names the model.
     pub fn read(text: &str) -> Result<Self, String> {
         let file: PriceFile = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        if file.version != FILE_VERSION {
-            return Err(format!("version {} is unknown, this build reads version {FILE_VERSION}", file.version));
+        if !(OLDEST_VERSION..=FILE_VERSION).contains(&file.version) {
+            return Err(format!(
+                "version {} is unknown, this build reads versions {OLDEST_VERSION} to {FILE_VERSION}",
+                file.version
+            ));
         }
-        let mut models = BTreeMap::new();
-        for line in file.models {
+        Self::from_lines(file.date, file.sources, file.models)
+    }
+
+    fn from_lines(date: String, sources: Vec<PriceSource>, given: Vec<PriceLine>) -> Result<Self, String> {
+        let (mut models, mut lines) = (BTreeMap::new(), BTreeMap::new());
+        for line in given {
             let price = line.price().map_err(|problem| format!("{}: {problem}", line.model))?;
-            if models.insert(line.model.clone(), (line.kind, price)).is_some() {
+            let model = PricedModel { kind: line.kind, context: line.context, price };
+            if models.insert(line.model.clone(), model).is_some() {
                 return Err(format!("{} stands there twice", line.model));
             }
+            lines.insert(line.model.clone(), line);
         }
-        Ok(Self { date: file.date, sources: file.sources, models })
+        Ok(Self { date, sources, models, lines })
+    }
+
+    /// This table as a file that [`PriceTable::read`] reads, one model a line, with the lines of `older` for models that it
+    /// lacks.
+    ///
+    /// # Errors
+    /// Never in practice: every value has a form in JSON.
+    pub fn to_file(&self, older: Option<&Self>) -> serde_json::Result<String> {
+        let of_older = older.into_iter().flat_map(|table| &table.lines);
+        let lines: BTreeMap<_, _> = of_older.chain(&self.lines).collect();
+        let read_before = older.into_iter().flat_map(|table| &table.sources);
+        let sources = read_before.filter(|old| self.sources.iter().all(|new| new.provider != old.provider));
+        let sources = self
+            .sources
+            .iter()
+            .chain(sources)
+            .map(serde_json::to_string)
+            .collect::<Result<Vec<_>, _>>()?
+            .join(",\n    ");
+        let models = lines.values().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?.join(",\n    ");
+        let date = serde_json::to_string(&self.date)?;
+        Ok(format!(
+            "{{\n  \"version\": {FILE_VERSION},\n  \"date\": {date},\n  \"sources\": [\n    {sources}\n  ],\n  \"models\": [\n    {models}\n  ]\n}}\n"
+        ))
     }
 
     /// Day of the prices, `YYYY-MM-DD`.
     #[must_use]
     pub fn date(&self) -> &str {
         &self.date
+    }
+
+    /// Days since the day of the prices; `None` where that is no date.
+    #[must_use]
+    pub fn age_days(&self, today: jiff::civil::Date) -> Option<i32> {
+        let day = self.date.parse::<jiff::civil::Date>().ok()?;
+        Some(today.since((jiff::Unit::Day, day)).ok()?.get_days())
     }
 
     /// Where the prices were read, and when.
@@ -207,15 +283,15 @@ impl PriceTable {
     }
 
     /// Models and prices, by name.
-    pub fn models(&self) -> impl Iterator<Item = (&str, ModelKind, &ModelPrice)> {
-        self.models.iter().map(|(name, (kind, price))| (name.as_str(), *kind, price))
+    pub fn models(&self) -> impl Iterator<Item = (&str, &PricedModel)> {
+        self.models.iter().map(|(name, model)| (name.as_str(), model))
     }
 
     /// The price of a model: its own line, or that of the longest name of which it is a dated version
     /// (`gpt-4o-mini-2024-07-18`, `gpt-4o-latest`). `gpt-4o-audio-preview` is another model, not a version of `gpt-4o`.
     #[must_use]
     pub fn price(&self, model: &str) -> Option<&ModelPrice> {
-        self.models.get(family(model, |name| self.models.contains_key(name))?).map(|(_, price)| price)
+        self.models.get(family(model, |name| self.models.contains_key(name))?).map(|model| &model.price)
     }
 }
 
@@ -247,6 +323,14 @@ pub fn limit_group(model: &str) -> &str {
 fn per_token(text: &str) -> Option<PicoUsd> {
     let per_million = PicoUsd::parse(text)?.0;
     (per_million % 1_000_000 == 0).then_some(PicoUsd(per_million / 1_000_000))
+}
+
+/// Dollars per million tokens of a price per token, exactly: `0.15`.
+#[must_use]
+pub fn per_million(price: PicoUsd) -> String {
+    let text = format!("{:0>7}", price.0);
+    let (whole, fraction) = text.split_at(text.len() - 6);
+    format!("{whole}.{fraction}").trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Reads a user's `--price IN,OUT` in dollars per million tokens.
@@ -295,11 +379,12 @@ mod tests {
             assert!(source.checked.parse::<jiff::civil::Date>().is_ok(), "{source:?}");
             assert!(source.checked <= table.date && source.pages.iter().all(|page| page.starts_with("https://")));
         }
-        for (name, kind, price) in table.models() {
+        for (name, PricedModel { kind, price, context }) in table.models() {
+            assert!(context.is_none_or(|tokens| tokens >= 1_000), "{name}");
             let rates = price.standard.rates;
             assert!(rates.cached_input <= rates.input && rates.input.0 > 0, "{name}");
             assert!(rates.input <= rates.cache_write && rates.cache_write <= rates.cache_write_1h, "{name}");
-            assert_eq!(kind == ModelKind::Embedding, rates.output == PicoUsd::ZERO, "{name}");
+            assert_eq!(*kind == ModelKind::Embedding, rates.output == PicoUsd::ZERO, "{name}");
             assert!(price.standard.long.is_none_or(|long| long.rates.input > rates.input), "{name}");
         }
     }
@@ -307,15 +392,10 @@ mod tests {
     /// What everybody's bill rests on: any change of a price is a change of this snapshot, seen in review.
     #[test]
     fn golden_of_all_prices() {
-        let usd = |price: PicoUsd| {
-            let micro = price.0.to_string();
-            let padded = format!("{micro:0>7}");
-            let (whole, fraction) = padded.split_at(padded.len() - 6);
-            format!("{whole}.{fraction}").trim_end_matches('0').trim_end_matches('.').to_owned()
-        };
-        let rates = |r: &Rates| [r.input, r.cached_input, r.cache_write, r.cache_write_1h, r.output].map(usd).join(" ");
+        let rates =
+            |r: &Rates| [r.input, r.cached_input, r.cache_write, r.cache_write_1h, r.output].map(per_million).join(" ");
         let mut lines = vec!["model: input cached write write-1h output (USD per million tokens)".to_owned()];
-        for (name, _, price) in PriceTable::built_in().models() {
+        for (name, PricedModel { price, .. }) in PriceTable::built_in().models() {
             lines.push(format!("{name}: {}", rates(&price.standard.rates)));
             lines.extend(price.standard.long.map(|long| format!("  above {}: {}", long.above, rates(&long.rates))));
             lines.extend(price.services.iter().map(|(name, tier)| format!("  {name}: {}", rates(&tier.rates))));
@@ -344,6 +424,7 @@ mod tests {
         assert_eq!(*price, ModelPrice { standard, services, batch_percent: Some(50) });
         for (part, wrong) in [
             ("\"version\":2", "\"version\":1"),
+            ("\"version\":2", "\"version\":4"),
             ("\"12\"", "\"12.0000001\""),
             ("\"12\"", "\"-1\""),
             ("\"note\"", "\"notes\""),
@@ -355,6 +436,19 @@ mod tests {
         ] {
             assert!(PriceTable::read(&text.replace(part, wrong)).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn what_is_written_reads_as_the_same_and_keeps_lines_that_it_lacks() {
+        let built_in = PriceTable::built_in();
+        let again = PriceTable::read(&built_in.to_file(None).expect("is JSON")).expect("reads");
+        assert_eq!((&again.models, &again.sources, &again.date), (&built_in.models, &built_in.sources, &built_in.date));
+        let own =
+            r#"{"version":3,"date":"2030-01-01","models":[{"model":"mine","input":"1","output":"2","context":9}]}"#;
+        let own = PriceTable::read(own).expect("reads");
+        let both = PriceTable::read(&built_in.to_file(Some(&own)).expect("is JSON")).expect("reads");
+        assert_eq!(both.models.len(), built_in.models.len() + 1);
+        assert_eq!(both.models["mine"], own.models["mine"]);
     }
 
     #[test]
@@ -372,6 +466,15 @@ mod tests {
         );
         let embedding = price_of("text-embedding-3-small", &Limits::default()).expect("priced");
         assert_eq!(embedding.batch_cost(&counts(1_000_000, 0, 0)), usd("0.01"));
+    }
+
+    #[test]
+    fn prices_have_an_age_in_days() {
+        let of = |date: &str| PriceTable { date: date.to_owned(), ..PriceTable::built_in().clone() };
+        let today = jiff::civil::date(2030, 3, 1);
+        assert_eq!(of("2030-01-01").age_days(today), Some(59));
+        assert_eq!(of("2030-03-02").age_days(today), Some(-1));
+        assert_eq!(of("last spring").age_days(today), None);
     }
 
     #[test]

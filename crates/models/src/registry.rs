@@ -27,6 +27,11 @@ pub struct Provider {
     pub remote: bool,
 }
 
+/// Provider of models that are simulated: whoever runs them starts the simulator.
+pub const FAKE: &str = "fake";
+/// The simulated model when nobody names one.
+const SIMULATED: &str = "simulated";
+
 /// All providers: one line each.
 pub const PROVIDERS: &[Provider] = &[
     Provider {
@@ -38,6 +43,16 @@ pub const PROVIDERS: &[Provider] = &[
     Provider {
         name: "azure",
         description: "a deployment of Azure OpenAI (AZURE_OPENAI_ENDPOINT, AZURE_OPENAI_API_KEY)",
+        remote: true,
+    },
+    Provider {
+        name: "ollama",
+        description: "a model of the Ollama of this machine, port 11434; no key, no price",
+        remote: true,
+    },
+    Provider {
+        name: FAKE,
+        description: "a simulated model, started for the run: for rehearsals; no key, no price, no network",
         remote: true,
     },
     Provider { name: "extractive", description: "picks a sentence of the context; no key, no network", remote: false },
@@ -74,7 +89,7 @@ pub enum ModelNameError {
 }
 
 /// Servers that speak OpenAI's API and are often named as if they were providers, with the port of their default.
-const LIKE_OPENAI: &[(&str, u16)] = &[("ollama", 11434), ("vllm", 8000), ("lmstudio", 1234), ("llamacpp", 8080)];
+const LIKE_OPENAI: &[(&str, u16)] = &[("vllm", 8000), ("lmstudio", 1234), ("llamacpp", 8080)];
 
 fn meant(name: &str, nearest: &str) -> String {
     if let Some((_, port)) = LIKE_OPENAI.iter().find(|(server, _)| *server == name) {
@@ -99,6 +114,7 @@ pub fn parse_model(text: &str) -> Result<ModelName, ModelNameError> {
         return Err(ModelNameError::UnknownProvider { name: name.to_owned(), nearest: nearest(text.trim(), name) });
     };
     match (provider.remote, model.is_empty()) {
+        (true, true) if provider.name == FAKE => Ok(ModelName { provider, model: SIMULATED.to_owned() }),
         (true, true) => Err(ModelNameError::NoModel(provider.name)),
         (false, false) => Err(ModelNameError::NeedlessModel(provider.name)),
         _ => Ok(ModelName { provider, model: model.to_owned() }),
@@ -173,7 +189,7 @@ pub fn build_chat(
     }
     let (url, key) = (&account.base_url, account.key.as_ref());
     match provider {
-        "openai" => Ok(Arc::new(OpenAiChat::with_scheme(Scheme::OpenAi, url, key, model, http)?)),
+        "openai" | "ollama" | FAKE => Ok(Arc::new(OpenAiChat::with_scheme(Scheme::OpenAi, url, key, model, http)?)),
         "azure" => Ok(Arc::new(OpenAiChat::with_scheme(Scheme::Azure, url, key, model, http)?)),
         "anthropic" => Ok(Arc::new(AnthropicChat::new(url, key, model, http)?)),
         "extractive" | "none" => Err(Failure::terminal(
@@ -257,6 +273,9 @@ mod tests {
     fn model_names_are_taken_apart() {
         let name = parse_model("openai:meta-llama/Llama-3:70b").expect("known");
         assert_eq!((name.provider.name, name.model.as_str()), ("openai", "meta-llama/Llama-3:70b"));
+        assert_eq!(parse_model("ollama:llama3.1:8b").expect("known").model, "llama3.1:8b");
+        assert_eq!(parse_model("fake").expect("known").model, "simulated");
+        assert_eq!(parse_model("fake:small").expect("known").model, "small");
         assert_eq!(parse_model("extractive").expect("known").model, "");
         assert_eq!(parse_model("openai:"), Err(ModelNameError::NoModel("openai")));
         assert_eq!(parse_model("none:x"), Err(ModelNameError::NeedlessModel("none")));
@@ -273,12 +292,12 @@ mod tests {
             }
         }
         insta::assert_snapshot!(
-            parse_model("ollama:llama3.1").expect_err("is a server"),
-            @"'ollama' is no provider (it speaks OpenAI's API: write openai:<model> and set OPENAI_BASE_URL=http://127.0.0.1:11434/v1); known are openai, anthropic, azure, extractive, system, none"
+            parse_model("vllm:llama3.1").expect_err("is a server"),
+            @"'vllm' is no provider (it speaks OpenAI's API: write openai:<model> and set OPENAI_BASE_URL=http://127.0.0.1:8000/v1); known are openai, anthropic, azure, ollama, fake, extractive, system, none"
         );
         insta::assert_snapshot!(
             parse_model("opanai:gpt-4o").expect_err("unknown"),
-            @"'opanai' is no provider (did you mean 'openai'?); known are openai, anthropic, azure, extractive, system, none"
+            @"'opanai' is no provider (did you mean 'openai'?); known are openai, anthropic, azure, ollama, fake, extractive, system, none"
         );
     }
 

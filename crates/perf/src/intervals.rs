@@ -103,9 +103,12 @@ fn percent(share: f64) -> String {
     format!("{:.1}", share * 100.0)
 }
 
+/// Sample, banks, effects and score of a row.
+type Row<'a> = (String, usize, &'a str, String);
+
 /// A row for each kind of banks and score, a column for each correlation.
 fn coverage_markdown(cases: &[(&str, CoverageCase)], seen: &[Coverage]) -> String {
-    let mut rows: Vec<((String, usize, &str, String), BTreeMap<String, String>)> = Vec::new();
+    let mut rows: Vec<(Row<'_>, BTreeMap<String, String>)> = Vec::new();
     for ((name, case), seen) in cases.iter().zip(seen) {
         let key = ((*name).to_owned(), case.banks.len(), case.effects.name(), format!("{:.2}", case.p));
         let cell = format!("{} ({})", percent(seen.covers), percent(seen.t_covers));

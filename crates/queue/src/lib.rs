@@ -17,7 +17,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bench_proto::task::{QueueName, TaskMessage};
 
-pub use registry::{BACKENDS, Backend, connect};
+pub use registry::{BACKENDS, Backend, check, connect};
 
 /// Trace context and other small headers of a message.
 pub type Headers = Vec<(String, String)>;

@@ -39,12 +39,22 @@ pub const BACKENDS: &[Backend] = &[
 /// # Errors
 /// Unknown schemes and everything that connecting can meet.
 pub async fn connect(url: &str) -> Result<Arc<dyn Queue>, QueueError> {
+    (find(url)?.connect)(url).await
+}
+
+/// Whether there is a backend for a URL; nothing is connected to.
+///
+/// # Errors
+/// Unknown schemes, with those that there are.
+pub fn check(url: &str) -> Result<(), QueueError> {
+    find(url).map(drop)
+}
+
+fn find(url: &str) -> Result<&'static Backend, QueueError> {
     // only the scheme is ever shown: the rest may hold a password
     let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
-    match BACKENDS.iter().find(|backend| backend.scheme == scheme) {
-        Some(backend) => (backend.connect)(url).await,
-        None => Err(QueueError::Setup(unknown(scheme))),
-    }
+    let found = BACKENDS.iter().find(|backend| backend.scheme == scheme);
+    found.ok_or_else(|| QueueError::Setup(unknown(scheme)))
 }
 
 fn unknown(scheme: &str) -> String {

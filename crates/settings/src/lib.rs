@@ -38,7 +38,7 @@ pub use layers::{Entry, FlagValue, Sources};
 pub use origin::{FilePosition, Origin};
 pub use own::OwnList;
 pub use process::{from_process, host_name};
-pub use schema::{ExtraKey, Kind};
+pub use schema::{ExtraKey, Kind, has_section};
 pub use show::{ShownSetting, render};
 pub use transport::{Protection, Way};
 pub use trust::trust;

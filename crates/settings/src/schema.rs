@@ -283,6 +283,12 @@ pub(crate) const KEYS: &[Key] = &[
     key("allow.secrets", Kind::List).env("BENCH_ALLOW_SECRETS"),
 ];
 
+/// Whether settings of the runner itself begin with this name and a dot.
+#[must_use]
+pub fn has_section(name: &str) -> bool {
+    Schema::new(&[]).is_section(name) || name == "system"
+}
+
 /// All settings, those of datasets and systems included.
 #[derive(Debug, Clone)]
 pub(crate) struct Schema {

@@ -23,6 +23,12 @@ use crate::{
     value::Value,
 };
 
+/// The provider whose models run on this machine, and where it listens unless it is told otherwise.
+const OLLAMA: (&str, &str) = ("ollama", "http://127.0.0.1:11434/v1");
+
+/// The provider whose models are simulated; whoever runs them says where.
+const FAKE: &str = "fake";
+
 /// Effective settings; each value knows its origin ([`Settings::entry`]).
 #[derive(Clone)]
 pub struct Settings {
@@ -319,7 +325,8 @@ impl Settings {
         // embeddings have no section of the kind: their memory system names an account
         let chosen = chosen.and_then(|entry| entry.value.text()).unwrap_or(DEFAULT_PROVIDER).to_owned();
         let of_provider = provider != DEFAULT_PROVIDER && !self.is_set(&format!("{}.account", role.name()));
-        let name = if of_provider && self.accounts.contains_key(provider) { provider.to_owned() } else { chosen };
+        let is_known = self.accounts.contains_key(provider) || [OLLAMA.0, FAKE].contains(&provider);
+        let name = if of_provider && is_known { provider.to_owned() } else { chosen };
         self.account_named(role, name)
     }
 
@@ -343,7 +350,11 @@ impl Settings {
                 key,
                 ..Account::named(role.name().to_owned())
             },
-            (_, None) => shared.cloned().unwrap_or_else(|| Account::named(name)),
+            (_, None) => shared.cloned().unwrap_or_else(|| {
+                // without an [accounts.ollama] it is the one of this machine
+                let base_url = (name == OLLAMA.0).then(|| OLLAMA.1.to_owned());
+                Account { base_url, ..Account::named(name) }
+            }),
         }
     }
 }

@@ -31,6 +31,9 @@ pub(crate) struct Args {
     /// Write the statistics to this file when stopping
     #[arg(long, value_name = "FILE")]
     pub(crate) stats_file: Option<PathBuf>,
+    /// Stop when standard input ends: with whoever started it, however that ends
+    #[arg(long)]
+    pub(crate) until_input_ends: bool,
     /// Threads that serve
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) threads: u16,

@@ -44,7 +44,22 @@ async fn run(args: &Args) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout();
     writeln!(stdout, "{}", serde_json::json!({"listening": sim.base_url, "admin": sim.admin_url}))?;
     stdout.flush()?;
-    interrupts.stop.cancelled().await;
+    let (ended, input_ended) = tokio::sync::oneshot::channel::<()>();
+    let never = if args.until_input_ends {
+        // a thread of its own: nothing waits for it at the end
+        std::thread::spawn(move || {
+            let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+            drop(ended);
+        });
+        None
+    } else {
+        Some(ended)
+    };
+    tokio::select! {
+        () = interrupts.stop.cancelled() => {}
+        _ = input_ended => {}
+    }
+    drop(never);
     let stats = sim.stop().await;
     if let Some(file) = &args.stats_file {
         let mut text = serde_json::to_string_pretty(&stats)?;

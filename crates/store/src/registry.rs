@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 
 #[cfg(feature = "postgres")]
 use crate::postgres;
-use crate::{Store, StoreError, StoreResult, Transport, codec::shown, sqlite};
+use crate::{Access, Store, StoreError, StoreResult, Transport, codec::shown, sqlite};
 
 type Opening<'u> = BoxFuture<'u, StoreResult<Arc<dyn Store>>>;
 type Migrating<'u> = BoxFuture<'u, StoreResult<i64>>;
@@ -18,7 +18,7 @@ pub struct Backend {
     pub scheme: &'static str,
     /// One line for people.
     pub description: &'static str,
-    open: for<'u> fn(&'u str, usize) -> Opening<'u>,
+    open: for<'u> fn(&'u str, usize, Access) -> Opening<'u>,
     migrate: for<'u> fn(&'u str) -> Migrating<'u>,
     name_roles: for<'u> fn(&'u str, &'u str) -> Naming<'u>,
     transport: fn(&str) -> Option<Transport>,
@@ -30,7 +30,7 @@ pub const BACKENDS: &[Backend] = &[
         scheme: sqlite::SCHEME,
         description: "one file on this machine, nothing to install",
         // one file has one writer and its own readers
-        open: |url, _| Box::pin(sqlite::open(url)),
+        open: |url, _, access| Box::pin(sqlite::open_for(url, access)),
         migrate: |url| Box::pin(sqlite::migrate(url)),
         name_roles: |_, _| {
             let why = "a store in a file has no roles: its folder's permissions say who may do what";
@@ -48,7 +48,7 @@ pub const BACKENDS: &[Backend] = &[
 const POSTGRES: Backend = Backend {
     scheme: postgres::SCHEME,
     description: "a PostgreSQL database, for runs over many machines",
-    open: |url, connections| Box::pin(postgres::open(url, connections)),
+    open: |url, connections, _| Box::pin(postgres::open(url, connections)),
     migrate: |url| Box::pin(postgres::migrate(url)),
     name_roles: |url, prefix| Box::pin(postgres::roles::name(url, prefix)),
     transport: postgres::transport,
@@ -74,7 +74,15 @@ pub async fn open(url: &str) -> Result<Arc<dyn Store>, StoreError> {
 /// # Errors
 /// Those of [`open`].
 pub async fn open_with(url: &str, connections: usize) -> Result<Arc<dyn Store>, StoreError> {
-    (find(url)?.open)(url, connections.max(1)).await
+    (find(url)?.open)(url, connections.max(1), Access::Make).await
+}
+
+/// [`open`] by one who says what for: only [`Access::Make`] makes a local file that is missing, and its folder.
+///
+/// # Errors
+/// Those of [`open`].
+pub async fn open_for(url: &str, access: Access) -> Result<Arc<dyn Store>, StoreError> {
+    (find(url)?.open)(url, COORDINATOR_CONNECTIONS, access).await
 }
 
 /// Brings the schema of the store behind a URL up to date; returns its version. A store that is up to date stays as it is.

@@ -483,6 +483,17 @@ pub trait Traces: Send + Sync {
     async fn session_names(&self, sessions: &[SessionId]) -> StoreResult<Vec<(SessionId, String)>>;
 }
 
+/// What a store is opened for. It matters for a local file alone: a database is there or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// To begin something: a file that is missing is made, with its folder.
+    Make,
+    /// To go on with what it holds: one that is missing is not made, and holds nothing.
+    Change,
+    /// To look: the same, and a file that cannot be written can be read.
+    Read,
+}
+
 /// What not every user of a store may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Right {
@@ -492,6 +503,8 @@ pub enum Right {
     Work,
     /// Hand out and look after.
     Lead,
+    /// Delete runs: the owner of the store alone.
+    Delete,
 }
 
 /// The whole store.
@@ -532,6 +545,10 @@ pub trait Store:
     async fn may(&self, _right: Right) -> StoreResult<()> {
         Ok(())
     }
+
+    /// Deletes runs with everything of them but what they have cost the days on which they ran, all or none. False when one of them is
+    /// running. Needs [`Right::Delete`].
+    async fn delete_runs(&self, runs: &[RunNo]) -> StoreResult<bool>;
 
     /// Flushes and closes.
     async fn close(&self);

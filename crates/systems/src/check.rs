@@ -6,12 +6,11 @@
 mod changes;
 mod hits;
 
-use std::{sync::Arc, time::Instant};
+use std::time::Instant;
 
 use bench_proto::{
     dataset::{BankContent, Session, StreamEntry, Turn},
     failure::Failure,
-    ids::Sha256Hash,
     step::RetrievedHit,
 };
 use serde::Serialize;
@@ -161,14 +160,7 @@ fn bank(name: &str, colour: &str, lines: &[&str]) -> BankRef {
 }
 
 fn bank_of(name: &str, content: BankContent) -> BankRef {
-    let bytes = serde_json::to_vec(&content).unwrap_or_default();
-    BankRef {
-        name: format!("{name}-{}", content.bank_id),
-        handle: None,
-        bank_id: content.bank_id.clone(),
-        content_hash: Sha256Hash::of(&bytes),
-        content: Some(Arc::new(content)),
-    }
+    BankRef::outside_of_runs(&format!("{name}-{}", content.bank_id), content)
 }
 
 fn entries(bank: &BankRef) -> &[StreamEntry] {

@@ -37,6 +37,7 @@ mod random;
 pub mod registry;
 mod settings;
 mod system;
+pub mod trial;
 pub mod vector;
 
 pub use context::{BuildContext, Embeddings};

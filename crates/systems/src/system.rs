@@ -136,6 +136,21 @@ pub struct BankRef {
     pub content: Option<Arc<BankContent>>,
 }
 
+impl BankRef {
+    /// A bank of one who works outside of a run: it has the name that is given, and its content says which it is.
+    #[must_use]
+    pub(crate) fn outside_of_runs(name: &str, content: BankContent) -> Self {
+        let bytes = serde_json::to_vec(&content).unwrap_or_default();
+        Self {
+            name: name.to_owned(),
+            handle: None,
+            bank_id: content.bank_id.clone(),
+            content_hash: Sha256Hash::of(&bytes),
+            content: Some(Arc::new(content)),
+        }
+    }
+}
+
 /// A question to a bank, with what bounds its answer.
 #[derive(Debug, Clone, Default)]
 pub struct RecallQuery<'a> {

@@ -5,7 +5,6 @@ use std::{
     os::unix::fs::MetadataExt as _,
     path::Path,
     process::{Command, Output},
-    sync::{Mutex, PoisonError},
 };
 
 use anyhow::{bail, ensure};
@@ -18,13 +17,13 @@ pub(crate) fn is_root() -> bool {
 
 /// Installs a package, unless that is forbidden or not possible; then the error says what to run.
 pub(crate) fn install(package: &str) -> anyhow::Result<()> {
-    // apt-get locks: two tests that miss something wait for each other
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let command = format!("apt-get install -y --no-install-recommends {package}");
     if !is_root() || std::env::var_os(NO_INSTALL).is_some() || !Path::new("/usr/bin/apt-get").exists() {
         bail!("{package} is not installed: run {command}");
     }
+    // apt-get locks: two tests that miss something wait for each other, also in two processes
+    let one_at_a_time = fs::File::create(std::env::temp_dir().join("bench-test-packages.lock"))?;
+    one_at_a_time.lock()?;
     let run = |arguments: &str| {
         Command::new("apt-get").args(arguments.split(' ').skip(1)).env("DEBIAN_FRONTEND", "noninteractive").output()
     };

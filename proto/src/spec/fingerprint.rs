@@ -68,6 +68,9 @@ impl RunSpec {
         if self.recalls.at_most > 0 {
             put("recalls.at_most".into(), self.recalls.at_most.into());
         }
+        if self.taken_over.answered_again > 0 {
+            put("answered_again".into(), self.taken_over.answered_again.into());
+        }
         put("system.name".into(), self.system.name.clone().into());
         put("system.version".into(), self.system.version.clone().into());
         put("system.top_k".into(), self.system.top_k.into());

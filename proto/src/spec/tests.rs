@@ -99,9 +99,15 @@ fn a_fork_knows_who_recalled_and_who_answered() {
     let first = TakenOver::default();
     assert_eq!(TakenOver::of_fork(Phase::Recall, "a", &first), first);
     let answered = TakenOver::of_fork(Phase::Answer, "a", &first);
-    assert_eq!(answered, TakenOver { recalls_of: Some("a".to_owned()), answers_of: None });
+    assert_eq!(answered, TakenOver { recalls_of: Some("a".to_owned()), ..TakenOver::default() });
     let judged = TakenOver::of_fork(Phase::Judge, "b", &answered);
-    assert_eq!(judged, TakenOver { recalls_of: Some("a".to_owned()), answers_of: Some("b".to_owned()) });
+    let both = [Some("a".to_owned()), Some("b".to_owned())];
+    assert_eq!([judged.recalls_of.clone(), judged.answers_of.clone()], both);
+    let again = TakenOver { answered_again: 1, ..answered.clone() };
+    assert_eq!(TakenOver::of_fork(Phase::Judge, "b", &again).answered_again, 1, "its answers are those");
+    assert_eq!(TakenOver::of_fork(Phase::Answer, "b", &again).answered_again, 0, "all are answered anew");
+    let fork = RunSpec { taken_over: again, ..golden() };
+    assert_ne!(fork.fingerprint(), golden().fingerprint(), "other answers");
     assert_eq!(TakenOver::of_fork(Phase::Judge, "c", &judged), judged);
     let fork = RunSpec { taken_over: judged, ..golden() };
     assert_eq!(fork.fingerprint(), golden().fingerprint());

@@ -13,7 +13,7 @@ use bench_plan::{TokenGuess, announce_spec};
 use bench_proto::{
     ids::TaskKey,
     scenario::{RecallPlan, Scenario},
-    spec::RunSpec,
+    spec::{RunSpec, SampleSpec},
     step::{RetrievedHit, StepText},
 };
 use bench_store::{Results, RunRow, Store};
@@ -36,6 +36,8 @@ pub(crate) struct ForkOf<'a> {
     pub(crate) from: ForkFrom,
     /// Corrections of the answer key that judges are to see.
     pub(crate) fixes: Option<&'a LabelFixes>,
+    /// Questions of which something is called for; all of them without it.
+    pub(crate) anew: Option<u64>,
 }
 
 /// The estimate of a fork.
@@ -62,7 +64,7 @@ pub(crate) async fn estimate_fork(
     };
     let whole = asked == spec.sample.n && spec.scenario != Scenario::Agentic;
     let answer = answers.then(|| answered.guess(whole).map(scaled).unwrap_or_default());
-    let (judge_calls, judges) = votes.guess(spec.sample.n, all);
+    let (judge_calls, judges) = votes.guess(fork.anew.unwrap_or(spec.sample.n), all);
     let announcement = announce_spec(&spec.sample, &spec.dataset.population);
     let rephrase = rephrased.guess(asked == spec.sample.n);
     // banks stay as the source has built them
@@ -73,7 +75,18 @@ pub(crate) async fn estimate_fork(
         question,
     });
     let prompts = Rehearsal { answer, rephrase, judge_calls, judges, embeddings };
-    Ok(RunEstimate::of_prompts(app, spec, &prompts, announcement).await)
+    let estimate = match fork.anew {
+        None => RunEstimate::of_prompts(app, spec, &prompts, announcement).await,
+        Some(n) => {
+            let sample = SampleSpec { n, ..spec.sample.clone() };
+            let part = RunSpec { sample, ..spec.clone() };
+            RunEstimate {
+                questions: spec.sample.n,
+                ..RunEstimate::of_prompts(app, &part, &prompts, announcement).await
+            }
+        }
+    };
+    Ok(estimate)
 }
 
 /// Searches of a fork that recalls anew for texts that its source has not searched for: the question's own is stored with it, unless

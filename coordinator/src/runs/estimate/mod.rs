@@ -10,7 +10,11 @@ pub(crate) mod rehearsal;
 mod words;
 
 use bench_grading::prompts;
-use bench_models::{capabilities, prices, tokens::Encoding};
+use bench_models::{
+    capabilities,
+    prices::{self, PriceTable},
+    tokens::Encoding,
+};
 use bench_plan::{
     Announcement, CallProfile, Estimate, EstimateInput, PhaseCalls, TokenGuess, TokenPrice, announce, estimate,
 };
@@ -33,7 +37,14 @@ use self::{
     },
     rehearsal::{Effort, JudgeGuess, Rehearsal, rehearse},
 };
-use crate::{app::App, planning::PlannedRun, runs::controls::PlannedGroup};
+use crate::{
+    app::App,
+    planning::{PlannedRun, price_file},
+    runs::controls::PlannedGroup,
+};
+
+/// Providers change prices: what was read before so many days is said.
+const MOST_DAYS_OF_A_PRICE: i32 = 90;
 
 /// How prompts are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +93,10 @@ pub(crate) struct RunEstimate {
     /// Recalls of the memory system that its canaries make beside those of the questions, at most.
     canary_recalls: u64,
     cap_usd: Option<f64>,
+    /// Models whose price was read long ago, each in a line for people.
+    old_prices: Vec<String>,
+    /// Calls were counted in a part of the sample.
+    is_rough: bool,
 }
 
 impl RunEstimate {
@@ -111,7 +126,7 @@ impl RunEstimate {
             (Some(CanarySpec { facts, .. }), _) => u64::from(2 * (facts + FOREIGN_FACTS) + WIDE_RECALLS),
             (None, _) => spec.sample.banks.min(CANARY_BANKS.into()) * u64::from(CANARY_RECALLS),
         };
-        Self { canary_recalls, ..all }
+        Self { canary_recalls, is_rough: counting == Counting::Rough, ..all }
     }
 
     /// The estimate of a run whose prompts were measured; without `answer` none are to be made.
@@ -172,7 +187,9 @@ impl RunEstimate {
             announcement,
             questions: spec.sample.n,
             canary_recalls: 0,
+            is_rough: false,
             cap_usd: spec.limits.max_cost.map(PicoUsd::usd),
+            old_prices: old_prices(app, spec, jiff::Zoned::now().date()),
         }
     }
 
@@ -218,6 +235,23 @@ fn judge_prompt(spec: &RunSpec, JudgeGuess { prompt, schema, .. }: &JudgeGuess) 
         expected: prompt.expected + schema.expected,
         worst: prompt.worst + schema.worst + answer_at_most,
     }
+}
+
+/// The run's models whose prices are older than [`MOST_DAYS_OF_A_PRICE`]. A price of the command line is of today.
+fn old_prices(app: &App, spec: &RunSpec, today: jiff::civil::Date) -> Vec<String> {
+    let own = price_file(app).ok().flatten();
+    let models = std::iter::once(&spec.answerer).chain(&spec.judges).filter(|model| model.is_remote());
+    let names: std::collections::BTreeSet<&str> = models.map(|model| model.name.as_str()).collect();
+    let names = names.into_iter().filter(|name| !spec.limits.prices.contains_key(*name));
+    names.filter_map(|name| {
+        let table = own.as_ref().filter(|table| table.price(name).is_some());
+        let built_in = PriceTable::built_in();
+        let table = table.or_else(|| built_in.price(name).map(|_| built_in))?;
+        let days = table.age_days(today).filter(|days| *days > MOST_DAYS_OF_A_PRICE)?;
+        let date = table.date();
+        Some(format!("the price of {name} is of {date}, {days} days ago: look it up, or read newer ones with `bench-coord prices update`"))
+    })
+    .collect()
 }
 
 /// Recalls of the latency probe, with the one that opens connections and that nobody times.

@@ -34,6 +34,15 @@ impl RunEstimate {
         })
     }
 
+    /// Says which prices were read long ago, where something is paid by them.
+    pub(crate) fn tell_old_prices(&self) {
+        self.old_prices().for_each(out::note);
+    }
+
+    fn old_prices(&self) -> impl Iterator<Item = &str> {
+        self.old_prices.iter().filter(|_| self.total.calls > 0).map(String::as_str)
+    }
+
     /// One or two lines for the start of a run.
     #[must_use]
     pub(crate) fn line(&self) -> String {
@@ -47,8 +56,9 @@ impl RunEstimate {
             return interval;
         }
         format!(
-            "estimate{}: {}, {} prompt and {} completion tokens, {} (worst {}){}, {}; {interval}",
+            "estimate{}: {}{}, {} prompt and {} completion tokens, {} (worst {}){}, {}; {interval}",
             self.what(),
+            if self.is_rough { "about " } else { "" },
             number_of_calls((total.calls, total.most_calls)),
             total.prompt_tokens,
             total.completion_tokens,
@@ -89,6 +99,7 @@ impl RunEstimate {
         all["questions"] = json!(self.questions);
         all["usd_cap"] = json!(self.cap_usd);
         all["canary_recalls"] = json!(self.canary_recalls);
+        all["old_prices"] = json!(self.old_prices().collect::<Vec<_>>());
         all["phases"] = json!(phases);
         all["interval"] = json!(self.announcement);
         all["measured"] = totals(&self.estimate);

@@ -78,7 +78,9 @@ pub(super) async fn adopt(
     from: ForkFrom,
     fixes: Option<&LabelFixes>,
 ) -> Result<(), CliError> {
-    adopt_notes(store, run, source, from).await?;
+    let keeps_right = from == ForkFrom::Answer && run.spec.taken_over.answered_again > 0;
+    // the models that have answered what is kept are told too
+    adopt_notes(store, run, source, if keeps_right { ForkFrom::Judge } else { from }).await?;
     for row in store.banks(source.run_no, None).await? {
         let bank_no = row.bank_no;
         let bank = NewBank {
@@ -92,7 +94,7 @@ pub(super) async fn adopt(
             },
             segments: row.segments.clone(),
         };
-        let questions = adopted(store, source, row, from).await?;
+        let questions = adopted(store, source, row, from, keeps_right).await?;
         store.adopt(run.run_no, &[bank], &questions).await?;
     }
     store.finish_plan(run.run_no).await?;
@@ -119,6 +121,7 @@ async fn adopted(
     source: &RunRow,
     row: BankRow,
     from: ForkFrom,
+    keeps_right: bool,
 ) -> Result<Vec<AdoptedQuestion>, CliError> {
     let bank_no = row.bank_no;
     let bank = BankData::read(store, row).await?;
@@ -130,11 +133,36 @@ async fn adopted(
             texts.entry(task).or_default().push((step, text));
         }
     }
+    let passes = passing(source);
     let adopt = |task: TaskKey| {
-        let stored = texts.remove(&task).unwrap_or_default();
-        AdoptedQuestion { task, steps: steps(facts.remove(&task), stored, from, source.spec.scenario) }
+        let (stored, facts) = (texts.remove(&task).unwrap_or_default(), facts.remove(&task));
+        let from = if keeps_right && facts.as_ref().is_some_and(&passes) { ForkFrom::Judge } else { from };
+        AdoptedQuestion { task, steps: steps(facts, stored, from, source.spec.scenario) }
     };
     Ok(keys.into_iter().map(adopt).collect())
+}
+
+/// Whether a question of a run has passed, by what heads its report.
+fn passing(run: &RunRow) -> impl Fn(&QuestionFacts) -> bool + use<> {
+    let metric = run.spec.headline_metric();
+    let scale = run.spec.metric(&metric);
+    move |facts| facts.scores.iter().any(|(name, score)| *name == metric && scale.passes(*score))
+}
+
+/// Questions of a run that have not passed, or have no result.
+///
+/// # Errors
+/// What the store meets.
+pub(super) async fn count_wrong(store: &dyn Store, run: &RunRow) -> Result<u64, CliError> {
+    let passes = passing(run);
+    let (mut all, mut passed) = (0, 0);
+    for row in store.banks(run.run_no, None).await? {
+        let bank = BankData::read(store, row).await?;
+        let facts = results::facts_of_bank(store, run.run_no, &bank).await?;
+        all += bank.questions().len() as u64;
+        passed += facts.values().filter(|facts| passes(facts)).count() as u64;
+    }
+    Ok(all - passed.min(all))
 }
 
 /// The steps of a question up to the phase, made again from its facts and texts.

@@ -164,10 +164,39 @@ async fn plan(
     if let Some(fixes) = &fixes {
         spec.dataset.label_fixes = Some(fixes.spec().clone());
     }
+    let anew = match args.only_wrong {
+        true => Some(answered_again(store, source, &mut spec).await?),
+        false => None,
+    };
     let counting = if args.dry_run { Counting::Exact } else { Counting::Rough };
-    let planned = ForkOf { source, spec: &spec, from, fixes: fixes.as_ref() };
+    let planned = ForkOf { source, spec: &spec, from, fixes: fixes.as_ref(), anew };
     let estimate = estimate_fork(app, store, &planned, counting).await?;
     Ok(PlannedFork { spec, fixes, estimate })
+}
+
+/// How many questions of a run did not pass and are answered again; notes it for the report of the fork.
+///
+/// # Errors
+/// Exit 2 when there are none, and for an answerer that would say the same.
+async fn answered_again(store: &dyn Store, source: &RunRow, spec: &mut RunSpec) -> Result<u64, CliError> {
+    if !spec.answerer.is_remote() {
+        return Err(CliError::usage(format!(
+            "--wrong: run {} was answered by {}, which says the same again; a model answers in \
+             `bench-coord submit --fork {0} --from answer --answerer PROVIDER:MODEL`",
+            source.run_id,
+            spec.who_answers()
+        )));
+    }
+    let wrong = adopt::count_wrong(store, source).await?;
+    if wrong == 0 {
+        return Err(CliError::usage(format!("--wrong: every question of run {} passed", source.run_id)));
+    }
+    spec.sample.notes.push(format!(
+        "{wrong} questions that had not passed in run {} were answered again, the others have the answers of that run: the score \
+         is the better of several tries, and no measure of one",
+        source.run_id
+    ));
+    Ok(wrong)
 }
 
 /// Label fixes for the dataset of a run.

@@ -32,6 +32,9 @@ pub(super) fn forked_spec(app: &App, args: &SubmitArgs, run: &RunRow, from: Fork
     let priced = planning::limits(app, prices.clone())?;
     let mut spec = source.clone();
     spec.taken_over = TakenOver::of_fork(from.into(), &run.run_id.0, &source.taken_over);
+    if args.only_wrong {
+        spec.taken_over.answered_again = source.taken_over.answered_again + 1;
+    }
     check_same_questions(args, source, from)?;
     let counting = Held::from_args(args, source)?;
     let args = &counting.complete(args)?;

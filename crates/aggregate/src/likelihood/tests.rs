@@ -53,8 +53,11 @@ proptest! {
     }
 }
 
+/// Questions and passed ones of each bank, and both bounds of the interval.
+type Case = (&'static [(f64, f64)], f64, f64);
+
 /// Banks, and the bounds that `scipy.special.gammaln`, `optimize.minimize_scalar` over ρ and `optimize.brentq` over the mean find.
-const SCIPY: [(&[(f64, f64)], f64, f64); 5] = [
+const SCIPY: [Case; 5] = [
     (
         &[
             (199.0, 160.0),

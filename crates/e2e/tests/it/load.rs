@@ -422,18 +422,17 @@ fn the_suite_tells_growth_findings_and_duplicates() {
 fn a_slower_system_is_a_regression_and_an_equal_one_is_none() {
     let fake = Fake::start("whole");
     let bench = with_adapter(&fake, COUNTS);
-    // so slow that what this machine does beside it is little
-    fake.with(|world| world.slow = Duration::from_millis(8));
     let _ = stress(&bench, &["--output-dir", "old"]).expect_code(0);
-    let gate = |flags: &[&str]| stress(&bench, &[&["--baseline", "old/stress.json"][..], flags].concat());
+    // the same figures twice: whatever this machine did meanwhile is in both
+    let merged = ["load", "--merge", "old/stress.json", "--json"];
+    let same = bench.run([&merged[..], &["--baseline", "old/stress.json", "--ceiling", "p50=1000"]].concat());
     // chance may leave it undecided; it is never a regression
-    let same = gate(&["--ratio", "3", "--ceiling", "p50=1000"]);
     assert!([0, 6].contains(&same.code), "{}\n{}", same.code, same.stderr);
     let checks = same.json()["gate"]["checks"].as_array().expect("a list").clone();
-    assert!(checks.iter().all(|check| check["outcome"] != "regression"), "{checks:?}");
+    assert!(!checks.is_empty() && checks.iter().all(|check| check["outcome"] != "regression"), "{checks:?}");
 
     fake.with(|world| world.slow = Duration::from_millis(30));
-    let slower = gate(&[]).expect_code(1).json();
+    let slower = stress(&bench, &["--baseline", "old/stress.json"]).expect_code(1).json();
     let worse: Vec<&str> = slower["gate"]["checks"]
         .as_array()
         .expect("a list")

@@ -332,13 +332,18 @@ impl Backend for Postgres {
 
     async fn may(&self, right: Right) -> StoreResult<()> {
         static MAY: Sql =
-            Sql::new(|| "SELECT CASE WHEN has_table_privilege($1, 'INSERT') THEN 1::int8 ELSE 0::int8 END".to_owned());
-        let (table, what) = match right {
-            Right::Results => ("facts", "results may not be changed"),
-            Right::Work => ("calls", "runs may not be worked on"),
-            Right::Lead => ("leaders", "runs may not be looked after"),
+            Sql::new(|| "SELECT CASE WHEN has_table_privilege($1, $2) THEN 1::int8 ELSE 0::int8 END".to_owned());
+        let (table, privilege, what) = match right {
+            Right::Results => ("facts", "INSERT", "results may not be changed"),
+            Right::Work => ("calls", "INSERT", "runs may not be worked on"),
+            Right::Lead => ("leaders", "INSERT", "runs may not be looked after"),
+            Right::Delete => (
+                "runs",
+                "DELETE",
+                "runs may not be deleted but by the owner of the store, with the URL that `migrate` has",
+            ),
         };
-        let rows = self.read(move |conn| conn.fetch(&MAY, args![table])).await?;
+        let rows = self.read(move |conn| conn.fetch(&MAY, args![table, privilege])).await?;
         match rows.first().map(|row| row.int(0)).transpose()? {
             Some(1) => Ok(()),
             _ => Err(StoreError::Denied(format!("permission denied, {what}"))),

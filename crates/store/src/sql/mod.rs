@@ -12,6 +12,7 @@ mod claims;
 mod commit;
 mod conclude;
 mod counters;
+mod deleting;
 mod derive;
 mod forks;
 mod groups;
@@ -171,6 +172,11 @@ impl<B: Backend> Store for SqlStore<B> {
 
     async fn may(&self, right: Right) -> StoreResult<()> {
         self.backend.may(right).await
+    }
+
+    async fn delete_runs(&self, runs: &[RunNo]) -> StoreResult<bool> {
+        let runs = runs.to_vec();
+        self.backend.write(move |conn| Box::pin(async move { deleting::delete(conn, &runs).await })).await
     }
 
     async fn close(&self) {

@@ -10,6 +10,7 @@ mod errors;
 mod writer;
 
 use std::{
+    io::ErrorKind,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -24,7 +25,7 @@ use sqlx::{
 pub use self::backup::{Copied, back_up};
 use self::{conn::SqliteConn, writer::Writer};
 use crate::{
-    Store, StoreError, StoreResult, schema,
+    Access, Store, StoreError, StoreResult, schema,
     sql::{Backend, Conn, SqlStore, check_schema},
 };
 
@@ -36,6 +37,8 @@ const SYSTEM: &str = "sqlite";
 /// Longest wait for another process that is writing.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const READERS: u32 = 3;
+/// The table by which a store is known.
+const SCHEMA_TABLE: &str = "bench_schema";
 const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/sqlite/0001_init.sql"),
     include_str!("../../../../migrations/sqlite/0002_cluster.sql"),
@@ -70,13 +73,96 @@ struct Sqlite {
 /// # Errors
 /// [`StoreError::Open`] when the path cannot be used, [`StoreError::Schema`] when a newer build made it.
 pub async fn open(url: &str) -> StoreResult<Arc<dyn Store>> {
+    open_for(url, Access::Make).await
+}
+
+/// Opens the store behind `sqlite:<path>` for what is said. A file that is missing and not to be made is a store without runs, in
+/// memory alone.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) async fn open_for(url: &str, access: Access) -> StoreResult<Arc<dyn Store>> {
     let path = path_of(url)?;
-    prepare_place(&path)?;
-    let options = SqliteConnectOptions::new()
-        .filename(&path)
-        .create_if_missing(true)
+    match access {
+        Access::Make => prepare_place(&path)?,
+        Access::Change | Access::Read if is_missing(&path)? => {
+            // shared by the connections of this process, gone with the last of them
+            let nowhere = "sqlite::memory:".parse().map_err(|e| errors::on_open(&path, &e))?;
+            return begin(nowhere, path).await;
+        }
+        Access::Change => prepare_place(&path)?,
+        Access::Read => {
+            if let Err(refusal) = prepare_place(&path) {
+                return if path.is_dir() { Err(refusal) } else { only_read(path).await };
+            }
+        }
+    }
+    is_a_store(&path).await?;
+    let options = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+    begin(options.journal_mode(SqliteJournalMode::Wal), path).await
+}
+
+/// Whether there is no store yet: no file, or the empty one of somebody who is about to make it.
+fn is_missing(path: &Path) -> StoreResult<bool> {
+    match path.metadata() {
+        Ok(file) => Ok(file.is_file() && file.len() == 0 && log_of(path).symlink_metadata().is_err()),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(true),
+        Err(error) => Err(refuse(path, format!("it cannot be looked at: {error}"))),
+    }
+}
+
+/// The write-ahead log of a store.
+fn log_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    PathBuf::from(name)
+}
+
+/// Refuses a file of something else before anything of it is changed.
+async fn is_a_store(path: &Path) -> StoreResult<()> {
+    if !path.metadata().is_ok_and(|file| file.len() > 0) {
+        return Ok(());
+    }
+    let looking = SqliteConnectOptions::new().filename(path).busy_timeout(BUSY_TIMEOUT).disable_statement_logging();
+    let mut conn = looking.connect().await.map_err(|e| errors::on_open(path, &e))?;
+    let found = tables(&mut conn, path).await;
+    close_quietly(conn).await;
+    let tables = found?;
+    match tables.first() {
+        Some(table) if !tables.iter().any(|name| name == SCHEMA_TABLE) => Err(of_something_else(path, table)),
+        _ => Ok(()),
+    }
+}
+
+async fn tables(conn: &mut SqliteConnection, path: &Path) -> StoreResult<Vec<String>> {
+    sqlx::query_scalar("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+        .fetch_all(conn)
+        .await
+        .map_err(|e| errors::on_open(path, &e))
+}
+
+fn of_something_else(path: &Path, table: &str) -> StoreError {
+    refuse(path, format!("it is a SQLite file of something else (it has the table '{table}'); name another file"))
+}
+
+fn refuse(path: &Path, why: String) -> StoreError {
+    StoreError::Open(format!("cannot use the store {}: {why}", path.display()))
+}
+
+/// A store that can only be read: another's file, a folder without a right to write, a medium. Nothing is put beside it.
+async fn only_read(path: PathBuf) -> StoreResult<Arc<dyn Store>> {
+    let has_log = log_of(&path).metadata().is_ok_and(|log| log.len() > 0);
+    // without a log nobody writes, and reading needs no files beside it
+    let options = SqliteConnectOptions::new().filename(&path).read_only(true).immutable(!has_log);
+    let options = options.busy_timeout(BUSY_TIMEOUT).disable_statement_logging();
+    let conn = options.connect().await.map_err(|e| errors::on_open(&path, &e))?;
+    with_readers(conn, options, path).await
+}
+
+/// Brings the schema up to date, and begins to work.
+async fn begin(options: SqliteConnectOptions, path: PathBuf) -> StoreResult<Arc<dyn Store>> {
+    let options = options
         .page_size(8192)
-        .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .busy_timeout(BUSY_TIMEOUT)
         .foreign_keys(false)
@@ -88,6 +174,15 @@ pub async fn open(url: &str) -> StoreResult<Arc<dyn Store>> {
         .disable_statement_logging();
     let mut writing = options.connect().await.map_err(|e| errors::on_open(&path, &e))?;
     bring_up_to_date(&mut writing, &path).await?;
+    with_readers(writing, options, path).await
+}
+
+/// The store over the connection that writes.
+async fn with_readers(
+    mut writing: SqliteConnection,
+    options: SqliteConnectOptions,
+    path: PathBuf,
+) -> StoreResult<Arc<dyn Store>> {
     // several readers: each keeps little, the operating system caches the file for all of them
     let reading = options.pragma("query_only", "1").pragma("cache_size", "-8192");
     let readers = SqlitePoolOptions::new()
@@ -129,7 +224,6 @@ fn path_of(url: &str) -> StoreResult<PathBuf> {
 /// Makes the parent folder and finds out whether the file and its folder can be written: SQLite itself would only say so
 /// in the middle of the work.
 fn prepare_place(path: &Path) -> StoreResult<()> {
-    let refuse = |what: &Path, why: String| StoreError::Open(format!("cannot use the store {}: {why}", what.display()));
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -173,19 +267,14 @@ async fn bring_up_to_date(conn: &mut SqliteConnection, path: &Path) -> StoreResu
     let run = |sql: &'static str| sqlx::raw_sql(sql);
     run("BEGIN IMMEDIATE").execute(&mut *conn).await.map_err(|e| errors::on_open(path, &e))?;
     let done = async {
-        let tables: Vec<String> =
-            sqlx::query_scalar("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
-                .fetch_all(&mut *conn)
-                .await
-                .map_err(|e| errors::on_open(path, &e))?;
-        let version: i64 = if tables.iter().any(|name| name == "bench_schema") {
+        let tables = tables(&mut *conn, path).await?;
+        let version: i64 = if tables.iter().any(|name| name == SCHEMA_TABLE) {
             sqlx::query_scalar("SELECT version FROM bench_schema")
                 .fetch_one(&mut *conn)
                 .await
                 .map_err(|e| errors::store_error(&e))?
         } else if let Some(table) = tables.first() {
-            let why = format!("it is a SQLite file of something else (it has the table '{table}'); name another file");
-            return Err(StoreError::Open(format!("cannot use the store {}: {why}", path.display())));
+            return Err(of_something_else(path, table));
         } else {
             0
         };

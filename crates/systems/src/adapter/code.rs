@@ -11,6 +11,7 @@ use std::{
     io::{Read as _, Seek as _},
     path::{Component, Path, PathBuf},
     process::{Command, Stdio},
+    sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
@@ -22,12 +23,14 @@ use super::{
     call::excerpt,
     file,
     secrets::Secrets,
-    spec::{AdapterSpec, CodeSpec, FilterName, Unit},
+    spec::{AdapterSpec, CodeSpec, FilterName, SettingSpec, Unit},
     time,
 };
 
 /// Most bytes that the modules of a system have together.
 const MOST_BYTES: usize = 256 * 1024;
+/// Most processes of a class side by side.
+const MOST_PROCESSES: u32 = 64;
 /// Most modules of a system.
 const MOST_FILES: usize = 200;
 /// Longest time that importing a file takes.
@@ -101,6 +104,8 @@ struct Described {
     unit: Unit,
     batch: u32,
     parallel: Option<u32>,
+    processes: Option<u32>,
+    settings: BTreeMap<String, SettingSpec>,
     max_k: Option<u32>,
     timeout: Option<String>,
     filters: Vec<String>,
@@ -151,7 +156,16 @@ fn adapter(said: Described, file: &str, files: BTreeMap<String, String>) -> Resu
     spec.command =
         Some(vec!["python3".to_owned(), "-m".to_owned(), "bench_coord".to_owned(), format!("{file}:{}", said.class)]);
     let file = file.to_owned();
-    spec.code = Some(CodeSpec { folder: String::new(), file, class: said.class, at_once: said.parallel, files });
+    spec.code = Some(CodeSpec {
+        folder: String::new(),
+        file,
+        class: said.class,
+        at_once: said.parallel,
+        processes: said.processes,
+        settings: BTreeMap::new(),
+        files,
+    });
+    spec.settings = said.settings;
     spec.env = said.env.into_iter().map(|name| (name.clone(), format!("${{env:{name}}}"))).collect();
     spec.description = said.description;
     (spec.unit, spec.timeout) = (said.unit, said.timeout);
@@ -262,8 +276,11 @@ pub(super) struct Launch {
 /// What of a class cannot be started.
 ///
 /// # Errors
-/// Its file is none of those that go with the run: what is started would be something else.
+/// Its file is none of those that go with the run: what is started would be something else. More processes than there may be.
 pub(super) fn check(code: &CodeSpec) -> Result<(), String> {
+    if code.processes.is_some_and(|processes| !(1..=MOST_PROCESSES).contains(&processes)) {
+        return Err(format!("code.processes: from 1 to {MOST_PROCESSES}"));
+    }
     if code.files.contains_key(&code.file) {
         Ok(())
     } else {
@@ -299,8 +316,9 @@ pub(super) fn launch(code: &CodeSpec, folder: &Path, own: Option<&Path>) -> Resu
         }
     };
     let at_once = code.at_once.unwrap_or(0).to_string();
+    let settings = serde_json::to_string(&code.settings).map_err(|e| e.to_string())?;
     let words = [library.into(), "serve".into(), from.into(), code.file.clone().into(), code.class.clone().into()];
-    Ok(Launch { program, arguments: words.into_iter().chain([at_once.into()]).collect() })
+    Ok(Launch { program, arguments: words.into_iter().chain([at_once.into(), settings.into()]).collect() })
 }
 
 /// Whether a folder has these files as they are.
@@ -337,6 +355,7 @@ fn clear(folder: &Path, keeps: &dyn Fn(&Path) -> bool) -> std::io::Result<()> {
 
 /// Writes files below a private folder, those that are there already excepted: another process may be reading them.
 fn put<P: AsRef<str>, T: AsRef<str>>(folder: &Path, files: impl IntoIterator<Item = (P, T)>) -> std::io::Result<()> {
+    static WRITES: AtomicU64 = AtomicU64::new(0);
     for (path, text) in files {
         let (path, text) = (path.as_ref(), text.as_ref().as_bytes());
         // the paths come with the run
@@ -350,7 +369,9 @@ fn put<P: AsRef<str>, T: AsRef<str>>(folder: &Path, files: impl IntoIterator<Ite
         if let Some(above) = path.parent() {
             private::create_folder(above)?;
         }
-        let new = path.with_extension(format!("{}.new", std::process::id()));
+        // processes of one class are started at the same moment
+        let write = WRITES.fetch_add(1, Ordering::Relaxed);
+        let new = path.with_extension(format!("{}-{write}.new", std::process::id()));
         private::write(&new, text)?;
         fs::rename(&new, &path)?;
     }
@@ -363,7 +384,15 @@ mod tests {
 
     fn code(file: &str, path: &str) -> CodeSpec {
         let files = BTreeMap::from([(path.to_owned(), "pass".to_owned())]);
-        CodeSpec { folder: "/tmp".to_owned(), file: file.to_owned(), class: "Mine".to_owned(), at_once: None, files }
+        CodeSpec {
+            folder: "/tmp".to_owned(),
+            file: file.to_owned(),
+            class: "Mine".to_owned(),
+            at_once: None,
+            processes: None,
+            settings: BTreeMap::new(),
+            files,
+        }
     }
 
     #[test]

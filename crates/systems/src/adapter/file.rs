@@ -95,7 +95,7 @@ fn conversation(spec: &AdapterSpec) -> AdapterSpec {
     (spec.description, spec.traps, spec.allow, spec.statistics) = (String::new(), Vec::new(), Vec::new(), None);
     (spec.limits.parallel, spec.limits.response_bytes) = (None, None);
     if let Some(code) = &mut spec.code {
-        (code.folder, code.at_once) = (String::new(), None);
+        (code.folder, code.at_once, code.processes) = (String::new(), None, None);
     }
     spec
 }

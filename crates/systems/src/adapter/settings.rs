@@ -1,4 +1,4 @@
-//! Settings that a file declares and a run chooses: `settings:` of an adapter, `--set NAME.SETTING=…`.
+//! Settings that a system declares and a run chooses, by `--set NAME.SETTING=…`: `settings:` of a file, parameters of a class.
 //!
 //! In come an adapter and the values of a run; out comes the adapter as it would be with these values written into it, so that
 //! a file with settings speaks, and has the fingerprint, of one that says the same without any. Start reading at [`take`] (what a
@@ -36,7 +36,7 @@ pub fn take(adapter: &AdapterSpec, asked: &BTreeMap<String, Value>) -> Result<Sy
         };
         let full = format!("{}.{name}", adapter.name);
         let value = typed(setting, value).map_err(|problem| format!("setting {full} {problem}"))?;
-        if setting.default.as_ref() != Some(&value) {
+        if !is_default(setting, &value) {
             taken.insert(full, value);
         }
     }
@@ -67,20 +67,46 @@ pub(super) fn checked(adapter: &AdapterSpec) -> Result<AdapterSpec, String> {
 /// The same, and the settings that stand in it.
 fn filled(mut adapter: AdapterSpec, run: &SystemSettings) -> Result<(AdapterSpec, BTreeSet<String>), String> {
     let declared = std::mem::take(&mut adapter.settings);
-    let (mut values, mut chosen) = (BTreeMap::new(), BTreeSet::new());
+    let (mut values, mut free, mut chosen) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
     for (name, setting) in &declared {
         check_setting(name, setting)?;
         let given = run.get(&format!("{}.{name}", adapter.name));
         let value = given.map(|value| typed(setting, value)).transpose();
         let value = value.map_err(|problem| format!("setting {}.{name} {problem}", adapter.name))?;
+        if let Some(value) = value.as_ref().filter(|value| !is_default(setting, value)) {
+            chosen.insert(name.clone(), value.clone());
+        }
         values.insert(name.as_str(), value.or_else(|| setting.default.clone()).unwrap_or(Value::Null));
-        if setting.kind == SettingKind::Text && setting.values.is_empty() {
-            chosen.insert(name.as_str());
+        if is_free(setting) {
+            free.insert(name.as_str());
         }
     }
-    let mut fill = Filling { values, free: chosen, used: BTreeSet::new() };
+    let mut fill = Filling { values, free, used: BTreeSet::new() };
     fill.adapter(&mut adapter)?;
-    Ok((adapter, fill.used))
+    let Some(code) = &mut adapter.code else { return Ok((adapter, fill.used)) };
+    // the class is given what differs: its defaults stand in its code
+    code.settings = chosen;
+    Ok((adapter, declared.into_keys().collect()))
+}
+
+/// The texts of any words that a run gives to a class, by the names of its settings. A class reads from them what it likes, the path
+/// of a file or a program: whoever allows it allows them by their words.
+pub(crate) fn free_texts_of_class<'a>(adapter: &AdapterSpec, run: &'a SystemSettings) -> BTreeMap<String, &'a Value> {
+    let free = adapter.settings.iter().filter(|(_, setting)| adapter.code.is_some() && is_free(setting));
+    free.filter_map(|(name, _)| Some((name.clone(), run.get(&format!("{}.{name}", adapter.name))?))).collect()
+}
+
+/// Whether a setting may be any text.
+fn is_free(setting: &SettingSpec) -> bool {
+    setting.kind == SettingKind::Text && setting.values.is_empty()
+}
+
+/// Whether a value is what the setting has anyway; 1 is 1.0.
+fn is_default(setting: &SettingSpec, value: &Value) -> bool {
+    setting.default.as_ref().is_some_and(|default| match (default, value) {
+        (Value::Number(default), Value::Number(value)) => default == value || default.as_f64() == value.as_f64(),
+        _ => default == value,
+    })
 }
 
 /// Names of an adapter's settings, for people.
@@ -392,5 +418,48 @@ recall:
         // the values of a run that somebody else has written are looked at where they are used
         let theirs = SystemSettings::from([("mine.mode".to_owned(), json!("../x"))]);
         insta::assert_snapshot!(told(mine(), &theirs).expect_err("is refused"), @r#"setting mine.mode must be auto, semantic, not "../x""#);
+    }
+
+    const CLASS: &str = "
+name: mine
+command: [python3, -m, bench_coord, 'mine.py:Mine']
+code: {file: mine.py, class: Mine, files: {mine.py: pass}}
+settings:
+  top: {about: top of Mine.__init__, type: whole, default: 5}
+  scale: {about: scale of Mine.__init__, type: number, default: 1}
+  note: {about: note of Mine.__init__, type: text}
+";
+
+    #[test]
+    fn a_class_is_given_what_differs_from_its_code_and_has_the_fingerprint_of_one_without_settings() {
+        let class = || file::parse(CLASS).expect("reads");
+        let run = |pairs: &[(&str, Value)]| {
+            take(&class(), &pairs.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
+        };
+        let made_with = |run: &SystemSettings| {
+            let told = told(class(), run).expect("can be told");
+            assert!(told.settings.is_empty());
+            (told.code.clone().map(|code| json!(code.settings)).unwrap_or_default(), file::fingerprint(&told))
+        };
+        let without = CLASS.split("settings:").next().and_then(|text| file::parse(text).ok()).expect("reads");
+        let plain = run(&[("top", json!(5)), ("scale", json!(1.0))]).expect("takes them");
+        assert_eq!(made_with(&plain), (json!({}), file::fingerprint(&without)));
+        let chosen = run(&[("top", json!(8)), ("note", json!("x"))]).expect("takes them");
+        let (settings, print) = made_with(&chosen);
+        assert_eq!(settings, json!({ "top": 8, "note": "x" }));
+        assert_ne!(print, file::fingerprint(&without));
+        assert!(run(&[("top", json!("x"))]).is_err() && run(&[("tops", json!(1))]).is_err());
+        // a run that somebody else has written says nothing that its adapter does not declare
+        let theirs = SystemSettings::from([("mine.cls".to_owned(), json!("x"))]);
+        assert_eq!(made_with(&theirs).0, json!({}));
+        let brought = CLASS.replace("class: Mine,", "class: Mine, settings: {top: 8},");
+        assert!(file::parse(&brought).is_err(), "no adapter brings values along");
+    }
+
+    #[test]
+    fn a_variable_of_a_class_is_no_free_text_either() {
+        let with_env = CLASS.replace("settings:\n", "env: {PATH: '{setting.note}'}\nsettings:\n");
+        let refused = told(file::parse(&with_env).expect("reads"), &SystemSettings::new()).expect_err("is refused");
+        assert!(refused.starts_with("settings.note: a part of what is started"), "{refused}");
     }
 }

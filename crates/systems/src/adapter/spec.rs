@@ -216,6 +216,13 @@ pub struct CodeSpec {
     /// Operations that it is given at a time; any number when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_once: Option<u32>,
+    /// Processes of it side by side, each with banks of its own; one when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u32>,
+    /// What the class is made with besides the defaults of its code: values that the run chooses of the adapter's `settings`. No
+    /// adapter brings them along.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", skip_deserializing)]
+    pub settings: BTreeMap<String, Value>,
     /// The file and the modules of its folder that it imports, by their paths below the folder.
     pub files: BTreeMap<String, String>,
 }

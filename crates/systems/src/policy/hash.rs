@@ -1,4 +1,4 @@
-//! An adapter by its hash: everything that its file says, and the mode. A rehearsal by that of its settings.
+//! An adapter by its hash: everything that its file says, the mode, and the words that a run chooses for a class. A rehearsal by that of its settings.
 
 use std::fmt;
 
@@ -36,6 +36,11 @@ impl SystemHash {
         let mut text = format!("{MARK}\n{mode}\n");
         // settings that later builds add are left out while nobody gives them: no hash changes by them
         write_canonical(&serde_json::to_value(spec).unwrap_or_default(), &mut text);
+        let words = adapter::settings::free_texts_of_class(spec, settings);
+        if !words.is_empty() {
+            text.push('\n');
+            write_canonical(&serde_json::to_value(words).unwrap_or_default(), &mut text);
+        }
         Self(Sha256Hash::of(text.as_bytes()).0)
     }
 

@@ -189,6 +189,101 @@ fn mistakes_in_a_class_are_exit_2_before_anything_is_made() {
     assert!(!bench.path().join(".bench/bench.db").exists(), "nothing was made");
 }
 
+/// A class with settings: `most` hits, the `order` of them, and a `note`.
+fn with_settings() -> String {
+    let text = readme()
+        .replace("import bench_coord\n", "import bench_coord\nfrom typing import Literal\n")
+        .replace(
+            "def __init__(self):",
+            "def __init__(self, most: int = 10, order: Literal['best', 'worst'] = 'best', note='', client=None):",
+        )
+        .replace("self.banks = {}", "self.banks, self.most, self.order = {}, most, order")
+        .replace("reverse=True)[:k]", "reverse=self.order == 'best')[:min(k, self.most)]");
+    assert!(text.contains("self.most)]") && text.contains("self.order = {}"), "{text}");
+    text
+}
+
+#[test]
+fn a_class_is_made_with_the_settings_of_its_run() {
+    let bench = Bench::new();
+    write(bench.path(), "mine.py", &with_settings());
+    let run = |id: &'static str, flags: &[&'static str], code| {
+        let report = bench.run([submit("mine.py:Mine", id), flags.to_vec()].concat()).expect_code(code).json();
+        (report["result_digest"].clone(), report["run"]["fingerprint"].clone())
+    };
+    let most = |id: &str| bench.questions(id).iter().map(|q| q["retrieved"].as_array().map_or(0, Vec::len)).max();
+    let plain = run("plain", &[], 0);
+    let same = run("same", &["--set", "mine.most=10", "--set", "mine.order=best"], 0);
+    assert_eq!(same, plain, "what is the default anyway changes nothing");
+    // fewer hits than the run asks for: the runner sees that too
+    let less = run("less", &["--set", "mine.most=2"], 5);
+    assert_ne!(less.1, plain.1, "another setting is another system");
+    assert_eq!((most("plain"), most("less")), (Some(10), Some(2)));
+    for (setting, said) in [
+        ("mine.most=few", "setting mine.most must be a whole number, not \"few\""),
+        ("mine.order=odd", "setting mine.order must be best, worst, not \"odd\""),
+        ("mine.mots=2", "mine has no setting 'mots', it has most, note, order"),
+    ] {
+        let refused = bench.run([submit("mine.py:Mine", "no"), vec!["--set", setting]].concat()).expect_code(2);
+        assert!(refused.stderr.contains(said), "{said}: {}", refused.stderr);
+    }
+    let refused = bench.run([submit("bm25", "no"), vec!["--set", "mine.most=2"]].concat()).expect_code(2);
+    assert!(refused.stderr.contains("mine.most"), "{}", refused.stderr);
+}
+
+/// Who allows a class allows the values that it lists; a text of any words may be a path or a program to it.
+#[test]
+fn p42_the_words_that_a_run_gives_to_a_class_are_in_its_hash_and_a_found_file_gives_none() {
+    let bench = Bench::new();
+    write(bench.path(), "mine.py", &with_settings());
+    let hash = |flags: &[&str]| {
+        let words = [&["systems", "hash", "mine.py:Mine", "--json"][..], flags].concat();
+        bench.run(words).expect_code(0).json()["sha256"].clone()
+    };
+    assert_eq!(hash(&["--set", "mine.most=2"]), hash(&[]));
+    assert_eq!(hash(&["--set", "mine.note="]), hash(&[]), "the default is no choice");
+    assert_ne!(hash(&["--set", "mine.note=/etc/passwd"]), hash(&[]));
+    write(bench.path(), "bench.toml", "[mine]\nnote = '/etc/passwd'\n");
+    let refused = bench.run(submit("mine.py:Mine", "no")).expect_code(2);
+    assert!(refused.stderr.contains("unknown setting 'mine'"), "{}", refused.stderr);
+    assert!(!bench.path().join(".bench/bench.db").exists(), "nothing was made");
+}
+
+/// A class may be called as a part of the runner is.
+#[test]
+fn a_class_whose_name_has_settings_of_the_runner_takes_none_of_them() {
+    let bench = Bench::new();
+    write(bench.path(), "mine.py", &with_settings().replace("class Mine", "class Store"));
+    let set = ["--set", "store.url=sqlite:own.db"];
+    let _ = bench.run([submit("mine.py:Store", "a"), set.to_vec()].concat()).expect_code(0);
+    assert!(bench.path().join("own.db").exists());
+    let refused = bench.run([submit("mine.py:Store", "b"), vec!["--set", "store.most=3"]].concat()).expect_code(2);
+    assert!(refused.stderr.contains("store.most"), "{}", refused.stderr);
+}
+
+#[test]
+fn processes_side_by_side_find_what_one_finds_also_when_some_die() {
+    let bench = Bench::new();
+    write(bench.path(), "mine.py", readme());
+    let expected = digest(&bench.run(submit("mine.py:Mine", "one")).expect_code(0));
+    let several = readme()
+        .replace("(bench_coord.System):\n", "(bench_coord.System):\n    processes = 3\n")
+        .replace("import bench_coord\n", "import bench_coord, os\n")
+        .replace(
+            "        words = set",
+            "        print('asked', os.getpid(), flush=True)\n        self.die()\n        words = set",
+        )
+        + "\n    def die(self):\n        try:\n            os.close(os.open('died', os.O_CREAT | os.O_EXCL))\n        \
+           except FileExistsError:\n            return\n        os._exit(1)\n";
+    write(bench.path(), "mine.py", &several);
+    let done = bench.run(submit("mine.py:Mine", "three")).expect_code(0);
+    assert_eq!(digest(&done), expected);
+    assert!(bench.path().join("died").exists(), "one process has died");
+    let log = logs(&bench, "three", "mine").concat();
+    let processes: std::collections::BTreeSet<&str> = log.lines().filter(|line| line.starts_with("asked ")).collect();
+    assert!((3..=4).contains(&processes.len()), "three, and one in the place of the dead one: {processes:?}");
+}
+
 /// Two workers have a process each: what one was not given it is given when a question about it comes.
 #[test]
 fn a_class_that_holds_its_banks_in_memory_works_in_a_cluster_that_allows_it() {

@@ -4,6 +4,7 @@
 
 mod keeping;
 mod protocol;
+mod several;
 mod transport;
 
 use std::{
@@ -38,6 +39,7 @@ pub use self::protocol::{
 };
 use self::{
     keeping::{Banks, Place},
+    several::Several,
     transport::{Running, Waiting, put, read_replies, send, take_all},
 };
 use super::{
@@ -162,6 +164,23 @@ pub(super) fn build(
     secrets: Secrets,
     own_code: Option<PathBuf>,
 ) -> Result<Arc<dyn MemorySystem>, String> {
+    let several = spec.code.as_ref().and_then(|code| code.processes).unwrap_or(1);
+    // too many are refused when the first of them is made
+    let further = (1..several)
+        .map(|_| build_one(spec.clone(), context, consolidated, secrets.clone(), own_code.clone()))
+        .collect::<Result<Vec<_>, _>>()?;
+    let first = build_one(spec, context, consolidated, secrets, own_code)?;
+    let system: Arc<dyn MemorySystem> = if further.is_empty() { first } else { Arc::new(Several::new(first, further)) };
+    Ok(system)
+}
+
+fn build_one(
+    spec: AdapterSpec,
+    context: &AdapterContext,
+    consolidated: bool,
+    secrets: Secrets,
+    own_code: Option<PathBuf>,
+) -> Result<Arc<ProcessSystem>, String> {
     let mut capabilities = capabilities(&spec)?;
     capabilities.consolidates = consolidated;
     let words = spec.command.iter().flatten().map(|word| fill_env(word));

@@ -212,6 +212,10 @@ impl Store for Parted {
         self.store_for(R).connection_room().await
     }
 
+    async fn delete_runs(&self, runs: &[RunNo]) -> StoreResult<bool> {
+        self.store_for(C).delete_runs(runs).await
+    }
+
     async fn close(&self) {
         for store in self.stores.values() {
             store.close().await;
@@ -401,6 +405,10 @@ async fn nobody_changes_what_is_not_theirs() {
     {
         stores[part].may(right).await.expect("is its work");
         owner.may(right).await.expect("one user for everything may");
+    }
+    owner.may(Right::Delete).await.expect("the owner may");
+    for part in Part::ALL {
+        stores[part.name()].may(Right::Delete).await.expect_err("is nobody's work");
     }
     for (right, part) in
         [(Right::Lead, "work"), (Right::Work, "coordinate"), (Right::Work, "submit"), (Right::Lead, "read")]

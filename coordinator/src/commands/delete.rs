@@ -1,0 +1,167 @@
+//! `delete RUN…`: removes runs from the store for good, with their files and their controls. An archive keeps what it has.
+
+use std::{collections::BTreeSet, io::IsTerminal as _};
+
+use bench_proto::ids::RunNo;
+use bench_store::{BANKS_GONE_EVENT, Right, RunFilter, RunRow, RunState, Store};
+use bench_systems::adapter;
+use serde_json::json;
+
+use crate::{
+    app::App,
+    cli::DeleteArgs,
+    exit::{CliError, CliResult, Exit},
+    out::{self, amounts::dollars, times::local},
+    runs::fork::source_of,
+    standing::{ALL_BANKS, Standing, find_run, lock::OwnerLock},
+};
+
+/// Deletes runs after a word and prints their ids; exit 2 for runs that are under way or that others were forked from.
+pub(super) async fn run(app: &App, args: &DeleteArgs) -> CliResult {
+    let store = app.open_store().await?;
+    let store = store.as_ref();
+    let runs = chosen(store, &args.runs).await?;
+    let file = app.store_file();
+    for run in &runs {
+        if let Standing::Running { pid } = Standing::of_run(run, file.as_deref()) {
+            let pid = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+            return Err(CliError::usage(format!(
+                "{0} is under way{pid}: `bench-coord pause {0}` or `bench-coord cancel {0}` first",
+                run.run_id
+            )));
+        }
+    }
+    check_forks(store, &runs).await?;
+    store.may(Right::Delete).await?;
+    for run in &runs {
+        out::note(&told(store, run).await?);
+    }
+    confirm(args.yes, runs.len()).await?;
+    // nobody goes on with one of them meanwhile
+    let locks = match &file {
+        Some(file) => runs.iter().map(|run| OwnerLock::take(file, &run.run_id)).collect::<Result<Vec<_>, _>>()?,
+        None => Vec::new(),
+    };
+    for run in runs.iter().filter(|run| run.state == RunState::Running) {
+        store.set_run_state(run.run_no, &[RunState::Running], RunState::Paused, Some("deleted")).await?;
+    }
+    let numbers: Vec<RunNo> = runs.iter().map(|run| run.run_no).collect();
+    if !store.delete_runs(&numbers).await? {
+        return Err(CliError::usage("one of them was resumed just now: nothing was deleted"));
+    }
+    drop(locks);
+    for run in &runs {
+        remove_files(app, run).await;
+    }
+    let ids: Vec<&str> = runs.iter().map(|run| run.run_id.0.as_str()).collect();
+    if args.json {
+        out::json(&json!({ "deleted": ids }));
+    } else {
+        ids.iter().for_each(|id| out::result(id));
+    }
+    out::note("deleted; `bench-coord gc` drops dataset items that no other run has");
+    Ok(Exit::Done)
+}
+
+/// The runs that were named, each with its controls.
+async fn chosen(store: &dyn Store, selectors: &[String]) -> Result<Vec<RunRow>, CliError> {
+    let mut runs: Vec<RunRow> = Vec::new();
+    for selector in selectors {
+        let run = find_run(store, selector).await?;
+        if let Some(measured) = run.control_of {
+            let measured = store.run(measured).await?;
+            return Err(CliError::usage(format!(
+                "{} is a control of {} and is deleted with it",
+                run.run_id, measured.run_id
+            )));
+        }
+        let controls = RunFilter { control_of: Some(run.run_no), ..RunFilter::default() };
+        let controls = store.list_runs(&controls).await?;
+        for run in std::iter::once(run).chain(controls) {
+            if runs.iter().all(|there| there.run_no != run.run_no) {
+                runs.push(run);
+            }
+        }
+    }
+    Ok(runs)
+}
+
+/// Refuses runs that others were forked from: those use the calls that these have paid for.
+async fn check_forks(store: &dyn Store, runs: &[RunRow]) -> Result<(), CliError> {
+    let numbers: BTreeSet<RunNo> = runs.iter().map(|run| run.run_no).collect();
+    let lineages: BTreeSet<&str> = runs.iter().map(|run| run.lineage.as_str()).collect();
+    let filter = RunFilter { controls: true, ..RunFilter::default() };
+    let mut forks = Vec::new();
+    for run in store.list_runs(&filter).await? {
+        if numbers.contains(&run.run_no) || !lineages.contains(run.lineage.as_str()) {
+            continue;
+        }
+        let Some(source) = source_of(store, &run).await? else { continue };
+        if source.split_once(" of ").is_some_and(|(_, id)| runs.iter().any(|run| run.run_id.0 == id)) {
+            forks.push(format!("{} (from the {source})", run.run_id));
+        }
+    }
+    if forks.is_empty() {
+        return Ok(());
+    }
+    Err(CliError::usage(format!(
+        "runs were forked from what is to be deleted, and share the calls that were paid for: {}; name them too, or leave it",
+        forks.join(", ")
+    )))
+}
+
+/// A run in a line, with what stays of it elsewhere.
+async fn told(store: &dyn Store, run: &RunRow) -> Result<String, CliError> {
+    let name = run.name.as_ref().map(|name| format!(" '{name}'")).unwrap_or_default();
+    let events = store.events(run.run_no).await?;
+    let gone = events.iter().any(|event| event.kind == BANKS_GONE_EVENT && event.message == ALL_BANKS);
+    let stays = if run.spec.system.settings.contains_key(adapter::ADAPTER) && !gone {
+        format!(
+            "; its banks stay in {}, `bench-coord gc --banks {}` first removes them",
+            run.spec.system.name, run.run_id
+        )
+    } else {
+        String::new()
+    };
+    Ok(format!(
+        "{}{name}: {} · {} · {}, {} of {} questions, {}{stays}",
+        run.run_id,
+        run.spec.dataset.name,
+        run.spec.system.name,
+        local(run.created_ms),
+        run.counters.ended(),
+        run.spec.sample.n,
+        dollars(run.counters.spent.usd())
+    ))
+}
+
+/// Asks a person; without a terminal only `--yes` is a word.
+async fn confirm(yes: bool, runs: usize) -> Result<(), CliError> {
+    if yes {
+        return Ok(());
+    }
+    if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+        return Err(CliError::usage("nothing was deleted: without a terminal, --yes is the word"));
+    }
+    let what = if runs == 1 { "it".to_owned() } else { format!("these {runs} runs") };
+    out::note(&format!("Delete {what} for good? [y/N]"));
+    // Ctrl-C is heard meanwhile
+    let line = tokio::task::spawn_blocking(|| std::io::stdin().lines().next().and_then(Result::ok)).await;
+    match line.ok().flatten().unwrap_or_default().trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => Err(CliError::usage("nothing was deleted")),
+    }
+}
+
+/// Removes what lies below the home: the run's report, and what a system that was started for it has stored. What cannot be removed
+/// is said, and keeps nothing from having been deleted.
+async fn remove_files(app: &App, run: &RunRow) {
+    let folder = app.home().join("runs").join(&run.run_id.0);
+    let removed = match std::fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(format!("{}: {error}", folder.display())),
+        _ => adapter::remove_data(&app.home(), &run.run_id.0).await.map(drop).map_err(|error| error.to_string()),
+    };
+    if let Err(why) = removed {
+        out::note(&format!("files of {} stay: {why}", run.run_id));
+    }
+}

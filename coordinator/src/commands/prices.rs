@@ -1,0 +1,191 @@
+//! `prices update`: a price file made of a public table. What differs is shown first; runs that are stored keep the prices that they
+//! were planned with.
+
+use std::{collections::BTreeMap, fmt::Write as _, io::Write as _, path::PathBuf, time::Duration};
+
+use bench_models::prices::{self, DEFAULT_PROVIDERS, LiteLlmTable, PriceTable, PricedModel, per_million};
+use bench_settings::Way;
+use serde_json::json;
+use tokio::io::AsyncReadExt as _;
+
+use crate::{
+    app::App,
+    cli::{PricesUpdateArgs, PricesVerb},
+    exit::{CliError, CliResult, Exit},
+    out,
+    results::replace,
+};
+
+/// The table has four megabytes.
+const MOST_BYTES: u64 = 64 << 20;
+/// A server that sends nothing for so long is not waited for.
+const SILENCE: Duration = Duration::from_secs(30);
+/// Names that are printed of each kind of difference; `--json` has all.
+const MOST_SHOWN: usize = 40;
+
+/// Shows what a table changes, and writes the price file when told to.
+pub(super) async fn run(app: &App, verb: &PricesVerb) -> CliResult {
+    let PricesVerb::Update(args) = verb;
+    let providers =
+        if args.providers.is_empty() { DEFAULT_PROVIDERS.map(str::to_owned).to_vec() } else { args.providers.clone() };
+    let to = args
+        .to
+        .clone()
+        .or_else(|| app.settings().models.price_file.clone())
+        .unwrap_or_else(|| PathBuf::from("prices.json"));
+    let before = existing(&to)?;
+    let text = table_text(app, &args.from).await?;
+    let today = jiff::Zoned::now().date().to_string();
+    let refuse = |problem: String| CliError::usage(format!("--from {}: {problem}", args.from));
+    let read = prices::read_litellm(&text, &providers, &today, &args.from).map_err(refuse)?;
+    let changes = Changes::between(before.as_ref(), &read.table);
+    if args.yes {
+        let file = read.table.to_file(before.as_ref()).map_err(CliError::infrastructure_of)?;
+        replace(&to, |writer| writer.write_all(file.as_bytes()))
+            .map_err(|error| CliError::usage(format!("{} cannot be written: {error}", to.display())).because(error))?;
+    }
+    tell(args, &to, &read, &changes);
+    Ok(Exit::Done)
+}
+
+/// The price file that is to be written over.
+fn existing(path: &std::path::Path) -> Result<Option<PriceTable>, CliError> {
+    let refuse = |problem: String| {
+        CliError::usage(format!("{} is no price file, so it is not written over: {problem}", path.display()))
+    };
+    match std::fs::read_to_string(path) {
+        Ok(text) => PriceTable::read(&text).map(Some).map_err(refuse),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(refuse(error.to_string())),
+    }
+}
+
+/// The text of a table on this disk or elsewhere, bounded.
+async fn table_text(app: &App, from: &str) -> Result<String, CliError> {
+    let mut text = String::new();
+    if from.contains("://") {
+        if !from.starts_with("https://") && !from.starts_with("http://") {
+            return Err(CliError::usage("--from takes a file, or a URL that begins with https://"));
+        }
+        let way = Way::of_url("--from", from, "http");
+        if let Some(complaint) = way.and_then(|way| way.complaint(&app.settings().allow_plaintext)) {
+            return Err(CliError::usage(complaint));
+        }
+        let failed = |error: reqwest::Error| CliError::infrastructure(format!("--from: {}", error.without_url()));
+        let client = reqwest::Client::builder().connect_timeout(SILENCE).read_timeout(SILENCE);
+        // a redirection must not lead off the encrypted way
+        let client = client.https_only(from.starts_with("https://")).build().map_err(failed)?;
+        let sent = client.get(from).send().await.and_then(reqwest::Response::error_for_status);
+        let mut response = sent.map_err(failed)?;
+        let mut bytes = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(failed)? {
+            if (bytes.len() + chunk.len()) as u64 > MOST_BYTES {
+                return Err(CliError::usage(format!("--from: it has more than {} MB", MOST_BYTES >> 20)));
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        return String::from_utf8(bytes).map_err(|_| CliError::usage("--from: it is no text in UTF-8"));
+    }
+    let unreadable = |error: std::io::Error| CliError::usage(format!("--from {from}: {error}")).because(error);
+    let file = tokio::fs::File::open(from).await.map_err(unreadable)?;
+    file.take(MOST_BYTES + 1).read_to_string(&mut text).await.map_err(unreadable)?;
+    if text.len() as u64 > MOST_BYTES {
+        return Err(CliError::usage(format!("--from {from}: it has more than {} MB", MOST_BYTES >> 20)));
+    }
+    Ok(text)
+}
+
+/// What a table changes of the prices that runs are planned with now.
+struct Changes<'a> {
+    new: Vec<(&'a str, &'a PricedModel)>,
+    /// With the price before.
+    changed: Vec<(&'a str, &'a PricedModel, &'a PricedModel)>,
+    same: usize,
+}
+
+impl<'a> Changes<'a> {
+    fn between(own: Option<&'a PriceTable>, table: &'a PriceTable) -> Self {
+        let mut known: BTreeMap<&str, &PricedModel> = PriceTable::built_in().models().collect();
+        known.extend(own.into_iter().flat_map(PriceTable::models));
+        let mut changes = Self { new: Vec::new(), changed: Vec::new(), same: 0 };
+        for (name, model) in table.models() {
+            match known.get(name) {
+                None => changes.new.push((name, model)),
+                Some(before) if before.price == model.price => changes.same += 1,
+                Some(before) => changes.changed.push((name, before, model)),
+            }
+        }
+        changes
+    }
+}
+
+/// `0.15 / 0.60`, with what is special of it.
+fn shown(model: &PricedModel) -> String {
+    let rates = model.price.standard.rates;
+    let mut text = format!(
+        "{} in, {} cached, {} out",
+        per_million(rates.input),
+        per_million(rates.cached_input),
+        per_million(rates.output)
+    );
+    if rates.cache_write != rates.input {
+        let _ = write!(text, ", {} cache write", per_million(rates.cache_write));
+    }
+    if let Some(long) = model.price.standard.long {
+        let (input, output) = (per_million(long.rates.input), per_million(long.rates.output));
+        let _ = write!(text, "; above {} tokens {input} in, {output} out", long.above);
+    }
+    for (name, tier) in &model.price.services {
+        let (input, output) = (per_million(tier.rates.input), per_million(tier.rates.output));
+        let _ = write!(text, "; {name} {input} in, {output} out");
+    }
+    if let Some(percent) = model.price.batch_percent {
+        let _ = write!(text, "; batches {percent} %");
+    }
+    text
+}
+
+fn tell(args: &PricesUpdateArgs, to: &std::path::Path, read: &LiteLlmTable, changes: &Changes<'_>) {
+    if args.json {
+        let changed = changes
+            .changed
+            .iter()
+            .map(|(name, before, after)| json!({ "model": name, "before": shown(before), "after": shown(after) }));
+        let new = changes.new.iter().map(|(name, model)| json!({ "model": name, "after": shown(model) }));
+        let left_out = read.left_out.iter().map(|(name, why)| json!({ "model": name, "why": why }));
+        out::json(&json!({
+            "changed": changed.collect::<Vec<_>>(), "new": new.collect::<Vec<_>>(), "same": changes.same,
+            "left_out": left_out.collect::<Vec<_>>(), "written": args.yes.then(|| to.display().to_string()),
+        }));
+        return;
+    }
+    let mut lines = vec!["dollars per million tokens".to_owned()];
+    let more = |lines: &mut Vec<String>, all: usize| {
+        if all > MOST_SHOWN {
+            lines.push(format!("  and {} more; --json has all", all - MOST_SHOWN));
+        }
+    };
+    lines.push(format!("{} changed", changes.changed.len()));
+    for (name, before, after) in changes.changed.iter().take(MOST_SHOWN) {
+        lines.extend([format!("  {name}"), format!("    - {}", shown(before)), format!("    + {}", shown(after))]);
+    }
+    more(&mut lines, changes.changed.len());
+    lines.push(format!("{} new", changes.new.len()));
+    lines.extend(changes.new.iter().take(MOST_SHOWN).map(|(name, model)| format!("  {name}: {}", shown(model))));
+    more(&mut lines, changes.new.len());
+    lines.push(format!("{} the same", changes.same));
+    if !read.left_out.is_empty() {
+        lines.push(format!("{} left out", read.left_out.len()));
+        lines.extend(read.left_out.iter().take(MOST_SHOWN).map(|(name, why)| format!("  {name}: {why}")));
+        more(&mut lines, read.left_out.len());
+    }
+    out::result(&lines.join("\n"));
+    let place = to.display();
+    if args.yes {
+        out::note(&format!(
+            "written to {place}; use it with --set models.price_file={place}, or in bench.toml: [models] price_file = \"{place}\". Stored runs keep their prices."
+        ));
+    } else {
+        out::note(&format!("nothing is written yet: --yes writes {place}"));
+    }
+}

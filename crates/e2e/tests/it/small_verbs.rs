@@ -1,0 +1,188 @@
+//! Verbs of every day: a folder to begin with, a first look at a memory system, questions of a dataset, runs that go, and questions that
+//! are answered again.
+
+use std::fs;
+
+use bench_testkit::{bench::Bench, provider::Provider};
+use serde_json::Value;
+
+const SMALL: [&str; 9] =
+    ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--limit", "4", "--latency-probe", "off"];
+
+#[test]
+fn init_writes_what_works_and_nothing_over_what_is_there() {
+    let bench = Bench::new();
+    let done = bench.run(["init"]).expect_code(0);
+    assert_eq!(done.stdout, "bench.toml\nmine.yaml\n");
+    assert!(done.stderr.contains("systems try ./mine.yaml"), "{}", done.stderr);
+    let shown = bench.run(["config", "show"]).expect_code(0).stdout;
+    assert!(shown.contains("locomo-sim") && shown.contains("bench.toml"), "{shown}");
+    let _ = bench.run(["systems", "hash", "./mine.yaml"]).expect_code(0);
+    let _ = bench.run(["submit", "--dry-run"]).expect_code(0);
+    fs::write(bench.path().join("mine.yaml"), "name: changed").expect("is written");
+    let again = bench.run(["init"]).expect_code(2);
+    assert!(again.stderr.contains("mine.yaml is there already"), "{}", again.stderr);
+    assert_eq!(fs::read_to_string(bench.path().join("mine.yaml")).expect("is there"), "name: changed");
+
+    let done = bench.run(["init", "--python"]).expect_code(0);
+    assert_eq!(done.stdout, "mine.py\n", "the settings stay");
+    let tried = bench.run(["systems", "try", "mine.py:Mine"]).expect_code(0).stdout;
+    assert!(tried.contains("Brunswick") && tried.contains("found 1 hit"), "{tried}");
+    let flags = ["--system", "mine.py:Mine", "--limit", "2", "--latency-probe", "off", "--no-canaries"];
+    let _ = bench.run(["submit"].iter().chain(&flags)).expect_code(0);
+}
+
+#[test]
+fn a_trial_shows_what_comes_back() {
+    let bench = Bench::new();
+    let tried = bench
+        .run(["systems", "try", "bm25", "--text", "Zoë keeps bees.", "--question", "Who keeps bees?", "--json"])
+        .expect_code(0)
+        .json();
+    assert_eq!((&tried["system"], &tried["hits"][0]["id"]), (&"bm25".into(), &"D1:1".into()), "{tried}");
+    assert!(tried["hits"][0]["text"].as_str().is_some_and(|text| text.contains("Zoë keeps bees.")), "{tried}");
+    assert!(tried["recall_ms"].is_u64() && tried["stored_ms"].is_u64(), "{tried}");
+    fs::write(
+        bench.path().join("mine.yaml"),
+        "name: mine\nurl: http://127.0.0.1:9\nretain: {request: POST /add, body: {text: \"{content}\"}}\n\
+         recall: {request: POST /search, body: {query: \"{query}\", limit: \"{k}\"}, hits: [{list: results, text: memory}]}\n",
+    )
+    .expect("is written");
+    let refused = bench.run(["systems", "try", "./mine.yaml"]).expect_code(4);
+    assert!(refused.stderr.contains("mine:"), "{}", refused.stderr);
+}
+
+#[test]
+fn questions_of_a_dataset_are_listed_by_pages_and_without_what_is_expected() {
+    let bench = Bench::new();
+    let show = |more: &[&str]| {
+        let verb = ["datasets", "show", "locomo-sim", "--questions", "--json"];
+        bench.run(verb.iter().chain(more)).expect_code(0).json()
+    };
+    let first = show(&["--most", "3"]);
+    let total = first["total"].as_u64().expect("a number");
+    assert_eq!((first["questions"].as_array().map(Vec::len), total > 3), (Some(3), true));
+    assert!(first["questions"][0].get("gold").is_none(), "{first}");
+    let ids = |page: &Value| -> Vec<String> {
+        let questions = page["questions"].as_array().expect("questions").iter();
+        questions.map(|question| question["question_id"].as_str().expect("an id").to_owned()).collect()
+    };
+    assert_eq!(ids(&show(&["--most", "2", "--skip", "1"])), ids(&first)[1..]);
+    let all = show(&["--most", "1000000"]);
+    assert_eq!(ids(&all).len() as u64, total);
+    let last = (total - 1).to_string();
+    assert_eq!(ids(&show(&["--skip", &last])), ids(&all)[total as usize - 1..], "over all banks");
+    let golden = show(&["--category", "temporal", "--gold", "--most", "1"]);
+    assert_eq!(golden["questions"][0]["category"], "temporal");
+    assert!(golden["questions"][0]["gold"].is_string(), "{golden}");
+    let table = bench.run(["datasets", "show", "locomo-sim", "--questions", "--most", "1"]).expect_code(0);
+    assert!(table.stderr.contains("--skip 1"), "{}", table.stderr);
+    let refused = bench.run(["datasets", "show", "locomo-sim", "--questions", "--category", "tempral"]).expect_code(2);
+    assert!(refused.stderr.contains("temporal"), "{}", refused.stderr);
+}
+
+#[test]
+fn what_is_printed_can_be_read_by_programs() {
+    let bench = Bench::new();
+    let _ = bench.run(SMALL.iter().chain(&["--run-id", "a"])).expect_code(0);
+    let _ = bench.run(["archive", "push", "a", "--archive", "kept"]).expect_code(0);
+    let json = |words: &[&str]| bench.run(words).expect_code(0).json();
+    let checks = json(&["doctor", "--json"]);
+    assert_eq!((&checks[0]["check"], &checks[0]["status"]), (&"store".into(), &"ok".into()), "{checks}");
+    let settings = json(&["config", "show", "--json"]);
+    assert!(settings.as_array().is_some_and(|all| all.iter().any(|one| one["name"] == "run.preset")), "{settings}");
+    assert_eq!(json(&["gc", "--json"])["banks_removed"], 0);
+    assert_eq!(json(&["datasets", "show", "locomo-sim", "--json"])["manifest"]["name"], "locomo-sim");
+    assert!(json(&["score", "--counting", "--json"]).as_array().is_some_and(|all| all.len() > 3));
+    let fetched = json(&["archive", "fetch", "a", "--archive", "kept", "--output-dir", "out", "--json"]);
+    assert_eq!((&fetched["id"], &fetched["restored"]), (&"a".into(), &false.into()), "{fetched}");
+}
+
+#[test]
+fn a_deleted_run_is_gone_and_what_depends_on_it_is_told() {
+    let bench = Bench::new();
+    let submit = |id: &str, more: &[&str]| {
+        let _ = bench.run(SMALL.iter().chain(&["--run-id", id]).chain(more)).expect_code(0);
+    };
+    submit("kept", &[]);
+    submit("gone", &["--controls"]);
+    let _ = bench.run(["archive", "push", "gone", "--archive", "archive"]).expect_code(0);
+    let fork = ["submit", "--fork", "gone", "--from", "judge", "--run-id", "fork", "--scorer", "exact"];
+    let _ = bench.run(fork).expect_code(0);
+
+    let refused = bench.run(["delete", "gone"]).expect_code(2);
+    assert!(refused.stderr.contains("fork (from the judge of gone)"), "{}", refused.stderr);
+    let refused = bench.run(["delete", "gone", "fork"]).expect_code(2);
+    assert!(refused.stderr.contains("--yes"), "without a terminal nothing asks: {}", refused.stderr);
+    let listed = || -> Vec<String> {
+        let runs = bench.run(["list", "--controls", "--json"]).expect_code(0).json();
+        runs.as_array().expect("runs").iter().map(|run| run["id"].as_str().expect("an id").to_owned()).collect()
+    };
+    assert_eq!(listed().len(), 6, "{:?}", listed());
+    let control = listed().into_iter().find(|id| !["kept", "gone", "fork"].contains(&id.as_str())).expect("a control");
+    let refused = bench.run(["delete", &control, "--yes"]).expect_code(2);
+    assert!(refused.stderr.contains("is a control of gone"), "{}", refused.stderr);
+
+    let deleted = bench.run(["delete", "gone", "fork", "--yes", "--json"]).expect_code(0).json();
+    assert_eq!(deleted["deleted"].as_array().map(Vec::len), Some(5), "with its controls: {deleted}");
+    assert_eq!(listed(), ["kept"]);
+    assert!(!bench.path().join(".bench/runs/gone").exists() && bench.path().join(".bench/runs/kept").exists());
+    let _ = bench.run(["report", "gone"]).expect_code(2);
+    let _ = bench.run(["gc"]).expect_code(0);
+    let _ = bench.run(["report", "kept"]).expect_code(0);
+    // the archive has it
+    let _ = bench.run(["archive", "fetch", "gone", "--archive", "archive", "--restore"]).expect_code(0);
+    assert_eq!(listed(), ["gone", "kept"]);
+}
+
+#[test]
+fn a_run_under_way_is_not_deleted() {
+    let provider = Provider::start(&["--latency-ms", "200"]);
+    let bench = provider.bench();
+    let owner = bench.start(provider.submit(&["--run-id", "live", "--concurrency", "4"]));
+    provider.wait_for_requests(8);
+    let refused = bench.run(["delete", "live", "--yes"]).expect_code(2);
+    assert!(refused.stderr.contains("is under way") && refused.stderr.contains("pause live"), "{}", refused.stderr);
+    bench_testkit::bench::signal(&owner, "KILL");
+    let _ = bench_testkit::bench::wait(owner);
+    assert_eq!(bench.run(["delete", "live", "--yes"]).expect_code(0).stdout, "live\n", "nobody works on it");
+    assert_eq!(bench.run(["list", "--json"]).expect_code(0).json(), serde_json::json!([]));
+}
+
+#[test]
+fn only_what_was_wrong_is_asked_again() {
+    let provider = Provider::start(&[]);
+    let bench = provider.bench();
+    let answered = ["--answerer", "openai:gpt-4o-mini", "--latency-probe", "off", "--run-id", "first"];
+    let submit = ["submit", "--dataset", "locomo-sim", "--preset", "quick"];
+    let began = bench.run(submit.iter().chain(&answered)).stderr;
+    assert!(began.contains("estimate: about 50 calls"), "a part of the sample was counted: {began}");
+    let (first, asked) = (bench.questions("first"), provider.count("requests"));
+    let metric = bench.report("first")["headline"]["metric"].as_str().expect("a metric").to_owned();
+    let score = |line: &Value| line["scores"][&metric].as_f64().unwrap_or(0.0);
+    let wrong = bench.run(["show", "first", "--failed", "--most", "1000000", "--json"]).expect_code(0).json();
+    let wrong: Vec<&str> =
+        wrong.as_array().expect("questions").iter().filter_map(|q| q["question_id"].as_str()).collect();
+    assert!(!wrong.is_empty() && wrong.len() < first.len(), "{} of {}", wrong.len(), first.len());
+
+    let again = ["retry", "first", "--wrong", "--run-id", "again"];
+    let dry = bench.run(again.iter().chain(&["--dry-run", "--json"])).expect_code(0).json();
+    assert_eq!(dry["phases"][0]["calls"].as_u64(), Some(wrong.len() as u64), "{dry}");
+    let done = bench.run(again);
+    assert!([0, 5].contains(&done.code), "{}", done.stderr);
+    let estimate = format!("estimate: {} calls", wrong.len());
+    assert!(done.stderr.contains(&estimate), "{estimate}: {}", done.stderr);
+    assert_eq!(provider.count("requests") - asked, wrong.len() as u64, "nothing else was asked");
+    for line in bench.questions("again") {
+        let before = first.iter().find(|one| one["question_id"] == line["question_id"]).expect("the same questions");
+        if !wrong.contains(&line["question_id"].as_str().expect("an id")) {
+            assert_eq!((&line["answer"], score(&line)), (&before["answer"], score(before)));
+        }
+    }
+    let report = fs::read_to_string(bench.path().join(".bench/runs/again/report.md")).expect("is there");
+    assert!(report.contains("had not passed in run first"), "{report}");
+
+    let _ = bench.run(SMALL.iter().chain(&["--run-id", "extractive"]));
+    let refused = bench.run(["retry", "extractive", "--wrong"]).expect_code(2);
+    assert!(refused.stderr.contains("says the same again"), "{}", refused.stderr);
+}

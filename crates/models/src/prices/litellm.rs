@@ -1,0 +1,272 @@
+//! The public table of prices that LiteLLM keeps (`model_prices_and_context_window.json`): an object of models, each with
+//! dollars per token as floating-point numbers. In comes its text, out comes a [`PriceTable`] of the providers that were asked
+//! for, and what was left out of it and why.
+
+use std::collections::BTreeMap;
+
+use bench_proto::money::PicoUsd;
+use serde_json::{Map, Value};
+
+use super::{
+    LongLine, ModelKind, PriceLine, PriceSource, PriceTable, RateTexts, TierLine, Unknown, family, per_million,
+};
+
+/// Providers whose own prices are read unless others are asked for. Resellers price the same names differently.
+pub const DEFAULT_PROVIDERS: [&str; 6] = ["anthropic", "deepseek", "gemini", "mistral", "openai", "xai"];
+
+/// No token costs a dollar: what is above is a mistake of the table.
+const MOST_PER_TOKEN: f64 = 1.0;
+const PICO: f64 = 1e12;
+
+/// What was read.
+#[derive(Debug)]
+pub struct Read {
+    /// The prices, of the day they were read.
+    pub table: PriceTable,
+    /// Models of the wanted providers that chat or embed and have no line, each with the reason.
+    pub left_out: Vec<(String, String)>,
+}
+
+/// Reads the table.
+///
+/// A version of a model (`gpt-4o-2024-08-06`) that costs what its family costs has no line of its own. A model whose price is 0
+/// is left out: the table writes 0 for what is free and for what nobody looked up.
+///
+/// # Errors
+/// One readable line: it is no such table, it has none of the providers, or two of them price one name differently.
+pub fn read(text: &str, providers: &[String], today: &str, place: &str) -> Result<Read, String> {
+    let all: BTreeMap<String, Value> =
+        serde_json::from_str(text).map_err(|error| format!("no object of models, as LiteLLM publishes it: {error}"))?;
+    let known: Vec<&str> = all.values().filter_map(provider_of).collect();
+    if known.is_empty() {
+        return Err("no model in it has a 'litellm_provider': it is no table of LiteLLM".to_owned());
+    }
+    if let Some(unknown) = providers.iter().find(|provider| !known.contains(&provider.as_str())) {
+        return Err(format!("it has no model of the provider '{unknown}'"));
+    }
+    let (mut lines, mut left_out) = (BTreeMap::<String, (PriceLine, &str)>::new(), Vec::new());
+    for (key, value) in &all {
+        let (Some(entry), Some(provider)) = (value.as_object(), provider_of(value)) else { continue };
+        let Some(kind) = kind_of(entry).filter(|_| providers.iter().any(|wanted| wanted == provider)) else { continue };
+        let name = key.strip_prefix(provider).and_then(|rest| rest.strip_prefix('/')).unwrap_or(key);
+        // a name with a path is of a region or of a reseller
+        if name.contains('/') {
+            continue;
+        }
+        let line = match line_of(name, kind, entry) {
+            Ok(line) => line,
+            Err(why) => {
+                left_out.push((name.to_owned(), why));
+                continue;
+            }
+        };
+        match lines.get(name) {
+            Some((other, whose)) if other.price()? != line.price()? => {
+                return Err(format!(
+                    "{whose} and {provider} price {name} differently: choose one of them with --provider"
+                ));
+            }
+            _ => lines.insert(name.to_owned(), (line, provider)),
+        };
+    }
+    let priced: BTreeMap<&str, _> = lines
+        .iter()
+        .map(|(name, (line, _))| line.price().map(|price| (name.as_str(), price)))
+        .collect::<Result<_, _>>()?;
+    let is_its_family = |name: &str| {
+        let of = family(name, |other| other != name && priced.contains_key(other));
+        of.is_some_and(|of| priced[of] == priced[name])
+    };
+    let own = lines.iter().filter(|(name, _)| !is_its_family(name)).map(|(_, (line, _))| line.clone()).collect();
+    let sources = providers.iter().map(|provider| PriceSource {
+        provider: provider.clone(),
+        checked: today.to_owned(),
+        pages: vec![place.to_owned()],
+    });
+    let table = PriceTable::from_lines(today.to_owned(), sources.collect(), own)?;
+    Ok(Read { table, left_out })
+}
+
+fn provider_of(value: &Value) -> Option<&str> {
+    value.get("litellm_provider")?.as_str()
+}
+
+fn kind_of(entry: &Map<String, Value>) -> Option<ModelKind> {
+    match entry.get("mode")?.as_str()? {
+        "chat" | "responses" | "completion" => Some(ModelKind::Chat),
+        "embedding" => Some(ModelKind::Embedding),
+        _ => None,
+    }
+}
+
+fn line_of(name: &str, kind: ModelKind, entry: &Map<String, Value>) -> Result<PriceLine, String> {
+    let standard = tier(entry, kind, "")?.ok_or("it has no price of a prompt's tokens")?;
+    let mut services = BTreeMap::new();
+    for service in ["flex", "priority"] {
+        services.extend(tier(entry, kind, &format!("_{service}"))?.map(|tier| (service.to_owned(), tier)));
+    }
+    Ok(PriceLine {
+        model: name.to_owned(),
+        kind,
+        context: entry.get("max_input_tokens").and_then(Value::as_u64).filter(|tokens| *tokens > 0),
+        standard,
+        services,
+        batch_percent: batch_percent(entry),
+    })
+}
+
+/// The prices whose fields end in `suffix`; none where there is no price of a prompt.
+fn tier(entry: &Map<String, Value>, kind: ModelKind, suffix: &str) -> Result<Option<TierLine>, String> {
+    let Some(rates) = rates(entry, kind, "", suffix)? else { return Ok(None) };
+    let above = |field: &String| {
+        let length = field.strip_prefix("input_cost_per_token_above_")?.strip_suffix(suffix)?;
+        length.strip_suffix("k_tokens")?.parse::<u64>().ok()
+    };
+    let mut lengths: Vec<u64> = entry.keys().filter_map(above).collect();
+    lengths.sort_unstable();
+    let long = match lengths[..] {
+        [] => None,
+        [length] => rates_above(entry, kind, length, suffix)?,
+        // one length is all that a price has here: the dearest price from the first of them on is never too low
+        [first, .., last] => {
+            rates_above(entry, kind, last, suffix)?.map(|line| LongLine { above: first * 1_000, ..line })
+        }
+    };
+    Ok(Some(TierLine { rates, long, unknown: Unknown::new() }))
+}
+
+fn rates_above(
+    entry: &Map<String, Value>,
+    kind: ModelKind,
+    length: u64,
+    suffix: &str,
+) -> Result<Option<LongLine>, String> {
+    let above = length.checked_mul(1_000).ok_or("a length of a prompt is no number of tokens")?;
+    let rates = rates(entry, kind, &format!("_above_{length}k_tokens"), suffix)?;
+    Ok(rates.map(|rates| LongLine { above, rates, unknown: Unknown::new() }))
+}
+
+/// Prices whose fields end in the two suffixes: of long prompts, and of a service.
+fn rates(entry: &Map<String, Value>, kind: ModelKind, long: &str, service: &str) -> Result<Option<RateTexts>, String> {
+    let read = |field: &str| cost(entry, &format!("{field}{long}{service}"));
+    let Some(input) = read("input_cost_per_token")? else { return Ok(None) };
+    let output = match (read("output_cost_per_token")?, kind) {
+        // what a model thinks may cost more than what it says, and is counted with it
+        (Some(output), _) => Some(output.max(read("output_cost_per_reasoning_token")?.unwrap_or_default())),
+        (None, ModelKind::Embedding) => None,
+        (None, ModelKind::Chat) => return Err("it has no price of a completion's tokens".to_owned()),
+    };
+    if input.0 == 0 || (kind == ModelKind::Chat && output.is_some_and(|price| price.0 == 0)) {
+        return Err("its price is 0, which may be unknown: give it with --price".to_owned());
+    }
+    // a cache that costs nothing is a price that nobody wrote down: as much as fresh tokens is never too low
+    let cache = |field: &str| Ok::<_, String>(read(field)?.filter(|price| price.0 > 0).map(per_million));
+    let written_1h = cost(entry, &format!("cache_creation_input_token_cost_above_1hr{long}{service}"))?;
+    Ok(Some(RateTexts {
+        input: per_million(input),
+        cached_input: cache("cache_read_input_token_cost")?,
+        cache_write: cache("cache_creation_input_token_cost")?,
+        cache_write_1h: written_1h.filter(|price| price.0 > 0).map(per_million),
+        output: output.filter(|price| kind == ModelKind::Chat || price.0 > 0).map(per_million),
+    }))
+}
+
+/// A field's dollars per token in whole pico-dollars: floating-point noise is rounded away, a price that lies between two is
+/// rounded up.
+fn cost(entry: &Map<String, Value>, field: &str) -> Result<Option<PicoUsd>, String> {
+    let Some(value) = entry.get(field).filter(|value| !value.is_null()) else { return Ok(None) };
+    let number = value.as_f64().or_else(|| value.as_str()?.parse().ok());
+    let dollars = number.filter(|dollars| (0.0..MOST_PER_TOKEN).contains(dollars));
+    let exact = dollars.ok_or_else(|| format!("{field} is no price of a token: {value}"))? * PICO;
+    let near = exact.round();
+    let pico = if (exact - near).abs() <= 1e-6 * exact.max(1.0) { near } else { exact.ceil() };
+    // below a dollar it is below 10^12, which is exact
+    Ok(Some(PicoUsd(pico as i64)))
+}
+
+/// What a batch costs of the standard price in percent, where prompt and completion agree on it.
+fn batch_percent(entry: &Map<String, Value>) -> Option<u8> {
+    let percent = |field: &str| {
+        let (whole, batch) = (entry.get(field)?.as_f64()?, entry.get(&format!("{field}_batches"))?.as_f64()?);
+        let percent = (batch / whole * 100.0).round();
+        (whole > 0.0 && (0.0..=100.0).contains(&percent)).then_some(percent as u8)
+    };
+    let input = percent("input_cost_per_token")?;
+    percent("output_cost_per_token").is_none_or(|output| output == input).then_some(input)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read_all(models: &Value, providers: &[&str]) -> Result<Read, String> {
+        let providers: Vec<String> = providers.iter().map(|&name| name.to_owned()).collect();
+        read(&models.to_string(), &providers, "2030-01-01", "table.json")
+    }
+
+    #[test]
+    fn prices_are_exact_whatever_the_floats_say() {
+        let models = json!({
+            "sample_spec": {"litellm_provider": "one of many", "mode": "one of: chat"},
+            "small": {"litellm_provider": "one", "mode": "chat", "max_input_tokens": 128_000,
+                "input_cost_per_token": 1.5e-07, "output_cost_per_token": 6e-07, "cache_read_input_token_cost": 7.5e-08,
+                "input_cost_per_token_batches": 7.5e-08, "output_cost_per_token_batches": 3e-07,
+                "input_cost_per_token_priority": 2.5e-07, "output_cost_per_token_priority": 1e-06},
+            "one/big": {"litellm_provider": "one", "mode": "responses", "input_cost_per_token": 3e-06,
+                "output_cost_per_token": 1.5e-05, "output_cost_per_reasoning_token": 2e-05,
+                "cache_creation_input_token_cost": 3.75e-06, "cache_creation_input_token_cost_above_1hr": 6e-06,
+                "input_cost_per_token_above_200k_tokens": 6e-06, "output_cost_per_token_above_200k_tokens": 2.25e-05},
+            "vectors": {"litellm_provider": "one", "mode": "embedding", "input_cost_per_token": 2e-08, "output_cost_per_token": 0.0},
+            "picture": {"litellm_provider": "one", "mode": "image_generation", "input_cost_per_token": 1.0},
+            "one/eu/small": {"litellm_provider": "one", "mode": "chat", "input_cost_per_token": 1e-03, "output_cost_per_token": 1e-03},
+            "two/small": {"litellm_provider": "two", "mode": "chat", "input_cost_per_token": 9e-03, "output_cost_per_token": 9e-03},
+        });
+        let file = read_all(&models, &["one"]).expect("reads").table.to_file(None).expect("is JSON");
+        insta::assert_snapshot!(file);
+        PriceTable::read(&file).expect("is a price file");
+    }
+
+    #[test]
+    fn versions_of_a_family_have_no_line_unless_they_cost_something_else() {
+        let at = |input: f64| json!({"litellm_provider": "one", "mode": "chat", "input_cost_per_token": input, "output_cost_per_token": input});
+        let models =
+            json!({"m": at(1e-06), "m-2030-01-01": at(1e-06), "m-2029-01-01": at(2e-06), "m-audio": at(1e-06)});
+        let table = read_all(&models, &["one"]).expect("reads").table;
+        let names: Vec<&str> = table.models().map(|(name, _)| name).collect();
+        assert_eq!(names, ["m", "m-2029-01-01", "m-audio"]);
+        assert_eq!(table.price("m-2030-01-01"), table.price("m"));
+    }
+
+    #[test]
+    fn what_is_no_price_is_left_out_and_named() {
+        let of = |input: Value, output: Value| json!({"litellm_provider": "one", "mode": "chat", "input_cost_per_token": input, "output_cost_per_token": output});
+        let models = json!({
+            "good": of(json!(1e-06), json!("2e-06")),
+            "free": of(json!(0), json!(0)),
+            "dear": of(json!(1.5), json!(1e-06)),
+            "negative": of(json!(-1e-06), json!(1e-06)),
+            "word": of(json!("cheap"), json!(1e-06)),
+            "half": {"litellm_provider": "one", "mode": "chat", "input_cost_per_token": 1e-06},
+            "none": {"litellm_provider": "one", "mode": "chat"},
+        });
+        let read = read_all(&models, &["one"]).expect("reads");
+        assert_eq!(read.table.models().map(|(name, _)| name).collect::<Vec<_>>(), ["good"]);
+        let left_out: Vec<&str> = read.left_out.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(left_out, ["dear", "free", "half", "negative", "none", "word"]);
+    }
+
+    #[test]
+    fn another_form_and_two_prices_of_a_name_are_refused() {
+        for text in ["[]", "{", "{}", r#"{"a": 1}"#, r#"{"version":3,"date":"2030-01-01","models":[]}"#] {
+            assert!(read(text, &["one".to_owned()], "2030-01-01", "x").is_err(), "{text}");
+        }
+        let at = |whose: &str, input: f64| json!({"litellm_provider": whose, "mode": "chat", "input_cost_per_token": input, "output_cost_per_token": input});
+        let models = json!({"one/m": at("one", 1e-06), "two/m": at("two", 2e-06)});
+        let refused = read_all(&models, &["one", "two"]).expect_err("two prices");
+        assert!(refused.contains("one and two price m differently"), "{refused}");
+        assert!(read_all(&models, &["two"]).is_ok());
+        assert!(read_all(&models, &["three"]).is_err());
+    }
+}

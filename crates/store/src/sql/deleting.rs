@@ -1,0 +1,56 @@
+//! Runs that are deleted: everything of them goes in one transaction. What days have cost stays, and so do dataset items, which `gc`
+//! drops when no other run has them. Numbers of runs and banks are never given again.
+
+use bench_proto::ids::RunNo;
+
+use super::{Conn, Sql, args, missing_run};
+use crate::{RunState, StoreResult};
+
+fn of_run(table: &str) -> String {
+    format!("DELETE FROM {table} WHERE run_no = $1")
+}
+
+/// Rows of a run, what nothing else refers to first.
+static ROWS: [Sql; 15] = [
+    Sql::new(|| of_run("trace_parts")),
+    Sql::new(|| of_run("unsent_traces")),
+    Sql::new(|| of_run("latencies")),
+    Sql::new(|| of_run("attempts")),
+    Sql::new(|| of_run("summaries")),
+    Sql::new(|| of_run("facts")),
+    Sql::new(|| of_run("texts")),
+    Sql::new(|| of_run("checkpoints")),
+    Sql::new(|| of_run("tasks")),
+    Sql::new(|| of_run("banks")),
+    Sql::new(|| of_run("reservations")),
+    Sql::new(|| of_run("calls")),
+    Sql::new(|| of_run("run_events")),
+    Sql::new(|| of_run("run_counters")),
+    Sql::new(|| of_run("runs")),
+];
+
+/// Deletes runs; false, and nothing is deleted, when one of them is running.
+pub(super) async fn delete(conn: &mut dyn Conn, runs: &[RunNo]) -> StoreResult<bool> {
+    static STATE: Sql = Sql::new(|| "SELECT state FROM runs WHERE run_no = $1".to_owned());
+    // kind 1: a phase of a run; days are of all runs
+    static PHASES: Sql = Sql::new(|| "DELETE FROM budgets WHERE kind = 1 AND scope = $1".to_owned());
+    static GROUPS: Sql = Sql::new(|| {
+        "DELETE FROM run_groups WHERE NOT EXISTS (SELECT 1 FROM runs AS r WHERE r.group_no = run_groups.group_no)"
+            .to_owned()
+    });
+    for run in runs {
+        let mut rows = conn.fetch_locked(&STATE, args![run.0]).await?;
+        let state = rows.first_mut().ok_or_else(|| missing_run(*run))?.text(0)?;
+        if RunState::from_name(&state) == Some(RunState::Running) {
+            return Ok(false);
+        }
+    }
+    for run in runs {
+        conn.execute(&PHASES, args![run.0]).await?;
+        for rows in &ROWS {
+            conn.execute(rows, args![run.0]).await?;
+        }
+    }
+    conn.execute(&GROUPS, args![]).await?;
+    Ok(true)
+}
