@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, io::Write as _, path::PathBuf, time::Duration};
 
-use bench_models::prices::{self, DEFAULT_PROVIDERS, LiteLlmTable, PriceTable, PricedModel, per_million};
+use bench_models::prices::{self, DEFAULT_PROVIDERS, LiteLlmTable, ModelKind, PriceTable, PricedModel, per_million};
 use bench_settings::Way;
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
@@ -122,12 +122,10 @@ impl<'a> Changes<'a> {
 /// `0.15 / 0.60`, with what is special of it.
 fn shown(model: &PricedModel) -> String {
     let rates = model.price.standard.rates;
-    let mut text = format!(
-        "{} in, {} cached, {} out",
-        per_million(rates.input),
-        per_million(rates.cached_input),
-        per_million(rates.output)
-    );
+    let mut text = format!("{} in, {} cached", per_million(rates.input), per_million(rates.cached_input));
+    if model.kind == ModelKind::Chat {
+        let _ = write!(text, ", {} out", per_million(rates.output));
+    }
     if rates.cache_write != rates.input {
         let _ = write!(text, ", {} cache write", per_million(rates.cache_write));
     }

@@ -20,7 +20,7 @@ fn the_first_run_needs_nothing_and_says_what_it_found() {
         assert!(done.stdout.contains(word), "'{word}' is missing in:\n{}", done.stdout);
     }
     let report = bench.report("first");
-    assert_eq!(report["schema_version"], 3);
+    assert_eq!(report["schema_version"], 4);
     assert_eq!(report["outcomes"]["sample"], 200);
     assert_eq!(report["outcomes"]["coverage"], 1.0);
     assert_eq!(report["headline"]["metric"], "locomo-f1");

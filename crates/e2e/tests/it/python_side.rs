@@ -170,7 +170,7 @@ print(json.dumps(said))
     .expect_code(0)
     .json();
     for (at, kind, code, words) in [
-        (0, "UsageError", 2, "expected one of quick, fair, full"),
+        (0, "UsageError", 2, "expected one of quick, fair, fair-2, full"),
         (1, "UsageError", 2, "unexpected argument '--datset'"),
         (2, "UsageError", 2, "mine.py has no class 'Nine'"),
         (3, "Regression", 1, "is below 99.00 %"),
