@@ -15,8 +15,8 @@ export RUSTC_WORKSPACE_WRAPPER=clippy-driver
 export CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 
 log=$(mktemp)
-deploying="" beside=""
-trap 'kill $deploying $beside 2>/dev/null || true; rm -f "$log" "$log".*' EXIT
+deploying=""
+trap 'kill $deploying 2>/dev/null || true; rm -f "$log" "$log".*' EXIT
 
 # images and chart need no compiler: beside what does
 sh scripts/test-deploy.sh >"$log.deploy" 2>&1 &
@@ -47,34 +47,16 @@ RUSTDOC="$PWD/scripts/rustdoc-too.sh" cargo test --workspace --doc --locked --qu
 say "== tests"
 # most of them wait for servers, leases and pauses: three times as many at once as there are cores
 export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((3 * $(nproc)))}"
-run_tests() {
-    cargo test --workspace --locked --no-fail-fast "$@" 2>&1 || printf '%s\n' $? >>"$log.code"
-}
-# The end-to-end tests (`it`) wait for a part of their time. All others run beside them, and behind them where both want a core.
-others=$(cargo metadata --no-deps --locked --format-version 1 | python3 -c '
-import json, sys
-targets = [target for package in json.load(sys.stdin)["packages"] for target in package["targets"] if target["test"]]
-print(*sorted({"--test=" + target["name"] for target in targets if target["kind"] == ["test"] and target["name"] != "it"}))')
-(
-    renice -n 10 -p "$(sh -c 'echo $PPID')" >/dev/null || true
-    export RUST_TEST_THREADS="$(nproc)"
-    run_tests --lib --bins $others
-) >"$log.others" &
-beside=$!
-run_tests --test it | tee "$log"
-wait "$beside"
-beside=""
-say "== tests beside the end-to-end tests"
-tee -a "$log" <"$log.others"
 # Tests of processes, faults and time share few cores here: what fails beside the others is run again alone, which says
 # whether it is broken. More than three are not: then it is no matter of time.
+{ cargo test --workspace --all-targets --locked --no-fail-fast 2>&1 || printf '%s\n' $? >"$log.code"; } | tee "$log"
 if [ -s "$log.code" ]; then
     failed=$(awk '/^failures:$/ { names = "" } /^    [A-Za-z0-9_:]+$/ { names = names $1 "\n" }
         /^test result: FAILED/ { printf "%s", names }' "$log" | sort -u)
     count=$(printf '%s' "$failed" | grep -c . || true)
     if [ "$count" -eq 0 ] || [ "$count" -gt 3 ]; then
         say "$count tests failed"
-        exit "$(head -n 1 "$log.code")"
+        exit "$(cat "$log.code")"
     fi
     say "== failed beside the others, run again alone:" $failed
     cargo test --workspace --locked --lib --bins --test '*' -- --test-threads 1 --exact $failed >"$log" 2>&1 || { cat "$log"; exit 1; }

@@ -197,7 +197,7 @@ slosts = 3
     bench.toml:1:1: unknown setting 'colour'; `bench-coord config show --all` lists all
     bench.toml:3:9: run.top_k is "ten", expected a whole number from 1 to 10000
     bench.toml:4:1: unknown setting 'run.top-k' (did you mean 'run.top_k'?); `bench-coord config show --all` lists all
-    bench.toml:5:10: run.preset is "fiar", expected one of quick, fair, full
+    bench.toml:5:10: run.preset is "fiar", expected one of quick, fair, fair-2, full
     bench.toml:7:12: run.max_cost is -1, expected an amount of dollars such as 20 or 0.5
     bench.toml:8:9: run.judge is a TOML array, expected a list of texts such as ["a", "b"]
     bench.toml:9:2: unknown setting 'runn' (did you mean 'run'?); `bench-coord config show --all` lists all
