@@ -47,6 +47,8 @@ RUSTDOC="$PWD/scripts/rustdoc-too.sh" cargo test --workspace --doc --locked --qu
 say "== tests"
 # most of them wait for servers, leases and pauses: three times as many at once as there are cores
 export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((3 * $(nproc)))}"
+# one of them opens a thousand connections, beside others in the same process
+[ "$(ulimit -S -n)" = unlimited ] || [ "$(ulimit -S -n)" -ge 4096 ] || ulimit -S -n 4096 || true
 # Tests of processes, faults and time share few cores here: what fails beside the others is run again alone, which says
 # whether it is broken. More than three are not: then it is no matter of time.
 { cargo test --workspace --all-targets --locked --no-fail-fast 2>&1 || printf '%s\n' $? >"$log.code"; } | tee "$log"
