@@ -21,7 +21,7 @@ fn a_storm_of_all_faults() {
     let mut stage = Stage::set(Size::Large, setup, 5_000);
     stage.cluster.broker().settle().expect("settles");
     let (first, mut workers) = stage.people(4);
-    let mut coordinators = vec![first, stage.cluster.coordinator("second")];
+    let mut coordinators = [first, stage.cluster.coordinator("second")];
     let mut client = stage.submit(&[]);
     stage.provider.wait_for_requests(1);
     let (began, mut lost, mut n) = (Instant::now(), 0, 0);
@@ -113,7 +113,7 @@ fn twenty_kills_of_the_leader() {
     let mut random = randomness();
     let stage = Stage::set(Size::Large, Setup::default(), 400);
     let (first, _workers) = stage.people(2);
-    let mut coordinators = vec![first, stage.cluster.coordinator("second")];
+    let mut coordinators = [first, stage.cluster.coordinator("second")];
     let client = stage.submit(&[]);
     stage.provider.wait_for_requests(1);
     for n in 0..20 {
