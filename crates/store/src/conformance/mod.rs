@@ -55,6 +55,7 @@ macro_rules! store_conformance {
             p23_limits_change_alone_and_raise_the_state_version,
             p36_the_first_summary_of_a_version_stays,
             run_events_keep_their_order,
+            runs_are_deleted_whole_or_not_at_all,
             p8_u0000_survives_everywhere,
             p16_items_are_shared_and_checked,
             p16_unreferenced_items_are_dropped,

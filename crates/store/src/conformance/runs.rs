@@ -234,3 +234,23 @@ pub async fn p16_items_are_shared_and_checked(fresh: &Fresh) {
     assert!(matches!(&error, StoreError::Corrupt(what) if what.contains(&Sha256Hash::of(b"claimed").hex())), "{error}");
     store.put_items(&[]).await.expect("nothing is fine");
 }
+
+/// Runs are deleted by the owner of the store, all that are named or none, and no number is given again.
+pub async fn runs_are_deleted_whole_or_not_at_all(fresh: &Fresh) {
+    let (store, owner) = (&fresh.store, crate::open(&fresh.url).await.expect("the owner opens it"));
+    let live = store.create_run(&new_run("live")).await.expect("is created");
+    let gone = Scene::start(store.as_ref(), &[bank(0, &[(1, &[0])])]).await.run;
+    assert!(store.set_run_state(gone, &[RunState::Running], RunState::Paused, None).await.expect("is paused"));
+
+    assert!(!owner.delete_runs(&[gone, live]).await.expect("is refused"), "one of them is running");
+    assert!(matches!(owner.delete_runs(&[gone, RunNo(999)]).await, Err(StoreError::Missing(_))));
+    assert_eq!(store.banks(gone, None).await.expect("are read").len(), 1, "nothing of it is deleted");
+
+    assert!(owner.delete_runs(&[gone]).await.expect("is deleted"));
+    assert!(matches!(store.run(gone).await, Err(StoreError::Missing(_))));
+    assert_eq!(store.banks(gone, None).await.expect("are read"), []);
+    assert_eq!(store.run(live).await.expect("is there").state, RunState::Running);
+    let again = store.create_run(&new_run("r")).await.expect("its id is free");
+    assert!(again > gone, "{again:?} after {gone:?}");
+    owner.close().await;
+}

@@ -54,3 +54,34 @@ pub(super) async fn delete(conn: &mut dyn Conn, runs: &[RunNo]) -> StoreResult<b
     conn.execute(&GROUPS, args![]).await?;
     Ok(true)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use sqlx::{ConnectOptions as _, sqlite::SqliteConnectOptions};
+
+    use super::*;
+    use crate::sql::Dialect;
+
+    /// A table that a later version adds must not keep rows of a run that is gone.
+    #[tokio::test]
+    async fn every_table_of_a_run_is_emptied() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("bench.db");
+        let store = crate::open(&format!("sqlite:{}", file.display())).await.expect("opens");
+        let mut looking = SqliteConnectOptions::new().filename(&file).connect().await.expect("opens");
+        let tables: Vec<String> = sqlx::query_scalar(
+            "SELECT t.name FROM sqlite_master AS t JOIN pragma_table_info(t.name) AS c \
+             WHERE t.type = 'table' AND c.name = 'run_no'",
+        )
+        .fetch_all(&mut looking)
+        .await
+        .expect("are listed");
+        let emptied = ROWS.iter().map(|rows| rows.expanded(Dialect::Sqlite).text.clone());
+        let expected: BTreeSet<String> =
+            tables.iter().map(|table| format!("DELETE FROM {table} WHERE run_no = $1")).collect();
+        assert_eq!(emptied.collect::<BTreeSet<_>>(), expected);
+        store.close().await;
+    }
+}
