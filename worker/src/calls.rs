@@ -189,7 +189,7 @@ impl<'a> RunCallers<'a> {
             gate.block.release();
         }
         let caller = Arc::new(Caller::new(CallerParts {
-            price: prices::price_of(model.model(), limits),
+            price: prices::price_at(provider, model.model(), limits),
             model,
             account: account.name.clone(),
             named,

@@ -114,7 +114,8 @@ impl PlannedRun {
 /// Whether anything of a run may cost money.
 #[must_use]
 pub(crate) fn is_paid(spec: &RunSpec) -> bool {
-    let paid = |model: &ModelSpec| model.is_remote() && prices::price_of(&model.name, &spec.limits).is_some();
+    let paid =
+        |model: &ModelSpec| model.is_remote() && prices::price_at(&model.provider, &model.name, &spec.limits).is_some();
     let embeds = vector::remote_model(&spec.system.name, &spec.system.settings);
     let embedding_is_paid = embeds.is_some_and(|model| prices::price_of(&model.name, &spec.limits).is_some());
     paid(&spec.answerer) || spec.judges.iter().any(paid) || embedding_is_paid

@@ -32,9 +32,6 @@ pub(crate) fn parse_usd(flag: &str, text: &str) -> Result<PicoUsd, CliError> {
         .ok_or_else(|| CliError::usage(format!("{flag} {text}: give dollars such as 20 or 0.50")))
 }
 
-/// Providers whose models this machine runs by itself.
-const OF_THIS_MACHINE: [&str; 2] = ["ollama", models::FAKE];
-
 /// Prices of input and output tokens that the user gave, by model.
 pub(crate) type UserPrices = BTreeMap<String, (PicoUsd, PicoUsd)>;
 
@@ -114,8 +111,7 @@ pub(crate) fn model_spec(
     } else {
         app.settings().account_for(role, &spec.provider).name
     };
-    // nobody is paid for one of this machine
-    if !OF_THIS_MACHINE.contains(&spec.provider.as_str()) {
+    if parsed.provider.paid {
         check_price(app, &spec.name, args, priced)?;
     }
     Ok(spec)

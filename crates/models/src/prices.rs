@@ -12,7 +12,7 @@ use bench_proto::{
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 
 pub use self::litellm::{DEFAULT_PROVIDERS, Read as LiteLlmTable, read as read_litellm};
-use super::capabilities::bare_name;
+use super::{capabilities::bare_name, registry};
 
 /// The data file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ pub struct PriceSource {
 }
 
 /// One model of it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct PriceLine {
     model: String,
     #[serde(default, skip_serializing_if = "ModelKind::is_chat")]
@@ -57,7 +57,7 @@ struct PriceLine {
 }
 
 /// Prices of a tier.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct TierLine {
     #[serde(flatten)]
     rates: RateTexts,
@@ -68,7 +68,7 @@ struct TierLine {
 }
 
 /// Prices of prompts above a length.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct LongLine {
     above: u64,
     #[serde(flatten)]
@@ -78,7 +78,7 @@ struct LongLine {
 }
 
 /// Decimal strings in USD per million tokens. What is left out of the prompt's prices is that of `input`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct RateTexts {
     input: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -170,6 +170,45 @@ impl PriceLine {
     }
 }
 
+impl PriceLine {
+    fn of(name: &str, PricedModel { kind, context, price }: &PricedModel) -> Self {
+        let tier = |tier: &Tier| TierLine::of(tier, *kind);
+        Self {
+            model: name.to_owned(),
+            kind: *kind,
+            context: *context,
+            standard: tier(&price.standard),
+            services: price.services.iter().map(|(name, of)| (name.clone(), tier(of))).collect(),
+            batch_percent: price.batch_percent,
+        }
+    }
+}
+
+impl TierLine {
+    fn of(Tier { rates, long }: &Tier, kind: ModelKind) -> Self {
+        let long = long.map(|LongContext { above, rates }| LongLine {
+            above,
+            rates: RateTexts::of(&rates, kind),
+            unknown: Unknown::new(),
+        });
+        Self { rates: RateTexts::of(rates, kind), long, unknown: Unknown::new() }
+    }
+}
+
+impl RateTexts {
+    /// Without what a reader takes as equal.
+    fn of(rates: &Rates, kind: ModelKind) -> Self {
+        let unless = |price: PicoUsd, other: PicoUsd| (price != other).then(|| per_million(price));
+        Self {
+            input: per_million(rates.input),
+            cached_input: unless(rates.cached_input, rates.input),
+            cache_write: unless(rates.cache_write, rates.input),
+            cache_write_1h: unless(rates.cache_write_1h, rates.cache_write),
+            output: (kind == ModelKind::Chat || rates.output.0 > 0).then(|| per_million(rates.output)),
+        }
+    }
+}
+
 /// Version of the price file's format, as it is written.
 const FILE_VERSION: u32 = 3;
 /// The oldest that is read: it knew no `context`.
@@ -181,8 +220,6 @@ pub struct PriceTable {
     date: String,
     sources: Vec<PriceSource>,
     models: BTreeMap<String, PricedModel>,
-    /// As they were read, to be written again.
-    lines: BTreeMap<String, PriceLine>,
 }
 
 /// What a price list knows of a model.
@@ -200,7 +237,7 @@ static TABLE: LazyLock<PriceTable> = LazyLock::new(|| {
     PriceTable::read(include_str!("prices.json")).unwrap_or_else(|problem| {
         // a test reads the same file, so this cannot reach users; unpriced is refused before any call, never free
         tracing::error!("prices.json: {problem}");
-        PriceTable { date: String::new(), sources: Vec::new(), models: BTreeMap::new(), lines: BTreeMap::new() }
+        PriceTable { date: String::new(), sources: Vec::new(), models: BTreeMap::new() }
     })
 });
 
@@ -223,20 +260,15 @@ impl PriceTable {
                 file.version
             ));
         }
-        Self::from_lines(file.date, file.sources, file.models)
-    }
-
-    fn from_lines(date: String, sources: Vec<PriceSource>, given: Vec<PriceLine>) -> Result<Self, String> {
-        let (mut models, mut lines) = (BTreeMap::new(), BTreeMap::new());
-        for line in given {
+        let mut models = BTreeMap::new();
+        for line in file.models {
             let price = line.price().map_err(|problem| format!("{}: {problem}", line.model))?;
             let model = PricedModel { kind: line.kind, context: line.context, price };
             if models.insert(line.model.clone(), model).is_some() {
                 return Err(format!("{} stands there twice", line.model));
             }
-            lines.insert(line.model.clone(), line);
         }
-        Ok(Self { date, sources, models, lines })
+        Ok(Self { date: file.date, sources: file.sources, models })
     }
 
     /// This table as a file that [`PriceTable::read`] reads, one model a line, with the lines of `older` for models that it
@@ -245,8 +277,8 @@ impl PriceTable {
     /// # Errors
     /// Never in practice: every value has a form in JSON.
     pub fn to_file(&self, older: Option<&Self>) -> serde_json::Result<String> {
-        let of_older = older.into_iter().flat_map(|table| &table.lines);
-        let lines: BTreeMap<_, _> = of_older.chain(&self.lines).collect();
+        let of_older = older.into_iter().flat_map(|table| &table.models);
+        let models: BTreeMap<_, _> = of_older.chain(&self.models).collect();
         let read_before = older.into_iter().flat_map(|table| &table.sources);
         let sources = read_before.filter(|old| self.sources.iter().all(|new| new.provider != old.provider));
         let sources = self
@@ -256,10 +288,11 @@ impl PriceTable {
             .map(serde_json::to_string)
             .collect::<Result<Vec<_>, _>>()?
             .join(",\n    ");
-        let models = lines.values().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?.join(",\n    ");
+        let lines = models.into_iter().map(|(name, model)| serde_json::to_string(&PriceLine::of(name, model)));
+        let lines = lines.collect::<Result<Vec<_>, _>>()?.join(",\n    ");
         let date = serde_json::to_string(&self.date)?;
         Ok(format!(
-            "{{\n  \"version\": {FILE_VERSION},\n  \"date\": {date},\n  \"sources\": [\n    {sources}\n  ],\n  \"models\": [\n    {models}\n  ]\n}}\n"
+            "{{\n  \"version\": {FILE_VERSION},\n  \"date\": {date},\n  \"sources\": [\n    {sources}\n  ],\n  \"models\": [\n    {lines}\n  ]\n}}\n"
         ))
     }
 
@@ -353,6 +386,13 @@ pub fn price_of(model: &str, limits: &Limits) -> Option<ModelPrice> {
         return Some(ModelPrice::flat(*input, *output));
     }
     limits.price_lines.get(model).or_else(|| TABLE.price(model)).cloned()
+}
+
+/// The price of a model of a provider: [`price_of`] its name, but that nobody is paid for a model of this machine, unless
+/// `--price` says so: `ollama` and `fake` run what they like under the name of a model that has a price elsewhere.
+#[must_use]
+pub fn price_at(provider: &str, model: &str, limits: &Limits) -> Option<ModelPrice> {
+    (registry::is_paid(provider) || limits.prices.contains_key(model)).then(|| price_of(model, limits)).flatten()
 }
 
 #[cfg(test)]
@@ -514,6 +554,9 @@ mod tests {
         assert_eq!(mine.cost(&counts(1_000_000, 500_000, 0), None), usd("0.15"), "the flag comes before the file");
         assert_eq!(price_of("gpt-4o", &limits), Some(mine));
         assert_eq!(price_of("gpt-4o-mini", &limits), Some(own), "and the file before the table");
+        assert_eq!(price_at("openai", "gpt-4o-mini", &limits), price_of("gpt-4o-mini", &limits));
+        assert_eq!(price_at("fake", "gpt-4o-mini", &limits), None, "nobody is paid for it");
+        assert_eq!(price_at("ollama", "gpt-4o", &limits), price_of("gpt-4o", &limits), "but for what --price says");
         for bad in ["", "1", "a,b", "1,-2", "1,0.0000001", "1,2,3"] {
             assert!(parse_price(bad).is_err(), "{bad}");
         }

@@ -116,7 +116,7 @@ pub(super) fn profile(
     (prompt, reply): (TokenGuess, u64),
     past: Expected,
 ) -> CallProfile {
-    let price = prices::price_of(&model.name, &spec.limits);
+    let price = prices::price_at(&model.provider, &model.name, &spec.limits);
     let service = model.params.get("service_tier").and_then(serde_json::Value::as_str);
     let output_limit = capabilities::max_tokens_of(&model.params).unwrap_or(reply);
     let prompt = widened(&model.name, prompt);

@@ -9,10 +9,13 @@ pub(crate) mod fork;
 pub(crate) mod rehearsal;
 mod words;
 
+use std::collections::BTreeSet;
+
 use bench_grading::prompts;
 use bench_models::{
     capabilities,
     prices::{self, PriceTable},
+    registry::is_paid,
     tokens::Encoding,
 };
 use bench_plan::{
@@ -237,21 +240,21 @@ fn judge_prompt(spec: &RunSpec, JudgeGuess { prompt, schema, .. }: &JudgeGuess) 
     }
 }
 
-/// The run's models whose prices are older than [`MOST_DAYS_OF_A_PRICE`]. A price of the command line is of today.
+/// Lines about the run's paid models whose prices are older than [`MOST_DAYS_OF_A_PRICE`]. A price of the command line is of today.
 fn old_prices(app: &App, spec: &RunSpec, today: jiff::civil::Date) -> Vec<String> {
     let own = price_file(app).ok().flatten();
-    let models = std::iter::once(&spec.answerer).chain(&spec.judges).filter(|model| model.is_remote());
-    let names: std::collections::BTreeSet<&str> = models.map(|model| model.name.as_str()).collect();
-    let names = names.into_iter().filter(|name| !spec.limits.prices.contains_key(*name));
-    names.filter_map(|name| {
-        let table = own.as_ref().filter(|table| table.price(name).is_some());
-        let built_in = PriceTable::built_in();
-        let table = table.or_else(|| built_in.price(name).map(|_| built_in))?;
+    let paid = std::iter::once(&spec.answerer).chain(&spec.judges).filter(|model| is_paid(&model.provider));
+    let names: BTreeSet<&str> = paid.map(|model| model.name.as_str()).collect();
+    let read_long_ago = |name: &str| {
+        let tables = own.as_ref().into_iter().chain([PriceTable::built_in()]);
+        let table = tables.into_iter().find(|table| table.price(name).is_some())?;
         let days = table.age_days(today).filter(|days| *days > MOST_DAYS_OF_A_PRICE)?;
-        let date = table.date();
-        Some(format!("the price of {name} is of {date}, {days} days ago: look it up, or read newer ones with `bench-coord prices update`"))
-    })
-    .collect()
+        Some(format!(
+            "the price of {name} is of {}, {days} days ago: look it up, or read newer ones with `bench-coord prices update`",
+            table.date()
+        ))
+    };
+    names.into_iter().filter(|name| !spec.limits.prices.contains_key(*name)).filter_map(read_long_ago).collect()
 }
 
 /// Recalls of the latency probe, with the one that opens connections and that nobody times.

@@ -4,12 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use bench_proto::money::PicoUsd;
+use bench_proto::{
+    money::PicoUsd,
+    price::{LongContext, ModelPrice, Rates, Tier},
+};
 use serde_json::{Map, Value};
 
-use super::{
-    LongLine, ModelKind, PriceLine, PriceSource, PriceTable, RateTexts, TierLine, Unknown, family, per_million,
-};
+use super::{ModelKind, PriceSource, PriceTable, PricedModel, family};
 
 /// Providers whose own prices are read unless others are asked for. Resellers price the same names differently.
 pub const DEFAULT_PROVIDERS: [&str; 6] = ["anthropic", "deepseek", "gemini", "mistral", "openai", "xai"];
@@ -44,7 +45,7 @@ pub fn read(text: &str, providers: &[String], today: &str, place: &str) -> Resul
     if let Some(unknown) = providers.iter().find(|provider| !known.contains(&provider.as_str())) {
         return Err(format!("it has no model of the provider '{unknown}'"));
     }
-    let (mut lines, mut left_out) = (BTreeMap::<String, (PriceLine, &str)>::new(), Vec::new());
+    let (mut found, mut left_out) = (BTreeMap::<&str, (PricedModel, &str)>::new(), Vec::new());
     for (key, value) in &all {
         let (Some(entry), Some(provider)) = (value.as_object(), provider_of(value)) else { continue };
         let Some(kind) = kind_of(entry).filter(|_| providers.iter().any(|wanted| wanted == provider)) else { continue };
@@ -53,38 +54,28 @@ pub fn read(text: &str, providers: &[String], today: &str, place: &str) -> Resul
         if name.contains('/') {
             continue;
         }
-        let line = match line_of(name, kind, entry) {
-            Ok(line) => line,
-            Err(why) => {
-                left_out.push((name.to_owned(), why));
-                continue;
-            }
-        };
-        match lines.get(name) {
-            Some((other, whose)) if other.price()? != line.price()? => {
+        match (model_of(kind, entry), found.get(name)) {
+            (Err(why), _) => left_out.push((name.to_owned(), why)),
+            (Ok(model), Some((other, whose))) if other.price != model.price => {
                 return Err(format!(
                     "{whose} and {provider} price {name} differently: choose one of them with --provider"
                 ));
             }
-            _ => lines.insert(name.to_owned(), (line, provider)),
-        };
+            (Ok(model), _) => drop(found.insert(name, (model, provider))),
+        }
     }
-    let priced: BTreeMap<&str, _> = lines
-        .iter()
-        .map(|(name, (line, _))| line.price().map(|price| (name.as_str(), price)))
-        .collect::<Result<_, _>>()?;
-    let is_its_family = |name: &str| {
-        let of = family(name, |other| other != name && priced.contains_key(other));
-        of.is_some_and(|of| priced[of] == priced[name])
+    let is_its_family = |name: &str, model: &PricedModel| {
+        let of = family(name, |other| other != name && found.contains_key(other));
+        of.is_some_and(|of| found[of].0.price == model.price)
     };
-    let own = lines.iter().filter(|(name, _)| !is_its_family(name)).map(|(_, (line, _))| line.clone()).collect();
+    let own = found.iter().filter(|(name, (model, _))| !is_its_family(name, model));
+    let models = own.map(|(name, (model, _))| ((*name).to_owned(), model.clone())).collect();
     let sources = providers.iter().map(|provider| PriceSource {
         provider: provider.clone(),
         checked: today.to_owned(),
         pages: vec![place.to_owned()],
     });
-    let table = PriceTable::from_lines(today.to_owned(), sources.collect(), own)?;
-    Ok(Read { table, left_out })
+    Ok(Read { table: PriceTable { date: today.to_owned(), sources: sources.collect(), models }, left_out })
 }
 
 fn provider_of(value: &Value) -> Option<&str> {
@@ -99,75 +90,60 @@ fn kind_of(entry: &Map<String, Value>) -> Option<ModelKind> {
     }
 }
 
-fn line_of(name: &str, kind: ModelKind, entry: &Map<String, Value>) -> Result<PriceLine, String> {
+fn model_of(kind: ModelKind, entry: &Map<String, Value>) -> Result<PricedModel, String> {
     let standard = tier(entry, kind, "")?.ok_or("it has no price of a prompt's tokens")?;
     let mut services = BTreeMap::new();
     for service in ["flex", "priority"] {
         services.extend(tier(entry, kind, &format!("_{service}"))?.map(|tier| (service.to_owned(), tier)));
     }
-    Ok(PriceLine {
-        model: name.to_owned(),
+    Ok(PricedModel {
         kind,
         context: entry.get("max_input_tokens").and_then(Value::as_u64).filter(|tokens| *tokens > 0),
-        standard,
-        services,
-        batch_percent: batch_percent(entry),
+        price: ModelPrice { standard, services, batch_percent: batch_percent(entry) },
     })
 }
 
 /// The prices whose fields end in `suffix`; none where there is no price of a prompt.
-fn tier(entry: &Map<String, Value>, kind: ModelKind, suffix: &str) -> Result<Option<TierLine>, String> {
+fn tier(entry: &Map<String, Value>, kind: ModelKind, suffix: &str) -> Result<Option<Tier>, String> {
     let Some(rates) = rates(entry, kind, "", suffix)? else { return Ok(None) };
     let above = |field: &String| {
         let length = field.strip_prefix("input_cost_per_token_above_")?.strip_suffix(suffix)?;
-        length.strip_suffix("k_tokens")?.parse::<u64>().ok()
+        length.strip_suffix("k_tokens")?.parse::<u32>().ok()
     };
-    let mut lengths: Vec<u64> = entry.keys().filter_map(above).collect();
-    lengths.sort_unstable();
-    let long = match lengths[..] {
-        [] => None,
-        [length] => rates_above(entry, kind, length, suffix)?,
-        // one length is all that a price has here: the dearest price from the first of them on is never too low
-        [first, .., last] => {
-            rates_above(entry, kind, last, suffix)?.map(|line| LongLine { above: first * 1_000, ..line })
+    let lengths: Vec<u32> = entry.keys().filter_map(above).collect();
+    // one length is all that a price has here: the price of the longest, from the shortest on, is never too low
+    let long = match (lengths.iter().min(), lengths.iter().max()) {
+        (Some(first), Some(last)) => {
+            let of_last = self::rates(entry, kind, &format!("_above_{last}k_tokens"), suffix)?;
+            of_last.map(|rates| LongContext { above: u64::from(*first) * 1_000, rates })
         }
+        _ => None,
     };
-    Ok(Some(TierLine { rates, long, unknown: Unknown::new() }))
-}
-
-fn rates_above(
-    entry: &Map<String, Value>,
-    kind: ModelKind,
-    length: u64,
-    suffix: &str,
-) -> Result<Option<LongLine>, String> {
-    let above = length.checked_mul(1_000).ok_or("a length of a prompt is no number of tokens")?;
-    let rates = rates(entry, kind, &format!("_above_{length}k_tokens"), suffix)?;
-    Ok(rates.map(|rates| LongLine { above, rates, unknown: Unknown::new() }))
+    Ok(Some(Tier { rates, long }))
 }
 
 /// Prices whose fields end in the two suffixes: of long prompts, and of a service.
-fn rates(entry: &Map<String, Value>, kind: ModelKind, long: &str, service: &str) -> Result<Option<RateTexts>, String> {
+fn rates(entry: &Map<String, Value>, kind: ModelKind, long: &str, service: &str) -> Result<Option<Rates>, String> {
     let read = |field: &str| cost(entry, &format!("{field}{long}{service}"));
     let Some(input) = read("input_cost_per_token")? else { return Ok(None) };
     let output = match (read("output_cost_per_token")?, kind) {
         // what a model thinks may cost more than what it says, and is counted with it
-        (Some(output), _) => Some(output.max(read("output_cost_per_reasoning_token")?.unwrap_or_default())),
-        (None, ModelKind::Embedding) => None,
+        (Some(output), _) => output.max(read("output_cost_per_reasoning_token")?.unwrap_or_default()),
+        (None, ModelKind::Embedding) => PicoUsd::ZERO,
         (None, ModelKind::Chat) => return Err("it has no price of a completion's tokens".to_owned()),
     };
-    if input.0 == 0 || (kind == ModelKind::Chat && output.is_some_and(|price| price.0 == 0)) {
+    if input.0 == 0 || (kind == ModelKind::Chat && output.0 == 0) {
         return Err("its price is 0, which may be unknown: give it with --price".to_owned());
     }
     // a cache that costs nothing is a price that nobody wrote down: as much as fresh tokens is never too low
-    let cache = |field: &str| Ok::<_, String>(read(field)?.filter(|price| price.0 > 0).map(per_million));
-    let written_1h = cost(entry, &format!("cache_creation_input_token_cost_above_1hr{long}{service}"))?;
-    Ok(Some(RateTexts {
-        input: per_million(input),
-        cached_input: cache("cache_read_input_token_cost")?,
-        cache_write: cache("cache_creation_input_token_cost")?,
-        cache_write_1h: written_1h.filter(|price| price.0 > 0).map(per_million),
-        output: output.filter(|price| kind == ModelKind::Chat || price.0 > 0).map(per_million),
+    let cache = |field: &str| Ok::<_, String>(read(field)?.filter(|price| price.0 > 0));
+    let cache_write = cache("cache_creation_input_token_cost")?.unwrap_or(input);
+    Ok(Some(Rates {
+        input,
+        cached_input: cache("cache_read_input_token_cost")?.unwrap_or(input),
+        cache_write,
+        cache_write_1h: cache("cache_creation_input_token_cost_above_1hr")?.unwrap_or(cache_write),
+        output,
     }))
 }
 
