@@ -1,6 +1,6 @@
 //! `delete RUN…`: removes runs from the store for good, with their files and their controls. An archive keeps what it has.
 
-use std::{collections::BTreeSet, io::IsTerminal as _};
+use std::collections::BTreeSet;
 
 use bench_proto::ids::RunNo;
 use bench_store::{BANKS_GONE_EVENT, Right, RunFilter, RunRow, RunState, Store};
@@ -12,6 +12,7 @@ use crate::{
     cli::DeleteArgs,
     exit::{CliError, CliResult, Exit},
     out::{self, amounts::dollars, times::local},
+    results::run_folder,
     runs::fork::source_of,
     standing::{ALL_BANKS, Standing, find_run, lock::OwnerLock},
 };
@@ -140,23 +141,20 @@ async fn confirm(yes: bool, runs: usize) -> Result<(), CliError> {
     if yes {
         return Ok(());
     }
-    if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+    if !out::can_ask() {
         return Err(CliError::usage("nothing was deleted: without a terminal, --yes is the word"));
     }
     let what = if runs == 1 { "it".to_owned() } else { format!("these {runs} runs") };
-    out::note(&format!("Delete {what} for good? [y/N]"));
-    // Ctrl-C is heard meanwhile
-    let line = tokio::task::spawn_blocking(|| std::io::stdin().lines().next().and_then(Result::ok)).await;
-    match line.ok().flatten().unwrap_or_default().trim() {
-        "y" | "Y" | "yes" => Ok(()),
-        _ => Err(CliError::usage("nothing was deleted")),
+    if out::ask(&format!("Delete {what} for good?")).await {
+        return Ok(());
     }
+    Err(CliError::usage("nothing was deleted"))
 }
 
 /// Removes what lies below the home: the run's report, and what a system that was started for it has stored. What cannot be removed
 /// is said, and keeps nothing from having been deleted.
 async fn remove_files(app: &App, run: &RunRow) {
-    let folder = app.home().join("runs").join(&run.run_id.0);
+    let folder = run_folder(app, &run.run_id, None);
     let removed = match std::fs::remove_dir_all(&folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(format!("{}: {error}", folder.display())),
         _ => adapter::remove_data(&app.home(), &run.run_id.0).await.map(drop).map_err(|error| error.to_string()),

@@ -12,7 +12,6 @@ use std::{
 
 use bench_store::{BANKS_GONE_EVENT, BankRow, Plan, Right, RunFilter, RunRow, RunState, Store};
 use bench_systems::{BankRef, MemorySystem, adapter, policy::Policy, registry};
-
 use serde_json::json;
 
 use crate::{

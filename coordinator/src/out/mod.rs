@@ -42,6 +42,19 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(err, "{}", plain(text));
 }
 
+/// Whether a person sits in front of this program and can be asked.
+#[must_use]
+pub(crate) fn can_ask() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Asks a person; anything but a yes is a no. Ctrl-C is heard meanwhile.
+pub(crate) async fn ask(question: &str) -> bool {
+    note(&format!("{question} [y/N]"));
+    let line = tokio::task::spawn_blocking(|| std::io::stdin().lines().next().and_then(Result::ok)).await;
+    matches!(line.ok().flatten().unwrap_or_default().trim(), "y" | "Y" | "yes")
+}
+
 /// Writes a value as pretty JSON to standard output.
 pub(crate) fn json<T: serde::Serialize>(value: &T) {
     match serde_json::to_string_pretty(value) {

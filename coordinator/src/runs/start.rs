@@ -1,7 +1,5 @@
 //! Before a run starts: what is refused, and what the person is asked.
 
-use std::io::IsTerminal;
-
 use bench_proto::{ids::RunId, spec::RunSpec};
 use bench_store::NewRun;
 
@@ -51,8 +49,7 @@ pub(crate) async fn confirm(estimate: &RunEstimate, spec: &RunSpec, args: &Submi
     if args.yes {
         return Ok(());
     }
-    let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    if !terminal {
+    if !out::can_ask() {
         if above {
             return Err(CliError::usage(format!(
                 "the estimate of {usd}{what} is above the default cap of {cap}: set --max-cost, or --yes to start and pause at the cap"
@@ -60,14 +57,10 @@ pub(crate) async fn confirm(estimate: &RunEstimate, spec: &RunSpec, args: &Submi
         }
         return Ok(());
     }
-    if expected > CONFIRM_ABOVE_USD {
-        out::note(&format!("this run is estimated at {usd}{what} (cap {cap}). Start it? [y/N]"));
-        // Ctrl-C is heard meanwhile
-        let line = tokio::task::spawn_blocking(|| std::io::stdin().lines().next().and_then(Result::ok)).await;
-        let line = line.ok().flatten().unwrap_or_default();
-        if !matches!(line.trim(), "y" | "Y" | "yes") {
-            return Err(CliError::usage("not started; --yes starts without asking"));
-        }
+    if expected > CONFIRM_ABOVE_USD
+        && !out::ask(&format!("this run is estimated at {usd}{what} (cap {cap}). Start it?")).await
+    {
+        return Err(CliError::usage("not started; --yes starts without asking"));
     }
     Ok(())
 }
