@@ -9,10 +9,6 @@ if ! cargo deny --version >/dev/null 2>&1 || ! cargo shear --version >/dev/null 
     PATH="$PWD/target/cargo-tools/bin:$PATH"
 fi
 export CARGO_INCREMENTAL="${CARGO_INCREMENTAL:-0}"
-# The compiler that builds the tests is clippy's: it builds what rustc builds, and lints on the way. `cargo clippy` beside
-# `cargo test` would go through all dependencies twice, which takes as long as a third of the tests.
-export RUSTC_WORKSPACE_WRAPPER=clippy-driver
-export CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 
 log=$(mktemp)
 deploying=""
@@ -24,6 +20,8 @@ deploying=$!
 
 say "== format"
 cargo fmt --all --check
+say "== lints"
+cargo clippy --workspace --all-targets --locked -- -D warnings
 say "== dependencies"
 cargo shear
 cargo deny --locked --log-level error check licenses bans sources
@@ -35,15 +33,13 @@ elif [ "${BENCH_ADVISORIES:-}" = required ]; then
 else
     say "advisories are not checked: the database at github.com/RustSec/advisory-db cannot be fetched from here"
 fi
-say "== lints and tests are built"
-cargo test --workspace --all-targets --locked --no-run
+say "== documentation"
+RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
 deployed=0
 wait "$deploying" || deployed=$?
 deploying=""
 cat "$log.deploy"
 [ "$deployed" -eq 0 ] || exit "$deployed"
-say "== documentation"
-RUSTDOC="$PWD/scripts/rustdoc-too.sh" cargo test --workspace --doc --locked --quiet
 say "== tests"
 # most of them wait for servers, leases and pauses: three times as many at once as there are cores
 export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((3 * $(nproc)))}"
@@ -51,7 +47,7 @@ export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((3 * $(nproc)))}"
 [ "$(ulimit -S -n)" = unlimited ] || [ "$(ulimit -S -n)" -ge 4096 ] || ulimit -S -n 4096 || true
 # Tests of processes, faults and time share few cores here: what fails beside the others is run again alone, which says
 # whether it is broken. More than three are not: then it is no matter of time.
-{ cargo test --workspace --all-targets --locked --no-fail-fast 2>&1 || printf '%s\n' $? >"$log.code"; } | tee "$log"
+{ cargo test --workspace --locked --no-fail-fast 2>&1 || printf '%s\n' $? >"$log.code"; } | tee "$log"
 if [ -s "$log.code" ]; then
     failed=$(awk '/^failures:$/ { names = "" } /^    [A-Za-z0-9_:]+$/ { names = names $1 "\n" }
         /^test result: FAILED/ { printf "%s", names }' "$log" | sort -u)
