@@ -14,7 +14,7 @@ use bench_proto::{
     facts::{QuestionFacts, QuestionIdentity},
     ids::TaskKey,
     spec::{RunSpec, TakenOver},
-    step::{Retrieval, StepText},
+    step::{HitLevel, Retrieval, StepText},
     summary::{QuestionLine, Summary},
 };
 use bench_store::{RunRow, Store};
@@ -292,7 +292,8 @@ fn spec_like(like: &RunSpec, summary: &Summary) -> RunSpec {
 }
 
 fn facts_of(line: &QuestionLine) -> QuestionFacts {
-    let hits = line.retrieved.iter().map(|hit| (hit.id.as_str(), hit.session_id.as_str(), hit.level));
+    let hits =
+        line.retrieved.iter().map(|hit| (hit.id.as_str(), hit.session_id.as_str(), hit.level.map(HitLevel::from)));
     let identity = QuestionIdentity {
         task: TaskKey::question(0, 0),
         question_id: line.question_id.clone(),
