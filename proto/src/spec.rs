@@ -77,6 +77,9 @@ pub struct RunSpec {
     /// any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canaries: Option<CanarySpec>,
+    /// Behind the last question of each bank it is asked what it holds. Not part of the fingerprint.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub lists: bool,
     /// What a fork has of other runs, and does not do itself. Of it, only how often was answered again is part of the fingerprint.
     #[serde(default, skip_serializing_if = "is_default")]
     pub taken_over: TakenOver,

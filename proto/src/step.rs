@@ -22,6 +22,7 @@ use crate::{
     call::{CallRecord, Phase, Usage, is_default},
     failure::Failure,
     ids::{RunNo, TaskKey},
+    listing::{Holdings, ListedPart},
 };
 
 /// Number of a step within its task: a checkpoint's key is (run, task, step).
@@ -164,6 +165,8 @@ pub enum StepFacts {
         /// Where the time went.
         timing: Timing,
     },
+    /// A page of what the bank holds was looked at, behind its last question.
+    Listed(Box<ListedPart>),
     /// A segment was proven ready.
     Ready {
         /// Times it was polled; 0 where nothing was to be proven and canaries alone were asked, behind the last
@@ -180,6 +183,9 @@ pub enum StepFacts {
         /// What its canary showed; absent where none was sent in.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         canary: Option<Canary>,
+        /// What the bank holds; absent where that was not asked for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        holdings: Option<Box<Holdings>>,
         /// Where the time went.
         timing: Timing,
     },
@@ -421,6 +427,7 @@ impl StepFacts {
             | Self::JudgedPart { timing, .. }
             | Self::Failed { timing, .. } => Some(timing),
             Self::Probed(part) => Some(&part.timing),
+            Self::Listed(part) => Some(&part.timing),
             Self::Scored { .. } => None,
         }
     }
@@ -439,7 +446,7 @@ impl StepFacts {
             | Self::JudgedPart { usage, .. }
             | Self::Failed { usage, .. } => Some(usage),
             Self::Probed(part) => Some(&part.usage),
-            Self::Scored { .. } | Self::Ready { .. } => None,
+            Self::Scored { .. } | Self::Ready { .. } | Self::Listed(_) => None,
         }
     }
 }

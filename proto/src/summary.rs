@@ -27,15 +27,18 @@ use crate::{counting::CountingSummary, profile::Part};
 
 pub use audit::{AuditRate, JudgeAudit, JudgeError};
 pub use memory::{
-    BankLeak, CanaryShare, CanarySummary, ContextSummary, FailureAttribution, PassCount, RecallAnswer, RetrievalAtK,
-    RetrievalSummary,
+    BankLeak, CanaryShare, CanarySummary, Cause, CauseKind, CauseShare, CauseSummary, ContextSummary,
+    FailureAttribution, PassCount, RecallAnswer, RetrievalAtK, RetrievalSummary, StoredCount, StoredEvidence,
+    StoredSummary, StoredUpdates,
 };
 pub use models::{ModelSummary, PromptText, ServedModel};
 pub use probe::{
     BuildSummary, ConcurrencySummary, InFlight, LATENCY_PROBE_VERSION, LatencyProbe, PhasesSummary, ProbeAtRate,
     ProbeConditions,
 };
-pub use question_line::{JudgementLine, PhaseUsageLine, QuestionLine, RetrievedLine, SearchLine, TimingLine};
+pub use question_line::{
+    JudgementLine, LineLevel, PhaseUsageLine, QuestionLine, RetrievedLine, SearchLine, TimingLine,
+};
 pub use run::{CheckState, OutageMet, RunSummary, Verdict, VerdictCheck};
 pub use scores::{
     Agreement, AnswerKeyScore, CategoryScore, ControlScore, Estimator, FacetScore, Headline, Interval, KeyedCategory,
@@ -109,6 +112,12 @@ pub struct Summary {
     /// Why questions below the pass threshold of the headline metric failed.
     #[serde(default)]
     pub failure_attribution: FailureAttribution,
+    /// Why answers are wrong, as far as it is known; null when none is, and in reports of earlier builds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub causes: Option<CauseSummary>,
+    /// What banks hold, by their memory system's own listing; absent where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored: Option<StoredSummary>,
     /// Passed and failed questions of the headline metric, by what recall had found: what is lost in memory, and what after.
     #[serde(default)]
     pub recall_answer: RecallAnswer,

@@ -142,7 +142,7 @@ class System:
 
     Further methods are used when a class has them: `open(bank)`, `update(bank, replaces, item)`, `forget(bank, ids)`,
     `ready(bank, expected)`, `consolidate(bank)`, `answer(bank, query)`, `verify(bank)` (how many items the bank holds),
-    `statistics(bank)` (numbers by name), `reset(bank)`, `health()` and `close()`. `recall` and `answer` are also given
+    `list(bank)` (all of them, as `recall` returns what it finds), `statistics(bank)` (numbers by name), `reset(bank)`, `health()` and `close()`. `recall` and `answer` are also given
     what they name among their parameters: `k`, `time` (RFC 3339), `time_text`, `filter`, `reader_mode`.
 
     Parameters of `__init__` with a default that is a number, a text or a bool are settings of the class: `--set

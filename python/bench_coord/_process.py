@@ -32,6 +32,9 @@ LONGEST_ERROR = 280
 # Seconds that operations under way have when the input has ended.
 LAST_SECONDS = 1.0
 
+# Most items of a bank that are listed, and one more, which tells that there are.
+MOST_LISTED = 100_001
+
 # Largest number that an attribute may have.
 MOST = 1_000_000
 # Most processes of a class side by side.
@@ -50,6 +53,7 @@ METHODS = {
     "recall": ("recall", ("bank", "query", "k")),
     "answer": ("answer", ("bank", "query")),
     "verify": ("verify", ("bank",)),
+    "list": ("list", ("bank",)),
     "statistics": ("statistics", ("bank",)),
     "reset": ("reset", ("bank",)),
     "health": ("health", ()),
@@ -167,7 +171,7 @@ def check(cls):
             raise Mistake(f"{cls.__name__} has no method {needed}: write def {shapes[needed]}{hint}")
     for op, (name, given) in METHODS.items():
         found = method(cls, name)
-        if found is not None:
+        if found is not None and (op != "list" or lists(cls)):
             try:
                 signature = inspect.signature(found)
                 asked = [name for name in signature.parameters if name in ON_REQUEST and name not in given]
@@ -241,8 +245,21 @@ ALMOST = {
 }
 
 
+def lists(cls):
+    """Whether the class lists what a bank holds. A method of that name that takes something else is its own business."""
+    found = method(cls, "list")
+    if found is None:
+        return False
+    try:
+        inspect.signature(found).bind("self", "bank")
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def is_async(cls):
-    methods = [m for m in (method(cls, name) for name, _ in METHODS.values()) if m is not None]
+    names = [name for name, _ in METHODS.values() if name != "list" or lists(cls)]
+    methods = [m for m in (method(cls, name) for name in names) if m is not None]
     return all(inspect.iscoroutinefunction(m) for m in methods)
 
 
@@ -281,6 +298,7 @@ def describe(folder, file, name):
         "env": names("env"),
         "updates": method(cls, "update") is not None,
         "withdraws": method(cls, "forget") is not None,
+        "lists": lists(cls),
         "files": own_modules(folder, file),
     }
     if said["unit"] not in ("turn", "session"):
@@ -466,6 +484,8 @@ class Server:
         self.folder, self.system, self.lock = folder, None, threading.Lock()
         # banks that were removed, of a class that has no `reset` and holds them in memory
         self.removed = set()
+        # what is left of listings that are under way, by bank
+        self.listings = {}
         self.threads = ThreadPoolExecutor(max_workers=parallel or 8)
         # replies have a pipe of their own: what the class prints and what it starts print goes to the log
         self.output, self.input = os.dup(1), os.fdopen(os.dup(0), "rb")
@@ -486,6 +506,8 @@ class Server:
         check(cls)
         self.system = cls(**self.settings)
         self.takes = {op: self.on_request(name) for op, (name, _) in METHODS.items() if method(cls, name)}
+        if not lists(cls):
+            self.takes.pop("list", None)
 
     async def in_thread(self, work):
         """Runs something in a thread of the system. What it raises is raised here, `SystemExit` too."""
@@ -522,6 +544,8 @@ class Server:
             return {"ok": False, "error": f"this system has no {op}"}
         if request.get("bank") in self.removed:
             return {"ok": False, "error": "the bank was removed"}
+        if op == "list" and request.get("offset") and request["bank"] in self.listings:
+            return self.page(request)
         name, given = METHODS[op]
         if "items" in request:
             request["items"] = [Item(item) for item in request["items"]]
@@ -538,6 +562,9 @@ class Server:
             value = await self.in_thread(lambda: call(*arguments, **asked))
             if inspect.isawaitable(value):
                 value = await value
+        if op == "list":
+            self.listings[request["bank"]] = await self.all_of(value)
+            return self.page(request)
         if inspect.isasyncgen(value):
             found, value = value, []
             async for one in found:
@@ -548,6 +575,30 @@ class Server:
             found = value
             value = await self.in_thread(lambda: list(itertools.islice(found, most_of(request))))
         return reply(op, request, value)
+
+    async def all_of(self, value):
+        """Everything that a class lists of a bank, as the runner reads hits."""
+        if value is None or isinstance(value, (str, dict)) or not (hasattr(value, "__iter__") or inspect.isasyncgen(value)):
+            raise TypeError(f"list must return a list of what the bank holds; it returned {type(value).__name__}")
+        if inspect.isasyncgen(value):
+            found = []
+            async for one in value:
+                found.append(one)
+                if len(found) == MOST_LISTED:
+                    break
+        else:
+            found = await self.in_thread(lambda: list(itertools.islice(value, MOST_LISTED)))
+        return [hit(one) for one in found]
+
+    def page(self, request):
+        """The part of a listing that is asked for. It is kept until its last page has gone."""
+        bank, first = request["bank"], request.get("offset", 0)
+        behind = first + request.get("limit", MOST_LISTED)
+        hits = self.listings[bank][first:behind]
+        if behind < len(self.listings[bank]):
+            return {"hits": hits, "cursor": str(behind)}
+        del self.listings[bank]
+        return {"hits": hits}
 
     async def answer(self, request):
         number, op = request.get("id", 0), request.get("op", "")

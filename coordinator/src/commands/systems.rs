@@ -165,7 +165,7 @@ impl Row {
             "ordered": c.ordered, "event_times": c.event_times, "proves_ready": c.proves_ready,
             "max_parallel": c.max_parallel, "control": c.sees_gold || c.empty_by_design,
             "retain_idempotent": c.retain_idempotent, "recall_mutates": c.recall_mutates,
-            "consolidates": c.consolidates, "answers": c.answers, "recalls": c.recalls, "verifies": c.verifies,
+            "consolidates": c.consolidates, "answers": c.answers, "recalls": c.recalls, "verifies": c.verifies, "lists": c.lists,
             "token_budget": c.token_budget, "banks": c.banks, "updates": c.updates, "withdraws": c.withdraws,
             "filters": c.filters.names(), "answer_filters": c.answer_filters.names(), "settings": names,
             "declared_settings": declared, "sends": sends,

@@ -15,7 +15,7 @@ use bench_proto::{
     ids::TaskKey,
     metric::{MetricSpec, Scale},
     spec::{DatasetSpec, JudgingSpec, Limits, RunSpec, SPEC_VERSION, SampleSpec, ScorerSpec, SystemSpec, TakenOver},
-    step::{Retrieval, StepText},
+    step::{HitLevel, Retrieval, StepText},
     summary::{QuestionLine, Summary},
 };
 use bench_store::{RunRow, Store};
@@ -355,7 +355,8 @@ fn version_of(summary: &Summary, scorer: &str) -> Option<u32> {
 }
 
 fn facts_of(line: &QuestionLine) -> QuestionFacts {
-    let hits = line.retrieved.iter().map(|hit| (hit.id.as_str(), hit.session_id.as_str(), hit.level));
+    let hits =
+        line.retrieved.iter().map(|hit| (hit.id.as_str(), hit.session_id.as_str(), hit.level.map(HitLevel::from)));
     let identity = QuestionIdentity {
         task: TaskKey::question(0, 0),
         question_id: line.question_id.clone(),

@@ -239,8 +239,8 @@ impl<'a> Suite<'a> {
         for bank in &self.banks {
             for chunk in entries(bank)[..DUPLICATES as usize].chunks(batch) {
                 // who refuses what is there already has not stored it twice
-                if system.retain(bank, chunk, StepContext::default()).await.is_ok() {
-                    duplicates.sent += chunk.len() as u64;
+                if let Ok(receipt) = system.retain(bank, chunk, StepContext::default()).await {
+                    duplicates.sent += (chunk.len() as u64).saturating_sub(receipt.left.into());
                 }
             }
             until_ready(system, bank, ROUNDS * GROWTH).await?;

@@ -199,6 +199,8 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
             ..cast.priced
         },
         canaries: None,
+        // what is computed from the stored items holds all of them
+        lists: cast.capabilities.lists && !cast.capabilities.from_items,
         taken_over: TakenOver::default(),
     };
     if let Some(counting) = cast.counting {

@@ -158,8 +158,9 @@ pub(crate) fn prepare(
         let segments = segments(questions.iter().map(|q| (q.index, q.ask_after)), entries);
         let mut segments: Vec<Segment> =
             segments.into_iter().map(|s| Segment { until: s.until, questions: s.questions }).collect();
-        // facts are asked for when all questions have been recalled: a segment of its own, which retains nothing (P45)
-        let closing = segments.last().filter(|_| !facts.is_empty()).map(|last| last.until);
+        // facts, and what the bank holds, are asked for when all questions have been recalled: a segment of its own, which retains nothing (P45)
+        let closes = !facts.is_empty() || spec.is_some_and(|spec| spec.lists);
+        let closing = segments.last().filter(|_| closes).map(|last| last.until);
         segments.extend(closing.map(|until| Segment { until, questions: Vec::new() }));
         let item = |value: serde_json::Result<Vec<u8>>| {
             value.map(Item::from_bytes).map_err(|e| {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use bench_aggregate::causes::Known;
 use bench_grading::{
     judging::rubric,
     prompts::{answer, search},
@@ -12,12 +13,12 @@ use bench_proto::{
     ids::{RunNo, TaskKey, TaskKind, trace_id},
     scenario::Scenario,
     spec::ModelSpec,
-    step::{HitLevel, PlacedBy, RetrievedHit, StepText},
-    summary::{JudgementLine, QuestionLine, RetrievedLine, SearchLine},
+    step::{HitLevel, PlacedBy, RetrievedHit, StepFacts, StepText},
+    summary::{JudgementLine, LineLevel, QuestionLine, RetrievedLine, SearchLine},
 };
 use bench_report::html::MOST_QUESTIONS;
 use bench_store::{BankRow, Results, RunRow, Store};
-use bench_systems::adapter::ADAPTER;
+use bench_systems::{BuildContext, adapter::ADAPTER, registry as systems};
 use bench_worker::banks::{BankData, BankQuestions};
 use tokio::runtime::Handle;
 
@@ -104,6 +105,7 @@ async fn pages(
     mut give: impl FnMut(Vec<QuestionLine>) -> Result<bool, CliError>,
 ) -> Result<bool, CliError> {
     let asked = BankQuestions::read(store, row).await?;
+    let known = known_of(store, run, row).await?;
     for questions in asked.questions().chunks(TEXT_PAGE) {
         let keys: Vec<TaskKey> = questions.iter().map(|q| TaskKey::question(row.bank_no, q.index)).collect();
         let facts = store.facts_of(run.run_no, &keys).await?;
@@ -120,13 +122,29 @@ async fn pages(
             let gold = asked.gold(&question.question_id);
             let texts = texts.remove(key).unwrap_or_default();
             let stored = Stored { facts: facts.remove(key), texts, judgements: judgements.of_question(*key) };
-            question_line(run, &row.bank_id, question, gold, stored)
+            question_line(run, (&row.bank_id, &known), question, gold, stored)
         };
         if !give(questions.iter().zip(&keys).map(line).collect())? {
             return Ok(false);
         }
     }
     Ok(true)
+}
+
+/// What is known of what a bank holds.
+async fn known_of(store: &dyn Store, run: &RunRow, row: &BankRow) -> Result<Known, CliError> {
+    let capabilities =
+        systems::capabilities(&run.spec.system.name, &run.spec.system.settings, &BuildContext::default());
+    let mut known = Known::new(!run.imported && capabilities.is_ok_and(|can| can.from_items));
+    if run.spec.lists && !row.segments.is_empty() {
+        let closing = TaskKey::ready(row.bank_no, u32::try_from(row.segments.len() - 1).unwrap_or(u32::MAX));
+        for stored in store.question_steps(run.run_no, &[closing]).await? {
+            if let (true, StepFacts::Ready { holdings: Some(holdings), .. }) = (stored.task == closing, stored.facts) {
+                known.add(row.bank_no, *holdings);
+            }
+        }
+    }
+    Ok(known)
 }
 
 /// Facts of a bank's questions.
@@ -182,7 +200,7 @@ struct Stored {
 
 fn question_line(
     run: &RunRow,
-    bank_id: &str,
+    (bank_id, known): (&str, &Known),
     question: &Question,
     gold: Option<&GoldRecord>,
     stored: Stored,
@@ -207,6 +225,7 @@ fn question_line(
         citations: Vec::new(),
         prompts: Vec::new(),
         failures: Vec::new(),
+        cause: None,
         judgements,
         error: None,
         usage: Default::default(),
@@ -226,7 +245,7 @@ fn question_line(
                     score: h.score,
                     text: h.text,
                     placed_by: h.placed_by.or(built_in.then_some(PlacedBy::Id)),
-                    level: h.level.or(built_in.then_some(HitLevel::Turn)),
+                    level: h.level.or(built_in.then_some(HitLevel::Turn)).map(LineLevel::from),
                     details: h.details,
                 };
                 line.retrieved = hits.into_iter().map(hit).collect();
@@ -248,6 +267,7 @@ fn question_line(
         let (scale, of_recalls) = (run.spec.metric(&headline), run.spec.grades_recalls(&headline));
         let failure = bench_aggregate::attribution::attribute(&facts, &headline, scale, of_recalls);
         line.failures = failure.map(|failure| failure.name().to_owned()).into_iter().collect();
+        line.cause = known.cause_of(&facts, &headline, scale, of_recalls);
         line.outcome = facts.outcome;
         line.trace_url = facts.kept.and_then(|_| run.spec.limits.trace.link(&line.trace_id));
         line.usage = (&facts.usage).into();

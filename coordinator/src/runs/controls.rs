@@ -83,6 +83,7 @@ fn control(app: &App, measured: &PlannedRun, system: &str) -> Result<PlannedRun,
     spec.sample.notes.clone_from(&measured.sample.spec.notes);
     // it is computed from what is stored, and loses nothing
     spec.canaries = None;
+    spec.lists = false;
     // a control is there for its score
     spec.limits.latency_probe = ProbePlan::default();
     Ok(PlannedRun {

@@ -15,13 +15,13 @@ pub(crate) struct Probing {
     pub of: u64,
 }
 
-/// Whether nothing of a run is left to ask, all of whose questions have ended: neither canaries (P45) nor a latency
-/// probe. Opens the probe when it has not been; asked again, it changes nothing.
+/// Whether nothing of a run is left to ask, all of whose questions have ended: neither canaries (P45), nor what banks hold, nor
+/// a latency probe. Opens the probe when it has not been; asked again, it changes nothing.
 ///
 /// # Errors
 /// What the store meets.
 pub(crate) async fn is_over(store: &dyn Store, run: &RunRow) -> Result<bool, StoreError> {
-    if run.spec.plants_canaries() && !all_closed(store, run).await? {
+    if run.spec.closes_banks() && !all_closed(store, run).await? {
         return Ok(false);
     }
     if run.spec.limits.latency_probe.is_off() || run.imported || !is_known(store, run).await? {
@@ -30,7 +30,7 @@ pub(crate) async fn is_over(store: &dyn Store, run: &RunRow) -> Result<bool, Sto
     Ok(matches!(store.open_probe(run.run_no).await?, TaskState::Done | TaskState::Failed))
 }
 
-/// Whether every bank has come to its end, in which its canaries are asked for, or was given up.
+/// Whether every bank has come to its end, in which its canaries and what it holds are asked for, or was given up.
 async fn all_closed(store: &dyn Store, run: &RunRow) -> Result<bool, StoreError> {
     if run.counters.banks_ready >= run.counters.banks_planned {
         return Ok(true);

@@ -14,8 +14,9 @@ use bench_proto::{
 use crate::{
     agreement::Votes,
     answer_key,
-    attribution::{self, attribute},
+    attribution::{self, Attribution, attribute},
     audit,
+    causes::Known,
     cells::cells_of,
     counting, extremes,
     facets::facets,
@@ -70,6 +71,10 @@ pub struct Aggregator {
     votes: Votes,
     sums: Sums,
     conditions: Conditions,
+    /// Wrong answers, and what recall had found for them.
+    wrong: Vec<(TaskKey, Attribution)>,
+    /// What banks hold.
+    known: Known,
 }
 
 impl Aggregator {
@@ -81,6 +86,7 @@ impl Aggregator {
             scale: input.spec.metric(&headline_metric),
             of_recalls: input.spec.grades_recalls(&headline_metric),
             fewest_hits: input.spec.hits_asked_for().0,
+            known: Known::new(input.holds_all),
             input,
             headline_metric,
             questions: Questions::default(),
@@ -90,6 +96,7 @@ impl Aggregator {
             votes: Votes::default(),
             sums: Sums::default(),
             conditions: Conditions::default(),
+            wrong: Vec::new(),
         }
     }
 
@@ -113,6 +120,8 @@ impl Aggregator {
         if let Some(attribution) = attribute(facts, &self.headline_metric, self.scale, self.of_recalls) {
             attribution.count(&mut sums.attribution);
         }
+        let wrong = attribution::wrong(facts, &self.headline_metric, self.scale);
+        self.wrong.extend(wrong.map(|evidence| (facts.task, evidence)));
         if !self.of_recalls {
             attribution::cross(facts, &self.headline_metric, self.scale, &mut sums.recall_answer);
         }
@@ -153,7 +162,10 @@ impl Aggregator {
                 sums.consolidate_usage += *usage;
                 sums.consolidate.add(time(timing));
             }
-            StepFacts::Ready { polls, proven, returned, stats, canary, timing } => {
+            StepFacts::Ready { polls, proven, returned, stats, canary, holdings, timing } => {
+                if let Some(holdings) = holdings {
+                    self.known.add(step.task.bank(), (**holdings).clone());
+                }
                 if let Some(canary) = canary {
                     sums.sing(step.task.bank(), canary);
                 }
@@ -220,6 +232,8 @@ impl Aggregator {
         self.votes.merge(other.votes);
         self.sums.merge(other.sums);
         self.conditions.merge(other.conditions);
+        self.wrong.extend(other.wrong);
+        self.known.merge(other.known);
     }
 
     /// Headline, totals and scores of all metrics; the questions are settled.
@@ -327,6 +341,8 @@ impl Aggregator {
             scores,
             retrieval: sums.retrieval.finish(input.spec.system.top_k),
             failure_attribution: sums.attribution.clone(),
+            causes: self.known.causes(&self.wrong, self.of_recalls),
+            stored: self.known.stored(),
             recall_answer: sums.recall_answer,
             judge_agreement: agreements,
             context: sections::context(&self.contexts, sums),

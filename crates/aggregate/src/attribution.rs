@@ -82,6 +82,11 @@ pub fn attribute(facts: &QuestionFacts, metric: &str, scale: Scale, of_recalls: 
     }
 }
 
+/// What recall had found for a question that has a score by `metric` and did not pass; `None` for every other.
+pub(crate) fn wrong(facts: &QuestionFacts, metric: &str, scale: Scale) -> Option<Attribution> {
+    (!passed(facts, metric, scale)?).then(|| evidence(facts))
+}
+
 /// Counts a question with a score in the cross table of recall and answer.
 pub(crate) fn cross(facts: &QuestionFacts, metric: &str, scale: Scale, table: &mut RecallAnswer) {
     let Some(passed) = passed(facts, metric, scale) else { return };

@@ -73,6 +73,8 @@ pub struct AggregateInput {
     pub instrument: Option<Instrument>,
     /// The system is another process: what it does with models is known only as far as it tells.
     pub is_remote: bool,
+    /// It is computed from the stored items, and holds all that was retained.
+    pub holds_all: bool,
     /// Whether canaries can be sent into its banks.
     pub canaries: Canaries,
     /// What the store's ledger says of it; `None` where nothing was booked (imported grades).
@@ -100,6 +102,7 @@ impl AggregateInput {
             controls: Vec::new(),
             instrument: None,
             is_remote: false,
+            holds_all: false,
             canaries: Canaries::Impossible("the system is not known"),
             ledger: None,
             group: None,

@@ -30,6 +30,7 @@ mod aggregator;
 mod agreement;
 mod audit;
 mod bootstrap;
+pub mod causes;
 mod cells;
 mod counting;
 mod design;

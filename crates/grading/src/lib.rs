@@ -5,6 +5,7 @@
 //! `judging::rubric` and `judging`, the programs of calls that rubrics are; `scorers::self_check` proves before a run that its scorer works.
 
 pub mod counting;
+pub mod holdings;
 pub mod judging;
 pub mod planting;
 pub mod prompts;

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The longest latency that is told from longer ones.
@@ -15,7 +16,7 @@ const DIGITS: u8 = 3;
 const LONGEST_US: u64 = LONGEST.as_micros() as u64;
 
 /// Latencies of operations that were served.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct Latencies(Histogram<u64>);
 
@@ -80,7 +81,7 @@ impl Latencies {
 }
 
 /// As it is written: each bucket by the largest number of microseconds in it, with its count.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Stored {
     significant_digits: u8,

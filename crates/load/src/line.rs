@@ -1,10 +1,11 @@
 //! The straight line through some points, with the interval of its slope: how a latency grows with time or with a bank.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// A line by least squares.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Line {
     /// Growth of y for one of x.
     pub slope: f64,

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -25,7 +26,7 @@ const TOGETHER: f64 = 0.8;
 const LATE_MS: f64 = 1.0;
 
 /// What was to be done: equal in all processes of one load.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// Name of the memory system.
     pub system: String,
@@ -56,7 +57,7 @@ pub struct Plan {
 }
 
 /// A process that took part.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Process {
     /// Its id: the names of its banks begin with it.
     pub id: String,
@@ -77,7 +78,7 @@ pub struct Process {
 }
 
 /// Percentiles in milliseconds, from the intended start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Percentiles {
     /// Median; `null` here and below where fewer operations were served.
     pub p50: Option<f64>,
@@ -101,7 +102,7 @@ impl Percentiles {
 }
 
 /// Whether recalls found what they asked for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Findings {
     /// Recalls that had their memory among the hits.
     pub found: u64,
@@ -121,7 +122,7 @@ impl Findings {
 }
 
 /// Figures of an operation, made of its tally.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Figures {
     /// Operations that were due.
     pub intended: u64,
@@ -159,7 +160,7 @@ impl Figures {
 }
 
 /// An operation in a step.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OperationResult {
     /// For people and tools.
     #[serde(skip_deserializing)]
@@ -172,7 +173,7 @@ pub struct OperationResult {
 }
 
 /// A step of a load.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StepResult {
     /// Memories that each bank was filled with.
     pub bank_size: u32,
@@ -253,7 +254,7 @@ impl StepResult {
 }
 
 /// Saturation and knee with banks of one size.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AtBankSize {
     /// Memories that each bank was filled with.
     pub bank_size: u32,
@@ -265,7 +266,7 @@ pub struct AtBankSize {
 }
 
 /// How the median latency of an operation grows with the banks, at one rate that was held with all sizes.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GrowthOfBanks {
     /// Operations a second.
     pub rate: f64,
@@ -276,7 +277,7 @@ pub struct GrowthOfBanks {
 }
 
 /// A load and what came of it: the file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadResult {
     /// [`SCHEMA`].
     pub schema: String,
@@ -498,6 +499,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::stress::{AtOnce, Count, Duplicates, Round, StressResult};
 
     fn plan() -> Plan {
         Plan {
@@ -556,6 +558,71 @@ mod tests {
 
     fn result(id: &str, seed: u64, begun_at_ms: u64, ms: &[u64]) -> LoadResult {
         LoadResult::new(plan(), process(id, seed), vec![step(begun_at_ms, 100, ms)])
+    }
+
+    /// Compares a text with a file of the repository; `BENCH_BLESS=1 cargo test` writes it anew.
+    fn hold_to_file(path: &str, text: &str) {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../proto").join(path);
+        if std::env::var_os("BENCH_BLESS").is_some() {
+            std::fs::write(&path, format!("{text}\n")).expect("the file can be written");
+        }
+        let stored = std::fs::read_to_string(&path).expect("the file exists");
+        let path = path.display();
+        assert!(stored.trim_end() == text, "{path} is not what the types say: run the tests with BENCH_BLESS=1");
+    }
+
+    fn golden_of(name: &str) -> String {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../proto/golden/{name}.v1.json"));
+        std::fs::read_to_string(path).expect("the file exists")
+    }
+
+    /// The schema of what is written.
+    fn schema_of<T: JsonSchema>() -> String {
+        let generator = schemars::generate::SchemaSettings::default().for_serialize().into_generator();
+        serde_json::to_string_pretty(&generator.into_root_schema_for::<T>()).expect("is serialised")
+    }
+
+    #[test]
+    fn published_schemas_and_golden_files_are_those_of_the_types() {
+        hold_to_file("schema/load.schema.json", &schema_of::<LoadResult>());
+        hold_to_file("schema/stress.schema.json", &schema_of::<StressResult>());
+        let pretty = |value: serde_json::Value| serde_json::to_string_pretty(&value).expect("is serialised");
+        let load = result("a1b2c3d4", 7, 1_790_000_000_000, &[5, 7, 9, 11, 250]);
+        hold_to_file("golden/load.v1.json", &pretty(serde_json::to_value(&load).expect("is serialised")));
+        let stress = stress();
+        hold_to_file("golden/stress.v1.json", &pretty(serde_json::to_value(&stress).expect("is serialised")));
+        // what any build of this version has written is read
+        let load_of: LoadResult = serde_json::from_str(&golden_of("load")).expect("is read");
+        assert_eq!(load_of.checked().expect("is a result"), load);
+        let stress_of: StressResult = serde_json::from_str(&golden_of("stress")).expect("is read");
+        assert_eq!(stress_of.checked().expect("is a result"), stress);
+    }
+
+    fn stress() -> StressResult {
+        let of = |ms: &[u64]| step(0, 10, ms).operations.remove(&Operation::Recall).expect("was asked");
+        let at = |at_once| AtOnce {
+            at_once,
+            recall: of(&[3, 4, 5]),
+            found_by_width: BTreeMap::from([(1, Findings { found: 3, missed: 0, foreign: 0 })]),
+            rounds: [10, 20, 30].map(|memories| Round { memories, median_ms: Some(4.0), n: 50 }).to_vec(),
+            ms_per_1000_memories: None,
+        };
+        StressResult {
+            schema: crate::stress::SCHEMA.to_owned(),
+            schema_version: crate::stress::SCHEMA_VERSION,
+            suite_version: crate::stress::SUITE_VERSION,
+            system: "bm25".to_owned(),
+            system_version: "1.0.0".to_owned(),
+            settings_sha256: "00".to_owned(),
+            process: process("a1b2c3d4", 7),
+            widths: vec![1, 3, 5, 10, 20],
+            retain: OperationResult { findings: None, ..of(&[1, 2]) },
+            at_once: [1, 4, 16].map(at).to_vec(),
+            stored: Some(Count { expected: 1_000, found: 1_000 }),
+            duplicates: Duplicates::default(),
+            notes: Vec::new(),
+        }
+        .counted()
     }
 
     fn recall(result: &LoadResult) -> Figures {

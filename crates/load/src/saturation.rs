@@ -1,5 +1,6 @@
 //! Which rates a system held, between which of them it saturates, and where its knee is.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::line::Line;
@@ -10,7 +11,7 @@ pub const MOST_GROWTH: f64 = 0.05;
 pub const MOST_UNSERVED: f64 = 0.01;
 
 /// How a step went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
     /// The system kept up.
@@ -51,7 +52,7 @@ pub struct Measured {
 }
 
 /// Where a system saturates.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Saturation {
     /// The highest rate below the first that was not held.
     pub held: Option<f64>,

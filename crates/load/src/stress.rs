@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -60,7 +61,7 @@ pub fn recalls(round: u32, widths: &[u32]) -> Vec<Asked> {
 }
 
 /// What came of recalls while the banks had one size.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Round {
     /// Memories in each bank.
     pub memories: u32,
@@ -71,7 +72,7 @@ pub struct Round {
 }
 
 /// All recalls that were made so many at once.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AtOnce {
     /// How many at once.
     pub at_once: u32,
@@ -96,7 +97,7 @@ impl AtOnce {
 }
 
 /// Items of all banks, as the system counts them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Count {
     /// Those that were stored, each once.
     pub expected: u64,
@@ -105,7 +106,7 @@ pub struct Count {
 }
 
 /// What became of memories that were sent a second time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Duplicates {
     /// Memories that were sent a second time and taken.
     pub sent: u64,
@@ -136,7 +137,7 @@ impl Duplicates {
 }
 
 /// What came of the suite: the file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StressResult {
     /// [`SCHEMA`].
     pub schema: String,

@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{histogram::Latencies, line::Line};
@@ -24,7 +25,7 @@ pub struct Failed {
 }
 
 /// Failures of one kind.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Kind {
     /// How many.
     pub n: u64,
@@ -33,7 +34,7 @@ pub struct Kind {
 }
 
 /// Served operations that were due in one part of a step.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Part {
     /// How many.
     pub n: u64,
@@ -42,7 +43,7 @@ pub struct Part {
 }
 
 /// What became of the operations of one class.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tally {
     /// Latencies of those that were served, from their intended starts.
     pub served: Latencies,

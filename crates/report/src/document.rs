@@ -8,6 +8,7 @@ mod latency;
 mod questions;
 mod retrieval;
 mod run;
+mod stored;
 mod usage;
 
 use std::collections::BTreeSet;
@@ -42,6 +43,8 @@ pub(crate) fn document(summary: &Summary) -> Vec<Block> {
     blocks.extend(metrics(summary));
     blocks.extend(retrieval::retrieval(summary));
     blocks.extend(retrieval::recall_and_answer(summary));
+    blocks.extend(stored::stored(summary.stored.as_ref()));
+    blocks.extend(stored::causes(summary.causes.as_ref()));
     blocks.extend(agreement(summary));
     blocks.extend(controls(summary));
     blocks.extend(latency::probe(summary));

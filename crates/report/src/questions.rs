@@ -77,6 +77,7 @@ pub(crate) mod tests {
             original_sessions: BTreeMap::new(),
             citations: vec![],
             failures: vec!["evidence_missing".into()],
+            cause: None,
             judgements: vec![],
             error: None,
             usage: PhaseUsageLine::default(),

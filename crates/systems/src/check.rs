@@ -16,7 +16,7 @@ use bench_proto::{
 use serde::Serialize;
 
 use crate::{
-    BankRef, MemorySystem, Recall, RecallQuery,
+    BankRef, ListCursor, MemorySystem, Recall, RecallQuery,
     filling::{Filled, fill_behind},
 };
 
@@ -59,6 +59,8 @@ pub struct Step {
 
 /// Calls whose latency is measured.
 const LATENCY_CALLS: usize = 10;
+/// Pages of a listing after which it has no end: a bank has eight turns.
+const MOST_PAGES: u32 = 50;
 
 /// A result of a check: what was seen, or what is wrong.
 type Seen = Result<(Outcome, String), String>;
@@ -205,6 +207,7 @@ impl Checks<'_> {
         }
         step!("ready is true", self.ready_is_true());
         step!("counts", self.counts());
+        step!("lists", self.lists());
         step!("unicode and length", self.unicode_and_length());
         step!("ids come back", self.ids());
         step!("order", self.order());
@@ -299,6 +302,41 @@ impl Checks<'_> {
                 Err(format!("{} of {} stored items are there", counted.found, counted.expected))
             }
             Some(counted) => pass(format!("{} items, {} were stored", counted.found, counted.expected)),
+        }
+    }
+
+    /// Whether a listing of a bank has an end, and all that was stored in it, and nothing else.
+    async fn lists(&self) -> Seen {
+        if !self.system.capabilities().lists {
+            return self.unclaimed(
+                "it does not list what a bank holds: of what a question misses it is not known whether it was stored",
+                "list: {request: \"GET /…/{bank}?offset={offset}\", hits: [{list: …, text: …, id: …}]}",
+            );
+        }
+        let all = u32::try_from(entries(&self.red).len()).unwrap_or(u32::MAX);
+        let (mut from, mut listed, mut pages) = (ListCursor::default(), Vec::new(), 0);
+        loop {
+            let page = self.system.list(&self.red, all, &from).await.map_err(|f| said(&f))?;
+            pages += 1;
+            listed.extend(page.items);
+            match page.next {
+                Some(next) if pages < MOST_PAGES => from = next,
+                Some(_) => return Err(format!("after {pages} pages with {} items it has no end", listed.len())),
+                None => break,
+            }
+        }
+        if let Some(hit) = listed.iter().find(|hit| has(std::slice::from_ref(*hit), "barometer")) {
+            return Err(format!("it lists what is in another bank: {}", short(&hit.text)));
+        }
+        let missing = RED.iter().chain([&LATER]).find(|line| !has(&listed, line));
+        match missing {
+            None => pass(format!("{pages} pages with {} items hold every turn that was stored", listed.len())),
+            Some(line) if listed.is_empty() => Err(format!("it lists nothing; '{}' was stored", short(line))),
+            Some(line) => pass(format!(
+                "{pages} pages with {} items; not all is there word for word, such as '{}'",
+                listed.len(),
+                short(line)
+            )),
         }
     }
 

@@ -9,8 +9,8 @@ use bench_proto::{
 };
 
 use crate::{
-    BankRef, BuildContext, Capabilities, MemorySystem, Readiness, Recall, RecallQuery, StepContext, SystemSettings,
-    documents,
+    BankRef, BuildContext, Capabilities, MemorySystem, Readiness, Recall, RecallQuery, SystemSettings, documents,
+    filling::store,
     registry::{self, SYSTEMS},
 };
 
@@ -120,11 +120,7 @@ async fn retained(name: &'static str, content: BankContent, context: &BuildConte
     let mut bank = bank(content);
     bank.handle = Some(system.open_bank(&bank).await.expect(name));
     let entries = bank.content.as_ref().expect("test banks have content").entries.clone();
-    let batch = (system.capabilities().max_batch as usize).clamp(1, entries.len().max(1));
-    let mut written = 0;
-    for entries in entries.chunks(batch) {
-        written += system.retain(&bank, entries, StepContext::default()).await.expect(name).written;
-    }
+    let written = store(system.as_ref(), &bank, &entries).await.expect(name);
     assert_eq!(written, entries.iter().map(|entry| entry.turns() as u64).sum::<u64>(), "{name}");
     let ready = system.readiness(&bank, entries.len() as u32).await.expect(name);
     assert_eq!(ready, Readiness::Proven, "{name}");

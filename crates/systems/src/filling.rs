@@ -9,7 +9,7 @@ use crate::{BankRef, MemorySystem, Readiness, StepContext};
 /// Longest wait for a bank to be ready.
 const READY_WITHIN: Duration = Duration::from_secs(600);
 /// Entries of one call, where a system takes any number.
-const BATCH: u32 = 64;
+const BATCH: usize = 64;
 /// Shortest and longest wait between two looks, in milliseconds.
 const POLL_MS: (u64, u64) = (10, 5_000);
 
@@ -39,11 +39,27 @@ pub(crate) async fn fill_behind(
     entries: &[StreamEntry],
     before: usize,
 ) -> Result<Filled, Failure> {
-    let batch = system.capabilities().max_batch.clamp(1, BATCH) as usize;
-    for chunk in entries.chunks(batch) {
-        system.retain(bank, chunk, StepContext::default()).await?;
-    }
+    store(system, bank, entries).await?;
     until_ready(system, bank, u32::try_from(before + entries.len()).unwrap_or(u32::MAX)).await
+}
+
+/// Stores entries in order, in the portions in which a run gives them: what a retain has left is given again. How many turns and
+/// memories were written.
+///
+/// # Errors
+/// The system's failure; that it has stored none of what it was given.
+pub async fn store(system: &dyn MemorySystem, bank: &BankRef, entries: &[StreamEntry]) -> Result<u64, Failure> {
+    let (mut rest, mut written) = (entries, 0);
+    while !rest.is_empty() {
+        let given = system.together(rest).clamp(1, BATCH.min(rest.len()));
+        let receipt = system.retain(bank, &rest[..given], StepContext::default()).await?;
+        let stored = given.saturating_sub(receipt.left as usize);
+        if stored == 0 {
+            return Err(Failure::permanent("system_partial_batch", format!("none of {given} entries was stored")));
+        }
+        (rest, written) = (&rest[stored..], written + receipt.written);
+    }
+    Ok(written)
 }
 
 /// Waits until the system says that the first `stored` entries of a bank can be found.

@@ -12,7 +12,8 @@ use bench_proto::{
 };
 
 use crate::{
-    BankRef, Capabilities, MemorySystem, Prepared, Readiness, Recall, RecallQuery, RetainReceipt, StepContext,
+    BankRef, Capabilities, ListCursor, ListedPage, MemorySystem, Prepared, Readiness, Recall, RecallQuery,
+    RetainReceipt, StepContext,
     documents::{self, Document},
 };
 
@@ -133,6 +134,12 @@ impl<S: Search> MemorySystem for FromItems<S> {
         let hits = self.search.search(Lookup::new(bank, query)?).await?;
         let effective_k = if self.capabilities.ignores_k { hits.len() as u32 } else { query.k };
         Ok(Recall { hits, effective_k, usage: Usage::default() })
+    }
+
+    async fn list(&self, bank: &BankRef, entries: u32, _from: &ListCursor) -> Result<ListedPage, Failure> {
+        let query = RecallQuery::default();
+        let Lookup { content, .. } = Lookup::new(bank, &query)?;
+        Ok(ListedPage { items: documents::hits(content, entries), next: None })
     }
 
     async fn reset_bank(&self, _bank: &BankRef) -> Result<(), Failure> {

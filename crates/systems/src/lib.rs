@@ -45,6 +45,6 @@ pub use error::BuildError;
 pub use local::LocalModels;
 pub use settings::Setting;
 pub use system::{
-    BankRef, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Prepared, Readiness, Recall,
-    RecallQuery, RetainReceipt, StepContext, SystemSettings, SystemStats,
+    BankRef, Capabilities, Consolidation, Counted, ListCursor, ListedPage, MemorySystem, NativeAnswer, Prepared,
+    Readiness, Recall, RecallQuery, RetainReceipt, StepContext, SystemSettings, SystemStats,
 };

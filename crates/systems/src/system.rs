@@ -66,6 +66,8 @@ pub struct Capabilities {
     pub recalls: bool,
     /// Counts what a bank holds.
     pub verifies: bool,
+    /// Lists what a bank holds.
+    pub lists: bool,
     /// Keeps banks apart.
     pub banks: bool,
     /// A recall is bounded by tokens and not by k.
@@ -109,6 +111,7 @@ impl Capabilities {
             answers: false,
             recalls: true,
             verifies: false,
+            lists: true,
             banks: true,
             token_budget: false,
             updates: true,
@@ -291,6 +294,18 @@ pub struct Counted {
     pub found: u64,
 }
 
+/// A page of what a bank holds.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ListedPage {
+    /// Its items, placed among what was stored as hits are.
+    pub items: Vec<RetrievedHit>,
+    /// Where the next page begins; none behind the last.
+    pub next: Option<ListCursor>,
+}
+
+/// Where a page of what a bank holds begins.
+pub use bench_proto::listing::ListCursor;
+
 fn cannot(what: &str) -> Failure {
     Failure::permanent("system_cannot", format!("this memory system has no {what} of its own"))
 }
@@ -355,6 +370,12 @@ pub trait MemorySystem: Send + Sync {
     /// Counts what a bank holds of its first `entries` entries; `None` when it cannot be counted.
     async fn verify(&self, _bank: &BankRef, _entries: u32) -> Result<Option<Counted>, Failure> {
         Ok(None)
+    }
+
+    /// A page of what a bank holds of its first `entries` entries, in any order: the first one from the beginning, every other from
+    /// where the one before it says.
+    async fn list(&self, _bank: &BankRef, _entries: u32, _from: &ListCursor) -> Result<ListedPage, Failure> {
+        Err(cannot("list"))
     }
 
     /// What it says about itself and the bank, for the report. Nobody waits for it long, and a failure loses nothing else.

@@ -126,6 +126,7 @@ impl Gathered {
             StepFacts::Retained { .. }
             | StepFacts::Consolidated { .. }
             | StepFacts::Ready { .. }
+            | StepFacts::Listed(_)
             | StepFacts::Probed(_) => {}
         }
     }

@@ -101,6 +101,13 @@ impl RunSpec {
         self.canaries.is_some_and(|canaries| canaries.facts > 0)
     }
 
+    /// Whether its banks end with a segment that retains and asks nothing of the dataset: canaries are asked for in it, and what the
+    /// bank holds.
+    #[must_use]
+    pub fn closes_banks(&self) -> bool {
+        self.plants_canaries() || self.lists
+    }
+
     /// Who answers, for people: the scenario where nobody does.
     #[must_use]
     pub fn who_answers(&self) -> String {

@@ -117,6 +117,6 @@ pub enum HitLevel {
     Turn,
     /// Something of a session.
     Session,
-    /// Nothing is known of it.
+    /// Neither: reports say `other`.
     Unknown,
 }

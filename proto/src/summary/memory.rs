@@ -176,3 +176,119 @@ pub struct ContextSummary {
     /// Mean prompt tokens of the answer calls as the provider counts them, prompt included; null without a model.
     pub mean_prompt_tokens: Option<f64>,
 }
+
+/// Why an answer is wrong, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CauseKind {
+    /// What the question rests on is not in the memory system, or not all of it.
+    NotStored,
+    /// It is there, and did not come back, or not all of it.
+    NotRetrieved,
+    /// It came back, and the answer is wrong all the same.
+    AnsweredWrongly,
+}
+
+/// Why the answer to a question is wrong. What is not known is null, and never guessed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Cause {
+    /// Which of the three it is; null where that is not known, where the dataset names no evidence, and where the recall
+    /// itself is graded and brought all of it.
+    pub kind: Option<CauseKind>,
+    /// All that the question rests on is in the memory system: by its listing, or since it came back.
+    pub stored: Option<bool>,
+    /// All of it was among the hits.
+    pub retrieved: Option<bool>,
+}
+
+/// How many of the wrong answers have a cause.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CauseSummary {
+    /// Questions that have a score by the headline metric and did not pass.
+    pub wrong: u64,
+    /// What they rest on is not stored.
+    pub not_stored: CauseShare,
+    /// It is stored, and did not come back.
+    pub not_retrieved: CauseShare,
+    /// It came back.
+    pub answered_wrongly: CauseShare,
+    /// It is not known which of these.
+    pub unknown: CauseShare,
+}
+
+/// A number of wrong answers.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CauseShare {
+    /// How many.
+    pub n: u64,
+    /// Their share of all wrong answers.
+    pub share: f64,
+}
+
+/// What banks hold behind their last question, as their memory system lists it. Canaries are left out.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StoredSummary {
+    /// Banks that were listed to their end.
+    pub banks: u64,
+    /// Banks whose listing failed before its end: what is not known of them is counted nowhere.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub failed: u64,
+    /// Why the first of these did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// Banks that hold more than is listed of a bank.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub cut: u64,
+    /// Banks most of whose items are in words that nobody said: a text that is not found in them may be there in other words.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub rewritten: u64,
+    /// Items of all banks.
+    pub items: u64,
+    /// Turns and memories that the questions rest on.
+    pub evidence: StoredEvidence,
+    /// Items that hold words which nobody said, of all items of banks that are listed to their end in the words that were said; null
+    /// without such a bank.
+    pub unsaid: Option<StoredCount>,
+    /// The beginnings of a few of these items.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsaid_examples: Vec<String>,
+    /// Updates that went wrong; null where there were none, or nothing is known of them.
+    pub updates: Option<StoredUpdates>,
+    /// Memories that were withdrawn and are still there; null where there were none, or nothing is known of them.
+    pub not_withdrawn: Option<StoredCount>,
+}
+
+/// How much of what the questions rest on is stored, by text.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StoredEvidence {
+    /// Turns and memories that are there.
+    pub stored: u64,
+    /// Those that are not.
+    pub missing: u64,
+    /// Those of which it is not known.
+    pub unknown: u64,
+    /// `stored` of those of which it is known; null when it is known of none.
+    pub share: Option<f64>,
+}
+
+/// Some of some.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StoredCount {
+    /// How many.
+    pub n: u64,
+    /// Of how many.
+    pub of: u64,
+}
+
+/// What became of updates.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StoredUpdates {
+    /// Updates that can be looked for.
+    pub of: u64,
+    /// Those that went wrong.
+    pub wrong: u64,
+    /// Those after which the old text is still there.
+    pub old_kept: u64,
+    /// Those after which the new text is not.
+    pub new_missing: u64,
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::UsageFigures;
+use super::{Cause, UsageFigures};
 use crate::{
     facts::{Outcome, PhaseTimes, PhaseUsage},
     scenario::AnsweredBy,
@@ -58,6 +58,9 @@ pub struct QuestionLine {
     pub prompts: Vec<String>,
     /// Where it lost, when it failed: the names of [`super::FailureAttribution`], and what else is known.
     pub failures: Vec<String>,
+    /// Why its answer is wrong; absent when it is not, and where it has no score.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
     /// Votes of the model judges.
     pub judgements: Vec<JudgementLine>,
     /// `code: message` of an `infra_error`.
@@ -100,10 +103,44 @@ pub struct RetrievedLine {
     pub placed_by: Option<PlacedBy>,
     /// What of the dataset it is known to be; null when it was not noted.
     #[serde(default)]
-    pub level: Option<HitLevel>,
+    pub level: Option<LineLevel>,
     /// What else the system said of it, by the names of its adapter (`details` of its `hits`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub details: BTreeMap<String, serde_json::Value>,
+}
+
+/// What of the dataset a hit is known to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LineLevel {
+    /// A turn, or a single memory.
+    Turn,
+    /// Something of a session.
+    Session,
+    /// Something else: a fact, a summary or an entity of the system's own, or a text that nobody stored. `unknown` in files of
+    /// earlier builds.
+    #[serde(alias = "unknown")]
+    Other,
+}
+
+impl From<HitLevel> for LineLevel {
+    fn from(level: HitLevel) -> Self {
+        match level {
+            HitLevel::Turn => Self::Turn,
+            HitLevel::Session => Self::Session,
+            HitLevel::Unknown => Self::Other,
+        }
+    }
+}
+
+impl From<LineLevel> for HitLevel {
+    fn from(level: LineLevel) -> Self {
+        match level {
+            LineLevel::Turn => Self::Turn,
+            LineLevel::Session => Self::Session,
+            LineLevel::Other => Self::Unknown,
+        }
+    }
 }
 
 /// One vote of one judge.

@@ -224,7 +224,7 @@ fn a_question_line_has_the_keys_of_the_contract() {
             score: None,
             text: "A: hi".into(),
             placed_by: Some(crate::step::PlacedBy::Text),
-            level: Some(crate::step::HitLevel::Turn),
+            level: Some(LineLevel::Turn),
             details: BTreeMap::default(),
         }],
         evidence: vec!["D1:1".into()],
@@ -232,6 +232,7 @@ fn a_question_line_has_the_keys_of_the_contract() {
         original_sessions: BTreeMap::from([("D1".into(), "answer_1".into())]),
         citations: vec![],
         failures: vec![],
+        cause: Some(Cause { kind: Some(CauseKind::NotStored), stored: Some(false), retrieved: Some(false) }),
         judgements: vec![JudgementLine {
             judge: "openai:j".into(),
             vote: 0,

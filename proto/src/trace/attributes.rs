@@ -191,6 +191,7 @@ pub(super) fn facts_of(span: Span, input: &TraceInput<'_>, facts: &StepFacts) ->
         | StepFacts::Consolidated { .. }
         | StepFacts::Ready { .. }
         | StepFacts::Probed(_)
+        | StepFacts::Listed(_)
         | StepFacts::Phrased { .. }
         | StepFacts::Answered { .. }
         | StepFacts::Judged { .. }

@@ -38,8 +38,8 @@ use bench_proto::{
 };
 use bench_store::{RunRow, Store};
 use bench_systems::{
-    BankRef, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Prepared, Readiness, Recall,
-    RecallQuery, RetainReceipt, StepContext, SystemStats,
+    BankRef, Capabilities, Consolidation, Counted, ListCursor, ListedPage, MemorySystem, NativeAnswer, Prepared,
+    Readiness, Recall, RecallQuery, RetainReceipt, StepContext, SystemStats,
     adapter::{NO_REPLY, UNREACHABLE},
 };
 use tokio::sync::Semaphore;
@@ -409,6 +409,12 @@ impl MemorySystem for Guarded {
         self.system.on_this_machine(bank)?;
         let asked = Asked::new(Operation::Ready, "verify", bank, "");
         self.guarded(asked, || self.system.verify(bank, entries)).await
+    }
+
+    async fn list(&self, bank: &BankRef, entries: u32, from: &ListCursor) -> Result<ListedPage, Failure> {
+        self.system.on_this_machine(bank)?;
+        let asked = Asked::new(Operation::Recall, "list", bank, &from.listed.to_string());
+        self.guarded(asked, || self.system.list(bank, entries, from)).await
     }
 
     /// Without a route: what is only said for the report says nothing about whether the system works.

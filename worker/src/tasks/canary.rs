@@ -17,6 +17,7 @@ use bench_systems::{
 use futures::{StreamExt, TryStreamExt, stream};
 use tracing::debug;
 
+use super::listing;
 use crate::{
     banks::BankData,
     clock::StepClock,
@@ -31,24 +32,29 @@ const AT_ONCE: usize = 4;
 /// Failed recalls in a row after which the rest is left out.
 const MOST_FAILURES: u32 = 5;
 
-/// Whether a segment is there for canaries alone: it follows the last question and retains nothing.
+/// Whether a segment is there for canaries and what the bank holds alone: it follows the last question and retains nothing.
 pub(super) fn is_closing(context: &RunContext, row: &BankRow, segment: u32) -> bool {
     let at = segment as usize;
     let of = |at: usize| row.segments.get(at).map(|segment| (segment.until, segment.questions.is_empty()));
-    context.row().spec.plants_canaries()
+    context.row().spec.closes_banks()
         && at > 0
         && at + 1 == row.segments.len()
         && of(at).is_some_and(|(until, nothing_asked)| nothing_asked && of(at - 1).map(|(u, _)| u) == Some(until))
 }
 
-/// Ends a bank whose questions have all been recalled: asks it for its facts and for a neighbour's.
+/// Ends a bank whose questions have all been recalled: asks it for its facts and for a neighbour's, and for what it holds.
 pub(super) async fn close(tools: &Tools, context: &RunContext, data: &BankData, task: ClaimedTask) -> TaskResult {
     let clock = StepClock::start();
     let row = context.current_row(tools.store.as_ref(), data).await?;
     let bank = context.bank_ref(&row, data);
     // instances of other machines are out of reach: whoever runs there asks
     context.system().on_this_machine(&bank)?;
-    let canary = of_facts(tools, context, data, &bank).await?;
+    let has_facts = !context.row().spec.facts_in(data.row.bank_no, &data.row.bank_id).is_empty();
+    let canary = if has_facts { Some(of_facts(tools, context, data, &bank).await?) } else { None };
+    let holdings = match context.row().spec.lists {
+        true => Some(Box::new(listing::holdings(tools, context, data, &row, &bank, task).await?)),
+        false => None,
+    };
     let record = StepRecord {
         run: task.run,
         task: task.task,
@@ -59,7 +65,8 @@ pub(super) async fn close(tools: &Tools, context: &RunContext, data: &BankData, 
             proven: true,
             returned: false,
             stats: SystemStats::default(),
-            canary: Some(canary),
+            canary,
+            holdings,
             // its time is nobody's phase
             timing: Timing { queue_wait_us: 0, dispatch_us: 0, ..clock.timing(&task, 0) },
         },

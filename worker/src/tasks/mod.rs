@@ -1,11 +1,12 @@
 //! The four kinds of task, one file each (P6), and the latency probe of a run (P43).
 //!
 //! In: a claimed task, its run's context and what the store knows of it ([`prepare`]). Out: steps at the writer, or one of the other
-//! ways to end ([`TaskEnd`]). Start with `question`; `retain` fills banks, `ready` proves them and sends each `canary`, `judge`
+//! ways to end ([`TaskEnd`]). Start with `question`; `retain` fills banks, `ready` proves them, sends each `canary` and ends with a `listing`, `judge`
 //! casts one vote, `probe` measures latency.
 
 mod canary;
 mod judge;
+mod listing;
 mod probe;
 mod question;
 mod ready;

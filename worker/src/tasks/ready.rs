@@ -60,6 +60,7 @@ pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask) 
             returned: known == Readiness::Returned && counted.is_none(),
             stats,
             canary,
+            holdings: None,
             timing,
         },
         text: None,

@@ -86,6 +86,7 @@ impl Tally {
             StepFacts::Judged { .. } => "judge",
             StepFacts::JudgedPart { .. } => "judge_call",
             StepFacts::Probed(_) => "probe",
+            StepFacts::Listed(_) => "list",
             StepFacts::Failed { .. } => match record.task.kind() {
                 TaskKind::Retain => "retain",
                 TaskKind::Ready => "ready",
@@ -99,7 +100,7 @@ impl Tally {
             self.times(name, timing);
         }
         let phase = match name {
-            "retain" | "consolidate" | "ready" => Phase::Retain,
+            "retain" | "consolidate" | "ready" | "list" => Phase::Retain,
             "recall" | "probe" => Phase::Recall,
             "judge" | "judge_call" => Phase::Judge,
             _ => Phase::Answer,

@@ -31,6 +31,8 @@ pub(super) fn forked_spec(app: &App, args: &SubmitArgs, run: &RunRow, from: Fork
     let prices = planning::user_prices(app, args)?;
     let priced = planning::limits(app, prices.clone())?;
     let mut spec = source.clone();
+    // its banks are those of its source
+    spec.lists = false;
     spec.taken_over = TakenOver::of_fork(from.into(), &run.run_id.0, &source.taken_over);
     if args.only_wrong {
         spec.taken_over.answered_again = source.taken_over.answered_again + 1;

@@ -70,6 +70,7 @@ pub(crate) fn spec(n: u64) -> RunSpec {
         headline: None,
         limits: Limits { max_cost: Some(PicoUsd(20_000_000_000_000)), ..Limits::default() },
         canaries: None,
+        lists: false,
         taken_over: Default::default(),
     }
 }
@@ -159,6 +160,7 @@ fn ready(bank: u32, proven: bool) -> StoredStep {
         stats: Default::default(),
         returned: false,
         canary: None,
+        holdings: None,
         timing: Timing { total_us: 10, ..Timing::default() },
     };
     StoredStep { task: TaskKey::ready(bank, 0), step: StepNo::READY, facts }

@@ -234,6 +234,7 @@ pub(crate) fn spec(n: u32, variant: u32) -> RunSpec {
         headline: None,
         limits: Limits::default(),
         canaries: None,
+        lists: false,
         taken_over: Default::default(),
     }
 }

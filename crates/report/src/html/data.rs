@@ -6,8 +6,8 @@ use bench_proto::{
     facts::Outcome,
     metric::{Better, Scale},
     scenario::AnsweredBy,
-    step::{HitLevel, PlacedBy},
-    summary::{JudgementLine, MetricScore, QuestionLine, RetrievedLine, Summary},
+    step::PlacedBy,
+    summary::{CauseKind, JudgementLine, LineLevel, MetricScore, QuestionLine, RetrievedLine, Summary},
     text,
 };
 use serde::Serialize;
@@ -36,8 +36,14 @@ pub(super) struct Data<'a> {
     questions: Vec<QuestionData<'a>>,
 }
 
-/// (id, session, score, text number, 1 when it is evidence, 1 when it was placed by its text).
-type Hit<'a> = (&'a str, &'a str, Option<f64>, usize, u8, u8);
+/// (id, session, score, text number, 1 when it is evidence, 1 when it was placed by its text), and where there is more to say of it
+/// what it is known to be, unless that is a turn, and what else the system said.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Hit<'a> {
+    Plain(&'a str, &'a str, Option<f64>, usize, u8, u8),
+    Told(&'a str, &'a str, Option<f64>, usize, u8, u8, Option<LineLevel>, Option<Vec<(&'a str, String)>>),
+}
 
 #[derive(Serialize)]
 struct QuestionData<'a> {
@@ -69,6 +75,9 @@ struct QuestionData<'a> {
     os: Vec<(&'a str, &'a str)>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fail: Vec<&'a str>,
+    /// Why the answer is wrong, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<CauseKind>,
     /// Numbers of its prompts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     p: Vec<usize>,
@@ -146,7 +155,7 @@ impl<'a> Data<'a> {
             self.categories.len() - 1
         });
         // evidence is looked for by turns, or by sessions where the dataset or the hits say nothing of turns
-        let is_turn = |hit: &RetrievedLine| matches!(hit.level, None | Some(HitLevel::Turn));
+        let is_turn = |hit: &RetrievedLine| matches!(hit.level, None | Some(LineLevel::Turn));
         let by_turns = !line.evidence.is_empty() && (line.retrieved.is_empty() || line.retrieved.iter().any(is_turn));
         let is_evidence = |id: &str, session: &str| {
             if by_turns {
@@ -167,7 +176,18 @@ impl<'a> Data<'a> {
             .map(|hit| {
                 let marked = u8::from(is_evidence(&hit.id, &hit.session_id));
                 let by_text = u8::from(hit.placed_by == Some(PlacedBy::Text));
-                (hit.id.as_str(), hit.session_id.as_str(), hit.score, number(&hit.text), marked, by_text)
+                // a turn is what most hits are
+                let level = hit.level.filter(|level| *level != LineLevel::Turn);
+                let detail = |(name, value): (&'a String, &serde_json::Value)| {
+                    (name.as_str(), value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+                };
+                let details: Vec<_> = hit.details.iter().map(detail).collect();
+                let details = Some(details).filter(|details| !details.is_empty());
+                let (id, session, text) = (hit.id.as_str(), hit.session_id.as_str(), number(&hit.text));
+                match (level, details) {
+                    (None, None) => Hit::Plain(id, session, hit.score, text, marked, by_text),
+                    (level, details) => Hit::Told(id, session, hit.score, text, marked, by_text, level, details),
+                }
             })
             .collect();
         let named = if by_turns || line.evidence.is_empty() { &line.evidence } else { &line.evidence_sessions };
@@ -190,6 +210,7 @@ impl<'a> Data<'a> {
             hits,
             miss: named.iter().filter(missing).map(String::as_str).collect(),
             os: line.original_sessions.iter().map(|(id, original)| (id.as_str(), original.as_str())).collect(),
+            why: line.cause.and_then(|cause| cause.kind),
             fail: line.failures.iter().map(String::as_str).collect(),
             p: line.prompts.iter().filter_map(|used| self.prompts.iter().position(|(name, ..)| name == used)).collect(),
             j: JudgementLine::speaking(&line.judgements)
@@ -213,7 +234,7 @@ impl<'a> Data<'a> {
 
 #[cfg(test)]
 mod tests {
-    use bench_proto::summary::SearchLine;
+    use bench_proto::summary::{Cause, SearchLine};
 
     use super::*;
 
@@ -240,6 +261,35 @@ mod tests {
             (&"fallback".into(), &serde_json::json!(["what came first?", 3]))
         );
         assert!(several["se"][1][0].as_str().is_some_and(|query| query.ends_with("left out)")), "{several}");
+    }
+
+    #[test]
+    fn a_hit_says_what_it_is_and_what_its_system_said_of_it_where_there_is_more_than_a_turn() {
+        let summary = serde_json::from_str(include_str!("../../testdata/fair.json")).expect("a summary");
+        let hit = |level, details: &[(&str, serde_json::Value)]| RetrievedLine {
+            id: "D1:3".to_owned(),
+            session_id: "D1".to_owned(),
+            score: None,
+            text: "Ann: tea".to_owned(),
+            placed_by: Some(PlacedBy::Id),
+            level: Some(level),
+            details: details.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
+        };
+        let said = [("rank", 2.into()), ("strategy", "</script>".into())];
+        let question = QuestionLine {
+            retrieved: vec![hit(LineLevel::Turn, &[]), hit(LineLevel::Session, &[]), hit(LineLevel::Turn, &said)],
+            cause: Some(Cause { kind: Some(CauseKind::NotRetrieved), stored: Some(true), retrieved: Some(false) }),
+            ..crate::questions::tests::question()
+        };
+        let page = Page { summary: &summary, questions: &[question], comparison: None, trace_url: None };
+        let script = Data::from_page(&page).to_script().expect("is JSON");
+        assert!(!script.contains("</script>"), "{script}");
+        let read: serde_json::Value = serde_json::from_str(&script).expect("reads back");
+        let hits = &read["questions"][0]["hits"];
+        assert_eq!(read["questions"][0]["why"], "not_retrieved");
+        assert_eq!(hits[0].as_array().map(Vec::len), Some(6));
+        assert_eq!((&hits[1][6], &hits[1][7]), (&"session".into(), &serde_json::Value::Null));
+        assert_eq!(hits[2][7], serde_json::json!([["rank", "2"], ["strategy", "</script>"]]));
     }
 
     #[test]

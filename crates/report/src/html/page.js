@@ -37,7 +37,7 @@
   }
   options("category", [...data.categories].sort());
   options("outcome", [...new Set(data.questions.map((q) => q.out))].sort());
-  options("cause", [...new Set(data.questions.flatMap((q) => q.fail || []))].sort());
+  options("cause", [...new Set(data.questions.flatMap((q) => (q.fail || []).concat(q.why || [])))].sort());
   if (data.lower) byId("order").querySelector("[value=score]").textContent = "highest score";
   if (data.questions.some((q) => q.flip)) options("result", ["won", "lost"]);
 
@@ -47,7 +47,7 @@
   function matches(q, wanted) {
     if (wanted.category && data.categories[q.cat] !== wanted.category) return false;
     if (wanted.outcome && q.out !== wanted.outcome) return false;
-    if (wanted.cause && !(q.fail || []).includes(wanted.cause)) return false;
+    if (wanted.cause && !(q.fail || []).concat(q.why || []).includes(wanted.cause)) return false;
     if (wanted.result === "passed" && passed(q) !== true) return false;
     if (wanted.result === "failed" && passed(q) !== false) return false;
     if ((wanted.result === "won" || wanted.result === "lost") && q.flip !== wanted.result) return false;
@@ -86,7 +86,7 @@
     const button = element("button", { class: "row", type: "button", "aria-expanded": "false" },
       element("span", { class: good === null ? "" : good ? "pass" : "failing" }, shown),
       element("span", { class: "id", title: q.id }, q.id),
-      element("span", {}, q.q, ...(q.fail || []).concat(q.flip || []).map((name) => element("span", { class: "tag" }, name.replaceAll("_", " ")))),
+      element("span", {}, q.q, ...(q.fail || []).concat(q.why || [], q.flip || []).map((name) => element("span", { class: "tag" }, name.replaceAll("_", " ")))),
       element("span", { class: "ms" }, timeOf(q) ? timeOf(q).toFixed(1) + " ms" : ""));
     const item = element("li", { "data-id": q.id }, button);
     button.addEventListener("click", () => toggle(item, button, q));
@@ -128,6 +128,7 @@
     if (q.f) put("facets", q.f.map((f) => f.join("=")).join(" · "));
     if (q.os) put("evidence in the files", q.os.map(([id, original]) => id + " is " + original).join(" · "));
     if (q.s.length) put("scores", q.s.map(([metric, score]) => metric + " " + score.toFixed(4)).join(" · "));
+    if (q.why) put("wrong because", { not_stored: "what it rests on is not stored", not_retrieved: "it is stored, and was not retrieved", answered_wrongly: "it was retrieved, and answered wrongly" }[q.why] || q.why);
     if (q.err) put("error", q.err);
     for (const [judge, vote, verdict, raw] of q.j) {
       put("judgement", element("strong", {}, verdict), " " + judge + ", vote " + (vote + 1), element("pre", {}, raw));
@@ -142,10 +143,11 @@
     put("trace", trace(q.tr, q.tu));
     const box = element("div", { class: "detail" }, list);
     box.append(element("strong", {}, q.hits.length + " retrieved" + (q.miss.length ? ", not among them: " + q.miss.join(", ") : "")));
-    box.append(element("ol", { class: "hits" }, ...q.hits.map(([id, session, score, text, evidence, byText]) =>
+    box.append(element("ol", { class: "hits" }, ...q.hits.map(([id, session, score, text, evidence, byText, level, details]) =>
       element("li", { class: evidence ? "evidence" : null, title: evidence ? "evidence" : null },
-        element("code", {}, id + (session && session !== id ? " (" + session + ")" : "") + (score === null ? "" : " " + score.toFixed(3)) + (byText ? " placed by text" : "") + " "),
-        data.texts[text]))));
+        element("code", {}, id + (session && session !== id ? " (" + session + ")" : "") + (score === null ? "" : " " + score.toFixed(3)) + (byText ? " placed by text" : "") + (level ? " " + level : "") + " "),
+        data.texts[text],
+        ...(details ? [element("p", { class: "said" }, details.map((one) => one.join(": ")).join(" · "))] : [])))));
     return box;
   }
 

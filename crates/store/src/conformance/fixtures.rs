@@ -65,6 +65,7 @@ pub fn spec() -> RunSpec {
         headline: None,
         limits: Limits::default(),
         canaries: None,
+        lists: false,
         taken_over: Default::default(),
     }
 }
@@ -139,6 +140,7 @@ pub fn proven() -> StepFacts {
         returned: false,
         stats: Default::default(),
         canary: None,
+        holdings: None,
         timing: Timing::default(),
     }
 }

@@ -108,6 +108,7 @@ pub(super) fn prepare(records: &[StepRecord], conclusions: &[Conclusion]) -> Sto
         let (what, generation) = match &record.facts {
             StepFacts::Retained { generation, .. } => (What::Retained, Some(*generation)),
             StepFacts::Consolidated { generation, .. } => (What::Other, Some(*generation)),
+            StepFacts::Listed(part) => (What::Other, Some(part.generation)),
             StepFacts::Ready { .. } => (What::Other, Some(planned_generation(record.epoch))),
             StepFacts::Recalled { generation, .. } => {
                 recalled.insert((run, task), *generation);

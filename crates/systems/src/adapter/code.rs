@@ -112,6 +112,7 @@ struct Described {
     env: Vec<String>,
     updates: bool,
     withdraws: bool,
+    lists: bool,
     files: Vec<String>,
 }
 
@@ -171,6 +172,7 @@ fn adapter(said: Described, file: &str, files: BTreeMap<String, String>) -> Resu
     (spec.unit, spec.timeout) = (said.unit, said.timeout);
     (spec.limits.batch, spec.limits.max_k) = (Some(said.batch), said.max_k);
     (spec.can.updates, spec.can.withdraws) = (said.updates, said.withdraws);
+    spec.can.lists = said.lists;
     (spec.can.repeat, spec.can.learns_from_recall) = (said.repeat, said.learns_from_recall);
     spec.can.survives_restart = said.durable;
     Ok(spec)

@@ -33,6 +33,7 @@ const RECALL_VARS: &[&str] = &[
     "bank", "name", "query", "k", "time", "time_text", "asked_at", "max_tokens", "question_id", "reader_mode",
     "tags", "user", "scope", "scopes", "from", "until",
 ];
+const LIST_VARS: &[&str] = &["bank", "name", "limit", "offset", "page", "cursor"];
 const BATCH_VARS: &[&str] = &["bank", "name", "items"];
 const MESSAGE_VARS: &[&str] = &["speaker", "role", "text", "time", "time_unix", "time_ms", "session_id"];
 
@@ -93,6 +94,8 @@ fn conversation(spec: &AdapterSpec) -> AdapterSpec {
     let mut spec = spec.clone();
     (spec.url, spec.start, spec.auth, spec.timeout) = (None, None, None, None);
     (spec.description, spec.traps, spec.allow, spec.statistics) = (String::new(), Vec::new(), Vec::new(), None);
+    // what it holds is asked for when all questions have been
+    (spec.list, spec.can.lists) = (None, false);
     (spec.limits.parallel, spec.limits.response_bytes) = (None, None);
     if let Some(code) = &mut spec.code {
         (code.folder, code.at_once, code.processes) = (String::new(), None, None);
@@ -115,6 +118,7 @@ pub(super) struct Adapter {
     pub(super) searches: Vec<(Call, Vec<Hits>)>,
     pub(super) answer: Option<Call>,
     pub(super) verify: Option<Call>,
+    pub(super) list: Option<Listing>,
     pub(super) statistics: Option<Call>,
     pub(super) reset: Option<Call>,
     pub(super) purge: Option<(Call, Path, Call)>,
@@ -191,6 +195,16 @@ impl Hits {
     }
 }
 
+/// How a bank is listed, compiled.
+#[derive(Debug, Clone)]
+pub(super) struct Listing {
+    pub(super) call: Call,
+    pub(super) hits: Vec<Hits>,
+    pub(super) next: Option<Path>,
+    /// Its requests name a page by its place.
+    pub(super) has_pages: bool,
+}
+
 /// Which answers a call may read; anything else in it is a mistake.
 const READERS: &[(&str, &[&str])] = &[
     ("open", &["handle"]),
@@ -203,6 +217,7 @@ const READERS: &[(&str, &[&str])] = &[
     ("recall", &["hits", "usage"]),
     ("answer", &["text", "cites", "usage", "events", "last_event"]),
     ("verify", &["count"]),
+    ("list", &["hits", "next"]),
     ("statistics", &["numbers"]),
     ("reset", &[]),
     ("health", &["version"]),
@@ -216,6 +231,7 @@ fn check_fields(what: &str, spec: &CallSpec) -> Result<(), String> {
         ("stored_id", spec.stored_id.is_some()),
         ("count", spec.count.is_some()),
         ("hits", !spec.hits.is_empty()),
+        ("next", spec.next.is_some()),
         ("text", spec.text.is_some()),
         ("cites", spec.cites.is_some()),
         ("numbers", !spec.numbers.is_empty()),
@@ -285,6 +301,7 @@ pub(super) fn compile(spec: &AdapterSpec) -> Result<Adapter, String> {
         searches: compile_searches(spec, timeout)?,
         answer: call("answer", &spec.answer, RECALL_VARS)?,
         verify: call("verify", &spec.verify, &vars(&["expected"]))?,
+        list: compile_listing(spec, timeout)?,
         statistics: call("statistics", &spec.statistics, BANK_VARS)?,
         reset: call("reset", &spec.reset, BANK_VARS)?,
         purge: match &spec.purge {
@@ -325,6 +342,29 @@ fn compile_searches(spec: &AdapterSpec, timeout: Duration) -> Result<Vec<(Call, 
     spec.recall.iter().chain(&spec.recall_also).enumerate().map(search).collect()
 }
 
+/// How a bank is listed.
+fn compile_listing(spec: &AdapterSpec, timeout: Duration) -> Result<Option<Listing>, String> {
+    let Some(list) = &spec.list else { return Ok(None) };
+    let call = compile_call("list", list, LIST_VARS, timeout)?;
+    if list.hits.is_empty() {
+        return Err("list.hits is missing: where does the response say what the bank holds?".to_owned());
+    }
+    if list.next.is_some() != call.uses("cursor") {
+        return Err(
+            "list: `next` is the path of what the next page is asked for by, and {cursor} asks for it: give both, \
+                    or neither"
+                .to_owned(),
+        );
+    }
+    let has_pages = call.uses("offset") || call.uses("page");
+    Ok(Some(Listing {
+        call,
+        hits: list.hits.iter().map(Hits::new).collect(),
+        next: list.next.as_deref().map(Path::new),
+        has_pages,
+    }))
+}
+
 /// Parts of a filter that a call sends along.
 pub(super) fn filters_of(call: &Call) -> FilterParts {
     FilterParts {
@@ -353,9 +393,9 @@ fn check_whole(spec: &AdapterSpec) -> Result<(), String> {
         (spec.code.is_some(), "code: is for systems with `command`"),
         (!spec.env.is_empty(), "env: is for systems with `command`; what the runner starts has `start.env`"),
         (
-            spec.can.updates || spec.can.withdraws || !spec.can.filters.is_empty(),
-            "can: `updates`, `withdraws` and `filters` are for systems with `command`; over HTTP the file's own `update`, `forget` \
-             and the variables of `recall` say it",
+            spec.can.updates || spec.can.withdraws || spec.can.lists || !spec.can.filters.is_empty(),
+            "can: `updates`, `withdraws`, `lists` and `filters` are for systems with `command`; over HTTP the file's own \
+             `update`, `forget`, `list` and the variables of `recall` say it",
         ),
         (spec.retain.is_none(), "retain is missing: how is something stored?"),
         (

@@ -15,12 +15,14 @@ use super::{
     system::{HttpSystem, bank_vars},
     template::Vars,
 };
-use crate::{BankRef, NativeAnswer, Recall, RecallQuery, moments::Bounds};
+use crate::{BankRef, ListCursor, ListedPage, NativeAnswer, Recall, RecallQuery, moments::Bounds};
 
 /// Fields that a message names.
 const MOST_KEYS: usize = 12;
 /// Tokens of a recall for systems that are asked by budget, when nothing is said.
 const DEFAULT_MAX_TOKENS: u32 = 4096;
+/// Items that a page of a listing is asked for.
+pub(super) const PAGE_ITEMS: u32 = 200;
 
 impl HttpSystem {
     /// Sends all searches of a recall and makes one list of their hits.
@@ -51,6 +53,30 @@ impl HttpSystem {
         let effective_k = u32::try_from(asked + beside.len()).unwrap_or(u32::MAX);
         hits.append(&mut beside);
         Ok(Recall { hits, effective_k, usage })
+    }
+
+    /// Asks for a page of what the bank holds.
+    pub(super) async fn list_page(&self, bank: &BankRef, from: &ListCursor) -> Result<ListedPage, Failure> {
+        let Some(listing) = &self.adapter.list else {
+            return Err(Failure::permanent("system_cannot", "the adapter has no `list`"));
+        };
+        let vars = bank_vars(bank)
+            .with("limit", PAGE_ITEMS)
+            .with("offset", from.listed)
+            .with("page", from.pages + 1)
+            .with("cursor", from.cursor.clone());
+        let read = self.send(&listing.call, Some(bank), &vars).await?;
+        let mut items = Vec::new();
+        for hits in &listing.hits {
+            items.extend(hits_of(&listing.call, &read, hits, bank, &self.indexes, self.adapter.spec.unit)?);
+        }
+        let cursor = listing.next.as_ref().and_then(|next| next.string(&read.value)).filter(|next| !next.is_empty());
+        let more = if listing.next.is_some() { cursor.is_some() } else { listing.has_pages && !items.is_empty() };
+        if more && cursor.is_some() && cursor == from.cursor {
+            return Err(listing.call.shape("the next page is the one that was asked for: the listing has no end"));
+        }
+        let next = more.then(|| from.behind(items.len(), cursor));
+        Ok(ListedPage { items, next })
     }
 
     /// Lets the system answer by itself.

@@ -14,8 +14,8 @@ use super::{
     variables::{inside_of_a_string, names},
 };
 use crate::{
-    BankRef, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Prepared, Readiness, Recall,
-    RecallQuery, RetainReceipt, StepContext, SystemStats,
+    BankRef, Capabilities, Consolidation, Counted, ListCursor, ListedPage, MemorySystem, NativeAnswer, Prepared,
+    Readiness, Recall, RecallQuery, RetainReceipt, StepContext, SystemStats,
 };
 
 /// Shorter values of `auth` are left in texts. Of all other values it is [`redact::SHORTEST_SECRET`].
@@ -184,6 +184,10 @@ impl MemorySystem for Discreet {
 
     async fn verify(&self, bank: &BankRef, entries: u32) -> Result<Option<Counted>, Failure> {
         self.secrets.hide_in(self.inner.verify(bank, entries).await)
+    }
+
+    async fn list(&self, bank: &BankRef, entries: u32, from: &ListCursor) -> Result<ListedPage, Failure> {
+        self.secrets.hide_in(self.inner.list(bank, entries, from).await)
     }
 
     async fn statistics(&self, bank: &BankRef) -> Result<SystemStats, Failure> {

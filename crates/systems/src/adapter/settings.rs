@@ -339,7 +339,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::adapter::file;
+    use crate::adapter::{file, shipped};
 
     const FILE: &str = "
 name: mine
@@ -395,6 +395,43 @@ recall:
         assert_eq!(print(&SystemSettings::new()), file::fingerprint(&written));
         assert_eq!(asked(&[("mode", json!("auto"))]), Ok(SystemSettings::new()), "the default is no choice");
         assert_ne!(print(&asked(&[("mode", json!("semantic"))]).expect("takes it")), file::fingerprint(&written));
+    }
+
+    /// A shipped file as it was before it had settings.
+    fn before_settings(name: &str, changes: &[(&str, &str)]) -> AdapterSpec {
+        let (_, text) = shipped::SHIPPED.iter().find(|(shipped, _)| *shipped == name).expect("is shipped");
+        let lines = text.lines().filter(|line| *line != "settings:" && !line.contains(": {about: "));
+        let mut text = lines.collect::<Vec<_>>().join("\n");
+        for (from, to) in changes {
+            assert!(text.contains(from), "{name}: {from}");
+            text = text.replace(from, to);
+        }
+        assert!(!text.contains("{setting."), "{name}: {text}");
+        file::parse(&text).expect("reads")
+    }
+
+    #[test]
+    fn p13_settings_of_shipped_files_have_changed_no_fingerprint_of_who_chooses_nothing() {
+        let print = |name: &str| {
+            let spec = shipped::find(name).expect("is shipped").expect("reads");
+            file::fingerprint(&told(spec, &SystemSettings::new()).expect("can be told"))
+        };
+        let jeffs_brain = before_settings(
+            "jeffs-brain",
+            &[
+                (r#", candidateK: "{setting.candidateK?}", rerankTopN: "{setting.rerankTopN?}""#, ""),
+                ("\n    candidateK: \"{setting.candidateK?}\"\n    rerankTopN: \"{setting.rerankTopN?}\"", ""),
+                (r#""{setting.mode}""#, "auto"),
+            ],
+        );
+        assert_eq!(print("jeffs-brain"), file::fingerprint(&jeffs_brain));
+        let hindsight = before_settings(
+            "hindsight",
+            &[(r#""{setting.budget}""#, "high"), (r#""{setting.reflect_budget}""#, "mid")],
+        );
+        assert_eq!(print("hindsight"), file::fingerprint(&hindsight));
+        let all: Vec<String> = shipped::SHIPPED.iter().map(|(name, _)| format!("{name} {}", print(name))).collect();
+        insta::assert_snapshot!(all.join("\n"));
     }
 
     #[test]

@@ -111,6 +111,9 @@ pub struct AdapterSpec {
     /// Counts what the bank holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<CallSpec>,
+    /// Lists what the bank holds, page by page: asked behind the last question of a bank, for the report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list: Option<CallSpec>,
     /// What the system says about itself and the bank, for the report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statistics: Option<CallSpec>,
@@ -152,6 +155,7 @@ impl AdapterSpec {
             &mut self.recall,
             &mut self.answer,
             &mut self.verify,
+            &mut self.list,
             &mut self.statistics,
             &mut self.reset,
             &mut self.health,
@@ -331,6 +335,9 @@ pub struct CanSpec {
     /// Of a system with `command`: takes `forget`.
     #[serde(skip_serializing_if = "is_false")]
     pub withdraws: bool,
+    /// Of a system with `command`: takes `list`.
+    #[serde(skip_serializing_if = "is_false")]
+    pub lists: bool,
     /// Of a system with `command`: the parts of a question's filter that it honours.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub filters: Vec<FilterName>,
@@ -370,6 +377,7 @@ impl Default for CanSpec {
             banks: true,
             updates: false,
             withdraws: false,
+            lists: false,
             filters: Vec::new(),
         }
     }
@@ -442,9 +450,12 @@ pub struct CallSpec {
     /// `verify`, `ready`: path of a number, or of a list that is counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<String>,
-    /// `recall`: where the hits are.
+    /// `recall`, `list`: where the hits are, or what the bank holds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hits: Vec<HitsSpec>,
+    /// `list`: path of what the next page is asked for by, `{cursor}`. A page without it is the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
     /// `answer`: path of the text. With server-sent events the texts of all events are joined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,

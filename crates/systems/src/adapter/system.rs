@@ -40,8 +40,8 @@ use super::{
     variables::fill_env,
 };
 use crate::{
-    BankRef, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Prepared, Readiness, Recall,
-    RecallQuery, RetainReceipt, StepContext, SystemStats,
+    BankRef, Capabilities, Consolidation, Counted, ListCursor, ListedPage, MemorySystem, NativeAnswer, Prepared,
+    Readiness, Recall, RecallQuery, RetainReceipt, StepContext, SystemStats,
 };
 
 /// Requests of one readiness check in flight.
@@ -144,6 +144,7 @@ pub(super) fn capabilities(adapter: &Adapter) -> Capabilities {
         consolidates: adapter.consolidate.is_some(),
         answers: adapter.answer.is_some(),
         verifies: adapter.verify.is_some(),
+        lists: adapter.list.is_some(),
         token_budget: spec.can.token_budget,
         updates: adapter.update.is_some() || adapter.forget.is_some(),
         withdraws: adapter.forget.is_some(),
@@ -364,6 +365,10 @@ impl MemorySystem for HttpSystem {
         let path = Path::new(spec.count.as_deref().unwrap_or_default());
         let found = path.count(&read.value).map_err(|error| call.shape(error))?;
         Ok(Some(Counted { expected, found }))
+    }
+
+    async fn list(&self, bank: &BankRef, _entries: u32, from: &ListCursor) -> Result<ListedPage, Failure> {
+        self.list_page(bank, from).await
     }
 
     async fn statistics(&self, bank: &BankRef) -> Result<SystemStats, Failure> {

@@ -15,8 +15,8 @@ use bench_proto::{dataset::StreamEntry, failure::Failure, ids::Sha256Hash};
 use outside::Outside;
 
 use crate::{
-    BankRef, BuildContext, BuildError, Capabilities, MemorySystem, Prepared, Readiness, Recall, RecallQuery,
-    RetainReceipt, StepContext, SystemSettings, bm25,
+    BankRef, BuildContext, BuildError, Capabilities, ListCursor, ListedPage, MemorySystem, Prepared, Readiness, Recall,
+    RecallQuery, RetainReceipt, StepContext, SystemSettings, bm25,
     settings::{Setting, number, text},
 };
 
@@ -63,6 +63,8 @@ pub(crate) fn build(settings: &SystemSettings, context: &BuildContext) -> Result
             ordered: true,
             retain_idempotent: false,
             from_items: false,
+            // what is outside is read with each recall
+            lists: false,
             ..inner.capabilities().clone()
         },
     };
@@ -158,6 +160,10 @@ impl MemorySystem for Faulty {
         let Some(outside) = &self.outside else { return self.inner.recall(bank, query).await };
         let content = Some(Arc::new(outside.content(bank)?));
         self.inner.recall(&BankRef { content, ..bank.clone() }, query).await
+    }
+
+    async fn list(&self, bank: &BankRef, entries: u32, from: &ListCursor) -> Result<ListedPage, Failure> {
+        self.inner.list(bank, entries, from).await
     }
 
     async fn reset_bank(&self, bank: &BankRef) -> Result<(), Failure> {

@@ -9,6 +9,7 @@ mod check_faults;
 mod contracts;
 mod hosted;
 mod letters;
+mod listing;
 mod process;
 mod recorded;
 mod robust;

@@ -72,6 +72,13 @@ pub(super) fn whole(world: &mut World, ask: &Ask<'_>) -> Reply {
             let answer = found.map_or_else(|| "nothing is known".to_owned(), |(item, _)| item.text);
             Reply::Json(200, json!({ "answer": world.always_answers.clone().unwrap_or(answer) }))
         }
+        ("POST", ["banks", bank, "list"]) => {
+            let at = |name: &str| body[name].as_u64().and_then(|n| usize::try_from(n).ok());
+            let (first, most) = (at("offset").unwrap_or(0), at("limit").unwrap_or(usize::MAX));
+            let all = world.banks.get(*bank).map_or(&[][..], Vec::as_slice);
+            let item = |item: &Stored| json!({ "id": item.meta["id"], "text": item.text });
+            Reply::Json(200, json!({ "items": all.iter().skip(first).take(most).map(item).collect::<Vec<_>>() }))
+        }
         ("GET", ["banks", bank]) => Reply::Json(200, json!({ "items": world.banks.get(*bank).map_or(0, Vec::len) })),
         ("DELETE", ["banks", bank]) => {
             world.banks.remove(*bank);

@@ -209,6 +209,7 @@ fn p20_what_was_retained_is_told_once_its_segment_has_ended() {
     let ready = StepFacts::Ready {
         returned: false,
         canary: None,
+        holdings: None,
         polls: 1,
         proven: true,
         stats: crate::step::SystemStats::default(),

@@ -7,6 +7,7 @@ mod batches;
 mod canaries;
 mod half_alive;
 mod hebb;
+mod listing;
 mod mine;
 mod parts;
 mod python;

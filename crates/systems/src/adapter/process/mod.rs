@@ -50,14 +50,15 @@ use super::{
     index::{Handed, Indexes, bounded},
     items::{self, Change, Cut, Item, rfc3339},
     managed,
+    recalling::PAGE_ITEMS,
     secrets::Secrets,
     spec::{AdapterSpec, FilterName, ReadyRule},
     time,
     variables::fill_env,
 };
 use crate::{
-    BankRef, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Prepared, Readiness, Recall,
-    RecallQuery, RetainReceipt, StepContext, SystemStats,
+    BankRef, Capabilities, Consolidation, Counted, ListCursor, ListedPage, MemorySystem, NativeAnswer, Prepared,
+    Readiness, Recall, RecallQuery, RetainReceipt, StepContext, SystemStats,
 };
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -100,6 +101,7 @@ pub(super) fn capabilities(spec: &AdapterSpec) -> Result<Capabilities, String> {
         ("forget", spec.forget.is_some()),
         ("recall", spec.recall.is_some()),
         ("item", spec.item.is_some()),
+        ("list", spec.list.is_some()),
     ];
     if let Some((field, _)) = http.iter().find(|(_, given)| *given) {
         return Err(format!("{field}: a system with `command` is asked over stdin, not over HTTP"));
@@ -133,6 +135,7 @@ pub(super) fn capabilities(spec: &AdapterSpec) -> Result<Capabilities, String> {
         consolidates: true,
         answers: true,
         verifies: true,
+        lists: spec.can.lists,
         deadline: Some(Duration::from_secs(3600)),
         from_items: false,
         ..Capabilities::from_items("")
@@ -479,6 +482,11 @@ fn is_lacking(failure: &Failure) -> bool {
     failure.code == "system_refused" && failure.class == FailureClass::Permanent
 }
 
+fn handed(hit: ProcessHit) -> Handed {
+    let ProcessHit { id, session_id: session, text, score, details } = hit;
+    Handed { id, session, text, score, details: bounded(details) }
+}
+
 fn missing(what: &str, field: &str) -> Failure {
     Failure::permanent(SHAPE, format!("{what}: field '{field}' is missing in the reply"))
 }
@@ -554,18 +562,7 @@ impl MemorySystem for ProcessSystem {
         let reply = self.ask_at(&place, ProcessOp::Recall { search: self.search(&place, query)? }).await?;
         let used = usage(&reply);
         let index = self.indexes.find_or_build(bank.content_hash, bank.content.as_deref(), self.spec.unit);
-        let place = |(at, hit): (usize, ProcessHit)| {
-            index.place(
-                at,
-                Handed {
-                    id: hit.id,
-                    session: hit.session_id,
-                    text: hit.text,
-                    score: hit.score,
-                    details: bounded(hit.details),
-                },
-            )
-        };
+        let place = |(at, hit): (usize, ProcessHit)| index.place(at, handed(hit));
         let found = reply.hits.ok_or_else(|| missing("recall", "hits"))?;
         let most = if self.capabilities.token_budget { usize::MAX } else { query.k as usize };
         let hits: Vec<RetrievedHit> = found.into_iter().take(most).enumerate().map(place).collect();
@@ -599,6 +596,27 @@ impl MemorySystem for ProcessSystem {
             Err(failure) if is_lacking(&failure) => Ok(None),
             Err(failure) => Err(failure),
         }
+    }
+
+    async fn list(&self, bank: &BankRef, entries: u32, from: &ListCursor) -> Result<ListedPage, Failure> {
+        let place = self.place_with(bank, entries).await?;
+        let op = ProcessOp::List {
+            bank: place.name.clone(),
+            limit: PAGE_ITEMS,
+            offset: from.listed,
+            cursor: from.cursor.clone(),
+        };
+        let reply = self.ask_at(&place, op).await?;
+        if reply.cursor.is_some() && reply.cursor == from.cursor {
+            let message = "list: the next page is the one that was asked for: the listing has no end";
+            return Err(Failure::permanent(SHAPE, message));
+        }
+        let found = reply.hits.ok_or_else(|| missing("list", "hits"))?;
+        let index = self.indexes.find_or_build(bank.content_hash, bank.content.as_deref(), self.spec.unit);
+        let items: Vec<RetrievedHit> =
+            found.into_iter().enumerate().map(|(at, hit)| index.place(at, handed(hit))).collect();
+        let next = reply.cursor.map(|cursor| from.behind(items.len(), Some(cursor)));
+        Ok(ListedPage { items, next })
     }
 
     async fn statistics(&self, bank: &BankRef) -> Result<SystemStats, Failure> {

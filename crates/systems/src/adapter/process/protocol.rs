@@ -95,6 +95,19 @@ pub enum ProcessOp {
         /// Which one: the `handle` that `open` was answered with, else the name that it was opened by.
         bank: String,
     },
+    /// List what the bank holds, page by page; sent to those that say `can: {lists: true}`. Reply: `hits` in any order, and
+    /// `cursor` where there is more.
+    List {
+        /// Which one: the `handle` that `open` was answered with, else the name that it was opened by.
+        bank: String,
+        /// Most items of a page.
+        limit: u32,
+        /// Items of the pages before.
+        offset: u64,
+        /// What the reply to the page before had as its `cursor`; absent for the first.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cursor: Option<String>,
+    },
     /// Say something about yourself and the bank. Reply: `numbers`, by names of your own, and `version`.
     Statistics {
         /// Which one: the `handle` that `open` was answered with, else the name that it was opened by.
@@ -232,6 +245,9 @@ pub struct ProcessReply {
     pub returned: bool,
     /// What was found.
     pub hits: Option<Vec<ProcessHit>>,
+    /// What the next page of a listing is asked for by; absent in the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
     /// An answer.
     pub text: Option<String>,
     /// What the answer rests on.
