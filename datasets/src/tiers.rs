@@ -1,5 +1,5 @@
-//! README.md tells how many questions the presets take of each dataset, and how many calls of models those are: what manifests
-//! and profiles say.
+//! docs/DATASETS.md tells how many questions the presets take of each dataset, and how many calls of models those are: what
+//! manifests and profiles say.
 
 use std::{fs, path::Path};
 
@@ -56,8 +56,8 @@ fn table() -> String {
 }
 
 #[test]
-fn the_readme_tells_what_the_presets_take_of_each_dataset() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
+fn the_page_tells_what_the_presets_take_of_each_dataset() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/DATASETS.md");
     let page = fs::read_to_string(&path).expect("the page is there");
     let (before, from) = page.split_once(HEAD).expect("the table is there");
     let rows: String = from.split_inclusive('\n').take_while(|line| line.starts_with('|')).collect();

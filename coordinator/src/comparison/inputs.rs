@@ -280,6 +280,7 @@ fn spec_of(summary: &Summary) -> RunSpec {
         judging: JudgingSpec::default(),
         scorers: said.scorers.iter().map(scorer).collect(),
         canaries: None,
+        lists: false,
         counting: None,
         headline: None,
         limits: Limits::default(),

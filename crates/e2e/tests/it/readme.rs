@@ -1,14 +1,16 @@
-//! What README promises: its commands exist, and its local lines work as they stand.
+//! What README.md and docs/CLI.md promise: their commands exist, and their local lines work as they stand.
 
 use bench_testkit::bench::Bench;
 
-fn readme() -> String {
-    std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).expect("README.md is there")
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+fn page(name: &str) -> String {
+    std::fs::read_to_string(format!("{ROOT}/{name}")).expect("the page is there")
 }
 
 /// Lines of `sh` blocks that call `bench-coord`, without comments.
-fn commands() -> Vec<Vec<String>> {
-    readme()
+fn commands(name: &str) -> Vec<Vec<String>> {
+    page(name)
         .split("```")
         .filter_map(|block| block.strip_prefix("sh\n"))
         .flat_map(str::lines)
@@ -22,11 +24,14 @@ fn commands() -> Vec<Vec<String>> {
 #[test]
 fn the_lines_that_need_nothing_work_in_their_order() {
     let bench = Bench::new();
-    let local: Vec<_> = commands()
+    let local: Vec<_> = commands("README.md")
         .into_iter()
+        .chain(commands("docs/CLI.md"))
         .filter(|args| !args.iter().any(|a| a == "locomo" || a.contains("openai") || a == "theirs.jsonl"))
-        // these need many machines, other runs, an object store, or a server under load
-        .filter(|args| !["serve", "migrate", "compare", "gate", "archive", "load"].contains(&args[0].as_str()))
+        // systems of the reader's own: systems/mine.rs and systems/python.rs run these
+        .filter(|args| !args.iter().any(|a| a.contains("mine.")))
+        // these need many machines, other runs, or an object store
+        .filter(|args| !["serve", "migrate", "compare", "gate", "archive"].contains(&args[0].as_str()))
         .collect();
     assert!(local.len() >= 3, "{local:?}");
     for args in local {
@@ -38,9 +43,9 @@ fn the_lines_that_need_nothing_work_in_their_order() {
 #[test]
 fn every_line_is_understood() {
     let bench = Bench::new();
-    let all = commands();
-    assert!(all.len() >= 8, "{all:?}");
-    for args in all {
+    let (readme, cli) = (commands("README.md"), commands("docs/CLI.md"));
+    assert!(readme.len() >= 7 && cli.len() >= 15, "{readme:?} {cli:?}");
+    for args in readme.into_iter().chain(cli) {
         // a flag or verb that does not exist would be refused by the parser before anything else
         let done = bench.run(args.iter().map(String::as_str).chain(["--help"]));
         assert_eq!(done.code, 0, "bench-coord {}\n{}", args.join(" "), done.stderr);
@@ -49,13 +54,12 @@ fn every_line_is_understood() {
 
 #[test]
 fn the_files_that_it_names_exist() {
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-    let text = readme();
+    let text = page("README.md");
     let mut links = 0;
     for part in text.split("](").skip(1) {
         let Some(target) = part.split(')').next().filter(|t| !t.starts_with("http")) else { continue };
         let target = target.split('#').next().unwrap_or_default();
-        assert!(std::path::Path::new(root).join(target).exists(), "README names {target}, which does not exist");
+        assert!(std::path::Path::new(ROOT).join(target).exists(), "README names {target}, which does not exist");
         links += 1;
     }
     assert!(links > 10);
