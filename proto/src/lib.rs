@@ -23,7 +23,6 @@ pub mod failure;
 pub mod gate;
 pub mod ids;
 pub mod label_fixes;
-pub mod listing;
 pub mod metric;
 pub mod money;
 pub mod nearest;

@@ -4,6 +4,7 @@
 //! apart, [`Effect`] what becomes of the task, [`StepNo`] the order within it. Read back, a step is a [`StoredStep`].
 
 mod hits;
+pub mod listing;
 mod probe_part;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use self::listing::{Holdings, ListedPart};
 pub use self::{
     hits::{HitLevel, PlacedBy, RankHits, Retrieval, RetrievedHit},
     probe_part::ProbePart,
@@ -22,7 +24,6 @@ use crate::{
     call::{CallRecord, Phase, Usage, is_default},
     failure::Failure,
     ids::{RunNo, TaskKey},
-    listing::{Holdings, ListedPart},
 };
 
 /// Number of a step within its task: a checkpoint's key is (run, task, step).

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use bench_proto::{
     facts::QuestionFacts,
     ids::TaskKey,
-    listing::Holdings,
     metric::Scale,
+    step::listing::Holdings,
     summary::{Cause, CauseKind, CauseShare, CauseSummary, StoredCount, StoredEvidence, StoredSummary, StoredUpdates},
 };
 

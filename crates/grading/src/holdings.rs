@@ -12,8 +12,10 @@ use bench_proto::{
     canary::{self, Fact},
     dataset::{BankContent, GoldRecord, Question, StreamEntry, Turn},
     failure::Failure,
-    listing::{Holdings, MOST_EXAMPLES, Seen},
-    step::RetrievedHit,
+    step::{
+        RetrievedHit,
+        listing::{Holdings, MOST_EXAMPLES, Seen},
+    },
 };
 
 /// Words in a row by which texts are told from each other; shorter texts are looked for as they are.

@@ -304,7 +304,7 @@ pub struct ListedPage {
 }
 
 /// Where a page of what a bank holds begins.
-pub use bench_proto::listing::ListCursor;
+pub use bench_proto::step::listing::ListCursor;
 
 fn cannot(what: &str) -> Failure {
     Failure::permanent("system_cannot", format!("this memory system has no {what} of its own"))

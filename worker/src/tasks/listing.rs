@@ -10,8 +10,10 @@ use bench_grading::holdings::Expected;
 use bench_proto::{
     canary::Fact,
     failure::{Failure, FailureClass},
-    listing::{Holdings, ListCursor, ListedPart, MOST_LISTED, MOST_LISTED_BYTES, MOST_PAGES, Seen},
-    step::{Effect, StepFacts, StepRecord, Timing},
+    step::{
+        Effect, StepFacts, StepRecord, Timing,
+        listing::{Holdings, ListCursor, ListedPart, MOST_LISTED, MOST_LISTED_BYTES, MOST_PAGES, Seen},
+    },
 };
 use bench_store::{BankRow, ClaimedTask};
 use bench_systems::{BankRef, ListedPage};

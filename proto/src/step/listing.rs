@@ -6,11 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    call::is_default,
-    failure::Failure,
-    step::{StepNo, Timing},
-};
+use super::{StepNo, Timing};
+use crate::{call::is_default, failure::Failure};
 
 /// Most items of a bank that are listed: what is beyond stays unknown.
 pub const MOST_LISTED: u64 = 100_000;
