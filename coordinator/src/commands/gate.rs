@@ -1,13 +1,14 @@
 //! `gate RUN --baseline B`: pass or fail for CI, by a policy.
 
 use std::{
+    collections::BTreeSet,
     io::Write,
     path::Path,
     process::{Command, Stdio},
 };
 
 use bench_aggregate::{
-    compare::{Rates, RunFacts, common_metric, compare, fingerprints},
+    compare::{CompareOptions, Rates, RunFacts, common_metric, compare, fingerprints},
     gate::{GateFlags, Policy, gate, policy::DEFAULT_POLICY_YAML},
     simulate::{DecisionCase, Ends, Sampled, ends},
 };
@@ -102,17 +103,26 @@ async fn against(
     named: &str,
     (selector, new): (&str, &LoadedRun),
 ) -> Result<(String, Comparison), CliError> {
-    let options = options(app, &args.pairing)?;
+    let mut options = options(app, &args.pairing)?;
     check_metric(&args.pairing, new)?;
+    // the run under test says by what, whatever its baselines were headed by
+    let metric = common_metric(&new.spec, &options);
+    options.metric = Some(metric.clone());
     let Some(k) = last_of(named)? else {
         let old = LoadedRun::named(app, store, named, Some(&new.spec)).await?;
+        // who types one name twice knows; who names a baseline by the name of all runs does not
+        if named != selector && old.summary.run.id == new.summary.run.id {
+            return Err(CliError::usage(format!(
+                "--baseline {named} is the run itself ({}): name the one before it, such as {named}@2 where runs have one name, or last:1",
+                new.summary.run.id
+            )));
+        }
         check_metric(&args.pairing, &old)?;
         let name = old.summary.run.id.clone();
         return Ok((name, pair(store, &old, new, &options, true).await?));
     };
-    let mut olds = last(app, store, selector, new, k, &options.under_test).await?;
-    let metric = common_metric(&new.spec, &options);
-    let top_k = new.spec.system.top_k;
+    let mut olds = last(app, store, (selector, new), k, &options).await?;
+    let top_k = olds.iter().map(|old| old.spec.system.top_k).fold(new.spec.system.top_k, u32::min);
     let mut facts = Vec::with_capacity(olds.len());
     for old in &olds {
         facts.push(old.facts(store, &metric, top_k).await?);
@@ -159,7 +169,7 @@ async fn plan(
     let runs = args.baseline.as_deref().map_or(Ok(None), last_of)?;
     let mut facts = vec![new.facts(store, &metric, top_k).await?];
     let olds = match (runs, &args.baseline) {
-        (Some(k), _) => last(app, store, selector, new, k, &options.under_test).await?,
+        (Some(k), _) => last(app, store, (selector, new), k, &options).await?,
         (None, Some(named)) => vec![LoadedRun::named(app, store, named, Some(&new.spec)).await?],
         (None, None) => Vec::new(),
     };
@@ -214,18 +224,18 @@ async fn plan(
     Ok(Exit::Done)
 }
 
-/// The last `k` finished, valid runs before this one that it may be compared with, the newest first.
+/// The last `k` finished, valid runs before this one that it may be compared with, the newest first. Of runs that share paid
+/// answers the newest: a run that was graded again is no further draw.
 async fn last(
     app: &App,
     store: &dyn Store,
-    selector: &str,
-    new: &LoadedRun,
+    (selector, new): (&str, &LoadedRun),
     k: usize,
-    under_test: &[String],
+    options: &CompareOptions,
 ) -> Result<Vec<LoadedRun>, CliError> {
     let this = find_run(store, selector).await?;
-    let metric = new.spec.headline_metric();
-    let mut found = Vec::new();
+    let metric = common_metric(&new.spec, options);
+    let (mut found, mut lineages) = (Vec::new(), BTreeSet::new());
     for row in store.list_runs(&RunFilter::default()).await? {
         if found.len() == k {
             break;
@@ -238,14 +248,18 @@ async fn last(
             &settings(&row.spec, row.imported),
             &settings(&new.spec, this.imported),
             &metric,
-            under_test,
+            &options.under_test,
         );
         let same_sample = row.spec.sample.signature == new.spec.sample.signature;
-        if !compared.reasons.is_empty() || !same_sample || row.spec.system.name != new.spec.system.name {
+        let is_copy = lineages.contains(&row.lineage);
+        if !compared.reasons.is_empty() || !same_sample || is_copy || row.spec.system.name != new.spec.system.name {
             continue;
         }
+        let lineage = row.lineage.clone();
         let old = LoadedRun::of_row(app, store, row).await?;
-        if old.summary.run.verdict == Verdict::Valid {
+        let has_metric = old.summary.scores.iter().any(|score| score.metric == metric);
+        if old.summary.run.verdict == Verdict::Valid && has_metric {
+            lineages.insert(lineage);
             found.push(old);
         }
     }
@@ -253,7 +267,7 @@ async fn last(
         return Err(CliError::new(
             Exit::Invalid,
             format!(
-                "no finished, VALID run before {selector} has its dataset, sample, system and graders; name a baseline with --baseline RUN"
+                "no finished, VALID run before {selector} has its dataset, sample, system and graders, and scores by '{metric}'; name a baseline with --baseline RUN"
             ),
         ));
     }

@@ -88,7 +88,7 @@ impl LoadedRun {
     /// # Errors
     /// What the store meets.
     pub(crate) async fn facts(&self, store: &dyn Store, metric: &str, top_k: u32) -> Result<RunFacts, CliError> {
-        let new = || RunFacts::new(metric, top_k);
+        let new = || RunFacts::new(metric, top_k).asking_for(self.spec.system.top_k);
         match &self.source {
             Source::Folder(questions) => {
                 let mut facts = new();

@@ -6,6 +6,7 @@ use std::{
 };
 
 use bench_datasets::Dataset;
+use bench_grading::scorers::registry;
 use bench_proto::{dataset::QuestionOutline, scenario::Scenario};
 
 use super::{
@@ -75,6 +76,7 @@ pub(crate) fn read(dataset: &dyn Dataset, path: &Path, reading: &Reading, most_b
     fill_empty(&mut lines);
     check_alike(&lines).map_err(in_file)?;
     let metric = metric_of(&lines, reading.metric.as_deref()).map_err(in_file)?;
+    check_name(metric.as_deref(), &lines).map_err(in_file)?;
     let mut notes: Vec<String> = say_form(form, &lines).into_iter().collect();
     name_categories(&dataset.manifest().categories, &mut lines);
     add_texts(dataset, &mut banks, &lines)?;
@@ -153,6 +155,18 @@ fn metric_of(lines: &[Line], named: Option<&str>) -> Result<Option<String>, Impo
         }
     }
     Ok(Some(metric.unwrap_or(UNNAMED_METRIC).to_owned()))
+}
+
+/// The name of a scorer says that it graded: grades of others have another name, but for those of a run of ours.
+fn check_name(metric: Option<&str>, lines: &[Line]) -> Result<(), ImportError> {
+    let of_ours = |line: &Line| line.ended.is_some();
+    let of_others = |line: &Line| matches!(line.grade, Grade::Score(_)) && !of_ours(line);
+    match metric.filter(|name| registry::find(name).is_ok() && lines.iter().any(of_others)) {
+        None => Ok(()),
+        Some(name) => Err(ImportError::file(format!(
+            "'{name}' is a scorer of this program, and these grades were given by others: name them otherwise (--metric their-{name}), or bring answers without grades, which it scores"
+        ))),
+    }
 }
 
 /// Says as which form the file was read, and which fields were taken for the grade: a file may have several.

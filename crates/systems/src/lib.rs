@@ -4,7 +4,7 @@
 //! and failures whose codes say whether another try can help. Nothing here knows of runs, tasks or stores.
 //!
 //! Start with `system`, the trait. `registry` finds a system by its name and builds it from its settings (`settings`) and from
-//! what the process shares (`context`), unless `policy` refuses. Built-in systems are `bm25`, `vector` (and hybrid),
+//! what the process shares (`context`), unless `policy` refuses. Built-in systems are `bm25`, `vector` (and hybrid), `alias`,
 //! `full_context` and the controls `none`, `random`, `oracle` and `faulty`: all are computed from the stored items
 //! (`from_items`, `documents`), their indexes are kept in `index_cache` (`kept` bounds it), their embeddings come from `embed` or `local`. Systems
 //! of others are described by a file and reached by `adapter`. `check` asks a system whether it keeps what the trait
@@ -13,6 +13,7 @@
 //! To add a built-in, copy the smallest file here (`none`) and add a line to the registry.
 
 pub mod adapter;
+mod alias;
 mod bm25;
 pub mod canary;
 pub mod check;

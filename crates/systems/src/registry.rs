@@ -7,7 +7,7 @@ use bench_proto::nearest;
 use crate::{
     BuildContext, BuildError, Capabilities, MemorySystem, Setting, SystemSettings,
     adapter::{self, AdapterSpec, shipped},
-    bm25, faulty, full_context, none, oracle, random, settings, vector,
+    alias, bm25, faulty, full_context, none, oracle, random, settings, vector,
 };
 
 /// Builds a system from its settings.
@@ -32,6 +32,7 @@ pub const SYSTEMS: &[SystemEntry] = &[
     SystemEntry { name: "bm25", description: "keyword search over single turns (BM25, English stemming)", settings: bm25::SETTINGS, build: bm25::build },
     SystemEntry { name: "vector", description: "search by embeddings over single turns, exact", settings: vector::SETTINGS, build: vector::build },
     SystemEntry { name: "hybrid", description: "bm25 and vector, joined by reciprocal rank", settings: vector::HYBRID_SETTINGS, build: vector::build_hybrid },
+    SystemEntry { name: "alias", description: "memories whose name or alias the question names, and no others", settings: alias::SETTINGS, build: alias::build },
     SystemEntry { name: "full-context", description: "the whole bank as context, in order", settings: &[], build: full_context::build },
     SystemEntry { name: "none", description: "control: no memory at all, the floor", settings: &[], build: none::build },
     SystemEntry { name: "random", description: "control: turns by lot, chance level", settings: random::SETTINGS, build: random::build },

@@ -149,7 +149,8 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
     notes.extend(facet_notes);
     let mcnemar = mcnemar::test(counted.iter().map(|pair| (pair.a, pair.b)), scale);
     notes.extend(disagreement(&all, &mcnemar, bootstrap_ci95.as_ref()));
-    let retrieval = retrieval(a, b, &means, &facts, options);
+    let (retrieval, of_sessions) = retrieval((a.facts, b.facts), &means, &facts, options);
+    notes.extend(of_sessions);
     let (flips, flip_counts) = flips(&facts, scale, options.flips);
     let (of_a, of_b) = (compared_run(a, &metric), compared_run(b, &metric));
     Comparison {
@@ -324,19 +325,26 @@ fn compared_run(side: &Side<'_>, metric: &str) -> ComparedRun {
     }
 }
 
-/// Recall at the largest cut-off that both runs have, per level.
+/// Recall at the cut-off of both, per level, and what to know of it. The first k sessions of a longer list of hits are others
+/// than those of k hits, so where runs were asked for different numbers of hits sessions are not compared.
 fn retrieval(
-    a: &Side<'_>,
-    b: &Side<'_>,
+    (a, b): (&RunFacts, &RunFacts),
     means: &Means<'_>,
     facts: &PairedFacts<'_>,
     options: &CompareOptions,
-) -> Vec<RetrievalDifference> {
-    let k = a.spec.system.top_k.min(b.spec.system.top_k);
-    let Some(k) = bench_proto::retrieval::cutoffs(k).last() else { return Vec::new() };
-    [("turn", &facts.turn_recall), ("session", &facts.session_recall)]
+) -> (Vec<RetrievalDifference>, Option<String>) {
+    let k = a.k().min(b.k());
+    let asked_for: Vec<String> = a.asked_for(b).iter().map(u32::to_string).collect();
+    let alike = asked_for.len() < 2;
+    let note = (!alike && !facts.session_recall.is_empty()).then(|| {
+        format!(
+            "session recall is not compared: the runs were asked for {} hits, and the first {k} sessions of more hits are others",
+            asked_for.join(" and ")
+        )
+    });
+    let differences = [("turn", &facts.turn_recall), ("session", &facts.session_recall)]
         .into_iter()
-        .filter(|(_, pairs)| !pairs.is_empty())
+        .filter(|(level, pairs)| !pairs.is_empty() && (alike || *level == "turn"))
         .map(|(level, pairs)| RetrievalDifference {
             level: level.to_owned(),
             k,
@@ -346,8 +354,8 @@ fn retrieval(
                 pairs,
                 options.retrieval_tolerance,
             ),
-        })
-        .collect()
+        });
+    (differences.collect(), note)
 }
 
 /// The first `most` of a list that begins with `lost` lost ones: as many lost as won ones, as far as there are so many.

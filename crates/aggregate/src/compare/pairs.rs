@@ -83,6 +83,8 @@ impl Ids {
 pub struct RunFacts {
     metric: String,
     k: u32,
+    /// Hits that its runs were asked for, as far as it was said.
+    asked_for: BTreeSet<u32>,
     rows: Vec<Row>,
     ids: Ids,
     banks: Names,
@@ -145,6 +147,7 @@ impl RunFacts {
         Self {
             metric: metric.to_owned(),
             k: cutoffs(top_k).last().unwrap_or(top_k),
+            asked_for: BTreeSet::new(),
             rows: Vec::new(),
             ids: Ids::default(),
             banks: Names::default(),
@@ -152,6 +155,24 @@ impl RunFacts {
             turns: TurnsSeen::default(),
             without_figure: BTreeMap::new(),
         }
+    }
+
+    /// Says for how many hits its run asked: session recall at k of runs that asked for different numbers is no difference of
+    /// what they find.
+    #[must_use]
+    pub fn asking_for(mut self, top_k: u32) -> Self {
+        self.asked_for.insert(top_k);
+        self
+    }
+
+    /// The cut-off of recall.
+    pub(crate) fn k(&self) -> u32 {
+        self.k
+    }
+
+    /// The numbers of hits that the runs of both were asked for.
+    pub(crate) fn asked_for(&self, other: &Self) -> BTreeSet<u32> {
+        self.asked_for.union(&other.asked_for).copied().collect()
     }
 
     /// Adds a question that ended.
@@ -217,6 +238,7 @@ impl RunFacts {
             mean.rows.iter().map(|row| row.figures().map(|f| u32::from(!f.is_nan()))).collect();
         for run in runs {
             mean.turns.merge(run.turns);
+            mean.asked_for.extend(&run.asked_for);
             let kinds = mean.kinds.take_in(&run.kinds);
             for row in run.rows {
                 let id = run.ids.get(row.id);

@@ -689,3 +689,29 @@ fn figures_of_a_fork_are_a_copy_where_it_has_all_that_they_rest_on() {
         assert_eq!(copied(&a, &b, metric), expected, "{metric} {:?}", b.taken_over);
     }
 }
+
+#[test]
+fn sessions_are_compared_where_as_many_hits_were_asked_for() {
+    let (input, summary) = (input(60), {
+        let mut aggregator = Aggregator::new(input(60));
+        (0..60).for_each(|i| aggregator.add(&question(i)));
+        aggregator.finish(std::iter::empty::<&str>()).summary
+    });
+    let facts = |asked: u32| {
+        let mut facts = RunFacts::new("judge", 3).asking_for(asked);
+        (0..60).for_each(|i| facts.add(&question(i)));
+        facts
+    };
+    let levels = |a: &RunFacts, b: &RunFacts| {
+        let side = |facts, lineage| Side { spec: &input.spec, summary: &summary, facts, imported: false, lineage };
+        let compared = compare(&side(a, "a"), &side(b, "b"), &CompareOptions::default());
+        let said = compared.notes.iter().any(|note| note.starts_with("session recall is not compared"));
+        let levels: Vec<(String, u32)> = compared.retrieval.into_iter().map(|level| (level.level, level.k)).collect();
+        (levels, said)
+    };
+    let (turn, session) = (("turn".to_owned(), 3), ("session".to_owned(), 3));
+    assert_eq!(levels(&facts(3), &facts(3)), (vec![turn.clone(), session], false));
+    assert_eq!(levels(&facts(3), &facts(10)), (vec![turn.clone()], true));
+    // the mean of runs that asked for different numbers, whichever is the first
+    assert_eq!(levels(&RunFacts::mean(vec![facts(10), facts(3)]), &facts(10)), (vec![turn], true));
+}

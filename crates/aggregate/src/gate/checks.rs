@@ -1,7 +1,7 @@
 //! The rules of a policy, one by one.
 
 use bench_proto::{
-    comparison::{CategoryDifference, ComparedRun, Comparison, PairedDifference},
+    comparison::{CategoryDifference, ComparedRun, Comparison, PairedDifference, Unpaired},
     gate::{Change, Check, CheckOutcome, Level},
     metric::Better,
     summary::{LatencyProbe, Summary, UsageSummary},
@@ -132,7 +132,13 @@ pub(super) fn of_comparison(comparison: &Comparison, policy: &Policy) -> Vec<Che
     }
     let of_scores = score_checks((&comparison.paired, &comparison.by_category, better), policy);
     checks.extend(of_scores.into_iter().map(|check| named(check, &comparison.metric)));
+    checks.extend(left_out(&comparison.unpaired, comparison.paired.n));
+    checks.extend(absent_categories(comparison, policy));
     if let Some(rule) = policy.retrieval {
+        if comparison.retrieval.is_empty() {
+            let why = "no question has figures of retrieval in both runs";
+            checks.push(not_checked("retrieval".to_owned(), rule.level, -rule.tolerance, why));
+        }
         let of_level = comparison.retrieval.iter();
         checks.extend(of_level.map(|level| {
             let name = format!("retrieval:{}@{}", level.level, level.k);
@@ -145,6 +151,33 @@ pub(super) fn of_comparison(comparison: &Comparison, policy: &Policy) -> Vec<Che
     checks.extend(policy.cost.map(|rule| cost(rule, (&a.usage, a.n), (&b.usage, b.n))));
     checks.extend(policy.calls.map(|rule| calls(rule, (&a.usage, a.n), (&b.usage, b.n))));
     checks
+}
+
+/// A line of what the scores leave out, where they do.
+fn left_out(Unpaired { only_a, only_b, neither }: &Unpaired, paired: u64) -> Option<Check> {
+    let all = only_a + only_b + neither;
+    let detail = || {
+        format!(
+            "{all} questions are in no figure, {paired} are: {only_a} have a score in the baseline only, {only_b} in the run only, {neither} in neither"
+        )
+    };
+    (all > 0).then(|| Check {
+        rule: "left out".to_owned(),
+        level: Level::Advisory,
+        outcome: CheckOutcome::NotChecked,
+        value: None,
+        bound: None,
+        detail: detail(),
+        change: None,
+    })
+}
+
+/// Categories that the policy names and that have no question with a score in both runs.
+fn absent_categories(comparison: &Comparison, policy: &Policy) -> Vec<Check> {
+    let known: Vec<&str> = comparison.by_category.iter().map(|category| category.category.as_str()).collect();
+    let why = format!("no question of it has a score in both runs; categories that have: {}", known.join(", "));
+    let absent = policy.categories.iter().filter(|(name, _)| !known.contains(&name.as_str()));
+    absent.map(|(name, rule)| not_checked(format!("category:{name}"), rule.level, -rule.tolerance, &why)).collect()
 }
 
 /// A check whose figure has a name.

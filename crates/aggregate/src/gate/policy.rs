@@ -126,6 +126,12 @@ impl Policy {
         overall.is_some() || !category.is_empty() || !figures.is_empty() || !self.ceilings.is_empty()
     }
 
+    fn has_rules(&self) -> bool {
+        let of_scores = self.overall.is_some() || self.category.is_some() || !self.categories.is_empty();
+        let of_others = self.retrieval.is_some() || !self.latency.is_empty();
+        of_scores || of_others || self.cost.is_some() || self.calls.is_some() || self.stands_alone()
+    }
+
     /// Finds what no gate could mean.
     ///
     /// # Errors
@@ -133,6 +139,9 @@ impl Policy {
     pub fn check(&self) -> Result<(), String> {
         if self.version != 1 {
             return Err(format!("version {} is not known, this build reads version 1", self.version));
+        }
+        if !self.has_rules() {
+            return Err("it has no rule, so every run would pass; --print-policy shows which there are".to_owned());
         }
         let tolerances = [("overall", self.overall), ("category", self.category), ("retrieval", self.retrieval)];
         let named = self.categories.iter().map(|(name, rule)| (name.as_str(), Some(*rule)));

@@ -237,3 +237,32 @@ fn broken_policies_name_their_rule() {
     assert!(broken("version: 1\ncalls: { ratio: 0, level: advisory }").contains("calls"));
     assert!(serde_norway::from_str::<Policy>("version: 1\ntolerence: 1").is_err(), "unknown keys are errors");
 }
+
+#[test]
+fn what_was_not_measured_does_not_pass_a_critical_rule_and_is_a_line() {
+    let policy = |text: &str| -> Policy { serde_norway::from_str(text).expect("a policy") };
+    let with = |text: &str, change: fn(&mut Comparison)| {
+        let mut comparison = comparison();
+        change(&mut comparison);
+        gate(&summary(), Some(("base".to_owned(), comparison)), &policy(text), GateFlags::default())
+    };
+    let line = |report: &GateReport, rule: &str| -> (CheckOutcome, String) {
+        let check = report.checks.iter().find(|check| check.rule == rule).unwrap_or_else(|| panic!("no line {rule}"));
+        (check.outcome, check.detail.clone())
+    };
+    // a category that there is not: a slip of the pen, or left out of the run
+    let absent = with("{version: 1, categories: {tempral: {tolerance: 0.1, level: critical}}}", |_| ());
+    let (outcome, detail) = line(&absent, "category:tempral");
+    assert_eq!((outcome, absent.exit_code), (CheckOutcome::NotChecked, 6));
+    assert!(detail.contains("temporal"), "{detail}");
+    let retrieval = with("{version: 1, retrieval: {tolerance: 0.1, level: critical}}", |c| c.retrieval.clear());
+    assert_eq!((line(&retrieval, "retrieval").0, retrieval.exit_code), (CheckOutcome::NotChecked, 6));
+    let supporting = with("{version: 1, retrieval: {tolerance: 0.1, level: supporting}}", |c| c.retrieval.clear());
+    assert_eq!(supporting.exit_code, 0);
+    let less = gated(|c| c.unpaired.only_a = 446);
+    let (outcome, detail) = line(&less, "left out");
+    assert_eq!((outcome, less.exit_code), (CheckOutcome::NotChecked, 0));
+    assert!(detail.starts_with("446 questions are in no figure"), "{detail}");
+    assert!(gated(|_| ()).checks.iter().all(|check| check.rule != "left out"));
+    assert!(policy("{version: 1}").check().is_err_and(|problem| problem.contains("no rule")));
+}

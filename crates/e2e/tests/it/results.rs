@@ -391,3 +391,67 @@ fn a_file_of_no_known_form_is_read_with_the_flags_that_its_refusal_names() {
     let forms = bench.run(["import", "--forms"]).expect_code(0).stdout;
     assert!(forms.contains("\nmem0: ") && forms.contains("llm_score"), "{forms}");
 }
+
+/// What a gate holds a run against is what it says: the same metric, the same cut-off, other runs.
+#[test]
+fn a_gate_against_the_last_runs_takes_those_that_measured_the_same_anew() {
+    let bench = Bench::new();
+    let submit = |id: &str, more: &[&str]| {
+        let args = ["submit", "--dataset", "locomo-sim", "--preset", "fair", "--display", "none", "--run-id", id];
+        let _ =
+            bench.run(args.iter().chain(&["--name", "nightly", "--latency-probe", "off"]).chain(more)).expect_code(0);
+    };
+    submit("wide", &["--top-k", "10"]);
+    submit("narrow", &["--top-k", "3"]);
+    submit("again", &["--top-k", "10"]);
+    let gated = |baseline: &str| bench.run(["gate", "again", "--baseline", baseline, "--json"]);
+    let check = |gate: &Value, rule: &str| -> Value {
+        let checks = gate["checks"].as_array().expect("a list");
+        checks.iter().find(|check| check["rule"] == rule).cloned().unwrap_or(Value::Null)
+    };
+    let (named, last) = (gated("narrow").json(), gated("last:1").json());
+    let (of_named, of_last) = (check(&named, "retrieval:turn@3"), check(&last, "retrieval:turn@3"));
+    assert!(of_named["current"].is_number(), "{named}");
+    for figure in ["current", "baseline", "delta"] {
+        assert_eq!(of_named[figure], of_last[figure], "the last run is 'narrow': {figure}");
+    }
+    assert_eq!(check(&last, "retrieval:session@3"), Value::Null, "{last}");
+    assert!(last["comparison"]["notes"].to_string().contains("session recall is not compared"), "{last}");
+
+    // a run that was graded again is no further draw, and its headline is not that of the run under test
+    let _ = bench.run(["rescore", "narrow", "--scorer", "exact", "--run-id", "regraded"]).expect_code(0);
+    submit("newest", &["--top-k", "10"]);
+    let gate = bench.run(["gate", "newest", "--baseline", "last:2", "--json"]).json();
+    assert_ne!(gate["verdict"], "INVALID", "{gate}");
+    assert_eq!(check(&gate, "overall")["metric"], "locomo-f1", "{gate}");
+
+    // the newest run of the name is the run itself
+    let refused = bench.run(["gate", "latest", "--baseline", "nightly"]).expect_code(2).stderr;
+    assert!(refused.contains("is the run itself") && refused.contains("nightly@2"), "{refused}");
+
+    // a rule that nothing could be held against does not pass
+    let policy = "{version: 1, categories: {tempral: {tolerance: 0.1, level: critical}}}";
+    std::fs::write(bench.path().join("policy.yaml"), policy).expect("writable");
+    let _ = bench.run(["gate", "newest", "--baseline", "again", "--policy", "policy.yaml"]).expect_code(6);
+}
+
+/// Grades of others do not get the name of a scorer of ours, by which they would be compared with its scores.
+#[test]
+fn grades_of_others_have_a_name_of_their_own() {
+    let bench = Bench::new();
+    let submit = ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--display", "none", "--run-id", "own"];
+    let _ = bench.run(submit).expect_code(0);
+    let lines: String = bench
+        .questions("own")
+        .iter()
+        .map(|q| format!("{}\n", json!({"question_id": q["question_id"], "score": 1})))
+        .collect();
+    std::fs::write(bench.path().join("verdicts.jsonl"), lines).expect("writable");
+    let import = ["import", "--dataset", "locomo-sim", "--answers", "verdicts.jsonl", "--subset"];
+    let refused = bench.run(import.iter().chain(&["--metric", "locomo-f1"])).expect_code(2).stderr;
+    assert!(refused.contains("'locomo-f1' is a scorer of this program"), "{refused}");
+    let _ = bench.run(import.iter().chain(&["--metric", "their-f1"])).expect_code(0);
+    // what a run of ours exported is its own
+    let own = ["import", "--dataset", "locomo-sim", "--subset", "--metric", "locomo-f1", "--answers"];
+    let _ = bench.run(own.iter().chain(&[".bench/runs/own/questions.jsonl"])).expect_code(0);
+}
