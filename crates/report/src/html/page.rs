@@ -9,11 +9,27 @@ use bench_proto::{
 use super::{MOST_QUESTIONS, Page, data::Data};
 use crate::{
     blocks::Block,
-    document::{document, having_it},
+    document::{document, having_it, judged_by},
     error::RenderError,
     figures::{count, counted, duration, interval, ms, percent_down, percent_or_none, points, points_interval, usd},
     svg, words,
 };
+
+/// What the page does: its parts share their names with each other, and with nobody else.
+pub(super) const SCRIPT: &str = concat!(
+    "\"use strict\";\n(function () {\n",
+    include_str!("script/elements.js"),
+    include_str!("script/questions.js"),
+    include_str!("script/list.js"),
+    include_str!("script/address.js"),
+    include_str!("script/detail.js"),
+    include_str!("script/theme.js"),
+    include_str!("script/start.js"),
+    "})();\n",
+);
+
+/// What it looks like.
+pub(super) const STYLE: &str = include_str!("page.css");
 
 /// What `page.html` holds. Everything is escaped where it stands, but what is markup already: style, script, data, pictures.
 #[derive(Template)]
@@ -28,8 +44,12 @@ struct View<'a> {
     cards: Vec<Card>,
     /// Titles and pictures.
     plots: Vec<(String, String)>,
+    /// What the browser lists.
+    listed: &'static str,
     /// Questions shown, and all of them, where some are left out.
     part: Option<(String, String)>,
+    /// Which file has what is left out.
+    whole: &'static str,
     blocks: Vec<Block>,
     data: String,
     style: &'static str,
@@ -85,11 +105,13 @@ pub fn render(page: &Page<'_>) -> Result<String, RenderError> {
         hero: hero(summary),
         cards: cards(summary),
         plots: plots(page),
+        listed: "Questions",
         part: part(page),
+        whole: "questions.jsonl has all",
         blocks: document(summary),
         data: Data::from_page(page).to_script()?,
-        style: include_str!("page.css"),
-        script: include_str!("page.js"),
+        style: STYLE,
+        script: SCRIPT,
     };
     let mut html = String::with_capacity(view.data.len() + 64 * 1024);
     view.render_into(&mut html)?;
@@ -118,9 +140,9 @@ fn facts(summary: &Summary) -> Vec<Word> {
             false => spec.who_answered(),
         },
     ];
-    facts.extend(spec.judge.as_ref().map(|judge| match spec.votes {
-        Some(votes) if votes > 1 => format!("judged by {judge}, {votes} votes"),
-        _ => format!("judged by {judge}"),
+    facts.extend(judged_by(summary).map(|judged| match spec.votes {
+        Some(votes) if votes > 1 => format!("{judged}, {votes} votes each"),
+        _ => judged,
     }));
     let day = |at: &String| at.get(..16).map(|at| format!("{} UTC", at.replace('T', " ")));
     facts.extend(summary.run.finished_at.as_ref().and_then(day));
