@@ -7,7 +7,6 @@ use bench_testkit::{
     browser::{Visit, told_after},
     python,
 };
-use serde_json::Value;
 
 /// What axe finds, as one line each, minor or not.
 fn faults(page: &Path, width: u32, before: &str, axe: &str) -> Vec<String> {

@@ -64,7 +64,7 @@ fn a_flip_shows_what_the_other_run_made_of_it() {
           const detail = open(item);
           const sides = [...detail.querySelectorAll(".sides > div")];
           const hits = (side) => [...side.querySelectorAll(".hits > li > code")].map((code) => code.textContent.split(" ")[0]);
-          return { id: item.dataset.id, said: said(detail), heads: sides.map((side) => side.firstChild.textContent), hits: sides.map(hits) };
+          return { id: item.dataset.id, said: said(detail), heads: sides.map((side) => side.querySelector(":scope > div > strong").textContent), hits: sides.map(hits) };
         });"##,
     );
     let flips = flips.as_array().expect("a list");

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use askama::Template;
-use bench_proto::{comparison::Comparison, summary::QuestionLine};
+use bench_proto::{comparison::{Comparison, Word}, summary::QuestionLine};
 
 use super::{
     beside::Beside,
@@ -78,7 +78,12 @@ pub fn flips(page: FlipsPage<'_>) -> Result<String, RenderError> {
     }
     let all: u64 = comparison.flip_counts.values().sum();
     let shown = page.flips.len() as u64;
-    let class = if comparison.comparable { "valid" } else { "invalid" };
+    let class = match comparison.verdict {
+        _ if !comparison.comparable => "invalid",
+        Word::Better => "valid",
+        Word::Worse => "invalid",
+        Word::NoChange | Word::Inconclusive => "neutral",
+    };
     let view = View {
         comparison,
         title: format!("{} against {}", name_of(b), name_of(&comparison.a)),

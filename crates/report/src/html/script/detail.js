@@ -4,7 +4,7 @@
   // all that is known of a question
   function detail(q) {
     const box = element("div", { class: "detail" }, copies(q), facts(q));
-    box.append(q.other ? element("div", { class: "sides" }, found(data.baseline, q.other), found(data.name || "this run", q)) : found("", q));
+    box.append(q.other ? bothSides(q) : found("", q));
     if (q.miss.length) box.append(missed(q));
     if (q.cut) box.append(element("p", { class: "note" }, "More of this question is left out, for the page would be too large" + (data.run ? ": " + showCommand(q) : ".")));
     return box;
@@ -19,15 +19,15 @@
   const quoted = (word) => /^[\w.:@/+-]+$/.test(word) ? word : "'" + word.replaceAll("'", "'\\''") + "'";
   const showCommand = (q) => "bench-coord show " + quoted(data.run) + " " + quoted(q.id);
 
+  const putInto = (list) => (name, ...value) => list.append(element("dt", {}, name), element("dd", {}, ...value));
+
   function facts(q) {
     const list = element("dl");
-    const own = data.name ? " of " + data.name : "";
-    const theirs = " of " + data.baseline;
-    const put = (name, ...value) => list.append(element("dt", {}, name), element("dd", {}, ...value));
+    const put = putInto(list);
     put("question", q.q);
     put("gold", q.gold === undefined ? "–" : q.gold);
-    if (q.other) put("answer" + theirs, answerOf(q.other));
-    put("answer" + own, answerOf(q));
+    // of a flip they stand beside those of the other run
+    if (!q.other) putResult(put, q, "");
     if (q.by) put("answered by", q.by === "native" ? "the memory system itself" : "an answerer, for the system has no answer of its own");
     if (q.se) {
       put("searches", element("ol", {}, ...q.se.map(([query, hits]) => element("li", {}, query + " · " + hits + " hits"))));
@@ -35,18 +35,21 @@
     put("category", data.categories[q.cat] + " · " + q.bank + " · " + q.out);
     if (q.f) put("facets", q.f.map((f) => f.join("=")).join(" · "));
     if (q.os) put("evidence in the files", q.os.map(([id, original]) => id + " is " + original).join(" · "));
-    if (q.other) put("scores" + theirs, q.other.s.length ? scores(q.other) : q.other.out);
-    if (q.s.length) put("scores" + own, scores(q));
     if (q.why) put("wrong because", CAUSES[q.why] || q.why);
-    if (q.err) put("error", q.err);
-    for (const vote of q.other ? q.other.j : []) put("judgement" + theirs, ...judgement(vote));
-    for (const vote of q.j) put("judgement" + own, ...judgement(vote));
     for (const prompt of q.sent || []) put("prompt as sent", sentPrompt(q, prompt));
     for (const number of q.p || []) put("prompt", samplePrompt(number));
     put("time", timing(q));
     if (q.usd) put("cost", "$" + q.usd.toFixed(6));
     put("trace", trace(q.tr, q.tu));
     return list;
+  }
+
+  // what a run made of a question; `whose` ends the names
+  function putResult(put, side, whose) {
+    put("answer" + whose, answerOf(side));
+    put("scores" + whose, side.s.length ? scores(side) : side.out);
+    for (const vote of side.j) put("judgement" + whose, ...judgement(vote));
+    if (side.err) put("error" + whose, side.err);
   }
 
   const answerOf = (side) => side.ans === undefined ? "–" : side.ans === "" ? "(empty)" : side.ans;
@@ -83,6 +86,16 @@
   function samplePrompt(number) {
     const [name, system, user] = data.prompts[number];
     return fold(name, element("pre", {}, system), "the question is laid out as in this sample, which is another one:", element("pre", {}, user));
+  }
+
+  // a flip: both answers, and both contexts
+  function bothSides(q) {
+    const side = (made, whose, by) => {
+      const list = element("dl");
+      putResult(putInto(list), made, whose);
+      return element("div", {}, list, found(by, made));
+    };
+    return element("div", { class: "sides" }, side(q.other, " of " + data.baseline, data.baseline), side(q, data.name ? " of " + data.name : "", data.name || "this run"));
   }
 
   // what a run retrieved for a question
