@@ -13,15 +13,6 @@ pub struct ReportArgs {
     /// Run: its id, name, start or end of the id, or `latest`
     #[arg(required_unless_present = "index")]
     pub run: Option<String>,
-    /// All runs of the store on one page, filtered and sorted there, with links to the pages of the runs
-    #[arg(long, conflicts_with_all = ["run", "format", "full", "raw_csv", "output_dir", "baseline", "answer_key", "label_fixes", "trace_url"])]
-    pub index: bool,
-    /// Write the page of all runs here [default: $BENCH_HOME/runs/index.html]
-    #[arg(long, value_name = "FILE", requires = "index")]
-    pub output: Option<PathBuf>,
-    /// All runs as JSON on standard output; the page only with --output
-    #[arg(long, requires = "index")]
-    pub json: bool,
     /// Formats, separated by commas: terminal, json, md, html, csv, junit
     #[arg(long, value_delimiter = ',', value_name = "FORMATS")]
     pub format: Vec<String>,
@@ -34,7 +25,7 @@ pub struct ReportArgs {
     /// Write files here instead of printing
     #[arg(long, value_name = "DIR")]
     pub output_dir: Option<PathBuf>,
-    /// Show paired differences from this run in html: a forest plot, and flips among the questions
+    /// Show paired differences from this run in html: a forest plot, and in each flip what it made of the question
     #[arg(long, value_name = "RUN")]
     pub baseline: Option<String>,
     /// Known mistakes of the dataset's answer key (JSON: question_id, correct_answer, error_type): the score by the corrected key, and
@@ -47,6 +38,15 @@ pub struct ReportArgs {
     /// Where traces can be seen, for links in html; {trace_id} stands for the trace
     #[arg(long, value_name = "URL")]
     pub trace_url: Option<String>,
+    /// Instead of one run all of the store on one page, filtered and sorted there, with links to the pages of the runs
+    #[arg(long, conflicts_with_all = ["run", "format", "full", "raw_csv", "output_dir", "baseline", "answer_key", "label_fixes", "trace_url"])]
+    pub index: bool,
+    /// Write the page of all runs here [default: $BENCH_HOME/runs/index.html]
+    #[arg(long, value_name = "FILE", requires = "index")]
+    pub output: Option<PathBuf>,
+    /// All runs as JSON on standard output; the page only with --output
+    #[arg(long, requires = "index")]
+    pub json: bool,
 }
 
 /// Flags of `trace`.
