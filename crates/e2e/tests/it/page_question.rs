@@ -3,14 +3,14 @@
 use std::{
     collections::{BTreeSet, HashMap},
     io::{Read as _, Write as _},
-    net::{TcpListener, TcpStream},
+    net::{Shutdown, TcpListener, TcpStream},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     thread,
 };
 
 use bench_testkit::{
-    bench::Bench,
+    bench::{Bench, submit_sim},
     browser::{Visit, told_after},
     provider::{KEY, Provider},
 };
@@ -162,7 +162,11 @@ fn overhear(provider: &Provider) -> (String, Heard) {
 fn pass_on(mut client: TcpStream, place: &str, heard: &Heard) {
     let Ok(mut server) = TcpStream::connect(place) else { return };
     let (Ok(mut replies), Ok(mut back)) = (server.try_clone(), client.try_clone()) else { return };
-    thread::spawn(move || std::io::copy(&mut replies, &mut back));
+    thread::spawn(move || {
+        // a server that is through with a connection is not waited for
+        let _ = std::io::copy(&mut replies, &mut back);
+        let _ = back.shutdown(Shutdown::Both);
+    });
     let (mut unread, mut part) = (Vec::new(), [0; 16_384]);
     while let Ok(n @ 1..) = client.read(&mut part) {
         unread.extend_from_slice(&part[..n]);
@@ -216,9 +220,9 @@ fn prompts_are_shown_as_they_were_sent() {
     assert_eq!(shown.iter().filter(|prompt| prompt[1].starts_with("answerer.answer")).count(), 50);
     assert_eq!(shown.iter().filter(|prompt| prompt[1].starts_with("judge.judge-")).count(), 50);
     let shown: BTreeSet<(String, String)> = shown.into_iter().map(|p| (p[2].clone(), p[3].clone())).collect();
-    let heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
-    // estimates and checks of graders ask too: what is shown is what was sent, letter by letter
-    let heard: BTreeSet<(String, String)> = heard.iter().cloned().collect();
+    // checks of graders ask too: what is shown is what was sent, letter by letter
+    let heard: BTreeSet<(String, String)> =
+        heard.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
     let invented: Vec<_> = shown.difference(&heard).collect();
     assert!(invented.is_empty(), "was never sent: {invented:#?}");
     assert!(shown.len() > 90, "{}", shown.len());
@@ -269,8 +273,11 @@ fn a_judge_gives_its_reason_as_text_for_every_vote() {
 fn all_judges_stand_in_the_head_with_their_hosts() {
     let provider = Provider::start(&[]);
     let bench = provider.bench();
-    let models = ["--answerer", "openai:gpt-4o-mini", "--judge", "openai:gpt-4o-mini", "--judge", "openai:gpt-4o"];
-    quick(&bench, "two", &[&models[..], &["--max-cost", "5"]].concat());
+    let judges = ["--judge", "openai:gpt-4o-mini", "--judge", "openai:gpt-4o", "--run-id", "two", "--max-cost", "5"];
+    let submit = ["--preset", "quick", "--answerer", "openai:gpt-4o-mini"];
+    let done = bench.run(submit_sim(&[&submit[..], &judges].concat()));
+    // the two judge by lot, and may agree no better than chance
+    assert!(matches!(done.code, 0 | 5), "{}", done.stderr);
     let head = told(&page_of(&bench, "two"), "", r##"return document.querySelector(".facts").textContent;"##);
     let host = provider.base_url().trim_start_matches("http://").trim_end_matches("/v1");
     let said = format!("judged by openai:gpt-4o-mini at {host} and openai:gpt-4o at {host}");
