@@ -38,7 +38,8 @@ pub(crate) fn check_writable(folder: &Path) -> Result<(), CliError> {
 pub(crate) fn check_file(file: &Path) -> Result<(), CliError> {
     let folder = folder_of(file);
     let made = private::create_folder(folder).and_then(|()| tempfile::NamedTempFile::new_in(folder).map(drop));
-    let wrong = |e| CliError::usage(format!("{} cannot be written: {e}; choose another place with --output", file.display()));
+    let wrong =
+        |e| CliError::usage(format!("{} cannot be written: {e}; choose another place with --output", file.display()));
     made.map_err(wrong)
 }
 

@@ -3,12 +3,15 @@
 use std::collections::HashMap;
 
 use askama::Template;
-use bench_proto::{comparison::{Comparison, Word}, summary::QuestionLine};
+use bench_proto::{
+    comparison::{Comparison, Word},
+    summary::QuestionLine,
+};
 
 use super::{
     beside::Beside,
     data::{Data, Held},
-    page::{SCRIPT, STYLE},
+    page::Browser,
 };
 use crate::{
     blocks::Block,
@@ -48,16 +51,8 @@ struct View<'a> {
     reasons: &'a [String],
     claim: String,
     forest: String,
-    /// What the browser lists.
-    listed: &'static str,
-    /// Flips shown, and all of them, where some are left out.
-    part: Option<(String, String)>,
-    /// Which file has what is left out.
-    whole: &'static str,
+    browser: Browser,
     blocks: Vec<Block>,
-    data: String,
-    style: &'static str,
-    script: &'static str,
 }
 
 /// The page: one file that needs no network.
@@ -77,7 +72,6 @@ pub fn flips(page: FlipsPage<'_>) -> Result<String, RenderError> {
         data.add(line, Held { beside: Some(beside), flip });
     }
     let all: u64 = comparison.flip_counts.values().sum();
-    let shown = page.flips.len() as u64;
     let class = match comparison.verdict {
         _ if !comparison.comparable => "invalid",
         Word::Better => "valid",
@@ -92,18 +86,10 @@ pub fn flips(page: FlipsPage<'_>) -> Result<String, RenderError> {
         reasons: &comparison.reasons,
         claim: claim(comparison),
         forest: crate::svg::forest_plain(std::slice::from_ref(comparison)),
-        listed: "Flips",
-        part: (shown < all).then(|| (count(shown), count(all))),
-        whole: "--flips N lists more",
+        browser: Browser::new("Flips", (page.flips.len() as u64, all), "--flips N lists more", &data)?,
         blocks: without_flips(comparison),
-        data: data.to_script()?,
-        style: STYLE,
-        script: SCRIPT,
     };
-    let mut html = String::with_capacity(view.data.len() + 64 * 1024);
-    view.render_into(&mut html)?;
-    html.push('\n');
-    Ok(html)
+    view.browser.page(&view)
 }
 
 /// What was compared, in a line.

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// What the page does: its parts share their names with each other, and with nobody else.
-pub(super) const SCRIPT: &str = concat!(
+const SCRIPT: &str = concat!(
     "\"use strict\";\n(function () {\n",
     include_str!("script/elements.js"),
     include_str!("script/questions.js"),
@@ -31,6 +31,40 @@ pub(super) const SCRIPT: &str = concat!(
 /// What it looks like.
 pub(super) const STYLE: &str = include_str!("page.css");
 
+/// A list of questions on a page, with what makes it work.
+pub(super) struct Browser {
+    /// What is listed.
+    pub(super) listed: &'static str,
+    /// Questions shown, and all of them, where some are left out.
+    pub(super) part: Option<(String, String)>,
+    /// Where the others are.
+    pub(super) others: &'static str,
+    pub(super) data: String,
+    pub(super) style: &'static str,
+    pub(super) script: &'static str,
+}
+
+impl Browser {
+    /// A list of so many questions of all that there are; `others` says where those are that are left out.
+    pub(super) fn new(
+        listed: &'static str,
+        (shown, all): (u64, u64),
+        others: &'static str,
+        data: &Data<'_>,
+    ) -> Result<Self, RenderError> {
+        let part = (shown < all).then(|| (count(shown), count(all)));
+        Ok(Self { listed, part, others, data: data.to_script()?, style: STYLE, script: SCRIPT })
+    }
+
+    /// The whole page that the list stands on; ends with a newline.
+    pub(super) fn page(&self, view: &impl Template) -> Result<String, RenderError> {
+        let mut html = String::with_capacity(self.data.len() + 64 * 1024);
+        view.render_into(&mut html)?;
+        html.push('\n');
+        Ok(html)
+    }
+}
+
 /// What `page.html` holds. Everything is escaped where it stands, but what is markup already: style, script, data, pictures.
 #[derive(Template)]
 #[template(path = "page.html")]
@@ -44,16 +78,8 @@ struct View<'a> {
     cards: Vec<Card>,
     /// Titles and pictures.
     plots: Vec<(String, String)>,
-    /// What the browser lists.
-    listed: &'static str,
-    /// Questions shown, and all of them, where some are left out.
-    part: Option<(String, String)>,
-    /// Which file has what is left out.
-    whole: &'static str,
+    browser: Browser,
     blocks: Vec<Block>,
-    data: String,
-    style: &'static str,
-    script: &'static str,
 }
 
 /// A text whose meaning is shown to who points at it.
@@ -97,6 +123,7 @@ struct Card {
 pub fn render(page: &Page<'_>) -> Result<String, RenderError> {
     let summary = page.summary;
     let class = if summary.run.verdict == Verdict::Valid { "valid" } else { "invalid" };
+    let sizes = (page.questions.len().min(MOST_QUESTIONS) as u64, summary.outcomes.sample);
     let view = View {
         summary,
         title: title(summary),
@@ -105,18 +132,10 @@ pub fn render(page: &Page<'_>) -> Result<String, RenderError> {
         hero: hero(summary),
         cards: cards(summary),
         plots: plots(page),
-        listed: "Questions",
-        part: part(page),
-        whole: "questions.jsonl has all",
+        browser: Browser::new("Questions", sizes, "questions.jsonl has all", &Data::from_page(page))?,
         blocks: document(summary),
-        data: Data::from_page(page).to_script()?,
-        style: STYLE,
-        script: SCRIPT,
     };
-    let mut html = String::with_capacity(view.data.len() + 64 * 1024);
-    view.render_into(&mut html)?;
-    html.push('\n');
-    Ok(html)
+    view.browser.page(&view)
 }
 
 fn title(summary: &Summary) -> String {
@@ -253,9 +272,4 @@ fn plots(page: &Page<'_>) -> Vec<(String, String)> {
     });
     let own = svg::plots(page.summary).into_iter().map(|plot| (plot.title, plot.svg));
     against.into_iter().chain(own).collect()
-}
-
-fn part(page: &Page<'_>) -> Option<(String, String)> {
-    let (shown, all) = (page.questions.len().min(MOST_QUESTIONS) as u64, page.summary.outcomes.sample);
-    (shown < all).then(|| (count(shown), count(all)))
 }

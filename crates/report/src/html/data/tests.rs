@@ -136,7 +136,8 @@ fn what_is_told_beside_lines_has_so_much_room_and_no_more() {
         })
         .unzip();
     let read = script_of(&questions, &beside);
-    let told: usize = read["texts"].as_array().expect("texts").iter().filter_map(|text| text.as_str()).map(str::len).sum();
+    let told: usize =
+        read["texts"].as_array().expect("texts").iter().filter_map(|text| text.as_str()).map(str::len).sum();
     assert!((texts::MOST_BESIDE / 2..texts::MOST_BESIDE + 100).contains(&told), "{told}");
     let questions = read["questions"].as_array().expect("questions");
     let left_out = questions.iter().filter(|question| question["miss"][0][1].is_null()).count();
