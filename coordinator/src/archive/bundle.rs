@@ -89,14 +89,14 @@ pub(crate) async fn files(
         )));
     }
     let summary = results::summary_of(app, store, run).await?;
-    let questions = results::first_questions(store, run).await?;
-    let page = Page { summary: &summary, questions: &questions, comparison: None, trace_url: None };
+    let (questions, beside) = results::told_questions(store, run).await?;
+    let page = Page { beside: Some(&beside), ..Page::new(&summary, &questions) };
     let mut files = Files { folder, files: Vec::new() };
     for format in ["json", "md", "html", "csv", "junit"] {
         let text = results::render(&page, format)?;
         files.open(results::file_name(format))?.write_all(text.as_bytes()).map_err(broken)?;
     }
-    drop(questions);
+    drop((questions, beside));
     let mut lines = bench_report::QuestionsWriter::new(files.open("questions.jsonl")?);
     results::each_question(store, run, |line| lines.write(&line).map(|()| true).map_err(broken)).await?;
     lines.finish().and_then(|(mut file, _)| file.flush()).map_err(broken)?;

@@ -11,7 +11,8 @@ use super::{LimitArgs, NamingArgs, OutputArgs, PriceArgs, RetryArgs, SampleArgs,
 #[derive(Debug, Clone, Args)]
 pub struct ReportArgs {
     /// Run: its id, name, start or end of the id, or `latest`
-    pub run: String,
+    #[arg(required_unless_present = "index")]
+    pub run: Option<String>,
     /// Formats, separated by commas: terminal, json, md, html, csv, junit
     #[arg(long, value_delimiter = ',', value_name = "FORMATS")]
     pub format: Vec<String>,
@@ -24,7 +25,7 @@ pub struct ReportArgs {
     /// Write files here instead of printing
     #[arg(long, value_name = "DIR")]
     pub output_dir: Option<PathBuf>,
-    /// Show paired differences from this run in html: a forest plot, and flips among the questions
+    /// Show paired differences from this run in html: a forest plot, and in each flip what it made of the question
     #[arg(long, value_name = "RUN")]
     pub baseline: Option<String>,
     /// Known mistakes of the dataset's answer key (JSON: question_id, correct_answer, error_type): the score by the corrected key, and
@@ -37,6 +38,15 @@ pub struct ReportArgs {
     /// Where traces can be seen, for links in html; {trace_id} stands for the trace
     #[arg(long, value_name = "URL")]
     pub trace_url: Option<String>,
+    /// Instead of one run all of the store on one page, filtered and sorted there, with links to the pages of the runs
+    #[arg(long, conflicts_with_all = ["run", "format", "full", "raw_csv", "output_dir", "baseline", "answer_key", "label_fixes", "trace_url"])]
+    pub index: bool,
+    /// Write the page of all runs here [default: $BENCH_HOME/runs/index.html]
+    #[arg(long, value_name = "FILE", requires = "index")]
+    pub output: Option<PathBuf>,
+    /// All runs as JSON on standard output; the page only with --output
+    #[arg(long, requires = "index")]
+    pub json: bool,
 }
 
 /// Flags of `trace`.
@@ -179,6 +189,19 @@ pub struct PairingArgs {
     pub under_test: Vec<String>,
 }
 
+/// How a comparison is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ComparisonFormat {
+    /// For a screen
+    Terminal,
+    /// All figures
+    Json,
+    /// For pull requests
+    Md,
+    /// One page without network: each flip with both answers and both contexts side by side
+    Html,
+}
+
 /// Flags of `compare`.
 #[derive(Debug, Clone, Args)]
 pub struct CompareArgs {
@@ -197,6 +220,12 @@ pub struct CompareArgs {
     /// Flips that are listed: questions that one run passed and the other did not
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub flips: usize,
+    /// How it is shown: terminal, json, md, html (of two runs) [default: terminal]
+    #[arg(long, value_name = "FORMAT", conflicts_with = "json", hide_possible_values = true)]
+    pub format: Option<ComparisonFormat>,
+    /// Write it to this file instead of printing it
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
     /// JSON on standard output
     #[arg(long)]
     pub json: bool,

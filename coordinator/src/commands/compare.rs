@@ -1,36 +1,27 @@
 //! `compare A B …`: paired differences, flips, and what else stands side by side.
 
+use std::path::Path;
+
 use bench_aggregate::compare::{CompareOptions, correct_over_pairs};
 use bench_proto::comparison::{Comparison, Word};
+use bench_report::html::{self, FlipLines, FlipsPage};
 use bench_store::Store;
 use serde_json::json;
 
 use crate::{
     app::App,
-    cli::CompareArgs,
+    cli::{CompareArgs, ComparisonFormat},
     comparison::{check_metric, inputs::LoadedRun, options, pair},
     exit::{CliError, CliResult, Exit},
     out, results,
 };
 
-/// Reads two or more runs and prints each pair; with `--output-dir` it writes comparison.json, .md and .svg. Exit 1 when a run
-/// is worse, 5 when two cannot be compared.
+/// Reads two or more runs and prints each pair, or writes it to a file; with `--output-dir` it writes comparison.json, .md and .svg.
+/// Exit 1 when a run is worse, 5 when two cannot be compared.
 pub(super) async fn run(app: &App, args: &CompareArgs) -> CliResult {
-    for (name, value) in [("--tolerance", args.tolerance), ("--category-tolerance", args.category_tolerance)] {
-        if !(0.0..=1.0).contains(&value) {
-            return Err(CliError::usage(format!("{name} {value}: give a fraction; 2 points are 0.02")));
-        }
-    }
+    check(args)?;
     let store = app.open_store().await?;
-    let mut runs: Vec<LoadedRun> = Vec::with_capacity(args.runs.len());
-    for selector in &args.runs {
-        let like = runs.first().map(|run| run.spec.clone());
-        let like = match (&like, spec_for_folder(app, store.as_ref(), args, selector).await?) {
-            (Some(first), _) => Some(first.clone()),
-            (None, later) => later,
-        };
-        runs.push(LoadedRun::named(app, store.as_ref(), selector, like.as_ref()).await?);
-    }
+    let runs = loaded(app, store.as_ref(), args).await?;
     let options = CompareOptions {
         tolerance: args.tolerance,
         category_tolerance: args.category_tolerance,
@@ -47,23 +38,93 @@ pub(super) async fn run(app: &App, args: &CompareArgs) -> CliResult {
     if runs.len() > 2 {
         correct_over_pairs(&mut pairs);
     }
-    let (json, text, markdown) = rendered(&pairs);
+    let (json, text, markdown) = rendered(&pairs, args.output.is_none());
     if let Some(folder) = &args.output_dir {
-        results::check_writable(folder)?;
-        let pretty = serde_json::to_string_pretty(&json)
-            .map_err(|e| CliError::infrastructure(format!("the comparison cannot be written: {e}")).because(e))?;
-        let plot = bench_report::svg::forest(&pairs);
-        for (name, text) in [("comparison.json", &pretty), ("comparison.md", &markdown), ("comparison.svg", &plot)] {
-            results::write_atomically(&folder.join(name), |file| std::io::Write::write_all(file, text.as_bytes()))?;
-        }
-        out::note(&format!("comparison: {}", folder.display()));
+        write_folder(folder, &pairs, &json, &markdown)?;
     }
-    if args.json {
-        out::json(&json);
-    } else {
-        out::painted(&text);
+    let format = if args.json { ComparisonFormat::Json } else { args.format.unwrap_or(ComparisonFormat::Terminal) };
+    let shown = match format {
+        ComparisonFormat::Terminal => text,
+        ComparisonFormat::Md => markdown,
+        ComparisonFormat::Html => page(store.as_ref(), &runs, &pairs).await?,
+        ComparisonFormat::Json => pretty(&json)?,
+    };
+    match (&args.output, format) {
+        (Some(file), _) => {
+            write(file, &shown)?;
+            out::note(&format!("comparison: {}", file.display()));
+        }
+        (None, ComparisonFormat::Terminal) => out::painted(&shown),
+        (None, ComparisonFormat::Json) => out::json(&json),
+        (None, ComparisonFormat::Md | ComparisonFormat::Html) => out::file(&shown),
     }
     Ok(exit_of(&pairs))
+}
+
+/// Refuses what cannot be shown or written, before anything is read.
+fn check(args: &CompareArgs) -> Result<(), CliError> {
+    for (name, value) in [("--tolerance", args.tolerance), ("--category-tolerance", args.category_tolerance)] {
+        if !(0.0..=1.0).contains(&value) {
+            return Err(CliError::usage(format!("{name} {value}: give a fraction; 2 points are 0.02")));
+        }
+    }
+    if args.format == Some(ComparisonFormat::Html) && args.runs.len() != 2 {
+        return Err(CliError::usage(format!("--format html shows two runs side by side, not {}", args.runs.len())));
+    }
+    args.output.as_deref().map_or(Ok(()), results::check_file)
+}
+
+/// The runs that are compared.
+async fn loaded(app: &App, store: &dyn Store, args: &CompareArgs) -> Result<Vec<LoadedRun>, CliError> {
+    let mut runs: Vec<LoadedRun> = Vec::with_capacity(args.runs.len());
+    for selector in &args.runs {
+        let like = runs.first().map(|run| run.spec.clone());
+        let like = match (&like, spec_for_folder(app, store, args, selector).await?) {
+            (Some(first), _) => Some(first.clone()),
+            (None, later) => later,
+        };
+        runs.push(LoadedRun::named(app, store, selector, like.as_ref()).await?);
+    }
+    Ok(runs)
+}
+
+fn pretty(json: &serde_json::Value) -> Result<String, CliError> {
+    serde_json::to_string_pretty(json)
+        .map_err(|e| CliError::infrastructure(format!("the comparison cannot be written: {e}")).because(e))
+}
+
+fn write(file: &Path, text: &str) -> Result<(), CliError> {
+    results::write_atomically(file, |file| std::io::Write::write_all(file, text.as_bytes()))
+}
+
+fn write_folder(folder: &Path, pairs: &[Comparison], json: &serde_json::Value, markdown: &str) -> Result<(), CliError> {
+    results::check_writable(folder)?;
+    write(&folder.join("comparison.json"), &pretty(json)?)?;
+    write(&folder.join("comparison.md"), markdown)?;
+    write(&folder.join("comparison.svg"), &bench_report::svg::forest(pairs))?;
+    out::note(&format!("comparison: {}", folder.display()));
+    Ok(())
+}
+
+/// The page of two runs, with what both made of each flip.
+async fn page(store: &dyn Store, runs: &[LoadedRun], pairs: &[Comparison]) -> Result<String, CliError> {
+    let ([a, b], [comparison]) = (runs, pairs) else {
+        return Err(CliError::usage("a page shows two runs"));
+    };
+    let (mut of_a, mut of_b) = (a.lines(store, &comparison.flips).await?, b.lines(store, &comparison.flips).await?);
+    let lines: Vec<_> = comparison.flips.iter().filter_map(|flip| of_b.remove(&flip.question_id)).collect();
+    let mut beside = match b.row() {
+        Some(row) => results::beside(store, row, &lines).await?,
+        None => Default::default(),
+    };
+    let flip = |line: bench_proto::summary::QuestionLine| {
+        let mut beside = beside.remove(&line.question_id).unwrap_or_default();
+        beside.other = of_a.remove(&line.question_id);
+        FlipLines { line, beside }
+    };
+    let flips: Vec<FlipLines> = lines.into_iter().map(flip).collect();
+    html::flips(FlipsPage { comparison, flips: &flips, is_stored: b.row().is_some() })
+        .map_err(CliError::infrastructure_of)
 }
 
 /// The settings that a folder in first place borrows: those of the first run of the store that is named. Of folders alone the
@@ -83,9 +144,10 @@ async fn spec_for_folder(
     }
 }
 
-fn rendered(pairs: &[Comparison]) -> (serde_json::Value, String, String) {
+/// As JSON, as text and as Markdown; text as the reader's screen wants it, or as a file does.
+fn rendered(pairs: &[Comparison], on_screen: bool) -> (serde_json::Value, String, String) {
     use bench_report::comparison as formats;
-    let view = out::view();
+    let view = if on_screen { out::view() } else { bench_report::terminal::View::default() };
     match pairs {
         [one] => (json!(one), formats::terminal(one, view), formats::markdown(one)),
         pairs => (

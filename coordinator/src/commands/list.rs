@@ -2,7 +2,6 @@
 
 use bench_proto::summary::Verdict;
 use bench_store::{RunFilter, RunRow, Runs};
-use serde_json::{Value, json};
 
 use crate::{
     app::App,
@@ -14,23 +13,19 @@ use crate::{
         tables::{render, table},
         times::local,
     },
-    results::{Score, score_of},
-    runs::fork::source_of,
-    standing::Standing,
+    runs::listed::Listed,
 };
 
 /// Prints the newest runs of the store that are looked for, one a line.
 pub(super) async fn run(app: &App, args: &ListArgs) -> CliResult {
     let store = app.open_store().await?;
-    let file = app.store_file();
     let mut listed = Vec::new();
     for run in candidates(store.as_ref(), args).await? {
-        let score = score_of(store.as_ref(), &run).await?;
-        if args.verdict.is_some_and(|wanted| score.verdict != Some(wanted.into())) {
+        let run = Listed::of_run(app, store.as_ref(), run).await?;
+        if args.verdict.is_some_and(|wanted| run.score.verdict != Some(wanted.into())) {
             continue;
         }
-        let (status, source) = (Standing::of_run(&run, file.as_deref()).word(), source_of(store.as_ref(), &run).await?);
-        listed.push(Listed { run, score, status, source });
+        listed.push(run);
         if listed.len() >= args.limit as usize {
             break;
         }
@@ -77,33 +72,6 @@ impl From<ListedVerdict> for Verdict {
             ListedVerdict::Valid => Self::Valid,
             ListedVerdict::Invalid => Self::Invalid,
         }
-    }
-}
-
-/// A run and what is told of it.
-struct Listed {
-    run: RunRow,
-    score: Score,
-    status: &'static str,
-    source: Option<String>,
-}
-
-impl Listed {
-    fn judges(&self) -> Vec<String> {
-        self.run.spec.judges.iter().map(|judge| judge.display()).collect()
-    }
-
-    fn as_json(&self) -> Value {
-        let Self { run, score, status, source } = self;
-        json!({
-            "id": run.run_id, "name": run.name, "tags": run.tags, "user": run.user,
-            "status": status, "created_ms": run.created_ms,
-            "dataset": run.spec.dataset.name, "preset": run.spec.sample.preset, "questions": run.spec.sample.n,
-            "system": run.spec.system.name, "answerer": run.spec.who_answers(), "judges": self.judges(),
-            "ended": run.counters.ended(), "score": score.value, "estimator": score.estimator,
-            "metric": score.metric, "ci95": score.ci95, "counted_as": score.counted_as, "verdict": score.verdict,
-            "usd": run.counters.spent.usd(), "source": source,
-        })
     }
 }
 

@@ -1,7 +1,15 @@
-//! `report RUN`: the result again, from the store.
+//! `report RUN`: the result again, from the store. `report --index`: all runs of the store on one page.
+
+use std::{collections::HashMap, io::Write as _, path::Path};
 
 use bench_aggregate::compare::CompareOptions;
-use bench_report::{Format, csv, html::Page};
+use bench_proto::{comparison::Comparison, summary::QuestionLine};
+use bench_report::{
+    Format, csv,
+    html::{self, Page},
+};
+use bench_store::{RunFilter, RunRow, Store};
+use serde_json::{Value, json};
 
 use crate::{
     app::App,
@@ -13,11 +21,82 @@ use crate::{
         self,
         answer_key::{self, Source},
     },
+    runs::listed::Listed,
     standing::find_run,
 };
 
-/// Prints the result of a run in one format, or writes several to a folder; the run is only read.
+/// Prints the result of a run in one format, or writes several to a folder; the run is only read. Or makes the page of all runs.
 pub(super) async fn run(app: &App, args: &ReportArgs) -> CliResult {
+    match &args.run {
+        Some(run) => one(app, args, run).await,
+        None => index(app, args).await,
+    }
+}
+
+/// The page of all runs, or the same as JSON.
+async fn index(app: &App, args: &ReportArgs) -> CliResult {
+    let store = app.open_store().await?;
+    let mut listed = Vec::new();
+    for run in store.list_runs(&RunFilter::default()).await? {
+        let run = Listed::of_run(app, store.as_ref(), run).await?;
+        let page = run.page(app);
+        listed.push((run, page));
+    }
+    if args.json {
+        let with_page = |(run, page): &(Listed, Option<std::path::PathBuf>)| {
+            let mut run = run.as_json();
+            run["page"] = json!(page);
+            run
+        };
+        out::json(&listed.iter().map(with_page).collect::<Vec<Value>>());
+    }
+    let file = match &args.output {
+        Some(file) => file.clone(),
+        None if args.json => return Ok(Exit::Done),
+        None if listed.is_empty() => {
+            out::note(&format!("no runs in {}; `bench-coord submit` starts one", store.describe()));
+            return Ok(Exit::Done);
+        }
+        None if !app.home().is_dir() => {
+            return Err(CliError::usage("there is no home here for the page of all runs: give --output FILE"));
+        }
+        None => app.home().join("runs").join("index.html"),
+    };
+    let folder = results::folder_of(&file);
+    results::check_file(&file)?;
+    let runs: Vec<_> = listed.iter().map(|(run, page)| run.indexed(page.as_deref(), folder)).collect();
+    let made = out::times::rfc3339(jiff::Timestamp::now().as_millisecond());
+    let rendered = html::index(&store.describe(), &made, &runs).map_err(CliError::infrastructure_of)?;
+    write(&file, &rendered)?;
+    out::note(&format!("{} runs: {}", runs.len(), file.display()));
+    Ok(Exit::Done)
+}
+
+fn write(file: &Path, text: &str) -> Result<(), CliError> {
+    results::write_atomically(file, |file| file.write_all(text.as_bytes()))
+}
+
+/// A run's comparison with a baseline; what that made of the flips, where it is wanted.
+async fn against(
+    app: &App,
+    store: &dyn Store,
+    baseline: &str,
+    run: &RunRow,
+    wants_lines: bool,
+) -> Result<(Comparison, HashMap<String, QuestionLine>), CliError> {
+    let old = LoadedRun::named(app, store, baseline, Some(&run.spec)).await?;
+    let new = LoadedRun::of_row(app, store, run.clone()).await?;
+    let options = CompareOptions { flips: usize::MAX, seed: app.settings().stats_seed, ..CompareOptions::default() };
+    let comparison = pair(store, &old, &new, &options, false).await?;
+    let lines = match wants_lines {
+        true => old.lines(store, &comparison.flips).await?,
+        false => HashMap::new(),
+    };
+    Ok((comparison, lines))
+}
+
+/// Prints or writes the result of one run.
+async fn one(app: &App, args: &ReportArgs, named: &str) -> CliResult {
     let formats: Vec<&str> =
         if args.format.is_empty() { vec![results::TERMINAL] } else { args.format.iter().map(String::as_str).collect() };
     formats.iter().try_for_each(|format| results::check_format(format))?;
@@ -25,7 +104,7 @@ pub(super) async fn run(app: &App, args: &ReportArgs) -> CliResult {
         return Err(CliError::usage("more than one format needs a folder: give --output-dir DIR"));
     }
     let store = app.open_store().await?;
-    let run = find_run(store.as_ref(), &args.run).await?;
+    let run = find_run(store.as_ref(), named).await?;
     let mut summary = results::summary_of(app, store.as_ref(), &run).await?;
     let mistakes = match (&args.answer_key, &args.label_fixes) {
         (Some(file), _) => Some(Source::File(file)),
@@ -37,24 +116,27 @@ pub(super) async fn run(app: &App, args: &ReportArgs) -> CliResult {
     }
     // a corrected key is asked for because of what only the whole report shows
     let full = args.full || summary.answer_key.is_some();
-    let comparison = match &args.baseline {
-        None => None,
-        Some(baseline) => {
-            let old = LoadedRun::named(app, store.as_ref(), baseline, Some(&run.spec)).await?;
-            let new = LoadedRun::of_row(app, store.as_ref(), run.clone()).await?;
-            let options =
-                CompareOptions { flips: usize::MAX, seed: app.settings().stats_seed, ..CompareOptions::default() };
-            Some(pair(store.as_ref(), &old, &new, &options, false).await?)
-        }
-    };
     let shows_questions =
         formats.iter().any(|name| bench_report::format_named(name).is_some_and(Format::needs_questions));
-    let questions = if shows_questions { results::first_questions(store.as_ref(), &run).await? } else { Vec::new() };
+    let (comparison, of_baseline) = match &args.baseline {
+        None => (None, HashMap::new()),
+        Some(baseline) => {
+            let (comparison, lines) = against(app, store.as_ref(), baseline, &run, shows_questions).await?;
+            (Some(comparison), lines)
+        }
+    };
+    let (questions, mut beside) = match shows_questions {
+        true => results::told_questions(store.as_ref(), &run).await?,
+        false => (Vec::new(), HashMap::new()),
+    };
+    for (question_id, line) in of_baseline {
+        beside.entry(question_id).or_default().other = Some(line);
+    }
     let page = Page {
-        summary: &summary,
-        questions: &questions,
+        beside: Some(&beside),
         comparison: comparison.as_ref(),
         trace_url: args.trace_url.as_deref(),
+        ..Page::new(&summary, &questions)
     };
     let render = |page: &Page<'_>, format: &str| match format {
         "csv" if args.raw_csv => csv::render_cells(page.summary, csv::Cells::Raw).map_err(CliError::infrastructure_of),
@@ -68,15 +150,11 @@ pub(super) async fn run(app: &App, args: &ReportArgs) -> CliResult {
             results::write_files(store.as_ref(), &run, &summary, folder).await?;
             for format in formats {
                 let rendered = render(&page, format)?;
-                results::write_atomically(&folder.join(results::file_name(format)), |file| {
-                    std::io::Write::write_all(file, rendered.as_bytes())
-                })?;
+                write(&folder.join(results::file_name(format)), &rendered)?;
             }
             if let Some(comparison) = &comparison {
                 let plot = bench_report::svg::forest(std::slice::from_ref(comparison));
-                results::write_atomically(&folder.join("comparison.svg"), |file| {
-                    std::io::Write::write_all(file, plot.as_bytes())
-                })?;
+                write(&folder.join("comparison.svg"), &plot)?;
             }
             out::note(&format!("report: {}", folder.display()));
         }

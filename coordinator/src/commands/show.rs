@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeSet, HashMap},
 };
 
-use bench_proto::{dataset::StreamEntry, facts::Outcome, metric::Scale, summary::QuestionLine};
+use bench_proto::{facts::Outcome, metric::Scale, summary::QuestionLine};
 use bench_store::{RunRow, Store};
 use bench_worker::{banks::BankData, traces};
 use serde_json::{Value, json};
@@ -62,16 +62,10 @@ async fn one(store: &dyn Store, run: &RunRow, wanted: &str, json: bool) -> CliRe
 
 /// The evidence turns and memories that are not among the hits of a recall, with their texts.
 fn missed(bank: &BankData, line: &QuestionLine) -> Vec<Missed> {
-    let mut texts: HashMap<&str, String> = HashMap::new();
-    for entry in &bank.content.entries {
-        if let StreamEntry::Session(session) = entry {
-            texts.extend(session.turns.iter().map(|turn| (turn.id.as_str(), turn.line())));
-        }
-        texts.extend(entry.memory().map(|memory| (memory.id.as_str(), memory.text.clone())));
-    }
+    let texts = results::EvidenceTexts::of_bank(bank);
     let is_hit = |id: &str| line.retrieved.iter().any(|hit| hit.id == id);
     let not_found = line.evidence.iter().filter(|id| !is_hit(id));
-    not_found.map(|id| Missed { id: id.clone(), text: texts.get(id.as_str()).cloned() }).collect()
+    not_found.map(|id| Missed { id: id.clone(), text: texts.turn(id) }).collect()
 }
 
 /// What a list is made by.

@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     fs::File,
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
@@ -111,6 +111,43 @@ impl LoadedRun {
     /// As a side of a comparison.
     pub(crate) fn side<'a>(&'a self, facts: &'a RunFacts) -> Side<'a> {
         Side { spec: &self.spec, summary: &self.summary, facts, imported: self.imported, lineage: &self.lineage }
+    }
+
+    /// The run in the store; none of a folder.
+    pub(crate) const fn row(&self) -> Option<&RunRow> {
+        match &self.source {
+            Source::Store(row) => Some(row),
+            Source::Folder(_) => None,
+        }
+    }
+
+    /// The lines of these flips, by the ids of their questions.
+    ///
+    /// # Errors
+    /// What the store meets.
+    pub(crate) async fn lines(
+        &self,
+        store: &dyn Store,
+        flips: &[Flip],
+    ) -> Result<HashMap<String, QuestionLine>, CliError> {
+        let mut wanted: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for flip in flips {
+            wanted.entry(flip.bank_id.clone()).or_default().insert(flip.question_id.clone());
+        }
+        let questions = match &self.source {
+            Source::Store(row) => return results::questions_named(store, row, &wanted).await,
+            Source::Folder(questions) => questions,
+        };
+        let ids: BTreeSet<&str> = wanted.values().flatten().map(String::as_str).collect();
+        let mut lines = HashMap::with_capacity(flips.len());
+        each_line(questions, |text| {
+            let Named { question_id } = parsed(text)?;
+            if ids.contains(&*question_id) {
+                lines.insert(question_id.into_owned(), parsed(text)?);
+            }
+            Ok(())
+        })?;
+        Ok(lines)
     }
 
     /// Fills one side of flips with what the run stored of them, and their question and gold.

@@ -13,7 +13,7 @@ use bench_report::html::{MOST_QUESTIONS, Page};
 use bench_settings::private;
 use bench_store::{RunRow, Store};
 
-use super::questions::each_question;
+use super::{beside::beside, questions::each_question};
 use crate::{app::App, exit::CliError, out};
 
 /// Folder of a run's files: `$BENCH_HOME/runs/<run>`, unless the person named one.
@@ -29,6 +29,18 @@ pub(crate) fn run_folder(app: &App, run: &RunId, output_dir: Option<&Path>) -> P
 pub(crate) fn check_writable(folder: &Path) -> Result<(), CliError> {
     private::create_folder(folder).map_err(|e| not_writable(folder, &e))?;
     tempfile::NamedTempFile::new_in(folder).map(drop).map_err(|e| not_writable(folder, &e))
+}
+
+/// Makes sure that a file can be written, before any work.
+///
+/// # Errors
+/// Exit 2 naming the file.
+pub(crate) fn check_file(file: &Path) -> Result<(), CliError> {
+    let folder = folder_of(file);
+    let made = private::create_folder(folder).and_then(|()| tempfile::NamedTempFile::new_in(folder).map(drop));
+    let wrong =
+        |e| CliError::usage(format!("{} cannot be written: {e}; choose another place with --output", file.display()));
+    made.map_err(wrong)
 }
 
 /// Makes sure that files can be written to a folder, and makes none: one that is not there yet could be made.
@@ -58,7 +70,8 @@ pub(crate) async fn write_files(
 ) -> Result<(), CliError> {
     private::create_folder(folder).map_err(|e| disk(folder, e))?;
     let questions = write_questions(store, run, &folder.join("questions.jsonl")).await?;
-    let page = Page { summary, questions: &questions, comparison: None, trace_url: None };
+    let beside = beside(store, run, &questions).await?;
+    let page = Page { beside: Some(&beside), ..Page::new(summary, &questions) };
     for format in ["json", "md", "html"] {
         let rendered = render(&page, format)?;
         write_atomically(&folder.join(file_name(format)), |file| file.write_all(rendered.as_bytes()))?;
@@ -115,7 +128,7 @@ pub(crate) fn on_screen(summary: &Summary, full: bool) -> String {
 /// # Errors
 /// As [`render`].
 pub(crate) fn render_summary(summary: &Summary, format: &str) -> Result<String, CliError> {
-    render(&Page { summary, questions: &[], comparison: None, trace_url: None }, format)
+    render(&Page::new(summary, &[]), format)
 }
 
 /// Writes a file beside its place and moves it there.
@@ -137,7 +150,7 @@ pub(crate) fn replace(
     path: &Path,
     fill: impl FnOnce(&mut std::io::BufWriter<&std::fs::File>) -> std::io::Result<()>,
 ) -> std::io::Result<()> {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    let folder = folder_of(path);
     // temporary files are private, and so is what holds questions and answers
     let file = tempfile::Builder::new().prefix(".bench-").tempfile_in(folder)?;
     let mut writer = std::io::BufWriter::new(file.as_file());
@@ -146,6 +159,12 @@ pub(crate) fn replace(
     drop(writer);
     file.persist(path)?;
     Ok(())
+}
+
+/// The folder that a file lies in.
+#[must_use]
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
 }
 
 /// What a person reads about a file that cannot be written.

@@ -10,12 +10,14 @@
 //! | `score` | by which one figure is a run shown? |
 //! | `models` | where were its models, and what did they answer by? |
 //! | `questions` | what is told of a single question? |
+//! | `beside` | what does a page tell of it beside that? |
 //! | `judgements` | what did its judges say, and which of several votes speaks for them? |
 //! | `files` | what is written, and where? |
 //! | `answer_key` | what would it be without the known mistakes of the dataset? |
 
 mod ahead;
 pub(crate) mod answer_key;
+mod beside;
 mod files;
 pub(crate) mod judgements;
 mod models;
@@ -27,11 +29,12 @@ mod summary;
 #[cfg(feature = "archive")]
 pub(crate) use self::files::disk;
 pub(crate) use self::{
+    beside::{EvidenceTexts, beside, told_questions},
     files::{
-        TERMINAL, check_format, check_writable, could_be_written, file_name, on_screen, render, render_summary,
-        replace, run_folder, write_atomically, write_files,
+        TERMINAL, check_file, check_format, check_writable, could_be_written, file_name, folder_of, on_screen, render,
+        render_summary, replace, run_folder, write_atomically, write_files,
     },
-    questions::{each_question, facts_of_bank, first_questions, questions_of_bank},
+    questions::{each_question, facts_of_bank, questions_named, questions_of_bank},
     score::{Score, score_of},
     shards::read_facts,
     summary::{SELF_CHECK_EVENT, group_of, summary_of},

@@ -1,6 +1,6 @@
 //! The questions of a run as lines for people and other tools.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bench_aggregate::causes::Known;
 use bench_grading::{
@@ -84,6 +84,27 @@ pub(crate) async fn questions_of_bank(
     pages(store, run, bank, |page| take_page(page, &mut take)).await.map(drop)
 }
 
+/// The lines of some questions of a run, by their ids; `wanted` has the ids of their banks with those of the questions.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn questions_named(
+    store: &dyn Store,
+    run: &RunRow,
+    wanted: &BTreeMap<String, BTreeSet<String>>,
+) -> Result<HashMap<String, QuestionLine>, CliError> {
+    let mut found = HashMap::new();
+    for row in store.banks(run.run_no, None).await? {
+        let Some(of_bank) = wanted.get(&row.bank_id) else { continue };
+        let give = |page: Vec<QuestionLine>| {
+            found.extend(page.into_iter().map(|line| (line.question_id.clone(), line)));
+            Ok(true)
+        };
+        pages_of(store, run, &row, |id| of_bank.contains(id), give).await?;
+    }
+    Ok(found)
+}
+
 /// Gives the lines of a page until `take` has enough; whether it wants more.
 fn take_page(
     page: Vec<QuestionLine>,
@@ -102,11 +123,23 @@ async fn pages(
     store: &dyn Store,
     run: &RunRow,
     row: &BankRow,
+    give: impl FnMut(Vec<QuestionLine>) -> Result<bool, CliError>,
+) -> Result<bool, CliError> {
+    pages_of(store, run, row, |_| true, give).await
+}
+
+/// The same for the questions whose ids `wants` likes.
+async fn pages_of(
+    store: &dyn Store,
+    run: &RunRow,
+    row: &BankRow,
+    wants: impl Fn(&str) -> bool,
     mut give: impl FnMut(Vec<QuestionLine>) -> Result<bool, CliError>,
 ) -> Result<bool, CliError> {
     let asked = BankQuestions::read(store, row).await?;
     let known = known_of(store, run, row).await?;
-    for questions in asked.questions().chunks(TEXT_PAGE) {
+    let wanted: Vec<&Question> = asked.questions().iter().filter(|question| wants(&question.question_id)).collect();
+    for questions in wanted.chunks(TEXT_PAGE) {
         let keys: Vec<TaskKey> = questions.iter().map(|q| TaskKey::question(row.bank_no, q.index)).collect();
         let facts = store.facts_of(run.run_no, &keys).await?;
         let mut facts: HashMap<TaskKey, QuestionFacts> = facts.into_iter().map(|facts| (facts.task, facts)).collect();
@@ -118,7 +151,7 @@ async fn pages(
                 _ => texts.entry(task).or_default().push(text),
             }
         }
-        let line = |(question, key): (&Question, &TaskKey)| {
+        let line = |(question, key): (&&Question, &TaskKey)| {
             let gold = asked.gold(&question.question_id);
             let texts = texts.remove(key).unwrap_or_default();
             let stored = Stored { facts: facts.remove(key), texts, judgements: judgements.of_question(*key) };

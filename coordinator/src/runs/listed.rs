@@ -1,0 +1,124 @@
+//! Runs as lists show them: in a table, as JSON, and on the page of all runs.
+
+use std::path::{Component, Path, PathBuf};
+
+use bench_report::html::IndexedRun;
+use bench_store::{RunRow, Store};
+use serde_json::{Value, json};
+
+use crate::{
+    app::App,
+    exit::CliError,
+    out::times::rfc3339,
+    results::{self, Score, score_of},
+    runs::fork::source_of,
+    standing::Standing,
+};
+
+/// A run and what is told of it.
+pub(crate) struct Listed {
+    pub(crate) run: RunRow,
+    pub(crate) score: Score,
+    pub(crate) status: &'static str,
+    /// Of a fork or an import what it was made from.
+    pub(crate) source: Option<String>,
+}
+
+impl Listed {
+    /// A run of the store.
+    ///
+    /// # Errors
+    /// What the store meets.
+    pub(crate) async fn of_run(app: &App, store: &dyn Store, run: RunRow) -> Result<Self, CliError> {
+        let score = score_of(store, &run).await?;
+        let status = Standing::of_run(&run, app.store_file().as_deref()).word();
+        let source = source_of(store, &run).await?;
+        Ok(Self { run, score, status, source })
+    }
+
+    /// Its model judges.
+    pub(crate) fn judges(&self) -> Vec<String> {
+        self.run.spec.judges.iter().map(|judge| judge.display()).collect()
+    }
+
+    /// As JSON.
+    pub(crate) fn as_json(&self) -> Value {
+        let Self { run, score, status, source } = self;
+        json!({
+            "id": run.run_id, "name": run.name, "tags": run.tags, "user": run.user,
+            "status": status, "created_ms": run.created_ms,
+            "dataset": run.spec.dataset.name, "preset": run.spec.sample.preset, "questions": run.spec.sample.n,
+            "system": run.spec.system.name, "answerer": run.spec.who_answers(), "judges": self.judges(),
+            "ended": run.counters.ended(), "score": score.value, "estimator": score.estimator,
+            "metric": score.metric, "ci95": score.ci95, "counted_as": score.counted_as, "verdict": score.verdict,
+            "usd": run.counters.spent.usd(), "source": source,
+        })
+    }
+
+    /// As the page of all runs shows it, which lies in `folder`.
+    pub(crate) fn indexed(&self, page: Option<&Path>, folder: &Path) -> IndexedRun {
+        let Self { run, score, status, .. } = self;
+        IndexedRun {
+            id: run.run_id.to_string(),
+            name: run.name.clone(),
+            dataset: run.spec.dataset.name.clone(),
+            preset: run.spec.sample.preset.clone(),
+            system: run.spec.system.name.clone(),
+            answerer: run.spec.who_answers(),
+            status: (*status).to_owned(),
+            verdict: score.verdict,
+            score: score.value,
+            metric: match &score.counted_as {
+                Some(name) => format!("{} as {name}", score.metric),
+                None => score.metric.clone(),
+            },
+            ci95: score.ci95.clone(),
+            judges: self.judges(),
+            usd: run.counters.spent.usd(),
+            created: rfc3339(run.created_ms),
+            page: page.map(|page| link(folder, page)),
+        }
+    }
+
+    /// Its `report.html`, where there is one.
+    pub(crate) fn page(&self, app: &App) -> Option<PathBuf> {
+        let page = results::run_folder(app, &self.run.run_id, None).join(results::file_name("html"));
+        page.is_file().then_some(page)
+    }
+}
+
+/// The way from a folder to a file, as a page of that folder links to it.
+fn link(folder: &Path, file: &Path) -> String {
+    let whole =
+        |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.into());
+    let (folder, file) = (whole(folder), whole(file));
+    let (from, to): (Vec<Component<'_>>, Vec<Component<'_>>) =
+        (folder.components().collect(), file.components().collect());
+    let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+    let up = std::iter::repeat_n("..".to_owned(), from.len() - shared);
+    let down = to[shared..].iter().map(|part| encoded(part.as_os_str().as_encoded_bytes()));
+    std::iter::once(".".to_owned()).chain(up).chain(down).collect::<Vec<_>>().join("/")
+}
+
+/// A part of a path as it stands in a link.
+fn encoded(part: &[u8]) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
+    part.iter().map(|byte| if plain(byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_leads_from_the_page_to_the_file() {
+        for (folder, file, wanted) in [
+            ("/b/runs", "/b/runs/one/report.html", "./one/report.html"),
+            ("/b/out", "/b/runs/one/report.html", "./../runs/one/report.html"),
+            ("/b", "/b/a b/javascript:x%/é.html", "./a%20b/javascript%3Ax%25/%C3%A9.html"),
+            ("/", "/x", "./x"),
+        ] {
+            assert_eq!(link(Path::new(folder), Path::new(file)), wanted);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The page of a comparison: its verdict, its figures, and each flip with both answers and both contexts side by side.
+
+use std::collections::HashMap;
+
+use askama::Template;
+use bench_proto::{
+    comparison::{Comparison, Word},
+    summary::QuestionLine,
+};
+
+use super::{
+    beside::Beside,
+    data::{Data, Held},
+    page::Browser,
+};
+use crate::{
+    blocks::Block,
+    comparison::{claim, name_of, without_flips},
+    error::RenderError,
+    figures::count,
+};
+
+/// A flip as the second run tells it, with the first run beside it.
+#[derive(Debug, Clone)]
+pub struct FlipLines {
+    /// The question in the second run.
+    pub line: QuestionLine,
+    /// What is told beside its line: the question in the first run, most of all.
+    pub beside: Beside,
+}
+
+/// What the page of a comparison is made from.
+#[derive(Debug, Clone, Copy)]
+pub struct FlipsPage<'a> {
+    /// The comparison.
+    pub comparison: &'a Comparison,
+    /// Its flips, in their order; those without a line in the second run are left out.
+    pub flips: &'a [FlipLines],
+    /// Whether the second run is one that `show` finds: not one of a folder.
+    pub is_stored: bool,
+}
+
+#[derive(Template)]
+#[template(path = "flips.html")]
+struct View<'a> {
+    comparison: &'a Comparison,
+    title: String,
+    /// Its name and its class.
+    verdict: (&'static str, &'static str),
+    facts: Vec<String>,
+    reasons: &'a [String],
+    claim: String,
+    forest: String,
+    browser: Browser,
+    blocks: Vec<Block>,
+}
+
+/// The page: one file that needs no network.
+///
+/// # Errors
+/// Never for data that JSON can hold.
+pub fn flips(page: FlipsPage<'_>) -> Result<String, RenderError> {
+    let comparison = page.comparison;
+    let directions: HashMap<&str, &str> =
+        comparison.flips.iter().map(|flip| (flip.question_id.as_str(), flip.direction.as_str())).collect();
+    let (mut data, b) = (Data::of_comparison(comparison), &comparison.b);
+    if page.is_stored {
+        data.name_run(&b.id);
+    }
+    for FlipLines { line, beside } in page.flips {
+        let flip = directions.get(line.question_id.as_str()).copied();
+        data.add(line, Held { beside: Some(beside), flip });
+    }
+    let all: u64 = comparison.flip_counts.values().sum();
+    let class = match comparison.verdict {
+        _ if !comparison.comparable => "invalid",
+        Word::Better => "valid",
+        Word::Worse => "invalid",
+        Word::NoChange | Word::Inconclusive => "neutral",
+    };
+    let view = View {
+        comparison,
+        title: format!("{} against {}", name_of(b), name_of(&comparison.a)),
+        verdict: (if comparison.comparable { comparison.verdict.name() } else { "NOT COMPARABLE" }, class),
+        facts: facts(comparison),
+        reasons: &comparison.reasons,
+        claim: claim(comparison),
+        forest: crate::svg::forest_plain(std::slice::from_ref(comparison)),
+        browser: Browser::new("Flips", (page.flips.len() as u64, all), "--flips N lists more", &data)?,
+        blocks: without_flips(comparison),
+    };
+    view.browser.page(&view)
+}
+
+/// What was compared, in a line.
+fn facts(comparison: &Comparison) -> Vec<String> {
+    let counted = |direction: &str| count(comparison.flip_counts.get(direction).copied().unwrap_or(0));
+    let of = |which: &str, run: &bench_proto::comparison::ComparedRun| {
+        let judge = run.judge.as_ref().map(|judge| format!(", judged by {judge}")).unwrap_or_default();
+        format!("{which}: {} {}, answered by {}{judge}", name_of(run), run.system, run.answerer)
+    };
+    vec![
+        claim(comparison),
+        of("first", &comparison.a),
+        of("second", &comparison.b),
+        format!("{} lost, {} won", counted("lost"), counted("won")),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_proto::text;
+    use serde_json::json;
+
+    use super::*;
+
+    /// A comparison with one flip.
+    fn comparison(question_id: &str) -> Comparison {
+        let summary: serde_json::Value =
+            serde_json::from_str(include_str!("../../testdata/fair.json")).expect("a summary");
+        let run = |id: &str| {
+            json!({"id": id, "name": null, "system": "bm25", "answerer": "extractive", "judge": null, "preset": "fair",
+                   "fingerprint": "f", "verdict": "VALID", "reasons": [], "value": 0.5, "ci95": null, "n": 2, "coverage": 1.0,
+                   "result_digest": "d", "retrieval": summary["retrieval"], "latency_ms": summary["latency_ms"],
+                   "usage": summary["usage"], "usd_per_correct": null})
+        };
+        let paired = json!({"n": 2, "clusters": 1, "a": 0.5, "b": 0.0, "difference": -0.5, "estimator": "mean", "ci95": null,
+                            "ci95_note": null, "naive_ci95": null, "p_value": null, "p_holm": null, "mde": null,
+                            "tolerance": 0.02, "verdict": "INCONCLUSIVE"});
+        let side = json!({"score": 0.0, "answer": null, "judgements": []});
+        let flip = json!({"question_id": question_id, "bank_id": "b", "category": "temporal", "direction": "lost",
+                          "question": null, "gold": null, "a": side, "b": side});
+        let mcnemar = json!({"pass_threshold": 0.5, "both": 0, "only_a": 1, "only_b": 0, "neither": 1, "p_value": 1.0});
+        let all = json!({
+            "schema_version": 1, "a": run("before"), "b": run("after"), "comparable": true, "reasons": [], "notes": [],
+            "under_test": null, "differences": [], "independent": true, "metric": "locomo-f1", "verdict": "INCONCLUSIVE",
+            "paired": paired, "bootstrap_ci95": null, "bootstrap_note": null, "mcnemar": mcnemar, "by_category": [],
+            "unpaired": {"only_a": 0, "only_b": 0, "neither": 0}, "retrieval": [], "flip_counts": {"lost": 3},
+            "flips": [flip],
+        });
+        serde_json::from_value(all).expect("a comparison")
+    }
+
+    #[test]
+    fn a_page_says_what_was_compared_and_how_many_flips_it_shows() {
+        let comparison = comparison("q1");
+        let line = QuestionLine { question_id: "q1".to_owned(), ..crate::questions::tests::question() };
+        let flips = [FlipLines { line, beside: Beside::default() }];
+        let html = super::flips(FlipsPage { comparison: &comparison, flips: &flips, is_stored: false });
+        let html = html.expect("renders");
+        for words in [
+            "<h1>after against before</h1>",
+            "INCONCLUSIVE",
+            "-50.00 points, 95 % interval –",
+            "first: before bm25, answered by extractive",
+            "3 lost, 0 won",
+            "1 of 3 are on this page; --flips N lists more.",
+            "McNemar",
+            "\"flip\":\"lost\"",
+        ] {
+            assert!(html.contains(words), "'{words}' is missing:\n{html}");
+        }
+        assert!(!html.contains("\"run\":"), "a run of a folder is in no store");
+    }
+
+    #[test]
+    fn nothing_that_others_say_is_markup() {
+        let nasty = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\u{202e}\u{2066}";
+        let mut comparison = comparison(nasty);
+        comparison.a.name = Some(nasty.to_owned());
+        comparison.b.system = nasty.to_owned();
+        comparison.notes = vec![nasty.to_owned()];
+        comparison.reasons = vec![nasty.to_owned()];
+        let line = QuestionLine {
+            question_id: nasty.to_owned(),
+            question: nasty.to_owned(),
+            answer: Some(nasty.to_owned()),
+            ..crate::questions::tests::question()
+        };
+        let beside = Beside {
+            evidence: vec![("D1:1".to_owned(), nasty.to_owned())],
+            other: Some(QuestionLine { answer: Some(format!("other {nasty}")), ..line.clone() }),
+            ..Beside::default()
+        };
+        let flips = [FlipLines { line, beside }];
+        let html = super::flips(FlipsPage { comparison: &comparison, flips: &flips, is_stored: true });
+        let html = html.expect("renders");
+        assert!(!html.contains("alert(1)</script>") && !html.contains("<img"), "{html}");
+        assert!(!html.contains(|c| text::acts(c) && c != '\n'), "nothing turns the direction of writing");
+        assert!(html.contains("other \\u003c/script>"), "both answers travel");
+    }
+}

@@ -1,0 +1,195 @@
+//! The page of the runs of a store: a table that is filtered and sorted, with links to the runs' own pages.
+
+use std::collections::BTreeSet;
+
+use askama::Template;
+use bench_proto::summary::{Interval, Verdict};
+
+use super::page::STYLE;
+use crate::{
+    error::RenderError,
+    figures::{interval, percent, usd},
+};
+
+/// A run as the page shows it.
+#[derive(Debug, Clone, Default)]
+pub struct IndexedRun {
+    /// Public id.
+    pub id: String,
+    /// Name given by the user.
+    pub name: Option<String>,
+    /// Name of the dataset.
+    pub dataset: String,
+    /// Sample preset.
+    pub preset: String,
+    /// Name of the memory system.
+    pub system: String,
+    /// Who answers.
+    pub answerer: String,
+    /// How it stands, in a word.
+    pub status: String,
+    /// Whether it may be used; none where there is no report yet.
+    pub verdict: Option<Verdict>,
+    /// Its figure, as a fraction; none where no question has one.
+    pub score: Option<f64>,
+    /// What the figure measures, and by whose counting where that is not ours.
+    pub metric: String,
+    /// The interval of the figure.
+    pub ci95: Option<Interval>,
+    /// Its model judges.
+    pub judges: Vec<String>,
+    /// What it cost, in dollars.
+    pub usd: f64,
+    /// When it was created, in UTC: `2026-11-25T16:48:46Z`.
+    pub created: String,
+    /// Where its own page lies, as a link of this page; none where there is no page.
+    pub page: Option<String>,
+}
+
+/// Columns of the table, and whether they are written to the right.
+const COLUMNS: [(&str, bool); 12] = [
+    ("run", false),
+    ("dataset", false),
+    ("preset", false),
+    ("system", false),
+    ("answerer", false),
+    ("status", false),
+    ("verdict", false),
+    ("score", true),
+    ("95 %", true),
+    ("judge", false),
+    ("cost", true),
+    ("created, UTC", false),
+];
+
+/// What it does.
+const SCRIPT: &str = concat!(
+    "\"use strict\";\n(function () {\n",
+    include_str!("script/elements.js"),
+    include_str!("script/theme.js"),
+    include_str!("script/runs.js"),
+    "})();\n",
+);
+
+/// A choice of the filter: column, what stands for all of them, the values.
+type Choice = (usize, &'static str, BTreeSet<String>);
+
+/// A cell: what it is sorted by, what is shown, whether it is written to the right.
+type Cell = (String, String, bool);
+
+struct Row {
+    name: String,
+    page: Option<String>,
+    cells: Vec<Cell>,
+}
+
+#[derive(Template)]
+#[template(path = "index.html")]
+struct View<'a> {
+    title: String,
+    store: &'a str,
+    made: &'a str,
+    choices: Vec<Choice>,
+    columns: &'static [(&'static str, bool)],
+    rows: Vec<Row>,
+    style: &'static str,
+    script: &'static str,
+}
+
+/// The page: one file that needs no network. `store` says whose runs these are, `made` when it was made; runs stand in their order
+/// until they are sorted.
+///
+/// # Errors
+/// Never for text.
+pub fn index(store: &str, made: &str, runs: &[IndexedRun]) -> Result<String, RenderError> {
+    let values = |of: fn(&IndexedRun) -> &str| runs.iter().map(|run| of(run).to_owned()).collect();
+    let choices = vec![
+        (1, "all datasets", values(|run| &run.dataset)),
+        (2, "all presets", values(|run| &run.preset)),
+        (3, "all systems", values(|run| &run.system)),
+        (6, "all verdicts", values(verdict)),
+    ];
+    let view = View {
+        title: format!("{} runs", runs.len()),
+        store,
+        made,
+        choices,
+        columns: &COLUMNS,
+        rows: runs.iter().map(Row::of).collect(),
+        style: STYLE,
+        script: SCRIPT,
+    };
+    let mut html = view.render()?;
+    html.push('\n');
+    Ok(html)
+}
+
+fn verdict(run: &IndexedRun) -> &str {
+    run.verdict.map_or("–", Verdict::name)
+}
+
+impl Row {
+    fn of(run: &IndexedRun) -> Self {
+        let text = |text: &str| (text.to_owned(), text.to_owned(), false);
+        // what has no figure stands below what has one
+        let number = |value: Option<f64>| value.map_or_else(|| "-1".to_owned(), |value| value.to_string());
+        let score = run.score.map_or_else(|| "–".to_owned(), |score| format!("{} {}", percent(score), run.metric));
+        let (judges, low) = (run.judges.join(", "), run.ci95.as_ref().map(|interval| interval.low));
+        let created = run.created.get(..16).unwrap_or(&run.created).replace('T', " ");
+        let cells = vec![
+            text(&run.dataset),
+            text(&run.preset),
+            text(&run.system),
+            text(&run.answerer),
+            text(&run.status),
+            text(verdict(run)),
+            (number(run.score), score, true),
+            (number(low), interval(run.ci95.as_ref()), true),
+            (judges.clone(), if judges.is_empty() { "–".to_owned() } else { judges }, false),
+            (number(Some(run.usd)), usd(run.usd), true),
+            (run.created.clone(), created, false),
+        ];
+        let name = run.name.as_ref().map_or_else(|| run.id.clone(), |name| format!("{name} ({})", run.id));
+        Self { name, page: run.page.clone(), cells }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_run_has_a_row_and_nothing_of_it_is_markup() {
+        let nasty = "<img src=x onerror=alert(1)>\u{202e}\"'";
+        let run = IndexedRun {
+            id: "r1".to_owned(),
+            name: Some(nasty.to_owned()),
+            dataset: nasty.to_owned(),
+            system: nasty.to_owned(),
+            score: Some(0.625),
+            metric: "locomo-f1".to_owned(),
+            ci95: Some(Interval { low: 0.5, high: 0.75, method: "t".to_owned() }),
+            verdict: Some(Verdict::Valid),
+            judges: vec!["openai:a".to_owned(), "openai:b".to_owned()],
+            usd: 0.0123,
+            created: "2026-11-25T16:48:46Z".to_owned(),
+            page: Some("r1/report.html".to_owned()),
+            ..IndexedRun::default()
+        };
+        let plain = IndexedRun { id: "r2".to_owned(), ..IndexedRun::default() };
+        let html = index(nasty, "now", &[run, plain]).expect("renders");
+        assert!(!html.contains("<img") && !html.contains('\u{202e}'), "{html}");
+        for words in [
+            "2 runs",
+            "62.50 % locomo-f1",
+            "50.0 to 75.0",
+            "VALID",
+            "openai:a, openai:b",
+            "$0.0123",
+            "2026-11-25 16:48",
+        ] {
+            assert!(html.contains(words), "'{words}' is missing:\n{html}");
+        }
+        assert_eq!((html.matches("<a href=\"r1/report.html\">").count(), html.matches("<a ").count()), (1, 1));
+    }
+}
