@@ -453,7 +453,9 @@ def reply(op, request, value):
         return {"hits": [hit(found) for found in itertools.islice(value, most_of(request))]}
     if op == "answer":
         if isinstance(value, dict) and "text" in value:
-            return {**value, "text": text_of(value["text"], "the text of an answer")}
+            # and nothing of what tells whose reply it is
+            known = {key: value[key] for key in ("citations", "prompt_tokens", "completion_tokens") if key in value}
+            return {**known, "text": text_of(value["text"], "the text of an answer")}
         return {"text": text_of(value, "an answer")}
     if op == "ready":
         if not isinstance(value, bool):
