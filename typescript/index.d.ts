@@ -68,7 +68,8 @@ export type Setting =
   | boolean
   | readonly (number | string | boolean)[]
   | {
-      type: "text" | "number" | "whole" | "flag";
+      /** "text", "number", "whole" or "flag". */
+      type: string;
       default?: number | string | boolean;
       values?: readonly (number | string)[];
       least?: number;
@@ -90,8 +91,8 @@ export declare class System {
   static repeat?: boolean;
   /** Searching changes what later searches find. */
   static learns_from_recall?: boolean;
-  /** What an item is. */
-  static unit?: "turn" | "session";
+  /** What an item is: "turn" or "session". */
+  static unit?: string;
   /** Most items of one `retain`: 64 unless given. */
   static batch?: number;
   /** Operations at a time: one, unless all methods are `async`. */
@@ -102,8 +103,8 @@ export declare class System {
   static max_k?: number;
   /** Time of one operation, such as "90s". */
   static timeout?: string;
-  /** Parts of a question's filter that `recall` and `answer` honour. */
-  static filters?: readonly ("tags" | "user" | "scope" | "scopes" | "from" | "until")[];
+  /** Parts of a question's filter that `recall` and `answer` honour: "tags", "user", "scope", "scopes", "from", "until". */
+  static filters?: readonly string[];
   /** Variables of the environment that the code reads; written as a list of texts. It sees no others. */
   static env?: readonly string[];
   /** What a run may set, by name: the constructor is given an object with all of them. */

@@ -573,7 +573,15 @@ async function main([verb, runner, folder, file, name, settings, packages]) {
 }
 
 main(process.argv.slice(2)).then(
-  () => end(0),
+  () => {
+    try {
+      // what the system has started goes with it, also where nobody is left to see to that
+      if (process.argv[2] === "serve") process.kill(-process.pid, "SIGKILL");
+    } catch {
+      // it leads no group
+    }
+    end(0);
+  },
   (error) => {
     console.error(error);
     end(1);

@@ -18,6 +18,7 @@ import linecache
 import math
 import os
 import re
+import signal
 import sys
 import threading
 import traceback
@@ -666,6 +667,9 @@ def main(arguments):
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
+            # what the system has started goes with it, also where nobody is left to see to that
+            if os.getpgrp() == os.getpid():
+                os.killpg(os.getpid(), signal.SIGKILL)
             # a thread of the system that still works would keep the process
             os._exit(0)
     if verb == "describe":

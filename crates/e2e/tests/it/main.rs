@@ -38,6 +38,7 @@ mod page;
 mod planted_key;
 mod policy;
 mod prices;
+mod printed;
 mod python_side;
 mod reach;
 mod readers;
