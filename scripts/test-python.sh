@@ -29,8 +29,9 @@ environment() {
     printf '%s' "$folder/bin/python"
 }
 
-say "== programs"
-cargo build --workspace --locked --quiet --bins
+say "== program"
+# as the tests of the workspace have it: after them there is nothing to build
+cargo test --workspace --locked --quiet --no-run --test help
 TARGET="$(cd "${CARGO_TARGET_DIR:-target}" && pwd)/debug"
 export BENCH_TEST_PROGRAMS="$TARGET" PYTHONPATH="$PWD/python" PYTHONDONTWRITEBYTECODE=1
 say "== notebooks and frames"

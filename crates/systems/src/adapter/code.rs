@@ -114,7 +114,7 @@ impl ClassName {
     /// Full path of the folder whose modules go with the class: the one that the file lies in, of TypeScript the whole project.
     #[must_use]
     pub fn folder(&self) -> Option<PathBuf> {
-        self.language().folder_of(&self.file)
+        self.language().place_of(&self.file).map(|(folder, _)| folder)
     }
 }
 
@@ -127,9 +127,8 @@ pub fn read(named: &ClassName) -> Result<AdapterSpec, String> {
         let what = if named.file.exists() { "is no file" } else { "there is no such file" };
         return Err(format!("{}: {what}", named.file.display()));
     }
-    let folder = named.folder().ok_or("the folder of the file has no path")?;
-    let file = std::path::absolute(&named.file).map_err(|e| e.to_string())?;
-    let name = file.strip_prefix(&folder).ok().and_then(Path::to_str).ok_or("the name of the file is no text")?;
+    let (folder, path) = named.language().place_of(&named.file).ok_or("the folder of the file has no path")?;
+    let name = path.to_str().ok_or("the name of the file is no text")?;
     made_of(named.language(), &folder, name, &named.class)
 }
 

@@ -167,3 +167,18 @@ fn the_package_for_editors_has_what_the_runner_brings_along() {
     let version: serde_json::Value = serde_json::from_str(&text("package.json")).expect("is JSON");
     assert_eq!(version["version"], env!("CARGO_PKG_VERSION"));
 }
+
+#[test]
+fn init_writes_a_class_of_typescript_that_works() {
+    let bench = bench(NODE);
+    let done = bench.run(["init", "--typescript"]).expect_code(0);
+    assert_eq!(done.stdout, "bench.toml\nmine.ts\n");
+    assert!(done.stderr.contains("next: `bench-coord systems try mine.ts:Mine`"), "{}", done.stderr);
+    let tried = bench.run(["systems", "try", "mine.ts:Mine"]).expect_code(0).stdout;
+    assert!(tried.contains("Brunswick") && tried.contains("found 1 hit"), "{tried}");
+    let flags = ["--system", "mine.ts:Mine", "--limit", "2", "--latency-probe", "off", "--no-canaries"];
+    let worst = ["--set", "mine.best_first=false"];
+    let _ = bench.run(["submit"].iter().chain(&flags).chain(&worst)).expect_code(0);
+    let both = bench.run(["init", "--typescript", "--python"]).expect_code(2);
+    assert!(both.stderr.contains("cannot be used with"), "{}", both.stderr);
+}

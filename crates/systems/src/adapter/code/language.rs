@@ -107,15 +107,18 @@ impl Language {
         }
     }
 
-    /// The folder of a person's that goes with a file: modules of it are part of the system.
-    pub(super) fn folder_of(self, file: &Path) -> Option<PathBuf> {
-        let folder = std::path::absolute(file).ok()?.parent()?.to_owned();
-        let project = folder.ancestors().find(|above| above.join("package.json").is_file());
-        Some(match (self, project) {
-            // what belongs together is below it
-            (Self::Node, Some(project)) => project.to_owned(),
-            _ => folder,
-        })
+    /// The folder of a person's that goes with a file, whose modules are part of the system, and the path of the file below it.
+    pub(super) fn place_of(self, file: &Path) -> Option<(PathBuf, PathBuf)> {
+        let (lies, name) = (std::path::absolute(file).ok()?.parent()?.to_owned(), file.file_name()?);
+        if self == Self::Python {
+            return Some((lies, name.into()));
+        }
+        // without `..`, which would make other folders its ancestors
+        let lies = lies.canonicalize().unwrap_or(lies);
+        let project = lies.ancestors().find(|above| above.join("package.json").is_file());
+        let folder = project.unwrap_or(&lies).to_owned();
+        let path = lies.strip_prefix(&folder).ok()?.join(name);
+        Some((folder, path))
     }
 }
 
@@ -212,10 +215,12 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path().canonicalize().expect("is there");
         std::fs::create_dir_all(root.join("src/systems")).expect("is made");
-        let file = root.join("src/systems/mine.ts");
-        assert_eq!(Language::Node.folder_of(&file), Some(root.join("src/systems")));
+        let file = root.join("src/../src/systems/mine.ts");
+        let place = |folder: PathBuf, path: &str| Some((folder, PathBuf::from(path)));
+        assert_eq!(Language::Node.place_of(&file), place(root.join("src/systems"), "mine.ts"));
         std::fs::write(root.join("package.json"), "{}").expect("is written");
-        assert_eq!(Language::Node.folder_of(&file), Some(root.clone()));
-        assert_eq!(Language::Python.folder_of(&file), Some(root.join("src/systems")));
+        assert_eq!(Language::Node.place_of(&file), place(root.clone(), "src/systems/mine.ts"));
+        let file = root.join("src/systems/mine.py");
+        assert_eq!(Language::Python.place_of(&file), place(root.join("src/systems"), "mine.py"));
     }
 }
