@@ -93,6 +93,9 @@ fn a_library_that_is_not_installed_is_named_with_the_line_that_installs_it() {
         let refused = bench.run(submit(library, "a", &[])).expect_code(2);
         let line = format!("python3 -m pip install {}", packages.with_dependencies.join(" "));
         assert!(refused.stderr.contains(&line), "{line}: {}", refused.stderr);
+        let tested: Vec<String> = packages.with_dependencies.iter().map(|one| one.replace("==", " ")).collect();
+        let row = format!("| `{library}` | {} |", tested.join(", "));
+        assert!(include_str!("../../../../../docs/SYSTEMS.md").contains(&row), "docs/SYSTEMS.md has no row {row}");
     }
     let listed = bench.run(["systems", "list", "--json"]).expect_code(0).json();
     let names: Vec<&str> = listed.as_array().into_iter().flatten().filter_map(|row| row["name"].as_str()).collect();
