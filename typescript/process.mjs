@@ -27,8 +27,10 @@ const MOST = 1_000_000;
 const MOST_PROCESSES = 64;
 // Longest text that a setting may have, in bytes.
 const LONGEST_TEXT = 4096;
-// Variables that every process sees.
-const ALWAYS = new Set(["PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"]);
+// Variables that every process sees, those of a shell included: they are no keys.
+const ALWAYS = new Set(
+  ["PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "PWD", "OLDPWD", "SHLVL", "_"],
+);
 
 // Operations, and what the method of each is given first.
 const GIVEN = {
