@@ -161,8 +161,8 @@ pub(super) struct Fetched {
     id: String,
     /// Where its files lie.
     folder: String,
-    /// How many were copied.
-    files: u64,
+    /// Their names.
+    files: Vec<String>,
     /// It was written into the store too.
     restored: bool,
 }

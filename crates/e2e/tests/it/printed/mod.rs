@@ -64,8 +64,7 @@ fn small_verbs_print_what_their_schemas_say() {
     held::<Config>(&json(&["config", "show", "--all"]));
     held::<Gc>(&json(&["gc"]));
     let all = json(&["datasets", "list"]);
-    let names: Vec<&str> =
-        all.as_array().into_iter().flatten().filter_map(|listed| listed["manifest"]["name"].as_str()).collect();
+    let names: Vec<&str> = all.as_array().into_iter().flatten().filter_map(|listed| listed["name"].as_str()).collect();
     assert!(names.len() > 10, "{all}");
     for name in names {
         held::<Dataset>(&json(&["datasets", "show", name]));
