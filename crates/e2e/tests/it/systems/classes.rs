@@ -165,7 +165,10 @@ fn the_class_of_a_readme_is_measured_and_what_it_prints_does_no_harm() {
         let _ = bench.run(side.submit(&mine, "closes")).expect_code(0);
         assert!(bench.path().join("closed").exists(), "{closes}");
 
-        let later = readme.replace("    def r", "    async def r").replace("\n  r", "\n  async r");
+        let later = readme
+            .replace("    def r", "    async def r")
+            .replace("\n  retain(", "\n  async retain(")
+            .replace("\n  recall(", "\n  async recall(");
         write(bench.path(), side.file, &later);
         assert_eq!(digest(&bench.run(side.submit(&mine, "later")).expect_code(0)), digest(&quiet));
         found.push(digest(&quiet));
