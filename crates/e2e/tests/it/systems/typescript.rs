@@ -86,12 +86,15 @@ fn modules_of_a_project_go_along_and_what_its_package_json_explains_does_not() {
         write(&bench, &format!("words.{end}"), "export const most = 3;\n");
         write(&bench, "parts.cjs", "module.exports = { least: require('./least.json') };\n");
         write(&bench, "least.json", "1\n");
-        let class = format!(
-            "import {{ most }} from '../words';\nimport parts from '../parts.cjs';\n\
-             export class Mine {{\n  retain(bank, items) {{}}\n  recall(bank, query, k) {{ return [`${{most}} ${{parts.least}}`]; }}\n}}\n"
-        );
+        let class = "import { most } from '../words';
+import parts from '../parts.cjs';
+export class Mine {
+  retain(bank, items) {}
+  recall(bank, query, k) { return [`${most} ${parts.least}`]; }
+}
+";
         let file = format!("systems/mine.{end}");
-        write(&bench, &file, &class);
+        write(&bench, &file, class);
         let done = bench.run(submit(&format!("{file}:Mine"), "a"));
         let code = &done.json()["spec"]["system_settings"]["adapter"]["code"];
         let files: Vec<&str> = code["files"].as_object().into_iter().flatten().map(|(path, _)| path.as_str()).collect();
