@@ -683,6 +683,8 @@ class Later(Mine):
         while True: yield 'again'
 class Scores(Mine):
     def recall(self, bank, query, k): return [(f'{query} {n}', float('nan')) for n in range(200000)]
+class Answers(Mine):
+    def answer(self, bank, query): return {'text': 'yes', 'id': 10 ** 9, 'ok': False}
 class Large(Mine):
     batch = 10 ** 12
 ",
@@ -695,6 +697,7 @@ export class Later extends Mine { async *recall(bank, query, k) { for (;;) yield
 export class Scores extends Mine {
   recall(bank, query, k) { return Array.from({ length: 200000 }, (_, n) => [`${query} ${n}`, NaN]); }
 }
+export class Answers extends Mine { answer(bank, query) { return { text: 'yes', id: 1e9, ok: false }; } }
 export class Large extends Mine { static batch = 10 ** 12; }
 ",
         );
@@ -706,6 +709,10 @@ export class Large extends Mine { static batch = 10 ** 12; }
             let hits = &bench.questions(&run)[0]["retrieved"];
             assert_eq!(hits.as_array().map(Vec::len), Some(10), "{class}");
         }
+        // whose reply it is says the runner's side of the process
+        let class = side.named("Answers");
+        let done = bench.run([side.submit(&class, "answers"), vec!["--answerer", "system"]].concat());
+        assert_eq!(done.json()["outcomes"]["coverage"], 1.0, "{}", done.stderr);
         let refused = bench.run(side.submit(&side.named("Large"), "large")).expect_code(2);
         assert!(refused.stderr.contains("Large.batch must be a whole number from 1 to 1000000"), "{}", refused.stderr);
     }
