@@ -740,6 +740,26 @@ fn floods_of_prints_and_a_process_that_dies_while_it_stores_change_nothing() {
     }
 }
 
+/// What an adapter of a server can have, a class has too.
+#[test]
+fn a_class_with_every_method_passes_every_check_and_answers_by_itself() {
+    let mut found = Vec::new();
+    for side in [&PYTHON, &TYPESCRIPT] {
+        let (bench, mine) = (side.bench(), side.named("Mine"));
+        let whole = super::program(side.or("whole.py", "whole.ts"));
+        write(bench.path(), side.file, &fs::read_to_string(whole).expect("is there"));
+        let checked = bench.run(["systems", "check", &mine, "--json"]).expect_code(0).json();
+        let steps = checked["steps"].as_array().expect("a list");
+        assert!(steps.len() > 15 && steps.iter().all(|step| step["outcome"] == "pass"), "{checked:#}");
+        let answers = bench.run([side.submit(&mine, "answers"), vec!["--answerer", "system"]].concat()).expect_code(0);
+        let stats = &answers.json()["system_stats"];
+        assert!(stats["items"].as_f64().is_some_and(|items| items > 100.0), "{stats}");
+        let better = [side.submit(&mine, "better"), vec!["--mode", "consolidated"]].concat();
+        found.push((digest(&answers), digest(&bench.run(better).expect_code(0))));
+    }
+    assert_eq!(found[0], found[1], "one class in two languages");
+}
+
 /// What cannot be made, and what never answers, is said and ends with the run.
 #[test]
 fn a_class_that_cannot_be_made_or_never_answers_is_said_and_leaves_nothing_behind() {
