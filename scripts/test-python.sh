@@ -1,6 +1,6 @@
 #!/bin/sh
-# The Python package with what CI does not install: a notebook's kernel and frames. About two minutes the first time, half a
-# minute after that; environments stay below target/python-side.
+# The Python package in a notebook's kernel and with frames: all of python/tests. About two minutes the first time, half a minute
+# after that; environments stay below target/python-side. `scripts/test.sh` calls it.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
@@ -14,6 +14,12 @@ environment() {
     shift
     wanted="$("$PYTHON" --version) $*"
     if [ "$(cat "$folder/made" 2>/dev/null)" != "$wanted" ]; then
+        if [ -n "${BENCH_NO_INSTALL:-}" ]; then
+            say "missing: $*; BENCH_NO_INSTALL is set, so make a virtual environment $folder with them, write '$wanted' into" \
+                "$folder/made and run this again"
+            exit 2
+        fi
+        say "installing with pip into $folder: $*"
         rm -rf "$folder"
         mkdir -p "$ROOT"
         "$PYTHON" -m venv "$folder"
@@ -23,11 +29,12 @@ environment() {
     printf '%s' "$folder/bin/python"
 }
 
-say "== programs"
-cargo build --locked --quiet -p bench-coord
+say "== program"
+# as the tests of the workspace have it: after them there is nothing to build
+cargo test --workspace --locked --quiet --no-run --test help
 TARGET="$(cd "${CARGO_TARGET_DIR:-target}" && pwd)/debug"
 export BENCH_TEST_PROGRAMS="$TARGET" PYTHONPATH="$PWD/python" PYTHONDONTWRITEBYTECODE=1
 say "== notebooks and frames"
 python=$(environment notebooks pytest==8.4.2 ipykernel==7.4.0 nbclient==0.11.0 nbformat==5.11.1 \
     pandas==3.1.1 pyarrow==26.0.1 polars==2.1.0)
-"$python" -m pytest -q -p no:cacheprovider python/tests/test_notebook.py python/tests/test_frames.py
+"$python" -m pytest -q -p no:cacheprovider python/tests

@@ -66,6 +66,8 @@ if [ -s "$log.code" ]; then
     fi
     say "passed alone, but not beside the others (the machine was slow, or they disturb each other):" $failed
 fi
+say "== the Python package"
+sh scripts/test-python.sh
 if [ "${BENCH_TEST_FAULTS:-}" = long ]; then
     say "== long fault tests"
     cargo test --workspace --locked --test long -- --nocapture

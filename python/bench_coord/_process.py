@@ -18,6 +18,7 @@ import linecache
 import math
 import os
 import re
+import signal
 import sys
 import threading
 import traceback
@@ -453,7 +454,9 @@ def reply(op, request, value):
         return {"hits": [hit(found) for found in itertools.islice(value, most_of(request))]}
     if op == "answer":
         if isinstance(value, dict) and "text" in value:
-            return {**value, "text": text_of(value["text"], "the text of an answer")}
+            # and nothing of what tells whose reply it is
+            known = {key: value[key] for key in ("citations", "prompt_tokens", "completion_tokens") if key in value}
+            return {**known, "text": text_of(value["text"], "the text of an answer")}
         return {"text": text_of(value, "an answer")}
     if op == "ready":
         if not isinstance(value, bool):
@@ -664,6 +667,9 @@ def main(arguments):
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
+            # what the system has started goes with it, also where nobody is left to see to that
+            if os.getpgrp() == os.getpid():
+                os.killpg(os.getpid(), signal.SIGKILL)
             # a thread of the system that still works would keep the process
             os._exit(0)
     if verb == "describe":

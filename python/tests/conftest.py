@@ -1,9 +1,7 @@
-"""Tests of what needs packages that CI does not install: notebooks, frames, memory libraries. `scripts/test-python.sh`
-runs them."""
+"""Tests of what needs packages of others: notebooks and frames. `scripts/test-python.sh` runs them. The package itself and the
+memory libraries are tested beside the programs (crates/e2e/tests/it)."""
 
-import json
 import os
-import subprocess
 
 import pytest
 
@@ -21,16 +19,3 @@ def apart(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("BENCH_COORD", os.path.abspath(os.path.join(TARGET, "bench-coord")))
     return tmp_path / "work"
-
-
-@pytest.fixture
-def simulator():
-    """A simulated provider of models and embeddings; the base URL of its API."""
-    child = subprocess.Popen(
-        [os.path.join(TARGET, "bench-sim"), "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE
-    )
-    try:
-        yield json.loads(child.stdout.readline())["listening"]
-    finally:
-        child.kill()
-        child.wait()

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use bench_settings::{CommandLine, ExtraKey};
 use bench_systems::{
     BuildContext, MemorySystem, SystemSettings,
-    adapter::{self, AdapterSpec, code, dispositions, settings as of_run},
+    adapter::{self, AdapterSpec, code, code::libraries, dispositions, settings as of_run},
     policy::{Policy, SystemHash},
     registry::{self, Named, SYSTEMS},
 };
@@ -54,7 +54,8 @@ pub(super) struct OfClass {
 impl OfClass {
     /// Imports the class, whose name is the section of its settings. What is wrong with it is said when it is used.
     pub(super) fn of(cli: &Cli, line: &CommandLine) -> Option<Self> {
-        let given = named_system(cli, line).filter(|named| code::split(named).is_some())?;
+        let given =
+            named_system(cli, line).filter(|named| code::split(named).is_some() || libraries::find(named).is_some())?;
         let Ok(Named::Adapter(spec)) = registry::named(given) else { return None };
         let names = line.sets.iter().filter_map(|set| set.split_once('=').map(|(name, _)| name.trim()));
         let of_class = |name: &&str| name.split_once('.').is_some_and(|(section, _)| section == spec.name);

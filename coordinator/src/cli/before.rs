@@ -21,6 +21,9 @@ pub struct InitArgs {
     /// A class of Python (mine.py) instead of the adapter file of a server (mine.yaml)
     #[arg(long)]
     pub python: bool,
+    /// A class of TypeScript (mine.ts) instead
+    #[arg(long, conflicts_with = "python")]
+    pub typescript: bool,
 }
 
 /// Verbs of `datasets`.

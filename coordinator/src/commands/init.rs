@@ -13,11 +13,15 @@ use crate::{
 const SETTINGS: &str = include_str!("../../init/bench.toml");
 const ADAPTER: &str = include_str!("../../init/mine.yaml");
 const CLASS: &str = include_str!("../../init/mine.py");
+const TYPED_CLASS: &str = include_str!("../../init/mine.ts");
 
 /// Writes what is not there yet and prints the names of the files; exit 2 when both are.
 pub(super) fn run(args: &InitArgs) -> CliResult {
-    let (file, text, system) =
-        if args.python { ("mine.py", CLASS, "mine.py:Mine") } else { ("mine.yaml", ADAPTER, "./mine.yaml") };
+    let (file, text, system) = match args {
+        InitArgs { python: true, .. } => ("mine.py", CLASS, "mine.py:Mine"),
+        InitArgs { typescript: true, .. } => ("mine.ts", TYPED_CLASS, "mine.ts:Mine"),
+        _ => ("mine.yaml", ADAPTER, "./mine.yaml"),
+    };
     let mut written = Vec::new();
     for (name, text) in [(DEFAULT_FILE, SETTINGS), (file, text)] {
         if write_new(Path::new(name), text).map_err(|e| CliError::usage(format!("{name}: {e}")).because(e))? {
@@ -30,7 +34,7 @@ pub(super) fn run(args: &InitArgs) -> CliResult {
         return Err(CliError::usage("there is nothing to write: go to an empty folder, or take these files away"));
     }
     written.iter().for_each(|name| out::result(name));
-    let begins = if args.python { "" } else { ", when the server that it names is up" };
+    let begins = if args.python || args.typescript { "" } else { ", when the server that it names is up" };
     out::note(&format!(
         "next{begins}: `bench-coord systems try {system}`, then `bench-coord submit --system {system}`; without it: `bench-coord submit`"
     ));

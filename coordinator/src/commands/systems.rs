@@ -46,10 +46,11 @@ fn hash(app: &App, given: &str, json: bool) -> CliResult {
     let known = Policy::new(SystemPolicy::default()).check(&settings).is_ok();
     if known {
         out::note(&format!("{name} is taken by every process as it is"));
-    } else if settings.get(adapter::ADAPTER).is_some_and(|spec| spec.get("code").is_some()) {
-        out::note(
-            "the hash covers the file and the modules of its folder that it imports, not the packages that Python has installed",
-        );
+    } else if let Some(file) = settings.get(adapter::ADAPTER).and_then(|spec| spec.pointer("/code/file")?.as_str()) {
+        let packages = if file.ends_with(".py") { "that Python has installed" } else { "in node_modules" };
+        out::note(&format!(
+            "the hash covers the file and the modules of its folder that it imports, not the packages {packages}"
+        ));
     } else if settings
         .get(adapter::ADAPTER)
         .is_some_and(|spec| spec.get("command").is_some() || spec.pointer("/start/command").is_some())
@@ -120,7 +121,7 @@ fn list(json: bool) -> CliResult {
     Ok(Exit::Done)
 }
 
-/// Built-in systems, then adapters that are shipped.
+/// Built-in systems, then adapters that are shipped, then libraries.
 fn rows() -> Result<Vec<Row>, CliError> {
     let mut rows = Vec::new();
     for info in registry::list(&BuildContext::default()) {
@@ -148,6 +149,16 @@ fn rows() -> Result<Vec<Row>, CliError> {
             description: spec.description,
             kind,
             c,
+        });
+    }
+    for library in adapter::code::libraries::LIBRARIES {
+        rows.push(Row {
+            name: library.name.to_owned(),
+            description: library.description.to_owned(),
+            kind: "library",
+            settings: vec![Told::named(adapter::MODE, "")],
+            sends: Sends::new(),
+            c: library.capabilities().map_err(CliError::infrastructure)?,
         });
     }
     Ok(rows)
@@ -210,7 +221,7 @@ fn listed(rows: &[Row]) -> String {
     let settings = rows.iter().flat_map(|row| &row.settings).filter(|setting| !setting.takes.is_empty());
     let settings: Vec<String> = settings.map(Told::line).collect();
     format!(
-        "{}\nsettings (--set NAME=VALUE):\n{}\nan own system: --system mine.py:Mine, or a file for --system ./mine.yaml, see docs/SYSTEMS.md; does it work? bench-coord systems check NAME|FILE",
+        "{}\nsettings (--set NAME=VALUE):\n{}\nan own system: --system mine.py:Mine or mine.ts:Mine, or a file for --system ./mine.yaml, see docs/SYSTEMS.md; does it work? bench-coord systems check NAME|FILE",
         render(&table),
         settings.join("\n")
     )

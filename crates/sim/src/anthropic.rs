@@ -108,6 +108,7 @@ impl<'a> MessagesRequest<'a> {
             stream: false,
             include_usage: false,
             schema_text,
+            tool: None,
             writes_cache,
             key: key.finish(),
         };

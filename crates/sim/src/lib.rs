@@ -9,7 +9,8 @@
 //! The way of a request: `door` → `server` → `request` (read, check, identity) → `core` (outage, key, limits, try, fault) →
 //! `reply` or `embed` → `wire`.
 //!
-//! Limits of the simulation: no tools, no images, no log-probabilities, no partial streaming delays.
+//! Limits of the simulation: of the tools of a request the first is called, in whole replies only; no images, no
+//! log-probabilities, no partial streaming delays.
 
 mod admin;
 mod announced;

@@ -42,6 +42,8 @@ pub(crate) struct ChatRequest<'a> {
     pub(crate) include_usage: bool,
     /// The schema that the reply must follow, as it stands in the body: it is part of the prompt that is paid.
     pub(crate) schema_text: Option<&'a str>,
+    /// The tool that the reply calls, with what the reply's form gives it.
+    pub(crate) tool: Option<String>,
     /// The prompt is to be written into a cache (Anthropic).
     pub(crate) writes_cache: bool,
     pub(crate) key: RequestKey,
@@ -77,8 +79,10 @@ impl<'a> ChatRequest<'a> {
         }
         let stream = field(&fields, "stream", "a boolean")?.unwrap_or(false);
         let options: Option<StreamOptions> = field(&fields, "stream_options", "an object")?;
-        let form = reply_form(&fields)?;
-        let schema_text = schema_text(&fields);
+        let (form, schema_text, tool) = match called_tool(&fields)? {
+            Some(tool) => (ReplyForm::JsonSchema(tool.schema), Some(tool.text), Some(tool.name)),
+            None => (reply_form(&fields)?, schema_text(&fields), None),
+        };
 
         let mut key = KeyBuilder::new("chat");
         key.part(model.as_bytes());
@@ -97,6 +101,7 @@ impl<'a> ChatRequest<'a> {
             stream,
             include_usage: options.is_some_and(|options| options.include_usage),
             schema_text,
+            tool,
             writes_cache: false,
             key: key.finish(),
         })
@@ -243,6 +248,44 @@ pub(crate) fn parameters(key: &mut KeyBuilder, fields: &Fields<'_>, skip: &[&str
 
 fn wrong_messages(e: &serde_json::Error) -> ApiError {
     ApiError::wrong_type("messages", &format!("an array of messages with role and content ({e})"))
+}
+
+/// A function that the reply calls.
+struct CalledTool<'a> {
+    name: String,
+    schema: Box<Schema>,
+    text: &'a str,
+}
+
+#[derive(Deserialize)]
+struct Tool<'a> {
+    #[serde(borrow)]
+    function: Function<'a>,
+}
+
+#[derive(Deserialize)]
+struct Function<'a> {
+    name: String,
+    #[serde(borrow)]
+    parameters: &'a RawValue,
+}
+
+/// The function that the reply calls: the one that is named, else the first. A simulated model that may choose has no better
+/// idea; with `none` there is none.
+fn called_tool<'a>(fields: &Fields<'a>) -> Result<Option<CalledTool<'a>>, ApiError> {
+    let choice: Option<serde_json::Value> = field(fields, "tool_choice", "a string or an object")?;
+    let named = choice.as_ref().and_then(|choice| choice.pointer("/function/name")?.as_str());
+    let may = choice.as_ref().is_none_or(|choice| choice != "none");
+    let Some(raw) = fields.get("tools").filter(|_| may) else { return Ok(None) };
+    let raw: &'a RawValue = raw;
+    let refuse = |message: String| ApiError::invalid(None, Some("tools"), message);
+    let tools: Vec<Tool<'a>> = serde_json::from_str(raw.get()).map_err(|e| refuse(format!("Invalid 'tools': {e}")))?;
+    let tool = tools.into_iter().find(|tool| named.is_none_or(|named| named == tool.function.name));
+    let Function { name, parameters } =
+        tool.ok_or_else(|| refuse("Invalid 'tool_choice': no such function in 'tools'".to_owned()))?.function;
+    let text = parameters.get();
+    let schema = serde_json::from_str(text).map_err(|e| refuse(format!("Invalid 'tools': parameters: {e}")))?;
+    Ok(Some(CalledTool { name, schema, text }))
 }
 
 fn reply_form(fields: &Fields<'_>) -> Result<ReplyForm, ApiError> {

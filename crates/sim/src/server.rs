@@ -243,7 +243,7 @@ async fn answer_chat(core: &Core, ticket: &mut Ticket, headers: &HeaderMap, body
     let (content_type, parts) = if request.stream {
         ("text/event-stream", chat_events(&head, &choices, request.include_usage))
     } else {
-        ("application/json", halves(chat_body(&head, &choices), &admission))
+        ("application/json", halves(chat_body(&head, &choices, request.tool.as_deref()), &admission))
     };
     Ok(respond(request.key, &admission, content_type, parts))
 }

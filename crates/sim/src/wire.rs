@@ -50,6 +50,22 @@ struct WireMessage<'a> {
     role: &'static str,
     content: Option<&'a str>,
     refusal: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_calls: Option<[ToolCall<'a>; 1]>,
+}
+
+#[derive(Serialize)]
+struct ToolCall<'a> {
+    id: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: CalledFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct CalledFunction<'a> {
+    name: &'a str,
+    arguments: &'a str,
 }
 
 #[derive(Default, Serialize)]
@@ -104,16 +120,26 @@ impl ReplyHead<'_> {
     }
 }
 
-/// The body of a chat completion.
-pub(crate) fn chat_body(head: &ReplyHead<'_>, choices: &[Choice]) -> Vec<u8> {
+/// The body of a chat completion; with a tool what would be said are its arguments.
+pub(crate) fn chat_body(head: &ReplyHead<'_>, choices: &[Choice], tool: Option<&str>) -> Vec<u8> {
     let choices = choices.iter().enumerate().map(|(index, choice)| {
         let (said, refused) = said_or_refused(choice);
+        let called = tool.zip(said).map(|(name, arguments)| {
+            let id = format!("call_{:022x}{index}", head.key.0 >> 40);
+            [ToolCall { id, kind: "function", function: CalledFunction { name, arguments } }]
+        });
+        let finish_reason = match finish_reason(choice) {
+            // as where one function has to be called of several
+            "stop" if called.is_some() => "tool_calls",
+            other => other,
+        };
+        let content = said.filter(|_| called.is_none());
         WireChoice {
             index,
-            message: Some(WireMessage { role: "assistant", content: said, refusal: refused }),
+            message: Some(WireMessage { role: "assistant", content, refusal: refused, tool_calls: called }),
             delta: None,
             logprobs: None,
-            finish_reason: Some(finish_reason(choice)),
+            finish_reason: Some(finish_reason),
         }
     });
     to_json(&head.completion("chat.completion", choices.collect(), Some(head.usage())))

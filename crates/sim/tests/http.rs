@@ -57,6 +57,39 @@ fn header<'r>(response: &'r Response, name: &str) -> &'r str {
     response.headers().get(name).map_or("", |value| value.to_str().expect("ascii"))
 }
 
+#[tokio::test]
+async fn a_model_that_is_given_tools_calls_the_one_that_is_named_or_the_first_unless_it_may_not() {
+    let (client, sim) = (Client::new(), start(config()).await);
+    let tool = |name: &str| {
+        let parameters =
+            json!({"type": "object", "properties": {"content": {"type": "string"}}, "required": ["content"]});
+        json!({"type": "function", "function": {"name": name, "parameters": parameters}})
+    };
+    let with = |choice: Value| {
+        let mut body = question(1);
+        body["tools"] = json!([tool("first"), tool("second")]);
+        body["tool_choice"] = choice;
+        body
+    };
+    for (choice, called) in [
+        (json!(null), Some("first")),
+        (json!("required"), Some("first")),
+        (json!({"type": "function", "function": {"name": "second"}}), Some("second")),
+        (json!("none"), None),
+    ] {
+        let reply: Value = ask(&client, &sim, &with(choice.clone())).await.json().await.expect("is JSON");
+        let (message, ended) = (&reply["choices"][0]["message"], &reply["choices"][0]["finish_reason"]);
+        assert_eq!(message["tool_calls"][0]["function"]["name"].as_str(), called, "{choice}: {reply}");
+        assert_eq!((message["content"].is_null(), ended == "tool_calls"), (called.is_some(), called.is_some()));
+        if let Some(arguments) = message["tool_calls"][0]["function"]["arguments"].as_str() {
+            let arguments: Value = serde_json::from_str(arguments).expect("are JSON");
+            assert!(arguments["content"].is_string(), "{reply}");
+        }
+    }
+    let unknown = ask(&client, &sim, &with(json!({"type": "function", "function": {"name": "third"}}))).await;
+    assert_eq!(unknown.status(), StatusCode::BAD_REQUEST);
+}
+
 /// Asks once; the answer is a status with the body's hash-like text, or what broke.
 async fn outcome(client: &Client, sim: &RunningSim, body: &Value) -> String {
     let response = ask(client, sim, body).await;

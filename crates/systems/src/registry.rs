@@ -6,7 +6,7 @@ use bench_proto::nearest;
 
 use crate::{
     BuildContext, BuildError, Capabilities, MemorySystem, Setting, SystemSettings,
-    adapter::{self, AdapterSpec, shipped},
+    adapter::{self, AdapterSpec, code::libraries, shipped},
     alias, bm25, faulty, full_context, none, oracle, random, settings, vector,
 };
 
@@ -67,19 +67,25 @@ pub fn is_file(name: &str) -> bool {
     adapter::code::split(name).is_none() && (name.contains('/') || name.ends_with(".yaml") || name.ends_with(".yml"))
 }
 
-/// Finds what `name` means. `mine.py:Mine` is a class of a file; whatever else holds a path separator
+/// Finds what `name` means. `mine.py:Mine` and `mine.ts:Mine` are classes of a file; whatever else holds a path separator
 /// or ends like a YAML file is a path.
 ///
 /// # Errors
 /// Unknown names; files that cannot be read, with line and column.
 pub fn named(name: &str) -> Result<Named, BuildError> {
     let wrong = |reason: String| BuildError::Adapter { system: name.to_owned(), reason };
+    if let Some(library) = libraries::find(name) {
+        let spec = library.read().map_err(wrong)?;
+        adapter::check(&spec).map_err(wrong)?;
+        return Ok(Named::Adapter(Box::new(spec)));
+    }
     if let Some(named) = adapter::code::split(name) {
         let spec = adapter::code::read(&named).map_err(wrong)?;
         if names().any(|known| known == spec.name) {
             let reason = format!(
-                "'{0}' is the name of another system: give the class one of its own, name = \"my-{0}\"",
-                spec.name
+                "'{0}' is the name of another system: give the class one of its own, {1} = \"my-{0}\"",
+                spec.name,
+                named.naming()
             );
             return Err(wrong(reason));
         }
@@ -144,7 +150,8 @@ fn built_in(
 
 /// Names of all systems, the built-in ones first.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    SYSTEMS.iter().map(|entry| entry.name).chain(shipped::SHIPPED.iter().map(|(name, _)| *name))
+    let libraries = libraries::LIBRARIES.iter().map(|library| library.name);
+    SYSTEMS.iter().map(|entry| entry.name).chain(shipped::SHIPPED.iter().map(|(name, _)| *name)).chain(libraries)
 }
 
 /// A row of `systems list`.
@@ -176,9 +183,9 @@ mod tests {
 
     #[test]
     fn mistakes_are_named_with_what_to_do() {
-        insta::assert_snapshot!(error("bm52", &[]), @"unknown memory system 'bm52' (did you mean 'bm25'?); known systems: bm25, vector, hybrid, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee");
-        insta::assert_snapshot!(error("full_context", &[]), @"unknown memory system 'full_context' (did you mean 'full-context'?); known systems: bm25, vector, hybrid, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee");
-        insta::assert_snapshot!(error("elephant", &[]), @"unknown memory system 'elephant'; known systems: bm25, vector, hybrid, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee");
+        insta::assert_snapshot!(error("bm52", &[]), @"unknown memory system 'bm52' (did you mean 'bm25'?); known systems: bm25, vector, hybrid, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee, langgraph, langmem, llama-index, openai-agents");
+        insta::assert_snapshot!(error("full_context", &[]), @"unknown memory system 'full_context' (did you mean 'full-context'?); known systems: bm25, vector, hybrid, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee, langgraph, langmem, llama-index, openai-agents");
+        insta::assert_snapshot!(error("elephant", &[]), @"unknown memory system 'elephant'; known systems: bm25, vector, hybrid, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee, langgraph, langmem, llama-index, openai-agents");
         insta::assert_snapshot!(error("bm25", &[("bm25.k3", 1.into())]), @"memory system 'bm25' has no setting 'bm25.k3', its settings: bm25.k1, bm25.b");
         insta::assert_snapshot!(error("none", &[("seed", 1.into())]), @"memory system 'none' has no setting 'seed', it takes none");
         insta::assert_snapshot!(error("bm25", &[("bm25.b", "x".into())]), @r#"setting bm25.b must be a number from 0 to 1, not "x""#);

@@ -14,6 +14,7 @@ pub mod disk;
 pub mod fakes;
 pub mod http;
 pub mod nginx;
+pub mod node;
 mod packages;
 pub mod ports;
 pub mod postgres;

@@ -42,6 +42,7 @@ mod page_question;
 mod planted_key;
 mod policy;
 mod prices;
+mod printed;
 mod python_side;
 mod reach;
 mod readers;

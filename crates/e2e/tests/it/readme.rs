@@ -28,7 +28,7 @@ fn the_lines_that_need_nothing_work_in_their_order() {
         .into_iter()
         .chain(commands("docs/CLI.md"))
         .filter(|args| !args.iter().any(|a| a == "locomo" || a.contains("openai") || a == "theirs.jsonl"))
-        // systems of the reader's own: systems/mine.rs and systems/python.rs run these
+        // systems of the reader's own: systems/mine.rs and systems/classes.rs run these
         .filter(|args| !args.iter().any(|a| a.contains("mine.")))
         // these need many machines, other runs, or an object store
         .filter(|args| !["serve", "migrate", "compare", "gate", "archive"].contains(&args[0].as_str()))

@@ -1,8 +1,13 @@
-//! Systems that are a class in a file of the user's: `--system mine.py:Mine`.
+//! Systems that are a class in a file of the user's: `--system mine.py:Mine`, `mine.ts:Mine`.
 //!
-//! [`read`] asks Python what the class can do and makes an adapter of it, which carries the code ([`CodeSpec`]): a worker needs no
-//! copy of the file, and a run goes on with the code that it began with. `launch` says how the process of such an adapter
-//! is started. The runner brings along the Python side (`python/bench_coord`): nothing has to be installed.
+//! [`read`] asks its language what the class can do and makes an adapter of it, which carries the code ([`CodeSpec`]): a worker
+//! needs no copy of the file, and a run goes on with the code that it began with. `launch` says how the process of such an adapter
+//! is started. The runner brings along the other side (`python/bench_coord`, `typescript`): nothing has to be installed.
+//! [`libraries`] are classes that come along too.
+
+pub mod libraries;
+
+mod language;
 
 use std::{
     collections::BTreeMap,
@@ -19,9 +24,10 @@ use bench_settings::private;
 use serde::Deserialize;
 use tracing::warn;
 
+use self::language::{Language, packages, wanted_variables};
 use super::{
     call::excerpt,
-    file,
+    file, managed,
     secrets::Secrets,
     spec::{AdapterSpec, CodeSpec, FilterName, SettingSpec, Unit},
     time,
@@ -38,24 +44,6 @@ const LONGEST_IMPORT: Duration = Duration::from_secs(120);
 /// Most bytes that are read of what a file prints while it is imported.
 const MOST_SAID: u64 = 64 * 1024;
 
-/// The Python side, by paths below a folder that Python is told to run.
-const PYTHON: [(&str, &str); 3] = [
-    ("bench_coord/__init__.py", include_str!("../../../../python/bench_coord/__init__.py")),
-    ("bench_coord/_process.py", include_str!("../../../../python/bench_coord/_process.py")),
-    ("__main__.py", MAIN),
-];
-
-/// What Python runs; releases that are too old for the rest understand this much.
-const MAIN: &str = "import sys
-
-if sys.version_info < (3, 9):
-    sys.exit('Python 3.9 or newer is needed, %s is %s' % (sys.executable, sys.version.split()[0]))
-
-from bench_coord._process import main
-
-main(sys.argv[1:])
-";
-
 /// A file and a class, as `--system` names them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassName {
@@ -64,27 +52,23 @@ pub struct ClassName {
     class: String,
 }
 
-/// Takes `mine.py:Mine` apart; `None` for what does not name a file of Python.
+/// Takes `mine.py:Mine` apart; `None` for what does not name a file of code.
 #[must_use]
 pub fn split(name: &str) -> Option<ClassName> {
-    let (file, class) = if name.ends_with(".py") { (name, "") } else { name.rsplit_once(':')? };
-    file.ends_with(".py").then(|| ClassName { file: file.into(), class: class.to_owned() })
+    let (file, class) = if Language::of(name).is_some() { (name, "") } else { name.rsplit_once(':')? };
+    Language::of(file).map(|_| ClassName { file: file.into(), class: class.to_owned() })
 }
 
 /// What to write in place of a name that is nearly one of a class; `None` for other names.
 #[must_use]
 pub fn meant(name: &str) -> Option<String> {
     let (module, class) = name.rsplit_once([':', '.'])?;
-    if Path::new(&format!("{module}.py")).is_file() {
-        return Some(format!("a class is named by its file: {module}.py:{class}"));
-    }
-    [".js", ".mjs", ".ts", ".mts"].iter().any(|end| module.ends_with(end)).then(|| {
-        "a class has to be one of Python; in another language write a process (docs/SYSTEMS.md, \"A process\")"
-            .to_owned()
-    })
+    let files = ["py", "ts", "mts", "js", "mjs"].map(|end| format!("{module}.{end}"));
+    let file = files.iter().find(|file| Path::new(file).is_file())?;
+    Some(format!("a class is named by its file: {file}:{class}"))
 }
 
-/// What Python says of a class, or what is wrong with it.
+/// What its language says of a class, or what is wrong with it.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Said {
@@ -117,32 +101,53 @@ struct Described {
 }
 
 impl ClassName {
-    /// Full path of the folder that the file lies in.
+    /// What gives the class a name of its own, in its language.
+    #[must_use]
+    pub fn naming(&self) -> &'static str {
+        self.language().naming()
+    }
+
+    fn language(&self) -> Language {
+        self.file.to_str().and_then(Language::of).unwrap_or(Language::Python)
+    }
+
+    /// Full path of the folder whose modules go with the class: the one that the file lies in, of TypeScript the whole project.
     #[must_use]
     pub fn folder(&self) -> Option<PathBuf> {
-        Some(std::path::absolute(&self.file).ok()?.parent()?.to_owned())
+        self.language().place_of(&self.file).map(|(folder, _)| folder)
     }
 }
 
-/// The adapter of a class: its file is imported, by the Python of this machine, and what it says goes into the adapter.
+/// The adapter of a class: its file is imported, by the Python or node of this machine, and what it says goes into the adapter.
 ///
 /// # Errors
-/// A file or class that does not exist, what is wrong with it, and no Python.
+/// A file or class that does not exist, what is wrong with it, and no Python or node.
 pub fn read(named: &ClassName) -> Result<AdapterSpec, String> {
     if !named.file.is_file() {
         let what = if named.file.exists() { "is no file" } else { "there is no such file" };
         return Err(format!("{}: {what}", named.file.display()));
     }
-    let name = named.file.file_name().and_then(|name| name.to_str()).ok_or("the name of the file is no text")?;
-    let folder = named.folder().ok_or("the folder of the file has no path")?;
-    // what a file says when it cannot be imported may hold its keys
-    let described = describe(&folder, name, &named.class).map_err(|error| Secrets::from_environment().hide(&error))?;
-    let files = modules(&folder, &described.files)?;
-    adapter(described, name, files)
+    let (folder, path) = named.language().place_of(&named.file).ok_or("the folder of the file has no path")?;
+    let name = path.to_str().ok_or("the name of the file is no text")?;
+    made_of(named.language(), &folder, name, &named.class)
 }
 
-fn adapter(said: Described, file: &str, files: BTreeMap<String, String>) -> Result<AdapterSpec, String> {
-    file::check_name(&said.name).map_err(|e| format!("{e}: give the class one, name = \"mine\""))?;
+/// The adapter of a class of a folder, by the path of its file below it.
+fn made_of(language: Language, folder: &Path, file: &str, class: &str) -> Result<AdapterSpec, String> {
+    // what a file says when it cannot be imported may hold its keys
+    let described =
+        describe(language, folder, file, class).map_err(|error| Secrets::from_environment().hide(&error))?;
+    let files = modules(folder, &described.files)?;
+    adapter(described, language, file, files)
+}
+
+fn adapter(
+    said: Described,
+    language: Language,
+    file: &str,
+    files: BTreeMap<String, String>,
+) -> Result<AdapterSpec, String> {
+    file::check_name(&said.name).map_err(|e| format!("{e}: give the class one, {} = \"mine\"", language.naming()))?;
     if let Some(timeout) = &said.timeout {
         time::parse(timeout).map_err(|e| format!("{}.timeout: {e}", said.class))?;
     }
@@ -154,8 +159,7 @@ fn adapter(said: Described, file: &str, files: BTreeMap<String, String>) -> Resu
     let mut spec: AdapterSpec =
         serde_json::from_value(serde_json::json!({ "name": said.name })).map_err(|e| e.to_string())?;
     spec.can.filters = filters.collect::<Result<_, _>>()?;
-    spec.command =
-        Some(vec!["python3".to_owned(), "-m".to_owned(), "bench_coord".to_owned(), format!("{file}:{}", said.class)]);
+    spec.command = Some(language.command(format!("{file}:{}", said.class)));
     let file = file.to_owned();
     spec.code = Some(CodeSpec {
         folder: String::new(),
@@ -179,22 +183,35 @@ fn adapter(said: Described, file: &str, files: BTreeMap<String, String>) -> Resu
 }
 
 /// Imports the file and asks what its class can do. What it prints goes nowhere, unless it fails.
-fn describe(folder: &Path, file: &str, class: &str) -> Result<Described, String> {
-    let python = python()?;
+fn describe(language: Language, folder: &Path, file: &str, class: &str) -> Result<Described, String> {
     let library = tempfile::tempdir().map_err(|e| format!("no temporary folder: {e}"))?;
-    put(library.path(), PYTHON).map_err(|e| format!("{}: {e}", library.path().display()))?;
+    put(library.path(), language.library().iter().copied())
+        .map_err(|e| format!("{}: {e}", library.path().display()))?;
     let output = || tempfile::tempfile().map_err(|e| format!("no temporary file: {e}"));
     let (mut said, mut log) = (output()?, output()?);
     let copy = |file: &fs::File| file.try_clone().map_err(|e| e.to_string());
-    let mut child = Command::new(&python)
-        .arg(library.path())
-        .args([OsString::from("describe"), folder.into(), file.into(), class.into()])
+    let program = language.program()?;
+    let words = ["describe".into(), folder.into(), file.into(), class.into()].to_vec();
+    let (started, arguments) = language.started(program.clone(), library.path(), words);
+    let mut command = Command::new(&started);
+    if language == Language::Node {
+        // Python begins anew by itself with the variables that the class names
+        let source = fs::read_to_string(folder.join(file)).unwrap_or_default();
+        let wanted = wanted_variables(&source, class);
+        let own = wanted.into_iter().chain(["HOME".to_owned()]).filter_map(|name| {
+            let value = std::env::var_os(&name)?;
+            Some((name, value))
+        });
+        command.env_clear().envs(managed::passed_on()).envs(own);
+    }
+    let mut child = command
+        .args(arguments)
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .stdin(Stdio::null())
         .stdout(copy(&said)?)
         .stderr(copy(&log)?)
         .spawn()
-        .map_err(|e| format!("{} cannot be started: {e}", python.display()))?;
+        .map_err(|e| format!("{} cannot be started: {e}", started.display()))?;
     let begun = Instant::now();
     let status = loop {
         match child.try_wait().map_err(|e| e.to_string())? {
@@ -204,7 +221,7 @@ fn describe(folder: &Path, file: &str, class: &str) -> Result<Described, String>
                 let _ = child.wait();
                 let within = time::show(LONGEST_IMPORT);
                 return Err(format!(
-                    "{file} was not imported within {within}: do slow work in __init__, not at the top"
+                    "{file} was not imported within {within}: do slow work when the object is made, not at the top"
                 ));
             }
             None => std::thread::sleep(Duration::from_millis(10)),
@@ -221,7 +238,7 @@ fn describe(folder: &Path, file: &str, class: &str) -> Result<Described, String>
         Err(_) => {
             let log = text(&mut log);
             let last = log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
-            Err(format!("{} ended while it imported {file} ({status}): {}", python.display(), excerpt(last)))
+            Err(format!("{} ended while it imported {file} ({status}): {}", program.display(), excerpt(last)))
         }
     }
 }
@@ -242,31 +259,6 @@ fn modules(folder: &Path, paths: &[String]) -> Result<BTreeMap<String, String>, 
         ));
     }
     Ok(files)
-}
-
-/// The Python of this machine: of the virtual environment that is active, of the one that this program is installed in, `python3`
-/// of the `PATH`.
-///
-/// # Errors
-/// There is none.
-fn python() -> Result<PathBuf, String> {
-    if let Some(active) = std::env::var_os("VIRTUAL_ENV").filter(|active| !active.is_empty()) {
-        let python = Path::new(&active).join("bin/python");
-        return if python.exists() {
-            Ok(python)
-        } else {
-            Err(format!("VIRTUAL_ENV is {}, where there is no bin/python: activate another one", active.display()))
-        };
-    }
-    let own = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.to_owned()));
-    if let Some(bin) = own.filter(|bin| bin.parent().is_some_and(|above| above.join("pyvenv.cfg").is_file())) {
-        return Ok(bin.join("python"));
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|folder| folder.join("python3")).find(|python| python.is_file());
-    found.ok_or_else(|| {
-        "there is no Python: no virtual environment is active, and PATH has no python3 (3.9 or newer)".to_owned()
-    })
 }
 
 /// A process that serves a class: program and arguments.
@@ -294,13 +286,16 @@ pub(super) fn check(code: &CodeSpec) -> Result<(), String> {
 /// carries, else with copies in the run's folder.
 ///
 /// # Errors
-/// There is no Python; what the disk says.
+/// There is no Python or node; what the disk says.
 pub(super) fn launch(code: &CodeSpec, folder: &Path, own: Option<&Path>) -> Result<Launch, String> {
-    let program = python()?;
+    let language = Language::of(&code.file).unwrap_or(Language::Python);
+    let program = language.program()?;
     let at = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
     let library = folder.join("library");
-    clear(&library, &|path| PYTHON.iter().any(|(name, _)| library.join(name) == path)).map_err(|e| at(&library, e))?;
-    put(&library, PYTHON).map_err(|e| at(&library, e))?;
+    let files = language.library();
+    clear(&library, &|path| files.iter().any(|(name, _)| library.join(name) == path)).map_err(|e| at(&library, e))?;
+    put(&library, files.iter().copied()).map_err(|e| at(&library, e))?;
+    let mut found_in = None;
     let from = match own.filter(|own| holds(own, &code.files)) {
         Some(own) => own.to_owned(),
         None => {
@@ -314,13 +309,19 @@ pub(super) fn launch(code: &CodeSpec, folder: &Path, own: Option<&Path>) -> Resu
             clear(&copies, &|path| code.files.keys().any(|name| copies.join(name) == path))
                 .map_err(|e| at(&copies, e))?;
             put(&copies, &code.files).map_err(|e| at(&copies, e))?;
+            found_in = Some(packages(own));
             copies
         }
     };
-    let at_once = code.at_once.unwrap_or(0).to_string();
     let settings = serde_json::to_string(&code.settings).map_err(|e| e.to_string())?;
-    let words = [library.into(), "serve".into(), from.into(), code.file.clone().into(), code.class.clone().into()];
-    Ok(Launch { program, arguments: words.into_iter().chain([at_once.into(), settings.into()]).collect() })
+    let further = match language {
+        Language::Python => [code.at_once.unwrap_or(0).to_string(), settings],
+        Language::Node => [settings, serde_json::to_string(&found_in).map_err(|e| e.to_string())?],
+    };
+    let words = ["serve".into(), from.into(), code.file.clone().into(), code.class.clone().into()];
+    let words = words.into_iter().chain(further.map(OsString::from)).collect();
+    let (program, arguments) = language.started(program, &library, words);
+    Ok(Launch { program, arguments })
 }
 
 /// Whether a folder has these files as they are.

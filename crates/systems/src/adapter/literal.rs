@@ -42,6 +42,9 @@ pub fn check(spec: &AdapterSpec) -> Result<(), String> {
         [.., "env", name] => {
             format!("write {name}: ${{env:{name}}} and set the variable {name} where the system is started")
         }
+        ["code", _, file] if !file.ends_with(".py") => {
+            "read process.env.NAME, and name the variable in the class: static env = [\"NAME\"]".to_owned()
+        }
         ["code", ..] => {
             "read it with os.environ[\"NAME\"], and name the variable in the class: env = [\"NAME\"]".to_owned()
         }

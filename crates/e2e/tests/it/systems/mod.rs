@@ -5,14 +5,17 @@ mod astrocyte;
 pub(crate) mod away;
 mod batches;
 mod canaries;
+mod classes;
 mod half_alive;
 mod hebb;
+mod libraries;
 mod listing;
 mod mine;
 mod parts;
 mod python;
 mod started;
 mod troubles;
+mod typescript;
 
 use std::{
     path::{Path, PathBuf},

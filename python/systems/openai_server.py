@@ -1,0 +1,45 @@
+"""Embeddings by an OpenAI-compatible server, with nothing but the standard library."""
+
+import json
+import os
+import urllib.error
+import urllib.request
+
+import bench_coord
+
+# Texts of one request.
+MOST_TEXTS = 64
+
+
+class Refused(Exception):
+    """What the server said; `status_code` tells whether another try may help."""
+
+    def __init__(self, status_code, message):
+        super().__init__(f"{status_code}: {message}")
+        self.status_code = status_code
+
+
+class Embeddings:
+    """Vectors of texts. The key is the environment's `OPENAI_API_KEY`."""
+
+    def __init__(self, model, base_url):
+        self.model, self.url = model, base_url.rstrip("/") + "/embeddings"
+
+    def __call__(self, texts):
+        texts = list(texts)
+        return [vector for at in range(0, len(texts), MOST_TEXTS) for vector in self.some(texts[at : at + MOST_TEXTS])]
+
+    def some(self, texts):
+        request = urllib.request.Request(
+            self.url,
+            json.dumps({"model": self.model, "input": texts, "encoding_format": "float"}).encode(),
+            {"Content-Type": "application/json", "Authorization": f"Bearer {os.environ.get('OPENAI_API_KEY', '')}"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=50) as response:
+                found = json.load(response)["data"]
+        except urllib.error.HTTPError as refused:
+            raise Refused(refused.code, refused.read(2000).decode("utf-8", "replace")) from None
+        except urllib.error.URLError as away:
+            raise bench_coord.TryAgain(f"{self.url} is away: {away.reason}") from None
+        return [one["embedding"] for one in sorted(found, key=lambda one: one["index"])]
