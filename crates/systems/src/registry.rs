@@ -183,9 +183,9 @@ mod tests {
 
     #[test]
     fn mistakes_are_named_with_what_to_do() {
-        insta::assert_snapshot!(error("bm52", &[]), @"unknown memory system 'bm52' (did you mean 'bm25'?); known systems: bm25, vector, hybrid, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee, langgraph, langmem, llama-index, openai-agents");
-        insta::assert_snapshot!(error("full_context", &[]), @"unknown memory system 'full_context' (did you mean 'full-context'?); known systems: bm25, vector, hybrid, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee, langgraph, langmem, llama-index, openai-agents");
-        insta::assert_snapshot!(error("elephant", &[]), @"unknown memory system 'elephant'; known systems: bm25, vector, hybrid, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee, langgraph, langmem, llama-index, openai-agents");
+        insta::assert_snapshot!(error("bm52", &[]), @"unknown memory system 'bm52' (did you mean 'bm25'?); known systems: bm25, vector, hybrid, alias, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee, langgraph, langmem, llama-index, openai-agents");
+        insta::assert_snapshot!(error("full_context", &[]), @"unknown memory system 'full_context' (did you mean 'full-context'?); known systems: bm25, vector, hybrid, alias, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee, langgraph, langmem, llama-index, openai-agents");
+        insta::assert_snapshot!(error("elephant", &[]), @"unknown memory system 'elephant'; known systems: bm25, vector, hybrid, alias, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee, langgraph, langmem, llama-index, openai-agents");
         insta::assert_snapshot!(error("bm25", &[("bm25.k3", 1.into())]), @"memory system 'bm25' has no setting 'bm25.k3', its settings: bm25.k1, bm25.b");
         insta::assert_snapshot!(error("none", &[("seed", 1.into())]), @"memory system 'none' has no setting 'seed', it takes none");
         insta::assert_snapshot!(error("bm25", &[("bm25.b", "x".into())]), @r#"setting bm25.b must be a number from 0 to 1, not "x""#);
@@ -219,6 +219,7 @@ mod tests {
         bm25 1.0.0: from_items
         vector 1.1.0: from_items
         hybrid 1.1.0: from_items
+        alias 1.0.0: from_items
         full-context 1.0.0: from_items ignores_k
         none 1.0.0: from_items empty_by_design
         random 1.0.0: from_items

@@ -137,7 +137,7 @@ pub(super) fn of_comparison(comparison: &Comparison, policy: &Policy) -> Vec<Che
     if let Some(rule) = policy.retrieval {
         if comparison.retrieval.is_empty() {
             let why = "no question has figures of retrieval in both runs";
-            checks.push(not_checked("retrieval".to_owned(), rule.level, -rule.tolerance, why));
+            checks.push(unmeasured("retrieval".to_owned(), rule, why));
         }
         let of_level = comparison.retrieval.iter();
         checks.extend(of_level.map(|level| {
@@ -177,7 +177,13 @@ fn absent_categories(comparison: &Comparison, policy: &Policy) -> Vec<Check> {
     let known: Vec<&str> = comparison.by_category.iter().map(|category| category.category.as_str()).collect();
     let why = format!("no question of it has a score in both runs; categories that have: {}", known.join(", "));
     let absent = policy.categories.iter().filter(|(name, _)| !known.contains(&name.as_str()));
-    absent.map(|(name, rule)| not_checked(format!("category:{name}"), rule.level, -rule.tolerance, &why)).collect()
+    absent.map(|(name, rule)| unmeasured(format!("category:{name}"), *rule, &why)).collect()
+}
+
+/// A rule on scores that the runs do not have: what is critical and was not measured did not pass.
+fn unmeasured(rule: String, Tolerance { tolerance, level }: Tolerance, why: &str) -> Check {
+    let outcome = if level == Level::Critical { CheckOutcome::Inconclusive } else { CheckOutcome::NotChecked };
+    Check { outcome, ..not_checked(rule, level, -tolerance, why) }
 }
 
 /// A check whose figure has a name.

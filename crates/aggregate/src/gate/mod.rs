@@ -1,7 +1,7 @@
 //! Does a run pass? A policy over a comparison with a baseline, decided on bounds of intervals and on exact counts. Pure.
 //!
-//! Every rule has a level. `critical`: a regression fails the gate; an inconclusive interval, and what could not be checked, leaves it
-//! inconclusive.
+//! Every rule has a level. `critical`: a regression fails the gate; an inconclusive interval, and a score that the runs do not both
+//! have, leaves it inconclusive.
 //! `supporting`: a regression fails the gate, everything else passes. `advisory`: it is only said.
 
 pub mod policy;
@@ -82,10 +82,7 @@ pub(crate) fn decide(checks: &[Check]) -> GateVerdict {
     };
     if any(CheckOutcome::Regression, &[Level::Critical, Level::Supporting]) {
         GateVerdict::Fail
-    } else if [CheckOutcome::Inconclusive, CheckOutcome::NotChecked]
-        .iter()
-        .any(|outcome| any(*outcome, &[Level::Critical]))
-    {
+    } else if any(CheckOutcome::Inconclusive, &[Level::Critical]) {
         GateVerdict::Inconclusive
     } else {
         GateVerdict::Pass

@@ -253,16 +253,17 @@ fn what_was_not_measured_does_not_pass_a_critical_rule_and_is_a_line() {
     // a category that there is not: a slip of the pen, or left out of the run
     let absent = with("{version: 1, categories: {tempral: {tolerance: 0.1, level: critical}}}", |_| ());
     let (outcome, detail) = line(&absent, "category:tempral");
-    assert_eq!((outcome, absent.exit_code), (CheckOutcome::NotChecked, 6));
+    assert_eq!((outcome, absent.exit_code), (CheckOutcome::Inconclusive, 6));
     assert!(detail.contains("temporal"), "{detail}");
     let retrieval = with("{version: 1, retrieval: {tolerance: 0.1, level: critical}}", |c| c.retrieval.clear());
-    assert_eq!((line(&retrieval, "retrieval").0, retrieval.exit_code), (CheckOutcome::NotChecked, 6));
+    assert_eq!((line(&retrieval, "retrieval").0, retrieval.exit_code), (CheckOutcome::Inconclusive, 6));
     let supporting = with("{version: 1, retrieval: {tolerance: 0.1, level: supporting}}", |c| c.retrieval.clear());
-    assert_eq!(supporting.exit_code, 0);
+    assert_eq!((line(&supporting, "retrieval").0, supporting.exit_code), (CheckOutcome::NotChecked, 0));
     let less = gated(|c| c.unpaired.only_a = 446);
     let (outcome, detail) = line(&less, "left out");
     assert_eq!((outcome, less.exit_code), (CheckOutcome::NotChecked, 0));
-    assert!(detail.starts_with("446 questions are in no figure"), "{detail}");
-    assert!(gated(|_| ()).checks.iter().all(|check| check.rule != "left out"));
+    assert!(detail.contains("446 have a score in the baseline only"), "{detail}");
+    let whole = gated(|c| c.unpaired = bench_proto::comparison::Unpaired::default());
+    assert!(whole.checks.iter().all(|check| check.rule != "left out"));
     assert!(policy("{version: 1}").check().is_err_and(|problem| problem.contains("no rule")));
 }

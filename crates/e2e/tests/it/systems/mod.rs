@@ -1,6 +1,7 @@
 //! Memory systems in whole runs: published Python packages, installed when a test first wants them, started by the runner and
 //! killed in the middle; files of the user's own; systems that go away, and systems that lose what they were given.
 
+mod alias;
 mod astrocyte;
 pub(crate) mod away;
 mod batches;
