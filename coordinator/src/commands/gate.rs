@@ -105,9 +105,7 @@ async fn against(
 ) -> Result<(String, Comparison), CliError> {
     let mut options = options(app, &args.pairing)?;
     check_metric(&args.pairing, new)?;
-    // the run under test says by what, whatever its baselines were headed by
     let metric = common_metric(&new.spec, &options);
-    options.metric = Some(metric.clone());
     let Some(k) = last_of(named)? else {
         let old = LoadedRun::named(app, store, named, Some(&new.spec)).await?;
         // who types one name twice knows; who names a baseline by the name of all runs does not
@@ -118,9 +116,14 @@ async fn against(
             )));
         }
         check_metric(&args.pairing, &old)?;
+        // the run under test says by what, unless its baseline has no such figure
+        if has_metric(&old, &metric) {
+            options.metric = Some(metric);
+        }
         let name = old.summary.run.id.clone();
         return Ok((name, pair(store, &old, new, &options, true).await?));
     };
+    options.metric = Some(metric.clone());
     let mut olds = last(app, store, (selector, new), k, &options).await?;
     let top_k = olds.iter().map(|old| old.spec.system.top_k).fold(new.spec.system.top_k, u32::min);
     let mut facts = Vec::with_capacity(olds.len());
@@ -139,6 +142,10 @@ async fn against(
     ));
     new.fill(store, &mut comparison.flips, |flip| &mut flip.b).await?;
     Ok((format!("mean of the last {count}"), comparison))
+}
+
+fn has_metric(run: &LoadedRun, metric: &str) -> bool {
+    run.summary.scores.iter().any(|score| score.metric == metric && score.micro.is_some())
 }
 
 /// K of `last:K`; `None` of any other baseline.
@@ -257,8 +264,7 @@ async fn last(
         }
         let lineage = row.lineage.clone();
         let old = LoadedRun::of_row(app, store, row).await?;
-        let has_metric = old.summary.scores.iter().any(|score| score.metric == metric);
-        if old.summary.run.verdict == Verdict::Valid && has_metric {
+        if old.summary.run.verdict == Verdict::Valid && has_metric(&old, &metric) {
             lineages.insert(lineage);
             found.push(old);
         }
