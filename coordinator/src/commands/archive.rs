@@ -50,7 +50,7 @@ pub(super) async fn run(app: &App, verb: &ArchiveVerb) -> CliResult {
             let trajectory = Trajectory::through(entries(&at(place)?).await?, &wanted);
             if let Some(path) = svg {
                 let picture = trajectory.svg();
-                results::write_atomically(path, |file| file.write_all(picture.as_bytes()))?;
+                results::write_text(path, &picture)?;
             }
             if *json {
                 out::json(&trajectory);

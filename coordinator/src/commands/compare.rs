@@ -51,7 +51,7 @@ pub(super) async fn run(app: &App, args: &CompareArgs) -> CliResult {
     };
     match (&args.output, format) {
         (Some(file), _) => {
-            write(file, &shown)?;
+            results::write_text(file, &shown)?;
             out::note(&format!("comparison: {}", file.display()));
         }
         (None, ComparisonFormat::Terminal) => out::painted(&shown),
@@ -93,15 +93,11 @@ fn pretty(json: &serde_json::Value) -> Result<String, CliError> {
         .map_err(|e| CliError::infrastructure(format!("the comparison cannot be written: {e}")).because(e))
 }
 
-fn write(file: &Path, text: &str) -> Result<(), CliError> {
-    results::write_atomically(file, |file| std::io::Write::write_all(file, text.as_bytes()))
-}
-
 fn write_folder(folder: &Path, pairs: &[Comparison], json: &serde_json::Value, markdown: &str) -> Result<(), CliError> {
     results::check_writable(folder)?;
-    write(&folder.join("comparison.json"), &pretty(json)?)?;
-    write(&folder.join("comparison.md"), markdown)?;
-    write(&folder.join("comparison.svg"), &bench_report::svg::forest(pairs))?;
+    results::write_text(&folder.join("comparison.json"), &pretty(json)?)?;
+    results::write_text(&folder.join("comparison.md"), markdown)?;
+    results::write_text(&folder.join("comparison.svg"), &bench_report::svg::forest(pairs))?;
     out::note(&format!("comparison: {}", folder.display()));
     Ok(())
 }

@@ -283,7 +283,7 @@ async fn last(
 fn show(args: &GateArgs, report: &GateReport) -> Result<(), CliError> {
     if let Some(path) = &args.junit {
         let xml = view::junit(report).map_err(CliError::infrastructure_of)?;
-        results::write_atomically(path, |file| file.write_all(xml.as_bytes()))?;
+        results::write_text(path, &xml)?;
     }
     if args.json {
         out::json(report);

@@ -1,6 +1,6 @@
 //! `report RUN`: the result again, from the store. `report --index`: all runs of the store on one page.
 
-use std::{collections::HashMap, io::Write as _, path::Path};
+use std::collections::HashMap;
 
 use bench_aggregate::compare::CompareOptions;
 use bench_proto::{comparison::Comparison, summary::QuestionLine};
@@ -67,13 +67,9 @@ async fn index(app: &App, args: &ReportArgs) -> CliResult {
     let runs: Vec<_> = listed.iter().map(|(run, page)| run.indexed(page.as_deref(), folder)).collect();
     let made = out::times::rfc3339(jiff::Timestamp::now().as_millisecond());
     let rendered = html::index(&store.describe(), &made, &runs).map_err(CliError::infrastructure_of)?;
-    write(&file, &rendered)?;
+    results::write_text(&file, &rendered)?;
     out::note(&format!("{} runs: {}", runs.len(), file.display()));
     Ok(Exit::Done)
-}
-
-fn write(file: &Path, text: &str) -> Result<(), CliError> {
-    results::write_atomically(file, |file| file.write_all(text.as_bytes()))
 }
 
 /// A run's comparison with a baseline; what that made of the flips, where it is wanted.
@@ -125,9 +121,13 @@ async fn one(app: &App, args: &ReportArgs, named: &str) -> CliResult {
             (Some(comparison), lines)
         }
     };
-    let (questions, mut beside) = match shows_questions {
-        true => results::told_questions(store.as_ref(), &run).await?,
-        false => (Vec::new(), HashMap::new()),
+    let (questions, mut beside) = match (&args.output_dir, shows_questions) {
+        (Some(folder), _) => {
+            results::check_writable(folder)?;
+            results::write_files(store.as_ref(), &run, &summary, folder).await?
+        }
+        (None, true) => results::told_questions(store.as_ref(), &run).await?,
+        (None, false) => (Vec::new(), HashMap::new()),
     };
     for (question_id, line) in of_baseline {
         beside.entry(question_id).or_default().other = Some(line);
@@ -146,15 +146,13 @@ async fn one(app: &App, args: &ReportArgs, named: &str) -> CliResult {
         None if formats[0] == results::TERMINAL => out::painted(&results::on_screen(&summary, full)),
         None => out::file(&render(&page, formats[0])?),
         Some(folder) => {
-            results::check_writable(folder)?;
-            results::write_files(store.as_ref(), &run, &summary, folder).await?;
             for format in formats {
                 let rendered = render(&page, format)?;
-                write(&folder.join(results::file_name(format)), &rendered)?;
+                results::write_text(&folder.join(results::file_name(format)), &rendered)?;
             }
             if let Some(comparison) = &comparison {
                 let plot = bench_report::svg::forest(std::slice::from_ref(comparison));
-                write(&folder.join("comparison.svg"), &plot)?;
+                results::write_text(&folder.join("comparison.svg"), &plot)?;
             }
             out::note(&format!("report: {}", folder.display()));
         }

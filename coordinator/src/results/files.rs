@@ -1,6 +1,7 @@
 //! The files of a run: report in all its forms, questions, plots; each appears whole or not at all.
 
 use std::{
+    collections::HashMap,
     io::Write,
     path::{Path, PathBuf},
 };
@@ -9,7 +10,7 @@ use bench_proto::{
     ids::RunId,
     summary::{QuestionLine, Summary},
 };
-use bench_report::html::{MOST_QUESTIONS, Page};
+use bench_report::html::{Beside, MOST_QUESTIONS, Page};
 use bench_settings::private;
 use bench_store::{RunRow, Store};
 
@@ -58,7 +59,8 @@ fn not_writable(folder: &Path, error: &std::io::Error) -> CliError {
     CliError::usage(format!("{} cannot be written: {error}; choose another place with --output-dir", folder.display()))
 }
 
-/// Writes `report.json`, `report.md`, `questions.jsonl`, `report.html` and the plots; each file appears whole or not at all.
+/// Writes `report.json`, `report.md`, `questions.jsonl`, `report.html` and the plots; each file appears whole or not at all. Out come
+/// the questions that the page holds, with what is told beside them.
 ///
 /// # Errors
 /// What the store or the disk meets.
@@ -67,19 +69,18 @@ pub(crate) async fn write_files(
     run: &RunRow,
     summary: &Summary,
     folder: &Path,
-) -> Result<(), CliError> {
+) -> Result<(Vec<QuestionLine>, HashMap<String, Beside>), CliError> {
     private::create_folder(folder).map_err(|e| disk(folder, e))?;
     let questions = write_questions(store, run, &folder.join("questions.jsonl")).await?;
     let beside = beside(store, run, &questions).await?;
     let page = Page { beside: Some(&beside), ..Page::new(summary, &questions) };
     for format in ["json", "md", "html"] {
-        let rendered = render(&page, format)?;
-        write_atomically(&folder.join(file_name(format)), |file| file.write_all(rendered.as_bytes()))?;
+        write_text(&folder.join(file_name(format)), &render(&page, format)?)?;
     }
     for plot in bench_report::svg::plots(summary) {
-        write_atomically(&folder.join(plot.file_name), |file| file.write_all(plot.standalone().as_bytes()))?;
+        write_text(&folder.join(plot.file_name), &plot.standalone())?;
     }
-    Ok(())
+    Ok((questions, beside))
 }
 
 /// Name of the terminal table among the formats; it has no file of its own but `report.txt`.
@@ -142,7 +143,15 @@ pub(crate) fn write_atomically(
     replace(path, fill).map_err(|e| disk(path, e))
 }
 
-/// The same, for files of which the store knows nothing.
+/// Writes a text in the same way.
+///
+/// # Errors
+/// What the disk meets.
+pub(crate) fn write_text(path: &Path, text: &str) -> Result<(), CliError> {
+    write_atomically(path, |file| file.write_all(text.as_bytes()))
+}
+
+/// The same as [`write_atomically`], for files of which the store knows nothing.
 ///
 /// # Errors
 /// What the disk meets.

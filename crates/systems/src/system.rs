@@ -374,9 +374,8 @@ pub trait MemorySystem: Send + Sync {
 
     /// A page of what a bank holds of its first `entries` entries, in any order: the first one from the beginning, every other from
     /// where the one before it says.
-    async fn list(&self, _bank: &BankRef, _entries: u32, _from: &ListCursor) -> Result<ListedPage, Failure> {
-        Err(cannot("list"))
-    }
+    /// Only asked where [`Capabilities::lists`] says so; without a default, so that no system around another one forgets it.
+    async fn list(&self, bank: &BankRef, entries: u32, from: &ListCursor) -> Result<ListedPage, Failure>;
 
     /// What it says about itself and the bank, for the report. Nobody waits for it long, and a failure loses nothing else.
     async fn statistics(&self, _bank: &BankRef) -> Result<SystemStats, Failure> {

@@ -163,7 +163,9 @@ mod tests {
     };
 
     use super::*;
-    use bench_systems::{Capabilities, Counted, NativeAnswer, Readiness, Recall, RetainReceipt};
+    use bench_systems::{
+        Capabilities, Counted, ListCursor, ListedPage, NativeAnswer, Readiness, Recall, RetainReceipt,
+    };
 
     /// Notes what it is asked.
     struct Noting(Capabilities, Mutex<Vec<String>>);
@@ -201,6 +203,10 @@ mod tests {
 
         async fn recall(&self, _bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {
             self.note(format!("recall {} of {}", query.k, query.visible_entries), Recall::default())
+        }
+
+        async fn list(&self, _bank: &BankRef, _entries: u32, _from: &ListCursor) -> Result<ListedPage, Failure> {
+            self.note("list", ListedPage::default())
         }
 
         async fn reset_bank(&self, _bank: &BankRef) -> Result<(), Failure> {

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use bench_proto::{dataset::StreamEntry, failure::Failure};
 
 use crate::{
-    BankRef, Capabilities, MemorySystem, NativeAnswer, Prepared, Readiness, Recall, RecallQuery, RetainReceipt,
-    StepContext,
+    BankRef, Capabilities, ListCursor, ListedPage, MemorySystem, NativeAnswer, Prepared, Readiness, Recall,
+    RecallQuery, RetainReceipt, StepContext,
 };
 
 /// A system that is not allowed.
@@ -61,6 +61,10 @@ impl MemorySystem for RefusedSystem {
     }
 
     async fn answer(&self, _bank: &BankRef, _query: &RecallQuery<'_>) -> Result<NativeAnswer, Failure> {
+        self.refuse()
+    }
+
+    async fn list(&self, _bank: &BankRef, _entries: u32, _from: &ListCursor) -> Result<ListedPage, Failure> {
         self.refuse()
     }
 

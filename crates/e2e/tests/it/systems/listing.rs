@@ -210,7 +210,7 @@ fn a_kill_in_the_middle_of_a_listing_asks_for_no_stored_page_again() {
 fn a_class_of_python_lists_what_it_holds() {
     let bench = Bench::new();
     write_bank(&bench, 60);
-    let code = "class Mine:\n    def __init__(self):\n        self.banks = {}\n\n    def retain(self, bank, items):\n        \
+    let code = "class Mine:\n    processes = 1\n\n    def __init__(self):\n        self.banks = {}\n\n    def retain(self, bank, items):\n        \
                 kept = [i for i in items if not (i.id[1:].isdigit() and int(i.id[1:]) % 5 == 4)]\n        \
                 self.banks.setdefault(bank, []).extend(kept)\n\n    def recall(self, bank, query, k):\n        \
                 word = query.strip('?')\n        return [i for i in self.banks.get(bank, []) if word in i.text.split()][:k]\n\n    \
@@ -219,4 +219,10 @@ fn a_class_of_python_lists_what_it_holds() {
     let report = report(&bench, submit("mine.py:Mine", "python", &["--no-canaries"]));
     assert_eq!(report["stored"]["items"], 49, "{}", report["stored"]);
     check_causes(&bench, &report, "python", |n| n % 5 == 4);
+
+    // whichever of its processes has the bank
+    std::fs::write(bench.path().join("mine.py"), code.replace("processes = 1", "processes = 3")).expect("is written");
+    let several = self::report(&bench, submit("mine.py:Mine", "several", &["--no-canaries"]));
+    assert_eq!(several["stored"], report["stored"]);
+    check_causes(&bench, &several, "several", |n| n % 5 == 4);
 }

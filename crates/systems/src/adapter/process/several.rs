@@ -11,8 +11,8 @@ use futures::future::join_all;
 
 use super::ProcessSystem;
 use crate::{
-    BankRef, Capabilities, Consolidation, Counted, MemorySystem, NativeAnswer, Prepared, Readiness, Recall,
-    RecallQuery, RetainReceipt, StepContext, SystemStats,
+    BankRef, Capabilities, Consolidation, Counted, ListCursor, ListedPage, MemorySystem, NativeAnswer, Prepared,
+    Readiness, Recall, RecallQuery, RetainReceipt, StepContext, SystemStats,
 };
 
 /// The processes of a class; there is one at least.
@@ -88,6 +88,10 @@ impl MemorySystem for Several {
 
     async fn verify(&self, bank: &BankRef, entries: u32) -> Result<Option<Counted>, Failure> {
         self.of(bank).verify(bank, entries).await
+    }
+
+    async fn list(&self, bank: &BankRef, entries: u32, from: &ListCursor) -> Result<ListedPage, Failure> {
+        self.of(bank).list(bank, entries, from).await
     }
 
     async fn statistics(&self, bank: &BankRef) -> Result<SystemStats, Failure> {
