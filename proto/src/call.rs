@@ -96,6 +96,8 @@ pub struct Ledger {
     pub unfinished: Usage,
     /// Attempts beside all tasks ([`crate::ids::TaskKey::OVERHEAD`]).
     pub overhead: Usage,
+    /// The memory system's own calls, as the meter has seen them (P34).
+    pub metered: Usage,
     /// Attempts of which nobody knows what they cost, at their worst case; they are in none of the others.
     pub uncertain: Usage,
 }

@@ -195,6 +195,23 @@ impl TaskKey {
     /// No task: calls that serve a run as a whole are booked under it. No plan reaches this key.
     pub const OVERHEAD: Self = Self((4 << (Self::BANK_BITS + Self::INDEX_BITS + Self::SUB_BITS)) - 1);
 
+    /// What a memory system's own model calls are booked under ([`crate::metered`]): behind the keys of all tasks. `part` says what
+    /// kind of call it is.
+    #[must_use]
+    pub(crate) const fn metered(bank: u32, part: u32) -> Self {
+        assert!(bank <= Self::MAX_BANKS && part < Self::MAX_INDEX);
+        Self(Self::METERED.0 | ((bank as i64) << (Self::INDEX_BITS + Self::SUB_BITS)) | ((part as i64) << Self::SUB_BITS))
+    }
+
+    /// The smallest key of a memory system's own calls.
+    pub const METERED: Self = Self(4 << (Self::BANK_BITS + Self::INDEX_BITS + Self::SUB_BITS));
+
+    /// Whether it is what a memory system's own calls are booked under, and no task.
+    #[must_use]
+    pub const fn is_metered(self) -> bool {
+        self.0 >= Self::METERED.0
+    }
+
     /// The run's latency probe (P43): a task of the question role, in a bank that no plan has.
     pub const PROBE: Self = Self::question(Self::MAX_BANKS, 0);
 

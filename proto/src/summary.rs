@@ -8,6 +8,7 @@
 
 mod audit;
 mod memory;
+mod metered;
 mod models;
 mod probe;
 mod question_line;
@@ -31,6 +32,7 @@ pub use memory::{
     FailureAttribution, PassCount, RecallAnswer, RetrievalAtK, RetrievalSummary, StoredCount, StoredEvidence,
     StoredSummary, StoredUpdates,
 };
+pub use metered::{MeteredBank, MeteredFigures, MeteredModel, MeteredStage, MeteredSummary};
 pub use models::{ModelSummary, PromptText, ServedModel};
 pub use probe::{
     BuildSummary, ConcurrencySummary, InFlight, LATENCY_PROBE_VERSION, LatencyProbe, PhasesSummary, ProbeAtRate,
@@ -157,6 +159,9 @@ pub struct Summary {
     pub latency_curves: Option<LatencyCurves>,
     /// Usage per phase, and its total.
     pub usage: UsageSummary,
+    /// What the memory system spent on models itself; absent where it was not metered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metered: Option<MeteredSummary>,
     /// The same object as `usage.total`.
     pub total: UsageTotal,
     /// The runs that were started with it, under one cap; a run that was started alone is a group by itself.

@@ -54,6 +54,7 @@ use crate::{
     ending::{GivenUp, TaskEnd},
     environment::WorkerEnvironment,
     journal::Journal,
+    metering::MeteredRun,
     served::ServedNotes,
 };
 
@@ -142,6 +143,24 @@ impl<'a> RunCallers<'a> {
             self.row.run_no,
             self.row.spec.limits.cache,
         ))
+    }
+
+    /// What lets the memory system's own calls through: with the run's money, stop flag and stored calls.
+    pub(crate) fn metered(&self, environment: &Arc<WorkerEnvironment>) -> MeteredRun {
+        let answerer = &self.row.spec.answerer;
+        MeteredRun {
+            run: self.row.run_no,
+            lineage: self.row.lineage.clone(),
+            limits: self.row.spec.limits.clone(),
+            answerer: (answerer.provider.clone(), answerer.account.clone()),
+            stop: self.stop.clone(),
+            budget: Arc::clone(&self.budget),
+            ledger: self.ledger.clone(),
+            stored: self.stored.clone(),
+            paces: Arc::clone(&self.store) as Arc<dyn Paces>,
+            in_flight: Arc::default(),
+            environment: Arc::clone(environment),
+        }
     }
 
     /// Where attempts are booked ahead of their step.

@@ -43,6 +43,7 @@ use crate::{
     environment::WorkerEnvironment,
     guard::{self, Guarded, Surroundings},
     judge::Judge,
+    metering::{MeteredRun, Metering},
     routes,
     tools::Tools,
 };
@@ -82,7 +83,8 @@ impl Drop for Entered<'_> {
 
 /// What the context of a run is built of.
 pub(crate) struct Building<'a> {
-    pub(crate) environment: &'a WorkerEnvironment,
+    pub(crate) environment: &'a Arc<WorkerEnvironment>,
+    pub(crate) metering: &'a Arc<Metering>,
     pub(crate) tools: &'a Tools,
     pub(crate) routes: &'a Arc<Routes>,
     /// The session under which the run's money is reserved.
@@ -112,6 +114,8 @@ pub(crate) struct RunContext {
     needs: Needs,
     doubted: AtomicBool,
     in_flight: [AtomicU32; 3],
+    /// Lets the memory system's own calls through, in a metered run.
+    metered: Option<Arc<MeteredRun>>,
 }
 
 impl RunContext {
@@ -120,7 +124,7 @@ impl RunContext {
     /// # Errors
     /// When this worker cannot serve the run: an unknown name, a missing account or key.
     pub(crate) async fn build(building: Building<'_>) -> Result<Self, Failure> {
-        let Building { environment, tools, routes, session, liveness, row } = building;
+        let Building { environment, metering, tools, routes, session, liveness, row } = building;
         let cannot = |what: String| Failure::terminal(CANNOT_SERVE, what);
         let spec = &row.spec;
         // whoever wrote the run chose it: a vote beyond the keys of its question has no task
@@ -136,6 +140,11 @@ impl RunContext {
         let callers =
             RunCallers::open(environment, Arc::clone(&store), &row, session, stop.clone(), (routes, journal)).await?;
         let mut building = environment.systems.for_run(row.run_id.to_string());
+        building.adapters.given = metering.given(&row).await?;
+        let metered = row.spec.limits.meter.is_some().then(|| Arc::new(callers.metered(environment)));
+        if let Some(metered) = &metered {
+            metering.admit_run(&row.run_id, metered);
+        }
         let taken_over = &spec.taken_over;
         // a key that nothing needs may be missing
         let embeddings = match vector::remote_model(name, settings) {
@@ -155,6 +164,7 @@ impl RunContext {
             routes,
             stop: stop.clone(),
             calls: environment.calls,
+            in_flight: metered.as_ref().map(|metered| Arc::clone(&metered.in_flight)),
         };
         let system = if refused.is_some() { system } else { Guarded::around(system, around) };
         let scorers = spec.scorers.iter().map(|s| scorers::registry::find(&s.name)).collect::<Result<Vec<_>, _>>();
@@ -188,6 +198,7 @@ impl RunContext {
             needs: routes::needs(&row.spec),
             doubted: AtomicBool::new(false),
             in_flight: Default::default(),
+            metered,
             row,
         })
     }
@@ -313,6 +324,12 @@ impl RunContext {
     /// How a task ends that a memory system has failed. One that is away is waited for and costs no attempt; one that refuses
     /// everything stops the run (resumable).
     pub(crate) fn system_end(&self, failure: Failure) -> TaskEnd {
+        // its own calls were refused because the run stops: that is no failure of its
+        if self.metered.is_some()
+            && let Err(stopped) = self.check_running()
+        {
+            return stopped;
+        }
         if guard::is_away(&failure) {
             return TaskEnd::PutOff { delay_ms: failure.retry_after_ms.unwrap_or(0), reason: failure.message };
         }
@@ -353,8 +370,12 @@ impl RunContext {
 
     /// A bank as memory systems know it, without its content.
     pub(crate) fn bank_at(&self, row: &BankRow) -> BankRef {
+        let name = row.name_of(row.generation);
+        if let Some(metered) = &self.metered {
+            metered.in_flight.name(&name, row.bank_no);
+        }
         BankRef {
-            name: row.name_of(row.generation),
+            name,
             handle: row.handle.clone(),
             bank_id: row.bank_id.clone(),
             content_hash: row.content,

@@ -22,6 +22,8 @@ use bench_systems::{
 };
 use bench_telemetry::spans::SpanSink;
 
+use crate::metering::MeterPlace;
+
 /// What a process brings to the runs it works on; nothing of it is part of a fingerprint.
 pub struct WorkerEnvironment {
     /// Accounts by name: base URL and key belong together (P32).
@@ -36,6 +38,8 @@ pub struct WorkerEnvironment {
     pub systems: BuildContext,
     /// Where traces go; nobody traces without it.
     pub spans: Option<Arc<dyn SpanSink>>,
+    /// Where its memory systems' own calls are let through.
+    pub meter: MeterPlace,
 }
 
 /// Slots for tasks of a run in its owner's process: the call limiter, not the slots, finds the right number of calls in
@@ -162,6 +166,7 @@ pub fn traced_environment(
         },
         systems,
         spans,
+        meter: MeterPlace::of_settings(settings)?,
     }))
 }
 

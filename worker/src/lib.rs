@@ -6,7 +6,7 @@
 //! Start with `engine`, the loop: receive, claim, run, settle. `tasks` are the kinds of task, one file each; they work with what the
 //! process has (`tools`) and with what their run has (`context`: the memory system behind its `guard`, the `answerer`, each
 //! `judge`). Models are called through `calls`, embeddings are made and paid by `embedder`. `writer` commits steps, `cost_ledger`
-//! attempts that no step holds yet, both in groups (`batch`). `ending` is how a task ends otherwise, `concluder` makes facts of
+//! attempts that no step holds yet, both in groups (`batch`). What memory systems call themselves goes through `metering`. `ending` is how a task ends otherwise, `concluder` makes facts of
 //! steps, `journal` remembers what a store may forget. `environment` is what settings make of a process, `routes` which ways a run
 //! needs, `traces` what can be seen from outside.
 
@@ -28,6 +28,7 @@ mod guard;
 mod journal;
 mod judge;
 pub mod machine;
+pub mod metering;
 pub mod routes;
 mod served;
 mod tasks;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use bench_settings::FlagValue;
 
-use crate::cli::{Cli, GlobalArgs, SampleArgs, SubmitArgs, SystemsVerb, Verb};
+use crate::cli::{Cli, GlobalArgs, MeterArgs, SampleArgs, SubmitArgs, SystemsVerb, Verb};
 
 /// The flags that were given.
 pub(super) fn given(cli: &Cli) -> Vec<FlagValue> {
@@ -85,6 +85,14 @@ fn sample_flags(args: &SampleArgs, flags: &mut Flags) {
     flags.many("run.exclude_facet", "--exclude-facet", &args.exclude_facet);
 }
 
+fn meter_flags(args: &MeterArgs, flags: &mut Flags) {
+    flags.one("meter.on", "--meter", args.meter.then_some(&true));
+    flags.many("meter.allow", "--meter-allow", &args.meter_allow);
+    flags.many("meter.accounts", "--meter-account", &args.meter_account);
+    flags.many("meter.variables", "--meter-variable", &args.meter_variable);
+    flags.one("meter.fault", "--meter-fault", args.meter_fault.as_ref());
+}
+
 fn submit_flags(args: &SubmitArgs, flags: &mut Flags) {
     sample_flags(&args.sample, flags);
     flags.one("run.system", "--system", args.system.as_ref());
@@ -102,6 +110,7 @@ fn submit_flags(args: &SubmitArgs, flags: &mut Flags) {
     flags.one("run.rubric", "--rubric", args.rubric.as_ref());
     flags.one("run.controls", "--controls", args.controls.then_some(&true));
     flags.one("run.canaries", "--no-canaries", args.no_canaries.then_some(&false));
+    meter_flags(&args.meter, flags);
     flags.one("run.concurrency", "--concurrency", args.limits.concurrency.as_ref());
     flags.one("run.max_rpm", "--max-rpm", args.limits.max_rpm.as_ref());
     flags.one("run.max_tpm", "--max-tpm", args.limits.max_tpm.as_ref());

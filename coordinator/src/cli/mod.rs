@@ -163,6 +163,8 @@ pub enum Verb {
     Prices(PricesVerb),
     /// A memory system under load: latency at given rates, where it saturates, what it costs that banks grow
     Load(Box<LoadArgs>),
+    /// What memory systems call themselves in runs with --meter: let it through, or tell where it goes
+    Meter(MeterRoleArgs),
     /// Effective settings and where each comes from
     #[command(subcommand)]
     Config(ConfigVerb),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bench_proto::call::Phase;
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{LimitArgs, NamingArgs, OutputArgs, PriceArgs, RetryArgs, SampleArgs, SubmitArgs};
+use super::{LimitArgs, MeterArgs, NamingArgs, OutputArgs, PriceArgs, RetryArgs, SampleArgs, SubmitArgs};
 
 /// Flags of `report`.
 #[derive(Debug, Clone, Args)]
@@ -471,6 +471,7 @@ impl RegradeArgs {
             judge_prompts: None,
             controls: false,
             no_canaries: false,
+            meter: MeterArgs::default(),
             limits: LimitArgs::default(),
             prices: PriceArgs::default(),
             cache: None,

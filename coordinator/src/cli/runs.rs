@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 
 use super::{Display, ForkFrom};
 use crate::standing::LATEST;
@@ -81,6 +81,9 @@ pub struct SubmitArgs {
     /// Store no made-up facts beside the dataset, and look for nothing that the memory system may have lost or mixed up
     #[arg(long, help_heading = "Who")]
     pub no_canaries: bool,
+    /// What the memory system calls itself
+    #[command(flatten, next_help_heading = "Meter")]
+    pub meter: MeterArgs,
     /// How much it may use
     #[command(flatten, next_help_heading = "Limits")]
     pub limits: LimitArgs,
@@ -126,6 +129,51 @@ pub struct SubmitArgs {
     /// What is shown, and where the files go
     #[command(flatten, next_help_heading = "Output")]
     pub output: OutputArgs,
+}
+
+/// How the memory system's own calls are let through: flags of `submit` and `estimate`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct MeterArgs {
+    /// Count, cap and pace the model calls that the memory system makes itself (docs/METER.md)
+    #[arg(long)]
+    pub meter: bool,
+    /// Model that it may call, gpt-4o* for all that begin so; may be repeated [default: all that have a price]
+    #[arg(long, value_name = "MODEL", requires = "meter")]
+    pub meter_allow: Vec<String>,
+    /// Account that its calls go to, openai=NAME or anthropic=NAME [default: the account of that name, else the answerer's]
+    #[arg(long, value_name = "PROVIDER=NAME", requires = "meter")]
+    pub meter_account: Vec<String>,
+    /// Variable that tells it where the meter is, beside OPENAI_BASE_URL and the like: MY_URL={url}/v1, MY_KEY={key}
+    #[arg(long, value_name = "NAME=TEXT", requires = "meter")]
+    pub meter_variable: Vec<String>,
+    /// Fail a share of its calls on purpose: 429=0.05,500=0.01,slow=0.02
+    #[arg(long, value_name = "KIND=SHARE,…", requires = "meter")]
+    pub meter_fault: Option<String>,
+}
+
+/// Flags of `meter`.
+#[derive(Debug, Clone, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct MeterRoleArgs {
+    /// Tell an address instead
+    #[command(subcommand)]
+    pub verb: Option<MeterVerb>,
+    /// Address to listen at, such as 0.0.0.0:7070 [default: meter.listen]
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<String>,
+}
+
+/// What `meter` does beside letting calls through.
+#[derive(Debug, Clone, Subcommand)]
+pub enum MeterVerb {
+    /// Address and key by which a memory system that runs elsewhere reaches the meter
+    Url {
+        /// Run: its id, name, start or end of the id, or `latest`
+        run: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// What a new run is called: flags of every verb that makes one.

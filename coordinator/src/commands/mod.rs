@@ -24,6 +24,7 @@ mod judge_audit;
 mod list;
 mod load;
 mod man;
+mod meter;
 mod migrate;
 mod models;
 mod pause;
@@ -93,6 +94,11 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
     if let Verb::Serve(args) = &cli.verb {
         return serve::run(app, args).await;
     }
+    if let Verb::Meter(args) = &cli.verb {
+        let ended = Box::pin(meter::run(&app, args)).await;
+        app.close().await;
+        return ended;
+    }
     let ended = AssertUnwindSafe(run_until_interrupted(&app, &cli.verb)).catch_unwind().await;
     // however it ended
     app.close().await;
@@ -140,6 +146,8 @@ async fn run_with(app: &App, verb: &Verb) -> CliResult {
         Verb::Datasets(verb) => datasets::run(app, verb).await,
         Verb::Systems(verb) => Box::pin(systems::run(app, verb)).await,
         Verb::Models(verb) => models::run(app, verb),
+        // ends by signals, as `serve`
+        Verb::Meter(_) => Ok(Exit::Done),
         Verb::Prices(verb) => prices::run(app, verb).await,
         Verb::Load(args) => Box::pin(load::run(app, args)).await,
         Verb::Config(verb) => config::run(app, verb),

@@ -33,6 +33,8 @@ pub(crate) fn limits(app: &App, prices: UserPrices) -> Result<Limits, CliError> 
         trace: trace_policy(app.settings())?,
         // only runs that recall have one
         latency_probe: ProbePlan::default(),
+        // only memory systems with calls of their own have one
+        meter: None,
     })
 }
 

@@ -6,6 +6,7 @@
 //! | module | question |
 //! |---|---|
 //! | this one | what is the run's spec? |
+//! | [`meter`] | is what its memory system calls itself metered? |
 //! | [`canaries`] | does it store facts of its own beside the dataset? |
 //! | [`counting`] | is it held to somebody else's counting? |
 //! | [`dataset`] | which questions of which dataset? |
@@ -24,6 +25,7 @@ mod dataset;
 mod demands;
 pub(crate) mod judge_prompts;
 mod limits;
+mod meter;
 pub(crate) mod mirror;
 mod models;
 pub(crate) mod planner;
@@ -118,7 +120,7 @@ pub(crate) fn is_paid(spec: &RunSpec) -> bool {
         |model: &ModelSpec| model.is_remote() && prices::price_at(&model.provider, &model.name, &spec.limits).is_some();
     let embeds = vector::remote_model(&spec.system.name, &spec.system.settings);
     let embedding_is_paid = embeds.is_some_and(|model| prices::price_of(&model.name, &spec.limits).is_some());
-    paid(&spec.answerer) || spec.judges.iter().any(paid) || embedding_is_paid
+    paid(&spec.answerer) || spec.judges.iter().any(paid) || embedding_is_paid || spec.limits.meter.is_some()
 }
 
 /// Names of the accounts that a run's calls may use.
@@ -128,6 +130,10 @@ pub(crate) fn accounts(spec: &RunSpec) -> Vec<String> {
     let mut names: Vec<String> = models.map(|model| model.account.clone()).collect();
     if let Some(embeds) = vector::remote_model(&spec.system.name, &spec.system.settings) {
         names.extend([embeds.account, providers::EMBEDDER.to_owned()]);
+    }
+    if let Some(meter) = &spec.limits.meter {
+        names.extend(meter.accounts.values().cloned());
+        names.extend(["openai", "azure", "anthropic"].map(str::to_owned));
     }
     names
 }
@@ -302,12 +308,14 @@ async fn cast(app: &App, args: &SubmitArgs, will_call: bool, name: &str) -> Resu
     check_rubric(args.rubric.as_deref(), &judges)?;
     // the names alone: how many hits questions ask for is not known yet
     scenario::asked_for(scenario, Fewest::with_own_k(u32::MAX, None), &settings.run.scorer)?;
-    let system = SystemSpec {
+    let mut system = SystemSpec {
         name: system_name,
         version: capabilities.version.clone(),
         top_k: settings.run.top_k,
         settings: system_settings,
     };
+    let meter = meter::meter(&settings.meter, &mut system, &capabilities)?;
+    let priced = Limits { meter, ..priced };
     Ok(Cast {
         system,
         capabilities,

@@ -50,6 +50,9 @@ async fn aggregate(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary
     input.instrument = instrument(store, run, &controls).await?;
     if !run.imported {
         input.ledger = Some(store.ledger(run).await?);
+        if run.spec.limits.meter.is_some() {
+            input.metered = Some(store.metered_calls(run.run_no).await?);
+        }
     }
     input.group = Some(group_of(store, run).await?);
     input.calls_of = calls_of(store, run).await?;

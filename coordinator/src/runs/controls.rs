@@ -84,6 +84,8 @@ fn control(app: &App, measured: &PlannedRun, system: &str) -> Result<PlannedRun,
     // it is computed from what is stored, and loses nothing
     spec.canaries = None;
     spec.lists = false;
+    // and calls nothing that is not counted already
+    spec.limits.meter = None;
     // a control is there for its score
     spec.limits.latency_probe = ProbePlan::default();
     Ok(PlannedRun {

@@ -3,6 +3,7 @@
 use bench_proto::{
     facts::{Outcome, QuestionFacts},
     ids::{TaskKey, TaskKind},
+    metered::FAULT_SETTING,
     metric::Scale,
     step::{StepFacts, StoredStep, Timing},
     summary::{
@@ -10,6 +11,8 @@ use bench_proto::{
         REPORT_SCHEMA_VERSION, SpecSummary, Summary, TotalScore, UsageSummary, keyed_totals,
     },
 };
+
+use serde_json::Value;
 
 use crate::{
     agreement::Votes,
@@ -22,6 +25,7 @@ use crate::{
     facets::facets,
     figures::figures,
     input::AggregateInput,
+    metered,
     probe::Conditions,
     questions::Questions,
     score::{Sampling, facet_scores, metric_score},
@@ -151,8 +155,8 @@ impl Aggregator {
             StepFacts::Retained { turns: 0, usage, timing, .. } if timing.provider_us == 0 => {
                 sums.retain_usage += *usage;
             }
-            StepFacts::Retained { generation, usage, timing, .. } => {
-                sums.retain(step.task.bank(), *generation);
+            StepFacts::Retained { generation, turns, usage, timing, .. } => {
+                sums.retain(step.task.bank(), *generation, u64::from(*turns));
                 sums.retain_usage += *usage;
                 sums.retain.add(time(timing));
                 self.retained.push(timing.operation_us() as f32);
@@ -318,8 +322,24 @@ impl Aggregator {
         warnings.extend(canaries.iter().flat_map(crate::verdict::canary_warnings));
         let consolidated = sums.consolidate.seconds().map(|_| &sums.consolidate_usage);
         let usd_cap = input.spec.limits.max_cost.map(|cap| cap.usd());
+        let metered = input.metered.as_deref().map(|calls| {
+            let faults = input.spec.system.settings.get(FAULT_SETTING);
+            metered::summary(
+                calls,
+                metered::Around {
+                    turns: sums.turns(),
+                    questions: questions.len() as u64,
+                    bank_name: &bank_name,
+                    faults: faults.and_then(Value::as_str).map(str::to_owned),
+                },
+            )
+        });
+        warnings.extend(metered.iter().flat_map(metered::warnings));
+        // what the meter has seen is known
+        let untold = metered.as_ref().is_none_or(|metered| metered.total.calls == 0);
+        let untold = if untold { sections::phases_of_system(input) } else { &[] };
         let usage = UsageSummary::new(&sums.retain_usage, consolidated, &sums.usage, usd_cap, input.ledger.as_ref())
-            .told_by_system(sections::phases_of_system(input));
+            .told_by_system(untold);
 
         let (mut latency_ms, latency_curves) = sections::latencies(questions, &self.retained);
         [latency_ms.build, latency_ms.build_wait] = self.conditions.builds();
@@ -358,6 +378,7 @@ impl Aggregator {
             latency_curves,
             total: usage.total.clone(),
             usage,
+            metered,
             group: input.group.clone(),
             slowest: extremes::slowest(questions, &input.run.id, &input.spec.limits.trace),
             worst,

@@ -3,6 +3,7 @@
 use bench_proto::{
     call::Ledger,
     ids::RunId,
+    metered::MeteredCalls,
     spec::RunSpec,
     summary::{ControlScore, GroupSummary},
 };
@@ -79,6 +80,8 @@ pub struct AggregateInput {
     pub canaries: Canaries,
     /// What the store's ledger says of it; `None` where nothing was booked (imported grades).
     pub ledger: Option<Ledger>,
+    /// What its memory system has called itself; `None` where that was not metered.
+    pub metered: Option<Vec<MeteredCalls>>,
     /// The runs that were started with it.
     pub group: Option<GroupSummary>,
     /// Ids of other runs whose stored replies it used.
@@ -105,6 +108,7 @@ impl AggregateInput {
             holds_all: false,
             canaries: Canaries::Impossible("the system is not known"),
             ledger: None,
+            metered: None,
             group: None,
             calls_of: Vec::new(),
             stats_seed: DEFAULT_STATS_SEED,

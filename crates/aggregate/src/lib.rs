@@ -43,6 +43,7 @@ mod interval;
 mod kinds;
 mod latency;
 mod likelihood;
+mod metered;
 mod probe;
 mod questions;
 mod retrieval;

@@ -67,8 +67,8 @@ pub(crate) struct Sums {
     stats: BTreeMap<u32, (u32, SystemStats)>,
     /// Bank number → what its canary showed.
     canaries: BTreeMap<u32, Canary>,
-    /// (bank number, generation) → entries that were retained.
-    entries: BTreeMap<(u32, i64), u64>,
+    /// (bank number, generation) → entries that were retained, and their turns.
+    entries: BTreeMap<(u32, i64), (u64, u64)>,
     /// Hits of a recall → questions that got so many.
     hits: BTreeMap<u32, u64>,
     /// Bank numbers of these questions.
@@ -117,8 +117,9 @@ impl Sums {
             self.say(bank, segment, &stats);
         }
         self.canaries.extend(other.canaries);
-        for (bank, entries) in other.entries {
-            *self.entries.entry(bank).or_default() += entries;
+        for (bank, (entries, turns)) in other.entries {
+            let of_bank = self.entries.entry(bank).or_default();
+            *of_bank = (of_bank.0 + entries, of_bank.1 + turns);
         }
         for (hits, questions) in other.hits {
             *self.hits.entry(hits).or_default() += questions;
@@ -129,14 +130,25 @@ impl Sums {
         }
     }
 
-    pub(crate) fn retain(&mut self, bank: u32, generation: i64) {
-        *self.entries.entry((bank, generation)).or_default() += 1;
+    pub(crate) fn retain(&mut self, bank: u32, generation: i64, turns: u64) {
+        let of_bank = self.entries.entry((bank, generation)).or_default();
+        *of_bank = (of_bank.0 + 1, of_bank.1 + turns);
+    }
+
+    /// (entries, turns) of each bank, by its last generation.
+    fn last_generations(&self) -> impl Iterator<Item = (u64, u64)> {
+        let last: BTreeMap<u32, (u64, u64)> = self.entries.iter().map(|((bank, _), of)| (*bank, *of)).collect();
+        last.into_values()
+    }
+
+    /// Turns that the banks hold.
+    pub(crate) fn turns(&self) -> u64 {
+        self.last_generations().map(|(_, turns)| turns).sum()
     }
 
     /// Entries of the smallest bank, by its last generation; 0 without banks. A system may store a session as one item.
     pub(crate) fn fewest_entries(&self) -> u64 {
-        let last: BTreeMap<u32, u64> = self.entries.iter().map(|((bank, _), entries)| (*bank, *entries)).collect();
-        last.into_values().min().unwrap_or(0)
+        self.last_generations().map(|(entries, _)| entries).min().unwrap_or(0)
     }
 
     pub(crate) fn recalled(&mut self, bank: u32, hits: Option<u32>) {

@@ -168,6 +168,13 @@ fn lacks_schemas(words: &Words) -> bool {
         ])
 }
 
+/// Whether a provider may ask money for what it has answered with this status: a gateway gives up on an upstream that may still finish and
+/// bill; other errors are not billed.
+#[must_use]
+pub const fn may_be_billed(status: u16) -> bool {
+    matches!(status, 504 | 524)
+}
+
 /// What a response other than success means.
 #[must_use]
 pub fn response(status: u16, body: &[u8], retry_after_ms: Option<u64>, key: Option<&str>) -> AttemptError {
@@ -181,8 +188,7 @@ pub fn response(status: u16, body: &[u8], retry_after_ms: Option<u64>, key: Opti
     message.push_str(hint);
     let mut failure = Failure::new(class, code, message);
     failure.retry_after_ms = retry_after_ms.filter(|_| class == FailureClass::Transient);
-    // a gateway gives up on an upstream that may still finish and bill; other errors are not billed
-    let maybe_billed = matches!(status, 504 | 524);
+    let maybe_billed = may_be_billed(status);
     AttemptError { failure, status, maybe_billed, adapted: false }
 }
 

@@ -133,10 +133,19 @@ fn list_of(provider: &str, base: &reqwest::Url) -> reqwest::Url {
 }
 
 fn headers(provider: &str, key: Option<&SecretString>) -> Result<HeaderMap, Failure> {
-    let mut headers = HeaderMap::new();
+    let mut headers = key_headers(provider, key)?;
     if provider == "anthropic" {
         headers.insert("anthropic-version", http::HeaderValue::from_static(super::anthropic::API_VERSION));
     }
+    Ok(headers)
+}
+
+/// The header in which a provider wants its key, marked as secret; none without a key.
+///
+/// # Errors
+/// When the key holds what no header can carry.
+pub fn key_headers(provider: &str, key: Option<&SecretString>) -> Result<HeaderMap, Failure> {
+    let mut headers = HeaderMap::new();
     if let Some(key) = key.map(|key| key.expose_secret().trim()) {
         match provider {
             "anthropic" => headers.insert("x-api-key", secret_header(key)?),

@@ -5,6 +5,7 @@ mod audit;
 mod counting;
 mod facets;
 mod latency;
+mod metered;
 mod questions;
 mod retrieval;
 mod run;
@@ -50,6 +51,7 @@ pub(crate) fn document(summary: &Summary) -> Vec<Block> {
     blocks.extend(latency::probe(summary));
     blocks.extend(latency::under_load(summary));
     blocks.extend(usage::usage(summary));
+    blocks.extend(metered::metered(summary.metered.as_ref()));
     blocks.extend(questions::slowest(summary));
     blocks.extend(questions::worst(summary));
     blocks.extend(questions::errors(summary));

@@ -32,6 +32,8 @@ fn wants_a_word(key: &str, value: &Value) -> bool {
         || key.starts_with("accounts.")
         // what this process may run and where it may send secrets (P42), and what goes there unencrypted
         || key.starts_with("allow")
+        // where memory systems send what they ask models
+        || key.starts_with("meter.")
         || ["account", "datasets_url", "folder", "memory", "params", "unpriced_ok", "url"].contains(&last)
         || key == "run.system"
 }
@@ -148,6 +150,8 @@ mod tests {
             ("[store]\nurl = 'sqlite:x'", "store.url"),
             ("[queue]\nurl = 'memory:'", "queue.url"),
             ("[archive]\nurl = 'x'", "archive.url"),
+            ("[meter]\nlisten = '0.0.0.0:7070'", "meter.listen"),
+            ("[meter]\nurl = 'http://x'", "meter.url"),
             ("[trace]\nurl = 'https://x/{trace_id}'", "trace.url"),
             ("[telemetry]\nendpoint = 'http://x'", "telemetry.endpoint"),
             ("[answerer]\nbase_url = 'http://x'", "answerer.base_url"),

@@ -56,6 +56,8 @@ pub struct Settings {
     pub judge: RoleSettings,
     /// Where finished runs are archived: a folder or the URL of an object store.
     pub archive_url: Option<String>,
+    /// How memory systems' own calls are let through.
+    pub meter: MeterSettings,
     /// Seed of bootstraps.
     pub stats_seed: u64,
     /// What a worker serves.
@@ -170,6 +172,25 @@ pub struct RoleSettings {
     pub params: Option<String>,
 }
 
+/// Section `[meter]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MeterSettings {
+    /// Runs meter what their memory systems call themselves.
+    pub on: bool,
+    /// Where this process lets such calls through: an address with a port, 0 for any that is free.
+    pub listen: String,
+    /// Base URL under which memory systems reach it, where that is another one.
+    pub url: Option<String>,
+    /// Models that memory systems may call; a name that ends with `*` stands for all that begin so.
+    pub allow: Vec<String>,
+    /// Accounts that calls go to, each as `openai=NAME` or `anthropic=NAME`.
+    pub accounts: Vec<String>,
+    /// Variables that tell a memory system where the meter is, each as `NAME=TEXT` with `{url}` and `{key}` in the text.
+    pub variables: Vec<String>,
+    /// What is failed on purpose, such as `429=0.05,500=0.01,slow=0.02`.
+    pub fault: Option<String>,
+}
+
 /// Section `[worker]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerSettings {
@@ -260,6 +281,15 @@ impl Settings {
             answerer: role(&read, ModelRole::Answerer),
             judge: role(&read, ModelRole::Judge),
             archive_url: read.maybe_text("archive.url").filter(|url| !url.is_empty()),
+            meter: MeterSettings {
+                on: read.flag("meter.on"),
+                listen: read.text("meter.listen"),
+                url: read.maybe_text("meter.url").filter(|url| !url.is_empty()),
+                allow: read.list("meter.allow"),
+                accounts: read.list("meter.accounts"),
+                variables: read.list("meter.variables"),
+                fault: read.maybe_text("meter.fault").filter(|fault| !fault.is_empty()),
+            },
             stats_seed: read.whole("stats.seed").unwrap_or_default(),
             worker: WorkerSettings {
                 slots: read.whole("worker.slots"),

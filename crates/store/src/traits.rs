@@ -11,6 +11,7 @@ use bench_proto::{
     call::{Ledger, Phase},
     facts::QuestionFacts,
     ids::{Role, RunId, RunNo, Sha256Hash, TaskKey, TaskKind},
+    metered::MeteredCalls,
     outage::OutageEvent,
     step::{StepNo, StepRecord, StepText, StoredStep},
     task::TaskState,
@@ -332,6 +333,9 @@ pub trait Calls: Send + Sync {
     /// Records attempts that belong to no stored step (a reply that did not pass its parser, a failed attempt that may
     /// have been paid). Their cost counts as spent.
     async fn put_calls(&self, run: RunNo, task: TaskKey, calls: &[bench_proto::call::CallRecord]) -> StoreResult<()>;
+
+    /// What a run's memory system has called itself, through the meter (P34): sums of what was alike, in the order of their keys.
+    async fn metered_calls(&self, run: RunNo) -> StoreResult<Vec<MeteredCalls>>;
 
     /// Books calls of several tasks, in one transaction.
     async fn book_calls(&self, run: RunNo, calls: &[(TaskKey, bench_proto::call::CallRecord)]) -> StoreResult<()>;

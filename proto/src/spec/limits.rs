@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     call::{CacheScope, Phase},
+    metered::MeterPlan,
     money::PicoUsd,
     price::ModelPrice,
     probe::ProbePlan,
@@ -52,6 +53,9 @@ pub struct Limits {
     /// What is probed when all questions have ended (P43).
     #[serde(skip_serializing_if = "ProbePlan::is_off")]
     pub latency_probe: ProbePlan,
+    /// The memory system's own model calls go through the meter (P34); `None`: nobody sees them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub meter: Option<MeterPlan>,
 }
 
 impl Limits {
@@ -88,6 +92,7 @@ impl Default for Limits {
             unpriced_ok: false,
             trace: TracePolicy::default(),
             latency_probe: ProbePlan::default(),
+            meter: None,
         }
     }
 }

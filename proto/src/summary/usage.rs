@@ -46,6 +46,9 @@ pub struct Booked {
     pub unused: UsageFigures,
     /// Paid beside all questions and banks: probes of a provider.
     pub overhead: UsageFigures,
+    /// Paid by the memory system itself, through the meter; absent where it was not metered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metered: Option<UsageFigures>,
     /// Attempts of which nobody knows whether they were paid (cut, timed out, lost with their worker), at their worst case. Not
     /// a part of `usage.total`.
     pub uncertain: UsageFigures,
@@ -143,7 +146,7 @@ impl UsageSummary {
         let mut paid = sum;
         let booked = ledger.map(|ledger| {
             let unused = unused(ledger, &sum);
-            for part in [ledger.unfinished, unused, ledger.overhead] {
+            for part in [ledger.unfinished, unused, ledger.overhead, ledger.metered] {
                 paid += part;
             }
             Booked {
@@ -151,6 +154,7 @@ impl UsageSummary {
                 unfinished: (&ledger.unfinished).into(),
                 unused: (&unused).into(),
                 overhead: (&ledger.overhead).into(),
+                metered: (ledger.metered != Usage::default()).then(|| (&ledger.metered).into()),
                 uncertain: (&ledger.uncertain).into(),
             }
         });
@@ -198,7 +202,7 @@ impl UsageSummary {
 /// What was paid for no result: the rest of the ledger. A ledger that knows less than the results (that of a restored run, whose
 /// calls are elsewhere) leaves nothing.
 fn unused(ledger: &Ledger, used: &Usage) -> Usage {
-    let named = [ledger.uncertain, ledger.unfinished, ledger.overhead, *used];
+    let named = [ledger.uncertain, ledger.unfinished, ledger.overhead, ledger.metered, *used];
     let rest = named.iter().fold(ledger.booked.0, |rest, part| rest.saturating_sub(part.cost.0));
     Usage {
         calls: ledger.ended.calls.saturating_sub(used.calls),

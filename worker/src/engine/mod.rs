@@ -18,12 +18,13 @@ mod span;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{
-        Arc, Mutex as SyncMutex, PoisonError,
+        Arc, Mutex as SyncMutex, PoisonError, Weak,
         atomic::{AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use async_trait::async_trait;
 use bench_models::{
     routes::{self, Routes},
     stop::{Liveness, OUT_OF_REACH},
@@ -36,7 +37,7 @@ use bench_proto::{
     task::QueueName,
 };
 use bench_queue::{Queue, QueueError};
-use bench_store::{ClaimedTask, SessionId, Store, StoreError};
+use bench_store::{ClaimedTask, RunState, SessionId, Store, StoreError};
 use bench_systems::adapter;
 use bench_telemetry::metrics::catalogue;
 use tokio::{
@@ -54,6 +55,7 @@ use crate::{
     context::{Building, RunContext},
     environment::WorkerEnvironment,
     journal::Journal,
+    metering::{FindRun, Metering},
     tools::Tools,
     traces::Keeper,
     version::VERSION,
@@ -168,6 +170,8 @@ impl Session {
 /// The runs that this process works on.
 struct Runs {
     environment: Arc<WorkerEnvironment>,
+    /// Lets memory systems' own calls through.
+    metering: Arc<Metering>,
     /// The ways to models and memory servers.
     routes: Arc<Routes>,
     contexts: Mutex<HashMap<RunNo, Arc<RunContext>>>,
@@ -207,6 +211,7 @@ impl Shared {
         let row = self.tools.store.run(run).await?;
         let building = RunContext::build(Building {
             environment: &self.runs.environment,
+            metering: &self.runs.metering,
             tools: &self.tools,
             routes: &self.runs.routes,
             session: self.session.id(),
@@ -267,6 +272,17 @@ impl Shared {
         }
         let disconnected = self.disconnected.lock().unwrap_or_else(PoisonError::into_inner);
         disconnected.values().next().map_or(Ok(()), |why| Err(why.clone()))
+    }
+}
+
+#[async_trait]
+impl FindRun for Shared {
+    async fn find(&self, run: &RunId) -> Result<Option<RunState>, Failure> {
+        let Some(row) = self.tools.store.run_by_id(run).await? else { return Ok(None) };
+        if row.state == RunState::Running && row.spec.limits.meter.is_some() {
+            self.context(row.run_no).await?;
+        }
+        Ok(Some(row.state))
     }
 }
 
@@ -347,6 +363,7 @@ impl Worker {
         let concluder = Arc::new(Concluder::new(Arc::clone(&store), Arc::clone(&banks), keeper.clone()));
         let waiting = config.slots.iter().map(|(role, _)| (*role, "not consuming yet".to_owned())).collect();
         let runs = Runs {
+            metering: Metering::new(environment.meter.clone()),
             environment,
             routes: Routes::new(!session.is_served()),
             contexts: Mutex::default(),
@@ -365,6 +382,8 @@ impl Worker {
             slots: slots.clone(),
             disconnected: SyncMutex::new(waiting),
         });
+        let finder: Weak<dyn FindRun> = Arc::<Shared>::downgrade(&shared);
+        shared.runs.metering.ask(finder);
         let (stop, drop_calls) = (CancellationToken::new(), CancellationToken::new());
         let mut background = JoinSet::new();
         background.spawn(concluder::run(concluder, conclude_receiver, Arc::clone(&concluded), broken_sender.clone()));
@@ -399,6 +418,14 @@ impl Worker {
         WorkerHealth(Arc::clone(&self.shared))
     }
 
+    /// The address of the meter for systems that this process does not start, once it listens.
+    ///
+    /// # Errors
+    /// When the address cannot be had.
+    pub async fn listen_for_systems(&self) -> Result<String, Failure> {
+        self.shared.runs.metering.listen().await.map(str::to_owned)
+    }
+
     /// Stops claiming, lets calls in flight finish up to the drain deadline, hands back the rest, ends the session.
     pub async fn stop(mut self) {
         self.stop.cancel();
@@ -421,6 +448,7 @@ impl Worker {
             let worker = self.shared.session.name.as_str();
             warn!(worker, code = code::STORE, "the session of worker {worker} could not be ended: {error}");
         }
+        self.shared.runs.metering.stop();
         self.background.shutdown().await;
         if let Some(keeper) = &self.shared.tools.keeper {
             keeper.close().await;

@@ -33,6 +33,7 @@ use bench_proto::{
         code::{MEMORIES_LOST, SYSTEM_UNAVAILABLE},
     },
     ids::Sha256Hash,
+    metered::Stage,
     outage::{Operation, RouteKey},
     server::ServerAddress,
 };
@@ -45,7 +46,7 @@ use bench_systems::{
 use tokio::sync::Semaphore;
 
 use self::probe::SystemProbe;
-use crate::{banks::BankCache, routes::memory_route};
+use crate::{banks::BankCache, metering::InFlight, routes::memory_route};
 
 /// Code of the same of an operation that may have been carried out and cannot be repeated.
 pub(crate) const AWAY_IN_DOUBT: &str = "system_away";
@@ -75,6 +76,8 @@ pub(crate) struct Guarded {
     active: AtomicUsize,
     /// Operations in flight in this process, when the system has a limit.
     slots: Option<Semaphore>,
+    /// Where it is noted what the system is doing, in a metered run.
+    in_flight: Option<Arc<InFlight>>,
 }
 
 /// What a guard needs of its surroundings.
@@ -85,6 +88,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) routes: &'a Arc<Routes>,
     pub(crate) stop: StopFlag,
     pub(crate) calls: CallSettings,
+    pub(crate) in_flight: Option<Arc<InFlight>>,
 }
 
 /// An operation, as its route knows it.
@@ -92,6 +96,8 @@ struct Asked {
     operation: Operation,
     /// Name of the operation, for messages.
     what: &'static str,
+    /// Name of the bank in the system.
+    bank: String,
     /// Identity of the call: the same for every try of the task.
     call: Sha256Hash,
     /// Trying again does no harm.
@@ -102,10 +108,11 @@ struct Asked {
 
 impl Asked {
     fn new(operation: Operation, what: &'static str, bank: &BankRef, of: &str) -> Self {
+        let name = bank.name.clone();
         // a new generation is another try of the same task
         let bank = bank.name.rsplit_once("-g").map_or(bank.name.as_str(), |(bank, _)| bank);
         let call = Sha256Hash::of(format!("{what} {bank} {of}").as_bytes());
-        Self { operation, what, call, repeats: true, asks: true }
+        Self { operation, what, bank: name, call, repeats: true, asks: true }
     }
 }
 
@@ -134,7 +141,7 @@ impl Guarded {
         if !system.capabilities().remote {
             return system;
         }
-        let Surroundings { run, store, banks, routes, stop, calls } = around;
+        let Surroundings { run, store, banks, routes, stop, calls, in_flight } = around;
         let spec = &run.spec.system;
         let way = |operation: Operation| {
             let route = match memory_route(spec, operation) {
@@ -154,7 +161,7 @@ impl Guarded {
         let ways = Operation::ALL.into_iter().map(way).collect();
         let name = format!("{}@{}", spec.name, system.place());
         let slots = system.capabilities().max_parallel.map(|most| Semaphore::new(most as usize));
-        Arc::new(Self { slots, system, name, ways, stop, calls, active: AtomicUsize::new(0) })
+        Arc::new(Self { slots, system, name, ways, stop, calls, active: AtomicUsize::new(0), in_flight })
     }
 
     /// Carries an operation out, again and again while it fails on the way and nobody knows whose fault that is.
@@ -179,8 +186,9 @@ impl Guarded {
                 None => None,
             };
             let Some(sent) = route.send() else { continue };
+            let running = self.in_flight.as_ref().map(|of| of.enter(&asked.bank, stage_of(asked.operation)));
             let result = self.timed(asked.what, work()).await;
-            drop(slot);
+            drop((slot, running));
             let failure = match result {
                 Err(failure) => failure,
                 done => {
@@ -284,6 +292,16 @@ fn come_again(code: &str, after: Duration, why: String) -> Failure {
     let mut failure = Failure::transient(code, why);
     failure.retry_after_ms = Some(u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
     failure
+}
+
+/// What a system does in an operation, as its own calls are counted.
+const fn stage_of(operation: Operation) -> Stage {
+    match operation {
+        Operation::Retain => Stage::Retain,
+        Operation::Ready => Stage::Consolidate,
+        Operation::Recall => Stage::Recall,
+        Operation::Answer => Stage::Answer,
+    }
 }
 
 struct Active<'a>(&'a AtomicUsize);

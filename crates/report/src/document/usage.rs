@@ -24,6 +24,7 @@ pub(super) fn usage(summary: &Summary) -> Vec<Block> {
         .into_iter()
         .flatten()
         .filter(|(_, used)| **used != UsageFigures::default())
+        .chain(booked.and_then(|b| b.metered.as_ref()).map(|used| ("system's own", used)))
         .map(|(part, used)| (part, used, None));
     let is_unknown = |name: &str| u.unknown.iter().any(|phase| phase.name() == name);
     let rows: Vec<Vec<String>> = std::iter::once(("retain", &u.retain, s.retain))

@@ -86,7 +86,16 @@ fn head(summary: &Summary) -> Vec<(Option<Style>, String)> {
     lines.extend(having_it(headline).map(|words| (None, words)));
     lines.push((None, judges(summary)));
     lines.push((None, effort(summary)));
+    lines.extend(memory_costs(summary).map(|line| (None, line)));
     lines
+}
+
+/// What the memory system spends itself, where it was metered.
+fn memory_costs(summary: &Summary) -> Option<String> {
+    let metered = summary.metered.as_ref().filter(|metered| metered.total.calls > 0)?;
+    let each = |usd_each: Option<f64>| usd_each.map_or_else(|| "-".to_owned(), usd);
+    let (filling, asking) = (each(metered.usd_per_1000_turns), each(metered.usd_per_question));
+    Some(format!("memory itself {}: {filling} per 1,000 turns, {asking} a question", usd(metered.total.usd)))
 }
 
 /// Of a judge audit: how often the judge erred in each direction.

@@ -3,6 +3,7 @@
 use bench_proto::{
     call::{CacheScope, CallOutcome, CallRecord, Phase},
     ids::{Sha256Hash, TaskKey},
+    metered::{MeteredEnd, MeteredKey, Service, Stage},
     money::PicoUsd,
 };
 
@@ -88,4 +89,44 @@ pub async fn p9_only_accepted_calls_are_served_again(fresh: &Fresh) {
     assert_eq!((counters.spent, counters.uncertain), (PicoUsd(8), PicoUsd(4)));
     let missing = store.put_calls(bench_proto::ids::RunNo(999), TaskKey::question(0, 0), &calls).await;
     assert!(matches!(missing, Err(StoreError::Missing(_))));
+}
+
+/// What a memory system calls itself is booked beside the run's tasks, and told by what it was for.
+pub async fn p34_metered_calls_are_booked_apart_and_told_by_bank_stage_and_service(fresh: &Fresh) {
+    let store = &fresh.store;
+    let run = store.create_run(&new_run("metered")).await.expect("is created");
+    let at = |bank, stage, service| MeteredKey { bank, stage, service };
+    let (fill, lost) =
+        (at(Some(1), Stage::Retain, Service::Chat), at(None, Stage::Unattributed, Service::Embeddings));
+    let made = |asked: &str, outcome, cost, end: MeteredEnd| CallRecord {
+        finish: end.to_text(),
+        phase: Phase::Retain,
+        ..call(asked, outcome, cost)
+    };
+    let answered = MeteredEnd::Answered { counted_here: false };
+    let calls = [
+        (fill.task(), made("a", CallOutcome::Accepted, 7, answered)),
+        (fill.task(), made("b", CallOutcome::Rejected, 5, answered)),
+        (fill.task(), made("a", CallOutcome::Rejected, 0, MeteredEnd::Stored)),
+        (fill.task(), made("c", CallOutcome::Rejected, 0, MeteredEnd::Refused(429))),
+        (lost.task(), made("d", CallOutcome::Uncertain, 40, MeteredEnd::Cut)),
+    ];
+    store.book_calls(run, &calls).await.expect("are booked");
+    store.put_calls(run, TaskKey::retain(1, 0), &[call("own", CallOutcome::Accepted, 3)]).await.expect("is put");
+    let read = store.metered_calls(run).await.expect("are read");
+    let told: Vec<_> = read.iter().map(|of| (of.key, of.end, of.calls, of.cost.0, of.saved.0, of.is_uncertain)).collect();
+    assert_eq!(
+        told,
+        [
+            (fill, answered, 1, 7, 0, false),
+            (fill, answered, 1, 5, 0, false),
+            (fill, MeteredEnd::Refused(429), 1, 0, 0, false),
+            (fill, MeteredEnd::Stored, 1, 0, 7, false),
+            (lost, MeteredEnd::Cut, 1, 40, 0, true),
+        ]
+    );
+    assert_eq!((read[0].prompt_tokens, read[0].completion_tokens), (10, 2));
+    let ledger = store.ledger(&store.run(run).await.expect("is read")).await.expect("is read");
+    assert_eq!((ledger.metered.calls, ledger.metered.cost.0), (4, 12), "beside what the run's tasks have paid");
+    assert_eq!((ledger.ended.cost.0, ledger.uncertain.cost.0, ledger.booked.0), (3, 40, 55));
 }

@@ -104,6 +104,7 @@ macro_rules! store_conformance {
             p20_parts_of_a_runs_trace_go_with_one_question,
             p20_the_spread_of_times_is_added_up,
             p20_traces_that_were_decided_and_not_sent_are_found,
+            p34_metered_calls_are_booked_apart_and_told_by_bank_stage_and_service,
             p9_calls_are_found_by_lineage_the_oldest_first,
             p9_only_accepted_calls_are_served_again,
             p9_shared_calls_are_those_of_all_runs_the_newest_first,

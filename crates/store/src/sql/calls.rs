@@ -6,11 +6,13 @@ use async_trait::async_trait;
 use bench_proto::{
     call::{CallOutcome, CallRecord, Phase},
     ids::{RunNo, Sha256Hash, TaskKey},
+    metered::MeteredCalls,
     money::PicoUsd,
 };
 
 use super::{
     Args, Backend, Batch, CHUNK, Conn, Row, Sql, SqlStore, args, counters,
+    metered,
     money::{self, Paid},
     sums::bounded,
 };
@@ -20,7 +22,7 @@ use crate::{
 };
 
 /// Stored number of [`CallOutcome::Accepted`]; the migrations' index names it.
-const ACCEPTED: i64 = 0;
+pub(super) const ACCEPTED: i64 = 0;
 /// Stored number of [`CallOutcome::Rejected`].
 pub(super) const REJECTED: i64 = 1;
 /// Stored number of [`CallOutcome::Uncertain`].
@@ -36,7 +38,7 @@ const fn outcome_code(outcome: CallOutcome) -> i64 {
     }
 }
 
-fn outcome_from(code: i64) -> StoreResult<CallOutcome> {
+pub(super) fn outcome_from(code: i64) -> StoreResult<CallOutcome> {
     match code {
         ACCEPTED => Ok(CallOutcome::Accepted),
         REJECTED => Ok(CallOutcome::Rejected),
@@ -254,6 +256,10 @@ impl<B: Backend> Calls for SqlStore<B> {
             self.backend.write(move |conn| Box::pin(put(conn, run, part))).await?;
         }
         Ok(())
+    }
+
+    async fn metered_calls(&self, run: RunNo) -> StoreResult<Vec<MeteredCalls>> {
+        metered::read(self, run).await
     }
 
     async fn book_calls(&self, run: RunNo, calls: &[(TaskKey, CallRecord)]) -> StoreResult<()> {

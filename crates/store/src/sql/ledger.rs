@@ -18,17 +18,20 @@ use crate::{RunRow, RunState, StoreResult};
 const ENDED: i64 = 0;
 /// Of questions that have not ended.
 const UNFINISHED: i64 = 1;
+/// Of the memory system itself, through the meter.
+const METERED: i64 = 3;
 
 /// See [`crate::Money::ledger`].
 pub(super) async fn read(conn: &mut dyn Conn, run: RunRow) -> StoreResult<Ledger> {
     // where all questions have ended nobody looks for their facts
     static SUMS: Sql = Sql::new(|| {
         let (question, judge) = (first_of(TaskKind::Question), first_of(TaskKind::Judge));
+        let metered = TaskKey::METERED.0;
         let (overhead, probe, step) = (TaskKey::OVERHEAD.0, TaskKey::PROBE.0, TaskKey::INDEX_STEP);
         format!(
             "SELECT n.part, n.outcome, count(*), {}, {}, {} FROM \
              (SELECT c.outcome, c.prompt_tokens, c.completion_tokens, c.cost, CASE \
-             WHEN c.task_key IN ({overhead}, {probe}) THEN 2 WHEN c.task_key < {question} OR $2 = 1 THEN {ENDED} \
+             WHEN c.task_key >= {metered} THEN {METERED} WHEN c.task_key IN ({overhead}, {probe}) THEN 2 WHEN c.task_key < {question} OR $2 = 1 THEN {ENDED} \
              WHEN EXISTS (SELECT 1 FROM facts AS f WHERE f.run_no = $1 AND f.task_key = CASE WHEN c.task_key >= {judge} \
              THEN (c.task_key - {JUDGE_OFFSET}) / {step} * {step} ELSE c.task_key END) THEN {ENDED} ELSE {UNFINISHED} END AS part \
              FROM calls AS c WHERE c.run_no = $1 AND c.outcome <= {UNCERTAIN}) AS n GROUP BY n.part, n.outcome",
@@ -46,6 +49,7 @@ pub(super) async fn read(conn: &mut dyn Conn, run: RunRow) -> StoreResult<Ledger
             _ if outcome == UNCERTAIN => &mut ledger.uncertain,
             ENDED => &mut ledger.ended,
             UNFINISHED => &mut ledger.unfinished,
+            METERED => &mut ledger.metered,
             _ => &mut ledger.overhead,
         };
         // a probe's reply is stored as rejected, so that nobody is served it; it is a call all the same

@@ -22,6 +22,7 @@ mod incarnations;
 mod items;
 mod leaders;
 mod ledger;
+mod metered;
 mod money;
 mod outages;
 mod pace;

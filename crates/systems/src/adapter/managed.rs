@@ -43,7 +43,8 @@ use super::{
     spec::{AdapterSpec, InstancePer, PortSpec, StartSpec},
     system::HttpSystem,
     time,
-    variables::{fill, fill_json, names},
+    given::Given,
+    variables::{Values, fill, fill_json, names},
 };
 use crate::Prepared;
 
@@ -121,6 +122,8 @@ pub(super) struct Managed {
     trials: Trials,
     /// What is taken out of words of it that are logged.
     secrets: Secrets,
+    /// What stands for variables of the environment.
+    given: Given,
     instances: Instances,
 }
 
@@ -209,6 +212,7 @@ impl Managed {
             timeout,
             host: record::host(),
             survives: spec.can.survives_restart,
+            given: context.given.clone(),
             instances: context.instances.clone(),
         })
     }
@@ -280,7 +284,7 @@ impl Managed {
                     }
                     let _turn = self.turn().await?;
                     slot.starts.push(Instant::now());
-                    let (at, child) = self.start_instance(&folder, system).await?;
+                    let (at, child) = self.start_instance(&folder, bank, system).await?;
                     self.trials.started(&at.in_use);
                     break Instance::Own { at, child, lock };
                 }
@@ -343,7 +347,12 @@ impl Managed {
         Some(at.url.clone())
     }
 
-    async fn start_instance(&self, folder: &Path, system: &HttpSystem) -> Result<(Address, Child), Failure> {
+    async fn start_instance(
+        &self,
+        folder: &Path,
+        bank: Option<&str>,
+        system: &HttpSystem,
+    ) -> Result<(Address, Child), Failure> {
         let mut last = String::new();
         // somebody else may take the free port between our look and the system's bind
         for _ in 0..3 {
@@ -352,7 +361,7 @@ impl Managed {
                 PortSpec::Word(_) => free_port().map_err(|e| cannot(&self.name, &e))?,
             };
             let url: Url = format!("http://127.0.0.1:{port}").parse().map_err(|e| cannot(&self.name, &e))?;
-            let spawned = self.spawn(folder, port).map_err(|error| Failure::terminal("system_start", error));
+            let spawned = self.spawn(folder, bank, port).map_err(|error| Failure::terminal("system_start", error));
             let mut child = spawned.inspect_err(|_| remove_secrets(folder, self.secret_files()))?;
             let secret_files = self.secret_files().cloned().collect();
             let record = InstanceRecord::new(&child, &self.name, &url, &self.host, secret_files);
@@ -382,10 +391,12 @@ impl Managed {
         Err(Failure::terminal("system_start", last))
     }
 
-    fn spawn(&self, folder: &Path, port: u16) -> Result<Child, String> {
+    fn spawn(&self, folder: &Path, bank: Option<&str>, port: u16) -> Result<Child, String> {
         let dir = folder.join("data");
         private::create_folder(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
-        let values = BTreeMap::from([("port", port.to_string()), ("dir", dir.display().to_string())]);
+        let bank = bank.filter(|_| self.is_per_bank());
+        let places = BTreeMap::from([("port", port.to_string()), ("dir", dir.display().to_string())]);
+        let values = Values { places, given: self.given.of_bank(bank) };
         for (name, text) in &self.start.files {
             let path = dir.join(name);
             if leads_elsewhere(folder, &path) {
@@ -399,7 +410,9 @@ impl Managed {
             private::write(&path, text.as_bytes()).map_err(|e| format!("{}: {e}", path.display()))?;
         }
         let env = self.start.env.iter().map(|(name, value)| Ok::<_, String>((name.clone(), fill(value, &values)?)));
-        let env: BTreeMap<String, String> = env.collect::<Result<_, _>>()?;
+        let mut all = self.given.usual(bank);
+        all.extend(env.collect::<Result<Vec<_>, _>>()?);
+        let env = all;
         let words = self.start.command.iter().map(|word| fill(word, &values)).collect::<Result<Vec<_>, _>>()?;
         let log = log_path(folder);
         match &self.start.image {

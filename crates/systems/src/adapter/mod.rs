@@ -8,12 +8,13 @@
 //! what is stored, `index` the way back to the dataset's ids, `literal` finds secrets that stand in a file, `variables` fills in
 //! those that are named, `secrets` keeps them out of messages, `dispositions` and `settings`
 //! are those of a run.
-//! `code` makes a process of a class of the user's. `managed` starts systems, `process` speaks to those that are no servers. The shipped files are in `shipped`.
+//! `given` stands for variables in a metered run. `code` makes a process of a class of the user's. `managed` starts systems, `process` speaks to those that are no servers. The shipped files are in `shipped`.
 
 mod call;
 pub mod code;
 pub mod dispositions;
 pub mod file;
+pub mod given;
 mod handle;
 mod http;
 mod index;
@@ -70,6 +71,8 @@ pub struct AdapterContext {
     pub run: Option<String>,
     /// Systems that are processes work in a folder of their own, not in that of whoever started this process.
     pub apart: bool,
+    /// What stands for variables of the environment in a metered run.
+    pub given: given::Given,
 }
 
 /// Setting that holds the whole adapter, as JSON: workers need no file.

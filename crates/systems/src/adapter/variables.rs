@@ -23,10 +23,16 @@ impl Piece<'_> {
     /// # Errors
     /// When the variable is not set.
     pub(crate) fn value(self) -> Result<String, String> {
+        self.value_or_given(&BTreeMap::new())
+    }
+
+    /// The same where some variables are given by somebody else than the environment.
+    fn value_or_given(self, given: &BTreeMap<String, String>) -> Result<String, String> {
         match self {
             Self::Plain(text) => Ok(text.to_owned()),
             Self::Variable(name, default) => {
-                let value = std::env::var(name).ok().or_else(|| default.map(str::to_owned));
+                let value = given.get(name).cloned().or_else(|| std::env::var(name).ok());
+                let value = value.or_else(|| default.map(str::to_owned));
                 value.ok_or_else(|| format!("the environment variable {name} is not set"))
             }
         }
@@ -76,17 +82,26 @@ pub(super) fn check(spec: &AdapterSpec) -> Result<(), String> {
 /// # Errors
 /// When a variable cannot be read or is not set.
 pub(super) fn fill_env(text: &str) -> Result<String, String> {
-    fill(text, &BTreeMap::new())
+    fill(text, &Values::default())
 }
 
-/// Fills in the environment, and `{port}` and the like from `values`.
-pub(super) fn fill(text: &str, values: &BTreeMap<&str, String>) -> Result<String, String> {
+/// What stands for the places of a text.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Values {
+    /// `{port}` and the like, by their names.
+    pub(super) places: BTreeMap<&'static str, String>,
+    /// Variables that are not taken from the environment.
+    pub(super) given: BTreeMap<String, String>,
+}
+
+/// Fills in the environment, and `{port}` and the like.
+pub(super) fn fill(text: &str, values: &Values) -> Result<String, String> {
     fill_as(text, values, &|_, value| value.to_owned())
 }
 
 /// The same in the text of a JSON file: values stay inside of the strings that they are put into, also in JSON that is a string
 /// of the file.
-pub(super) fn fill_json(text: &str, values: &BTreeMap<&str, String>) -> Result<String, String> {
+pub(super) fn fill_json(text: &str, values: &Values) -> Result<String, String> {
     fill_as(text, values, &|before, value| {
         (0..strings_around(before)).fold(value.to_owned(), |value, _| inside_of_a_string(&value))
     })
@@ -115,7 +130,7 @@ fn strings_around(before: &str) -> usize {
 /// `write` makes of a value what stands in the text, after what stands before it.
 fn fill_as(
     text: &str,
-    values: &BTreeMap<&str, String>,
+    values: &Values,
     write: &dyn Fn(&str, &str) -> String,
 ) -> Result<String, String> {
     let mut filled = String::new();
@@ -123,12 +138,12 @@ fn fill_as(
         match piece {
             Piece::Plain(plain) => filled.push_str(plain),
             Piece::Variable(..) => {
-                let value = write(&filled, &piece.value()?);
+                let value = write(&filled, &piece.value_or_given(&values.given)?);
                 filled.push_str(&value);
             }
         }
     }
-    for (name, value) in values {
+    for (name, value) in &values.places {
         let (place, mut from) = (format!("{{{name}}}"), 0);
         while let Some(at) = filled[from..].find(&place).map(|at| from + at) {
             let value = write(&filled[..at], value);
@@ -148,7 +163,8 @@ mod tests {
     #[test]
     fn values_stay_inside_of_the_strings_of_a_json_file() {
         let text = r#"{"dir": "{dir}", "headers": "{\"Authorization\": \"Bearer ${env:BENCH_NO_SUCH:-a"b\c}\"}", "n": {port}}"#;
-        let values = BTreeMap::from([("dir", "/a \"b\"".to_owned()), ("port", "80".to_owned())]);
+        let places = BTreeMap::from([("dir", "/a \"b\"".to_owned()), ("port", "80".to_owned())]);
+        let values = Values { places, ..Values::default() };
         let filled: serde_json::Value =
             serde_json::from_str(&fill_json(text, &values).expect("is filled")).expect("stays JSON");
         assert_eq!((&filled["dir"], &filled["n"]), (&"/a \"b\"".into(), &80.into()));
@@ -156,6 +172,14 @@ mod tests {
             serde_json::from_str(filled["headers"].as_str().expect("a text")).expect("stays JSON inside");
         assert_eq!(inner["Authorization"], "Bearer a\"b\\c");
         assert_eq!(fill("{dir} {port}", &values).expect("is filled"), "/a \"b\" 80", "any other file as it is");
+    }
+
+    #[test]
+    fn what_is_given_stands_before_the_environment_and_before_a_default() {
+        let given = BTreeMap::from([("PATH".to_owned(), "given".to_owned())]);
+        let values = Values { given, ..Values::default() };
+        assert_eq!(fill("${env:PATH} ${env:PATH:-x}", &values).expect("is filled"), "given given");
+        assert_eq!(fill("${env:BENCH_NO_SUCH:-x}", &values).expect("is filled"), "x");
     }
 
     #[test]

@@ -54,7 +54,7 @@ use super::{
     secrets::Secrets,
     spec::{AdapterSpec, FilterName, ReadyRule},
     time,
-    variables::fill_env,
+    variables::{Values, fill},
 };
 use crate::{
     BankRef, Capabilities, Consolidation, Counted, ListCursor, ListedPage, MemorySystem, NativeAnswer, Prepared,
@@ -186,13 +186,16 @@ fn build_one(
 ) -> Result<Arc<ProcessSystem>, String> {
     let mut capabilities = capabilities(&spec)?;
     capabilities.consolidates = consolidated;
-    let words = spec.command.iter().flatten().map(|word| fill_env(word));
-    let env = spec.env.iter().map(|(name, value)| Ok::<_, String>((name.clone(), fill_env(value)?)));
+    let values = Values { given: context.given.of_bank(None), ..Values::default() };
+    let words = spec.command.iter().flatten().map(|word| fill(word, &values));
+    let own = spec.env.iter().map(|(name, value)| Ok::<_, String>((name.clone(), fill(value, &values)?)));
+    let mut env = context.given.usual(None);
+    env.extend(own.collect::<Result<Vec<_>, _>>()?);
     let duration = |text: &Option<String>, default| text.as_deref().map_or(Ok(default), time::parse);
     let folder = managed::folder_of(context, &spec.name);
     Ok(Arc::new(ProcessSystem {
         command: words.collect::<Result<_, _>>()?,
-        env: env.collect::<Result<_, _>>()?,
+        env,
         log: managed::log_path(&folder),
         folder: context.apart.then(|| folder.join("data")),
         own_code,

@@ -1,0 +1,123 @@
+//! `meter`: lets memory systems' own calls through for runs of a cluster, and tells the address of a run's meter (P34).
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::json;
+
+#[cfg(feature = "cluster")]
+use bench_proto::CLUSTER_DOMAIN;
+#[cfg(feature = "cluster")]
+use bench_store::Right;
+#[cfg(feature = "cluster")]
+use bench_worker::{
+    engine::{Worker, WorkerConfig},
+    environment::{Rights, traced_environment, usable_accounts},
+};
+
+use crate::{
+    app::App,
+    cli::{MeterRoleArgs, MeterVerb},
+    exit::{CliError, CliResult, Exit},
+    out,
+    standing::find_run,
+};
+use bench_worker::metering::MeterPlace;
+
+/// Longest wait for calls in flight after a stop.
+const DRAIN: Duration = Duration::from_secs(180);
+/// Pool of its session: no run is planned for it, since it takes no task.
+const POOL: &str = "meter";
+
+/// Tells an address, or lets calls through until a signal comes.
+pub(super) async fn run(app: &App, args: &MeterRoleArgs) -> CliResult {
+    match &args.verb {
+        Some(MeterVerb::Url { run, json }) => url(app, run, *json).await,
+        None => serve(app, args).await,
+    }
+}
+
+/// Prints where a memory system that nobody starts reaches the meter for a run, and with which key.
+async fn url(app: &App, run: &str, as_json: bool) -> CliResult {
+    let store = app.open_store().await?;
+    let run = find_run(store.as_ref(), run).await?;
+    if run.spec.limits.meter.is_none() {
+        return Err(CliError::usage(format!("run {} is not metered: submit it with --meter", run.run_id)));
+    }
+    let place = MeterPlace::of_settings(app.settings()).map_err(|failure| CliError::usage(failure.message))?;
+    let Some(meter) = place.told() else {
+        return Err(CliError::usage(
+            "the address of the meter is drawn anew by each process, and so are its keys: set meter.listen to an address with a port \
+             (or meter.url), and BENCH_METER_SECRET, here and where runs are worked on",
+        ));
+    };
+    let (address, key) = (place.address_of(&meter, &run.run_id), place.key_of(&run.run_id));
+    if as_json {
+        out::json(&json!({
+            "run": run.run_id.0,
+            "url": format!("{address}/v1"),
+            "anthropic_url": address,
+            "key": key,
+            "bank_url": format!("{address}/BANK/GENERATION/v1"),
+        }));
+    } else {
+        out::result(&format!("OPENAI_BASE_URL={address}/v1\nOPENAI_API_KEY={key}\nANTHROPIC_BASE_URL={address}\nANTHROPIC_API_KEY={key}"));
+        out::note("the key opens this run's part of the meter and no provider");
+    }
+    Ok(Exit::Done)
+}
+
+#[cfg(not(feature = "cluster"))]
+async fn serve(_: &App, _: &MeterRoleArgs) -> CliResult {
+    Err(CliError::usage("this build works on one machine, where each run has its meter with it"))
+}
+
+/// A worker without slots: it takes no task, and meters every run that it is asked for.
+#[cfg(feature = "cluster")]
+async fn serve(app: &App, args: &MeterRoleArgs) -> CliResult {
+    use crate::app::Deployment;
+    if app.deployment()? != Deployment::Cluster {
+        return Err(CliError::usage(
+            "meter serves runs over many machines: give --store postgres://… and --queue amqp://…; a run on one machine has its meter \
+             with it",
+        ));
+    }
+    let settings = app.settings();
+    let store = app.open_store().await?;
+    store.may(Right::Work).await?;
+    let rights = Rights::of_worker(settings);
+    let accounts = usable_accounts(settings);
+    let mut environment = traced_environment(settings, accounts, rights, None).map_err(|f| CliError::usage(f.message))?;
+    if let Some(environment) = Arc::get_mut(&mut environment)
+        && let Some(listen) = &args.listen
+    {
+        environment.meter.listen_at(listen);
+    }
+    if !environment.meter.is_shared() {
+        return Err(CliError::usage(
+            "BENCH_METER_SECRET is not set: workers and meters make the keys of runs of the same secret, so give all of them one",
+        ));
+    }
+    let host = bench_settings::host_name();
+    let config = WorkerConfig {
+        name: format!("meter-{host}-{}", std::process::id()),
+        domain: CLUSTER_DOMAIN.to_owned(),
+        pool: POOL.to_owned(),
+        host,
+        slots: Vec::new(),
+        drain: DRAIN,
+        bank_bytes: settings.worker.bank_bytes(),
+    };
+    let queue = bench_queue::connect("memory:").await.map_err(CliError::infrastructure_of)?;
+    let worker = Worker::start(config, environment, Arc::clone(&store), queue, Arc::default()).await?;
+    let address = worker.listen_for_systems().await.map_err(|failure| CliError::infrastructure(failure.message))?;
+    out::note(&format!("meter of {}, for memory systems at {address}", store.describe()));
+    let interrupts = app.interrupts();
+    let mut broken = worker.broken.clone();
+    tokio::select! {
+        () = interrupts.stop.cancelled() => {}
+        _ = broken.changed() => {}
+    }
+    let reason = broken.borrow().clone();
+    worker.stop().await;
+    reason.map_or(Ok(Exit::Done), |reason| Err(CliError::infrastructure(reason)))
+}

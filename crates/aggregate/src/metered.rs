@@ -1,0 +1,181 @@
+//! What a memory system spent on models itself: the meter's calls, by what they were for (P34).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bench_proto::{
+    metered::{MeteredCalls, MeteredEnd, Service, Stage},
+    summary::{MeteredBank, MeteredFigures, MeteredModel, MeteredStage, MeteredSummary},
+};
+
+/// What the figures are divided by, and how banks are called.
+pub(crate) struct Around<'a> {
+    /// Turns that the run's banks hold, each bank once.
+    pub(crate) turns: u64,
+    /// Questions that have ended.
+    pub(crate) questions: u64,
+    /// The dataset's id of a bank.
+    pub(crate) bank_name: &'a dyn Fn(u32) -> String,
+    /// What was failed on purpose.
+    pub(crate) faults: Option<String>,
+}
+
+/// The figures of a run's metered calls.
+pub(crate) fn summary(calls: &[MeteredCalls], around: Around<'_>) -> MeteredSummary {
+    let mut total = MeteredFigures::default();
+    let mut by_stage: BTreeMap<Stage, MeteredFigures> = BTreeMap::new();
+    let mut by_model: BTreeMap<(&str, Service), MeteredFigures> = BTreeMap::new();
+    let mut by_bank: BTreeMap<(bool, Option<u32>), MeteredFigures> = BTreeMap::new();
+    for of in calls {
+        add(&mut total, of);
+        add(by_stage.entry(of.key.stage).or_default(), of);
+        add(by_model.entry((&of.model, of.key.service)).or_default(), of);
+        add(by_bank.entry((of.key.bank.is_none(), of.key.bank)).or_default(), of);
+    }
+    let dollars = |stages: &[Stage]| stages.iter().filter_map(|stage| by_stage.get(stage)).map(|of| of.usd).sum::<f64>();
+    let filling = dollars(&[Stage::Retain, Stage::Consolidate]);
+    let asking = dollars(&[Stage::Recall, Stage::Answer]);
+    let per = |usd: f64, of: u64| (of > 0).then(|| usd / of as f64);
+    let mut models: Vec<MeteredModel> = by_model
+        .into_iter()
+        .map(|((model, service), figures)| MeteredModel { model: model.to_owned(), service, figures })
+        .collect();
+    models.sort_by(|a, b| b.figures.usd.total_cmp(&a.figures.usd).then(b.figures.calls.cmp(&a.figures.calls)));
+    let Around { turns, questions, bank_name, faults } = around;
+    let usd_per_1000_turns = per(1000.0 * filling, turns);
+    let usd_per_question = per(asking, questions);
+    let by_stage = by_stage.into_iter().map(|(stage, figures)| MeteredStage { stage, figures }).collect();
+    let by_bank =
+        by_bank.into_iter().map(|((_, bank), figures)| MeteredBank { bank: bank.map(bank_name), figures }).collect();
+    MeteredSummary {
+        total,
+        by_stage,
+        by_model: models,
+        by_bank,
+        turns,
+        questions,
+        usd_per_1000_turns,
+        usd_per_question,
+        faults,
+    }
+}
+
+/// What readers must know before they believe the figures, one line each.
+pub(crate) fn warnings(metered: &MeteredSummary) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let MeteredFigures { calls, stored_calls, failed, counted_here, uncertain, .. } = metered.total;
+    if calls + stored_calls + failed + uncertain == 0 {
+        warnings.push(
+            "the meter has seen no call: the memory system calls no model, or it does not use the address that it was given"
+                .to_owned(),
+        );
+    }
+    if let Some(faults) = &metered.faults {
+        warnings.push(format!("calls of the memory system were failed on purpose ({faults}): its score is one of bad weather"));
+    }
+    if counted_here > 0 {
+        warnings.push(format!(
+            "the provider told no tokens of {counted_here} of the memory system's {calls} calls: they were counted here, and what \
+             they cost is an estimate"
+        ));
+    }
+    let unknown: u64 = metered.by_bank.iter().filter(|of| of.bank.is_none()).map(|of| of.figures.calls).sum();
+    if unknown > 0 && metered.by_bank.len() > 1 {
+        warnings.push(format!("of {unknown} of the memory system's {calls} calls it is not known which bank they were for"));
+    }
+    let models: BTreeSet<&str> = metered
+        .by_model
+        .iter()
+        .filter(|of| of.figures.usd == 0.0 && of.figures.calls > 0)
+        .map(|of| of.model.as_str())
+        .collect();
+    if !models.is_empty() && metered.total.usd > 0.0 {
+        let models = models.into_iter().collect::<Vec<_>>().join(", ");
+        warnings.push(format!("the memory system's calls of {models} have no price and count as free"));
+    }
+    warnings
+}
+
+fn add(figures: &mut MeteredFigures, of: &MeteredCalls) {
+    figures.seconds += of.duration_us as f64 / 1e6;
+    if of.is_uncertain {
+        figures.uncertain += of.calls;
+        figures.usd_uncertain += of.cost.usd();
+        return;
+    }
+    match of.end {
+        MeteredEnd::Answered { counted_here } => {
+            figures.calls += of.calls;
+            figures.counted_here += if counted_here { of.calls } else { 0 };
+        }
+        MeteredEnd::Stored => figures.stored_calls += of.calls,
+        MeteredEnd::Refused(_) | MeteredEnd::FailedOnPurpose(_) | MeteredEnd::Cut | MeteredEnd::NotReached => {
+            figures.failed += of.calls;
+        }
+    }
+    figures.prompt_tokens = figures.prompt_tokens.saturating_add(of.prompt_tokens);
+    figures.completion_tokens = figures.completion_tokens.saturating_add(of.completion_tokens);
+    figures.usd += of.cost.usd();
+    figures.usd_saved += of.saved.usd();
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_proto::{metered::MeteredKey, money::PicoUsd};
+
+    use super::*;
+
+    fn calls(bank: Option<u32>, stage: Stage, end: MeteredEnd, number: u64, usd: &str) -> MeteredCalls {
+        MeteredCalls {
+            key: MeteredKey { bank, stage, service: Service::Chat },
+            model: "gpt-4o-mini".to_owned(),
+            end,
+            is_uncertain: end == MeteredEnd::Cut,
+            calls: number,
+            prompt_tokens: 10 * number,
+            completion_tokens: number,
+            cost: PicoUsd::parse(usd).expect("an amount"),
+            duration_us: 500_000 * number,
+            saved: PicoUsd::ZERO,
+        }
+    }
+
+    fn around(bank_name: &dyn Fn(u32) -> String) -> Around<'_> {
+        Around { turns: 2_000, questions: 10, bank_name, faults: None }
+    }
+
+    #[test]
+    fn filling_is_told_from_asking_and_what_is_uncertain_from_both() {
+        let answered = MeteredEnd::Answered { counted_here: false };
+        let name = |bank: u32| format!("conv-{bank}");
+        let told = summary(
+            &[
+                calls(Some(0), Stage::Retain, answered, 40, "0.4"),
+                calls(Some(0), Stage::Consolidate, answered, 5, "0.2"),
+                calls(Some(1), Stage::Recall, MeteredEnd::Answered { counted_here: true }, 10, "0.05"),
+                calls(Some(1), Stage::Retain, MeteredEnd::Refused(429), 3, "0"),
+                calls(None, Stage::Unattributed, answered, 1, "0.01"),
+                calls(Some(1), Stage::Retain, MeteredEnd::Cut, 2, "9"),
+            ],
+            around(&name),
+        );
+        let MeteredFigures { calls, failed, uncertain, counted_here, usd, usd_uncertain, .. } = told.total;
+        assert_eq!((calls, failed, uncertain, counted_here), (56, 3, 2, 10));
+        assert!((usd - 0.66).abs() < 1e-12 && (usd_uncertain - 9.0).abs() < 1e-12, "{usd} {usd_uncertain}");
+        assert_eq!((told.usd_per_1000_turns, told.usd_per_question), (Some(0.6 / 2.0), Some(0.005)));
+        let banks: Vec<_> = told.by_bank.iter().map(|of| (of.bank.as_deref(), of.figures.calls)).collect();
+        assert_eq!(banks, [(Some("conv-0"), 45), (Some("conv-1"), 10), (None, 1)]);
+        let warned = warnings(&told);
+        assert!(warned.iter().any(|line| line.contains("counted here")), "{warned:?}");
+        assert!(warned.iter().any(|line| line.contains("not known which bank")), "{warned:?}");
+    }
+
+    #[test]
+    fn a_meter_that_has_seen_nothing_says_so() {
+        let name = |_: u32| String::new();
+        let told = summary(&[], around(&name));
+        assert_eq!(told.usd_per_question, Some(0.0));
+        assert!(warnings(&told)[0].contains("has seen no call"));
+        let none = summary(&[], Around { turns: 0, questions: 0, ..around(&name) });
+        assert_eq!((none.usd_per_1000_turns, none.usd_per_question), (None, None));
+    }
+}

@@ -1,0 +1,252 @@
+//! What memory systems call themselves, through the meter (P34): with the real programs, classes of Python as memory systems, and the
+//! simulated provider, whose own count is what the reports are held to.
+
+use std::fs;
+
+use bench_testkit::{
+    bench::{Bench, signal, submit_sim, wait},
+    provider::{KEY, Provider},
+    python::{Packages, python},
+};
+use serde_json::{Value, json};
+
+const PRICES: [&str; 4] = ["--price", "gpt-4o-mini=0.15/0.60", "--price", "text-embedding-3-small=0.02/0"];
+
+/// A memory that asks a model for a summary of each session, and embeds each question: with the standard library alone.
+const MINE: &str = r#"
+import json, os, urllib.error, urllib.request
+import bench_coord
+
+def ask(path, body):
+    request = urllib.request.Request(
+        os.environ["OPENAI_BASE_URL"] + path, json.dumps(body).encode(),
+        {"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"], "Content-Type": "application/json"})
+    for attempt in range(8):
+        try:
+            with urllib.request.urlopen(request, timeout=120) as reply:
+                return json.load(reply)
+        except urllib.error.HTTPError as error:
+            said = error.read().decode()
+            if error.code not in (429, 500) or attempt == 7:
+                raise RuntimeError(f"{error.code} {said}")
+
+class Mine(bench_coord.System):
+    def __init__(self):
+        self.banks = {}
+
+    def retain(self, bank, items):
+        for item in items:
+            said = ask("/chat/completions", {
+                "model": os.environ.get("MINE_MODEL", "gpt-4o-mini"), "temperature": 0, "max_tokens": 64,
+                "messages": [{"role": "user", "content": "Sum up: " + item.content}]})
+            assert said["choices"][0]["message"]["content"] is not None
+            self.banks.setdefault(bank, []).append(item)
+
+    def recall(self, bank, query, k):
+        vector = ask("/embeddings", {"model": "text-embedding-3-small", "input": str(query)})
+        assert vector["data"][0]["embedding"]
+        words = set(str(query).lower().split())
+        found = sorted(self.banks.get(bank, []), key=lambda item: -len(words & set(item.content.lower().split())))
+        return [bench_coord.Hit(item.content, id=item.id) for item in found[:k]]
+"#;
+
+fn mine(bench: &Bench) {
+    fs::write(bench.path().join("mine.py"), MINE).expect("is written");
+}
+
+fn submit<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    let metered = ["--preset", "quick", "--system", "mine.py:Mine", "--meter", "--no-canaries", "--latency-probe", "off"];
+    submit_sim(&[&metered[..], more].concat())
+}
+
+/// A number of a report, by its path.
+fn number(report: &Value, path: &str) -> f64 {
+    report.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no {path}: {}", report["metered"]))
+}
+
+#[test]
+fn p34_the_report_tells_what_the_provider_has_counted_by_stage_model_and_bank() {
+    let provider = Provider::start(&PRICES);
+    let bench = provider.bench();
+    mine(&bench);
+    let report = bench.run(submit(&["--run-id", "a", "--json"])).expect_code(0).json();
+    let metered = &report["metered"];
+    assert_eq!(number(&report, "/metered/calls"), provider.count("requests") as f64, "{metered}");
+    assert!((number(&report, "/metered/usd") - provider.paid()).abs() < 1e-12, "{metered}, ${}", provider.paid());
+    assert!((number(&report, "/usage/total/usd") - provider.paid()).abs() < 1e-12, "the runner itself has paid nothing");
+    let stages: Vec<&str> = metered["by_stage"].as_array().expect("a list").iter().filter_map(|of| of["stage"].as_str()).collect();
+    assert_eq!(stages, ["retain", "recall"]);
+    let models: Vec<Value> = metered["by_model"].as_array().expect("a list").iter().map(|of| json!([of["model"], of["service"]])).collect();
+    assert!(models.contains(&json!(["text-embedding-3-small", "embeddings"])), "{models:?}");
+    assert_eq!(report["usage"]["unknown"], Value::Null, "what is metered is known");
+    assert!(number(&report, "/metered/usd_per_1000_turns") > 0.0 && number(&report, "/metered/usd_per_question") > 0.0);
+    let text = bench.run(["report", "a", "--full"]).expect_code(0).stdout;
+    for said in ["What the memory system called itself", "While it did", "per 1,000 turns"] {
+        assert!(text.contains(said) || bench.run(["report", "a"]).stdout.contains(said), "{said}: {text}");
+    }
+    let kept = fs::read(bench.path().join(".bench/bench.db")).expect("a store");
+    assert!(!String::from_utf8_lossy(&kept).contains(KEY));
+    // without the meter nobody knows
+    let unmetered = bench.run(["report", "a", "--format", "json"]).expect_code(0).json();
+    assert_eq!(unmetered["metered"]["calls"], metered["calls"]);
+}
+
+#[test]
+fn p34_a_memory_system_never_holds_the_real_key_and_another_key_opens_nothing() {
+    let provider = Provider::start(&PRICES);
+    let bench = provider.bench();
+    let spy = format!(
+        "{MINE}\n    def consolidate(self, bank):\n        pass\n\nimport sys, urllib.request\n\
+         assert '{KEY}' not in repr(dict(os.environ)), 'the real key'\n\
+         base = os.environ.get('OPENAI_BASE_URL', '')\n\
+         def told(run, key, model='gpt-4o-mini'):\n    \
+             request = urllib.request.Request(base.replace('/m/' + base.split('/m/')[1].split('/')[0], '/m/' + run) + '/chat/completions',\n        \
+                 json.dumps({{'model': model, 'messages': [{{'role': 'user', 'content': 'x'}}]}}).encode(),\n        \
+                 {{'Authorization': 'Bearer ' + key, 'Content-Type': 'application/json'}})\n    \
+             try:\n        return urllib.request.urlopen(request, timeout=60).status, ''\n    \
+             except urllib.error.HTTPError as error:\n        return error.code, error.read().decode()\n\
+         if base:\n    \
+             mine = os.environ['OPENAI_API_KEY']\n    \
+             said = [told('spied', 'sk-other'), told('other-run', mine), told('spied', mine, 'o1-pro')]\n    \
+             open('{}', 'w').write(json.dumps(said))\n",
+        bench.path().join("said.json").display()
+    );
+    fs::write(bench.path().join("mine.py"), spy).expect("is written");
+    let allowed = submit(&["--run-id", "spied", "--meter-allow", "gpt-4o-mini", "--meter-allow", "text-*"]);
+    let _ = bench.run(allowed).expect_code(0);
+    let said: Vec<(u16, String)> =
+        serde_json::from_str(&fs::read_to_string(bench.path().join("said.json")).expect("was written")).expect("JSON");
+    assert_eq!((said[0].0, said[1].0), (401, 401), "{said:?}");
+    assert!(matches!(said[2].0, 400 | 403 | 404) && said[2].1.contains("o1-pro"), "{said:?}");
+    assert_eq!(provider.count_of_model("o1-pro", "requests"), 0, "nothing was forwarded");
+}
+
+#[test]
+fn p34_the_cap_holds_for_runner_and_memory_system_together_and_the_retain_goes_on_where_it_was() {
+    const CAP: f64 = 0.002;
+    let provider = Provider::start(&PRICES);
+    let bench = provider.bench();
+    mine(&bench);
+    let models = ["--answerer", "openai:gpt-4o-mini", "--run-id", "r", "--max-cost", "0.002"];
+    let paused = bench.run(submit(&models)).expect_code(3);
+    assert!(paused.stderr.contains("--max-cost"), "{}", paused.stderr);
+    assert!(provider.paid() <= CAP, "${} of ${CAP}", provider.paid());
+    let done = bench.run(["resume", "r", "--max-cost", "5", "--json"]).expect_code(0).json();
+    assert_eq!(done["outcomes"]["coverage"], 1.0, "nothing has failed by the cap: {}", done["errors"]);
+    let booked = number(&done, "/usage/total/usd_booked");
+    assert!(provider.paid() <= booked + 1e-12, "${} were paid, ${booked} booked", provider.paid());
+}
+
+#[test]
+fn p34_a_kill_loses_no_call_of_the_memory_system() {
+    let provider = Provider::start(&[&PRICES[..], &["--latency-ms", "20"]].concat());
+    let bench = provider.bench();
+    mine(&bench);
+    let child = bench.start(submit(&["--run-id", "v"]));
+    provider.wait_for_requests(30);
+    signal(&child, "KILL");
+    let _ = wait(child);
+    let report = bench.run(["resume", "v", "--json"]).expect_code(0).json();
+    let (paid, booked) = (provider.paid(), number(&report, "/usage/total/usd_booked"));
+    let uncertain = number(&report, "/usage/total/usd_uncertain");
+    assert!(paid <= booked + 1e-12, "${paid} were paid, ${booked} booked");
+    assert!(booked - uncertain <= paid + 1e-12, "${booked} booked, of which ${uncertain} uncertain; ${paid} were paid");
+}
+
+#[test]
+fn p34_faults_on_purpose_are_met_counted_and_said() {
+    let provider = Provider::start(&PRICES);
+    let bench = provider.bench();
+    mine(&bench);
+    let faulty = bench.run(submit(&["--run-id", "f", "--meter-fault", "429=0.1,500=0.05", "--json"])).expect_code(0).json();
+    let failed = number(&faulty, "/metered/failed");
+    assert!(failed > 0.0 && faulty["metered"]["faults"] == "429=0.1,500=0.05", "{}", faulty["metered"]);
+    assert_eq!(number(&faulty, "/metered/calls"), provider.count("requests") as f64, "what fails on purpose is not sent");
+    let plain = bench.run(submit(&["--run-id", "p", "--json"])).expect_code(0).json();
+    assert_ne!(plain["run"]["fingerprint"], faulty["run"]["fingerprint"], "a part of what is measured");
+}
+
+#[test]
+fn p34_equal_requests_of_runs_that_share_calls_are_paid_once() {
+    let provider = Provider::start(&PRICES);
+    let bench = provider.bench();
+    mine(&bench);
+    let _ = bench.run(submit(&["--run-id", "one"])).expect_code(0);
+    let before = provider.count("requests");
+    let second = bench.run(submit(&["--run-id", "two", "--cache", "shared", "--name", "again", "--json"])).expect_code(0).json();
+    assert_eq!(provider.count("requests"), before, "all of them are of temperature 0, or embeddings");
+    assert_eq!(number(&second, "/metered/usd"), 0.0);
+    assert!((number(&second, "/metered/usd_saved") - provider.paid()).abs() < 1e-12, "{}", second["metered"]);
+}
+
+#[test]
+fn p34_what_cannot_be_metered_is_refused_before_anything_is_made() {
+    let bench = Bench::new();
+    for (more, said) in [
+        (&["--meter"][..], "bm25 is part of this program"),
+        (&["--meter-fault", "429=0.1"], "--meter"),
+        (&["--meter", "--meter-fault", "often"], "429=0.05,500=0.01,slow=0.02"),
+    ] {
+        let refused = bench.run(submit_sim(&[&["--preset", "quick"][..], more].concat())).expect_code(2);
+        assert!(refused.stderr.contains(said), "{said}: {}", refused.stderr);
+    }
+    assert!(!bench.path().join(".bench/bench.db").exists(), "nothing was made");
+}
+
+/// The official SDK inside of a memory system: whole replies, streams, tools, structured replies and embeddings.
+#[test]
+fn p34_the_official_sdk_works_through_the_meter() {
+    let provider = Provider::start(&PRICES);
+    let packages = Packages { name: "openai", with_dependencies: &["openai==3.57.0"], alone: &[] };
+    let environment = python(packages).ancestors().nth(2).expect("an environment").display().to_string();
+    let bench = provider.bench().with_env("VIRTUAL_ENV", environment);
+    let sdk = r#"
+import bench_coord
+from openai import OpenAI
+from pydantic import BaseModel
+
+class Facts(BaseModel):
+    verdict: str
+
+class Mine(bench_coord.System):
+    def __init__(self):
+        self.banks, self.client = {}, None
+
+    def retain(self, bank, items):
+        self.client = self.client or OpenAI(timeout=60)
+        for item in items:
+            asked = dict(model="gpt-4o-mini", max_tokens=32, messages=[{"role": "user", "content": "Sum up: " + item.content[:200]}])
+            whole = self.client.chat.completions.create(**asked)
+            assert whole.usage.total_tokens > 0, whole
+            events = list(self.client.chat.completions.create(stream=True, **asked))
+            assert all(event.choices for event in events), "no event that was not asked for"
+            asked_for = list(self.client.chat.completions.create(stream=True, stream_options={"include_usage": True}, **asked))
+            assert asked_for[-1].usage is not None and not asked_for[-1].choices
+            self.banks.setdefault(bank, []).append(item)
+
+    def recall(self, bank, query, k):
+        vector = self.client.embeddings.create(model="text-embedding-3-small", input=[str(query)])
+        assert len(vector.data[0].embedding) > 0
+        return [bench_coord.Hit(item.content, id=item.id) for item in self.banks.get(bank, [])[:k]]
+"#;
+    fs::write(bench.path().join("mine.py"), sdk).expect("is written");
+    let report = bench.run(submit(&["--run-id", "sdk", "--json"])).expect_code(0).json();
+    assert_eq!(number(&report, "/metered/calls"), provider.count("requests") as f64, "{}", report["metered"]);
+    assert!((number(&report, "/metered/usd") - provider.paid()).abs() < 1e-12, "{} ${}", report["metered"], provider.paid());
+    assert_eq!(number(&report, "/metered/counted_here"), 0.0, "streams tell their use too");
+}
+
+/// A system that runs elsewhere is told the address by a person.
+#[test]
+fn a_person_is_told_the_address_for_a_system_that_runs_elsewhere() {
+    let provider = Provider::start(&PRICES);
+    let bench = provider.bench().with_env("BENCH_METER_SECRET", "0123456789abcdef0123456789abcdef");
+    mine(&bench);
+    let [port] = bench_testkit::ports::reserve().expect("a port");
+    let listen = format!("meter.listen=127.0.0.1:{port}");
+    let _ = bench.run(submit(&["--run-id", "u", "--set", &listen])).expect_code(0);
+    let told = bench.run(["meter", "url", "u", "--set", &listen, "--json"]).expect_code(0).json();
+    assert_eq!(told["url"], format!("http://127.0.0.1:{port}/m/u/v1"));
+    assert!(told["key"].as_str().expect("a key").starts_with("bm-"));
+    let _ = Duration::ZERO;
+}

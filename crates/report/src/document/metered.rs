@@ -1,0 +1,74 @@
+//! What the memory system spent on models itself.
+
+use bench_proto::summary::{MeteredFigures, MeteredSummary};
+
+use crate::{
+    blocks::{Block, heading, table},
+    figures::{NONE, count, counted, duration, one_line, usd},
+};
+
+/// Banks that are shown, the dearest first.
+const MOST_BANKS: usize = 10;
+/// Longest name of a bank or a model.
+const NAME: usize = 40;
+
+/// The tables by stage, model and bank, and what a memory costs; nothing where it was not metered.
+pub(super) fn metered(metered: Option<&MeteredSummary>) -> Vec<Block> {
+    let Some(metered) = metered else { return Vec::new() };
+    let mut blocks = vec![heading("What the memory system called itself"), Block::Text(costs(metered))];
+    if metered.by_stage.is_empty() {
+        return blocks;
+    }
+    let stages = metered.by_stage.iter().map(|of| row(of.stage.name(), "", &of.figures));
+    let models = metered.by_model.iter().map(|of| row(&one_line(&of.model, NAME), of.service.name(), &of.figures));
+    let total = std::iter::once(row("total", "", &metered.total));
+    blocks.push(figures("While it did", stages.chain(total).collect()));
+    blocks.push(figures("Model", models.collect()));
+    let mut banks: Vec<_> = metered.by_bank.iter().collect();
+    banks.sort_by(|a, b| b.figures.usd.total_cmp(&a.figures.usd).then(b.figures.calls.cmp(&a.figures.calls)));
+    let rows = banks.iter().take(MOST_BANKS).map(|of| {
+        let name = of.bank.as_deref().unwrap_or("not known");
+        row(&one_line(name, NAME), "", &of.figures)
+    });
+    blocks.push(figures("Bank", rows.collect()));
+    if banks.len() > MOST_BANKS {
+        blocks.push(Block::Text(format!("And {} more banks; all are in results.json.", banks.len() - MOST_BANKS)));
+    }
+    blocks
+}
+
+/// What a memory costs to fill and to ask, in one paragraph.
+fn costs(metered: &MeteredSummary) -> String {
+    let MeteredFigures { usd: paid, usd_saved, usd_uncertain, uncertain, .. } = metered.total;
+    let mut words = vec![format!(
+        "Seen by the meter between the memory system and its models: {} paid. Filling costs {} for 1,000 turns ({} turns), asking {} \
+         a question ({}).",
+        usd(paid),
+        metered.usd_per_1000_turns.map_or_else(|| NONE.to_owned(), usd),
+        count(metered.turns),
+        metered.usd_per_question.map_or_else(|| NONE.to_owned(), usd),
+        counted(metered.questions, "question"),
+    )];
+    if usd_saved > 0.0 {
+        words.push(format!("{} were saved by stored replies.", usd(usd_saved)));
+    }
+    if uncertain > 0 {
+        words.push(format!(
+            "{} were cut: what they cost, at most {}, is not known and in none of these figures.",
+            counted(uncertain, "call"),
+            usd(usd_uncertain)
+        ));
+    }
+    words.join(" ")
+}
+
+fn row(name: &str, service: &str, of: &MeteredFigures) -> Vec<String> {
+    let counts = [of.calls, of.stored_calls, of.failed, of.prompt_tokens, of.completion_tokens].map(count);
+    let name = if service.is_empty() { name.to_owned() } else { format!("{name} ({service})") };
+    std::iter::once(name).chain(counts).chain([usd(of.usd), duration(of.seconds)]).collect()
+}
+
+fn figures(first: &str, rows: Vec<Vec<String>>) -> Block {
+    let columns = [first, ">Calls", ">Stored", ">Failed", ">Prompt tokens", ">Completion tokens", ">Cost", ">Time"];
+    table(&columns, rows)
+}

@@ -1,0 +1,90 @@
+//! What a memory system spent on models itself, as the meter has seen it (P34).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::metered::{Service, Stage};
+
+/// Calls of a memory system that have something in common.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MeteredFigures {
+    /// Calls that the provider answered.
+    pub calls: u64,
+    /// Calls answered from the call store, for free.
+    pub stored_calls: u64,
+    /// Calls that came to nothing: refused, failed on purpose, or the provider could not be reached.
+    pub failed: u64,
+    /// Of the calls, those whose tokens the provider did not tell and the meter has counted.
+    pub counted_here: u64,
+    /// Tokens that were sent.
+    pub prompt_tokens: u64,
+    /// Tokens that came back.
+    pub completion_tokens: u64,
+    /// Dollars paid.
+    pub usd: f64,
+    /// Dollars that the calls answered from the call store had cost when they were made.
+    pub usd_saved: f64,
+    /// Calls that were cut, of which nobody knows what they cost. They are no part of the figures above.
+    pub uncertain: u64,
+    /// Dollars that the cut calls cost at most.
+    pub usd_uncertain: f64,
+    /// Seconds of calls in all.
+    pub seconds: f64,
+}
+
+/// Calls while the memory system did one thing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MeteredStage {
+    /// What it was doing.
+    pub stage: Stage,
+    /// Its calls.
+    #[serde(flatten)]
+    pub figures: MeteredFigures,
+}
+
+/// Calls of one model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MeteredModel {
+    /// Name of the model, as it names itself.
+    pub model: String,
+    /// What it was asked for.
+    pub service: Service,
+    /// Its calls.
+    #[serde(flatten)]
+    pub figures: MeteredFigures,
+}
+
+/// Calls for one bank.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MeteredBank {
+    /// The dataset's id of the bank; null: it is not known which bank they were for.
+    pub bank: Option<String>,
+    /// Its calls.
+    #[serde(flatten)]
+    pub figures: MeteredFigures,
+}
+
+/// What a memory system spent on models itself. The phases of `usage` are the runner's own calls and no part of it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MeteredSummary {
+    /// All of its calls.
+    #[serde(flatten)]
+    pub total: MeteredFigures,
+    /// By what it was doing, in the order of a run; only what happened.
+    pub by_stage: Vec<MeteredStage>,
+    /// By model and service, by dollars, then calls, most first.
+    pub by_model: Vec<MeteredModel>,
+    /// By bank, in the order of the run's banks; the calls of unknown banks last.
+    pub by_bank: Vec<MeteredBank>,
+    /// Turns of the banks that the run retained: what filling is divided by.
+    pub turns: u64,
+    /// Questions that have ended: what asking is divided by.
+    pub questions: u64,
+    /// Dollars for filling (retain and consolidate) a thousand turns; null without turns.
+    pub usd_per_1000_turns: Option<f64>,
+    /// Dollars for asking (recall and answer) a question; null without questions.
+    pub usd_per_question: Option<f64>,
+    /// What was failed on purpose (`--meter-fault`); absent where nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub faults: Option<String>,
+}

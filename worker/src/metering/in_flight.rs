@@ -1,0 +1,112 @@
+//! What a run's memory system is doing in this process, so that a call that it makes meanwhile can be said to be for it. Where several
+//! banks or stages are in question at once nothing is guessed.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use bench_proto::metered::Stage;
+use bench_systems::adapter::given::generation_of;
+
+/// A bank by its name without the generation, and the generation.
+type BankKey = (String, u32);
+
+/// Operations in flight, by bank and stage.
+#[derive(Debug, Default)]
+pub(crate) struct InFlight(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// How many there are; what has ended is not in it.
+    running: HashMap<(BankKey, Stage), u32>,
+    /// Numbers of the banks that were worked on.
+    numbers: HashMap<BankKey, u32>,
+}
+
+/// An operation in flight, until it is dropped.
+pub(crate) struct Running {
+    of: Arc<InFlight>,
+    key: (BankKey, Stage),
+}
+
+/// A bank's name in a memory system, taken apart; a name of other form is a bank of its own.
+fn key_of(name: &str) -> BankKey {
+    generation_of(name).map_or_else(|| (name.to_owned(), 0), |(bank, generation)| (bank.to_owned(), generation))
+}
+
+impl InFlight {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes which bank of the run has a name.
+    pub(crate) fn name(&self, name: &str, bank_no: u32) {
+        self.lock().numbers.insert(key_of(name), bank_no);
+    }
+
+    /// Notes that an operation begins.
+    pub(crate) fn enter(self: &Arc<Self>, bank: &str, stage: Stage) -> Running {
+        let key = (key_of(bank), stage);
+        *self.lock().running.entry(key.clone()).or_default() += 1;
+        Running { of: Arc::clone(self), key }
+    }
+
+    /// Which bank and stage a call is for that arrives now: the bank that its address names, else the only one that is worked on.
+    pub(crate) fn attribute(&self, named: Option<(&str, u32)>) -> (Option<u32>, Stage) {
+        let state = self.lock();
+        let named = named.map(|(bank, generation)| (bank.to_owned(), generation));
+        let mut found = state.running.keys().filter(|(bank, _)| named.as_ref().is_none_or(|named| named == bank));
+        let Some((bank, stage)) = found.next() else {
+            let number = named.and_then(|named| state.numbers.get(&named).copied());
+            return (number, Stage::Unattributed);
+        };
+        let (mut bank, mut stage) = (Some(bank), *stage);
+        for (other, other_stage) in found {
+            bank = bank.filter(|bank| *bank == other);
+            if *other_stage != stage {
+                stage = Stage::Unattributed;
+            }
+        }
+        (bank.and_then(|bank| state.numbers.get(bank).copied()), stage)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let mut state = self.of.lock();
+        if let Some(count) = state.running.get_mut(&self.key) {
+            *count -= 1;
+            if *count == 0 {
+                state.running.remove(&self.key);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p34_a_call_is_attributed_only_where_one_bank_and_one_stage_are_in_question() {
+        let in_flight = Arc::new(InFlight::default());
+        in_flight.name("bench-7-g1", 0);
+        in_flight.name("bench-8-g2", 1);
+        assert_eq!(in_flight.attribute(None), (None, Stage::Unattributed), "nothing is in flight");
+        let (one, other) = ("bench-7-g1", "bench-8-g2");
+        let first = in_flight.enter(one, Stage::Retain);
+        let again = in_flight.enter(one, Stage::Retain);
+        assert_eq!(in_flight.attribute(None), (Some(0), Stage::Retain));
+        let second = in_flight.enter(other, Stage::Retain);
+        assert_eq!(in_flight.attribute(None), (None, Stage::Retain), "two banks, one stage");
+        assert_eq!(in_flight.attribute(Some(("bench-8", 2))), (Some(1), Stage::Retain), "its address says which");
+        assert_eq!(in_flight.attribute(Some(("bench-8", 1))), (None, Stage::Unattributed), "an earlier generation");
+        let asking = in_flight.enter(other, Stage::Recall);
+        assert_eq!(in_flight.attribute(Some(("bench-8", 2))), (Some(1), Stage::Unattributed));
+        drop((first, second, asking));
+        assert_eq!(in_flight.attribute(None), (Some(0), Stage::Retain));
+        drop(again);
+        assert_eq!(in_flight.attribute(Some(("bench-7", 1))), (Some(0), Stage::Unattributed), "work in the background");
+    }
+}

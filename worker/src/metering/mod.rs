@@ -1,0 +1,144 @@
+//! The meter of a process: its memory systems' own model calls go through it, on one allowance and under one cap with the runner's own
+//! calls (P34).
+//!
+//! In: requests of memory systems, at `/m/<run>`. Out: attempts in the call store, and a provider's reply. `Metering` finds the run of a
+//! request and starts to listen when the first metered run is built; `run` admits and settles a request; `in_flight` says which bank it
+//! is for. How requests are read and forwarded is in the crate `meter`.
+
+mod in_flight;
+mod place;
+mod run;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use async_trait::async_trait;
+use bench_meter::{Admission, Admitted, Asked, Meter, MeterSettings, Refusal};
+use bench_proto::{
+    failure::{Failure, code::CANNOT_SERVE},
+    ids::RunId,
+};
+use bench_store::RunState;
+use bench_systems::adapter::given::Given;
+use tokio::{net::TcpListener, sync::OnceCell};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use self::{in_flight::InFlight, run::MeteredRun};
+pub use self::place::MeterPlace;
+
+/// Finds runs that this process has not worked on yet.
+#[async_trait]
+pub(crate) trait FindRun: Send + Sync {
+    /// Makes the run ready to be metered here, or says how it stands; `None`: there is none of this id.
+    async fn find(&self, run: &RunId) -> Result<Option<RunState>, Failure>;
+}
+
+/// The meter of a process.
+pub(crate) struct Metering {
+    place: MeterPlace,
+    /// The address, once it listens.
+    address: OnceCell<String>,
+    runs: Mutex<HashMap<String, Weak<MeteredRun>>>,
+    finder: Mutex<Option<Weak<dyn FindRun>>>,
+    /// Cancelled when the process stops.
+    stop: CancellationToken,
+}
+
+impl Metering {
+    pub(crate) fn new(place: MeterPlace) -> Arc<Self> {
+        Arc::new(Self {
+            place,
+            address: OnceCell::new(),
+            runs: Mutex::default(),
+            finder: Mutex::new(None),
+            stop: CancellationToken::new(),
+        })
+    }
+
+    /// Says who finds runs that are not at hand.
+    pub(crate) fn ask(&self, finder: Weak<dyn FindRun>) {
+        *self.finder.lock().unwrap_or_else(PoisonError::into_inner) = Some(finder);
+    }
+
+    fn runs(&self) -> MutexGuard<'_, HashMap<String, Weak<MeteredRun>>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins to listen, unless it does.
+    ///
+    /// # Errors
+    /// When the address cannot be had.
+    pub(crate) async fn listen(self: &Arc<Self>) -> Result<&str, Failure> {
+        let address = self.address.get_or_try_init(|| async {
+            let cannot = |error: std::io::Error| {
+                let at = &self.place.listen;
+                let message = format!("the meter cannot listen at {at}: {error}; set meter.listen to a free address");
+                Failure::terminal(CANNOT_SERVE, message)
+            };
+            let listener = TcpListener::bind(&self.place.listen).await.map_err(cannot)?;
+            let at = listener.local_addr().map_err(cannot)?;
+            let admission = Arc::clone(self) as Arc<dyn Admission>;
+            let stop = self.stop.clone();
+            let meter = Meter::new(admission, MeterSettings::default());
+            tokio::spawn(async move { meter.serve(listener, stop.cancelled_owned()).await });
+            Ok(self.place.url.clone().unwrap_or_else(|| format!("http://{at}")))
+        });
+        address.await.map(String::as_str)
+    }
+
+    /// The address of a run, its key, and the variables of memory systems that hold them.
+    pub(crate) async fn given(self: &Arc<Self>, row: &bench_store::RunRow) -> Result<Given, Failure> {
+        let Some(plan) = &row.spec.limits.meter else { return Ok(Given::default()) };
+        let address = self.listen().await?;
+        Ok(Given::new(self.place.address_of(address, &row.run_id), self.place.key_of(&row.run_id), &plan.variables))
+    }
+
+    /// Meters a run from now on, as long as it lives.
+    pub(crate) fn admit_run(&self, run: &RunId, metered: &Arc<MeteredRun>) {
+        let mut runs = self.runs();
+        runs.retain(|_, run| run.strong_count() > 0);
+        runs.insert(run.0.clone(), Arc::downgrade(metered));
+    }
+
+    /// Takes no more requests.
+    pub(crate) fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    fn at_hand(&self, run: &str) -> Option<Arc<MeteredRun>> {
+        self.runs().get(run).and_then(Weak::upgrade)
+    }
+
+    async fn find(&self, run: &RunId) -> Result<Arc<MeteredRun>, Refusal> {
+        if let Some(run) = self.at_hand(&run.0) {
+            return Ok(run);
+        }
+        let finder = self.finder.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(Weak::upgrade);
+        let Some(finder) = finder else { return Err(Refusal::UnknownRun) };
+        let state = finder.find(run).await.map_err(|failure| Refusal::Unavailable(failure.message))?;
+        let resume = |how: &str| format!("run {run} {how}: `bench-coord resume {run}` goes on", run = run.0);
+        match state {
+            None => Err(Refusal::UnknownRun),
+            Some(RunState::Running) => {
+                let why = || format!("run {} is not metered: submit it with --meter", run.0);
+                self.at_hand(&run.0).ok_or_else(|| Refusal::Unavailable(why()))
+            }
+            Some(RunState::Paused) => Err(Refusal::Stopped(resume("is paused"))),
+            Some(ended) => Err(Refusal::RunEnded(ended.name().to_owned())),
+        }
+    }
+}
+
+#[async_trait]
+impl Admission for Metering {
+    async fn admit(&self, asked: &Asked) -> Result<Box<dyn Admitted>, Refusal> {
+        let run = RunId(asked.address.run.clone());
+        // whoever has no key of a run is told nothing of it
+        if !self.place.is_key_of(&run, &asked.token) {
+            return Err(Refusal::ForeignKey);
+        }
+        self.find(&run).await?.admit(asked).await
+    }
+}

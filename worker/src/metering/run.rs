@@ -1,0 +1,501 @@
+//! What stands before and behind the calls that a memory system makes in one run: the same stop flag, allowance and money as for the
+//! runner's own calls (P34), and a record of each in the call store.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use bench_meter::{Admitted, Asked, Ended, Operation, Outcome, PromptTokens, Refusal, StoredReply, Tokens, Upstream};
+use bench_models::{
+    budget::{Budget as _, Refusal as NoMoney, Reservation, reservations::Reservations},
+    call_store::CallStore,
+    caller::Bookkeeper as _,
+    classify,
+    gate::{Entry, Gate},
+    limiter::Seen,
+    look::key_headers,
+    pace::{Pace, Paced},
+    prices,
+    registry::Account,
+    stop::{StopCause, StopFlag},
+};
+use bench_proto::{
+    call::{CacheScope, CallOutcome, CallRecord, Phase},
+    failure::Failure,
+    ids::{RunNo, Sha256Hash},
+    metered::{MeterPlan, MeteredEnd, MeteredKey, Service},
+    money::PicoUsd,
+    price::{ModelPrice, TokenCounts},
+    spec::Limits,
+};
+use bench_store::{Allowance, CallKind, PaceLimits, Paces};
+use tokio::sync::oneshot;
+use tracing::warn;
+use uuid::Uuid;
+
+use super::in_flight::InFlight;
+use crate::{calls::BUDGET, cost_ledger::CostLedger, environment::WorkerEnvironment};
+
+/// How long a request is held until its turn: SDKs wait a minute and more for a reply, and most repeat what is refused.
+const HOLD: Duration = Duration::from_secs(20);
+/// Tokens of a reply at most, where the request sets no limit: the most that widely used models give.
+const LONGEST_REPLY: u64 = 16_384;
+/// When to come again who could not be given a place.
+const COME_AGAIN: Duration = Duration::from_secs(5);
+
+/// A run whose memory system's calls are metered.
+pub(crate) struct MeteredRun {
+    pub(crate) run: RunNo,
+    pub(crate) lineage: String,
+    pub(crate) limits: Limits,
+    /// The account of the run's answerer: that of providers without one of their own.
+    pub(crate) answerer: (String, String),
+    pub(crate) stop: StopFlag,
+    pub(crate) budget: Arc<Reservations>,
+    pub(crate) ledger: CostLedger,
+    pub(crate) stored: Option<Arc<dyn CallStore>>,
+    pub(crate) paces: Arc<dyn Paces>,
+    pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) environment: Arc<WorkerEnvironment>,
+}
+
+/// Where the requests of an operation go.
+struct Way<'a> {
+    provider: &'a str,
+    account: &'a Account,
+    gate: Arc<Gate>,
+    pace: Arc<dyn Pace>,
+}
+
+impl MeteredRun {
+    /// Lets a request through, once its turn has come and there is money for it.
+    ///
+    /// # Errors
+    /// Why not, for the memory system.
+    pub(super) async fn admit(self: &Arc<Self>, asked: &Asked) -> Result<Box<dyn Admitted>, Refusal> {
+        let by = Instant::now() + HOLD;
+        self.check_running()?;
+        let way = self.way(asked)?;
+        let price = self.price(asked, &way)?;
+        let named = asked.address.bank.as_deref().zip(asked.address.generation);
+        let (bank, stage) = self.in_flight.attribute(named);
+        let key = MeteredKey { bank, stage, service: service_of(asked.operation) };
+        let mut call = MeteredCall {
+            run: Arc::clone(self),
+            key,
+            call_key: self.call_key(asked, way.account),
+            model: asked.model.clone(),
+            upstream: upstream(way.provider, way.account)?,
+            prompt_tokens: asked.prompt_tokens.clone(),
+            max_reply: longest_reply(asked),
+            price,
+            is_cacheable: asked.cacheable,
+            stored: None,
+            reservation: None,
+            place: None,
+            gate: Arc::clone(&way.gate),
+        };
+        if !asked.operation.costs() {
+            return Ok(Box::new(call));
+        }
+        call.stored = self.stored_reply(asked, &call).await?;
+        if call.stored.is_none() {
+            self.wait_for_pace(&call, &way, by).await?;
+            call.place = Some(self.wait_for_place(&way, by).await?);
+            call.reservation = self.reserve(&call, asked, by).await?;
+            self.check_running()?;
+        }
+        Ok(Box::new(call))
+    }
+
+    fn plan(&self) -> MeterPlan {
+        self.limits.meter.clone().unwrap_or_default()
+    }
+
+    fn check_running(&self) -> Result<(), Refusal> {
+        self.stop.cause().map_or(Ok(()), |cause| Err(stopped(&cause)))
+    }
+
+    /// The account that an operation's requests go to: the one that the run names, that of the provider's name, or the answerer's.
+    fn way(&self, asked: &Asked) -> Result<Way<'_>, Refusal> {
+        let wire = if is_anthropic(asked.operation) { "anthropic" } else { "openai" };
+        let accounts = &self.environment.accounts;
+        let named = self.plan().accounts.get(wire).cloned();
+        let known = [wire, "azure"].into_iter().find(|name| (*name == wire || wire == "openai") && accounts.contains_key(*name));
+        let (provider, own) = &self.answerer;
+        let of_answerer = (wire_of(provider) == wire).then(|| own.clone());
+        let name = named.or_else(|| known.map(str::to_owned)).or(of_answerer);
+        let account = name.as_ref().and_then(|name| accounts.get(name)).ok_or_else(|| {
+            let name = name.as_deref().unwrap_or(wire);
+            Refusal::Unavailable(format!(
+                "the meter has no account '{name}': set its key and base URL where the meter runs, or name another with --meter-account"
+            ))
+        })?;
+        let provider = match account.name.as_str() {
+            "azure" => "azure",
+            name if name == own => provider,
+            _ => wire,
+        };
+        let kind = if asked.operation == Operation::Embeddings { CallKind::Embeddings } else { CallKind::Chat };
+        let allowance = Allowance {
+            endpoint: bench_proto::redact::identity(account.base_url.trim_end_matches('/')),
+            account: account.name.clone(),
+            limit_group: prices::limit_group(&asked.model).to_owned(),
+            kind,
+        };
+        let limits = PaceLimits {
+            rpm: self.limits.max_rpm.or(account.limits.rpm),
+            tpm: self.limits.max_tpm.or(account.limits.tpm),
+        };
+        let gates = &self.environment.gates;
+        Ok(Way {
+            provider,
+            account,
+            gate: gates.gate(&allowance),
+            pace: gates.pace(&self.paces, &allowance, limits),
+        })
+    }
+
+    /// The price of the model that is asked for, if the run may use it.
+    fn price(&self, asked: &Asked, way: &Way<'_>) -> Result<Option<ModelPrice>, Refusal> {
+        if !asked.operation.costs() {
+            return Ok(None);
+        }
+        let allowed = self.plan().allow;
+        if !allowed.is_empty() && !allowed.iter().any(|pattern| matches(pattern, &asked.model)) {
+            return Err(Refusal::ModelNotAllowed { model: asked.model.clone(), allowed });
+        }
+        let price = prices::price_at(way.provider, &asked.model, &self.limits);
+        let is_free = !bench_models::registry::is_paid(way.provider);
+        // a model of no price would be outside of every cap
+        if price.is_none() && !is_free && !self.limits.unpriced_ok && self.is_capped() {
+            return Err(Refusal::UnknownModel(format!(
+                "{} has no price, and the run has a cap: give one with --price {0}=INPUT,OUTPUT or allow it with --unpriced-ok",
+                asked.model
+            )));
+        }
+        Ok(price)
+    }
+
+    fn is_capped(&self) -> bool {
+        let Limits { max_cost, max_cost_by_phase, max_cost_per_day, .. } = &self.limits;
+        max_cost.is_some() || max_cost_per_day.is_some() || !max_cost_by_phase.is_empty()
+    }
+
+    /// Equal requests of one account have equal keys, and none of the runner's own calls has one of them.
+    fn call_key(&self, asked: &Asked, account: &Account) -> Sha256Hash {
+        let endpoint = bench_proto::redact::identity(&account.base_url);
+        let parts = ["bench-metered-v1", &endpoint, &account.name, &asked.model, &asked.body_hash.hex()];
+        Sha256Hash::of(parts.join("\n").as_bytes())
+    }
+
+    /// A reply to an equal request, where the run shares calls (`--cache shared`).
+    async fn stored_reply(&self, asked: &Asked, call: &MeteredCall) -> Result<Option<StoredReply>, Refusal> {
+        let Some(stored) = self.stored.as_ref().filter(|_| asked.cacheable && self.limits.cache == CacheScope::Shared) else {
+            return Ok(None);
+        };
+        let found = stored.find(&self.lineage, call.call_key, call.key.task()).await;
+        let found = found.map_err(|failure| Refusal::Unavailable(failure.message))?;
+        Ok(found.map(|found| StoredReply::json(found.record.reply.into_bytes().into())))
+    }
+
+    async fn wait_for_pace(&self, call: &MeteredCall, way: &Way<'_>, by: Instant) -> Result<(), Refusal> {
+        let tokens = if way.pace.counts_tokens() { call.prompt_tokens.count() + call.max_reply } else { 0 };
+        let lane = (self.run, call.key.stage.phase());
+        match self.stop.unless_stopped(way.pace.acquire(lane, tokens, left(by))).await {
+            Ok(Paced::Go { .. }) => Ok(()),
+            Ok(Paced::Later { wait }) => {
+                Err(Refusal::Busy { retry_after: wait, reason: "the run's pace is used up".to_owned() })
+            }
+            Err(cause) => Err(stopped(&cause)),
+        }
+    }
+
+    /// A place among the calls in flight. Its permit lives in a task of its own, which is told how the call went.
+    async fn wait_for_place(&self, way: &Way<'_>, by: Instant) -> Result<oneshot::Sender<Seen>, Refusal> {
+        let (enter, entered) = oneshot::channel();
+        let (tell, told) = oneshot::channel();
+        let (gate, patience) = (Arc::clone(&way.gate), left(by));
+        tokio::spawn(async move {
+            match gate.enter(patience).await {
+                Entry::Later { wait } => drop(enter.send(Err(wait))),
+                Entry::Go(permit) => {
+                    // whoever has left needs no place
+                    if enter.send(Ok(())).is_ok()
+                        && let Ok(seen) = told.await
+                    {
+                        permit.finish(seen);
+                    }
+                }
+            }
+        });
+        let busy = |retry_after| Refusal::Busy { retry_after, reason: format!("account {} is in full use", way.account.name) };
+        match self.stop.unless_stopped(tokio::time::timeout(left(by), entered)).await {
+            Err(cause) => Err(stopped(&cause)),
+            Ok(Ok(Ok(Ok(())))) => Ok(tell),
+            Ok(Ok(Ok(Err(wait)))) => Err(busy(wait)),
+            Ok(Ok(Err(_)) | Err(_)) => Err(busy(COME_AGAIN)),
+        }
+    }
+
+    /// Reserves the worst case of a request (P10): by its bytes while money is plenty, else by its counted tokens.
+    async fn reserve(&self, call: &MeteredCall, asked: &Asked, by: Instant) -> Result<Option<Reservation>, Refusal> {
+        if call.price.is_none() {
+            return Ok(None);
+        }
+        let phase = call.key.stage.phase();
+        let generous = self.budget.reserve_generously(phase, call.worst(asked.prompt_bytes));
+        match self.stop.unless_stopped(generous).await {
+            Ok(Some(reservation)) => return Ok(Some(reservation)),
+            Ok(None) => {}
+            Err(cause) => return Err(stopped(&cause)),
+        }
+        let exact = self.budget.reserve(phase, call.worst(call.prompt_tokens.count()));
+        match self.stop.unless_stopped(tokio::time::timeout(left(by), exact)).await {
+            Err(cause) => Err(stopped(&cause)),
+            Ok(Err(_)) => {
+                let reason = "the rest of the money is reserved for calls in flight".to_owned();
+                Err(Refusal::Busy { retry_after: COME_AGAIN, reason })
+            }
+            Ok(Ok(Ok(reservation))) => Ok(Some(reservation)),
+            Ok(Ok(Err(NoMoney::Stopped(why)))) => Err(Refusal::Stopped(why)),
+            Ok(Ok(Err(NoMoney::OverCap(over)))) => {
+                let reason = format!("{BUDGET}: {over}");
+                // what the system does meanwhile is given back and not failed: the run waits for its owner
+                self.stop.set(StopCause::Terminal(Failure::terminal(BUDGET, reason.clone())));
+                Err(Refusal::OverBudget(reason))
+            }
+        }
+    }
+}
+
+fn left(by: Instant) -> Duration {
+    by.saturating_duration_since(Instant::now())
+}
+
+fn stopped(cause: &StopCause) -> Refusal {
+    match cause {
+        StopCause::Asked(why) => Refusal::Stopped(why.clone()),
+        StopCause::Terminal(failure) if failure.code == BUDGET => Refusal::OverBudget(failure.message.clone()),
+        StopCause::Terminal(failure) => Refusal::Stopped(failure.message.clone()),
+    }
+}
+
+/// Whether a model is one of a pattern: its name, or what begins like it where it ends with `*`.
+fn matches(pattern: &str, model: &str) -> bool {
+    pattern.strip_suffix('*').map_or(pattern == model, |begin| model.starts_with(begin))
+}
+
+const fn is_anthropic(operation: Operation) -> bool {
+    matches!(operation, Operation::Messages | Operation::CountTokens)
+}
+
+/// The wire that a provider's models speak.
+fn wire_of(provider: &str) -> &'static str {
+    if provider == "anthropic" { "anthropic" } else { "openai" }
+}
+
+const fn service_of(operation: Operation) -> Service {
+    match operation {
+        Operation::Chat => Service::Chat,
+        Operation::Responses => Service::Responses,
+        Operation::Completions => Service::Completions,
+        Operation::Embeddings => Service::Embeddings,
+        Operation::Messages => Service::Messages,
+        Operation::Models | Operation::CountTokens => Service::Free,
+    }
+}
+
+/// Most tokens of a reply.
+fn longest_reply(asked: &Asked) -> u64 {
+    match asked.operation {
+        Operation::Embeddings | Operation::Models | Operation::CountTokens => 0,
+        _ => asked.max_reply_tokens.unwrap_or(LONGEST_REPLY),
+    }
+}
+
+fn upstream(provider: &str, account: &Account) -> Result<Upstream, Refusal> {
+    let headers = key_headers(provider, account.key.as_ref()).map_err(|failure| Refusal::Unavailable(failure.message))?;
+    let mut upstream = Upstream::new(account.base_url.clone(), headers);
+    upstream.paths = match provider {
+        "anthropic" => bench_meter::Paths::Anthropic,
+        "azure" => bench_meter::Paths::Azure,
+        _ => bench_meter::Paths::OpenAi,
+    };
+    Ok(upstream)
+}
+
+/// A request that may be sent, and what it has reserved.
+struct MeteredCall {
+    run: Arc<MeteredRun>,
+    key: MeteredKey,
+    call_key: Sha256Hash,
+    model: String,
+    upstream: Upstream,
+    prompt_tokens: PromptTokens,
+    max_reply: u64,
+    price: Option<ModelPrice>,
+    is_cacheable: bool,
+    stored: Option<StoredReply>,
+    reservation: Option<Reservation>,
+    place: Option<oneshot::Sender<Seen>>,
+    gate: Arc<Gate>,
+}
+
+/// What an attempt came to.
+struct Spent {
+    end: MeteredEnd,
+    outcome: CallOutcome,
+    tokens: Tokens,
+    cost: PicoUsd,
+}
+
+impl MeteredCall {
+    /// Prompt × 1.05 and the longest reply, as for the runner's own calls.
+    fn worst(&self, prompt_tokens: u64) -> PicoUsd {
+        let prompt = (prompt_tokens * 21).div_ceil(20);
+        self.price.as_ref().map_or(PicoUsd::ZERO, |price| price.worst(prompt, self.max_reply, None, true))
+    }
+
+    fn spent(&self, outcome: &Outcome) -> Spent {
+        let nothing = |end| Spent { end, outcome: CallOutcome::Rejected, tokens: Tokens::default(), cost: PicoUsd::ZERO };
+        match (&outcome.ended, outcome.usage) {
+            (Ended::Stored, _) => nothing(MeteredEnd::Stored),
+            (Ended::NotReached(_), _) => nothing(MeteredEnd::NotReached),
+            (Ended::Refused(status), _) if outcome.fault.is_some() => nothing(MeteredEnd::FailedOnPurpose(*status)),
+            (Ended::Refused(status), _) if !classify::may_be_billed(*status) => nothing(MeteredEnd::Refused(*status)),
+            (Ended::Complete, Some(tokens)) if !outcome.implausible => self.answered(outcome, tokens),
+            (Ended::Complete, None) if !self.key_costs() => nothing(MeteredEnd::Answered { counted_here: false }),
+            (_, seen) => {
+                let seen = seen.unwrap_or_default();
+                let prompt = seen.prompt.max(self.prompt_tokens.count());
+                let tokens = Tokens { prompt, completion: seen.completion.max(self.max_reply), ..Tokens::default() };
+                Spent { end: MeteredEnd::Cut, outcome: CallOutcome::Uncertain, tokens, cost: self.worst(prompt) }
+            }
+        }
+    }
+
+    fn key_costs(&self) -> bool {
+        self.key.service != Service::Free
+    }
+
+    fn answered(&self, outcome: &Outcome, tokens: Tokens) -> Spent {
+        let counts = TokenCounts {
+            prompt: tokens.prompt,
+            cached: tokens.cached,
+            cache_write: tokens.cache_write,
+            cache_write_1h: tokens.cache_write_1h,
+            completion: tokens.completion,
+        };
+        let tier = outcome.service_tier.as_deref();
+        let cost = self.price.as_ref().map_or(PicoUsd::ZERO, |price| price.cost(&counts, tier));
+        let kept = self.is_cacheable && outcome.reply.as_ref().is_some_and(|reply| std::str::from_utf8(reply).is_ok());
+        Spent {
+            end: MeteredEnd::Answered { counted_here: outcome.counted_here },
+            // only what is kept may be served again
+            outcome: if kept { CallOutcome::Accepted } else { CallOutcome::Rejected },
+            tokens,
+            cost,
+        }
+    }
+
+    fn record(&mut self, outcome: &Outcome, spent: &Spent) -> CallRecord {
+        let attempt_id = self.reservation.as_ref().map_or_else(Uuid::now_v7, Reservation::id);
+        match self.reservation.take() {
+            Some(reservation) if spent.cost == PicoUsd::ZERO && spent.outcome != CallOutcome::Uncertain => {
+                reservation.free();
+            }
+            Some(reservation) => reservation.settle(spent.cost),
+            None => {}
+        }
+        let reply = outcome.reply.as_ref().filter(|_| spent.outcome == CallOutcome::Accepted);
+        let model = if outcome.model.is_empty() { &self.model } else { &outcome.model };
+        CallRecord {
+            attempt_id,
+            key: self.call_key,
+            phase: self.phase(),
+            outcome: spent.outcome,
+            reply: reply.map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default(),
+            finish: spent.end.to_text(),
+            model: model.clone(),
+            prompt_tokens: spent.tokens.prompt,
+            completion_tokens: spent.tokens.completion,
+            cost: spent.cost,
+            duration_us: u64::try_from(outcome.latency.as_micros()).unwrap_or(u64::MAX),
+        }
+    }
+
+    fn phase(&self) -> Phase {
+        self.key.stage.phase()
+    }
+
+    /// Tells the allowance what the call has shown.
+    fn teach(&mut self, outcome: &Outcome) {
+        if outcome.fault.is_some() {
+            return;
+        }
+        if matches!(outcome.status, 429 | 503)
+            && let Some(wait) = outcome.retry_after
+        {
+            self.gate.block.hold(wait);
+        }
+        let Some(place) = self.place.take() else { return };
+        let seen = match (&outcome.ended, outcome.status) {
+            (Ended::Complete, _) => {
+                Seen::Accepted { latency_us: u64::try_from(outcome.latency.as_micros()).unwrap_or(u64::MAX) }
+            }
+            (_, 429) => Seen::RateLimited(bench_models::PaceHint::default()),
+            (_, 503 | 529) => Seen::Overloaded,
+            _ => Seen::Failed,
+        };
+        // the task that holds the place may have ended with the process
+        let _ = place.send(seen);
+    }
+}
+
+#[async_trait]
+impl Admitted for MeteredCall {
+    fn stored(&mut self) -> Option<StoredReply> {
+        self.stored.take()
+    }
+
+    fn upstream(&self) -> Upstream {
+        self.upstream.clone()
+    }
+
+    fn sent(&mut self) {
+        if let Some(reservation) = &mut self.reservation {
+            reservation.sent();
+        }
+    }
+
+    async fn settle(mut self: Box<Self>, outcome: Outcome) {
+        self.teach(&outcome);
+        let spent = self.spent(&outcome);
+        let record = self.record(&outcome, &spent);
+        let (run, task) = (Arc::clone(&self.run), self.key.task());
+        if let Err(failure) = run.ledger.put(task, vec![record]).await {
+            warn!(code = failure.code.as_str(), "a call of the memory system could not be booked: {}", failure.message);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_are_allowed_by_name_or_by_what_they_begin_with() {
+        assert!(matches("gpt-4o-mini", "gpt-4o-mini") && !matches("gpt-4o", "gpt-4o-mini"));
+        assert!(matches("gpt-4o*", "gpt-4o-mini") && matches("*", "anything") && !matches("text-*", "gpt-4o"));
+    }
+
+    #[test]
+    fn p34_the_cause_of_a_stop_is_told_apart_from_money_that_is_spent() {
+        let budget = StopCause::Terminal(Failure::terminal(BUDGET, "budget: nothing is left"));
+        assert!(matches!(stopped(&budget), Refusal::OverBudget(why) if why.contains("nothing is left")));
+        assert!(matches!(stopped(&StopCause::Asked("pause".to_owned())), Refusal::Stopped(why) if why == "pause"));
+    }
+}
