@@ -14,6 +14,7 @@ use std::{
 
 use async_trait::async_trait;
 use bench_grading::prompts::Messages;
+use bench_meter::Faults;
 use bench_models::{
     ChatMessage, ChatModel, ChatReply, ChatRequest, MessageRole, ReplySchema,
     budget::{Budget, reservations::Reservations},
@@ -37,6 +38,7 @@ use bench_proto::{
         code::{CANNOT_SERVE, MODEL_NOT_FOUND},
     },
     ids::{RunId, RunNo, Sha256Hash, TaskKey},
+    metered::FAULT_SETTING,
     outage::{RouteKey, RouteKind},
     served::ServedNote,
     server::ServerAddress,
@@ -46,6 +48,7 @@ use bench_proto::{
 };
 use bench_store::{Allowance, CallKind, Calls, ClaimedTask, Money, PaceLimits, Paces, RunRow, Runs, SessionId, Store};
 use bench_systems::embed::EmbeddingModel;
+use serde_json::Value;
 use tracing::{debug, warn};
 
 use crate::{
@@ -146,9 +149,14 @@ impl<'a> RunCallers<'a> {
     }
 
     /// What lets the memory system's own calls through: with the run's money, stop flag and stored calls.
-    pub(crate) fn metered(&self, environment: &Arc<WorkerEnvironment>) -> MeteredRun {
+    ///
+    /// # Errors
+    /// When the faults that are wanted mean nothing to this build.
+    pub(crate) fn metered(&self, environment: &Arc<WorkerEnvironment>) -> Result<MeteredRun, Failure> {
         let answerer = &self.row.spec.answerer;
-        MeteredRun {
+        let faults = self.row.spec.system.settings.get(FAULT_SETTING).and_then(Value::as_str).unwrap_or_default();
+        let faults = Faults::parse(faults).map_err(|error| Failure::terminal(CANNOT_SERVE, error.to_string()))?;
+        Ok(MeteredRun {
             run: self.row.run_no,
             lineage: self.row.lineage.clone(),
             limits: self.row.spec.limits.clone(),
@@ -159,8 +167,9 @@ impl<'a> RunCallers<'a> {
             stored: self.stored.clone(),
             paces: Arc::clone(&self.store) as Arc<dyn Paces>,
             in_flight: Arc::default(),
+            faults,
             environment: Arc::clone(environment),
-        }
+        })
     }
 
     /// Where attempts are booked ahead of their step.

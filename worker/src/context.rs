@@ -141,7 +141,8 @@ impl RunContext {
             RunCallers::open(environment, Arc::clone(&store), &row, session, stop.clone(), (routes, journal)).await?;
         let mut building = environment.systems.for_run(row.run_id.to_string());
         building.adapters.given = metering.given(&row).await?;
-        let metered = row.spec.limits.meter.is_some().then(|| Arc::new(callers.metered(environment)));
+        let metered = row.spec.limits.meter.is_some().then(|| callers.metered(environment)).transpose()?;
+        let metered = metered.map(Arc::new);
         if let Some(metered) = &metered {
             metering.admit_run(&row.run_id, metered);
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bench_models::{capabilities, registry};
-use bench_proto::spec::RunSpec;
+use bench_proto::{metered::MeterPlan, spec::RunSpec};
 use bench_settings::{Account, ApiKey, ModelRole};
 use bench_store::PaceLimits;
 use bench_systems::{embed::EmbeddingModel, vector};
@@ -12,6 +12,9 @@ use serde_json::Value;
 
 use super::{App, Deployment};
 use crate::exit::CliError;
+
+/// Accounts of the providers whose wire the meter speaks.
+const METERED: [&str; 3] = ["anthropic", "azure", "openai"];
 
 impl App {
     /// Parameters that are wanted of the answerer, before the model's own limits.
@@ -129,7 +132,48 @@ impl App {
                 }
             }
         }
+        if let Some(meter) = &spec.limits.meter {
+            for account in self.meter_accounts(meter, !accounts.is_empty())? {
+                accounts.entry(account.name.clone()).or_insert(account);
+            }
+        }
         Ok(accounts)
+    }
+
+    /// The accounts that a memory system's own calls may go to: those that the run names, and those of the providers' names.
+    /// `others`: the run's own models have some, which serve where there are none of these.
+    ///
+    /// # Errors
+    /// Exit 2 for one that is named and cannot be used, and where there is none at all.
+    fn meter_accounts(&self, meter: &MeterPlan, others: bool) -> Result<Vec<registry::Account>, CliError> {
+        let mut usable = bench_worker::environment::usable_accounts(&self.settings);
+        for (wire, name) in &meter.accounts {
+            if !usable.contains_key(name) {
+                let known = usable.keys().cloned().collect::<Vec<_>>().join(", ");
+                return Err(CliError::usage(format!(
+                    "--meter-account {wire}={name}: no account of this name has a base URL and a key; usable are: {known}"
+                )));
+            }
+        }
+        usable.retain(|name, _| METERED.contains(&name.as_str()) || meter.accounts.values().any(|named| named == name));
+        if usable.is_empty() && !others {
+            return Err(CliError::usage(
+                "--meter: there is no account that the memory system's calls could go to: set OPENAI_API_KEY (and OPENAI_BASE_URL for \
+                 another server) or ANTHROPIC_API_KEY",
+            ));
+        }
+        Ok(usable.into_values().collect())
+    }
+
+    /// Checks before anything is made that a metered run has somewhere to send calls to. In a cluster the keys are with the workers.
+    ///
+    /// # Errors
+    /// As [`App::check_run_accounts`].
+    pub(crate) fn check_meter(&self, meter: &MeterPlan, others: bool) -> Result<(), CliError> {
+        if self.deployment()? == Deployment::Cluster {
+            return Ok(());
+        }
+        self.meter_accounts(meter, others).map(drop)
     }
 
     /// Whether a key for OpenAI's own servers is set.

@@ -315,6 +315,9 @@ async fn cast(app: &App, args: &SubmitArgs, will_call: bool, name: &str) -> Resu
         settings: system_settings,
     };
     let meter = meter::meter(&settings.meter, &mut system, &capabilities)?;
+    if let Some(meter) = meter.as_ref().filter(|_| will_call) {
+        app.check_meter(meter, answerer.is_remote() || judges.iter().any(ModelSpec::is_remote))?;
+    }
     let priced = Limits { meter, ..priced };
     Ok(Cast {
         system,

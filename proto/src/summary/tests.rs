@@ -180,11 +180,12 @@ fn p41_the_total_is_the_ledgers_and_names_what_is_in_no_phase() {
     let usage = |calls, cost| Usage { calls, cost: PicoUsd(cost), prompt_tokens: calls * 10, ..Usage::default() };
     let questions = PhaseUsage { answer: usage(2, 200), judge: usage(1, 50), ..PhaseUsage::default() };
     let ledger = Ledger {
-        booked: PicoUsd(1_000),
+        booked: PicoUsd(1_020),
         overdraft: PicoUsd(3),
         ended: usage(5, 400),
         unfinished: usage(3, 300),
         overhead: usage(1, 5),
+        metered: usage(2, 20),
         uncertain: usage(1, 295),
     };
     let summary = UsageSummary::new(&usage(1, 100), None, &questions, None, Some(&ledger));
@@ -193,10 +194,11 @@ fn p41_the_total_is_the_ledgers_and_names_what_is_in_no_phase() {
     assert_eq!(of(&booked.unfinished), (3, 30, 300));
     assert_eq!(of(&booked.unused), (1, 10, 50), "what ended questions and banks did not need");
     assert_eq!(of(&booked.overhead), (1, 10, 5));
+    assert_eq!(of(&booked.metered.expect("it was metered")), (2, 20, 20));
     assert_eq!(of(&booked.uncertain), (1, 10, 295));
-    assert_eq!(of(&summary.total.used), (9, 90, 705), "all of them but the uncertain");
+    assert_eq!(of(&summary.total.used), (11, 110, 725), "all of them but the uncertain");
     let total = &summary.total;
-    assert_eq!((total.usd_booked, total.usd_uncertain, total.usd_overdraft), (1e-9, 295e-12, 3e-12));
+    assert_eq!((total.usd_booked, total.usd_uncertain, total.usd_overdraft), (1020e-12, 295e-12, 3e-12));
     assert_eq!(total.usd_list, 350e-12, "what the results cost without the call store");
     // the calls of a restored run are elsewhere
     let restored = UsageSummary::new(&usage(1, 100), None, &questions, None, Some(&Ledger::default()));

@@ -24,6 +24,7 @@ use bench_store::RunState;
 use bench_systems::adapter::given::Given;
 use tokio::{net::TcpListener, sync::OnceCell};
 use tokio_util::sync::CancellationToken;
+use tracing::warn;
 
 pub(crate) use self::{in_flight::InFlight, run::MeteredRun};
 pub use self::place::MeterPlace;
@@ -81,8 +82,13 @@ impl Metering {
             let at = listener.local_addr().map_err(cannot)?;
             let admission = Arc::clone(self) as Arc<dyn Admission>;
             let stop = self.stop.clone();
-            let meter = Meter::new(admission, MeterSettings::default());
-            tokio::spawn(async move { meter.serve(listener, stop.cancelled_owned()).await });
+            let failed = |error| Failure::terminal(CANNOT_SERVE, format!("the meter cannot be started: {error}"));
+            let meter = Meter::new(admission, MeterSettings::default()).map_err(failed)?;
+            tokio::spawn(async move {
+                if let Err(error) = meter.serve(listener, stop.cancelled_owned()).await {
+                    warn!(code = CANNOT_SERVE, "the meter has stopped: {error}");
+                }
+            });
             Ok(self.place.url.clone().unwrap_or_else(|| format!("http://{at}")))
         });
         address.await.map(String::as_str)

@@ -7,7 +7,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use bench_meter::{Admitted, Asked, Ended, Operation, Outcome, PromptTokens, Refusal, StoredReply, Tokens, Upstream};
+use bench_meter::{Admitted, Asked, Ended, Faults, Operation, Outcome, PromptTokens, Refusal, StoredReply, Tokens, Upstream};
 use bench_models::{
     budget::{Budget as _, Refusal as NoMoney, Reservation, reservations::Reservations},
     call_store::CallStore,
@@ -58,6 +58,7 @@ pub(crate) struct MeteredRun {
     pub(crate) stored: Option<Arc<dyn CallStore>>,
     pub(crate) paces: Arc<dyn Paces>,
     pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) faults: Faults,
     pub(crate) environment: Arc<WorkerEnvironment>,
 }
 
@@ -125,7 +126,7 @@ impl MeteredRun {
         let named = self.plan().accounts.get(wire).cloned();
         let known = [wire, "azure"].into_iter().find(|name| (*name == wire || wire == "openai") && accounts.contains_key(*name));
         let (provider, own) = &self.answerer;
-        let of_answerer = (wire_of(provider) == wire).then(|| own.clone());
+        let of_answerer = (!own.is_empty() && wire_of(provider) == wire).then(|| own.clone());
         let name = named.or_else(|| known.map(str::to_owned)).or(of_answerer);
         let account = name.as_ref().and_then(|name| accounts.get(name)).ok_or_else(|| {
             let name = name.as_deref().unwrap_or(wire);
@@ -459,6 +460,10 @@ impl MeteredCall {
 impl Admitted for MeteredCall {
     fn stored(&mut self) -> Option<StoredReply> {
         self.stored.take()
+    }
+
+    fn faults(&self) -> Faults {
+        self.run.faults.clone()
     }
 
     fn upstream(&self) -> Upstream {
