@@ -1,0 +1,268 @@
+//! What a request says of itself, read without changing it.
+
+use std::{fmt, sync::OnceLock};
+
+use bench_models::tokens::Encoding;
+use bench_proto::ids::Sha256Hash;
+use http::HeaderMap;
+use hyper::body::Bytes;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::{
+    address::{Address, Operation, Target},
+    refusal::Rejection,
+    texts,
+    wish::Wish,
+};
+
+/// Longest name of a model, in bytes.
+const LONGEST_MODEL: usize = 256;
+
+/// A request that has arrived, read but not sent.
+pub struct Asked {
+    /// Whose it is, by its path.
+    pub address: Address,
+    /// The key that the client sent: a token of the run. Empty where there is none.
+    pub token: String,
+    /// What it asks for.
+    pub operation: Operation,
+    /// The model; of an Azure path the deployment. Empty for the list of models.
+    pub model: String,
+    /// Bytes of the body: no prompt of texts has more tokens.
+    pub prompt_bytes: u64,
+    /// Tokens of the prompt, counted when asked for.
+    pub prompt_tokens: PromptTokens,
+    /// Most tokens of the reply, all choices together, where the request says so.
+    pub max_reply_tokens: Option<u64>,
+    /// Whether the reply is a stream of events.
+    pub stream: bool,
+    /// Equal requests may have equal replies: embeddings, or temperature 0, whole, and without what the provider keeps.
+    pub cacheable: bool,
+    /// Of operation, deployment and body: equal requests have equal hashes.
+    pub body_hash: Sha256Hash,
+    /// Repeats so far by the count of the client's SDK (`x-stainless-retry-count`).
+    pub attempt_hint: Option<u32>,
+    /// The service tier that is asked for.
+    pub service_tier: Option<String>,
+    /// The body, as it arrived.
+    pub body: Bytes,
+    /// The provider's path behind `/v1`, and the query.
+    pub(crate) suffix: String,
+    pub(crate) query: Option<String>,
+    /// Of one of Azure's paths.
+    pub(crate) deployment: Option<String>,
+    /// The model that the body names.
+    pub(crate) named: Option<String>,
+    /// How its stream is asked for its use.
+    pub(crate) wish: Wish,
+}
+
+impl fmt::Debug for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asked")
+            .field("address", &self.address)
+            .field("operation", &self.operation)
+            .field("model", &self.model)
+            .field("prompt_bytes", &self.prompt_bytes)
+            .field("stream", &self.stream)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Tokens of a prompt, counted here.
+#[derive(Clone)]
+pub struct PromptTokens {
+    operation: Operation,
+    encoding: Encoding,
+    body: Bytes,
+    counted: OnceLock<u64>,
+}
+
+impl fmt::Debug for PromptTokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PromptTokens").field(&self.counted.get()).finish()
+    }
+}
+
+impl PromptTokens {
+    fn new(operation: Operation, model: &str, body: Bytes) -> Self {
+        Self { operation, encoding: Encoding::for_model(model), body, counted: OnceLock::new() }
+    }
+
+    /// Their number in the model's vocabulary, or an upper bound where that is not known. Takes about a millisecond for each 100 kB the
+    /// first time; a picture is taken for 1,600.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        *self.counted.get_or_init(|| texts::prompt_tokens(self.operation, self.encoding, &self.body))
+    }
+
+    /// Whether the vocabulary is known.
+    #[must_use]
+    pub const fn is_exact(&self) -> bool {
+        self.encoding.is_exact()
+    }
+
+    pub(crate) const fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+}
+
+/// The members of a body that matter here. Each may be there once: readers of JSON differ in which of two they believe.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Head<'a> {
+    #[serde(borrow, deserialize_with = "raw")]
+    model: Raw<'a>,
+    #[serde(borrow, deserialize_with = "raw")]
+    stream: Raw<'a>,
+    #[serde(borrow, deserialize_with = "raw")]
+    stream_options: Raw<'a>,
+    #[serde(borrow, deserialize_with = "raw")]
+    max_tokens: Raw<'a>,
+    #[serde(borrow, deserialize_with = "raw")]
+    max_completion_tokens: Raw<'a>,
+    #[serde(borrow, deserialize_with = "raw")]
+    max_output_tokens: Raw<'a>,
+    #[serde(borrow, deserialize_with = "raw")]
+    n: Raw<'a>,
+    #[serde(borrow, deserialize_with = "raw")]
+    best_of: Raw<'a>,
+    #[serde(borrow, deserialize_with = "raw")]
+    temperature: Raw<'a>,
+    #[serde(borrow, deserialize_with = "raw")]
+    service_tier: Raw<'a>,
+    #[serde(borrow, deserialize_with = "raw")]
+    background: Raw<'a>,
+    #[serde(borrow, deserialize_with = "raw")]
+    previous_response_id: Raw<'a>,
+    #[serde(borrow, deserialize_with = "raw")]
+    conversation: Raw<'a>,
+}
+
+type Raw<'a> = Option<&'a RawValue>;
+
+/// A value where it stands, `null` too.
+fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Raw<'de>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+fn read<T: for<'de> Deserialize<'de>>(raw: Raw<'_>) -> Option<T> {
+    serde_json::from_str(raw?.get()).ok()
+}
+
+/// Whether a member says something.
+fn is_said(raw: Raw<'_>) -> bool {
+    raw.is_some_and(|raw| raw.get() != "null")
+}
+
+impl Head<'_> {
+    /// A switch; what is no boolean might be taken for one by somebody else.
+    fn switch(value: Raw<'_>, name: &'static str) -> Result<bool, Rejection> {
+        match value.map(RawValue::get) {
+            None | Some("null" | "false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(_) => Err(Rejection::unreadable(Some(name), format!("{name}: expected true or false"))),
+        }
+    }
+
+    fn max_reply_tokens(&self, operation: Operation) -> Option<u64> {
+        let limits = [self.max_completion_tokens, self.max_tokens, self.max_output_tokens];
+        let each = limits.into_iter().filter_map(read::<f64>).find(|limit| limit.is_finite() && *limit >= 0.0)?;
+        let choices = match operation {
+            Operation::Chat => read::<u64>(self.n).unwrap_or(1),
+            Operation::Completions => read::<u64>(self.n).max(read::<u64>(self.best_of)).unwrap_or(1),
+            _ => 1,
+        };
+        // a limit beyond all numbers is one all the same
+        Some((each.ceil() as u64).saturating_mul(choices.max(1)))
+    }
+
+    fn is_cacheable(&self, operation: Operation, stream: bool) -> bool {
+        let kept = is_said(self.previous_response_id) || is_said(self.conversation);
+        let cold = read::<f64>(self.temperature) == Some(0.0);
+        match operation {
+            Operation::Embeddings => !stream,
+            Operation::Models | Operation::CountTokens => false,
+            _ => cold && !stream && !kept,
+        }
+    }
+}
+
+impl Asked {
+    /// Reads a request.
+    pub(crate) fn read(
+        target: Target,
+        query: Option<&str>,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) -> Result<Self, Rejection> {
+        let Target { address, operation, suffix, deployment } = target;
+        let refuse = |param, why: &str| Rejection::unreadable(param, why);
+        let head: Head<'_> = if operation == Operation::Models {
+            Head::default()
+        } else {
+            serde_json::from_slice(&body)
+                .map_err(|error| refuse(None, &format!("the body is no JSON object: {error}")))?
+        };
+        let named = match head.model {
+            Some(raw) if raw.get() != "null" => {
+                let name = read::<String>(Some(raw)).filter(|name| is_model(name));
+                Some(name.ok_or_else(|| refuse(Some("model"), "model: expected the name of a model"))?)
+            }
+            _ => None,
+        };
+        let model = match (&deployment, &named) {
+            (Some(name), _) | (None, Some(name)) => name.clone(),
+            (None, None) if operation == Operation::Models => String::new(),
+            (None, None) => return Err(refuse(Some("model"), "model: say which model is asked")),
+        };
+        let stream = Head::switch(head.stream, "stream")?;
+        if Head::switch(head.background, "background")? {
+            let why = "background: what such a response uses is told to nobody; ask for it in the foreground";
+            return Err(refuse(Some("background"), why));
+        }
+        let wishes = stream && matches!(operation, Operation::Chat | Operation::Completions);
+        let wish = if wishes { Wish::of(&body, head.stream_options) } else { Wish::None };
+        let identity =
+            format!("{}\n{}\n{}", operation.path(), deployment.as_deref().unwrap_or(""), Sha256Hash::of(&body).hex());
+        let hint = headers.get("x-stainless-retry-count").and_then(|value| value.to_str().ok()?.parse().ok());
+        Ok(Self {
+            token: token(headers),
+            prompt_bytes: body.len() as u64,
+            prompt_tokens: PromptTokens::new(operation, &model, body.clone()),
+            max_reply_tokens: head.max_reply_tokens(operation),
+            cacheable: head.is_cacheable(operation, stream),
+            body_hash: Sha256Hash::of(identity.as_bytes()),
+            attempt_hint: hint,
+            service_tier: read(head.service_tier),
+            query: query.map(str::to_owned),
+            address,
+            operation,
+            model,
+            stream,
+            suffix,
+            deployment,
+            named,
+            wish,
+            body,
+        })
+    }
+}
+
+fn is_model(name: &str) -> bool {
+    !name.is_empty() && name.len() <= LONGEST_MODEL && !name.chars().any(char::is_control)
+}
+
+/// The key of a request: each provider has a header of its own for it.
+pub(crate) fn token(headers: &HeaderMap) -> String {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let bearer = || {
+        let (scheme, token) = text("authorization")?.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then_some(token)
+    };
+    text("x-api-key").or_else(|| text("api-key")).or_else(bearer).unwrap_or_default().trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests;

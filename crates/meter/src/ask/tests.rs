@@ -1,0 +1,112 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::address;
+
+fn ask(path: &str, body: &str) -> Result<Asked, Rejection> {
+    let target = address::read(&format!("/m/r/v1/{path}")).expect(path);
+    Asked::read(target, None, &HeaderMap::new(), Bytes::copy_from_slice(body.as_bytes()))
+}
+
+fn chat(body: &str) -> Asked {
+    ask("chat/completions", body).expect(body)
+}
+
+#[test]
+fn a_request_says_what_it_wants() {
+    let asked = chat(
+        r#"{"model":"gpt-4o","max_completion_tokens":7,"n":3,"temperature":0,"service_tier":"flex","messages":[{"role":"user","content":"hello world"}]}"#,
+    );
+    assert_eq!(
+        (asked.model.as_str(), asked.max_reply_tokens, asked.stream, asked.cacheable),
+        ("gpt-4o", Some(21), false, true)
+    );
+    assert_eq!((asked.prompt_tokens.count(), asked.service_tier.as_deref()), (2 + 4 + 3, Some("flex")));
+    assert!(asked.prompt_tokens.is_exact());
+    let shown = format!("{asked:?}");
+    assert!(!shown.contains("hello"), "{shown}");
+    let asked = chat(r#"{"model":"m","max_tokens":1e3,"stream":true,"temperature":0.0}"#);
+    assert_eq!((asked.max_reply_tokens, asked.stream, asked.cacheable), (Some(1000), true, false));
+    assert!(asked.wish.is_added());
+    let asked = chat(r#"{"model":"m","stream":true,"stream_options":{"include_usage":true}}"#);
+    assert!(!asked.wish.is_added());
+    let asked = ask("embeddings", r#"{"model":"m","input":"x"}"#).expect("good");
+    assert_eq!((asked.cacheable, asked.max_reply_tokens), (true, None));
+    let asked = ask("responses", r#"{"model":"m","input":"x","stream":true,"max_output_tokens":5}"#).expect("good");
+    assert_eq!((asked.max_reply_tokens, asked.wish.is_added()), (Some(5), false));
+    let kept = ask("responses", r#"{"model":"m","temperature":0,"previous_response_id":"r"}"#).expect("good");
+    assert!(!kept.cacheable, "its reply depends on more than itself");
+    let listed = ask("models", "").expect("good");
+    assert_eq!((listed.model.as_str(), listed.cacheable), ("", false));
+}
+
+#[test]
+fn what_cannot_be_read_is_refused() {
+    for body in [
+        "",
+        "[]",
+        "nothing",
+        r#"{"messages":[]}"#,
+        r#"{"model":null}"#,
+        r#"{"model":7}"#,
+        r#"{"model":""}"#,
+        r#"{"model":"a\u0000b"}"#,
+        r#"{"model":"a","model":"b"}"#,
+        r#"{"model":"a","mod\u0065l":"b"}"#,
+        r#"{"model":"a","stream":"true"}"#,
+        r#"{"model":"a","stream":1}"#,
+        r#"{"model":"a","stream":true,"stream":false}"#,
+        r#"{"model":"a","background":true}"#,
+        r#"{"model":"a"} {"#,
+    ] {
+        let rejection = ask("chat/completions", body).expect_err(body);
+        assert_eq!(rejection.status.as_u16(), 400, "{body}");
+    }
+    let long = json!({"model": "m".repeat(LONGEST_MODEL + 1)}).to_string();
+    assert!(ask("chat/completions", &long).is_err());
+    let target = address::read("/m/r/v1/embeddings").expect("a path");
+    assert!(Asked::read(target, None, &HeaderMap::new(), Bytes::from_static(b"{\"model\":\"\xff\"}")).is_err());
+}
+
+#[test]
+fn equal_requests_have_equal_hashes_and_others_have_not() {
+    let hash = |path: &str, body: &str| ask(path, body).expect(body).body_hash;
+    let body = r#"{"model":"m","input":"x"}"#;
+    assert_eq!(hash("embeddings", body), hash("embeddings", body));
+    assert_ne!(hash("embeddings", body), hash("responses", body));
+    assert_ne!(hash("embeddings", body), hash("embeddings", r#"{"model":"m","input":"y"}"#));
+    let at = |path: &str| {
+        let target = address::read(path).expect(path);
+        Asked::read(target, None, &HeaderMap::new(), Bytes::from_static(body.as_bytes())).expect(path).body_hash
+    };
+    assert_ne!(at("/m/r/openai/deployments/a/embeddings"), at("/m/r/openai/deployments/b/embeddings"));
+    assert_eq!(at("/m/r/b/1/v1/embeddings"), at("/m/other/v1/embeddings"));
+}
+
+#[test]
+fn each_provider_has_its_header_for_the_key() {
+    let token_of = |name: &'static str, value: &'static str| {
+        let mut headers = HeaderMap::new();
+        headers.insert(name, http::HeaderValue::from_static(value));
+        token(&headers)
+    };
+    assert_eq!(token_of("authorization", "Bearer t1"), "t1");
+    assert_eq!(token_of("authorization", "bearer  t1 "), "t1");
+    assert_eq!(token_of("authorization", "Basic t1"), "");
+    assert_eq!(token_of("api-key", "t2"), "t2");
+    assert_eq!(token_of("x-api-key", "t3"), "t3");
+    assert_eq!(token(&HeaderMap::new()), "");
+}
+
+proptest! {
+    #[test]
+    fn no_body_breaks_it(body in proptest::collection::vec(any::<u8>(), 0..100), text in "\\{\"model\":\"m\",\"messages\":.{0,40}\\}") {
+        let target = || address::read("/m/r/v1/chat/completions").expect("a path");
+        for body in [body, text.into_bytes()] {
+            if let Ok(asked) = Asked::read(target(), None, &HeaderMap::new(), Bytes::from(body)) {
+                prop_assert!(asked.prompt_tokens.count() <= asked.prompt_bytes + 2_000);
+            }
+        }
+    }
+}

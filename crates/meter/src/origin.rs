@@ -1,0 +1,82 @@
+//! Whether a request is meant for a meter on loopback: a page of somebody else can make a browser of this machine ask here by a name of
+//! its own (DNS rebinding). `Host` and `Origin` give it away.
+
+use std::net::IpAddr;
+
+use http::{
+    HeaderMap, Uri,
+    header::{HOST, ORIGIN},
+    uri::Authority,
+};
+
+/// Whether all names that a request gives for this server, and for the page that it comes from, are of this machine or are listed.
+pub(crate) fn is_meant(headers: &HeaderMap, uri: &Uri, listed: &[String]) -> bool {
+    let is_known = |authority: &str| authority.parse::<Authority>().is_ok_and(|authority| is_ours(&authority, listed));
+    let is_page = |origin: &str| origin.split_once("://").is_some_and(|(_, authority)| is_known(authority));
+    let all = |name, is_good: &dyn Fn(&str) -> bool| {
+        headers.get_all(name).iter().all(|value| value.to_str().is_ok_and(is_good))
+    };
+    let target = uri.authority().is_none_or(|authority| is_ours(authority, listed));
+    headers.contains_key(HOST) && target && all(HOST, &is_known) && all(ORIGIN, &is_page)
+}
+
+fn is_ours(authority: &Authority, listed: &[String]) -> bool {
+    if authority.as_str().contains('@') {
+        return false;
+    }
+    let name = authority.host().trim_end_matches('.').to_ascii_lowercase();
+    let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    name == "localhost"
+        || name.ends_with(".localhost")
+        || address.is_ok_and(|ip| ip.to_canonical().is_loopback())
+        || listed.iter().any(|host| host.eq_ignore_ascii_case(&name))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn meant(host: &str, origin: Option<&str>) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, HeaderValue::from_str(host).expect("a value"));
+        if let Some(origin) = origin {
+            headers.insert(ORIGIN, HeaderValue::from_str(origin).expect("a value"));
+        }
+        is_meant(&headers, &Uri::from_static("/m/r/v1/models"), &["host.docker.internal".to_owned()])
+    }
+
+    #[test]
+    fn names_of_this_machine_are_told_from_others() {
+        for ours in [
+            "localhost",
+            "LOCALHOST:8620",
+            "localhost.",
+            "x.localhost:1",
+            "127.0.0.1:8620",
+            "[::1]:8620",
+            "host.docker.internal:1",
+        ] {
+            assert!(meant(ours, None), "{ours}");
+            assert!(meant(ours, Some(&format!("http://{ours}"))), "{ours}");
+        }
+        for theirs in [
+            "",
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example:1",
+            "10.0.0.1",
+            "0.0.0.0:1",
+            "user@localhost",
+        ] {
+            assert!(!meant(theirs, None), "{theirs}");
+            assert!(!meant("localhost", Some(&format!("https://{theirs}"))), "{theirs}");
+        }
+        assert!(!meant("localhost", Some("null")));
+        assert!(!is_meant(&HeaderMap::new(), &Uri::from_static("/"), &[]));
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, HeaderValue::from_static("localhost"));
+        assert!(!is_meant(&headers, &Uri::from_static("http://evil.example/m"), &[]));
+    }
+}

@@ -1,0 +1,244 @@
+//! What a client is told when nothing is forwarded, in the form of its provider's errors, so that SDKs understand it.
+//!
+//! SDKs repeat 408, 409, 429 and 5xx by themselves, and follow `retry-after` and `x-should-retry`. So what passes by itself is one of
+//! these, and what somebody has to do something about is none, and says `x-should-retry: false` besides.
+
+use std::time::Duration;
+
+use http::{
+    HeaderMap, HeaderValue, StatusCode,
+    header::{ALLOW, CONTENT_TYPE, RETRY_AFTER},
+};
+use hyper::body::Bytes;
+use serde_json::json;
+
+use crate::{faults::FaultKind, outcome::Refusal};
+
+/// Whose form an error has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    OpenAi,
+    Anthropic,
+}
+
+/// An error that the meter itself answers with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Rejection {
+    pub(crate) status: StatusCode,
+    /// OpenAI's `type`, and its `code`.
+    kind: &'static str,
+    code: &'static str,
+    /// Anthropic's `type`.
+    anthropic: &'static str,
+    param: Option<&'static str>,
+    message: String,
+    retry_after: Option<Duration>,
+    allow: Option<&'static str>,
+}
+
+const INVALID: &str = "invalid_request_error";
+
+impl Rejection {
+    fn new(status: StatusCode, kind: &'static str, code: &'static str, message: impl Into<String>) -> Self {
+        let anthropic = match status {
+            StatusCode::UNAUTHORIZED => "authentication_error",
+            StatusCode::PAYMENT_REQUIRED => "billing_error",
+            StatusCode::FORBIDDEN => "permission_error",
+            StatusCode::NOT_FOUND => "not_found_error",
+            StatusCode::PAYLOAD_TOO_LARGE => "request_too_large",
+            StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
+            StatusCode::GATEWAY_TIMEOUT => "timeout_error",
+            StatusCode::SERVICE_UNAVAILABLE => "overloaded_error",
+            status if status.is_server_error() => "api_error",
+            _ => INVALID,
+        };
+        Self { status, kind, code, anthropic, param: None, message: message.into(), retry_after: None, allow: None }
+    }
+
+    pub(crate) fn foreign_host() -> Self {
+        let why = "the meter on loopback answers only those who name this machine: use 127.0.0.1 or localhost in the base URL, or list the name in the meter's hosts";
+        Self::new(StatusCode::FORBIDDEN, INVALID, "foreign_host", why)
+    }
+
+    pub(crate) fn nowhere(path: &str) -> Self {
+        let shown: String = path.chars().take(200).collect();
+        let message = format!(
+            "the meter forwards nothing at {shown}: the base URL is /m/RUN/v1 or /m/RUN/BANK/GENERATION/v1, with chat/completions, responses, completions, embeddings, messages or models behind it"
+        );
+        Self::new(StatusCode::NOT_FOUND, INVALID, "unknown_url", message)
+    }
+
+    pub(crate) fn method(allow: &'static str) -> Self {
+        let message = format!("only {allow} is allowed here");
+        let plain = Self::new(StatusCode::METHOD_NOT_ALLOWED, INVALID, "method_not_supported", message);
+        Self { allow: Some(allow), ..plain }
+    }
+
+    pub(crate) fn unreadable(param: Option<&'static str>, message: impl Into<String>) -> Self {
+        Self { param, ..Self::new(StatusCode::BAD_REQUEST, INVALID, "invalid_request", message) }
+    }
+
+    pub(crate) fn encoded(encoding: &str) -> Self {
+        let shown: String = encoding.chars().take(40).collect();
+        let message = format!("the meter reads bodies as they are: send it without content-encoding {shown}");
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID, "unsupported_encoding", message)
+    }
+
+    pub(crate) fn too_large(most: usize) -> Self {
+        let message = format!("a request through the meter has at most {most} bytes: send less at a time");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, INVALID, "request_too_large", message)
+    }
+
+    pub(crate) fn slow_body() -> Self {
+        let why = "the rest of the request did not come in time: send it again";
+        Self::new(StatusCode::REQUEST_TIMEOUT, INVALID, "request_timeout", why)
+    }
+
+    pub(crate) fn no_room() -> Self {
+        let why = "the meter holds as many bytes of requests as it may: come again";
+        Self::busy(Duration::from_secs(1), why)
+    }
+
+    fn busy(retry_after: Duration, reason: &str) -> Self {
+        let plain = Self::new(StatusCode::TOO_MANY_REQUESTS, "requests", "rate_limit_exceeded", reason);
+        Self { retry_after: Some(retry_after), ..plain }
+    }
+
+    pub(crate) fn not_reached(cause: &str) -> Self {
+        let message = format!("the meter has no connection to the provider: {cause}");
+        Self::new(StatusCode::BAD_GATEWAY, "server_error", "provider_not_reached", message)
+    }
+
+    pub(crate) fn cut(cause: &str) -> Self {
+        let message = format!("the provider broke off: {cause}");
+        Self::new(StatusCode::BAD_GATEWAY, "server_error", "provider_cut", message)
+    }
+
+    pub(crate) fn silent(waited: Duration) -> Self {
+        let message = format!("the provider did not answer within {} s", waited.as_secs());
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "server_error", "provider_timeout", message)
+    }
+
+    /// What a provider in that trouble would say.
+    pub(crate) fn fault(kind: FaultKind) -> Self {
+        let FaultKind::Status(status) = kind else { return Self::cut("a fault on purpose") };
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let message = format!("status {} on purpose: the meter was told to make faults", status.as_u16());
+        match status {
+            StatusCode::TOO_MANY_REQUESTS => Self::busy(Duration::from_secs(1), &message),
+            status if status.is_server_error() => Self::new(status, "server_error", "meter_fault", message),
+            status => Self::new(status, INVALID, "meter_fault", message),
+        }
+    }
+
+    /// Its headers and its body.
+    pub(crate) fn written(&self, form: Form) -> (HeaderMap, Bytes) {
+        let body = match form {
+            Form::OpenAi => {
+                let Self { message, kind, param, code, .. } = self;
+                json!({"error": {"message": message, "type": kind, "param": param, "code": code}})
+            }
+            Form::Anthropic => {
+                json!({"type": "error", "error": {"type": self.anthropic, "message": self.message}})
+            }
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(wait) = self.retry_after {
+            let ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
+            headers.insert(RETRY_AFTER, HeaderValue::from(ms.div_ceil(1000)));
+            headers.insert("retry-after-ms", HeaderValue::from(ms));
+        }
+        let is_repeated = matches!(self.status.as_u16(), 408 | 409 | 429) || self.status.is_server_error();
+        headers.insert("x-should-retry", HeaderValue::from_static(if is_repeated { "true" } else { "false" }));
+        if let Some(allow) = self.allow {
+            headers.insert(ALLOW, HeaderValue::from_static(allow));
+        }
+        (headers, Bytes::from(body.to_string()))
+    }
+}
+
+impl From<Refusal> for Rejection {
+    fn from(refusal: Refusal) -> Self {
+        let new = |status, kind, code, message: &str| Self::new(status, kind, code, message);
+        match refusal {
+            Refusal::UnknownRun => {
+                let why = "no run has the name in the base URL: take the address from `bench-coord meter url RUN`";
+                new(StatusCode::NOT_FOUND, INVALID, "unknown_run", why)
+            }
+            Refusal::ForeignKey => {
+                let why = "the key is no token of this run: take address and key from `bench-coord meter url RUN`";
+                new(StatusCode::UNAUTHORIZED, INVALID, "invalid_api_key", why)
+            }
+            Refusal::RunEnded(how) => {
+                let message = format!("the run has ended ({how}): nothing is spent for it any more");
+                new(StatusCode::FORBIDDEN, INVALID, "run_ended", &message)
+            }
+            Refusal::ModelNotAllowed { model, allowed } => {
+                let message = format!("the run may not use {model}; it may use {}", allowed.join(", "));
+                Self { param: Some("model"), ..new(StatusCode::FORBIDDEN, INVALID, "model_not_allowed", &message) }
+            }
+            Refusal::UnknownModel(model) => {
+                let message = format!("nobody has told the meter where {model} is");
+                Self { param: Some("model"), ..new(StatusCode::NOT_FOUND, INVALID, "model_not_found", &message) }
+            }
+            Refusal::Busy { retry_after, reason } => Self::busy(retry_after, &reason),
+            // 429 would be repeated until the SDK gives up, and then again by the system under test
+            Refusal::OverBudget(what) => {
+                new(StatusCode::PAYMENT_REQUIRED, "insufficient_quota", "insufficient_quota", &what)
+            }
+            Refusal::Stopped(what) => new(StatusCode::FORBIDDEN, INVALID, "run_stopped", &what),
+            Refusal::Unavailable(why) => {
+                let plain = new(StatusCode::SERVICE_UNAVAILABLE, "server_error", "meter_unavailable", &why);
+                Self { retry_after: Some(Duration::from_secs(2)), ..plain }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(refusal: Refusal, form: Form) -> (u16, HeaderMap, serde_json::Value) {
+        let rejection = Rejection::from(refusal);
+        let (headers, body) = rejection.written(form);
+        (rejection.status.as_u16(), headers, serde_json::from_slice(&body).expect("json"))
+    }
+
+    #[test]
+    fn every_refusal_has_the_form_of_its_provider_and_says_whether_to_come_again() {
+        let busy = Refusal::Busy { retry_after: Duration::from_millis(1500), reason: "20 s for its turn".to_owned() };
+        let not_allowed = Refusal::ModelNotAllowed { model: "m".to_owned(), allowed: vec!["a".into(), "b".into()] };
+        for (refusal, status, code, kind, again) in [
+            (Refusal::UnknownRun, 404, "unknown_run", "not_found_error", "false"),
+            (Refusal::ForeignKey, 401, "invalid_api_key", "authentication_error", "false"),
+            (Refusal::RunEnded("completed".into()), 403, "run_ended", "permission_error", "false"),
+            (not_allowed, 403, "model_not_allowed", "permission_error", "false"),
+            (Refusal::UnknownModel("m".into()), 404, "model_not_found", "not_found_error", "false"),
+            (busy, 429, "rate_limit_exceeded", "rate_limit_error", "true"),
+            (Refusal::OverBudget("spent".into()), 402, "insufficient_quota", "billing_error", "false"),
+            (Refusal::Stopped("stopped".into()), 403, "run_stopped", "permission_error", "false"),
+            (Refusal::Unavailable("no store".into()), 503, "meter_unavailable", "overloaded_error", "true"),
+        ] {
+            let (seen, headers, body) = written(refusal.clone(), Form::OpenAi);
+            assert_eq!((seen, body["error"]["code"].as_str()), (status, Some(code)), "{refusal:?}");
+            assert!(body["error"]["type"].is_string() && body["error"]["message"].is_string(), "{body}");
+            assert!(body["error"].as_object().is_some_and(|error| error.contains_key("param")), "{body}");
+            assert_eq!(headers["x-should-retry"], again, "{refusal:?}");
+            let (seen, _, body) = written(refusal, Form::Anthropic);
+            assert_eq!((seen, body["type"].as_str()), (status, Some("error")));
+            assert_eq!(body["error"]["type"], kind);
+        }
+    }
+
+    #[test]
+    fn a_wait_is_said_in_whole_seconds_and_in_milliseconds() {
+        let busy = |ms| Refusal::Busy { retry_after: Duration::from_millis(ms), reason: String::new() };
+        for (ms, seconds) in [(0, "1"), (1, "1"), (1000, "1"), (1001, "2"), (20_000, "20")] {
+            let (_, headers, _) = written(busy(ms), Form::OpenAi);
+            assert_eq!(headers["retry-after"], seconds, "{ms}");
+            assert_eq!(headers["retry-after-ms"], ms.max(1).to_string().as_str());
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Where an admitted request goes.
+
+use std::time::Duration;
+
+use http::HeaderMap;
+
+/// Whose paths a provider has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Paths {
+    /// The operation's path behind the base URL (`https://api.openai.com/v1`).
+    #[default]
+    OpenAi,
+    /// The same behind the base URL with or without its `/v1` (`https://api.anthropic.com`).
+    Anthropic,
+    /// A deployment's path, and the API version in the query (`https://name.openai.azure.com?api-version=2024-10-21`);
+    /// OpenAI's paths where the base URL ends with `/v1`.
+    Azure,
+}
+
+/// Where a request goes, and with which key.
+#[derive(Debug, Clone)]
+pub struct Upstream {
+    /// Base URL, http or https.
+    pub base_url: String,
+    /// Whose paths it has.
+    pub paths: Paths,
+    /// Headers that are put in, the real key among them (`authorization`, `api-key`, `x-api-key`). Mark values that are secret as
+    /// sensitive: they are kept out of what clients and logs are told.
+    pub headers: HeaderMap,
+    /// Whether streams of chat and text completions are asked for their use where the client did not. Off for servers that refuse
+    /// `stream_options`.
+    pub asks_usage: bool,
+    /// Longest wait for the head of the reply.
+    pub first_byte: Duration,
+    /// Longest silence within the reply.
+    pub idle: Duration,
+    /// Longest time from sending to the end of the reply.
+    pub whole: Duration,
+}
+
+impl Upstream {
+    /// A provider with OpenAI's paths and the usual times: 10 minutes for the head, as its SDKs wait, 2 for a silence, 30 in all.
+    #[must_use]
+    pub fn new(base_url: impl Into<String>, headers: HeaderMap) -> Self {
+        Self {
+            base_url: base_url.into(),
+            paths: Paths::OpenAi,
+            headers,
+            asks_usage: true,
+            first_byte: Duration::from_secs(600),
+            idle: Duration::from_secs(120),
+            whole: Duration::from_secs(1800),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What a provider says that a request used, in each operation's words, and whether it can be true.
+
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use crate::{address::Operation, ask::Asked, outcome::Tokens};
+
+/// Tokens that may be in a prompt beside what was sent: a provider's instructions, tools, files and conversations that it keeps. No
+/// model takes more at once.
+const HIDDEN_PROMPT: u64 = 2_000_000;
+/// Tokens that a model may think beside what it says and beyond the limit that it was given.
+const HIDDEN_REPLY: u64 = 2_000_000;
+
+/// A use as it crosses the wire, in any provider's words. What is no number of tokens, such as -1, is not known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(crate) struct Told {
+    #[serde(deserialize_with = "count")]
+    prompt_tokens: Option<u64>,
+    #[serde(deserialize_with = "count")]
+    input_tokens: Option<u64>,
+    #[serde(deserialize_with = "count")]
+    completion_tokens: Option<u64>,
+    #[serde(deserialize_with = "count")]
+    output_tokens: Option<u64>,
+    #[serde(deserialize_with = "or_default")]
+    prompt_tokens_details: Details,
+    #[serde(deserialize_with = "or_default")]
+    input_tokens_details: Details,
+    // Anthropic's: beside the prompt's tokens, not part of them
+    #[serde(deserialize_with = "count")]
+    cache_read_input_tokens: Option<u64>,
+    #[serde(deserialize_with = "count")]
+    cache_creation_input_tokens: Option<u64>,
+    #[serde(deserialize_with = "or_default")]
+    cache_creation: Creation,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+struct Details {
+    #[serde(deserialize_with = "count")]
+    cached_tokens: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+struct Creation {
+    #[serde(deserialize_with = "count")]
+    ephemeral_1h_input_tokens: Option<u64>,
+}
+
+fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    Ok(Value::deserialize(deserializer)?.as_u64())
+}
+
+/// Null, or another kind of value, is the default.
+fn or_default<'de, D: Deserializer<'de>, T: serde::de::DeserializeOwned + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(deserializer)?).unwrap_or_default())
+}
+
+impl Told {
+    /// Reads one; `None` where there is none.
+    pub(crate) fn read(value: &[u8]) -> Option<Self> {
+        serde_json::from_slice::<Option<Self>>(value).ok().flatten()
+    }
+
+    /// With what was told later in the same stream: counts grow, and what is not said again holds.
+    pub(crate) fn then(self, later: Self) -> Self {
+        let details =
+            |later: Details, before: Details| Details { cached_tokens: later.cached_tokens.or(before.cached_tokens) };
+        let creation = later.cache_creation.ephemeral_1h_input_tokens.or(self.cache_creation.ephemeral_1h_input_tokens);
+        Self {
+            prompt_tokens: later.prompt_tokens.or(self.prompt_tokens),
+            input_tokens: later.input_tokens.or(self.input_tokens),
+            completion_tokens: later.completion_tokens.or(self.completion_tokens),
+            output_tokens: later.output_tokens.or(self.output_tokens),
+            prompt_tokens_details: details(later.prompt_tokens_details, self.prompt_tokens_details),
+            input_tokens_details: details(later.input_tokens_details, self.input_tokens_details),
+            cache_read_input_tokens: later.cache_read_input_tokens.or(self.cache_read_input_tokens),
+            cache_creation_input_tokens: later.cache_creation_input_tokens.or(self.cache_creation_input_tokens),
+            cache_creation: Creation { ephemeral_1h_input_tokens: creation },
+        }
+    }
+
+    /// As tokens; `None` where a number is missing that the operation has.
+    fn tokens(&self, embeds: bool) -> Option<Tokens> {
+        let completion = self.completion_tokens.or(self.output_tokens).or(embeds.then_some(0))?;
+        let written = self.cache_creation_input_tokens.unwrap_or(0);
+        let hour = self.cache_creation.ephemeral_1h_input_tokens.unwrap_or(0).min(written);
+        let beside = self.cache_read_input_tokens.unwrap_or(0);
+        let prompt = self.prompt_tokens.or(self.input_tokens)?.saturating_add(written).saturating_add(beside);
+        let details = self.prompt_tokens_details.cached_tokens.or(self.input_tokens_details.cached_tokens);
+        let cached = details.unwrap_or(0).max(beside);
+        Some(Tokens { prompt, completion, cached, cache_write: written - hour, cache_write_1h: hour })
+    }
+}
+
+/// A provider's count, as far as it is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Believed {
+    Yes(Tokens),
+    /// It says none.
+    Nothing,
+    /// What it says cannot be true.
+    No,
+}
+
+/// Whether what a provider says can be true of a request and of a reply of so many bytes. What cannot is no count: sums of such numbers
+/// would soon say nothing of all other requests.
+pub(crate) fn believe(told: Option<&Told>, asked: &Asked, reply_bytes: u64) -> Believed {
+    let embeds = asked.operation == Operation::Embeddings;
+    let Some(tokens) = told.and_then(|told| told.tokens(embeds)) else { return Believed::Nothing };
+    let prompt = asked.prompt_bytes.saturating_add(HIDDEN_PROMPT);
+    let reply = asked.max_reply_tokens.unwrap_or(0).max(reply_bytes).saturating_add(HIDDEN_REPLY);
+    let parts = tokens.cached.saturating_add(tokens.cache_write).saturating_add(tokens.cache_write_1h);
+    // a request has something in it, and a part is no more than the whole
+    let can_be = (1..=prompt).contains(&tokens.prompt) && tokens.completion <= reply && parts <= tokens.prompt;
+    if can_be { Believed::Yes(tokens) } else { Believed::No }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(value: &Value) -> Told {
+        Told::read(value.to_string().as_bytes()).expect("a use")
+    }
+
+    #[test]
+    fn each_operation_has_its_words() {
+        let tokens = |prompt, completion, cached| Tokens { prompt, completion, cached, ..Tokens::default() };
+        for (value, expected) in [
+            (
+                json!({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11, "prompt_tokens_details": {"cached_tokens": 4}}),
+                tokens(9, 2, 4),
+            ),
+            (
+                json!({"input_tokens": 9, "output_tokens": 2, "input_tokens_details": {"cached_tokens": 4}}),
+                tokens(9, 2, 4),
+            ),
+            (json!({"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": null}), tokens(9, 2, 0)),
+            (json!({"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": 4}), tokens(9, 2, 0)),
+            (
+                json!({"input_tokens": 9, "output_tokens": 2, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 7, "cache_creation": {"ephemeral_1h_input_tokens": 3}}),
+                Tokens { prompt: 21, completion: 2, cached: 5, cache_write: 4, cache_write_1h: 3 },
+            ),
+        ] {
+            assert_eq!(told(&value).tokens(false), Some(expected), "{value}");
+        }
+        assert_eq!(told(&json!({"prompt_tokens": 9, "total_tokens": 9})).tokens(true), Some(tokens(9, 0, 0)));
+        assert_eq!(told(&json!({"prompt_tokens": 9})).tokens(false), None);
+        assert_eq!(told(&json!({"prompt_tokens": -1, "completion_tokens": 1.5})).tokens(false), None);
+        assert_eq!(Told::read(b"null"), None);
+        assert_eq!(Told::read(b"7"), None);
+    }
+
+    #[test]
+    fn what_is_told_later_is_added() {
+        let start = told(&json!({"input_tokens": 9, "output_tokens": 1, "cache_read_input_tokens": 5}));
+        let whole = start.then(told(&json!({"output_tokens": 20})));
+        assert_eq!(whole.tokens(false), Some(Tokens { prompt: 14, completion: 20, cached: 5, ..Tokens::default() }));
+    }
+}

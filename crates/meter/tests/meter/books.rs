@@ -1,0 +1,179 @@
+//! Somebody who admits everything, or nothing, and writes down what became of it; and a meter that asks it.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use bench_meter::{Admission, Admitted, Asked, Meter, MeterSettings, Outcome, Refusal, StoredReply, Upstream};
+use http::{HeaderMap, HeaderValue};
+use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+/// The key that no client has.
+pub(crate) const REAL_KEY: &str = "sk-real-and-secret";
+
+/// What has been seen of requests.
+#[derive(Default)]
+pub(crate) struct Seen {
+    pub(crate) asked: Vec<(String, Option<String>, Option<u32>, String, String)>,
+    pub(crate) sent: usize,
+    pub(crate) settled: Vec<Outcome>,
+    /// Dropped after they were sent.
+    pub(crate) uncertain: usize,
+}
+
+pub(crate) struct Books {
+    upstream: Upstream,
+    refusal: Mutex<Option<Refusal>>,
+    stored: Mutex<Option<StoredReply>>,
+    seen: Mutex<Seen>,
+    changed: Notify,
+}
+
+struct Entry {
+    books: Arc<Books>,
+    is_open: bool,
+}
+
+impl Books {
+    pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().expect("whole")
+    }
+
+    pub(crate) fn refuse(&self, refusal: Option<Refusal>) {
+        *self.refusal.lock().expect("whole") = refusal;
+    }
+
+    pub(crate) fn store(&self, reply: StoredReply) {
+        *self.stored.lock().expect("whole") = Some(reply);
+    }
+
+    /// The outcomes, when there are so many.
+    pub(crate) async fn settled(&self, count: usize) -> Vec<Outcome> {
+        let wait = async {
+            loop {
+                let changed = self.changed.notified();
+                if self.seen().settled.len() >= count {
+                    return self.seen().settled.clone();
+                }
+                changed.await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), wait).await.expect("settled in time")
+    }
+
+    /// The outcome of the only request.
+    pub(crate) async fn only(&self) -> Outcome {
+        let mut settled = self.settled(1).await;
+        assert_eq!(settled.len(), 1, "{settled:?}");
+        settled.remove(0)
+    }
+}
+
+/// The books as the meter sees them.
+struct Open(Arc<Books>);
+
+#[async_trait::async_trait]
+impl Admission for Open {
+    async fn admit(&self, asked: &Asked) -> Result<Box<dyn Admitted>, Refusal> {
+        if let Some(refusal) = self.0.refusal.lock().expect("whole").clone() {
+            return Err(refusal);
+        }
+        let address = &asked.address;
+        let note =
+            (address.run.clone(), address.bank.clone(), address.generation, asked.token.clone(), asked.model.clone());
+        self.0.seen().asked.push(note);
+        Ok(Box::new(Entry { books: Arc::clone(&self.0), is_open: false }))
+    }
+}
+
+#[async_trait::async_trait]
+impl Admitted for Entry {
+    fn stored(&mut self) -> Option<StoredReply> {
+        self.books.stored.lock().expect("whole").clone()
+    }
+
+    fn upstream(&self) -> Upstream {
+        self.books.upstream.clone()
+    }
+
+    fn sent(&mut self) {
+        self.is_open = true;
+        self.books.seen().sent += 1;
+    }
+
+    async fn settle(mut self: Box<Self>, outcome: Outcome) {
+        self.is_open = false;
+        self.books.seen().settled.push(outcome);
+        self.books.changed.notify_waiters();
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.books.seen().uncertain += 1;
+            self.books.changed.notify_waiters();
+        }
+    }
+}
+
+/// A meter that runs; it stops when this is dropped.
+pub(crate) struct Running {
+    pub(crate) address: SocketAddr,
+    pub(crate) books: Arc<Books>,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Running {
+    /// The base URL of a run's requests.
+    pub(crate) fn base(&self) -> String {
+        format!("http://{}/m/run-1/v1", self.address)
+    }
+
+    /// Stops it, and returns when it has stopped.
+    pub(crate) async fn stop(mut self) -> Arc<Books> {
+        self.stop.cancel();
+        (&mut self.task).await.expect("it ends well");
+        Arc::clone(&self.books)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+/// Headers with the real key.
+pub(crate) fn real_key() -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    let mut value = HeaderValue::from_str(&format!("Bearer {REAL_KEY}")).expect("a value");
+    value.set_sensitive(true);
+    headers.insert("authorization", value);
+    headers
+}
+
+pub(crate) async fn meter(base_url: &str, settings: MeterSettings) -> Running {
+    meter_to(Upstream::new(base_url, real_key()), settings).await
+}
+
+pub(crate) async fn meter_to(upstream: Upstream, settings: MeterSettings) -> Running {
+    let books = Arc::new(Books {
+        upstream,
+        refusal: Mutex::default(),
+        stored: Mutex::default(),
+        seen: Mutex::default(),
+        changed: Notify::new(),
+    });
+    let meter = Meter::new(Arc::new(Open(Arc::clone(&books))), settings).expect("a meter");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("listens");
+    let address = listener.local_addr().expect("an address");
+    let stop = CancellationToken::new();
+    let stopped = stop.clone().cancelled_owned();
+    let task = tokio::spawn(async move { meter.serve(listener, stopped).await.expect("serves") });
+    Running { address, books, stop, task }
+}

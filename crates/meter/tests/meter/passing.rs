@@ -1,0 +1,231 @@
+//! What passes: every byte but those that are named.
+
+use bench_meter::{Ended, MeterSettings, Paths, StoredReply, Tokens, Upstream};
+use serde_json::json;
+
+use crate::{
+    books::{REAL_KEY, meter, meter_to, real_key},
+    scripted::{Scripted, exchange, reply, request},
+};
+
+/// A body that no writer of JSON would write.
+const ODD: &str = "{ \"model\" :\t\"gpt-4o\",\n  \"unknown\": {\"b\":1, \"a\": [1.0, 1e2]},\"messages\":[{\"content\":\"h\\u00e9llo \\/ \u{e9}\",\"role\":\"user\"}] , \"temperature\":0 }\n\n";
+const COMPLETION: &str = "{\"id\":\"c\",  \"model\":\"gpt-4o-2024\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"hi\"},\"finish_reason\":\"stop\"}],\n\"odd\": 1.50,\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":2,\"total_tokens\":11,\"prompt_tokens_details\":{\"cached_tokens\":4}},\"service_tier\":\"default\"}\n";
+
+#[tokio::test]
+async fn bodies_are_equal_byte_for_byte_and_the_use_is_told() {
+    let headers = "content-type: application/json\r\nx-request-id: req_1\r\nopenai-processing-ms: 7\r\nset-cookie: a=1\r\nset-cookie: b=2\r\nkeep-alive: timeout=5\r\nconnection: close\r\n";
+    let upstream = Scripted::saying(reply("200 OK", headers, COMPLETION)).await;
+    let meter = meter(&upstream.base(), MeterSettings::default()).await;
+    let sent =
+        "openai-organization: org-1\r\nx-stainless-lang: python\r\naccept-encoding: gzip, deflate\r\nte: trailers\r\n";
+    let text = request("/m/run-1/conv-26/3/v1/chat/completions?x=%20y", sent, ODD.as_bytes());
+    let got = exchange(meter.address, &text).await;
+    assert_eq!((got.status, got.body.as_slice()), (200, COMPLETION.as_bytes()));
+    assert_eq!(got.header("x-request-id").as_deref(), Some("req_1"));
+    assert_eq!(got.header("openai-processing-ms").as_deref(), Some("7"));
+    assert_eq!(got.head.matches("set-cookie:").count(), 2);
+    assert_eq!(got.header("keep-alive"), None);
+    assert_eq!(got.header("content-length"), Some(COMPLETION.len().to_string()));
+
+    let [came] = &upstream.requests()[..] else { panic!("one request") };
+    assert_eq!(came.body, ODD.as_bytes());
+    assert!(came.head.starts_with("POST /v1/chat/completions?x=%20y HTTP/1.1\r\n"), "{}", came.head);
+    assert_eq!(came.header("authorization"), Some(format!("Bearer {REAL_KEY}").as_str()));
+    assert_eq!(came.header("host"), Some(upstream.address.to_string().as_str()));
+    assert_eq!(came.header("x-stainless-lang"), Some("python"));
+    assert_eq!(came.header("accept-encoding"), Some("identity"));
+    assert_eq!((came.header("openai-organization"), came.header("te")), (None, None));
+    assert!(!came.head.contains("token-1"));
+
+    let told = meter.books.only().await;
+    let usage = Tokens { prompt: 9, completion: 2, cached: 4, ..Tokens::default() };
+    assert_eq!((told.usage, told.counted_here, told.ended, told.status), (Some(usage), false, Ended::Complete, 200));
+    assert_eq!((told.model.as_str(), told.service_tier.as_deref()), ("gpt-4o-2024", Some("default")));
+    assert_eq!(told.reply.as_deref(), Some(COMPLETION.as_bytes()), "it is cacheable");
+    assert!(told.to_first_byte.is_some_and(|first| first <= told.latency) && !told.client_left);
+    let noted = ("run-1".to_owned(), Some("conv-26".to_owned()), Some(3), "token-1".to_owned(), "gpt-4o".to_owned());
+    assert_eq!(meter.books.seen().asked, [noted]);
+}
+
+#[tokio::test]
+async fn each_operation_tells_its_use() {
+    let usage = |prompt, completion, cached| Tokens { prompt, completion, cached, ..Tokens::default() };
+    for (path, body, replied, expected) in [
+        (
+            "embeddings",
+            json!({"model": "e", "input": "x"}),
+            json!({"object": "list", "data": [{"embedding": [0.1, 0.2]}], "model": "e", "usage": {"prompt_tokens": 5, "total_tokens": 5}}),
+            usage(5, 0, 0),
+        ),
+        (
+            "completions",
+            json!({"model": "c", "prompt": "x"}),
+            json!({"choices": [{"text": "y"}], "usage": {"prompt_tokens": 1, "completion_tokens": 2}}),
+            usage(1, 2, 0),
+        ),
+        (
+            "responses",
+            json!({"model": "r", "input": "x"}),
+            json!({"object": "response", "error": null, "output": [], "usage": {"input_tokens": 3, "output_tokens": 4, "input_tokens_details": {"cached_tokens": 2}}}),
+            usage(3, 4, 2),
+        ),
+        (
+            "messages",
+            json!({"model": "a", "max_tokens": 9, "messages": []}),
+            json!({"type": "message", "content": [], "usage": {"input_tokens": 3, "output_tokens": 4, "cache_read_input_tokens": 2}}),
+            usage(5, 4, 2),
+        ),
+    ] {
+        let replied = replied.to_string();
+        let upstream = Scripted::saying(reply("200 OK", "content-type: application/json\r\n", &replied)).await;
+        let meter = meter(&upstream.base(), MeterSettings::default()).await;
+        let body = body.to_string();
+        let got = exchange(meter.address, &request(&format!("/m/run-1/v1/{path}"), "", body.as_bytes())).await;
+        assert_eq!(got.body, replied.as_bytes(), "{path}");
+        assert_eq!(upstream.requests()[0].body, body.as_bytes(), "{path}");
+        let told = meter.books.only().await;
+        assert_eq!((told.usage, told.counted_here, told.ended), (Some(expected), false, Ended::Complete), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_list_of_models_passes_and_costs_nothing() {
+    let upstream = Scripted::saying(reply("200 OK", "content-type: application/json\r\n", "{\"data\":[]}")).await;
+    let meter = meter(&upstream.base(), MeterSettings::default()).await;
+    let text = b"GET /m/run-1/v1/models HTTP/1.1\r\nhost: localhost\r\napi-key: token-1\r\nconnection: close\r\n\r\n";
+    let got = exchange(meter.address, text).await;
+    assert_eq!((got.status, got.body.as_slice()), (200, b"{\"data\":[]}".as_slice()));
+    assert!(upstream.requests()[0].head.starts_with("GET /v1/models HTTP/1.1"));
+    let told = meter.books.only().await;
+    assert_eq!((told.usage, told.ended), (None, Ended::Complete));
+}
+
+#[tokio::test]
+async fn azure_and_anthropic_get_the_key_in_their_own_header() {
+    let replied = reply("200 OK", "content-type: application/json\r\n", COMPLETION);
+    for (paths, name, path, expected) in [
+        (
+            Paths::Azure,
+            "api-key",
+            "openai/deployments/gpt-4o/chat/completions?api-version=2025-01-01",
+            "POST /openai/deployments/gpt-4o/chat/completions?api-version=2025-01-01 ",
+        ),
+        (Paths::Anthropic, "x-api-key", "v1/messages?beta=true", "POST /v1/messages?beta=true "),
+    ] {
+        let upstream = Scripted::saying(replied.clone()).await;
+        let mut headers = http::HeaderMap::new();
+        headers.insert(name, http::HeaderValue::from_static(REAL_KEY));
+        let base = format!("http://{}", upstream.address);
+        let meter = meter_to(Upstream { paths, ..Upstream::new(base, headers) }, MeterSettings::default()).await;
+        let sent = format!("{name}: token-1\r\n");
+        let body = b"{\"model\":\"gpt-4o\"}";
+        exchange(meter.address, &request(&format!("/m/run-1/{path}"), &sent, body)).await;
+        let [came] = &upstream.requests()[..] else { panic!("one request") };
+        assert!(came.head.starts_with(expected), "{}", came.head);
+        assert_eq!((came.header(name), came.header("authorization")), (Some(REAL_KEY), None));
+        assert_eq!(meter.books.only().await.ended, Ended::Complete);
+    }
+}
+
+#[tokio::test]
+async fn a_use_that_is_not_told_or_cannot_be_true_is_counted_here() {
+    let hello =
+        json!({"choices": [{"message": {"role": "assistant", "content": "hello world"}, "finish_reason": "stop"}]});
+    for (usage, implausible) in [
+        (json!(null), false),
+        (json!({"prompt_tokens": -1, "completion_tokens": 2}), false),
+        (json!({"prompt_tokens": 9_000_000_000_u64, "completion_tokens": 2}), true),
+        (json!({"prompt_tokens": 9, "completion_tokens": 9_000_000_000_u64}), true),
+        (json!({"prompt_tokens": 0, "completion_tokens": 0}), true),
+        (json!({"prompt_tokens": 5, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 6}}), true),
+    ] {
+        let mut body = hello.clone();
+        body["usage"] = usage.clone();
+        let upstream = Scripted::saying(reply("200 OK", "content-type: application/json\r\n", &body.to_string())).await;
+        let meter = meter(&upstream.base(), MeterSettings::default()).await;
+        let sent = br#"{"model":"gpt-4o","messages":[{"role":"user","content":"hello world"}]}"#;
+        exchange(meter.address, &request("/m/run-1/v1/chat/completions", "", sent)).await;
+        let told = meter.books.only().await;
+        let counted = Tokens { prompt: 2 + 4 + 3, completion: 2, ..Tokens::default() };
+        assert_eq!((told.usage, told.counted_here, told.implausible), (Some(counted), true, implausible), "{usage}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_reply_is_told_and_passes() {
+    for (kind, body) in [
+        ("text/html", "<html>welcome</html>"),
+        ("application/json", "{\"error\":{\"message\":\"no\"}}"),
+        ("application/json", "[1]"),
+    ] {
+        let upstream = Scripted::saying(reply("200 OK", &format!("content-type: {kind}\r\n"), body)).await;
+        let meter = meter(&upstream.base(), MeterSettings::default()).await;
+        let sent = br#"{"model":"m","messages":[],"temperature":0}"#;
+        let got = exchange(meter.address, &request("/m/run-1/v1/chat/completions", "", sent)).await;
+        assert_eq!((got.status, got.body.as_slice()), (200, body.as_bytes()));
+        let told = meter.books.only().await;
+        assert_eq!((told.usage, told.ended, told.reply), (None, Ended::NotAReply, None), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn errors_and_redirects_pass_as_they_are_but_for_a_key_that_they_show() {
+    let shown =
+        json!({"error": {"message": format!("Incorrect API key provided: {REAL_KEY}."), "code": "invalid_api_key"}})
+            .to_string();
+    let limited = "{\"error\": {\"message\":\"slow down\"}}\n";
+    for (status, headers, body, wait) in [
+        ("401 Unauthorized", "content-type: application/json\r\n", shown.as_str(), None),
+        ("429 Too Many Requests", "retry-after: 7\r\nx-ratelimit-remaining-requests: 0\r\n", limited, Some(7)),
+        ("307 Temporary Redirect", "location: http://127.0.0.1:1/elsewhere\r\n", "", None),
+        ("500 Internal Server Error", "", "oops", None),
+    ] {
+        let upstream = Scripted::saying(reply(status, headers, body)).await;
+        let meter = meter(&upstream.base(), MeterSettings::default()).await;
+        let got =
+            exchange(meter.address, &request("/m/run-1/v1/embeddings", "", br#"{"model":"m","input":"x"}"#)).await;
+        let code: u16 = status[..3].parse().expect("a status");
+        let expected = body.replace(REAL_KEY, &"*".repeat(REAL_KEY.len()));
+        assert_eq!((got.status, String::from_utf8_lossy(&got.body).into_owned()), (code, expected.clone()));
+        if let Some((name, value)) = headers.split_once(": ") {
+            assert_eq!(got.header(name).as_deref(), value.lines().next());
+        }
+        let told = meter.books.only().await;
+        assert_eq!((told.status, told.ended, told.usage, told.reply), (code, Ended::Refused(code), None, None));
+        assert_eq!(told.retry_after.map(|wait| wait.as_secs()), wait);
+        assert_eq!(told.error.as_deref(), Some(expected.as_bytes()));
+        assert_eq!(upstream.requests().len(), 1, "nothing is repeated or followed");
+    }
+}
+
+#[tokio::test]
+async fn a_stored_reply_needs_no_provider() {
+    let upstream = Scripted::saying("").await;
+    let meter = meter(&upstream.base(), MeterSettings::default()).await;
+    meter.books.store(StoredReply::json(COMPLETION.into()));
+    let got = exchange(meter.address, &request("/m/run-1/v1/chat/completions", "", ODD.as_bytes())).await;
+    assert_eq!((got.status, got.body.as_slice()), (200, COMPLETION.as_bytes()));
+    assert_eq!(got.header("content-type").as_deref(), Some("application/json"));
+    let told = meter.books.only().await;
+    assert_eq!((told.ended, told.usage.map(|usage| usage.prompt)), (Ended::Stored, Some(9)));
+    assert_eq!((meter.books.seen().sent, upstream.requests().len()), (0, 0));
+}
+
+#[tokio::test]
+async fn a_compressed_reply_that_nobody_asked_for_passes_unread() {
+    let body = "\u{1f}not really gzip";
+    let upstream =
+        Scripted::saying(reply("200 OK", "content-type: application/json\r\ncontent-encoding: gzip\r\n", body)).await;
+    let meter = meter(&upstream.base(), MeterSettings::default()).await;
+    let got = exchange(meter.address, &request("/m/run-1/v1/embeddings", "", br#"{"model":"m","input":"x"}"#)).await;
+    assert_eq!((got.body.as_slice(), got.header("content-encoding").as_deref()), (body.as_bytes(), Some("gzip")));
+    let told = meter.books.only().await;
+    assert_eq!((told.usage, told.ended), (None, Ended::Complete));
+}
+
+#[tokio::test]
+async fn a_key_in_no_header_of_a_log() {
+    let upstream = Upstream::new("http://127.0.0.1:9/v1", real_key());
+    assert!(!format!("{upstream:?}").contains(REAL_KEY));
+}

@@ -1,0 +1,108 @@
+//! What is refused, in whose words, and that nothing is forwarded.
+
+use std::time::Duration;
+
+use bench_meter::{MeterSettings, Refusal};
+
+use crate::{
+    books::{REAL_KEY, meter},
+    scripted::{Scripted, exchange, reply, request},
+};
+
+const CHAT: &str = "/m/run-1/v1/chat/completions";
+const BODY: &[u8] = br#"{"model":"m","messages":[]}"#;
+
+#[tokio::test]
+async fn each_refusal_is_told_in_the_words_of_its_provider_and_nothing_is_sent() {
+    let upstream = Scripted::saying(reply("200 OK", "", "{}")).await;
+    let meter = meter(&upstream.base(), MeterSettings::default()).await;
+    let busy = Refusal::Busy { retry_after: Duration::from_millis(2500), reason: "20 s for its turn".to_owned() };
+    let not_allowed = Refusal::ModelNotAllowed { model: "m".to_owned(), allowed: vec!["small".to_owned()] };
+    for (refusal, status, code) in [
+        (Refusal::UnknownRun, 404, "unknown_run"),
+        (Refusal::ForeignKey, 401, "invalid_api_key"),
+        (Refusal::RunEnded("completed".to_owned()), 403, "run_ended"),
+        (not_allowed, 403, "model_not_allowed"),
+        (Refusal::UnknownModel("m".to_owned()), 404, "model_not_found"),
+        (busy.clone(), 429, "rate_limit_exceeded"),
+        (Refusal::OverBudget("5 USD are spent".to_owned()), 402, "insufficient_quota"),
+        (Refusal::Stopped("resume it".to_owned()), 403, "run_stopped"),
+        (Refusal::Unavailable("no store".to_owned()), 503, "meter_unavailable"),
+    ] {
+        meter.books.refuse(Some(refusal.clone()));
+        let got = exchange(meter.address, &request(CHAT, "", BODY)).await;
+        assert_eq!((got.status, got.json()["error"]["code"].as_str()), (status, Some(code)), "{refusal:?}");
+        assert_eq!(got.header("retry-after"), (refusal == busy).then(|| "3".to_owned()).or(got.header("retry-after")));
+        let got = exchange(meter.address, &request("/m/run-1/v1/messages", "", BODY)).await;
+        assert_eq!((got.status, got.json()["type"].as_str()), (status, Some("error")), "{refusal:?}");
+        assert!(!String::from_utf8_lossy(&got.body).contains(REAL_KEY));
+    }
+    assert_eq!((upstream.requests().len(), meter.books.seen().sent), (0, 0));
+}
+
+#[tokio::test]
+async fn what_cannot_be_forwarded_is_not() {
+    let upstream = Scripted::saying(reply("200 OK", "", "{}")).await;
+    let meter = meter(&upstream.base(), MeterSettings { most_request_bytes: 4096, ..MeterSettings::default() }).await;
+    let large = format!("{{\"model\":\"m\",\"input\":\"{}\"}}", "x".repeat(5000));
+    let chunked = format!(
+        "POST {CHAT} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer t\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n{:x}\r\n{large}\r\n0\r\n\r\n",
+        large.len()
+    );
+    let get = |path: &str| {
+        format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer t\r\nconnection: close\r\n\r\n")
+            .into_bytes()
+    };
+    let without_key = format!(
+        "POST {CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        BODY.len()
+    );
+    for (text, status, code) in [
+        (request("/m/run-1/v1/files", "", BODY), 404, "unknown_url"),
+        (request("/v1/chat/completions", "", BODY), 404, "unknown_url"),
+        (request("/m/run-1/v1/models/../files", "", BODY), 404, "unknown_url"),
+        (get(CHAT), 405, "method_not_supported"),
+        (request("/m/run-1/v1/models", "", BODY), 405, "method_not_supported"),
+        ([without_key.as_bytes(), BODY].concat(), 401, "invalid_api_key"),
+        (request(CHAT, "", b"no json"), 400, "invalid_request"),
+        (request(CHAT, "", b"{}"), 400, "invalid_request"),
+        (request(CHAT, "", large.as_bytes()), 413, "request_too_large"),
+        (chunked.into_bytes(), 413, "request_too_large"),
+        (request(CHAT, "content-encoding: gzip\r\n", BODY), 415, "unsupported_encoding"),
+    ] {
+        let got = exchange(meter.address, &text).await;
+        let shown = String::from_utf8_lossy(&text[..60.min(text.len())]).into_owned();
+        assert_eq!((got.status, got.json()["error"]["code"].as_str()), (status, Some(code)), "{shown}");
+        assert_eq!(got.header("x-should-retry").as_deref(), Some("false"), "{shown}");
+    }
+    assert_eq!(upstream.requests().len(), 0);
+    assert!(meter.books.seen().asked.is_empty(), "nobody was asked");
+}
+
+#[tokio::test]
+async fn loopback_answers_nobody_who_was_led_here_by_another_name() {
+    let upstream = Scripted::saying(reply("200 OK", "", "{}")).await;
+    let settings = MeterSettings { hosts: vec!["host.docker.internal".to_owned()], ..MeterSettings::default() };
+    let meter = meter(&upstream.base(), settings).await;
+    let text = |head: &str| {
+        let head = format!(
+            "POST {CHAT} HTTP/1.1\r\n{head}\r\nauthorization: Bearer t\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+            BODY.len()
+        );
+        [head.as_bytes(), BODY].concat()
+    };
+    for head in [
+        "host: evil.example",
+        "host: localhost\r\norigin: https://evil.example",
+        "host: localhost\r\norigin: null",
+        "accept: */*",
+    ] {
+        assert_eq!(exchange(meter.address, &text(head)).await.status, 403, "{head}");
+    }
+    assert!(upstream.requests().is_empty());
+    for head in
+        ["host: 127.0.0.1:9", "host: localhost\r\norigin: http://localhost:3000", "host: host.docker.internal:9"]
+    {
+        assert_eq!(exchange(meter.address, &text(head)).await.status, 200, "{head}");
+    }
+}
