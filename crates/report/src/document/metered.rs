@@ -41,12 +41,12 @@ pub(super) fn metered(metered: Option<&MeteredSummary>) -> Vec<Block> {
 fn costs(metered: &MeteredSummary) -> String {
     let MeteredFigures { usd: paid, usd_saved, usd_uncertain, uncertain, .. } = metered.total;
     let mut words = vec![format!(
-        "Seen by the meter between the memory system and its models: {} paid. Filling costs {} for 1,000 turns ({} turns), asking {} \
-         a question ({}).",
+        "Seen by the meter between the memory system and its models: {} paid. Filling costs {} for 1,000 turns ({} turns), asking {} for \
+         1,000 questions ({}).",
         usd(paid),
         metered.usd_per_1000_turns.map_or_else(|| NONE.to_owned(), usd),
         count(metered.turns),
-        metered.usd_per_question.map_or_else(|| NONE.to_owned(), usd),
+        metered.usd_per_question.map_or_else(|| NONE.to_owned(), |each| usd(1000.0 * each)),
         counted(metered.questions, "question"),
     )];
     if usd_saved > 0.0 {

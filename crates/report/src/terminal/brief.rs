@@ -94,8 +94,9 @@ fn head(summary: &Summary) -> Vec<(Option<Style>, String)> {
 fn memory_costs(summary: &Summary) -> Option<String> {
     let metered = summary.metered.as_ref().filter(|metered| metered.total.calls > 0)?;
     let each = |usd_each: Option<f64>| usd_each.map_or_else(|| "-".to_owned(), usd);
-    let (filling, asking) = (each(metered.usd_per_1000_turns), each(metered.usd_per_question));
-    Some(format!("memory itself {}: {filling} per 1,000 turns, {asking} a question", usd(metered.total.usd)))
+    let (filling, asking) = (metered.usd_per_1000_turns, metered.usd_per_question.map(|each| 1000.0 * each));
+    let (filling, asking) = (each(filling), each(asking));
+    Some(format!("memory itself {}: {filling} per 1,000 turns, {asking} per 1,000 questions", usd(metered.total.usd)))
 }
 
 /// Of a judge audit: how often the judge erred in each direction.
