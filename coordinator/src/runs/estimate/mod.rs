@@ -95,6 +95,8 @@ pub(crate) struct RunEstimate {
     questions: u64,
     /// Recalls of the memory system that its canaries make beside those of the questions, at most.
     canary_recalls: u64,
+    /// The memory system's own calls are metered: they count under the cap, and nobody knows beforehand how many there are.
+    is_metered: bool,
     cap_usd: Option<f64>,
     /// Models whose price was read long ago, each in a line for people.
     old_prices: Vec<String>,
@@ -190,6 +192,7 @@ impl RunEstimate {
             announcement,
             questions: spec.sample.n,
             canary_recalls: 0,
+            is_metered: spec.limits.meter.is_some(),
             is_rough: false,
             cap_usd: spec.limits.max_cost.map(PicoUsd::usd),
             old_prices: old_prices(app, spec, jiff::Zoned::now().date()),

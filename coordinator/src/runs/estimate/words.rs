@@ -119,11 +119,14 @@ impl RunEstimate {
         for (name, estimate) in &self.controls {
             lines.push(format!("  control {name}: {}", of(estimate)));
         }
-        if self.total.calls == 0 {
+        if self.total.calls == 0 && !self.is_metered {
             lines.push("  no model calls: free".to_owned());
         } else {
             let cap = self.cap_usd.map(|cap| format!(" (cap {})", dollars(cap))).unwrap_or_default();
             lines.push(format!("  total{}: {}{cap}", self.what(), of(&self.total)));
+        }
+        if self.is_metered {
+            lines.push("  what the memory system calls itself is metered under the same cap, and no part of this estimate".to_owned());
         }
         lines.extend(self.canaries().map(|canaries| format!("  {canaries}")));
         lines.push(format!("  about {}", duration(self.total.minutes * 60.0)));

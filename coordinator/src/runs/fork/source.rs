@@ -146,6 +146,7 @@ pub(super) fn check_same_questions(args: &SubmitArgs, source: &RunSpec, from: Fo
         ("--dispositions", args.dispositions.is_some()),
         ("--controls", args.controls),
         ("--no-canaries", args.no_canaries),
+        ("--meter", args.meter.meter),
     ];
     let Some((flag, _)) = what.into_iter().find(|(_, given)| *given) else { return Ok(()) };
     Err(CliError::usage(format!(
