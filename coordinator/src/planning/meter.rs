@@ -30,14 +30,15 @@ pub(super) fn meter(
             None => Ok(None),
         };
     }
+    let read = |fault: &String| Faults::parse(fault).map_err(|e| CliError::usage(format!("--meter-fault: {e}")));
+    let faults = settings.fault.as_ref().map(read).transpose()?;
     if !capabilities.remote {
         return Err(CliError::usage(format!(
             "--meter: {} is part of this program, and what it calls is counted already; leave --meter out",
             system.name
         )));
     }
-    if let Some(fault) = &settings.fault {
-        let faults = Faults::parse(fault).map_err(|e| CliError::usage(format!("--meter-fault: {e}")))?;
+    if let Some(faults) = faults {
         system.settings.insert(FAULT_SETTING.to_owned(), faults.to_string().into());
     }
     let accounts = pairs(&settings.accounts, "--meter-account", "openai=NAME")?;

@@ -403,14 +403,19 @@ impl MeteredCall {
     }
 
     fn record(&mut self, outcome: &Outcome, spent: &Spent) -> CallRecord {
-        let attempt_id = self.reservation.as_ref().map_or_else(Uuid::now_v7, Reservation::id);
-        match self.reservation.take() {
+        let attempt_id = match self.reservation.take() {
+            // what costs nothing gives its reservation to another attempt, which has its id then
             Some(reservation) if spent.cost == PicoUsd::ZERO && spent.outcome != CallOutcome::Uncertain => {
                 reservation.free();
+                Uuid::now_v7()
             }
-            Some(reservation) => reservation.settle(spent.cost),
-            None => {}
-        }
+            Some(reservation) => {
+                let id = reservation.id();
+                reservation.settle(spent.cost);
+                id
+            }
+            None => Uuid::now_v7(),
+        };
         let reply = outcome.reply.as_ref().filter(|_| spent.outcome == CallOutcome::Accepted);
         let model = if outcome.model.is_empty() { &self.model } else { &outcome.model };
         CallRecord {

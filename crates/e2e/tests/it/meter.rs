@@ -55,7 +55,7 @@ fn mine(bench: &Bench) {
 }
 
 fn submit<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    let metered = ["--preset", "quick", "--system", "mine.py:Mine", "--meter", "--no-canaries", "--latency-probe", "off"];
+    let metered = ["--max-banks", "2", "--sample", "12", "--system", "mine.py:Mine", "--meter", "--no-canaries", "--latency-probe", "off"];
     submit_sim(&[&metered[..], more].concat())
 }
 
@@ -69,26 +69,23 @@ fn p34_the_report_tells_what_the_provider_has_counted_by_stage_model_and_bank() 
     let provider = Provider::start(&PRICES);
     let bench = provider.bench();
     mine(&bench);
-    let report = bench.run(submit(&["--run-id", "a", "--json"])).expect_code(0).json();
+    let report = bench.run(submit(&["--run-id", "a"])).expect_code(0).json();
     let metered = &report["metered"];
     assert_eq!(number(&report, "/metered/calls"), provider.count("requests") as f64, "{metered}");
     assert!((number(&report, "/metered/usd") - provider.paid()).abs() < 1e-12, "{metered}, ${}", provider.paid());
     assert!((number(&report, "/usage/total/usd") - provider.paid()).abs() < 1e-12, "the runner itself has paid nothing");
     let stages: Vec<&str> = metered["by_stage"].as_array().expect("a list").iter().filter_map(|of| of["stage"].as_str()).collect();
-    assert_eq!(stages, ["retain", "recall"]);
+    assert!(stages.contains(&"retain") && stages.contains(&"recall"), "{stages:?}");
     let models: Vec<Value> = metered["by_model"].as_array().expect("a list").iter().map(|of| json!([of["model"], of["service"]])).collect();
     assert!(models.contains(&json!(["text-embedding-3-small", "embeddings"])), "{models:?}");
     assert_eq!(report["usage"]["unknown"], Value::Null, "what is metered is known");
     assert!(number(&report, "/metered/usd_per_1000_turns") > 0.0 && number(&report, "/metered/usd_per_question") > 0.0);
     let text = bench.run(["report", "a", "--full"]).expect_code(0).stdout;
-    for said in ["What the memory system called itself", "While it did", "per 1,000 turns"] {
-        assert!(text.contains(said) || bench.run(["report", "a"]).stdout.contains(said), "{said}: {text}");
+    for said in ["What the memory system called itself", "While it did", "for 1,000 questions"] {
+        assert!(text.contains(said), "{said}: {text}");
     }
     let kept = fs::read(bench.path().join(".bench/bench.db")).expect("a store");
     assert!(!String::from_utf8_lossy(&kept).contains(KEY));
-    // without the meter nobody knows
-    let unmetered = bench.run(["report", "a", "--format", "json"]).expect_code(0).json();
-    assert_eq!(unmetered["metered"]["calls"], metered["calls"]);
 }
 
 #[test]
@@ -97,7 +94,7 @@ fn p34_a_memory_system_never_holds_the_real_key_and_another_key_opens_nothing() 
     let bench = provider.bench();
     let spy = format!(
         "{MINE}\n    def consolidate(self, bank):\n        pass\n\nimport sys, urllib.request\n\
-         assert '{KEY}' not in repr(dict(os.environ)), 'the real key'\n\
+         assert '{}' + '{}' not in repr(dict(os.environ)), 'the real key'\n\
          base = os.environ.get('OPENAI_BASE_URL', '')\n\
          def told(run, key, model='gpt-4o-mini'):\n    \
              request = urllib.request.Request(base.replace('/m/' + base.split('/m/')[1].split('/')[0], '/m/' + run) + '/chat/completions',\n        \
@@ -107,8 +104,10 @@ fn p34_a_memory_system_never_holds_the_real_key_and_another_key_opens_nothing() 
              except urllib.error.HTTPError as error:\n        return error.code, error.read().decode()\n\
          if base:\n    \
              mine = os.environ['OPENAI_API_KEY']\n    \
-             said = [told('spied', 'sk-other'), told('other-run', mine), told('spied', mine, 'o1-pro')]\n    \
+             said = [told('spied', 'other'), told('other-run', mine), told('spied', mine, 'o1-pro')]\n    \
              open('{}', 'w').write(json.dumps(said))\n",
+        &KEY[..6],
+        &KEY[6..],
         bench.path().join("said.json").display()
     );
     fs::write(bench.path().join("mine.py"), spy).expect("is written");
@@ -158,11 +157,12 @@ fn p34_faults_on_purpose_are_met_counted_and_said() {
     let provider = Provider::start(&PRICES);
     let bench = provider.bench();
     mine(&bench);
-    let faulty = bench.run(submit(&["--run-id", "f", "--meter-fault", "429=0.1,500=0.05", "--json"])).expect_code(0).json();
+    let faulty = bench.run(submit(&["--run-id", "f", "--meter-fault", "429=0.1,500=0.05"])).expect_code(0).json();
     let failed = number(&faulty, "/metered/failed");
     assert!(failed > 0.0 && faulty["metered"]["faults"] == "429=0.1,500=0.05", "{}", faulty["metered"]);
     assert_eq!(number(&faulty, "/metered/calls"), provider.count("requests") as f64, "what fails on purpose is not sent");
-    let plain = bench.run(submit(&["--run-id", "p", "--json"])).expect_code(0).json();
+    assert!((number(&faulty, "/metered/usd") - provider.paid()).abs() < 1e-12, "{}, ${}", faulty["metered"], provider.paid());
+    let plain = bench.run(submit(&["--run-id", "p"])).expect_code(0).json();
     assert_ne!(plain["run"]["fingerprint"], faulty["run"]["fingerprint"], "a part of what is measured");
 }
 
@@ -173,7 +173,7 @@ fn p34_equal_requests_of_runs_that_share_calls_are_paid_once() {
     mine(&bench);
     let _ = bench.run(submit(&["--run-id", "one"])).expect_code(0);
     let before = provider.count("requests");
-    let second = bench.run(submit(&["--run-id", "two", "--cache", "shared", "--name", "again", "--json"])).expect_code(0).json();
+    let second = bench.run(submit(&["--run-id", "two", "--cache", "shared", "--name", "again"])).expect_code(0).json();
     assert_eq!(provider.count("requests"), before, "all of them are of temperature 0, or embeddings");
     assert_eq!(number(&second, "/metered/usd"), 0.0);
     assert!((number(&second, "/metered/usd_saved") - provider.paid()).abs() < 1e-12, "{}", second["metered"]);
@@ -230,7 +230,7 @@ class Mine(bench_coord.System):
         return [bench_coord.Hit(item.content, id=item.id) for item in self.banks.get(bank, [])[:k]]
 "#;
     fs::write(bench.path().join("mine.py"), sdk).expect("is written");
-    let report = bench.run(submit(&["--run-id", "sdk", "--json"])).expect_code(0).json();
+    let report = bench.run(submit(&["--run-id", "sdk"])).expect_code(0).json();
     assert_eq!(number(&report, "/metered/calls"), provider.count("requests") as f64, "{}", report["metered"]);
     assert!((number(&report, "/metered/usd") - provider.paid()).abs() < 1e-12, "{} ${}", report["metered"], provider.paid());
     assert_eq!(number(&report, "/metered/counted_here"), 0.0, "streams tell their use too");
