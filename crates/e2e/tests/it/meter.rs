@@ -1,15 +1,18 @@
 //! What memory systems call themselves, through the meter (P34): with the real programs, classes of Python as memory systems, and the
 //! simulated provider, whose own count is what the reports are held to.
 
-use std::fs;
+use std::{fs, time::Duration};
 
 use bench_testkit::{
     bench::{Bench, signal, submit_sim, wait},
+    cluster::{Cluster, wait_until_ready},
     provider::{KEY, Provider},
     python::{Packages, python},
 };
 use serde_json::{Value, json};
 
+/// Longest time of a run in a cluster that is disturbed.
+const LONG: Duration = Duration::from_secs(240);
 const PRICES: [&str; 4] = ["--price", "gpt-4o-mini=0.15/0.60", "--price", "text-embedding-3-small=0.02/0"];
 
 /// A memory that asks a model for a summary of each session, and embeds each question: with the standard library alone.
@@ -234,6 +237,30 @@ class Mine(bench_coord.System):
     assert_eq!(number(&report, "/metered/calls"), provider.count("requests") as f64, "{}", report["metered"]);
     assert!((number(&report, "/metered/usd") - provider.paid()).abs() < 1e-12, "{} ${}", report["metered"], provider.paid());
     assert_eq!(number(&report, "/metered/counted_here"), 0.0, "streams tell their use too");
+}
+
+#[test]
+fn p34_workers_of_a_cluster_meter_what_they_start_and_a_kill_loses_no_call() {
+    let provider = Provider::start(&[&PRICES[..], &["--latency-ms", "10"]].concat());
+    let cluster = Cluster::new().with_provider(provider.base_url(), KEY);
+    mine(cluster.bench());
+    let hash = cluster.run(&["systems", "hash", "mine.py:Mine", "--json"]).expect_code(0).json();
+    let allowed = [("BENCH_ALLOW_SYSTEMS", hash["sha256"].as_str().expect("a hash"))];
+    let mut coordinator = cluster.coordinator("coordinator");
+    wait_until_ready(&mut coordinator);
+    let mut workers = vec![cluster.worker_with("one", &[], &allowed), cluster.worker_with("two", &[], &allowed)];
+    workers.iter_mut().for_each(wait_until_ready);
+    let client = cluster.client(&submit(&["--run-id", "c"]));
+    provider.wait_for_requests(60);
+    // a worker is killed while its system calls
+    drop(workers.remove(0));
+    let report = client.wait(LONG).expect_code(0).json();
+    assert_eq!(report["outcomes"]["coverage"], 1.0, "{}", report["errors"]);
+    let (paid, booked) = (provider.paid(), number(&report, "/usage/total/usd_booked"));
+    let uncertain = number(&report, "/usage/total/usd_uncertain");
+    assert!(paid <= booked + 1e-12, "${paid} were paid, ${booked} booked");
+    assert!(booked - uncertain <= paid + 1e-12, "${booked} booked, of which ${uncertain} uncertain; ${paid} were paid");
+    assert!(number(&report, "/metered/calls") > 0.0, "{}", report["metered"]);
 }
 
 /// A system that runs elsewhere is told the address by a person.

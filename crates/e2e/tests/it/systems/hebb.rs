@@ -96,3 +96,22 @@ fn hebb_mind_through_rabbitmq_and_postgres_with_a_kill() {
     let undisturbed = bench(&provider).run(submit("hebb-mind", "hebb")).expect_code(0);
     assert_eq!(digest(&killed), digest(&undisturbed), "as in one process");
 }
+
+/// The system's own embeddings go through the meter: it holds no key of the provider's, and its banks are known by their address.
+#[test]
+fn p34_hebb_mind_is_metered_by_itself_and_its_instances_say_which_bank_they_serve() {
+    let provider = Provider::start(&["--price", "text-embedding-3-small=0.02/0"]);
+    let bench = bench(&provider).with_env("OPENAI_BASE_URL", provider.base_url()).with_env("OPENAI_API_KEY", KEY);
+    let metered = [&submit("hebb-mind", "hebb")[..], &["--meter", "--price", "text-embedding-3-small=0.02/0"]].concat();
+    let report = bench.run(metered).expect_code(0).json();
+    assert_eq!(report["outcomes"]["coverage"], 1.0, "{report}");
+    let metered = &report["metered"];
+    assert_eq!(metered["calls"].as_u64(), Some(provider.count("requests")), "{metered}");
+    assert!((metered["usd"].as_f64().expect("dollars") - provider.paid()).abs() < 1e-12, "{metered} ${}", provider.paid());
+    assert!(metered["calls"].as_u64() > Some(0), "{metered}");
+    let banks = metered["by_bank"].as_array().expect("a list");
+    assert!(banks.iter().all(|of| of["bank"].is_string()), "each instance serves one bank: {metered}");
+    let home = bench.path().join(".bench");
+    let config = std::process::Command::new("grep").args(["-rl", KEY]).arg(&home).output().expect("grep is there");
+    assert!(config.stdout.is_empty(), "the key of the provider lies in {}", String::from_utf8_lossy(&config.stdout));
+}
