@@ -85,7 +85,7 @@ mod tests {
     }
 
     fn remote() -> Capabilities {
-        Capabilities { remote: true, ..Capabilities::default() }
+        Capabilities { remote: true, ..Capabilities::from_items("1") }
     }
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
         let refused = |settings: MeterSettings, capabilities: &Capabilities| {
             meter(&settings, &mut system(), capabilities).expect_err("is refused").to_string()
         };
-        assert!(refused(settings(true), &Capabilities::default()).contains("is counted already"));
+        assert!(refused(settings(true), &Capabilities::from_items("1")).contains("is counted already"));
         let with = |change: fn(&mut MeterSettings)| {
             let mut settings = settings(true);
             change(&mut settings);
