@@ -133,7 +133,7 @@ impl Exchange {
         let asked = Asked::read(target, head.uri.query(), &head.headers, body)?;
         let mut admitted = self.admission.admit(&asked).await?;
         if let Some(stored) = admitted.stored() {
-            return Ok(self.from_store(asked, admitted, part, stored));
+            return Ok(self.answer_stored(asked, admitted, part, stored));
         }
         let upstream = admitted.upstream();
         let address = url::of(&upstream, &asked)?;
@@ -173,11 +173,11 @@ impl Exchange {
         }
         // in a task of its own: it goes on when the client leaves
         let (answer, answered) = oneshot::channel();
-        self.common.tasks.spawn(Sending { flight, upstream, asks }.send(request, answer));
+        self.common.spawn(Sending { flight, upstream, asks }.send(request, answer));
         answered.await.unwrap_or_else(|_| Err(Rejection::cut("the meter failed; its log says why")))
     }
 
-    fn from_store(
+    fn answer_stored(
         &self,
         asked: Asked,
         admitted: Box<dyn Admitted>,

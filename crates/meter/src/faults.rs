@@ -173,13 +173,13 @@ mod tests {
         let faults = Faults::parse("429=0.2,500=0.1,slow=0.3").expect("good");
         let request = |n: u32| Sha256Hash::of(&n.to_le_bytes());
         let drawn: Vec<_> = (0..10_000).map(|n| faults.draw(7, &request(n), 0)).collect();
-        let share = |wanted: &dyn Fn(&(bool, Option<FaultKind>)) -> bool| {
+        let share = |wanted: fn(&(bool, Option<FaultKind>)) -> bool| {
             drawn.iter().filter(|one| wanted(one)).count() as f64 / 10_000.0
         };
-        assert!((share(&|one| one.1 == Some(FaultKind::Status(429))) - 0.2).abs() < 0.02);
-        assert!((share(&|one| one.1 == Some(FaultKind::Status(500))) - 0.1).abs() < 0.02);
-        assert!((share(&|one| one.0) - 0.3).abs() < 0.02);
-        let both = share(&|one| one.0 && one.1.is_some());
+        assert!((share(|one| one.1 == Some(FaultKind::Status(429))) - 0.2).abs() < 0.02);
+        assert!((share(|one| one.1 == Some(FaultKind::Status(500))) - 0.1).abs() < 0.02);
+        assert!((share(|one| one.0) - 0.3).abs() < 0.02);
+        let both = share(|one| one.0 && one.1.is_some());
         assert!((both - 0.09).abs() < 0.02, "one does not lead to the other: {both}");
         for n in 0..100 {
             assert_eq!(faults.draw(7, &request(n), 0), drawn[n as usize]);

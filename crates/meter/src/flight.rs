@@ -11,10 +11,7 @@ use std::{
 };
 
 use hyper::body::{Body as _, Bytes};
-use tokio::{
-    runtime::Handle,
-    time::{Instant, Sleep, sleep_until, timeout_at},
-};
+use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
 use crate::{
     admission::Admitted,
@@ -25,6 +22,9 @@ use crate::{
     room::Part,
     settings::Common,
 };
+
+/// A body of so many bytes is counted in a thread of its own.
+const LARGE: usize = 128 * 1024;
 
 /// A request, and what it holds.
 pub(crate) struct Flight {
@@ -73,14 +73,7 @@ impl Flight {
 
     fn settle(self, outcome: Outcome) {
         let Self { common, admitted, .. } = self;
-        spawn(&common, admitted.settle(outcome));
-    }
-}
-
-/// Runs what has to end before the meter has. A process that is ending runs nothing any more, and what is not settled is uncertain.
-fn spawn(common: &Common, task: impl Future<Output = ()> + Send + 'static) {
-    if let Ok(runtime) = Handle::try_current() {
-        common.tasks.spawn_on(task, &runtime);
+        common.spawn(admitted.settle(outcome));
     }
 }
 
@@ -111,6 +104,25 @@ pub(crate) struct Reply {
 struct Kept {
     pieces: Vec<Bytes>,
     bytes: usize,
+}
+
+impl Kept {
+    fn joined(self) -> Bytes {
+        match <[Bytes; 1]>::try_from(self.pieces) {
+            Ok([only]) => only,
+            Err(pieces) => Bytes::from(pieces.concat()),
+        }
+    }
+}
+
+/// What a reply came to that was cut in this way.
+fn after(mut read: Read, cut: Option<Ended>) -> Read {
+    // a provider that has said all before it was cut is believed
+    let is_told = read.ended == Ended::Complete && read.usage.is_some() && !read.counted_here;
+    if let Some(cut) = cut.filter(|_| !is_told) {
+        read.ended = cut;
+    }
+    read
 }
 
 impl Reply {
@@ -194,22 +206,27 @@ impl Reply {
     /// Settles it: it came to its end, or was cut in this way.
     pub(crate) fn finish(self, cut: Option<Ended>, client_left: bool) {
         let Self { flight, reading, kept, first_byte, .. } = self;
-        let kept = kept.map(|kept| match <[Bytes; 1]>::try_from(kept.pieces) {
-            Ok([only]) => only,
-            Err(pieces) => Bytes::from(pieces.concat()),
-        });
-        let mut read = reading.finish(&flight.asked, kept.as_deref());
-        let is_whole = cut.is_none() && read.ended == Ended::Complete;
-        if let Some(cut) = cut
-            // a provider that has said all before it was cut is believed
-            && (read.ended != Ended::Complete || read.usage.is_none() || read.counted_here)
-        {
-            read.ended = cut;
+        let latency = flight.sent.elapsed();
+        let kept = kept.map(Kept::joined);
+        let common = Arc::clone(&flight.common);
+        let is_large = flight.asked.body.len() > LARGE;
+        let conclude = move || {
+            let read = reading.finish(&flight.asked, kept.as_deref());
+            let read = after(read, cut);
+            let is_whole = read.ended == Ended::Complete;
+            let is_kept = flight.common.settings.keep_replies || (flight.asked.cacheable && is_whole);
+            let reply = kept.filter(|_| is_kept);
+            let outcome = Outcome { latency, to_first_byte: first_byte, reply, client_left, ..flight.outcome(read) };
+            flight.settle(outcome);
+        };
+        if is_large {
+            // counting a large prompt takes longer than others should wait
+            common.spawn(async move {
+                let _ = tokio::task::spawn_blocking(conclude).await;
+            });
+        } else {
+            conclude();
         }
-        let wanted = flight.common.settings.keep_replies || (flight.asked.cacheable && is_whole);
-        let outcome =
-            Outcome { to_first_byte: first_byte, reply: kept.filter(|_| wanted), client_left, ..flight.outcome(read) };
-        flight.settle(outcome);
     }
 
     /// Settles a reply that is an error of this status.
@@ -224,7 +241,7 @@ impl Reply {
     pub(crate) fn linger(self) {
         let common = Arc::clone(&self.flight.common);
         match Arc::clone(&common.lingering).try_acquire_owned() {
-            Ok(place) => spawn(&Arc::clone(&common), async move {
+            Ok(place) => Arc::clone(&common).spawn(async move {
                 self.read_on(&common).await;
                 drop(place);
             }),

@@ -28,8 +28,6 @@ pub(crate) struct Rejection {
     /// OpenAI's `type`, and its `code`.
     kind: &'static str,
     code: &'static str,
-    /// Anthropic's `type`.
-    anthropic: &'static str,
     param: Option<&'static str>,
     message: String,
     retry_after: Option<Duration>,
@@ -40,19 +38,7 @@ const INVALID: &str = "invalid_request_error";
 
 impl Rejection {
     fn new(status: StatusCode, kind: &'static str, code: &'static str, message: impl Into<String>) -> Self {
-        let anthropic = match status {
-            StatusCode::UNAUTHORIZED => "authentication_error",
-            StatusCode::PAYMENT_REQUIRED => "billing_error",
-            StatusCode::FORBIDDEN => "permission_error",
-            StatusCode::NOT_FOUND => "not_found_error",
-            StatusCode::PAYLOAD_TOO_LARGE => "request_too_large",
-            StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
-            StatusCode::GATEWAY_TIMEOUT => "timeout_error",
-            StatusCode::SERVICE_UNAVAILABLE => "overloaded_error",
-            status if status.is_server_error() => "api_error",
-            _ => INVALID,
-        };
-        Self { status, kind, code, anthropic, param: None, message: message.into(), retry_after: None, allow: None }
+        Self { status, kind, code, param: None, message: message.into(), retry_after: None, allow: None }
     }
 
     pub(crate) fn foreign_host() -> Self {
@@ -131,6 +117,22 @@ impl Rejection {
         }
     }
 
+    /// Anthropic's `type`.
+    fn anthropic(&self) -> &'static str {
+        match self.status {
+            StatusCode::UNAUTHORIZED => "authentication_error",
+            StatusCode::PAYMENT_REQUIRED => "billing_error",
+            StatusCode::FORBIDDEN => "permission_error",
+            StatusCode::NOT_FOUND => "not_found_error",
+            StatusCode::PAYLOAD_TOO_LARGE => "request_too_large",
+            StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
+            StatusCode::GATEWAY_TIMEOUT => "timeout_error",
+            StatusCode::SERVICE_UNAVAILABLE => "overloaded_error",
+            status if status.is_server_error() => "api_error",
+            _ => INVALID,
+        }
+    }
+
     /// Its headers and its body.
     pub(crate) fn written(&self, form: Form) -> (HeaderMap, Bytes) {
         let body = match form {
@@ -139,7 +141,7 @@ impl Rejection {
                 json!({"error": {"message": message, "type": kind, "param": param, "code": code}})
             }
             Form::Anthropic => {
-                json!({"type": "error", "error": {"type": self.anthropic, "message": self.message}})
+                json!({"type": "error", "error": {"type": self.anthropic(), "message": self.message}})
             }
         };
         let mut headers = HeaderMap::new();

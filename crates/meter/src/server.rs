@@ -98,6 +98,7 @@ impl Meter {
             common.tasks.wait().await;
         };
         if timeout(stop, ended).await.is_err() {
+            common.over.cancel();
             tracing::warn!(
                 "the meter stops with {} requests in flight; what they cost is uncertain",
                 common.tasks.len()
@@ -138,6 +139,7 @@ async fn connection(stream: TcpStream, exchange: Arc<Exchange>, seat: Arc<Seat>,
         tokio::select! {
             // however it ends, the other side has gone or had its time
             _ = &mut serving => return,
+            () = exchange.common.over.cancelled() => return,
             () = seat.leave().cancelled() => return,
             () = end.cancelled(), if !is_ending => {
                 is_ending = true;

@@ -2,8 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::sync::Semaphore;
-use tokio_util::task::TaskTracker;
+use tokio::{runtime::Handle, sync::Semaphore};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     faults::{Faults, Occurrences},
@@ -86,6 +86,8 @@ pub(crate) struct Common {
     pub(crate) lingering: Arc<Semaphore>,
     /// Everything that has to end before the meter has.
     pub(crate) tasks: TaskTracker,
+    /// The meter has waited for them for as long as it may.
+    pub(crate) over: CancellationToken,
     pub(crate) occurrences: Occurrences,
 }
 
@@ -112,8 +114,24 @@ impl Common {
             room: Room::new(settings.most_held_bytes),
             lingering: Arc::new(Semaphore::new(settings.most_lingering)),
             tasks: TaskTracker::new(),
+            over: CancellationToken::new(),
             occurrences: Occurrences::default(),
             settings,
         })
+    }
+
+    /// Runs what has to end before the meter has. What does not end in time is dropped, and its cost is uncertain.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let over = self.over.clone();
+        // a process that ends runs nothing any more
+        if let Ok(runtime) = Handle::try_current() {
+            let bounded = async move {
+                tokio::select! {
+                    () = task => {}
+                    () = over.cancelled() => {}
+                }
+            };
+            self.tasks.spawn_on(bounded, &runtime);
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use http::HeaderMap;
+use http::{HeaderMap, header::AUTHORIZATION};
 
 /// Whose paths a provider has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Upstream {
     /// Whose paths it has.
     pub paths: Paths,
     /// Headers that are put in, the real key among them (`authorization`, `api-key`, `x-api-key`). Mark values that are secret as
-    /// sensitive: they are kept out of what clients and logs are told.
+    /// sensitive, as [`Upstream::new`] does with these three: they are kept out of what clients and logs are told.
     pub headers: HeaderMap,
     /// Whether streams of chat and text completions are asked for their use where the client did not. Off for servers that refuse
     /// `stream_options`.
@@ -41,7 +41,12 @@ pub struct Upstream {
 impl Upstream {
     /// A provider with OpenAI's paths and the usual times: 10 minutes for the head, as its SDKs wait, 2 for a silence, 30 in all.
     #[must_use]
-    pub fn new(base_url: impl Into<String>, headers: HeaderMap) -> Self {
+    pub fn new(base_url: impl Into<String>, mut headers: HeaderMap) -> Self {
+        for name in [AUTHORIZATION.as_str(), "api-key", "x-api-key"] {
+            if let Some(key) = headers.get_mut(name) {
+                key.set_sensitive(true);
+            }
+        }
         Self {
             base_url: base_url.into(),
             paths: Paths::OpenAi,

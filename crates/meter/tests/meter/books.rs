@@ -14,10 +14,13 @@ use tokio_util::sync::CancellationToken;
 /// The key that no client has.
 pub(crate) const REAL_KEY: &str = "sk-real-and-secret";
 
+/// Run, bank, generation, key and model of a request.
+pub(crate) type Note = (String, Option<String>, Option<u32>, String, String);
+
 /// What has been seen of requests.
 #[derive(Default)]
 pub(crate) struct Seen {
-    pub(crate) asked: Vec<(String, Option<String>, Option<u32>, String, String)>,
+    pub(crate) asked: Vec<Note>,
     pub(crate) sent: usize,
     pub(crate) settled: Vec<Outcome>,
     /// Dropped after they were sent.

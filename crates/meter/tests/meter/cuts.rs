@@ -1,6 +1,6 @@
 //! Ends that are none: a provider that breaks off, is silent or is not there, a client that leaves, a meter that stops.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bench_meter::{Ended, MeterSettings, Upstream};
 use tokio::{
@@ -198,19 +198,22 @@ async fn what_a_meter_does_not_live_to_see_is_uncertain() {
     let upstream =
         Scripted::start(vec![say(format!("{STREAM}{}", chunk(WORDS))), Step::Wait(Duration::from_secs(60))]).await;
     let settings = MeterSettings { stop: Duration::from_millis(50), ..MeterSettings::default() };
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
-    let base = upstream.base();
-    let (address, books) = tokio::task::spawn_blocking(move || {
-        let meter = runtime.block_on(meter(&base, settings));
-        let (address, books) = (meter.address, std::sync::Arc::clone(&meter.books));
-        runtime.block_on(leave_after(address, &request(CHAT, "", BODY), 60));
-        runtime.block_on(meter.stop());
-        runtime.shutdown_timeout(Duration::from_secs(1));
-        (address, books)
-    })
-    .await
-    .expect("ends");
-    let _ = address;
-    assert_eq!((books.seen().settled.len(), books.seen().uncertain, books.seen().sent), (0, 1, 1));
+    let meter = meter(&upstream.base(), settings).await;
+    let asking = tokio::spawn({
+        let address = meter.address;
+        async move { exchange(address, &request(CHAT, "", BODY)).await.body }
+    });
+    while upstream.written() == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // what has come is on its way to the client
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let begun = Instant::now();
+    let books = meter.stop().await;
+    assert!(begun.elapsed() < Duration::from_secs(5), "it waits no longer than it may");
+    assert_eq!(asking.await.expect("ends"), WORDS.as_bytes());
+    while books.seen().uncertain == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(books.seen().settled.len(), 0);
 }
