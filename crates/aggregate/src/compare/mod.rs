@@ -407,4 +407,6 @@ pub fn correct_over_pairs(comparisons: &mut [Comparison]) {
 }
 
 #[cfg(test)]
+mod edges;
+#[cfg(test)]
 mod tests;

@@ -17,6 +17,8 @@ use super::policy::{Floors, LatencyRule, PROBE, Policy, Ratio, Tolerance};
 const SIGNIFICANT: f64 = 0.05;
 /// Latencies that differ by less than so many milliseconds are the same.
 const SAME_MS: f64 = 1.0;
+/// Of fewer recalls not even a median has a 95 % interval, which from their fastest to their slowest covers 1 − 2 · 0.5^n.
+const FEWEST_RECALLS: u64 = 6;
 
 fn points(fraction: f64) -> String {
     format!("{:+.2}", fraction * 100.0)
@@ -260,11 +262,18 @@ fn latency(rule: &LatencyRule, a: &ComparedRun, b: &ComparedRun) -> Check {
         Ok(probes) => probes,
         Err(why) => return not_compared(why),
     };
-    let of = |probe: &LatencyProbe| match rule.percentile.as_str() {
-        "p50" => probe.p50_ms,
-        "p99" => probe.p99_ms,
-        _ => probe.p95_ms,
+    // a percentile of fewer is the slowest recall or two
+    let (of, fewest): (fn(&LatencyProbe) -> Option<f64>, u64) = match rule.percentile.as_str() {
+        "p50" => (|probe| probe.p50_ms, FEWEST_RECALLS),
+        "p99" => (|probe| probe.p99_ms, 100),
+        _ => (|probe| probe.p95_ms, 20),
     };
+    let recalls = a.n.min(b.n);
+    if recalls < fewest {
+        let outcome = if rule.level == Level::Critical { CheckOutcome::Inconclusive } else { CheckOutcome::NotChecked };
+        let why = format!("{recalls} recalls do not tell a {}: --latency-probe {fewest} or more does", rule.percentile);
+        return Check { outcome, ..not_compared(why) };
+    }
     let (Some(old), Some(new)) = (of(a), of(b)) else {
         return not_compared("a latency probe has no such figure".to_owned());
     };

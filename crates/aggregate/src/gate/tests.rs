@@ -141,6 +141,17 @@ fn p43_only_probes_of_equal_conditions_are_compared() {
         },
         "not whole: busy",
     );
+    let of_few = |c: &mut Comparison| {
+        let few = |ms: f64| LatencyProbe { n: 3, ..probe(ms) };
+        (c.a.latency_probe, c.b.latency_probe) = (Some(few(1.0)), Some(few(400.0)));
+    };
+    not_compared(&of_few, "3 recalls do not tell a p95");
+    let critical = "version: 1\nlatency: [{phase: probe, percentile: p50, ratio: 1.1, level: critical}]";
+    let critical: Policy = serde_norway::from_str(critical).expect("is a policy");
+    let mut slower = comparison();
+    of_few(&mut slower);
+    let report = gate(&summary(), Some(("base".to_owned(), slower)), &critical, GateFlags::default());
+    assert_eq!(report.exit_code, 6, "what is critical and was not measured did not pass: {report:?}");
     // what was measured under load is not compared whatever a policy asks for
     let policy: Policy =
         serde_norway::from_str("version: 1\nlatency: [{phase: recall, percentile: p95, ratio: 1.1, level: critical}]")
