@@ -181,6 +181,9 @@ impl Error {
     }
 }
 
+/// How the method of an interval ends that reaches as far as so many equal pairs leave open.
+pub(crate) const RULE_OF_THREE: &str = "rule of three";
+
 /// What pairs that were not seen may do to a difference: behind n equal pairs a share of others ([`others`]) is possible, and each
 /// of them may lie anywhere from −1 to 1.
 struct Unseen {
@@ -196,7 +199,7 @@ impl Unseen {
         if interval.low <= low && high <= interval.high {
             return interval;
         }
-        let method = format!("{}, rule of three", interval.method);
+        let method = format!("{}, {RULE_OF_THREE}", interval.method);
         Interval { low: interval.low.min(low), high: interval.high.max(high), method }
     }
 

@@ -4,12 +4,12 @@ use bench_proto::{
     comparison::{CategoryDifference, ComparedRun, Comparison, PairedDifference, Unpaired},
     gate::{Change, Check, CheckOutcome, Level},
     metric::Better,
-    summary::{LatencyProbe, Summary, UsageSummary},
+    summary::{Interval, LatencyProbe, Summary, UsageSummary},
 };
 
 use serde_json::Value;
 
-use crate::compare::{gains, latency::probes};
+use crate::compare::{RULE_OF_THREE, gains, latency::probes};
 
 use super::policy::{Floors, LatencyRule, PROBE, Policy, Ratio, Tolerance};
 
@@ -237,18 +237,27 @@ fn difference(
     } else {
         CheckOutcome::Inconclusive
     };
+    let more = (outcome == CheckOutcome::Inconclusive).then(|| enough(paired, interval, tolerance)).flatten();
     let detail = format!(
-        "{} points, 95 % {} to {}, tolerance {:.1}, {} questions in {} banks{}",
+        "{} points, 95 % {} to {}, tolerance {:.1}, {} questions in {} banks{}{}",
         points(paired.difference.unwrap_or(0.0)),
         points(interval.low),
         points(interval.high),
         tolerance * 100.0,
         paired.n,
         paired.clusters,
-        paired.p_holm.map(|p| format!(", p {p:.3} (Holm)")).unwrap_or_default()
+        paired.p_holm.map(|p| format!(", p {p:.3} (Holm)")).unwrap_or_default(),
+        more.map(|n| format!("; equal runs pass with {n} questions or more")).unwrap_or_default()
     );
     let change = paired.a.zip(paired.b).map(|(old, new)| Change::new("", new, old));
     Check { rule, level, outcome, value: Some(better.gain(low)), bound, detail, change }
+}
+
+/// With how many questions like these an equal run would pass, where runs are equal and their questions too few to say so.
+fn enough(paired: &PairedDifference, interval: &Interval, tolerance: f64) -> Option<u64> {
+    let equal = paired.difference == Some(0.0) && interval.method.ends_with(RULE_OF_THREE);
+    let possible = equal && tolerance > 0.0 && interval.high < 1.0;
+    possible.then(|| (paired.n as f64 * (1.0 - interval.high).ln() / (1.0 - tolerance).ln()).ceil() as u64)
 }
 
 /// Latencies under load belong to their load: only probes of the same conditions are compared (P43).

@@ -63,6 +63,22 @@ fn exit_codes_follow_the_bounds() {
 }
 
 #[test]
+fn equal_runs_that_are_too_small_are_told_how_many_questions_would_do() {
+    let report = gated(|comparison| {
+        let paired = &mut comparison.paired;
+        set(paired, -0.071_121_736, 0.071_121_736);
+        (paired.n, paired.difference) = (50, Some(0.0));
+        if let Some(interval) = &mut paired.ci95 {
+            interval.method = "paired t, 49 df, rule of three".to_owned();
+        }
+    });
+    let check = report.checks.iter().find(|check| check.rule == "overall").expect("is there");
+    assert_eq!((check.outcome, report.exit_code), (CheckOutcome::Inconclusive, 6));
+    // the smallest n of 1 - 0.025^(1/n) <= 0.03
+    assert!(check.detail.ends_with("; equal runs pass with 122 questions or more"), "{}", check.detail);
+}
+
+#[test]
 fn flags_forgive() {
     let mut comparison = comparison();
     set(&mut comparison.paired, -0.06, 0.01);
