@@ -18,7 +18,7 @@
 
 use crate::{
     design::{ClusterMean, Design},
-    interval::{Z, others, t_quantile},
+    interval::{others, t_quantile},
 };
 
 /// The largest ρ that is thought of: published grades of conversations have 0 to 0.1. With few banks the data alone would not
@@ -30,6 +30,8 @@ const UNCORRELATED: f64 = 1e-5;
 const MOST_BANKS: usize = 200;
 /// Means are looked for on the logit scale within this.
 const FARTHEST: f64 = 18.0;
+/// Fewer banks with equal scores are taken for so many where Student's t is looked up.
+const FEWEST_BANKS: usize = 10;
 /// How often the share of others is narrowed down to a half.
 const HALVED: u32 = 40;
 
@@ -78,8 +80,9 @@ fn independent_variance(design: &Design, edge: f64) -> f64 {
 }
 
 /// The largest share of others behind banks whose scores are all equal: the largest 1 − μ that the likelihood holds. At any μ equal
-/// verdicts are most likely where a bank's are most alike, so ρ is the largest that is thought of; as it is not estimated, the
-/// quantile is the normal one. Questions taken as independent leave as much open at least.
+/// verdicts are most likely where a bank's are most alike, so ρ is the largest that is thought of, and t has G − 1 degrees of
+/// freedom, of fewer than ten banks those of ten: else equal scores would say less than scores that differ. Questions taken as
+/// independent leave as much open at least.
 fn others_of_banks(design: &Design) -> f64 {
     let n = design.effective_questions();
     let squares: f64 = design.banks().iter().map(|bank| bank.weight * bank.weight).sum();
@@ -91,7 +94,8 @@ fn others_of_banks(design: &Design) -> f64 {
     };
     let scale = (1.0 - MOST_CORRELATED) / MOST_CORRELATED;
     let log_of = |a: f64| trials.iter().map(|trials| ln_gamma(a + trials) - ln_gamma(a)).sum::<f64>() * times;
-    let least = log_of(scale) - Z * Z / 2.0;
+    let freedom = design.clusters.max(FEWEST_BANKS) - 1;
+    let least = log_of(scale) - t_quantile(freedom as f64).powi(2) / 2.0;
     let (mut inside, mut outside) = (0.0, 1.0);
     for _ in 0..HALVED {
         let share = f64::midpoint(inside, outside);

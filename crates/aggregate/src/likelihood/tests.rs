@@ -39,13 +39,14 @@ fn equal_verdicts_reach_the_edge_and_leave_room_on_the_other_side() {
 
 #[test]
 fn the_share_of_others_behind_equal_scores_is_where_scipy_finds_it() {
-    // scipy.optimize.brentq of Σ_g ln Γ(C(1−q) + m) − ln Γ(C(1−q)) − ln Γ(C + m) + ln Γ(C) + 1.95996²/2, C = 0.7/0.3, over q; of
-    // the last three 1 − scipy.stats.beta.ppf(0.025, Σ m, 1), which leaves more open
-    let cases: [(&[u64], f64); 6] = [
-        (&[20; 10], 0.033_129_878_5),
-        (&[200; 10], 0.017_512_959_7),
-        (&[199, 105, 193, 260, 242, 158, 190, 239, 196, 204], 0.017_638_396_4),
-        (&[5; 10], 0.071_121_736_5),
+    // scipy.optimize.brentq of Σ_g ln Γ(C(1−q) + m) − ln Γ(C(1−q)) − ln Γ(C + m) + ln Γ(C) + t²/2, C = 0.7/0.3, t =
+    // scipy.stats.t.ppf(0.975, max(G, 10) − 1), over q; of the last two 1 − scipy.stats.beta.ppf(0.025, Σ m, 1), which leaves more
+    let cases: [(&[u64], f64); 7] = [
+        (&[20; 10], 0.044_020_029_2),
+        (&[200; 10], 0.023_311_664_7),
+        (&[199, 105, 193, 260, 242, 158, 190, 239, 196, 204], 0.023_478_383_5),
+        (&[5; 10], 0.081_636_893_1),
+        (&[5; 3], 0.254_260_584_6),
         (&[1, 2, 3, 4], 0.308_497_107_8),
         (&[2; 201], 0.009_134_343_1),
     ];
