@@ -9,6 +9,9 @@ use crate::{
     interval::least_error,
 };
 
+/// Variances that differ by a smaller part are the same.
+const ROUNDING: f64 = 1e-9;
+
 /// The scores of one stratum in one cluster.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct StratumCell {
@@ -130,10 +133,10 @@ impl Design {
         self.strata.iter().map(of).sum()
     }
 
-    /// Scores vary less than one other answer among them would make them.
+    /// Scores vary no more than one other verdict among those of each stratum would make them: its standard error is 1 / n.
     pub(crate) fn hardly_varies(&self) -> bool {
-        let least = |stratum: &Stratum| (stratum.weight * least_error(stratum.n)).powi(2);
-        self.independent_variance() < self.strata.iter().map(least).sum::<f64>()
+        let of_one = |stratum: &Stratum| (stratum.weight / stratum.n).powi(2);
+        self.independent_variance() <= self.strata.iter().map(of_one).sum::<f64>() * (1.0 + ROUNDING)
     }
 
     /// The number of equally weighted questions that say as much: 1 / Σ weight² / n (Kish 1965).

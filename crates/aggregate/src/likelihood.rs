@@ -13,7 +13,7 @@
 //! Weighted means and graded scores have no trials. Theirs are as many as would have the variance that independent questions
 //! have, n = s(1 − s)/v, shared out by the banks' weights (Rao and Scott 1981 for the idea of an effective number).
 //!
-//! Where scores are all equal, or vary less than one other among them would make them, the interval reaches as far as the same
+//! Where scores are all equal, or vary no more than one other among them would make them, the interval reaches as far as the same
 //! likelihood lets others be: from the mean to 0 and to 1 by the share of others that the banks leave open.
 
 use crate::{
