@@ -176,6 +176,12 @@ fn percent(share: f64) -> String {
     format!("{:.1}", share * 100.0)
 }
 
+/// Two digits, or as many as tell it apart.
+fn score_label(p: f64) -> String {
+    let short = format!("{p:.2}");
+    if short.parse() == Ok(p) { short } else { p.to_string() }
+}
+
 /// Sample, banks, effects and score of a row.
 type Row<'a> = (String, usize, &'a str, String);
 
@@ -183,7 +189,7 @@ type Row<'a> = (String, usize, &'a str, String);
 fn coverage_markdown(cases: &[(&str, CoverageCase)], seen: &[Coverage]) -> String {
     let mut rows: Vec<(Row<'_>, BTreeMap<String, String>)> = Vec::new();
     for ((name, case), seen) in cases.iter().zip(seen) {
-        let key = ((*name).to_owned(), case.banks.len(), case.effects.name(), format!("{:.2}", case.p));
+        let key = ((*name).to_owned(), case.banks.len(), case.effects.name(), score_label(case.p));
         let cell = format!("{} ({})", percent(seen.covers), percent(seen.t_covers));
         let at = rows.iter().position(|(known, _)| *known == key).unwrap_or(rows.len());
         if at == rows.len() {
