@@ -179,7 +179,7 @@ fn percent(share: f64) -> String {
 /// Two digits, or as many as tell it apart.
 fn score_label(p: f64) -> String {
     let short = format!("{p:.2}");
-    if short.parse() == Ok(p) { short } else { p.to_string() }
+    if short.parse::<f64>().is_ok_and(|read| (read - p).abs() < 1e-9) { short } else { p.to_string() }
 }
 
 /// Sample, banks, effects and score of a row.
