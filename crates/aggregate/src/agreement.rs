@@ -6,7 +6,8 @@
 //! Both are 1 − D_o / D_e, the disagreement seen over that by chance. Their standard error is that of the linearised statistic,
 //! √(Σ u_i² / (n (n − 1))) with u_i = ((1 − κ) · (D_e's change with answer i) − (d_i − D_o)) / D_e: Gwet 2021, which is
 //! Fleiss, Cohen and Everitt 1969 for two judges up to n / (n − 1). Answers are the units: whether graders agree by chance is a
-//! question about them, not about the banks.
+//! question about them, not about the banks. Where all graders agree, the interval reaches as far as answers could be on which
+//! they do not, of which so many say nothing.
 
 use std::collections::HashMap;
 
@@ -16,7 +17,7 @@ use bench_proto::{
     summary::{Agreement, Interval},
 };
 
-use crate::interval::t_quantile;
+use crate::interval::{others, t_quantile};
 
 /// How the votes of judges are read.
 const VOTE: Scale = Scale::PLAIN;
@@ -148,7 +149,15 @@ fn agreement(between: &str, statistic: &str, seen: &Seen, answers: impl Iterator
         let error = (answers.map(part).sum::<f64>() / (n as f64 * freedom as f64)).sqrt();
         let half = t_quantile(freedom as f64) * error;
         let method = format!("linearised, t, {freedom} df");
-        Interval { low: (kappa - half).max(-1.0), high: (kappa + half).min(1.0), method }
+        // few answers on which all agree are no proof that they always will: as many leave a share of others open
+        let (open, beyond) = (others(n as f64), 1.0 - by_chance);
+        let (low, high) = (kappa - open * observed / beyond, kappa + open * (1.0 - observed) / beyond);
+        let wide = Interval { low: (kappa - half).max(-1.0), high: (kappa + half).min(1.0), method };
+        if wide.low <= low && high.min(1.0) <= wide.high {
+            return wide;
+        }
+        let method = format!("{}, rule of three", wide.method);
+        Interval { low: wide.low.min(low).max(-1.0), high: wide.high.max(high).min(1.0), method }
     };
     Agreement {
         between: between.to_owned(),
@@ -197,6 +206,23 @@ mod tests {
     }
 
     const FLEISS: f64 = 0.39423076923076905;
+
+    #[test]
+    fn graders_that_always_agree_are_as_sure_as_there_are_answers() {
+        let interval = |n: usize| {
+            let pairs = [(0.0, 0.0), (1.0, 1.0)].into_iter().flat_map(|pair| std::iter::repeat_n(pair, n / 2));
+            let agreement = cohen("judge / judge-2", pairs).expect("has pairs");
+            assert_eq!(agreement.kappa, Some(1.0));
+            agreement.kappa_ci95.expect("has one")
+        };
+        // 1 - (1 - scipy.stats.beta.ppf(0.025, 10, 1)) / 0.5: by chance half of the grades agree
+        let ten = interval(10);
+        assert!((ten.low - 0.383_005_8).abs() < 1e-5 && ten.high == 1.0, "{ten:?}");
+        let hundred = interval(100);
+        assert!(ten.low < hundred.low && hundred.low < 1.0, "{hundred:?}");
+        // of two nothing is known
+        assert!(interval(2).low < 0.0);
+    }
 
     #[test]
     fn unanimity_has_no_kappa_and_missing_votes_are_left_out() {

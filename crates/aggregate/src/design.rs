@@ -4,7 +4,13 @@
 //! linearised value of a question is (weight / n_h) · (s_i − mean_h), and with one stratum the variance below is the
 //! formula of the mean: (G / (G − 1)) · (1 / n²) · Σ_g (Σ_{i∈g} (s_i − s̄))².
 
-use crate::cells::{Cell, Tally};
+use crate::{
+    cells::{Cell, Tally},
+    interval::least_error,
+};
+
+/// Variances that differ by a smaller part are the same.
+const ROUNDING: f64 = 1e-9;
 
 /// The scores of one stratum in one cluster.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,8 +50,6 @@ pub(crate) struct Design {
     pub(crate) clusters: usize,
     /// No cluster has more than one score.
     pub(crate) one_score_per_cluster: bool,
-    /// No score but 0 and 1.
-    pub(crate) binary: bool,
 }
 
 impl Design {
@@ -60,7 +64,6 @@ impl Design {
         names.sort_unstable();
         names.dedup();
         let mut per_cluster = vec![0_u64; names.len()];
-        let mut binary = true;
         let strata = strata.iter().map(|(weight, cells)| {
             let mut dense: Vec<StratumCell> = cells
                 .iter()
@@ -82,12 +85,11 @@ impl Design {
             });
             let all = Tally::merged(cells.iter().copied());
             let mean = all.mean().unwrap_or(0.0);
-            binary &= all.binary;
             Stratum { weight: *weight, n: all.n as f64, mean, variance: all.variance(), cells: dense }
         });
         let strata = strata.collect();
         let one_score_per_cluster = per_cluster.iter().all(|n| *n == 1);
-        Self { strata, clusters: names.len(), one_score_per_cluster, binary }
+        Self { strata, clusters: names.len(), one_score_per_cluster }
     }
 
     /// Σ weight · mean.
@@ -108,11 +110,33 @@ impl Design {
     /// Variance of the estimate if questions were independent: Σ weight² · s² / n. A stratum with a single score is taken to
     /// vary as the others do within theirs.
     pub(crate) fn independent_variance(&self) -> f64 {
-        let spreads = || self.strata.iter().filter_map(|stratum| Some((stratum.n - 1.0, stratum.variance?)));
-        let freedom: f64 = spreads().map(|(freedom, _)| freedom).sum();
-        let pooled = spreads().map(|(freedom, spread)| freedom * spread).sum::<f64>() / freedom.max(1.0);
+        let pooled = self.pooled_variance();
         let of = |stratum: &Stratum| stratum.weight.powi(2) * stratum.variance.unwrap_or(pooled) / stratum.n;
         self.strata.iter().map(of).sum()
+    }
+
+    /// Variance of single scores within the strata that have several.
+    fn pooled_variance(&self) -> f64 {
+        let spreads = || self.strata.iter().filter_map(|stratum| Some((stratum.n - 1.0, stratum.variance?)));
+        let freedom: f64 = spreads().map(|(freedom, _)| freedom).sum();
+        spreads().map(|(freedom, spread)| freedom * spread).sum::<f64>() / freedom.max(1.0)
+    }
+
+    /// The same with no stratum more sure than as many equal scores would be ([`least_error`]): that the few scores of one agree
+    /// is no proof that all others do.
+    pub(crate) fn cautious_variance(&self) -> f64 {
+        let pooled = self.pooled_variance();
+        let of = |stratum: &Stratum| {
+            let least = least_error(stratum.n).powi(2);
+            stratum.weight.powi(2) * (stratum.variance.unwrap_or(pooled) / stratum.n).max(least)
+        };
+        self.strata.iter().map(of).sum()
+    }
+
+    /// Scores vary no more than one other verdict among those of each stratum would make them: its standard error is 1 / n.
+    pub(crate) fn hardly_varies(&self) -> bool {
+        let of_one = |stratum: &Stratum| (stratum.weight / stratum.n).powi(2);
+        self.independent_variance() <= self.strata.iter().map(of_one).sum::<f64>() * (1.0 + ROUNDING)
     }
 
     /// The number of equally weighted questions that say as much: 1 / Σ weight² / n (Kish 1965).

@@ -134,11 +134,21 @@ impl Spread {
         }
     }
 
+    /// The chance of a bank that a normal number moves, where chances are spread so; else their mean.
+    pub(crate) fn at(&self, moved: f64) -> f64 {
+        match *self {
+            Self::Fixed(p) => p,
+            Self::Beta(a, b) => a / (a + b),
+            Self::LogitNormal(middle, deviation) => logistic(middle + deviation * moved),
+            Self::TwoPoint { low, high, low_share } => low * low_share + high * (1.0 - low_share),
+        }
+    }
+
     pub(crate) fn draw(&self, chance: &mut Chance) -> f64 {
         match *self {
             Self::Fixed(p) => p,
             Self::Beta(a, b) => chance.beta(a, b),
-            Self::LogitNormal(middle, deviation) => logistic(middle + deviation * chance.normal()),
+            Self::LogitNormal(..) => self.at(chance.normal()),
             Self::TwoPoint { low, high, low_share } => {
                 if chance.fraction() < low_share {
                     low

@@ -7,6 +7,8 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 pub(crate) const Z: f64 = 1.959_963_984_540_054;
 /// From here on the expansion around the normal quantile is exact to eleven digits, and the inverse beta function is not.
 const EXPANSION_FROM_DF: f64 = 1e3;
+/// What lies outside of a 95 % interval on one side.
+const ONCE_IN_FORTY: f64 = 0.025;
 
 /// 97.5 % quantile of Student's t with `df` ≥ 1 degrees of freedom.
 pub(crate) fn t_quantile(df: f64) -> f64 {
@@ -26,12 +28,26 @@ pub(crate) fn symmetric(middle: f64, half: f64, method: String) -> Interval {
     Interval { low: (middle - half).clamp(0.0, 1.0), high: (middle + half).clamp(0.0, 1.0), method }
 }
 
+/// The most that others may be of the answers behind `n` > 0 equal ones: of a larger share so many equal answers come less than
+/// once in forty, 1 − 0.025^(1/n) (Clopper and Pearson 1934; the "rule of three" of Hanley and Lippman-Hand 1983).
+pub(crate) fn others(n: f64) -> f64 {
+    -(ONCE_IN_FORTY.ln() / n).exp_m1()
+}
+
+/// The least standard error of a mean of `n` > 0 scores from 0 to 1: of equal ones, a 95 % interval as wide as what [`others`]
+/// could move the mean by. A single other verdict among them makes a larger one.
+pub(crate) fn least_error(n: f64) -> f64 {
+    others(n) / (2.0 * Z)
+}
+
 /// Wilson's interval of a share, `successes` of `n` > 0 (Wilson 1927; no continuity correction).
 pub(crate) fn wilson(successes: f64, n: f64) -> Interval {
     let (share, z2) = (successes / n, Z * Z);
     let middle = (share + z2 / (2.0 * n)) / (1.0 + z2 / n);
     let half = Z / (1.0 + z2 / n) * (share * (1.0 - share) / n + z2 / (4.0 * n * n)).sqrt();
-    symmetric(middle, half, "Wilson".to_owned())
+    let Interval { low, high, method } = symmetric(middle, half, "Wilson".to_owned());
+    // where all or none succeeded, rounding must not leave the share itself outside
+    Interval { low: low.min(share), high: high.max(share), method }
 }
 
 #[cfg(test)]
@@ -61,6 +77,20 @@ mod tests {
         for (k, n, low, high) in WILSON {
             let got = wilson(k, n);
             assert!((got.low - low).abs() < 1e-12 && (got.high - high).abs() < 1e-12, "{k}/{n}: {got:?}");
+        }
+    }
+
+    #[test]
+    fn what_equal_answers_leave_open_matches_scipy() {
+        // scipy.stats.beta.ppf(0.025, n, 1) is the lower bound of n successes of n
+        for (n, lower) in [(1.0, 0.025), (3.0, 0.292_401_773_821_286_6), (201.0, 0.981_814_749_945_613_7)] {
+            assert!((1.0 - others(n) - lower).abs() < 1e-12, "{n}: {}", others(n));
+        }
+        for n in 1..500_u32 {
+            let n = f64::from(n);
+            assert!(others(n + 1.0) < others(n), "{n}");
+            // one other verdict among n has the standard error 1 / n
+            assert!(least_error(n) < 1.0 / n, "{n}");
         }
     }
 

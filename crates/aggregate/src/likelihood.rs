@@ -12,8 +12,14 @@
 //!
 //! Weighted means and graded scores have no trials. Theirs are as many as would have the variance that independent questions
 //! have, n = s(1 − s)/v, shared out by the banks' weights (Rao and Scott 1981 for the idea of an effective number).
+//!
+//! Where scores are all equal, or vary no more than one other among them would make them, the interval reaches as far as the same
+//! likelihood lets others be: from the mean to 0 and to 1 by the share of others that the banks leave open.
 
-use crate::{design::Design, interval::t_quantile};
+use crate::{
+    design::{ClusterMean, Design},
+    interval::{others, t_quantile},
+};
 
 /// The largest ρ that is thought of: published grades of conversations have 0 to 0.1. With few banks the data alone would not
 /// exclude that all questions of a bank end alike, and the interval would say nothing.
@@ -24,6 +30,10 @@ const UNCORRELATED: f64 = 1e-5;
 const MOST_BANKS: usize = 200;
 /// Means are looked for on the logit scale within this.
 const FARTHEST: f64 = 18.0;
+/// Fewer banks with equal scores are taken for so many where Student's t is looked up.
+const FEWEST_BANKS: usize = 10;
+/// How often the share of others is narrowed down to a half.
+const HALVED: u32 = 40;
 
 /// Trials and successes of a bank, on the scale of independent verdicts.
 #[derive(Debug, Clone, Copy)]
@@ -32,31 +42,66 @@ struct Bank {
     passed: f64,
 }
 
-/// What makes the bounds, in words.
-pub(crate) const fn name(clusters: usize) -> &'static str {
-    if clusters > MOST_BANKS { "logit t" } else { "beta-binomial profile likelihood" }
+/// How far the banks' scores let the mean be, and by what.
+pub(crate) struct Reach {
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    pub(crate) method: &'static str,
 }
 
-/// Bounds of a mean by the shape of the likelihood, or by a logit interval where there are very many banks; `None` where
-/// equal graded scores leave nothing to go by. `error` is the cluster-robust one.
-pub(crate) fn bounds(design: &Design, error: f64) -> Option<(f64, f64)> {
+/// Bounds of a mean by the shape of the likelihood, or by a logit interval where there are very many banks, and where scores
+/// hardly vary at least as far as equal ones leave it open; the mean lies between them. `error` is the cluster-robust one.
+pub(crate) fn reach(design: &Design, error: f64) -> Reach {
     let mean = design.estimate().clamp(0.0, 1.0);
-    let independent = design.independent_variance();
     let edge = mean * (1.0 - mean);
-    let all_equal = independent <= f64::EPSILON * edge || edge <= 0.0;
-    if all_equal && !(design.binary && edge <= f64::EPSILON) {
-        return None;
+    let open = if design.hardly_varies() { others_of_banks(design) } else { 0.0 };
+    let equal = (mean * (1.0 - open), mean + (1.0 - mean) * open);
+    if edge <= f64::EPSILON {
+        return Reach { low: equal.0, high: equal.1, method: "beta-binomial likelihood of equal scores" };
     }
-    let n = if all_equal { design.effective_questions() } else { edge / independent };
-    if design.clusters > MOST_BANKS {
-        return (!all_equal).then(|| logit(mean, error.max(independent.sqrt()), design.clusters - 1));
+    let independent = independent_variance(design, edge);
+    let (bounds, method) = if design.clusters > MOST_BANKS {
+        (logit(mean, error.max(independent.sqrt()), design.clusters - 1), "logit t")
+    } else {
+        let n = edge / independent;
+        let of =
+            |bank: ClusterMean| Bank { trials: n * bank.weight, passed: n * bank.weight * bank.mean.clamp(0.0, 1.0) };
+        let banks: Vec<Bank> = design.banks().into_iter().map(of).collect();
+        (Profile::new(&banks).bounds(mean), "beta-binomial profile likelihood")
+    };
+    Reach { low: bounds.0.min(equal.0).min(mean), high: bounds.1.max(equal.1).max(mean), method }
+}
+
+/// The variance of the estimate if questions were independent, no smaller than small strata let it be, and where these decide no
+/// larger than that of verdicts: no scores between 0 and 1 vary more.
+fn independent_variance(design: &Design, edge: f64) -> f64 {
+    let (seen, cautious) = (design.independent_variance(), design.cautious_variance());
+    if cautious > seen { cautious.min(edge / design.effective_questions()).max(seen) } else { seen }
+}
+
+/// The largest share of others behind banks whose scores are all equal: the largest 1 − μ that the likelihood holds. At any μ equal
+/// verdicts are most likely where a bank's are most alike, so ρ is the largest that is thought of, and t has G − 1 degrees of
+/// freedom, of fewer than ten banks those of ten: else equal scores would say less than scores that differ. Questions taken as
+/// independent leave as much open at least.
+fn others_of_banks(design: &Design) -> f64 {
+    let n = design.effective_questions();
+    let squares: f64 = design.banks().iter().map(|bank| bank.weight * bank.weight).sum();
+    // very many banks are counted as equal ones that weigh as much together (Kish)
+    let (trials, times) = if design.clusters > MOST_BANKS {
+        (vec![n * squares], 1.0 / squares)
+    } else {
+        (design.banks().iter().map(|bank| n * bank.weight).collect(), 1.0)
+    };
+    let scale = (1.0 - MOST_CORRELATED) / MOST_CORRELATED;
+    let log_of = |a: f64| trials.iter().map(|trials| ln_gamma(a + trials) - ln_gamma(a)).sum::<f64>() * times;
+    let freedom = design.clusters.max(FEWEST_BANKS) - 1;
+    let least = log_of(scale) - t_quantile(freedom as f64).powi(2) / 2.0;
+    let (mut inside, mut outside) = (0.0, 1.0);
+    for _ in 0..HALVED {
+        let share = f64::midpoint(inside, outside);
+        if log_of(scale * (1.0 - share)) >= least { inside = share } else { outside = share }
     }
-    let banks: Vec<Bank> = design
-        .banks()
-        .into_iter()
-        .map(|bank| Bank { trials: n * bank.weight, passed: n * bank.weight * bank.mean.clamp(0.0, 1.0) })
-        .collect();
-    Some(Profile::new(&banks).bounds(mean))
+    f64::max(outside, others(n))
 }
 
 /// logit(s) ± t · error / (s(1 − s)), turned back (Korn and Graubard 1998 for means of surveys).

@@ -11,8 +11,8 @@ use bench_proto::{
 use crate::{
     cells::{Cell, Tally, of_stratum},
     design::Design,
-    interval::{symmetric, t_quantile, wilson},
-    likelihood,
+    interval::{least_error, symmetric, t_quantile, wilson},
+    likelihood::{self, Reach},
 };
 
 /// Fewer clusters than this make no interval.
@@ -20,8 +20,12 @@ pub(crate) const FEWEST_CLUSTERS: usize = 3;
 /// Fewer clusters than this carry a warning.
 pub(crate) const FEW_CLUSTERS: usize = 8;
 
-/// A variance of a mean that is nothing but rounding: equal scores, of which no interval can be made.
+/// A variance of a mean that is nothing but rounding: banks that do not differ, of which no t interval can be made.
 const NO_SPREAD: f64 = 1e-24;
+/// Why there is no interval where no stratum says how its scores vary.
+const SINGLE_SCORES: &str = "every category has a single score: how they vary is not known";
+/// What is said of an interval that rests on more than the scores' variance.
+const LEAST: &str = ", rule of three where scores agree";
 
 /// A stratum of the sample: a category, or a part of one that other facets make. Those of a category stand next to each other.
 #[derive(Debug, Clone, PartialEq)]
@@ -148,7 +152,7 @@ pub(crate) fn estimate(cells: &[Cell], categories: &[Category], sampling: Sampli
     let naive_ci95 = match (sampling.estimator, &figures, &design) {
         (_, _, None) => None,
         (Estimator::Mean, _, _) => naive_of_mean(&all),
-        // one and the same verdict everywhere says nothing about spread, but Wilson needs none
+        // of one and the same verdict everywhere Wilson says as much of a weighted score
         (Estimator::Weighted, _, _) if all.binary && all.min == all.max => naive_of_mean(&all),
         (Estimator::Weighted, Some(figures), Some(design)) => stratified(design.estimate(), figures, false).ok(),
         (Estimator::Weighted, None, _) => None,
@@ -235,37 +239,37 @@ fn naive_of_mean(all: &Tally) -> Option<Interval> {
     if all.binary {
         return Some(wilson(all.sum, n));
     }
-    let variance = all.variance()? / n;
-    if variance <= NO_SPREAD {
-        return None;
-    }
-    let half = t_quantile(n - 1.0) * variance.sqrt();
-    Some(symmetric(mean, half, format!("t, {} df", all.n - 1)))
+    let (error, least) = ((all.variance()? / n).sqrt(), least_error(n));
+    let half = t_quantile(n - 1.0) * error.max(least);
+    Some(symmetric(mean, half, format!("t, {} df{}", all.n - 1, if error < least { LEAST } else { "" })))
 }
 
 /// Σ (N_h / N)² · s_h² / n_h, with the last factor (1 − n_h / N_h) when `finite`; Student's t with n − H degrees of freedom.
-/// A stratum with a single score is taken to vary as the others do within theirs.
+/// A stratum with a single score is taken to vary as the others do within theirs, and none is taken for more sure than as many
+/// equal scores are ([`least_error`]).
 fn stratified(value: f64, figures: &[StratumFigures], finite: bool) -> Result<Interval, String> {
     let spreads = || figures.iter().filter_map(|figure| Some((figure.tally.n - 1, figure.tally.variance()?)));
     let scores = spreads().map(|(freedom, _)| freedom).sum::<u64>();
     let pooled = (scores > 0).then(|| spreads().map(|(freedom, s)| freedom as f64 * s).sum::<f64>() / scores as f64);
-    let (mut variance, mut whole) = (0.0, true);
+    let (mut variance, mut whole, mut agree) = (0.0, true, false);
     for StratumFigures { weight, population, tally } in figures {
         let n = tally.n as f64;
         let missing = if finite { (1.0 - n / population).max(0.0) } else { 1.0 };
         if missing > 0.0 {
             whole = false;
-            let spread =
-                tally.variance().or(pooled).ok_or("every category has a single score: how they vary is not known")?;
-            variance += weight * weight * spread / n * missing;
+            let spread = tally.variance().or(pooled).ok_or(SINGLE_SCORES)? / n;
+            let least = least_error(n).powi(2);
+            agree |= spread < least;
+            variance += weight * weight * spread.max(least) * missing;
         }
     }
     let freedom = figures.iter().map(|figure| figure.tally.n).sum::<u64>().saturating_sub(figures.len() as u64).max(1);
-    if variance <= NO_SPREAD && !whole {
-        return Err("the scores of each category are equal: how those of other questions vary is not known".to_owned());
+    if whole {
+        return Err("every question of the dataset was asked: nothing of it is left to chance".to_owned());
     }
     let kind = if finite { "stratified t, finite population" } else { "stratified t" };
-    Ok(symmetric(value, t_quantile(freedom as f64) * variance.sqrt(), format!("{kind}, {freedom} df")))
+    let method = format!("{kind}, {freedom} df{}", if agree { LEAST } else { "" });
+    Ok(symmetric(value, t_quantile(freedom as f64) * variance.sqrt(), method))
 }
 
 /// "Conversations like these": an interval and a note.
@@ -280,22 +284,20 @@ fn clustered(design: &Design, t: Option<&Interval>, naive: Option<&Interval>) ->
     }
     let few = (g < FEW_CLUSTERS).then(|| format!("only {g} banks: read with care"));
     if design.one_score_per_cluster {
-        return (naive.cloned(), few);
+        let none = naive.is_none().then(|| SINGLE_SCORES.to_owned());
+        return (naive.cloned(), none.or(few));
     }
     let error = design.cluster_variance().unwrap_or(0.0).sqrt();
-    let (interval, alike) = match (t, likelihood::bounds(design, error)) {
-        (Some(t), Some((low, high))) => {
-            let method = format!("{}, joined with {}", likelihood::name(g), t.method);
-            (Some(Interval { low: t.low.min(low), high: t.high.max(high), method }), None)
+    let Reach { low, high, method } = likelihood::reach(design, error);
+    let interval = match t {
+        Some(t) => {
+            let method = format!("{method}, joined with {}", t.method);
+            Interval { low: t.low.min(low), high: t.high.max(high), method }
         }
-        (Some(t), None) => (Some(t.clone()), None),
-        // equal verdicts: the banks do not differ, and likelihood says how far others could
-        (None, Some((low, high))) if design.binary => {
-            (Some(Interval { low, high, method: likelihood::name(g).to_owned() }), None)
-        }
-        (None, _) => (None, Some("the banks do not differ: how others would is not known".to_owned())),
+        // the banks do not differ, and likelihood says how far others could
+        None => Interval { low, high, method: method.to_owned() },
     };
-    (interval, alike.or(few))
+    (Some(interval), few)
 }
 
 /// Student's t with G − 1 degrees of freedom on the cluster-robust error; `None` for too few banks, and where none differs from
@@ -393,5 +395,7 @@ pub(crate) fn facet_scores(cells: &[Cell], values: &[String]) -> BTreeMap<String
 
 #[cfg(test)]
 mod coverage;
+#[cfg(test)]
+mod edges;
 #[cfg(test)]
 mod tests;

@@ -12,8 +12,8 @@ use anyhow::{Context as _, ensure};
 use bench_aggregate::{
     gate::Policy,
     simulate::{
-        Coverage, CoverageCase, DecisionCase, Effects, Ends, LOCOMO_BANKS, Rate, Sampled, Scores, Words, coverage,
-        ends, words,
+        Coverage, CoverageCase, DecisionCase, Effects, Ends, LOCOMO_BANKS, Rate, SampleCase, SampleCoverage, Sampled,
+        SampledStratum, Scores, Words, coverage, ends, sample_coverage, words,
     },
 };
 use serde::Deserialize;
@@ -25,6 +25,8 @@ const SCORES: [f64; 6] = [0.5, 0.8, 0.9, 0.92, 0.95, 0.98];
 const CORRELATIONS: [f64; 4] = [0.0, 0.02, 0.05, 0.1];
 /// Questions of a bank in a sample of twenty each.
 const FAIR: u64 = 20;
+/// The same in a sample of `quick`'s size.
+const FEW: u64 = 5;
 
 /// Works off `of` for each place below `n` on all cores, and keeps the order.
 fn on_all_cores<T: Send>(n: usize, of: impl Fn(usize) -> T + Sync) -> Vec<T> {
@@ -74,7 +76,64 @@ fn cases() -> Vec<(&'static str, CoverageCase)> {
             }
         }
     }
+    // small banks, few and many: at the edge all of their answers are often equal
+    for p in [0.5, 0.9, 0.98, 0.995] {
+        for correlation in CORRELATIONS {
+            cases.push(("5 each", case(vec![FEW; 10], p, correlation, Effects::Beta, Scores::Verdicts)));
+            cases.push(("2 each", case(vec![2; 250], p, correlation, Effects::Beta, Scores::Verdicts)));
+        }
+    }
     cases
+}
+
+/// Correlations of the samples, which are small: a column each.
+const SAMPLE_CORRELATIONS: [f64; 2] = [0.0, 0.05];
+/// Questions of LoCoMo's conversations by category, on average, and those of them that `fair`, `quick` and `fair-2` ask: category 5
+/// first, whose questions have no answer.
+const CELLS: [(u64, [u64; 3]); 5] =
+    [(45, [4, 1, 5]), (28, [4, 1, 3]), (10, [4, 1, 1]), (84, [4, 1, 8]), (32, [4, 1, 3])];
+const PRESETS: [&str; 3] = ["fair", "quick", "fair-2"];
+
+/// Samples of ten banks: all categories have one mean score, or the first another than the rest.
+fn samples() -> Vec<(&'static str, String, SampleCase)> {
+    let scores = [0.005, 0.02, 0.5, 0.9, 0.98, 0.995].map(|p| (p, p));
+    let mut samples = Vec::new();
+    for (place, preset) in PRESETS.into_iter().enumerate() {
+        for (first, rest) in scores.into_iter().chain([(0.98, 0.02), (0.5, 0.98)]) {
+            let score = if first == rest { format!("{rest}") } else { format!("{first}, others {rest}") };
+            for correlation in SAMPLE_CORRELATIONS {
+                let stratum = |(number, (of_bank, asked)): (usize, (u64, [u64; 3]))| SampledStratum {
+                    p: if number == 0 { first } else { rest },
+                    of_bank,
+                    asked: asked[place],
+                };
+                let strata = CELLS.into_iter().enumerate().map(stratum).collect();
+                samples.push((preset, score.clone(), SampleCase { strata, banks: 10, correlation }));
+            }
+        }
+    }
+    samples
+}
+
+/// A row for each preset and score, for each correlation both intervals.
+fn sample_markdown(samples: &[(&str, String, SampleCase)], seen: &[SampleCoverage]) -> String {
+    let header = SAMPLE_CORRELATIONS.map(|correlation| format!("ICC {correlation}")).join(" | ");
+    let mut text = format!("| Sample | Score | {header} |\n|---|---|{}\n", "---|".repeat(SAMPLE_CORRELATIONS.len()));
+    let rows = samples.chunks(SAMPLE_CORRELATIONS.len()).zip(seen.chunks(SAMPLE_CORRELATIONS.len()));
+    for (cases, seen) in rows {
+        let cells: Vec<String> = seen
+            .iter()
+            .map(|seen| {
+                let [like_these, half] = [seen.like_these, seen.like_these_half_width].map(percent);
+                let [this, this_half] = [seen.this_benchmark, seen.this_benchmark_half_width].map(percent);
+                format!("{like_these} (± {half}), {this} (± {this_half})")
+            })
+            .collect();
+        for (preset, score, _) in cases.iter().take(1) {
+            text.push_str(&format!("| {preset} | {score} | {} |\n", cells.join(" | ")));
+        }
+    }
+    text
 }
 
 /// How often 95 % intervals hold the truth.
@@ -91,16 +150,36 @@ pub(crate) fn coverage_table(draws: u32, seed: u64) -> Value {
         })
     };
     let cells: Vec<Value> = cases.iter().zip(&seen).map(row).collect();
+    let samples = samples();
+    let first = seed + cases.len() as u64;
+    let of_samples =
+        on_all_cores(samples.len(), |place| sample_coverage(&samples[place].2, draws, first + place as u64));
+    let sample_row = |((preset, score, case), seen): (&(&str, String, SampleCase), &SampleCoverage)| {
+        json!({
+            "sample": preset, "p": score, "banks": case.banks, "icc": case.correlation,
+            "like_these": seen.like_these, "like_these_half_width": seen.like_these_half_width,
+            "this_benchmark": seen.this_benchmark, "this_benchmark_half_width": seen.this_benchmark_half_width,
+            "none": seen.none,
+        })
+    };
+    let markdown = format!("{}\n{}", coverage_markdown(&cases, &seen), sample_markdown(&samples, &of_samples));
     json!({
         "scenario": "coverage", "draws": draws, "seed": seed, "seconds": start.elapsed().as_secs_f64(),
         // three standard errors of a share near 95 %
         "monte_carlo": 3.0 * (0.95 * 0.05 / f64::from(draws.max(1))).sqrt(),
-        "markdown": coverage_markdown(&cases, &seen), "cells": cells,
+        "markdown": markdown, "cells": cells,
+        "samples": samples.iter().zip(&of_samples).map(sample_row).collect::<Vec<_>>(),
     })
 }
 
 fn percent(share: f64) -> String {
     format!("{:.1}", share * 100.0)
+}
+
+/// Two digits, or as many as tell it apart.
+fn score_label(p: f64) -> String {
+    let short = format!("{p:.2}");
+    if short.parse::<f64>().is_ok_and(|read| (read - p).abs() < 1e-9) { short } else { p.to_string() }
 }
 
 /// Sample, banks, effects and score of a row.
@@ -110,7 +189,7 @@ type Row<'a> = (String, usize, &'a str, String);
 fn coverage_markdown(cases: &[(&str, CoverageCase)], seen: &[Coverage]) -> String {
     let mut rows: Vec<(Row<'_>, BTreeMap<String, String>)> = Vec::new();
     for ((name, case), seen) in cases.iter().zip(seen) {
-        let key = ((*name).to_owned(), case.banks.len(), case.effects.name(), format!("{:.2}", case.p));
+        let key = ((*name).to_owned(), case.banks.len(), case.effects.name(), score_label(case.p));
         let cell = format!("{} ({})", percent(seen.covers), percent(seen.t_covers));
         let at = rows.iter().position(|(known, _)| *known == key).unwrap_or(rows.len());
         if at == rows.len() {
@@ -216,14 +295,19 @@ pub(crate) fn decisions(draws: u32, seed: u64, grades: Option<&Path>) -> anyhow:
     let said = on_all_cores(pairs.len(), |place| words(&pairs[place].2, draws, seed + place as u64));
     let policy = Policy::default();
     let tolerance = policy.overall.map_or(0.0, |rule| rule.tolerance);
-    let gates: Vec<(String, DecisionCase)> = sets
-        .iter()
-        .flat_map(|(name, banks)| {
-            [0.0, tolerance, 2.0 * tolerance]
-                .map(|drop| (name.clone(), DecisionCase { baseline_runs: 3, drop, ..of(banks) }))
-        })
-        .collect();
-    let ended = on_all_cores(gates.len(), |place| ends(&gates[place].1, &policy, draws, seed + place as u64));
+    let mut gates: Vec<(String, &str, DecisionCase)> = Vec::new();
+    for (name, banks) in &sets {
+        for drop in [0.0, tolerance, 2.0 * tolerance] {
+            gates.push((name.clone(), "full", DecisionCase { baseline_runs: 3, drop, ..of(banks) }));
+        }
+    }
+    for (name, banks) in &sets {
+        for baseline_runs in [1, 3] {
+            let sampled = Sampled::PerBank(FAIR);
+            gates.push((name.clone(), "fair", DecisionCase { sampled, baseline_runs, ..of(banks) }));
+        }
+    }
+    let ended = on_all_cores(gates.len(), |place| ends(&gates[place].2, &policy, draws, seed + place as u64));
     let word_row = |((name, sample, case), said): (&(String, &str, DecisionCase), &Words)| {
         json!({
             "grades": name, "sample": sample, "banks": case.count, "drop": case.drop, "better": said.better,
@@ -231,9 +315,9 @@ pub(crate) fn decisions(draws: u32, seed: u64, grades: Option<&Path>) -> anyhow:
             "detectable": said.detectable,
         })
     };
-    let gate_row = |((name, case), ended): (&(String, DecisionCase), &Ends)| {
+    let gate_row = |((name, sample, case), ended): (&(String, &str, DecisionCase), &Ends)| {
         json!({
-            "grades": name, "baseline_runs": case.baseline_runs, "drop": case.drop, "pass": ended.pass,
+            "grades": name, "sample": sample, "baseline_runs": case.baseline_runs, "drop": case.drop, "pass": ended.pass,
             "fail": ended.fail, "inconclusive": ended.inconclusive,
         })
     };
@@ -249,7 +333,7 @@ pub(crate) fn decisions(draws: u32, seed: u64, grades: Option<&Path>) -> anyhow:
 fn decision_markdown(
     pairs: &[(String, &str, DecisionCase)],
     said: &[Words],
-    gates: &[(String, DecisionCase)],
+    gates: &[(String, &str, DecisionCase)],
     ended: &[Ends],
 ) -> String {
     let mut text =
@@ -263,10 +347,12 @@ fn decision_markdown(
             percent(said.worse)
         ));
     }
-    text.push_str("\n| Grades | True fall | PASS | FAIL | INCONCLUSIVE |\n|---|---|---|---|---|\n");
-    for ((name, case), ended) in gates.iter().zip(ended) {
+    text.push_str("\n| Grades | Sample | Baseline runs | True fall | PASS | FAIL | INCONCLUSIVE |\n");
+    text.push_str("|---|---|---|---|---|---|---|\n");
+    for ((name, sample, case), ended) in gates.iter().zip(ended) {
         let [drop, pass, fail, open] = [case.drop, ended.pass, ended.fail, ended.inconclusive].map(percent);
-        text.push_str(&format!("| {name} | {drop} | {pass} | {fail} | {open} |\n"));
+        let runs = case.baseline_runs;
+        text.push_str(&format!("| {name} | {sample} | {runs} | {drop} | {pass} | {fail} | {open} |\n"));
     }
     text
 }

@@ -125,7 +125,11 @@ fn checks(comparison: &Comparison) -> Vec<Block> {
             format!("points, second minus first{}", words::direction(comparison.better)),
         ),
         row("95 %", points_interval(paired.ci95.as_ref()), decides),
-        row("p", p_value(paired.p_value), "two-sided, the larger of the two t tests".to_owned()),
+        row(
+            "p",
+            p_value(paired.p_value),
+            "two-sided, the largest of both t tests' and of what so many equal pairs leave open".to_owned(),
+        ),
         row(
             "Check: bootstrap",
             points_interval(comparison.bootstrap_ci95.as_ref()),

@@ -3,7 +3,8 @@
 //! With d_i = b_i − a_i the estimate and its variance are those of one run's scores (`design`): the plain mean with
 //! (G/(G−1)) · (1/n²) · Σ_g (Σ_{i∈g} (d_i − d̄))², or the mean weighted to the whole dataset with the linearised values.
 //! Student's t has G − 1 degrees of freedom. Where questions taken as independent give a wider interval, that one decides: few
-//! banks happened to agree, which is no precision.
+//! banks happened to agree, which is no precision. Nor are few pairs that agree: the interval reaches at least as far as others
+//! could move the difference of which so many equal pairs say nothing ([`Unseen`]).
 
 use bench_proto::{
     comparison::{PairedDifference, Word},
@@ -17,7 +18,7 @@ use crate::{
     bootstrap::wild_cluster_quantile,
     cells::cells_of,
     design::Design,
-    interval::t_quantile,
+    interval::{least_error, others, t_quantile},
     score::{FEW_CLUSTERS, FEWEST_CLUSTERS, Used, used},
     strata::Strata,
 };
@@ -98,7 +99,9 @@ pub(crate) fn paired_difference(means: &Means<'_>, pairs: &[Pair], tolerance: f6
         paired.ci95_note = Some("no question has a score in both runs".to_owned());
         return paired;
     };
-    paired.naive_ci95 = (pairs.len() > 1).then(|| Errors::of(design).independent.interval(difference));
+    let Errors { clustered, independent } = Errors::of(design);
+    let unseen = Unseen { pairs: design.effective_questions() };
+    paired.naive_ci95 = (pairs.len() > 1).then(|| unseen.widen(independent.interval(difference), difference));
     if clusters < FEWEST_CLUSTERS {
         paired.ci95_note = Some(format!("needs at least {FEWEST_CLUSTERS} banks, has {clusters}"));
         return paired;
@@ -106,12 +109,14 @@ pub(crate) fn paired_difference(means: &Means<'_>, pairs: &[Pair], tolerance: f6
     if clusters < FEW_CLUSTERS {
         paired.ci95_note = Some(format!("only {clusters} banks: read with care"));
     }
-    let Errors { clustered, independent } = Errors::of(design);
     let wider = if independent.reach() > clustered.reach() { &independent } else { &clustered };
-    let interval = wider.interval(difference);
-    // of two tests that may both be too sure, the one that is less sure
-    paired.p_value = Some(clustered.two_sided(difference).max(independent.two_sided(difference)));
-    paired.mde = Some(clustered.detectable().max(independent.detectable()));
+    let interval = unseen.widen(wider.interval(difference), difference);
+    // of tests that may each be too sure, the one that is least sure
+    let p_value = clustered.two_sided(difference).max(independent.two_sided(difference));
+    paired.p_value = Some(p_value.max(unseen.two_sided(difference)));
+    let detectable = clustered.detectable().max(independent.detectable()).max(unseen.detectable(&independent));
+    // no difference is larger than 1
+    paired.mde = Some(detectable.min(1.0));
     paired.verdict = word(&interval, tolerance, means.better);
     paired.ci95 = Some(interval);
     paired
@@ -173,6 +178,41 @@ impl Error {
         // 80 % quantile of the normal distribution, for the case that cannot be
         let power = StudentsT::new(0.0, 1.0, self.freedom).map_or(0.841_621_233_572_914_3, |t| t.inverse_cdf(0.8));
         (t_quantile(self.freedom) + power) * self.error
+    }
+}
+
+/// How the method of an interval ends that reaches as far as so many equal pairs leave open.
+pub(crate) const RULE_OF_THREE: &str = "rule of three";
+
+/// What pairs that were not seen may do to a difference: behind n equal pairs a share of others ([`others`]) is possible, and each
+/// of them may lie anywhere from −1 to 1.
+struct Unseen {
+    /// n, the number of equally weighted pairs that say as much.
+    pairs: f64,
+}
+
+impl Unseen {
+    /// The interval, reaching as far as others could move the difference.
+    fn widen(&self, interval: Interval, difference: f64) -> Interval {
+        let others = others(self.pairs);
+        let (low, high) = (difference - others * (1.0 + difference), difference + others * (1.0 - difference));
+        if interval.low <= low && high <= interval.high {
+            return interval;
+        }
+        let method = format!("{}, {RULE_OF_THREE}", interval.method);
+        Interval { low: interval.low.min(low), high: interval.high.max(high), method }
+    }
+
+    /// The p value of which that interval is the inversion: of n pairs that differ by ±1 it is the sign test's.
+    fn two_sided(&self, difference: f64) -> f64 {
+        (2.0 * (1.0 + difference.abs()).powf(-self.pairs)).min(1.0)
+    }
+
+    /// What is found with 80 % power where pairs differ as little as equal ones allow: they lie between −1 and 1, twice as wide
+    /// as scores.
+    fn detectable(&self, independent: &Error) -> f64 {
+        let error = 2.0 * least_error(self.pairs);
+        Error { error, freedom: independent.freedom, method: String::new() }.detectable()
     }
 }
 

@@ -32,7 +32,7 @@ use bench_proto::{
     summary::{Estimator, Interval, MetricScore, Summary, Verdict},
 };
 
-pub(crate) use difference::gains;
+pub(crate) use difference::{RULE_OF_THREE, gains};
 pub(crate) use pairs::TurnsSeen;
 pub use pairs::{PairedFacts, Rate, Rates, RunFacts};
 
@@ -406,5 +406,7 @@ pub fn correct_over_pairs(comparisons: &mut [Comparison]) {
     }
 }
 
+#[cfg(test)]
+mod edges;
 #[cfg(test)]
 mod tests;

@@ -4,12 +4,12 @@ use bench_proto::{
     comparison::{CategoryDifference, ComparedRun, Comparison, PairedDifference, Unpaired},
     gate::{Change, Check, CheckOutcome, Level},
     metric::Better,
-    summary::{LatencyProbe, Summary, UsageSummary},
+    summary::{Interval, LatencyProbe, Summary, UsageSummary},
 };
 
 use serde_json::Value;
 
-use crate::compare::{gains, latency::probes};
+use crate::compare::{RULE_OF_THREE, gains, latency::probes};
 
 use super::policy::{Floors, LatencyRule, PROBE, Policy, Ratio, Tolerance};
 
@@ -17,6 +17,8 @@ use super::policy::{Floors, LatencyRule, PROBE, Policy, Ratio, Tolerance};
 const SIGNIFICANT: f64 = 0.05;
 /// Latencies that differ by less than so many milliseconds are the same.
 const SAME_MS: f64 = 1.0;
+/// Of fewer recalls not even a median has a 95 % interval, which from their fastest to their slowest covers 1 − 2 · 0.5^n.
+const FEWEST_RECALLS: u64 = 6;
 
 fn points(fraction: f64) -> String {
     format!("{:+.2}", fraction * 100.0)
@@ -235,18 +237,27 @@ fn difference(
     } else {
         CheckOutcome::Inconclusive
     };
+    let more = (outcome == CheckOutcome::Inconclusive).then(|| enough(paired, interval, tolerance)).flatten();
     let detail = format!(
-        "{} points, 95 % {} to {}, tolerance {:.1}, {} questions in {} banks{}",
+        "{} points, 95 % {} to {}, tolerance {:.1}, {} questions in {} banks{}{}",
         points(paired.difference.unwrap_or(0.0)),
         points(interval.low),
         points(interval.high),
         tolerance * 100.0,
         paired.n,
         paired.clusters,
-        paired.p_holm.map(|p| format!(", p {p:.3} (Holm)")).unwrap_or_default()
+        paired.p_holm.map(|p| format!(", p {p:.3} (Holm)")).unwrap_or_default(),
+        more.map(|n| format!("; equal runs pass with {n} questions or more")).unwrap_or_default()
     );
     let change = paired.a.zip(paired.b).map(|(old, new)| Change::new("", new, old));
     Check { rule, level, outcome, value: Some(better.gain(low)), bound, detail, change }
+}
+
+/// With how many questions like these an equal run would pass, where runs are equal and their questions too few to say so.
+fn enough(paired: &PairedDifference, interval: &Interval, tolerance: f64) -> Option<u64> {
+    let equal = paired.difference == Some(0.0) && interval.method.ends_with(RULE_OF_THREE);
+    let possible = equal && tolerance > 0.0 && interval.high < 1.0;
+    possible.then(|| (paired.n as f64 * (1.0 - interval.high).ln() / (1.0 - tolerance).ln()).ceil() as u64)
 }
 
 /// Latencies under load belong to their load: only probes of the same conditions are compared (P43).
@@ -260,11 +271,18 @@ fn latency(rule: &LatencyRule, a: &ComparedRun, b: &ComparedRun) -> Check {
         Ok(probes) => probes,
         Err(why) => return not_compared(why),
     };
-    let of = |probe: &LatencyProbe| match rule.percentile.as_str() {
-        "p50" => probe.p50_ms,
-        "p99" => probe.p99_ms,
-        _ => probe.p95_ms,
+    // a percentile of fewer is the slowest recall or two
+    let (of, fewest): (fn(&LatencyProbe) -> Option<f64>, u64) = match rule.percentile.as_str() {
+        "p50" => (|probe| probe.p50_ms, FEWEST_RECALLS),
+        "p99" => (|probe| probe.p99_ms, 100),
+        _ => (|probe| probe.p95_ms, 20),
     };
+    let recalls = a.n.min(b.n);
+    if recalls < fewest {
+        let outcome = if rule.level == Level::Critical { CheckOutcome::Inconclusive } else { CheckOutcome::NotChecked };
+        let why = format!("{recalls} recalls do not tell a {}: --latency-probe {fewest} or more does", rule.percentile);
+        return Check { outcome, ..not_compared(why) };
+    }
     let (Some(old), Some(new)) = (of(a), of(b)) else {
         return not_compared("a latency probe has no such figure".to_owned());
     };

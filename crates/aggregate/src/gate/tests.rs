@@ -63,6 +63,22 @@ fn exit_codes_follow_the_bounds() {
 }
 
 #[test]
+fn equal_runs_that_are_too_small_are_told_how_many_questions_would_do() {
+    let report = gated(|comparison| {
+        let paired = &mut comparison.paired;
+        set(paired, -0.071_121_736, 0.071_121_736);
+        (paired.n, paired.difference) = (50, Some(0.0));
+        if let Some(interval) = &mut paired.ci95 {
+            interval.method = "paired t, 49 df, rule of three".to_owned();
+        }
+    });
+    let check = report.checks.iter().find(|check| check.rule == "overall").expect("is there");
+    assert_eq!((check.outcome, report.exit_code), (CheckOutcome::Inconclusive, 6));
+    // the smallest n of 1 - 0.025^(1/n) <= 0.03
+    assert!(check.detail.ends_with("; equal runs pass with 122 questions or more"), "{}", check.detail);
+}
+
+#[test]
 fn flags_forgive() {
     let mut comparison = comparison();
     set(&mut comparison.paired, -0.06, 0.01);
@@ -141,6 +157,17 @@ fn p43_only_probes_of_equal_conditions_are_compared() {
         },
         "not whole: busy",
     );
+    let of_few = |c: &mut Comparison| {
+        let few = |ms: f64| LatencyProbe { n: 3, ..probe(ms) };
+        (c.a.latency_probe, c.b.latency_probe) = (Some(few(1.0)), Some(few(400.0)));
+    };
+    not_compared(&of_few, "3 recalls do not tell a p95");
+    let critical = "version: 1\nlatency: [{phase: probe, percentile: p50, ratio: 1.1, level: critical}]";
+    let critical: Policy = serde_norway::from_str(critical).expect("is a policy");
+    let mut slower = comparison();
+    of_few(&mut slower);
+    let report = gate(&summary(), Some(("base".to_owned(), slower)), &critical, GateFlags::default());
+    assert_eq!(report.exit_code, 6, "what is critical and was not measured did not pass: {report:?}");
     // what was measured under load is not compared whatever a policy asks for
     let policy: Policy =
         serde_norway::from_str("version: 1\nlatency: [{phase: recall, percentile: p95, ratio: 1.1, level: critical}]")

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::cells::{Cell, Tally};
 
 fn counts(pairs: &[(f64, f64)]) -> Vec<Bank> {
     pairs.iter().map(|(trials, passed)| Bank { trials: *trials, passed: *passed }).collect()
@@ -34,6 +35,27 @@ fn equal_verdicts_reach_the_edge_and_leave_room_on_the_other_side() {
     assert!(high == 1.0 && (0.96..0.99).contains(&low), "{low} to {high}");
     let (low, high) = ends(&[(200.0, 0.0); 10]);
     assert!(low == 0.0 && (0.01..0.04).contains(&high), "{low} to {high}");
+}
+
+#[test]
+fn the_share_of_others_behind_equal_scores_is_where_scipy_finds_it() {
+    // scipy.optimize.brentq of Σ_g ln Γ(C(1−q) + m) − ln Γ(C(1−q)) − ln Γ(C + m) + ln Γ(C) + t²/2, C = 0.7/0.3, t =
+    // scipy.stats.t.ppf(0.975, max(G, 10) − 1), over q; of the last two 1 − scipy.stats.beta.ppf(0.025, Σ m, 1), which leaves more
+    let cases: [(&[u64], f64); 7] = [
+        (&[20; 10], 0.044_020_029_2),
+        (&[200; 10], 0.023_311_664_7),
+        (&[199, 105, 193, 260, 242, 158, 190, 239, 196, 204], 0.023_478_383_5),
+        (&[5; 10], 0.081_636_893_1),
+        (&[5; 3], 0.254_260_584_6),
+        (&[1, 2, 3, 4], 0.308_497_107_8),
+        (&[2; 201], 0.009_134_343_1),
+    ];
+    for (banks, expected) in cases {
+        let of = |(cluster, n): (u32, &u64)| Cell { stratum: 0, cluster, tally: Tally::of_shares(*n, *n) };
+        let cells: Vec<Cell> = (0..).zip(banks).map(of).collect();
+        let got = others_of_banks(&Design::mean(&cells.iter().collect::<Vec<_>>()));
+        assert!((got - expected).abs() < 1e-8, "{} banks: {got} instead of {expected}", banks.len());
+    }
 }
 
 proptest! {

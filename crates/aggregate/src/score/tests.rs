@@ -273,13 +273,30 @@ fn equal_scores_make_no_interval_without_width() {
     let (cells, categories) = data(|_, _| 0.5);
     for sampling in [MEAN, WEIGHTED] {
         let total = estimate(&cells, &categories, sampling);
-        assert_eq!((total.value.map(|value| value.to_bits()), total.ci95), (Some(0.5_f64.to_bits()), None));
-        assert_eq!(total.ci95_note.as_deref(), Some("the banks do not differ: how others would is not known"));
-        assert_eq!(total.benchmark_ci95, None);
+        assert_eq!(total.value.map(f64::to_bits), Some(0.5_f64.to_bits()));
+        assert_eq!((total.ci95_note, total.t_ci95), (None, None), "the banks do not differ");
+        let of_banks = total.ci95.expect("others may not be equal");
+        let naive = total.naive_ci95.expect("nor are other questions");
+        assert!((of_banks.low + of_banks.high - 1.0).abs() < 1e-9, "they may lie on both sides: {of_banks:?}");
+        assert!(
+            of_banks.low < naive.low && naive.low < 0.5 && naive.high < of_banks.high,
+            "{of_banks:?} around {naive:?}"
+        );
     }
-    let note = estimate(&cells, &categories, WEIGHTED).benchmark_note;
-    let said = "the scores of each category are equal: how those of other questions vary is not known";
-    assert_eq!(note.as_deref(), Some(said));
+    // t(396 df) · √Σ w² (1 − 0.025^(1/n))² / (2 z)² (1 − n / N)
+    let total = estimate(&cells, &categories, WEIGHTED);
+    let benchmark = total.benchmark_ci95.expect("is made");
+    let all: f64 = 1_540.0;
+    let variance: f64 = categories
+        .iter()
+        .map(|c| {
+            let (n, of_dataset) = (c.asked as f64, c.population.unwrap_or(0) as f64);
+            let least = (1.0 - 0.025_f64.powf(1.0 / n)) / (2.0 * 1.959_963_984_540_054);
+            (of_dataset / all * least).powi(2) * (1.0 - n / of_dataset)
+        })
+        .sum();
+    let half = t_quantile(396.0) * variance.sqrt();
+    near(Some(&benchmark), 0.5 - half, 0.5 + half);
 }
 
 #[test]
@@ -293,7 +310,7 @@ fn equal_verdicts_leave_room_for_other_banks() {
             // proportion_confint(400, 400, method='wilson') is (0.9904877, 1): new banks may differ more than new questions
             assert!((naive.high - naive.low - 0.009_512_294_334_296_7).abs() < 1e-9);
             assert!(interval.high - interval.low > naive.high - naive.low);
-            assert_eq!((total.ci95_note, total.benchmark_ci95), (None, None));
+            assert_eq!((total.ci95_note, total.benchmark_ci95.is_some()), (None, sampling == WEIGHTED));
         }
     }
 }

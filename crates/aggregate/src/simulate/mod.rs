@@ -4,13 +4,16 @@
 //! | module | question |
 //! |---|---|
 //! | `coverage` | how often does an interval hold the truth? |
+//! | `samples` | how often do the two intervals of a stratified sample? |
 //! | `decisions` | how often is a difference found that is there, or one that is not? |
 
 mod coverage;
 mod decisions;
+mod samples;
 
 pub use coverage::{Coverage, CoverageCase, Scores, coverage};
 pub use decisions::{DecisionCase, Ends, Sampled, Words, ends, words};
+pub use samples::{SampleCase, SampleCoverage, SampledStratum, sample_coverage};
 
 pub use crate::{
     compare::Rate,

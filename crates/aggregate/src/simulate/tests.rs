@@ -39,6 +39,46 @@ fn the_same_seed_gives_the_same_figures() {
     assert_ne!(of(1), of(2));
 }
 
+/// LoCoMo's categories in ten banks, of which so many questions each are asked: the first has another score than the others.
+fn sample(asked: u64, first: f64, others: f64, correlation: f64) -> SampleCase {
+    let stratum = |(number, of_bank): (usize, u64)| SampledStratum {
+        p: if number == 0 { first } else { others },
+        of_bank,
+        asked: asked.min(of_bank),
+    };
+    let strata = [45, 28, 10, 84, 32].into_iter().enumerate().map(stratum).collect();
+    SampleCase { strata, banks: 10, correlation }
+}
+
+#[test]
+fn intervals_of_small_strata_hold_where_all_of_their_answers_agree() {
+    for asked in [1, 4] {
+        for (first, others) in [(0.9, 0.9), (0.98, 0.98), (0.995, 0.995), (0.02, 0.02), (0.98, 0.02), (0.5, 0.98)] {
+            for correlation in [0.0, 0.05] {
+                let seen = sample_coverage(&sample(asked, first, others, correlation), 1_000, 47);
+                let what = format!("{asked} of a category, {first} and {others}, {correlation}: {seen:?}");
+                eprintln!("{what}");
+                assert_eq!(seen.none, 0.0, "{what}");
+                assert!(seen.like_these >= 0.92, "{what}");
+                // four of a category at 0.9 reach 93 %, less two standard errors
+                assert!(seen.this_benchmark >= 0.91, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn small_banks_whose_answers_are_often_all_equal_are_covered() {
+    for (banks, p) in [(vec![5; 10], 0.98), (vec![5; 10], 0.995), (vec![2; 250], 0.995)] {
+        for correlation in [0.0, 0.1] {
+            let what = format!("{} banks, {p}, {correlation}", banks.len());
+            let seen =
+                coverage(&CoverageCase { banks: banks.clone(), ..case(p, correlation, Effects::Beta) }, 1_000, 53);
+            assert!(seen.none == 0.0 && seen.covers >= 0.92, "{what}: {seen:?}");
+        }
+    }
+}
+
 /// Ten banks whose questions are passed by all runs, by none, or by some.
 fn rates() -> Vec<Vec<Rate>> {
     let question = |bank: u64, i: u64| Rate {

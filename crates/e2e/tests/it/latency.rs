@@ -92,7 +92,8 @@ fn p43_a_probe_tells_the_service_time_at_any_concurrency() {
     }
     // 575 ms against 57 is no regression of a system that takes 50
     for run in ["c4", "c64", "default"] {
-        let gate = bench.run(["gate", run, "--baseline", "c1", "--json"]).expect_code(0);
+        // 42 equal questions decide nothing about scores
+        let gate = bench.run(["gate", run, "--baseline", "c1", "--json", "--allow-inconclusive"]).expect_code(0);
         let [check] = &latencies(&gate)[..] else { panic!("one latency is looked at: {}", gate.stdout) };
         assert!(check["rule"] == "latency:probe:p95" && check["outcome"] != "not_checked", "{check}");
         let compared = bench.run(["compare", "c1", run, "--json"]).expect_code(0).json();
@@ -127,7 +128,7 @@ fn p43_building_is_a_phase_of_its_own_and_other_probes_are_not_compared() {
         assert_eq!(compared["latency"]["compared"], false);
         let text = bench.run(["compare", "whole", run]).expect_code(0).stdout;
         assert!(text.contains("not compared: ") && text.contains(why), "{text}");
-        let gate = bench.run(["gate", run, "--baseline", "whole", "--json"]).expect_code(0);
+        let gate = bench.run(["gate", run, "--baseline", "whole", "--json", "--allow-inconclusive"]).expect_code(0);
         let [check] = &latencies(&gate)[..] else { panic!("one latency is looked at: {}", gate.stdout) };
         let detail = check["detail"].as_str().expect("a line");
         assert!(check["outcome"] == "not_checked" && detail.starts_with("not compared: ") && detail.contains(why));

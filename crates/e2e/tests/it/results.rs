@@ -284,6 +284,39 @@ fn few_questions_leave_a_gate_inconclusive() {
     assert_eq!(bench.run(["compare", "one", "two", "--json"]).expect_code(0).json()["verdict"], "INCONCLUSIVE");
 }
 
+/// A system without memory fails all questions of a category or passes them all: ten equal answers are not a known category, and
+/// fifty equal pairs no proof that nothing changed.
+#[test]
+fn few_answers_that_agree_are_not_certain() {
+    let bench = Bench::new();
+    let of_none = ["--system", "none", "--preset"];
+    let small = submit(&bench, "one", &[&of_none[..], &["quick"]].concat()).expect_code(0).json();
+    let larger = submit(&bench, "fair", &[&of_none[..], &["fair"]].concat()).expect_code(0).json();
+    let width = |report: &Value, interval: &str| -> f64 {
+        let of = |bound: &str| report["headline"][interval][bound].as_f64().expect("a bound");
+        of("high") - of("low")
+    };
+    for interval in ["ci95", "naive_ci95", "benchmark_ci95"] {
+        let (of_small, of_larger) = (width(&small, interval), width(&larger, interval));
+        assert!(of_small > 0.08 && of_larger > 0.02 && of_larger < of_small, "{interval}: {of_small}, {of_larger}");
+    }
+    for category in small["scores"][0]["by_category"].as_array().expect("categories") {
+        let [low, high] = ["low", "high"].map(|bound| category["ci95"][bound].as_f64().expect("a bound"));
+        let value = category["value"].as_f64().expect("a score");
+        assert!(low <= value && value <= high && high - low > 0.1, "{category}");
+    }
+
+    let _ = submit(&bench, "two", &[&of_none[..], &["quick"]].concat()).expect_code(0);
+    let compared = bench.run(["compare", "one", "two", "--json"]).expect_code(0).json();
+    let paired = &compared["paired"];
+    assert_eq!((&paired["difference"], &compared["verdict"]), (&json!(0.0), &json!("INCONCLUSIVE")), "{paired}");
+    assert!(paired["ci95"]["low"].as_f64() < Some(-0.05) && paired["mde"].as_f64() > Some(0.05), "{paired}");
+    let printed = bench.run(["gate", "two", "--baseline", "one"]).expect_code(6).stdout;
+    assert!(printed.contains("INCONCLUSIVE"), "{printed}");
+    let _ = submit(&bench, "fairly", &[&of_none[..], &["fair"]].concat()).expect_code(0);
+    assert_eq!(bench.run(["gate", "fairly", "--baseline", "fair", "--json"]).expect_code(0).json()["verdict"], "PASS");
+}
+
 #[test]
 fn runs_that_differ_in_two_things_are_not_comparable() {
     let bench = Bench::new();
