@@ -200,7 +200,11 @@ impl TaskKey {
     #[must_use]
     pub(crate) const fn metered(bank: u32, part: u32) -> Self {
         assert!(bank <= Self::MAX_BANKS && part < Self::MAX_INDEX);
-        Self(Self::METERED.0 | ((bank as i64) << (Self::INDEX_BITS + Self::SUB_BITS)) | ((part as i64) << Self::SUB_BITS))
+        Self(
+            Self::METERED.0
+                | ((bank as i64) << (Self::INDEX_BITS + Self::SUB_BITS))
+                | ((part as i64) << Self::SUB_BITS),
+        )
     }
 
     /// The smallest key of a memory system's own calls.

@@ -60,7 +60,9 @@ async fn url(app: &App, run: &str, as_json: bool) -> CliResult {
             "bank_url": format!("{address}/BANK/GENERATION/v1"),
         }));
     } else {
-        out::result(&format!("OPENAI_BASE_URL={address}/v1\nOPENAI_API_KEY={key}\nANTHROPIC_BASE_URL={address}\nANTHROPIC_API_KEY={key}"));
+        out::result(&format!(
+            "OPENAI_BASE_URL={address}/v1\nOPENAI_API_KEY={key}\nANTHROPIC_BASE_URL={address}\nANTHROPIC_API_KEY={key}"
+        ));
         out::note("the key opens this run's part of the meter and no provider");
     }
     Ok(Exit::Done)
@@ -86,7 +88,8 @@ async fn serve(app: &App, args: &MeterRoleArgs) -> CliResult {
     store.may(Right::Work).await?;
     let rights = Rights::of_worker(settings);
     let accounts = usable_accounts(settings);
-    let mut environment = traced_environment(settings, accounts, rights, None).map_err(|f| CliError::usage(f.message))?;
+    let mut environment =
+        traced_environment(settings, accounts, rights, None).map_err(|f| CliError::usage(f.message))?;
     if let Some(environment) = Arc::get_mut(&mut environment)
         && let Some(listen) = &args.listen
     {

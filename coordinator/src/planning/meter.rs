@@ -26,7 +26,9 @@ pub(super) fn meter(
 ) -> Result<Option<MeterPlan>, CliError> {
     if !settings.on {
         return match &settings.fault {
-            Some(_) => Err(CliError::usage("--meter-fault needs --meter: only what the meter sees can be failed on purpose")),
+            Some(_) => {
+                Err(CliError::usage("--meter-fault needs --meter: only what the meter sees can be failed on purpose"))
+            }
             None => Ok(None),
         };
     }

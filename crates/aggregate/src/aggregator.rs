@@ -7,7 +7,7 @@ use bench_proto::{
     metric::Scale,
     step::{StepFacts, StoredStep, Timing},
     summary::{
-        DatasetSummary, Estimator, Headline, MetricScore, PartScore, PhaseSeconds, PublishedFigure,
+        DatasetSummary, Estimator, Headline, MeteredSummary, MetricScore, PartScore, PhaseSeconds, PublishedFigure,
         REPORT_SCHEMA_VERSION, SpecSummary, Summary, TotalScore, UsageSummary, keyed_totals,
     },
 };
@@ -156,7 +156,7 @@ impl Aggregator {
                 sums.retain_usage += *usage;
             }
             StepFacts::Retained { generation, turns, usage, timing, .. } => {
-                sums.retain(step.task.bank(), *generation, u64::from(*turns));
+                sums.retain(step.task.bank(), *generation, *turns);
                 sums.retain_usage += *usage;
                 sums.retain.add(time(timing));
                 self.retained.push(timing.operation_us() as f32);
@@ -295,6 +295,18 @@ impl Aggregator {
         Scored { headline, without_adversarial, totals, figures, scores, notes }
     }
 
+    /// What the memory system has called itself, where that was metered.
+    fn metered(&self, bank_name: &dyn Fn(u32) -> String) -> Option<MeteredSummary> {
+        let faults = self.input.spec.system.settings.get(FAULT_SETTING).and_then(Value::as_str);
+        let around = metered::Around {
+            turns: self.sums.turns(),
+            questions: self.questions.len() as u64,
+            bank_name,
+            faults: faults.map(str::to_owned),
+        };
+        self.input.metered.as_deref().map(|calls| metered::summary(calls, around))
+    }
+
     /// The summary; `not_run` are the ids of the sample's questions that were not added.
     #[must_use]
     pub fn finish<S: AsRef<str>>(mut self, not_run: impl IntoIterator<Item = S>) -> Finished {
@@ -322,18 +334,7 @@ impl Aggregator {
         warnings.extend(canaries.iter().flat_map(crate::verdict::canary_warnings));
         let consolidated = sums.consolidate.seconds().map(|_| &sums.consolidate_usage);
         let usd_cap = input.spec.limits.max_cost.map(|cap| cap.usd());
-        let metered = input.metered.as_deref().map(|calls| {
-            let faults = input.spec.system.settings.get(FAULT_SETTING);
-            metered::summary(
-                calls,
-                metered::Around {
-                    turns: sums.turns(),
-                    questions: questions.len() as u64,
-                    bank_name: &bank_name,
-                    faults: faults.and_then(Value::as_str).map(str::to_owned),
-                },
-            )
-        });
+        let metered = self.metered(&bank_name);
         warnings.extend(metered.iter().flat_map(metered::warnings));
         // what the meter has seen is known
         let untold = metered.as_ref().is_none_or(|metered| metered.total.calls == 0);

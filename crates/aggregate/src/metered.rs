@@ -31,7 +31,8 @@ pub(crate) fn summary(calls: &[MeteredCalls], around: Around<'_>) -> MeteredSumm
         add(by_model.entry((&of.model, of.key.service)).or_default(), of);
         add(by_bank.entry((of.key.bank.is_none(), of.key.bank)).or_default(), of);
     }
-    let dollars = |stages: &[Stage]| stages.iter().filter_map(|stage| by_stage.get(stage)).map(|of| of.usd).sum::<f64>();
+    let dollars =
+        |stages: &[Stage]| stages.iter().filter_map(|stage| by_stage.get(stage)).map(|of| of.usd).sum::<f64>();
     let filling = dollars(&[Stage::Retain, Stage::Consolidate]);
     let asking = dollars(&[Stage::Recall, Stage::Answer]);
     let per = |usd: f64, of: u64| (of > 0).then(|| usd / of as f64);
@@ -70,7 +71,9 @@ pub(crate) fn warnings(metered: &MeteredSummary) -> Vec<String> {
         );
     }
     if let Some(faults) = &metered.faults {
-        warnings.push(format!("calls of the memory system were failed on purpose ({faults}): its score is one of bad weather"));
+        warnings.push(format!(
+            "calls of the memory system were failed on purpose ({faults}): its score is one of bad weather"
+        ));
     }
     if counted_here > 0 {
         warnings.push(format!(
@@ -80,7 +83,9 @@ pub(crate) fn warnings(metered: &MeteredSummary) -> Vec<String> {
     }
     let unknown: u64 = metered.by_bank.iter().filter(|of| of.bank.is_none()).map(|of| of.figures.calls).sum();
     if unknown > 0 && metered.by_bank.len() > 1 {
-        warnings.push(format!("of {unknown} of the memory system's {calls} calls it is not known which bank they were for"));
+        warnings.push(format!(
+            "of {unknown} of the memory system's {calls} calls it is not known which bank they were for"
+        ));
     }
     let models: BTreeSet<&str> = metered
         .by_model

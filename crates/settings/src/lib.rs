@@ -43,7 +43,9 @@ pub use show::{ShownSetting, render};
 pub use transport::{Protection, Way};
 pub use trust::trust;
 pub use value::Value;
-pub use view::{BackoffSettings, MeterSettings, ModelCallSettings, RoleSettings, RunSettings, Settings, WorkerSettings};
+pub use view::{
+    BackoffSettings, MeterSettings, ModelCallSettings, RoleSettings, RunSettings, Settings, WorkerSettings,
+};
 
 /// The built-in defaults, commented: also the reference of all settings.
 pub const DEFAULT_CONFIG: &str = include_str!("../default-config.toml");

@@ -26,8 +26,8 @@ use tokio::{net::TcpListener, sync::OnceCell};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-pub(crate) use self::{in_flight::InFlight, run::MeteredRun};
 pub use self::place::MeterPlace;
+pub(crate) use self::{in_flight::InFlight, run::MeteredRun};
 
 /// Finds runs that this process has not worked on yet.
 #[async_trait]

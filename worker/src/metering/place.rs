@@ -65,7 +65,9 @@ impl MeterPlace {
         let shared = given.is_some();
         let secret = match given {
             Some(secret) if secret.trim().len() < SHORTEST => {
-                let message = format!("{VARIABLE} has fewer than {SHORTEST} characters: give a drawn one, such as `openssl rand -hex 32`");
+                let message = format!(
+                    "{VARIABLE} has fewer than {SHORTEST} characters: give a drawn one, such as `openssl rand -hex 32`"
+                );
                 return Err(Failure::terminal(CANNOT_SERVE, message));
             }
             Some(secret) => Sha256Hash::of(secret.trim().as_bytes()).0,

@@ -7,7 +7,9 @@ use std::{
 };
 
 use async_trait::async_trait;
-use bench_meter::{Admitted, Asked, Ended, Faults, Operation, Outcome, PromptTokens, Refusal, StoredReply, Tokens, Upstream};
+use bench_meter::{
+    Admitted, Asked, Ended, Faults, Operation, Outcome, PromptTokens, Refusal, StoredReply, Tokens, Upstream,
+};
 use bench_models::{
     budget::{Budget as _, Refusal as NoMoney, Reservation, reservations::Reservations},
     call_store::CallStore,
@@ -124,7 +126,9 @@ impl MeteredRun {
         let wire = if is_anthropic(asked.operation) { "anthropic" } else { "openai" };
         let accounts = &self.environment.accounts;
         let named = self.plan().accounts.get(wire).cloned();
-        let known = [wire, "azure"].into_iter().find(|name| (*name == wire || wire == "openai") && accounts.contains_key(*name));
+        let known = [wire, "azure"]
+            .into_iter()
+            .find(|name| (*name == wire || wire == "openai") && accounts.contains_key(*name));
         let (provider, own) = &self.answerer;
         let of_answerer = (!own.is_empty() && wire_of(provider) == wire).then(|| own.clone());
         let name = named.or_else(|| known.map(str::to_owned)).or(of_answerer);
@@ -151,12 +155,7 @@ impl MeteredRun {
             tpm: self.limits.max_tpm.or(account.limits.tpm),
         };
         let gates = &self.environment.gates;
-        Ok(Way {
-            provider,
-            account,
-            gate: gates.gate(&allowance),
-            pace: gates.pace(&self.paces, &allowance, limits),
-        })
+        Ok(Way { provider, account, gate: gates.gate(&allowance), pace: gates.pace(&self.paces, &allowance, limits) })
     }
 
     /// The price of the model that is asked for, if the run may use it.
@@ -194,7 +193,8 @@ impl MeteredRun {
 
     /// A reply to an equal request, where the run shares calls (`--cache shared`).
     async fn stored_reply(&self, asked: &Asked, call: &MeteredCall) -> Result<Option<StoredReply>, Refusal> {
-        let Some(stored) = self.stored.as_ref().filter(|_| asked.cacheable && self.limits.cache == CacheScope::Shared) else {
+        let Some(stored) = self.stored.as_ref().filter(|_| asked.cacheable && self.limits.cache == CacheScope::Shared)
+        else {
             return Ok(None);
         };
         let found = stored.find(&self.lineage, call.call_key, call.key.task()).await;
@@ -232,7 +232,8 @@ impl MeteredRun {
                 }
             }
         });
-        let busy = |retry_after| Refusal::Busy { retry_after, reason: format!("account {} is in full use", way.account.name) };
+        let busy =
+            |retry_after| Refusal::Busy { retry_after, reason: format!("account {} is in full use", way.account.name) };
         match self.stop.unless_stopped(tokio::time::timeout(left(by), entered)).await {
             Err(cause) => Err(stopped(&cause)),
             Ok(Ok(Ok(Ok(())))) => Ok(tell),
@@ -318,7 +319,8 @@ fn longest_reply(asked: &Asked) -> u64 {
 }
 
 fn upstream(provider: &str, account: &Account) -> Result<Upstream, Refusal> {
-    let headers = key_headers(provider, account.key.as_ref()).map_err(|failure| Refusal::Unavailable(failure.message))?;
+    let headers =
+        key_headers(provider, account.key.as_ref()).map_err(|failure| Refusal::Unavailable(failure.message))?;
     let mut upstream = Upstream::new(account.base_url.clone(), headers);
     upstream.paths = match provider {
         "anthropic" => bench_meter::Paths::Anthropic,
@@ -361,7 +363,8 @@ impl MeteredCall {
     }
 
     fn spent(&self, outcome: &Outcome) -> Spent {
-        let nothing = |end| Spent { end, outcome: CallOutcome::Rejected, tokens: Tokens::default(), cost: PicoUsd::ZERO };
+        let nothing =
+            |end| Spent { end, outcome: CallOutcome::Rejected, tokens: Tokens::default(), cost: PicoUsd::ZERO };
         match (&outcome.ended, outcome.usage) {
             (Ended::Stored, _) => nothing(MeteredEnd::Stored),
             (Ended::NotReached(_), _) => nothing(MeteredEnd::NotReached),

@@ -126,7 +126,10 @@ impl RunEstimate {
             lines.push(format!("  total{}: {}{cap}", self.what(), of(&self.total)));
         }
         if self.is_metered {
-            lines.push("  what the memory system calls itself is metered under the same cap, and no part of this estimate".to_owned());
+            lines.push(
+                "  what the memory system calls itself is metered under the same cap, and no part of this estimate"
+                    .to_owned(),
+            );
         }
         lines.extend(self.canaries().map(|canaries| format!("  {canaries}")));
         lines.push(format!("  about {}", duration(self.total.minutes * 60.0)));

@@ -58,7 +58,18 @@ fn mine(bench: &Bench) {
 }
 
 fn submit<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    let metered = ["--max-banks", "2", "--sample", "12", "--system", "mine.py:Mine", "--meter", "--no-canaries", "--latency-probe", "off"];
+    let metered = [
+        "--max-banks",
+        "2",
+        "--sample",
+        "12",
+        "--system",
+        "mine.py:Mine",
+        "--meter",
+        "--no-canaries",
+        "--latency-probe",
+        "off",
+    ];
     submit_sim(&[&metered[..], more].concat())
 }
 
@@ -76,10 +87,15 @@ fn p34_the_report_tells_what_the_provider_has_counted_by_stage_model_and_bank() 
     let metered = &report["metered"];
     assert_eq!(number(&report, "/metered/calls"), provider.count("requests") as f64, "{metered}");
     assert!((number(&report, "/metered/usd") - provider.paid()).abs() < 1e-12, "{metered}, ${}", provider.paid());
-    assert!((number(&report, "/usage/total/usd") - provider.paid()).abs() < 1e-12, "the runner itself has paid nothing");
-    let stages: Vec<&str> = metered["by_stage"].as_array().expect("a list").iter().filter_map(|of| of["stage"].as_str()).collect();
+    assert!(
+        (number(&report, "/usage/total/usd") - provider.paid()).abs() < 1e-12,
+        "the runner itself has paid nothing"
+    );
+    let stages: Vec<&str> =
+        metered["by_stage"].as_array().expect("a list").iter().filter_map(|of| of["stage"].as_str()).collect();
     assert!(stages.contains(&"retain") && stages.contains(&"recall"), "{stages:?}");
-    let models: Vec<Value> = metered["by_model"].as_array().expect("a list").iter().map(|of| json!([of["model"], of["service"]])).collect();
+    let models: Vec<Value> =
+        metered["by_model"].as_array().expect("a list").iter().map(|of| json!([of["model"], of["service"]])).collect();
     assert!(models.contains(&json!(["text-embedding-3-small", "embeddings"])), "{models:?}");
     assert_eq!(report["usage"]["unknown"], Value::Null, "what is metered is known");
     assert!(number(&report, "/metered/usd_per_1000_turns") > 0.0 && number(&report, "/metered/usd_per_question") > 0.0);
@@ -163,8 +179,17 @@ fn p34_faults_on_purpose_are_met_counted_and_said() {
     let faulty = bench.run(submit(&["--run-id", "f", "--meter-fault", "429=0.1,500=0.05"])).expect_code(0).json();
     let failed = number(&faulty, "/metered/failed");
     assert!(failed > 0.0 && faulty["metered"]["faults"] == "429=0.1,500=0.05", "{}", faulty["metered"]);
-    assert_eq!(number(&faulty, "/metered/calls"), provider.count("requests") as f64, "what fails on purpose is not sent");
-    assert!((number(&faulty, "/metered/usd") - provider.paid()).abs() < 1e-12, "{}, ${}", faulty["metered"], provider.paid());
+    assert_eq!(
+        number(&faulty, "/metered/calls"),
+        provider.count("requests") as f64,
+        "what fails on purpose is not sent"
+    );
+    assert!(
+        (number(&faulty, "/metered/usd") - provider.paid()).abs() < 1e-12,
+        "{}, ${}",
+        faulty["metered"],
+        provider.paid()
+    );
     let plain = bench.run(submit(&["--run-id", "p"])).expect_code(0).json();
     assert_ne!(plain["run"]["fingerprint"], faulty["run"]["fingerprint"], "a part of what is measured");
 }
@@ -235,7 +260,12 @@ class Mine(bench_coord.System):
     fs::write(bench.path().join("mine.py"), sdk).expect("is written");
     let report = bench.run(submit(&["--run-id", "sdk"])).expect_code(0).json();
     assert_eq!(number(&report, "/metered/calls"), provider.count("requests") as f64, "{}", report["metered"]);
-    assert!((number(&report, "/metered/usd") - provider.paid()).abs() < 1e-12, "{} ${}", report["metered"], provider.paid());
+    assert!(
+        (number(&report, "/metered/usd") - provider.paid()).abs() < 1e-12,
+        "{} ${}",
+        report["metered"],
+        provider.paid()
+    );
     assert_eq!(number(&report, "/metered/counted_here"), 0.0, "streams tell their use too");
 }
 

@@ -96,8 +96,7 @@ pub async fn p34_metered_calls_are_booked_apart_and_told_by_bank_stage_and_servi
     let store = &fresh.store;
     let run = store.create_run(&new_run("metered")).await.expect("is created");
     let at = |bank, stage, service| MeteredKey { bank, stage, service };
-    let (fill, lost) =
-        (at(Some(1), Stage::Retain, Service::Chat), at(None, Stage::Unattributed, Service::Embeddings));
+    let (fill, lost) = (at(Some(1), Stage::Retain, Service::Chat), at(None, Stage::Unattributed, Service::Embeddings));
     let made = |asked: &str, outcome, cost, end: MeteredEnd| CallRecord {
         finish: end.to_text(),
         phase: Phase::Retain,
@@ -114,7 +113,8 @@ pub async fn p34_metered_calls_are_booked_apart_and_told_by_bank_stage_and_servi
     store.book_calls(run, &calls).await.expect("are booked");
     store.put_calls(run, TaskKey::retain(1, 0), &[call("own", CallOutcome::Accepted, 3)]).await.expect("is put");
     let read = store.metered_calls(run).await.expect("are read");
-    let told: Vec<_> = read.iter().map(|of| (of.key, of.end, of.calls, of.cost.0, of.saved.0, of.is_uncertain)).collect();
+    let told: Vec<_> =
+        read.iter().map(|of| (of.key, of.end, of.calls, of.cost.0, of.saved.0, of.is_uncertain)).collect();
     assert_eq!(
         told,
         [

@@ -11,8 +11,7 @@ use bench_proto::{
 };
 
 use super::{
-    Args, Backend, Batch, CHUNK, Conn, Row, Sql, SqlStore, args, counters,
-    metered,
+    Args, Backend, Batch, CHUNK, Conn, Row, Sql, SqlStore, args, counters, metered,
     money::{self, Paid},
     sums::bounded,
 };

@@ -31,7 +31,8 @@ pub(super) async fn read<B: Backend>(store: &SqlStore<B>, run: RunNo) -> StoreRe
 }
 
 fn read_row(mut row: Row) -> StoreResult<MeteredCalls> {
-    let corrupt = |what: String| StoreError::Corrupt(format!("{what} of a metered call is of no version that is known"));
+    let corrupt =
+        |what: String| StoreError::Corrupt(format!("{what} of a metered call is of no version that is known"));
     let key = row.int(0)?;
     let key = MeteredKey::of_task(TaskKey(key)).ok_or_else(|| corrupt(format!("the key {key}")))?;
     let end = unescape(row.text(2)?);

@@ -43,12 +43,7 @@ impl Given {
         Self::where_set(url.into(), key.into(), more, &|name| std::env::var_os(name).is_some())
     }
 
-    fn where_set(
-        url: String,
-        key: String,
-        more: &BTreeMap<String, String>,
-        is_set: &dyn Fn(&str) -> bool,
-    ) -> Self {
+    fn where_set(url: String, key: String, more: &BTreeMap<String, String>, is_set: &dyn Fn(&str) -> bool) -> Self {
         let shipped = SHIPPED.iter().filter(|(switch, ..)| is_set(switch)).map(|(_, name, text)| (name, text));
         let known = USUAL.iter().map(|(name, text)| (name, text)).chain(shipped);
         let known = known.map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));

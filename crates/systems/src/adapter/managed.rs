@@ -39,11 +39,11 @@ pub(super) use self::{
 };
 use super::{
     AdapterContext,
+    given::Given,
     secrets::Secrets,
     spec::{AdapterSpec, InstancePer, PortSpec, StartSpec},
     system::HttpSystem,
     time,
-    given::Given,
     variables::{Values, fill, fill_json, names},
 };
 use crate::Prepared;

@@ -128,11 +128,7 @@ fn strings_around(before: &str) -> usize {
 }
 
 /// `write` makes of a value what stands in the text, after what stands before it.
-fn fill_as(
-    text: &str,
-    values: &Values,
-    write: &dyn Fn(&str, &str) -> String,
-) -> Result<String, String> {
+fn fill_as(text: &str, values: &Values, write: &dyn Fn(&str, &str) -> String) -> Result<String, String> {
     let mut filled = String::new();
     for piece in pieces(text)? {
         match piece {

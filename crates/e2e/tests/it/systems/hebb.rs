@@ -107,7 +107,11 @@ fn p34_hebb_mind_is_metered_by_itself_and_its_instances_say_which_bank_they_serv
     assert_eq!(report["outcomes"]["coverage"], 1.0, "{report}");
     let metered = &report["metered"];
     assert_eq!(metered["calls"].as_u64(), Some(provider.count("requests")), "{metered}");
-    assert!((metered["usd"].as_f64().expect("dollars") - provider.paid()).abs() < 1e-12, "{metered} ${}", provider.paid());
+    assert!(
+        (metered["usd"].as_f64().expect("dollars") - provider.paid()).abs() < 1e-12,
+        "{metered} ${}",
+        provider.paid()
+    );
     assert!(metered["calls"].as_u64() > Some(0), "{metered}");
     let banks = metered["by_bank"].as_array().expect("a list");
     assert!(banks.iter().all(|of| of["bank"].is_string()), "each instance serves one bank: {metered}");

@@ -11,6 +11,7 @@ use bench_proto::{
     call::{CallRecord, Ledger, Phase},
     facts::{Outcome, QuestionFacts},
     ids::{Role, RunId, RunNo, Sha256Hash, TaskKey, TaskKind},
+    metered::MeteredCalls,
     money::PicoUsd,
     outage::OutageEvent,
     spec::Limits,
@@ -152,6 +153,7 @@ parted! {
         R find_shared_calls(keys: &[Sha256Hash]) -> Vec<StoredCall>;
         R call_profile(model: &str, phase: Phase) -> Option<CallProfile>;
         R mean_call_us(run: RunNo, last: u32) -> Option<f64>;
+        R metered_calls(run: RunNo) -> Vec<MeteredCalls>;
         O put_calls(run: RunNo, task: TaskKey, calls: &[CallRecord]) -> ();
         O book_calls(run: RunNo, calls: &[(TaskKey, CallRecord)]) -> ();
     }
