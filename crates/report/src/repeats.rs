@@ -227,7 +227,10 @@ mod tests {
         ] {
             assert!(line(&text, begins).contains(holds), "{begins}: {}", line(&text, begins));
         }
-        assert!(line(&text, "- to halve the interval").contains("600 more questions with banks of their own"), "{text}");
+        assert!(
+            line(&text, "- to halve the interval").contains("600 more questions with banks of their own"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -38,7 +38,9 @@ pub(super) fn halving(complete: &Complete<'_>, components: Option<&Components>, 
             note: match (census, noise) {
                 (true, true) => None,
                 (true, false) => Some("repeats do not differ: there is no noise to halve".to_owned()),
-                (false, _) => Some("a sample: what it leaves out is most of it, and a full run has none of that".to_owned()),
+                (false, _) => {
+                    Some("a sample: what it leaves out is most of it, and a full run has none of that".to_owned())
+                }
             },
             ..HalvingBy::default()
         },
