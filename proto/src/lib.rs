@@ -33,6 +33,7 @@ pub mod price;
 pub mod probe;
 pub mod profile;
 pub mod redact;
+pub mod repeats;
 pub mod retrieval;
 pub mod scenario;
 pub mod served;

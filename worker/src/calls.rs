@@ -254,6 +254,7 @@ impl<'a> RunCallers<'a> {
             server,
             notes: Arc::clone(&self.served),
             run: self.row.run_id.clone(),
+            repeat: self.row.repeat().unwrap_or(1),
             served: self.row.domain == CLUSTER_DOMAIN,
         }
     }
@@ -275,6 +276,8 @@ pub(crate) struct RunCaller {
     server: Option<ServerAddress>,
     notes: Arc<ServedNotes>,
     run: RunId,
+    /// Which repeat of its group the run is; 1 for a run alone.
+    repeat: u32,
     /// A cluster carries the run out.
     served: bool,
 }
@@ -347,6 +350,17 @@ pub(crate) fn chat_request(
     ChatRequest { messages, params: spec.params.clone(), schema, max_output_tokens }
 }
 
+/// The request of a later repeat where it carries a seed: with the seed of the first it would ask for the same draw once more
+/// (P38). Without a seed the provider draws anew by itself, and nothing changes.
+fn drawn_anew(request: &ChatRequest, question_id: &str, repeat: u32) -> Option<ChatRequest> {
+    let seed = request.params.get("seed").filter(|_| repeat > 1)?;
+    let hash = Sha256Hash::of(format!("{seed}\n{question_id}\nrepeat {repeat}").as_bytes());
+    let seed = hash.0[..4].iter().fold(0_u32, |seed, byte| (seed << 8) | u32::from(*byte));
+    let mut anew = request.clone();
+    anew.params.insert("seed".to_owned(), seed.into());
+    Some(anew)
+}
+
 /// What a call is made for.
 #[derive(Clone, Copy)]
 pub(crate) struct AskedFor<'a> {
@@ -398,6 +412,8 @@ impl RunCaller {
     ) -> Result<Called<T>, TaskEnd> {
         let clock = StepClock::start();
         let AskedFor { task, question_id, draw, trace } = asked;
+        let anew = drawn_anew(request, question_id, self.repeat);
+        let request = anew.as_ref().unwrap_or(request);
         let own = self.trace.as_ref().map(|trace| trace.step(question_id, task.task, step_of(self.phase)));
         let context = CallContext {
             run: task.run,
@@ -492,5 +508,37 @@ impl RunCaller {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn p38_later_repeats_ask_for_draws_of_their_own() {
+        let with = |params: serde_json::Value| {
+            let params = serde_json::from_value(params).expect("parameters");
+            let messages = vec![ChatMessage { role: MessageRole::User, text: "hello".to_owned() }];
+            ChatRequest { messages, params, schema: None, max_output_tokens: 10 }
+        };
+        let seeded = with(json!({"seed": 7, "temperature": 0}));
+        assert_eq!(drawn_anew(&seeded, "q", 1), None, "the first is the run that it would be alone");
+        let seeds: std::collections::BTreeSet<String> = [("q", 2), ("q", 3), ("other", 2)]
+            .map(|(question, repeat)| {
+                let anew = drawn_anew(&seeded, question, repeat).expect("has a seed");
+                assert_eq!((&anew.params["temperature"], &anew.messages), (&json!(0), &seeded.messages));
+                anew.params["seed"].to_string()
+            })
+            .into();
+        assert_eq!(seeds.len(), 3, "{seeds:?}");
+        assert_eq!(drawn_anew(&seeded, "q", 2), drawn_anew(&seeded, "q", 2), "the same repeat is the same request");
+        assert_eq!(
+            drawn_anew(&with(json!({"temperature": 1})), "q", 2),
+            None,
+            "a provider without a seed draws by itself"
+        );
     }
 }

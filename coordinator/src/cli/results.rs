@@ -10,7 +10,7 @@ use super::{LimitArgs, MeterArgs, NamingArgs, OutputArgs, PriceArgs, RetryArgs, 
 /// Flags of `report`.
 #[derive(Debug, Clone, Args)]
 pub struct ReportArgs {
-    /// Run: its id, name, start or end of the id, or `latest`
+    /// Run, or group of repeats: its id, name, start or end of the id, or `latest`
     #[arg(required_unless_present = "index")]
     pub run: Option<String>,
     /// Formats, separated by commas: terminal, json, md, html, csv, junit
@@ -44,8 +44,8 @@ pub struct ReportArgs {
     /// Write the page of all runs here [default: $BENCH_HOME/runs/index.html]
     #[arg(long, value_name = "FILE", requires = "index")]
     pub output: Option<PathBuf>,
-    /// All runs as JSON on standard output; the page only with --output
-    #[arg(long, requires = "index")]
+    /// JSON on standard output: the result, that of a group of repeats, or with --index all runs (the page only with --output)
+    #[arg(long, conflicts_with = "format")]
     pub json: bool,
 }
 
@@ -472,6 +472,8 @@ impl RegradeArgs {
             controls: false,
             no_canaries: false,
             meter: MeterArgs::default(),
+            repeats: None,
+            repeat_ingest: false,
             limits: LimitArgs::default(),
             prices: PriceArgs::default(),
             cache: None,

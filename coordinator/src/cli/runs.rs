@@ -7,6 +7,9 @@ use clap::{Args, Subcommand};
 use super::{Display, ForkFrom};
 use crate::standing::LATEST;
 
+/// Most repeats of one group.
+const MOST_REPEATS: i64 = 1_000;
+
 /// Flags of `submit` and `estimate`.
 #[derive(Debug, Clone, Args)]
 #[command(mut_arg("json", |arg| arg.help("Print the result (or estimate) as JSON on standard output")))]
@@ -84,6 +87,12 @@ pub struct SubmitArgs {
     /// What the memory system calls itself
     #[command(flatten, next_help_heading = "Meter")]
     pub meter: MeterArgs,
+    /// Run it so many times as one group, interleaved, under one cap: how stable is each question, and what is the noise made of?
+    #[arg(long, alias = "epochs", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_REPEATS), conflicts_with = "fork", help_heading = "Who")]
+    pub repeats: Option<u32>,
+    /// Fill the banks anew for each repeat, also where one filling would do
+    #[arg(long, requires = "repeats", help_heading = "Who")]
+    pub repeat_ingest: bool,
     /// How much it may use
     #[command(flatten, next_help_heading = "Limits")]
     pub limits: LimitArgs,
@@ -338,7 +347,7 @@ pub struct RunArg {
     mut_arg("retries", |arg| arg.help("Attempts after the first"))
 )]
 pub struct ResumeArgs {
-    /// Run: its id, name, start or end of the id, or `latest`
+    /// Run, or group of repeats: its id, name, start or end of the id, or `latest`
     pub run: String,
     /// What changes for the rest of the run
     #[command(flatten)]

@@ -1,6 +1,6 @@
-//! `cancel RUN`: ends a run; what was scored stays readable (P23).
+//! `cancel RUN`: ends a run; what was scored stays readable (P23). Of a group of repeats it ends all.
 
-use bench_store::{CANCELLED_NOW, RunState};
+use bench_store::{CANCELLED_NOW, RunRow, RunState, Store};
 
 use crate::{
     app::App,
@@ -8,19 +8,30 @@ use crate::{
     exit::{CliError, CliResult, Exit},
     out,
     runs::controls,
-    standing::find_run,
+    standing::repeats::find_runs,
 };
 
 /// Puts a run and the controls that wait for it into state `cancelled`; exit 2 when it had ended before.
 pub(super) async fn run(app: &App, args: &CancelArgs) -> CliResult {
     let store = app.open_store().await?;
-    let run = find_run(store.as_ref(), &args.run).await?;
-    let reason = if args.now { CANCELLED_NOW } else { "cancelled by a user" };
+    let runs = find_runs(store.as_ref(), &args.run).await?;
+    let several = runs.len() > 1;
+    for run in runs {
+        // repeats that have ended stay what they are
+        if !several || matches!(run.state, RunState::Running | RunState::Paused) {
+            cancel(store.as_ref(), &run, args.now).await?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+async fn cancel(store: &dyn Store, run: &RunRow, now: bool) -> CliResult {
+    let reason = if now { CANCELLED_NOW } else { "cancelled by a user" };
     if store
         .set_run_state(run.run_no, &[RunState::Running, RunState::Paused], RunState::Cancelled, Some(reason))
         .await?
     {
-        controls::cancel_waiting(store.as_ref(), run.run_no).await?;
+        controls::cancel_waiting(store, run.run_no).await?;
         out::note(&format!(
             "{} is cancelled; `bench-coord report {}` shows what was scored, `resume {} --reopen` goes on all the same",
             run.run_id, run.run_id, run.run_id

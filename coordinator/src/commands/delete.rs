@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bench_proto::ids::RunNo;
+use bench_proto::ids::{RunId, RunNo};
 use bench_store::{BANKS_GONE_EVENT, Right, RunFilter, RunRow, RunState, Store};
 use bench_systems::adapter;
 use serde_json::json;
@@ -14,7 +14,7 @@ use crate::{
     out::{self, amounts::dollars, times::local},
     results::run_folder,
     runs::fork::source_of,
-    standing::{ALL_BANKS, Standing, find_run, lock::OwnerLock},
+    standing::{ALL_BANKS, Standing, lock::OwnerLock, repeats::find_runs},
 };
 
 /// Deletes runs after a word and prints their ids; exit 2 for runs that are under way or that others were forked from.
@@ -64,11 +64,14 @@ pub(super) async fn run(app: &App, args: &DeleteArgs) -> CliResult {
     Ok(Exit::Done)
 }
 
-/// The runs that were named, each with its controls.
+/// The runs that were named, each with its controls; of a group all repeats.
 async fn chosen(store: &dyn Store, selectors: &[String]) -> Result<Vec<RunRow>, CliError> {
-    let mut runs: Vec<RunRow> = Vec::new();
+    let mut named = Vec::new();
     for selector in selectors {
-        let run = find_run(store, selector).await?;
+        named.extend(find_runs(store, selector).await?);
+    }
+    let mut runs: Vec<RunRow> = Vec::new();
+    for run in named {
         if let Some(measured) = run.control_of {
             let measured = store.run(measured).await?;
             return Err(CliError::usage(format!(
@@ -154,6 +157,10 @@ async fn confirm(yes: bool, runs: usize) -> Result<(), CliError> {
 /// Removes what lies below the home: the run's report, and what a system that was started for it has stored. What cannot be removed
 /// is said, and keeps nothing from having been deleted.
 async fn remove_files(app: &App, run: &RunRow) {
+    if let Some(group) = run.repeat().and(run.group.as_ref()) {
+        // what the repeats say together holds the scores of this one; `report` makes it again of those that stay
+        let _ = std::fs::remove_dir_all(run_folder(app, &RunId(group.id.clone()), None));
+    }
     let folder = run_folder(app, &run.run_id, None);
     let removed = match std::fs::remove_dir_all(&folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(format!("{}: {error}", folder.display())),

@@ -18,5 +18,6 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
         return fork::run(app, &dry, source, from).await;
     }
     let group = PlannedGroup::plan(app, args, false).await?;
-    RunEstimate::of_group(app, &group, Counting::Exact).await.print(args.output.json)
+    let estimate = RunEstimate::of_group(app, &group, Counting::Exact).await;
+    estimate.repeated(args.repeats.unwrap_or(1)).print(args.output.json)
 }

@@ -26,7 +26,8 @@ pub(super) async fn run(app: &App, args: &ListArgs) -> CliResult {
             continue;
         }
         listed.push(run);
-        if listed.len() >= args.limit as usize {
+        if by_line(&listed).len() > args.limit as usize {
+            listed.pop();
             break;
         }
     }
@@ -36,7 +37,7 @@ pub(super) async fn run(app: &App, args: &ListArgs) -> CliResult {
         let which = if args.chooses() { "no such runs" } else { "no runs" };
         out::note(&format!("{which} in {}; `bench-coord submit` starts one", store.describe()));
     } else {
-        out::result(&lines(&listed));
+        out::result(&lines(&by_line(&listed)));
     }
     Ok(Exit::Done)
 }
@@ -46,8 +47,61 @@ async fn candidates(store: &dyn Runs, args: &ListArgs) -> Result<Vec<RunRow>, Cl
     let limit = (!args.chooses()).then_some(args.limit);
     let filter = RunFilter { controls: args.controls, limit, ..RunFilter::default() };
     let mut runs = store.list_runs(&filter).await?;
+    if limit.is_some() && runs.iter().any(|run| run.repeat().is_some()) {
+        // a group of repeats is one line, however many runs it has
+        runs = store.list_runs(&RunFilter { limit: None, ..filter }).await?;
+    }
     runs.retain(|run| args.fits(run));
     Ok(runs)
+}
+
+/// What stands on each line: a run, or all repeats of a group, where its newest stands. `report GROUP` opens it.
+fn by_line(listed: &[Listed]) -> Vec<Vec<&Listed>> {
+    let group = |each: &Listed| each.run.repeat().and(each.run.group.as_ref()).map(|group| group.group_no);
+    let mut lines: Vec<Vec<&Listed>> = Vec::new();
+    for each in listed {
+        let own = group(each);
+        match lines.iter_mut().find(|line| own.is_some() && line.first().is_some_and(|first| group(first) == own)) {
+            Some(line) => line.push(each),
+            None => lines.push(vec![each]),
+        }
+    }
+    lines
+}
+
+/// What the repeats of a group have in one line: their id without its number, how they stand, the mean of their scores.
+struct Together {
+    id: String,
+    status: String,
+    score: String,
+    name: String,
+}
+
+impl Together {
+    fn of(line: &[&Listed]) -> Option<Self> {
+        let first = line.first()?;
+        let run = &first.run;
+        let Some(group) = run.repeat().and(run.group.as_ref()) else {
+            let name = run.name.clone().unwrap_or_default();
+            return Some(Self {
+                id: run.run_id.to_string(),
+                status: first.status.to_owned(),
+                score: first.score.shown(),
+                name,
+            });
+        };
+        let ended = line.iter().filter(|each| each.status == "finished").count();
+        let open = line.iter().map(|each| each.status).find(|status| *status != "finished");
+        let scores: Vec<f64> = line.iter().filter_map(|each| each.score.value).collect();
+        let mean = scores.iter().sum::<f64>() / scores.len().max(1) as f64;
+        let name = run.name.as_deref().and_then(|name| name.rsplit_once('/')).map(|(name, _)| name);
+        Some(Self {
+            id: format!("{} ({} repeats)", group.id, line.len()),
+            status: open.map_or_else(|| "finished".to_owned(), |open| format!("{open}, {ended} finished")),
+            score: if scores.is_empty() { "-".to_owned() } else { format!("{mean:.3} mean of {}", scores.len()) },
+            name: name.unwrap_or_default().to_owned(),
+        })
+    }
 }
 
 impl ListArgs {
@@ -75,8 +129,8 @@ impl From<ListedVerdict> for Verdict {
     }
 }
 
-/// A line for each run.
-fn lines(listed: &[Listed]) -> String {
+/// A line for each run or group.
+fn lines(listed: &[Vec<&Listed>]) -> String {
     let mut table = table([
         "run",
         "status",
@@ -93,22 +147,29 @@ fn lines(listed: &[Listed]) -> String {
         "source",
     ])
     .sparing(&["source", "answerer", "judge", "created", "questions", "cost", "status"]);
-    for each in listed {
+    for line in listed {
+        let (Some(each), Some(together)) = (line.first(), Together::of(line)) else { continue };
         let run = &each.run;
         let judges = each.judges();
+        let verdicts = line.iter().filter_map(|each| each.score.verdict);
+        // one that is not valid is what must be seen
+        let verdict = verdicts.max_by_key(|verdict| *verdict != Verdict::Valid);
+        let ended: i64 = line.iter().map(|each| each.run.counters.ended()).sum();
+        let questions: u64 = line.iter().map(|each| each.run.spec.sample.n).sum();
+        let spent: f64 = line.iter().map(|each| each.run.counters.spent.usd()).sum();
         table.add_row([
-            run.run_id.to_string(),
-            each.status.to_owned(),
-            each.score.verdict.map_or("-", Verdict::name).to_owned(),
+            together.id,
+            together.status,
+            verdict.map_or("-", Verdict::name).to_owned(),
             local(run.created_ms),
             format!("{}/{}", run.spec.dataset.name, run.spec.sample.preset),
             run.spec.system.name.clone(),
             run.spec.who_answers(),
             if judges.is_empty() { "-".to_owned() } else { judges.join(", ") },
-            format!("{}/{}", run.counters.ended(), run.spec.sample.n),
-            each.score.shown(),
-            dollars(run.counters.spent.usd()),
-            run.name.clone().unwrap_or_default(),
+            format!("{ended}/{questions}"),
+            together.score,
+            dollars(spent),
+            together.name,
             each.source.clone().unwrap_or_default(),
         ]);
     }

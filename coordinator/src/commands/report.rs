@@ -20,9 +20,10 @@ use crate::{
     results::{
         self,
         answer_key::{self, Source},
+        repeats::repeats_report,
     },
-    runs::listed::Listed,
-    standing::find_run,
+    runs::{group::ending, listed::Listed},
+    standing::{find_run, repeats::Repeats},
 };
 
 /// Prints the result of a run in one format, or writes several to a folder; the run is only read. Or makes the page of all runs.
@@ -91,15 +92,50 @@ async fn against(
     Ok((comparison, lines))
 }
 
+/// Prints or writes what the repeats of one run say together.
+async fn of_group(app: &App, args: &ReportArgs, store: &dyn Store, group: &Repeats) -> CliResult {
+    let formats: Vec<&str> = args.format.iter().map(String::as_str).collect();
+    let format = match formats.as_slice() {
+        _ if args.json => "json",
+        [] => results::TERMINAL,
+        [one @ ("json" | "md" | results::TERMINAL)] => one,
+        _ => {
+            return Err(CliError::usage(format!(
+                "the repeats of group {0} are told as terminal, json or md, one at a time; `bench-coord report {0}-r1` has all formats of \
+                 a run",
+                group.id
+            )));
+        }
+    };
+    let (report, table) = repeats_report(app, store, group).await?;
+    if let Some(folder) = &args.output_dir {
+        ending::write_files(&report, &table, folder)?;
+        out::note(&format!("report: {}", folder.display()));
+        return Ok(Exit::Done);
+    }
+    match format {
+        "json" => out::json(&report),
+        "md" => out::file(&bench_report::repeats::markdown(&report)),
+        _ => ending::print(&report, false),
+    }
+    Ok(Exit::Done)
+}
+
 /// Prints or writes the result of one run.
 async fn one(app: &App, args: &ReportArgs, named: &str) -> CliResult {
-    let formats: Vec<&str> =
-        if args.format.is_empty() { vec![results::TERMINAL] } else { args.format.iter().map(String::as_str).collect() };
+    let formats: Vec<&str> = match args.format.as_slice() {
+        _ if args.json => vec!["json"],
+        [] => vec![results::TERMINAL],
+        named => named.iter().map(String::as_str).collect(),
+    };
     formats.iter().try_for_each(|format| results::check_format(format))?;
     if formats.len() > 1 && args.output_dir.is_none() {
         return Err(CliError::usage("more than one format needs a folder: give --output-dir DIR"));
     }
     let store = app.open_store().await?;
+    if let Some(group) = Repeats::find(store.as_ref(), named).await? {
+        return of_group(app, args, store.as_ref(), &group).await;
+    }
     let run = find_run(store.as_ref(), named).await?;
     let mut summary = results::summary_of(app, store.as_ref(), &run).await?;
     let mistakes = match (&args.answer_key, &args.label_fixes) {

@@ -18,10 +18,11 @@ use crate::{
     results::{self, Score},
     runs::client::{has_planner, who_is_missing},
     standing::{
-        Standing, find_run,
+        Standing,
         latency::{self, Probing},
         outages::{self, Away},
         progress::{ProgressMeter, Snapshot, line},
+        repeats::find_runs,
         waiting::Waiting,
     },
 };
@@ -30,7 +31,7 @@ use crate::{
 pub(super) async fn run(app: &App, args: &StatusArgs) -> CliResult {
     let store = app.open_store().await?;
     let runs = match &args.run {
-        Some(selector) => vec![find_run(store.as_ref(), selector).await?],
+        Some(selector) => find_runs(store.as_ref(), selector).await?,
         None => {
             let open = |run: &RunRow| matches!(run.state, RunState::Running | RunState::Paused);
             let filter = RunFilter { limit: Some(100), controls: true, ..RunFilter::default() };
@@ -56,7 +57,10 @@ pub(super) async fn run(app: &App, args: &StatusArgs) -> CliResult {
         out::result(&cluster.text());
     }
     if args.json {
-        if args.run.is_some() { out::json(&rows[0]) } else { out::json(&rows) }
+        match rows.as_slice() {
+            [one] if args.run.is_some() => out::json(one),
+            rows => out::json(&rows),
+        }
     }
     Ok(Exit::Done)
 }

@@ -26,10 +26,11 @@ use crate::{
         estimate::{Counting, RunEstimate},
         execution::Execution,
         executor::RunExecutor,
-        fork,
+        fork, group,
         start::{check_detach, confirm, new_run},
         takers::look_for_takers,
     },
+    standing::repeats::id_of_repeat,
 };
 
 /// The six steps of a run: it is planned, estimated, checked, created, executed and concluded. Reads settings, the dataset and
@@ -49,11 +50,12 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
 
     // 1. plan: dataset, sample, and every name, key and price
     let group = plan(app, args).instrument(span.clone()).await?;
+    let repeats = args.repeats.filter(|n| *n > 1);
     let spec = &group.measured.spec;
 
     // 2. estimate: calls, tokens, dollars, minutes and the interval to expect
     let counting = if args.dry_run { Counting::Exact } else { Counting::Rough };
-    let estimate = RunEstimate::of_group(app, &group, counting).await;
+    let estimate = RunEstimate::of_group(app, &group, counting).await.repeated(repeats.unwrap_or(1));
     if args.dry_run {
         return estimate.print(args.output.json);
     }
@@ -62,14 +64,24 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     let run_id = run_id.unwrap_or_else(RunId::fresh);
     results::check_writable(&results::run_folder(app, &run_id, args.output.output_dir.as_deref()))?;
     let store = app.open_store().await?;
-    if let Some(existing) = store.run_by_id(&run_id).await? {
-        return attach(app, store, spec, existing, args).await;
+    group::check_free(store.as_ref(), &run_id, repeats).await?;
+    if let Some(existing) = store.run_by_id(&first_of(&run_id, repeats)).await? {
+        return match repeats {
+            Some(n) => group::attach(app, &store, spec, existing, (args, n)).await,
+            None => attach(app, store, spec, existing, args).await,
+        };
     }
     check_servers(app, store.as_ref(), spec).await?;
     confirm(&estimate, spec, args).await?;
     tracing::debug!("planned");
     let graders = self_check::run(&group.measured).await?;
     tracing::debug!("graders checked");
+
+    if let Some(repeats) = repeats {
+        out::note(&headline(&run_id, &group.measured, &estimate));
+        let new = group::NewRepeats { args, planned: &group, id: run_id, repeats, graders: &graders };
+        return group::start(app, &store, new).await;
+    }
 
     // 4. create: the run and its controls in one transaction
     let executor = RunExecutor::for_run(app, &run_id)?;
@@ -106,6 +118,11 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     show_ending(app, store.as_ref(), &run, end, &args.output).await
 }
 
+/// Id of the run that is created first.
+fn first_of(run_id: &RunId, repeats: Option<u32>) -> RunId {
+    repeats.map_or_else(|| run_id.clone(), |_| id_of_repeat(run_id, 1))
+}
+
 /// Refuses flags that make no sense, before anything is opened.
 fn check_flags(app: &App, args: &SubmitArgs) -> Result<(), CliError> {
     check_detach(args.detach, app.deployment()?)?;
@@ -119,7 +136,10 @@ fn check_flags(app: &App, args: &SubmitArgs) -> Result<(), CliError> {
 async fn plan(app: &App, args: &SubmitArgs) -> Result<PlannedGroup, CliError> {
     // in a cluster the keys are with the workers
     let will_call = !args.dry_run && app.deployment()? == Deployment::Local;
-    let group = PlannedGroup::plan(app, args, will_call).await?;
+    let mut group = PlannedGroup::plan(app, args, will_call).await?;
+    if args.repeats.is_some_and(|n| n > 1) {
+        group::prepare(args, &mut group)?;
+    }
     equal_votes(&group.measured.spec).iter().for_each(|warning| out::note(warning));
     Ok(group)
 }

@@ -1,4 +1,4 @@
-//! `watch RUN`: follows a run until it comes to rest, without touching it.
+//! `watch RUN`: follows a run, or the repeats of a group, until it comes to rest, without touching it.
 
 use std::time::Duration;
 
@@ -8,36 +8,48 @@ use crate::{
     app::App,
     cli::WatchArgs,
     display,
-    exit::{CliError, CliResult},
-    runs::ending::print_finished,
-    standing::{Standing, find_run},
+    exit::{CliError, CliResult, Exit},
+    runs::{ending::print_finished, group::ending},
+    standing::{
+        Standing,
+        repeats::{Repeats, find_runs},
+    },
 };
 
 /// How often the run's standing is looked at.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Shows progress until the run is at rest, then prints its result; exit 3 when it is not finished.
+/// Shows progress until the run, or each repeat of a group, is at rest, then prints the result; exit 3 when it is not finished.
 pub(super) async fn run(app: &App, args: &WatchArgs) -> CliResult {
     let store = app.open_store().await?;
-    let run = find_run(store.as_ref(), &args.run).await?;
+    let runs = find_runs(store.as_ref(), &args.run).await?;
     let stop = CancellationToken::new();
-    let view = display::follow(store.clone(), run.run_no, args.display, stop.clone());
-    let standing = loop {
-        let row = store.run(run.run_no).await?;
-        match Standing::of_run(&row, app.store_file().as_deref()) {
-            Standing::Running { .. } => tokio::time::sleep(LOOK).await,
-            at_rest => break at_rest,
-        }
-    };
+    let all = runs.iter().map(|run| run.run_no).collect();
+    let view = display::follow_all(store.clone(), all, args.display, stop.clone());
+    let mut standings = Vec::with_capacity(runs.len());
+    for run in &runs {
+        standings.push(loop {
+            let row = store.run(run.run_no).await?;
+            match Standing::of_run(&row, app.store_file().as_deref()) {
+                Standing::Running { .. } => tokio::time::sleep(LOOK).await,
+                at_rest => break at_rest,
+            }
+        });
+    }
     stop.cancel();
     let _ = view.await;
-    match standing {
-        Standing::Finished => print_finished(app, store.as_ref(), run.run_no).await,
-        other => Err(CliError::resumable(format!(
+    let open = runs.iter().zip(&standings).find(|(_, standing)| **standing != Standing::Finished);
+    if let Some((run, standing)) = open {
+        return Err(CliError::resumable(format!(
             "{} is {}: {}",
             run.run_id,
-            other.word(),
-            other.advice(&run.run_id).unwrap_or_default()
-        ))),
+            standing.word(),
+            standing.advice(&run.run_id).unwrap_or_default()
+        )));
+    }
+    match (runs.as_slice(), Repeats::find(store.as_ref(), &args.run).await?) {
+        (_, Some(group)) => ending::print_group(app, store.as_ref(), &group).await,
+        ([run], None) => print_finished(app, store.as_ref(), run.run_no).await,
+        _ => Ok(Exit::Done),
     }
 }

@@ -16,9 +16,9 @@ use bench_proto::{
     metric::{MetricSpec, Scale},
     spec::{DatasetSpec, JudgingSpec, Limits, RunSpec, SPEC_VERSION, SampleSpec, ScorerSpec, SystemSpec, TakenOver},
     step::{HitLevel, Retrieval, StepText},
-    summary::{QuestionLine, Summary},
+    summary::{QuestionLine, Summary, Verdict},
 };
-use bench_store::{RunRow, Store};
+use bench_store::{RunRow, RunState, Store};
 use bench_worker::banks::BankData;
 use serde::Deserialize;
 
@@ -26,7 +26,7 @@ use crate::{
     app::App,
     exit::CliError,
     results::{self, judgements::Judgements},
-    standing::find_run,
+    standing::{find_run, repeats::Repeats},
 };
 
 /// A run with all that comparing needs.
@@ -44,6 +44,8 @@ pub(crate) struct LoadedRun {
 
 enum Source {
     Store(Box<RunRow>),
+    /// Repeats of one run that have ended: the first stands for what is not a figure.
+    Repeats(Vec<RunRow>),
     /// A `questions.jsonl`: read through whenever it is asked, line by line.
     Folder(PathBuf),
 }
@@ -79,8 +81,44 @@ impl LoadedRun {
         if path.is_dir() || (path.is_file() && selector.ends_with(".jsonl")) {
             return folder(path, like);
         }
+        if let Some(group) = Repeats::find(store, selector).await? {
+            return Self::of_repeats(app, store, group).await;
+        }
         let row = find_run(store, selector).await?;
         Self::of_row(app, store, row).await
+    }
+
+    /// The repeats of a group that have ended, as one run: its figures are their means, question by question.
+    async fn of_repeats(app: &App, store: &dyn Store, group: Repeats) -> Result<Self, CliError> {
+        let (id, name) = (group.id.to_string(), group.name());
+        let ended: Vec<RunRow> = group.runs.into_iter().filter(|run| run.state == RunState::Finished).collect();
+        let Some(first) = ended.first().cloned() else {
+            return Err(CliError::usage(format!(
+                "no repeat of group {id} has ended; `bench-coord resume {id}` goes on with them"
+            )));
+        };
+        let mut one = Self::of_row(app, store, first).await?;
+        for repeat in ended.iter().skip(1) {
+            let other = results::summary_of(app, store, repeat).await?.run;
+            if other.verdict == Verdict::Invalid {
+                one.summary.run.verdict = Verdict::Invalid;
+                one.summary
+                    .run
+                    .reasons
+                    .extend(other.reasons.iter().map(|reason| format!("{}: {reason}", repeat.run_id)));
+            }
+        }
+        (one.summary.run.id, one.summary.run.name) = (id.clone(), name);
+        one.lineage = id;
+        Ok(Self { source: Source::Repeats(ended), ..one })
+    }
+
+    /// How many repeats it is the mean of.
+    pub(crate) fn repeats(&self) -> usize {
+        match &self.source {
+            Source::Repeats(rows) => rows.len(),
+            Source::Store(_) | Source::Folder(_) => 1,
+        }
     }
 
     /// The run's questions by a metric.
@@ -98,12 +136,13 @@ impl LoadedRun {
                 })?;
                 Ok(facts)
             }
-            Source::Store(row) => {
-                let add = |part: &mut RunFacts, of_question| part.add(&of_question);
-                let mut parts = results::read_facts(store, row, new, add, RunFacts::settle).await?.into_iter();
-                let mut facts = parts.next().unwrap_or_else(new);
-                parts.for_each(|part| facts.merge(part));
-                Ok(facts)
+            Source::Store(row) => stored_facts(store, row, new).await,
+            Source::Repeats(rows) => {
+                let mut all = Vec::with_capacity(rows.len());
+                for row in rows {
+                    all.push(stored_facts(store, row, new).await?);
+                }
+                Ok(RunFacts::mean(all))
             }
         }
     }
@@ -114,9 +153,10 @@ impl LoadedRun {
     }
 
     /// The run in the store; none of a folder.
-    pub(crate) const fn row(&self) -> Option<&RunRow> {
+    pub(crate) fn row(&self) -> Option<&RunRow> {
         match &self.source {
             Source::Store(row) => Some(row),
+            Source::Repeats(rows) => rows.first(),
             Source::Folder(_) => None,
         }
     }
@@ -136,6 +176,10 @@ impl LoadedRun {
         }
         let questions = match &self.source {
             Source::Store(row) => return results::questions_named(store, row, &wanted).await,
+            Source::Repeats(rows) => {
+                let Some(row) = rows.first() else { return Ok(HashMap::new()) };
+                return results::questions_named(store, row, &wanted).await;
+            }
             Source::Folder(questions) => questions,
         };
         let ids: BTreeSet<&str> = wanted.values().flatten().map(String::as_str).collect();
@@ -182,8 +226,25 @@ impl LoadedRun {
                 })
             }
             Source::Store(row) => fill_from_store(store, row, flips, side).await,
+            Source::Repeats(rows) => match rows.first() {
+                Some(row) => fill_from_store(store, row, flips, side).await,
+                None => Ok(()),
+            },
         }
     }
+}
+
+/// The questions of a stored run.
+async fn stored_facts(
+    store: &dyn Store,
+    row: &RunRow,
+    new: impl Fn() -> RunFacts + Sync + Copy,
+) -> Result<RunFacts, CliError> {
+    let add = |part: &mut RunFacts, of_question| part.add(&of_question);
+    let mut parts = results::read_facts(store, row, new, add, RunFacts::settle).await?.into_iter();
+    let mut facts = parts.next().unwrap_or_else(new);
+    parts.for_each(|part| facts.merge(part));
+    Ok(facts)
 }
 
 async fn fill_from_store(

@@ -59,6 +59,16 @@ pub(crate) async fn pair(
     let top_k = a.spec.system.top_k.min(b.spec.system.top_k);
     let (of_a, of_b) = tokio::try_join!(a.facts(store, &metric, top_k), b.facts(store, &metric, top_k))?;
     let mut comparison = compare(&a.side(&of_a), &b.side(&of_b), options);
+    for (run, which) in [(a, "first"), (b, "second")] {
+        if run.repeats() > 1 {
+            comparison.notes.push(format!(
+                "the {which} is the mean over {} repeats of {}, question by question; what is no figure of questions is that of its \
+                 first repeat",
+                run.repeats(),
+                run.summary.run.id
+            ));
+        }
+    }
     if texts {
         a.fill(store, &mut comparison.flips, |flip| &mut flip.a).await?;
         b.fill(store, &mut comparison.flips, |flip| &mut flip.b).await?;

@@ -20,7 +20,7 @@ use crate::{
     cli::Display,
     standing::{
         latency, outages,
-        progress::{ProgressMeter, Snapshot},
+        progress::{self, ProgressMeter, Snapshot},
         waiting::Waiting,
     },
 };
@@ -62,10 +62,29 @@ async fn workers(store: &dyn Sessions, run: &RunRow) -> Option<(usize, usize)> {
     Some(of_pool.fold((0, 0), |(alive, busy), worker| (alive + 1, busy + usize::from(worker.leased > 0))))
 }
 
+/// The rows of some runs, put together.
+async fn look(store: &dyn Store, runs: &[RunNo]) -> Option<RunRow> {
+    let mut rows = Vec::with_capacity(runs.len());
+    for run in runs {
+        rows.push(store.run(*run).await.ok()?);
+    }
+    progress::together(rows)
+}
+
 /// Shows a run's progress until stopped; the view is taken down before the returned task ends.
 pub(crate) fn follow(
     store: Arc<dyn Store>,
     run: RunNo,
+    display: Display,
+    stop: CancellationToken,
+) -> tokio::task::JoinHandle<()> {
+    follow_all(store, vec![run], display, stop)
+}
+
+/// Shows the progress of several runs as if they were one.
+pub(crate) fn follow_all(
+    store: Arc<dyn Store>,
+    runs: Vec<RunNo>,
     display: Display,
     stop: CancellationToken,
 ) -> tokio::task::JoinHandle<()> {
@@ -74,7 +93,7 @@ pub(crate) fn follow(
         let mut meter = ProgressMeter::default();
         loop {
             // a look that fails is left out: progress never stops a run
-            if let Ok(row) = store.run(run).await {
+            if let Some(row) = look(store.as_ref(), &runs).await {
                 let mut snapshot = meter.look(&row);
                 snapshot.workers = workers(store.as_ref(), &row).await;
                 snapshot.outages = outages::away(store.as_ref(), &row).await.unwrap_or_default();

@@ -12,6 +12,7 @@
 //! | `questions` | what is told of a single question? |
 //! | `beside` | what does a page tell of it beside that? |
 //! | `judgements` | what did its judges say, and which of several votes speaks for them? |
+//! | [`repeats`] | what do the repeats of one run say together? |
 //! | `files` | what is written, and where? |
 //! | `answer_key` | what would it be without the known mistakes of the dataset? |
 
@@ -22,6 +23,7 @@ mod files;
 pub(crate) mod judgements;
 mod models;
 mod questions;
+pub(crate) mod repeats;
 mod score;
 mod shards;
 mod summary;

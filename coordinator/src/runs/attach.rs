@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use bench_proto::spec::{Difference, RunSpec};
+use bench_proto::{
+    ids::RunId,
+    spec::{Difference, RunSpec},
+};
 use bench_store::{RunRow, Store};
 use bench_systems::adapter::file::STARTED;
 
@@ -25,6 +28,31 @@ pub(crate) async fn attach(
     existing: RunRow,
     args: &SubmitArgs,
 ) -> CliResult {
+    check_same(&existing, spec)?;
+    out::note(&format!("run {} exists with the same settings: going on with it", existing.run_id));
+    let as_resume = as_resume(&existing.run_id, args);
+    resume(app, store, existing, &as_resume).await
+}
+
+/// The flags of a submit, as those of the `resume` that it becomes.
+pub(crate) fn as_resume(id: &RunId, args: &SubmitArgs) -> ResumeArgs {
+    ResumeArgs {
+        run: id.0.clone(),
+        limits: args.limits.clone(),
+        release_uncertain: false,
+        reopen: false,
+        dataset_path: args.sample.dataset_path.clone(),
+        allow_modified_dataset: args.sample.allow_modified_dataset,
+        detach: args.detach,
+        output: args.output.clone(),
+    }
+}
+
+/// Refuses a submit whose run exists with another fingerprint.
+///
+/// # Errors
+/// Exit 2 with the differences.
+pub(crate) fn check_same(existing: &RunRow, spec: &RunSpec) -> Result<(), CliError> {
     let mut differences = existing.spec.differences(spec);
     differences.extend(other_headline(&existing.spec, spec));
     if !differences.is_empty() {
@@ -42,18 +70,7 @@ pub(crate) async fn attach(
             list.concat()
         )));
     }
-    out::note(&format!("run {} exists with the same settings: going on with it", existing.run_id));
-    let as_resume = ResumeArgs {
-        run: existing.run_id.0.clone(),
-        limits: args.limits.clone(),
-        release_uncertain: false,
-        reopen: false,
-        dataset_path: args.sample.dataset_path.clone(),
-        allow_modified_dataset: args.sample.allow_modified_dataset,
-        detach: args.detach,
-        output: args.output.clone(),
-    };
-    resume(app, store, existing, &as_resume).await
+    Ok(())
 }
 
 /// What heads the report changes no score, but it is what the run says.

@@ -117,7 +117,8 @@ pub(crate) fn detached(run: &RunRow, json: bool) -> CliResult {
     Err(left_running(&run.run_id, "detached"))
 }
 
-fn left_running(run: &RunId, reason: &str) -> CliError {
+/// Says that a run goes on without this process.
+pub(crate) fn left_running(run: &RunId, reason: &str) -> CliError {
     CliError::resumable(format!(
         "{reason}: run {run} goes on without this command; `bench-coord watch {run}` follows it, `bench-coord cancel {run}` ends it"
     ))
@@ -168,17 +169,11 @@ pub(crate) async fn finish_above(
     floor: Option<f64>,
 ) -> CliResult {
     let run = store.run(run_no).await?;
-    let summary = summary_of(app, store, &run).await?;
-    tracing::debug!("summarised");
     let folder = run_folder(app, &run.run_id, output_dir);
-    write_files(store, &run, &summary, &folder).await?;
-    tracing::debug!("files written");
+    let summary = write_result(app, store, &run, &folder).await?;
     out::painted(&if json { render_summary(&summary, "json")? } else { on_screen(&summary, false) });
     out::note(&format!("report, questions and answers: {}", folder.display()));
-    #[cfg(feature = "archive")]
-    if run.domain == crate::standing::domains::LOCAL_DOMAIN {
-        crate::archive::auto::after_run(app, store, &run).await;
-    }
+    archive_local(app, store, &run).await;
     let floors = Floors { overall: floor, ..Floors::default() };
     let policy = Policy { floors, ..Policy::default() };
     let gated = gate(&summary, None, &policy, GateFlags::default());
@@ -187,6 +182,37 @@ pub(crate) async fn finish_above(
         (Exit::Done, GateVerdict::Fail) => Exit::Regression,
         (exit, _) => exit,
     })
+}
+
+/// Writes the files of a result; returns its summary.
+///
+/// # Errors
+/// What the store or the disk meets.
+pub(crate) async fn write_result(
+    app: &App,
+    store: &dyn Store,
+    run: &RunRow,
+    folder: &Path,
+) -> Result<Summary, CliError> {
+    let summary = summary_of(app, store, run).await?;
+    tracing::debug!("summarised");
+    write_files(store, run, &summary, folder).await?;
+    tracing::debug!("files written");
+    Ok(summary)
+}
+
+/// Brings a run of this process into the archive, where one is named; those of a cluster are brought by its coordinator.
+#[cfg_attr(
+    not(feature = "archive"),
+    expect(clippy::unused_async, reason = "a build without archives has nothing to do")
+)]
+pub(crate) async fn archive_local(app: &App, store: &dyn Store, run: &RunRow) {
+    #[cfg(feature = "archive")]
+    if run.domain == crate::standing::domains::LOCAL_DOMAIN {
+        crate::archive::auto::after_run(app, store, run).await;
+    }
+    #[cfg(not(feature = "archive"))]
+    let _ = (app, store, run);
 }
 
 /// Prints the result of a finished run again.

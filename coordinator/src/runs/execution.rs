@@ -79,7 +79,10 @@ impl Execution<'_> {
 }
 
 /// Writes the rest of a run's plan, or waits for whoever does, and takes over when that one is gone.
-async fn plan_fully(
+///
+/// # Errors
+/// What writing it meets.
+pub(crate) async fn plan_fully(
     app: &App,
     store: &Arc<dyn Store>,
     run: RunNo,

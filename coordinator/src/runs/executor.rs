@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bench_proto::{CLUSTER_DOMAIN, ids::RunId};
+use bench_proto::{
+    CLUSTER_DOMAIN,
+    ids::{Role, RunId},
+};
 use bench_settings::signals::Interrupts;
 use bench_store::{RunRow, Store};
 use tokio_util::sync::CancellationToken;
@@ -88,9 +91,9 @@ impl RunExecutor {
                     store: Arc::clone(store),
                     queue: app.open_queue().await?,
                     environment: app.worker_environment(&run.spec, telemetry)?,
-                    slots: app.slots(&run.spec),
+                    slots: view.part_of_slots(app.slots(&run.spec)),
                     drain: app.drain(),
-                    bank_bytes: app.settings().worker.bank_bytes(),
+                    bank_bytes: app.settings().worker.bank_bytes() / view.at_once.max(1) as u64,
                 };
                 local.own(run, lock, planner, view.interrupts).await
             }
@@ -113,11 +116,23 @@ pub(crate) struct Watching<'a> {
     pub worker_timeout: Duration,
     /// Signals.
     pub interrupts: &'a Interrupts,
+    /// Runs that this process executes at the same time, each with its part of the slots.
+    pub at_once: usize,
 }
 
 impl<'a> Watching<'a> {
     /// As the flags of a verb say.
     pub(crate) fn new(output: &OutputArgs, interrupts: &'a Interrupts) -> Self {
-        Self { display: output.display, worker_timeout: Duration::from_secs(output.worker_timeout), interrupts }
+        Self {
+            display: output.display,
+            worker_timeout: Duration::from_secs(output.worker_timeout),
+            interrupts,
+            at_once: 1,
+        }
+    }
+
+    /// Slots of one of the runs.
+    fn part_of_slots(&self, slots: Vec<(Role, usize)>) -> Vec<(Role, usize)> {
+        slots.into_iter().map(|(role, all)| (role, all.div_ceil(self.at_once.max(1)))).collect()
     }
 }

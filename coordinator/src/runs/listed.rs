@@ -52,6 +52,7 @@ impl Listed {
             "ended": run.counters.ended(), "score": score.value, "estimator": score.estimator,
             "metric": score.metric, "ci95": score.ci95, "counted_as": score.counted_as, "verdict": score.verdict,
             "usd": run.counters.spent.usd(), "source": source,
+            "repeat_of": run.repeat().and(run.group.as_ref()).map(|group| &group.id),
         })
     }
 

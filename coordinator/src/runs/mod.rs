@@ -14,6 +14,7 @@
 //! | [`local`] | how does this process execute it? |
 //! | [`client`] | how is it followed while a cluster executes it? |
 //! | [`controls`] | which runs go with it, and when do they start? |
+//! | [`group`] | how do the repeats of one run go together? |
 //! | [`ending`] | what is said at its rest, and with which exit code? |
 //! | [`resume`] | how does it go on after a stop? |
 //! | [`fork`] | how does a new run take over what it has stored? |
@@ -27,6 +28,7 @@ pub(crate) mod estimate;
 pub(crate) mod execution;
 pub(crate) mod executor;
 pub(crate) mod fork;
+pub(crate) mod group;
 pub(crate) mod listed;
 pub(crate) mod local;
 pub(crate) mod resume;

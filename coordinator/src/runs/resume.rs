@@ -54,23 +54,8 @@ pub(crate) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
         }
         RunState::Running | RunState::Paused | RunState::Cancelled | RunState::Finished => {}
     }
-    if run.state != RunState::Finished {
-        check_whole(store.as_ref(), &run).await?;
-        check_allowed(app, store.as_ref(), &run).await?;
-        check_banks(store.as_ref(), &run).await?;
-    }
     results::check_writable(&run_folder(app, &run.run_id, args.output.output_dir.as_deref()))?;
-    if args.release_uncertain {
-        store.may(Right::Results).await?;
-    }
-    // everything that could refuse comes before the run's state is touched
-    app.check_queue().await?;
-    app.check_run_accounts(&run.spec)?;
-    let executor = RunExecutor::for_run(app, &run.run_id)?;
-    executor.check_domain(&run)?;
-    let planner = planner_if_missing(app, store.as_ref(), &run).await?;
-    change_limits(app, store.as_ref(), &run, args).await?;
-    outages::probe_now(store.as_ref(), &run).await?;
+    let (executor, planner) = make_ready(app, store.as_ref(), &run, args).await?;
     let execution = Execution { app, store: &store, run: &run, executor: &executor, planner, planned: None };
     if run.state == RunState::Running && executor.is_cluster() {
         // it goes on without anybody's help: attach to it
@@ -91,6 +76,35 @@ pub(crate) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
         return Box::pin(resume(app, store, run, args)).await;
     }
     go_on(execution, args.detach, &args.output).await
+}
+
+/// What a run needs to go on: whoever executes it, and what writes the rest of its plan. Everything that could refuse is found
+/// here, before the run's state is touched; its limits are changed.
+///
+/// # Errors
+/// Exit 2 with what stands in the way.
+pub(crate) async fn make_ready(
+    app: &App,
+    store: &dyn Store,
+    run: &RunRow,
+    args: &ResumeArgs,
+) -> Result<(RunExecutor, Option<Planner>), CliError> {
+    if run.state != RunState::Finished {
+        check_whole(store, run).await?;
+        check_allowed(app, store, run).await?;
+        check_banks(store, run).await?;
+    }
+    if args.release_uncertain {
+        store.may(Right::Results).await?;
+    }
+    app.check_queue().await?;
+    app.check_run_accounts(&run.spec)?;
+    let executor = RunExecutor::for_run(app, &run.run_id)?;
+    executor.check_domain(run)?;
+    let planner = planner_if_missing(app, store, run).await?;
+    change_limits(app, store, run, args).await?;
+    outages::probe_now(store, run).await?;
+    Ok((executor, planner))
 }
 
 /// Puts a run that nobody works on into state `running`, from the states of [`RESUMABLE`] and `more`; false when somebody else

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bench_proto::{ids::RunId, money::PicoUsd};
-use bench_store::{RunCounters, RunRow};
+use bench_store::{RunCounters, RunRow, RunState};
 use serde::Serialize;
 
 use super::{latency::Probing, outages::Away, waiting::Waiting};
@@ -124,6 +124,42 @@ impl ProgressMeter {
         };
         snapshot(run, if self.per_second > 0.0 { self.per_second } else { overall }, self.began.elapsed().as_secs_f64())
     }
+}
+
+/// The rows of runs that are looked at as one: counts and money are summed, all else is that of the first that runs. A single
+/// row stays as it is.
+pub(crate) fn together(rows: Vec<RunRow>) -> Option<RunRow> {
+    let several = rows.len() > 1;
+    let shown = rows.iter().find(|row| row.state == RunState::Running).or_else(|| rows.first());
+    let mut all = shown?.clone();
+    if !several {
+        return Some(all);
+    }
+    if let Some(group) = &all.group {
+        all.run_id = RunId(group.id.clone());
+    }
+    all.counters = RunCounters::default();
+    (all.spec.sample.n, all.spec.sample.banks) = (0, 0);
+    for row in &rows {
+        let (sum, one) = (&mut all.counters, &row.counters);
+        sum.banks_planned += one.banks_planned;
+        sum.banks_ready += one.banks_ready;
+        sum.entries_planned += one.entries_planned;
+        sum.entries_retained += one.entries_retained;
+        sum.scored += one.scored;
+        sum.abstained += one.abstained;
+        sum.infra_error += one.infra_error;
+        sum.answered += one.answered;
+        sum.headline_sum += one.headline_sum;
+        sum.unmeasured += one.unmeasured;
+        sum.spent = sum.spent.saturating_add(one.spent);
+        sum.uncertain = sum.uncertain.saturating_add(one.uncertain);
+        sum.reserved = sum.reserved.saturating_add(one.reserved);
+        sum.overdraft = sum.overdraft.saturating_add(one.overdraft);
+        all.spec.sample.n += row.spec.sample.n;
+        all.spec.sample.banks += row.spec.sample.banks;
+    }
+    Some(all)
 }
 
 /// Seconds that a run has been running, the open interval by this machine's clock: for people.

@@ -55,7 +55,7 @@ impl Chance {
     }
 
     /// Gamma with scale 1 (Marsaglia and Tsang 2000).
-    fn gamma(&mut self, shape: f64) -> f64 {
+    pub(crate) fn gamma(&mut self, shape: f64) -> f64 {
         if shape < 1.0 {
             return self.gamma(shape + 1.0) * (1.0 - self.fraction()).powf(1.0 / shape);
         }

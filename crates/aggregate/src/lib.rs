@@ -15,6 +15,7 @@
 //! | [`answer_key`] | what do known mistakes of the answer key mean? |
 //! | [`instrument`] | does a score depend on what was remembered? |
 //! | `verdict` | may the result be used? |
+//! | [`repeats`] | what of a score is noise, and what is the noise made of? |
 //! | [`compare`], [`gate`] | is one run better than another, and does that pass? |
 //! | `draws`, [`simulate`] | how often is any of this right? |
 
@@ -24,6 +25,7 @@ pub mod compare;
 pub mod gate;
 pub mod input;
 pub mod instrument;
+pub mod repeats;
 pub mod simulate;
 
 mod aggregator;

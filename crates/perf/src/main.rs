@@ -98,6 +98,12 @@ enum Scenario {
         #[arg(long, default_value_t = 300_000)]
         compared: u32,
     },
+    /// The report of a group of repeats: ten runs of LoCoMo's size, and three large ones beside one of them
+    Repeats {
+        /// Questions of each of the large runs
+        #[arg(long, default_value_t = 1_000_000)]
+        questions: u32,
+    },
     /// A cluster without models against its yardstick: questions/s to items/s
     Overhead {
         /// Questions of a run
@@ -306,6 +312,7 @@ fn main() -> anyhow::Result<()> {
         Scenario::Results { questions, compared } => {
             runtime.block_on(results::results(&lab, cli.rounds, questions, compared))?
         }
+        Scenario::Repeats { questions } => runtime.block_on(results::repeats(&lab, cli.rounds, questions))?,
         Scenario::Memory => vec![runtime.block_on(memory::memory(&lab))?],
         Scenario::Systems { memories, calls } => runtime.block_on(systems::systems(&lab, memories, calls))?,
         Scenario::Load { rate, seconds } => runtime.block_on(load::load(&lab, rate, seconds))?,

@@ -13,6 +13,7 @@
 //! | [`questions`] | `questions.jsonl`, streamed |
 //! | [`hypotheses`] | answers as LongMemEval's programs read them |
 //! | [`comparison`], [`gate`] | two runs side by side; a gate for terminal, pull request and CI |
+//! | [`repeats`] | the repeats of one run |
 //! | `document` | what people read of a run, as `blocks` that markdown, terminal and html lay out |
 //! | `figures` | how a number is written |
 //! | `escape` | text in XML and HTML |
@@ -34,6 +35,7 @@ pub mod junit;
 pub mod markdown;
 pub mod questions;
 pub mod registry;
+pub mod repeats;
 pub mod svg;
 pub mod terminal;
 

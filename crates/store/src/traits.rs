@@ -27,9 +27,10 @@ pub type StoreResult<T> = Result<T, StoreError>;
 #[async_trait]
 pub trait Runs: Send + Sync {
     /// Creates a run in state `running`, `active_since` now, or paused when it [waits](NewRun::waits); or finds the one that has
-    /// its id. Of those who come at once one creates it, and the others are told of that one (P30). Its controls are created with
-    /// it, or not at all: [`NewRun::control_of`] of each becomes this run.
-    async fn create_or_find(&self, run: &NewRun, controls: &[NewRun]) -> StoreResult<Creation>;
+    /// its id. Of those who come at once one creates it, and the others are told of that one (P30). What its command starts beside it is
+    /// created with it, or not at all: those that [wait](NewRun::waits) are its controls, [`NewRun::control_of`] of each becomes
+    /// this run; the others are its equals, such as the repeats of one run.
+    async fn create_or_find(&self, run: &NewRun, others: &[NewRun]) -> StoreResult<Creation>;
 
     /// Creates a run that must be new. [`StoreError::Exists`] when the id is taken.
     async fn create_run(&self, run: &NewRun) -> StoreResult<RunNo> {

@@ -87,7 +87,9 @@ pub(crate) struct RunEstimate {
     estimate: Estimate,
     /// Calls, tokens, dollars, minutes of each control, by memory system.
     controls: Vec<(String, Estimate)>,
-    /// The run and its controls, one after the other.
+    /// How often the run is repeated; 1 for a run alone.
+    repeats: u32,
+    /// The run with its repeats and controls, one after the other.
     total: Estimate,
     /// Expected intervals.
     announcement: Announcement,
@@ -114,6 +116,16 @@ impl RunEstimate {
             all.controls.push((control.spec.system.name.clone(), estimate));
         }
         all
+    }
+
+    /// The same of a run that is repeated.
+    #[must_use]
+    pub(crate) fn repeated(mut self, repeats: u32) -> Self {
+        for _ in 1..repeats {
+            self.total.followed_by(&self.estimate);
+        }
+        self.repeats = repeats.max(1);
+        self
     }
 
     /// The estimate of a planned run.
@@ -189,6 +201,7 @@ impl RunEstimate {
             total: estimate.clone(),
             estimate,
             controls: Vec::new(),
+            repeats: 1,
             announcement,
             questions: spec.sample.n,
             canary_recalls: 0,

@@ -17,10 +17,11 @@ impl RunEstimate {
     /// What it is of beside the run, to be put behind an amount; empty for a run alone.
     #[must_use]
     pub(crate) fn what(&self) -> String {
+        let repeats = if self.repeats > 1 { format!(" of {} repeats", self.repeats) } else { String::new() };
         match self.controls.len() {
-            0 => String::new(),
-            1 => " with its control".to_owned(),
-            n => format!(" with its {n} controls"),
+            0 => repeats,
+            1 => format!("{repeats} with its control"),
+            n => format!("{repeats} with its {n} controls"),
         }
     }
 
@@ -102,6 +103,9 @@ impl RunEstimate {
         all["old_prices"] = json!(self.old_prices().collect::<Vec<_>>());
         all["phases"] = json!(phases);
         all["interval"] = json!(self.announcement);
+        if self.repeats > 1 {
+            all["repeats"] = json!(self.repeats);
+        }
         all["measured"] = totals(&self.estimate);
         all["controls"] = self.controls.iter().map(|(name, e)| (name.clone(), totals(e))).collect();
         all

@@ -15,7 +15,7 @@ use bench_proto::{
 
 use crate::{
     facets::{Facet, facets},
-    kinds::Kinds,
+    kinds::{Kind, Kinds},
     questions::has_score,
     strata::Seen,
 };
@@ -207,6 +207,15 @@ impl RunFacts {
         let mut rows: Vec<(&str, &Row)> = self.rows.iter().map(|row| (self.ids.get(row.id), row)).collect();
         rows.sort_by(|x, y| x.0.cmp(y.0));
         rows
+    }
+
+    /// Its questions in byte order of their ids: id, bank, kind, and the score, NaN where there is none.
+    pub(crate) fn scores_by_id(&self) -> impl Iterator<Item = (&str, &str, &Kind, f64)> {
+        let named = |row: &Row| (self.banks.list[row.bank as usize].as_str(), &self.kinds.list()[row.kind as usize]);
+        self.by_id().into_iter().map(move |(id, row)| {
+            let (bank, kind) = named(row);
+            (id, bank, kind, row.score)
+        })
     }
 
     /// Adds the questions of another part of the same run.

@@ -50,6 +50,7 @@ mod readers;
 mod readme;
 mod reference;
 mod release;
+mod repeats;
 mod results;
 mod retrieve_only;
 mod rooms;

@@ -4,6 +4,7 @@
 //! The runs are written into a store of their own, so that nothing but the reading is measured. Where rows are looked through, the
 //! yardstick reads the same rows with `sqlite3` of Python and keeps nothing.
 
+mod repeats;
 mod written;
 
 use std::{path::Path, process::Command};
@@ -11,6 +12,7 @@ use std::{path::Path, process::Command};
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
+pub(crate) use self::repeats::repeats;
 use self::written::{Texts, write_run};
 pub(crate) use self::written::{new_run, spec as spec_of, write_bank};
 use crate::{

@@ -31,8 +31,18 @@ pub(super) enum Texts {
 
 /// A finished run of `n` questions; another `variant` has other scores.
 pub(super) async fn write_run(store: &dyn Store, id: &str, n: u32, variant: u32, texts: Texts) -> anyhow::Result<()> {
-    let new = new_run(id, spec(n, variant));
-    let run = store.create_run(&new).await?;
+    write_new(store, &new_run(id, spec(n, variant)), n, variant, texts).await
+}
+
+/// The same for a run that is to be created as it is.
+pub(super) async fn write_new(
+    store: &dyn Store,
+    new: &NewRun,
+    n: u32,
+    variant: u32,
+    texts: Texts,
+) -> anyhow::Result<()> {
+    let run = store.create_run(new).await?;
     if texts == Texts::With {
         write_banks(store, run, n).await?;
     }

@@ -120,6 +120,7 @@ macro_rules! store_conformance {
             p41_the_cap_of_a_group_holds_under_any_interleaving,
             p41_a_control_waits_for_the_measured_run,
             p41_controls_are_created_with_their_run_or_not_at_all,
+            p41_repeats_are_created_together_as_equals,
             p41_the_ledger_names_what_was_paid_for,
             p23_a_refused_account_pauses_the_runs_that_use_it,
             p39_one_process_opens_an_outage_and_one_probes_it,

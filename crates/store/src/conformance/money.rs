@@ -465,6 +465,41 @@ pub async fn p41_controls_are_created_with_their_run_or_not_at_all(fresh: &Fresh
     }
 }
 
+/// Repeats are created together as equals: none is a control, all are in one group, and each knows its number.
+pub async fn p41_repeats_are_created_together_as_equals(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let of_group =
+        |id: &str| NewRun { group: Some(NewGroup { id: "g".to_owned(), cap: Some(PicoUsd(7)) }), ..new_run(id) };
+    let control = NewRun { waits: true, ..of_group("g-r1-none") };
+    let made = store.create_or_find(&of_group("g-r1"), &[of_group("g-r2"), of_group("g-r10"), control]).await;
+    let Ok(Creation::Made(first)) = made else { panic!("{made:?}") };
+    let filter = RunFilter { id_part: Some("g-r".into()), controls: true, ..RunFilter::default() };
+    let rows = store.list_runs(&filter).await.expect("is listed");
+    let told: Vec<_> =
+        rows.iter().map(|row| (row.run_id.0.as_str(), row.repeat(), row.control_of, row.state)).collect();
+    let running = RunState::Running;
+    assert_eq!(
+        told,
+        [
+            ("g-r1-none", None, Some(first), RunState::Paused),
+            ("g-r10", Some(10), None, running),
+            ("g-r2", Some(2), None, running),
+            ("g-r1", Some(1), None, running)
+        ]
+    );
+    let group = store.group(first).await.expect("is read").expect("is there");
+    assert_eq!((group.id.as_str(), group.cap, group.runs), ("g", Some(PicoUsd(7)), 4));
+    // who has such an id by itself is no repeat
+    let alone = store.create_run(&new_run("h-r1")).await.expect("is created");
+    let odd = store.create_run(&of_group("g-r01")).await.expect("is created");
+    for run in [alone, odd] {
+        assert_eq!(store.run(run).await.expect("is read").repeat(), None);
+    }
+    let taken = store.create_or_find(&of_group("g-r3"), &[of_group("g-r2")]).await;
+    assert!(matches!(taken, Err(StoreError::Exists(_))), "{taken:?}");
+    assert_eq!(store.run_by_id(&RunId("g-r3".to_owned())).await.expect("is read"), None, "nothing of it is left");
+}
+
 /// The ledger names what every booked attempt belongs to, whatever became of its question.
 pub async fn p41_the_ledger_names_what_was_paid_for(fresh: &Fresh) {
     let scene = Scene::start(fresh.store.as_ref(), &[bank(0, &[(1, &[0, 1])])]).await;

@@ -171,6 +171,15 @@ pub struct RunRow {
 }
 
 impl RunRow {
+    /// Which repeat of its group it is, counted from 1; none for any other run. Repeats are told by their ids, `<group>-r<number>`:
+    /// a control's id ends in the name of its memory system, and a run alone has no group.
+    #[must_use]
+    pub fn repeat(&self) -> Option<u32> {
+        let number = self.run_id.0.strip_prefix(self.group.as_ref()?.id.as_str())?.strip_prefix("-r")?;
+        // `-r01` is somebody's own id
+        number.parse().ok().filter(|n: &u32| *n > 0 && n.to_string() == number)
+    }
+
     /// A control that nobody has started yet: the measured run goes first (P41).
     #[must_use]
     pub fn waits(&self) -> bool {

@@ -242,16 +242,16 @@ async fn change_limits(conn: &mut dyn Conn, run: RunNo, limits: Limits) -> Store
 
 #[async_trait]
 impl<B: Backend> Runs for SqlStore<B> {
-    async fn create_or_find(&self, run: &NewRun, controls: &[NewRun]) -> StoreResult<Creation> {
-        let (run, controls) = (run.clone(), controls.to_vec());
+    async fn create_or_find(&self, run: &NewRun, others: &[NewRun]) -> StoreResult<Creation> {
+        let (run, others) = (run.clone(), others.to_vec());
         self.backend
             .write(move |conn| {
                 Box::pin(async move {
                     let creation = create(conn, run).await?;
                     if let Creation::Made(made) = creation {
-                        for control in controls {
-                            let control = NewRun { control_of: Some(made), ..control };
-                            if let Creation::Found(existing) = create(conn, control).await? {
+                        for other in others {
+                            let other = NewRun { control_of: other.waits.then_some(made), ..other };
+                            if let Creation::Found(existing) = create(conn, other).await? {
                                 return Err(StoreError::Exists(format!("run {}", existing.run_id)));
                             }
                         }

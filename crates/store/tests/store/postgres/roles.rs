@@ -74,7 +74,7 @@ macro_rules! parted {
 
 parted! {
     Runs {
-        S create_or_find(run: &NewRun, controls: &[NewRun]) -> Creation;
+        S create_or_find(run: &NewRun, others: &[NewRun]) -> Creation;
         R run(run: RunNo) -> RunRow;
         R run_by_id(id: &RunId) -> Option<RunRow>;
         R list_runs(filter: &RunFilter) -> Vec<RunRow>;
@@ -299,6 +299,8 @@ fn programs_call_what_their_role_may_do() {
         &of(&["planning/planner", "planning/mod", "commands/submit", "commands/pause", "commands/cancel"]),
     );
     held_to(Part::Submit, &of(&["runs/client", "runs/controls", "runs/execution", "archive/auto", "archive/bundle"]));
+    held_to(Part::Submit, &of(&["runs/group/mod", "runs/group/execution", "runs/group/ending"]));
+    held_to(Part::Read, &of(&["results/repeats", "standing/repeats"]));
     let reads = ["status", "list", "watch", "report", "compare", "gate", "export", "trace", "doctor", "estimate"];
     let reads: Vec<String> = reads.iter().map(|verb| format!("commands/{verb}")).collect();
     held_to(Part::Read, &of(&reads.iter().map(String::as_str).collect::<Vec<_>>()));

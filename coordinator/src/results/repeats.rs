@@ -1,0 +1,259 @@
+//! The report of a group of repeats: its runs' summaries, and what their questions say together.
+//!
+//! One run's questions are in memory at a time, beside a table of their scores.
+
+use std::collections::HashMap;
+
+use bench_aggregate::{
+    compare::RunFacts,
+    repeats::{RepeatTable, Repeated, VotesOn, report},
+};
+use bench_proto::{
+    call::CacheScope,
+    facts::QuestionFacts,
+    ids::{TaskKey, TaskKind},
+    money::PicoUsd,
+    repeats::{REPEATS_SCHEMA_VERSION, RepeatedRun, RepeatsGroup, RepeatsReport},
+    spec::{ModelSpec, RunSpec},
+    step::StepFacts,
+};
+use bench_store::{RunRow, RunState, Store};
+use bench_systems::{BuildContext, registry as systems, vector};
+
+use super::{read_facts, summary_of};
+use crate::{
+    app::App,
+    exit::CliError,
+    standing::{Standing, repeats::Repeats},
+};
+
+/// Steps read per page.
+const PAGE: u32 = 4096;
+
+/// What of a run can draw anew when it is repeated.
+pub(crate) struct Draws {
+    /// Filling a bank is computed from its texts: a second filling makes the same memory.
+    pub(crate) fills_alike: bool,
+    /// A model or a service answers or recalls.
+    pub(crate) answers: bool,
+    /// A model grades by the headline's metric.
+    pub(crate) judges: bool,
+}
+
+impl Draws {
+    /// By the settings of a run. A system in a service may do as it likes.
+    pub(crate) fn of(spec: &RunSpec) -> Self {
+        let system = &spec.system;
+        let computed = systems::capabilities(&system.name, &system.settings, &BuildContext::default())
+            .is_ok_and(|capabilities| capabilities.from_items);
+        // embeddings are no draw and shared by all runs (P9), unless the run was told to ask for them anew
+        let anew = matches!(spec.limits.cache, CacheScope::Off | CacheScope::Refresh);
+        let embeds_anew = anew && vector::remote_model(&system.name, &system.settings).is_some();
+        Self {
+            fills_alike: computed && !embeds_anew,
+            answers: !computed || embeds_anew || spec.answerer.is_remote() || spec.answerer.provider == "system",
+            judges: spec.judges.iter().any(ModelSpec::is_remote),
+        }
+    }
+
+    /// Nothing does: every repeat is the same draw.
+    pub(crate) const fn none(&self) -> bool {
+        self.fills_alike && !self.answers && !self.judges
+    }
+}
+
+/// The report of a group at any point, and the scores of its questions: figures rest on the repeats that have ended.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn repeats_report(
+    app: &App,
+    store: &dyn Store,
+    repeats: &Repeats,
+) -> Result<(RepeatsReport, RepeatTable), CliError> {
+    let first = repeats.runs.first().ok_or_else(|| CliError::usage(format!("group {} has no run", repeats.id)))?;
+    let (spec, metric) = (&first.spec, first.spec.headline_metric());
+    let mut table = RepeatTable::default();
+    let (mut runs, mut headlines, mut digests) = (Vec::new(), Vec::new(), Vec::new());
+    for row in &repeats.runs {
+        let mut run = told(app, row);
+        if row.state == RunState::Finished {
+            let summary = summary_of(app, store, row).await?;
+            let (facts, votes) = questions(store, row, &metric).await?;
+            table.add(&facts, &spec.dataset.profile.headline, votes.as_ref());
+            headlines.extend(summary.headline.value);
+            digests.push(summary.result_digest.clone());
+            run.value = summary.headline.value;
+            run.n = summary.headline.n;
+            run.coverage = summary.outcomes.coverage;
+            run.verdict = Some(summary.run.verdict);
+            run.result_digest = Some(summary.result_digest);
+        }
+        runs.push(run);
+    }
+    let draws = Draws::of(spec);
+    let of = Repeated {
+        spec,
+        metric: &metric,
+        headlines: &headlines,
+        filled_anew: !draws.fills_alike,
+        fills_alike: draws.fills_alike,
+        answers_draw: draws.answers,
+        judges_draw: draws.judges,
+        seed: app.settings().stats_seed,
+    };
+    let figures = report(&table, &of);
+    let deterministic = digests.len() > 1 && digests.windows(2).all(|pair| pair[0] == pair[1]);
+    let report = RepeatsReport {
+        schema_version: REPEATS_SCHEMA_VERSION,
+        group: group(store, repeats, first, digests.len(), !draws.fills_alike).await?,
+        notes: notes(spec, &draws, deterministic, repeats),
+        runs,
+        metric,
+        estimator: figures.estimator,
+        mean: figures.mean,
+        stability: figures.stability,
+        variance: figures.variance,
+        halving: figures.halving,
+        deterministic,
+    };
+    Ok((report, table))
+}
+
+/// What the row alone tells of a repeat.
+fn told(app: &App, row: &RunRow) -> RepeatedRun {
+    RepeatedRun {
+        id: row.run_id.to_string(),
+        number: row.repeat().unwrap_or(0),
+        status: Standing::of_run(row, app.store_file().as_deref()).word().to_owned(),
+        value: None,
+        n: 0,
+        coverage: None,
+        verdict: None,
+        result_digest: None,
+        usd: row.counters.spent.usd(),
+    }
+}
+
+async fn group(
+    store: &dyn Store,
+    repeats: &Repeats,
+    first: &RunRow,
+    ended: usize,
+    filled_anew: bool,
+) -> Result<RepeatsGroup, CliError> {
+    let money = store.group(first.run_no).await?;
+    let spec = &first.spec;
+    Ok(RepeatsGroup {
+        id: repeats.id.to_string(),
+        name: repeats.name(),
+        repeats: repeats.runs.len() as u32,
+        ended: ended as u32,
+        dataset: spec.dataset.name.clone(),
+        preset: spec.sample.preset.clone(),
+        questions: spec.sample.n,
+        banks: spec.sample.banks,
+        system: spec.system.name.clone(),
+        answerer: spec.who_answers(),
+        judges: spec.judges.iter().map(ModelSpec::display).collect(),
+        votes: spec.votes,
+        filled_anew,
+        cap_usd: money.as_ref().and_then(|group| group.cap).map(PicoUsd::usd),
+        booked_usd: money.map_or(0.0, |group| group.spent.usd()),
+    })
+}
+
+/// What a reader should know beside the figures.
+fn notes(spec: &RunSpec, draws: &Draws, deterministic: bool, repeats: &Repeats) -> Vec<String> {
+    let mut notes = vec![filling(spec, draws)];
+    if draws.none() {
+        notes.push(nothing_draws(spec));
+    } else if deterministic {
+        notes.push(
+            "the repeats are equal to the last answer: whoever was asked gave the same reply to the same request, so that they \
+             are one draw; a model that samples (a temperature above 0) or a seed in its parameters makes others"
+                .to_owned(),
+        );
+    }
+    let open = repeats.runs.iter().filter(|run| run.state != RunState::Finished).count();
+    if open > 0 {
+        notes.push(format!("{open} of {} repeats have not ended, and are in no figure", repeats.runs.len()));
+    }
+    notes
+}
+
+/// How the banks of the repeats came to be.
+pub(crate) fn filling(spec: &RunSpec, draws: &Draws) -> String {
+    let name = &spec.system.name;
+    match draws.fills_alike {
+        true => format!(
+            "banks: {name} computes its memory from the stored texts, which all repeats share; filling costs no call and makes the \
+             same memory each time"
+        ),
+        false => format!(
+            "banks: each repeat fills its own, for those of {name} belong to one run; what filling changes is a part of the noise"
+        ),
+    }
+}
+
+/// Why repeats say nothing.
+pub(crate) fn nothing_draws(spec: &RunSpec) -> String {
+    format!(
+        "nothing of this run is drawn: {} is computed, {} answers and {} grades the same each time; repeats are of use with a model \
+         that answers or judges",
+        spec.system.name,
+        spec.who_answers(),
+        spec.headline_metric()
+    )
+}
+
+/// Votes on the answers of a run, by question id.
+type Votes = HashMap<String, VotesOn>;
+
+/// The questions of a run by a metric; of a judge with several votes these too.
+async fn questions(store: &dyn Store, run: &RunRow, metric: &str) -> Result<(RunFacts, Option<Votes>), CliError> {
+    let judge = run.spec.judge_plan().metrics.iter().position(|name| name == metric);
+    let by_task = match judge {
+        Some(judge) if run.spec.votes > 1 => Some(votes_by_task(store, run, judge as u32).await?),
+        _ => None,
+    };
+    let new = || (RunFacts::new(metric, run.spec.system.top_k), Votes::new());
+    let add = |(facts, votes): &mut (RunFacts, Votes), question: QuestionFacts| {
+        if let Some(on) = by_task.as_ref().and_then(|by_task| by_task.get(&question.task)) {
+            votes.insert(question.question_id.clone(), *on);
+        }
+        facts.add(&question);
+    };
+    let parts = read_facts(store, run, new, add, |(facts, _)| facts.settle()).await?;
+    let (mut facts, mut votes) = new();
+    for (of_part, votes_of_part) in parts {
+        facts.merge(of_part);
+        votes.extend(votes_of_part);
+    }
+    Ok((facts, by_task.is_some().then_some(votes)))
+}
+
+/// The votes of one of a run's judges, by the task of the question.
+async fn votes_by_task(store: &dyn Store, run: &RunRow, judge: u32) -> Result<HashMap<TaskKey, VotesOn>, CliError> {
+    let mut votes: HashMap<TaskKey, Vec<f64>> = HashMap::new();
+    let mut after = None;
+    loop {
+        let page = store.steps(run.run_no, TaskKind::Judge, after, PAGE).await?;
+        let Some(last) = page.last() else { break };
+        after = Some((last.task, last.step));
+        for step in &page {
+            if let StepFacts::Judged { score: Some(score), .. } = &step.facts
+                && step.task.judge_no() == judge
+            {
+                votes.entry(step.task.question_of()).or_default().push(*score);
+            }
+        }
+    }
+    let of = |votes: Vec<f64>| {
+        let n = votes.len() as f64;
+        let mean = votes.iter().sum::<f64>() / n;
+        let squares: f64 = votes.iter().map(|vote| (vote - mean).powi(2)).sum();
+        VotesOn { mean, variance: squares / (n - 1.0).max(1.0), n: votes.len() as u32 }
+    };
+    Ok(votes.into_iter().map(|(task, votes)| (task, of(votes))).collect())
+}

@@ -1,0 +1,143 @@
+//! What a person sees of a group at its end or at any rest, its files, and the exit code.
+
+use std::{io::Write as _, path::Path};
+
+use bench_aggregate::repeats::{RepeatTable, questions};
+use bench_proto::{ids::RunId, repeats::RepeatsReport, summary::Verdict};
+use bench_report::repeats as rendered;
+use bench_store::{RunState, Store};
+
+use crate::{
+    app::App,
+    cli::OutputArgs,
+    exit::{CliError, CliResult, Exit},
+    out,
+    results::{check_writable, repeats::repeats_report, run_folder, write_atomically, write_text},
+    runs::{
+        controls,
+        ending::{archive_local, left_running, write_result},
+    },
+    standing::{
+        Standing,
+        repeats::{Repeats, id_of_repeat},
+    },
+};
+
+/// Writes the files of the group and of its runs, prints the report, and says how to go on where it has not ended. `left` is why
+/// this process left a cluster's runs.
+///
+/// # Errors
+/// Exit 3 with the way to go on; what the store or the disk meets.
+pub(super) async fn show(
+    app: &App,
+    store: &dyn Store,
+    id: &RunId,
+    left: Option<String>,
+    output: &OutputArgs,
+) -> CliResult {
+    if let Some(reason) = left {
+        return Err(left_running(id, &reason));
+    }
+    let first = store.run_by_id(&id_of_repeat(id, 1)).await?;
+    let Some(group) = Repeats::around(store, first).await? else {
+        return Err(CliError::usage(format!("no group {id} in {}; `bench-coord list` shows all", store.describe())));
+    };
+    let folder = run_folder(app, id, output.output_dir.as_deref());
+    for run in &group.runs {
+        // the files of a run lie where they lie without a group, or below the folder that was named
+        let own = output.output_dir.as_ref().map(|folder| folder.join(&run.run_id.0));
+        write_result(app, store, run, &run_folder(app, &run.run_id, own.as_deref())).await?;
+        if run.state == RunState::Finished {
+            archive_local(app, store, run).await;
+        }
+    }
+    let (report, table) = repeats_report(app, store, &group).await?;
+    write_files(&report, &table, &folder)?;
+    let all_ended = group.runs.iter().all(|run| run.state == RunState::Finished);
+    if report.group.ended > 0 {
+        print(&report, output.json);
+        out::note(&format!("report of the group: {}", folder.display()));
+    }
+    if !all_ended {
+        return Err(CliError::resumable(open(app, &group)));
+    }
+    let run = group.runs.first().ok_or_else(|| CliError::infrastructure(format!("group {id} is gone")))?;
+    let controls = controls::left_over(store, run).await?;
+    match (exit_of(&report, output.floor), controls) {
+        (Exit::Done, Some(left)) => Err(CliError::resumable(left)),
+        (exit, left) => {
+            left.iter().for_each(|left| out::note(left));
+            Ok(exit)
+        }
+    }
+}
+
+/// Prints what a group that has ended came to; the exit code is that of its runs.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn print_group(app: &App, store: &dyn Store, group: &Repeats) -> CliResult {
+    let (report, _) = repeats_report(app, store, group).await?;
+    print(&report, false);
+    Ok(exit_of(&report, None))
+}
+
+/// Prints a report of a group.
+pub(crate) fn print(report: &RepeatsReport, json: bool) {
+    match json {
+        true => out::json(report),
+        false => out::painted(&rendered::terminal(report, out::view())),
+    }
+}
+
+/// Writes `report.json`, `report.md` and `questions.jsonl` of a group: of each question its scores, their mean and deviation.
+///
+/// # Errors
+/// What the disk meets.
+pub(crate) fn write_files(report: &RepeatsReport, table: &RepeatTable, folder: &Path) -> Result<(), CliError> {
+    check_writable(folder)?;
+    write_atomically(&folder.join("questions.jsonl"), |file| {
+        questions(table).try_for_each(|question| {
+            serde_json::to_writer(&mut *file, &question)?;
+            file.write_all(b"\n")
+        })
+    })?;
+    write_text(&folder.join("report.json"), &as_json(report)?)?;
+    write_text(&folder.join("report.md"), &rendered::markdown(report))
+}
+
+/// A report of a group as JSON text.
+///
+/// # Errors
+/// Never for figures that are numbers.
+pub(crate) fn as_json(report: &RepeatsReport) -> Result<String, CliError> {
+    let text = serde_json::to_string_pretty(report);
+    text.map_err(|e| CliError::infrastructure(format!("the report cannot be written: {e}")).because(e))
+}
+
+/// What is open, and how to go on.
+fn open(app: &App, group: &Repeats) -> String {
+    let (all, ended) = group.questions();
+    let finished = group.runs.iter().filter(|run| run.state == RunState::Finished).count();
+    let standing = group
+        .runs
+        .iter()
+        .filter(|run| run.state != RunState::Finished)
+        .map(|run| Standing::of_run(run, app.store_file().as_deref()));
+    let advice = standing.filter_map(|standing| standing.advice(&group.id)).next().unwrap_or_default();
+    format!("{finished} of {} repeats and {ended} of {all} questions ended; {advice}", group.runs.len())
+}
+
+/// The exit code of a group that has ended.
+fn exit_of(report: &RepeatsReport, floor: Option<f64>) -> Exit {
+    if report.runs.iter().any(|run| run.verdict == Some(Verdict::Invalid)) {
+        return Exit::Invalid;
+    }
+    match (floor, report.mean.value) {
+        (Some(floor), Some(mean)) if mean < floor => {
+            out::note(&format!("floor: the mean {mean:.4} is below {floor}"));
+            Exit::Regression
+        }
+        _ => Exit::Done,
+    }
+}

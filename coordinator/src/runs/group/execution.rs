@@ -1,0 +1,146 @@
+//! The runs of a group from state `running` to their rest, interleaved in time.
+
+use std::sync::Arc;
+
+use bench_store::{RunRow, RunState, Store};
+use futures::{StreamExt as _, stream};
+use tokio_util::sync::CancellationToken;
+
+use super::ending;
+use crate::{
+    app::App,
+    cli::{Display, OutputArgs},
+    display,
+    exit::{CliError, CliResult},
+    out,
+    planning::{PlannedRun, planner::Planner},
+    runs::{
+        client::{self, spawn_planner},
+        controls,
+        ending::{RunEnd, left_running},
+        execution::plan_fully,
+        executor::{RunExecutor, Watching},
+    },
+    standing::repeats::Repeats,
+};
+
+/// Runs that one process executes at the same time; of more the next begins when one is at rest.
+const AT_ONCE: usize = 8;
+
+/// A run of a group that somebody is about to execute.
+pub(super) struct Taken {
+    /// In state `running`.
+    pub(super) run: RunRow,
+    /// Who executes it; of a local run it holds the lock.
+    pub(super) executor: RunExecutor,
+    /// What writes its plan, where somebody has to.
+    pub(super) planner: Option<Planner>,
+}
+
+/// Executes the runs, or looks on while a cluster does, and says what came of them.
+pub(super) async fn to_the_end(
+    app: &App,
+    store: &Arc<dyn Store>,
+    group: &Repeats,
+    taken: Vec<Taken>,
+    (planned, output, detach): (Option<&PlannedRun>, &OutputArgs, bool),
+) -> CliResult {
+    let Some(first) = group.runs.first() else {
+        return ending::show(app, store.as_ref(), &group.id, None, output).await;
+    };
+    let is_cluster = taken.iter().any(|taken| taken.executor.is_cluster());
+    let plans_of_controls = match is_cluster {
+        true => controls::plan_missing(app, store, first.run_no, planned).await?,
+        false => Vec::new(),
+    };
+    if detach {
+        for Taken { run, planner, .. } in taken {
+            plan_fully(app, store, run.run_no, planner).await?;
+        }
+        controls::planned(plans_of_controls).await?;
+        return detached(group, output.json);
+    }
+    let stop = CancellationToken::new();
+    let all = group.runs.iter().map(|run| run.run_no).collect();
+    let progress = display::follow_all(Arc::clone(store), all, output.display, stop.clone());
+    let ended = match is_cluster {
+        true => follow(app, store, taken, output).await,
+        false => execute(app, store, taken, output).await,
+    };
+    stop.cancel();
+    let _ = progress.await;
+    let left = ended?;
+    controls::planned(plans_of_controls).await?;
+    let first = store.run(first.run_no).await?;
+    if !is_cluster && first.state == RunState::Finished {
+        let interrupts = app.interrupts();
+        controls::execute(app, store, &first, planned, &Watching::new(output, &interrupts)).await?;
+    }
+    ending::show(app, store.as_ref(), &group.id, left, output).await
+}
+
+/// Executes the runs in this process, as many at once as it has room for. All of them come to rest before an error is told.
+async fn execute(
+    app: &App,
+    store: &Arc<dyn Store>,
+    taken: Vec<Taken>,
+    output: &OutputArgs,
+) -> Result<Option<String>, CliError> {
+    let interrupts = app.interrupts();
+    let at_once = taken.len().clamp(1, AT_ONCE);
+    let watching = Watching { display: Display::None, at_once, ..Watching::new(output, &interrupts) };
+    let watching = &watching;
+    let ends: Vec<Result<RunEnd, CliError>> =
+        stream::iter(taken).map(|taken| own(app, store, taken, watching)).buffer_unordered(at_once).collect().await;
+    ends.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Ok(None)
+}
+
+/// Executes one of the runs; holds it where its turn did not come.
+async fn own(
+    app: &App,
+    store: &Arc<dyn Store>,
+    Taken { run, executor, planner }: Taken,
+    watching: &Watching<'_>,
+) -> Result<RunEnd, CliError> {
+    if watching.interrupts.stop.is_cancelled() {
+        let (from, reason) = ([RunState::Running], "interrupted".to_owned());
+        store.set_run_state(run.run_no, &from, RunState::Paused, Some(&reason)).await?;
+        return Ok(RunEnd::Paused { reason });
+    }
+    executor.execute(app, store, &run, planner, watching).await
+}
+
+/// Looks on while a cluster executes the runs; why this process left before their end, where it did.
+async fn follow(
+    app: &App,
+    store: &Arc<dyn Store>,
+    taken: Vec<Taken>,
+    output: &OutputArgs,
+) -> Result<Option<String>, CliError> {
+    let interrupts = app.interrupts();
+    let watching = Watching::new(output, &interrupts);
+    // all plans are written beside each other: the dispatcher shares its room between runs that have something to give
+    let spawned = taken
+        .into_iter()
+        .map(|Taken { run, planner, .. }| (run, planner.map(|planner| spawn_planner(Arc::clone(store), planner))));
+    let mut left = None;
+    for (run, planning) in spawned.collect::<Vec<_>>() {
+        let end = client::follow(store.as_ref(), &run, planning, watching.worker_timeout, &interrupts).await?;
+        if let RunEnd::LeftRunning { reason } = end {
+            left.get_or_insert(reason);
+        }
+    }
+    Ok(left)
+}
+
+/// Says what a person needs to come back to a group.
+fn detached(group: &Repeats, json: bool) -> CliResult {
+    if json {
+        let runs: Vec<&str> = group.runs.iter().map(|run| run.run_id.0.as_str()).collect();
+        out::json(&serde_json::json!({"id": group.id, "status": "running", "runs": runs}));
+    } else {
+        out::result(&group.id.to_string());
+    }
+    Err(left_running(&group.id, "detached"))
+}

@@ -1,0 +1,170 @@
+//! Repeats: the same run several times as one group, with one estimate, one confirmation and one cap (P41).
+//!
+//! Each repeat is a run like any other, of the group's own id with `-r1`, `-r2` … behind it, with a lineage of its own, so that no
+//! repeat is answered from what another has stored (P9). They are created in one transaction and run at the same time: in a cluster
+//! the dispatcher shares its room evenly between them, in this process each has its part of the slots.
+//!
+//! | module | question |
+//! |---|---|
+//! | this one | how is a group created? |
+//! | [`execution`] | how do its runs come to rest? |
+//! | [`resume`] | how does it go on after a stop? |
+//! | [`ending`] | what is said at its end, and with which exit code? |
+
+pub(crate) mod ending;
+mod execution;
+pub(crate) mod resume;
+
+use std::sync::Arc;
+
+use bench_proto::{call::CacheScope, ids::RunId, spec::RunSpec};
+use bench_store::{Creation, NewGroup, NewRun, RunRow, Runs, Store};
+
+use self::execution::Taken;
+use crate::{
+    app::App,
+    cli::SubmitArgs,
+    exit::{CliError, CliResult},
+    out,
+    planning::self_check::SelfCheckResult,
+    results::{
+        SELF_CHECK_EVENT,
+        repeats::{Draws, filling, nothing_draws},
+    },
+    runs::{
+        attach::{as_resume, check_same},
+        controls::PlannedGroup,
+        executor::RunExecutor,
+        start::new_run,
+    },
+    standing::repeats::{Repeats, id_of_repeat, name_of_repeat},
+};
+
+/// What creating a group needs of its command.
+pub(crate) struct NewRepeats<'a> {
+    /// Flags.
+    pub args: &'a SubmitArgs,
+    /// The run that is repeated, with its controls.
+    pub planned: &'a PlannedGroup,
+    /// Public id of the group.
+    pub id: RunId,
+    /// How many.
+    pub repeats: u32,
+    /// What the grader self-check found.
+    pub graders: &'a SelfCheckResult,
+}
+
+/// Makes of a planned run one that is repeated, or refuses.
+///
+/// # Errors
+/// Exit 2 where a repeat would be answered from another one's stored calls.
+pub(crate) fn prepare(args: &SubmitArgs, planned: &mut PlannedGroup) -> Result<(), CliError> {
+    let PlannedGroup { measured, controls } = planned;
+    if measured.spec.limits.cache == CacheScope::Shared {
+        return Err(CliError::usage(
+            "--repeats with --cache shared: a repeat would be given what another has stored, and is no draw of its own; leave --cache out",
+        ));
+    }
+    if args.repeat_ingest && measured.spec.limits.cache == CacheScope::Lineage {
+        // embeddings are shared by all runs otherwise, and a second filling would be the first
+        for spec in std::iter::once(&mut measured.spec).chain(controls.iter_mut().map(|control| &mut control.spec)) {
+            spec.limits.cache = CacheScope::Refresh;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses an id that a run and a group would share.
+///
+/// # Errors
+/// Exit 2 with what has it.
+pub(crate) async fn check_free(store: &dyn Runs, id: &RunId, repeats: Option<u32>) -> Result<(), CliError> {
+    let (other, what) = match repeats {
+        Some(_) => (id.clone(), "a run"),
+        None => (id_of_repeat(id, 1), "a group of repeats"),
+    };
+    let taken = store.run_by_id(&other).await?.is_some_and(|run| repeats.is_some() || run.repeat().is_some());
+    match taken {
+        false => Ok(()),
+        true => Err(CliError::usage(format!("{id} is {what} already: choose another --run-id"))),
+    }
+}
+
+/// Says how banks are filled, and when repeats say nothing.
+fn tell(spec: &RunSpec) {
+    let draws = Draws::of(spec);
+    out::note(&filling(spec, &draws));
+    if draws.none() {
+        out::note(&nothing_draws(spec));
+    }
+}
+
+/// Creates the group and stays with it to its end.
+///
+/// # Errors
+/// As `submit`.
+pub(crate) async fn start(app: &App, store: &Arc<dyn Store>, new: NewRepeats<'_>) -> CliResult {
+    let spec = &new.planned.measured.spec;
+    tell(spec);
+    let executors = (1..=new.repeats).map(|number| RunExecutor::for_run(app, &id_of_repeat(&new.id, number)));
+    let executors: Vec<RunExecutor> = executors.collect::<Result<_, _>>()?;
+    let _listening = app.interrupts();
+    let mut runs = executors.iter().zip(1..).map(|(executor, number)| new_repeat(&new, executor, number));
+    let Some(first) = runs.next() else { return Err(CliError::usage("--repeats: at least one")) };
+    let others: Vec<NewRun> = runs.chain(new.planned.new_controls(&first)).collect();
+    let first = match store.create_or_find(&first, &others).await? {
+        Creation::Made(run) => store.run(run).await?,
+        Creation::Found(existing) => {
+            // their locks, where there are some, are taken anew like those of any run that exists
+            drop(executors);
+            return attach(app, store, spec, *existing, (new.args, new.repeats)).await;
+        }
+    };
+    let Some(group) = Repeats::around(store.as_ref(), Some(first)).await? else {
+        return Err(CliError::infrastructure(format!("the group {} is gone just now; submit it again", new.id)));
+    };
+    let mut taken = Vec::with_capacity(group.runs.len());
+    for (run, executor) in group.runs.iter().zip(executors) {
+        store.add_event(run.run_no, SELF_CHECK_EVENT, &new.graders.event()).await?;
+        let planner = Some(new.planned.measured.planner(run));
+        taken.push(Taken { run: run.clone(), executor, planner });
+    }
+    execution::to_the_end(app, store, &group, taken, (Some(&new.planned.measured), &new.args.output, new.args.detach))
+        .await
+}
+
+/// A repeat that is to be created.
+fn new_repeat(new: &NewRepeats<'_>, executor: &RunExecutor, number: u32) -> NewRun {
+    let id = id_of_repeat(&new.id, number);
+    let spec = new.planned.measured.spec.clone();
+    let group = NewGroup { id: new.id.0.clone(), cap: spec.limits.max_cost };
+    NewRun {
+        name: new.args.naming.name.as_deref().map(|name| name_of_repeat(name, number)),
+        group: Some(group),
+        ..new_run(&id, &new.args.naming, spec, executor)
+    }
+}
+
+/// Goes on with the group whose first repeat exists, when it is the same run as many times (P30).
+///
+/// # Errors
+/// Exit 2 with what differs; else as [`resume::resume`].
+pub(crate) async fn attach(
+    app: &App,
+    store: &Arc<dyn Store>,
+    spec: &RunSpec,
+    existing: RunRow,
+    (args, repeats): (&SubmitArgs, u32),
+) -> CliResult {
+    check_same(&existing, spec)?;
+    let found = Repeats::around(store.as_ref(), Some(existing.clone())).await?;
+    let group = found.filter(|group| group.runs.len() == repeats as usize).ok_or_else(|| {
+        CliError::usage(format!(
+            "run {} exists and is none of {repeats} repeats; choose another --run-id, or the same --repeats",
+            existing.run_id
+        ))
+    })?;
+    out::note(&format!("group {} exists with the same settings: going on with it", group.id));
+    let as_resume = as_resume(&group.id, args);
+    resume::resume(app, store, group, &as_resume).await
+}

@@ -1,0 +1,249 @@
+//! The repeats of one run, for a terminal and as Markdown.
+
+use bench_proto::{
+    repeats::{HalvingBy, NOISY_SD, RepeatsReport, SharedFigure, VarianceComponent},
+    summary::Interval,
+};
+
+use crate::{
+    blocks::{Block, heading, table},
+    figures::{NONE, count, counted, interval, interval_with_width, one_line, percent, percent_or_none, usd},
+    markdown,
+    terminal::{self, View},
+};
+
+/// Noisy questions that people are shown; the JSON has more.
+const NOISIEST_SHOWN: usize = 5;
+/// Scores of a question that are shown one by one.
+const SCORES_SHOWN: usize = 10;
+
+/// The repeats for a terminal.
+#[must_use]
+pub fn terminal(report: &RepeatsReport, view: View) -> String {
+    terminal::render_blocks(&document(report), view)
+}
+
+/// The repeats as Markdown.
+#[must_use]
+pub fn markdown(report: &RepeatsReport) -> String {
+    markdown::render_blocks(&document(report))
+}
+
+fn document(report: &RepeatsReport) -> Vec<Block> {
+    let group = &report.group;
+    let name =
+        group.name.as_deref().map_or_else(|| group.id.clone(), |name| format!("{} ({})", one_line(name, 40), group.id));
+    let mut blocks = vec![Block::Title(format!(
+        "{name}: {} of {} {} on {} {}, {} in {}",
+        counted(u64::from(group.ended), "repeat"),
+        group.repeats,
+        one_line(&group.system, 40),
+        group.dataset,
+        group.preset,
+        counted(group.questions, "question"),
+        counted(group.banks, "bank"),
+    ))];
+    blocks.push(Block::Headline(format!("{} {}", report.metric, percent_or_none(report.mean.value))));
+    if report.deterministic {
+        blocks.push(Block::Labels(vec!["ONE DRAW: ALL REPEATS ARE EQUAL".to_owned()]));
+    }
+    blocks.push(Block::List(report.notes.clone()));
+    blocks.extend(mean(report));
+    blocks.extend(runs(report));
+    blocks.extend(shares(report));
+    blocks.extend(stability(report));
+    blocks
+}
+
+fn mean(report: &RepeatsReport) -> Vec<Block> {
+    let mean = &report.mean;
+    let row = |name: &str, value: String, how: String| vec![name.to_owned(), value, how];
+    let how = |interval: Option<&Interval>, note: Option<&String>| {
+        let method = interval.map(|interval| interval.method.clone());
+        method.into_iter().chain(note.cloned()).collect::<Vec<_>>().join("; ")
+    };
+    let mut rows = vec![
+        row("Mean", percent_or_none(mean.value), format!("of the runs' headlines ({})", report.estimator.name())),
+        row(
+            "Conversations like these",
+            interval_with_width(mean.ci95.as_ref()),
+            how(mean.ci95.as_ref(), mean.ci95_note.as_ref()),
+        ),
+        row(
+            "This benchmark, new draws",
+            interval_with_width(mean.benchmark_ci95.as_ref()),
+            how(mean.benchmark_ci95.as_ref(), mean.benchmark_note.as_ref()),
+        ),
+        row("Between repeats", points(mean.sd), "points, sample standard deviation".to_owned()),
+    ];
+    rows.extend(mean.one_run_within.map(|within| {
+        row("One run alone", format!("± {}", points(Some(within))), "points around the mean of many (95 %)".to_owned())
+    }));
+    vec![heading("Mean"), table(&["", ">", "How"], rows)]
+}
+
+fn points(fraction: Option<f64>) -> String {
+    fraction.map_or_else(|| NONE.to_owned(), |fraction| format!("{:.2}", fraction * 100.0))
+}
+
+fn runs(report: &RepeatsReport) -> Vec<Block> {
+    let rows = report.runs.iter().map(|run| {
+        vec![
+            run.id.clone(),
+            run.status.clone(),
+            percent_or_none(run.value),
+            count(run.n),
+            run.verdict.map_or(NONE, |verdict| verdict.name()).to_owned(),
+            usd(run.usd),
+            run.result_digest.as_deref().map_or(NONE, |digest| digest.get(..12).unwrap_or(digest)).to_owned(),
+        ]
+    });
+    let group = &report.group;
+    let cap = group.cap_usd.map(|cap| format!(" of {}", usd(cap))).unwrap_or_default();
+    vec![
+        heading("Repeats"),
+        table(&["Run", "Status", ">Score", ">Questions", "Verdict", ">Cost", "Digest"], rows.collect()),
+        Block::Text(format!("spent by the group: {}{cap}", usd(group.booked_usd))),
+    ]
+}
+
+/// `answer draw (with judge draw)`.
+fn named(component: &VarianceComponent) -> String {
+    let with: Vec<&str> = component.joined_with.iter().map(|source| source.name()).collect();
+    match with.is_empty() {
+        true => component.source.name().to_owned(),
+        false => format!("{} (with {})", component.source.name(), with.join(" and ")),
+    }
+}
+
+fn shares(report: &RepeatsReport) -> Vec<Block> {
+    let variance = &report.variance;
+    let rows = variance.components.iter().map(|component| {
+        vec![
+            named(component),
+            percent(component.share),
+            interval(component.share_ci95.as_ref()),
+            format!("{:.5}", component.variance),
+        ]
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    let mut blocks = vec![heading("What a single score varies by")];
+    if !rows.is_empty() {
+        blocks.push(table(&["Source", ">Share", ">95 %", ">Variance"], rows));
+    }
+    let (conversations, benchmark) = (&report.halving.conversations, &report.halving.benchmark);
+    let mut lines = variance.notes.clone();
+    lines.push(format!("to halve the interval of conversations like these: {}", ways(conversations, true)));
+    lines.push(format!("to halve that of this benchmark under new draws: {}", ways(benchmark, false)));
+    blocks.push(Block::List(lines));
+    blocks
+}
+
+/// What leads to half the interval, and what does not however far it goes.
+fn ways(by: &HalvingBy, questions: bool) -> String {
+    if let Some(note) = &by.note {
+        return note.clone();
+    }
+    let more = |n: Option<u64>, what: &str, stays: &str| match n {
+        Some(n) => format!("{} more {what}{}", count(n), if n == 1 { "" } else { "s" }),
+        None => format!("no number of {what}s {stays}"),
+    };
+    let mut ways = vec![more(by.repeats, "repeat", "of these questions")];
+    if questions {
+        ways.insert(0, format!("{} with banks of their own", more(by.questions_new_banks, "question", "")));
+        ways.push(format!("{} about the same banks", more(by.questions_same_banks, "question", "").trim_end()));
+    }
+    ways.join(", or ")
+}
+
+fn stability(report: &RepeatsReport) -> Vec<Block> {
+    let stable = &report.stability;
+    let row = |name: String, figure: &SharedFigure| {
+        vec![name, percent_or_none(figure.value), interval(figure.ci95.as_ref()), count(figure.count)]
+    };
+    let mut rows = vec![
+        row("passed in every repeat".to_owned(), &stable.always_passed),
+        row("passed in none".to_owned(), &stable.never_passed),
+        row("passed in some".to_owned(), &stable.mixed),
+        row(format!("noisy: sd above {NOISY_SD:.2}"), &stable.noisy),
+    ];
+    for passes in &stable.passes {
+        rows.push(row(format!("pass@{}: one of {0} passes", passes.k), &passes.pass_at_k));
+        rows.push(row(format!("pass^{}: all of {0} pass", passes.k), &passes.pass_all_k));
+    }
+    let mut blocks = vec![
+        heading("Stability of questions"),
+        Block::Text(format!(
+            "{} with a score in every repeat; {} left out",
+            counted(stable.questions, "question"),
+            count(stable.left_out)
+        )),
+        table(&["", ">Share", ">95 %", ">Questions"], rows),
+    ];
+    if !stable.noisiest.is_empty() {
+        let row = |question: &bench_proto::repeats::RepeatedQuestion| {
+            let scores = question.scores.iter().take(SCORES_SHOWN).map(|score| format!("{score:.2}"));
+            let more = if question.scores.len() > SCORES_SHOWN { " …" } else { "" };
+            vec![
+                one_line(&question.question_id, 40),
+                one_line(&question.category, 24),
+                format!("{:.2}", question.sd),
+                format!("{}{more}", scores.collect::<Vec<_>>().join(" ")),
+            ]
+        };
+        blocks.push(heading("Noisiest questions"));
+        blocks.push(table(
+            &["Question", "Category", ">sd", "Scores"],
+            stable.noisiest.iter().take(NOISIEST_SHOWN).map(row).collect(),
+        ));
+    }
+    blocks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn golden() -> RepeatsReport {
+        serde_json::from_str(include_str!("../../../proto/golden/repeats.v1.json")).expect("the golden report is read")
+    }
+
+    /// A line of the text that begins so.
+    fn line<'a>(text: &'a str, begins: &str) -> &'a str {
+        let found = text.lines().find(|line| line.trim_start_matches(['|', ' ']).starts_with(begins));
+        found.unwrap_or_else(|| panic!("no line begins with '{begins}':\n{text}"))
+    }
+
+    #[test]
+    fn every_figure_stands_beside_its_interval() {
+        let text = markdown(&golden());
+        for (begins, holds) in [
+            ("Conversations like these", "0.8 to 4.4 % (± 1.8)"),
+            ("This benchmark, new draws", "1.3 to 3.4 % (± 1.0)"),
+            ("answer draw (with judge draw)", "80.3 to 100.0"),
+            ("passed in some", "2.5 to 12.9"),
+            ("pass@2", "1.7 to 8.7"),
+            ("pass^3", "0.0 to 5.0"),
+        ] {
+            assert!(line(&text, begins).contains(holds), "{begins}: {}", line(&text, begins));
+        }
+        assert!(
+            line(&text, "- to halve the interval").contains("600 more questions with banks of their own"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        let mut report = golden();
+        report.deterministic = true;
+        report.mean.benchmark_ci95 = None;
+        report.mean.benchmark_note = Some("all repeats have the same score".to_owned());
+        report.variance.components.clear();
+        report.variance.notes = vec!["shares need two repeats that ended".to_owned()];
+        report.halving.benchmark.note = Some("nothing to halve".to_owned());
+        let text = markdown(&report);
+        assert!(text.contains("ONE DRAW") && text.contains("all repeats have the same score"), "{text}");
+        assert!(text.contains("shares need two repeats") && text.contains("nothing to halve"), "{text}");
+    }
+}
