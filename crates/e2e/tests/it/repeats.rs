@@ -223,7 +223,7 @@ fn repeats_of_one_machine_run_at_the_same_time() {
     let child = bench.start(submit(&provider, &["--run-id", "g", "--repeats", "2", "--concurrency", "4"]));
     let ended = |run: &str| {
         let status = bench.run(["status", run, "--json"]);
-        (status.code == 0).then(|| status.json()["progress"]["ended"].as_u64().unwrap_or(0)).unwrap_or(0)
+        if status.code == 0 { status.json()["progress"]["ended"].as_u64().unwrap_or(0) } else { 0 }
     };
     let began = Instant::now();
     let mut both = false;
