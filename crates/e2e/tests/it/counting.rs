@@ -39,7 +39,8 @@ fn a_run_counted_as_others_do_says_so_everywhere_and_is_compared_with_nothing_el
     assert!(reasons.contains("one run is counted as our own rules say, the other as evermemos"), "{refused}");
     let _ = rejudge("evermemos", "again", &[]);
     let same = bench.run(["compare", "three", "again", "--json"]).expect_code(0).json();
-    assert_eq!((&same["comparable"], &same["verdict"]), (&json!(true), &json!("NO CHANGE")));
+    // so few questions that are equal leave more open than the tolerance
+    assert_eq!((&same["comparable"], &same["verdict"]), (&json!(true), &json!("INCONCLUSIVE")));
     assert!(!reasons.contains("the datasets differ"), "the same file, the same sample: {refused}");
 }
 

@@ -297,7 +297,7 @@ size = dict(dataset='locomo-sim', preset='quick', latency_probe='off')
 def test_first(bench_run):
     assert bench_run.summary.outcomes.coverage == 1
 
-@pytest.mark.bench_gate(system='bm25', baseline='before', **size)
+@pytest.mark.bench_gate(system='bm25', baseline='before', allow_inconclusive=True, **size)
 def test_the_same():
     pass
 
@@ -320,7 +320,7 @@ def test_without_baseline():
         "  lost sim-",
         "expected 'Cafe Thirsty Raven', before 'Cafe Thirsty Raven', now ",
         "there is no run to test (exit 2): no run 'nothing' in",
-        "test_memory.py::test_the_same: PASS, <bench_coord.Run ",
+        "test_memory.py::test_the_same: INCONCLUSIVE, <bench_coord.Run ",
     ] {
         assert!(said.contains(words), "{words}: {said}");
     }
