@@ -16,6 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("bench-grading", &["bench-proto"]),
     ("bench-models", &["bench-proto", "bench-store", "bench-telemetry"]),
     ("bench-load", &[]),
+    ("bench-meter", &["bench-models", "bench-proto"]),
     ("bench-plan", &["bench-proto"]),
     ("bench-queue", &["bench-proto"]),
     ("bench-store", &["bench-proto", "bench-telemetry"]),
@@ -28,6 +29,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "bench-worker",
         &[
             "bench-grading",
+            "bench-meter",
             "bench-models",
             "bench-proto",
             "bench-queue",
@@ -44,6 +46,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "bench-datasets",
             "bench-grading",
             "bench-load",
+            "bench-meter",
             "bench-models",
             "bench-plan",
             "bench-proto",
