@@ -54,15 +54,12 @@ use tracing::{debug, warn};
 use crate::{
     clock::StepClock,
     cost_ledger::CostLedger,
-    ending::{GivenUp, TaskEnd},
+    ending::{BUDGET, GivenUp, TaskEnd},
     environment::WorkerEnvironment,
     journal::Journal,
     metering::MeteredRun,
     served::ServedNotes,
 };
-
-/// Code of the failure that stops a run at its cap; the reason begins with the same word.
-pub(crate) const BUDGET: &str = "budget";
 
 /// What the callers of one run share.
 pub(crate) struct RunCallers<'a> {

@@ -9,6 +9,9 @@ use bench_store::{ClaimedTask, StoreError};
 
 use crate::{clock::now_us, writer::WriteError};
 
+/// Code of the failure that stops a run at its cap; the reason begins with the same word.
+pub(crate) const BUDGET: &str = "budget";
+
 /// Losses after which a task is given up (P3).
 const MAX_LOSSES: i32 = 10;
 

@@ -22,7 +22,7 @@ use bench_systems::{
 };
 use bench_telemetry::spans::SpanSink;
 
-use crate::metering::MeterPlace;
+use crate::meter_place::MeterPlace;
 
 /// What a process brings to the runs it works on; nothing of it is part of a fingerprint.
 pub struct WorkerEnvironment {

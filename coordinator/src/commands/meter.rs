@@ -21,7 +21,7 @@ use crate::{
     out,
     standing::find_run,
 };
-use bench_worker::metering::MeterPlace;
+use bench_worker::meter_place::MeterPlace;
 
 /// Longest wait for calls in flight after a stop.
 const DRAIN: Duration = Duration::from_secs(180);

@@ -8,7 +8,7 @@ use bench_proto::{
     spec::SystemSpec,
 };
 use bench_settings::MeterSettings;
-use bench_systems::Capabilities;
+use bench_systems::{Capabilities, adapter::given::leads_to_the_meter};
 
 use crate::exit::CliError;
 
@@ -48,9 +48,9 @@ pub(super) fn meter(
         return Err(CliError::usage(format!("--meter-account {wire}=…: give one of {}", WIRES.join(" and "))));
     }
     let variables = pairs(&settings.variables, "--meter-variable", "MY_LLM_URL={url}/v1")?;
-    if let Some((name, text)) = variables.iter().find(|(_, text)| !text.contains("{url}") && !text.contains("{key}")) {
+    if let Some((name, text)) = variables.iter().find(|(_, text)| !leads_to_the_meter(text)) {
         return Err(CliError::usage(format!(
-            "--meter-variable {name}={text}: write {{url}} where the meter's address goes, and {{key}} where its key goes"
+            "--meter-variable {name}={text}: give {{url}} with the path that goes behind the meter's address ({{url}}/v1), or {{key}}"
         )));
     }
     Ok(Some(MeterPlan { allow: settings.allow.clone(), accounts, variables }))

@@ -6,7 +6,6 @@
 //! is for. How requests are read and forwarded is in the crate `meter`.
 
 mod in_flight;
-mod place;
 mod run;
 
 use std::{
@@ -26,8 +25,8 @@ use tokio::{net::TcpListener, sync::OnceCell};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-pub use self::place::MeterPlace;
 pub(crate) use self::{in_flight::InFlight, run::MeteredRun};
+use crate::meter_place::MeterPlace;
 
 /// Finds runs that this process has not worked on yet.
 #[async_trait]

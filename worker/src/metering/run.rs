@@ -38,7 +38,7 @@ use tracing::warn;
 use uuid::Uuid;
 
 use super::in_flight::InFlight;
-use crate::{calls::BUDGET, cost_ledger::CostLedger, environment::WorkerEnvironment};
+use crate::{cost_ledger::CostLedger, ending::BUDGET, environment::WorkerEnvironment};
 
 /// How long a request is held until its turn: SDKs wait a minute and more for a reply, and most repeat what is refused.
 const HOLD: Duration = Duration::from_secs(20);

@@ -47,7 +47,8 @@ impl Given {
         let shipped = SHIPPED.iter().filter(|(switch, ..)| is_set(switch)).map(|(_, name, text)| (name, text));
         let known = USUAL.iter().map(|(name, text)| (name, text)).chain(shipped);
         let known = known.map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
-        let templates = known.chain(more.iter().map(|(name, text)| (name.clone(), text.clone()))).collect();
+        let more = more.iter().filter(|(_, text)| leads_to_the_meter(text));
+        let templates = known.chain(more.map(|(name, text)| (name.clone(), text.clone()))).collect();
         Self { url, key, templates }
     }
 
@@ -70,12 +71,24 @@ impl Given {
         self.templates.iter().map(|(name, text)| (name.clone(), filled(text))).collect()
     }
 
-    /// Those of them that a system sees although its file does not name them.
+    /// Those of them that a system sees although its file does not name them. What a run names itself is none of them: a run carries
+    /// no authority, and would say by them what an allowed program loads (P42).
     pub(crate) fn usual(&self, bank: Option<&str>) -> BTreeMap<String, String> {
         let mut all = self.of_bank(bank);
-        all.retain(|name, _| SHIPPED.iter().all(|(_, shipped, _)| name != shipped));
+        all.retain(|name, _| USUAL.iter().any(|(usual, _)| name == usual));
         all
     }
+}
+
+/// Whether the value of a variable that a run names is the meter's address, with a path behind it, or the run's key: it can be nothing
+/// else, since what a file takes from a variable may be a program or a folder (P42).
+#[must_use]
+pub fn leads_to_the_meter(text: &str) -> bool {
+    let is_path = |rest: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
+        (rest.is_empty() || rest.starts_with('/')) && rest.chars().all(plain)
+    };
+    text == "{key}" || text.strip_prefix("{url}").is_some_and(is_path)
 }
 
 /// The parts of a bank's name `bench-12-g3` or `bench-12-g3-i5f`: its name without the generation, and the generation.
@@ -91,8 +104,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn p34_variables_name_the_meter_the_run_and_the_bank_and_hold_no_other_key() {
-        let more = BTreeMap::from([("MINE".to_owned(), "{url}/v1|{key}".to_owned())]);
+    fn p42_variables_name_the_meter_the_run_and_the_bank_and_nothing_else() {
+        let mine = [
+            ("MINE", "{url}/v1/chat"),
+            ("MY_KEY", "{key}"),
+            ("LD_PRELOAD", "/tmp/x.so {key}"),
+            ("PROGRAM", "{url}; sh"),
+        ];
+        let more: BTreeMap<String, String> = mine.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
         let of = |set: &'static str| {
             Given::where_set("http://127.0.0.1:7/m/r1".to_owned(), "bm-1".to_owned(), &more, &move |name| name == set)
         };
@@ -101,11 +120,16 @@ mod tests {
         assert_eq!(of_run["OPENAI_BASE_URL"], "http://127.0.0.1:7/m/r1/v1");
         assert_eq!(of_run["ANTHROPIC_BASE_URL"], "http://127.0.0.1:7/m/r1", "its SDKs add /v1 themselves");
         let of_bank = given.of_bank(Some("bench-12-g3-i5f"));
-        assert_eq!(of_bank["MINE"], "http://127.0.0.1:7/m/r1/bench-12/3/v1|bm-1");
+        assert_eq!(
+            (of_bank["MINE"].as_str(), of_bank["MY_KEY"].as_str()),
+            ("http://127.0.0.1:7/m/r1/bench-12/3/v1/chat", "bm-1")
+        );
+        assert!(!of_bank.contains_key("LD_PRELOAD") && !of_bank.contains_key("PROGRAM"), "no run says what is loaded");
         assert_eq!(of_bank["HEBB_EMBEDDINGS_URL"], "http://127.0.0.1:7/m/r1/bench-12/3/v1/embeddings");
         assert!(!of_bank.contains_key("HEBB_LLM_URL"), "what the user has not switched on stays off");
         let usual = given.usual(None);
         assert!(!usual.contains_key("HEBB_EMBEDDINGS_URL") && usual.contains_key("OPENAI_API_KEY"));
+        assert!(!usual.contains_key("MINE"), "a file has to name it");
         assert!(Given::default().is_empty() && Given::default().of_bank(Some("bench-1-g1")).is_empty());
     }
 
