@@ -102,7 +102,7 @@ fn hebb_mind_through_rabbitmq_and_postgres_with_a_kill() {
 fn p34_hebb_mind_is_metered_by_itself_and_its_instances_say_which_bank_they_serve() {
     let provider = Provider::start(&["--price", "text-embedding-3-small=0.02/0"]);
     let bench = bench(&provider).with_env("OPENAI_BASE_URL", provider.base_url()).with_env("OPENAI_API_KEY", KEY);
-    let metered = [&submit("hebb-mind", "hebb")[..], &["--meter", "--price", "text-embedding-3-small=0.02/0"]].concat();
+    let metered = [&submit("hebb-mind", "hebb")[..], &["--meter"]].concat();
     let report = bench.run(metered).expect_code(0).json();
     assert_eq!(report["outcomes"]["coverage"], 1.0, "{report}");
     let metered = &report["metered"];
