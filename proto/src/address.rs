@@ -1,4 +1,4 @@
-//! Which addresses belong to the public internet.
+//! Which addresses belong to the public internet, and which names to this machine.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -61,6 +61,26 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
         return is_public_v4(Ipv4Addr::from_bits(ip.to_bits() as u32));
     }
     is_in(GLOBAL_UNICAST) && !SPECIAL_V6.into_iter().any(is_in)
+}
+
+/// Whether `host[:port]` names this machine: `localhost`, a name below it, or an address of loopback. User names make it nobody's.
+#[must_use]
+pub fn names_this_machine(authority: &str) -> bool {
+    let name = host_of(authority).trim_end_matches('.').to_ascii_lowercase();
+    let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(&name);
+    name == "localhost"
+        || name.ends_with(".localhost") && !name.contains('@')
+        || address.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
+}
+
+/// The host of `host[:port]`.
+#[must_use]
+pub fn host_of(authority: &str) -> &str {
+    let is_port = |port: &str| port.chars().all(|c| c.is_ascii_digit());
+    match authority.rsplit_once(':') {
+        Some((host, port)) if is_port(port) && (host.ends_with(']') || !host.contains(':')) => host,
+        _ => authority,
+    }
 }
 
 #[cfg(test)]
@@ -131,6 +151,37 @@ mod tests {
             "3ffe:ffff::1",
         ] {
             assert!(is_public(text.parse().expect("an address")), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_of_this_machine_are_told_from_others() {
+        for ours in [
+            "localhost",
+            "LOCALHOST:8620",
+            "localhost.",
+            "x.localhost:1",
+            "127.0.0.1:8620",
+            "127.9.9.9",
+            "[::1]:8620",
+            "[::1]",
+        ] {
+            assert!(names_this_machine(ours), "{ours}");
+        }
+        for theirs in [
+            "",
+            "evil.example",
+            "evil.example:8620",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example:8620",
+            "notlocalhost",
+            "10.0.0.1:8620",
+            "0.0.0.0:8620",
+            "[::]:8620",
+            "user@localhost",
+            "user@x.localhost",
+        ] {
+            assert!(!names_this_machine(theirs), "{theirs}");
         }
     }
 }

@@ -23,11 +23,14 @@ pub enum Stage {
     Answer,
     /// Nothing, or several of these at once: nobody can say which of them the call was for.
     Unattributed,
+    /// Being asked what no question of the dataset asks: for canaries, for what it holds, or by the latency probe.
+    Check,
 }
 
 impl Stage {
     /// All stages, in the order of their codes.
-    pub const ALL: [Self; 5] = [Self::Retain, Self::Consolidate, Self::Recall, Self::Answer, Self::Unattributed];
+    pub const ALL: [Self; 6] =
+        [Self::Retain, Self::Consolidate, Self::Recall, Self::Answer, Self::Unattributed, Self::Check];
 
     /// The stage's name in reports.
     #[must_use]
@@ -38,6 +41,7 @@ impl Stage {
             Self::Recall => "recall",
             Self::Answer => "answer",
             Self::Unattributed => "unattributed",
+            Self::Check => "check",
         }
     }
 
@@ -46,7 +50,7 @@ impl Stage {
     pub const fn phase(self) -> Phase {
         match self {
             Self::Retain | Self::Consolidate | Self::Unattributed => Phase::Retain,
-            Self::Recall => Phase::Recall,
+            Self::Recall | Self::Check => Phase::Recall,
             Self::Answer => Phase::Answer,
         }
     }

@@ -57,7 +57,7 @@ use crate::{
     ending::{BUDGET, GivenUp, TaskEnd},
     environment::WorkerEnvironment,
     journal::Journal,
-    metering::MeteredRun,
+    metering::{MeteredRun, Outages},
     served::ServedNotes,
 };
 
@@ -157,6 +157,8 @@ impl<'a> RunCallers<'a> {
             run: self.row.run_no,
             lineage: self.row.lineage.clone(),
             limits: self.row.spec.limits.clone(),
+            outages: Outages::default(),
+            plan: self.row.spec.limits.meter.clone().unwrap_or_default(),
             answerer: (answerer.provider.clone(), answerer.account.clone()),
             stop: self.stop.clone(),
             budget: Arc::clone(&self.budget),

@@ -43,7 +43,7 @@ use crate::{
     environment::WorkerEnvironment,
     guard::{self, Guarded, Surroundings},
     judge::Judge,
-    metering::{MeteredRun, Metering},
+    metering::{Checking, MeteredRun, Metering},
     routes,
     tools::Tools,
 };
@@ -56,6 +56,9 @@ pub(crate) struct StopReason {
     /// One line, with the provider's own words where they are the cause.
     pub(crate) message: String,
 }
+
+/// Wait of a task whose memory system met a provider that is away; the meter holds what it asks meanwhile.
+const PROVIDER_AWAY_DELAY_MS: u64 = 2_000;
 
 /// At whom an operation is in flight.
 #[derive(Debug, Clone, Copy)]
@@ -257,6 +260,12 @@ impl RunContext {
         Entered { in_flight: counter.fetch_add(1, Ordering::Relaxed) + 1, counter }
     }
 
+    /// Notes that what a bank is asked, until the end of what is returned, is no question of the dataset: what the system calls for it is
+    /// no part of what a question costs.
+    pub(crate) fn checking(&self, bank: &BankRef) -> Option<Checking> {
+        self.metered.as_ref().map(|metered| metered.in_flight.check(&bank.name))
+    }
+
     /// Whether this is the first time that it is not known what the run's system has stored: what would help is said once.
     pub(crate) fn is_first_doubt(&self) -> bool {
         !self.doubted.swap(true, Ordering::Relaxed)
@@ -322,6 +331,11 @@ impl RunContext {
         }
     }
 
+    /// Whether the memory system, or what it calls, is away: what was asked is to be asked again.
+    pub(crate) fn is_away(&self, failure: &Failure) -> bool {
+        guard::is_away(failure) || self.metered.as_ref().is_some_and(|metered| metered.away().is_some())
+    }
+
     /// How a task ends that a memory system has failed. One that is away is waited for and costs no attempt; one that refuses
     /// everything stops the run (resumable).
     pub(crate) fn system_end(&self, failure: Failure) -> TaskEnd {
@@ -330,6 +344,11 @@ impl RunContext {
             && let Err(stopped) = self.check_running()
         {
             return stopped;
+        }
+        // nor is it one that what it calls is away (P39)
+        if let Some(away) = self.metered.as_ref().and_then(|metered| metered.away()) {
+            let reason = format!("{}, while {}", failure.message, away.reason);
+            return TaskEnd::PutOff { delay_ms: PROVIDER_AWAY_DELAY_MS, reason };
         }
         if guard::is_away(&failure) {
             return TaskEnd::PutOff { delay_ms: failure.retry_after_ms.unwrap_or(0), reason: failure.message };

@@ -2,17 +2,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde_json::json;
-
 #[cfg(feature = "cluster")]
 use bench_proto::CLUSTER_DOMAIN;
 #[cfg(feature = "cluster")]
 use bench_store::Right;
+use bench_worker::meter_place::MeterPlace;
 #[cfg(feature = "cluster")]
 use bench_worker::{
     engine::{Worker, WorkerConfig},
     environment::{Rights, traced_environment, usable_accounts},
 };
+use serde_json::json;
 
 use crate::{
     app::App,
@@ -21,7 +21,6 @@ use crate::{
     out,
     standing::find_run,
 };
-use bench_worker::meter_place::MeterPlace;
 
 /// Longest wait for calls in flight after a stop.
 const DRAIN: Duration = Duration::from_secs(180);

@@ -1,35 +1,25 @@
 //! Whether a request is meant for a meter on loopback: a page of somebody else can make a browser of this machine ask here by a name of
 //! its own (DNS rebinding). `Host` and `Origin` give it away.
 
-use std::net::IpAddr;
-
+use bench_proto::address::{host_of, names_this_machine};
 use http::{
     HeaderMap, Uri,
     header::{HOST, ORIGIN},
-    uri::Authority,
 };
 
 /// Whether all names that a request gives for this server, and for the page that it comes from, are of this machine or are listed.
 pub(crate) fn is_meant(headers: &HeaderMap, uri: &Uri, listed: &[String]) -> bool {
-    let is_known = |authority: &str| authority.parse::<Authority>().is_ok_and(|authority| is_ours(&authority, listed));
+    let is_known = |authority: &str| is_ours(authority, listed);
     let is_page = |origin: &str| origin.split_once("://").is_some_and(|(_, authority)| is_known(authority));
     let all = |name, is_good: &dyn Fn(&str) -> bool| {
         headers.get_all(name).iter().all(|value| value.to_str().is_ok_and(is_good))
     };
-    let target = uri.authority().is_none_or(|authority| is_ours(authority, listed));
+    let target = uri.authority().is_none_or(|authority| is_ours(authority.as_str(), listed));
     headers.contains_key(HOST) && target && all(HOST, &is_known) && all(ORIGIN, &is_page)
 }
 
-fn is_ours(authority: &Authority, listed: &[String]) -> bool {
-    if authority.as_str().contains('@') {
-        return false;
-    }
-    let name = authority.host().trim_end_matches('.').to_ascii_lowercase();
-    let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    name == "localhost"
-        || name.ends_with(".localhost")
-        || address.is_ok_and(|ip| ip.to_canonical().is_loopback())
-        || listed.iter().any(|host| host.eq_ignore_ascii_case(&name))
+fn is_ours(authority: &str, listed: &[String]) -> bool {
+    names_this_machine(authority) || listed.iter().any(|host| host.eq_ignore_ascii_case(host_of(authority)))
 }
 
 #[cfg(test)]

@@ -52,6 +52,8 @@ use crate::{banks::BankCache, metering::InFlight, routes::memory_route};
 pub(crate) const AWAY_IN_DOUBT: &str = "system_away";
 /// Code of the failure of an operation that had to wait, of which it turned out meanwhile that what it met counts.
 const FAILED_BEFORE: &str = "system_failed_before";
+/// The operation that tells what a bank holds.
+const LIST: &str = "list";
 /// Code of a system that says itself that it will do later.
 const BUSY: &str = "system_http_503";
 /// Longest wait for what a system says about itself.
@@ -113,6 +115,19 @@ impl Asked {
         let bank = bank.name.rsplit_once("-g").map_or(bank.name.as_str(), |(bank, _)| bank);
         let call = Sha256Hash::of(format!("{what} {bank} {of}").as_bytes());
         Self { operation, what, bank: name, call, repeats: true, asks: true }
+    }
+}
+
+impl Asked {
+    /// What the system does meanwhile, as its own calls are counted.
+    fn stage(&self) -> Stage {
+        match self.operation {
+            _ if self.what == LIST => Stage::Check,
+            Operation::Retain => Stage::Retain,
+            Operation::Ready => Stage::Consolidate,
+            Operation::Recall => Stage::Recall,
+            Operation::Answer => Stage::Answer,
+        }
     }
 }
 
@@ -186,7 +201,7 @@ impl Guarded {
                 None => None,
             };
             let Some(sent) = route.send() else { continue };
-            let running = self.in_flight.as_ref().map(|of| of.enter(&asked.bank, stage_of(asked.operation)));
+            let running = self.in_flight.as_ref().map(|of| of.enter(&asked.bank, asked.stage()));
             let result = self.timed(asked.what, work()).await;
             drop((slot, running));
             let failure = match result {
@@ -292,16 +307,6 @@ fn come_again(code: &str, after: Duration, why: String) -> Failure {
     let mut failure = Failure::transient(code, why);
     failure.retry_after_ms = Some(u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
     failure
-}
-
-/// What a system does in an operation, as its own calls are counted.
-const fn stage_of(operation: Operation) -> Stage {
-    match operation {
-        Operation::Retain => Stage::Retain,
-        Operation::Ready => Stage::Consolidate,
-        Operation::Recall => Stage::Recall,
-        Operation::Answer => Stage::Answer,
-    }
 }
 
 struct Active<'a>(&'a AtomicUsize);
@@ -431,7 +436,7 @@ impl MemorySystem for Guarded {
 
     async fn list(&self, bank: &BankRef, entries: u32, from: &ListCursor) -> Result<ListedPage, Failure> {
         self.system.on_this_machine(bank)?;
-        let asked = Asked::new(Operation::Recall, "list", bank, &from.listed.to_string());
+        let asked = Asked::new(Operation::Recall, LIST, bank, &from.listed.to_string());
         self.guarded(asked, || self.system.list(bank, entries, from)).await
     }
 

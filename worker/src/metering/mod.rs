@@ -6,6 +6,7 @@
 //! is for. How requests are read and forwarded is in the crate `meter`.
 
 mod in_flight;
+mod outages;
 mod run;
 
 use std::{
@@ -25,7 +26,11 @@ use tokio::{net::TcpListener, sync::OnceCell};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-pub(crate) use self::{in_flight::InFlight, run::MeteredRun};
+pub(crate) use self::{
+    in_flight::{Checking, InFlight},
+    outages::Outages,
+    run::MeteredRun,
+};
 use crate::meter_place::MeterPlace;
 
 /// Finds runs that this process has not worked on yet.

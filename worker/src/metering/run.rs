@@ -37,13 +37,20 @@ use tokio::sync::oneshot;
 use tracing::warn;
 use uuid::Uuid;
 
-use super::in_flight::InFlight;
+use super::{
+    in_flight::InFlight,
+    outages::{Away, Outages, Target},
+};
 use crate::{cost_ledger::CostLedger, ending::BUDGET, environment::WorkerEnvironment};
 
 /// How long a request is held until its turn: SDKs wait a minute and more for a reply, and most repeat what is refused.
 const HOLD: Duration = Duration::from_secs(20);
 /// Tokens of a reply at most, where the request sets no limit: the most that widely used models give.
 const LONGEST_REPLY: u64 = 16_384;
+/// How long an outage is waited for, where the run does not say (`--outage-timeout`).
+const LONGEST_OUTAGE: Duration = Duration::from_secs(1_800);
+/// Code of the failure of a run whose memory system's models are away for too long.
+const PROVIDER_AWAY: &str = "provider_away";
 /// When to come again who could not be given a place.
 const COME_AGAIN: Duration = Duration::from_secs(5);
 
@@ -52,6 +59,7 @@ pub(crate) struct MeteredRun {
     pub(crate) run: RunNo,
     pub(crate) lineage: String,
     pub(crate) limits: Limits,
+    pub(crate) plan: MeterPlan,
     /// The account of the run's answerer: that of providers without one of their own.
     pub(crate) answerer: (String, String),
     pub(crate) stop: StopFlag,
@@ -60,6 +68,7 @@ pub(crate) struct MeteredRun {
     pub(crate) stored: Option<Arc<dyn CallStore>>,
     pub(crate) paces: Arc<dyn Paces>,
     pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) outages: Outages,
     pub(crate) faults: Faults,
     pub(crate) environment: Arc<WorkerEnvironment>,
 }
@@ -94,27 +103,30 @@ impl MeteredRun {
             prompt_tokens: asked.prompt_tokens.clone(),
             max_reply: longest_reply(asked),
             price,
-            is_cacheable: asked.cacheable,
+            // bodies are kept where runs share them, and nowhere else
+            is_kept: asked.cacheable && matches!(self.limits.cache, CacheScope::Shared | CacheScope::Refresh),
             stored: None,
             reservation: None,
             place: None,
             gate: Arc::clone(&way.gate),
+            target: Target {
+                account: way.account.name.clone(),
+                model: asked.model.clone(),
+                embeds: asked.operation == Operation::Embeddings,
+            },
         };
         if !asked.operation.costs() {
             return Ok(Box::new(call));
         }
         call.stored = self.stored_reply(asked, &call).await?;
         if call.stored.is_none() {
+            self.wait_for_provider(&call.target, by).await?;
             self.wait_for_pace(&call, &way, by).await?;
             call.place = Some(self.wait_for_place(&way, by).await?);
             call.reservation = self.reserve(&call, asked, by).await?;
             self.check_running()?;
         }
         Ok(Box::new(call))
-    }
-
-    fn plan(&self) -> MeterPlan {
-        self.limits.meter.clone().unwrap_or_default()
     }
 
     fn check_running(&self) -> Result<(), Refusal> {
@@ -125,7 +137,7 @@ impl MeteredRun {
     fn way(&self, asked: &Asked) -> Result<Way<'_>, Refusal> {
         let wire = if is_anthropic(asked.operation) { "anthropic" } else { "openai" };
         let accounts = &self.environment.accounts;
-        let named = self.plan().accounts.get(wire).cloned();
+        let named = self.plan.accounts.get(wire).cloned();
         let known = [wire, "azure"]
             .into_iter()
             .find(|name| (*name == wire || wire == "openai") && accounts.contains_key(*name));
@@ -163,9 +175,9 @@ impl MeteredRun {
         if !asked.operation.costs() {
             return Ok(None);
         }
-        let allowed = self.plan().allow;
+        let allowed = &self.plan.allow;
         if !allowed.is_empty() && !allowed.iter().any(|pattern| matches(pattern, &asked.model)) {
-            return Err(Refusal::ModelNotAllowed { model: asked.model.clone(), allowed });
+            return Err(Refusal::ModelNotAllowed { model: asked.model.clone(), allowed: allowed.clone() });
         }
         let price = prices::price_at(way.provider, &asked.model, &self.limits);
         let is_free = !bench_models::registry::is_paid(way.provider);
@@ -200,6 +212,31 @@ impl MeteredRun {
         let found = stored.find(&self.lineage, call.call_key, call.key.task()).await;
         let found = found.map_err(|failure| Refusal::Unavailable(failure.message))?;
         Ok(found.map(|found| StoredReply::json(found.record.reply.into_bytes().into())))
+    }
+
+    /// While the provider is away, one request at a time finds out whether it is back, and the others wait (P39).
+    async fn wait_for_provider(&self, target: &Target, by: Instant) -> Result<(), Refusal> {
+        match self.stop.unless_stopped(self.outages.wait(target, by)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(away)) => Err(Refusal::Unavailable(away.reason)),
+            Err(cause) => Err(stopped(&cause)),
+        }
+    }
+
+    /// The provider that is away, to which what the system has just failed may be due. One that is away for longer than the run waits
+    /// for outages stops the run, which can be resumed.
+    pub(crate) fn away(&self) -> Option<Away> {
+        let away = self.outages.away()?;
+        let longest = self.limits.outage_timeout_s.map_or(LONGEST_OUTAGE, Duration::from_secs);
+        if away.since > longest {
+            let minutes = away.since.as_secs() / 60;
+            let message = format!(
+                "what the memory system calls is away for {minutes} minutes: {}; mend it, then resume the run",
+                away.reason
+            );
+            self.stop.set(StopCause::Terminal(Failure::terminal(PROVIDER_AWAY, message)));
+        }
+        Some(away)
     }
 
     async fn wait_for_pace(&self, call: &MeteredCall, way: &Way<'_>, by: Instant) -> Result<(), Refusal> {
@@ -340,11 +377,12 @@ struct MeteredCall {
     prompt_tokens: PromptTokens,
     max_reply: u64,
     price: Option<ModelPrice>,
-    is_cacheable: bool,
+    is_kept: bool,
     stored: Option<StoredReply>,
     reservation: Option<Reservation>,
     place: Option<oneshot::Sender<Seen>>,
     gate: Arc<Gate>,
+    target: Target,
 }
 
 /// What an attempt came to.
@@ -395,7 +433,7 @@ impl MeteredCall {
         };
         let tier = outcome.service_tier.as_deref();
         let cost = self.price.as_ref().map_or(PicoUsd::ZERO, |price| price.cost(&counts, tier));
-        let kept = self.is_cacheable && outcome.reply.as_ref().is_some_and(|reply| std::str::from_utf8(reply).is_ok());
+        let kept = self.is_kept && outcome.reply.as_ref().is_some_and(|reply| std::str::from_utf8(reply).is_ok());
         Spent {
             end: MeteredEnd::Answered { counted_here: outcome.counted_here },
             // only what is kept may be served again
@@ -450,6 +488,7 @@ impl MeteredCall {
         {
             self.gate.block.hold(wait);
         }
+        self.teach_outages(outcome);
         let Some(place) = self.place.take() else { return };
         let seen = match (&outcome.ended, outcome.status) {
             (Ended::Complete, _) => {
@@ -461,6 +500,24 @@ impl MeteredCall {
         };
         // the task that holds the place may have ended with the process
         let _ = place.send(seen);
+    }
+}
+
+impl MeteredCall {
+    /// Tells whether the provider was there.
+    fn teach_outages(&self, outcome: &Outcome) {
+        let outages = &self.run.outages;
+        match &outcome.ended {
+            Ended::Complete => outages.through(&self.target),
+            Ended::NotReached(cause) | Ended::CutByProvider(cause) => outages.failed(&self.target, cause.clone()),
+            Ended::NotAReply => outages.failed(&self.target, "what came is no reply".to_owned()),
+            Ended::Refused(429) => outages.limited(&self.target),
+            Ended::Refused(status @ (401..=403 | 408 | 500..)) => {
+                outages.failed(&self.target, format!("status {status}"));
+            }
+            // of the request, or of the client: nothing is learned
+            Ended::Refused(_) | Ended::Stored | Ended::CutByClient => {}
+        }
     }
 }
 

@@ -23,7 +23,6 @@ use crate::{
     clock::StepClock,
     context::RunContext,
     ending::{TaskEnd, TaskResult},
-    guard,
     tools::Tools,
 };
 
@@ -221,12 +220,13 @@ impl Asking<'_> {
             visible_entries: self.visible,
             ..RecallQuery::default()
         };
+        let _checking = self.context.checking(self.bank);
         match self.context.system().recall(self.bank, &query).await {
             Ok(recall) => {
                 self.failures.store(0, Ordering::Relaxed);
                 Ok(Some(recall))
             }
-            Err(failure) if guard::is_away(&failure) => Err(self.context.system_end(failure)),
+            Err(failure) if self.context.is_away(&failure) => Err(self.context.system_end(failure)),
             Err(failure) => {
                 self.failures.fetch_add(1, Ordering::Relaxed);
                 debug!("bank {}: the canary was not answered: {failure}", self.bank.bank_id);

@@ -302,6 +302,7 @@ impl<'a> Prober<'a> {
         let payer = self.context.payer(self.task, None);
         let query = RecallQuery { step: payer.step(), ..recall_query(self.context, question, &data) };
         let system = self.context.system();
+        let _checking = self.context.checking(&bank);
         let recalling = async {
             let asked_at = Instant::now();
             let late = due.map_or(Duration::ZERO, |due| asked_at.saturating_duration_since(due));

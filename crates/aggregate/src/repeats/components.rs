@@ -192,7 +192,7 @@ pub(super) fn components(complete: &Complete<'_>, of: &Repeated<'_>) -> Result<C
     let g = banks.used().count() as f64;
     if g < 2.0 || n <= g {
         return Err(format!(
-            "shares need two banks, and more than one question of a bank: {} have {}",
+            "shares need two banks, and more than one question of a bank; here are {} with {}",
             counted(g, "bank"),
             counted(n, "question")
         ));

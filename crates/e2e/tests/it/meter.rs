@@ -107,6 +107,31 @@ fn p34_the_report_tells_what_the_provider_has_counted_by_stage_model_and_bank() 
     assert!(!String::from_utf8_lossy(&kept).contains(KEY));
 }
 
+/// Canaries and the latency probe ask too: what they cost is no part of what a question costs.
+#[test]
+fn p34_what_no_question_asks_for_is_no_part_of_what_a_question_costs() {
+    let provider = Provider::start(&PRICES);
+    let bench = provider.bench();
+    mine(&bench);
+    let asked = ["--max-banks", "2", "--sample", "4", "--system", "mine.py:Mine", "--meter"];
+    let report = |more: &[&str]| bench.run(submit_sim(&[&asked[..], more].concat())).expect_code(0).json();
+    let bare = report(&["--run-id", "bare", "--no-canaries", "--latency-probe", "off"]);
+    let before = provider.count("requests");
+    let checked = report(&["--run-id", "checked", "--latency-probe", "40"]);
+    assert_eq!(number(&checked, "/metered/calls"), (provider.count("requests") - before) as f64);
+    let of = |report: &Value, stage: &str| {
+        let stages = report["metered"]["by_stage"].as_array().expect("a list");
+        stages.iter().find(|of| of["stage"] == stage).map_or(0.0, |of| of["calls"].as_f64().expect("a number"))
+    };
+    assert!(of(&bare, "recall") > 0.0 && of(&bare, "check") == 0.0, "{}", bare["metered"]);
+    assert!(of(&checked, "check") >= 40.0, "{}", checked["metered"]);
+    // a question is asked again where planted facts took places of what it looks for
+    let (without, with) = (of(&bare, "recall"), of(&checked, "recall"));
+    assert!((without..1.5 * without).contains(&with), "{with} calls of recalls, {without} without checks");
+    let each = number(&checked, "/metered/usd_per_question") / number(&bare, "/metered/usd_per_question");
+    assert!((1.0..1.5).contains(&each), "a question costs {each} times as much");
+}
+
 #[test]
 fn p34_a_memory_system_never_holds_the_real_key_and_another_key_opens_nothing() {
     let provider = Provider::start(&PRICES);
@@ -194,12 +219,40 @@ fn p34_faults_on_purpose_are_met_counted_and_said() {
     assert_ne!(plain["run"]["fingerprint"], faulty["run"]["fingerprint"], "a part of what is measured");
 }
 
+/// A memory that gives up at the first error that is none of its own.
+#[test]
+fn p39_a_provider_that_is_away_fails_nothing_of_a_memory_system_that_gives_up_at_once() {
+    let provider = Provider::start(&PRICES);
+    let bench = provider.bench();
+    mine(&bench);
+    provider.outage(&json!({"kind": "status", "status": 503, "for_ms": 20_000}));
+    let report = bench.run(submit(&["--run-id", "o", "--max-banks", "10"])).expect_code(0).json();
+    assert_eq!(report["counts"]["infra_error"], 0, "{}", report["counts"]);
+    assert_eq!(number(&report, "/metered/calls"), provider.count("requests") as f64, "{}", report["metered"]);
+    let failed = number(&report, "/metered/failed");
+    assert!((1.0..100.0).contains(&failed), "ten banks ask for 20 s, and are held: {failed} calls failed");
+}
+
+#[test]
+fn p39_a_provider_that_stays_away_pauses_the_run_and_a_resume_goes_on() {
+    let provider = Provider::start(&PRICES);
+    let bench = provider.bench();
+    mine(&bench);
+    provider.outage(&json!({"kind": "status", "status": 503}));
+    let run = bench.run(submit(&["--run-id", "o", "--outage-timeout", "5s"]));
+    let run = run.expect_code(3);
+    assert!(run.stderr.contains("503") && run.stderr.contains("resume"), "{}", run.stderr);
+    provider.end_outages();
+    let report = bench.run(["resume", "o", "--json"]).expect_code(0).json();
+    assert_eq!(report["counts"]["infra_error"], 0, "{}", report["counts"]);
+}
+
 #[test]
 fn p34_equal_requests_of_runs_that_share_calls_are_paid_once() {
     let provider = Provider::start(&PRICES);
     let bench = provider.bench();
     mine(&bench);
-    let _ = bench.run(submit(&["--run-id", "one"])).expect_code(0);
+    let _ = bench.run(submit(&["--run-id", "one", "--cache", "refresh"])).expect_code(0);
     let before = provider.count("requests");
     let second = bench.run(submit(&["--run-id", "two", "--cache", "shared", "--name", "again"])).expect_code(0).json();
     assert_eq!(provider.count("requests"), before, "all of them are of temperature 0, or embeddings");

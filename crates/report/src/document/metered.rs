@@ -1,6 +1,9 @@
 //! What the memory system spent on models itself.
 
-use bench_proto::summary::{MeteredFigures, MeteredSummary};
+use bench_proto::{
+    metered::Stage,
+    summary::{MeteredFigures, MeteredSummary},
+};
 
 use crate::{
     blocks::{Block, heading, table},
@@ -49,6 +52,10 @@ fn costs(metered: &MeteredSummary) -> String {
         metered.usd_per_question.map_or_else(|| NONE.to_owned(), |each| usd(1000.0 * each)),
         counted(metered.questions, "question"),
     )];
+    let neither = metered.by_stage.iter().find(|of| of.stage == Stage::Unattributed).map_or(0.0, |of| of.figures.usd);
+    if neither > 0.0 {
+        words.push(format!("{} of it are in neither: nobody can say what these calls were for.", usd(neither)));
+    }
     if usd_saved > 0.0 {
         words.push(format!("{} were saved by stored replies.", usd(usd_saved)));
     }
