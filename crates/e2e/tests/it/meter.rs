@@ -226,7 +226,19 @@ fn p39_a_provider_that_is_away_fails_nothing_of_a_memory_system_that_gives_up_at
     let bench = provider.bench();
     mine(&bench);
     provider.outage(&json!({"kind": "status", "status": 503, "for_ms": 20_000}));
-    let report = bench.run(submit(&["--run-id", "o", "--max-banks", "10"])).expect_code(0).json();
+    let asked = [
+        "--run-id",
+        "o",
+        "--sample",
+        "20",
+        "--system",
+        "mine.py:Mine",
+        "--meter",
+        "--no-canaries",
+        "--latency-probe",
+        "off",
+    ];
+    let report = bench.run(submit_sim(&asked)).expect_code(0).json();
     assert_eq!(report["counts"]["infra_error"], 0, "{}", report["counts"]);
     assert_eq!(number(&report, "/metered/calls"), provider.count("requests") as f64, "{}", report["metered"]);
     let failed = number(&report, "/metered/failed");
@@ -239,7 +251,7 @@ fn p39_a_provider_that_stays_away_pauses_the_run_and_a_resume_goes_on() {
     let bench = provider.bench();
     mine(&bench);
     provider.outage(&json!({"kind": "status", "status": 503}));
-    let run = bench.run(submit(&["--run-id", "o", "--outage-timeout", "5s"]));
+    let run = bench.run(submit(&["--run-id", "o", "--outage-timeout", "5"]));
     let run = run.expect_code(3);
     assert!(run.stderr.contains("503") && run.stderr.contains("resume"), "{}", run.stderr);
     provider.end_outages();
