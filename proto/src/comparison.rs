@@ -92,6 +92,20 @@ pub struct ComparedRun {
     pub usage: UsageSummary,
     /// Dollars per passed question; null when none passed.
     pub usd_per_correct: Option<f64>,
+    /// What the memory system spent on models itself; absent where nobody metered it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metered: Option<MemoryCost>,
+}
+
+/// What a memory system spends on models itself, as the meter saw it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MemoryCost {
+    /// Dollars of the whole run.
+    pub usd: f64,
+    /// Dollars for filling a thousand turns; null where that is not known.
+    pub usd_per_1000_turns: Option<f64>,
+    /// Dollars for asking a question; null where that is not known.
+    pub usd_per_question: Option<f64>,
 }
 
 /// A difference of fingerprints.

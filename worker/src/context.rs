@@ -43,7 +43,7 @@ use crate::{
     environment::WorkerEnvironment,
     guard::{self, Guarded, Surroundings},
     judge::Judge,
-    metering::{Checking, MeteredRun, Metering},
+    metering::{MeteredRun, Metering},
     routes,
     tools::Tools,
 };
@@ -258,12 +258,6 @@ impl RunContext {
     pub(crate) fn enter(&self, at: At) -> Entered<'_> {
         let counter = &self.in_flight[at as usize];
         Entered { in_flight: counter.fetch_add(1, Ordering::Relaxed) + 1, counter }
-    }
-
-    /// Notes that what a bank is asked, until the end of what is returned, is no question of the dataset: what the system calls for it is
-    /// no part of what a question costs.
-    pub(crate) fn checking(&self, bank: &BankRef) -> Option<Checking> {
-        self.metered.as_ref().map(|metered| metered.in_flight.check(&bank.name))
     }
 
     /// Whether this is the first time that it is not known what the run's system has stored: what would help is said once.

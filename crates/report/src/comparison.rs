@@ -1,6 +1,6 @@
 //! Two runs side by side, for a terminal and for pull requests; several runs as a table of all pairs.
 
-use bench_proto::comparison::{ComparedRun, Comparison, Flip, PairedDifference, Word};
+use bench_proto::comparison::{ComparedRun, Comparison, Flip, MemoryCost, PairedDifference, Word};
 use bench_proto::summary::{JudgementLine, LatencyProbe, Percentiles};
 
 use crate::{
@@ -240,6 +240,7 @@ fn side_by_side(comparison: &Comparison) -> Vec<Block> {
         format!("{}{}{unknown}", usd(run.usage.total.usd_list), per_correct.unwrap_or_default())
     };
     rows.push(vec!["Cost".to_owned(), money(a), money(b)]);
+    rows.extend(memory_costs(a, b));
     let tokens = |run: &bench_proto::comparison::ComparedRun| {
         format!("{} / {}", count(run.usage.total.used.prompt_tokens), count(run.usage.total.used.completion_tokens))
     };
@@ -247,6 +248,22 @@ fn side_by_side(comparison: &Comparison) -> Vec<Block> {
     let first = format!("First: {} {}", a.system, a.answerer);
     let second = format!("Second: {} {}", b.system, b.answerer);
     vec![heading("Side by side"), table(&["", &first, &second], rows), Block::Text(words::RETAIN_AND_RECALL.to_owned())]
+}
+
+/// What the memory systems themselves spend, where one of the runs was metered.
+fn memory_costs(a: &ComparedRun, b: &ComparedRun) -> Vec<Vec<String>> {
+    if a.metered.is_none() && b.metered.is_none() {
+        return Vec::new();
+    }
+    let row = |name: &str, of: fn(&MemoryCost) -> Option<f64>| {
+        let dollars = |run: &ComparedRun| run.metered.as_ref().and_then(of).map_or_else(|| NONE.to_owned(), usd);
+        vec![format!("The memory itself, {name}"), dollars(a), dollars(b)]
+    };
+    vec![
+        row("in all", |cost| Some(cost.usd)),
+        row("filling 1,000 turns", |cost| cost.usd_per_1000_turns),
+        row("asking 1,000 questions", |cost| cost.usd_per_question.map(|each| 1000.0 * each)),
+    ]
 }
 
 /// The latency probes of both runs, and what they say of each other (P43).

@@ -175,6 +175,8 @@ pub struct RecallQuery<'a> {
     pub visible_entries: u32,
     /// Gold evidence turns; present only for systems that declare `sees_gold`.
     pub evidence: Option<&'a [String]>,
+    /// Asked for a figure of the runner's own (canaries, the latency probe), and by no question of the dataset.
+    pub is_check: bool,
     /// The step that asks.
     pub step: StepContext<'a>,
 }

@@ -80,9 +80,11 @@ pub struct MeteredSummary {
     pub turns: u64,
     /// Questions that have ended: what asking is divided by.
     pub questions: u64,
-    /// Dollars for filling (retain and consolidate) a thousand turns, without calls that are unattributed; null without turns.
+    /// Dollars for filling (retain and consolidate) a thousand turns; null without turns, and where unattributed calls, which may belong
+    /// to it, come to more than a hundredth of it.
     pub usd_per_1000_turns: Option<f64>,
-    /// Dollars for asking (recall and answer) a question, without checks and calls that are unattributed; null without questions.
+    /// Dollars for asking (recall and answer) a question, without checks; null without questions, and where unattributed calls come to
+    /// more than a hundredth of it.
     pub usd_per_question: Option<f64>,
     /// What was failed on purpose (`--meter-fault`); absent where nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]

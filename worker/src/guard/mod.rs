@@ -52,8 +52,6 @@ use crate::{banks::BankCache, metering::InFlight, routes::memory_route};
 pub(crate) const AWAY_IN_DOUBT: &str = "system_away";
 /// Code of the failure of an operation that had to wait, of which it turned out meanwhile that what it met counts.
 const FAILED_BEFORE: &str = "system_failed_before";
-/// The operation that tells what a bank holds.
-const LIST: &str = "list";
 /// Code of a system that says itself that it will do later.
 const BUSY: &str = "system_http_503";
 /// Longest wait for what a system says about itself.
@@ -106,6 +104,8 @@ struct Asked {
     repeats: bool,
     /// The system is asked anything at all; otherwise that it went well says nothing.
     asks: bool,
+    /// No question of the dataset asks.
+    is_check: bool,
 }
 
 impl Asked {
@@ -114,15 +114,13 @@ impl Asked {
         // a new generation is another try of the same task
         let bank = bank.name.rsplit_once("-g").map_or(bank.name.as_str(), |(bank, _)| bank);
         let call = Sha256Hash::of(format!("{what} {bank} {of}").as_bytes());
-        Self { operation, what, bank: name, call, repeats: true, asks: true }
+        Self { operation, what, bank: name, call, repeats: true, asks: true, is_check: false }
     }
-}
 
-impl Asked {
     /// What the system does meanwhile, as its own calls are counted.
     fn stage(&self) -> Stage {
         match self.operation {
-            _ if self.what == LIST => Stage::Check,
+            _ if self.is_check => Stage::Check,
             Operation::Retain => Stage::Retain,
             Operation::Ready => Stage::Consolidate,
             Operation::Recall => Stage::Recall,
@@ -393,14 +391,16 @@ impl MemorySystem for Guarded {
     async fn prepare(&self, bank: &BankRef, query: Option<&RecallQuery<'_>>) -> Result<Prepared, Failure> {
         self.system.on_this_machine(bank)?;
         let (operation, of) = query.map_or((Operation::Retain, ""), |query| (Operation::Recall, query.question_id));
-        let asked = Asked { asks: false, ..Asked::new(operation, "prepare", bank, of) };
+        let is_check = query.is_some_and(|query| query.is_check);
+        let asked = Asked { asks: false, is_check, ..Asked::new(operation, "prepare", bank, of) };
         self.guarded(asked, || self.system.prepare(bank, query)).await
     }
 
     async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {
         self.system.on_this_machine(bank)?;
         let asks = self.capabilities().recalls;
-        let asked = Asked { asks, ..Asked::new(Operation::Recall, "recall", bank, query.question_id) };
+        let is_check = query.is_check;
+        let asked = Asked { asks, is_check, ..Asked::new(Operation::Recall, "recall", bank, query.question_id) };
         self.guarded(asked, || self.search(bank, query)).await
     }
 
@@ -436,7 +436,8 @@ impl MemorySystem for Guarded {
 
     async fn list(&self, bank: &BankRef, entries: u32, from: &ListCursor) -> Result<ListedPage, Failure> {
         self.system.on_this_machine(bank)?;
-        let asked = Asked::new(Operation::Recall, LIST, bank, &from.listed.to_string());
+        let from_here = from.listed.to_string();
+        let asked = Asked { is_check: true, ..Asked::new(Operation::Recall, "list", bank, &from_here) };
         self.guarded(asked, || self.system.list(bank, entries, from)).await
     }
 

@@ -3,7 +3,6 @@
 
 use std::{
     collections::HashMap,
-    hash::Hash,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -23,30 +22,6 @@ struct State {
     running: HashMap<(BankKey, Stage), u32>,
     /// Numbers of the banks that were worked on.
     numbers: HashMap<BankKey, u32>,
-    /// Banks that are asked what no question asks, and by how many.
-    checked: HashMap<BankKey, u32>,
-}
-
-/// A bank that is asked what no question of the dataset asks, until this is dropped.
-pub(crate) struct Checking {
-    of: Arc<InFlight>,
-    bank: BankKey,
-}
-
-impl Drop for Checking {
-    fn drop(&mut self) {
-        leave(&mut self.of.lock().checked, &self.bank);
-    }
-}
-
-/// Counts one less, and forgets what is not there any more.
-fn leave<K: Eq + Hash>(counts: &mut HashMap<K, u32>, key: &K) {
-    if let Some(count) = counts.get_mut(key) {
-        *count -= 1;
-        if *count == 0 {
-            counts.remove(key);
-        }
-    }
 }
 
 /// An operation in flight, until it is dropped.
@@ -72,20 +47,9 @@ impl InFlight {
 
     /// Notes that an operation begins.
     pub(crate) fn enter(self: &Arc<Self>, bank: &str, stage: Stage) -> Running {
-        let bank = key_of(bank);
-        let mut state = self.lock();
-        let is_check = stage == Stage::Recall && state.checked.contains_key(&bank);
-        let key = (bank, if is_check { Stage::Check } else { stage });
-        *state.running.entry(key.clone()).or_default() += 1;
-        drop(state);
+        let key = (key_of(bank), stage);
+        *self.lock().running.entry(key.clone()).or_default() += 1;
         Running { of: Arc::clone(self), key }
-    }
-
-    /// Notes that what a bank is asked from now on is no question of the dataset.
-    pub(crate) fn check(self: &Arc<Self>, bank: &str) -> Checking {
-        let bank = key_of(bank);
-        *self.lock().checked.entry(bank.clone()).or_default() += 1;
-        Checking { of: Arc::clone(self), bank }
     }
 
     /// Which bank and stage a call is for that arrives now: the bank that its address names, else the only one that is worked on.
@@ -110,7 +74,13 @@ impl InFlight {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        leave(&mut self.of.lock().running, &self.key);
+        let mut state = self.of.lock();
+        if let Some(count) = state.running.get_mut(&self.key) {
+            *count -= 1;
+            if *count == 0 {
+                state.running.remove(&self.key);
+            }
+        }
     }
 }
 
@@ -138,19 +108,5 @@ mod tests {
         assert_eq!(in_flight.attribute(None), (Some(0), Stage::Retain));
         drop(again);
         assert_eq!(in_flight.attribute(Some(("bench-7", 1))), (Some(0), Stage::Unattributed), "work in the background");
-    }
-
-    #[test]
-    fn what_no_question_asks_is_told_from_what_questions_ask() {
-        let in_flight = Arc::new(InFlight::default());
-        in_flight.name("bench-7-g1", 0);
-        let stage = |bank: &str| {
-            let _running = in_flight.enter(bank, Stage::Recall);
-            in_flight.attribute(Some(("bench-7", 1))).1
-        };
-        let checking = in_flight.check("bench-7-g1");
-        assert_eq!(stage("bench-7-g1"), Stage::Check);
-        drop(checking);
-        assert_eq!(stage("bench-7-g1"), Stage::Recall);
     }
 }

@@ -26,11 +26,7 @@ use tokio::{net::TcpListener, sync::OnceCell};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-pub(crate) use self::{
-    in_flight::{Checking, InFlight},
-    outages::Outages,
-    run::MeteredRun,
-};
+pub(crate) use self::{in_flight::InFlight, outages::Outages, run::MeteredRun};
 use crate::meter_place::MeterPlace;
 
 /// Finds runs that this process has not worked on yet.

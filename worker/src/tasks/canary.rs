@@ -218,9 +218,9 @@ impl Asking<'_> {
             text,
             k: self.context.row().spec.system.top_k,
             visible_entries: self.visible,
+            is_check: true,
             ..RecallQuery::default()
         };
-        let _checking = self.context.checking(self.bank);
         match self.context.system().recall(self.bank, &query).await {
             Ok(recall) => {
                 self.failures.store(0, Ordering::Relaxed);

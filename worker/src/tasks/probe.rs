@@ -300,9 +300,8 @@ impl<'a> Prober<'a> {
             Some(question).filter(has_words).or_else(|| data.questions().iter().find(has_words)).unwrap_or(question);
         let bank = BankRef { content: Some(Arc::clone(&data.content)), ..self.context.bank_at(&asked.bank) };
         let payer = self.context.payer(self.task, None);
-        let query = RecallQuery { step: payer.step(), ..recall_query(self.context, question, &data) };
+        let query = RecallQuery { is_check: true, step: payer.step(), ..recall_query(self.context, question, &data) };
         let system = self.context.system();
-        let _checking = self.context.checking(&bank);
         let recalling = async {
             let asked_at = Instant::now();
             let late = due.map_or(Duration::ZERO, |due| asked_at.saturating_duration_since(due));

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 
 use bench_proto::{
     comparison::{
-        COMPARISON_SCHEMA_VERSION, CategoryDifference, ComparedRun, Comparison, Flip, FlipSide, McNemar,
+        COMPARISON_SCHEMA_VERSION, CategoryDifference, ComparedRun, Comparison, Flip, FlipSide, McNemar, MemoryCost,
         PairedDifference, RetrievalDifference, Word,
     },
     metric::{Better, Scale},
@@ -322,6 +322,11 @@ fn compared_run(side: &Side<'_>, metric: &str) -> ComparedRun {
         latency_probe: summary.latency_probe.clone(),
         usage: summary.usage.clone(),
         usd_per_correct: summary.usd_per_correct,
+        metered: summary.metered.as_ref().map(|metered| MemoryCost {
+            usd: metered.total.usd,
+            usd_per_1000_turns: metered.usd_per_1000_turns,
+            usd_per_question: metered.usd_per_question,
+        }),
     }
 }
 

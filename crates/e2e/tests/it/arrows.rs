@@ -2,6 +2,8 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
     process::Command,
 };
 
@@ -134,4 +136,38 @@ fn the_tree_keeps_its_arrows() {
             assert!(io.is_empty(), "{name} is pure, but uses {io:?}");
         }
     }
+}
+
+/// Libraries without examples in their pages say `doctest = false`, which spares their part of every test run; an example that is
+/// written there later would not be run.
+#[test]
+fn examples_stand_where_they_are_run() {
+    let packages = workspace();
+    let libraries = packages.iter().flat_map(|package| package["targets"].as_array().expect("targets"));
+    let not_run = libraries.filter(|target| target["kind"][0] == "lib" && target["doctest"] == false);
+    let mut looked_at = 0;
+    for target in not_run {
+        let root = Path::new(target["src_path"].as_str().expect("a path")).parent().expect("a folder");
+        for file in rust_files(root) {
+            let text = fs::read_to_string(&file).expect("is read");
+            let fences = text.lines().filter_map(|line| {
+                let line = line.trim_start();
+                let line = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))?.trim_start();
+                line.strip_prefix("```")
+            });
+            // every second one closes what the one before has opened
+            for opened in fences.step_by(2) {
+                let is_run = matches!(opened.split([',', ' ']).next(), Some("" | "rust" | "no_run" | "should_panic"));
+                assert!(!is_run, "{}: an example; take `doctest = false` out of its Cargo.toml", file.display());
+            }
+            looked_at += 1;
+        }
+    }
+    assert!(looked_at > 500, "{looked_at} files");
+}
+
+fn rust_files(root: &Path) -> Vec<PathBuf> {
+    let listed = fs::read_dir(root).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let files = listed.flat_map(|path| if path.is_dir() { rust_files(&path) } else { vec![path] });
+    files.filter(|path| path.extension().is_some_and(|extension| extension == "rs")).collect()
 }

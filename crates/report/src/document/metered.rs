@@ -54,7 +54,7 @@ fn costs(metered: &MeteredSummary) -> String {
     )];
     let neither = metered.by_stage.iter().find(|of| of.stage == Stage::Unattributed).map_or(0.0, |of| of.figures.usd);
     if neither > 0.0 {
-        words.push(format!("{} of it are in neither: nobody can say what these calls were for.", usd(neither)));
+        words.push(format!("{} of it are in neither: nobody can say what these calls were for, because the system did several things at once.", usd(neither)));
     }
     if usd_saved > 0.0 {
         words.push(format!("{} were saved by stored replies.", usd(usd_saved)));
