@@ -74,6 +74,7 @@ def variables():
     for file in ("crates/telemetry/src/http.rs", "crates/settings/src/command_line.rs"):
         names |= set(re.findall(r'_VARIABLE: &str = "(\w+)"', source(file)))
     names |= set(re.findall(r'env::var\("(\w+)"\)', source("crates/telemetry/src/logs.rs")))
+    names |= set(re.findall(r'VARIABLE: &str = "(\w+)"', source("worker/src/meter_place.rs")))
     # read by the exporter's library
     names |= set(re.findall(r"\bOTEL_\w+", source("crates/settings/default-config.toml")))
     names |= set(re.findall(r'api_key_env = "(\w+)"', source("crates/settings/default-config.toml")))

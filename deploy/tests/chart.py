@@ -13,9 +13,11 @@ SENTINELS = {
     "storeUrl": "postgres://u:sentinel-store@db/bench",
     "queueUrl": "amqp://u:sentinel-queue@mq/bench",
     "httpToken": "sentinel-token-0123456789",
+    "meterKey": "sentinel-meter-0123456789",
 }
 OWN_SECRETS = {"secrets": SENTINELS, "accounts": {"values": {"OPENAI_API_KEY": "sentinel-key"}}}
-OURS = ("coordinator", "worker", "migrate", "submit", "gate")
+OURS = ("coordinator", "worker", "meter", "migrate", "submit", "gate")
+METER = {"meter": {"enabled": True}}
 RUN = {"args": ["--dataset=locomo", "--preset=fair"]}
 
 
@@ -56,6 +58,7 @@ EVERYTHING = OWN_SECRETS | {
         "judges": {"pool": "eu", "roles": ["judge"], "podDisruptionBudget": False, "scaling": {"mode": "hpa", "minReplicas": 2}},
         "fixed": {"scaling": {"replicas": 0}},
     },
+    "meter": {"enabled": True, "url": "https://meter.example.org", "service": {"annotations": {"a": "b"}}},
     "runs": {"nightly": RUN | {"schedule": "15 2 * * *", "activeDeadlineSeconds": 7200}, "byhand": RUN | {"pool": "eu"}},
     "datasets": {"existingClaim": "data", "url": "s3://bucket/datasets"},
     "archive": {"url": "s3://bucket/results"},
@@ -67,6 +70,7 @@ EVERYTHING = OWN_SECRETS | {
     },
     "networkPolicy": {
         "coordinatorFrom": [{"podSelector": {"matchLabels": {"app": "dashboard"}}}],
+        "meterFrom": [{"podSelector": {"matchLabels": {"app": "memory"}}}],
         "objectStore": {"ports": [9000]},
         "workerEgress": [{"to": [{"podSelector": {"matchLabels": {"app": "memory"}}}]}],
     },
@@ -83,6 +87,8 @@ VALUE_SETS = {name: example(name) for name in EXAMPLES} | {
     "keda-never-zero": scaling("keda", minReplicas=1),
     "hpa": scaling("hpa"),
     "fixed": scaling("fixed", replicas=7),
+    "meter": SECRET | METER,
+    "meter-own-secrets": OWN_SECRETS | METER,
     "no-migration": SECRET | {"migrate": {"enabled": False}},
     "no-policies": SECRET | {"networkPolicy": {"enabled": False}},
     "no-account": SECRET | {"serviceAccount": {"create": False, "name": "theirs"}},

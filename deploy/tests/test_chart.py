@@ -14,6 +14,7 @@ from binaries import ROOT, settings, source, unknown_flags, unknown_settings, va
 from chart import (
     CHART,
     EVERYTHING,
+    METER,
     OURS,
     OWN_SECRETS,
     RUN,
@@ -229,7 +230,7 @@ class Promises(unittest.TestCase):
                 else:
                     self.assertEqual(found, set(), label(thing))
             wanted = {"sentinel-store", "sentinel-queue", "sentinel-token", "sentinel-key"}
-            self.assertEqual(inside, wanted | ({"sentinel-bucket"} if values is EVERYTHING else set()))
+            self.assertEqual(inside, wanted | ({"sentinel-bucket", "sentinel-meter"} if values is EVERYTHING else set()))
 
     def test_secrets_that_pods_name_are_there(self):
         theirs = {"bench", "bench-worker", "bench-owner", "bench-accounts", "bench-archive", "bench-db-app", "bench-mq-default-user"}
@@ -244,15 +245,51 @@ class Promises(unittest.TestCase):
                     for ref in container.get("envFrom", []):
                         self.assertIn(ref["secretRef"]["name"], theirs | set(made))
 
-    def test_only_workers_get_keys_and_only_who_listens_the_token(self):
-        for name, scraped in (("everything", True), ("own-secrets", False)):
+    def test_only_who_calls_models_gets_keys_and_only_who_listens_the_token(self):
+        for name, scraped in (("everything", True), ("own-secrets", False), ("meter-own-secrets", False)):
             for where, _, pod in pods(name):
                 container = containers_of(pod)[0]
                 worker = container["command"] == ["bench-worker"]
                 from_secrets = [entry["secretRef"]["name"] for entry in container.get("envFrom", [])]
-                self.assertEqual(any(named.endswith("-accounts") for named in from_secrets), worker, where)
+                calls = worker or container["args"][0] == "meter"
+                self.assertEqual(any(named.endswith("-accounts") for named in from_secrets), calls, where)
                 tokens = [entry for entry in container["env"] if entry["name"] == "BENCH_HTTP_TOKEN"]
                 self.assertEqual(bool(tokens), container["args"][0] == "serve" or (worker and scraped), where)
+
+    def test_the_meter_is_there_when_it_is_wanted_and_all_that_make_keys_make_the_same(self):
+        def secret(container):
+            return next((e["valueFrom"]["secretKeyRef"] for e in container["env"] if e["name"] == "BENCH_METER_SECRET"), None)
+
+        for name in VALUE_SETS:
+            deployed = [thing for thing in of_kind(name, "Deployment") if thing["metadata"]["name"].endswith("-meter")]
+            wanted = name in ("everything", "meter", "meter-own-secrets")
+            self.assertEqual(len(deployed), int(wanted), name)
+            for where, thing, pod in pods(name):
+                container = containers_of(pod)[0]
+                with self.subTest(f"{name}: {where}"):
+                    makes_keys = wanted and (thing["kind"] == "Deployment")
+                    self.assertEqual(secret(container) is not None, makes_keys)
+                    if makes_keys:
+                        self.assertEqual(secret(container), secret(containers_of(pod_of(deployed[0]))[0]))
+                    urls = [e["value"] for e in container["env"] if e["name"] == "BENCH_METER_PUBLIC_URL"]
+                    # a worker's own systems have a meter in the worker, which knows the bank that it works on
+                    self.assertEqual(len(urls), int(makes_keys and container["args"][0] == "serve"))
+            if name == "meter":
+                (service,) = (thing for thing in of_kind(name, "Service") if thing["metadata"]["name"].endswith("-meter"))
+                labels = deployed[0]["spec"]["template"]["metadata"]["labels"]
+                self.assertLessEqual(service["spec"]["selector"].items(), labels.items())
+                coordinator = next(pod for where, _, pod in pods(name) if where.endswith("-coordinator"))
+                url = next(e["value"] for e in containers_of(coordinator)[0]["env"] if e["name"] == "BENCH_METER_PUBLIC_URL")
+                self.assertEqual(url, f"http://{service['metadata']['name']}.bench.svc.cluster.local:{service['spec']['ports'][0]['port']}")
+
+    def test_the_meter_reaches_providers_and_is_reached_by_whom_is_named(self):
+        policies = {t["metadata"]["name"]: t["spec"] for t in of_kind("everything", "NetworkPolicy")}
+        self.assertEqual(policies["bench-coord-bc-providers"]["podSelector"]["matchExpressions"][0]["values"], ["worker", "meter"])
+        way_in = policies["bench-coord-bc-meter"]
+        self.assertEqual(way_in["ingress"][0]["from"], EVERYTHING["networkPolicy"]["meterFrom"])
+        self.assertEqual(way_in["podSelector"]["matchLabels"]["app.kubernetes.io/component"], "meter")
+        named = [t["metadata"]["name"] for t in of_kind("meter", "NetworkPolicy")]
+        self.assertFalse([name for name in named if name.endswith("-meter")], "by nobody when nobody is named")
 
     def test_what_memory_systems_may_do_is_told_to_workers_alone(self):
         allow = {"systems": ["0" * 64, "1" * 64], "hosts": ["mem.internal:80"], "secrets": []}
@@ -459,7 +496,8 @@ def workloads(things):
     for thing in things:
         if pod_of(thing):
             spec = thing["spec"]["jobTemplate"]["spec"] if thing["kind"] == "CronJob" else thing["spec"]
-            name = kinds.get(thing["kind"]) or ("coordinator" if thing["metadata"]["name"].endswith("-coordinator") else "worker")
+            of_deployment = re.search(r"-(coordinator|meter|worker-\w+)$", thing["metadata"]["name"])
+            name = kinds.get(thing["kind"]) or of_deployment[1].split("-")[0]
             found.setdefault(name, []).append(spec["template"])
     return found
 
@@ -483,12 +521,14 @@ class OfUsers(unittest.TestCase):
         "initContainers": [{"name": "own-first", "image": "a:1"}],
         "sidecars": [{"name": "own-beside", "image": "a:1"}],
     }
-    SETS = SECRET | {"runs": {"a": RUN, "gated": RUN | {"gate": ["--baseline=last:5"]}}, "workers": {"main": {}, "judges": {"roles": ["judge"]}}}
+    SETS = SECRET | METER | {"runs": {"a": RUN, "gated": RUN | {"gate": ["--baseline=last:5"]}}, "workers": {"main": {}, "judges": {"roles": ["judge"]}}}
 
     def test_what_is_for_all_is_in_all_and_what_is_for_one_in_one(self):
-        for chosen in ("coordinator", "worker", "migrate", "run"):
-            templates = workloads(documents(render(self.SETS | self.ALL | {chosen: self.OWN})))
-            self.assertEqual({name: len(found) for name, found in templates.items()}, {"coordinator": 1, "worker": 2, "migrate": 1, "run": 2})
+        for chosen in ("coordinator", "worker", "meter", "migrate", "run"):
+            own = self.OWN | (METER["meter"] if chosen == "meter" else {})
+            templates = workloads(documents(render(self.SETS | self.ALL | {chosen: own})))
+            wanted = {"coordinator": 1, "worker": 2, "meter": 1, "migrate": 1, "run": 2}
+            self.assertEqual({name: len(found) for name, found in templates.items()}, wanted)
             for name, found in templates.items():
                 for template in found:
                     own, pod = name == chosen, template["spec"]
@@ -562,6 +602,8 @@ class Refusals(unittest.TestCase):
             ({"runs": {"much-too-long-a-name": {}}}, "much-too-long-a-name"),
             ({"coordinator": {"replicas": 0}}, "replicas"),
             ({"coordinator": {"port": 80}}, "port"),
+            ({"meter": {"port": 80}}, "port"),
+            ({"meter": {"url": "meter:7070"}}, "url"),
             ({"image": {"digest": "latest"}}, "digest"),
             ({"runAsUser": 0}, "runAsUser"),
             ({"secrets": {"existingSecret": "a", "storeURL": "x"}}, "storeURL"),
@@ -623,6 +665,9 @@ class Refusals(unittest.TestCase):
         self.refused({"secrets": {"storeUrl": "postgres://a", "queueUrl": "amqp://b"}}, "secrets.httpToken")
         self.refused({"secrets": {"storeUrl": "sqlite:x"}}, "storeUrl")
         self.refused({"secrets": {"httpToken": "short"}}, "httpToken")
+        urls = {"storeUrl": "postgres://a", "queueUrl": "amqp://b", "httpToken": "0123456789abcdef"}
+        self.refused({"secrets": urls} | METER, "secrets.meterKey")
+        self.refused({"secrets": urls | {"meterKey": "short"}} | METER, "meterKey")
 
     def test_keys_and_passwords_in_settings(self):
         for text in ('[judge]\napi_key = "sk-1"\n', "[store]\nurl = 'postgres://u:pw@db/x'\n"):

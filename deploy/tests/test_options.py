@@ -6,7 +6,7 @@ import unittest
 
 import yaml
 from binaries import ROOT
-from chart import CHART, OWN_SECRETS, RUN, SECRET, documents, label, render
+from chart import CHART, METER, OWN_SECRETS, RUN, SECRET, documents, label, render
 from schemas import problems
 
 PEER = [{"podSelector": {"matchLabels": {"a": "b"}}}]
@@ -19,6 +19,7 @@ HPA = SECRET | {"worker": {"scaling": {"mode": "hpa"}}}
 SEEN = SECRET | {"observability": {"enabled": True, "otlp": {"endpoint": "http://c:4317"}}}
 RUNS = SECRET | {"runs": {"a": RUN}}
 NIGHTLY = SECRET | {"runs": {"a": RUN}, "run": {"schedule": "0 1 * * *"}}
+METERED = SECRET | METER
 ARCHIVE = SECRET | {"archive": {"url": "s3://b/p"}}
 VOLUMES = [{"name": "ca", "configMap": {"name": "ca"}}]
 MOUNTS = [{"name": "ca", "mountPath": "/etc/ca"}]
@@ -38,7 +39,7 @@ PLACES = {
     "affinity": ({"nodeAffinity": {}}, {}),
     "priorityClassName": ("high", {}),
 }
-WORKLOADS = ("coordinator", "worker", "migrate", "run")
+WORKLOADS = ("coordinator", "worker", "meter", "migrate", "run")
 
 # dotted name: (another value, what else is set)
 OPTIONS = {
@@ -64,6 +65,8 @@ OPTIONS = {
     "secrets.keys.storeUrl": ("STORE", SECRET),
     "secrets.keys.queueUrl": ("QUEUE", SECRET),
     "secrets.keys.httpToken": ("TOKEN", SECRET),
+    "secrets.keys.meterKey": ("METER", METERED),
+    "secrets.meterKey": ("another-meter-key-0123456789", OWN_SECRETS | METER),
     "secrets.storeUrl": ("postgres://other/bench", OWN_SECRETS),
     "secrets.queueUrl": ("amqps://other/bench", OWN_SECRETS),
     "secrets.httpToken": ("another-token-0123456789", OWN_SECRETS),
@@ -110,6 +113,15 @@ OPTIONS = {
     "worker.scaling.fallbackReplicas": (None, KEDA),
     "worker.scaling.cpuPercent": (55, HPA),
     "workers": ({"judges": {"roles": ["judge"]}}, SECRET),
+    "meter.enabled": (True, SECRET),
+    "meter.replicas": (1, METERED),
+    "meter.port": (9000, METERED),
+    "meter.url": ("https://meter.example.org", METERED),
+    "meter.service.type": ("LoadBalancer", METERED),
+    "meter.service.annotations": ({"a": "b"}, METERED),
+    "meter.resources": (RESOURCES, METERED),
+    "meter.podDisruptionBudget": (False, METERED),
+    "meter.extraEnv": (ENV, METERED),
     "migrate.enabled": (False, SECRET),
     "migrate.backoffLimit": (1, SECRET),
     "migrate.activeDeadlineSeconds": (77, SECRET),
@@ -147,6 +159,7 @@ OPTIONS = {
     "observability.otlp.headersSecret": ("mine", SEEN),
     "networkPolicy.enabled": (False, SECRET),
     "networkPolicy.coordinatorFrom": (PEER, SECRET),
+    "networkPolicy.meterFrom": (PEER, METERED),
     "networkPolicy.kedaNamespace": ("other", KEDA),
     "networkPolicy.ingressNamespace": ("other", INGRESS),
     "networkPolicy.store.to": (PEER, SECRET),
@@ -168,7 +181,7 @@ OPTIONS = {
 }
 OPTIONS |= {name: (value, RUNS | around) for name, (value, around) in PODS.items()}
 OPTIONS |= {
-    f"{workload}.{name}": (value, RUNS | {workload: around})
+    f"{workload}.{name}": (value, RUNS | {workload: around | (METER["meter"] if workload == "meter" else {})})
     for workload in WORKLOADS
     for name, (value, around) in (PODS | PLACES).items()
 }

@@ -47,6 +47,7 @@ pub mod task;
 pub mod text;
 pub mod trace;
 pub mod transition;
+pub mod usage_cap;
 pub mod weight;
 
 /// Version of this build; binaries say its commit as well.

@@ -228,7 +228,11 @@ impl<'a> RunCallers<'a> {
             store: stored,
             ledger: Some(Arc::new(self.ledger.clone())),
             route: Some(Arc::clone(&route)),
-            settings: CallSettings { retries: limits.retries, ..self.environment.calls },
+            settings: CallSettings {
+                retries: limits.retries,
+                counts: limits.max_usage.map(|cap| cap.unit),
+                ..self.environment.calls
+            },
         }));
         let probe = Arc::new(RouteProbe {
             caller: Arc::clone(&caller),

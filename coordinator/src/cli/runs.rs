@@ -242,8 +242,8 @@ pub struct LimitArgs {
     /// The same for tokens
     #[arg(long, value_name = "N")]
     pub max_tpm: Option<u64>,
-    /// Hard cap on spending in dollars [default with paid models: 20]
-    #[arg(long, alias = "cost-limit", value_name = "USD")]
+    /// Hard cap on spending in dollars; or on what is used, such as 500calls or 2000000tokens [default with paid models: 20]
+    #[arg(long, alias = "cost-limit", value_name = "USD|Ncalls|Ntokens")]
     pub max_cost: Option<String>,
     /// Hard cap on what all runs of the store spend in a UTC day, in dollars
     #[arg(long, value_name = "USD")]
@@ -343,7 +343,7 @@ pub struct RunArg {
 /// Flags of `resume`.
 #[derive(Debug, Clone, Args)]
 #[command(
-    mut_arg("max_cost", |arg| arg.help("New hard cap on spending in dollars")),
+    mut_arg("max_cost", |arg| arg.help("New hard cap on spending in dollars, or in the calls or tokens that the run is capped in")),
     mut_arg("retries", |arg| arg.help("Attempts after the first"))
 )]
 pub struct ResumeArgs {

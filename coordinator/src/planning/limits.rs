@@ -1,10 +1,12 @@
 //! How much a run may use, what it probes and what its traces hold, from settings.
 
 use bench_proto::{
+    call::Phase,
     probe::{HIGHEST_RATE, MOST_RATES, ProbePlan},
     spec::Limits,
     trace::TracePolicy,
 };
+use bench_settings::RunSettings;
 
 use super::models::{UserPrices, price_lines};
 use crate::{app::App, exit::CliError};
@@ -15,8 +17,10 @@ use crate::{app::App, exit::CliError};
 /// Exit 2 for a trace URL that cannot lead to a trace.
 pub(crate) fn limits(app: &App, prices: UserPrices) -> Result<Limits, CliError> {
     let run = &app.settings().run;
+    check_caps(run)?;
     Ok(Limits {
         max_cost: run.max_cost,
+        max_usage: run.max_usage,
         max_cost_by_phase: run.max_cost_by_phase.clone(),
         max_cost_per_day: run.max_cost_per_day,
         max_rpm: run.max_rpm,
@@ -36,6 +40,27 @@ pub(crate) fn limits(app: &App, prices: UserPrices) -> Result<Limits, CliError> 
         // only memory systems with calls of their own have one
         meter: None,
     })
+}
+
+/// A cap on usage stands in the place of all caps on dollars.
+fn check_caps(run: &RunSettings) -> Result<(), CliError> {
+    let Some(cap) = run.max_usage else { return Ok(()) };
+    let in_dollars = if run.max_cost_per_day.is_some() {
+        "--max-cost-per-day"
+    } else if let Some(phase) = run.max_cost_by_phase.keys().next() {
+        match phase {
+            Phase::Retain => "run.max_cost_retain",
+            Phase::Recall => "run.max_cost_recall",
+            Phase::Answer => "run.max_cost_answer",
+            Phase::Judge => "run.max_cost_judge",
+        }
+    } else {
+        return Ok(());
+    };
+    Err(CliError::usage(format!(
+        "{in_dollars} is in dollars and --max-cost in {}: a run is capped in one of them, so leave one out",
+        cap.unit.name()
+    )))
 }
 
 /// What a run that recalls probes when its questions have ended.

@@ -221,7 +221,7 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
     tell_long_styles(&spec);
     spec.canaries = canaries::canaries(&spec, &cast.capabilities, settings.run.canaries);
     let mut planned = PlannedRun { dataset, sample, spec, capabilities: cast.capabilities };
-    if planned.spec.limits.max_cost.is_none() && planned.is_paid() {
+    if planned.spec.limits.is_uncapped() && planned.is_paid() {
         planned.spec.limits.max_cost = Some(DEFAULT_CAP);
     }
     Ok(planned)

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use bench_proto::{spec::Limits, usage_cap::UsageCap};
 use bench_store::{Plan, Right, RunRow, RunState, Store};
 
 use crate::{
@@ -204,12 +205,36 @@ async fn planner_of(app: &App, store: &dyn Plan, run: &RunRow) -> Result<Planner
     })
 }
 
+/// Another cap, of the unit that the run has counted until now.
+fn change_cap(limits: &mut Limits, text: &str, run: &RunRow) -> Result<(), CliError> {
+    let (given, had) = (UsageCap::parse(text), limits.max_usage);
+    match (given, had) {
+        (Some(cap), Some(before)) if cap.unit == before.unit => limits.max_usage = Some(cap),
+        (None, None) => limits.max_cost = Some(parse_usd("--max-cost", text)?),
+        (_, before) => {
+            let unit = before.map_or("dollars", |cap| cap.unit.name());
+            return Err(CliError::usage(format!(
+                "--max-cost {text}: run {} has counted {unit} until now, and cannot be capped in anything else; give {unit}",
+                run.run_id.0
+            )));
+        }
+    }
+    Ok(())
+}
+
 async fn change_limits(app: &App, store: &dyn Store, run: &RunRow, args: &ResumeArgs) -> Result<(), CliError> {
     let mut limits = run.spec.limits.clone();
     if let Some(text) = &args.limits.max_cost {
-        limits.max_cost = Some(parse_usd("--max-cost", text)?);
+        change_cap(&mut limits, text, run)?;
     }
     if let Some(text) = &args.limits.max_cost_per_day {
+        if let Some(cap) = limits.max_usage {
+            return Err(CliError::usage(format!(
+                "--max-cost-per-day is in dollars, and run {} is capped in {}: leave it out",
+                run.run_id.0,
+                cap.unit.name()
+            )));
+        }
         limits.max_cost_per_day = Some(parse_usd("--max-cost-per-day", text)?);
     }
     limits.max_cost_by_phase.extend(app.settings().run.max_cost_by_phase.clone());

@@ -36,6 +36,13 @@ pub(crate) async fn confirm(estimate: &RunEstimate, spec: &RunSpec, args: &Submi
     if expected == 0.0 {
         return Ok(());
     }
+    if let Some(cap) = spec.limits.max_usage {
+        let (usd, unit) = (dollars(expected), cap.unit.name());
+        out::note(&format!(
+            "the cap is in {unit}: the estimated {usd}{what} of models that have a price are not capped"
+        ));
+        return Ok(());
+    }
     let limit = spec.limits.max_cost.unwrap_or(DEFAULT_CAP);
     let (above, usd, cap) = (expected > limit.usd(), dollars(expected), dollars(limit.usd()));
     if args.limits.max_cost.is_some() {

@@ -43,6 +43,10 @@ const LONGEST_ERROR: usize = 1 << 20;
 /// Begin of it that is told with the outcome.
 const TOLD_ERROR: usize = 4096;
 
+/// Paths that orchestrators ask, without a key: a meter that listens is well and ready. One whose store is away says so to each
+/// request; taken out of its Service, it would say nothing.
+const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
+
 /// Answers requests of one meter.
 pub(crate) struct Exchange {
     pub(crate) common: Arc<Common>,
@@ -55,6 +59,9 @@ impl Exchange {
     /// The answer to a request; `arrived` is called when it is there as a whole.
     pub(crate) async fn answer(&self, request: Request<Incoming>, arrived: impl FnOnce() + Send) -> Response<Given> {
         let (head, body) = request.into_parts();
+        if head.method == Method::GET && HEALTH.contains(&head.uri.path()) {
+            return Response::new(Given::whole(Bytes::from_static(b"ok\n")));
+        }
         let target = address::read(head.uri.path());
         let is_anthropic = target.as_ref().is_some_and(|target| target.operation.is_anthropic())
             || head.headers.contains_key("anthropic-version");

@@ -44,7 +44,12 @@ pub enum Refusal {
 
 /// A reservation does not fit and nothing is outstanding that could make room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the next call may cost {needed}, {left} are left under {}", advice(*.scope, *.cap))]
+#[error(
+    "the next call may {}, {} are left under {}",
+    use_of(*.scope, *.needed),
+    amount(*.scope, *.left),
+    advice(*.scope, *.cap)
+)]
 pub struct OverCap {
     /// Worst case of the call.
     pub needed: PicoUsd,
@@ -54,6 +59,18 @@ pub struct OverCap {
     pub cap: PicoUsd,
     /// The cap that refuses.
     pub scope: BudgetScope,
+}
+
+fn amount(scope: BudgetScope, of: PicoUsd) -> String {
+    match scope {
+        BudgetScope::Usage(unit) => unit.counted(of.0),
+        _ => of.to_string(),
+    }
+}
+
+fn use_of(scope: BudgetScope, needed: PicoUsd) -> String {
+    let does = if matches!(scope, BudgetScope::Usage(_)) { "use" } else { "cost" };
+    format!("{does} {}", amount(scope, needed))
 }
 
 fn advice(scope: BudgetScope, cap: PicoUsd) -> String {
@@ -69,6 +86,14 @@ fn advice(scope: BudgetScope, cap: PicoUsd) -> String {
         BudgetScope::Phase(phase) => {
             let phase = phase.name();
             format!("the cap of phase {phase}: raise it with `resume --set run.max_cost_{phase}=USD`")
+        }
+        BudgetScope::Usage(unit) => {
+            let most = amount(scope, cap);
+            format!(
+                "the cap of {most}, against which uncertain attempts count too: raise it with `resume --max-cost N{}`, or `resume \
+                 --release-uncertain` when you know what was used",
+                unit.name()
+            )
         }
         BudgetScope::Day => {
             "the cap of the day: raise it with `resume --max-cost-per-day`, or go on after midnight UTC".to_owned()

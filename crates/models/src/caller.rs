@@ -26,6 +26,7 @@ use bench_proto::{
     ids::{Sha256Hash, TaskKey},
     price::ModelPrice,
     step::WaitFor,
+    usage_cap::UsageUnit,
 };
 use tracing::warn;
 
@@ -60,11 +61,13 @@ pub struct CallSettings {
     pub backoff: BackoffSettings,
     /// Longest wait for pace or Retry-After that is spent in place; a longer one parks the task (P11).
     pub patience: Duration,
+    /// What the run's cap counts in the place of dollars.
+    pub counts: Option<UsageUnit>,
 }
 
 impl Default for CallSettings {
     fn default() -> Self {
-        Self { retries: 6, backoff: BackoffSettings::default(), patience: Duration::from_secs(5) }
+        Self { retries: 6, backoff: BackoffSettings::default(), patience: Duration::from_secs(5), counts: None }
     }
 }
 
@@ -394,7 +397,7 @@ impl<'a> Call<'a> {
 
     /// Waits before the next attempt, if there is to be one.
     async fn delay(&mut self, failure: Failure, counts: Counts) -> Result<(), CallStop> {
-        let CallSettings { retries, backoff, patience } = self.caller.parts.settings;
+        let CallSettings { retries, backoff, patience, .. } = self.caller.parts.settings;
         match counts {
             Counts::No => {}
             Counts::Yes => self.failed_attempts += 1,

@@ -6,6 +6,12 @@
 
 use super::{ChatReply, ChatRequest, capabilities::bare_name};
 
+/// A prompt's tokens as somebody else may count them: 5 % more.
+#[must_use]
+pub const fn with_margin(prompt_tokens: u64) -> u64 {
+    prompt_tokens.saturating_mul(21).div_ceil(20)
+}
+
 /// Tokens around each message (role and separators), by OpenAI's published recipe for chat models: 3 and the role.
 const TOKENS_PER_MESSAGE: u64 = 4;
 /// Tokens that prime the reply.

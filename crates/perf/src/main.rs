@@ -17,6 +17,7 @@ mod load;
 mod looking;
 mod measure;
 mod memory;
+mod meter;
 mod results;
 mod scenarios;
 mod scorers;
@@ -180,6 +181,19 @@ enum Scenario {
     },
     /// What a process that works holds of twenty large banks
     Memory,
+    /// What the meter adds to requests at a steady rate, against the same straight to the provider; what it holds of many streams; how
+    /// well it uses an allowance together with a worker
+    Meter {
+        /// Requests a second
+        #[arg(long, default_value_t = 500.0)]
+        rate: f64,
+        /// Seconds of a round
+        #[arg(long, default_value_t = 10.0)]
+        seconds: f64,
+        /// Streams at once
+        #[arg(long, default_value_t = 1_000)]
+        streams: usize,
+    },
     /// A dataset that is larger than memory should be: opening it, and reading it bank by bank
     LargeFile {
         /// Size of the file, of LongMemEval's shape
@@ -232,6 +246,12 @@ enum Scenario {
         #[arg(long)]
         grades: Option<PathBuf>,
     },
+    /// The meter for its measurement
+    #[command(hide = true)]
+    MeterServer {
+        /// Base URL of the provider
+        provider: String,
+    },
     /// A memory system for the measurement of adapters
     #[command(hide = true)]
     MemoryServer {
@@ -259,6 +279,9 @@ fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
     if let Scenario::MemoryServer { system, slow_ms } = &cli.scenario {
         return systems::memory_server(system, std::time::Duration::from_millis(*slow_ms));
+    }
+    if let Scenario::MeterServer { provider } = &cli.scenario {
+        return meter::serve(provider);
     }
     if let Scenario::GoThrough { way, path } = &cli.scenario {
         println!("{}", large_file::go_through(path, *way)?);
@@ -342,6 +365,11 @@ async fn in_cluster(services: &Services, lab: &Lab, rounds: usize, scenario: Sce
         Scenario::Scaling { questions, slots, quick } => scaling(services, lab, questions, slots, quick).await?,
         Scenario::Million { questions, slots } => vec![cluster::million(services, questions, slots).await?],
         Scenario::Money { full } => vec![cluster::money(services, full).await?],
+        Scenario::Meter { rate, seconds, streams } => {
+            let mut results = meter::meter(lab, services, meter::Steady { rate, seconds }, streams).await?;
+            results.push(meter::pace(services).await?);
+            results
+        }
         Scenario::Limiter => {
             let folder = tempfile::tempdir()?;
             let file = format!("sqlite:{}", folder.path().join("bench.db").display());

@@ -55,6 +55,8 @@ pub enum Kind {
     Path,
     /// An amount of dollars.
     Usd,
+    /// The same, or a number of tokens or calls.
+    Cap,
     /// A text, number or truth value that its owner (a dataset, a system) checks.
     Scalar,
     /// A key: from the environment only, never shown.
@@ -80,6 +82,7 @@ impl Kind {
             },
             Self::Path => "a path".into(),
             Self::Usd => "an amount of dollars such as 20 or 0.5".into(),
+            Self::Cap => r#"an amount of dollars such as 20 or 0.5, or "500calls", or "2000000tokens""#.into(),
             Self::Scalar => "a text, a number, true or false".into(),
             Self::Secret => "a key".into(),
         }
@@ -193,7 +196,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("run.latency_probe", Kind::Whole { min: 0, max: MOST_RECALLS as i64 }),
     key("run.latency_probe_rate", Kind::List),
     key("run.pool", Kind::Text),
-    key("run.max_cost", Kind::Usd),
+    key("run.max_cost", Kind::Cap),
     key("run.max_cost_retain", Kind::Usd),
     key("run.max_cost_recall", Kind::Usd),
     key("run.max_cost_answer", Kind::Usd),

@@ -157,6 +157,18 @@ fn show_prints_names_values_and_origins_without_secrets() {
 }
 
 #[test]
+fn a_cap_is_in_dollars_or_in_what_is_used_and_the_last_word_is_the_whole_cap() {
+    let text = "[run]\nmax_cost = '2_000_000 tokens'\n";
+    let of_file = load(Sources { file: file(text), ..Sources::default() }).expect("valid").run;
+    let cap = of_file.max_usage.expect("a cap");
+    assert_eq!((cap.to_string().as_str(), of_file.max_cost, of_file.unpriced_ok), ("2000000 tokens", None, true));
+    let flags = vec![FlagValue::new("run.max_cost", "--max-cost", "5")];
+    let of_flag = load(Sources { file: file(text), flags, ..Sources::default() }).expect("valid").run;
+    assert_eq!((of_flag.max_usage, of_flag.unpriced_ok), (None, false));
+    assert_eq!(of_flag.max_cost.map(|cap| cap.usd()), Some(5.0));
+}
+
+#[test]
 fn problems_name_file_line_and_column_and_what_to_do() {
     let text = "\
 colour = true
@@ -198,7 +210,7 @@ slosts = 3
     bench.toml:3:9: run.top_k is "ten", expected a whole number from 1 to 10000
     bench.toml:4:1: unknown setting 'run.top-k' (did you mean 'run.top_k'?); `bench-coord config show --all` lists all
     bench.toml:5:10: run.preset is "fiar", expected one of quick, fair, fair-2, full
-    bench.toml:7:12: run.max_cost is -1, expected an amount of dollars such as 20 or 0.5
+    bench.toml:7:12: run.max_cost is -1, expected an amount of dollars such as 20 or 0.5, or "500calls", or "2000000tokens"
     bench.toml:8:9: run.judge is a TOML array, expected a list of texts such as ["a", "b"]
     bench.toml:9:2: unknown setting 'runn' (did you mean 'run'?); `bench-coord config show --all` lists all
     bench.toml:12:7: store.url is 5, expected a URL with its scheme, such as "sqlite:bench.db"
@@ -214,7 +226,7 @@ slosts = 3
     --set run.top_k: run.top_k is "0", expected a whole number from 1 to 10000
     --set judge.api_key: judge.api_key would put a key where others can read it; set an environment variable, or name one with accounts.NAME.api_key_env, or a file with accounts.NAME.api_key_file
     --set run.retries: run.retries is "-1", expected a whole number from 0 to 1000
-    --max-cost: run.max_cost is "lots", expected an amount of dollars such as 20 or 0.5
+    --max-cost: run.max_cost is "lots", expected an amount of dollars such as 20 or 0.5, or "500calls", or "2000000tokens"
     bench.toml:6: run.votes is 2, expected an odd number
     bench.toml:15: answerer.account names the account 'opnai', which has no [accounts.opnai] section (did you mean 'openai'?); accounts: anthropic, azure, openai
     "#);

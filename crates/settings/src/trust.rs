@@ -28,7 +28,7 @@ const LIST: &str = "trusted-configs";
 /// these are allowed.
 fn wants_a_word(key: &str, value: &Value) -> bool {
     let last = key.rsplit('.').next().unwrap_or_default();
-    matches!(value, Value::Url(_) | Value::Path(_) | Value::Usd(_))
+    matches!(value, Value::Url(_) | Value::Path(_) | Value::Usd(_) | Value::Usage(_))
         || key.starts_with("accounts.")
         // what this process may run and where it may send secrets (P42), and what goes there unencrypted
         || key.starts_with("allow")

@@ -2,7 +2,7 @@
 
 use std::{fmt, path::PathBuf, time::Duration};
 
-use bench_proto::{money::PicoUsd, redact};
+use bench_proto::{money::PicoUsd, redact, usage_cap::UsageCap};
 use secrecy::SecretString;
 use toml::de::DeValue;
 
@@ -29,6 +29,8 @@ pub enum Value {
     Path(PathBuf),
     /// Amounts of money.
     Usd(PicoUsd),
+    /// A number of tokens or calls.
+    Usage(UsageCap),
     /// Keys.
     Secret(SecretString),
 }
@@ -63,6 +65,10 @@ impl Value {
             }
             Kind::Path => Self::Path((!text.is_empty()).then(|| text.into())?),
             Kind::Usd => Self::Usd(PicoUsd::parse(text)?),
+            Kind::Cap => match UsageCap::parse(text) {
+                Some(cap) => Self::Usage(cap),
+                None => Self::Usd(PicoUsd::parse(text)?),
+            },
             Kind::Scalar => scalar(text),
             Kind::Secret => Self::Secret(text.into()),
         })
@@ -78,10 +84,10 @@ impl Value {
             (Kind::Bool, DeValue::Boolean(flag)) | (Kind::Scalar, DeValue::Boolean(flag)) => Some(Self::Bool(*flag)),
             (Kind::Scalar, DeValue::Integer(_)) => digits(value).map(Self::Whole),
             (Kind::Whole { .. }, DeValue::Integer(_)) => Self::from_text(kind, &digits(value)?.to_string()),
-            (Kind::Number { .. } | Kind::Usd, DeValue::Integer(_)) => {
+            (Kind::Number { .. } | Kind::Usd | Kind::Cap, DeValue::Integer(_)) => {
                 Self::from_text(kind, &digits(value)?.to_string())
             }
-            (Kind::Number { .. } | Kind::Usd | Kind::Scalar, DeValue::Float(number)) => {
+            (Kind::Number { .. } | Kind::Usd | Kind::Cap | Kind::Scalar, DeValue::Float(number)) => {
                 Self::from_text(kind, number.as_str())
             }
             // a seed may be written as a number
@@ -94,7 +100,14 @@ impl Value {
                 .map(Self::List),
             (Kind::Scalar, DeValue::String(text)) => Some(Self::Text(text.clone().into_owned())),
             (
-                Kind::Text | Kind::Duration | Kind::OneOf(_) | Kind::Url | Kind::BaseUrl | Kind::Path | Kind::Usd,
+                Kind::Text
+                | Kind::Duration
+                | Kind::OneOf(_)
+                | Kind::Url
+                | Kind::BaseUrl
+                | Kind::Path
+                | Kind::Usd
+                | Kind::Cap,
                 DeValue::String(text),
             ) => Self::from_text(kind, text),
             _ => None,
@@ -124,6 +137,7 @@ impl Value {
             Self::Url(url) => redact::url(url).into_owned(),
             Self::Path(path) => path.display().to_string(),
             Self::Usd(amount) => amount.to_string(),
+            Self::Usage(cap) => cap.to_string(),
             Self::Secret(_) => "set (hidden)".into(),
         }
     }
@@ -137,7 +151,7 @@ impl Value {
             Self::Number(number) => (*number).into(),
             Self::List(items) => items.clone().into(),
             Self::Text(text) | Self::Url(text) => text.clone().into(),
-            Self::Duration(_) | Self::Path(_) => self.shown().into(),
+            Self::Duration(_) | Self::Path(_) | Self::Usage(_) => self.shown().into(),
             Self::Usd(amount) => amount.usd().into(),
             Self::Secret(_) => return None,
         })

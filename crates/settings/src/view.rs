@@ -12,6 +12,7 @@ use bench_proto::{
     money::PicoUsd,
     nearest::distance,
     policy::SystemPolicy,
+    usage_cap::UsageCap,
 };
 
 use crate::{
@@ -125,6 +126,8 @@ pub struct RunSettings {
     pub latency_probe_rate: Vec<String>,
     pub pool: String,
     pub max_cost: Option<PicoUsd>,
+    /// In the place of all caps on dollars.
+    pub max_usage: Option<UsageCap>,
     pub max_cost_per_day: Option<PicoUsd>,
     pub max_cost_by_phase: BTreeMap<Phase, PicoUsd>,
     pub max_rpm: Option<u64>,
@@ -425,6 +428,7 @@ fn run(read: &Read<'_>) -> RunSettings {
         latency_probe_rate: read.list("run.latency_probe_rate"),
         pool: read.text("run.pool"),
         max_cost: read.usd("run.max_cost"),
+        max_usage: read.usage("run.max_cost"),
         max_cost_per_day: read.usd("run.max_cost_per_day"),
         max_cost_by_phase: Phase::ALL
             .into_iter()
@@ -432,7 +436,8 @@ fn run(read: &Read<'_>) -> RunSettings {
             .collect(),
         max_rpm: read.whole("run.max_rpm"),
         max_tpm: read.whole("run.max_tpm"),
-        unpriced_ok: read.flag("run.unpriced_ok"),
+        // a cap on usage holds without prices
+        unpriced_ok: read.flag("run.unpriced_ok") || read.usage("run.max_cost").is_some(),
         cache: CacheScope::from_name(&read.text("run.cache")).unwrap_or_default(),
     }
 }
@@ -568,6 +573,13 @@ impl Read<'_> {
     fn maybe_duration(&self, key: &str) -> Option<Duration> {
         match self.value(key)? {
             Value::Duration(duration) => Some(*duration),
+            _ => None,
+        }
+    }
+
+    fn usage(&self, key: &str) -> Option<UsageCap> {
+        match self.value(key)? {
+            Value::Usage(cap) => Some(*cap),
             _ => None,
         }
     }

@@ -101,6 +101,7 @@ adds comes after it; a workload's beats that of all. */}}
 {{- define "bench.env" -}}
 {{- $ours := fromYamlArray (include "bench.ownEnv" .) -}}
 {{- $taken := list "POD_NAME" "JOB_NAME" "BENCH_HTTP_TOKEN" -}}
+{{- if .root.Values.meter.enabled }}{{ $taken = concat $taken (list "BENCH_METER_SECRET" "BENCH_METER_PUBLIC_URL") }}{{ end -}}
 {{- range $ours }}{{ $taken = append $taken .name }}{{ end -}}
 {{- $names := list -}}
 {{- range .extraEnv }}{{ $names = append $names .name }}{{ end -}}
@@ -178,6 +179,26 @@ envFrom:
 {{- end }}
 {{- end -}}
 
+{{/* The providers' accounts, where models are called. */}}
+{{- define "bench.accounts" -}}
+{{- if or .Values.accounts.existingSecret .Values.accounts.values }}
+envFrom:
+  - secretRef:
+      name: {{ default (printf "%s-accounts" (include "bench.fullname" .)) .Values.accounts.existingSecret }}
+{{- end }}
+{{- end -}}
+
+{{/* What the keys of metered runs are made of: the same for all that make or take them, so it is in the common secret alone. */}}
+{{- define "bench.meterKey" -}}
+{{- if .Values.meter.enabled -}}
+- name: BENCH_METER_SECRET
+  valueFrom:
+    secretKeyRef:
+      name: {{ include "bench.secret" (dict "root" . "component" "meter") }}
+      key: {{ .Values.secrets.keys.meterKey }}
+{{- end -}}
+{{- end -}}
+
 {{/* Mounts of our containers, and the volumes of their pods: the chart's, those of all pods, the workload's. */}}
 {{- define "bench.mounts" -}}
 - name: home
@@ -235,7 +256,7 @@ envFrom:
 {{/* What runs before and beside our containers: sidecars go on, and are stopped after ours, so that a worker that drains keeps its way
 to the store. */}}
 {{- define "bench.initContainers" -}}
-{{- $names := list "coordinator" "worker" "migrate" "submit" "gate" -}}
+{{- $names := list "coordinator" "worker" "meter" "migrate" "submit" "gate" -}}
 {{- $all := list -}}
 {{- $sidecars := concat (default list .root.Values.sidecars) (default list .from.sidecars) -}}
 {{- if and $sidecars (semverCompare "<1.29.0-0" .root.Capabilities.KubeVersion.Version) -}}

@@ -10,6 +10,7 @@ use crate::{
     money::PicoUsd,
     price::ModelPrice,
     probe::ProbePlan,
+    usage_cap::UsageCap,
 };
 
 /// Limits: what bounds a run without changing a score. Not part of the fingerprint.
@@ -18,6 +19,9 @@ use crate::{
 pub struct Limits {
     /// Hard cap on spending, in pico-dollars.
     pub max_cost: Option<PicoUsd>,
+    /// Hard cap on what is used, in the place of all caps on dollars; the same unit as long as the run lives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_usage: Option<UsageCap>,
     /// Hard caps of single phases, in pico-dollars.
     pub max_cost_by_phase: BTreeMap<Phase, PicoUsd>,
     /// Hard cap on what all runs of the store together spend in a UTC day, while this run reserves.
@@ -66,6 +70,12 @@ impl Limits {
         self.concurrency.into_iter().chain(self.system_parallel).min()
     }
 
+    /// Whether the run as a whole may spend and use what it likes.
+    #[must_use]
+    pub const fn is_uncapped(&self) -> bool {
+        self.max_cost.is_none() && self.max_usage.is_none()
+    }
+
     /// Segments of banks in flight over all workers (P25).
     #[must_use]
     pub fn segments_at_once(&self) -> Option<u32> {
@@ -77,6 +87,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             max_cost: None,
+            max_usage: None,
             max_cost_by_phase: BTreeMap::new(),
             max_cost_per_day: None,
             max_rpm: None,

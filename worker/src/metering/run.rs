@@ -22,6 +22,7 @@ use bench_models::{
     prices,
     registry::Account,
     stop::{StopCause, StopFlag},
+    tokens,
 };
 use bench_proto::{
     call::{CacheScope, CallOutcome, CallRecord, Phase},
@@ -31,6 +32,7 @@ use bench_proto::{
     money::PicoUsd,
     price::{ModelPrice, TokenCounts},
     spec::Limits,
+    usage_cap::UsageUnit,
 };
 use bench_store::{Allowance, CallKind, PaceLimits, Paces};
 use tokio::sync::oneshot;
@@ -281,17 +283,16 @@ impl MeteredRun {
 
     /// Reserves the worst case of a request (P10): by its bytes while money is plenty, else by its counted tokens.
     async fn reserve(&self, call: &MeteredCall, asked: &Asked, by: Instant) -> Result<Option<Reservation>, Refusal> {
-        if call.price.is_none() {
-            return Ok(None);
-        }
+        let Some(bound) = call.to_reserve(asked.prompt_bytes) else { return Ok(None) };
         let phase = call.key.stage.phase();
-        let generous = self.budget.reserve_generously(phase, call.worst(asked.prompt_bytes));
+        let generous = self.budget.reserve_generously(phase, bound);
         match self.stop.unless_stopped(generous).await {
             Ok(Some(reservation)) => return Ok(Some(reservation)),
             Ok(None) => {}
             Err(cause) => return Err(stopped(&cause)),
         }
-        let exact = self.budget.reserve(phase, call.worst(call.prompt_tokens.count()));
+        let worst = call.to_reserve(call.prompt_tokens.count()).unwrap_or(bound);
+        let exact = self.budget.reserve(phase, worst);
         match self.stop.unless_stopped(tokio::time::timeout(left(by), exact)).await {
             Err(cause) => Err(stopped(&cause)),
             Ok(Err(_)) => {
@@ -394,9 +395,21 @@ struct Spent {
 }
 
 impl MeteredCall {
+    /// What the run's cap counts in the place of dollars.
+    fn counts(&self) -> Option<UsageUnit> {
+        self.run.limits.max_usage.map(|cap| cap.unit)
+    }
+
+    /// What the run's cap counts of the request at most; `None` where nothing is to be reserved.
+    fn to_reserve(&self, prompt_tokens: u64) -> Option<PicoUsd> {
+        let most = tokens::with_margin(prompt_tokens).saturating_add(self.max_reply);
+        let usage = self.counts().map(|unit| PicoUsd(unit.of_attempt(most)));
+        usage.or_else(|| self.price.is_some().then(|| self.worst(prompt_tokens)))
+    }
+
     /// Prompt × 1.05 and the longest reply, as for the runner's own calls.
     fn worst(&self, prompt_tokens: u64) -> PicoUsd {
-        let prompt = (prompt_tokens * 21).div_ceil(20);
+        let prompt = tokens::with_margin(prompt_tokens);
         self.price.as_ref().map_or(PicoUsd::ZERO, |price| price.worst(prompt, self.max_reply, None, true))
     }
 
@@ -443,16 +456,27 @@ impl MeteredCall {
         }
     }
 
+    /// What the run's cap counts of an attempt.
+    fn booked(&self, spent: &Spent) -> PicoUsd {
+        let tokens = spent.tokens.prompt.saturating_add(spent.tokens.completion);
+        match (self.counts(), &spent.end) {
+            (Some(unit), MeteredEnd::Answered { .. } | MeteredEnd::Cut) => PicoUsd(unit.of_attempt(tokens)),
+            (Some(_), _) => PicoUsd::ZERO,
+            (None, _) => spent.cost,
+        }
+    }
+
     fn record(&mut self, outcome: &Outcome, spent: &Spent) -> CallRecord {
+        let booked = self.booked(spent);
         let attempt_id = match self.reservation.take() {
             // what costs nothing gives its reservation to another attempt, which has its id then
-            Some(reservation) if spent.cost == PicoUsd::ZERO && spent.outcome != CallOutcome::Uncertain => {
+            Some(reservation) if booked == PicoUsd::ZERO && spent.outcome != CallOutcome::Uncertain => {
                 reservation.free();
                 Uuid::now_v7()
             }
             Some(reservation) => {
                 let id = reservation.id();
-                reservation.settle(spent.cost);
+                reservation.settle(booked);
                 id
             }
             None => Uuid::now_v7(),

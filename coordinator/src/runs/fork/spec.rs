@@ -221,7 +221,7 @@ impl Fork<'_> {
             spec.limits.latency_probe = planning::latency_probe(app)?;
         }
         let pays = !spec.judges.is_empty() || from != ForkFrom::Judge;
-        if spec.limits.max_cost.is_none() && pays && planning::is_paid(spec) {
+        if spec.limits.is_uncapped() && pays && planning::is_paid(spec) {
             spec.limits.max_cost = Some(DEFAULT_CAP);
         }
         Ok(())

@@ -84,6 +84,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "bench-datasets",
             "bench-grading",
             "bench-load",
+            "bench-meter",
             "bench-models",
             "bench-proto",
             "bench-store",

@@ -64,3 +64,4 @@ mod strict_servers;
 mod systems;
 mod traces;
 mod unmeasured;
+mod usage_caps;

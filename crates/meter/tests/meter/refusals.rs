@@ -41,6 +41,20 @@ async fn each_refusal_is_told_in_the_words_of_its_provider_and_nothing_is_sent()
 }
 
 #[tokio::test]
+async fn who_asks_how_the_meter_is_needs_no_key_and_reaches_nothing_else() {
+    let upstream = Scripted::saying(reply("200 OK", "", "{}")).await;
+    let meter = meter(&upstream.base(), MeterSettings::default()).await;
+    let ask = |line: &str| format!("{line} HTTP/1.1\r\nhost: any.example\r\nconnection: close\r\n\r\n").into_bytes();
+    for path in ["/healthz", "/readyz"] {
+        let got = exchange(meter.address, &ask(&format!("GET {path}"))).await;
+        assert_eq!((got.status, got.body.as_slice()), (200, &b"ok\n"[..]), "{path}");
+        assert_ne!(exchange(meter.address, &ask(&format!("POST {path}"))).await.status, 200, "{path}");
+        assert_ne!(exchange(meter.address, &ask(&format!("GET {path}/m/run-1"))).await.status, 200, "{path}");
+    }
+    assert!(upstream.requests().is_empty() && meter.books.seen().asked.is_empty(), "nobody was asked");
+}
+
+#[tokio::test]
 async fn what_cannot_be_forwarded_is_not() {
     let upstream = Scripted::saying(reply("200 OK", "", "{}")).await;
     let meter = meter(&upstream.base(), MeterSettings { most_request_bytes: 4096, ..MeterSettings::default() }).await;

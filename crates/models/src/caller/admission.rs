@@ -101,9 +101,8 @@ impl<'a> Call<'a> {
     /// Reserves the worst case of an attempt (P10). Far from the cap a bound that costs nothing to compute will do; close
     /// to it the prompt is counted.
     pub(super) async fn reserve(&mut self) -> Result<Option<Reservation>, CallStop> {
-        let CallerParts { stop, budget, price, .. } = &self.caller.parts;
-        let Some(price) = price else { return Ok(None) };
-        let bound = self.worst_case(price, tokens::prompt_bound(self.request));
+        let CallerParts { stop, budget, .. } = &self.caller.parts;
+        let Some(bound) = self.to_reserve(tokens::prompt_bound(self.request)) else { return Ok(None) };
         let phase = self.context.phase;
         match stop.unless_stopped(budget.reserve_generously(phase, bound)).await {
             Ok(Some(reservation)) => return Ok(Some(reservation)),
@@ -111,7 +110,7 @@ impl<'a> Call<'a> {
             Err(cause) => return Err(CallStop::Stopped(cause)),
         }
         let prompt_tokens = self.prompt_tokens();
-        let worst = self.worst_case(price, prompt_tokens);
+        let Some(worst) = self.to_reserve(prompt_tokens) else { return Ok(None) };
         match stop.unless_stopped(budget.reserve(phase, worst)).await {
             Ok(Ok(reservation)) => Ok(Some(reservation)),
             Ok(Err(Refusal::OverCap(over_cap))) => Err(CallStop::Budget(over_cap)),
@@ -120,9 +119,21 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// What the run's cap counts of an attempt with so many prompt tokens: usage, or dollars; `None` where nothing is to be reserved.
+    fn to_reserve(&self, prompt_tokens: u64) -> Option<PicoUsd> {
+        let CallerParts { price, settings, .. } = &self.caller.parts;
+        match settings.counts {
+            Some(unit) => {
+                let most = tokens::with_margin(prompt_tokens).saturating_add(self.request.output_limit());
+                Some(PicoUsd(unit.of_attempt(most)))
+            }
+            None => price.as_ref().map(|price| self.worst_case(price, prompt_tokens)),
+        }
+    }
+
     /// Counted prompt × 1.05 and the largest completion.
     pub(super) fn worst_case(&self, price: &ModelPrice, prompt_tokens: u64) -> PicoUsd {
-        let prompt = (prompt_tokens * 21).div_ceil(20);
+        let prompt = tokens::with_margin(prompt_tokens);
         price.worst(prompt, self.request.output_limit(), self.request.service_tier(), self.request.writes_cache())
     }
 

@@ -195,7 +195,8 @@ impl Call<'_> {
         let Spent { outcome, tokens, cost, duration_us } = spent;
         let attempt_id = reservation.as_ref().map_or_else(uuid::Uuid::now_v7, Reservation::id);
         if let Some(reservation) = reservation {
-            reservation.settle(cost);
+            let counts = self.caller.parts.settings.counts;
+            reservation.settle(counts.map_or(cost, |unit| PicoUsd(unit.of_attempt(tokens.0.saturating_add(tokens.1)))));
         }
         let model = if reply.model.is_empty() { self.caller.parts.model.model() } else { &reply.model };
         if outcome != CallOutcome::Uncertain {

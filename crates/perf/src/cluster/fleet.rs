@@ -42,11 +42,20 @@ pub(crate) struct Fleet<'s> {
 impl<'s> Fleet<'s> {
     /// Starts a coordinator and workers in a fresh place, and waits until all are at work.
     pub(crate) async fn start(services: &'s Services, workers: &Workers) -> anyhow::Result<Self> {
+        Self::start_with(services, workers, &[]).await
+    }
+
+    /// The same with these variables for all of them.
+    pub(crate) async fn start_with(
+        services: &'s Services,
+        workers: &Workers,
+        more: &[(&str, &str)],
+    ) -> anyhow::Result<Self> {
         let place = services.place()?;
         let folder = tempfile::tempdir()?;
         let log = |name: &str| File::create(folder.path().join(name));
         let mut serve = services.command("bench-coord", &place);
-        serve.args(["serve", "--listen", "127.0.0.1:0"]).current_dir(folder.path());
+        serve.args(["serve", "--listen", "127.0.0.1:0"]).current_dir(folder.path()).envs(more.iter().copied());
         serve.stdout(Stdio::null()).stderr(log("serve.log")?);
         let coordinator = serve.spawn().context("bench-coord serve cannot be started")?;
         let mut fleet =
@@ -54,6 +63,7 @@ impl<'s> Fleet<'s> {
         for number in 0..workers.count {
             let mut work = services.command("bench-worker", &fleet.place);
             work.args(["--concurrency", &workers.slots.to_string()]).current_dir(fleet.folder.path());
+            work.envs(more.iter().copied());
             work.envs(workers.provider.iter().map(|url| ("OPENAI_BASE_URL", url)));
             work.envs(workers.provider.iter().map(|_| ("OPENAI_API_KEY", "sk-none")));
             let log = File::create(fleet.folder.path().join(format!("worker{number}.log")))?;

@@ -2,7 +2,7 @@
 //! their own.
 
 mod checkpoints;
-mod cpu;
+pub(crate) mod cpu;
 mod first_answer;
 mod fleet;
 mod ledger;
@@ -18,7 +18,7 @@ pub(crate) use self::{
     first_answer::first_answer,
     fleet::{Fleet, Workers},
     million::million,
-    money::money,
+    money::{LATENCY_MS, RPM, Used, money},
     overhead::overhead,
     scaling::{Scaling, scaling},
     services::Services,

@@ -13,9 +13,9 @@ use super::{
 use crate::{measure::run, scenarios::Sim};
 
 /// Latency of every call.
-const LATENCY_MS: &str = "200";
+pub(crate) const LATENCY_MS: &str = "200";
 /// Requests a minute that the provider allows.
-const RPM: u32 = 3_000;
+pub(crate) const RPM: u32 = 3_000;
 /// Tokens a minute that the provider allows where tokens are limited: fewer calls than by requests.
 const TPM: u32 = 1_500_000;
 
@@ -99,8 +99,7 @@ async fn once(services: &Services, case: &Case, workers: usize, full: bool) -> a
         Some(used) => used,
         None => Used::of_run(case.name, &sim.stats().await?)?,
     };
-    let allowance_used = used.accepted / used.allowed;
-    let refused_part = used.refused / (used.accepted + used.refused);
+    let (allowance_used, refused_part) = used.parts();
     Ok(json!({
         "case": case.name,
         "workers": workers,
@@ -116,9 +115,9 @@ async fn once(services: &Services, case: &Case, workers: usize, full: bool) -> a
 }
 
 /// What was used of an allowance in a time: calls, or tokens where these are limited.
-struct Used {
-    seconds: f64,
-    accepted: f64,
+pub(crate) struct Used {
+    pub(crate) seconds: f64,
+    pub(crate) accepted: f64,
     allowed: f64,
     refused: f64,
 }
@@ -128,8 +127,13 @@ fn figure(stats: &Value, key: &str) -> anyhow::Result<f64> {
 }
 
 impl Used {
+    /// The part of the allowance that was used, and the part of the requests that was refused.
+    pub(crate) fn parts(&self) -> (f64, f64) {
+        (self.accepted / self.allowed, self.refused / (self.accepted + self.refused))
+    }
+
     /// From the first request of a run to its last.
-    fn of_run(case: &str, stats: &Value) -> anyhow::Result<Self> {
+    pub(crate) fn of_run(case: &str, stats: &Value) -> anyhow::Result<Self> {
         let seconds = (figure(stats, "last_request_ms")? - figure(stats, "first_request_ms")?) / 1000.0;
         let (requests, refused) = (figure(stats, "requests")?, figure(stats, "rate_limited")?);
         let (accepted, per_minute) = match case {

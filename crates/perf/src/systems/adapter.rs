@@ -36,14 +36,15 @@ pub(crate) fn memory_server(system: &str, slow: Duration) -> anyhow::Result<()> 
     Ok(())
 }
 
-pub(super) struct Server {
+/// That process.
+pub(crate) struct Server {
     child: Child,
-    pub(super) url: String,
+    pub(crate) url: String,
 }
 
 impl Server {
     /// Starts a fake of this name, each of whose requests takes so long.
-    pub(super) fn start(system: &str, slow: Duration) -> anyhow::Result<Self> {
+    pub(crate) fn start(system: &str, slow: Duration) -> anyhow::Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(["memory-server", system, &slow.as_millis().to_string()])
             .stdin(Stdio::piped())

@@ -9,7 +9,10 @@ mod take_in;
 
 use serde_json::Value;
 
-pub(crate) use self::{adapter::memory_server, batches::batches};
+pub(crate) use self::{
+    adapter::{Server as MemoryServer, memory_server},
+    batches::batches,
+};
 use crate::scenarios::Lab;
 
 /// All four.
@@ -26,14 +29,14 @@ pub(crate) async fn systems(lab: &Lab, memories: usize, calls: usize) -> anyhow:
 
 /// Percentiles of times in milliseconds, by nearest rank.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
-struct Percentiles {
-    p50_ms: f64,
-    p99_ms: f64,
+pub(crate) struct Percentiles {
+    pub(crate) p50_ms: f64,
+    pub(crate) p99_ms: f64,
     n: usize,
 }
 
 impl Percentiles {
-    fn from_times(mut milliseconds: Vec<f64>) -> Self {
+    pub(crate) fn from_times(mut milliseconds: Vec<f64>) -> Self {
         milliseconds.sort_by(f64::total_cmp);
         let n = milliseconds.len();
         let at = |share: f64| milliseconds.get(((n as f64 * share).ceil() as usize).max(1) - 1).copied();

@@ -113,6 +113,7 @@ macro_rules! store_conformance {
             p10_a_settlement_replaces_its_reservation,
             p10_what_a_dead_session_reserved_is_uncertain_until_released,
             p10_repeats_and_given_up_attempts,
+            p10_usage_is_capped_apart_from_dollars,
             p10_what_dropped_calls_left_open_is_uncertain,
             p10_nothing_is_reserved_for_a_run_that_does_not_run,
             p10_the_cap_holds_under_any_interleaving,

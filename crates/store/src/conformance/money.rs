@@ -9,6 +9,7 @@ use bench_proto::{
     money::PicoUsd,
     spec::Limits,
     step::{Opens, StepNo},
+    usage_cap::{UsageCap, UsageUnit},
 };
 use uuid::Uuid;
 
@@ -182,6 +183,60 @@ pub async fn p10_what_dropped_calls_left_open_is_uncertain(fresh: &Fresh) {
     }
     dropped.settle(&record(&wants[0], CallOutcome::Accepted, 3)).await;
     assert_eq!(dropped.sums().await, [33, 0, 30, 0], "its record was on the way all the same");
+}
+
+/// Tokens or calls in the place of dollars: what is reserved, used, uncertain and released is theirs, and what attempts cost is booked as
+/// ever.
+pub async fn p10_usage_is_capped_apart_from_dollars(fresh: &Fresh) {
+    for (unit, most, of_one) in [(UsageUnit::Tokens, 100, 12), (UsageUnit::Calls, 10, 1)] {
+        let store = fresh.store.as_ref();
+        let limits = Limits { max_usage: Some(UsageCap { unit, most }), ..Limits::default() };
+        let run = Reservations::open(store, &with_caps(unit.name(), limits)).await;
+        let scope = BudgetScope::Usage(unit);
+        let left = async |reservations: &Reservations<'_>| {
+            let caps = reservations.change(reservations.nothing()).await.caps;
+            assert_eq!((caps.len(), caps[0].scope, caps[0].cap), (1, scope, PicoUsd(most)));
+            (caps[0].spent.0, caps[0].reserved.0)
+        };
+        let tenth = most / 10;
+        let wants = [want(Phase::Answer, 6 * tenth), want(Phase::Judge, 4 * tenth), want(Phase::Retain, 1)];
+        assert_eq!(run.reserve(&wants).await.refused, [(2, scope)]);
+        assert_eq!((left(&run).await, run.sums().await), ((0, most), [0, 0, 0, 0]));
+        // a record says what was used, and what it cost
+        run.settle(&record(&wants[0], CallOutcome::Accepted, 7)).await;
+        assert_eq!((left(&run).await, run.sums().await), ((of_one, 4 * tenth), [7, 0, 0, 0]));
+        // what its process leaves open is uncertain at its worst case
+        store.end_session(run.session).await.expect("is ended");
+        let heir = Reservations { session: store.open_session("w2", "local", "{}").await.expect("opens"), ..run };
+        assert_eq!((left(&heir).await, heir.sums().await), ((of_one + 4 * tenth, 0), [7, 0, 0, 0]));
+        let cut = want(Phase::Answer, 2 * tenth);
+        assert_eq!(heir.reserve(&[cut]).await.refused, []);
+        heir.settle(&record(&cut, CallOutcome::Uncertain, 0)).await;
+        let worst = of_one.max(2 * tenth);
+        assert_eq!(left(&heir).await, (of_one + 4 * tenth + worst, 0));
+        store.sweep(heir.run).await.expect("is swept");
+        assert_eq!(heir.sums().await, [7, 0, 0, 0], "the sweep counts dollars alone");
+        for _ in 0..2 {
+            assert_eq!(store.release_uncertain(heir.run).await.expect("is released"), PicoUsd::ZERO);
+            assert_eq!(left(&heir).await, (of_one, 0));
+        }
+        // one that was never sent
+        let unsent = want(Phase::Answer, 3 * tenth);
+        assert_eq!(heir.reserve(&[unsent]).await.refused, []);
+        heir.change(BudgetChange { release: vec![unsent.attempt], ..heir.nothing() }).await;
+        assert_eq!(left(&heir).await, (of_one, 0));
+    }
+    let other = Reservations::open(
+        fresh.store.as_ref(),
+        &with_caps("day", Limits { max_cost_per_day: Some(PicoUsd(107)), ..Limits::default() }),
+    )
+    .await;
+    assert_eq!(
+        other.reserve(&[want(Phase::Answer, 93)]).await.refused,
+        [],
+        "a day knows the dollars of others, and not their usage"
+    );
+    assert_eq!(other.reserve(&[want(Phase::Answer, 1)]).await.refused, [(0, BudgetScope::Day)]);
 }
 
 /// A call whose answer was lost is repeated; releasing and losing count once.

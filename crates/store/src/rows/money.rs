@@ -1,6 +1,6 @@
 //! Money under caps: what is asked for, and what became of it (P10, P41).
 
-use bench_proto::{call::Phase, ids::RunNo, money::PicoUsd};
+use bench_proto::{call::Phase, ids::RunNo, money::PicoUsd, usage_cap::UsageUnit};
 
 use super::processes::SessionId;
 
@@ -26,7 +26,7 @@ pub struct Want {
     pub attempt: uuid::Uuid,
     /// Phase that pays.
     pub phase: Phase,
-    /// Its worst case; above 0.
+    /// Its worst case; above 0. Of a run with a cap on its usage a number of that unit, here and wherever its caps are told.
     pub amount: PicoUsd,
 }
 
@@ -56,6 +56,8 @@ pub enum BudgetScope {
     Phase(Phase),
     /// The UTC day by the database's clock, over all runs of the store.
     Day,
+    /// Tokens or calls of the run itself, in the place of all caps on dollars.
+    Usage(UsageUnit),
 }
 
 impl BudgetScope {
@@ -63,7 +65,7 @@ impl BudgetScope {
     #[must_use]
     pub fn holds(self, phase: Phase) -> bool {
         match self {
-            Self::Run | Self::Group | Self::Day => true,
+            Self::Run | Self::Group | Self::Day | Self::Usage(_) => true,
             Self::Phase(of) => of == phase,
         }
     }

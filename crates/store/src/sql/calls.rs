@@ -83,7 +83,7 @@ pub(super) async fn insert(conn: &mut dyn Conn, mut calls: Vec<NewCall>) -> Stor
          b.completion, b.cost, b.duration, @now, b.finish, b.reply \
          FROM @rows($1: run int, task int, phase int, outcome int, prompt int, completion int, cost int, duration int, model text, finish text, \
          attempt blob, call_key blob, reply blob) AS b WHERE true ON CONFLICT (attempt_id) DO NOTHING \
-         RETURNING run_no, outcome, cost, phase, at_us, attempt_id"
+         RETURNING run_no, outcome, cost, phase, at_us, attempt_id, prompt_tokens, completion_tokens"
             .to_owned()
     });
     if calls.is_empty() {
@@ -115,6 +115,7 @@ pub(super) async fn insert(conn: &mut dyn Conn, mut calls: Vec<NewCall>) -> Stor
             phase: row.int(3)?,
             day: money::day_of(row.int(4)?),
             attempt: money::attempt_id(&row.blob(5)?)?,
+            tokens: row.small::<u64>(6)?.saturating_add(row.small(7)?),
         })
     };
     rows.into_iter().map(paid).collect()

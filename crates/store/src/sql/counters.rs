@@ -156,7 +156,7 @@ pub(super) async fn recount(conn: &mut dyn Conn, run: RunNo, headline_metric: &s
              answered = (SELECT count(*) FROM checkpoints WHERE run_no = $1 AND step_no = 1 AND task_key BETWEEN {} AND {}), \
              spent = (SELECT {sum} FROM (SELECT cost AS n FROM calls WHERE run_no = $1 AND outcome <= {uncertain} {lost}) AS a), \
              uncertain = (SELECT {sum} FROM (SELECT cost AS n FROM calls WHERE run_no = $1 AND outcome = {uncertain} {lost}) AS a), \
-             reserved = (SELECT {sum} FROM (SELECT amount AS n FROM reservations WHERE run_no = $1 AND state = {open}) AS a) \
+             reserved = (SELECT {sum} FROM (SELECT amount AS n FROM reservations WHERE run_no = $1 AND state = {open} AND day >= 0) AS a) \
              WHERE run_no = $1",
             low.0,
             high.0,
@@ -164,7 +164,7 @@ pub(super) async fn recount(conn: &mut dyn Conn, run: RunNo, headline_metric: &s
             open = super::money::OPEN,
             sum = sum("n"),
             lost = format_args!(
-                "UNION ALL SELECT amount FROM reservations WHERE run_no = $1 AND state = {}",
+                "UNION ALL SELECT amount FROM reservations WHERE run_no = $1 AND state = {} AND day >= 0",
                 super::money::LOST
             ),
         )

@@ -3,7 +3,10 @@
 
 use bench_proto::ids::RunNo;
 
-use super::{Conn, Sql, args, missing_run};
+use super::{
+    Conn, Sql, args, missing_run,
+    money::{PHASE, USAGE},
+};
 use crate::{RunState, StoreResult};
 
 fn of_run(table: &str) -> String {
@@ -32,8 +35,8 @@ static ROWS: [Sql; 15] = [
 /// Deletes runs; false, and nothing is deleted, when one of them is running.
 pub(super) async fn delete(conn: &mut dyn Conn, runs: &[RunNo]) -> StoreResult<bool> {
     static STATE: Sql = Sql::new(|| "SELECT state FROM runs WHERE run_no = $1".to_owned());
-    // kind 1: a phase of a run; days are of all runs
-    static PHASES: Sql = Sql::new(|| "DELETE FROM budgets WHERE kind = 1 AND scope = $1".to_owned());
+    // days are of all runs
+    static OF_RUN: Sql = Sql::new(|| format!("DELETE FROM budgets WHERE kind IN ({PHASE}, {USAGE}) AND scope = $1"));
     static GROUPS: Sql = Sql::new(|| {
         "DELETE FROM run_groups WHERE NOT EXISTS (SELECT 1 FROM runs AS r WHERE r.group_no = run_groups.group_no)"
             .to_owned()
@@ -46,7 +49,7 @@ pub(super) async fn delete(conn: &mut dyn Conn, runs: &[RunNo]) -> StoreResult<b
         }
     }
     for run in runs {
-        conn.execute(&PHASES, args![run.0]).await?;
+        conn.execute(&OF_RUN, args![run.0]).await?;
         for rows in &ROWS {
             conn.execute(rows, args![run.0]).await?;
         }

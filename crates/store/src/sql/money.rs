@@ -1,7 +1,8 @@
 //! The hard caps on spending (P10): reservations, what they become, and what is booked where.
 //!
 //! Money is booked in the counters of its run and, for the caps beside it, in `budgets`: by phase of the run and by day of
-//! the store. Transactions lock in one order: sessions, tasks, reservations, banks, groups, runs, phases, days. A reservation adds
+//! the store. A run with a cap on tokens or calls reserves these in the place of dollars: its reservations have no day, and are booked in
+//! a row of `budgets` of their own. What its attempts cost is booked all the same, and capped by nothing. Transactions lock in one order: sessions, tasks, reservations, banks, groups, runs, phases, days. A reservation adds
 //! first and looks at the sums that come back; what does not fit is taken out again in the same transaction. Groups of runs
 //! ([`groups`]) are locked by reservations alone.
 
@@ -18,11 +19,11 @@ use uuid::Uuid;
 
 use self::{
     caps::grant,
-    ledger_change::{Sums, add_in_group, add_scopes, add_to_run, scope_key, sums_after},
+    ledger_change::{Sums, add_in_group, add_scopes, add_to_run, release_usage, scope_key, sums_after},
     reservations::{LOSE, RESERVED, Reserved, ids, insert, lose_run, reserved, standing, take},
 };
 pub(super) use self::{
-    ledger_change::{LedgerChange, day_of},
+    ledger_change::{LedgerChange, PHASE, USAGE, day_of},
     reservations::{LOST, OPEN, Paid, attempt_id, lose_session, restore, settle},
 };
 use super::{
@@ -139,6 +140,7 @@ async fn release(conn: &mut dyn Conn, run: RunNo) -> StoreResult<PicoUsd> {
     }
     let released = ledger.runs.get(&run).map_or(PicoUsd::ZERO, |delta| PicoUsd(-delta.uncertain.0));
     ledger.write(conn).await?;
+    release_usage(conn, run).await?;
     Ok(released)
 }
 

@@ -104,6 +104,7 @@ impl<A: Waiter> Plan<A> {
         let state = |scope, cap, spent, reserved| BudgetState { scope, cap, spent, reserved };
         let (zero, limits) = (PicoUsd::ZERO, &run.spec.limits);
         let scope = if run.group.is_some() { BudgetScope::Group } else { BudgetScope::Run };
+        let of_usage = limits.max_usage.map(|cap| state(BudgetScope::Usage(cap.unit), PicoUsd(cap.most), zero, zero));
         let of_run = limits.max_cost.map(|cap| state(scope, cap, run.counters.spent, run.counters.reserved));
         let phases =
             limits.max_cost_by_phase.iter().map(|(phase, cap)| state(BudgetScope::Phase(*phase), *cap, zero, zero));
@@ -116,7 +117,8 @@ impl<A: Waiter> Plan<A> {
             touched: None,
             release: Vec::new(),
             lose: Vec::new(),
-            caps: of_run.into_iter().chain(phases).chain(day).collect(),
+            // one on usage stands in the place of all
+            caps: of_usage.map_or_else(|| of_run.into_iter().chain(phases).chain(day).collect(), |cap| vec![cap]),
             refused: false,
             stuck: None,
             closed: false,

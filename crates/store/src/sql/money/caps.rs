@@ -4,8 +4,12 @@ use bench_proto::{money::PicoUsd, spec::Limits};
 
 use crate::{BudgetScope, BudgetState, Want};
 
-/// The caps of a run, in the order in which they are locked. That of its group takes the place of its own.
+/// The caps of a run, in the order in which they are locked. That of its group takes the place of its own, one on its usage the place of
+/// all.
 pub(super) fn of_run(limits: &Limits, group: Option<Option<PicoUsd>>) -> Vec<(BudgetScope, PicoUsd)> {
+    if let Some(cap) = limits.max_usage {
+        return vec![(BudgetScope::Usage(cap.unit), PicoUsd(cap.most))];
+    }
     let of_run = match group {
         Some(cap) => cap.map(|cap| (BudgetScope::Group, cap)),
         None => limits.max_cost.map(|cap| (BudgetScope::Run, cap)),
@@ -37,7 +41,10 @@ pub(super) fn grant<'w>(
 
 #[cfg(test)]
 mod tests {
-    use bench_proto::call::Phase;
+    use bench_proto::{
+        call::Phase,
+        usage_cap::{UsageCap, UsageUnit},
+    };
     use uuid::Uuid;
 
     use super::*;
@@ -75,5 +82,8 @@ mod tests {
         assert_eq!(of_run(&limits, None), [(BudgetScope::Run, PicoUsd(5)), day]);
         assert_eq!(of_run(&limits, Some(Some(PicoUsd(7)))), [(BudgetScope::Group, PicoUsd(7)), day]);
         assert_eq!(of_run(&limits, Some(None)), [day], "a group without a cap");
+        let cap = UsageCap { unit: UsageUnit::Calls, most: 8 };
+        let limits = Limits { max_usage: Some(cap), ..limits };
+        assert_eq!(of_run(&limits, None), [(BudgetScope::Usage(UsageUnit::Calls), PicoUsd(8))]);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use bench_proto::{ids::RunNo, money::PicoUsd};
+use bench_proto::{ids::RunNo, money::PicoUsd, usage_cap::UsageUnit};
 
 use super::{
     super::{
@@ -18,16 +18,36 @@ use super::{
 use crate::{BudgetScope, StoreResult};
 
 /// `budgets.kind` of a phase of a run.
-const PHASE: i64 = 1;
+pub(in crate::sql) const PHASE: i64 = 1;
 
 /// `budgets.kind` of a day.
 const DAY: i64 = 2;
+
+/// `budgets.kind` of what a run uses of a unit, in the place of dollars.
+pub(in crate::sql) const USAGE: i64 = 3;
 
 const DAY_US: i64 = 86_400_000_000;
 
 /// Days since 1970 of a time in microseconds.
 pub(in crate::sql) const fn day_of(at_us: i64) -> i64 {
     at_us.div_euclid(DAY_US)
+}
+
+/// What stands in the place of a day where a reservation is of usage: days are counted from 1970, and are never negative here.
+pub(super) const fn day_of_usage(unit: UsageUnit) -> i64 {
+    match unit {
+        UsageUnit::Tokens => -1,
+        UsageUnit::Calls => -2,
+    }
+}
+
+/// The unit of a reservation, by its day; `None`: dollars.
+pub(super) fn unit_of(day: i64) -> Option<UsageUnit> {
+    UsageUnit::ALL.into_iter().find(|unit| day_of_usage(*unit) == day)
+}
+
+const fn usage_key(run: RunNo, unit: UsageUnit) -> ScopeKey {
+    (USAGE, run.0, -day_of_usage(unit))
 }
 
 /// (kind, scope, part) of a row of `budgets`.
@@ -39,6 +59,7 @@ pub(super) fn scope_key(scope: BudgetScope, run: RunNo, day: i64) -> ScopeKey {
         BudgetScope::Run | BudgetScope::Group => (0, run.0, 0),
         BudgetScope::Phase(phase) => (PHASE, run.0, phase_code(phase)),
         BudgetScope::Day => (DAY, day, 0),
+        BudgetScope::Usage(unit) => usage_key(run, unit),
     }
 }
 
@@ -48,6 +69,14 @@ pub(super) struct Sums {
     pub(super) spent: i64,
     pub(super) reserved: i64,
     pub(super) uncertain: i64,
+}
+
+impl Sums {
+    const fn add(&mut self, other: Self) {
+        self.spent = self.spent.saturating_add(other.spent);
+        self.reserved = self.reserved.saturating_add(other.reserved);
+        self.uncertain = self.uncertain.saturating_add(other.uncertain);
+    }
 }
 
 /// What a transaction books: in the counters of runs, and by phase and day.
@@ -63,17 +92,19 @@ impl LedgerChange {
         Self { runs: runs.into_iter().map(|run| (run, Delta::default())).collect(), ..Self::default() }
     }
 
-    /// Books in a run, its phase and a day at once.
+    /// Books in a run, its phase and a day at once; usage apart from all dollars.
     pub(super) fn book(&mut self, run: RunNo, phase: i64, day: i64, sums: Sums) {
+        if let Some(unit) = unit_of(day) {
+            let scope = self.scopes.entry(usage_key(run, unit)).or_default();
+            scope.add(sums);
+            return;
+        }
         let delta = self.runs.entry(run).or_default();
         delta.spent = delta.spent.saturating_add(PicoUsd(sums.spent));
         delta.reserved = delta.reserved.saturating_add(PicoUsd(sums.reserved));
         delta.uncertain = delta.uncertain.saturating_add(PicoUsd(sums.uncertain));
         for key in [(PHASE, run.0, phase), (DAY, day, 0)] {
-            let scope = self.scopes.entry(key).or_default();
-            scope.spent = scope.spent.saturating_add(sums.spent);
-            scope.reserved = scope.reserved.saturating_add(sums.reserved);
-            scope.uncertain = scope.uncertain.saturating_add(sums.uncertain);
+            self.scopes.entry(key).or_default().add(sums);
         }
     }
 
@@ -152,6 +183,16 @@ fn changed(scopes: &BTreeMap<ScopeKey, Sums>) -> Option<Batch> {
     (!changed.is_empty()).then_some(batch)
 }
 
+/// Forgets what of a run's usage is uncertain.
+pub(super) async fn release_usage(conn: &mut dyn Conn, run: RunNo) -> StoreResult<()> {
+    static RELEASE: Sql = Sql::new(|| {
+        format!(
+            "UPDATE budgets SET spent = spent - uncertain, uncertain = 0 WHERE kind = {USAGE} AND scope = $1 AND uncertain <> 0"
+        )
+    });
+    conn.execute(&RELEASE, args![run.0]).await.map(drop)
+}
+
 /// Adds to rows of `budgets` and reads all of the named ones.
 pub(super) async fn sums_after(
     conn: &mut dyn Conn,
@@ -220,5 +261,20 @@ mod tests {
     #[test]
     fn days_are_utc() {
         assert_eq!((day_of(0), day_of(DAY_US - 1), day_of(DAY_US), day_of(-1)), (0, 0, 1, -1));
+    }
+
+    #[test]
+    fn p10_usage_is_booked_apart_from_dollars() {
+        let mut ledger = LedgerChange::default();
+        let run = RunNo(7);
+        for unit in UsageUnit::ALL {
+            assert_eq!(unit_of(day_of_usage(unit)), Some(unit));
+            ledger.book(run, 1, day_of_usage(unit), Sums { spent: 5, reserved: -2, uncertain: 1 });
+            ledger.book(run, 2, day_of_usage(unit), Sums { spent: 5, ..Sums::default() });
+            let sums = ledger.scopes[&scope_key(BudgetScope::Usage(unit), run, 0)];
+            assert_eq!(sums, Sums { spent: 10, reserved: -2, uncertain: 1 });
+        }
+        assert_eq!((ledger.runs.len(), ledger.scopes.len()), (0, 2));
+        assert_eq!(unit_of(day_of(0)), None);
     }
 }

@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use bench_proto::{call::CallOutcome, ids::RunNo, money::PicoUsd, spec::Limits};
+use bench_proto::{call::CallOutcome, ids::RunNo, money::PicoUsd, spec::Limits, usage_cap::UsageUnit};
 use serde::Deserialize;
 use uuid::Uuid;
 
 use super::{
     super::{Batch, Conn, Row, Sql, args, calls::phase_code, missing_run, sums::bounded},
-    ledger_change::{LedgerChange, Sums, day_of},
+    ledger_change::{LedgerChange, Sums, day_of, day_of_usage, unit_of},
 };
 use crate::{RunState, SessionId, StoreError, StoreResult, Want, codec::from_json};
 
@@ -27,6 +27,8 @@ pub(in crate::sql) struct Paid {
     pub(in crate::sql) phase: i64,
     pub(in crate::sql) outcome: CallOutcome,
     pub(in crate::sql) cost: PicoUsd,
+    /// Of prompt and completion.
+    pub(in crate::sql) tokens: u64,
     /// The day of its record: that of its reservation counts, if there is one.
     pub(in crate::sql) day: i64,
 }
@@ -129,15 +131,30 @@ pub(in crate::sql) async fn settle(conn: &mut dyn Conn, paid: &[Paid], ledger: &
         let of = taken.get(&paid.attempt);
         let cost = paid.cost.0;
         let uncertain = if paid.outcome == CallOutcome::Uncertain { cost } else { 0 };
-        let day = of.map_or(paid.day, |of| of.day);
+        let unit = of.and_then(|of| unit_of(of.day));
+        let day = of.filter(|_| unit.is_none()).map_or(paid.day, |of| of.day);
         ledger.book(paid.run, paid.phase, day, Sums { spent: cost, uncertain, reserved: 0 });
         if let Some(of) = of {
             ledger.unbook(*of);
+            if let Some(unit) = unit {
+                ledger.book(paid.run, paid.phase, of.day, used(paid, unit, *of));
+                continue;
+            }
             let delta = ledger.runs.entry(paid.run).or_default();
             delta.overdraft = delta.overdraft.saturating_add(PicoUsd((cost - of.amount.0).max(0)));
         }
     }
     Ok(())
+}
+
+/// What an attempt of a run with a cap on its usage has used; one of which nobody knows it, its worst case.
+fn used(paid: &Paid, unit: UsageUnit, of: Reserved) -> Sums {
+    let told = unit.of_attempt(paid.tokens);
+    if paid.outcome == CallOutcome::Uncertain {
+        let worst = told.max(of.amount.0);
+        return Sums { spent: worst, uncertain: worst, reserved: 0 };
+    }
+    Sums { spent: told, ..Sums::default() }
 }
 
 /// Makes the open reservations of an ended session uncertain.
@@ -221,6 +238,7 @@ pub(super) struct Standing {
     /// The run runs and the session is open.
     pub(super) open: bool,
     pub(super) limits: Limits,
+    /// Where reservations are booked: the day, or what stands in its place.
     pub(super) day: i64,
     /// The number of the run's group.
     pub(super) group: Option<i64>,
@@ -243,5 +261,7 @@ pub(super) async fn standing(conn: &mut dyn Conn, run: RunNo, session: SessionId
     let row = rows.first_mut().ok_or_else(|| missing_run(run))?;
     let open = row.text(0)? == RunState::Running.name() && alive;
     let spec: SpecLimits = from_json(&row.text(1)?, || format!("the spec of run number {}", run.0))?;
-    Ok(Standing { open, limits: spec.limits, day: day_of(row.int(2)?), group: row.opt_int(3)? })
+    let today = day_of(row.int(2)?);
+    let day = spec.limits.max_usage.map_or(today, |cap| day_of_usage(cap.unit));
+    Ok(Standing { open, limits: spec.limits, day, group: row.opt_int(3)? })
 }
