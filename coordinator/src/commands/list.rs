@@ -14,6 +14,7 @@ use crate::{
         times::local,
     },
     runs::listed::Listed,
+    standing::group::member,
 };
 
 /// Prints the newest runs of the store that are looked for, one a line.
@@ -47,7 +48,7 @@ async fn candidates(store: &dyn Runs, args: &ListArgs) -> Result<Vec<RunRow>, Cl
     let limit = (!args.chooses()).then_some(args.limit);
     let filter = RunFilter { controls: args.controls, limit, ..RunFilter::default() };
     let mut runs = store.list_runs(&filter).await?;
-    if limit.is_some() && runs.iter().any(|run| run.repeat().is_some()) {
+    if limit.is_some() && runs.iter().any(member) {
         // a group of repeats is one line, however many runs it has
         runs = store.list_runs(&RunFilter { limit: None, ..filter }).await?;
     }
@@ -57,7 +58,8 @@ async fn candidates(store: &dyn Runs, args: &ListArgs) -> Result<Vec<RunRow>, Cl
 
 /// What stands on each line: a run, or all repeats of a group, where its newest stands. `report GROUP` opens it.
 fn by_line(listed: &[Listed]) -> Vec<Vec<&Listed>> {
-    let group = |each: &Listed| each.run.repeat().and(each.run.group.as_ref()).map(|group| group.group_no);
+    let group =
+        |each: &Listed| member(&each.run).then_some(each.run.group.as_ref()).flatten().map(|group| group.group_no);
     let mut lines: Vec<Vec<&Listed>> = Vec::new();
     for each in listed {
         let own = group(each);
@@ -81,7 +83,7 @@ impl Together {
     fn of(line: &[&Listed]) -> Option<Self> {
         let first = line.first()?;
         let run = &first.run;
-        let Some(group) = run.repeat().and(run.group.as_ref()) else {
+        let Some(group) = member(run).then_some(run.group.as_ref()).flatten() else {
             let name = run.name.clone().unwrap_or_default();
             return Some(Self {
                 id: run.run_id.to_string(),
@@ -95,10 +97,19 @@ impl Together {
         let scores: Vec<f64> = line.iter().filter_map(|each| each.score.value).collect();
         let mean = scores.iter().sum::<f64>() / scores.len().max(1) as f64;
         let name = run.name.as_deref().and_then(|name| name.rsplit_once('/')).map(|(name, _)| name);
+        let name = name.map(|name| match run.cell() {
+            Some(_) => name.rsplit_once('/').map_or(name, |(name, _)| name),
+            None => name,
+        });
         Some(Self {
-            id: format!("{} ({} repeats)", group.id, line.len()),
+            id: format!("{} ({} {})", group.id, line.len(), if run.cell().is_some() { "runs" } else { "repeats" }),
             status: open.map_or_else(|| "finished".to_owned(), |open| format!("{open}, {ended} finished")),
-            score: if scores.is_empty() { "-".to_owned() } else { format!("{mean:.3} mean of {}", scores.len()) },
+            score: match scores.len() {
+                // cells differ in what is measured: their mean says nothing
+                _ if run.cell().is_some() => "-".to_owned(),
+                0 => "-".to_owned(),
+                n => format!("{mean:.3} mean of {n}"),
+            },
             name: name.unwrap_or_default().to_owned(),
         })
     }
