@@ -52,8 +52,9 @@ pub(super) fn read(cli: &Cli, args: &MatrixArgs) -> Result<Lines, CliError> {
     let path = args.file.display().to_string();
     let text = std::fs::read_to_string(&args.file).map_err(|e| CliError::usage(format!("{path}: {e}")).because(e))?;
     let matrix = Matrix::read(&path, text)?;
+    let repeated = format!("--repeats={}", args.repeats.or(matrix.file.repeats).unwrap_or(1));
     let line = |cell: &Cell| {
-        let words = ["bench-coord", "submit"].into_iter().chain(cell.flags.iter().map(String::as_str));
+        let words = ["bench-coord", "submit", &repeated].into_iter().chain(cell.flags.iter().map(String::as_str));
         let parsed = Cli::try_parse_from(words).map_err(|e| {
             let said = e.to_string();
             let first = said.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
@@ -66,7 +67,6 @@ pub(super) fn read(cli: &Cli, args: &MatrixArgs) -> Result<Lines, CliError> {
         submit.yes = args.yes;
         submit.dry_run = args.dry_run;
         submit.detach = args.detach;
-        submit.repeats = Some(args.repeats.or(matrix.file.repeats).unwrap_or(1));
         submit.naming = args.naming.clone();
         submit.output = args.output.clone();
         if submit.naming.name.is_none() {

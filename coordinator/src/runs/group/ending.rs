@@ -3,7 +3,12 @@
 use std::{io::Write as _, path::Path};
 
 use bench_aggregate::repeats::{RepeatTable, questions};
-use bench_proto::{ids::RunId, matrix::MatrixReport, repeats::RepeatsReport, summary::Verdict};
+use bench_proto::{
+    ids::RunId,
+    matrix::{MatrixCell, MatrixReport},
+    repeats::RepeatsReport,
+    summary::Verdict,
+};
 use bench_report::repeats as rendered;
 use bench_store::{RunState, Store};
 
@@ -84,7 +89,7 @@ async fn show_matrix(app: &App, store: &dyn Store, group: &RunsOfGroup, output: 
     if group.runs.iter().any(|run| run.state != RunState::Finished) {
         return Err(CliError::resumable(open(app, group)));
     }
-    Ok(exit_of_matrix(&report))
+    Ok(exit_of_matrix(&report, output.floor))
 }
 
 /// Prints a report of a matrix.
@@ -105,9 +110,18 @@ pub(crate) fn write_matrix(report: &MatrixReport, folder: &Path) -> Result<(), C
     write_text(&folder.join("report.md"), &bench_report::matrix::markdown(report))
 }
 
-fn exit_of_matrix(report: &MatrixReport) -> Exit {
-    let invalid = report.cells.iter().any(|cell| cell.verdict == Some(Verdict::Invalid));
-    if invalid { Exit::Invalid } else { Exit::Done }
+/// The exit code of a matrix that has ended: a floor is one for each of its cells.
+fn exit_of_matrix(report: &MatrixReport, floor: Option<f64>) -> Exit {
+    if report.cells.iter().any(|cell| cell.verdict == Some(Verdict::Invalid)) {
+        return Exit::Invalid;
+    }
+    let below = |cell: &&MatrixCell| cell.value.zip(floor).is_some_and(|(value, floor)| value < floor);
+    let below: Vec<String> = report.cells.iter().filter(below).map(|cell| cell.number.to_string()).collect();
+    if below.is_empty() {
+        return Exit::Done;
+    }
+    out::note(&format!("floor: cells {} are below {}", below.join(", "), floor.unwrap_or_default()));
+    Exit::Regression
 }
 
 /// Prints what a group that has ended came to; the exit code is that of its runs.
@@ -118,7 +132,7 @@ pub(crate) async fn print_group(app: &App, store: &dyn Store, group: &RunsOfGrou
     if group.is_matrix() {
         let report = matrix_report(app, store, group).await?;
         print_matrix(&report, false);
-        return Ok(exit_of_matrix(&report));
+        return Ok(exit_of_matrix(&report, None));
     }
     let (report, _) = repeats_report(app, store, group).await?;
     print(&report, false);
