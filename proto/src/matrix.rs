@@ -151,3 +151,17 @@ pub struct MainEffect {
     /// Two-sided.
     pub p_value: Option<f64>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_golden_report_of_a_matrix_is_read_and_written_unchanged() {
+        let text = include_str!("../golden/matrix.v1.json");
+        let report: MatrixReport = serde_json::from_str(text).expect("the golden report is one");
+        assert_eq!(report.schema_version, MATRIX_SCHEMA_VERSION);
+        assert_eq!(serde_json::to_string_pretty(&report).expect("serialises"), text.trim_end());
+        assert_eq!((report.cells.len(), report.pairs.len()), (4, 6));
+    }
+}

@@ -1,5 +1,7 @@
 //! `list`: runs, newest first, and which of them are looked for.
 
+use std::collections::BTreeSet;
+
 use bench_proto::summary::Verdict;
 use bench_store::{RunFilter, RunRow, Runs};
 
@@ -140,6 +142,15 @@ impl From<ListedVerdict> for Verdict {
     }
 }
 
+/// What the runs of a line have in common, or how many different ones there are: `3 systems`.
+fn all_or_count(line: &[&Listed], what: &str, of: impl Fn(&Listed) -> String) -> String {
+    let different: BTreeSet<String> = line.iter().map(|each| of(each)).collect();
+    match different.len() {
+        0 | 1 => different.into_iter().next().unwrap_or_default(),
+        n => format!("{n} {what}"),
+    }
+}
+
 /// A line for each run or group.
 fn lines(listed: &[Vec<&Listed>]) -> String {
     let mut table = table([
@@ -161,7 +172,6 @@ fn lines(listed: &[Vec<&Listed>]) -> String {
     for line in listed {
         let (Some(each), Some(together)) = (line.first(), Together::of(line)) else { continue };
         let run = &each.run;
-        let judges = each.judges();
         let verdicts = line.iter().filter_map(|each| each.score.verdict);
         // one that is not valid is what must be seen
         let verdict = verdicts.max_by_key(|verdict| *verdict != Verdict::Valid);
@@ -173,10 +183,15 @@ fn lines(listed: &[Vec<&Listed>]) -> String {
             together.status,
             verdict.map_or("-", Verdict::name).to_owned(),
             local(run.created_ms),
-            format!("{}/{}", run.spec.dataset.name, run.spec.sample.preset),
-            run.spec.system.name.clone(),
-            run.spec.who_answers(),
-            if judges.is_empty() { "-".to_owned() } else { judges.join(", ") },
+            all_or_count(line, "samples", |each| {
+                format!("{}/{}", each.run.spec.dataset.name, each.run.spec.sample.preset)
+            }),
+            all_or_count(line, "systems", |each| each.run.spec.system.name.clone()),
+            all_or_count(line, "answerers", |each| each.run.spec.who_answers()),
+            all_or_count(line, "judges", |each| {
+                let judges = each.judges();
+                if judges.is_empty() { "-".to_owned() } else { judges.join(", ") }
+            }),
             format!("{ended}/{questions}"),
             together.score,
             dollars(spent),

@@ -10,7 +10,7 @@ use bench_aggregate::{
     pareto::front,
 };
 use bench_proto::{
-    comparison::Comparison,
+    comparison::{Comparison, Word},
     matrix::{CellProbe, MATRIX_SCHEMA_VERSION, MainEffect, MatrixCell, MatrixPair, MatrixReport},
     money::PicoUsd,
     summary::{LatencyProbe, ProbeConditions, Verdict},
@@ -24,6 +24,9 @@ use crate::{
     results::{repeats::figures_of, summary_of},
     standing::group::{CellRows, RunsOfGroup},
 };
+
+/// Largest corrected p value of a difference that is more than chance.
+const SIGNIFICANT: f64 = 0.05;
 
 /// The report of a matrix at any point: figures rest on the runs that have ended.
 ///
@@ -233,11 +236,19 @@ async fn pairs(
         note: found.paired.ci95_note,
         p_value: found.paired.p_value,
         p_holm: found.paired.p_holm,
-        verdict: found.verdict,
+        verdict: in_view_of_all(found.verdict, found.paired.p_holm),
         comparable: found.comparable,
         reasons: found.reasons,
     };
     Ok(which.iter().zip(found).map(told).collect())
+}
+
+/// What a pair says in view of all pairs: a difference that Holm's correction takes for chance decides nothing.
+fn in_view_of_all(verdict: Word, p_holm: Option<f64>) -> Word {
+    match verdict {
+        Word::Better | Word::Worse if p_holm.is_none_or(|p| p > SIGNIFICANT) => Word::Inconclusive,
+        verdict => verdict,
+    }
 }
 
 /// What each axis does, from its first value to each of its others.
@@ -294,4 +305,17 @@ fn notes(cells: &[CellRows]) -> Vec<String> {
             .to_owned(),
     );
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_among_many_pairs_decides_by_its_corrected_p() {
+        assert_eq!(in_view_of_all(Word::Worse, Some(0.34)), Word::Inconclusive);
+        assert_eq!(in_view_of_all(Word::Better, None), Word::Inconclusive);
+        assert_eq!(in_view_of_all(Word::Better, Some(0.01)), Word::Better);
+        assert_eq!(in_view_of_all(Word::NoChange, Some(1.0)), Word::NoChange);
+    }
 }

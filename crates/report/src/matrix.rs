@@ -175,3 +175,55 @@ fn pairs(report: &MatrixReport) -> Vec<Block> {
         table(&["Cells", "Says", ">Difference", ">95 %", ">p (Holm)", "Differ in"], rows.collect()),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn golden() -> MatrixReport {
+        serde_json::from_str(include_str!("../../../proto/golden/matrix.v1.json")).expect("the golden report is read")
+    }
+
+    #[test]
+    fn every_cell_has_its_values_and_figures() {
+        let report = golden();
+        let text = markdown(&report);
+        for cell in &report.cells {
+            let row = text.lines().find(|line| line.starts_with(&format!("| {} |", cell.number)));
+            let row = row.unwrap_or_else(|| panic!("no row of cell {}:\n{text}", cell.number));
+            for value in cell.values.values() {
+                assert!(row.contains(value.as_str()), "{value} is missing in {row}");
+            }
+            assert!(row.contains(&percent_or_none(cell.value)) && row.contains(&interval(cell.ci95.as_ref())), "{row}");
+            assert!(row.contains(&fronts(cell)), "{row}");
+        }
+        assert!(text.contains("Main effects") && text.contains("p (Holm)"), "{text}");
+    }
+
+    #[test]
+    fn what_cannot_be_held_against_others_is_in_brackets_and_said_once() {
+        let mut report = golden();
+        for cell in report.cells.iter_mut().take(2) {
+            cell.probe_note = Some("not held against others".to_owned());
+            cell.on_front_of_probe = None;
+        }
+        report.cells[3].differs_in = vec!["judge".to_owned(), "system".to_owned()];
+        let text = markdown(&report);
+        assert!(text.contains("probe of cells 1, 2: not held against others"), "{text}");
+        assert!(text.contains("* cell 4 differs from every other in more than one setting (judge, system)"), "{text}");
+        let probe = report.cells[0].probe.as_ref().expect("was measured");
+        assert!(text.contains(&format!("({})", ms(probe.p50_ms))), "{text}");
+    }
+
+    #[test]
+    fn a_matrix_that_has_just_begun_has_no_figures() {
+        let mut report = golden();
+        (report.pairs, report.effects) = (Vec::new(), Vec::new());
+        for cell in &mut report.cells {
+            (cell.ended, cell.value, cell.ci95, cell.usd_per_run, cell.probe) = (0, None, None, None, None);
+            (cell.on_front_of_usd, cell.on_front_of_probe) = (None, None);
+        }
+        let text = terminal(&report, View { colour: false, width: None });
+        assert!(text.contains("0 of 4 cells") && !text.contains("front:") && !text.contains("Main effects"), "{text}");
+    }
+}

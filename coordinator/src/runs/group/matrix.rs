@@ -94,7 +94,8 @@ impl Wanted {
             );
             let has = |number: &u32| cell.is_some_and(|cell| cell.runs.iter().any(|run| run.draw() == *number));
             of.missing = (1..=repeats).filter(|number| !has(number)).collect();
-            if let Some(run) = cell.filter(|cell| cell.values != of.cell.values).and_then(|cell| cell.runs.first()) {
+            let lacks = |cell: &&CellRows| of.cell.values.keys().any(|axis| !cell.values.contains_key(axis));
+            if let Some(run) = cell.filter(lacks).and_then(|cell| cell.runs.first()) {
                 told.push((run.run_no, note(&of.cell)?));
             }
         }
@@ -142,8 +143,10 @@ fn same_cell<'a>(known: &'a [CellRows], of: &PlannedCell) -> Result<Option<&'a C
         cell.runs.iter().try_for_each(|run| check_same(run, spec))?;
         return Ok(Some(cell));
     }
-    // cells whose axes are all in the file, each with the same value, differ from it by axes that came later
-    let fits = |cell: &&CellRows| cell.values.iter().all(|(axis, value)| of.cell.values.get(axis) == Some(value));
+    // the file may have more axes by now, or fewer: those that both have must say the same
+    let same =
+        |cell: &CellRows, axis: &String, value: &String| cell.values.get(axis).is_none_or(|other| other == value);
+    let fits = |cell: &&CellRows| of.cell.values.iter().all(|(axis, value)| same(cell, axis, value));
     Ok(known.iter().filter(fits).find(|cell| cell.runs.iter().all(|run| check_same(run, spec).is_ok())))
 }
 

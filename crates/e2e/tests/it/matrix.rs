@@ -277,12 +277,12 @@ fn cells_and_repeats_are_added_later_and_keep_their_numbers() {
     assert!(fewer.stderr.contains("3 cells of matrix m are not in the file"), "{}", fewer.stderr);
     assert_eq!(fewer.json()["cells"].as_array().map(Vec::len), Some(4));
     // the same values with other settings are another cell
-    let other = run(&small.replace("quick", "fair"), &[]).expect_code(2);
+    let other = run(&wider.replace("quick", "fair"), &[]).expect_code(2);
     assert!(other.stderr.contains("exists with other settings"), "{}", other.stderr);
     let one = bench.run(provider.submit(&["--run-id", "m"])).expect_code(2);
     assert!(one.stderr.contains("a group of runs already"), "{}", one.stderr);
     let _ = bench.run(["delete", "m", "--yes"]).expect_code(0);
-    assert!(!bench.run(["list"]).expect_code(0).stdout.contains("m-c") && !bench.home().join("runs/m").exists());
+    assert!(!bench.run(["list"]).expect_code(0).stdout.contains("m-c") && !bench.path().join(".bench/runs/m").exists());
 }
 
 #[test]
@@ -333,7 +333,8 @@ soft = ["bm25.k1=0.9"]
     }
     let shown = bench.run(["report", "m", "--format", "md"]).expect_code(0).stdout;
     assert!(shown.contains("front: no other cell of the dataset"), "{shown}");
-    assert!(
-        bench.home().join("runs/m/report.json").is_file() && bench.home().join("runs/m-c5-r1/report.json").is_file()
-    );
+    let listed = bench.run(["list"]).expect_code(0).stdout;
+    assert!(listed.contains("3 systems"), "{listed}");
+    let runs = bench.path().join(".bench/runs");
+    assert!(runs.join("m/report.json").is_file() && runs.join("m-c5-r1/report.json").is_file());
 }
