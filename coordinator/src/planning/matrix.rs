@@ -175,8 +175,8 @@ impl Matrix {
     /// The line of an axis' value: the first that holds it from the axis on, else that of the axis.
     fn line_of_value(&self, axis: &str, value: &str) -> Option<usize> {
         let from = self.line_of(axis)?;
-        let values = self.text.lines().enumerate().skip(from - 1);
-        values.into_iter().find(|(_, line)| holds(line, value)).map(|(at, _)| at + 1).or(Some(from))
+        let mut lines = self.text.lines().enumerate().skip(from - 1);
+        lines.find(|(_, line)| holds(line, value)).map(|(at, _)| at + 1).or(Some(from))
     }
 
     fn error(&self, about: &str, why: &str) -> CliError {
