@@ -13,7 +13,7 @@ use crate::{
     exit::{CliError, CliResult, Exit},
     out::{
         self,
-        amounts::dollars,
+        amounts::{counted, dollars},
         tables::{render, table},
     },
     planning::{
@@ -134,12 +134,13 @@ async fn check(matrix: &Matrix, wanted: &mut Wanted, store: &dyn Store) -> Resul
         let checked = check_servers(&of.app, store, &of.planned.measured.spec).await;
         checked.map_err(|error| matrix.of_cell(&of.cell, error))?;
     }
-    let (cells, runs) = (new.len(), new.iter().map(|(_, runs)| runs).sum::<u32>());
+    let runs = new.iter().map(|(_, runs)| u64::from(*runs)).sum();
+    let (cells, runs) = (counted(new.len() as u64, "cell"), counted(runs, "run"));
     let (total, each) = estimates(new, Counting::Rough).await?;
     if let Some((first, _)) = each.first() {
         confirm(&total, &first.planned.measured.spec, &first.args).await?;
     }
-    out::note(&format!("matrix {}: {cells} cells, {runs} runs to make\n{}", wanted.id, total.line()));
+    out::note(&format!("matrix {}: {cells}, {runs} to make\n{}", wanted.id, total.line()));
     for of in &mut wanted.cells {
         if of.missing.is_empty() {
             continue;
@@ -220,8 +221,9 @@ async fn print(planned: &[PlannedCell], repeats: u32, json: bool) -> CliResult {
     out::result(&render(&rows));
     let cap = cap.map(|cap| format!(" (cap {})", dollars(cap))).unwrap_or_default();
     out::result(&format!(
-        "{} cells × {repeats} runs: {} calls, {}{cap}",
-        planned.len(),
+        "{} × {}: {} calls, {}{cap}",
+        counted(planned.len() as u64, "cell"),
+        counted(u64::from(repeats), "run"),
         total.calls(),
         dollars(total.expected_usd())
     ));

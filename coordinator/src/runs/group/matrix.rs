@@ -20,7 +20,7 @@ use crate::{
     app::App,
     cli::{OutputArgs, SubmitArgs},
     exit::{CliError, CliResult},
-    out,
+    out::{self, amounts::counted},
     planning::{matrix::Cell, self_check::SelfCheckResult},
     results::SELF_CHECK_EVENT,
     runs::{
@@ -101,7 +101,8 @@ impl Wanted {
         }
         let others = known.len() - taken.len();
         if others > 0 {
-            out::note(&format!("{others} cells of matrix {id} are not in the file; they stay in it"));
+            let others = counted(others as u64, "cell");
+            out::note(&format!("{others} of matrix {id} not in the file: what was measured stays"));
         }
         Ok(Self { id, cells, existing, told })
     }
@@ -189,7 +190,7 @@ pub(crate) async fn go_on(
     if existing.is_some() {
         // the group is there with the cap that it had
         store.set_limits(made, &first.spec.limits).await?;
-        out::note(&format!("matrix {id}: {} runs are added to it", runs.len()));
+        out::note(&format!("matrix {id}: {} added to it", counted(runs.len() as u64, "run")));
     }
     for (of, executor, number) in places {
         let of_cell = id_of_cell(id, of.cell.number, number);
