@@ -180,10 +180,10 @@ async fn plan_all(
 }
 
 /// The estimate of some runs of each cell together, and that of each cell.
-async fn estimates<'a>(
-    cells: Vec<(&'a PlannedCell, u32)>,
+async fn estimates(
+    cells: Vec<(&PlannedCell, u32)>,
     counting: Counting,
-) -> Result<(RunEstimate, Vec<(&'a PlannedCell, RunEstimate)>), CliError> {
+) -> Result<(RunEstimate, Vec<(&PlannedCell, RunEstimate)>), CliError> {
     let (mut total, mut each) = (None::<RunEstimate>, Vec::new());
     for (of, runs) in cells {
         let one = RunEstimate::of_group(&of.app, &of.planned, counting).await.repeated(runs);
