@@ -75,6 +75,12 @@ impl CliError {
         Self { behind: Some(Box::new(error)), ..self }
     }
 
+    /// The same error in other words.
+    #[must_use]
+    pub fn saying(self, message: String) -> Self {
+        Self { message, ..self }
+    }
+
     /// What `-v` prints below the message: the causes, the nearest first. The error whose words the message begins with is left
     /// out.
     pub fn causes(&self) -> impl Iterator<Item = String> {

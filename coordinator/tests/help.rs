@@ -20,6 +20,7 @@ fn the_first_screen_shows_where_to_begin() {
 fn every_verb_explains_itself() {
     let verbs = [
         "submit",
+        "matrix",
         "resume",
         "pause",
         "cancel",

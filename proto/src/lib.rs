@@ -23,6 +23,7 @@ pub mod failure;
 pub mod gate;
 pub mod ids;
 pub mod label_fixes;
+pub mod matrix;
 pub mod metered;
 pub mod metric;
 pub mod money;

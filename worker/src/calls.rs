@@ -257,7 +257,7 @@ impl<'a> RunCallers<'a> {
             server,
             notes: Arc::clone(&self.served),
             run: self.row.run_id.clone(),
-            repeat: self.row.repeat().unwrap_or(1),
+            repeat: self.row.draw(),
             served: self.row.domain == CLUSTER_DOMAIN,
         }
     }

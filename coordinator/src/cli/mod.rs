@@ -40,7 +40,7 @@ pub use store::*;
         resume      go on with a run that was interrupted or paused\n  \
         status      what is going on, and why nothing moves\n  \
         report      print the result of a run again\n\n\
-        Runs:       list, watch, pause, cancel, retry, rename, tag, delete\n\
+        Runs:       matrix, list, watch, pause, cancel, retry, rename, tag, delete\n\
         Results:    show, compare, gate, trace, rejudge, rescore, score, judge-audit, import, export, archive\n\
         Before:     init, estimate, datasets, systems, models, prices, load, doctor, config\n\
          Store:      migrate, restore, gc, backup\n\
@@ -101,6 +101,8 @@ impl Verb {
 pub enum Verb {
     /// Plan a run, estimate it, start it; waits with live progress
     Submit(Box<SubmitArgs>),
+    /// Run a grid of settings as one group: cells, all pairs, main effects
+    Matrix(Box<MatrixArgs>),
     /// Go on with a run that was interrupted or paused
     Resume(ResumeArgs),
     /// Hold a run: calls in flight finish, no new ones start

@@ -8,7 +8,7 @@ use super::{Display, ForkFrom};
 use crate::standing::LATEST;
 
 /// Most repeats of one group.
-const MOST_REPEATS: i64 = 1_000;
+pub(crate) const MOST_REPEATS: i64 = 1_000;
 
 /// Flags of `submit` and `estimate`.
 #[derive(Debug, Clone, Args)]
@@ -183,6 +183,34 @@ pub enum MeterVerb {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// Flags of `matrix`.
+#[derive(Debug, Clone, Args)]
+pub struct MatrixArgs {
+    /// TOML or YAML (.yaml): axes of flags with several values, exclude, include (docs/CLI.md)
+    pub file: PathBuf,
+    /// Run each cell so many times [default: what the file says, else 1]
+    #[arg(long, alias = "epochs", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_REPEATS))]
+    pub repeats: Option<u32>,
+    /// Hard cap on what all runs of the matrix spend, in dollars [default with paid models: 20]
+    #[arg(long, alias = "cost-limit", value_name = "USD")]
+    pub max_cost: Option<String>,
+    /// What it is called
+    #[command(flatten)]
+    pub naming: NamingArgs,
+    /// Plan and estimate every cell, then stop
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask before an estimate above $5
+    #[arg(long)]
+    pub yes: bool,
+    /// Return at once; needs a cluster that works on it
+    #[arg(long)]
+    pub detach: bool,
+    /// What is shown, and where the files go
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// What a new run is called: flags of every verb that makes one.

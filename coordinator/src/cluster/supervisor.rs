@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bench_proto::ids::{RunNo, TaskKey};
+use bench_proto::ids::{RunId, RunNo, TaskKey};
 use bench_queue::Queue;
 use bench_store::{RunFilter, RunRow, RunState, Store, StoreError};
 use bench_telemetry::{
@@ -23,7 +23,10 @@ use crate::{
     cluster::sessions::Watch,
     dispatch::trouble::{LeftOut, Trouble},
     results,
-    standing::latency::{self, all_ended},
+    standing::{
+        group::{RunsOfGroup, member},
+        latency::{self, all_ended},
+    },
 };
 
 /// How often it looks around.
@@ -65,6 +68,8 @@ struct Supervised {
     next_sweep: HashMap<RunNo, Instant>,
     /// Runs whose questions have ended, and their probe has not.
     probing: BTreeSet<RunNo>,
+    /// Runs whose questions have ended, and those of others of their group have not.
+    waiting: BTreeSet<RunNo>,
     dead_letters: Option<Instant>,
     left_out: LeftOut,
     concluder: Concluder,
@@ -83,6 +88,7 @@ impl Supervisor {
         let mut supervised = Supervised {
             next_sweep: HashMap::new(),
             probing: BTreeSet::new(),
+            waiting: BTreeSet::new(),
             dead_letters: None,
             left_out: LeftOut::default(),
             concluder: Concluder::new(Arc::clone(&self.store), banks, self.keeper.clone()),
@@ -108,7 +114,9 @@ impl Supervisor {
     async fn tick(&self, supervised: &mut Supervised) -> Result<(), TickError> {
         let running = self.store.running_runs(&self.domain).await?;
         supervised.next_sweep.retain(|run, _| running.iter().any(|(running, _)| running == run));
-        supervised.probing.retain(|run| running.iter().any(|(running, _)| running == run));
+        for open in [&mut supervised.probing, &mut supervised.waiting] {
+            open.retain(|run| running.iter().any(|(running, _)| running == run));
+        }
         // what is wrong with one run holds up no other
         let mut wrong = None;
         for (run, _) in running {
@@ -132,7 +140,7 @@ impl Supervisor {
         if !due && !all_ended(&row) {
             return Ok(());
         }
-        if !due && supervised.probing.contains(&run) {
+        if !due && (supervised.probing.contains(&run) || supervised.waiting.contains(&run)) {
             return self.end(supervised, &row).await;
         }
         let began = Instant::now();
@@ -154,12 +162,28 @@ impl Supervisor {
 
     /// All questions have ended: the latency probe is waited for, then the run is finished.
     async fn end(&self, supervised: &mut Supervised, row: &RunRow) -> Result<(), TickError> {
+        if !supervised.probing.contains(&row.run_no) && self.waits_for_others(supervised, row).await? {
+            supervised.waiting.insert(row.run_no);
+            return Ok(());
+        }
+        supervised.waiting.remove(&row.run_no);
         if !latency::is_over(self.store.as_ref(), row).await? {
             supervised.probing.insert(row.run_no);
             return Ok(());
         }
         supervised.probing.remove(&row.run_no);
         self.finish(row).await
+    }
+
+    /// Whether a run waits with its latency probe: others of its group still ask, or one is probed (P43).
+    async fn waits_for_others(&self, supervised: &Supervised, row: &RunRow) -> Result<bool, StoreError> {
+        let Some(group) = row.group.as_ref().filter(|_| member(row) && !row.spec.limits.latency_probe.is_off()) else {
+            return Ok(false);
+        };
+        let group = RunsOfGroup::of_id(self.store.as_ref(), &RunId(group.id.clone())).await?;
+        let runs = group.into_iter().flat_map(|group| group.runs);
+        let mut others = runs.filter(|other| other.run_no != row.run_no && other.state == RunState::Running);
+        Ok(others.any(|other| !all_ended(&other) || supervised.probing.contains(&other.run_no)))
     }
 
     async fn sweep(&self, supervised: &Supervised, run: RunNo) -> Result<(), TickError> {

@@ -8,7 +8,7 @@ use crate::{
     exit::{CliError, CliResult, Exit},
     out,
     runs::controls,
-    standing::repeats::find_runs,
+    standing::group::find_runs,
 };
 
 /// Puts a run and the controls that wait for it into state `cancelled`; exit 2 when it had ended before.

@@ -14,7 +14,11 @@ use crate::{
     out::{self, amounts::dollars, times::local},
     results::run_folder,
     runs::fork::source_of,
-    standing::{ALL_BANKS, Standing, lock::OwnerLock, repeats::find_runs},
+    standing::{
+        ALL_BANKS, Standing,
+        group::{find_runs, member},
+        lock::OwnerLock,
+    },
 };
 
 /// Deletes runs after a word and prints their ids; exit 2 for runs that are under way or that others were forked from.
@@ -157,7 +161,7 @@ async fn confirm(yes: bool, runs: usize) -> Result<(), CliError> {
 /// Removes what lies below the home: the run's report, and what a system that was started for it has stored. What cannot be removed
 /// is said, and keeps nothing from having been deleted.
 async fn remove_files(app: &App, run: &RunRow) {
-    if let Some(group) = run.repeat().and(run.group.as_ref()) {
+    if let Some(group) = member(run).then_some(run.group.as_ref()).flatten() {
         // what the repeats say together holds the scores of this one; `report` makes it again of those that stay
         let _ = std::fs::remove_dir_all(run_folder(app, &RunId(group.id.clone()), None));
     }

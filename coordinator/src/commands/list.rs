@@ -1,5 +1,7 @@
 //! `list`: runs, newest first, and which of them are looked for.
 
+use std::collections::BTreeSet;
+
 use bench_proto::summary::Verdict;
 use bench_store::{RunFilter, RunRow, Runs};
 
@@ -14,6 +16,7 @@ use crate::{
         times::local,
     },
     runs::listed::Listed,
+    standing::group::member,
 };
 
 /// Prints the newest runs of the store that are looked for, one a line.
@@ -47,7 +50,7 @@ async fn candidates(store: &dyn Runs, args: &ListArgs) -> Result<Vec<RunRow>, Cl
     let limit = (!args.chooses()).then_some(args.limit);
     let filter = RunFilter { controls: args.controls, limit, ..RunFilter::default() };
     let mut runs = store.list_runs(&filter).await?;
-    if limit.is_some() && runs.iter().any(|run| run.repeat().is_some()) {
+    if limit.is_some() && runs.iter().any(member) {
         // a group of repeats is one line, however many runs it has
         runs = store.list_runs(&RunFilter { limit: None, ..filter }).await?;
     }
@@ -57,7 +60,8 @@ async fn candidates(store: &dyn Runs, args: &ListArgs) -> Result<Vec<RunRow>, Cl
 
 /// What stands on each line: a run, or all repeats of a group, where its newest stands. `report GROUP` opens it.
 fn by_line(listed: &[Listed]) -> Vec<Vec<&Listed>> {
-    let group = |each: &Listed| each.run.repeat().and(each.run.group.as_ref()).map(|group| group.group_no);
+    let group =
+        |each: &Listed| member(&each.run).then_some(each.run.group.as_ref()).flatten().map(|group| group.group_no);
     let mut lines: Vec<Vec<&Listed>> = Vec::new();
     for each in listed {
         let own = group(each);
@@ -81,7 +85,7 @@ impl Together {
     fn of(line: &[&Listed]) -> Option<Self> {
         let first = line.first()?;
         let run = &first.run;
-        let Some(group) = run.repeat().and(run.group.as_ref()) else {
+        let Some(group) = member(run).then_some(run.group.as_ref()).flatten() else {
             let name = run.name.clone().unwrap_or_default();
             return Some(Self {
                 id: run.run_id.to_string(),
@@ -95,10 +99,19 @@ impl Together {
         let scores: Vec<f64> = line.iter().filter_map(|each| each.score.value).collect();
         let mean = scores.iter().sum::<f64>() / scores.len().max(1) as f64;
         let name = run.name.as_deref().and_then(|name| name.rsplit_once('/')).map(|(name, _)| name);
+        let name = name.map(|name| match run.cell() {
+            Some(_) => name.rsplit_once('/').map_or(name, |(name, _)| name),
+            None => name,
+        });
         Some(Self {
-            id: format!("{} ({} repeats)", group.id, line.len()),
+            id: format!("{} ({} {})", group.id, line.len(), if run.cell().is_some() { "runs" } else { "repeats" }),
             status: open.map_or_else(|| "finished".to_owned(), |open| format!("{open}, {ended} finished")),
-            score: if scores.is_empty() { "-".to_owned() } else { format!("{mean:.3} mean of {}", scores.len()) },
+            score: match scores.len() {
+                // cells differ in what is measured: their mean says nothing
+                _ if run.cell().is_some() => "-".to_owned(),
+                0 => "-".to_owned(),
+                n => format!("{mean:.3} mean of {n}"),
+            },
             name: name.unwrap_or_default().to_owned(),
         })
     }
@@ -129,6 +142,15 @@ impl From<ListedVerdict> for Verdict {
     }
 }
 
+/// What the runs of a line have in common, or how many different ones there are: `3 systems`.
+fn all_or_count(line: &[&Listed], what: &str, of: impl Fn(&Listed) -> String) -> String {
+    let different: BTreeSet<String> = line.iter().map(|each| of(each)).collect();
+    match different.len() {
+        0 | 1 => different.into_iter().next().unwrap_or_default(),
+        n => format!("{n} {what}"),
+    }
+}
+
 /// A line for each run or group.
 fn lines(listed: &[Vec<&Listed>]) -> String {
     let mut table = table([
@@ -150,7 +172,6 @@ fn lines(listed: &[Vec<&Listed>]) -> String {
     for line in listed {
         let (Some(each), Some(together)) = (line.first(), Together::of(line)) else { continue };
         let run = &each.run;
-        let judges = each.judges();
         let verdicts = line.iter().filter_map(|each| each.score.verdict);
         // one that is not valid is what must be seen
         let verdict = verdicts.max_by_key(|verdict| *verdict != Verdict::Valid);
@@ -162,10 +183,15 @@ fn lines(listed: &[Vec<&Listed>]) -> String {
             together.status,
             verdict.map_or("-", Verdict::name).to_owned(),
             local(run.created_ms),
-            format!("{}/{}", run.spec.dataset.name, run.spec.sample.preset),
-            run.spec.system.name.clone(),
-            run.spec.who_answers(),
-            if judges.is_empty() { "-".to_owned() } else { judges.join(", ") },
+            all_or_count(line, "samples", |each| {
+                format!("{}/{}", each.run.spec.dataset.name, each.run.spec.sample.preset)
+            }),
+            all_or_count(line, "systems", |each| each.run.spec.system.name.clone()),
+            all_or_count(line, "answerers", |each| each.run.spec.who_answers()),
+            all_or_count(line, "judges", |each| {
+                let judges = each.judges();
+                if judges.is_empty() { "-".to_owned() } else { judges.join(", ") }
+            }),
             format!("{ended}/{questions}"),
             together.score,
             dollars(spent),

@@ -24,6 +24,7 @@ mod judge_audit;
 mod list;
 mod load;
 mod man;
+mod matrix;
 mod meter;
 mod migrate;
 mod models;
@@ -53,7 +54,7 @@ use futures::FutureExt as _;
 
 use crate::{
     app::{App, home},
-    cli::{Cli, ConfigVerb, Verb},
+    cli::{Cli, ConfigVerb, MatrixArgs, Verb},
     exit::{CliError, CliResult, Exit},
     out,
 };
@@ -80,6 +81,7 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
             out::result(&format!("bench-coord {}", bench_worker::version::VERSION));
             return Ok(Exit::Done);
         }
+        Verb::Matrix(args) => return of_matrix(&cli, args).await,
         Verb::Import(args) if args.forms => return Ok(import::show_forms()),
         Verb::Config(ConfigVerb::Trust) => return config::trust(&cli),
         #[cfg(feature = "cluster")]
@@ -101,6 +103,24 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
     }
     let ended = AssertUnwindSafe(run_until_interrupted(&app, &cli.verb)).catch_unwind().await;
     // however it ended
+    app.close().await;
+    ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// A matrix is as many command lines as it has cells: the process has the settings of the first.
+async fn of_matrix(cli: &Cli, args: &MatrixArgs) -> CliResult {
+    let lines = matrix::read(cli, args)?;
+    let app = App::load(lines.first()?)?;
+    if !args.dry_run {
+        app.check_home().await?;
+    }
+    let run = async {
+        tokio::select! {
+            ended = matrix::run(&app, args, lines) => ended,
+            () = app.interrupted() => Err(CliError::resumable("interrupted")),
+        }
+    };
+    let ended = AssertUnwindSafe(run).catch_unwind().await;
     app.close().await;
     ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
@@ -130,7 +150,7 @@ async fn run_with(app: &App, verb: &Verb) -> CliResult {
         Verb::Watch(args) => watch::run(app, args).await,
         Verb::Report(args) => Box::pin(report::run(app, args)).await,
         // became a submit above, or was answered there
-        Verb::Rejudge(_) | Verb::Rescore(_) | Verb::Version => Ok(Exit::Done),
+        Verb::Rejudge(_) | Verb::Rescore(_) | Verb::Version | Verb::Matrix(_) => Ok(Exit::Done),
         // ends by signals, and has the app for itself
         #[cfg(feature = "cluster")]
         Verb::Serve(_) => Ok(Exit::Done),

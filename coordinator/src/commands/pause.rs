@@ -7,7 +7,7 @@ use crate::{
     cli::RunArg,
     exit::{CliError, CliResult, Exit},
     out,
-    standing::repeats::find_runs,
+    standing::group::find_runs,
 };
 
 /// Puts a run into state `paused`, which its owner reads; exit 2 when it is not running.

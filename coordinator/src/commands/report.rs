@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     app::App,
     cli::ReportArgs,
-    comparison::{inputs::LoadedRun, pair},
+    comparison::{inputs::LoadedRun, matrix::matrix_report, pair},
     exit::{CliError, CliResult, Exit},
     out,
     results::{
@@ -23,7 +23,7 @@ use crate::{
         repeats::repeats_report,
     },
     runs::{group::ending, listed::Listed},
-    standing::{find_run, repeats::Repeats},
+    standing::{find_run, group::RunsOfGroup},
 };
 
 /// Prints the result of a run in one format, or writes several to a folder; the run is only read. Or makes the page of all runs.
@@ -93,7 +93,7 @@ async fn against(
 }
 
 /// Prints or writes what the repeats of one run say together.
-async fn of_group(app: &App, args: &ReportArgs, store: &dyn Store, group: &Repeats) -> CliResult {
+async fn of_group(app: &App, args: &ReportArgs, store: &dyn Store, group: &RunsOfGroup) -> CliResult {
     let formats: Vec<&str> = args.format.iter().map(String::as_str).collect();
     let format = match formats.as_slice() {
         _ if args.json => "json",
@@ -107,6 +107,18 @@ async fn of_group(app: &App, args: &ReportArgs, store: &dyn Store, group: &Repea
             )));
         }
     };
+    if group.is_matrix() {
+        let report = matrix_report(app, store, group).await?;
+        match (&args.output_dir, format) {
+            (Some(folder), _) => {
+                ending::write_matrix(&report, folder)?;
+                out::note(&format!("report: {}", folder.display()));
+            }
+            (None, "md") => out::file(&bench_report::matrix::markdown(&report)),
+            (None, format) => ending::print_matrix(&report, format == "json"),
+        }
+        return Ok(Exit::Done);
+    }
     let (report, table) = repeats_report(app, store, group).await?;
     if let Some(folder) = &args.output_dir {
         ending::write_files(&report, &table, folder)?;
@@ -133,7 +145,7 @@ async fn one(app: &App, args: &ReportArgs, named: &str) -> CliResult {
         return Err(CliError::usage("more than one format needs a folder: give --output-dir DIR"));
     }
     let store = app.open_store().await?;
-    if let Some(group) = Repeats::find(store.as_ref(), named).await? {
+    if let Some(group) = RunsOfGroup::find(store.as_ref(), named).await? {
         return of_group(app, args, store.as_ref(), &group).await;
     }
     let run = find_run(store.as_ref(), named).await?;

@@ -19,10 +19,10 @@ use crate::{
     runs::client::{has_planner, who_is_missing},
     standing::{
         Standing,
+        group::find_runs,
         latency::{self, Probing},
         outages::{self, Away},
         progress::{ProgressMeter, Snapshot, line},
-        repeats::find_runs,
         waiting::Waiting,
     },
 };

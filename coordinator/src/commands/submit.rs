@@ -5,12 +5,12 @@ use bench_proto::{
     spec::{ModelSpec, RunSpec},
     trace::{TraceId, span_of_submit},
 };
-use bench_store::{Creation, NewGroup, NewRun, RunRow, Runs, Store};
+use bench_store::{Creation, NewGroup, NewRun, RunRow, Runs};
 use bench_telemetry::{process, process_span};
 use tracing::Instrument as _;
 
 use crate::{
-    app::{App, Deployment, reach::look_first},
+    app::{App, Deployment},
     cli::SubmitArgs,
     exit::{CliError, CliResult},
     out::{self, amounts::counted},
@@ -27,10 +27,9 @@ use crate::{
         execution::Execution,
         executor::RunExecutor,
         fork, group,
-        start::{check_detach, confirm, new_run},
-        takers::look_for_takers,
+        start::{check_detach, check_servers, confirm, new_run},
     },
-    standing::repeats::id_of_repeat,
+    standing::group::id_of_repeat,
 };
 
 /// The six steps of a run: it is planned, estimated, checked, created, executed and concluded. Reads settings, the dataset and
@@ -150,18 +149,6 @@ async fn plan(app: &App, args: &SubmitArgs) -> Result<PlannedGroup, CliError> {
     }
     equal_votes(&group.measured.spec).iter().for_each(|warning| out::note(warning));
     Ok(group)
-}
-
-/// Looks at whoever will be asked: servers of models from here, workers that take the memory system in a cluster.
-async fn check_servers(app: &App, store: &dyn Store, spec: &RunSpec) -> Result<(), CliError> {
-    match app.deployment()? {
-        Deployment::Local => look_first(app, spec, true).await,
-        Deployment::Cluster => {
-            look_for_takers(store, spec).await?;
-            // what its person has named may be cleaned up from here
-            app.trust(&spec.system.settings, Some(&app.settings().run.system))
-        }
-    }
 }
 
 /// What creating a run came to.

@@ -12,7 +12,7 @@ use crate::{
     runs::{ending::print_finished, group::ending},
     standing::{
         Standing,
-        repeats::{Repeats, find_runs},
+        group::{RunsOfGroup, find_runs},
     },
 };
 
@@ -47,7 +47,7 @@ pub(super) async fn run(app: &App, args: &WatchArgs) -> CliResult {
             standing.advice(&run.run_id).unwrap_or_default()
         )));
     }
-    match (runs.as_slice(), Repeats::find(store.as_ref(), &args.run).await?) {
+    match (runs.as_slice(), RunsOfGroup::find(store.as_ref(), &args.run).await?) {
         (_, Some(group)) => ending::print_group(app, store.as_ref(), &group).await,
         ([run], None) => print_finished(app, store.as_ref(), run.run_no).await,
         _ => Ok(Exit::Done),

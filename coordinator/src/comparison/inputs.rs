@@ -26,7 +26,7 @@ use crate::{
     app::App,
     exit::CliError,
     results::{self, judgements::Judgements},
-    standing::{find_run, repeats::Repeats},
+    standing::{find_run, group::RunsOfGroup},
 };
 
 /// A run with all that comparing needs.
@@ -81,31 +81,47 @@ impl LoadedRun {
         if path.is_dir() || (path.is_file() && selector.ends_with(".jsonl")) {
             return folder(path, like);
         }
-        if let Some(group) = Repeats::find(store, selector).await? {
+        if let Some(group) = RunsOfGroup::find(store, selector).await? {
             return Self::of_repeats(app, store, group).await;
         }
         let row = find_run(store, selector).await?;
         Self::of_row(app, store, row).await
     }
 
-    /// The repeats of a group that have ended, as one run: its figures are their means, question by question.
-    async fn of_repeats(app: &App, store: &dyn Store, group: Repeats) -> Result<Self, CliError> {
+    /// The repeats of a group that have ended, as one run.
+    async fn of_repeats(app: &App, store: &dyn Store, group: RunsOfGroup) -> Result<Self, CliError> {
         let (id, name) = (group.id.to_string(), group.name());
+        if group.is_matrix() {
+            return Err(CliError::usage(format!(
+                "{id} is a matrix: compare two of its runs, such as {id}-c1-r1 and {id}-c2-r1; `bench-coord report {id}` has all pairs"
+            )));
+        }
         let ended: Vec<RunRow> = group.runs.into_iter().filter(|run| run.state == RunState::Finished).collect();
-        let Some(first) = ended.first().cloned() else {
+        if ended.is_empty() {
             return Err(CliError::usage(format!(
                 "no repeat of group {id} has ended; `bench-coord resume {id}` goes on with them"
             )));
-        };
+        }
+        Self::of_rows(app, store, ended, (id, name)).await
+    }
+
+    /// Some finished runs as one: its figures are their means, question by question, and all else is that of the first.
+    ///
+    /// # Errors
+    /// What the store meets; exit 2 for no runs.
+    pub(crate) async fn of_rows(
+        app: &App,
+        store: &dyn Store,
+        ended: Vec<RunRow>,
+        (id, name): (String, Option<String>),
+    ) -> Result<Self, CliError> {
+        let first = ended.first().cloned().ok_or_else(|| CliError::usage(format!("{id} has no run that ended")))?;
         let mut one = Self::of_row(app, store, first).await?;
-        for repeat in ended.iter().skip(1) {
-            let other = results::summary_of(app, store, repeat).await?.run;
-            if other.verdict == Verdict::Invalid {
+        for other in ended.iter().skip(1) {
+            let run = results::summary_of(app, store, other).await?.run;
+            if run.verdict == Verdict::Invalid {
                 one.summary.run.verdict = Verdict::Invalid;
-                one.summary
-                    .run
-                    .reasons
-                    .extend(other.reasons.iter().map(|reason| format!("{}: {reason}", repeat.run_id)));
+                one.summary.run.reasons.extend(run.reasons.iter().map(|reason| format!("{}: {reason}", other.run_id)));
             }
         }
         (one.summary.run.id, one.summary.run.name) = (id.clone(), name);

@@ -4,6 +4,7 @@
 //! and `bench_report` prints.
 
 pub(crate) mod inputs;
+pub(crate) mod matrix;
 
 use bench_aggregate::compare::{CompareOptions, common_metric, compare, fingerprints::TESTABLE};
 use bench_proto::comparison::Comparison;

@@ -11,6 +11,7 @@
 //! | [`counting`] | is it held to somebody else's counting? |
 //! | [`dataset`] | which questions of which dataset? |
 //! | [`demands`] | what do the questions and streams want that the system may not be able to do? |
+//! | [`matrix`] | which cells has a matrix file? |
 //! | [`mirror`] | from where does a dataset come that is not here? |
 //! | [`models`] | which models, with what parameters and prices? |
 //! | [`judge_prompts`] | is it judged in the words of the dataset's authors? |
@@ -25,6 +26,7 @@ mod dataset;
 mod demands;
 pub(crate) mod judge_prompts;
 mod limits;
+pub(crate) mod matrix;
 mod meter;
 pub(crate) mod mirror;
 mod models;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use bench_aggregate::{
     compare::RunFacts,
-    repeats::{RepeatTable, Repeated, VotesOn, report},
+    repeats::{RepeatFigures, RepeatTable, Repeated, VotesOn, report},
 };
 use bench_proto::{
     call::CacheScope,
@@ -24,7 +24,7 @@ use super::{read_facts, summary_of};
 use crate::{
     app::App,
     exit::CliError,
-    standing::{Standing, repeats::Repeats},
+    standing::{Standing, group::RunsOfGroup},
 };
 
 /// Steps read per page.
@@ -62,20 +62,28 @@ impl Draws {
     }
 }
 
-/// The report of a group at any point, and the scores of its questions: figures rest on the repeats that have ended.
+/// What runs that are the same run say together.
+pub(crate) struct Together {
+    /// Each of them.
+    pub(crate) runs: Vec<RepeatedRun>,
+    /// What their questions say.
+    pub(crate) figures: RepeatFigures,
+    /// Scores of their questions.
+    pub(crate) table: RepeatTable,
+    /// Those that have ended, more than one, have the same result to the last digit.
+    pub(crate) deterministic: bool,
+}
+
+/// The figures of runs that are the same run; they rest on those that have ended.
 ///
 /// # Errors
 /// What the store meets.
-pub(crate) async fn repeats_report(
-    app: &App,
-    store: &dyn Store,
-    repeats: &Repeats,
-) -> Result<(RepeatsReport, RepeatTable), CliError> {
-    let first = repeats.runs.first().ok_or_else(|| CliError::usage(format!("group {} has no run", repeats.id)))?;
+pub(crate) async fn figures_of(app: &App, store: &dyn Store, rows: &[RunRow]) -> Result<Together, CliError> {
+    let first = rows.first().ok_or_else(|| CliError::usage("there is no run"))?;
     let (spec, metric) = (&first.spec, first.spec.headline_metric());
     let mut table = RepeatTable::default();
     let (mut runs, mut headlines, mut digests) = (Vec::new(), Vec::new(), Vec::new());
-    for row in &repeats.runs {
+    for row in rows {
         let mut run = told(app, row);
         if row.state == RunState::Finished {
             let summary = summary_of(app, store, row).await?;
@@ -104,12 +112,27 @@ pub(crate) async fn repeats_report(
     };
     let figures = report(&table, &of);
     let deterministic = digests.len() > 1 && digests.windows(2).all(|pair| pair[0] == pair[1]);
+    Ok(Together { runs, figures, table, deterministic })
+}
+
+/// The report of a group at any point, and the scores of its questions: figures rest on the repeats that have ended.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn repeats_report(
+    app: &App,
+    store: &dyn Store,
+    repeats: &RunsOfGroup,
+) -> Result<(RepeatsReport, RepeatTable), CliError> {
+    let first = repeats.runs.first().ok_or_else(|| CliError::usage(format!("group {} has no run", repeats.id)))?;
+    let Together { runs, figures, table, deterministic } = figures_of(app, store, &repeats.runs).await?;
+    let draws = Draws::of(&first.spec);
     let report = RepeatsReport {
         schema_version: REPEATS_SCHEMA_VERSION,
-        group: group(store, repeats, first, digests.len(), !draws.fills_alike).await?,
-        notes: notes(spec, &draws, deterministic, repeats),
+        group: group(store, repeats, first, table.runs(), !draws.fills_alike).await?,
+        notes: notes(&first.spec, &draws, deterministic, repeats),
         runs,
-        metric,
+        metric: first.spec.headline_metric(),
         estimator: figures.estimator,
         mean: figures.mean,
         stability: figures.stability,
@@ -124,7 +147,7 @@ pub(crate) async fn repeats_report(
 fn told(app: &App, row: &RunRow) -> RepeatedRun {
     RepeatedRun {
         id: row.run_id.to_string(),
-        number: row.repeat().unwrap_or(0),
+        number: row.draw(),
         status: Standing::of_run(row, app.store_file().as_deref()).word().to_owned(),
         value: None,
         n: 0,
@@ -137,7 +160,7 @@ fn told(app: &App, row: &RunRow) -> RepeatedRun {
 
 async fn group(
     store: &dyn Store,
-    repeats: &Repeats,
+    repeats: &RunsOfGroup,
     first: &RunRow,
     ended: usize,
     filled_anew: bool,
@@ -164,7 +187,7 @@ async fn group(
 }
 
 /// What a reader should know beside the figures.
-fn notes(spec: &RunSpec, draws: &Draws, deterministic: bool, repeats: &Repeats) -> Vec<String> {
+fn notes(spec: &RunSpec, draws: &Draws, deterministic: bool, repeats: &RunsOfGroup) -> Vec<String> {
     let mut notes = vec![filling(spec, draws)];
     if draws.none() {
         notes.push(nothing_draws(spec));

@@ -10,7 +10,7 @@ use bench_settings::signals::Interrupts;
 use bench_store::{RunRow, Store};
 use tokio_util::sync::CancellationToken;
 
-use super::{client, ending::RunEnd, local::LocalRun};
+use super::{client, ending::RunEnd, local::LocalRun, probe_turns::ProbeTurns};
 use crate::{
     app::{App, Deployment},
     cli::{Display, OutputArgs},
@@ -86,6 +86,7 @@ impl RunExecutor {
         let progress = display::follow(Arc::clone(store), run.run_no, view.display, stop.clone());
         let end = match self {
             Self::Owner(lock) => {
+                let place = view.turns.begin();
                 let telemetry = app.telemetry()?;
                 let local = LocalRun {
                     store: Arc::clone(store),
@@ -95,7 +96,7 @@ impl RunExecutor {
                     drain: app.drain(),
                     bank_bytes: app.settings().worker.bank_bytes() / view.at_once.max(1) as u64,
                 };
-                local.own(run, lock, planner, view.interrupts).await
+                local.own(run, lock, planner, (view.interrupts, place)).await
             }
             Self::Cluster => {
                 let planning = planner.map(|planner| client::spawn_planner(Arc::clone(store), planner));
@@ -118,6 +119,8 @@ pub(crate) struct Watching<'a> {
     pub interrupts: &'a Interrupts,
     /// Runs that this process executes at the same time, each with its part of the slots.
     pub at_once: usize,
+    /// When each of them is probed.
+    pub turns: Arc<ProbeTurns>,
 }
 
 impl<'a> Watching<'a> {
@@ -128,6 +131,7 @@ impl<'a> Watching<'a> {
             worker_timeout: Duration::from_secs(output.worker_timeout),
             interrupts,
             at_once: 1,
+            turns: Arc::default(),
         }
     }
 

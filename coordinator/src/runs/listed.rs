@@ -12,7 +12,7 @@ use crate::{
     out::times::rfc3339,
     results::{self, Score, score_of},
     runs::fork::source_of,
-    standing::Standing,
+    standing::{Standing, group::member},
 };
 
 /// A run and what is told of it.
@@ -52,7 +52,7 @@ impl Listed {
             "ended": run.counters.ended(), "score": score.value, "estimator": score.estimator,
             "metric": score.metric, "ci95": score.ci95, "counted_as": score.counted_as, "verdict": score.verdict,
             "usd": run.counters.spent.usd(), "source": source,
-            "repeat_of": run.repeat().and(run.group.as_ref()).map(|group| &group.id),
+            "repeat_of": member(run).then_some(run.group.as_ref()).flatten().map(|group| &group.id),
         })
     }
 

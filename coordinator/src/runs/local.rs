@@ -19,7 +19,7 @@ use tokio::{sync::Notify, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, debug, info};
 
-use super::ending::RunEnd;
+use super::{ending::RunEnd, probe_turns::Place};
 use crate::{
     dispatch::{Dispatcher, OUTAGE_TIMEOUT, Scope, WakeUps, past::Past, trouble::Trouble},
     exit::CliError,
@@ -67,7 +67,7 @@ impl LocalRun {
         run: &RunRow,
         lock: &OwnerLock,
         planner: Option<Planner>,
-        interrupts: &Interrupts,
+        (interrupts, place): (&Interrupts, Place),
     ) -> Result<RunEnd, CliError> {
         let _ = lock;
         let run_no = run.run_no;
@@ -82,7 +82,7 @@ impl LocalRun {
         let dispatcher = tokio::spawn(self.dispatcher(run_no, &opened, &worker).run(stop.clone()));
 
         debug!("worker started");
-        let end = self.watch(run, &worker, &opened, planning, interrupts).await;
+        let end = self.watch(run, &worker, &opened, planning, (interrupts, place)).await;
         debug!("run ended");
 
         stop.cancel();
@@ -146,7 +146,7 @@ impl LocalRun {
         worker: &Worker,
         opened: &Notify,
         mut planning: Option<JoinHandle<Result<(), CliError>>>,
-        interrupts: &Interrupts,
+        (interrupts, mut place): (&Interrupts, Place),
     ) -> Result<RunEnd, CliError> {
         let run_no = run.run_no;
         let (mut broken, mut waiting) = (worker.broken.clone(), None);
@@ -189,7 +189,7 @@ impl LocalRun {
                     continue;
                 }
             }
-            if probing {
+            if probing && place.may_probe() {
                 match latency::is_over(self.store.as_ref(), &row).await {
                     Ok(true) => {
                         self.store.set_run_state(run_no, &[RunState::Running], RunState::Finished, None).await?;

@@ -12,9 +12,10 @@
 //! | [`execution`] | how does it come to its rest, and what goes with it? |
 //! | [`executor`] | who executes it: this process or a cluster? |
 //! | [`local`] | how does this process execute it? |
+//! | [`probe_turns`] | when is its latency measured, where others run beside it? |
 //! | [`client`] | how is it followed while a cluster executes it? |
 //! | [`controls`] | which runs go with it, and when do they start? |
-//! | [`group`] | how do the repeats of one run go together? |
+//! | [`group`] | how do the repeats of one run, or the cells of a matrix, go together? |
 //! | [`ending`] | what is said at its rest, and with which exit code? |
 //! | [`resume`] | how does it go on after a stop? |
 //! | [`fork`] | how does a new run take over what it has stored? |
@@ -31,6 +32,7 @@ pub(crate) mod fork;
 pub(crate) mod group;
 pub(crate) mod listed;
 pub(crate) mod local;
+pub(crate) mod probe_turns;
 pub(crate) mod resume;
 pub(crate) mod start;
 pub(crate) mod takers;

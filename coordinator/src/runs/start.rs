@@ -1,15 +1,15 @@
 //! Before a run starts: what is refused, and what the person is asked.
 
 use bench_proto::{ids::RunId, spec::RunSpec};
-use bench_store::NewRun;
+use bench_store::{NewRun, Store};
 
 use crate::{
-    app::Deployment,
+    app::{App, Deployment, reach::look_first},
     cli::{NamingArgs, SubmitArgs},
     exit::CliError,
     out::{self, amounts::dollars},
     planning::DEFAULT_CAP,
-    runs::{estimate::RunEstimate, executor::RunExecutor},
+    runs::{estimate::RunEstimate, executor::RunExecutor, takers::look_for_takers},
     standing::current_user,
 };
 
@@ -70,6 +70,21 @@ pub(crate) async fn confirm(estimate: &RunEstimate, spec: &RunSpec, args: &Submi
         return Err(CliError::usage("not started; --yes starts without asking"));
     }
     Ok(())
+}
+
+/// Looks at whoever will be asked: servers of models from here, workers that take the memory system in a cluster.
+///
+/// # Errors
+/// Exit 2 with whoever cannot be asked, or does not take the system.
+pub(crate) async fn check_servers(app: &App, store: &dyn Store, spec: &RunSpec) -> Result<(), CliError> {
+    match app.deployment()? {
+        Deployment::Local => look_first(app, spec, true).await,
+        Deployment::Cluster => {
+            look_for_takers(store, spec).await?;
+            // what its person has named may be cleaned up from here
+            app.trust(&spec.system.settings, Some(&app.settings().run.system))
+        }
+    }
 }
 
 /// A run of its own lineage and without controls, to be created under the names that were given.

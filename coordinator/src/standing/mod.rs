@@ -9,17 +9,17 @@
 //! | [`lock`] | which process owns a local run (P21)? |
 //! | [`domains`] | in which queue domain do its processes work? |
 //! | [`progress`] | how far is it, and how fast? |
-//! | [`repeats`] | which group of repeats is meant? |
+//! | [`group`] | which group of runs is meant? |
 //! | [`latency`] | how far is the latency probe at its end (P43)? |
 //! | [`outages`] | which providers and memory servers are away? |
 //! | [`waiting`] | why does nothing move although nothing is away? |
 
 pub(crate) mod domains;
+pub(crate) mod group;
 pub(crate) mod latency;
 pub(crate) mod lock;
 pub(crate) mod outages;
 pub(crate) mod progress;
-pub(crate) mod repeats;
 pub(crate) mod waiting;
 
 use std::path::Path;

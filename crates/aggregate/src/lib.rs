@@ -16,6 +16,7 @@
 //! | [`instrument`] | does a score depend on what was remembered? |
 //! | `verdict` | may the result be used? |
 //! | [`repeats`] | what of a score is noise, and what is the noise made of? |
+//! | [`pareto`] | which results are beaten by no other one in quality and cost? |
 //! | [`compare`], [`gate`] | is one run better than another, and does that pass? |
 //! | `draws`, [`simulate`] | how often is any of this right? |
 
@@ -25,6 +26,7 @@ pub mod compare;
 pub mod gate;
 pub mod input;
 pub mod instrument;
+pub mod pareto;
 pub mod repeats;
 pub mod simulate;
 

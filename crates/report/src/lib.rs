@@ -13,6 +13,7 @@
 //! | [`questions`] | `questions.jsonl`, streamed |
 //! | [`hypotheses`] | answers as LongMemEval's programs read them |
 //! | [`comparison`], [`gate`] | two runs side by side; a gate for terminal, pull request and CI |
+//! | [`matrix`] | a grid of runs |
 //! | [`repeats`] | the repeats of one run |
 //! | `document` | what people read of a run, as `blocks` that markdown, terminal and html lay out |
 //! | `figures` | how a number is written |
@@ -33,6 +34,7 @@ pub mod hypotheses;
 pub mod json;
 pub mod junit;
 pub mod markdown;
+pub mod matrix;
 pub mod questions;
 pub mod registry;
 pub mod repeats;

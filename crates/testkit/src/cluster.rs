@@ -344,7 +344,7 @@ impl Cluster {
             ["archive", "fetch", ..] if has("--restore") => &roles.coordinate,
             ["submit", ..] if has("--fork") => &roles.coordinate,
             ["resume", ..] if has("--release-uncertain") => &roles.coordinate,
-            ["submit" | "resume" | "pause" | "cancel", ..] | ["archive", "push", ..] => &roles.submit,
+            ["submit" | "matrix" | "resume" | "pause" | "cancel", ..] | ["archive", "push", ..] => &roles.submit,
             _ => &roles.read,
         }
     }

@@ -28,6 +28,7 @@ fn published_schemas_are_those_of_the_types() {
     hold_to_file("schema/question.schema.json", &pretty(schemars::schema_for!(QuestionLine)));
     hold_to_file("schema/comparison.schema.json", &pretty(schemars::schema_for!(crate::comparison::Comparison)));
     hold_to_file("schema/gate.schema.json", &pretty(schemars::schema_for!(crate::gate::GateReport)));
+    hold_to_file("schema/matrix.schema.json", &pretty(schemars::schema_for!(crate::matrix::MatrixReport)));
     hold_to_file("schema/repeats.schema.json", &pretty(schemars::schema_for!(crate::repeats::RepeatsReport)));
 }
 

@@ -82,6 +82,7 @@ impl Counting {
 }
 
 /// An estimate of everything that a command starts, with the interval that its run will print.
+#[derive(Clone)]
 pub(crate) struct RunEstimate {
     /// Calls, tokens, dollars, minutes of the run.
     estimate: Estimate,
@@ -89,6 +90,8 @@ pub(crate) struct RunEstimate {
     controls: Vec<(String, Estimate)>,
     /// How often the run is repeated; 1 for a run alone.
     repeats: u32,
+    /// Cells of a matrix; 1 for anything else.
+    cells: u32,
     /// The run with its repeats and controls, one after the other.
     total: Estimate,
     /// Expected intervals.
@@ -126,6 +129,22 @@ impl RunEstimate {
         }
         self.repeats = repeats.max(1);
         self
+    }
+
+    /// Adds all that another one is of: the runs of a further cell of a matrix.
+    pub(crate) fn and(&mut self, other: &Self) {
+        self.total.followed_by(&other.total);
+        self.cells += 1;
+        self.is_metered |= other.is_metered;
+        self.old_prices.extend(
+            other.old_prices.iter().filter(|line| !self.old_prices.contains(line)).cloned().collect::<Vec<_>>(),
+        );
+    }
+
+    /// Calls of all runs that are expected.
+    #[must_use]
+    pub(crate) fn calls(&self) -> u64 {
+        self.total.calls
     }
 
     /// The estimate of a planned run.
@@ -202,6 +221,7 @@ impl RunEstimate {
             estimate,
             controls: Vec::new(),
             repeats: 1,
+            cells: 1,
             announcement,
             questions: spec.sample.n,
             canary_recalls: 0,

@@ -17,6 +17,9 @@ impl RunEstimate {
     /// What it is of beside the run, to be put behind an amount; empty for a run alone.
     #[must_use]
     pub(crate) fn what(&self) -> String {
+        if self.cells > 1 {
+            return format!(" of {} cells", self.cells);
+        }
         let repeats = if self.repeats > 1 { format!(" of {} repeats", self.repeats) } else { String::new() };
         match self.controls.len() {
             0 => repeats,
@@ -81,6 +84,12 @@ impl RunEstimate {
             out::result(&self.text())
         }
         Ok(Exit::Done)
+    }
+
+    /// Calls, tokens, dollars and minutes of all runs, as JSON.
+    #[must_use]
+    pub(crate) fn totals(&self) -> Value {
+        totals(&self.total)
     }
 
     fn json(&self) -> Value {

@@ -3,13 +3,19 @@
 use std::{io::Write as _, path::Path};
 
 use bench_aggregate::repeats::{RepeatTable, questions};
-use bench_proto::{ids::RunId, repeats::RepeatsReport, summary::Verdict};
+use bench_proto::{
+    ids::RunId,
+    matrix::{MatrixCell, MatrixReport},
+    repeats::RepeatsReport,
+    summary::Verdict,
+};
 use bench_report::repeats as rendered;
 use bench_store::{RunState, Store};
 
 use crate::{
     app::App,
     cli::OutputArgs,
+    comparison::matrix::matrix_report,
     exit::{CliError, CliResult, Exit},
     out,
     results::{check_writable, repeats::repeats_report, run_folder, write_atomically, write_text},
@@ -17,10 +23,7 @@ use crate::{
         controls,
         ending::{archive_local, left_running, write_result},
     },
-    standing::{
-        Standing,
-        repeats::{Repeats, id_of_repeat},
-    },
+    standing::{Standing, group::RunsOfGroup},
 };
 
 /// Writes the files of the group and of its runs, prints the report, and says how to go on where it has not ended. `left` is why
@@ -38,8 +41,7 @@ pub(super) async fn show(
     if let Some(reason) = left {
         return Err(left_running(id, &reason));
     }
-    let first = store.run_by_id(&id_of_repeat(id, 1)).await?;
-    let Some(group) = Repeats::around(store, first).await? else {
+    let Some(group) = RunsOfGroup::find(store, &id.0).await? else {
         return Err(CliError::usage(format!("no group {id} in {}; `bench-coord list` shows all", store.describe())));
     };
     let folder = run_folder(app, id, output.output_dir.as_deref());
@@ -50,6 +52,9 @@ pub(super) async fn show(
         if run.state == RunState::Finished {
             archive_local(app, store, run).await;
         }
+    }
+    if group.is_matrix() {
+        return show_matrix(app, store, &group, output).await;
     }
     let (report, table) = repeats_report(app, store, &group).await?;
     write_files(&report, &table, &folder)?;
@@ -72,11 +77,63 @@ pub(super) async fn show(
     }
 }
 
+/// The same of a matrix.
+async fn show_matrix(app: &App, store: &dyn Store, group: &RunsOfGroup, output: &OutputArgs) -> CliResult {
+    let folder = run_folder(app, &group.id, output.output_dir.as_deref());
+    let report = matrix_report(app, store, group).await?;
+    write_matrix(&report, &folder)?;
+    if report.cells.iter().any(|cell| cell.ended > 0) {
+        print_matrix(&report, output.json);
+        out::note(&format!("report of the matrix: {}", folder.display()));
+    }
+    if group.runs.iter().any(|run| run.state != RunState::Finished) {
+        return Err(CliError::resumable(open(app, group)));
+    }
+    Ok(exit_of_matrix(&report, output.floor))
+}
+
+/// Prints a report of a matrix.
+pub(crate) fn print_matrix(report: &MatrixReport, json: bool) {
+    match json {
+        true => out::json(report),
+        false => out::painted(&bench_report::matrix::terminal(report, out::view())),
+    }
+}
+
+/// Writes `report.json` and `report.md` of a matrix.
+///
+/// # Errors
+/// What the disk meets.
+pub(crate) fn write_matrix(report: &MatrixReport, folder: &Path) -> Result<(), CliError> {
+    check_writable(folder)?;
+    write_text(&folder.join("report.json"), &as_json(report)?)?;
+    write_text(&folder.join("report.md"), &bench_report::matrix::markdown(report))
+}
+
+/// The exit code of a matrix that has ended: a floor is one for each of its cells.
+fn exit_of_matrix(report: &MatrixReport, floor: Option<f64>) -> Exit {
+    if report.cells.iter().any(|cell| cell.verdict == Some(Verdict::Invalid)) {
+        return Exit::Invalid;
+    }
+    let below = |cell: &&MatrixCell| cell.value.zip(floor).is_some_and(|(value, floor)| value < floor);
+    let below: Vec<String> = report.cells.iter().filter(below).map(|cell| cell.number.to_string()).collect();
+    if below.is_empty() {
+        return Exit::Done;
+    }
+    out::note(&format!("floor: cells {} are below {}", below.join(", "), floor.unwrap_or_default()));
+    Exit::Regression
+}
+
 /// Prints what a group that has ended came to; the exit code is that of its runs.
 ///
 /// # Errors
 /// What the store meets.
-pub(crate) async fn print_group(app: &App, store: &dyn Store, group: &Repeats) -> CliResult {
+pub(crate) async fn print_group(app: &App, store: &dyn Store, group: &RunsOfGroup) -> CliResult {
+    if group.is_matrix() {
+        let report = matrix_report(app, store, group).await?;
+        print_matrix(&report, false);
+        return Ok(exit_of_matrix(&report, None));
+    }
     let (report, _) = repeats_report(app, store, group).await?;
     print(&report, false);
     Ok(exit_of(&report, None))
@@ -110,13 +167,13 @@ pub(crate) fn write_files(report: &RepeatsReport, table: &RepeatTable, folder: &
 ///
 /// # Errors
 /// Never for figures that are numbers.
-pub(crate) fn as_json(report: &RepeatsReport) -> Result<String, CliError> {
+pub(crate) fn as_json(report: &impl serde::Serialize) -> Result<String, CliError> {
     let text = serde_json::to_string_pretty(report);
     text.map_err(|e| CliError::infrastructure(format!("the report cannot be written: {e}")).because(e))
 }
 
 /// What is open, and how to go on.
-fn open(app: &App, group: &Repeats) -> String {
+fn open(app: &App, group: &RunsOfGroup) -> String {
     let (all, ended) = group.questions();
     let finished = group.runs.iter().filter(|run| run.state == RunState::Finished).count();
     let standing = group
@@ -125,7 +182,7 @@ fn open(app: &App, group: &Repeats) -> String {
         .filter(|run| run.state != RunState::Finished)
         .map(|run| Standing::of_run(run, app.store_file().as_deref()));
     let advice = standing.filter_map(|standing| standing.advice(&group.id)).next().unwrap_or_default();
-    format!("{finished} of {} repeats and {ended} of {all} questions ended; {advice}", group.runs.len())
+    format!("{finished} of {} runs and {ended} of {all} questions ended; {advice}", group.runs.len())
 }
 
 /// The exit code of a group that has ended.

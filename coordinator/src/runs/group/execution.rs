@@ -21,11 +21,13 @@ use crate::{
         execution::plan_fully,
         executor::{RunExecutor, Watching},
     },
-    standing::repeats::Repeats,
+    standing::group::RunsOfGroup,
 };
 
 /// Runs that one process executes at the same time; of more the next begins when one is at rest.
 const AT_ONCE: usize = 8;
+/// The same of the runs of a matrix: what differs between cells must not be the hour at which they were asked.
+const CELLS_AT_ONCE: usize = 32;
 
 /// A run of a group that somebody is about to execute.
 pub(super) struct Taken {
@@ -35,13 +37,15 @@ pub(super) struct Taken {
     pub(super) executor: RunExecutor,
     /// What writes its plan, where somebody has to.
     pub(super) planner: Option<Planner>,
+    /// The settings of its own command line, where it has one: a cell of a matrix.
+    pub(super) app: Option<Arc<App>>,
 }
 
 /// Executes the runs, or looks on while a cluster does, and says what came of them.
 pub(super) async fn to_the_end(
     app: &App,
     store: &Arc<dyn Store>,
-    group: &Repeats,
+    group: &RunsOfGroup,
     taken: Vec<Taken>,
     (planned, output, detach): (Option<&PlannedRun>, &OutputArgs, bool),
 ) -> CliResult {
@@ -87,11 +91,12 @@ async fn execute(
     output: &OutputArgs,
 ) -> Result<Option<String>, CliError> {
     let interrupts = app.interrupts();
-    let at_once = taken.len().clamp(1, AT_ONCE);
+    let most = if taken.iter().any(|taken| taken.run.cell().is_some()) { CELLS_AT_ONCE } else { AT_ONCE };
+    let at_once = taken.len().clamp(1, most);
     let watching = Watching { display: Display::None, at_once, ..Watching::new(output, &interrupts) };
     let watching = &watching;
-    let ends: Vec<Result<RunEnd, CliError>> =
-        stream::iter(taken).map(|taken| own(app, store, taken, watching)).buffer_unordered(at_once).collect().await;
+    let runs: Vec<_> = taken.into_iter().map(|taken| own(app, store, taken, watching)).collect();
+    let ends: Vec<Result<RunEnd, CliError>> = stream::iter(runs).buffer_unordered(at_once).collect().await;
     ends.into_iter().collect::<Result<Vec<_>, _>>()?;
     Ok(None)
 }
@@ -100,7 +105,7 @@ async fn execute(
 async fn own(
     app: &App,
     store: &Arc<dyn Store>,
-    Taken { run, executor, planner }: Taken,
+    Taken { run, executor, planner, app: own }: Taken,
     watching: &Watching<'_>,
 ) -> Result<RunEnd, CliError> {
     if watching.interrupts.stop.is_cancelled() {
@@ -108,7 +113,7 @@ async fn own(
         store.set_run_state(run.run_no, &from, RunState::Paused, Some(&reason)).await?;
         return Ok(RunEnd::Paused { reason });
     }
-    executor.execute(app, store, &run, planner, watching).await
+    executor.execute(own.as_deref().unwrap_or(app), store, &run, planner, watching).await
 }
 
 /// Looks on while a cluster executes the runs; why this process left before their end, where it did.
@@ -135,7 +140,7 @@ async fn follow(
 }
 
 /// Says what a person needs to come back to a group.
-fn detached(group: &Repeats, json: bool) -> CliResult {
+fn detached(group: &RunsOfGroup, json: bool) -> CliResult {
     if json {
         let runs: Vec<&str> = group.runs.iter().map(|run| run.run_id.0.as_str()).collect();
         out::json(&serde_json::json!({"id": group.id, "status": "running", "runs": runs}));

@@ -1,4 +1,4 @@
-//! Repeats: the same run several times as one group, with one estimate, one confirmation and one cap (P41).
+//! RunsOfGroup: the same run several times as one group, with one estimate, one confirmation and one cap (P41).
 //!
 //! Each repeat is a run like any other, of the group's own id with `-r1`, `-r2` … behind it, with a lineage of its own, so that no
 //! repeat is answered from what another has stored (P9). They are created in one transaction and run at the same time: in a cluster
@@ -7,12 +7,14 @@
 //! | module | question |
 //! |---|---|
 //! | this one | how is a group created? |
+//! | [`matrix`] | how is a matrix created, whose runs are cells? |
 //! | [`execution`] | how do its runs come to rest? |
 //! | [`resume`] | how does it go on after a stop? |
 //! | [`ending`] | what is said at its end, and with which exit code? |
 
 pub(crate) mod ending;
 mod execution;
+pub(crate) mod matrix;
 pub(crate) mod resume;
 
 use std::sync::Arc;
@@ -37,7 +39,7 @@ use crate::{
         executor::RunExecutor,
         start::new_run,
     },
-    standing::repeats::{Repeats, id_of_repeat, name_of_repeat},
+    standing::group::{RunsOfGroup, id_of_cell, id_of_repeat, member, name_of_repeat},
 };
 
 /// What creating a group needs of its command.
@@ -79,14 +81,15 @@ pub(crate) fn prepare(args: &SubmitArgs, planned: &mut PlannedGroup) -> Result<(
 /// # Errors
 /// Exit 2 with what has it.
 pub(crate) async fn check_free(store: &dyn Runs, id: &RunId, repeats: Option<u32>) -> Result<(), CliError> {
-    let (other, what) = match repeats {
-        Some(_) => (id.clone(), "a run"),
-        None => (id_of_repeat(id, 1), "a group of repeats"),
-    };
-    let taken = store.run_by_id(&other).await?.is_some_and(|run| repeats.is_some() || run.repeat().is_some());
-    match taken {
-        false => Ok(()),
-        true => Err(CliError::usage(format!("{id} is {what} already: choose another --run-id"))),
+    let own = store.run_by_id(id).await?.is_some();
+    let mut equals = false;
+    for first in [id_of_repeat(id, 1), id_of_cell(id, 1, 1)] {
+        equals |= store.run_by_id(&first).await?.is_some_and(|run| member(&run));
+    }
+    match (repeats, own, equals) {
+        (Some(_), true, _) => Err(CliError::usage(format!("{id} is a run already: choose another --run-id"))),
+        (None, _, true) => Err(CliError::usage(format!("{id} is a group of runs already: choose another --run-id"))),
+        _ => Ok(()),
     }
 }
 
@@ -120,14 +123,14 @@ pub(crate) async fn start(app: &App, store: &Arc<dyn Store>, new: NewRepeats<'_>
             return attach(app, store, spec, *existing, (new.args, new.repeats)).await;
         }
     };
-    let Some(group) = Repeats::around(store.as_ref(), Some(first)).await? else {
+    let Some(group) = RunsOfGroup::around(store.as_ref(), Some(first)).await? else {
         return Err(CliError::infrastructure(format!("the group {} is gone just now; submit it again", new.id)));
     };
     let mut taken = Vec::with_capacity(group.runs.len());
     for (run, executor) in group.runs.iter().zip(executors) {
         store.add_event(run.run_no, SELF_CHECK_EVENT, &new.graders.event()).await?;
         let planner = Some(new.planned.measured.planner(run));
-        taken.push(Taken { run: run.clone(), executor, planner });
+        taken.push(Taken { run: run.clone(), executor, planner, app: None });
     }
     execution::to_the_end(app, store, &group, taken, (Some(&new.planned.measured), &new.args.output, new.args.detach))
         .await
@@ -157,7 +160,7 @@ pub(crate) async fn attach(
     (args, repeats): (&SubmitArgs, u32),
 ) -> CliResult {
     check_same(&existing, spec)?;
-    let found = Repeats::around(store.as_ref(), Some(existing.clone())).await?;
+    let found = RunsOfGroup::around(store.as_ref(), Some(existing.clone())).await?;
     let group = found.filter(|group| group.runs.len() == repeats as usize).ok_or_else(|| {
         CliError::usage(format!(
             "run {} exists and is none of {repeats} repeats; choose another --run-id, or the same --repeats",

@@ -29,6 +29,7 @@ mod latency;
 mod load;
 mod local_runs;
 mod longmemeval;
+mod matrix;
 mod meter;
 mod models;
 mod money;

@@ -239,7 +239,7 @@ fn repeats_of_one_machine_run_at_the_same_time() {
 }
 
 /// Coordinator and two workers.
-fn people(cluster: &Cluster, names: [&'static str; 3]) -> (Process, Vec<Process>) {
+pub(crate) fn people(cluster: &Cluster, names: [&'static str; 3]) -> (Process, Vec<Process>) {
     let mut coordinator = cluster.coordinator(names[0]);
     let mut workers: Vec<Process> =
         names[1..].iter().map(|name| cluster.worker(name, &["--concurrency", "8"])).collect();

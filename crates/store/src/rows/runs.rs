@@ -180,6 +180,22 @@ impl RunRow {
         number.parse().ok().filter(|n: &u32| *n > 0 && n.to_string() == number)
     }
 
+    /// Which cell of a matrix it is, and which run of that cell, both counted from 1; none for any other run. Like
+    /// [`RunRow::repeat`] by its id, `<group>-c<cell>-r<number>`.
+    #[must_use]
+    pub fn cell(&self) -> Option<(u32, u32)> {
+        let group = self.group.as_ref()?.id.as_str();
+        let (cell, number) = self.run_id.0.strip_prefix(group)?.strip_prefix("-c")?.split_once("-r")?;
+        let counted = |text: &str| text.parse().ok().filter(|n: &u32| *n > 0 && n.to_string() == text);
+        Some((counted(cell)?, counted(number)?))
+    }
+
+    /// Its number among the runs that are the same run made several times; 1 for a run alone.
+    #[must_use]
+    pub fn draw(&self) -> u32 {
+        self.repeat().or(self.cell().map(|(_, number)| number)).unwrap_or(1)
+    }
+
     /// A control that nobody has started yet: the measured run goes first (P41).
     #[must_use]
     pub fn waits(&self) -> bool {

@@ -264,7 +264,7 @@ pub(super) struct Runs(Vec<Run>);
 struct Run {
     /// Its id.
     id: String,
-    /// The group of repeats that it is one of; null for any other run.
+    /// The group of repeats, or the matrix, that it is one of; null for any other run.
     repeat_of: Option<String>,
     /// The name that it was given.
     name: Option<String>,

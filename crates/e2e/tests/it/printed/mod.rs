@@ -1,6 +1,7 @@
 //! What verbs print with `--json` is what `docs/schemas/cli` says, to the last field: scripts rely on it.
 
 mod forms;
+mod plans;
 
 use std::{fs, path::Path, time::Duration};
 
@@ -13,7 +14,10 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use self::forms::{Config, Countings, Dataset, Doctor, Fetched, Gc, Models, Runs, Status};
+use self::{
+    forms::{Config, Countings, Dataset, Doctor, Fetched, Gc, Models, Runs, Status},
+    plans::MatrixPlan,
+};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -46,6 +50,7 @@ fn schemas_of_small_verbs_are_published() {
     published::<Models>("models-list");
     published::<Runs>("list");
     published::<Status>("status");
+    published::<MatrixPlan>("matrix-dry-run");
     let listed = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas/cli")).expect("a folder");
     let page = include_str!("../../../../../docs/CLI.md");
     for file in listed.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()) {
@@ -76,6 +81,9 @@ fn small_verbs_print_what_their_schemas_say() {
     for run in ["a", "b"] {
         held::<Status>(&json(&["status", run]));
     }
+    fs::write(bench.path().join("m.toml"), "flags = ['--dataset=locomo-sim']\n[axes]\ntop-k = [5, 10]\n")
+        .expect("is written");
+    held::<MatrixPlan>(&json(&["matrix", "m.toml", "--dry-run"]));
     let archive = ["--archive", "kept"];
     let _ = bench.run([&["archive", "push", "a"][..], &archive].concat()).expect_code(0);
     held::<Fetched>(&json(&[&["archive", "fetch", "a", "--output-dir", "back"][..], &archive].concat()));

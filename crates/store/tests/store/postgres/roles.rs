@@ -299,8 +299,11 @@ fn programs_call_what_their_role_may_do() {
         &of(&["planning/planner", "planning/mod", "commands/submit", "commands/pause", "commands/cancel"]),
     );
     held_to(Part::Submit, &of(&["runs/client", "runs/controls", "runs/execution", "archive/auto", "archive/bundle"]));
-    held_to(Part::Submit, &of(&["runs/group/mod", "runs/group/execution", "runs/group/ending"]));
-    held_to(Part::Read, &of(&["results/repeats", "standing/repeats"]));
+    held_to(
+        Part::Submit,
+        &of(&["runs/group/mod", "runs/group/matrix", "runs/group/execution", "runs/group/ending", "commands/matrix"]),
+    );
+    held_to(Part::Read, &of(&["results/repeats", "standing/group", "comparison/matrix"]));
     let reads = ["status", "list", "watch", "report", "compare", "gate", "export", "trace", "doctor", "estimate"];
     let reads: Vec<String> = reads.iter().map(|verb| format!("commands/{verb}")).collect();
     held_to(Part::Read, &of(&reads.iter().map(String::as_str).collect::<Vec<_>>()));

@@ -1,0 +1,231 @@
+//! `matrix FILE`: plans every cell of a matrix, estimates all of them, and starts them as one group.
+
+use std::sync::Arc;
+
+use bench_proto::money::PicoUsd;
+use bench_store::Store;
+use clap::Parser as _;
+use serde_json::json;
+
+use crate::{
+    app::{App, Deployment},
+    cli::{Cli, MatrixArgs, Verb},
+    exit::{CliError, CliResult, Exit},
+    out::{
+        self,
+        amounts::{counted, dollars},
+        tables::{render, table},
+    },
+    planning::{
+        matrix::{Cell, Matrix},
+        self_check,
+    },
+    results,
+    runs::{
+        controls::PlannedGroup,
+        estimate::{Counting, RunEstimate},
+        group::{
+            self,
+            matrix::{PlannedCell, Wanted},
+        },
+        start::{check_detach, check_servers, confirm},
+    },
+};
+
+/// A cell with the command line that it stands for.
+pub(super) struct CellLine {
+    cell: Cell,
+    line: Cli,
+}
+
+/// A matrix file whose cells are command lines.
+pub(super) struct Lines {
+    matrix: Matrix,
+    cells: Vec<CellLine>,
+}
+
+/// Reads the file and makes a `submit` of each cell.
+///
+/// # Errors
+/// Exit 2 with the file, the line and the cell.
+pub(super) fn read(cli: &Cli, args: &MatrixArgs) -> Result<Lines, CliError> {
+    let path = args.file.display().to_string();
+    let text = std::fs::read_to_string(&args.file).map_err(|e| CliError::usage(format!("{path}: {e}")).because(e))?;
+    let matrix = Matrix::read(&path, text)?;
+    let repeated = format!("--repeats={}", args.repeats.or(matrix.file.repeats).unwrap_or(1));
+    let line = |cell: &Cell| {
+        let words = ["bench-coord", "submit", &repeated].into_iter().chain(cell.flags.iter().map(String::as_str));
+        let parsed = Cli::try_parse_from(words).map_err(|e| {
+            let said = e.to_string();
+            let first = said.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            matrix.of_cell(cell, CliError::usage(first))
+        })?;
+        let Verb::Submit(mut submit) = parsed.verb else {
+            return Err(matrix.of_cell(cell, CliError::usage("its flags are none of `submit`")));
+        };
+        submit.limits.max_cost.clone_from(&args.max_cost);
+        submit.yes = args.yes;
+        submit.dry_run = args.dry_run;
+        submit.detach = args.detach;
+        submit.naming = args.naming.clone();
+        submit.output = args.output.clone();
+        if submit.naming.name.is_none() {
+            submit.naming.name.clone_from(&matrix.file.name);
+        }
+        let mut global = cli.global.clone();
+        global.set.extend(parsed.global.set);
+        Ok(CellLine { cell: cell.clone(), line: Cli { global, verb: Verb::Submit(submit) } })
+    };
+    let cells = matrix.cells.iter().map(line).collect::<Result<_, _>>()?;
+    Ok(Lines { matrix, cells })
+}
+
+impl Lines {
+    /// The command line of the first cell: the process works with its settings, where no cell says otherwise.
+    pub(super) fn first(&self) -> Result<&Cli, CliError> {
+        let first = self.cells.first().map(|cell| &cell.line);
+        first.ok_or_else(|| CliError::usage("the matrix has no cell"))
+    }
+}
+
+/// Plans all cells before anything is paid, then goes the way of `submit`: estimate, check, create, execute, end.
+pub(super) async fn run(app: &App, args: &MatrixArgs, lines: Lines) -> CliResult {
+    let mut apps = Vec::new();
+    let ended = go(app, args, lines, &mut apps).await;
+    for of_cell in apps.into_iter().filter_map(Arc::into_inner) {
+        of_cell.close().await;
+    }
+    ended
+}
+
+/// The same; the settings of each cell are kept in `apps`, to be closed however it ended.
+async fn go(app: &App, args: &MatrixArgs, lines: Lines, apps: &mut Vec<Arc<App>>) -> CliResult {
+    check_detach(args.detach, app.deployment()?)?;
+    let run_id = args.naming.id()?;
+    if !args.dry_run {
+        app.check_queue().await?;
+        app.telemetry()?;
+    }
+    let Lines { matrix, cells } = lines;
+    let repeats = args.repeats.or(matrix.file.repeats).unwrap_or(1);
+    let will_call = !args.dry_run && app.deployment()? == Deployment::Local;
+    let planned = plan_all(&matrix, cells, (repeats, will_call), apps).await?;
+    if args.dry_run {
+        return print(&planned, repeats, args.output.json).await;
+    }
+    let run_id = run_id.unwrap_or_else(bench_proto::ids::RunId::fresh);
+    results::check_writable(&results::run_folder(app, &run_id, args.output.output_dir.as_deref()))?;
+    let store = app.open_store().await?;
+    group::check_free(store.as_ref(), &run_id, Some(repeats)).await?;
+    let mut wanted = Wanted::find(store.as_ref(), run_id, planned, repeats).await?;
+    let cap = wanted.cap(store.as_ref()).await?;
+    wanted.cap_all(cap);
+    if wanted.grows() {
+        check(&matrix, &mut wanted, store.as_ref()).await?;
+    }
+    group::matrix::go_on(app, &store, wanted, (&args.output, args.detach)).await
+}
+
+/// Looks at whoever will be asked, asks the person, and checks the graders: for the cells of which runs are to be created.
+async fn check(matrix: &Matrix, wanted: &mut Wanted, store: &dyn Store) -> Result<(), CliError> {
+    let new: Vec<(&PlannedCell, u32)> =
+        wanted.cells.iter().filter(|of| !of.missing.is_empty()).map(|of| (of, of.missing.len() as u32)).collect();
+    for (of, _) in &new {
+        let checked = check_servers(&of.app, store, &of.planned.measured.spec).await;
+        checked.map_err(|error| matrix.of_cell(&of.cell, error))?;
+    }
+    let runs = new.iter().map(|(_, runs)| u64::from(*runs)).sum();
+    let (cells, runs) = (counted(new.len() as u64, "cell"), counted(runs, "run"));
+    let (total, each) = estimates(new, Counting::Rough).await?;
+    if let Some((first, _)) = each.first() {
+        confirm(&total, &first.planned.measured.spec, &first.args).await?;
+    }
+    out::note(&format!("matrix {}: {cells}, {runs} to make\n{}", wanted.id, total.line()));
+    for of in &mut wanted.cells {
+        if of.missing.is_empty() {
+            continue;
+        }
+        let checked = self_check::run(&of.planned.measured).await;
+        of.graders = Some(checked.map_err(|error| matrix.of_cell(&of.cell, error))?);
+    }
+    Ok(())
+}
+
+/// Plans every cell; cells on the same data share it.
+async fn plan_all(
+    matrix: &Matrix,
+    cells: Vec<CellLine>,
+    (repeats, will_call): (u32, bool),
+    apps: &mut Vec<Arc<App>>,
+) -> Result<Vec<PlannedCell>, CliError> {
+    let mut all: Vec<PlannedCell> = Vec::with_capacity(cells.len());
+    for CellLine { cell, line } in cells {
+        let Verb::Submit(args) = &line.verb else { return Err(CliError::usage("its flags are none of `submit`")) };
+        let in_cell = |error| matrix.of_cell(&cell, error);
+        let app = Arc::new(App::load(&line).map_err(in_cell)?);
+        apps.push(Arc::clone(&app));
+        let mut planned = PlannedGroup::plan(&app, args, will_call).await.map_err(in_cell)?;
+        planned.controls.clear();
+        if repeats > 1 {
+            group::prepare(args, &mut planned).map_err(in_cell)?;
+        }
+        let own = &planned.measured.spec.dataset;
+        if let Some(same) = all.iter().find(|other| other.planned.measured.spec.dataset == *own) {
+            planned.measured.dataset = Arc::clone(&same.planned.measured.dataset);
+        }
+        let (args, missing) = (args.as_ref().clone(), (1..=repeats).collect());
+        all.push(PlannedCell { cell, app, args, planned, graders: None, missing });
+    }
+    Ok(all)
+}
+
+/// The estimate of some runs of each cell together, and that of each cell.
+async fn estimates(
+    cells: Vec<(&PlannedCell, u32)>,
+    counting: Counting,
+) -> Result<(RunEstimate, Vec<(&PlannedCell, RunEstimate)>), CliError> {
+    let (mut total, mut each) = (None::<RunEstimate>, Vec::new());
+    for (of, runs) in cells {
+        let one = RunEstimate::of_group(&of.app, &of.planned, counting).await.repeated(runs);
+        match &mut total {
+            None => total = Some(one.clone()),
+            Some(total) => total.and(&one),
+        }
+        each.push((of, one));
+    }
+    total.map(|total| (total, each)).ok_or_else(|| CliError::usage("the matrix has no cell"))
+}
+
+/// Prints what a matrix would be and cost.
+async fn print(planned: &[PlannedCell], repeats: u32, json: bool) -> CliResult {
+    let (total, each) = estimates(planned.iter().map(|of| (of, repeats)).collect(), Counting::Exact).await?;
+    let is_paid = planned.iter().any(|of| of.planned.measured.is_paid());
+    let caps = planned.iter().filter_map(|of| of.planned.measured.spec.limits.max_cost).max();
+    let cap = caps.filter(|_| is_paid).map(PicoUsd::usd);
+    if json {
+        let cell = |(of, one): &(&PlannedCell, RunEstimate)| {
+            json!({
+                "number": of.cell.number, "values": of.cell.values, "flags": of.cell.flags, "repeats": repeats,
+                "questions": of.planned.measured.spec.sample.n, "estimate": one.totals(),
+            })
+        };
+        let cells: Vec<_> = each.iter().map(cell).collect();
+        out::json(&json!({"cells": cells, "repeats": repeats, "usd_cap": cap, "total": total.totals()}));
+        return Ok(Exit::Done);
+    }
+    let mut rows = table(["CELL", "QUESTIONS", "CALLS", "USD"]);
+    for (of, one) in &each {
+        let questions = of.planned.measured.spec.sample.n.to_string();
+        rows.add_row([of.cell.label(), questions, one.calls().to_string(), dollars(one.expected_usd())]);
+    }
+    out::result(&render(&rows));
+    let cap = cap.map(|cap| format!(" (cap {})", dollars(cap))).unwrap_or_default();
+    out::result(&format!(
+        "{} × {}: {} calls, {}{cap}",
+        counted(planned.len() as u64, "cell"),
+        counted(u64::from(repeats), "run"),
+        total.calls(),
+        dollars(total.expected_usd())
+    ));
+    Ok(Exit::Done)
+}

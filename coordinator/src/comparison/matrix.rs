@@ -1,0 +1,321 @@
+//! The report of a matrix: its cells, all pairs of them, and what changing one axis does.
+//!
+//! A cell with repeats is the mean over them, question by question. A main effect is the paired difference of two such means: over
+//! the cells that have one value of the axis and those that have the other and differ in nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bench_aggregate::{
+    compare::{CompareOptions, correct_over_pairs},
+    pareto::front,
+};
+use bench_proto::{
+    comparison::{Comparison, Word},
+    matrix::{CellProbe, MATRIX_SCHEMA_VERSION, MainEffect, MatrixCell, MatrixPair, MatrixReport},
+    money::PicoUsd,
+    summary::{LatencyProbe, ProbeConditions, Verdict},
+};
+use bench_store::{RunRow, RunState, Store};
+
+use super::{inputs::LoadedRun, pair};
+use crate::{
+    app::App,
+    exit::CliError,
+    results::{repeats::figures_of, summary_of},
+    standing::group::{CellRows, RunsOfGroup},
+};
+
+/// Largest corrected p value of a difference that is more than chance.
+const SIGNIFICANT: f64 = 0.05;
+
+/// The report of a matrix at any point: figures rest on the runs that have ended.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn matrix_report(app: &App, store: &dyn Store, group: &RunsOfGroup) -> Result<MatrixReport, CliError> {
+    let cells = CellRows::of_group(store, group).await?;
+    let options = CompareOptions {
+        seed: app.settings().stats_seed,
+        // what differs is what the axes say
+        under_test: vec!["all".to_owned()],
+        ..CompareOptions::default()
+    };
+    let mut told = Vec::with_capacity(cells.len());
+    for cell in &cells {
+        told.push(tell(app, store, cell, &cells).await?);
+    }
+    set_fronts(&cells, &mut told);
+    let money = match group.runs.first() {
+        Some(run) => store.group(run.run_no).await?,
+        None => None,
+    };
+    Ok(MatrixReport {
+        schema_version: MATRIX_SCHEMA_VERSION,
+        id: group.id.to_string(),
+        name: group.name(),
+        cap_usd: money.as_ref().and_then(|group| group.cap).map(PicoUsd::usd),
+        booked_usd: money.map_or(0.0, |group| group.spent.usd()),
+        axes: axes(&cells),
+        pairs: pairs(app, store, &cells, &options).await?,
+        effects: effects(app, store, &cells, &options).await?,
+        notes: notes(&cells),
+        cells: told.into_iter().map(|told| told.cell).collect(),
+    })
+}
+
+fn axes(cells: &[CellRows]) -> BTreeMap<String, Vec<String>> {
+    let mut axes: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (axis, value) in cells.iter().flat_map(|cell| &cell.values) {
+        let values = axes.entry(axis.clone()).or_default();
+        if !values.contains(value) {
+            values.push(value.clone());
+        }
+    }
+    axes
+}
+
+/// A cell's figures, and what the latencies of its runs belong to.
+struct Told {
+    cell: MatrixCell,
+    conditions: Vec<ProbeConditions>,
+}
+
+/// A cell's figures, but for what needs the other cells' too.
+async fn tell(app: &App, store: &dyn Store, cell: &CellRows, all: &[CellRows]) -> Result<Told, CliError> {
+    let ended = cell.ended();
+    let mut told = MatrixCell {
+        number: cell.number,
+        values: cell.values.clone(),
+        runs: cell.runs.iter().map(|run| run.run_id.to_string()).collect(),
+        ended: ended.len() as u32,
+        metric: cell.runs.first().map(|run| run.spec.headline_metric()).unwrap_or_default(),
+        value: None,
+        ci95: None,
+        ci95_note: Some("no run of it has ended".to_owned()),
+        sd: None,
+        questions: cell.runs.first().map_or(0, |run| run.spec.sample.n),
+        verdict: None,
+        usd: cell.runs.iter().map(|run| run.counters.spent.usd()).sum(),
+        usd_per_run: None,
+        on_front_of_usd: None,
+        probe: None,
+        probe_note: Some("no run of it has ended".to_owned()),
+        on_front_of_probe: None,
+        differs_in: unlike_all(cell, all),
+    };
+    if !ended.is_empty() {
+        let of = figures_of(app, store, &ended).await?;
+        let mean = of.figures.mean;
+        (told.value, told.ci95, told.ci95_note, told.sd) = (mean.value, mean.ci95, mean.ci95_note, mean.sd);
+        let invalid = of.runs.iter().any(|run| run.verdict == Some(Verdict::Invalid));
+        told.verdict = Some(if invalid { Verdict::Invalid } else { Verdict::Valid });
+        let usd: f64 = ended.iter().map(|run| run.counters.spent.usd()).sum();
+        told.usd_per_run = Some(usd / ended.len() as f64);
+        let probes = probes(app, store, &ended).await?;
+        told.probe = mean_of(&probes);
+        told.probe_note = probes.iter().find_map(|probe| probe.failure.clone());
+        if told.probe.is_none() && told.probe_note.is_none() {
+            told.probe_note = Some("its runs have no latency probe".to_owned());
+        }
+        return Ok(Told { cell: told, conditions: probes.into_iter().map(|probe| probe.conditions).collect() });
+    }
+    Ok(Told { cell: told, conditions: Vec::new() })
+}
+
+/// The probes of some runs that have ended.
+async fn probes(app: &App, store: &dyn Store, runs: &[RunRow]) -> Result<Vec<LatencyProbe>, CliError> {
+    let mut probes = Vec::new();
+    for run in runs {
+        probes.extend(summary_of(app, store, run).await?.latency_probe);
+    }
+    Ok(probes)
+}
+
+/// The probes of a cell's runs as one; none where no recall succeeded.
+fn mean_of(probes: &[LatencyProbe]) -> Option<CellProbe> {
+    let mean = |of: fn(&LatencyProbe) -> Option<f64>| {
+        let all: Vec<f64> = probes.iter().filter_map(of).collect();
+        (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
+    };
+    let n = probes.iter().map(|probe| probe.n).sum();
+    Some(CellProbe { n, p50_ms: mean(|probe| probe.p50_ms)?, p95_ms: mean(|probe| probe.p95_ms)? })
+}
+
+/// Marks the cells that no other one of their dataset beats in quality and dollars, and in quality and latency.
+fn set_fronts(cells: &[CellRows], told: &mut [Told]) {
+    let datasets: BTreeSet<&str> = cells.iter().filter_map(CellRows::dataset).collect();
+    for dataset in datasets {
+        let of_dataset = |at: &usize| cells.get(*at).and_then(CellRows::dataset) == Some(dataset);
+        let here: Vec<usize> = (0..told.len()).filter(of_dataset).collect();
+        note_other_conditions(&here, told);
+        set_front(&here, told, |cell| cell.usd_per_run, |cell, on| cell.on_front_of_usd = Some(on));
+        let latency =
+            |cell: &MatrixCell| cell.probe.as_ref().filter(|_| cell.probe_note.is_none()).map(|probe| probe.p50_ms);
+        set_front(&here, told, latency, |cell, on| cell.on_front_of_probe = Some(on));
+    }
+}
+
+/// Marks those of some cells that have a score and a cost.
+fn set_front(
+    here: &[usize],
+    told: &mut [Told],
+    cost: impl Fn(&MatrixCell) -> Option<f64>,
+    mark: impl Fn(&mut MatrixCell, bool),
+) {
+    let point = |at: usize| told.get(at).and_then(|told| Some((told.cell.value?, cost(&told.cell)?)));
+    let (places, points): (Vec<usize>, Vec<(f64, f64)>) = here.iter().filter_map(|at| Some((*at, point(*at)?))).unzip();
+    for (at, on) in places.into_iter().zip(front(&points)) {
+        if let Some(told) = told.get_mut(at) {
+            mark(&mut told.cell, on);
+        }
+    }
+}
+
+/// Says of which cells the latency was measured under other conditions than that of the first cell that has one (P43). How many
+/// hits are asked for is a setting of a cell, and no condition here.
+fn note_other_conditions(here: &[usize], told: &mut [Told]) {
+    let first =
+        here.iter().filter_map(|at| told.get(*at)).find_map(|told| Some((told.cell.number, told.conditions.first()?)));
+    let Some((number, first)) = first.map(|(number, first)| (number, first.clone())) else { return };
+    for at in here {
+        let Some(Told { cell, conditions }) = told.get_mut(*at) else { continue };
+        let alike = |other: &ProbeConditions| ProbeConditions { top_k: first.top_k, ..other.clone() };
+        if let Some(differs) = conditions.iter().find_map(|other| first.differs(&alike(other)))
+            && cell.probe_note.is_none()
+        {
+            cell.probe_note = Some(format!("not held against others: in cell {number} and here {differs}"));
+        }
+    }
+}
+
+/// The axes in which a cell differs from its nearest neighbour, where these are more than one.
+fn unlike_all(cell: &CellRows, all: &[CellRows]) -> Vec<String> {
+    let others = all.iter().filter(|other| other.number != cell.number).map(|other| cell.differs_in(other));
+    others.min_by_key(Vec::len).filter(|differs| differs.len() > 1).unwrap_or_default()
+}
+
+/// Some cells as one run: the mean of all of their runs that have ended, question by question.
+async fn loaded(app: &App, store: &dyn Store, cells: &[&CellRows]) -> Result<Option<LoadedRun>, CliError> {
+    let rows: Vec<RunRow> = cells.iter().flat_map(|cell| cell.ended()).collect();
+    let numbers: Vec<String> = cells.iter().map(|cell| cell.number.to_string()).collect();
+    match rows.is_empty() {
+        true => Ok(None),
+        false => LoadedRun::of_rows(app, store, rows, (format!("cell {}", numbers.join("+")), None)).await.map(Some),
+    }
+}
+
+/// All pairs of cells of one dataset, with Holm's correction.
+async fn pairs(
+    app: &App,
+    store: &dyn Store,
+    cells: &[CellRows],
+    options: &CompareOptions,
+) -> Result<Vec<MatrixPair>, CliError> {
+    let mut runs = Vec::with_capacity(cells.len());
+    for cell in cells {
+        runs.push(loaded(app, store, &[cell]).await?);
+    }
+    let (mut found, mut which) = (Vec::new(), Vec::new());
+    for (i, a) in cells.iter().enumerate() {
+        for (j, b) in cells.iter().enumerate().skip(i + 1) {
+            if let (Some(first), Some(second)) = (&runs[i], &runs[j])
+                && a.dataset() == b.dataset()
+            {
+                found.push(pair(store, first, second, options, false).await?);
+                which.push((a, b));
+            }
+        }
+    }
+    correct_over_pairs(&mut found);
+    let told = |((a, b), found): (&(&CellRows, &CellRows), Comparison)| MatrixPair {
+        a: a.number,
+        b: b.number,
+        differ_in: a.differs_in(b),
+        difference: found.paired.difference,
+        ci95: found.paired.ci95,
+        note: found.paired.ci95_note,
+        p_value: found.paired.p_value,
+        p_holm: found.paired.p_holm,
+        verdict: in_view_of_all(found.verdict, found.paired.p_holm),
+        comparable: found.comparable,
+        reasons: found.reasons,
+    };
+    Ok(which.iter().zip(found).map(told).collect())
+}
+
+/// What a pair says in view of all pairs: a difference that Holm's correction takes for chance decides nothing.
+fn in_view_of_all(verdict: Word, p_holm: Option<f64>) -> Word {
+    match verdict {
+        Word::Better | Word::Worse if p_holm.is_none_or(|p| p > SIGNIFICANT) => Word::Inconclusive,
+        verdict => verdict,
+    }
+}
+
+/// What each axis does, from its first value to each of its others.
+async fn effects(
+    app: &App,
+    store: &dyn Store,
+    cells: &[CellRows],
+    options: &CompareOptions,
+) -> Result<Vec<MainEffect>, CliError> {
+    let mut effects = Vec::new();
+    for (axis, values) in axes(cells) {
+        let Some((from, others)) = values.split_first() else { continue };
+        for to in others {
+            let has =
+                |cell: &&CellRows, value: &String| cell.values.get(&axis) == Some(value) && !cell.ended().is_empty();
+            let matched: Vec<(&CellRows, &CellRows)> = cells
+                .iter()
+                .filter(|cell| has(cell, from))
+                .filter_map(|a| {
+                    Some((a, cells.iter().filter(|b| has(b, to)).find(|b| a.differs_in(b) == [axis.clone()])?))
+                })
+                .filter(|(a, b)| a.dataset() == b.dataset())
+                .collect();
+            let (first, second): (Vec<&CellRows>, Vec<&CellRows>) = matched.iter().copied().unzip();
+            let (Some(a), Some(b)) = (loaded(app, store, &first).await?, loaded(app, store, &second).await?) else {
+                continue;
+            };
+            let paired = pair(store, &a, &b, options, false).await?.paired;
+            effects.push(MainEffect {
+                axis: axis.clone(),
+                from: from.clone(),
+                to: to.clone(),
+                pairs: matched.len() as u32,
+                difference: paired.difference,
+                ci95: paired.ci95,
+                note: paired.ci95_note,
+                p_value: paired.p_value,
+            });
+        }
+    }
+    Ok(effects)
+}
+
+fn notes(cells: &[CellRows]) -> Vec<String> {
+    let runs = || cells.iter().flat_map(|cell| &cell.runs);
+    let open = runs().filter(|run| run.state != RunState::Finished).count();
+    let mut notes = Vec::new();
+    if open > 0 {
+        notes.push(format!("{open} of {} runs have not ended, and are in no figure", runs().count()));
+    }
+    notes.push(
+        "a main effect is the mean over the pairs of cells that differ in that axis alone; where axes work together, single pairs say \
+         more"
+            .to_owned(),
+    );
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_among_many_pairs_decides_by_its_corrected_p() {
+        assert_eq!(in_view_of_all(Word::Worse, Some(0.34)), Word::Inconclusive);
+        assert_eq!(in_view_of_all(Word::Better, None), Word::Inconclusive);
+        assert_eq!(in_view_of_all(Word::Better, Some(0.01)), Word::Better);
+        assert_eq!(in_view_of_all(Word::NoChange, Some(1.0)), Word::NoChange);
+    }
+}

@@ -1,0 +1,479 @@
+//! A matrix file to its cells: every combination of the axes' values, less what is excluded, and what is included besides. Pure.
+//!
+//! An axis is a flag of `submit` with several values, so that whatever a run can be told, a matrix can vary. Each cell is the flags
+//! of one `submit`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+use crate::{cli::MOST_REPEATS, exit::CliError};
+
+/// Most cells of a matrix.
+const MOST_CELLS: usize = 500;
+/// Flags that are no property of a cell: of the whole matrix, or of the command.
+const NOT_OF_A_CELL: [&str; 20] = [
+    "run-id",
+    "name",
+    "tag",
+    "repeats",
+    "epochs",
+    "max-cost",
+    "cost-limit",
+    "detach",
+    "dry-run",
+    "yes",
+    "json",
+    "display",
+    "output-dir",
+    "fork",
+    "from",
+    "controls",
+    "store",
+    "queue",
+    "config",
+    "profile",
+];
+/// The axis whose values are names for several settings each.
+const SETTINGS: &str = "settings";
+
+/// A matrix file.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MatrixFile {
+    /// Name of the group.
+    #[serde(default)]
+    pub(crate) name: Option<String>,
+    /// Flags of `submit` for all cells.
+    #[serde(default)]
+    flags: Vec<String>,
+    /// How often each cell is run.
+    #[serde(default)]
+    pub(crate) repeats: Option<u32>,
+    /// Which combinations there are; without it all of them, and with `baseline` an ablation.
+    #[serde(default)]
+    form: Option<Form>,
+    /// The cell that an ablation starts from: axis → value. An axis that it does not name has its first value.
+    #[serde(default)]
+    baseline: BTreeMap<String, Value>,
+    /// Flag of `submit`, without its dashes → values.
+    axes: BTreeMap<String, Vec<Value>>,
+    /// Combinations that are left out: those that have all of these values.
+    #[serde(default)]
+    exclude: Vec<BTreeMap<String, Value>>,
+    /// Combinations besides; an axis that one does not name has its first value.
+    #[serde(default)]
+    include: Vec<BTreeMap<String, Value>>,
+    /// Values of the axis `settings`: a name → `key=value`, as `--set` takes them.
+    #[serde(default)]
+    settings: BTreeMap<String, Vec<String>>,
+}
+
+/// Which combinations there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Form {
+    /// All of them.
+    Grid,
+    /// The baseline, and each other value of an axis with the baseline's values of all other axes.
+    Ablation,
+}
+
+/// A value of an axis.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged)]
+enum Value {
+    Flag(bool),
+    Whole(i64),
+    Real(f64),
+    Text(String),
+}
+
+impl Value {
+    fn text(&self) -> String {
+        match self {
+            Self::Flag(flag) => flag.to_string(),
+            Self::Whole(whole) => whole.to_string(),
+            Self::Real(real) => real.to_string(),
+            Self::Text(text) => text.clone(),
+        }
+    }
+}
+
+/// A cell: one value of each axis.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cell {
+    /// Counted from 1, in the order of the file.
+    pub(crate) number: u32,
+    /// Axis → value.
+    pub(crate) values: BTreeMap<String, String>,
+    /// The flags of its `submit`.
+    pub(crate) flags: Vec<String>,
+}
+
+impl Cell {
+    /// `cell 3 (system = bm25, top-k = 5)`.
+    pub(crate) fn label(&self) -> String {
+        let values: Vec<String> = self.values.iter().map(|(axis, value)| format!("{axis} = {value}")).collect();
+        format!("cell {} ({})", self.number, values.join(", "))
+    }
+}
+
+/// A matrix file with its text, for errors that name a line.
+pub(crate) struct Matrix {
+    path: String,
+    text: String,
+    pub(crate) file: MatrixFile,
+    pub(crate) cells: Vec<Cell>,
+}
+
+impl Matrix {
+    /// Reads a file by its ending, TOML or YAML, and makes its cells.
+    ///
+    /// # Errors
+    /// Exit 2 with the file, the line and what is wrong there.
+    pub(crate) fn read(path: &str, text: String) -> Result<Self, CliError> {
+        let yaml = path.ends_with(".yaml") || path.ends_with(".yml");
+        let wrong = |line: Option<usize>, why: String| {
+            let line = line.map(|line| format!(":{line}")).unwrap_or_default();
+            CliError::usage(format!("{path}{line}: {why}"))
+        };
+        let file: MatrixFile = match yaml {
+            true => serde_norway::from_str(&text).map_err(|e| wrong(e.location().map(|l| l.line()), e.to_string()))?,
+            false => toml::from_str(&text).map_err(|e| {
+                let line = e.span().map(|span| text.get(..span.start).unwrap_or_default().matches('\n').count() + 1);
+                wrong(line, e.message().to_owned())
+            })?,
+        };
+        let mut matrix = Self { path: path.to_owned(), text, file, cells: Vec::new() };
+        matrix.check()?;
+        matrix.cells = matrix.expand()?;
+        Ok(matrix)
+    }
+
+    /// An error of a cell, with the line of the value that it is about where that can be told.
+    pub(crate) fn of_cell(&self, cell: &Cell, error: CliError) -> CliError {
+        let said = |text: &str| holds(&error.message, text);
+        let line = cell
+            .values
+            .iter()
+            .find(|(axis, value)| said(axis) && said(value))
+            .or_else(|| cell.values.iter().find(|(_, value)| said(value)))
+            .or_else(|| cell.values.iter().find(|(axis, _)| said(axis)))
+            .and_then(|(axis, value)| self.line_of_value(axis, value))
+            .or_else(|| self.line_of("axes"));
+        let place = line.map(|line| format!(":{line}")).unwrap_or_default();
+        let message = format!("{}{place}: {}: {}", self.path, cell.label(), error.message);
+        error.saying(message)
+    }
+
+    /// The first line that holds a text.
+    fn line_of(&self, text: &str) -> Option<usize> {
+        self.text.lines().position(|line| holds(line, text)).map(|at| at + 1)
+    }
+
+    /// The line of an axis' value: the first that holds it from the axis on, else that of the axis.
+    fn line_of_value(&self, axis: &str, value: &str) -> Option<usize> {
+        let from = self.line_of(axis)?;
+        let mut lines = self.text.lines().enumerate().skip(from - 1);
+        lines.find(|(_, line)| holds(line, value)).map(|(at, _)| at + 1).or(Some(from))
+    }
+
+    fn error(&self, about: &str, why: &str) -> CliError {
+        let line = self.line_of(about).map(|line| format!(":{line}")).unwrap_or_default();
+        CliError::usage(format!("{}{line}: {why}", self.path))
+    }
+
+    fn error_of(&self, (axis, value): (&str, &str), why: &str) -> CliError {
+        let line = self.line_of_value(axis, value).or_else(|| self.line_of(value));
+        CliError::usage(format!("{}{}: {why}", self.path, line.map(|line| format!(":{line}")).unwrap_or_default()))
+    }
+
+    /// Refuses what makes no cells.
+    fn check(&self) -> Result<(), CliError> {
+        let MatrixFile { axes, baseline, repeats, flags, form, .. } = &self.file;
+        if axes.is_empty() {
+            return Err(self.error("axes", "a matrix needs an axis, such as system = [\"bm25\", \"none\"]"));
+        }
+        if repeats.is_some_and(|n| n == 0 || i64::from(n) > MOST_REPEATS) {
+            return Err(self.error("repeats", &format!("repeats: 1 to {MOST_REPEATS}")));
+        }
+        if *form == Some(Form::Grid) && !baseline.is_empty() {
+            return Err(self.error("form", "a grid has no baseline: leave one of the two out"));
+        }
+        if let Some(flag) = flags.iter().find(|flag| is_of_all(flag)) {
+            return Err(
+                self.error(flag, &format!("{flag} is no flag of a cell: give it to `matrix`, or as a key of the file"))
+            );
+        }
+        axes.iter().try_for_each(|(axis, values)| self.check_axis(axis, values))?;
+        self.check_named()
+    }
+
+    /// Refuses an axis that no cell can have, and values that are not there or are there twice.
+    fn check_axis(&self, axis: &str, values: &[Value]) -> Result<(), CliError> {
+        if NOT_OF_A_CELL.contains(&axis) {
+            return Err(self.error(axis, &format!("{axis} is no axis: it is of the whole matrix, not of a cell")));
+        }
+        if values.is_empty() {
+            return Err(self.error(axis, &format!("axis {axis} has no value")));
+        }
+        let mut seen = BTreeSet::new();
+        for value in values.iter().chain(self.file.baseline.get(axis).filter(|value| !values.contains(value))) {
+            let text = value.text();
+            if axis == SETTINGS && !self.file.settings.contains_key(&text) {
+                return Err(self.error_of((axis, &text), &format!("settings '{text}' are not among [settings]")));
+            }
+            if !seen.insert(text.clone()) {
+                return Err(self.error_of((axis, &text), &format!("axis {axis} has the value {text} twice")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a baseline, exclusions and inclusions of axes that are not there, and exclusions of values that are not there.
+    fn check_named(&self) -> Result<(), CliError> {
+        let MatrixFile { axes, baseline, exclude, include, settings, .. } = &self.file;
+        for (axis, value) in [baseline].into_iter().chain(include).chain(exclude).flatten() {
+            if !axes.contains_key(axis) {
+                let (value, known) = (value.text(), axes.keys().cloned().collect::<Vec<_>>().join(", "));
+                let why = format!("{axis} = {value}: there is no axis {axis}; the axes are {known}");
+                return Err(self.error_of((axis, &value), &why));
+            }
+        }
+        for (axis, value) in include.iter().flatten() {
+            let text = value.text();
+            if axis == SETTINGS && !settings.contains_key(&text) {
+                return Err(self.error_of((axis, &text), &format!("settings '{text}' are not among [settings]")));
+            }
+        }
+        for (axis, value) in exclude.iter().flatten() {
+            let known =
+                axes.get(axis).is_some_and(|values| values.contains(value)) || baseline.get(axis) == Some(value);
+            if !known {
+                let value = value.text();
+                return Err(self.error_of((axis, &value), &format!("{axis} = {value} is a value of no axis")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The combinations: those of the axes, less what is excluded, and what is included besides.
+    fn expand<'a>(&'a self) -> Result<Vec<Cell>, CliError> {
+        let MatrixFile { axes, baseline, exclude, include, form, .. } = &self.file;
+        let first: Combination<'a> = axes
+            .iter()
+            .filter_map(|(axis, values)| Some((axis.as_str(), baseline.get(axis).or_else(|| values.first())?)))
+            .collect();
+        let mut all = match form {
+            Some(Form::Ablation) => self.ablation(&first),
+            None if !baseline.is_empty() => self.ablation(&first),
+            Some(Form::Grid) | None => self.grid()?,
+        };
+        for named in exclude {
+            let before = all.len();
+            all.retain(|cell| !named.iter().all(|(axis, value)| cell.get(axis.as_str()) == Some(&value)));
+            if all.len() == before {
+                let named: Vec<String> =
+                    named.iter().map(|(axis, value)| format!("{axis} = {}", value.text())).collect();
+                let why = format!("the exclusion of {} leaves out no cell", named.join(", "));
+                return Err(self.error("exclude", &why));
+            }
+        }
+        for named in include {
+            let mut cell = first.clone();
+            cell.extend(named.iter().map(|(axis, value)| (axis.as_str(), value)));
+            if !all.contains(&cell) {
+                all.push(cell);
+            }
+        }
+        if all.is_empty() {
+            return Err(self.error("exclude", "every cell is excluded"));
+        }
+        if all.len() > MOST_CELLS {
+            return Err(self.too_many());
+        }
+        Ok((1..).zip(&all).map(|(number, cell)| self.cell(number, cell)).collect())
+    }
+
+    /// Every combination; the values of the last axis change fastest.
+    fn grid(&self) -> Result<Vec<Combination<'_>>, CliError> {
+        let mut all = vec![Combination::new()];
+        for (axis, values) in &self.file.axes {
+            if all.len().saturating_mul(values.len()) > MOST_CELLS {
+                return Err(self.too_many());
+            }
+            all = all.iter().flat_map(|cell| values.iter().map(|value| with(cell, axis, value))).collect();
+        }
+        Ok(all)
+    }
+
+    /// The first cell, and those that differ from it in one value.
+    fn ablation<'a>(&'a self, first: &Combination<'a>) -> Vec<Combination<'a>> {
+        let changes = self.file.axes.iter().flat_map(|(axis, values)| values.iter().map(move |value| (axis, value)));
+        let changed = changes.map(|(axis, value)| with(first, axis, value)).filter(|cell| cell != first);
+        std::iter::once(first.clone()).chain(changed).collect()
+    }
+
+    fn too_many(&self) -> CliError {
+        self.error("axes", &format!("more than {MOST_CELLS} cells: take fewer values, or `exclude` some of them"))
+    }
+
+    fn cell(&self, number: u32, values: &Combination<'_>) -> Cell {
+        let mut flags = self.file.flags.clone();
+        for (axis, value) in values {
+            match (*axis, value) {
+                (SETTINGS, name) => {
+                    let set = self.file.settings.get(&name.text()).into_iter().flatten();
+                    flags.extend(set.flat_map(|setting| ["--set".to_owned(), setting.clone()]));
+                }
+                (axis, Value::Flag(true)) => flags.push(format!("--{axis}")),
+                (_, Value::Flag(false)) => {}
+                // one word, so that a value that begins with a dash stays a value
+                (axis, value) => flags.push(format!("--{axis}={}", value.text())),
+            }
+        }
+        let values = values.iter().map(|(axis, value)| ((*axis).to_owned(), value.text())).collect();
+        Cell { number, values, flags }
+    }
+}
+
+/// Axis → value.
+type Combination<'a> = BTreeMap<&'a str, &'a Value>;
+
+/// A combination with another value of one axis.
+fn with<'a>(cell: &Combination<'a>, axis: &'a str, value: &'a Value) -> Combination<'a> {
+    let mut cell = cell.clone();
+    cell.insert(axis, value);
+    cell
+}
+
+/// Whether a flag, with or without its value, is one of the whole matrix.
+fn is_of_all(flag: &str) -> bool {
+    let name = flag.strip_prefix("--").map(|rest| rest.split('=').next().unwrap_or(rest));
+    name.is_some_and(|name| NOT_OF_A_CELL.contains(&name))
+}
+
+/// Whether a text has a word, with nothing that could belong to it on either side.
+fn holds(text: &str, word: &str) -> bool {
+    let belongs = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '-' || c == '_' || c == '.');
+    text.match_indices(word).any(|(at, _)| {
+        let before = text.get(..at).and_then(|text| text.chars().next_back());
+        let after = text.get(at + word.len()..).and_then(|text| text.chars().next());
+        // a flag's dashes are no part of its name, and a sentence ends with a dot
+        let before = before.filter(|c| *c != '-');
+        !belongs(before) && !belongs(after.filter(|c| *c != '.'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Matrix, CliError> {
+        Matrix::read("m.toml", text.to_owned())
+    }
+
+    fn labels(text: &str) -> Vec<String> {
+        read(text).unwrap_or_else(|e| panic!("{}", e.message)).cells.iter().map(Cell::label).collect()
+    }
+
+    #[test]
+    fn a_grid_has_every_combination_less_exclusions_and_with_inclusions() {
+        let text = r#"
+            flags = ["--preset", "quick"]
+            [axes]
+            system = ["bm25", "none"]
+            top-k = [5, 10]
+            [[exclude]]
+            system = "none"
+            top-k = 5
+            [[include]]
+            system = "random"
+        "#;
+        assert_eq!(
+            labels(text),
+            [
+                "cell 1 (system = bm25, top-k = 5)",
+                "cell 2 (system = bm25, top-k = 10)",
+                "cell 3 (system = none, top-k = 10)",
+                "cell 4 (system = random, top-k = 5)"
+            ]
+        );
+        let flags = &read(text).unwrap_or_else(|e| panic!("{}", e.message)).cells[1].flags;
+        assert_eq!(*flags, ["--preset", "quick", "--system=bm25", "--top-k=10"]);
+    }
+
+    #[test]
+    fn an_ablation_changes_one_thing_at_a_time() {
+        let text = "form = 'ablation'\n[axes]\nsystem = ['bm25', 'none']\ntop-k = [5, 10, 20]\n";
+        assert_eq!(
+            labels(text),
+            [
+                "cell 1 (system = bm25, top-k = 5)",
+                "cell 2 (system = none, top-k = 5)",
+                "cell 3 (system = bm25, top-k = 10)",
+                "cell 4 (system = bm25, top-k = 20)"
+            ]
+        );
+    }
+
+    #[test]
+    fn an_ablation_starts_from_its_baseline() {
+        let text = "[axes]\nsystem = ['none', 'random']\ntop-k = [5, 10]\n[baseline]\nsystem = 'bm25'\ntop-k = 10\n";
+        assert_eq!(
+            labels(text),
+            [
+                "cell 1 (system = bm25, top-k = 10)",
+                "cell 2 (system = none, top-k = 10)",
+                "cell 3 (system = random, top-k = 10)",
+                "cell 4 (system = bm25, top-k = 5)"
+            ]
+        );
+    }
+
+    #[test]
+    fn settings_have_names_and_yaml_is_read_too() {
+        let text = "axes:\n  settings: [plain, soft]\n  no-canaries: [true]\nsettings:\n  plain: []\n  soft: [bm25.k1=0.9, bm25.b=0.5]\n";
+        let matrix = Matrix::read("m.yaml", text.to_owned()).unwrap_or_else(|e| panic!("{}", e.message));
+        let flags: Vec<String> = matrix.cells.iter().map(|cell| cell.flags.join(" ")).collect();
+        assert_eq!(flags, ["--no-canaries", "--no-canaries --set bm25.k1=0.9 --set bm25.b=0.5"]);
+    }
+
+    #[test]
+    fn mistakes_name_file_and_line() {
+        for (text, wanted) in [
+            ("[axes]\nsystem = [\n", "m.toml:"),
+            ("[axes]\nsystem = []\n", "m.toml:2: axis system has no value"),
+            ("[axes]\nsystem = ['a', 'a']\n", "m.toml:2: axis system has the value a twice"),
+            ("[axes]\n\nmax-cost = ['1']\n", "m.toml:3: max-cost is no axis"),
+            ("colour = 1\n[axes]\nsystem = ['a']\n", "m.toml:1: unknown field `colour`"),
+            ("[axes]\nsettings = ['x']\n", "m.toml:2: settings 'x' are not among"),
+            ("flags = ['--yes']\n[axes]\nsystem = ['a']\n", "m.toml:1: --yes is no flag of a cell"),
+            ("[axes]\nsystem = ['a']\n[[exclude]]\nsystem = 'b'\n", "m.toml:4: system = b is a value of no axis"),
+            ("[axes]\nsystem = ['a']\n[[exclude]]\nsystem = 'a'\n", "m.toml:3: every cell is excluded"),
+            ("repeats = 0\n[axes]\nsystem = ['a']\n", "m.toml:1: repeats: 1 to 1000"),
+            (
+                "[axes]\nsystem = ['a']\n[[include]]\nsytem = 'b'\n",
+                "m.toml:4: sytem = b: there is no axis sytem; the axes are system",
+            ),
+            ("form = 'grid'\n[axes]\nsystem = ['a']\n[baseline]\nsystem = 'a'\n", "m.toml:1: a grid has no baseline"),
+            (
+                "[axes]\nsystem = ['a', 'b']\ntop-k = [5]\n[[exclude]]\nsystem = 'b'\n[[exclude]]\nsystem = 'b'\n",
+                "m.toml:4: the exclusion of system = b leaves out no cell",
+            ),
+            ("flags = ['--max-cost=3']\n[axes]\nsystem = ['a']\n", "m.toml:1: --max-cost=3 is no flag of a cell"),
+            (
+                "[axes]\nseed = [0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24]\ntop-k = [0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24]\n",
+                "m.toml:1: more than 500 cells",
+            ),
+            ("axes = {}\n", "m.toml:1: a matrix needs an axis"),
+        ] {
+            let Err(error) = read(text) else { panic!("{text} is read") };
+            assert!(error.message.starts_with(wanted), "{}", error.message);
+        }
+        let matrix = read("[axes]\ntop-k = [5]\nsystem = ['a', 'bem25']\n").unwrap_or_else(|e| panic!("{}", e.message));
+        let error = matrix.of_cell(&matrix.cells[1], CliError::usage("unknown memory system 'bem25'"));
+        assert_eq!(error.message, "m.toml:3: cell 2 (system = bem25, top-k = 5): unknown memory system 'bem25'");
+    }
+}

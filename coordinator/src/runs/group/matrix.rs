@@ -1,0 +1,246 @@
+//! The cells of a matrix as runs of one group: `ID-c1-r1` is the first run of the first cell.
+//!
+//! A matrix grows: the same file with more cells, or more repeats, adds what is not there yet to the group and goes on with the rest.
+//! A cell keeps the number that it was given first, wherever it stands in the file now.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use bench_proto::{
+    ids::{RunId, RunNo},
+    matrix::{CELL_EVENT, CellNote},
+    money::PicoUsd,
+};
+use bench_store::{Creation, NewGroup, NewRun, Store};
+
+use super::{
+    execution::{self, Taken},
+    resume,
+};
+use crate::{
+    app::App,
+    cli::{OutputArgs, SubmitArgs},
+    exit::{CliError, CliResult},
+    out::{self, amounts::counted},
+    planning::{matrix::Cell, self_check::SelfCheckResult},
+    results::SELF_CHECK_EVENT,
+    runs::{
+        attach::{as_resume, check_same},
+        controls::PlannedGroup,
+        executor::RunExecutor,
+        start::new_run,
+    },
+    standing::group::{CellRows, RunsOfGroup, id_of_cell, name_of_cell},
+};
+
+/// A cell that could start.
+pub(crate) struct PlannedCell {
+    /// Its number and values.
+    pub(crate) cell: Cell,
+    /// The settings of its command line.
+    pub(crate) app: Arc<App>,
+    /// Its command line.
+    pub(crate) args: SubmitArgs,
+    /// Its plan, without controls.
+    pub(crate) planned: PlannedGroup,
+    /// What the grader self-check found; none where no run of it is to be created.
+    pub(crate) graders: Option<SelfCheckResult>,
+    /// Its runs that are to be created.
+    pub(crate) missing: Vec<u32>,
+}
+
+/// A matrix that is to be created, or to go on.
+pub(crate) struct Wanted {
+    /// Public id of the group.
+    pub(crate) id: RunId,
+    /// Its cells; at least one.
+    pub(crate) cells: Vec<PlannedCell>,
+    /// The group, where it exists.
+    pub(crate) existing: Option<RunsOfGroup>,
+    /// Runs that are told the values of their cell anew, as an axis was added.
+    told: Vec<(RunNo, String)>,
+}
+
+impl Wanted {
+    /// Holds a file's cells against the group of that id: numbers those that exist as they were, the others behind them, and finds
+    /// which runs are missing.
+    ///
+    /// # Errors
+    /// Exit 2 for a cell that exists with other settings; what the store meets.
+    pub(crate) async fn find(
+        store: &dyn Store,
+        id: RunId,
+        mut cells: Vec<PlannedCell>,
+        repeats: u32,
+    ) -> Result<Self, CliError> {
+        let existing = RunsOfGroup::of_id(store, &id).await?;
+        let known = match &existing {
+            Some(group) if !group.is_matrix() => {
+                let why = format!("{id} is a group of repeats and no matrix: choose another --run-id");
+                return Err(CliError::usage(why));
+            }
+            Some(group) => CellRows::of_group(store, group).await?,
+            None => Vec::new(),
+        };
+        let (mut taken, mut told) = (BTreeSet::new(), Vec::new());
+        let mut next = known.iter().map(|cell| cell.number).max().unwrap_or(0);
+        for of in &mut cells {
+            let cell = same_cell(&known, of)?.filter(|cell| taken.insert(cell.number));
+            of.cell.number = cell.map_or_else(
+                || {
+                    next += 1;
+                    next
+                },
+                |cell| cell.number,
+            );
+            let has = |number: &u32| cell.is_some_and(|cell| cell.runs.iter().any(|run| run.draw() == *number));
+            of.missing = (1..=repeats).filter(|number| !has(number)).collect();
+            let lacks = |cell: &&CellRows| of.cell.values.keys().any(|axis| !cell.values.contains_key(axis));
+            if let Some(run) = cell.filter(lacks).and_then(|cell| cell.runs.first()) {
+                told.push((run.run_no, note(&of.cell)?));
+            }
+        }
+        let others = known.len() - taken.len();
+        if others > 0 {
+            let others = counted(others as u64, "cell");
+            out::note(&format!("{others} of matrix {id} not in the file: what was measured stays"));
+        }
+        Ok(Self { id, cells, existing, told })
+    }
+
+    /// Whether runs are to be created.
+    pub(crate) fn grows(&self) -> bool {
+        self.cells.iter().any(|of| !of.missing.is_empty())
+    }
+
+    /// The cap of all runs together: what the command says, what the group has, or what any cell brings along.
+    ///
+    /// # Errors
+    /// What the store meets.
+    pub(crate) async fn cap(&self, store: &dyn Store) -> Result<Option<PicoUsd>, CliError> {
+        let of_cells = || self.cells.iter().filter_map(|of| of.planned.measured.spec.limits.max_cost).max();
+        let is_said = self.cells.iter().any(|of| of.args.limits.max_cost.is_some());
+        let first = self.existing.as_ref().and_then(|group| group.runs.first()).filter(|_| !is_said);
+        match first {
+            Some(run) => Ok(store.group(run.run_no).await?.and_then(|group| group.cap).or_else(of_cells)),
+            None => Ok(of_cells()),
+        }
+    }
+
+    /// Sets the cap of every run that is to be created: a cell that costs nothing is under the same one.
+    pub(crate) fn cap_all(&mut self, cap: Option<PicoUsd>) {
+        for of in &mut self.cells {
+            of.planned.measured.spec.limits.max_cost = cap;
+        }
+    }
+}
+
+/// The cell of the group that a cell of the file is: the one with the same values, else one that is the same run.
+///
+/// # Errors
+/// Exit 2 when the one with the same values is another run.
+fn same_cell<'a>(known: &'a [CellRows], of: &PlannedCell) -> Result<Option<&'a CellRows>, CliError> {
+    let spec = &of.planned.measured.spec;
+    if let Some(cell) = known.iter().find(|cell| cell.values == of.cell.values) {
+        cell.runs.iter().try_for_each(|run| check_same(run, spec))?;
+        return Ok(Some(cell));
+    }
+    // the file may have more axes by now, or fewer: those that both have must say the same
+    let same =
+        |cell: &CellRows, axis: &String, value: &String| cell.values.get(axis).is_none_or(|other| other == value);
+    let fits = |cell: &&CellRows| of.cell.values.iter().all(|(axis, value)| same(cell, axis, value));
+    Ok(known.iter().filter(fits).find(|cell| cell.runs.iter().all(|run| check_same(run, spec).is_ok())))
+}
+
+/// Creates what is missing in one transaction, takes up what is open, and stays with all of it to the end. The first runs of all
+/// cells come first, then the second ones.
+///
+/// # Errors
+/// As `submit`.
+pub(crate) async fn go_on(
+    app: &App,
+    store: &Arc<dyn Store>,
+    wanted: Wanted,
+    (output, detach): (&OutputArgs, bool),
+) -> CliResult {
+    let first = wanted.cells.first().ok_or_else(|| CliError::usage("the matrix has no cell"))?;
+    let as_resume = as_resume(&wanted.id, &first.args);
+    let Wanted { id, cells, existing, told } = &wanted;
+    for (run, note) in told {
+        store.add_event(*run, CELL_EVENT, note).await?;
+    }
+    if !wanted.grows() {
+        let group = existing.clone().ok_or_else(|| gone(id))?;
+        out::note(&format!("matrix {id} exists with the same cells: going on with it"));
+        return resume::resume(app, store, group, &as_resume).await;
+    }
+    let mut taken = match existing {
+        Some(group) => resume::open_runs(app, store, group, &as_resume).await?,
+        None => Vec::new(),
+    };
+    resume::take_up_all(store, &mut taken, &[]).await?;
+    let _listening = app.interrupts();
+    let (places, runs) = new_runs(app, id, cells)?;
+    let (first, others) = runs.split_first().ok_or_else(|| gone(id))?;
+    let Creation::Made(made) = store.create_or_find(first, others).await? else {
+        let why = format!(
+            "another command has just begun the same cells of matrix {id}; `bench-coord resume {id}` goes on with it"
+        );
+        return Err(CliError::usage(why));
+    };
+    if existing.is_some() {
+        // the group is there with the cap that it had
+        store.set_limits(made, &first.spec.limits).await?;
+        out::note(&format!("matrix {id}: {} added to it", counted(runs.len() as u64, "run")));
+    }
+    for (of, executor, number) in places {
+        let of_cell = id_of_cell(id, of.cell.number, number);
+        let run = store.run_by_id(&of_cell).await?.ok_or_else(|| gone(id))?;
+        if let Some(graders) = &of.graders {
+            store.add_event(run.run_no, SELF_CHECK_EVENT, &graders.event()).await?;
+        }
+        let planner = Some(of.planned.measured.planner(&run));
+        taken.push(Taken { run, executor, planner, app: Some(Arc::clone(&of.app)) });
+    }
+    let group = RunsOfGroup::of_id(store.as_ref(), id).await?.ok_or_else(|| gone(id))?;
+    execution::to_the_end(app, store, &group, taken, (None, output, detach)).await
+}
+
+fn gone(id: &RunId) -> CliError {
+    CliError::infrastructure(format!("the group {id} is gone just now; start it again"))
+}
+
+/// A run that is to be created: its cell, who executes it, its number among the runs of the cell.
+type Place<'a> = (&'a PlannedCell, RunExecutor, u32);
+
+/// The runs that are missing, in the order in which they are created.
+fn new_runs<'a>(app: &App, id: &RunId, cells: &'a [PlannedCell]) -> Result<(Vec<Place<'a>>, Vec<NewRun>), CliError> {
+    let mut order: Vec<(u32, &PlannedCell)> =
+        cells.iter().flat_map(|of| of.missing.iter().map(move |number| (*number, of))).collect();
+    order.sort_by_key(|(number, of)| (*number, of.cell.number));
+    let mut places = Vec::with_capacity(order.len());
+    let mut runs = Vec::with_capacity(order.len());
+    for (number, of) in order {
+        let executor = RunExecutor::for_run(app, &id_of_cell(id, of.cell.number, number))?;
+        runs.push(new_cell(id, of, &executor, number)?);
+        places.push((of, executor, number));
+    }
+    Ok((places, runs))
+}
+
+/// A run of a cell that is to be created.
+fn new_cell(id: &RunId, of: &PlannedCell, executor: &RunExecutor, repeat: u32) -> Result<NewRun, CliError> {
+    let spec = of.planned.measured.spec.clone();
+    let number = of.cell.number;
+    Ok(NewRun {
+        name: of.args.naming.name.as_deref().map(|name| name_of_cell(name, number, repeat)),
+        group: Some(NewGroup { id: id.0.clone(), cap: spec.limits.max_cost }),
+        event: Some((CELL_EVENT, note(&of.cell)?)),
+        ..new_run(&id_of_cell(id, number, repeat), &of.args.naming, spec, executor)
+    })
+}
+
+/// What a run keeps of its cell.
+fn note(cell: &Cell) -> Result<String, CliError> {
+    let note = serde_json::to_string(&CellNote { values: cell.values.clone() });
+    note.map_err(|e| CliError::infrastructure(format!("a cell cannot be noted: {e}")).because(e))
+}

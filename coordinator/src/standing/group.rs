@@ -1,0 +1,220 @@
+//! The runs that one command started as equals, repeats or the cells of a matrix: how their ids are made, and which group is meant.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bench_proto::{
+    ids::RunId,
+    matrix::{CELL_EVENT, CellNote},
+};
+use bench_store::{RunFilter, RunRow, RunState, Runs, Store, StoreError};
+
+use super::{LATEST, current_user, find_run};
+use crate::exit::CliError;
+
+/// Runs that one command started as equals.
+#[derive(Debug, Clone)]
+pub(crate) struct RunsOfGroup {
+    /// Public id of the group.
+    pub(crate) id: RunId,
+    /// Its runs, in the order of their cells and numbers.
+    pub(crate) runs: Vec<RunRow>,
+}
+
+/// What the ids of first runs end with, of repeats and of a matrix.
+const FIRST: [&str; 2] = ["-r1", "-c1-r1"];
+/// What their names end with.
+const FIRST_NAME: [&str; 2] = ["/1", "/1/1"];
+
+/// Whether a run is one of several equals.
+pub(crate) fn member(run: &RunRow) -> bool {
+    run.repeat().is_some() || run.cell().is_some()
+}
+
+/// Id of a repeat, counted from 1; [`RunRow::repeat`] reads it.
+#[must_use]
+pub(crate) fn id_of_repeat(group: &RunId, number: u32) -> RunId {
+    RunId(format!("{group}-r{number}"))
+}
+
+/// Id of a run of a cell, both counted from 1; [`RunRow::cell`] reads it.
+#[must_use]
+pub(crate) fn id_of_cell(group: &RunId, cell: u32, number: u32) -> RunId {
+    RunId(format!("{group}-c{cell}-r{number}"))
+}
+
+/// Name of a run of a cell, where the matrix has one.
+#[must_use]
+pub(crate) fn name_of_cell(group: &str, cell: u32, number: u32) -> String {
+    format!("{group}/{cell}/{number}")
+}
+
+/// Name of a repeat, where the group has one.
+#[must_use]
+pub(crate) fn name_of_repeat(group: &str, number: u32) -> String {
+    format!("{group}/{number}")
+}
+
+/// The runs that a person means: all repeats of a group, or one run.
+///
+/// # Errors
+/// As [`find_run`].
+pub(crate) async fn find_runs(store: &dyn Store, selector: &str) -> Result<Vec<RunRow>, CliError> {
+    match RunsOfGroup::find(store, selector).await? {
+        Some(group) => Ok(group.runs),
+        None => Ok(vec![find_run(store, selector).await?]),
+    }
+}
+
+impl RunsOfGroup {
+    /// The group behind its id, its name, the unique start or end of its id, or `latest`; nothing when that is a run.
+    ///
+    /// # Errors
+    /// What the store meets.
+    pub(crate) async fn find(store: &dyn Store, selector: &str) -> Result<Option<Self>, CliError> {
+        if selector == LATEST {
+            let filter = RunFilter { user: Some(current_user()), limit: Some(1), ..RunFilter::default() };
+            let newest = store.list_runs(&filter).await?.pop();
+            return Self::around(store, newest).await;
+        }
+        // a run of exactly this id is that run
+        if store.run_by_id(&RunId(selector.to_owned())).await?.is_some() {
+            return Ok(None);
+        }
+        for first in FIRST {
+            let first = RunId(format!("{selector}{first}"));
+            if let Some(group) = Self::around(store, store.run_by_id(&first).await?).await? {
+                return Ok(Some(group));
+            }
+        }
+        for first in FIRST_NAME {
+            let name = Some(format!("{selector}{first}"));
+            let by_name = RunFilter { name, limit: Some(1), ..RunFilter::default() };
+            if let Some(group) = Self::around(store, store.list_runs(&by_name).await?.pop()).await? {
+                return Ok(Some(group));
+            }
+        }
+        Self::by_part(store, selector).await
+    }
+
+    /// The only group whose id starts or ends so, where no other run fits.
+    async fn by_part(store: &dyn Store, part: &str) -> Result<Option<Self>, CliError> {
+        let fitting = async |part: String| {
+            store.list_runs(&RunFilter { id_part: Some(part), controls: true, ..RunFilter::default() }).await
+        };
+        let mut found = fitting(part.to_owned()).await?;
+        for first in FIRST {
+            found.extend(fitting(format!("{part}{first}")).await?);
+        }
+        found.retain(|run| run.control_of.is_none());
+        let group = |run: &RunRow| member(run).then_some(run.group.as_ref()).flatten().map(|group| group.group_no);
+        let Some(one) = found.first().and_then(group) else { return Ok(None) };
+        if found.iter().any(|run| group(run) != Some(one)) {
+            return Ok(None);
+        }
+        // what the id of a single repeat ends with is that repeat
+        let id = found.first().and_then(|run| run.group.as_ref()).map(|group| group.id.clone()).unwrap_or_default();
+        if !(["-r", "-c"].iter().any(|kind| format!("{id}{kind}").starts_with(part)) || id.ends_with(part)) {
+            return Ok(None);
+        }
+        Self::around(store, found.pop()).await
+    }
+
+    /// The group that a run is a repeat of.
+    ///
+    /// # Errors
+    /// What the store meets.
+    pub(crate) async fn around(store: &dyn Store, run: Option<RunRow>) -> Result<Option<Self>, CliError> {
+        let Some(run) = run.filter(member) else { return Ok(None) };
+        let Some(group) = run.group else { return Ok(None) };
+        Ok(Self::of_id(store, &RunId(group.id)).await?)
+    }
+
+    /// The group of exactly this id, where it has runs.
+    ///
+    /// # Errors
+    /// What the store meets.
+    pub(crate) async fn of_id(store: &dyn Runs, id: &RunId) -> Result<Option<Self>, StoreError> {
+        let filter = RunFilter { id_part: Some(format!("{id}-")), controls: true, ..RunFilter::default() };
+        let mut runs = store.list_runs(&filter).await?;
+        runs.retain(|run| member(run) && run.group.as_ref().is_some_and(|group| group.id == id.0));
+        runs.sort_by_key(|run| (run.cell(), run.repeat()));
+        Ok((!runs.is_empty()).then(|| Self { id: id.clone(), runs }))
+    }
+
+    /// The name of the group.
+    pub(crate) fn name(&self) -> Option<String> {
+        let name = self.runs.first()?.name.as_ref()?;
+        let first = FIRST_NAME.iter().rev().find_map(|first| name.strip_suffix(first));
+        first.map(str::to_owned)
+    }
+
+    /// Whether its runs are the cells of a matrix.
+    pub(crate) fn is_matrix(&self) -> bool {
+        self.runs.iter().any(|run| run.cell().is_some())
+    }
+
+    /// Questions of all runs, and how many of them have ended.
+    pub(crate) fn questions(&self) -> (u64, u64) {
+        let all = self.runs.iter().map(|run| run.spec.sample.n).sum();
+        let ended = self.runs.iter().map(|run| u64::try_from(run.counters.ended()).unwrap_or(0)).sum();
+        (all, ended)
+    }
+}
+
+/// A cell of a matrix that exists.
+#[derive(Debug, Clone)]
+pub(crate) struct CellRows {
+    /// Its number, from 1.
+    pub(crate) number: u32,
+    /// Axis → value.
+    pub(crate) values: BTreeMap<String, String>,
+    /// Its runs, in the order of their numbers; at least one.
+    pub(crate) runs: Vec<RunRow>,
+}
+
+impl CellRows {
+    /// The cells of a group by their numbers, each with the values that its runs were created with.
+    ///
+    /// # Errors
+    /// What the store meets.
+    pub(crate) async fn of_group(store: &dyn Runs, group: &RunsOfGroup) -> Result<Vec<Self>, CliError> {
+        let mut by_number: BTreeMap<u32, Vec<RunRow>> = BTreeMap::new();
+        for run in &group.runs {
+            if let Some((cell, _)) = run.cell() {
+                by_number.entry(cell).or_default().push(run.clone());
+            }
+        }
+        let mut cells = Vec::with_capacity(by_number.len());
+        for (number, runs) in by_number {
+            let mut values = BTreeMap::new();
+            // the runs of a cell have the same note; where an axis was added, one of them has a later one
+            for run in &runs {
+                let events = store.events(run.run_no).await?;
+                let notes = events.iter().filter(|event| event.kind == CELL_EVENT);
+                values.extend(
+                    notes
+                        .filter_map(|event| serde_json::from_str::<CellNote>(&event.message).ok())
+                        .flat_map(|note| note.values),
+                );
+            }
+            cells.push(Self { number, values, runs });
+        }
+        Ok(cells)
+    }
+
+    /// Its runs that have ended.
+    pub(crate) fn ended(&self) -> Vec<RunRow> {
+        self.runs.iter().filter(|run| run.state == RunState::Finished).cloned().collect()
+    }
+
+    /// Axes in which it differs from another.
+    pub(crate) fn differs_in(&self, other: &Self) -> Vec<String> {
+        let axes: BTreeSet<&String> = self.values.keys().chain(other.values.keys()).collect();
+        axes.into_iter().filter(|axis| self.values.get(*axis) != other.values.get(*axis)).cloned().collect()
+    }
+
+    /// The data that it is measured on: cells of different data are not held against each other.
+    pub(crate) fn dataset(&self) -> Option<&str> {
+        self.runs.first().map(|run| run.spec.dataset.name.as_str())
+    }
+}

@@ -1,0 +1,167 @@
+//! A matrix of runs as one result: what `report GROUP --json` prints of a group that `matrix` started, schema version 1.
+//!
+//! Figures, differences and intervals are fractions; a figure that was not computed is `null`, with a note that says why.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    comparison::Word,
+    summary::{Interval, Verdict},
+};
+
+/// Version of [`MatrixReport`] as written.
+pub const MATRIX_SCHEMA_VERSION: u32 = 1;
+
+/// Kind of the run event that says which values of the axes a run has: [`CellNote`] as JSON.
+pub const CELL_EVENT: &str = "cell";
+
+/// What a run of a matrix knows of its cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellNote {
+    /// Axis → value.
+    pub values: BTreeMap<String, String>,
+}
+
+/// A matrix.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MatrixReport {
+    /// [`MATRIX_SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// Public id of the group.
+    pub id: String,
+    /// Name given by the user.
+    pub name: Option<String>,
+    /// The cap of the whole group, in dollars.
+    pub cap_usd: Option<f64>,
+    /// What the ledger of the group holds, in dollars.
+    pub booked_usd: f64,
+    /// Axis → its values, in the order of the cells.
+    pub axes: BTreeMap<String, Vec<String>>,
+    /// The cells, in the order of their numbers.
+    pub cells: Vec<MatrixCell>,
+    /// All pairs of cells that ended and share a dataset, with Holm's correction over all of them.
+    pub pairs: Vec<MatrixPair>,
+    /// What changing one axis does, on average over the cells that differ in nothing else.
+    pub effects: Vec<MainEffect>,
+    /// What a reader should know beside the figures.
+    pub notes: Vec<String>,
+}
+
+/// A cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MatrixCell {
+    /// Its number, from 1.
+    pub number: u32,
+    /// Axis → value.
+    pub values: BTreeMap<String, String>,
+    /// Its runs.
+    pub runs: Vec<String>,
+    /// Runs of it that have ended.
+    pub ended: u32,
+    /// The metric of its figure: the headline's.
+    pub metric: String,
+    /// Mean of the headlines of its runs.
+    pub value: Option<f64>,
+    /// *Conversations like these*: holds questions, banks and repeats.
+    pub ci95: Option<Interval>,
+    /// Why there is no interval, or how it is to be read.
+    pub ci95_note: Option<String>,
+    /// Sample standard deviation between its repeats.
+    pub sd: Option<f64>,
+    /// Questions of the sample.
+    pub questions: u64,
+    /// Whether all of its results may be used.
+    pub verdict: Option<Verdict>,
+    /// What was spent on all of its runs, in dollars.
+    pub usd: f64,
+    /// What a run of it that has ended cost on average, in dollars. A call that a run was given from the store cost it nothing.
+    pub usd_per_run: Option<f64>,
+    /// Whether no other cell of its dataset is at least as good for no more dollars a run, and better in one of the two; null before
+    /// one of its runs has ended.
+    pub on_front_of_usd: Option<bool>,
+    /// Latency of recalls made one at a time after all questions; null where it was not measured.
+    pub probe: Option<CellProbe>,
+    /// Why there is no latency, or why it is not held against that of other cells.
+    pub probe_note: Option<String>,
+    /// The same as `on_front_of_usd` for the median latency of the probe; null where it is not held against that of other cells.
+    pub on_front_of_probe: Option<bool>,
+    /// Axes in which it differs from the cell that is nearest to it, where these are more than one: what is between the two cannot
+    /// be told apart.
+    pub differs_in: Vec<String>,
+}
+
+/// The latency probes of a cell's runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CellProbe {
+    /// Recalls of all its runs.
+    pub n: u64,
+    /// Mean of its runs' medians, in milliseconds.
+    pub p50_ms: f64,
+    /// Mean of its runs' 95th percentiles, in milliseconds.
+    pub p95_ms: f64,
+}
+
+/// Two cells side by side.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MatrixPair {
+    /// Number of the first.
+    pub a: u32,
+    /// Number of the second.
+    pub b: u32,
+    /// Axes in which they differ.
+    pub differ_in: Vec<String>,
+    /// Second minus first, on the questions that both scored.
+    pub difference: Option<f64>,
+    /// Its interval.
+    pub ci95: Option<Interval>,
+    /// Why there is no interval.
+    pub note: Option<String>,
+    /// Two-sided.
+    pub p_value: Option<f64>,
+    /// Corrected over all pairs.
+    pub p_holm: Option<f64>,
+    /// What the interval says.
+    pub verdict: Word,
+    /// Whether nothing but what the axes say differs.
+    pub comparable: bool,
+    /// Why not.
+    pub reasons: Vec<String>,
+}
+
+/// What an axis does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MainEffect {
+    /// The axis.
+    pub axis: String,
+    /// Its value in the first cells.
+    pub from: String,
+    /// Its value in the others.
+    pub to: String,
+    /// Pairs of cells that differ in nothing else.
+    pub pairs: u32,
+    /// Mean difference over these pairs, question by question.
+    pub difference: Option<f64>,
+    /// Its interval, clustered by bank.
+    pub ci95: Option<Interval>,
+    /// Why there is none.
+    pub note: Option<String>,
+    /// Two-sided.
+    pub p_value: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_golden_report_of_a_matrix_is_read_and_written_unchanged() {
+        let text = include_str!("../golden/matrix.v1.json");
+        let report: MatrixReport = serde_json::from_str(text).expect("the golden report is one");
+        assert_eq!(report.schema_version, MATRIX_SCHEMA_VERSION);
+        assert_eq!(serde_json::to_string_pretty(&report).expect("serialises"), text.trim_end());
+        assert_eq!((report.cells.len(), report.pairs.len()), (4, 6));
+    }
+}
