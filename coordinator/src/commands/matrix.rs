@@ -158,13 +158,15 @@ async fn plan_all(
     (repeats, will_call): (u32, bool),
     apps: &mut Vec<Arc<App>>,
 ) -> Result<Vec<PlannedCell>, CliError> {
-    let mut all: Vec<PlannedCell> = Vec::with_capacity(cells.len());
+    let (mut all, mut has_controls) = (Vec::<PlannedCell>::with_capacity(cells.len()), false);
     for CellLine { cell, line } in cells {
         let Verb::Submit(args) = &line.verb else { return Err(CliError::usage("its flags are none of `submit`")) };
         let in_cell = |error| matrix.of_cell(&cell, error);
         let app = Arc::new(App::load(&line).map_err(in_cell)?);
         apps.push(Arc::clone(&app));
         let mut planned = PlannedGroup::plan(&app, args, will_call).await.map_err(in_cell)?;
+        group::check_cap(&planned.measured.spec.limits, "cap a matrix in dollars").map_err(in_cell)?;
+        has_controls |= !planned.controls.is_empty();
         planned.controls.clear();
         if repeats > 1 {
             group::prepare(args, &mut planned).map_err(in_cell)?;
@@ -175,6 +177,9 @@ async fn plan_all(
         }
         let (args, missing) = (args.as_ref().clone(), (1..=repeats).collect());
         all.push(PlannedCell { cell, app, args, planned, graders: None, missing });
+    }
+    if has_controls {
+        out::note("controls are no part of a matrix: make them cells, such as system = \"none\"");
     }
     Ok(all)
 }

@@ -139,13 +139,9 @@ async fn plan(app: &App, args: &SubmitArgs) -> Result<PlannedGroup, CliError> {
     if args.repeats.is_some_and(|n| n > 1) {
         group::prepare(args, &mut group)?;
     }
-    if let Some(cap) = group.measured.spec.limits.max_usage
-        && (args.repeats.is_some_and(|n| n > 1) || !group.controls.is_empty())
-    {
-        return Err(CliError::usage(format!(
-            "--max-cost in {} holds for one run: leave --repeats and --controls out, or cap them in dollars",
-            cap.unit.name()
-        )));
+    if args.repeats.is_some_and(|n| n > 1) || !group.controls.is_empty() {
+        let instead = "leave --repeats and --controls out, or cap them in dollars";
+        group::check_cap(&group.measured.spec.limits, instead)?;
     }
     equal_votes(&group.measured.spec).iter().for_each(|warning| out::note(warning));
     Ok(group)

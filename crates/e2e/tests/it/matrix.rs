@@ -122,6 +122,8 @@ fn mistakes_name_file_line_and_cell_before_anything_is_paid() {
         assert!(refused.stderr.contains(words), "'{words}' is missing in {}", refused.stderr);
     }
     let file = written(bench.path(), PAID);
+    let refused = bench.run(["matrix", &file, "--max-cost", "500calls", "--dry-run"]).expect_code(2);
+    assert!(refused.stderr.contains("cap a matrix in dollars"), "{}", refused.stderr);
     let dry = bench.run(["matrix", &file, "--dry-run"]).expect_code(0).stdout;
     assert!(dry.contains(&format!("2 cells × 2 runs: {} calls", 4 * CALLS)), "{dry}");
     let dry = bench.run(["matrix", &file, "--dry-run", "--json"]).expect_code(0).json();
