@@ -235,7 +235,9 @@ impl Standing {
                 Some(format!("{reason}, and this control when that has ended"))
             }
             Self::Paused { reason } if reason.starts_with("budget") => {
-                Some(format!("{reason}; `bench-coord resume {run} --max-cost USD` goes on with a higher cap"))
+                // a cap in calls or tokens says its unit where it says how it is raised
+                let cap = ["Ncalls", "Ntokens"].into_iter().find(|cap| reason.contains(cap)).unwrap_or("USD");
+                Some(format!("{reason}; `bench-coord resume {run} --max-cost {cap}` goes on with a higher cap"))
             }
             Self::Paused { reason } => Some(format!("{reason}; `bench-coord resume {run}` goes on")),
             Self::Cancelled => Some(format!("cancelled; `bench-coord resume {run} --reopen` goes on all the same")),
