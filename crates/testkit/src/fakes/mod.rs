@@ -260,14 +260,18 @@ fn by_bm25(found: &mut [(Stored, usize)], query: &[String]) {
     let texts: Vec<Vec<String>> = found.iter().map(|(item, _)| all(&item.text)).collect();
     let (n, mean) = (texts.len() as f64, texts.iter().map(Vec::len).sum::<usize>() as f64 / texts.len().max(1) as f64);
     let times = |text: &[String], word: &String| text.iter().filter(|held| *held == word).count() as f64;
+    let rarity = |word: &String| {
+        let held = texts.iter().filter(|text| text.contains(word)).count() as f64;
+        ((n - held + 0.5) / (held + 0.5) + 1.0).ln()
+    };
+    let rarities: Vec<f64> = query.iter().map(rarity).collect();
     let mut scored: Vec<(f64, (Stored, usize))> = Vec::with_capacity(found.len());
     for (text, item) in texts.iter().zip(found.iter()) {
-        let of = |word: &String| {
-            let held = texts.iter().filter(|text| text.contains(word)).count() as f64;
-            let (rarity, tf) = (((n - held + 0.5) / (held + 0.5) + 1.0).ln(), times(text, word));
+        let of = |(word, rarity): (&String, &f64)| {
+            let tf = times(text, word);
             rarity * tf * 2.2 / (tf + 1.2 * (0.25 + 0.75 * text.len() as f64 / mean))
         };
-        scored.push((query.iter().map(of).sum(), item.clone()));
+        scored.push((query.iter().zip(&rarities).map(of).sum(), item.clone()));
     }
     scored.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     for (place, (_, item)) in found.iter_mut().zip(scored) {
