@@ -79,7 +79,8 @@ pub struct MatrixCell {
     pub usd: f64,
     /// What a run of it that has ended cost on average, in dollars. A call that a run was given from the store cost it nothing.
     pub usd_per_run: Option<f64>,
-    /// Whether no other cell of its dataset is at least as good for no more dollars a run, and better in one of the two; null before
+    /// Whether no other cell with the same questions, metric and judges is at least as good for no more dollars a run, and better in
+    /// one of the two; null before
     /// one of its runs has ended.
     pub on_front_of_usd: Option<bool>,
     /// Latency of recalls made one at a time after all questions; null where it was not measured.

@@ -158,6 +158,7 @@ impl<'a> RunCallers<'a> {
             lineage: self.row.lineage.clone(),
             limits: self.row.spec.limits.clone(),
             outages: Outages::default(),
+            is_alone: self.routes.is_alone(),
             plan: self.row.spec.limits.meter.clone().unwrap_or_default(),
             answerer: (answerer.provider.clone(), answerer.account.clone()),
             stop: self.stop.clone(),

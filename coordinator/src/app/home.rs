@@ -77,10 +77,12 @@ impl App {
     pub(crate) async fn check_home(&self) -> Result<(), CliError> {
         let began = tokio::time::Instant::now();
         while self.home_is_strange() {
-            // a store without a byte may be that of a verb that was started at this very moment
-            let is_new = homes::store_in(&self.settings.home).metadata().is_ok_and(|store| store.len() == 0);
-            if !is_new || began.elapsed() > NOTED_WITHIN {
+            // it may be that of a verb that was started at this very moment, or one that was killed before it could note it
+            if !homes::is_just_begun(&self.settings.home) {
                 return Err(self.strange());
+            }
+            if began.elapsed() > NOTED_WITHIN {
+                return self.trust_home();
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }

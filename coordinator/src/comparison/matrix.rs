@@ -3,10 +3,10 @@
 //! A cell with repeats is the mean over them, question by question. A main effect is the paired difference of two such means: over
 //! the cells that have one value of the axis and those that have the other and differ in nothing else.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use bench_aggregate::{
-    compare::{CompareOptions, correct_over_pairs},
+    compare::{CompareOptions, RunFacts, compare, correct_over_pairs},
     pareto::front,
 };
 use bench_proto::{
@@ -17,7 +17,7 @@ use bench_proto::{
 };
 use bench_store::{RunRow, RunState, Store};
 
-use super::{inputs::LoadedRun, pair};
+use super::{figures_of_both, inputs::LoadedRun, pair};
 use crate::{
     app::App,
     exit::CliError,
@@ -141,17 +141,18 @@ fn mean_of(probes: &[LatencyProbe]) -> Option<CellProbe> {
     Some(CellProbe { n, p50_ms: mean(|probe| probe.p50_ms)?, p95_ms: mean(|probe| probe.p95_ms)? })
 }
 
-/// Marks the cells that no other one of their dataset beats in quality and dollars, and in quality and latency.
+/// Marks the cells that no other one whose score is the same figure beats in quality and dollars, and in quality and latency.
 fn set_fronts(cells: &[CellRows], told: &mut [Told]) {
-    let datasets: BTreeSet<&str> = cells.iter().filter_map(CellRows::dataset).collect();
-    for dataset in datasets {
-        let of_dataset = |at: &usize| cells.get(*at).and_then(CellRows::dataset) == Some(dataset);
-        let here: Vec<usize> = (0..told.len()).filter(of_dataset).collect();
+    let mut open: Vec<usize> = (0..told.len()).collect();
+    while let Some(first) = open.first().and_then(|at| cells.get(*at)) {
+        let is_like = |at: &usize| cells.get(*at).is_some_and(|cell| cell.is_measured_like(first));
+        let (here, others) = open.into_iter().partition::<Vec<usize>, _>(is_like);
         note_other_conditions(&here, told);
         set_front(&here, told, |cell| cell.usd_per_run, |cell, on| cell.on_front_of_usd = Some(on));
         let latency =
             |cell: &MatrixCell| cell.probe.as_ref().filter(|_| cell.probe_note.is_none()).map(|probe| probe.p50_ms);
         set_front(&here, told, latency, |cell, on| cell.on_front_of_probe = Some(on));
+        open = others;
     }
 }
 
@@ -215,13 +216,22 @@ async fn pairs(
     for cell in cells {
         runs.push(loaded(app, store, &[cell]).await?);
     }
+    // the questions of a cell are read once for all of its pairs
+    let mut known: BTreeMap<(usize, String, u32), RunFacts> = BTreeMap::new();
     let (mut found, mut which) = (Vec::new(), Vec::new());
     for (i, a) in cells.iter().enumerate() {
         for (j, b) in cells.iter().enumerate().skip(i + 1) {
             if let (Some(first), Some(second)) = (&runs[i], &runs[j])
                 && a.dataset() == b.dataset()
             {
-                found.push(pair(store, first, second, options, false).await?);
+                let (metric, top_k) = figures_of_both(first, second, options);
+                let (of_a, of_b) = ((i, metric.clone(), top_k), (j, metric.clone(), top_k));
+                for (run, of) in [(first, &of_a), (second, &of_b)] {
+                    if !known.contains_key(of) {
+                        known.insert(of.clone(), run.facts(store, &metric, top_k).await?);
+                    }
+                }
+                found.push(compare(&first.side(&known[&of_a]), &second.side(&known[&of_b]), options));
                 which.push((a, b));
             }
         }

@@ -45,6 +45,11 @@ pub(crate) fn check_metric(pairing: &PairingArgs, run: &LoadedRun) -> Result<(),
     }
 }
 
+/// The metric that two runs are compared by, and the number of hits that both were asked for.
+pub(crate) fn figures_of_both(a: &LoadedRun, b: &LoadedRun, options: &CompareOptions) -> (String, u32) {
+    (common_metric(&a.spec, options), a.spec.system.top_k.min(b.spec.system.top_k))
+}
+
 /// Compares two runs; with texts in the flips when they are wanted.
 ///
 /// # Errors
@@ -56,8 +61,7 @@ pub(crate) async fn pair(
     options: &CompareOptions,
     texts: bool,
 ) -> Result<Comparison, CliError> {
-    let metric = common_metric(&a.spec, options);
-    let top_k = a.spec.system.top_k.min(b.spec.system.top_k);
+    let (metric, top_k) = figures_of_both(a, b, options);
     let (of_a, of_b) = tokio::try_join!(a.facts(store, &metric, top_k), b.facts(store, &metric, top_k))?;
     let mut comparison = compare(&a.side(&of_a), &b.side(&of_b), options);
     for (run, which) in [(a, "first"), (b, "second")] {

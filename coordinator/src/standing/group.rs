@@ -213,6 +213,15 @@ impl CellRows {
         axes.into_iter().filter(|axis| self.values.get(*axis) != other.values.get(*axis)).cloned().collect()
     }
 
+    /// Whether scores of both are the same figure: of the same questions, by the same metric and judges.
+    pub(crate) fn is_measured_like(&self, other: &Self) -> bool {
+        let of = |cell: &Self| {
+            let spec = &cell.runs.first()?.spec;
+            Some((spec.dataset.clone(), spec.sample.clone(), spec.headline_metric(), spec.judges.clone(), spec.votes))
+        };
+        of(self) == of(other)
+    }
+
     /// The data that it is measured on: cells of different data are not held against each other.
     pub(crate) fn dataset(&self) -> Option<&str> {
         self.runs.first().map(|run| run.spec.dataset.name.as_str())

@@ -107,7 +107,7 @@ fn words_of_fronts(report: &MatrixReport) -> Vec<Block> {
         return Vec::new();
     }
     let mut lines = vec![
-        "front: no other cell of the dataset has at least this score for no more dollars a run ($) or milliseconds a recall (ms), and \
+        "front: no other cell with the same questions, metric and judges has at least this score for no more dollars a run ($) or milliseconds a recall (ms), and \
          more of it or for less; by the figures as they are, without their intervals"
             .to_owned(),
     ];

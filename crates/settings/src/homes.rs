@@ -71,6 +71,13 @@ pub fn holds_something(home: &Path) -> bool {
     [STORE, SYSTEMS].iter().any(|name| fs::symlink_metadata(home.join(name)).is_ok())
 }
 
+/// Whether there is nothing in a home to act on but a store without a byte: whoever made it was ended before it could be noted.
+#[must_use]
+pub fn is_just_begun(home: &Path) -> bool {
+    let is_empty = fs::symlink_metadata(store_in(home)).is_ok_and(|store| store.is_file() && store.len() == 0);
+    is_empty && fs::symlink_metadata(home.join(SYSTEMS)).is_err()
+}
+
 fn is_strange_to(list: &OwnList, home: &Path) -> bool {
     if !holds_something(home) {
         return false;
@@ -123,12 +130,15 @@ mod tests {
         assert!(!strange(&home), "nothing is there");
         fs::create_dir_all(home.join("datasets")).expect("is made");
         assert!(!strange(&home), "nothing in it is acted on");
+        fs::write(store_in(&home), "").expect("is written");
+        assert!(strange(&home) && is_just_begun(&home), "ended before it was noted");
+        fs::remove_file(store_in(&home)).expect("is removed");
         fs::create_dir(home.join(SYSTEMS)).expect("is made");
         assert!(strange(&home), "somebody's systems");
         note_in(&list, &home).expect("is noted");
         assert!(!strange(&home));
         fs::write(store_in(&home), "theirs").expect("is written");
-        assert!(strange(&home), "a store that came to a home");
+        assert!(strange(&home) && !is_just_begun(&home), "a store that came to a home");
         note_in(&list, &home).expect("is noted");
         assert!(!strange(&home));
         fs::write(store_in(&home), "more rows").expect("is written");

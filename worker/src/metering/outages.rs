@@ -4,13 +4,16 @@
 //! of its own.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use tokio::sync::Notify;
+use tracing::{info, warn};
 
+/// Code of what is said of a provider that is away.
+pub(crate) const PROVIDER_AWAY: &str = "provider_away";
 /// Failures on the way, with no reply between them, after which requests are held.
 const HELD_AFTER: u32 = 3;
 /// For so long a failure says that a provider is away, unless another follows.
@@ -33,29 +36,41 @@ pub(crate) struct Away {
     pub(crate) since: Duration,
     /// What it said last, and which it is.
     pub(crate) reason: String,
+    /// It has answered this process before.
+    pub(crate) has_answered: bool,
+    /// What it said last is that the key may not do this.
+    pub(crate) is_refused: bool,
 }
 
 /// The providers of a run.
 #[derive(Default)]
 pub(crate) struct Outages {
-    rows: Mutex<HashMap<Target, Row>>,
+    state: Mutex<State>,
     changed: Notify,
 }
 
+#[derive(Default)]
+struct State {
+    /// Those of which the last that is known is a failure.
+    failing: HashMap<Target, Failing>,
+    answered: HashSet<Target>,
+}
+
 /// Failures in a row.
-struct Row {
+struct Failing {
     begun: Instant,
     last: Instant,
     failures: u32,
     reason: String,
+    is_refused: bool,
     pause: Duration,
     next_try: Instant,
 }
 
 impl Outages {
-    fn rows(&self) -> MutexGuard<'_, HashMap<Target, Row>> {
+    fn state(&self) -> MutexGuard<'_, State> {
         // every change is complete when the lock is dropped
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until a request may be tried.
@@ -67,17 +82,19 @@ impl Outages {
             let changed = self.changed.notified();
             let now = Instant::now();
             let until = {
-                let mut rows = self.rows();
-                let Some(row) = rows.get_mut(target).filter(|row| row.failures >= HELD_AFTER) else { return Ok(()) };
-                if row.next_try <= now {
-                    row.next_try = now + row.pause;
-                    row.pause = (row.pause * 2).min(PAUSES.1);
+                let mut state = self.state();
+                let failing = state.failing.get_mut(target).filter(|failing| failing.failures >= HELD_AFTER);
+                let Some(failing) = failing else { return Ok(()) };
+                if failing.next_try <= now {
+                    failing.next_try = now + failing.pause;
+                    failing.pause = (failing.pause * 2).min(PAUSES.1);
                     return Ok(());
                 }
+                let until = failing.next_try.min(by);
                 if by <= now {
-                    return Err(row.away(target, now));
+                    return Err(state.away(target, now));
                 }
-                row.next_try.min(by)
+                until
             };
             tokio::select! {
                 () = changed => {}
@@ -88,52 +105,95 @@ impl Outages {
 
     /// A reply has come.
     pub(crate) fn through(&self, target: &Target) {
-        if self.rows().remove(target).is_some() {
+        let mut state = self.state();
+        if !state.answered.contains(target) {
+            state.answered.insert(target.clone());
+        }
+        let ended = state.failing.remove(target);
+        drop(state);
+        if let Some(failing) = ended {
             self.changed.notify_waiters();
+            if failing.failures >= HELD_AFTER {
+                info!(code = PROVIDER_AWAY, "account {} answers again for {}", target.account, target.model);
+            }
         }
     }
 
-    /// A request has failed on the way.
-    pub(crate) fn failed(&self, target: &Target, reason: String) {
-        let now = Instant::now();
-        let mut rows = self.rows();
-        let row = rows.entry(target.clone()).or_insert_with(|| Row::new(now));
-        row.failures += 1;
-        row.last = now;
-        row.reason = reason;
-        if row.failures == HELD_AFTER {
-            row.next_try = now + row.pause;
+    /// A request has failed on the way, or was refused.
+    pub(crate) fn failed(&self, target: &Target, reason: String, is_refused: bool) {
+        let mut state = self.state();
+        let failing = state.failing(target);
+        failing.failures += 1;
+        (failing.reason, failing.is_refused) = (reason, is_refused);
+        if failing.failures != HELD_AFTER {
+            return;
         }
+        failing.next_try = failing.last + failing.pause;
+        let why = state.away(target, Instant::now()).reason;
+        drop(state);
+        warn!(
+            code = PROVIDER_AWAY,
+            "{why}; what the memory system asks of it is held, one request at a time finds out when it answers"
+        );
     }
 
     /// A request has come too early for its account: the pace has to do with that, and no request is held for it here.
     pub(crate) fn limited(&self, target: &Target) {
-        let now = Instant::now();
-        let mut rows = self.rows();
-        let row = rows.entry(target.clone()).or_insert_with(|| Row::new(now));
-        row.last = now;
-        "too many requests (429)".clone_into(&mut row.reason);
+        let mut state = self.state();
+        let failing = state.failing(target);
+        "too many requests (429)".clone_into(&mut failing.reason);
+        failing.is_refused = false;
     }
 
     /// The provider that is away for the longest time, of those of which the last that is known is a failure, and a recent one.
     pub(crate) fn away(&self) -> Option<Away> {
-        let (now, rows) = (Instant::now(), self.rows());
-        let recent = rows.iter().filter(|(_, row)| now.saturating_duration_since(row.last) < RECENT);
-        recent.min_by_key(|(_, row)| row.begun).map(|(target, row)| row.away(target, now))
+        let (now, state) = (Instant::now(), self.state());
+        let recent = state.failing.iter().filter(|(_, failing)| failing.is_recent(now));
+        let target = recent.min_by_key(|(_, failing)| failing.begun).map(|(target, _)| target)?;
+        Some(state.away(target, now))
     }
 }
 
-impl Row {
-    fn new(now: Instant) -> Self {
-        Self { begun: now, last: now, failures: 0, reason: String::new(), pause: PAUSES.0, next_try: now }
+impl State {
+    /// The failures of a target to which one is added now. Old ones are forgotten: what lies between them is not known.
+    fn failing(&mut self, target: &Target) -> &mut Failing {
+        let now = Instant::now();
+        let failing = self.failing.entry(target.clone()).or_insert_with(|| Failing::new(now));
+        if !failing.is_recent(now) {
+            *failing = Failing::new(now);
+        }
+        failing.last = now;
+        failing
     }
 
     fn away(&self, target: &Target, now: Instant) -> Away {
         let Target { account, model, .. } = target;
+        let failing = self.failing.get(target);
+        let said = failing.map_or("", |failing| failing.reason.as_str());
         Away {
-            since: now.saturating_duration_since(self.begun),
-            reason: format!("account {account} does not answer for {model}: {}", self.reason),
+            since: failing.map_or(Duration::ZERO, |failing| now.saturating_duration_since(failing.begun)),
+            reason: format!("account {account} does not answer for {model}: {said}"),
+            has_answered: self.answered.contains(target),
+            is_refused: failing.is_some_and(|failing| failing.is_refused),
         }
+    }
+}
+
+impl Failing {
+    fn new(now: Instant) -> Self {
+        Self {
+            begun: now,
+            last: now,
+            failures: 0,
+            reason: String::new(),
+            is_refused: false,
+            pause: PAUSES.0,
+            next_try: now,
+        }
+    }
+
+    fn is_recent(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.last) < RECENT
     }
 }
 
@@ -149,15 +209,15 @@ mod tests {
     async fn p39_requests_are_held_after_three_failures_and_one_finds_out() {
         let (outages, target) = (Outages::default(), target("m"));
         assert_eq!(outages.away(), None);
-        outages.failed(&target, "status 503".to_owned());
+        outages.failed(&target, "status 503".to_owned(), false);
         assert!(
             outages.away().is_some_and(|away| away.reason.contains("status 503")),
             "what failed is not the system's"
         );
         let at_once = || Instant::now();
         assert_eq!(outages.wait(&target, at_once()).await, Ok(()), "one failure holds nobody");
-        outages.failed(&target, "status 503".to_owned());
-        outages.failed(&target, "status 503".to_owned());
+        outages.failed(&target, "status 503".to_owned(), false);
+        outages.failed(&target, "status 503".to_owned(), false);
         assert!(outages.wait(&target, at_once()).await.is_err());
         let begun = Instant::now();
         let wait = || outages.wait(&target, begun + Duration::from_millis(1_500));
@@ -171,7 +231,7 @@ mod tests {
     #[tokio::test]
     async fn p39_whoever_is_held_goes_as_soon_as_a_reply_has_come() {
         let (outages, target) = (Outages::default(), target("m"));
-        (0..HELD_AFTER).for_each(|_| outages.failed(&target, "no connection".to_owned()));
+        (0..HELD_AFTER).for_each(|_| outages.failed(&target, "no connection".to_owned(), false));
         let begun = Instant::now();
         let reply = async {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -189,9 +249,19 @@ mod tests {
     #[tokio::test]
     async fn p39_one_model_that_is_away_holds_no_other_and_429_holds_nobody() {
         let outages = Outages::default();
-        (0..HELD_AFTER).for_each(|_| outages.failed(&target("gone"), "status 500".to_owned()));
+        (0..HELD_AFTER).for_each(|_| outages.failed(&target("gone"), "status 500".to_owned(), false));
         assert_eq!(outages.wait(&target("there"), Instant::now()).await, Ok(()));
         (0..9).for_each(|_| outages.limited(&target("busy")));
         assert_eq!(outages.wait(&target("busy"), Instant::now()).await, Ok(()));
+    }
+
+    #[test]
+    fn p40_a_key_that_is_refused_is_told_from_one_that_has_worked() {
+        let (outages, target) = (Outages::default(), target("m"));
+        outages.failed(&target, "status 401".to_owned(), true);
+        assert!(outages.away().is_some_and(|away| away.is_refused && !away.has_answered));
+        outages.through(&target);
+        outages.failed(&target, "status 401".to_owned(), true);
+        assert!(outages.away().is_some_and(|away| away.is_refused && away.has_answered));
     }
 }

@@ -41,7 +41,7 @@ use uuid::Uuid;
 
 use super::{
     in_flight::InFlight,
-    outages::{Away, Outages, Target},
+    outages::{Away, Outages, PROVIDER_AWAY, Target},
 };
 use crate::{cost_ledger::CostLedger, ending::BUDGET, environment::WorkerEnvironment};
 
@@ -51,8 +51,6 @@ const HOLD: Duration = Duration::from_secs(20);
 const LONGEST_REPLY: u64 = 16_384;
 /// How long an outage is waited for, where the run does not say (`--outage-timeout`).
 const LONGEST_OUTAGE: Duration = Duration::from_secs(1_800);
-/// Code of the failure of a run whose memory system's models are away for too long.
-const PROVIDER_AWAY: &str = "provider_away";
 /// When to come again who could not be given a place.
 const COME_AGAIN: Duration = Duration::from_secs(5);
 
@@ -71,6 +69,8 @@ pub(crate) struct MeteredRun {
     pub(crate) paces: Arc<dyn Paces>,
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) outages: Outages,
+    /// No other process works for this run.
+    pub(crate) is_alone: bool,
     pub(crate) faults: Faults,
     pub(crate) environment: Arc<WorkerEnvironment>,
 }
@@ -226,16 +226,16 @@ impl MeteredRun {
     }
 
     /// The provider that is away, to which what the system has just failed may be due. One that is away for longer than the run waits
-    /// for outages stops the run, which can be resumed.
+    /// for outages stops the run, which can be resumed; one that has always refused the key does at once. Where others work beside
+    /// this process, only a provider that has answered here before stops the run: else it is this process that lacks the way, or the
+    /// key, and others may have it (P40).
     pub(crate) fn away(&self) -> Option<Away> {
         let away = self.outages.away()?;
         let longest = self.limits.outage_timeout_s.map_or(LONGEST_OUTAGE, Duration::from_secs);
-        if away.since > longest {
-            let minutes = away.since.as_secs() / 60;
-            let message = format!(
-                "what the memory system calls is away for {minutes} minutes: {}; mend it, then resume the run",
-                away.reason
-            );
+        let is_hopeless = away.is_refused && !away.has_answered;
+        if (self.is_alone && is_hopeless) || (away.since > longest && (self.is_alone || away.has_answered)) {
+            let message =
+                format!("{}; this is what the memory system calls: mend it, then resume the run", away.reason);
             self.stop.set(StopCause::Terminal(Failure::terminal(PROVIDER_AWAY, message)));
         }
         Some(away)
@@ -533,11 +533,13 @@ impl MeteredCall {
         let outages = &self.run.outages;
         match &outcome.ended {
             Ended::Complete => outages.through(&self.target),
-            Ended::NotReached(cause) | Ended::CutByProvider(cause) => outages.failed(&self.target, cause.clone()),
-            Ended::NotAReply => outages.failed(&self.target, "what came is no reply".to_owned()),
+            Ended::NotReached(cause) | Ended::CutByProvider(cause) => {
+                outages.failed(&self.target, cause.clone(), false)
+            }
+            Ended::NotAReply => outages.failed(&self.target, "what came is no reply".to_owned(), false),
             Ended::Refused(429) => outages.limited(&self.target),
             Ended::Refused(status @ (401..=403 | 408 | 500..)) => {
-                outages.failed(&self.target, format!("status {status}"));
+                outages.failed(&self.target, format!("status {status}"), *status < 408);
             }
             // of the request, or of the client: nothing is learned
             Ended::Refused(_) | Ended::Stored | Ended::CutByClient => {}

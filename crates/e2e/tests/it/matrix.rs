@@ -334,7 +334,7 @@ soft = ["bm25.k1=0.9"]
         assert_eq!(cell["on_front_of_usd"], json!(number(&cell["value"]) >= best), "{cell:#}");
     }
     let shown = bench.run(["report", "m", "--format", "md"]).expect_code(0).stdout;
-    assert!(shown.contains("front: no other cell of the dataset"), "{shown}");
+    assert!(shown.contains("front: no other cell with the same questions"), "{shown}");
     let listed = bench.run(["list"]).expect_code(0).stdout;
     assert!(listed.contains("3 systems"), "{listed}");
     let runs = bench.path().join(".bench/runs");

@@ -57,20 +57,11 @@ fn mine(bench: &Bench) {
     fs::write(bench.path().join("mine.py"), MINE).expect("is written");
 }
 
+/// Metered, with no calls but those of questions.
+const METERED: [&str; 6] = ["--system", "mine.py:Mine", "--meter", "--no-canaries", "--latency-probe", "off"];
+
 fn submit<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    let metered = [
-        "--max-banks",
-        "2",
-        "--sample",
-        "12",
-        "--system",
-        "mine.py:Mine",
-        "--meter",
-        "--no-canaries",
-        "--latency-probe",
-        "off",
-    ];
-    submit_sim(&[&metered[..], more].concat())
+    submit_sim(&[&METERED[..], &["--max-banks", "2", "--sample", "12"], more].concat())
 }
 
 /// A number of a report, by its path.
@@ -232,18 +223,7 @@ fn p39_a_provider_that_is_away_fails_nothing_of_a_memory_system_that_gives_up_at
     let bench = provider.bench();
     mine(&bench);
     provider.outage(&json!({"kind": "status", "status": 503, "for_ms": 20_000}));
-    let asked = [
-        "--run-id",
-        "o",
-        "--sample",
-        "20",
-        "--system",
-        "mine.py:Mine",
-        "--meter",
-        "--no-canaries",
-        "--latency-probe",
-        "off",
-    ];
+    let asked = [&METERED[..], &["--run-id", "o", "--sample", "20"]].concat();
     let report = bench.run(submit_sim(&asked)).expect_code(0).json();
     assert_eq!(report["outcomes"]["infra_error"], 0, "{}", report["outcomes"]);
     let (failed, requests) = (number(&report, "/metered/failed"), provider.count("requests") as f64);
@@ -263,6 +243,16 @@ fn p39_a_provider_that_stays_away_pauses_the_run_and_a_resume_goes_on() {
     provider.end_outages();
     let report = bench.run(["resume", "o", "--json"]).expect_code(0).json();
     assert_eq!(report["outcomes"]["infra_error"], 0, "{}", report["outcomes"]);
+}
+
+#[test]
+fn p40_a_key_that_was_never_good_pauses_the_run_at_once() {
+    let provider = Provider::start(&[&PRICES[..], &["--bad-key", KEY]].concat());
+    let bench = provider.bench();
+    mine(&bench);
+    let run = bench.run(submit(&["--run-id", "o"])).expect_code(3);
+    assert!(run.stderr.contains("does not answer for gpt-4o-mini: status 401"), "{}", run.stderr);
+    assert!(provider.count("requests") < 40, "nobody asks on and on: {}", provider.count("requests"));
 }
 
 #[test]

@@ -133,6 +133,12 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Routes {
+    /// Whether this process is the only one of its domain.
+    #[must_use]
+    pub const fn is_alone(&self) -> bool {
+        self.alone
+    }
+
     /// The routes of a process, which is alone in its domain or not.
     #[must_use]
     pub fn new(alone: bool) -> Arc<Self> {
