@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    comparison::Word,
+    comparison::{MemoryCost, Word},
     summary::{Interval, Verdict},
 };
 
@@ -80,8 +80,7 @@ pub struct MatrixCell {
     /// What a run of it that has ended cost on average, in dollars. A call that a run was given from the store cost it nothing.
     pub usd_per_run: Option<f64>,
     /// Whether no other cell with the same questions, metric and judges is at least as good for no more dollars a run, and better in
-    /// one of the two; null before
-    /// one of its runs has ended.
+    /// one of the two; null before one of its runs has ended.
     pub on_front_of_usd: Option<bool>,
     /// Latency of recalls made one at a time after all questions; null where it was not measured.
     pub probe: Option<CellProbe>,
@@ -89,6 +88,19 @@ pub struct MatrixCell {
     pub probe_note: Option<String>,
     /// The same as `on_front_of_usd` for the median latency of the probe; null where it is not held against that of other cells.
     pub on_front_of_probe: Option<bool>,
+    /// What the memory system spent on models itself, mean of its runs; absent where one of them was not metered, and a figure is null
+    /// where one of them does not know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryCost>,
+    /// The same as `on_front_of_usd` for what filling a thousand turns costs the memory system; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_front_of_filling: Option<bool>,
+    /// The same for what asking a question costs it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_front_of_asking: Option<bool>,
+    /// Number of the first cell with the same questions, metric and judges: only such cells are held against each other on a front.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alike_with: Option<u32>,
     /// Axes in which it differs from the cell that is nearest to it, where these are more than one: what is between the two cannot
     /// be told apart.
     pub differs_in: Vec<String>,

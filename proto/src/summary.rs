@@ -39,7 +39,7 @@ pub use probe::{
     ProbeConditions,
 };
 pub use question_line::{
-    JudgementLine, LineLevel, PhaseUsageLine, QuestionLine, RetrievedLine, SearchLine, TimingLine,
+    FoundLine, JudgementLine, LineLevel, PhaseUsageLine, QuestionLine, RetrievedLine, SearchLine, TimingLine,
 };
 pub use run::{CheckState, OutageMet, RunSummary, Verdict, VerdictCheck};
 pub use scores::{

@@ -5,7 +5,7 @@ from importlib.metadata import version as installed
 from langchain_openai import ChatOpenAI
 from langgraph.store.memory import InMemoryStore
 from langmem import create_memory_store_manager
-from openai_server import Embeddings
+from openai_server import Embeddings, address
 
 import bench_coord
 
@@ -28,7 +28,7 @@ class LangMem(bench_coord.System):
     ):
         self.store = InMemoryStore(index={"dims": dimensions, "embed": Embeddings(embeddings, base_url)})
         self.manager = create_memory_store_manager(
-            ChatOpenAI(model=model, base_url=base_url, temperature=0),
+            ChatOpenAI(model=model, base_url=address(base_url), temperature=0),
             namespace=("memories", "{bank}"),
             store=self.store,
         )

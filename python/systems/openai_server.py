@@ -19,11 +19,16 @@ class Refused(Exception):
         self.status_code = status_code
 
 
+def address(base_url):
+    """Where to ask: where calls are metered the meter's address, else that of the setting."""
+    return (os.environ.get("BENCH_METER_URL") or base_url).rstrip("/")
+
+
 class Embeddings:
     """Vectors of texts. The key is the environment's `OPENAI_API_KEY`."""
 
     def __init__(self, model, base_url):
-        self.model, self.url = model, base_url.rstrip("/") + "/embeddings"
+        self.model, self.url = model, address(base_url) + "/embeddings"
 
     def __call__(self, texts):
         texts = list(texts)

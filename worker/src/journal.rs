@@ -15,7 +15,8 @@ use bench_proto::{
     step::StepRecord,
 };
 use bench_store::{
-    BudgetAnswer, BudgetChange, CommitMark, Conclusion, GroupState, Money, RunRow, SessionId, StoreResult, Told, Want,
+    BudgetAnswer, BudgetChange, BudgetState, CommitMark, Conclusion, GroupState, Money, RunRow, SessionId, StoreResult,
+    Told, Want,
 };
 use uuid::Uuid;
 
@@ -275,6 +276,10 @@ impl Money for Noted {
 
     async fn group(&self, run: RunNo) -> StoreResult<Option<GroupState>> {
         self.store.group(run).await
+    }
+
+    async fn usage(&self, run: &RunRow) -> StoreResult<Option<BudgetState>> {
+        self.store.usage(run).await
     }
 
     async fn ledger(&self, run: &RunRow) -> StoreResult<Ledger> {

@@ -8,6 +8,7 @@
 //! | `results` | verbs that show, compare and move results |
 //! | `before` | verbs that look around before a run |
 //! | `load` | `load` |
+//! | `several` | `submit` with several values of one flag |
 //! | `store` | verbs for those who operate a store or a cluster |
 
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ mod load;
 mod parse;
 mod results;
 mod runs;
+mod several;
 mod store;
 
 pub use before::*;
@@ -26,6 +28,7 @@ pub use load::*;
 pub use parse::parse;
 pub use results::*;
 pub use runs::*;
+pub use several::Several;
 pub use store::*;
 
 /// Benchmark runner for AI-agent memory systems: resumable, capped, with honest error bars.
@@ -79,6 +82,9 @@ pub struct GlobalArgs {
     /// Log more to standard error: -v info, -vv debug (RUST_LOG filters finely)
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Everywhere")]
     pub verbose: u8,
+    /// The words of a `submit` with several systems, presets or datasets.
+    #[arg(skip)]
+    pub several: Option<Several>,
 }
 
 impl Verb {

@@ -11,12 +11,18 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-use super::Cli;
+use super::{Cli, Several};
 
 /// Reads the command line of this process; help, and whatever cannot be read, end it with clap's exit codes (0 and 2).
 #[must_use]
 pub fn parse() -> Cli {
-    Cli::try_parse().unwrap_or_else(|error| match number_problem(&error) {
+    let words: Vec<_> = std::env::args_os().collect();
+    let several = Several::find(&words);
+    let parsed = Cli::try_parse_from(several.as_ref().map_or(words, Several::first)).map(|mut cli| {
+        cli.global.several = several;
+        cli
+    });
+    parsed.unwrap_or_else(|error| match number_problem(&error) {
         Some(problem) => {
             crate::out::note(&format!("error: {problem}\n\nFor more information, try '--help'."));
             std::process::exit(2)

@@ -335,8 +335,8 @@ pub struct RejudgeArgs {
     /// What is graded
     #[command(flatten)]
     pub regrade: RegradeArgs,
-    /// Model judge; may be repeated
-    #[arg(long, short = 'j', value_name = "PROVIDER:MODEL", required_unless_present_any = ["count_as", "canonical_judge"])]
+    /// Model judge; may be repeated, or several with commas: how far the judge moves the score is told
+    #[arg(long, short = 'j', value_name = "PROVIDER:MODEL", value_delimiter = ',', required_unless_present_any = ["count_as", "canonical_judge"])]
     pub judge: Vec<String>,
     /// Count as others do, such as mem0-2025; `bench-coord score --counting` tells of each
     #[arg(long, value_name = "NAME", conflicts_with = "rubric")]
@@ -374,7 +374,7 @@ pub struct JudgeAuditArgs {
     #[command(flatten)]
     pub sample: SampleArgs,
     /// Model judge; may be repeated: their agreement is told. Without one the grades of --answers are audited
-    #[arg(long, short = 'j', value_name = "PROVIDER:MODEL", help_heading = "Who")]
+    #[arg(long, short = 'j', value_name = "PROVIDER:MODEL", value_delimiter = ',', help_heading = "Who")]
     pub judge: Vec<String>,
     /// Votes of each judge per answer (odd) [default: 1]
     #[arg(long, value_name = "N", help_heading = "Who")]

@@ -40,7 +40,7 @@ pub struct SubmitArgs {
     #[arg(long, value_name = "PROVIDER:MODEL", help_heading = "Who")]
     pub answerer: Option<String>,
     /// Model judge: openai:MODEL; may be repeated; without one the dataset's own scorer is the headline
-    #[arg(long, short = 'j', value_name = "PROVIDER:MODEL", help_heading = "Who")]
+    #[arg(long, short = 'j', value_name = "PROVIDER:MODEL", value_delimiter = ',', help_heading = "Who")]
     pub judge: Vec<String>,
     /// Further deterministic scorers, also of recalls (recall@10); `bench-coord score --list` shows all
     #[arg(long, value_name = "NAME", help_heading = "Who")]

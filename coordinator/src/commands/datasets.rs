@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use bench_datasets::{DatasetError, Details, Listed, ListedQuestion, ListedQuestions, OpenOptions, WantedQuestions};
+use bench_datasets::{
+    DatasetError, Details, Here, Listed, ListedQuestion, ListedQuestions, OpenOptions, WantedQuestions,
+};
 use bench_proto::text::one_line;
 
 use crate::{
     app::App,
-    cli::{DatasetsVerb, QuestionsArgs},
+    cli::{Cli, DatasetsVerb, QuestionsArgs},
     exit::{CliError, CliResult, Exit},
     out::{
         self,
@@ -137,6 +139,24 @@ async fn blocking<T: Send + 'static>(
     let name = name.to_owned();
     let done = tokio::task::spawn_blocking(move || work(&name, options)).await;
     Ok(done.map_err(|e| CliError::infrastructure(format!("the dataset stopped: {e}")).because(e))??)
+}
+
+/// Names of the datasets whose files are on this machine: what `--dataset all` means. Generated ones are of any size, and named.
+///
+/// # Errors
+/// Exit 2 where there is none, or the settings cannot be read.
+pub(super) async fn here(cli: &Cli) -> Result<Vec<String>, CliError> {
+    let app = App::load(cli)?;
+    let listed = blocking(&app, "", None, |_, options| Ok(bench_datasets::list(&options))).await?;
+    let is_here = |of: &Listed| matches!(of.here, Here::Here | Here::Own) && of.problem.is_none();
+    let names: Vec<String> = listed.into_iter().filter(is_here).map(|of| of.manifest.name).collect();
+    app.close().await;
+    if names.is_empty() {
+        return Err(CliError::usage(
+            "--dataset all: no dataset is on this machine; `bench-coord datasets list` shows all, `datasets fetch NAME` brings one",
+        ));
+    }
+    Ok(names)
 }
 
 async fn list(app: &App, json: bool) -> CliResult {

@@ -1,15 +1,15 @@
-//! `matrix FILE`: plans every cell of a matrix, estimates all of them, and starts them as one group.
+//! `matrix FILE`, and `submit` with several systems, presets or datasets: plans every cell of a matrix, estimates all of them, and starts them as one group.
 
-use std::sync::Arc;
+use std::{ffi::OsString, sync::Arc};
 
-use bench_proto::money::PicoUsd;
+use bench_proto::{ids::RunId, money::PicoUsd, usage_cap::UsageCap};
 use bench_store::Store;
 use clap::Parser as _;
 use serde_json::json;
 
 use crate::{
     app::{App, Deployment},
-    cli::{Cli, MatrixArgs, Verb},
+    cli::{Cli, GlobalArgs, MatrixArgs, NamingArgs, OutputArgs, Several, SubmitArgs, Verb},
     exit::{CliError, CliResult, Exit},
     out::{
         self,
@@ -30,6 +30,7 @@ use crate::{
         },
         start::{check_detach, check_servers, confirm},
     },
+    standing::group::RunsOfGroup,
 };
 
 /// A cell with the command line that it stands for.
@@ -38,10 +39,20 @@ pub(super) struct CellLine {
     line: Cli,
 }
 
-/// A matrix file whose cells are command lines.
+/// A matrix whose cells are command lines.
 pub(super) struct Lines {
     matrix: Matrix,
     cells: Vec<CellLine>,
+    whole: Whole,
+}
+
+/// What is of the whole matrix, and not of a cell.
+struct Whole {
+    repeats: u32,
+    naming: NamingArgs,
+    output: OutputArgs,
+    dry_run: bool,
+    detach: bool,
 }
 
 /// Reads the file and makes a `submit` of each cell.
@@ -52,17 +63,10 @@ pub(super) fn read(cli: &Cli, args: &MatrixArgs) -> Result<Lines, CliError> {
     let path = args.file.display().to_string();
     let text = std::fs::read_to_string(&args.file).map_err(|e| CliError::usage(format!("{path}: {e}")).because(e))?;
     let matrix = Matrix::read(&path, text)?;
-    let repeated = format!("--repeats={}", args.repeats.or(matrix.file.repeats).unwrap_or(1));
-    let line = |cell: &Cell| {
-        let words = ["bench-coord", "submit", &repeated].into_iter().chain(cell.flags.iter().map(String::as_str));
-        let parsed = Cli::try_parse_from(words).map_err(|e| {
-            let said = e.to_string();
-            let first = said.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            matrix.of_cell(cell, CliError::usage(first))
-        })?;
-        let Verb::Submit(mut submit) = parsed.verb else {
-            return Err(matrix.of_cell(cell, CliError::usage("its flags are none of `submit`")));
-        };
+    let repeats = args.repeats.or(matrix.file.repeats).unwrap_or(1);
+    let begin = ["bench-coord".to_owned(), "submit".to_owned(), format!("--repeats={repeats}")].map(OsString::from);
+    let line = |cell: &Cell| -> Result<CellLine, CliError> {
+        let (global, mut submit) = submit_of(&matrix, cell, &begin)?;
         submit.limits.max_cost.clone_from(&args.max_cost);
         submit.yes = args.yes;
         submit.dry_run = args.dry_run;
@@ -72,12 +76,57 @@ pub(super) fn read(cli: &Cli, args: &MatrixArgs) -> Result<Lines, CliError> {
         if submit.naming.name.is_none() {
             submit.naming.name.clone_from(&matrix.file.name);
         }
-        let mut global = cli.global.clone();
-        global.set.extend(parsed.global.set);
+        let mut all = cli.global.clone();
+        all.set.extend(global.set);
+        Ok(CellLine { cell: cell.clone(), line: Cli { global: all, verb: Verb::Submit(submit) } })
+    };
+    let cells = matrix.cells.iter().map(line).collect::<Result<_, CliError>>()?;
+    let (naming, output) = (args.naming.clone(), args.output.clone());
+    let whole = Whole { repeats, naming, output, dry_run: args.dry_run, detach: args.detach };
+    Ok(Lines { matrix, cells, whole })
+}
+
+/// The same of a `submit` with several systems, presets or datasets.
+///
+/// # Errors
+/// Exit 2 with the cell; for a fork, which is of one run.
+pub(super) fn read_several(args: &SubmitArgs, several: &Several, here: &[String]) -> Result<Lines, CliError> {
+    if args.fork.is_some() {
+        return Err(CliError::usage("--fork makes one run of one run: give one system, preset and dataset"));
+    }
+    let is_all = several.has_all_datasets();
+    let named = |(flag, values): &(String, Vec<String>)| match flag == "dataset" && is_all {
+        true => (flag.clone(), here.to_vec()),
+        false => (flag.clone(), values.clone()),
+    };
+    let matrix = Matrix::of_axes("submit", several.axes.iter().map(named).collect())?;
+    let line = |cell: &Cell| -> Result<CellLine, CliError> {
+        let (global, submit) = submit_of(&matrix, cell, &several.rest)?;
         Ok(CellLine { cell: cell.clone(), line: Cli { global, verb: Verb::Submit(submit) } })
     };
-    let cells = matrix.cells.iter().map(line).collect::<Result<_, _>>()?;
-    Ok(Lines { matrix, cells })
+    let cells = matrix.cells.iter().map(line).collect::<Result<_, CliError>>()?;
+    let whole = Whole {
+        repeats: args.repeats.unwrap_or(1),
+        naming: args.naming.clone(),
+        output: args.output.clone(),
+        dry_run: args.dry_run,
+        detach: args.detach,
+    };
+    Ok(Lines { matrix, cells, whole })
+}
+
+/// The `submit` that a cell stands for: some words, and the cell's flags behind them.
+fn submit_of(matrix: &Matrix, cell: &Cell, words: &[OsString]) -> Result<(GlobalArgs, Box<SubmitArgs>), CliError> {
+    let words = words.iter().cloned().chain(cell.flags.iter().map(OsString::from));
+    let parsed = Cli::try_parse_from(words).map_err(|e| {
+        let said = e.to_string();
+        let first = said.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        matrix.of_cell(cell, CliError::usage(first))
+    })?;
+    match parsed.verb {
+        Verb::Submit(submit) => Ok((parsed.global, submit)),
+        _ => Err(matrix.of_cell(cell, CliError::usage("its flags are none of `submit`"))),
+    }
 }
 
 impl Lines {
@@ -86,12 +135,17 @@ impl Lines {
         let first = self.cells.first().map(|cell| &cell.line);
         first.ok_or_else(|| CliError::usage("the matrix has no cell"))
     }
+
+    /// Whether nothing is to be started.
+    pub(super) fn is_dry_run(&self) -> bool {
+        self.whole.dry_run
+    }
 }
 
 /// Plans all cells before anything is paid, then goes the way of `submit`: estimate, check, create, execute, end.
-pub(super) async fn run(app: &App, args: &MatrixArgs, lines: Lines) -> CliResult {
+pub(super) async fn run(app: &App, lines: Lines) -> CliResult {
     let mut apps = Vec::new();
-    let ended = go(app, args, lines, &mut apps).await;
+    let ended = go(app, lines, &mut apps).await;
     for of_cell in apps.into_iter().filter_map(Arc::into_inner) {
         of_cell.close().await;
     }
@@ -99,31 +153,47 @@ pub(super) async fn run(app: &App, args: &MatrixArgs, lines: Lines) -> CliResult
 }
 
 /// The same; the settings of each cell are kept in `apps`, to be closed however it ended.
-async fn go(app: &App, args: &MatrixArgs, lines: Lines, apps: &mut Vec<Arc<App>>) -> CliResult {
-    check_detach(args.detach, app.deployment()?)?;
-    let run_id = args.naming.id()?;
-    if !args.dry_run {
+async fn go(app: &App, lines: Lines, apps: &mut Vec<Arc<App>>) -> CliResult {
+    let Lines { matrix, mut cells, whole: Whole { repeats, naming, output, dry_run, detach } } = lines;
+    check_detach(detach, app.deployment()?)?;
+    let run_id = naming.id()?;
+    if !dry_run {
         app.check_queue().await?;
         app.telemetry()?;
     }
-    let Lines { matrix, cells } = lines;
-    let repeats = args.repeats.or(matrix.file.repeats).unwrap_or(1);
-    let will_call = !args.dry_run && app.deployment()? == Deployment::Local;
+    let will_call = !dry_run && app.deployment()? == Deployment::Local;
+    if let Some(id) = run_id.as_ref().filter(|_| !dry_run) {
+        keep_usage_cap(app.open_store().await?.as_ref(), id, &mut cells).await?;
+    }
     let planned = plan_all(&matrix, cells, (repeats, will_call), apps).await?;
-    if args.dry_run {
-        return print(&planned, repeats, args.output.json).await;
+    if dry_run {
+        return print(&planned, repeats, output.json).await;
     }
     let run_id = run_id.unwrap_or_else(bench_proto::ids::RunId::fresh);
-    results::check_writable(&results::run_folder(app, &run_id, args.output.output_dir.as_deref()))?;
+    results::check_writable(&results::run_folder(app, &run_id, output.output_dir.as_deref()))?;
     let store = app.open_store().await?;
     group::check_free(store.as_ref(), &run_id, Some(repeats)).await?;
     let mut wanted = Wanted::find(store.as_ref(), run_id, planned, repeats).await?;
     let cap = wanted.cap(store.as_ref()).await?;
-    wanted.cap_all(cap);
+    wanted.cap_all(&cap);
     if wanted.grows() {
         check(&matrix, &mut wanted, store.as_ref()).await?;
     }
-    group::matrix::go_on(app, &store, wanted, (&args.output, args.detach)).await
+    group::matrix::go_on(app, &store, wanted, (&output, detach)).await
+}
+
+/// A matrix that exists and is capped in calls or tokens stays so, unless a cap is given: models without a price are planned under it.
+async fn keep_usage_cap(store: &dyn Store, id: &RunId, cells: &mut [CellLine]) -> Result<(), CliError> {
+    let Some(group) = RunsOfGroup::of_id(store, id).await? else { return Ok(()) };
+    let Some(cap) = group.runs.first().and_then(|run| run.spec.limits.max_usage) else { return Ok(()) };
+    for cell in cells {
+        let Verb::Submit(submit) = &mut cell.line.verb else { continue };
+        let said = submit.limits.max_cost.get_or_insert_with(|| format!("{}{}", cap.most, cap.unit.name()));
+        if UsageCap::parse(said).is_none_or(|said| said.unit != cap.unit) {
+            return Err(group::matrix::other_unit(id, Some(cap)));
+        }
+    }
+    Ok(())
 }
 
 /// Looks at whoever will be asked, asks the person, and checks the graders: for the cells of which runs are to be created.
@@ -165,7 +235,6 @@ async fn plan_all(
         let app = Arc::new(App::load(&line).map_err(in_cell)?);
         apps.push(Arc::clone(&app));
         let mut planned = PlannedGroup::plan(&app, args, will_call).await.map_err(in_cell)?;
-        group::check_cap(&planned.measured.spec.limits, "cap a matrix in dollars").map_err(in_cell)?;
         has_controls |= !planned.controls.is_empty();
         planned.controls.clear();
         if repeats > 1 {
@@ -224,7 +293,9 @@ async fn print(planned: &[PlannedCell], repeats: u32, json: bool) -> CliResult {
         rows.add_row([of.cell.label(), questions, one.calls().to_string(), dollars(one.expected_usd())]);
     }
     out::result(&render(&rows));
-    let cap = cap.map(|cap| format!(" (cap {})", dollars(cap))).unwrap_or_default();
+    let used = planned.iter().filter_map(|of| of.planned.measured.spec.limits.max_usage).max_by_key(|cap| cap.most);
+    let cap = used.map(|cap| cap.to_string()).or(cap.map(dollars));
+    let cap = cap.map(|cap| format!(" (cap {cap})")).unwrap_or_default();
     out::result(&format!(
         "{} × {}: {} calls, {}{cap}",
         counted(planned.len() as u64, "cell"),

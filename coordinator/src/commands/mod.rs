@@ -54,7 +54,7 @@ use futures::FutureExt as _;
 
 use crate::{
     app::{App, home},
-    cli::{Cli, ConfigVerb, MatrixArgs, Verb},
+    cli::{Cli, ConfigVerb, Verb},
     exit::{CliError, CliResult, Exit},
     out,
 };
@@ -81,7 +81,11 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
             out::result(&format!("bench-coord {}", bench_worker::version::VERSION));
             return Ok(Exit::Done);
         }
-        Verb::Matrix(args) => return of_matrix(&cli, args).await,
+        Verb::Matrix(args) => return of_matrix(matrix::read(&cli, args)?).await,
+        Verb::Submit(args) if let Some(several) = &cli.global.several => {
+            let here = if several.has_all_datasets() { datasets::here(&cli).await? } else { Vec::new() };
+            return of_matrix(matrix::read_several(args, several, &here)?).await;
+        }
         Verb::Import(args) if args.forms => return Ok(import::show_forms()),
         Verb::Config(ConfigVerb::Trust) => return config::trust(&cli),
         #[cfg(feature = "cluster")]
@@ -108,15 +112,14 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
 }
 
 /// A matrix is as many command lines as it has cells: the process has the settings of the first.
-async fn of_matrix(cli: &Cli, args: &MatrixArgs) -> CliResult {
-    let lines = matrix::read(cli, args)?;
+async fn of_matrix(lines: matrix::Lines) -> CliResult {
     let app = App::load(lines.first()?)?;
-    if !args.dry_run {
+    if !lines.is_dry_run() {
         app.check_home().await?;
     }
     let run = async {
         tokio::select! {
-            ended = matrix::run(&app, args, lines) => ended,
+            ended = matrix::run(&app, lines) => ended,
             () = app.interrupted() => Err(CliError::resumable("interrupted")),
         }
     };

@@ -98,12 +98,11 @@ async fn of_group(app: &App, args: &ReportArgs, store: &dyn Store, group: &RunsO
     let format = match formats.as_slice() {
         _ if args.json => "json",
         [] => results::TERMINAL,
-        [one @ ("json" | "md" | results::TERMINAL)] => one,
+        [one @ ("json" | "md" | "html" | results::TERMINAL)] => one,
         _ => {
+            let run = group.runs.first().map(|run| run.run_id.to_string()).unwrap_or_default();
             return Err(CliError::usage(format!(
-                "the repeats of group {0} are told as terminal, json or md, one at a time; `bench-coord report {0}-r1` has all formats of \
-                 a run",
-                group.id
+                "a group is told as terminal, json, md or html, one at a time; `bench-coord report {run}` has all formats of a run"
             )));
         }
     };
@@ -115,6 +114,9 @@ async fn of_group(app: &App, args: &ReportArgs, store: &dyn Store, group: &RunsO
                 out::note(&format!("report: {}", folder.display()));
             }
             (None, "md") => out::file(&bench_report::matrix::markdown(&report)),
+            (None, "html") => {
+                out::file(&bench_report::matrix::html(&report).map_err(CliError::infrastructure_of)?);
+            }
             (None, format) => ending::print_matrix(&report, format == "json"),
         }
         return Ok(Exit::Done);
@@ -128,6 +130,7 @@ async fn of_group(app: &App, args: &ReportArgs, store: &dyn Store, group: &RunsO
     match format {
         "json" => out::json(&report),
         "md" => out::file(&bench_report::repeats::markdown(&report)),
+        "html" => out::file(&bench_report::repeats::html(&report).map_err(CliError::infrastructure_of)?),
         _ => ending::print(&report, false),
     }
     Ok(Exit::Done)

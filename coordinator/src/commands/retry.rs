@@ -1,10 +1,12 @@
-//! `retry RUN`: repeats what failed or never ran, and keeps everything else.
+//! `retry RUN`: repeats what failed or never ran, and keeps everything else; of a group in each of its runs.
 
-use bench_store::{RetryScope, Right, RunState};
+use std::sync::Arc;
+
+use bench_store::{RetryScope, Right, RunRow, RunState, Store};
 
 use crate::{
     app::App,
-    cli::RetryArgs,
+    cli::{LimitArgs, ResumeArgs, RetryArgs},
     exit::{CliError, CliResult},
     out,
     results::{check_writable, run_folder},
@@ -12,23 +14,22 @@ use crate::{
         ending::finish,
         execution::Execution,
         executor::RunExecutor,
+        group::resume::resume,
         resume::{go_on, planner_if_missing},
         takers::check_allowed,
     },
-    standing::{check_banks, check_whole, find_run},
+    standing::{check_banks, check_whole, find_run, group::RunsOfGroup},
 };
 
 /// Opens the failed questions of a run again, executes them, and prints the result.
 pub(super) async fn run(app: &App, args: &RetryArgs) -> CliResult {
     let store = app.open_store().await?;
-    let run = find_run(store.as_ref(), &args.run).await?;
-    if run.imported {
-        return Err(CliError::usage(format!("{} was imported: there is nothing that could be repeated", run.run_id)));
-    }
     store.may(Right::Results).await?;
-    check_whole(store.as_ref(), &run).await?;
-    check_allowed(app, store.as_ref(), &run).await?;
-    check_banks(store.as_ref(), &run).await?;
+    if let Some(group) = RunsOfGroup::find(store.as_ref(), &args.run).await? {
+        return of_group(app, args, &store, group).await;
+    }
+    let run = find_run(store.as_ref(), &args.run).await?;
+    check(app, store.as_ref(), &run).await?;
     let folder = args.output.output_dir.as_deref();
     check_writable(&run_folder(app, &run.run_id, folder))?;
     app.check_run_accounts(&run.spec)?;
@@ -40,12 +41,11 @@ pub(super) async fn run(app: &App, args: &RetryArgs) -> CliResult {
             run.run_id
         )));
     }
-    let scope = if args.errors { RetryScope::Errors } else { RetryScope::ErrorsAndNotRun };
     if run.state == RunState::Running {
         store.close_lost_interval(run.run_no).await?;
         store.set_run_state(run.run_no, &[RunState::Running], RunState::Paused, Some("interrupted")).await?;
     }
-    let reopened = store.reopen(run.run_no, scope).await?;
+    let reopened = store.reopen(run.run_no, scope(args)).await?;
     if reopened == 0 && run.state == RunState::Finished {
         out::note(&format!("{} has nothing to repeat", run.run_id));
         return finish(app, store.as_ref(), run.run_no, args.output.json, folder).await;
@@ -58,4 +58,58 @@ pub(super) async fn run(app: &App, args: &RetryArgs) -> CliResult {
     let planner = planner_if_missing(app, store.as_ref(), &run).await?;
     let execution = Execution { app, store: &store, run: &run, executor: &executor, planner, planned: None };
     go_on(execution, false, &args.output).await
+}
+
+fn scope(args: &RetryArgs) -> RetryScope {
+    if args.errors { RetryScope::Errors } else { RetryScope::ErrorsAndNotRun }
+}
+
+/// Refuses a run of which nothing can be repeated.
+async fn check(app: &App, store: &dyn Store, run: &RunRow) -> Result<(), CliError> {
+    if run.imported {
+        return Err(CliError::usage(format!("{} was imported: there is nothing that could be repeated", run.run_id)));
+    }
+    check_whole(store, run).await?;
+    check_allowed(app, store, run).await?;
+    check_banks(store, run).await
+}
+
+/// Opens what failed in each run of a group, and goes on with the group.
+async fn of_group(app: &App, args: &RetryArgs, store: &Arc<dyn Store>, group: RunsOfGroup) -> CliResult {
+    for run in &group.runs {
+        check(app, store.as_ref(), run).await?;
+        app.check_run_accounts(&run.spec)?;
+        if !matches!(run.state, RunState::Finished | RunState::Cancelled) {
+            return Err(CliError::usage(format!(
+                "{} of group {} has not ended: `bench-coord resume {1}` goes on with it, then repeat what failed",
+                run.run_id, group.id
+            )));
+        }
+    }
+    let mut reopened = 0;
+    for run in &group.runs {
+        let questions = store.reopen(run.run_no, scope(args)).await?;
+        reopened += questions;
+        if questions > 0 {
+            let from = [RunState::Finished, RunState::Cancelled];
+            store.set_run_state(run.run_no, &from, RunState::Paused, Some("what failed is repeated")).await?;
+        }
+    }
+    out::note(&match reopened {
+        0 => format!("group {} has nothing to repeat", group.id),
+        reopened => format!("{reopened} questions are repeated"),
+    });
+    let id = group.id.0.clone();
+    let group = RunsOfGroup::find(store.as_ref(), &id).await?.unwrap_or(group);
+    let again = ResumeArgs {
+        run: id,
+        limits: LimitArgs::default(),
+        release_uncertain: false,
+        reopen: true,
+        dataset_path: None,
+        allow_modified_dataset: false,
+        detach: false,
+        output: args.output.clone(),
+    };
+    resume(app, store, group, &again).await
 }

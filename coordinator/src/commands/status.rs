@@ -6,7 +6,9 @@ use bench_proto::{
     summary::GroupSummary,
     text::one_line,
 };
-use bench_store::{BankState, OpenByRole, RunFilter, RunRow, RunState, Runs, Store, WENT_BACK_EVENT};
+use bench_store::{
+    BankState, BudgetScope, BudgetState, OpenByRole, RunFilter, RunRow, RunState, Runs, Store, WENT_BACK_EVENT,
+};
 use serde_json::json;
 
 use crate::{
@@ -73,6 +75,21 @@ async fn went_back(store: &dyn Runs, run: RunNo) -> Result<Vec<String>, CliError
     Ok(events.map(|event| event.message).collect())
 }
 
+/// `40 calls of 60 used, 3 reserved`, those of its group together.
+fn used(usage: &BudgetState) -> Option<String> {
+    let BudgetScope::Usage(unit) = usage.scope else { return None };
+    let reserved = match usage.reserved.0 {
+        0 => String::new(),
+        reserved => format!(", {reserved} reserved"),
+    };
+    Some(format!("{} of {} used{reserved}, all runs of its command together", unit.counted(usage.spent.0), usage.cap.0))
+}
+
+fn usage_json(usage: &BudgetState) -> Option<serde_json::Value> {
+    let BudgetScope::Usage(unit) = usage.scope else { return None };
+    Some(json!({"unit": unit, "cap": usage.cap.0, "used": usage.spent.0, "reserved": usage.reserved.0}))
+}
+
 struct RunStatus<'a> {
     run: &'a RunRow,
     cluster: Option<&'a Overview>,
@@ -88,6 +105,8 @@ struct RunStatus<'a> {
     /// What was lost and brought back when the store went back in time.
     went_back: Vec<String>,
     group: GroupSummary,
+    /// What is used of a cap on tokens or calls.
+    usage: Option<BudgetState>,
     /// The figure of its report, or what has ended so far comes to.
     score: Score,
 }
@@ -118,6 +137,7 @@ impl<'a> RunStatus<'a> {
             went_back: went_back(store, run.run_no).await?,
             failed_banks: failed.map(|b| (b.bank_id, b.reason.unwrap_or_default())).collect(),
             group: results::group_of(store, run).await?,
+            usage: store.usage(run).await?,
             score: results::score_of(store, run).await?,
         })
     }
@@ -194,6 +214,7 @@ impl<'a> RunStatus<'a> {
                 self.group.id, self.group.booked_usd, self.group.runs
             ));
         }
+        lines.extend(self.usage.as_ref().and_then(|usage| Some(format!("  {}", used(usage)?))));
         for (bank, reason) in &self.failed_banks {
             lines.push(format!("  bank {bank} failed: {reason}"));
         }
@@ -226,6 +247,7 @@ impl<'a> RunStatus<'a> {
             "resumed_times": self.run.resumed_times,
             "progress": snapshot,
             "group": self.group,
+            "usage": self.usage.as_ref().and_then(usage_json),
             "tasks": roles,
             "cluster": self.cluster.map(Overview::json),
             "outages": self.outages,

@@ -139,10 +139,6 @@ async fn plan(app: &App, args: &SubmitArgs) -> Result<PlannedGroup, CliError> {
     if args.repeats.is_some_and(|n| n > 1) {
         group::prepare(args, &mut group)?;
     }
-    if args.repeats.is_some_and(|n| n > 1) || !group.controls.is_empty() {
-        let instead = "leave --repeats and --controls out, or cap them in dollars";
-        group::check_cap(&group.measured.spec.limits, instead)?;
-    }
     equal_votes(&group.measured.spec).iter().for_each(|warning| out::note(warning));
     Ok(group)
 }

@@ -10,10 +10,10 @@ use bench_aggregate::{
     pareto::front,
 };
 use bench_proto::{
-    comparison::{Comparison, Word},
+    comparison::{Comparison, MemoryCost, Word},
     matrix::{CellProbe, MATRIX_SCHEMA_VERSION, MainEffect, MatrixCell, MatrixPair, MatrixReport},
     money::PicoUsd,
-    summary::{LatencyProbe, ProbeConditions, Verdict},
+    summary::{LatencyProbe, MeteredSummary, ProbeConditions, Summary, Verdict},
 };
 use bench_store::{RunRow, RunState, Store};
 
@@ -101,6 +101,10 @@ async fn tell(app: &App, store: &dyn Store, cell: &CellRows, all: &[CellRows]) -
         probe: None,
         probe_note: Some("no run of it has ended".to_owned()),
         on_front_of_probe: None,
+        memory: None,
+        on_front_of_filling: None,
+        on_front_of_asking: None,
+        alike_with: None,
         differs_in: unlike_all(cell, all),
     };
     if !ended.is_empty() {
@@ -111,7 +115,9 @@ async fn tell(app: &App, store: &dyn Store, cell: &CellRows, all: &[CellRows]) -
         told.verdict = Some(if invalid { Verdict::Invalid } else { Verdict::Valid });
         let usd: f64 = ended.iter().map(|run| run.counters.spent.usd()).sum();
         told.usd_per_run = Some(usd / ended.len() as f64);
-        let probes = probes(app, store, &ended).await?;
+        let summaries = summaries(app, store, &ended).await?;
+        told.memory = memory_of(&summaries);
+        let probes: Vec<LatencyProbe> = summaries.into_iter().filter_map(|summary| summary.latency_probe).collect();
         told.probe = mean_of(&probes);
         told.probe_note = probes.iter().find_map(|probe| probe.failure.clone());
         if told.probe.is_none() && told.probe_note.is_none() {
@@ -122,13 +128,28 @@ async fn tell(app: &App, store: &dyn Store, cell: &CellRows, all: &[CellRows]) -
     Ok(Told { cell: told, conditions: Vec::new() })
 }
 
-/// The probes of some runs that have ended.
-async fn probes(app: &App, store: &dyn Store, runs: &[RunRow]) -> Result<Vec<LatencyProbe>, CliError> {
-    let mut probes = Vec::new();
+/// The results of some runs that have ended.
+async fn summaries(app: &App, store: &dyn Store, runs: &[RunRow]) -> Result<Vec<Summary>, CliError> {
+    let mut summaries = Vec::with_capacity(runs.len());
     for run in runs {
-        probes.extend(summary_of(app, store, run).await?.latency_probe);
+        summaries.push(summary_of(app, store, run).await?);
     }
-    Ok(probes)
+    Ok(summaries)
+}
+
+/// What the memory system spent itself, as the mean over a cell's runs; none where one of them was not metered.
+fn memory_of(summaries: &[Summary]) -> Option<MemoryCost> {
+    let metered: Vec<&MeteredSummary> =
+        summaries.iter().map(|summary| summary.metered.as_ref()).collect::<Option<_>>()?;
+    let mean = |of: fn(&MeteredSummary) -> Option<f64>| {
+        let all: Option<Vec<f64>> = metered.iter().map(|metered| of(metered)).collect();
+        all.filter(|all| !all.is_empty()).map(|all| all.iter().sum::<f64>() / all.len() as f64)
+    };
+    Some(MemoryCost {
+        usd: mean(|metered| Some(metered.total.usd))?,
+        usd_per_1000_turns: mean(|metered| metered.usd_per_1000_turns),
+        usd_per_question: mean(|metered| metered.usd_per_question),
+    })
 }
 
 /// The probes of a cell's runs as one; none where no recall succeeded.
@@ -141,7 +162,7 @@ fn mean_of(probes: &[LatencyProbe]) -> Option<CellProbe> {
     Some(CellProbe { n, p50_ms: mean(|probe| probe.p50_ms)?, p95_ms: mean(|probe| probe.p95_ms)? })
 }
 
-/// Marks the cells that no other one whose score is the same figure beats in quality and dollars, and in quality and latency.
+/// Marks the cells that no other one whose score is the same figure beats in quality and one of the costs.
 fn set_fronts(cells: &[CellRows], told: &mut [Told]) {
     let mut open: Vec<usize> = (0..told.len()).collect();
     while let Some(first) = open.first().and_then(|at| cells.get(*at)) {
@@ -152,6 +173,15 @@ fn set_fronts(cells: &[CellRows], told: &mut [Told]) {
         let latency =
             |cell: &MatrixCell| cell.probe.as_ref().filter(|_| cell.probe_note.is_none()).map(|probe| probe.p50_ms);
         set_front(&here, told, latency, |cell, on| cell.on_front_of_probe = Some(on));
+        let filling = |cell: &MatrixCell| cell.memory.as_ref()?.usd_per_1000_turns;
+        set_front(&here, told, filling, |cell, on| cell.on_front_of_filling = Some(on));
+        let asking = |cell: &MatrixCell| cell.memory.as_ref()?.usd_per_question;
+        set_front(&here, told, asking, |cell, on| cell.on_front_of_asking = Some(on));
+        for at in &here {
+            if let Some(told) = told.get_mut(*at) {
+                told.cell.alike_with = Some(first.number);
+            }
+        }
         open = others;
     }
 }

@@ -151,6 +151,29 @@ impl Matrix {
         Ok(matrix)
     }
 
+    /// A grid of axes that stand in no file; `name` is what has them.
+    ///
+    /// # Errors
+    /// Exit 2 with what is wrong.
+    pub(crate) fn of_axes(name: &str, axes: Vec<(String, Vec<String>)>) -> Result<Self, CliError> {
+        let values = |values: Vec<String>| values.into_iter().map(Value::Text).collect();
+        let file = MatrixFile {
+            name: None,
+            flags: Vec::new(),
+            repeats: None,
+            form: Some(Form::Grid),
+            baseline: BTreeMap::new(),
+            axes: axes.into_iter().map(|(axis, of)| (axis, values(of))).collect(),
+            exclude: Vec::new(),
+            include: Vec::new(),
+            settings: BTreeMap::new(),
+        };
+        let mut matrix = Self { path: name.to_owned(), text: String::new(), file, cells: Vec::new() };
+        matrix.check()?;
+        matrix.cells = matrix.expand()?;
+        Ok(matrix)
+    }
+
     /// An error of a cell, with the line of the value that it is about where that can be told.
     pub(crate) fn of_cell(&self, cell: &Cell, error: CliError) -> CliError {
         let said = |text: &str| holds(&error.message, text);

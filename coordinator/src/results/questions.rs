@@ -14,7 +14,7 @@ use bench_proto::{
     scenario::Scenario,
     spec::ModelSpec,
     step::{HitLevel, PlacedBy, RetrievedHit, StepFacts, StepText},
-    summary::{JudgementLine, LineLevel, QuestionLine, RetrievedLine, SearchLine},
+    summary::{FoundLine, JudgementLine, LineLevel, QuestionLine, RetrievedLine, SearchLine},
 };
 use bench_report::html::MOST_QUESTIONS;
 use bench_store::{BankRow, Results, RunRow, Store};
@@ -255,6 +255,7 @@ fn question_line(
         evidence: gold.map(|g| g.evidence_turns.clone()).unwrap_or_default(),
         evidence_sessions: gold.map(|g| g.evidence_sessions.clone()).unwrap_or_default(),
         original_sessions: gold.map(GoldRecord::original_sessions).unwrap_or_default(),
+        found: BTreeMap::new(),
         citations: Vec::new(),
         prompts: Vec::new(),
         failures: Vec::new(),
@@ -302,6 +303,7 @@ fn question_line(
         line.failures = failure.map(|failure| failure.name().to_owned()).into_iter().collect();
         line.cause = known.cause_of(&facts, &headline, scale, of_recalls);
         line.outcome = facts.outcome;
+        line.found = facts.retrieval.as_ref().map(FoundLine::of_levels).unwrap_or_default();
         line.trace_url = facts.kept.and_then(|_| run.spec.limits.trace.link(&line.trace_id));
         line.usage = (&facts.usage).into();
         line.timing_ms = (&facts.times).into();

@@ -33,14 +33,23 @@ pub(crate) fn check_detach(detach: bool, place: Deployment) -> Result<(), CliErr
 pub(crate) async fn confirm(estimate: &RunEstimate, spec: &RunSpec, args: &SubmitArgs) -> Result<(), CliError> {
     let (expected, what) = (estimate.expected_usd(), estimate.what());
     estimate.tell_old_prices();
-    if expected == 0.0 {
+    if let Some(cap) = spec.limits.max_usage {
+        let unit = cap.unit.name();
+        let used = estimate.used(cap.unit);
+        if used > cap.most.unsigned_abs() {
+            out::note(&format!(
+                "the estimate of {used} {unit}{what} is above the cap of {cap}: the run will pause there and can be resumed"
+            ));
+        }
+        if expected > 0.0 {
+            let usd = dollars(expected);
+            out::note(&format!(
+                "the cap is in {unit}: the estimated {usd}{what} of models that have a price are not capped"
+            ));
+        }
         return Ok(());
     }
-    if let Some(cap) = spec.limits.max_usage {
-        let (usd, unit) = (dollars(expected), cap.unit.name());
-        out::note(&format!(
-            "the cap is in {unit}: the estimated {usd}{what} of models that have a price are not capped"
-        ));
+    if expected == 0.0 {
         return Ok(());
     }
     let limit = spec.limits.max_cost.unwrap_or(DEFAULT_CAP);

@@ -4,6 +4,7 @@ mod answer_key;
 mod audit;
 mod counting;
 mod facets;
+mod judges;
 mod latency;
 mod metered;
 mod questions;
@@ -17,14 +18,16 @@ use std::collections::BTreeSet;
 use bench_proto::{
     metric::Better,
     profile::Part,
-    summary::{Estimator, Headline, MetricScore, PartScore, PublishedFigure, Summary},
+    summary::{CategoryScore, Estimator, Headline, MetricScore, PartScore, PublishedFigure, Summary},
     text,
 };
+
+pub(crate) use judges::spread as judge_spread;
 
 use crate::{
     blocks::{Block, heading, table},
     figures::{
-        NONE, as_published, count, count_or_none, counted, fraction, interval, interval_with_width, one_line,
+        NONE, as_published, count, count_or_none, counted, fraction, interval, interval_with_width, one_line, percent,
         percent_down, percent_or_none,
     },
     words,
@@ -226,6 +229,7 @@ fn result(summary: &Summary) -> Vec<Block> {
         Block::Text([words::LIKE_THESE, words::THIS_BENCHMARK, words::strict(better(summary))].join(" ")),
         Block::Text(words::HOW_OFTEN.to_owned()),
     ];
+    blocks.extend(judge_spread(summary).map(Block::Text));
     if !headline.without.is_empty() {
         let left_out = headline.without.join(", ");
         blocks.push(Block::Text(format!(
@@ -316,6 +320,25 @@ fn categories(score: Option<&MetricScore>) -> Vec<Block> {
         heading(format!("Categories: {}", score.metric)),
         table(&["Category", ">Score", ">95 %", ">Naive 95 %", ">n", ">of", ">Banks", "Note"], rows.collect()),
     ]
+    .into_iter()
+    .chain(weak(score).map(Block::Text))
+    .collect()
+}
+
+/// Score of a category below which it is pointed out.
+const WEAK: f64 = 0.7;
+
+/// The categories that are weak, and those of them of which the interval says so too.
+fn weak(score: &MetricScore) -> Option<String> {
+    let is_below = |value: Option<f64>| value.is_some_and(|value| value < WEAK);
+    let low: Vec<&CategoryScore> = score.by_category.iter().filter(|of| is_below(of.value)).collect();
+    if low.is_empty() || score.better == Better::Lower {
+        return None;
+    }
+    let sure = |of: &&CategoryScore| is_below(of.ci95.as_ref().map(|interval| interval.high));
+    let named =
+        |of: &&CategoryScore| format!("{}{}", of.category, if sure(of) { "" } else { " (its interval reaches above)" });
+    Some(format!("below {}: {}", percent(WEAK), low.iter().map(named).collect::<Vec<_>>().join(", ")))
 }
 
 fn metrics(summary: &Summary) -> Vec<Block> {

@@ -1,11 +1,15 @@
-//! A matrix of runs, for a terminal and as Markdown.
+//! A matrix of runs, for a terminal, as Markdown and as a page with its fronts.
+
+use std::{cmp::Reverse, collections::BTreeSet};
 
 use bench_proto::matrix::{MatrixCell, MatrixReport};
 
 use crate::{
     blocks::{Block, heading, table},
+    error::RenderError,
     figures::{NONE, count, counted, interval, ms, one_line, p_value, percent_or_none, points, points_interval, usd},
-    markdown,
+    html, markdown,
+    svg::{FrontAxis, FrontPoint, Plot, front_plot},
     terminal::{self, View},
 };
 
@@ -22,6 +26,100 @@ pub fn terminal(report: &MatrixReport, view: View) -> String {
 #[must_use]
 pub fn markdown(report: &MatrixReport) -> String {
     markdown::render_blocks(&document(report))
+}
+
+/// The matrix as a page that needs no network.
+///
+/// # Errors
+/// Never for text and pictures.
+pub fn html(report: &MatrixReport) -> Result<String, RenderError> {
+    html::of_document(document(report), &plots(report))
+}
+
+/// A cost that quality is held against.
+struct Cost {
+    /// How the table marks its front.
+    mark: &'static str,
+    file_name: &'static str,
+    title: &'static str,
+    written: fn(f64) -> String,
+    of: fn(&MatrixCell) -> Option<f64>,
+    on_front: fn(&MatrixCell) -> Option<bool>,
+}
+
+const COSTS: [Cost; 4] = [
+    Cost {
+        mark: "$",
+        file_name: "front-dollars.svg",
+        title: "score against dollars a run",
+        written: usd,
+        of: |cell| cell.usd_per_run,
+        on_front: |cell| cell.on_front_of_usd,
+    },
+    Cost {
+        mark: "ms",
+        file_name: "front-latency.svg",
+        title: "score against milliseconds a recall",
+        written: ms,
+        of: |cell| cell.probe.as_ref().map(|probe| probe.p50_ms),
+        on_front: |cell| cell.on_front_of_probe,
+    },
+    Cost {
+        mark: "$fill",
+        file_name: "front-filling.svg",
+        title: "score against what the memory spends on filling 1,000 turns",
+        written: usd,
+        of: |cell| cell.memory.as_ref()?.usd_per_1000_turns,
+        on_front: |cell| cell.on_front_of_filling,
+    },
+    Cost {
+        mark: "$ask",
+        file_name: "front-asking.svg",
+        title: "score against what the memory spends on 1,000 questions",
+        written: usd,
+        of: |cell| Some(cell.memory.as_ref()?.usd_per_question? * 1000.0),
+        on_front: |cell| cell.on_front_of_asking,
+    },
+];
+
+/// Score against each cost. Cells of other questions, metrics or judges are in none of the pictures: the largest set of those that
+/// can be held against each other is drawn.
+#[must_use]
+pub fn plots(report: &MatrixReport) -> Vec<Plot> {
+    let sets: BTreeSet<u32> = report.cells.iter().filter_map(|cell| cell.alike_with).collect();
+    let of_set = |set: u32| report.cells.iter().filter(move |cell| cell.alike_with == Some(set));
+    // the first of those that are equally large
+    let Some(set) = sets.into_iter().max_by_key(|set| (of_set(*set).count(), Reverse(*set))) else {
+        return Vec::new();
+    };
+    let varied = varied(report);
+    let draw = |cost: &Cost| {
+        let points: Vec<FrontPoint> = of_set(set)
+            .filter_map(|cell| {
+                Some(FrontPoint {
+                    mark: cell.number.to_string(),
+                    label: name_of(cell, &varied),
+                    value: cell.value?,
+                    interval: cell.ci95.as_ref().map(|interval| (interval.low, interval.high)),
+                    on_front: (cost.on_front)(cell)?,
+                    cost: (cost.of)(cell)?,
+                })
+            })
+            .collect();
+        front_plot(FrontAxis { file_name: cost.file_name, title: cost.title, written: cost.written }, &points)
+    };
+    COSTS.iter().filter_map(draw).collect()
+}
+
+/// The axes that have more than one value: one with a single value says nothing of a cell.
+fn varied(report: &MatrixReport) -> Vec<&String> {
+    report.axes.iter().filter(|(_, values)| values.len() > 1).map(|(axis, _)| axis).collect()
+}
+
+/// What tells a cell from the others.
+fn name_of(cell: &MatrixCell, varied: &[&String]) -> String {
+    let values: Vec<&str> = varied.iter().filter_map(|axis| cell.values.get(*axis)).map(String::as_str).collect();
+    values.join(", ")
 }
 
 fn document(report: &MatrixReport) -> Vec<Block> {
@@ -43,13 +141,15 @@ fn document(report: &MatrixReport) -> Vec<Block> {
 }
 
 fn cells(report: &MatrixReport) -> Vec<Block> {
-    // an axis with one value says nothing of a cell
-    let varied: Vec<&String> =
-        report.axes.iter().filter(|(_, values)| values.len() > 1).map(|(axis, _)| axis).collect();
+    let varied = varied(report);
     let mut columns = vec![">Cell".to_owned()];
     columns.extend(varied.iter().map(|axis| (*axis).clone()));
-    let figures = [">Score", ">95 %", ">sd", ">Runs", "Verdict", ">$/run", ">Probe p50", "Front", "Metric"];
-    columns.extend(figures.map(str::to_owned));
+    columns.extend([">Score", ">95 %", ">sd", ">Runs", "Verdict", ">$/run", ">Probe p50"].map(str::to_owned));
+    let is_metered = report.cells.iter().any(|cell| cell.memory.is_some());
+    if is_metered {
+        columns.extend([">Memory $/1,000 turns", ">$/1,000 questions"].map(str::to_owned));
+    }
+    columns.extend(["Front", "Metric"].map(str::to_owned));
     let row = |cell: &MatrixCell| {
         let value = |axis: &&String| cell.values.get(*axis).map_or(NONE.to_owned(), |v| one_line(v, VALUE_WIDTH));
         let mark = if cell.differs_in.is_empty() { "" } else { " *" };
@@ -63,9 +163,14 @@ fn cells(report: &MatrixReport) -> Vec<Block> {
             cell.verdict.map_or(NONE, |verdict| verdict.name()).to_owned(),
             cell.usd_per_run.map_or_else(|| NONE.to_owned(), usd),
             probe(cell),
-            fronts(cell),
-            cell.metric.clone(),
         ]);
+        if is_metered {
+            let dollars = |of: Option<f64>| of.map_or_else(|| NONE.to_owned(), usd);
+            let memory = cell.memory.as_ref();
+            row.push(dollars(memory.and_then(|memory| memory.usd_per_1000_turns)));
+            row.push(dollars(memory.and_then(|memory| Some(1000.0 * memory.usd_per_question?))));
+        }
+        row.extend([fronts(cell), cell.metric.clone()]);
         row
     };
     let titles: Vec<&str> = columns.iter().map(String::as_str).collect();
@@ -96,8 +201,7 @@ fn probe(cell: &MatrixCell) -> String {
 
 /// The fronts that a cell is on: `$`, `ms`.
 fn fronts(cell: &MatrixCell) -> String {
-    let on = [(cell.on_front_of_usd, "$"), (cell.on_front_of_probe, "ms")];
-    let on: Vec<&str> = on.into_iter().filter(|(on, _)| *on == Some(true)).map(|(_, name)| name).collect();
+    let on: Vec<&str> = COSTS.iter().filter(|cost| (cost.on_front)(cell) == Some(true)).map(|cost| cost.mark).collect();
     if on.is_empty() { NONE.to_owned() } else { on.join(" ") }
 }
 
@@ -107,8 +211,9 @@ fn words_of_fronts(report: &MatrixReport) -> Vec<Block> {
         return Vec::new();
     }
     let mut lines = vec![
-        "front: no other cell with the same questions, metric and judges has at least this score for no more dollars a run ($) or milliseconds a recall (ms), and \
-         more of it or for less; by the figures as they are, without their intervals"
+        "front: no other cell with the same questions, metric and judges has at least this score for no more of a cost, and more of it or \
+         for less; $ dollars a run, ms milliseconds a recall, $fill and $ask what the memory itself spends on filling and asking; by the \
+         figures as they are, without their intervals"
             .to_owned(),
     ];
     // one line for all cells of which the same is said
@@ -178,6 +283,8 @@ fn pairs(report: &MatrixReport) -> Vec<Block> {
 
 #[cfg(test)]
 mod tests {
+    use bench_proto::comparison::MemoryCost;
+
     use super::*;
 
     fn golden() -> MatrixReport {
@@ -213,6 +320,29 @@ mod tests {
         assert!(text.contains("* cell 4 differs from every other in more than one setting (judge, system)"), "{text}");
         let probe = report.cells[0].probe.as_ref().expect("was measured");
         assert!(text.contains(&format!("({})", ms(probe.p50_ms))), "{text}");
+    }
+
+    #[test]
+    fn quality_is_drawn_against_each_cost_that_is_known() {
+        let mut report = golden();
+        for cell in &mut report.cells {
+            cell.alike_with = Some(1);
+        }
+        let names = |report: &MatrixReport| plots(report).iter().map(|plot| plot.file_name).collect::<Vec<_>>();
+        assert_eq!(names(&report), ["front-dollars.svg", "front-latency.svg"]);
+        for (i, cell) in (0_u8..).zip(&mut report.cells) {
+            let usd = f64::from(i) + 0.5;
+            cell.memory = Some(MemoryCost { usd, usd_per_1000_turns: Some(usd), usd_per_question: Some(usd / 1000.0) });
+            (cell.on_front_of_filling, cell.on_front_of_asking) = (Some(i == 0), Some(i == 0));
+        }
+        assert_eq!(names(&report)[2..], ["front-filling.svg", "front-asking.svg"]);
+        let text = markdown(&report);
+        assert!(text.contains("$3.50") && text.contains("$fill $ask"), "{text}");
+        let page = html(&report).expect("is rendered");
+        assert_eq!(page.matches("<figure ").count(), 4, "{page}");
+        // others' figures are not drawn among them
+        report.cells[3].alike_with = Some(4);
+        assert!(plots(&report).iter().all(|plot| plot.svg.matches("<circle ").count() == 3));
     }
 
     #[test]

@@ -75,6 +75,7 @@ pub(crate) mod tests {
             evidence: vec![],
             evidence_sessions: vec![],
             original_sessions: BTreeMap::new(),
+            found: BTreeMap::new(),
             citations: vec![],
             failures: vec!["evidence_missing".into()],
             cause: None,

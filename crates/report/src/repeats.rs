@@ -1,14 +1,16 @@
-//! The repeats of one run, for a terminal and as Markdown.
+//! The repeats of one run, for a terminal, as Markdown and as a page.
 
 use bench_proto::{
-    repeats::{HalvingBy, NOISY_SD, RepeatsReport, SharedFigure, VarianceComponent},
-    summary::Interval,
+    repeats::{HalvingBy, NOISY_SD, RepeatedRun, RepeatsReport, SharedFigure, VarianceComponent},
+    summary::{Interval, Verdict},
 };
 
 use crate::{
     blocks::{Block, heading, table},
+    error::RenderError,
     figures::{NONE, count, counted, interval, interval_with_width, one_line, percent, percent_or_none, usd},
-    markdown,
+    html, markdown,
+    svg::{HistoryPoint, Plot, history_plain},
     terminal::{self, View},
 };
 
@@ -27,6 +29,30 @@ pub fn terminal(report: &RepeatsReport, view: View) -> String {
 #[must_use]
 pub fn markdown(report: &RepeatsReport) -> String {
     markdown::render_blocks(&document(report))
+}
+
+/// The repeats as a page that needs no network.
+///
+/// # Errors
+/// Never for text and pictures.
+pub fn html(report: &RepeatsReport) -> Result<String, RenderError> {
+    html::of_document(document(report), &plots(report))
+}
+
+/// The score of each repeat that has ended.
+#[must_use]
+pub fn plots(report: &RepeatsReport) -> Vec<Plot> {
+    let point = |run: &RepeatedRun| {
+        let valid = run.verdict != Some(Verdict::Invalid);
+        Some(HistoryPoint { label: format!("r{}", run.number), value: run.value?, interval: None, group: 0, valid })
+    };
+    let points: Vec<HistoryPoint> = report.runs.iter().filter_map(point).collect();
+    if points.len() < 2 {
+        return Vec::new();
+    }
+    let title = "score of each repeat".to_owned();
+    let svg = history_plain(&title, &points);
+    vec![Plot { file_name: "repeats.svg", title, svg }]
 }
 
 fn document(report: &RepeatsReport) -> Vec<Block> {

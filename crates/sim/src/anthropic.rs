@@ -1,7 +1,7 @@
 //! Anthropic's messages API: its requests, replies and errors in their own form, answered by the same rules as chats.
 
 use axum::{
-    body::Body,
+    body::{Body, Bytes},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::Response,
 };
@@ -72,9 +72,7 @@ impl<'a> MessagesRequest<'a> {
         let missing = |param: &str| refuse(param, format!("{param}: Field required"));
         let max_output = positive(&fields, "max_tokens")?.ok_or_else(|| missing("max_tokens"))?;
         range(&fields, "temperature", 1.0)?;
-        if field::<bool>(&fields, "stream", "a boolean")?.unwrap_or(false) {
-            return Err(refuse("stream", "stream: the simulator answers this API without streaming".to_owned()));
-        }
+        let stream = field::<bool>(&fields, "stream", "a boolean")?.unwrap_or(false);
         for unknown in ["seed", "max_completion_tokens", "response_format", "logprobs", "frequency_penalty"] {
             if fields.contains_key(unknown) {
                 return Err(refuse(unknown, format!("{unknown}: Extra inputs are not permitted")));
@@ -96,7 +94,7 @@ impl<'a> MessagesRequest<'a> {
             key.part(message.role.as_bytes());
             key.part(message.text.as_bytes());
         }
-        parameters(&mut key, &fields, &["model", "messages", "system", "seed"]);
+        parameters(&mut key, &fields, &["model", "messages", "system", "seed", "stream"]);
         key.part(&draw(&fields, draw_header)?.to_le_bytes());
         let writes_cache = fields.contains_key("cache_control");
         let chat = ChatRequest {
@@ -105,7 +103,7 @@ impl<'a> MessagesRequest<'a> {
             form,
             max_output: Some(max_output),
             choices: 1,
-            stream: false,
+            stream,
             include_usage: false,
             schema_text,
             tool: None,
@@ -133,7 +131,52 @@ fn structured<'a>(fields: &crate::request::Fields<'a>) -> Result<Structured<'a>,
     Ok((ReplyForm::JsonSchema(schema), Some(text), Some(tool.name)))
 }
 
+/// A reply in one piece.
 pub(crate) fn message_body(head: &ReplyHead<'_>, choice: &Choice, tool: Option<&str>) -> Vec<u8> {
+    to_json(&message(head, choice, tool))
+}
+
+/// The same reply as a stream of events: what is read is told by the first, what is written by the last but one.
+pub(crate) fn message_events(head: &ReplyHead<'_>, choice: &Choice, tool: Option<&str>) -> Vec<Bytes> {
+    let whole = message(head, choice, tool);
+    let mut events = Vec::new();
+    let mut push = |kind: &str, mut data: Value| {
+        data["type"] = json!(kind);
+        let mut event = format!("event: {kind}\ndata: ").into_bytes();
+        event.extend(to_json(&data));
+        event.extend(b"\n\n");
+        events.push(Bytes::from(event));
+    };
+    let mut begun = whole.clone();
+    (begun["content"], begun["stop_reason"]) = (json!([]), Value::Null);
+    begun["usage"]["output_tokens"] = json!(1);
+    push("message_start", json!({"message": begun}));
+    for (index, block) in whole["content"].as_array().into_iter().flatten().enumerate() {
+        let (mut empty, text) = (block.clone(), choice.content.as_str());
+        let is_tool = block["type"] == "tool_use";
+        if is_tool {
+            empty["input"] = json!({});
+        } else {
+            empty["text"] = json!("");
+        }
+        push("content_block_start", json!({"index": index, "content_block": empty}));
+        push("ping", json!({}));
+        for word in text.split_inclusive(' ') {
+            let delta = match is_tool {
+                true => json!({"type": "input_json_delta", "partial_json": word}),
+                false => json!({"type": "text_delta", "text": word}),
+            };
+            push("content_block_delta", json!({"index": index, "delta": delta}));
+        }
+        push("content_block_stop", json!({"index": index}));
+    }
+    let delta = json!({"stop_reason": whole["stop_reason"], "stop_sequence": null});
+    push("message_delta", json!({"delta": delta, "usage": {"output_tokens": head.used.completion}}));
+    push("message_stop", json!({}));
+    events
+}
+
+fn message(head: &ReplyHead<'_>, choice: &Choice, tool: Option<&str>) -> Value {
     let stop_reason = match (choice.finish_reason, tool) {
         ("length", _) => "max_tokens",
         ("content_filter" | REFUSAL, _) => "refusal",
@@ -150,7 +193,7 @@ pub(crate) fn message_body(head: &ReplyHead<'_>, choice: &Choice, tool: Option<&
         _ => json!([{"type": "text", "text": choice.content}]),
     };
     let used = head.used;
-    to_json(&json!({
+    json!({
         "id": format!("msg_{:032x}", head.key.0),
         "type": "message",
         "role": "assistant",
@@ -166,7 +209,7 @@ pub(crate) fn message_body(head: &ReplyHead<'_>, choice: &Choice, tool: Option<&
             "output_tokens": used.completion,
             "service_tier": "standard",
         },
-    }))
+    })
 }
 
 /// An error in Anthropic's form: `{"type": "error", "error": {"type", "message"}}`.

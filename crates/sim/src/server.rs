@@ -264,8 +264,13 @@ async fn answer_messages(
     let used = Used { prompt: prompt_tokens, cached, cache_write, completion: choice.tokens };
     let head = ReplyHead { key: request.key, seed: core.config.seed, model: &request.model, used };
     core.paid(request.key, &request.model, used, arrives_whole(&admission));
-    let parts = halves(anthropic::message_body(&head, &choice, tool.as_deref()), &admission);
-    let mut response = respond(request.key, &admission, "application/json", parts);
+    let tool = tool.as_deref();
+    let (content_type, parts) = if request.stream {
+        ("text/event-stream", anthropic::message_events(&head, &choice, tool))
+    } else {
+        ("application/json", halves(anthropic::message_body(&head, &choice, tool), &admission))
+    };
+    let mut response = respond(request.key, &admission, content_type, parts);
     admission.announced.write_anthropic(response.headers_mut());
     Ok(response)
 }

@@ -375,6 +375,10 @@ pub trait Money: Send + Sync {
     /// The money of the group that a run belongs to, as of one moment; `None` for a run without a group.
     async fn group(&self, run: RunNo) -> StoreResult<Option<GroupState>>;
 
+    /// What a run with a cap on tokens or calls has used of it, with the other runs of its group: the amounts are of that unit. `None`
+    /// for a run that is capped in dollars, or in nothing.
+    async fn usage(&self, run: &RunRow) -> StoreResult<Option<BudgetState>>;
+
     /// What was paid for a run, by what it belongs to. Reads all of its calls.
     async fn ledger(&self, run: &RunRow) -> StoreResult<Ledger>;
 }

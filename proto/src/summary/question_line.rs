@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::{Cause, UsageFigures};
 use crate::{
     facts::{Outcome, PhaseTimes, PhaseUsage},
+    retrieval::RetrievalMetrics,
     scenario::AnsweredBy,
-    step::{HitLevel, PlacedBy},
+    step::{HitLevel, PlacedBy, RankHits, Retrieval},
 };
 
 /// A question with its texts. The JSON Schema is published as `proto/schema/question.schema.json`.
@@ -51,6 +52,9 @@ pub struct QuestionLine {
     /// Evidence session → its id in the dataset's files, where that would have told a memory system that it is evidence.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub original_sessions: BTreeMap<String, String>,
+    /// How much of the evidence is among the hits: `turn` and `session` as far as the dataset names it → figures of the whole list.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub found: BTreeMap<String, FoundLine>,
     /// Ids that the answer cites.
     pub citations: Vec<String>,
     /// Prompts that were used for it, by their names in `spec.prompts` of the report.
@@ -76,6 +80,34 @@ pub struct QuestionLine {
     pub trace_url: Option<String>,
     /// Attempts over all steps.
     pub attempts: u32,
+}
+
+/// How much of a question's evidence is among its hits.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FoundLine {
+    /// Evidence that is among the hits.
+    pub relevant: u32,
+    /// Evidence that there is.
+    pub of: u32,
+    /// The part of the hits that is evidence; each turn or session counts once. 0 without hits.
+    pub precision: f64,
+    /// 1 / rank of the first evidence; 0 where none was found.
+    pub reciprocal_rank: f64,
+}
+
+impl FoundLine {
+    /// The figures of both levels, as far as they have ground truth.
+    #[must_use]
+    pub fn of_levels(retrieval: &Retrieval) -> BTreeMap<String, Self> {
+        let levels = [("turn", &retrieval.turn), ("session", &retrieval.session)];
+        let told = |(level, hits): (&str, &RankHits)| {
+            let all = RetrievalMetrics::at(hits, hits.ranked.max(1))?;
+            let relevant = hits.ranks.iter().filter(|rank| **rank > 0).count() as u32;
+            let (precision, reciprocal_rank) = (all.precision_of_returned, all.mrr);
+            Some((level.to_owned(), Self { relevant, of: hits.gold, precision, reciprocal_rank }))
+        };
+        levels.into_iter().filter_map(told).collect()
+    }
 }
 
 /// One of several recalls.

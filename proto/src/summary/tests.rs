@@ -234,6 +234,10 @@ fn a_question_line_has_the_keys_of_the_contract() {
         evidence: vec!["D1:1".into()],
         evidence_sessions: vec!["D1".into()],
         original_sessions: BTreeMap::from([("D1".into(), "answer_1".into())]),
+        found: FoundLine::of_levels(&crate::step::Retrieval {
+            turn: crate::step::RankHits { gold: 2, ranked: 4, ranks: vec![2] },
+            ..Default::default()
+        }),
         citations: vec![],
         failures: vec![],
         cause: Some(Cause { kind: Some(CauseKind::NotStored), stored: Some(false), retrieved: Some(false) }),
@@ -277,5 +281,7 @@ fn a_question_line_has_the_keys_of_the_contract() {
     ] {
         assert!(keys.contains(&key), "{key} is missing");
     }
+    let found = serde_json::json!({"turn": {"relevant": 1, "of": 2, "precision": 0.25, "reciprocal_rank": 0.5}});
+    assert_eq!(value["found"], found, "a level without ground truth says nothing");
     assert_eq!(serde_json::from_value::<QuestionLine>(value).expect("reads back"), line);
 }

@@ -27,6 +27,7 @@ use bench_proto::{
     money::PicoUsd,
     scenario::Scenario,
     spec::{ModelSpec, RunSpec},
+    usage_cap::UsageUnit,
 };
 use bench_systems::{
     canary::{self, CANARY_BANKS, CANARY_RECALLS},
@@ -145,6 +146,15 @@ impl RunEstimate {
     #[must_use]
     pub(crate) fn calls(&self) -> u64 {
         self.total.calls
+    }
+
+    /// Calls or tokens of all runs that are expected.
+    #[must_use]
+    pub(crate) fn used(&self, unit: UsageUnit) -> u64 {
+        match unit {
+            UsageUnit::Calls => self.total.calls,
+            UsageUnit::Tokens => self.total.prompt_tokens.saturating_add(self.total.completion_tokens),
+        }
     }
 
     /// The estimate of a planned run.

@@ -9,7 +9,7 @@ use bench_proto::{
     repeats::RepeatsReport,
     summary::Verdict,
 };
-use bench_report::repeats as rendered;
+use bench_report::{repeats as rendered, svg::Plot};
 use bench_store::{RunState, Store};
 
 use crate::{
@@ -100,14 +100,24 @@ pub(crate) fn print_matrix(report: &MatrixReport, json: bool) {
     }
 }
 
-/// Writes `report.json` and `report.md` of a matrix.
+/// Writes `report.json`, `report.md`, `report.html` and the plots of a matrix.
 ///
 /// # Errors
 /// What the disk meets.
 pub(crate) fn write_matrix(report: &MatrixReport, folder: &Path) -> Result<(), CliError> {
+    use bench_report::matrix::{html, markdown, plots};
+
+    let page = html(report).map_err(CliError::infrastructure_of)?;
+    write_report(folder, &as_json(report)?, &markdown(report), &page, &plots(report))
+}
+
+/// Writes the report of a group in all its forms.
+fn write_report(folder: &Path, json: &str, markdown: &str, page: &str, plots: &[Plot]) -> Result<(), CliError> {
     check_writable(folder)?;
-    write_text(&folder.join("report.json"), &as_json(report)?)?;
-    write_text(&folder.join("report.md"), &bench_report::matrix::markdown(report))
+    let pictures = plots.iter().map(|plot| (plot.file_name, plot.standalone()));
+    let texts = [("report.json", json), ("report.md", markdown), ("report.html", page)];
+    let texts = texts.into_iter().map(|(name, text)| (name, text.to_owned()));
+    texts.chain(pictures).try_for_each(|(name, text)| write_text(&folder.join(name), &text))
 }
 
 /// The exit code of a matrix that has ended: a floor is one for each of its cells.
@@ -147,7 +157,7 @@ pub(crate) fn print(report: &RepeatsReport, json: bool) {
     }
 }
 
-/// Writes `report.json`, `report.md` and `questions.jsonl` of a group: of each question its scores, their mean and deviation.
+/// Writes the report of repeats in all its forms, and `questions.jsonl`: of each question its scores, their mean and deviation.
 ///
 /// # Errors
 /// What the disk meets.
@@ -159,8 +169,8 @@ pub(crate) fn write_files(report: &RepeatsReport, table: &RepeatTable, folder: &
             file.write_all(b"\n")
         })
     })?;
-    write_text(&folder.join("report.json"), &as_json(report)?)?;
-    write_text(&folder.join("report.md"), &rendered::markdown(report))
+    let page = rendered::html(report).map_err(CliError::infrastructure_of)?;
+    write_report(folder, &as_json(report)?, &rendered::markdown(report), &page, &rendered::plots(report))
 }
 
 /// A report of a group as JSON text.

@@ -9,6 +9,8 @@ use bench_proto::{
     ids::{RunId, RunNo},
     matrix::{CELL_EVENT, CellNote},
     money::PicoUsd,
+    spec::Limits,
+    usage_cap::UsageCap,
 };
 use bench_store::{Creation, NewGroup, NewRun, Store};
 
@@ -116,21 +118,69 @@ impl Wanted {
     ///
     /// # Errors
     /// What the store meets.
-    pub(crate) async fn cap(&self, store: &dyn Store) -> Result<Option<PicoUsd>, CliError> {
-        let of_cells = || self.cells.iter().filter_map(|of| of.planned.measured.spec.limits.max_cost).max();
+    pub(crate) async fn cap(&self, store: &dyn Store) -> Result<GroupCap, CliError> {
+        let of_cells = GroupCap::of(self.cells.iter().map(|of| &of.planned.measured.spec.limits))?;
         let is_said = self.cells.iter().any(|of| of.args.limits.max_cost.is_some());
-        let first = self.existing.as_ref().and_then(|group| group.runs.first()).filter(|_| !is_said);
-        match first {
-            Some(run) => Ok(store.group(run.run_no).await?.and_then(|group| group.cap).or_else(of_cells)),
-            None => Ok(of_cells()),
+        let Some(run) = self.existing.as_ref().and_then(|group| group.runs.first()) else { return Ok(of_cells) };
+        let (said, had) = (of_cells.usage.map(|cap| cap.unit), run.spec.limits.max_usage);
+        if is_said && said != had.map(|cap| cap.unit) {
+            return Err(other_unit(&self.id, had));
         }
+        if is_said {
+            return Ok(of_cells);
+        }
+        let usd = store.group(run.run_no).await?.and_then(|group| group.cap).or(of_cells.usd);
+        Ok(GroupCap { usd: usd.filter(|_| had.is_none()), usage: had })
     }
 
     /// Sets the cap of every run that is to be created: a cell that costs nothing is under the same one.
-    pub(crate) fn cap_all(&mut self, cap: Option<PicoUsd>) {
+    pub(crate) fn cap_all(&mut self, cap: &GroupCap) {
         for of in &mut self.cells {
-            of.planned.measured.spec.limits.max_cost = cap;
+            let limits = &mut of.planned.measured.spec.limits;
+            (limits.max_cost, limits.max_usage) = (cap.usd, cap.usage);
         }
+    }
+}
+
+/// Refuses a cap in another unit than the one that a matrix has counted.
+pub(crate) fn other_unit(id: &RunId, had: Option<UsageCap>) -> CliError {
+    let unit = had.map_or("dollars", |cap| cap.unit.name());
+    CliError::usage(format!(
+        "matrix {id} has counted {unit} until now, and cannot be capped in anything else; give --max-cost in {unit}"
+    ))
+}
+
+/// The cap of all runs of a group together: in dollars, or on what they use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct GroupCap {
+    pub(crate) usd: Option<PicoUsd>,
+    pub(crate) usage: Option<UsageCap>,
+}
+
+impl GroupCap {
+    /// The highest cap that any run brings along.
+    ///
+    /// # Errors
+    /// Exit 2 where they count different things.
+    pub(crate) fn of<'a>(limits: impl Iterator<Item = &'a Limits>) -> Result<Self, CliError> {
+        let mut cap: Option<Self> = None;
+        for limits in limits {
+            let own = Self { usd: limits.max_cost, usage: limits.max_usage };
+            let Some(before) = cap else {
+                cap = Some(own);
+                continue;
+            };
+            let units = [before, own].map(|of| of.usage.map(|cap| cap.unit));
+            if units[0] != units[1] {
+                let [a, b] = units.map(|unit| unit.map_or("dollars", |unit| unit.name()));
+                return Err(CliError::usage(format!(
+                    "one cell is capped in {a} and another in {b}: a matrix has one cap; give it with --max-cost"
+                )));
+            }
+            let usage = before.usage.zip(own.usage).map(|(a, b)| if a.most >= b.most { a } else { b });
+            cap = Some(Self { usd: before.usd.max(own.usd), usage });
+        }
+        Ok(cap.unwrap_or(Self { usd: None, usage: None }))
     }
 }
 

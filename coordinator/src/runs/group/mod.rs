@@ -19,11 +19,7 @@ pub(crate) mod resume;
 
 use std::sync::Arc;
 
-use bench_proto::{
-    call::CacheScope,
-    ids::RunId,
-    spec::{Limits, RunSpec},
-};
+use bench_proto::{call::CacheScope, ids::RunId, spec::RunSpec};
 use bench_store::{Creation, NewGroup, NewRun, RunRow, Runs, Store};
 
 use self::execution::Taken;
@@ -78,19 +74,6 @@ pub(crate) fn prepare(args: &SubmitArgs, planned: &mut PlannedGroup) -> Result<(
         }
     }
     Ok(())
-}
-
-/// Refuses a cap in calls or tokens for several runs: it is kept for each run alone, and a group has one cap (P41).
-///
-/// # Errors
-/// Exit 2 with what to do instead.
-pub(crate) fn check_cap(limits: &Limits, instead: &str) -> Result<(), CliError> {
-    match limits.max_usage {
-        Some(cap) => {
-            Err(CliError::usage(format!("--max-cost in {} holds for one run alone: {instead}", cap.unit.name())))
-        }
-        None => Ok(()),
-    }
 }
 
 /// Refuses an id that a run and a group would share.

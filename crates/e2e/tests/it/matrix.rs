@@ -56,6 +56,41 @@ fn digests(bench: &Bench, ids: &[&str]) -> Vec<Value> {
     ids.iter().map(|id| bench.report(id)["result_digest"].clone()).collect()
 }
 
+/// Several systems on one command line are a matrix, with what a run is told as usual.
+#[test]
+fn several_systems_and_presets_of_one_submit_are_a_matrix() {
+    let bench = Bench::new();
+    let line =
+        ["submit", "--system", "bm25,none", "--preset=quick", "--dataset", "locomo-sim", "--latency-probe", "off"];
+    let dry = bench.run([&line[..], &["--dry-run", "--json"]].concat()).expect_code(0).json();
+    assert_eq!(dry["cells"].as_array().map(Vec::len), Some(2), "{dry:#}");
+    assert!(!bench.path().join(".bench").exists(), "a dry run leaves nothing behind");
+    let begin =
+        [&line[..], &["-p", "random", "--run-id", "s", "--name", "three", "--json", "--display", "none"]].concat();
+    let report = bench.run(&begin).expect_code(0).json();
+    let systems: Vec<&Value> =
+        report["cells"].as_array().into_iter().flatten().map(|cell| &cell["values"]["system"]).collect();
+    assert_eq!((systems, &report["name"]), (vec![&json!("bm25"), &json!("none"), &json!("random")], &json!("three")));
+    let again = bench.run(&begin).expect_code(0);
+    assert!(again.stderr.contains("going on with it"), "{}", again.stderr);
+    for (more, said) in [
+        (&["-p", "bm25"][..], "axis system has the value bm25 twice"),
+        (&["-p", "elephant"], "unknown memory system 'elephant'"),
+        (&["--fork", "s-c1-r1", "--from", "judge"], "--fork makes one run of one run"),
+    ] {
+        let refused = bench.run([&line[..], more].concat()).expect_code(2);
+        assert!(refused.stderr.contains(said), "{said}: {}", refused.stderr);
+    }
+    let nothing = bench.run(["submit", "--dataset", "all"]).expect_code(2);
+    assert!(nothing.stderr.contains("no dataset is on this machine"), "{}", nothing.stderr);
+    // the page of the group, with the front of what can be held against each other
+    let runs = bench.path().join(".bench/runs/s");
+    let page = fs::read_to_string(runs.join("report.html")).expect("a page");
+    assert!(page.contains("Main effects") && page.contains("</html>"), "{page}");
+    let shown = bench.run(["report", "s", "--format", "html"]).expect_code(0).stdout;
+    assert_eq!(shown.trim_end(), page.trim_end());
+}
+
 #[test]
 fn a_matrix_tells_cells_pairs_and_main_effects() {
     let bench = Bench::new();
@@ -122,8 +157,8 @@ fn mistakes_name_file_line_and_cell_before_anything_is_paid() {
         assert!(refused.stderr.contains(words), "'{words}' is missing in {}", refused.stderr);
     }
     let file = written(bench.path(), PAID);
-    let refused = bench.run(["matrix", &file, "--max-cost", "500calls", "--dry-run"]).expect_code(2);
-    assert!(refused.stderr.contains("cap a matrix in dollars"), "{}", refused.stderr);
+    let counted = bench.run(["matrix", &file, "--max-cost", "500calls", "--dry-run"]).expect_code(0).stdout;
+    assert!(counted.contains("(cap 500 calls)"), "{counted}");
     let dry = bench.run(["matrix", &file, "--dry-run"]).expect_code(0).stdout;
     assert!(dry.contains(&format!("2 cells × 2 runs: {} calls", 4 * CALLS)), "{dry}");
     let dry = bench.run(["matrix", &file, "--dry-run", "--json"]).expect_code(0).json();

@@ -330,6 +330,73 @@ class Mine(bench_coord.System):
     assert_eq!(number(&report, "/metered/counted_here"), 0.0, "streams tell their use too");
 }
 
+/// Anthropic's SDK inside of a memory system: whole replies, streams, a tool that must be used.
+#[test]
+fn p34_the_sdk_of_anthropic_works_through_the_meter() {
+    let provider = Provider::start(&["--price", "claude-haiku-4-5=1/5"]);
+    let packages = Packages { name: "anthropic", with_dependencies: &["anthropic==2.14.0"], alone: &[] };
+    let environment = python(packages).ancestors().nth(2).expect("an environment").display().to_string();
+    let root = provider.base_url().trim_end_matches("/v1").to_owned();
+    let bench = Bench::new()
+        .with_env("VIRTUAL_ENV", environment)
+        .with_env("ANTHROPIC_BASE_URL", root)
+        .with_env("ANTHROPIC_API_KEY", KEY);
+    let sdk = r#"
+import bench_coord
+from anthropic import Anthropic
+
+class Mine(bench_coord.System):
+    def __init__(self):
+        self.banks, self.client = {}, None
+
+    def retain(self, bank, items):
+        self.client = self.client or Anthropic(timeout=60)
+        for item in items:
+            asked = dict(model="claude-haiku-4-5", max_tokens=32, messages=[{"role": "user", "content": "Sum up: " + item.content[:200]}])
+            whole = self.client.messages.create(**asked)
+            assert whole.usage.output_tokens > 0, whole
+            with self.client.messages.stream(**asked) as stream:
+                text = "".join(stream.text_stream)
+                last = stream.get_final_message()
+            assert text == whole.content[0].text, (text, whole)
+            assert last.usage.output_tokens == whole.usage.output_tokens and last.usage.input_tokens == whole.usage.input_tokens
+            self.banks.setdefault(bank, []).append(item)
+
+    def recall(self, bank, query, k):
+        tool = {"name": "words", "description": "words", "input_schema": {
+            "type": "object", "properties": {"verdict": {"type": "string"}}, "required": ["verdict"], "additionalProperties": False}}
+        said = self.client.messages.create(
+            model="claude-haiku-4-5", max_tokens=64, tools=[tool], tool_choice={"type": "tool", "name": "words"},
+            messages=[{"role": "user", "content": str(query)}])
+        assert said.content[0].type == "tool_use", said
+        return [bench_coord.Hit(item.content, id=item.id) for item in self.banks.get(bank, [])[:k]]
+"#;
+    fs::write(bench.path().join("mine.py"), sdk).expect("is written");
+    let report = bench.run(submit(&["--run-id", "sdk"])).expect_code(0).json();
+    assert_eq!(number(&report, "/metered/calls"), provider.count("requests") as f64, "{}", report["metered"]);
+    assert!(provider.paid() > 0.0 && (number(&report, "/metered/usd") - provider.paid()).abs() < 1e-12, "{report}");
+    assert_eq!(number(&report, "/metered/counted_here"), 0.0, "streams tell their use too");
+}
+
+/// A memory library as it is published, whose model extracts and ranks: what it spends is in the ledger of the provider to the call.
+#[test]
+fn p34_a_published_memory_library_is_metered_to_the_call() {
+    let provider = Provider::start(&PRICES);
+    let packages = Packages {
+        name: "langmem",
+        with_dependencies: &["langmem==0.0.30", "langchain-openai==1.7.4", "numpy==2.4.6"],
+        alone: &[],
+    };
+    let environment = python(packages).ancestors().nth(2).expect("an environment").display().to_string();
+    let bench = provider.bench().with_env("VIRTUAL_ENV", environment);
+    let size = ["--max-banks", "1", "--sample", "4", "--system", "langmem", "--meter", "--run-id", "a"];
+    let report = bench.run(submit_sim(&size)).json();
+    assert!(number(&report, "/metered/calls") > 10.0, "{}", report["metered"]);
+    assert_eq!(number(&report, "/metered/calls"), provider.count("requests") as f64, "{}", report["metered"]);
+    assert!((number(&report, "/metered/usd") - provider.paid()).abs() < 1e-12, "{}", report["metered"]);
+    assert_eq!(report["outcomes"]["coverage"], 1.0, "{report}");
+}
+
 #[test]
 fn p34_workers_of_a_cluster_meter_what_they_start_and_a_kill_loses_no_call() {
     let provider = Provider::start(&[&PRICES[..], &["--latency-ms", "10"]].concat());

@@ -141,6 +141,26 @@ fn p30_a_group_is_submitted_once_and_what_makes_no_sense_is_refused() {
     assert_eq!(three["calls"], json!(3 * CALLS));
 }
 
+/// What failed in any of the repeats is repeated, and nothing else.
+#[test]
+fn what_failed_in_a_group_is_repeated_in_each_of_its_runs() {
+    let broken = provider(&["--fault-malformed-judge", "1", "--permanent-faults"]);
+    let sound = provider(&[]);
+    let bench = broken.bench();
+    let _ = bench.run(submit(&broken, &["--repeats", "2", "--run-id", "g", "--retries", "0"])).expect_code(5);
+    let bench = bench.with_env("OPENAI_BASE_URL", sound.base_url());
+    let done = bench.run(["retry", "g", "--json"]).expect_code(0);
+    assert!(done.stderr.contains("questions are repeated"), "{}", done.stderr);
+    let report = done.json();
+    for run in report["runs"].as_array().expect("its repeats") {
+        assert_eq!((&run["coverage"], &run["status"]), (&json!(1.0), &json!("finished")), "{run}");
+    }
+    let asked = sound.count("requests");
+    let again = bench.run(["retry", "g"]).expect_code(0);
+    assert!(again.stderr.contains("nothing to repeat"), "{}", again.stderr);
+    assert_eq!(sound.count("requests"), asked);
+}
+
 #[test]
 fn p41_the_cap_of_a_group_is_held_by_all_of_its_repeats() {
     let provider = provider(&["--latency-ms", "5"]);

@@ -138,6 +138,60 @@ fn p34_a_cap_on_usage_holds_for_runner_and_memory_system_together() {
     assert_eq!(done["outcomes"]["coverage"], 1.0, "nothing has failed by the cap: {}", done["errors"]);
 }
 
+/// One command has one cap (P41): repeats and controls together, whoever of them asks.
+#[test]
+fn p41_the_runs_of_one_command_share_a_cap_in_calls() {
+    let provider = Provider::start(&["--latency-ms", "10"]);
+    let bench = provider.bench();
+    let group = ["--repeats", "2", "--controls", "--max-cost", "60calls", "--concurrency", "8"];
+    let paused = bench.run(submit(&group)).expect_code(3);
+    assert!(paused.stderr.contains("is above the cap of 60 calls"), "{}", paused.stderr);
+    assert!(paused.stderr.contains("under the cap of 60 calls"), "{}", paused.stderr);
+    assert_eq!(provider.count("requests"), 60, "all of the cap is used, and no more");
+    let rows = bench.run(["status", "r", "--json"]).expect_code(0).json();
+    for row in rows.as_array().expect("a row for each run") {
+        assert_eq!(
+            (&row["usage"]["used"], &row["usage"]["cap"], &row["usage"]["unit"]),
+            (&60.into(), &60.into(), &"calls".into())
+        );
+    }
+    let shown = bench.run(["status", "r"]).expect_code(0).stdout;
+    assert!(shown.contains("60 calls of 60 used"), "{shown}");
+    // one of its runs raises the cap of all
+    let _ = bench.run(["resume", "r", "--max-cost", "75calls"]).expect_code(3);
+    assert_eq!(provider.count("requests"), 75);
+    let refused = bench.run(["resume", "r", "--max-cost", "5"]).expect_code(2);
+    assert!(refused.stderr.contains("has counted calls until now"), "{}", refused.stderr);
+    // the simulator answers the same whatever was recalled, and the controls find that: INVALID, but whole
+    let done = bench.run(["resume", "r", "--max-cost", "100000calls", "--json"]).expect_code(5).json();
+    let runs = done["runs"].as_array().expect("its repeats");
+    assert_eq!((runs.len(), &runs[0]["coverage"], &runs[1]["coverage"]), (2, &1.0.into(), &1.0.into()), "{done:#}");
+}
+
+#[test]
+fn p41_the_cells_of_a_matrix_share_a_cap_in_calls() {
+    let provider = Provider::start(&["--latency-ms", "10"]);
+    let bench = provider.bench();
+    let file = r#"
+flags = ["--preset", "quick", "--dataset", "locomo-sim", "--answerer", "openai:house-model", "--judge", "openai:house-model"]
+[axes]
+system = ["bm25", "none"]
+"#;
+    fs::write(bench.path().join("m.toml"), file).expect("is written");
+    let matrix = |more: &[&str]| bench.run([&["matrix", "m.toml", "--run-id", "m"], more].concat());
+    let paused = matrix(&["--max-cost", "50calls"]).expect_code(3);
+    assert!(paused.stderr.contains("under the cap of 50 calls"), "{}", paused.stderr);
+    assert_eq!(provider.count("requests"), 50);
+    // the cap stays, also for cells that come later
+    let larger = file.replace("\"none\"]", "\"none\", \"random\"]");
+    fs::write(bench.path().join("m.toml"), larger).expect("is written");
+    let _ = matrix(&[]).expect_code(3);
+    assert_eq!(provider.count("requests"), 50);
+    let refused = matrix(&["--max-cost", "9"]).expect_code(2);
+    assert!(refused.stderr.contains("has counted calls until now"), "{}", refused.stderr);
+    let _ = matrix(&["--max-cost", "100000calls"]).expect_code(0);
+}
+
 #[test]
 fn a_run_is_capped_in_one_unit() {
     let provider = Provider::start(&[]);
@@ -145,8 +199,6 @@ fn a_run_is_capped_in_one_unit() {
     for (more, said) in [
         (&["--max-cost-per-day", "5"][..], "--max-cost-per-day is in dollars"),
         (&["--set", "run.max_cost_judge=5"], "run.max_cost_judge is in dollars"),
-        (&["--controls"], "leave --repeats and --controls out"),
-        (&["--repeats", "2"], "leave --repeats and --controls out"),
     ] {
         let refused = bench.run(submit(&[more, &["--max-cost", "40calls"]].concat())).expect_code(2);
         assert!(refused.stderr.contains(said), "{said}: {}", refused.stderr);

@@ -8,7 +8,7 @@
 //! | `beside` | what is told of a question beside its line in `questions.jsonl` |
 //! | `flips` | the page of a comparison, with both answers of each flip side by side |
 //! | `index` | the page of the runs of a store |
-//! | `plain` | a page without questions |
+//! | `plain` | a page without questions: load, repeats, a matrix |
 
 mod beside;
 mod data;
@@ -28,6 +28,7 @@ pub use beside::{Beside, EvidenceBy, Piece, SentPrompt, evidence_by, missed, pie
 pub use flips::{FlipLines, FlipsPage, flips};
 pub use index::{IndexedRun, index};
 pub use page::render;
+pub(crate) use plain::of_document;
 pub use plain::{Plain, plain};
 
 /// Questions that a page holds; a page of more would be too heavy for a browser, and says so.

@@ -1,4 +1,4 @@
-//! A page without questions: facts, a table, notes and plots.
+//! A page without questions: facts, tables, notes and plots.
 
 use askama::Template;
 
@@ -42,6 +42,22 @@ struct View<'a> {
 pub fn plain<const N: usize>(page: Plain<'_, N>) -> Result<String, RenderError> {
     let rows = page.rows.into_iter().map(Vec::from).collect();
     let blocks = vec![Block::List(page.facts), table(&page.header, rows), Block::List(page.notes)];
-    let view = View { title: page.title, blocks, plots: page.plots, style: STYLE };
+    of_blocks(page.title, blocks, page.plots)
+}
+
+/// The page of blocks that begin with a title, which is that of the page.
+///
+/// # Errors
+/// Never for text and pictures.
+pub(crate) fn of_document(blocks: Vec<Block>, plots: &[Plot]) -> Result<String, RenderError> {
+    let title = blocks.iter().find_map(|block| match block {
+        Block::Title(title) => Some(title.clone()),
+        _ => None,
+    });
+    of_blocks(title.unwrap_or_default(), blocks, plots)
+}
+
+fn of_blocks(title: String, blocks: Vec<Block>, plots: &[Plot]) -> Result<String, RenderError> {
+    let view = View { title, blocks, plots, style: STYLE };
     Ok(view.render()?)
 }

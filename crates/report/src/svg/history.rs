@@ -26,6 +26,12 @@ pub struct HistoryPoint {
 /// The history as a picture that stands alone; oldest first.
 #[must_use]
 pub fn history(title: &str, points: &[HistoryPoint]) -> String {
+    with_style(&history_plain(title, points))
+}
+
+/// The same without colours, for pages that bring their own.
+#[must_use]
+pub fn history_plain(title: &str, points: &[HistoryPoint]) -> String {
     let bounds = points.iter().flat_map(|p| {
         let (low, high) = p.interval.unwrap_or((p.value, p.value));
         [low, high, p.value]
@@ -60,5 +66,5 @@ pub fn history(title: &str, points: &[HistoryPoint]) -> String {
         shapes += &text(x(i), y(point.value) - 10.0, "middle", "", &percent(point.value));
         shapes += &text(x(i), TOP + HEIGHT + 16.0, "middle", "soft", &short(&point.label, 10));
     }
-    with_style(&figure(LEFT + width + 16.0, TOP + HEIGHT + 28.0, title, &shapes))
+    figure(LEFT + width + 16.0, TOP + HEIGHT + 28.0, title, &shapes)
 }

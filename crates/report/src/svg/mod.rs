@@ -7,6 +7,7 @@
 //! | `curves` | the latency probe, and latency under load, by share of the operations; latency by rate or size |
 //! | `cost` | dollars and tokens by phase |
 //! | `history` | scores over time |
+//! | `front` | quality against a cost, with the front of what nothing beats in both |
 //!
 //! A plot is text, shapes and classes; colours come from [`STYLE`] (light and dark), so that pages can bring their own.
 
@@ -14,13 +15,15 @@ mod bars;
 mod cost;
 mod curves;
 mod forest;
+mod front;
 mod history;
 
 use bench_proto::summary::{Interval, Summary};
 
 pub use curves::{Curve, latency_plot};
 pub use forest::{forest, forest_plain};
-pub use history::{HistoryPoint, history};
+pub use front::{FrontAxis, FrontPoint, front_plot};
+pub use history::{HistoryPoint, history, history_plain};
 
 use crate::escape::escape;
 

@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{Painter, Style, cut};
 use crate::{
-    document::{better, having_it, judged_by},
+    document::{better, having_it, judge_spread, judged_by},
     figures::{count, counted, duration, interval, percent_down, percent_or_none, usd},
     words,
 };
@@ -85,6 +85,7 @@ fn head(summary: &Summary) -> Vec<(Option<Style>, String)> {
     lines.push((None, format!("coverage {coverage}, strict {strict}, {asked} in {}", counted(sample.banks, "bank"))));
     lines.extend(having_it(headline).map(|words| (None, words)));
     lines.push((None, judges(summary)));
+    lines.extend(judge_spread(summary).map(|line| (None, line)));
     lines.push((None, effort(summary)));
     lines.extend(memory_costs(summary).map(|line| (None, line)));
     lines

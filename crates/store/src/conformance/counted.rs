@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use bench_proto::{call::Ledger, ids::RunNo, money::PicoUsd};
 
 use crate::{
-    BudgetAnswer, BudgetChange, GroupState, Money, Paces, RunRow, SessionId, SlotAnswer, SlotAsk, Store, StoreResult,
+    BudgetAnswer, BudgetChange, BudgetState, GroupState, Money, Paces, RunRow, SessionId, SlotAnswer, SlotAsk, Store,
+    StoreResult,
 };
 
 /// Counts transactions of money and exchanges of pace.
@@ -66,6 +67,10 @@ impl Money for Counted {
 
     async fn group(&self, run: RunNo) -> StoreResult<Option<GroupState>> {
         self.store.group(run).await
+    }
+
+    async fn usage(&self, run: &RunRow) -> StoreResult<Option<BudgetState>> {
+        self.store.usage(run).await
     }
 
     async fn ledger(&self, run: &RunRow) -> StoreResult<Ledger> {

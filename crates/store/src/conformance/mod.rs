@@ -118,6 +118,7 @@ macro_rules! store_conformance {
             p10_nothing_is_reserved_for_a_run_that_does_not_run,
             p10_the_cap_holds_under_any_interleaving,
             p41_the_runs_of_a_group_share_one_cap,
+            p41_the_runs_of_a_group_share_one_cap_on_usage,
             p41_the_cap_of_a_group_holds_under_any_interleaving,
             p41_a_control_waits_for_the_measured_run,
             p41_controls_are_created_with_their_run_or_not_at_all,

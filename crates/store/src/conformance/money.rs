@@ -451,6 +451,46 @@ pub async fn p41_the_runs_of_a_group_share_one_cap(fresh: &Fresh) {
     assert_eq!(heir.reserve(&[want(Phase::Answer, 1_000)]).await.caps, [], "the group has no cap any more");
 }
 
+/// The same where calls or tokens are capped.
+pub async fn p41_the_runs_of_a_group_share_one_cap_on_usage(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    for unit in UsageUnit::ALL {
+        let limits = |most| Limits { max_usage: Some(UsageCap { unit, most }), ..Limits::default() };
+        let of = |id: &str, group: &str| {
+            let group = NewGroup { id: format!("{group}-{}", unit.name()), cap: None };
+            NewRun { group: Some(group), ..with_caps(&format!("{id}-{}", unit.name()), limits(10)) }
+        };
+        let first = Reservations::open(store, &of("first", "one")).await;
+        let second = Reservations::open(store, &of("second", "one")).await;
+        let stranger = Reservations::open(store, &of("stranger", "other")).await;
+        let usage = async |run| {
+            let row = store.run(run).await.expect("is read");
+            let state = store.usage(&row).await.expect("is read").expect("has such a cap");
+            assert_eq!(state.scope, BudgetScope::Usage(unit));
+            (state.cap.0, state.spent.0, state.reserved.0)
+        };
+        assert_eq!(usage(first.run).await, (10, 0, 0));
+        let wants = [want(Phase::Answer, 6), want(Phase::Judge, 3)];
+        assert_eq!(first.reserve(&wants).await.refused, []);
+        let scope = BudgetScope::Usage(unit);
+        let answer = second.reserve(&[want(Phase::Answer, 2), want(Phase::Answer, 1)]).await;
+        assert_eq!((answer.refused.as_slice(), answer.caps[0].left().0), (&[(0, scope)][..], 0));
+        assert_eq!(stranger.reserve(&[want(Phase::Answer, 10)]).await.refused, []);
+        assert_eq!(usage(first.run).await, (10, 0, 10));
+        // what one did not use is there for the other
+        first.change(BudgetChange { release: vec![wants[0].attempt], ..first.nothing() }).await;
+        assert_eq!(second.reserve(&[want(Phase::Answer, 7), want(Phase::Answer, 6)]).await.refused, [(0, scope)]);
+        // any of them raises the cap of all
+        store.set_limits(second.run, &limits(12)).await.expect("limits are set");
+        assert_eq!((usage(first.run).await, usage(second.run).await), ((12, 0, 10), (12, 0, 10)));
+        assert_eq!(usage(stranger.run).await, (10, 0, 10));
+        assert_eq!(first.reserve(&[want(Phase::Answer, 3), want(Phase::Answer, 2)]).await.refused, [(0, scope)]);
+    }
+    let dollars = Reservations::open(store, &capped("dollars", 5)).await;
+    let row = store.run(dollars.run).await.expect("is read");
+    assert_eq!(store.usage(&row).await.expect("is read"), None);
+}
+
 /// Processes of several runs of a group reserve, settle, lose and die, in any order: what all of them have spent and reserved
 /// never passes the cap of the group, at no commit.
 pub async fn p41_the_cap_of_a_group_holds_under_any_interleaving(fresh: &Fresh) {

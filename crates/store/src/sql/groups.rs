@@ -6,7 +6,7 @@
 
 use bench_proto::{ids::RunNo, money::PicoUsd};
 
-use super::{Conn, Sql, args, sums::sum};
+use super::{Conn, Sql, args, money::ScopeKey, sums::sum};
 use crate::{
     GroupState, NewGroup, StoreResult,
     codec::{escape, unescape},
@@ -35,6 +35,27 @@ pub(super) async fn lock(conn: &mut dyn Conn, group: i64) -> StoreResult<Option<
     Ok(rows.first().map(|row| row.opt_int(0)).transpose()?.flatten().map(PicoUsd))
 }
 
+/// Locks the group of a run, if it has one.
+pub(super) async fn lock_of(conn: &mut dyn Conn, run: RunNo) -> StoreResult<()> {
+    static GROUP: Sql = Sql::new(|| "SELECT group_no FROM runs WHERE run_no = $1".to_owned());
+    let rows = conn.fetch(&GROUP, args![run.0]).await?;
+    if let Some(group) = rows.first().map(|row| row.opt_int(0)).transpose()?.flatten() {
+        lock(conn, group).await?;
+    }
+    Ok(())
+}
+
+/// The other runs of a run's group, in their order.
+pub(super) async fn others_of(conn: &mut dyn Conn, run: RunNo) -> StoreResult<Vec<RunNo>> {
+    static OTHERS: Sql = Sql::new(|| {
+        "SELECT r.run_no FROM runs AS own JOIN runs AS r ON r.group_no = own.group_no \
+         WHERE own.run_no = $1 AND r.run_no <> $1 ORDER BY r.run_no"
+            .to_owned()
+    });
+    let rows = conn.fetch(&OTHERS, args![run.0]).await?;
+    rows.iter().map(|row| Ok(RunNo(row.int(0)?))).collect()
+}
+
 /// Sets the cap of a run's group, if it has one.
 pub(super) async fn set_cap(conn: &mut dyn Conn, run: RunNo, cap: Option<PicoUsd>) -> StoreResult<()> {
     static SET: Sql = Sql::new(|| {
@@ -50,6 +71,25 @@ pub(super) fn others(counter: &str) -> String {
         "(SELECT {} FROM runs AS r JOIN run_counters AS c ON c.run_no = r.run_no WHERE r.group_no = $5 AND r.run_no <> $1)",
         sum(&format!("c.{counter}"))
     )
+}
+
+/// (spent, reserved) of a unit by the other runs of a locked group: what these use is under one cap, as their dollars are.
+pub(super) async fn usage_of_others(
+    conn: &mut dyn Conn,
+    run: RunNo,
+    group: i64,
+    (kind, _, part): ScopeKey,
+) -> StoreResult<(i64, i64)> {
+    static OTHERS: Sql = Sql::new(|| {
+        format!(
+            "SELECT {}, {} FROM runs AS r JOIN budgets AS b ON b.scope = r.run_no \
+             WHERE r.group_no = $1 AND r.run_no <> $2 AND b.kind = $3 AND b.part = $4",
+            sum("b.spent"),
+            sum("b.reserved"),
+        )
+    });
+    let rows = conn.fetch(&OTHERS, args![group, run.0, kind, part]).await?;
+    rows.first().map_or(Ok((0, 0)), |row| Ok((row.int(0)?, row.int(1)?)))
 }
 
 /// See [`crate::Money::group`].

@@ -2,8 +2,9 @@
 //!
 //! Money is booked in the counters of its run and, for the caps beside it, in `budgets`: by phase of the run and by day of
 //! the store. A run with a cap on tokens or calls reserves these in the place of dollars: its reservations have no day, and are booked in
-//! a row of `budgets` of their own. What its attempts cost is booked all the same, and capped by nothing. Transactions lock in one order: sessions, tasks, reservations, banks, groups, runs, phases, days. A reservation adds
-//! first and looks at the sums that come back; what does not fit is taken out again in the same transaction. Groups of runs
+//! a row of `budgets` of their own; the rows of the runs of a group are under one cap. What attempts cost is booked all the same, and
+//! capped by nothing. Transactions lock in one order: sessions, tasks, reservations, banks, groups, runs, phases, days. A reservation
+//! adds first and looks at the sums that come back; what does not fit is taken out again in the same transaction. Groups of runs
 //! ([`groups`]) are locked by reservations alone.
 
 mod caps;
@@ -19,11 +20,11 @@ use uuid::Uuid;
 
 use self::{
     caps::grant,
-    ledger_change::{Sums, add_in_group, add_scopes, add_to_run, release_usage, scope_key, sums_after},
+    ledger_change::{Sums, add_in_group, add_scopes, add_to_run, release_usage, scope_key, sums_after, usage_of},
     reservations::{LOSE, RESERVED, Reserved, ids, insert, lose_run, reserved, standing, take},
 };
 pub(super) use self::{
-    ledger_change::{LedgerChange, PHASE, USAGE, day_of},
+    ledger_change::{LedgerChange, PHASE, ScopeKey, USAGE, day_of},
     reservations::{LOST, OPEN, Paid, attempt_id, lose_session, restore, settle},
 };
 use super::{
@@ -80,7 +81,13 @@ async fn change(conn: &mut dyn Conn, change: BudgetChange) -> StoreResult<Budget
         // read even where nothing was added
         ledger.scopes.entry(scope_key(*scope, run, standing.day)).or_default();
     }
-    let by_scope = sums_after(conn, &ledger.scopes).await?;
+    let mut by_scope = sums_after(conn, &ledger.scopes).await?;
+    if let (Some(cap), Some(group)) = (standing.limits.max_usage, standing.group) {
+        let key = scope_key(BudgetScope::Usage(cap.unit), run, standing.day);
+        let (spent, reserved) = groups::usage_of_others(conn, run, group, key).await?;
+        let own = by_scope.entry(key).or_default();
+        *own = (own.0.saturating_add(spent), own.1.saturating_add(reserved));
+    }
     let mut states: Vec<BudgetState> = caps
         .into_iter()
         .map(|(scope, cap)| {
@@ -210,6 +217,12 @@ impl<B: Backend> Money for SqlStore<B> {
 
     async fn group(&self, run: RunNo) -> StoreResult<Option<GroupState>> {
         self.backend.read(move |conn| Box::pin(groups::state(conn, run))).await
+    }
+
+    async fn usage(&self, run: &RunRow) -> StoreResult<Option<BudgetState>> {
+        let Some(cap) = run.spec.limits.max_usage else { return Ok(None) };
+        let run = run.run_no;
+        self.backend.read(move |conn| Box::pin(usage_of(conn, run, cap))).await.map(Some)
     }
 
     async fn ledger(&self, run: &RunRow) -> StoreResult<Ledger> {

@@ -226,13 +226,25 @@ async fn change_labels(conn: &mut dyn Conn, run: RunNo, name: Option<String>, ta
 
 async fn change_limits(conn: &mut dyn Conn, run: RunNo, limits: Limits) -> StoreResult<()> {
     static BEFORE: Sql = Sql::new(|| "SELECT spec FROM runs WHERE run_no = $1".to_owned());
+    static CHANGE_SPEC: Sql =
+        Sql::new(|| "UPDATE runs SET spec = $2, state_version = state_version + 1 WHERE run_no = $1".to_owned());
     static CHANGE: Sql = Sql::new(|| {
         "UPDATE runs SET spec = $2, question_limit = $3, retain_limit = $4, state_version = state_version + 1 \
          WHERE run_no = $1"
             .to_owned()
     });
+    // before its runs, as everywhere
+    groups::lock_of(conn, run).await?;
     let mut row = locked_run(conn, &BEFORE, run).await?;
     let mut spec: RunSpec = from_json(&row.text(0)?, || format!("the spec of run number {}", run.0))?;
+    if limits.max_usage != spec.limits.max_usage {
+        for other in groups::others_of(conn, run).await? {
+            let mut row = locked_run(conn, &BEFORE, other).await?;
+            let mut spec: RunSpec = from_json(&row.text(0)?, || format!("the spec of run number {}", other.0))?;
+            spec.limits.max_usage = limits.max_usage;
+            conn.execute(&CHANGE_SPEC, args![other.0, to_json(&spec)?]).await?;
+        }
+    }
     spec.limits = limits;
     let (questions, segments) =
         (spec.limits.questions_at_once().map(i64::from), spec.limits.segments_at_once().map(i64::from));

@@ -342,6 +342,8 @@ pub(super) struct Status {
     progress: Progress,
     /// The runs that one command started, under one cap.
     group: Group,
+    /// What is used of a cap on calls or tokens, by all runs of its command; null for other caps.
+    usage: Option<Usage>,
     /// Open tasks, by what they do.
     tasks: BTreeMap<String, Tasks>,
     /// The cluster; null on one machine.
@@ -354,6 +356,20 @@ pub(super) struct Status {
     went_back: Vec<String>,
     /// Banks that could not be filled.
     failed_banks: Vec<FailedBank>,
+}
+
+/// What is used of a cap on calls or tokens.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Usage {
+    /// What is counted: `calls` or `tokens`.
+    unit: String,
+    /// Most of it.
+    cap: i64,
+    /// Booked, uncertain attempts at their worst case.
+    used: i64,
+    /// Held by calls in flight.
+    reserved: i64,
 }
 
 /// How far a run is.

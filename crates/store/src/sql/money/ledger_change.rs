@@ -3,7 +3,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use bench_proto::{ids::RunNo, money::PicoUsd, usage_cap::UsageUnit};
+use bench_proto::{
+    ids::RunNo,
+    money::PicoUsd,
+    usage_cap::{UsageCap, UsageUnit},
+};
 
 use super::{
     super::{
@@ -11,11 +15,11 @@ use super::{
         calls::phase_code,
         counters::{self, Delta, Deltas},
         groups, missing_run,
-        sums::{bounded, plus},
+        sums::{bounded, plus, sum},
     },
     reservations::{OPEN, Reserved},
 };
-use crate::{BudgetScope, StoreResult};
+use crate::{BudgetScope, BudgetState, StoreError, StoreResult};
 
 /// `budgets.kind` of a phase of a run.
 pub(in crate::sql) const PHASE: i64 = 1;
@@ -51,7 +55,7 @@ const fn usage_key(run: RunNo, unit: UsageUnit) -> ScopeKey {
 }
 
 /// (kind, scope, part) of a row of `budgets`.
-pub(super) type ScopeKey = (i64, i64, i64);
+pub(in crate::sql) type ScopeKey = (i64, i64, i64);
 
 pub(super) fn scope_key(scope: BudgetScope, run: RunNo, day: i64) -> ScopeKey {
     match scope {
@@ -181,6 +185,23 @@ fn changed(scopes: &BTreeMap<ScopeKey, Sums>) -> Option<Batch> {
         .int(changed.iter().map(|(_, sums)| bounded(sums.reserved)))
         .int(changed.iter().map(|(_, sums)| bounded(sums.uncertain)));
     (!changed.is_empty()).then_some(batch)
+}
+
+/// What a run, and the other runs of its group, use of a unit.
+pub(super) async fn usage_of(conn: &mut dyn Conn, run: RunNo, cap: UsageCap) -> StoreResult<BudgetState> {
+    static OF_ALL: Sql = Sql::new(|| {
+        format!(
+            "SELECT {}, {} FROM runs AS own JOIN runs AS r ON r.run_no = own.run_no OR r.group_no = own.group_no \
+             JOIN budgets AS b ON b.scope = r.run_no WHERE own.run_no = $1 AND b.kind = $2 AND b.part = $3",
+            sum("b.spent"),
+            sum("b.reserved"),
+        )
+    });
+    let scope = BudgetScope::Usage(cap.unit);
+    let (kind, _, part) = scope_key(scope, run, 0);
+    let rows = conn.fetch(&OF_ALL, args![run.0, kind, part]).await?;
+    let (spent, reserved) = rows.first().map_or(Ok((0, 0)), |row| Ok::<_, StoreError>((row.int(0)?, row.int(1)?)))?;
+    Ok(BudgetState { scope, cap: PicoUsd(cap.most), spent: PicoUsd(spent), reserved: PicoUsd(reserved) })
 }
 
 /// Forgets what of a run's usage is uncertain.

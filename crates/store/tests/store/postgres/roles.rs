@@ -163,6 +163,7 @@ parted! {
         O stop_account(run: RunNo, account: &str, model: Option<&str>, reason: &str) -> Vec<RunNo>;
         C release_uncertain(run: RunNo) -> PicoUsd;
         R group(run: RunNo) -> Option<GroupState>;
+        R usage(run: &RunRow) -> Option<BudgetState>;
         R ledger(run: &RunRow) -> Ledger;
     }
     Paces {
