@@ -51,6 +51,7 @@ mod personamem;
 mod place;
 mod precision_sim;
 mod precisionmembench;
+mod published;
 #[cfg(test)]
 mod reference;
 mod registry;
@@ -79,6 +80,7 @@ pub use manage::{
 pub use manifest::{Manifest, SourceFile};
 pub use mirror::{Arrival, Wanted, wanted};
 pub use opening::{About, Opening};
+pub use published::{PublishedResult, published};
 pub use registry::{DATASETS, DatasetEntry, Known, Open, find, full_name, known, open};
 
 /// How to find and read a dataset.

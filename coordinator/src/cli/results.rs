@@ -35,11 +35,14 @@ pub struct ReportArgs {
     /// The same from published mistakes, such as locomo-audit: fetched and checked
     #[arg(long, value_name = "NAME")]
     pub label_fixes: Option<String>,
+    /// Instead of the result: what others have published on the same dataset beside it, and in what each differs (terminal, md, json)
+    #[arg(long, conflicts_with_all = ["full", "raw_csv", "output_dir", "baseline", "answer_key", "label_fixes", "trace_url"])]
+    pub published: bool,
     /// Where traces can be seen, for links in html; {trace_id} stands for the trace
     #[arg(long, value_name = "URL")]
     pub trace_url: Option<String>,
     /// Instead of one run all of the store on one page, filtered and sorted there, with links to the pages of the runs
-    #[arg(long, conflicts_with_all = ["run", "format", "full", "raw_csv", "output_dir", "baseline", "answer_key", "label_fixes", "trace_url"])]
+    #[arg(long, conflicts_with_all = ["run", "published", "format", "full", "raw_csv", "output_dir", "baseline", "answer_key", "label_fixes", "trace_url"])]
     pub index: bool,
     /// Write the page of all runs here [default: $BENCH_HOME/runs/index.html]
     #[arg(long, value_name = "FILE", requires = "index")]

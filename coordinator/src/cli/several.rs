@@ -16,10 +16,10 @@ pub struct Several {
 }
 
 impl Several {
-    /// Looks for flags of `submit` with several values; `None` where each has one at most.
+    /// Looks for flags of `submit` or `estimate` with several values; `None` where each has one at most.
     #[must_use]
     pub(super) fn find(words: &[OsString]) -> Option<Self> {
-        if !words.iter().any(|word| word == "submit") {
+        if !words.iter().any(|word| word == "submit" || word == "estimate") {
             return None;
         }
         let mut axes: Vec<(String, Vec<String>)> = Vec::new();
@@ -119,7 +119,7 @@ mod tests {
             "bench-coord submit --system ./a,b.yaml",
             "bench-coord submit --system mine.py:A,B",
             "bench-coord list --system a --system b",
-            "bench-coord submit --system",
+            "bench-coord estimate --system",
             "bench-coord submit",
         ] {
             assert_eq!(find(one), None, "{one}");

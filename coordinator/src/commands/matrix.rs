@@ -86,11 +86,15 @@ pub(super) fn read(cli: &Cli, args: &MatrixArgs) -> Result<Lines, CliError> {
     Ok(Lines { matrix, cells, whole })
 }
 
-/// The same of a `submit` with several systems, presets or datasets.
+/// The same of a `submit` with several systems, presets or datasets; of an `estimate` nothing is started.
 ///
 /// # Errors
 /// Exit 2 with the cell; for a fork, which is of one run.
-pub(super) fn read_several(args: &SubmitArgs, several: &Several, here: &[String]) -> Result<Lines, CliError> {
+pub(super) fn read_several(
+    args: &SubmitArgs,
+    several: &Several,
+    (here, is_estimate): (&[String], bool),
+) -> Result<Lines, CliError> {
     if args.fork.is_some() {
         return Err(CliError::usage("--fork makes one run of one run: give one system, preset and dataset"));
     }
@@ -109,7 +113,7 @@ pub(super) fn read_several(args: &SubmitArgs, several: &Several, here: &[String]
         repeats: args.repeats.unwrap_or(1),
         naming: args.naming.clone(),
         output: args.output.clone(),
-        dry_run: args.dry_run,
+        dry_run: args.dry_run || is_estimate,
         detach: args.detach,
     };
     Ok(Lines { matrix, cells, whole })
@@ -124,7 +128,7 @@ fn submit_of(matrix: &Matrix, cell: &Cell, words: &[OsString]) -> Result<(Global
         matrix.of_cell(cell, CliError::usage(first))
     })?;
     match parsed.verb {
-        Verb::Submit(submit) => Ok((parsed.global, submit)),
+        Verb::Submit(submit) | Verb::Estimate(submit) => Ok((parsed.global, submit)),
         _ => Err(matrix.of_cell(cell, CliError::usage("its flags are none of `submit`"))),
     }
 }

@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 
 use bench_aggregate::compare::CompareOptions;
-use bench_proto::{comparison::Comparison, summary::QuestionLine};
+use bench_proto::{
+    comparison::Comparison,
+    summary::{QuestionLine, Summary},
+};
 use bench_report::{
     Format, csv,
     html::{self, Page},
@@ -136,6 +139,21 @@ async fn of_group(app: &App, args: &ReportArgs, store: &dyn Store, group: &RunsO
     Ok(Exit::Done)
 }
 
+/// Prints a run among what was published on its dataset.
+fn among_published(summary: &Summary, formats: &[&str]) -> CliResult {
+    let lines = results::published::beside(summary);
+    if lines.lines.is_empty() {
+        return Err(CliError::usage(format!("nothing is known that was published on {}", lines.dataset)));
+    }
+    match formats {
+        ["json"] => out::json(&lines),
+        ["md"] => out::file(&bench_report::published::markdown(&lines)),
+        [results::TERMINAL] => out::painted(&bench_report::published::terminal(&lines, out::view())),
+        _ => return Err(CliError::usage("--published is told as terminal, md or json, one at a time")),
+    }
+    Ok(Exit::Done)
+}
+
 /// Prints or writes the result of one run.
 async fn one(app: &App, args: &ReportArgs, named: &str) -> CliResult {
     let formats: Vec<&str> = match args.format.as_slice() {
@@ -153,6 +171,9 @@ async fn one(app: &App, args: &ReportArgs, named: &str) -> CliResult {
     }
     let run = find_run(store.as_ref(), named).await?;
     let mut summary = results::summary_of(app, store.as_ref(), &run).await?;
+    if args.published {
+        return among_published(&summary, &formats);
+    }
     let mistakes = match (&args.answer_key, &args.label_fixes) {
         (Some(file), _) => Some(Source::File(file)),
         (None, Some(name)) => Some(Source::Fixes(name)),

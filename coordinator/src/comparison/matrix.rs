@@ -44,6 +44,7 @@ pub(crate) async fn matrix_report(app: &App, store: &dyn Store, group: &RunsOfGr
     for cell in &cells {
         told.push(tell(app, store, cell, &cells).await?);
     }
+    let invalid: Vec<String> = told.iter_mut().flat_map(|told| std::mem::take(&mut told.invalid)).collect();
     set_fronts(&cells, &mut told);
     let money = match group.runs.first() {
         Some(run) => store.group(run.run_no).await?,
@@ -58,7 +59,7 @@ pub(crate) async fn matrix_report(app: &App, store: &dyn Store, group: &RunsOfGr
         axes: axes(&cells),
         pairs: pairs(app, store, &cells, &options).await?,
         effects: effects(app, store, &cells, &options).await?,
-        notes: notes(&cells),
+        notes: invalid.into_iter().chain(notes(&cells)).collect(),
         cells: told.into_iter().map(|told| told.cell).collect(),
     })
 }
@@ -78,6 +79,8 @@ fn axes(cells: &[CellRows]) -> BTreeMap<String, Vec<String>> {
 struct Told {
     cell: MatrixCell,
     conditions: Vec<ProbeConditions>,
+    /// Of each of its runs that may not be used, why.
+    invalid: Vec<String>,
 }
 
 /// A cell's figures, but for what needs the other cells' too.
@@ -123,9 +126,10 @@ async fn tell(app: &App, store: &dyn Store, cell: &CellRows, all: &[CellRows]) -
         if told.probe.is_none() && told.probe_note.is_none() {
             told.probe_note = Some("its runs have no latency probe".to_owned());
         }
-        return Ok(Told { cell: told, conditions: probes.into_iter().map(|probe| probe.conditions).collect() });
+        let conditions = probes.into_iter().map(|probe| probe.conditions).collect();
+        return Ok(Told { cell: told, conditions, invalid: of.invalid });
     }
-    Ok(Told { cell: told, conditions: Vec::new() })
+    Ok(Told { cell: told, conditions: Vec::new(), invalid: Vec::new() })
 }
 
 /// The results of some runs that have ended.
@@ -209,7 +213,7 @@ fn note_other_conditions(here: &[usize], told: &mut [Told]) {
         here.iter().filter_map(|at| told.get(*at)).find_map(|told| Some((told.cell.number, told.conditions.first()?)));
     let Some((number, first)) = first.map(|(number, first)| (number, first.clone())) else { return };
     for at in here {
-        let Some(Told { cell, conditions }) = told.get_mut(*at) else { continue };
+        let Some(Told { cell, conditions, .. }) = told.get_mut(*at) else { continue };
         let alike = |other: &ProbeConditions| ProbeConditions { top_k: first.top_k, ..other.clone() };
         if let Some(differs) = conditions.iter().find_map(|other| first.differs(&alike(other)))
             && cell.probe_note.is_none()

@@ -22,6 +22,7 @@ mod beside;
 mod files;
 pub(crate) mod judgements;
 mod models;
+pub(crate) mod published;
 mod questions;
 pub(crate) mod repeats;
 mod score;

@@ -16,6 +16,7 @@ use bench_proto::{
     repeats::{REPEATS_SCHEMA_VERSION, RepeatedRun, RepeatsGroup, RepeatsReport},
     spec::{ModelSpec, RunSpec},
     step::StepFacts,
+    summary::Verdict,
 };
 use bench_store::{RunRow, RunState, Store};
 use bench_systems::{BuildContext, registry as systems, vector};
@@ -72,6 +73,8 @@ pub(crate) struct Together {
     pub(crate) table: RepeatTable,
     /// Those that have ended, more than one, have the same result to the last digit.
     pub(crate) deterministic: bool,
+    /// Of each run that may not be used, why.
+    pub(crate) invalid: Vec<String>,
 }
 
 /// The figures of runs that are the same run; they rest on those that have ended.
@@ -82,7 +85,7 @@ pub(crate) async fn figures_of(app: &App, store: &dyn Store, rows: &[RunRow]) ->
     let first = rows.first().ok_or_else(|| CliError::usage("there is no run"))?;
     let (spec, metric) = (&first.spec, first.spec.headline_metric());
     let mut table = RepeatTable::default();
-    let (mut runs, mut headlines, mut digests) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut runs, mut headlines, mut digests, mut invalid) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for row in rows {
         let mut run = told(app, row);
         if row.state == RunState::Finished {
@@ -90,6 +93,9 @@ pub(crate) async fn figures_of(app: &App, store: &dyn Store, rows: &[RunRow]) ->
             let (facts, votes) = questions(store, row, &metric).await?;
             table.add(&facts, &spec.dataset.profile.headline, votes.as_ref());
             headlines.extend(summary.headline.value);
+            if summary.run.verdict == Verdict::Invalid {
+                invalid.push(format!("{} is INVALID: {}", row.run_id, summary.run.reasons.join("; ")));
+            }
             digests.push(summary.result_digest.clone());
             run.value = summary.headline.value;
             run.n = summary.headline.n;
@@ -112,7 +118,7 @@ pub(crate) async fn figures_of(app: &App, store: &dyn Store, rows: &[RunRow]) ->
     };
     let figures = report(&table, &of);
     let deterministic = digests.len() > 1 && digests.windows(2).all(|pair| pair[0] == pair[1]);
-    Ok(Together { runs, figures, table, deterministic })
+    Ok(Together { runs, figures, table, deterministic, invalid })
 }
 
 /// The report of a group at any point, and the scores of its questions: figures rest on the repeats that have ended.
@@ -125,12 +131,12 @@ pub(crate) async fn repeats_report(
     repeats: &RunsOfGroup,
 ) -> Result<(RepeatsReport, RepeatTable), CliError> {
     let first = repeats.runs.first().ok_or_else(|| CliError::usage(format!("group {} has no run", repeats.id)))?;
-    let Together { runs, figures, table, deterministic } = figures_of(app, store, &repeats.runs).await?;
+    let Together { runs, figures, table, deterministic, invalid } = figures_of(app, store, &repeats.runs).await?;
     let draws = Draws::of(&first.spec);
     let report = RepeatsReport {
         schema_version: REPEATS_SCHEMA_VERSION,
         group: group(store, repeats, first, table.runs(), !draws.fills_alike).await?,
-        notes: notes(&first.spec, &draws, deterministic, repeats),
+        notes: invalid.into_iter().chain(notes(&first.spec, &draws, deterministic, repeats)).collect(),
         runs,
         metric: first.spec.headline_metric(),
         estimator: figures.estimator,

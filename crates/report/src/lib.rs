@@ -15,6 +15,7 @@
 //! | [`comparison`], [`gate`] | two runs side by side; a gate for terminal, pull request and CI |
 //! | [`matrix`] | a grid of runs |
 //! | [`repeats`] | the repeats of one run |
+//! | [`published`] | a run among published results of its dataset |
 //! | `document` | what people read of a run, as `blocks` that markdown, terminal and html lay out |
 //! | `figures` | how a number is written |
 //! | `escape` | text in XML and HTML |
@@ -35,6 +36,7 @@ pub mod json;
 pub mod junit;
 pub mod markdown;
 pub mod matrix;
+pub mod published;
 pub mod questions;
 pub mod registry;
 pub mod repeats;

@@ -64,6 +64,8 @@ fn several_systems_and_presets_of_one_submit_are_a_matrix() {
         ["submit", "--system", "bm25,none", "--preset=quick", "--dataset", "locomo-sim", "--latency-probe", "off"];
     let dry = bench.run([&line[..], &["--dry-run", "--json"]].concat()).expect_code(0).json();
     assert_eq!(dry["cells"].as_array().map(Vec::len), Some(2), "{dry:#}");
+    let estimate = [&["estimate"], &line[1..], &["--json"]].concat();
+    assert_eq!(bench.run(estimate).expect_code(0).json(), dry);
     assert!(!bench.path().join(".bench").exists(), "a dry run leaves nothing behind");
     let begin =
         [&line[..], &["-p", "random", "--run-id", "s", "--name", "three", "--json", "--display", "none"]].concat();

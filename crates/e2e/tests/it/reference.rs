@@ -38,6 +38,21 @@ fn the_real_locomo_runs_in_all_presets() {
         .expect_code(0)
         .json();
     assert_eq!(without["outcomes"]["sample"], 1540);
+    // among published results by the categories that these count, and with what differs
+    let told = bench.run(["report", "latest", "--published", "--json"]).expect_code(0).json();
+    let lines = told["lines"].as_array().expect("lines");
+    let ours: Vec<_> = lines.iter().filter(|line| line["is_this_run"] == true).collect();
+    assert_eq!((ours.len(), &ours[0]["score"]), (1, &without["headline"]["value"]), "{told:#}");
+    let of_1540 = |line: &&serde_json::Value| line["questions"] == 1540 && line["is_this_run"] == false;
+    let theirs: Vec<_> = lines.iter().filter(of_1540).collect();
+    assert!(theirs.len() > 5, "{told:#}");
+    for line in theirs {
+        let differs: Vec<&str> =
+            line["differs_in"].as_array().into_iter().flatten().filter_map(|d| d.as_str()).collect();
+        assert!(!differs.contains(&"questions") && differs.iter().any(|d| d.starts_with("judge")), "{line}");
+    }
+    let shown = bench.run(["report", "latest", "--published"]).expect_code(0).stdout;
+    assert!(shown.contains("> bm25") && shown.contains("this run"), "{shown}");
 }
 
 /// What anybody gets who runs LoCoMo with `bm25` and `extractive`: stored runs, resumed and compared ones, rest on these. Who

@@ -91,6 +91,8 @@ fn what_is_printed_can_be_read_by_programs() {
     assert_eq!((&checks[0]["check"], &checks[0]["status"]), (&"store".into(), &"ok".into()), "{checks}");
     let settings = json(&["config", "show", "--json"]);
     assert!(settings.as_array().is_some_and(|all| all.iter().any(|one| one["name"] == "run.preset")), "{settings}");
+    let refused = bench.run(["report", "a", "--published"]).expect_code(2);
+    assert!(refused.stderr.contains("nothing is known that was published on locomo-sim"), "{}", refused.stderr);
     assert_eq!(json(&["gc", "--json"])["banks_removed"], 0);
     assert_eq!(json(&["datasets", "show", "locomo-sim", "--json"])["manifest"]["name"], "locomo-sim");
     assert!(json(&["score", "--counting", "--json"]).as_array().is_some_and(|all| all.len() > 3));

@@ -164,6 +164,7 @@ fn p41_the_runs_of_one_command_share_a_cap_in_calls() {
     assert!(refused.stderr.contains("has counted calls until now"), "{}", refused.stderr);
     // the simulator answers the same whatever was recalled, and the controls find that: INVALID, but whole
     let done = bench.run(["resume", "r", "--max-cost", "100000calls", "--json"]).expect_code(5).json();
+    assert!(done["notes"][0].as_str().is_some_and(|note| note.starts_with("r-r1 is INVALID: ")), "{done:#}");
     let runs = done["runs"].as_array().expect("its repeats");
     assert_eq!((runs.len(), &runs[0]["coverage"], &runs[1]["coverage"]), (2, &1.0.into(), &1.0.into()), "{done:#}");
 }

@@ -1,0 +1,117 @@
+//! A run among published results of its dataset, for a terminal and as Markdown.
+
+use bench_proto::summary::Interval;
+use serde::Serialize;
+
+use crate::{
+    blocks::{Block, table},
+    figures::{NONE, count, interval, one_line, percent},
+    markdown,
+    terminal::{self, View},
+};
+
+/// Longest name of a system, a model or a source that is shown.
+const NAME_WIDTH: usize = 44;
+
+/// A result.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Line {
+    /// Whether it is the run's own.
+    pub is_this_run: bool,
+    /// The memory system.
+    pub system: String,
+    /// The part of the dataset that it is about; null: all of it, as far as it is counted.
+    pub part: Option<String>,
+    /// 0 to 1.
+    pub score: f64,
+    /// Of the run: conversations like these. Others publish none.
+    pub ci95: Option<Interval>,
+    /// Questions behind it; null where nobody says.
+    pub questions: Option<u64>,
+    /// Who answered; null where nobody says.
+    pub answerer: Option<String>,
+    /// Who judged; null where nobody says, and where no model did.
+    pub judge: Option<String>,
+    /// Where it was published; of the run its id.
+    pub source: String,
+    /// In what it is known to differ from the run, and what is not known of it.
+    pub differs_in: Vec<String>,
+}
+
+/// A run among what was published on its dataset.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Lines {
+    /// Name of the dataset.
+    pub dataset: String,
+    /// The results, each part of the dataset by itself, the best first.
+    pub lines: Vec<Line>,
+}
+
+/// The results for a terminal.
+#[must_use]
+pub fn terminal(lines: &Lines, view: View) -> String {
+    terminal::render_blocks(&document(lines), view)
+}
+
+/// The results as Markdown.
+#[must_use]
+pub fn markdown(lines: &Lines) -> String {
+    markdown::render_blocks(&document(lines))
+}
+
+fn document(lines: &Lines) -> Vec<Block> {
+    let text = |text: Option<&String>| text.map_or(NONE.to_owned(), |text| one_line(text, NAME_WIDTH));
+    let row = |line: &Line| {
+        let part = line.part.as_ref().map(|part| format!(" ({})", one_line(part, NAME_WIDTH))).unwrap_or_default();
+        let mark = if line.is_this_run { "> " } else { "" };
+        vec![
+            format!("{mark}{}{part}", one_line(&line.system, NAME_WIDTH)),
+            percent(line.score),
+            interval(line.ci95.as_ref()),
+            line.questions.map_or(NONE.to_owned(), count),
+            text(line.answerer.as_ref()),
+            text(line.judge.as_ref()),
+            if line.is_this_run { "this run".to_owned() } else { line.differs_in.join(", ") },
+            one_line(&line.source, NAME_WIDTH),
+        ]
+    };
+    let columns = ["System", ">Score", ">95 %", ">Questions", "Answerer", "Judge", "Differs in", "Source"];
+    vec![
+        Block::Title(format!("{}: published results beside this run", lines.dataset)),
+        table(&columns, lines.lines.iter().map(row).collect()),
+        Block::List(vec![
+            "figures as their authors printed them, most without an interval; nobody has run them here".to_owned(),
+            "a difference means something where nothing differs but the system: another judge alone moves a score by ten points and more"
+                .to_owned(),
+        ]),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_run_is_marked_and_others_say_what_differs() {
+        let line = |is_this_run: bool, system: &str, differs_in: &[&str]| Line {
+            is_this_run,
+            system: system.to_owned(),
+            part: None,
+            score: 0.7,
+            ci95: None,
+            questions: (!is_this_run).then_some(1_540),
+            answerer: None,
+            judge: Some("gpt-4o-mini".to_owned()),
+            source: "a paper".to_owned(),
+            differs_in: differs_in.iter().map(|text| (*text).to_owned()).collect(),
+        };
+        let lines = Lines {
+            dataset: "locomo".to_owned(),
+            lines: vec![line(true, "mine", &[]), line(false, "theirs", &["judge", "questions"])],
+        };
+        let text = markdown(&lines);
+        assert!(text.contains("> mine") || text.contains("&gt; mine") || text.contains("\\> mine"), "{text}");
+        assert!(text.contains("judge, questions") && text.contains("1,540") && text.contains("a paper"), "{text}");
+        assert!(terminal(&lines, View { colour: false, width: None }).contains("this run"));
+    }
+}
