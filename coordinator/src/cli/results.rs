@@ -543,13 +543,14 @@ impl RescoreArgs {
 pub struct ExportArgs {
     /// Run: its id, name, start or end of the id, or `latest`
     pub run: String,
-    /// Formats, separated by commas: jsonl, csv, parquet, hypotheses (answers as LongMemEval's programs read them)
+    /// Formats, separated by commas: jsonl, csv, parquet, hypotheses (answers as LongMemEval's programs read them), every-eval-ever (the
+    /// result as a record of the shared schema of evaluation results)
     #[arg(long, value_delimiter = ',', value_name = "FORMATS", default_value = "jsonl")]
     pub format: Vec<String>,
     /// Leave cells of CSV that a spreadsheet would compute as they are; without it they begin with ' and are text
     #[arg(long)]
     pub raw_csv: bool,
-    /// Write questions.FORMAT (hypotheses.jsonl) here; one format of text without a folder goes to standard output
+    /// Write questions.FORMAT (hypotheses.jsonl, every-eval-ever.json) here; one format of text without a folder goes to standard output
     #[arg(long, value_name = "DIR")]
     pub output_dir: Option<PathBuf>,
 }

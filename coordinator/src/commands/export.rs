@@ -2,9 +2,11 @@
 
 use std::io::Write;
 
+use bench_proto::{summary::Summary, text};
 use bench_report::{
     QuestionsWriter,
     csv::Cells,
+    every_eval_ever,
     export::{CsvQuestions, MoreColumns},
     hypotheses::HypothesesWriter,
 };
@@ -20,10 +22,12 @@ use crate::{
 
 /// Formats of this build.
 const FORMATS: &[&str] = if cfg!(feature = "parquet") {
-    &["jsonl", "csv", "hypotheses", "parquet"]
+    &["jsonl", "csv", "hypotheses", RECORD, "parquet"]
 } else {
-    &["jsonl", "csv", "hypotheses"]
+    &["jsonl", "csv", "hypotheses", RECORD]
 };
+/// The result as a whole, in the shared schema of evaluation results.
+const RECORD: &str = "every-eval-ever";
 
 /// Bytes that are written at once.
 const BUFFER: usize = 256 << 10;
@@ -45,6 +49,7 @@ pub(super) async fn run(app: &App, args: &ExportArgs) -> CliResult {
     let more = MoreColumns::from_summary(&summary);
     let cells = if args.raw_csv { Cells::Raw } else { Cells::Harmless };
     match &args.output_dir {
+        None if args.format[0] == RECORD => out::file(&record_of(&summary)?),
         None => {
             // page by page: between two of them the store is not held, however slow the reader is
             let mut reader = Output { out: std::io::stdout(), left: false };
@@ -59,7 +64,10 @@ pub(super) async fn run(app: &App, args: &ExportArgs) -> CliResult {
             for format in &args.format {
                 // its owner's alone, as temporary files are
                 let mut file = tempfile::NamedTempFile::new_in(folder).map_err(broken)?;
-                write(store.as_ref(), &run, (format, cells), &more, file.as_file_mut()).await?;
+                match format.as_str() {
+                    RECORD => file.write_all(record_of(&summary)?.as_bytes()).map_err(broken)?,
+                    _ => write(store.as_ref(), &run, (format, cells), &more, file.as_file_mut()).await?,
+                }
                 file.persist(folder.join(file_name(format))).map_err(|e| broken(e.error))?;
             }
             out::note(&format!("questions: {}", folder.display()));
@@ -70,7 +78,21 @@ pub(super) async fn run(app: &App, args: &ExportArgs) -> CliResult {
 
 /// Name of a format's file.
 fn file_name(format: &str) -> String {
-    if format == "hypotheses" { "hypotheses.jsonl".to_owned() } else { format!("questions.{format}") }
+    match format {
+        "hypotheses" => "hypotheses.jsonl".to_owned(),
+        RECORD => format!("{RECORD}.json"),
+        format => format!("questions.{format}"),
+    }
+}
+
+/// The record of a result as JSON text.
+fn record_of(summary: &Summary) -> Result<String, CliError> {
+    let made_at = jiff::Timestamp::now().as_second();
+    let around = every_eval_ever::Around { made_at, version: env!("CARGO_PKG_VERSION") };
+    let record = every_eval_ever::record(summary, around);
+    let text = serde_json::to_string_pretty(&record).map_err(CliError::infrastructure_of)?;
+    // characters that would drive a terminal are escaped
+    Ok(format!("{}\n", text::json(&text)))
 }
 
 /// Standard output, and whether who reads it went away.

@@ -9,17 +9,21 @@ use std::{
 
 use bench_aggregate::{
     compare::{CompareOptions, Rates, RunFacts, common_metric, compare, fingerprints},
-    gate::{GateFlags, Policy, gate, policy::DEFAULT_POLICY_YAML},
+    gate::{
+        GateFlags, Policy, gate,
+        policy::{DEFAULT_POLICY_YAML, Floors},
+    },
     simulate::{DecisionCase, Ends, Sampled, ends},
 };
 use bench_proto::{
     comparison::Comparison,
     gate::{GatePlan, GateReport, GateVerdict, PlannedGate},
+    ids::RunId,
     summary::Verdict,
     weight,
 };
 use bench_report::gate as view;
-use bench_store::{RunFilter, RunState, Store};
+use bench_store::{RunFilter, RunRow, RunState, Store};
 
 use crate::{
     app::App,
@@ -27,7 +31,7 @@ use crate::{
     comparison::{check_metric, inputs::LoadedRun, options, pair},
     exit::{CliError, CliResult, Exit},
     out, results,
-    standing::find_run,
+    standing::{find_run, group::RunsOfGroup},
 };
 
 /// What a policy may become with all that it stands for, in bytes.
@@ -47,14 +51,14 @@ pub(super) async fn run(app: &App, args: &GateArgs) -> CliResult {
     // clap asks for it wherever no policy is printed
     let selector = args.run.as_deref().unwrap_or("latest");
     let store = app.open_store().await?;
-    let row = find_run(store.as_ref(), selector).await?;
-    if row.state != RunState::Finished {
-        return Err(CliError::resumable(format!(
-            "run {} is not finished; `bench-coord resume {}` goes on with it",
-            row.run_id, row.run_id
-        )));
-    }
-    let new = LoadedRun::of_row(app, store.as_ref(), row).await?;
+    let new = match RunsOfGroup::find(store.as_ref(), selector).await? {
+        Some(group) => of_group(app, store.as_ref(), &group, &policy).await?,
+        None => {
+            let row = find_run(store.as_ref(), selector).await?;
+            check_finished(&row, &row.run_id)?;
+            LoadedRun::of_row(app, store.as_ref(), row).await?
+        }
+    };
     if args.plan {
         return plan(app, store.as_ref(), args, (selector, &new), &policy).await;
     }
@@ -77,6 +81,30 @@ pub(super) async fn run(app: &App, args: &GateArgs) -> CliResult {
         (_, GateVerdict::Inconclusive) => Exit::Inconclusive,
         _ => Exit::Invalid,
     })
+}
+
+fn check_finished(row: &RunRow, resume: &RunId) -> Result<(), CliError> {
+    match row.state {
+        RunState::Finished => Ok(()),
+        _ => Err(CliError::resumable(format!(
+            "run {} is not finished; `bench-coord resume {resume}` goes on with it",
+            row.run_id
+        ))),
+    }
+}
+
+/// The mean of a group's repeats. Its headline is theirs; what else a floor or a ceiling could be about is known of single runs alone.
+async fn of_group(app: &App, store: &dyn Store, group: &RunsOfGroup, policy: &Policy) -> Result<LoadedRun, CliError> {
+    group.runs.iter().try_for_each(|run| check_finished(run, &group.id))?;
+    let Floors { category, figures, .. } = &policy.floors;
+    if !category.is_empty() || !figures.is_empty() || !policy.ceilings.is_empty() {
+        return Err(CliError::usage(format!(
+            "of repeats the policy's floor of the score holds for their mean; floors of categories and figures, and ceilings, are of \
+             single runs: gate one of them, such as {}",
+            group.runs.first().map(|run| run.run_id.to_string()).unwrap_or_default()
+        )));
+    }
+    LoadedRun::named(app, store, &group.id.0, None).await
 }
 
 fn policy(args: &GateArgs) -> Result<Policy, CliError> {
@@ -240,7 +268,10 @@ async fn last(
     k: usize,
     options: &CompareOptions,
 ) -> Result<Vec<LoadedRun>, CliError> {
-    let this = find_run(store, selector).await?;
+    let this = match new.row() {
+        Some(row) => row.clone(),
+        None => find_run(store, selector).await?,
+    };
     let metric = common_metric(&new.spec, options);
     let (mut found, mut lineages) = (Vec::new(), BTreeSet::new());
     for row in store.list_runs(&RunFilter::default()).await? {

@@ -25,7 +25,7 @@ use serde::Deserialize;
 use crate::{
     app::App,
     exit::CliError,
-    results::{self, judgements::Judgements},
+    results::{self, judgements::Judgements, repeats::figures_of},
     standing::{find_run, group::RunsOfGroup},
 };
 
@@ -102,7 +102,13 @@ impl LoadedRun {
                 "no repeat of group {id} has ended; `bench-coord resume {id}` goes on with them"
             )));
         }
-        Self::of_rows(app, store, ended, (id, name)).await
+        let mean = figures_of(app, store, &ended).await?.figures.mean;
+        let mut one = Self::of_rows(app, store, ended, (id, name)).await?;
+        // the figure that is shown, and held against a floor, is that of all of them
+        let headline = &mut one.summary.headline;
+        (headline.value, headline.ci95, headline.ci95_note) = (mean.value, mean.ci95, mean.ci95_note);
+        (headline.benchmark_ci95, headline.benchmark_note) = (mean.benchmark_ci95, mean.benchmark_note);
+        Ok(one)
     }
 
     /// Some finished runs as one: its figures are their means, question by question, and all else is that of the first.

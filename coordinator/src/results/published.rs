@@ -24,7 +24,7 @@ pub(crate) fn beside(summary: &Summary) -> Lines {
 /// The run's figure over the same categories, as far as it has one.
 fn ours(summary: &Summary, part: &Part) -> Option<Line> {
     let headline = &summary.headline;
-    let (score, ci95, questions) = if summary.headline_part() == *part {
+    let (score, ci95, questions) = if is_over(summary, part) {
         (headline.value?, headline.ci95.clone(), headline.n)
     } else {
         let totals = summary.all_totals();
@@ -43,6 +43,14 @@ fn ours(summary: &Summary, part: &Part) -> Option<Line> {
         source: summary.run.id.clone(),
         differs_in: Vec::new(),
     })
+}
+
+/// Whether the headline is about the categories of a part: what the part leaves out was not asked, or is left out of the headline too.
+fn is_over(summary: &Summary, part: &Part) -> bool {
+    let left_out = &summary.headline.without;
+    let asked = summary.scores.first().map(|score| &score.by_category[..]).unwrap_or_default();
+    let counts = |category: &String| asked.iter().any(|of| of.category == *category) && !left_out.contains(category);
+    left_out.iter().all(|category| part.without.contains(category)) && !part.without.iter().any(counts)
 }
 
 /// A published result, and in what it differs from the run.

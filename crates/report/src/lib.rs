@@ -7,6 +7,7 @@
 //! | [`json`], [`markdown`], [`csv`], [`junit`] | one format each |
 //! | [`html`] | one page with plots and a browser of the questions |
 //! | [`svg`] | plots |
+//! | [`every_eval_ever`] | a record of the shared schema of evaluation results |
 //! | [`export`], `columns` | questions for other tools: CSV, Parquet |
 //! | `archive` | durable results on object stores |
 //! | [`terminal`] | what `submit` and `report` print: the page for a screen (`terminal/brief.rs`), or all of it |
@@ -28,6 +29,7 @@ pub mod columns;
 pub mod comparison;
 pub mod csv;
 mod error;
+pub mod every_eval_ever;
 pub mod export;
 pub mod gate;
 pub mod html;

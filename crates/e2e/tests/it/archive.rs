@@ -341,7 +341,16 @@ fn questions_are_exported_for_other_tools() {
     let lines = bench.run(["export", "first", "--format", "jsonl"]).expect_code(0).stdout;
     let own = std::fs::read_to_string(bench.path().join(".bench/runs/first/questions.jsonl")).expect("written");
     assert_eq!(lines, own);
-    let _ = bench.run(["export", "first", "--format", "jsonl,csv,parquet", "--output-dir", "out"]).expect_code(0);
+    let record = bench.run(["export", "first", "--format", "every-eval-ever"]).expect_code(0).json();
+    let figure = &record["evaluation_results"][0]["score_details"];
+    assert_eq!(
+        (&record["schema_version"], &figure["score"]),
+        (&"0.2.1".into(), &bench.report("first")["headline"]["value"])
+    );
+    let _ = bench
+        .run(["export", "first", "--format", "jsonl,csv,parquet,every-eval-ever", "--output-dir", "out"])
+        .expect_code(0);
+    assert!(bench.path().join("out/every-eval-ever.json").is_file());
     let parquet = std::fs::read(bench.path().join("out/questions.parquet")).expect("written");
     assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
     let _ = bench.run(["export", "first", "--format", "parquet"]).expect_code(2);

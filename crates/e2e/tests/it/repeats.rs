@@ -1,6 +1,9 @@
 //! The repeats of one run as one group, with the real programs: one cap, draws of their own, kills, the same in a cluster.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use bench_testkit::{
     bench::{Bench, Done, signal, wait},
@@ -139,6 +142,31 @@ fn p30_a_group_is_submitted_once_and_what_makes_no_sense_is_refused() {
     let (one, three) = (estimate(&[]), estimate(&["--repeats", "3"]));
     assert_eq!((&three["repeats"], 3 * one["calls"].as_u64().expect("calls")), (&json!(3), 3 * CALLS));
     assert_eq!(three["calls"], json!(3 * CALLS));
+}
+
+/// A gate holds the mean of repeats against a floor, and against the mean of others.
+#[test]
+fn repeats_are_gated_by_their_mean() {
+    let provider = provider(&[]);
+    let bench = provider.bench();
+    for id in ["before", "after"] {
+        let _ = bench.run(submit(&provider, &["--repeats", "2", "--run-id", id])).expect_code(0);
+    }
+    let mean = number(&bench.run(["report", "after", "--json"]).expect_code(0).json()["mean"]["value"]);
+    let one = number(&bench.report("after-r1")["headline"]["value"]);
+    assert!((mean - one).abs() > 1e-9, "two draws differ: {mean} {one}");
+    let gate = |floor: f64| bench.run(["gate", "after", "--floor", &floor.to_string(), "--json"]);
+    let (below, above) = (mean.min(one) + (mean - one).abs() / 4.0, mean.max(one) - (mean - one).abs() / 4.0);
+    let code = |floor: f64| gate(floor).code;
+    assert_eq!((code(below), code(above)), if mean > one { (0, 0) } else { (1, 1) }, "the mean decides, not the first");
+    let against = bench.run(["gate", "after", "--baseline", "before", "--allow-inconclusive", "--json"]);
+    let report = against.expect_code(0).json();
+    assert_eq!((&report["run"], &report["baseline"]), (&json!("after"), &json!("before")), "{report:#}");
+    fs::write(bench.path().join("p.yaml"), "version: 1\nfloors: { category: { temporal: 0.1 } }\n").expect("written");
+    let refused = bench.run(["gate", "after", "--policy", "p.yaml"]).expect_code(2);
+    assert!(refused.stderr.contains("gate one of them, such as after-r1"), "{}", refused.stderr);
+    let compared = bench.run(["compare", "before", "after", "--json"]).expect_code(0).json();
+    assert!((number(&compared["b"]["value"]) - mean).abs() < 1e-9, "the figure that is shown is that of all repeats");
 }
 
 /// What failed in any of the repeats is repeated, and nothing else.
