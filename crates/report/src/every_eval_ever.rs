@@ -1,4 +1,4 @@
-//! A result as a record of *Every Eval Ever*, the shared schema of evaluation results (version 0.2.1): the headline and every other
+//! A result as a record of *Every Eval Ever*, the shared schema of evaluation results (version 0.3.0): the headline and every other
 //! metric, over all and by category, each with its interval; who answered, who judged and by which prompt.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use bench_proto::{
 use serde_json::{Map, Value, json};
 
 /// Version of the schema.
-pub const SCHEMA_VERSION: &str = "0.2.1";
+pub const SCHEMA_VERSION: &str = "0.3.0";
 
 /// What a record says that no result knows.
 #[derive(Debug, Clone, Copy)]
@@ -31,16 +31,18 @@ pub fn record(summary: &Summary, around: Around<'_>) -> Value {
         "schema_version": SCHEMA_VERSION,
         "evaluation_id": format!("{}/{id}/{}", dataset.name, around.made_at),
         "retrieved_timestamp": around.made_at.to_string(),
-        "dedupe_identity": {
-            "run_fingerprint": run.fingerprint, "content_hash": summary.result_digest, "hash_algorithm": "sha256",
-        },
         "source_metadata": {
             "source_name": run.name.clone().unwrap_or_else(|| run.id.clone()),
             "source_type": "evaluation_run",
             // whoever publishes the record knows
             "source_organization_name": "not stated",
             "evaluator_relationship": "other",
-            "additional_details": texts([("run", run.id.clone()), ("verdict", run.verdict.name().to_owned())]),
+            "additional_details": texts([
+                ("run", run.id.clone()),
+                ("verdict", run.verdict.name().to_owned()),
+                ("fingerprint", run.fingerprint.clone()),
+                ("result_digest", summary.result_digest.clone()),
+            ]),
         },
         "eval_library": {"name": "bench-coord", "version": around.version},
         "model_info": model,
@@ -57,8 +59,10 @@ fn texts<const N: usize>(pairs: [(&str, String); N]) -> Value {
 }
 
 /// `openai:gpt-4o-mini` is the model `openai/gpt-4o-mini`.
-fn model_info(shown: &str, details: Value) -> Value {
+fn model_info(shown: &str, mut details: Value) -> Value {
     let (provider, name) = shown.split_once(':').unwrap_or(("bench-coord", shown));
+    // the schema asks for both, and no provider tells
+    (details["deployment_type"], details["model_availability"]) = (json!("unknown"), json!("unknown"));
     json!({"name": name, "id": format!("{provider}/{name}"), "inference_platform": provider, "additional_details": details})
 }
 

@@ -345,7 +345,7 @@ fn questions_are_exported_for_other_tools() {
     let figure = &record["evaluation_results"][0]["score_details"];
     assert_eq!(
         (&record["schema_version"], &figure["score"]),
-        (&"0.2.1".into(), &bench.report("first")["headline"]["value"])
+        (&"0.3.0".into(), &bench.report("first")["headline"]["value"])
     );
     let _ = bench
         .run(["export", "first", "--format", "jsonl,csv,parquet,every-eval-ever", "--output-dir", "out"])
