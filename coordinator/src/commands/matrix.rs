@@ -1,15 +1,16 @@
 //! `matrix FILE`, and `submit` with several systems, presets or datasets: plans every cell of a matrix, estimates all of them, and starts them as one group.
 
-use std::{ffi::OsString, sync::Arc};
+use std::{collections::BTreeSet, ffi::OsString, sync::Arc};
 
 use bench_proto::{ids::RunId, money::PicoUsd, usage_cap::UsageCap};
 use bench_store::Store;
+use bench_systems::registry;
 use clap::Parser as _;
 use serde_json::json;
 
 use crate::{
     app::{App, Deployment},
-    cli::{Cli, GlobalArgs, MatrixArgs, NamingArgs, OutputArgs, Several, SubmitArgs, Verb},
+    cli::{Cli, GlobalArgs, MatrixArgs, MeterArgs, NamingArgs, OutputArgs, Several, SubmitArgs, Verb},
     exit::{CliError, CliResult, Exit},
     out::{
         self,
@@ -225,6 +226,15 @@ async fn check(matrix: &Matrix, wanted: &mut Wanted, store: &dyn Store) -> Resul
     Ok(())
 }
 
+/// Takes the meter from a cell whose memory system is part of this program, and names the system: beside others that are metered it
+/// needs none.
+fn leave_unmetered(verb: &mut Verb) -> Option<String> {
+    let Verb::Submit(args) = verb else { return None };
+    let system = args.system.clone().filter(|name| args.meter.meter && registry::find(name).is_ok())?;
+    args.meter = MeterArgs::default();
+    Some(system)
+}
+
 /// Plans every cell; cells on the same data share it.
 async fn plan_all(
     matrix: &Matrix,
@@ -233,7 +243,9 @@ async fn plan_all(
     apps: &mut Vec<Arc<App>>,
 ) -> Result<Vec<PlannedCell>, CliError> {
     let (mut all, mut has_controls) = (Vec::<PlannedCell>::with_capacity(cells.len()), false);
-    for CellLine { cell, line } in cells {
+    let mut unmetered = BTreeSet::new();
+    for CellLine { cell, mut line } in cells {
+        unmetered.extend(leave_unmetered(&mut line.verb));
         let Verb::Submit(args) = &line.verb else { return Err(CliError::usage("its flags are none of `submit`")) };
         let in_cell = |error| matrix.of_cell(&cell, error);
         let app = Arc::new(App::load(&line).map_err(in_cell)?);
@@ -250,6 +262,10 @@ async fn plan_all(
         }
         let (args, missing) = (args.as_ref().clone(), (1..=repeats).collect());
         all.push(PlannedCell { cell, app, args, planned, graders: None, missing });
+    }
+    if !unmetered.is_empty() {
+        let systems = unmetered.into_iter().collect::<Vec<_>>().join(", ");
+        out::note(&format!("--meter: what {systems} call is counted already, so their cells have no meter"));
     }
     if has_controls {
         out::note("controls are no part of a matrix: make them cells, such as system = \"none\"");

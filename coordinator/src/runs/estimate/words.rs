@@ -56,11 +56,14 @@ impl RunEstimate {
             self.announcement.detectable_points
         );
         let total = &self.total;
+        if total.calls == 0 && self.is_metered {
+            return format!("what the memory system calls itself is not known beforehand; {interval}");
+        }
         if total.calls == 0 {
             return interval;
         }
         format!(
-            "estimate{}: {}{}, {} prompt and {} completion tokens, {} (worst {}){}, {}; {interval}",
+            "estimate{}: {}{}, {} prompt and {} completion tokens, {} (worst {}){}, {}{}; {interval}",
             self.what(),
             if self.is_rough { "about " } else { "" },
             number_of_calls((total.calls, total.most_calls)),
@@ -69,7 +72,8 @@ impl RunEstimate {
             total.expected,
             total.worst,
             self.cap_usd.map(|cap| format!(", cap {}", dollars(cap))).unwrap_or_default(),
-            duration(total.minutes * 60.0)
+            duration(total.minutes * 60.0),
+            if self.is_metered { ", and what the memory system calls itself" } else { "" },
         )
     }
 

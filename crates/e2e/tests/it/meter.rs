@@ -330,6 +330,34 @@ class Mine(bench_coord.System):
     assert_eq!(number(&report, "/metered/counted_here"), 0.0, "streams tell their use too");
 }
 
+/// Beside systems that have no calls of their own: what the metered one spends stands in its cell, and on its front.
+#[test]
+fn p34_a_matrix_meters_the_systems_that_call_models_themselves() {
+    let provider = Provider::start(&PRICES);
+    let bench = provider.bench();
+    mine(&bench);
+    let begin = ["--max-banks", "2", "--sample", "12", "--latency-probe", "off", "--no-canaries"];
+    let systems = ["--system", "mine.py:Mine", "--system", "bm25", "--meter", "--run-id", "m"];
+    let done = bench.run(submit_sim(&[&begin[..], &systems[..]].concat())).expect_code(0);
+    assert!(done.stderr.contains("what bm25 call is counted already"), "{}", done.stderr);
+    let unknown = "what the memory system calls itself is not known beforehand";
+    assert!(done.stderr.contains(unknown), "no model answers or judges: {}", done.stderr);
+    let report = done.json();
+    let cell = |system: &str| {
+        let cells = report["cells"].as_array().into_iter().flatten();
+        cells.clone().find(|cell| cell["values"]["system"] == system).unwrap_or_else(|| panic!("{report:#}")).clone()
+    };
+    let (mine, bm25) = (cell("mine.py:Mine"), cell("bm25"));
+    assert!((mine["memory"]["usd"].as_f64().expect("dollars") - provider.paid()).abs() < 1e-12, "{mine:#}");
+    assert!(mine["memory"]["usd_per_1000_turns"].as_f64().is_some_and(|usd| usd > 0.0), "{mine:#}");
+    assert_eq!(
+        (&mine["on_front_of_filling"], &bm25["memory"], &bm25["on_front_of_filling"]),
+        (&json!(true), &Value::Null, &Value::Null)
+    );
+    let shown = bench.run(["report", "m", "--format", "md"]).expect_code(0).stdout;
+    assert!(shown.contains("Memory $/1,000 turns") && shown.contains("$fill"), "{shown}");
+}
+
 /// Anthropic's SDK inside of a memory system: whole replies, streams, a tool that must be used.
 #[test]
 fn p34_the_sdk_of_anthropic_works_through_the_meter() {
