@@ -97,13 +97,20 @@ async fn against(
 
 /// Prints or writes what the repeats of one run say together.
 async fn of_group(app: &App, args: &ReportArgs, store: &dyn Store, group: &RunsOfGroup) -> CliResult {
+    let first = || group.runs.first().map(|run| run.run_id.to_string()).unwrap_or_default();
+    if args.published {
+        let run = first();
+        return Err(CliError::usage(format!(
+            "published results stand beside a single run: `bench-coord report {run} --published`"
+        )));
+    }
     let formats: Vec<&str> = args.format.iter().map(String::as_str).collect();
     let format = match formats.as_slice() {
         _ if args.json => "json",
         [] => results::TERMINAL,
         [one @ ("json" | "md" | "html" | results::TERMINAL)] => one,
         _ => {
-            let run = group.runs.first().map(|run| run.run_id.to_string()).unwrap_or_default();
+            let run = first();
             return Err(CliError::usage(format!(
                 "a group is told as terminal, json, md or html, one at a time; `bench-coord report {run}` has all formats of a run"
             )));

@@ -83,6 +83,8 @@ fn several_systems_and_presets_of_one_submit_are_a_matrix() {
         let refused = bench.run([&line[..], more].concat()).expect_code(2);
         assert!(refused.stderr.contains(said), "{said}: {}", refused.stderr);
     }
+    let refused = bench.run(["report", "s", "--published"]).expect_code(2);
+    assert!(refused.stderr.contains("`bench-coord report s-c1-r1 --published`"), "{}", refused.stderr);
     let nothing = bench.run(["submit", "--dataset", "all"]).expect_code(2);
     assert!(nothing.stderr.contains("no dataset is on this machine"), "{}", nothing.stderr);
     // the page of the group, with the front of what can be held against each other
