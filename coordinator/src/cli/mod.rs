@@ -59,6 +59,9 @@ pub struct Cli {
     /// The verb.
     #[command(subcommand)]
     pub verb: Verb,
+    /// The words of a `submit` or an `estimate` with several systems, presets or datasets.
+    #[arg(skip)]
+    pub several: Option<Several>,
 }
 
 /// Flags of every verb.
@@ -82,9 +85,6 @@ pub struct GlobalArgs {
     /// Log more to standard error: -v info, -vv debug (RUST_LOG filters finely)
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Everywhere")]
     pub verbose: u8,
-    /// The words of a `submit` with several systems, presets or datasets.
-    #[arg(skip)]
-    pub several: Option<Several>,
 }
 
 impl Verb {

@@ -19,7 +19,7 @@ pub fn parse() -> Cli {
     let words: Vec<_> = std::env::args_os().collect();
     let several = Several::find(&words);
     let parsed = Cli::try_parse_from(several.as_ref().map_or(words, Several::first)).map(|mut cli| {
-        cli.global.several = several;
+        cli.several = several;
         cli
     });
     parsed.unwrap_or_else(|error| match number_problem(&error) {

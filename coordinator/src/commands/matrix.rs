@@ -79,7 +79,7 @@ pub(super) fn read(cli: &Cli, args: &MatrixArgs) -> Result<Lines, CliError> {
         }
         let mut all = cli.global.clone();
         all.set.extend(global.set);
-        Ok(CellLine { cell: cell.clone(), line: Cli { global: all, verb: Verb::Submit(submit) } })
+        Ok(CellLine { cell: cell.clone(), line: Cli { global: all, verb: Verb::Submit(submit), several: None } })
     };
     let cells = matrix.cells.iter().map(line).collect::<Result<_, CliError>>()?;
     let (naming, output) = (args.naming.clone(), args.output.clone());
@@ -107,7 +107,7 @@ pub(super) fn read_several(
     let matrix = Matrix::of_axes("submit", several.axes.iter().map(named).collect())?;
     let line = |cell: &Cell| -> Result<CellLine, CliError> {
         let (global, submit) = submit_of(&matrix, cell, &several.rest)?;
-        Ok(CellLine { cell: cell.clone(), line: Cli { global, verb: Verb::Submit(submit) } })
+        Ok(CellLine { cell: cell.clone(), line: Cli { global, verb: Verb::Submit(submit), several: None } })
     };
     let cells = matrix.cells.iter().map(line).collect::<Result<_, CliError>>()?;
     let whole = Whole {

@@ -82,10 +82,11 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
             return Ok(Exit::Done);
         }
         Verb::Matrix(args) => return of_matrix(matrix::read(&cli, args)?).await,
-        Verb::Submit(args) | Verb::Estimate(args) if let Some(several) = &cli.global.several => {
+        Verb::Submit(args) | Verb::Estimate(args) if cli.several.is_some() => {
+            let several = cli.several.clone().unwrap_or_default();
             let here = if several.has_all_datasets() { datasets::here(&cli).await? } else { Vec::new() };
             let is_estimate = matches!(cli.verb, Verb::Estimate(_));
-            return of_matrix(matrix::read_several(args, several, (&here, is_estimate))?).await;
+            return of_matrix(matrix::read_several(args, &several, (&here, is_estimate))?).await;
         }
         Verb::Import(args) if args.forms => return Ok(import::show_forms()),
         Verb::Config(ConfigVerb::Trust) => return config::trust(&cli),
