@@ -79,6 +79,7 @@ async fn of_group(app: &App, args: &RetryArgs, store: &Arc<dyn Store>, group: Ru
     for run in &group.runs {
         check(app, store.as_ref(), run).await?;
         app.check_run_accounts(&run.spec)?;
+        RunExecutor::for_run(app, &run.run_id)?.check_domain(run)?;
         if !matches!(run.state, RunState::Finished | RunState::Cancelled) {
             return Err(CliError::usage(format!(
                 "{} of group {} has not ended: `bench-coord resume {1}` goes on with it, then repeat what failed",

@@ -75,14 +75,15 @@ async fn went_back(store: &dyn Runs, run: RunNo) -> Result<Vec<String>, CliError
     Ok(events.map(|event| event.message).collect())
 }
 
-/// `40 calls of 60 used, 3 reserved`, those of its group together.
-fn used(usage: &BudgetState) -> Option<String> {
+/// `40 calls of 60 used, 3 reserved`; with the other runs of its command where there are some.
+fn used(usage: &BudgetState, of_group: bool) -> Option<String> {
     let BudgetScope::Usage(unit) = usage.scope else { return None };
     let reserved = match usage.reserved.0 {
         0 => String::new(),
         reserved => format!(", {reserved} reserved"),
     };
-    Some(format!("{} of {} used{reserved}, all runs of its command together", unit.counted(usage.spent.0), usage.cap.0))
+    let together = if of_group { ", all runs of its command together" } else { "" };
+    Some(format!("{} of {} used{reserved}{together}", unit.counted(usage.spent.0), usage.cap.0))
 }
 
 fn usage_json(usage: &BudgetState) -> Option<serde_json::Value> {
@@ -214,7 +215,7 @@ impl<'a> RunStatus<'a> {
                 self.group.id, self.group.booked_usd, self.group.runs
             ));
         }
-        lines.extend(self.usage.as_ref().and_then(|usage| Some(format!("  {}", used(usage)?))));
+        lines.extend(self.usage.as_ref().and_then(|usage| Some(format!("  {}", used(usage, self.group.runs > 1)?))));
         for (bank, reason) in &self.failed_banks {
             lines.push(format!("  bank {bank} failed: {reason}"));
         }
