@@ -113,6 +113,15 @@ pub fn python(packages: Packages) -> PathBuf {
     environment(packages).unwrap_or_else(|error| panic!("{} cannot be installed: {error:#}", packages.name))
 }
 
+/// The environment in which the packages are installed, as `VIRTUAL_ENV` names it.
+///
+/// # Panics
+/// As [`python`].
+#[must_use]
+pub fn virtual_env(packages: Packages) -> String {
+    python(packages).ancestors().nth(2).expect("an environment").display().to_string()
+}
+
 fn environment(packages: Packages) -> anyhow::Result<PathBuf> {
     let test = std::env::current_exe()?;
     let target = test.ancestors().nth(3).context("tests lie in <target>/<profile>/deps")?;

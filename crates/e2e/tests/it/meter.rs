@@ -7,7 +7,7 @@ use bench_testkit::{
     bench::{Bench, signal, submit_sim, wait},
     cluster::{Cluster, wait_until_ready},
     provider::{KEY, Provider},
-    python::{Packages, python},
+    python::{Packages, virtual_env},
 };
 use serde_json::{Value, json};
 
@@ -287,7 +287,7 @@ fn p34_what_cannot_be_metered_is_refused_before_anything_is_made() {
 fn p34_the_official_sdk_works_through_the_meter() {
     let provider = Provider::start(&PRICES);
     let packages = Packages { name: "openai", with_dependencies: &["openai==3.57.0"], alone: &[] };
-    let environment = python(packages).ancestors().nth(2).expect("an environment").display().to_string();
+    let environment = virtual_env(packages);
     let bench = provider.bench().with_env("VIRTUAL_ENV", environment);
     let sdk = r#"
 import bench_coord
@@ -363,7 +363,7 @@ fn p34_a_matrix_meters_the_systems_that_call_models_themselves() {
 fn p34_the_sdk_of_anthropic_works_through_the_meter() {
     let provider = Provider::start(&["--price", "claude-haiku-4-5=1/5"]);
     let packages = Packages { name: "anthropic", with_dependencies: &["anthropic==2.14.0"], alone: &[] };
-    let environment = python(packages).ancestors().nth(2).expect("an environment").display().to_string();
+    let environment = virtual_env(packages);
     let root = provider.base_url().trim_end_matches("/v1").to_owned();
     let bench = Bench::new()
         .with_env("VIRTUAL_ENV", environment)
@@ -415,7 +415,7 @@ fn p34_a_published_memory_library_is_metered_to_the_call() {
         with_dependencies: &["langmem==0.0.30", "langchain-openai==1.7.4", "numpy==2.4.6"],
         alone: &[],
     };
-    let environment = python(packages).ancestors().nth(2).expect("an environment").display().to_string();
+    let environment = virtual_env(packages);
     let bench = provider.bench().with_env("VIRTUAL_ENV", environment);
     let size = ["--max-banks", "1", "--sample", "4", "--system", "langmem", "--meter", "--run-id", "a"];
     let report = bench.run(submit_sim(&size)).json();

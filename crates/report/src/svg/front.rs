@@ -1,6 +1,6 @@
 //! Quality against a cost, with the Pareto front among what can be held against each other.
 
-use super::{Plot, circle, figure, line, short, text};
+use super::{Plot, circle, figure, line, percent_rules, short, steps_around, text};
 use crate::figures::percent;
 
 const LEFT: f64 = 56.0;
@@ -51,15 +51,13 @@ pub fn front_plot(axis: FrontAxis<'_>, points: &[FrontPoint]) -> Option<Plot> {
     if points.len() < 2 || most <= 0.0 {
         return None;
     }
-    let (low, high) = range_of(points);
+    let (low, high) = steps_around(points.iter().flat_map(|point| {
+        let (low, high) = point.interval.unwrap_or((point.value, point.value));
+        [low, high, point.value]
+    }));
     let x = |cost: f64| LEFT + MARGIN + (WIDTH - 2.0 * MARGIN) * (cost / most).clamp(0.0, 1.0);
     let y = |value: f64| TOP + HEIGHT * (1.0 - (value - low) / (high - low));
-    let mut shapes = String::new();
-    for step in 0..=((high - low) * 10.0).round() as u32 {
-        let value = low + f64::from(step) / 10.0;
-        shapes += &line(LEFT, y(value), LEFT + WIDTH, y(value), "rule");
-        shapes += &text(LEFT - 6.0, y(value) + 4.0, "end", "soft", &format!("{:.0} %", value * 100.0));
-    }
+    let mut shapes = percent_rules((low, high), (LEFT, LEFT + WIDTH), y);
     for step in 0..=STEPS {
         let cost = most * f64::from(step) / f64::from(STEPS);
         shapes += &line(x(cost), TOP, x(cost), TOP + HEIGHT, "rule");
@@ -87,17 +85,6 @@ pub fn front_plot(axis: FrontAxis<'_>, points: &[FrontPoint]) -> Option<Plot> {
     let height = (TOP + HEIGHT + 28.0).max(TOP + ROW * points.len() as f64 + 12.0);
     let svg = figure(LEFT + WIDTH + 16.0 + LEGEND, height, axis.title, &shapes);
     Some(Plot { file_name: axis.file_name, title: axis.title.to_owned(), svg })
-}
-
-/// Whole steps of ten points that hold all scores and intervals, at least one.
-fn range_of(points: &[FrontPoint]) -> (f64, f64) {
-    let bounds = points.iter().flat_map(|point| {
-        let (low, high) = point.interval.unwrap_or((point.value, point.value));
-        [low, high, point.value]
-    });
-    let (low, high) = bounds.fold((1.0_f64, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
-    let low = (low * 10.0).floor() / 10.0;
-    (low, ((high * 10.0).ceil() / 10.0).max(low + 0.1))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Scores over time with their intervals; runs that cannot be compared are not joined by a line.
 
-use super::{circle, figure, line, short, text, with_style};
+use super::{circle, figure, line, percent_rules, short, steps_around, text, with_style};
 use crate::figures::percent;
 
 const LEFT: f64 = 56.0;
@@ -36,20 +36,11 @@ pub fn history_plain(title: &str, points: &[HistoryPoint]) -> String {
         let (low, high) = p.interval.unwrap_or((p.value, p.value));
         [low, high, p.value]
     });
-    let (low, high) = bounds.fold((1.0_f64, 0.0_f64), |(low, high), v| (low.min(v), high.max(v)));
-    let (low, high) = if points.is_empty() { (0.0, 1.0) } else { (low, high) };
-    // whole steps of ten points, at least one
-    let (low, high) = ((low * 10.0).floor() / 10.0, (high * 10.0).ceil() / 10.0);
-    let high = high.max(low + 0.1);
+    let (low, high) = if points.is_empty() { (0.0, 1.0) } else { steps_around(bounds) };
     let width = STEP * points.len().max(4) as f64;
     let x = |i: usize| LEFT + STEP * (i as f64 + 0.5);
     let y = |value: f64| TOP + HEIGHT * (1.0 - (value - low) / (high - low));
-    let mut shapes = String::new();
-    for step in 0..=((high - low) * 10.0).round() as u32 {
-        let value = low + f64::from(step) / 10.0;
-        shapes += &line(LEFT, y(value), LEFT + width, y(value), "rule");
-        shapes += &text(LEFT - 6.0, y(value) + 4.0, "end", "soft", &format!("{:.0} %", value * 100.0));
-    }
+    let mut shapes = percent_rules((low, high), (LEFT, LEFT + width), y);
     let mut last_of: std::collections::BTreeMap<usize, usize> = std::collections::BTreeMap::new();
     for (i, point) in points.iter().enumerate() {
         if let Some(before) = last_of.insert(point.group, i) {

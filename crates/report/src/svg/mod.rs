@@ -107,6 +107,23 @@ fn circle(x: f64, y: f64, r: f64, class: &str) -> String {
     format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{r:.1}\" class=\"{class}\"/>")
 }
 
+/// Whole steps of ten points around scores and the ends of their intervals (0 to 1), at least one.
+fn steps_around(scores: impl Iterator<Item = f64>) -> (f64, f64) {
+    let (low, high) = scores.fold((1.0_f64, 0.0_f64), |(low, high), score| (low.min(score), high.max(score)));
+    let low = (low * 10.0).floor() / 10.0;
+    (low, ((high * 10.0).ceil() / 10.0).max(low + 0.1))
+}
+
+/// A rule for each step of ten points from `low` to `high`, with its per cent to the left.
+fn percent_rules((low, high): (f64, f64), (left, right): (f64, f64), y: impl Fn(f64) -> f64) -> String {
+    let rule = |step: u32| {
+        let score = low + f64::from(step) / 10.0;
+        let name = format!("{:.0} %", score * 100.0);
+        line(left, y(score), right, y(score), "rule") + &text(left - 6.0, y(score) + 4.0, "end", "soft", &name)
+    };
+    (0..=((high - low) * 10.0).round() as u32).map(rule).collect()
+}
+
 /// Piece of a name that fits beside a plot.
 fn short(text: &str, most: usize) -> String {
     crate::figures::one_line(text, most)

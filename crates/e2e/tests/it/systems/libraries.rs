@@ -3,7 +3,7 @@
 use bench_testkit::{
     bench::{Bench, submit_sim},
     provider::Provider,
-    python::{Packages, python},
+    python::{Packages, virtual_env},
 };
 use serde_json::Value;
 
@@ -27,8 +27,7 @@ const LIBRARIES: [(&str, Packages); 4] = [
 
 /// A folder in which the library's environment is active and its models are the simulator's.
 fn bench(provider: &Provider, packages: Packages) -> Bench {
-    let environment = python(packages).ancestors().nth(2).expect("an environment").display().to_string();
-    provider.bench().with_env("VIRTUAL_ENV", environment)
+    provider.bench().with_env("VIRTUAL_ENV", virtual_env(packages))
 }
 
 fn submit(library: &str, run: &str, settings: &[String]) -> Vec<String> {
