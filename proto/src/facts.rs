@@ -224,6 +224,12 @@ pub fn answer_hash(answer: &str) -> u64 {
     hash.0[..8].iter().fold(0, |number, byte| (number << 8) | u64::from(*byte))
 }
 
+/// The metric of the judge at a place: `judge`, `judge-2`, …
+#[must_use]
+pub fn judge_metric(at: usize) -> String {
+    if at == 0 { "judge".to_owned() } else { format!("judge-{}", at + 1) }
+}
+
 /// Name of a further metric of a judge: `judge.hallucination`.
 #[must_use]
 pub fn part_of_judge(judge: &str, part: &str) -> String {

@@ -148,14 +148,14 @@ async fn of_group(app: &App, args: &ReportArgs, store: &dyn Store, group: &RunsO
 
 /// Prints a run among what was published on its dataset.
 fn among_published(summary: &Summary, formats: &[&str]) -> CliResult {
-    let lines = results::published::beside(summary);
-    if lines.lines.is_empty() {
-        return Err(CliError::usage(format!("nothing is known that was published on {}", lines.dataset)));
+    let all = results::published::among_others(summary);
+    if all.results.is_empty() {
+        return Err(CliError::usage(format!("nothing is known that was published on {}", all.dataset)));
     }
     match formats {
-        ["json"] => out::json(&lines),
-        ["md"] => out::file(&bench_report::published::markdown(&lines)),
-        [results::TERMINAL] => out::painted(&bench_report::published::terminal(&lines, out::view())),
+        ["json"] => out::json(&all),
+        ["md"] => out::file(&bench_report::published::markdown(&all)),
+        [results::TERMINAL] => out::painted(&bench_report::published::terminal(&all, out::view())),
         _ => return Err(CliError::usage("--published is told as terminal, md or json, one at a time")),
     }
     Ok(Exit::Done)

@@ -21,7 +21,7 @@ use super::{figures_of_both, inputs::LoadedRun, pair};
 use crate::{
     app::App,
     exit::CliError,
-    results::{repeats::figures_of, summary_of},
+    results::repeats::figures_of,
     standing::group::{CellRows, RunsOfGroup},
 };
 
@@ -112,33 +112,23 @@ async fn tell(app: &App, store: &dyn Store, cell: &CellRows, all: &[CellRows]) -
     };
     if !ended.is_empty() {
         let of = figures_of(app, store, &ended).await?;
+        let invalid = of.invalid();
         let mean = of.figures.mean;
         (told.value, told.ci95, told.ci95_note, told.sd) = (mean.value, mean.ci95, mean.ci95_note, mean.sd);
-        let invalid = of.runs.iter().any(|run| run.verdict == Some(Verdict::Invalid));
-        told.verdict = Some(if invalid { Verdict::Invalid } else { Verdict::Valid });
+        told.verdict = Some(if invalid.is_empty() { Verdict::Valid } else { Verdict::Invalid });
         let usd: f64 = ended.iter().map(|run| run.counters.spent.usd()).sum();
         told.usd_per_run = Some(usd / ended.len() as f64);
-        let summaries = summaries(app, store, &ended).await?;
-        told.memory = memory_of(&summaries);
-        let probes: Vec<LatencyProbe> = summaries.into_iter().filter_map(|summary| summary.latency_probe).collect();
+        told.memory = memory_of(&of.summaries);
+        let probes: Vec<LatencyProbe> = of.summaries.into_iter().filter_map(|summary| summary.latency_probe).collect();
         told.probe = mean_of(&probes);
         told.probe_note = probes.iter().find_map(|probe| probe.failure.clone());
         if told.probe.is_none() && told.probe_note.is_none() {
             told.probe_note = Some("its runs have no latency probe".to_owned());
         }
         let conditions = probes.into_iter().map(|probe| probe.conditions).collect();
-        return Ok(Told { cell: told, conditions, invalid: of.invalid });
+        return Ok(Told { cell: told, conditions, invalid });
     }
     Ok(Told { cell: told, conditions: Vec::new(), invalid: Vec::new() })
-}
-
-/// The results of some runs that have ended.
-async fn summaries(app: &App, store: &dyn Store, runs: &[RunRow]) -> Result<Vec<Summary>, CliError> {
-    let mut summaries = Vec::with_capacity(runs.len());
-    for run in runs {
-        summaries.push(summary_of(app, store, run).await?);
-    }
-    Ok(summaries)
 }
 
 /// What the memory system spent itself, as the mean over a cell's runs; none where one of them was not metered.

@@ -2,13 +2,13 @@
 
 use bench_datasets::{PublishedResult, published};
 use bench_proto::{profile::Part, summary::Summary};
-use bench_report::published::{Line, Lines};
+use bench_report::published::{PublishedRow, PublishedTable};
 
 /// The run among the published results of its dataset, each part of it by itself and the best first.
 #[must_use]
-pub(crate) fn beside(summary: &Summary) -> Lines {
+pub(crate) fn among_others(summary: &Summary) -> PublishedTable {
     let rows = published(&summary.dataset.name);
-    let mut lines: Vec<Line> = rows.iter().map(|row| theirs(row, summary)).collect();
+    let mut results: Vec<PublishedRow> = rows.iter().map(|row| theirs(row, summary)).collect();
     let mut wanted: Vec<Part> = Vec::new();
     for row in rows.iter().filter(|row| row.part.is_none()) {
         let part = Part { without: row.without.clone() };
@@ -16,13 +16,13 @@ pub(crate) fn beside(summary: &Summary) -> Lines {
             wanted.push(part);
         }
     }
-    lines.extend(wanted.iter().filter_map(|part| ours(summary, part)));
-    lines.sort_by(|a, b| a.part.cmp(&b.part).then(b.score.total_cmp(&a.score)));
-    Lines { dataset: summary.dataset.name.clone(), lines }
+    results.extend(wanted.iter().filter_map(|part| ours(summary, part)));
+    results.sort_by(|a, b| a.part.cmp(&b.part).then(b.score.total_cmp(&a.score)));
+    PublishedTable { dataset: summary.dataset.name.clone(), results }
 }
 
 /// The run's figure over the same categories, as far as it has one.
-fn ours(summary: &Summary, part: &Part) -> Option<Line> {
+fn ours(summary: &Summary, part: &Part) -> Option<PublishedRow> {
     let headline = &summary.headline;
     let (score, ci95, questions) = if is_over(summary, part) {
         (headline.value?, headline.ci95.clone(), headline.n)
@@ -31,7 +31,7 @@ fn ours(summary: &Summary, part: &Part) -> Option<Line> {
         let (_, total) = totals.into_iter().find(|(of, _)| of == part)?;
         (total.value?, total.ci95.clone(), total.n)
     };
-    Some(Line {
+    Some(PublishedRow {
         is_this_run: true,
         system: summary.spec.system.clone(),
         part: None,
@@ -54,7 +54,7 @@ fn is_over(summary: &Summary, part: &Part) -> bool {
 }
 
 /// A published result, and in what it differs from the run.
-fn theirs(row: &PublishedResult, summary: &Summary) -> Line {
+fn theirs(row: &PublishedResult, summary: &Summary) -> PublishedRow {
     let part = Part { without: row.without.clone() };
     let asked = ours(summary, &part).and_then(|ours| ours.questions);
     let mut differs_in = Vec::new();
@@ -69,7 +69,7 @@ fn theirs(row: &PublishedResult, summary: &Summary) -> Line {
         (Some(theirs), Some(ours)) if theirs == ours => None,
         (Some(_), _) => Some("questions".to_owned()),
     });
-    Line {
+    PublishedRow {
         is_this_run: false,
         system: row.system.clone(),
         part: row.part.clone(),

@@ -16,7 +16,7 @@ use bench_proto::{
     repeats::{REPEATS_SCHEMA_VERSION, RepeatedRun, RepeatsGroup, RepeatsReport},
     spec::{ModelSpec, RunSpec},
     step::StepFacts,
-    summary::Verdict,
+    summary::{Summary, Verdict},
 };
 use bench_store::{RunRow, RunState, Store};
 use bench_systems::{BuildContext, registry as systems, vector};
@@ -73,8 +73,16 @@ pub(crate) struct Together {
     pub(crate) table: RepeatTable,
     /// Those that have ended, more than one, have the same result to the last digit.
     pub(crate) deterministic: bool,
+    /// The results of those that have ended.
+    pub(crate) summaries: Vec<Summary>,
+}
+
+impl Together {
     /// Of each run that may not be used, why.
-    pub(crate) invalid: Vec<String>,
+    pub(crate) fn invalid(&self) -> Vec<String> {
+        let invalid = self.summaries.iter().map(|summary| &summary.run).filter(|run| run.verdict == Verdict::Invalid);
+        invalid.map(|run| format!("{} is INVALID: {}", run.id, run.reasons.join("; "))).collect()
+    }
 }
 
 /// The figures of runs that are the same run; they rest on those that have ended.
@@ -85,27 +93,24 @@ pub(crate) async fn figures_of(app: &App, store: &dyn Store, rows: &[RunRow]) ->
     let first = rows.first().ok_or_else(|| CliError::usage("there is no run"))?;
     let (spec, metric) = (&first.spec, first.spec.headline_metric());
     let mut table = RepeatTable::default();
-    let (mut runs, mut headlines, mut digests, mut invalid) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut runs, mut summaries) = (Vec::new(), Vec::<Summary>::new());
     for row in rows {
         let mut run = told(app, row);
         if row.state == RunState::Finished {
             let summary = summary_of(app, store, row).await?;
             let (facts, votes) = questions(store, row, &metric).await?;
             table.add(&facts, &spec.dataset.profile.headline, votes.as_ref());
-            headlines.extend(summary.headline.value);
-            if summary.run.verdict == Verdict::Invalid {
-                invalid.push(format!("{} is INVALID: {}", row.run_id, summary.run.reasons.join("; ")));
-            }
-            digests.push(summary.result_digest.clone());
             run.value = summary.headline.value;
             run.n = summary.headline.n;
             run.coverage = summary.outcomes.coverage;
             run.verdict = Some(summary.run.verdict);
-            run.result_digest = Some(summary.result_digest);
+            run.result_digest = Some(summary.result_digest.clone());
+            summaries.push(summary);
         }
         runs.push(run);
     }
     let draws = Draws::of(spec);
+    let headlines: Vec<f64> = summaries.iter().filter_map(|summary| summary.headline.value).collect();
     let of = Repeated {
         spec,
         metric: &metric,
@@ -117,8 +122,9 @@ pub(crate) async fn figures_of(app: &App, store: &dyn Store, rows: &[RunRow]) ->
         seed: app.settings().stats_seed,
     };
     let figures = report(&table, &of);
-    let deterministic = digests.len() > 1 && digests.windows(2).all(|pair| pair[0] == pair[1]);
-    Ok(Together { runs, figures, table, deterministic, invalid })
+    let is_alike = |pair: &[Summary]| pair[0].result_digest == pair[1].result_digest;
+    let deterministic = summaries.len() > 1 && summaries.windows(2).all(is_alike);
+    Ok(Together { runs, figures, table, deterministic, summaries })
 }
 
 /// The report of a group at any point, and the scores of its questions: figures rest on the repeats that have ended.
@@ -131,7 +137,9 @@ pub(crate) async fn repeats_report(
     repeats: &RunsOfGroup,
 ) -> Result<(RepeatsReport, RepeatTable), CliError> {
     let first = repeats.runs.first().ok_or_else(|| CliError::usage(format!("group {} has no run", repeats.id)))?;
-    let Together { runs, figures, table, deterministic, invalid } = figures_of(app, store, &repeats.runs).await?;
+    let together = figures_of(app, store, &repeats.runs).await?;
+    let invalid = together.invalid();
+    let Together { runs, figures, table, deterministic, .. } = together;
     let draws = Draws::of(&first.spec);
     let report = RepeatsReport {
         schema_version: REPEATS_SCHEMA_VERSION,

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use bench_proto::{
+    facts::judge_metric,
     metric::Better,
-    summary::{Estimator, Interval, MetricScore, Summary},
+    summary::{Interval, MetricScore, Summary},
 };
 use serde_json::{Map, Value, json};
 
@@ -87,13 +88,9 @@ fn results(summary: &Summary) -> Vec<Value> {
 fn of_metric(summary: &Summary, score: &MetricScore) -> Vec<Value> {
     let headline = &summary.headline;
     let is_headline = headline.metric == score.metric;
-    let total = match headline.estimator {
-        Estimator::Weighted => score.weighted,
-        Estimator::Mean => score.micro,
-    };
     let (value, ci95, n) = match is_headline {
         true => (headline.value, headline.ci95.as_ref(), headline.n),
-        false => (total, score.ci95.as_ref(), score.n),
+        false => (score.total(headline.estimator), score.ci95.as_ref(), score.n),
     };
     let name = format!("{} {}", summary.dataset.name, score.metric);
     let all = one(summary, score, (name.clone(), value, ci95, n));
@@ -159,13 +156,9 @@ fn generation(summary: &Summary) -> Value {
 /// The judge of a metric, and its prompts; none where a rule scores.
 fn judged(summary: &Summary, metric: &str) -> Option<Value> {
     let spec = &summary.spec;
-    // `judge`, `judge-2`, and what else each of them measures behind a dot
+    // what else a judge measures stands behind its grade and a dot
     let role = metric.split('.').next().unwrap_or(metric);
-    let number = match role.strip_prefix("judge")? {
-        "" => 0,
-        rest => rest.strip_prefix('-')?.parse::<usize>().ok()?.checked_sub(1)?,
-    };
-    let judge = spec.judges.get(number)?;
+    let (number, judge) = spec.judges.iter().enumerate().find(|(at, _)| role == judge_metric(*at))?;
     let of_role = |(name, text): (&String, &Option<bench_proto::summary::PromptText>)| {
         let name = name.strip_prefix(&format!("{role}."))?;
         let text = text.as_ref()?;

@@ -15,7 +15,7 @@ const NAME_WIDTH: usize = 44;
 
 /// A result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Line {
+pub struct PublishedRow {
     /// Whether it is the run's own.
     pub is_this_run: bool,
     /// The memory system.
@@ -40,28 +40,28 @@ pub struct Line {
 
 /// A run among what was published on its dataset.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Lines {
+pub struct PublishedTable {
     /// Name of the dataset.
     pub dataset: String,
     /// The results, each part of the dataset by itself, the best first.
-    pub lines: Vec<Line>,
+    pub results: Vec<PublishedRow>,
 }
 
 /// The results for a terminal.
 #[must_use]
-pub fn terminal(lines: &Lines, view: View) -> String {
-    terminal::render_blocks(&document(lines), view)
+pub fn terminal(all: &PublishedTable, view: View) -> String {
+    terminal::render_blocks(&document(all), view)
 }
 
 /// The results as Markdown.
 #[must_use]
-pub fn markdown(lines: &Lines) -> String {
-    markdown::render_blocks(&document(lines))
+pub fn markdown(all: &PublishedTable) -> String {
+    markdown::render_blocks(&document(all))
 }
 
-fn document(lines: &Lines) -> Vec<Block> {
+fn document(all: &PublishedTable) -> Vec<Block> {
     let text = |text: Option<&String>| text.map_or(NONE.to_owned(), |text| one_line(text, NAME_WIDTH));
-    let row = |line: &Line| {
+    let row = |line: &PublishedRow| {
         let part = line.part.as_ref().map(|part| format!(" ({})", one_line(part, NAME_WIDTH))).unwrap_or_default();
         let mark = if line.is_this_run { "> " } else { "" };
         vec![
@@ -77,8 +77,8 @@ fn document(lines: &Lines) -> Vec<Block> {
     };
     let columns = ["System", ">Score", ">95 %", ">Questions", "Answerer", "Judge", "Differs in", "Source"];
     vec![
-        Block::Title(format!("{}: published results beside this run", lines.dataset)),
-        table(&columns, lines.lines.iter().map(row).collect()),
+        Block::Title(format!("{}: published results beside this run", all.dataset)),
+        table(&columns, all.results.iter().map(row).collect()),
         Block::List(vec![
             "figures as their authors printed them, most without an interval; nobody has run them here".to_owned(),
             "a difference means something where nothing differs but the system: another judge alone moves a score by ten points and more"
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn this_run_is_marked_and_others_say_what_differs() {
-        let line = |is_this_run: bool, system: &str, differs_in: &[&str]| Line {
+        let line = |is_this_run: bool, system: &str, differs_in: &[&str]| PublishedRow {
             is_this_run,
             system: system.to_owned(),
             part: None,
@@ -105,13 +105,13 @@ mod tests {
             source: "a paper".to_owned(),
             differs_in: differs_in.iter().map(|text| (*text).to_owned()).collect(),
         };
-        let lines = Lines {
+        let all = PublishedTable {
             dataset: "locomo".to_owned(),
-            lines: vec![line(true, "mine", &[]), line(false, "theirs", &["judge", "questions"])],
+            results: vec![line(true, "mine", &[]), line(false, "theirs", &["judge", "questions"])],
         };
-        let text = markdown(&lines);
+        let text = markdown(&all);
         assert!(text.contains("> mine") || text.contains("&gt; mine") || text.contains("\\> mine"), "{text}");
         assert!(text.contains("judge, questions") && text.contains("1,540") && text.contains("a paper"), "{text}");
-        assert!(terminal(&lines, View { colour: false, width: None }).contains("this run"));
+        assert!(terminal(&all, View { colour: false, width: None }).contains("this run"));
     }
 }

@@ -3,7 +3,7 @@
 use super::{OwnK, RunSpec, ScorerSpec};
 use crate::{
     canary::Fact,
-    facts::{JudgePlan, part_of_judge},
+    facts::{JudgePlan, judge_metric, part_of_judge},
     metric::Scale,
     scenario::{AnsweredBy, RecallPlan, Scenario},
 };
@@ -12,8 +12,7 @@ impl RunSpec {
     /// Metric names of the judges: `judge`, `judge-2`, …
     #[must_use]
     pub fn judge_plan(&self) -> JudgePlan {
-        let name = |i: usize| if i == 0 { "judge".to_owned() } else { format!("judge-{}", i + 1) };
-        JudgePlan { metrics: (0..self.judges.len()).map(name).collect(), votes: self.votes.max(1) }
+        JudgePlan { metrics: (0..self.judges.len()).map(judge_metric).collect(), votes: self.votes.max(1) }
     }
 
     /// Names of everything that its judges measure: of each the grade, and behind it its further metrics.

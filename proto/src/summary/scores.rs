@@ -197,6 +197,15 @@ pub struct MetricScore {
 }
 
 impl MetricScore {
+    /// Its value over all questions, as an estimator makes it.
+    #[must_use]
+    pub const fn total(&self, estimator: Estimator) -> Option<f64> {
+        match estimator {
+            Estimator::Weighted => self.weighted,
+            Estimator::Mean => self.micro,
+        }
+    }
+
     /// How its scores are read.
     #[must_use]
     pub fn scale(&self) -> Scale {

@@ -298,10 +298,7 @@ fn compared_run(side: &Side<'_>, metric: &str) -> ComparedRun {
     let of_metric = summary.scores.iter().find(|score| score.metric == metric);
     let headline = summary.headline.metric == metric;
     // the value that the interval is around
-    let total = |score: &MetricScore| match summary.headline.estimator {
-        Estimator::Weighted => score.weighted,
-        Estimator::Mean => score.micro,
-    };
+    let total = |score: &MetricScore| score.total(summary.headline.estimator);
     ComparedRun {
         id: summary.run.id.clone(),
         name: summary.run.name.clone(),

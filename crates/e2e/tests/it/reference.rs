@@ -4,6 +4,8 @@
 use bench_e2e::faults::locomo;
 use bench_testkit::{bench::Bench, troubled_s3::TroubledS3};
 
+use crate::printed::{forms::Published, held};
+
 #[test]
 fn the_real_locomo_runs_in_all_presets() {
     let Some(data) = locomo() else { return };
@@ -40,7 +42,8 @@ fn the_real_locomo_runs_in_all_presets() {
     assert_eq!(without["outcomes"]["sample"], 1540);
     // among published results by the categories that these count, and with what differs
     let told = bench.run(["report", "latest", "--published", "--json"]).expect_code(0).json();
-    let lines = told["lines"].as_array().expect("lines");
+    held::<Published>(&told);
+    let lines = told["results"].as_array().expect("lines");
     let ours: Vec<_> = lines.iter().filter(|line| line["is_this_run"] == true).collect();
     assert_eq!((ours.len(), &ours[0]["score"]), (1, &without["headline"]["value"]), "{told:#}");
     let of_1540 = |line: &&serde_json::Value| line["questions"] == 1540 && line["is_this_run"] == false;

@@ -1,17 +1,16 @@
 //! What a score owes to the judge that gave it, where several graded the same answers.
 
-use bench_proto::summary::{Estimator, MetricScore, Summary};
+use bench_proto::{
+    facts::judge_metric,
+    summary::{MetricScore, Summary},
+};
 
 use crate::figures::{percent, percent_or_none};
 
 /// `the judge moves this by 9.3 points: openai:a 71.4 %, openai:b 62.1 %`; none with a single judge.
 pub(crate) fn spread(summary: &Summary) -> Option<String> {
-    let total = |score: &MetricScore| match summary.headline.estimator {
-        Estimator::Weighted => score.weighted,
-        Estimator::Mean => score.micro,
-    };
-    let metric = |at: usize| if at == 0 { "judge".to_owned() } else { format!("judge-{}", at + 1) };
-    let value = |at: usize| summary.scores.iter().find(|score| score.metric == metric(at)).and_then(total);
+    let total = |score: &MetricScore| score.total(summary.headline.estimator);
+    let value = |at: usize| summary.scores.iter().find(|score| score.metric == judge_metric(at)).and_then(total);
     let judges: Vec<(&String, f64)> =
         summary.spec.judges.iter().enumerate().filter_map(|(at, judge)| Some((judge, value(at)?))).collect();
     if judges.len() < 2 {

@@ -597,3 +597,51 @@ struct Queue {
     /// Who listens.
     consumers: Option<u64>,
 }
+
+/// `report RUN --published --json`.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Published {
+    /// Name of the dataset.
+    dataset: String,
+    /// The run and what was published, each part of the dataset by itself, the best first.
+    results: Vec<PublishedResult>,
+}
+
+/// A result.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PublishedResult {
+    /// It is the run's own.
+    is_this_run: bool,
+    /// The memory system.
+    system: String,
+    /// The part of the dataset that it is about; null: all of it, as far as it is counted.
+    part: Option<String>,
+    /// 0 to 1.
+    score: f64,
+    /// Of the run: conversations like these; null for all others.
+    ci95: Option<PublishedInterval>,
+    /// Questions behind the score; null where nobody says.
+    questions: Option<u64>,
+    /// Who answered; null where nobody says.
+    answerer: Option<String>,
+    /// Who judged; null where nobody says, and where no model did.
+    judge: Option<String>,
+    /// Where it was published; of the run its id.
+    source: String,
+    /// In what it is known to differ from the run, and what is not known of it.
+    differs_in: Vec<String>,
+}
+
+/// An interval of 95 %.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PublishedInterval {
+    /// Its lower end.
+    low: f64,
+    /// Its upper end.
+    high: f64,
+    /// How it was made.
+    method: String,
+}

@@ -1,6 +1,6 @@
 //! What verbs print with `--json` is what `docs/schemas/cli` says, to the last field: scripts rely on it.
 
-mod forms;
+pub(crate) mod forms;
 mod plans;
 
 use std::{fs, path::Path, time::Duration};
@@ -15,7 +15,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use self::{
-    forms::{Config, Countings, Dataset, Doctor, Fetched, Gc, Models, Runs, Status},
+    forms::{Config, Countings, Dataset, Doctor, Fetched, Gc, Models, Published, Runs, Status},
     plans::MatrixPlan,
 };
 
@@ -34,7 +34,7 @@ fn published<T: JsonSchema>(name: &str) {
 }
 
 /// A document has the fields of its type and no others, those that may be null included.
-fn held<T: DeserializeOwned + Serialize>(document: &Value) {
+pub(crate) fn held<T: DeserializeOwned + Serialize>(document: &Value) {
     let read: T = serde_json::from_value(document.clone()).unwrap_or_else(|error| panic!("{error}: {document:#}"));
     assert_eq!(&serde_json::to_value(read).expect("serialises"), document);
 }
@@ -51,6 +51,7 @@ fn schemas_of_small_verbs_are_published() {
     published::<Runs>("list");
     published::<Status>("status");
     published::<MatrixPlan>("matrix-dry-run");
+    published::<Published>("report-published");
     let listed = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas/cli")).expect("a folder");
     let page = include_str!("../../../../../docs/CLI.md");
     for file in listed.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()) {
