@@ -22,6 +22,8 @@ say "== format"
 cargo fmt --all --check
 say "== lints"
 cargo clippy --workspace --all-targets --locked -- -D warnings
+# what the first run builds: fewer features, and somebody new sees its warnings
+cargo clippy --package bench-coord --no-default-features --bin bench-coord --locked -- -D warnings
 say "== dependencies"
 cargo shear
 cargo deny --locked --log-level error check licenses bans sources

@@ -1,5 +1,6 @@
 //! `meter`: lets memory systems' own calls through for runs of a cluster, and tells the address of a run's meter (P34).
 
+#[cfg(feature = "cluster")]
 use std::{sync::Arc, time::Duration};
 
 #[cfg(feature = "cluster")]
@@ -23,8 +24,10 @@ use crate::{
 };
 
 /// Longest wait for calls in flight after a stop.
+#[cfg(feature = "cluster")]
 const DRAIN: Duration = Duration::from_secs(180);
 /// Pool of its session: no run is planned for it, since it takes no task.
+#[cfg(feature = "cluster")]
 const POOL: &str = "meter";
 
 /// Tells an address, or lets calls through until a signal comes.

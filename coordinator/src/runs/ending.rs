@@ -202,10 +202,6 @@ pub(crate) async fn write_result(
 }
 
 /// Brings a run of this process into the archive, where one is named; those of a cluster are brought by its coordinator.
-#[cfg_attr(
-    not(feature = "archive"),
-    expect(clippy::unused_async, reason = "a build without archives has nothing to do")
-)]
 pub(crate) async fn archive_local(app: &App, store: &dyn Store, run: &RunRow) {
     #[cfg(feature = "archive")]
     if run.domain == crate::standing::domains::LOCAL_DOMAIN {
