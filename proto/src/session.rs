@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ids::Role, policy::SystemPolicy, task::TASK_MESSAGE_VERSION, transition::Line};
+use crate::{ids::Role, policy::SystemPolicy, task::NEWEST_TASK_MESSAGE, transition::Line};
 
 /// Where a session stands, for whoever renews it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -98,7 +98,7 @@ impl SessionInfo {
             v: SESSION_INFO_VERSION,
             pool: pool.to_owned(),
             slots,
-            reads_messages: TASK_MESSAGE_VERSION,
+            reads_messages: NEWEST_TASK_MESSAGE,
             code_version: code_version.to_owned(),
             pid: std::process::id(),
             host: host.to_owned(),

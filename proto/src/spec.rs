@@ -80,12 +80,13 @@ pub struct RunSpec {
     /// Behind the last question of each bank it is asked what it holds. Not part of the fingerprint.
     #[serde(default, skip_serializing_if = "is_default")]
     pub lists: bool,
-    /// What a fork has of other runs, and does not do itself. Of it, only how often was answered again is part of the fingerprint.
+    /// What it has of others, and does not do itself. Of it, how often was answered again and whose bank is asked are part of the
+    /// fingerprint.
     #[serde(default, skip_serializing_if = "is_default")]
     pub taken_over: TakenOver,
 }
 
-/// Whose recalls and answers a run has, where they are not its own: ids of the runs that made them.
+/// Whose banks, recalls and answers a run has, where they are not its own: ids of the runs that made them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TakenOver {
@@ -99,9 +100,22 @@ pub struct TakenOver {
     /// draw of its own.
     #[serde(skip_serializing_if = "is_default")]
     pub answered_again: u32,
+    /// The runs whose filled banks this one asks, where they hold the same; it fills the others itself (P33).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub banks_of: Vec<String>,
+    /// Name of a bank that was there before, and that it asks without storing anything: what it holds is not known. `{bank_id}` in it
+    /// is the dataset's id of each bank.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bank: Option<String>,
 }
 
 impl TakenOver {
+    /// Whether banks are asked that the run does not fill.
+    #[must_use]
+    pub fn asks_filled_banks(&self) -> bool {
+        !self.banks_of.is_empty() || self.bank.is_some()
+    }
+
     /// What a fork from `phase` of a run has: its recalls where answers are made anew, its answers too where they are judged.
     #[must_use]
     pub fn of_fork(phase: Phase, run: &str, of_run: &Self) -> Self {
@@ -110,6 +124,8 @@ impl TakenOver {
             recalls_of: (phase > Phase::Recall).then(|| made_by(&of_run.recalls_of)).flatten(),
             answers_of: (phase > Phase::Answer).then(|| made_by(&of_run.answers_of)).flatten(),
             answered_again: if phase > Phase::Answer { of_run.answered_again } else { 0 },
+            bank: of_run.bank.clone(),
+            ..Self::default()
         }
     }
 }

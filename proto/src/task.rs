@@ -142,6 +142,9 @@ pub fn states_from(event: TaskEvent) -> impl Iterator<Item = &'static Transition
 
 /// Version of the body of queue messages.
 pub const TASK_MESSAGE_VERSION: u32 = 1;
+/// The newest version that this build reads. Messages of runs that ask banks which were filled before have it (P33): a build that
+/// does not know of them would fill them, and puts the message back instead (P12).
+pub const NEWEST_TASK_MESSAGE: u32 = 2;
 /// Version of the queue topology: part of every queue name, raised when queue arguments change (P12).
 pub const TOPOLOGY_VERSION: u32 = 1;
 

@@ -198,6 +198,7 @@ async fn restore_banks(store: &dyn Store, run_no: RunNo, folder: &Path) -> Resul
                 questions: questions.hash,
                 gold: gold.hash,
                 segments: bank.segments,
+                filled: None,
             });
             items.extend([content, questions, gold]);
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bench_proto::call::Phase;
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{LimitArgs, MeterArgs, NamingArgs, OutputArgs, PriceArgs, RetryArgs, SampleArgs, SubmitArgs};
+use super::{BankArgs, LimitArgs, MeterArgs, NamingArgs, OutputArgs, PriceArgs, RetryArgs, SampleArgs, SubmitArgs};
 
 /// Flags of `report`.
 #[derive(Debug, Clone, Args)]
@@ -474,6 +474,7 @@ impl RegradeArgs {
             judge_prompts: None,
             controls: false,
             no_canaries: false,
+            banks: BankArgs::default(),
             meter: MeterArgs::default(),
             repeats: None,
             repeat_ingest: false,

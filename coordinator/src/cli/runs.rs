@@ -84,6 +84,9 @@ pub struct SubmitArgs {
     /// Store no made-up facts beside the dataset, and look for nothing that the memory system may have lost or mixed up
     #[arg(long, help_heading = "Who")]
     pub no_canaries: bool,
+    /// Which filled banks are asked
+    #[command(flatten)]
+    pub banks: BankArgs,
     /// What the memory system calls itself
     #[command(flatten, next_help_heading = "Meter")]
     pub meter: MeterArgs,
@@ -138,6 +141,17 @@ pub struct SubmitArgs {
     /// What is shown, and where the files go
     #[command(flatten, next_help_heading = "Output")]
     pub output: OutputArgs,
+}
+
+/// Banks that are not filled by the run that asks them: flags of `submit` and `estimate`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct BankArgs {
+    /// Ask banks that earlier runs have filled with the same, where there are such, and fill only the others
+    #[arg(long, conflicts_with_all = ["fork", "repeat_ingest"], help_heading = "Who")]
+    pub reuse_banks: bool,
+    /// Ask a bank of the memory system that is there already, and store nothing; {bank_id} in its name is the dataset's id of a bank
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["fork", "repeat_ingest", "reuse_banks"], help_heading = "Who")]
+    pub bank: Option<String>,
 }
 
 /// How the memory system's own calls are let through: flags of `submit` and `estimate`.

@@ -31,7 +31,7 @@ use crate::{
     comparison::{check_metric, inputs::LoadedRun, options, pair},
     exit::{CliError, CliResult, Exit},
     out, results,
-    standing::{find_run, group::RunsOfGroup},
+    standing::{find_run, group::RunsOfGroup, is_known},
 };
 
 /// What a policy may become with all that it stands for, in bytes.
@@ -69,7 +69,7 @@ pub(super) async fn run(app: &App, args: &GateArgs) -> CliResult {
             ));
         }
         None => None,
-        Some(named) => Some(against(app, store.as_ref(), args, named, (selector, &new)).await?),
+        Some(named) => Some(against_named(app, store.as_ref(), args, named, (selector, &new)).await?),
     };
     let flags = GateFlags { advisory: args.advisory, allow_inconclusive: args.allow_inconclusive };
     let report = gate(&new.summary, baseline, &policy, flags);
@@ -121,6 +121,31 @@ fn policy(args: &GateArgs) -> Result<Policy, CliError> {
     let at = args.policy.as_ref().map_or_else(|| "--floor".to_owned(), |path| path.display().to_string());
     policy.check().map_err(|problem| CliError::usage(format!("{at}: {problem}")))?;
     Ok(policy)
+}
+
+/// As [`against`]; where nobody has a run of that name (a nightly run that was missed, one that was deleted) the newest comparable one
+/// takes its place, and the comparison says so.
+async fn against_named(
+    app: &App,
+    store: &dyn Store,
+    args: &GateArgs,
+    named: &str,
+    (selector, new): (&str, &LoadedRun),
+) -> Result<(String, Comparison), CliError> {
+    let is_run = last_of(named)?.is_none() && !named.contains('/') && !Path::new(named).exists();
+    if !is_run || is_known(store, named).await? {
+        return against(app, store, args, named, (selector, new)).await;
+    }
+    let found = against(app, store, args, "last:1", (selector, new)).await;
+    let (_, mut comparison) = found.map_err(|error| match error.exit {
+        Exit::Invalid => CliError::usage(format!("there is no baseline '{named}', and {}", error.message)),
+        _ => error,
+    })?;
+    let id = comparison.a.id.clone();
+    let note = format!("there is no baseline '{named}': the newest comparable run before, {id}, took its place");
+    out::note(&note);
+    comparison.notes.push(note);
+    Ok((id, comparison))
 }
 
 /// The baseline's name and the comparison with it.

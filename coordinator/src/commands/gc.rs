@@ -18,7 +18,7 @@ use crate::{
     app::App,
     cli::GcArgs,
     exit::{CliError, CliResult, Exit},
-    out,
+    out::{self, amounts::counted},
     standing::{ALL_BANKS, find_run},
 };
 
@@ -62,9 +62,14 @@ pub(super) async fn run(app: &App, args: &GcArgs) -> CliResult {
             continue;
         }
         match remove(app, store.as_ref(), &run, all, &policy).await {
-            Ok(Removed { banks, elsewhere }) => {
+            Ok(Removed { banks, elsewhere, in_use }) => {
                 removed += banks;
-                if !told {
+                if let Some((bank, user)) = in_use.first_key_value() {
+                    let (id, n) = (&run.run_id, counted(in_use.len() as u64, "bank"));
+                    out::note(&format!(
+                        "{id}: {n} (the first is number {bank}) stay while run {user}, which asks them, has not ended"
+                    ));
+                } else if !told {
                     if !elsewhere.is_empty() {
                         let machines = elsewhere.join(", ");
                         out::note(&format!("{}: `gc` on {machines} removes the banks that are there", run.run_id));
@@ -111,6 +116,8 @@ struct Removed {
     banks: usize,
     /// Machines that hold banks of the run which only they can remove.
     elsewhere: Vec<String>,
+    /// Numbers of banks that another run asks which has not ended, with the id of that run.
+    in_use: BTreeMap<u32, String>,
 }
 
 async fn remove(
@@ -128,9 +135,11 @@ async fn remove(
     let environment = app.environment_outside_of_runs(Policy::clone(policy)).map_err(|error| error.message)?;
     let context = environment.systems.for_run(run.run_id.0.clone());
     let system = registry::build(&spec.name, &spec.settings, &context).map_err(|error| error.to_string())?;
-    let result = reset_all(&system, store, run, all).await;
+    let in_use =
+        if all { store.banks_in_use(run.run_no).await.map_err(|error| error.to_string())? } else { BTreeMap::new() };
+    let result = reset_all(&system, store, run, all, &in_use).await;
     system.close().await;
-    result.map(|banks| Removed { banks, elsewhere: Vec::new() })
+    result.map(|banks| Removed { banks, in_use, ..Removed::default() })
 }
 
 /// Removes what a system that was started for the run has stored on this machine.
@@ -143,7 +152,7 @@ async fn remove_started(app: &App, store: &dyn Plan, run: &RunRow) -> Result<Rem
     }
     let here = hosts.remove(adapter::host().as_str()).unwrap_or(0);
     let elsewhere = hosts.into_keys().map(str::to_owned).collect();
-    Ok(Removed { banks: if had_data { here } else { 0 }, elsewhere })
+    Ok(Removed { banks: if had_data { here } else { 0 }, elsewhere, ..Removed::default() })
 }
 
 /// The machine in the handle of a bank of a started system: `host|bank`, or `host/instance|bank`.
@@ -152,16 +161,25 @@ fn host_of(handle: &str) -> &str {
     before.split_once('/').map_or(before, |(host, _)| host)
 }
 
-async fn reset_all(system: &Arc<dyn MemorySystem>, store: &dyn Plan, run: &RunRow, all: bool) -> Result<usize, String> {
+/// Removes what a run has filled itself, but for banks that others still ask. What it has found filled is not its to remove.
+async fn reset_all(
+    system: &Arc<dyn MemorySystem>,
+    store: &dyn Plan,
+    run: &RunRow,
+    all: bool,
+    in_use: &BTreeMap<u32, String>,
+) -> Result<usize, String> {
     let mut removed = 0;
     for row in store.banks(run.run_no, None).await.map_err(|error| error.to_string())? {
         let Some(handle) = row.handle.clone() else { continue };
         let current = row.name_of(row.generation);
-        let earlier = (1..row.generation).map(|generation| row.name_of(generation));
+        let first_own = if row.filled.is_some() { 2 } else { 1 };
+        let earlier = (first_own..row.generation).map(|generation| row.name_of(generation));
         let forgotten = row.forgotten_names().into_iter().map(|(_, name)| name).filter(|name| *name != current);
         let old = earlier.chain(forgotten);
         let old = old.filter_map(|name| handle_of(&handle, &current, &name).map(|handle| (name, handle)));
-        for (name, handle) in old.chain(all.then(|| (current.clone(), handle.clone()))) {
+        let goes = all && row.filled_before().is_none() && !in_use.contains_key(&row.bank_no);
+        for (name, handle) in old.chain(goes.then(|| (current.clone(), handle.clone()))) {
             match system.reset_bank(&bank_ref(&row, name, handle)).await {
                 Ok(()) => removed += 1,
                 Err(failure) if failure.code == "system_cannot" => return Ok(removed),
@@ -220,6 +238,7 @@ mod tests {
             reason: None,
             namespaces: "3:255 ".to_owned(),
             outdated: false,
+            filled: None,
         };
         let of = |handle: &str| handle_of(handle, "bench-12-g3", &row.name_of(1));
         assert_eq!(of("bench-12-g3").as_deref(), Some("bench-12-g1"));

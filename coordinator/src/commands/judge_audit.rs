@@ -135,7 +135,7 @@ async fn parts(dataset: &Arc<dyn Dataset>, request: SampleRequest) -> Result<Vec
     let sample = planning::take_sample(dataset, SampleRequest { sizes, ..request }).await?;
     let banks = planning::banks_in_order(&sample);
     let mut parts = Vec::with_capacity(banks.len());
-    for batch in planner::batches(dataset.as_ref(), &banks) {
+    for batch in planner::batches(dataset.as_ref(), &banks, None) {
         parts.extend(batch?.parts);
     }
     Ok(parts)

@@ -265,7 +265,7 @@ async fn plan_all(
     }
     if !unmetered.is_empty() {
         let systems = unmetered.into_iter().collect::<Vec<_>>().join(", ");
-        out::note(&format!("--meter: what {systems} call is counted already, so their cells have no meter"));
+        out::note(&format!("--meter: cells of {systems} have no meter, for what they call is counted already"));
     }
     if has_controls {
         out::note("controls are no part of a matrix: make them cells, such as system = \"none\"");

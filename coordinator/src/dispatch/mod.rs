@@ -277,7 +277,7 @@ impl Dispatcher {
         }
         let message = |ready: &ReadyTask| {
             let mut message = TaskMessage::new(facts.run_id.clone(), run, ready.task);
-            message.v = version.unwrap_or(TASK_MESSAGE_VERSION).min(TASK_MESSAGE_VERSION);
+            message.v = version.unwrap_or(TASK_MESSAGE_VERSION).min(TASK_MESSAGE_VERSION).max(facts.message_version);
             Outgoing { message, headers: Vec::new() }
         };
         let mut messages: Vec<Outgoing> = tasks.iter().map(message).collect();

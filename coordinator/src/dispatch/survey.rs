@@ -9,7 +9,7 @@ use bench_models::routes::Needs;
 use bench_proto::{
     ids::{Role, RunId, RunNo},
     session::SessionInfo,
-    task::QueueName,
+    task::{NEWEST_TASK_MESSAGE, QueueName},
     trace::TracePolicy,
 };
 use bench_queue::QueueError;
@@ -37,6 +37,8 @@ pub(super) struct DispatchedRun {
     pub(super) most: AtOnce,
     state_version: i64,
     pub(super) trace: TracePolicy,
+    /// Lowest version of task messages whose readers know how to work on it.
+    pub(super) message_version: u32,
     pub(super) needs: Needs,
     outage_timeout: Option<Duration>,
 }
@@ -100,6 +102,7 @@ impl Dispatcher {
                 outage_timeout: row.spec.limits.outage_timeout_s.map(Duration::from_secs),
                 run_id: row.run_id,
                 most: AtOnce::of_spec(&row.spec),
+                message_version: if row.spec.taken_over.asks_filled_banks() { NEWEST_TASK_MESSAGE } else { 0 },
                 pool: row.spec.limits.pool,
                 state_version,
                 trace: row.spec.limits.trace,

@@ -91,7 +91,7 @@ impl Results {
         let profile = &new_run.spec.dataset.profile;
         let grading = Grading { metric: self.metric.as_deref(), scorers: &self.scorers, profile, phrases };
         let (mut imported, mut sampled) = (Vec::new(), HashSet::new());
-        for batch in planner::batches(self.dataset.as_ref(), &banks) {
+        for batch in planner::batches(self.dataset.as_ref(), &banks, None) {
             let batch = batch?;
             imported.extend(facts::of_lines(&batch, &self.lines, &grading)?);
             let questions = batch.parts.into_iter().flat_map(|bank| bank.questions);
@@ -100,7 +100,7 @@ impl Results {
         facts::check_sampled(&sampled, &self.lines, &new_run.spec.dataset.name)
             .map_err(|e: ImportError| CliError::usage(format!("{file}: {e}")))?;
         let run_no = store.create_run(new_run).await?;
-        for batch in planner::batches(self.dataset.as_ref(), &banks) {
+        for batch in planner::batches(self.dataset.as_ref(), &banks, None) {
             let batch = batch?;
             store.put_items(&batch.items).await?;
             store.add_banks(run_no, &batch.banks).await?;

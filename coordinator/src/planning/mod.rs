@@ -24,6 +24,7 @@ mod canaries;
 pub(crate) mod counting;
 mod dataset;
 mod demands;
+pub(crate) mod filled;
 pub(crate) mod judge_prompts;
 mod limits;
 pub(crate) mod matrix;

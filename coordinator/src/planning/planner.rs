@@ -1,6 +1,10 @@
 //! Writes the plan of a run into the store, bank by bank, ahead of the workers (P16, P28).
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bench_datasets::Dataset;
 use bench_plan::{SampledBank, segments};
@@ -14,12 +18,17 @@ use bench_store::{Item, NewBank, Runs, Segment, Store, retry_until};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::filled::FilledBefore;
 use crate::exit::CliError;
 
 /// Banks written in one transaction.
 const BANKS_PER_BATCH: usize = 8;
 /// Bytes of items written in one transaction.
 const BYTES_PER_BATCH: usize = 4 << 20;
+/// How long a planner waits for the filling of a run that nobody works on, before its run fills banks of its own.
+const UNTIL_GIVEN_UP: Duration = Duration::from_secs(30);
+/// How often a planner looks whether a bank that another run fills is filled.
+const LOOK_FOR_FILLED: Duration = Duration::from_millis(500);
 /// Banks that may be planned and not yet ready: more would only fill the store ahead of time.
 const BANKS_AHEAD: i64 = 64;
 /// Questions that may be planned and not yet ended: a bound on the rows that the dispatcher looks through.
@@ -54,6 +63,11 @@ impl Planner {
         stop: CancellationToken,
         ahead: Ahead,
     ) -> Result<(), CliError> {
+        let taken_over = &self.spec.taken_over;
+        let mut filled = FilledBefore::of_run(store.as_ref(), taken_over, &stop).await?;
+        let mut patience = Instant::now() + UNTIL_GIVEN_UP;
+        // a bank that is filled is asked before the next one is
+        let at_once = if taken_over.asks_filled_banks() { 1 } else { BANKS_PER_BATCH };
         let mut next = self.done as usize;
         let questions = |banks: &[SampledBank]| banks.iter().map(|bank| bank.questions.len() as u64).sum::<u64>();
         let mut questions_planned = questions(&self.banks[..next.min(self.banks.len())]);
@@ -70,15 +84,26 @@ impl Planner {
             // reading and serialising is computing: off the threads that talk to the store
             let (dataset, banks, spec) = (
                 Arc::clone(&self.dataset),
-                self.banks[next..].iter().take(BANKS_PER_BATCH).cloned().collect::<Vec<_>>(),
+                self.banks[next..].iter().take(at_once).cloned().collect::<Vec<_>>(),
                 Arc::clone(&self.spec),
             );
             let first = next as u32;
-            let prepared = tokio::task::spawn_blocking(move || {
+            let mut prepared = tokio::task::spawn_blocking(move || {
                 prepare(dataset.as_ref(), &banks, first, Some(&spec), BYTES_PER_BATCH)
             })
             .await
             .map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")).because(e))??;
+            while Instant::now() < patience && prepared.banks.iter().any(|bank| filled.awaits(bank)) {
+                tokio::select! {
+                    () = stop.cancelled() => return Ok(()),
+                    () = tokio::time::sleep(LOOK_FOR_FILLED) => {}
+                }
+                filled = FilledBefore::of_run(store.as_ref(), taken_over, &stop).await?;
+                if filled.is_worked_on() {
+                    patience = Instant::now() + UNTIL_GIVEN_UP;
+                }
+            }
+            prepared.banks.iter_mut().for_each(|bank| bank.filled = filled.of(bank));
             let planned = next + prepared.banks.len();
             questions_planned += questions(&self.banks[next..planned]);
             next = planned;
@@ -179,6 +204,7 @@ pub(crate) fn prepare(
             questions: items[1].hash,
             gold: items[2].hash,
             segments,
+            filled: None,
         });
         bytes += items.iter().map(|i| i.bytes.len()).sum::<usize>();
         prepared.items.extend(items);
@@ -190,15 +216,16 @@ pub(crate) fn prepare(
     Ok(prepared)
 }
 
-/// Reads all banks of a sample, as many at a time as one transaction writes: no more of a dataset is ever in memory.
+/// Reads all banks of a sample, for a run of this spec where there is one, as many at a time as one transaction writes: no more of a dataset is ever in memory.
 pub(crate) fn batches<'a>(
     dataset: &'a dyn Dataset,
     sampled: &'a [SampledBank],
+    spec: Option<&'a RunSpec>,
 ) -> impl Iterator<Item = Result<Prepared, CliError>> + Send + 'a {
     let mut next = 0;
     std::iter::from_fn(move || {
         let left = sampled.get(next..).filter(|left| !left.is_empty())?;
-        let batch = prepare(dataset, left, next as u32, None, BYTES_PER_BATCH);
+        let batch = prepare(dataset, left, next as u32, spec, BYTES_PER_BATCH);
         // a bank that cannot be read ends it
         next = batch.as_ref().map_or(usize::MAX, |batch| next + batch.banks.len());
         Some(batch)

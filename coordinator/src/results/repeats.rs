@@ -18,7 +18,7 @@ use bench_proto::{
     step::StepFacts,
     summary::{Summary, Verdict},
 };
-use bench_store::{RunRow, RunState, Store};
+use bench_store::{Plan, RunRow, RunState, Store};
 use bench_systems::{BuildContext, registry as systems, vector};
 
 use super::{read_facts, summary_of};
@@ -33,8 +33,10 @@ const PAGE: u32 = 4096;
 
 /// What of a run can draw anew when it is repeated.
 pub(crate) struct Draws {
-    /// Filling a bank is computed from its texts: a second filling makes the same memory.
+    /// Filling a bank is computed from its texts, so that a second filling makes the same memory; or there is only one filling.
     pub(crate) fills_alike: bool,
+    /// All repeats ask banks that were filled once.
+    pub(crate) asks_filled: bool,
     /// A model or a service answers or recalls.
     pub(crate) answers: bool,
     /// A model grades by the headline's metric.
@@ -42,8 +44,8 @@ pub(crate) struct Draws {
 }
 
 impl Draws {
-    /// By the settings of a run. A system in a service may do as it likes.
-    pub(crate) fn of(spec: &RunSpec) -> Self {
+    /// By the settings of a run. A system in a service may do as it likes, unless all repeats ask banks that were filled once.
+    pub(crate) fn of(spec: &RunSpec, asks_filled: bool) -> Self {
         let system = &spec.system;
         let computed = systems::capabilities(&system.name, &system.settings, &BuildContext::default())
             .is_ok_and(|capabilities| capabilities.from_items);
@@ -51,7 +53,8 @@ impl Draws {
         let anew = matches!(spec.limits.cache, CacheScope::Off | CacheScope::Refresh);
         let embeds_anew = anew && vector::remote_model(&system.name, &system.settings).is_some();
         Self {
-            fills_alike: computed && !embeds_anew,
+            asks_filled,
+            fills_alike: asks_filled || (computed && !embeds_anew),
             answers: !computed || embeds_anew || spec.answerer.is_remote() || spec.answerer.provider == "system",
             judges: spec.judges.iter().any(ModelSpec::is_remote),
         }
@@ -109,7 +112,7 @@ pub(crate) async fn figures_of(app: &App, store: &dyn Store, rows: &[RunRow]) ->
         }
         runs.push(run);
     }
-    let draws = Draws::of(spec);
+    let draws = Draws::of(spec, ask_filled(store, rows).await?);
     let headlines: Vec<f64> = summaries.iter().filter_map(|summary| summary.headline.value).collect();
     let of = Repeated {
         spec,
@@ -127,6 +130,17 @@ pub(crate) async fn figures_of(app: &App, store: &dyn Store, rows: &[RunRow]) ->
     Ok(Together { runs, figures, table, deterministic, summaries })
 }
 
+/// Whether all runs behind the first ask banks that they have not filled.
+async fn ask_filled(store: &dyn Plan, rows: &[RunRow]) -> Result<bool, CliError> {
+    for row in rows.iter().skip(1) {
+        let banks = store.banks(row.run_no, None).await?;
+        if banks.is_empty() || banks.iter().any(|bank| bank.filled_before().is_none()) {
+            return Ok(false);
+        }
+    }
+    Ok(rows.len() > 1)
+}
+
 /// The report of a group at any point, and the scores of its questions: figures rest on the repeats that have ended.
 ///
 /// # Errors
@@ -140,7 +154,7 @@ pub(crate) async fn repeats_report(
     let together = figures_of(app, store, &repeats.runs).await?;
     let invalid = together.invalid();
     let Together { runs, figures, table, deterministic, .. } = together;
-    let draws = Draws::of(&first.spec);
+    let draws = Draws::of(&first.spec, ask_filled(store, &repeats.runs).await?);
     let report = RepeatsReport {
         schema_version: REPEATS_SCHEMA_VERSION,
         group: group(store, repeats, first, table.runs(), !draws.fills_alike).await?,
@@ -223,6 +237,10 @@ fn notes(spec: &RunSpec, draws: &Draws, deterministic: bool, repeats: &RunsOfGro
 pub(crate) fn filling(spec: &RunSpec, draws: &Draws) -> String {
     let name = &spec.system.name;
     match draws.fills_alike {
+        _ if draws.asks_filled => format!(
+            "banks: all repeats ask the same filled banks of {name}; what another filling would change is no part of the noise \
+             (--repeat-ingest fills anew for each)"
+        ),
         true => format!(
             "banks: {name} computes its memory from the stored texts, which all repeats share; filling costs no call and makes the \
              same memory each time"

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use bench_proto::{
     ids::{RunId, RunNo},
     probe::ProbePlan,
+    spec::TakenOver,
 };
 use bench_store::{MEASURED_FIRST, NewRun, RunFilter, RunRow, RunState, Runs, Store};
 use tokio::task::JoinHandle;
@@ -18,7 +19,7 @@ use crate::{
     cli::SubmitArgs,
     exit::CliError,
     out,
-    planning::{PlannedRun, plan_run},
+    planning::{PlannedRun, filled, plan_run},
     runs::{
         client::spawn_planner,
         ending::RunEnd,
@@ -44,7 +45,8 @@ impl PlannedGroup {
     /// # Errors
     /// As [`plan_run`]; exit 2 when settings of a control's system make no sense.
     pub(crate) async fn plan(app: &App, args: &SubmitArgs, will_call: bool) -> Result<Self, CliError> {
-        let measured = plan_run(app, args, will_call).await?;
+        let mut measured = plan_run(app, args, will_call).await?;
+        filled::choose(app, &args.banks, &mut measured, will_call).await?;
         let systems = SYSTEMS.into_iter().filter(|system| *system != measured.spec.system.name);
         let controls = match app.settings().run.controls {
             true => systems.map(|system| control(app, &measured, system)).collect::<Result<_, _>>()?,
@@ -84,6 +86,7 @@ fn control(app: &App, measured: &PlannedRun, system: &str) -> Result<PlannedRun,
     // it is computed from what is stored, and loses nothing
     spec.canaries = None;
     spec.lists = false;
+    spec.taken_over = TakenOver::default();
     // and calls nothing that is not counted already
     spec.limits.meter = None;
     // a control is there for its score

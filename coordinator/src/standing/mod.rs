@@ -107,6 +107,19 @@ pub(crate) async fn find_run(store: &dyn Store, selector: &str) -> Result<RunRow
     }
 }
 
+/// Whether a word stands for any run or group, or for more than one.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn is_known(store: &dyn Store, selector: &str) -> Result<bool, CliError> {
+    let by_part =
+        RunFilter { id_part: Some(selector.to_owned()), controls: true, limit: Some(1), ..RunFilter::default() };
+    Ok(selector == LATEST
+        || named(store, selector).await?.is_some()
+        || !store.list_runs(&by_part).await?.is_empty()
+        || group::RunsOfGroup::find(store, selector).await?.is_some())
+}
+
 /// The newest run of a name; of `name@2` the one before it, and so on.
 async fn named(store: &dyn Runs, selector: &str) -> Result<Option<RunRow>, CliError> {
     let counted = selector.rsplit_once('@').and_then(|(name, place)| Some((name, place.parse().ok()?)));

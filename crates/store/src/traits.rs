@@ -117,6 +117,9 @@ pub trait Plan: Send + Sync {
     /// Reads banks by number; all of them, in order, when `bank_nos` is `None`.
     async fn banks(&self, run: RunNo, bank_nos: Option<&[u32]>) -> StoreResult<Vec<BankRow>>;
 
+    /// Banks of a run that other runs ask which have not ended, by number, with the id of one of them: they must stay.
+    async fn banks_in_use(&self, run: RunNo) -> StoreResult<BTreeMap<u32, String>>;
+
     /// Stores the memory system's handle of a bank's generation unless one is stored; returns the stored one.
     async fn set_bank_handle(&self, run: RunNo, bank_no: u32, generation: i64, handle: &str) -> StoreResult<String>;
 

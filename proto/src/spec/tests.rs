@@ -111,6 +111,15 @@ fn a_fork_knows_who_recalled_and_who_answered() {
     assert_eq!(TakenOver::of_fork(Phase::Judge, "c", &judged), judged);
     let fork = RunSpec { taken_over: judged, ..golden() };
     assert_eq!(fork.fingerprint(), golden().fingerprint());
+    let reuses = TakenOver { banks_of: vec!["a".to_owned()], ..TakenOver::default() };
+    let named = TakenOver { bank: Some("prod".to_owned()), ..TakenOver::default() };
+    assert!(reuses.asks_filled_banks() && named.asks_filled_banks() && !TakenOver::default().asks_filled_banks());
+    assert_eq!(TakenOver::of_fork(Phase::Answer, "b", &reuses).banks_of, Vec::<String>::new(), "it asks none");
+    let spec = |taken_over| RunSpec { taken_over, ..golden() };
+    assert_eq!(spec(reuses.clone()).fingerprint(), golden().fingerprint(), "they hold the same");
+    assert_ne!(spec(named).fingerprint(), golden().fingerprint(), "nobody knows what it holds");
+    let stored = serde_json::to_string(&spec(reuses.clone())).expect("serialises");
+    assert_eq!(serde_json::from_str::<RunSpec>(&stored).expect("a spec").taken_over, reuses);
     let stored = serde_json::to_string(&golden()).expect("serialises");
     assert!(!stored.contains("taken_over"), "{stored}");
 }

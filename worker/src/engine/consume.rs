@@ -9,7 +9,7 @@ use std::{
 use bench_proto::{
     failure::{Failure, code},
     ids::{RunNo, TaskKey},
-    task::{QueueName, TASK_MESSAGE_VERSION},
+    task::{NEWEST_TASK_MESSAGE, QueueName},
 };
 use bench_queue::{Consumer, Delivery, QueueError};
 use bench_store::{ClaimedTask, StoreResult, retry_until};
@@ -201,7 +201,7 @@ impl Lane {
         let (mut tasks, mut unreadable) = (Vec::with_capacity(deliveries.len()), BTreeMap::<_, Vec<TaskKey>>::new());
         for Delivery { message, .. } in deliveries {
             let (run, task) = (RunNo(message.run_no), TaskKey(message.task));
-            if message.v > TASK_MESSAGE_VERSION {
+            if message.v > NEWEST_TASK_MESSAGE {
                 unreadable.entry((run, message.v)).or_default().push(task);
             } else {
                 tasks.push((run, task));

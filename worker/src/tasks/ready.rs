@@ -15,6 +15,10 @@ use crate::{
     tools::Tools,
 };
 
+/// What became of a bank that another run has filled and counted.
+const LOST_SINCE: &str =
+    " by another run: the memory system has lost the others since; `retry --errors` fills the bank anew";
+
 pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask) -> TaskResult {
     context.check_allowed()?;
     let mut clock = StepClock::start();
@@ -28,20 +32,28 @@ pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask) 
     let is_last = task.task.index() as usize + 1 == row.segments.len();
     let bank = context.bank_ref(&row, &data);
     let system = context.system();
-    let mut known = is_ready(context, &bank, until).await?;
-    let consolidates = system.capabilities().consolidates;
-    if consolidates && !is_consolidated(tools, task).await? {
+    let filled = row.filled_before();
+    // of a bank that was there before the store knew it, nobody knows what it has to hold
+    let expects = filled.is_none_or(|filled| filled.by.is_some());
+    let mut known = if expects { is_ready(context, &bank, until).await? } else { Readiness::Promised };
+    let consolidates = expects && system.capabilities().consolidates;
+    // who filled it has consolidated it
+    if consolidates && filled.is_none() && !is_consolidated(tools, task).await? {
         // what is not yet taken in cannot be made better
         consolidate(tools, context, task, &bank, row.generation).await?;
         clock = StepClock::start();
         known = is_ready(context, &bank, until).await?;
     }
-    let counted = match system.verify(&bank, until).await {
+    let counted = match expects {
         // what consolidation leaves of the items is the system's own business
-        counted if consolidates => counted.unwrap_or_default(),
-        counted => counted.map_err(|failure| context.system_end(failure))?,
+        true if consolidates => system.verify(&bank, until).await.unwrap_or_default(),
+        true => system.verify(&bank, until).await.map_err(|failure| context.system_end(failure))?,
+        false => None,
     };
-    if let Some(failure) = counted.filter(|_| !consolidates).and_then(|counted| guard::lost(&bank, counted)) {
+    if let Some(mut failure) = counted.filter(|_| !consolidates).and_then(|counted| guard::lost(&bank, counted)) {
+        if filled.is_some() {
+            failure.message.push_str(LOST_SINCE);
+        }
         return Err(failure.into());
     }
     let stats = stats_of(system, &bank, counted).await;

@@ -41,6 +41,9 @@ pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask) 
         // nothing is written here, so nothing can be in doubt
         return finish_empty_segment(tools, task, &row).await;
     }
+    if row.filled_before().is_some() {
+        return take_as_filled(tools, task, &row).await;
+    }
     if is_unsure(context, task, &row) {
         row = begin_anew(tools, task, bank_no).await?;
     }
@@ -271,10 +274,24 @@ pub(super) async fn leave(tools: &Tools, context: &RunContext, task: ClaimedTask
     true
 }
 
-/// A segment without new entries (or whose entries were all stored before a crash) still has to open its readiness check.
-async fn finish_empty_segment(tools: &Tools, task: ClaimedTask, row: &BankRow) -> TaskResult {
-    let clock = StepClock::start();
-    let record = StepRecord {
+/// A bank that was filled before the run began: every entry counts as stored, and nothing is sent. Whether that holds is what the
+/// readiness check asks (P33).
+async fn take_as_filled(tools: &Tools, task: ClaimedTask, row: &BankRow) -> TaskResult {
+    let until = row.segments.get(task.task.index() as usize).ok_or_else(|| missing_segment(&task))?.until;
+    if row.position >= until {
+        return finish_empty_segment(tools, task, row).await;
+    }
+    let nothing = |position: u32| StepRecord {
+        step: StepNo::retain(position),
+        effect: if position + 1 == until { Effect::Done { opens: Opens::ReadyTask } } else { Effect::Continue },
+        ..nothing_retained(task, row)
+    };
+    store(tools, (row.position..until).map(nothing).collect()).await
+}
+
+/// The record of a step that has sent nothing, and ends its task.
+fn nothing_retained(task: ClaimedTask, row: &BankRow) -> StepRecord {
+    StepRecord {
         run: task.run,
         task: task.task,
         step: StepNo::retain(row.position),
@@ -283,13 +300,17 @@ async fn finish_empty_segment(tools: &Tools, task: ClaimedTask, row: &BankRow) -
             generation: row.generation,
             turns: 0,
             usage: bench_proto::call::Usage::default(),
-            timing: clock.timing(&task, 0),
+            timing: StepClock::start().timing(&task, 0),
         },
         text: None,
         calls: Vec::new(),
         effect: Effect::Done { opens: Opens::ReadyTask },
-    };
-    tools.writer.submit(vec![record]).await?;
+    }
+}
+
+/// A segment without new entries (or whose entries were all stored before a crash) still has to open its readiness check.
+async fn finish_empty_segment(tools: &Tools, task: ClaimedTask, row: &BankRow) -> TaskResult {
+    tools.writer.submit(vec![nothing_retained(task, row)]).await?;
     Ok(())
 }
 

@@ -18,7 +18,7 @@ use bench_store::{AdoptedQuestion, BankRow, Item, NewBank, RunRow, Runs, SERVED_
 use bench_worker::banks::BankData;
 
 use super::{FORK_EVENT, TEXTS_AT_ONCE};
-use crate::{app::App, cli::ForkFrom, exit::CliError, results};
+use crate::{app::App, cli::ForkFrom, exit::CliError, planning::filled, results};
 
 /// Takes over again what a fork that was killed while it was being made has not yet; false when the run is no fork.
 ///
@@ -81,6 +81,7 @@ pub(super) async fn adopt(
     let keeps_right = from == ForkFrom::Answer && run.spec.taken_over.answered_again > 0;
     // the models that have answered what is kept are told too
     adopt_notes(store, run, source, if keeps_right { ForkFrom::Judge } else { from }).await?;
+    let asks_anew = from == ForkFrom::Recall && run.spec.taken_over.asks_filled_banks();
     for row in store.banks(source.run_no, None).await? {
         let bank_no = row.bank_no;
         let bank = NewBank {
@@ -93,7 +94,13 @@ pub(super) async fn adopt(
                 None => row.gold,
             },
             segments: row.segments.clone(),
+            filled: if asks_anew { filled::as_filled(&row) } else { None },
         };
+        if asks_anew {
+            // that the memory system still holds it is proven before its first question
+            store.add_banks(run.run_no, &[bank]).await?;
+            continue;
+        }
         let questions = adopted(store, source, row, from, keeps_right).await?;
         store.adopt(run.run_no, &[bank], &questions).await?;
     }

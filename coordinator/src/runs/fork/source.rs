@@ -5,7 +5,7 @@ use bench_proto::{
     spec::{IMPORTED_SYSTEM, RunSpec},
     step::StepNo,
 };
-use bench_store::{Plan, RunRow, RunState, Store};
+use bench_store::{RunRow, RunState, Segment, Store};
 use bench_systems::{BuildContext, registry as systems};
 use bench_worker::banks::BankData;
 
@@ -13,6 +13,8 @@ use super::TEXTS_AT_ONCE;
 use crate::{
     cli::{ForkFrom, SampleArgs, SubmitArgs},
     exit::CliError,
+    planning::filled,
+    standing::check_banks as check_there,
 };
 
 /// What can be taken over. All that stands in the way is found here, before anything of the fork is stored.
@@ -42,7 +44,7 @@ pub(super) async fn check(store: &dyn Store, source: &RunRow, from: ForkFrom) ->
 }
 
 /// Whether the banks of a run can be recalled from once more.
-async fn check_banks(store: &dyn Plan, source: &RunRow, imported: bool) -> Result<(), CliError> {
+async fn check_banks(store: &dyn Store, source: &RunRow, imported: bool) -> Result<(), CliError> {
     if imported {
         return Err(CliError::usage(format!(
             "run {0} was imported: there is no system that could recall; `--from judge` grades again what it holds",
@@ -53,20 +55,26 @@ async fn check_banks(store: &dyn Plan, source: &RunRow, imported: bool) -> Resul
     let capabilities =
         systems::capabilities(&system.name, &system.settings, &BuildContext::default()).map_err(CliError::usage_of)?;
     if !capabilities.from_items {
-        let anew = if capabilities.recalls {
-            format!(
-                "`bench-coord submit --fork {} --from answer` asks the answerer again on what was recalled, ",
+        filled::check_kept(&source.spec, &capabilities, "--from recall").map_err(|error| {
+            let else_ = match capabilities.recalls {
+                true => format!(
+                    "; `bench-coord submit --fork {} --from answer` asks the answerer again on what was recalled",
+                    source.run_id
+                ),
+                false => String::new(),
+            };
+            CliError::usage(format!("{error}{else_}"))
+        })?;
+        check_there(store, source).await?;
+        if store.banks(source.run_no, None).await?.iter().all(|row| filled::as_filled(row).is_none()) {
+            return Err(CliError::usage(format!(
+                "run {0} has no bank that is known to be filled, as where it came from an archive: `--from answer` goes on from what \
+                 it has recalled",
                 source.run_id
-            )
-        } else {
-            String::new()
-        };
-        return Err(CliError::usage(format!(
-            "{0} keeps its banks in a service, and those belong to run {1}: {anew}`bench-coord submit --system {0}` retains and recalls anew",
-            system.name, source.run_id
-        )));
+            )));
+        }
     }
-    let streamed = store.banks(source.run_no, None).await?.into_iter().find(|row| row.segments.len() > 1);
+    let streamed = store.banks(source.run_no, None).await?.into_iter().find(|row| is_streamed(&row.segments));
     match streamed {
         None => Ok(()),
         Some(row) => Err(CliError::usage(format!(
@@ -75,6 +83,11 @@ async fn check_banks(store: &dyn Plan, source: &RunRow, imported: bool) -> Resul
             row.segments.len()
         ))),
     }
+}
+
+/// Whether questions are asked before everything is retained. A segment at the end that retains nothing is there for canaries.
+fn is_streamed(segments: &[Segment]) -> bool {
+    segments.iter().any(|segment| Some(segment.until) != segments.last().map(|last| last.until))
 }
 
 /// Refuses a run of which no question got as far as a fork needs: all that could come of it is errors.
@@ -147,6 +160,8 @@ pub(super) fn check_same_questions(args: &SubmitArgs, source: &RunSpec, from: Fo
         ("--controls", args.controls),
         ("--no-canaries", args.no_canaries),
         ("--meter", args.meter.meter),
+        ("--reuse-banks", args.banks.reuse_banks),
+        ("--bank", args.banks.bank.is_some()),
     ];
     let Some((flag, _)) = what.into_iter().find(|(_, given)| *given) else { return Ok(()) };
     Err(CliError::usage(format!(

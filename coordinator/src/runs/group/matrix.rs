@@ -12,7 +12,7 @@ use bench_proto::{
     spec::Limits,
     usage_cap::UsageCap,
 };
-use bench_store::{Creation, NewGroup, NewRun, Store};
+use bench_store::{Creation, NewGroup, NewRun, RunRow, Store};
 
 use super::{
     execution::{self, Taken},
@@ -23,7 +23,7 @@ use crate::{
     cli::{OutputArgs, SubmitArgs},
     exit::{CliError, CliResult},
     out::{self, amounts::counted},
-    planning::{matrix::Cell, self_check::SelfCheckResult},
+    planning::{filled, matrix::Cell, self_check::SelfCheckResult},
     results::SELF_CHECK_EVENT,
     runs::{
         attach::{as_resume, check_same},
@@ -229,7 +229,8 @@ pub(crate) async fn go_on(
     };
     resume::take_up_all(store, &mut taken, &[]).await?;
     let _listening = app.interrupts();
-    let (places, runs) = new_runs(app, id, cells)?;
+    let there = existing.as_ref().map_or(&[][..], |group| &group.runs);
+    let (places, runs) = new_runs(app, (id, there), cells)?;
     let (first, others) = runs.split_first().ok_or_else(|| gone(id))?;
     let Creation::Made(made) = store.create_or_find(first, others).await? else {
         let why = format!(
@@ -262,16 +263,29 @@ fn gone(id: &RunId) -> CliError {
 /// A run that is to be created: its cell, who executes it, its number among the runs of the cell.
 type Place<'a> = (&'a PlannedCell, RunExecutor, u32);
 
-/// The runs that are missing, in the order in which they are created.
-fn new_runs<'a>(app: &App, id: &RunId, cells: &'a [PlannedCell]) -> Result<(Vec<Place<'a>>, Vec<NewRun>), CliError> {
+/// The runs that are missing beside those that are there, in the order in which they are created.
+fn new_runs<'a>(
+    app: &App,
+    (id, there): (&RunId, &[RunRow]),
+    cells: &'a [PlannedCell],
+) -> Result<(Vec<Place<'a>>, Vec<NewRun>), CliError> {
     let mut order: Vec<(u32, &PlannedCell)> =
         cells.iter().flat_map(|of| of.missing.iter().map(move |number| (*number, of))).collect();
     order.sort_by_key(|(number, of)| (*number, of.cell.number));
     let mut places = Vec::with_capacity(order.len());
-    let mut runs = Vec::with_capacity(order.len());
+    let mut runs: Vec<NewRun> = Vec::with_capacity(order.len());
     for (number, of) in order {
         let executor = RunExecutor::for_run(app, &id_of_cell(id, of.cell.number, number))?;
-        runs.push(new_cell(id, of, &executor, number)?);
+        let mut new = new_cell(id, of, &executor, number)?;
+        if filled::shares_banks(&of.app, &of.args, &of.planned.measured) {
+            // the first that is created fills, and the others ask what it has filled
+            let made = runs.iter().map(|run| (&run.run_id, &run.spec));
+            let mut others = there.iter().map(|run| (&run.run_id, &run.spec)).chain(made);
+            let filler = others
+                .find(|(_, spec)| !spec.taken_over.asks_filled_banks() && filled::fills_the_same(spec, &new.spec));
+            new.spec.taken_over.banks_of.extend(filler.map(|(id, _)| id.0.clone()));
+        }
+        runs.push(new);
         places.push((of, executor, number));
     }
     Ok((places, runs))

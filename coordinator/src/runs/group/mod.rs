@@ -28,7 +28,7 @@ use crate::{
     cli::SubmitArgs,
     exit::{CliError, CliResult},
     out,
-    planning::self_check::SelfCheckResult,
+    planning::{filled, self_check::SelfCheckResult},
     results::{
         SELF_CHECK_EVENT,
         repeats::{Draws, filling, nothing_draws},
@@ -94,8 +94,8 @@ pub(crate) async fn check_free(store: &dyn Runs, id: &RunId, repeats: Option<u32
 }
 
 /// Says how banks are filled, and when repeats say nothing.
-fn tell(spec: &RunSpec) {
-    let draws = Draws::of(spec);
+fn tell(spec: &RunSpec, asks_filled: bool) {
+    let draws = Draws::of(spec, asks_filled);
     out::note(&filling(spec, &draws));
     if draws.none() {
         out::note(&nothing_draws(spec));
@@ -107,12 +107,14 @@ fn tell(spec: &RunSpec) {
 /// # Errors
 /// As `submit`.
 pub(crate) async fn start(app: &App, store: &Arc<dyn Store>, new: NewRepeats<'_>) -> CliResult {
-    let spec = &new.planned.measured.spec;
-    tell(spec);
+    let measured = &new.planned.measured;
+    let spec = &measured.spec;
+    let shares = filled::shares_banks(app, new.args, measured);
+    tell(spec, shares || spec.taken_over.asks_filled_banks());
     let executors = (1..=new.repeats).map(|number| RunExecutor::for_run(app, &id_of_repeat(&new.id, number)));
     let executors: Vec<RunExecutor> = executors.collect::<Result<_, _>>()?;
     let _listening = app.interrupts();
-    let mut runs = executors.iter().zip(1..).map(|(executor, number)| new_repeat(&new, executor, number));
+    let mut runs = executors.iter().zip(1..).map(|(executor, number)| new_repeat(&new, executor, number, shares));
     let Some(first) = runs.next() else { return Err(CliError::usage("--repeats: at least one")) };
     let others: Vec<NewRun> = runs.chain(new.planned.new_controls(&first)).collect();
     let first = match store.create_or_find(&first, &others).await? {
@@ -136,10 +138,13 @@ pub(crate) async fn start(app: &App, store: &Arc<dyn Store>, new: NewRepeats<'_>
         .await
 }
 
-/// A repeat that is to be created.
-fn new_repeat(new: &NewRepeats<'_>, executor: &RunExecutor, number: u32) -> NewRun {
+/// A repeat that is to be created; where they share banks, all ask those that the first one fills.
+fn new_repeat(new: &NewRepeats<'_>, executor: &RunExecutor, number: u32, shares: bool) -> NewRun {
     let id = id_of_repeat(&new.id, number);
-    let spec = new.planned.measured.spec.clone();
+    let mut spec = new.planned.measured.spec.clone();
+    if shares && number > 1 {
+        spec.taken_over.banks_of = vec![id_of_repeat(&new.id, 1).0];
+    }
     let group = NewGroup { id: new.id.0.clone(), cap: spec.limits.max_cost };
     NewRun {
         name: new.args.naming.name.as_deref().map(|name| name_of_repeat(name, number)),

@@ -1,6 +1,10 @@
 //! Runs made from what other runs paid for: judged again, scored again, answered again.
 
-use bench_testkit::{bench::Bench, fakes::Fake, provider::Provider};
+use bench_testkit::{
+    bench::Bench,
+    fakes::{Fake, World},
+    provider::Provider,
+};
 use serde_json::{Value, json};
 
 /// Calls that the provider has answered.
@@ -252,17 +256,22 @@ fn a_fork_that_cannot_be_is_refused_before_anything_is_started() {
 }
 
 #[test]
-fn banks_in_a_service_are_not_recalled_from_again_and_what_they_gave_is_answered_again() {
+fn banks_in_a_service_are_recalled_from_again_while_they_are_there_and_what_they_gave_is_answered_again() {
     let fake = Fake::start("jeffs-brain");
     let bench = Bench::new().with_env("JB_URL", fake.url());
     let submit = ["submit", "--dataset", "locomo-sim", "--max-banks", "2", "--sample", "2", "--system", "jeffs-brain"];
     let _ = bench.run(submit.iter().chain(&["--display", "none", "--run-id", "first"])).expect_code(0);
-    let said = refused(&bench, &["first", "--from", "recall"]);
-    assert!(said.contains("keeps its banks in a service") && said.contains("--from answer"), "{said}");
+    let stored = |world: &mut World| world.banks.values().map(Vec::len).sum::<usize>();
+    let before = fake.with(stored);
+    let recalled =
+        ["submit", "--fork", "first", "--from", "recall", "--run-id", "recall", "--json", "--display", "none"];
+    let recalled = bench.run(recalled).expect_code(0).json();
+    assert_eq!(recalled["result_digest"], bench.report("first")["result_digest"]);
+    assert!(before > 0 && fake.with(stored) == before, "nothing is stored again");
     // with the banks and the service gone, what was recalled is still there
     let _ = bench.run(["gc", "--banks", "first"]).expect_code(0);
     drop(fake);
-    assert!(refused(&bench, &["first", "--from", "recall"]).contains("--from answer"));
+    assert!(refused(&bench, &["first", "--from", "recall"]).contains("were removed from its memory system"));
     for from in ["answer", "judge"] {
         let args = ["submit", "--fork", "first", "--from", from, "--run-id", from, "--json", "--display", "none"];
         let again = bench.run(args).expect_code(0).json();

@@ -259,6 +259,12 @@ fn policies_and_the_mean_of_the_last_runs() {
     let gated = bench.run(["gate", "new", "--baseline", "last:2", "--json"]).expect_code(0).json();
     assert_eq!(gated["baseline"], "mean of the last 2");
     assert_eq!(gated["comparison"]["paired"]["difference"], 0.0);
+    // a night that was missed: the one before it takes its place
+    let nightly = bench.run(["gate", "new", "--baseline", "nightly-2026-01-02", "--json"]).expect_code(0);
+    assert!(nightly.stderr.contains("there is no baseline 'nightly-2026-01-02'"), "{}", nightly.stderr);
+    assert_eq!(nightly.json()["baseline"], "two");
+    let neither = bench.run(["gate", "one", "--baseline", "nightly-2026-01-02"]).expect_code(2);
+    assert!(neither.stderr.contains("and no finished, VALID run before"), "{}", neither.stderr);
     let refused = bench.run(["gate", "one", "--baseline", "last:2"]).expect_code(5);
     assert!(refused.stderr.contains("--baseline RUN"), "{}", refused.stderr);
     let shipped = bench.run(["gate", "--print-policy"]).expect_code(0).stdout;

@@ -97,6 +97,7 @@ pub(crate) async fn write_bank(
         questions: questions.hash,
         gold: gold.hash,
         segments: vec![segment],
+        filled: None,
     };
     store.put_items(&[content, questions, gold]).await?;
     store.add_banks(run, &[bank]).await?;

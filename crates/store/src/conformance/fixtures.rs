@@ -102,6 +102,7 @@ pub fn bank(bank_no: u32, segments: &[(u32, &[u32])]) -> NewBank {
         questions: item("questions"),
         gold: item("gold"),
         segments: segments.collect(),
+        filled: None,
     }
 }
 

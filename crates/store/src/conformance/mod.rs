@@ -63,6 +63,7 @@ macro_rules! store_conformance {
             p28_a_bank_is_proven_ready_before_the_next_is_begun,
             contradictory_banks_are_refused,
             p5_handles_and_generations,
+            p33_a_bank_that_was_filled_before_keeps_its_name_until_it_begins_anew,
             p1_claims_need_a_running_run_and_a_due_task,
             p1_a_claim_whose_answer_was_lost_is_found_again,
             p2_published_is_only_a_note,

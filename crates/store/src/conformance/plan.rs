@@ -6,7 +6,7 @@ use bench_proto::{
 };
 
 use super::{Fresh, Scene, bank, new_run, record, retained};
-use crate::{BankState, NewBank, Segment, StoreError};
+use crate::{BankState, FilledBank, NewBank, RunState, Segment, StoreError};
 
 /// Keys are a function of what a task is about, so a plan that was cut is simply made again.
 pub async fn p28_planning_twice_makes_the_same_rows(fresh: &Fresh) {
@@ -94,4 +94,55 @@ pub async fn p5_handles_and_generations(fresh: &Fresh) {
     assert_eq!(again.already, [None], "checkpoints of the old generation are forgotten");
     assert_eq!(store.set_bank_handle(run, 0, 2, "h4").await.expect("is set"), "h4");
     assert!(store.new_generation(run, 9, epoch).await.is_err());
+}
+
+/// What another run has filled is asked under the name and the handle that it has; whoever removes banks is told that it is in use.
+pub async fn p33_a_bank_that_was_filled_before_keeps_its_name_until_it_begins_anew(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let scene = Scene::start(store, &[bank(0, &[(2, &[0])]), bank(1, &[(2, &[0])])]).await;
+    store.set_bank_handle(scene.run, 0, 1, "a handle").await.expect("is set");
+    let filler = scene.bank(0).await;
+    assert!(store.banks_in_use(scene.run).await.expect("are read").is_empty());
+
+    let filled = FilledBank { name: filler.name_of(1), handle: "a handle".to_owned(), by: Some(filler.bank_row) };
+    let there = FilledBank { name: "somebody's".to_owned(), handle: "theirs".to_owned(), by: None };
+    let banks = [
+        NewBank { filled: Some(filled.clone()), ..bank(0, &[(2, &[0])]) },
+        NewBank { filled: Some(there.clone()), ..bank(1, &[(2, &[0])]) },
+        bank(2, &[(2, &[0])]),
+    ];
+    let user = store.create_run(&new_run("user")).await.expect("is created");
+    store.add_banks(user, &banks).await.expect("are added");
+    store.finish_plan(user).await.expect("is finished");
+    let user = Scene { store, run: user, session: scene.session };
+    let rows = store.banks(user.run, None).await.expect("are read");
+    assert_eq!(rows[0].filled_before(), Some(&filled));
+    assert_eq!((rows[0].name_of(1), rows[0].handle.as_deref()), (filler.name_of(1), Some("a handle")));
+    assert_eq!((rows[1].name_of(1), rows[1].handle.as_deref()), (there.name.clone(), Some("theirs")));
+    assert_eq!((rows[2].filled.clone(), rows[2].handle.clone()), (None, None));
+    assert_eq!(rows[2].name_of(1), format!("bench-{}-g1", rows[2].bank_row));
+    let in_use = store.banks_in_use(scene.run).await.expect("are read");
+    assert_eq!(in_use.into_iter().collect::<Vec<_>>(), [(0, "user".to_owned())]);
+
+    let epoch = user.claim(TaskKey::retain(0, 0)).await.epoch;
+    assert_eq!(store.new_generation(user.run, 0, epoch).await.expect("is raised"), Some(2));
+    let anew = user.bank(0).await;
+    assert_eq!((anew.filled_before(), anew.handle.clone()), (None, None));
+    assert_eq!(anew.name_of(2), format!("bench-{}-g2", anew.bank_row));
+    assert_eq!(anew.name_of(1), filler.name_of(1), "which is another run's to remove");
+    assert!(store.banks_in_use(scene.run).await.expect("are read").is_empty());
+
+    // a worker of an earlier release knows nothing of it: what it opens and fills is the run's
+    assert_eq!(store.set_bank_handle(user.run, 1, 1, "own").await.expect("is set"), "own");
+    let own = user.bank(1).await;
+    assert_eq!((own.filled_before(), own.handle.as_deref()), (None, Some("own")));
+    assert_eq!(own.name_of(1), format!("bench-{}-g1", own.bank_row));
+
+    let fork = store.create_run(&new_run("fork")).await.expect("is created");
+    store.adopt(fork, &banks, &[]).await.expect("are adopted");
+    let rows = store.banks(fork, None).await.expect("are read");
+    assert_eq!((rows[0].filled.clone(), rows[0].handle.as_deref()), (Some(filled), Some("a handle")));
+    assert_eq!(store.banks_in_use(scene.run).await.expect("are read").len(), 1);
+    let ended = store.set_run_state(fork, &[RunState::Running], RunState::Finished, None).await.expect("changes");
+    assert!(ended && store.banks_in_use(scene.run).await.expect("are read").is_empty());
 }

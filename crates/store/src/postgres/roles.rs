@@ -83,7 +83,7 @@ const GRANTS: &[Grant] = &[
         SUBMIT,
         "banks",
         "INSERT (run_no, bank_no, bank_id, content, questions, gold, segments, last_segment, generation, state, position, segment, \
-         open_recalls, incarnation, namespaces)",
+         open_recalls, incarnation, namespaces, filled_name, filled_handle, filled_by)",
     ),
     grant(
         WORK,

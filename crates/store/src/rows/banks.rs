@@ -45,6 +45,19 @@ pub struct NewBank {
     pub gold: Sha256Hash,
     /// Segments; at least one.
     pub segments: Vec<Segment>,
+    /// Where its memory system holds it already; `None` where the run fills it.
+    pub filled: Option<FilledBank>,
+}
+
+/// A bank that was filled before the run began, and that the run asks in its first generation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilledBank {
+    /// Its name in the memory system.
+    pub name: String,
+    /// The memory system's handle of it.
+    pub handle: String,
+    /// Row of the bank that filled it; `None` for one that no run of this store has filled.
+    pub by: Option<i64>,
 }
 
 /// A bank as stored.
@@ -82,14 +95,26 @@ pub struct BankRow {
     pub namespaces: String,
     /// The generation began in an earlier incarnation of the store: what was written since may be forgotten (P44).
     pub outdated: bool,
+    /// Where its first generation was filled, when that was before the run began.
+    pub filled: Option<FilledBank>,
 }
 
 impl BankRow {
     /// The bank's name in a memory system: `bench-<bank row>-g<generation>`, and `-i<incarnation>` where the generation began after
-    /// the store went back in time, so that it never meets a name that was given and forgotten.
+    /// the store went back in time, so that it never meets a name that was given and forgotten. A first generation that was filled
+    /// before the run began keeps the name that it had.
     #[must_use]
     pub fn name_of(&self, generation: i64) -> String {
-        self.name_among(generation, |from| from <= generation)
+        match &self.filled {
+            Some(filled) if generation <= 1 => filled.name.clone(),
+            _ => self.name_among(generation, |from| from <= generation),
+        }
+    }
+
+    /// Where the current generation was filled, when that was before the run began.
+    #[must_use]
+    pub fn filled_before(&self) -> Option<&FilledBank> {
+        self.filled.as_ref().filter(|_| self.generation <= 1)
     }
 
     /// Names that a generation may have had before the store forgot that it had begun.

@@ -18,7 +18,7 @@ use super::{
     task_key, tasks,
 };
 use crate::{
-    BankRow, StoreError, StoreResult,
+    BankRow, FilledBank, StoreError, StoreResult,
     codec::{escape, from_json, hash, to_json, unescape},
 };
 
@@ -34,11 +34,21 @@ fn state_of(code: i64) -> StoreResult<BankState> {
 
 const COLUMNS: &str = "k.bank_no, k.bank_id, k.bank_row, k.content, k.questions, k.gold, k.segments, k.generation, k.handle, \
     k.state, k.position, k.segment, k.open_recalls, k.reason, k.namespaces, \
-    CASE WHEN k.incarnation = (SELECT i.incarnation FROM incarnations AS i) THEN 0 ELSE 1 END";
+    CASE WHEN k.incarnation = (SELECT i.incarnation FROM incarnations AS i) THEN 0 ELSE 1 END, \
+    k.filled_name, k.filled_handle, k.filled_by";
 
 fn bank_row(mut row: Row) -> StoreResult<BankRow> {
     let bank_no = row.small(0)?;
     let segments = row.text(6)?;
+    let (own_handle, generation) = (row.opt_text(8)?.map(unescape), row.int(7)?);
+    let by = row.opt_int(18)?;
+    let filled = match (row.opt_text(16)?, row.opt_text(17)?) {
+        // a worker of an earlier release has filled it all the same
+        _ if generation <= 1 && own_handle.is_some() => None,
+        (Some(name), Some(handle)) => Some(FilledBank { name: unescape(name), handle: unescape(handle), by }),
+        _ => None,
+    };
+    let of_filled = filled.as_ref().filter(|_| generation <= 1).map(|filled| filled.handle.clone());
     Ok(BankRow {
         bank_no,
         bank_id: unescape(row.text(1)?),
@@ -47,8 +57,8 @@ fn bank_row(mut row: Row) -> StoreResult<BankRow> {
         questions: hash(&row.blob(4)?, "a bank's questions")?,
         gold: hash(&row.blob(5)?, "a bank's gold")?,
         segments: from_json(&segments, || format!("the segments of bank {bank_no}"))?,
-        generation: row.int(7)?,
-        handle: row.opt_text(8)?.map(unescape),
+        generation,
+        handle: own_handle.or(of_filled),
         state: state_of(row.int(9)?)?,
         position: row.small(10)?,
         segment: row.small(11)?,
@@ -56,6 +66,7 @@ fn bank_row(mut row: Row) -> StoreResult<BankRow> {
         reason: row.opt_text(13)?.map(unescape),
         namespaces: row.text(14)?,
         outdated: row.int(15)? == 1,
+        filled,
     })
 }
 

@@ -129,6 +129,7 @@ mod tests {
             reason: None,
             namespaces: String::new(),
             outdated: false,
+            filled: None,
         }
     }
 

@@ -1,5 +1,7 @@
 //! The plan of a run: banks and the tasks they open (P6, P28).
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use bench_proto::{
     bank::{BankEvent, first_epoch},
@@ -15,7 +17,7 @@ use super::{
     must_exist, tasks,
 };
 use crate::{
-    BankRow, NewBank, Plan, StoreError, StoreResult,
+    BankRow, NewBank, Plan, RunState, StoreError, StoreResult,
     codec::{escape, to_json},
 };
 
@@ -38,6 +40,7 @@ pub(super) fn check(bank: &NewBank) -> StoreResult<()> {
 }
 
 pub(super) fn rows(banks: &[NewBank]) -> StoreResult<Batch> {
+    let filled = || banks.iter().map(|bank| bank.filled.as_ref());
     let segments: Vec<String> = banks.iter().map(|bank| to_json(&bank.segments)).collect::<StoreResult<_>>()?;
     Ok(Batch::default()
         .int(banks.iter().map(|bank| i64::from(bank.bank_no)))
@@ -47,18 +50,25 @@ pub(super) fn rows(banks: &[NewBank]) -> StoreResult<Batch> {
         .text(segments)
         .blob(banks.iter().map(|bank| bank.content.0.to_vec()))
         .blob(banks.iter().map(|bank| bank.questions.0.to_vec()))
-        .blob(banks.iter().map(|bank| bank.gold.0.to_vec())))
+        .blob(banks.iter().map(|bank| bank.gold.0.to_vec()))
+        .opt_text(filled().map(|filled| Some(escape(&filled?.name))))
+        .opt_text(filled().map(|filled| Some(escape(&filled?.handle))))
+        .int(filled().map(|filled| filled.and_then(|bank| bank.by).unwrap_or_default())))
 }
+
+/// Columns of the rows of [`rows`], as [`super::template`] reads them.
+pub(super) const COLUMNS_OF_ROWS: &str = "bank int, last int, open_recalls int, bank_id text, segments text, content blob, \
+    questions blob, gold blob, filled_name text, filled_handle text, filled_by int";
 
 async fn add(conn: &mut dyn Conn, run: RunNo, batch: Batch, entries: Vec<(u32, i64)>) -> StoreResult<()> {
     static INSERT: Sql = Sql::new(|| {
         format!(
             "INSERT INTO banks (run_no, bank_no, bank_id, content, questions, gold, segments, last_segment, generation, state, \
-             position, segment, open_recalls, incarnation, namespaces) \
+             position, segment, open_recalls, incarnation, namespaces, filled_name, filled_handle, filled_by) \
              SELECT $1, b.bank, b.bank_id, b.content, b.questions, b.gold, b.segments, b.last, 1, {}, 0, 0, b.open_recalls, \
-             {CURRENT}, CASE WHEN {CURRENT} = 0 THEN '' ELSE '1:' || {CURRENT} || ' ' END \
-             FROM @rows($2: bank int, last int, open_recalls int, bank_id text, segments text, content blob, questions blob, gold blob) \
-             AS b WHERE true ORDER BY b.bank ON CONFLICT (run_no, bank_no) DO NOTHING RETURNING bank_no",
+             {CURRENT}, CASE WHEN {CURRENT} = 0 THEN '' ELSE '1:' || {CURRENT} || ' ' END, \
+             b.filled_name, b.filled_handle, NULLIF(b.filled_by, 0) FROM @rows($2: {COLUMNS_OF_ROWS}) AS b WHERE true ORDER BY b.bank \
+             ON CONFLICT (run_no, bank_no) DO NOTHING RETURNING bank_no",
             BankEvent::Planned.leads_to().code()
         )
     });
@@ -82,6 +92,20 @@ async fn probe_state(conn: &mut dyn Conn, run: RunNo) -> StoreResult<Option<Task
     static STATE: Sql = Sql::new(|| "SELECT state FROM tasks WHERE run_no = $1 AND task_key = $2".to_owned());
     let rows = conn.fetch(&STATE, args![run.0, TaskKey::PROBE.0]).await?;
     rows.first().map(|row| tasks::task_state(row, 0)).transpose()
+}
+
+async fn banks_in_use(conn: &mut dyn Conn, run: RunNo) -> StoreResult<BTreeMap<u32, String>> {
+    static IN_USE: Sql = Sql::new(|| {
+        format!(
+            "SELECT k.bank_no, min(r.run_id) FROM banks AS k JOIN banks AS u ON u.filled_by = k.bank_row \
+             JOIN runs AS r ON r.run_no = u.run_no WHERE k.run_no = $1 AND u.generation = 1 AND u.handle IS NULL AND r.state NOT IN ('{}', '{}') \
+             GROUP BY k.bank_no",
+            RunState::Finished.name(),
+            RunState::Cancelled.name()
+        )
+    });
+    let rows = conn.fetch(&IN_USE, args![run.0]).await?;
+    rows.into_iter().map(|mut row| Ok((row.small(0)?, row.text(1)?))).collect()
 }
 
 async fn set_handle(
@@ -166,6 +190,10 @@ impl<B: Backend> Plan for SqlStore<B> {
     async fn banks(&self, run: RunNo, bank_nos: Option<&[u32]>) -> StoreResult<Vec<BankRow>> {
         let bank_nos = bank_nos.map(<[u32]>::to_vec);
         self.backend.read(move |conn| Box::pin(async move { banks::read(conn, run, bank_nos.as_deref()).await })).await
+    }
+
+    async fn banks_in_use(&self, run: RunNo) -> StoreResult<BTreeMap<u32, String>> {
+        self.backend.read(move |conn| Box::pin(banks_in_use(conn, run))).await
     }
 
     async fn set_bank_handle(&self, run: RunNo, bank_no: u32, generation: i64, handle: &str) -> StoreResult<String> {

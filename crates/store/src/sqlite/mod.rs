@@ -59,6 +59,7 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/sqlite/0017_roles.sql"),
     include_str!("../../../../migrations/sqlite/0018_whole_sums.sql"),
     include_str!("../../../../migrations/sqlite/0019_unmeasured.sql"),
+    include_str!("../../../../migrations/sqlite/0020_filled_banks.sql"),
 ];
 
 /// The store in one file.

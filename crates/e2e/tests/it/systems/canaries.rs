@@ -197,4 +197,17 @@ fn p45_in_a_cluster_that_loses_a_worker_the_same_facts_are_asked_for_and_found()
     assert_eq!((&clustered["canaries"]["lost"]["n"], &clustered["canaries"]["lost"]["of"]), (&json!(0), &json!(60)));
     assert_eq!(clustered["canaries"]["lost"], local["canaries"]["lost"]);
     assert_eq!(clustered["run"]["verdict"], "VALID", "{}", clustered["run"]);
+    // the same banks asked again, and another worker killed: nothing is stored, and the answers are the same (P33)
+    let retains = || fake.with(|world| world.requests.iter().filter(|request| request.ends_with("/v1/retain")).count());
+    let before = retains();
+    let mut third = cluster.worker("three", &[]);
+    wait_until_ready(&mut third);
+    let client = cluster.client(&[run("again"), vec!["--reuse-banks"]].concat());
+    let ended = || cluster.sql("SELECT coalesce(sum(scored), 0) FROM run_counters").parse::<u64>().unwrap_or(0);
+    let first = ended();
+    wait_until("some questions have ended", PATIENCE, || ended() > first + 2);
+    workers[1].kill();
+    let again = client.wait(LONG).expect_code(0);
+    assert!(before > 30 && again.stderr.contains("3 of 3 banks were filled by run clustered"), "{}", again.stderr);
+    assert_eq!((digest(&again), retains()), (digest(&done), before));
 }

@@ -7,6 +7,7 @@ pub(crate) mod away;
 mod batches;
 mod canaries;
 mod classes;
+mod filled;
 mod half_alive;
 mod hebb;
 mod libraries;

@@ -99,6 +99,7 @@ parted! {
         S finish_plan(run: RunNo) -> ();
         C open_probe(run: RunNo) -> TaskState;
         R banks(run: RunNo, bank_nos: Option<&[u32]>) -> Vec<BankRow>;
+        R banks_in_use(run: RunNo) -> BTreeMap<u32, String>;
         O set_bank_handle(run: RunNo, bank_no: u32, generation: i64, handle: &str) -> String;
         O new_generation(run: RunNo, bank_no: u32, epoch: i64) -> Option<i64>;
     }

@@ -1,0 +1,402 @@
+//! Banks that earlier runs have filled, for a run that asks them instead of filling its own (`--reuse-banks`, `--bank`; P33).
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::Arc,
+};
+
+use bench_proto::{
+    canary::CanarySpec,
+    ids::{RunId, Sha256Hash},
+    spec::{RunSpec, TakenOver},
+};
+use bench_store::{
+    BANKS_GONE_EVENT, BankRow, BankState, FilledBank, NewBank, RunFilter, RunRow, RunState, Runs, SessionRow, Store,
+    StoreResult, retry_until,
+};
+use bench_systems::{BankRef, Capabilities, MemorySystem, adapter, registry};
+use bench_worker::banks::BankData;
+use futures::future::try_join_all;
+use tokio_util::sync::CancellationToken;
+
+use super::{PlannedRun, planner};
+use crate::{
+    app::{App, Deployment},
+    cli::{BankArgs, SubmitArgs},
+    exit::CliError,
+    out::{self, amounts::counted},
+    standing::{ALL_BANKS, domains::session_domain},
+};
+
+/// Banks that are counted at once.
+const COUNTED_AT_ONCE: usize = 8;
+/// What stands for the dataset's id of a bank in a name.
+const BANK_ID: &str = "{bank_id}";
+/// Runs of the same memory system that are looked through, newest first.
+const MOST_RUNS: usize = 200;
+
+/// Filled banks by the hash of what they were given, or the name of those that are asked whatever they were given.
+#[derive(Debug, Default)]
+pub(crate) struct FilledBefore {
+    by_content: HashMap<Sha256Hash, Filled>,
+    /// What is being filled just now.
+    awaited: HashSet<Sha256Hash>,
+    /// A run that fills some has not planned all of them.
+    more_to_come: bool,
+    /// Somebody works on a run that fills some.
+    is_worked_on: bool,
+    named: Option<String>,
+}
+
+/// A bank that a run has filled.
+#[derive(Debug, Clone)]
+struct Filled {
+    /// Id of the run.
+    run: String,
+    /// Its row.
+    row: BankRow,
+}
+
+/// A bank as another run may ask it: where it was filled, by its own run or before that. `None` for one that does not hold all that it
+/// was to hold, or is not known to.
+#[must_use]
+pub(crate) fn as_filled(row: &BankRow) -> Option<FilledBank> {
+    let handle = row.handle.clone().filter(|_| holds_all(row))?;
+    let own = || FilledBank { name: row.name_of(row.generation), handle, by: Some(row.bank_row) };
+    Some(row.filled_before().cloned().unwrap_or_else(own))
+}
+
+impl FilledBefore {
+    /// Those that a run asks, by its spec; a store that is away is waited for.
+    ///
+    /// # Errors
+    /// What the store meets.
+    pub(crate) async fn of_run(
+        store: &dyn Store,
+        taken_over: &TakenOver,
+        stop: &CancellationToken,
+    ) -> StoreResult<Self> {
+        let read = retry_until(stop.cancelled(), || Self::read(store, &taken_over.banks_of)).await?;
+        Ok(Self { named: taken_over.bank.clone(), ..read })
+    }
+
+    /// The banks that these runs have filled to their ends and that are still there, or that they are filling; of equal ones that of
+    /// the first run.
+    ///
+    /// # Errors
+    /// What the store meets.
+    async fn read(store: &dyn Store, runs: &[String]) -> StoreResult<Self> {
+        let mut found = Self::default();
+        for id in runs {
+            let Some(run) = store.run_by_id(&RunId(id.clone())).await? else { continue };
+            if is_gone(store, &run).await? {
+                continue;
+            }
+            let is_at_work = run.state == RunState::Running;
+            found.more_to_come |= is_at_work && !run.planned;
+            if is_at_work {
+                let workers = store.open_sessions(&session_domain(run.run_no)).await?;
+                found.is_worked_on |= workers.iter().any(SessionRow::is_alive);
+            }
+            for row in store.banks(run.run_no, None).await? {
+                if is_filled(&row) {
+                    found.by_content.entry(row.content).or_insert_with(|| Filled { run: id.clone(), row });
+                } else if is_at_work && row.state == BankState::Building && row.filled_before().is_none() {
+                    found.awaited.insert(row.content);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether anybody works on a run that fills some of them.
+    #[must_use]
+    pub(crate) const fn is_worked_on(&self) -> bool {
+        self.is_worked_on
+    }
+
+    /// Whether another run is about to fill what a new bank is to hold: it is worth to wait.
+    #[must_use]
+    pub(crate) fn awaits(&self, bank: &NewBank) -> bool {
+        self.named.is_none()
+            && is_asked_at_its_end(bank)
+            && self.holding(bank).is_none()
+            && (self.more_to_come || self.awaited.contains(&bank.content))
+    }
+
+    /// What a new bank asks, and where the memory system has it; `None` where it has to be filled.
+    #[must_use]
+    pub(crate) fn of(&self, bank: &NewBank) -> Option<FilledBank> {
+        if let Some(name) = &self.named {
+            let name = name.replace(BANK_ID, &bank.bank_id);
+            return Some(FilledBank { handle: name.clone(), name, by: None });
+        }
+        as_filled(&self.holding(bank)?.row)
+    }
+
+    /// The one that holds what a new bank is to hold when its first question is asked.
+    fn holding(&self, bank: &NewBank) -> Option<&Filled> {
+        self.by_content.get(&bank.content).filter(|_| is_asked_at_its_end(bank))
+    }
+}
+
+/// Whether nothing is asked of a bank before all is retained.
+fn is_asked_at_its_end(bank: &NewBank) -> bool {
+    bank.segments.windows(2).all(|two| two[0].until == two[1].until)
+}
+
+/// Whether everything was retained in a bank, and proven to be there.
+fn holds_all(row: &BankRow) -> bool {
+    let until = row.segments.last().map_or(0, |segment| segment.until);
+    // behind the last question a segment may follow that retains nothing
+    let is_proven = row.state == BankState::Ready || (row.state == BankState::Building && row.segment > 0);
+    is_proven && row.position >= until
+}
+
+/// Whether a run has filled a bank itself, to its end.
+fn is_filled(row: &BankRow) -> bool {
+    row.filled_before().is_none() && as_filled(row).is_some()
+}
+
+/// Whether runs that are created together may share what the first of them fills: one in this process writes the plans of the
+/// others as it goes.
+#[must_use]
+pub(crate) fn shares_banks(app: &App, args: &SubmitArgs, planned: &PlannedRun) -> bool {
+    let (spec, capabilities) = (&planned.spec, &planned.capabilities);
+    let is_free = !args.repeat_ingest && !spec.taken_over.asks_filled_banks();
+    let is_local = app.deployment().is_ok_and(|deployment| deployment == Deployment::Local);
+    is_free && is_local && !capabilities.from_items && check_kept(spec, capabilities, "").is_ok()
+}
+
+/// Whether two runs that share banks fill the same ones.
+#[must_use]
+pub(crate) fn fills_the_same(a: &RunSpec, b: &RunSpec) -> bool {
+    let same_sessions = a.sample.max_sessions == b.sample.max_sessions && a.sample.banks == b.sample.banks;
+    differs(a, b).is_none() && a.dataset.sha256 == b.dataset.sha256 && same_sessions && a.canaries == b.canaries
+}
+
+/// Whether the banks of a run were removed from its memory system, or may be at any time.
+async fn is_gone(store: &dyn Runs, run: &RunRow) -> StoreResult<bool> {
+    let removed = |kind: &str, message: &str| kind == BANKS_GONE_EVENT && message == ALL_BANKS;
+    let events = store.events(run.run_no).await?;
+    Ok(run.state == RunState::Cancelled || events.iter().any(|event| removed(&event.kind, &event.message)))
+}
+
+/// Refuses to ask filled banks of a memory system whose banks do not outlive a run, or change when they are asked.
+///
+/// # Errors
+/// Exit 2 with the reason; `flag` is what asked for it.
+pub(crate) fn check_kept(spec: &RunSpec, capabilities: &Capabilities, flag: &str) -> Result<(), CliError> {
+    let (name, settings) = (&spec.system.name, &spec.system.settings);
+    let starts = settings.get(adapter::ADAPTER).is_some_and(|spec| spec.get("start").is_some());
+    let why = if capabilities.recall_mutates {
+        "a recall changes its banks, so that what one run leaves is not what the next would have filled"
+    } else if starts && !settings.contains_key(adapter::URL) {
+        "it is started for each run, and its banks are that run's: give the `url` of one that stays"
+    } else {
+        return Ok(());
+    };
+    Err(CliError::usage(format!("{flag}: {name} keeps no banks from one run to the next: {why}")))
+}
+
+/// Lets a planned run ask the filled banks that flags name.
+///
+/// # Errors
+/// As [`reuse_banks`] and [`name_bank`].
+pub(crate) async fn choose(app: &App, args: &BankArgs, planned: &mut PlannedRun, look: bool) -> Result<(), CliError> {
+    match &args.bank {
+        Some(name) => name_bank(name, planned),
+        None if args.reuse_banks => reuse_banks(app, planned, look).await,
+        None => Ok(()),
+    }
+}
+
+/// Lets a planned run ask a bank that is there already: nothing of its own is stored in it.
+///
+/// # Errors
+/// Exit 2 for a memory system that keeps no banks, and for one bank where the sample has several.
+fn name_bank(name: &str, planned: &mut PlannedRun) -> Result<(), CliError> {
+    let spec = &mut planned.spec;
+    if planned.capabilities.from_items {
+        return Err(CliError::usage(format!(
+            "--bank: {} is computed from the dataset's texts, and has no bank that could be there already",
+            spec.system.name
+        )));
+    }
+    check_kept(spec, &planned.capabilities, "--bank")?;
+    if spec.sample.banks > 1 && !name.contains(BANK_ID) {
+        return Err(CliError::usage(format!(
+            "--bank {name}: the sample has {} banks; put {BANK_ID} where the dataset's id of each stands in the names, or add \
+             --max-banks 1",
+            spec.sample.banks
+        )));
+    }
+    // nothing is stored beside what is there
+    spec.canaries = spec.canaries.map(|_| CanarySpec::OFF);
+    spec.lists = false;
+    let note = format!(
+        "bank {name} was there before and nothing was stored in it: what it holds is not known here, and not proven"
+    );
+    out::note(&note);
+    spec.sample.notes.push(note);
+    spec.taken_over.bank = Some(name.to_owned());
+    Ok(())
+}
+
+/// Lets a planned run ask banks that earlier runs have filled with the same, where there are such; with `look` they are counted
+/// before anything starts.
+///
+/// # Errors
+/// Exit 2 where the memory system keeps no banks, and when banks hold less than they were given; exit 4 when the system does not
+/// answer.
+async fn reuse_banks(app: &App, planned: &mut PlannedRun, look: bool) -> Result<(), CliError> {
+    let spec = &planned.spec;
+    if planned.capabilities.from_items {
+        out::note(&format!(
+            "--reuse-banks: {} is computed from the stored texts, which all runs share: there is nothing to fill",
+            spec.system.name
+        ));
+        return Ok(());
+    }
+    check_kept(spec, &planned.capabilities, "--reuse-banks")?;
+    let store = app.open_store().await?;
+    let Candidates { runs, others } = candidates(store.as_ref(), spec).await?;
+    let before = FilledBefore::read(store.as_ref(), &runs).await?;
+    let found = matching(planned, before).await?;
+    let banks = spec.sample.banks;
+    if found.is_empty() {
+        let why = match (others, runs.first()) {
+            (Some(other), None) => format!("; {other}"),
+            (_, Some(run)) => format!("; those of run {run} hold something else, or are not filled to their ends"),
+            (None, None) => String::new(),
+        };
+        out::note(&format!(
+            "--reuse-banks: no run here has filled the same banks of {}{why}: all are filled",
+            spec.system.name
+        ));
+        return Ok(());
+    }
+    // what consolidation leaves of the items is the system's own business
+    if look && !planned.capabilities.consolidates {
+        check_counts(app, store.as_ref(), spec, &found).await?;
+    }
+    let mut of: Vec<String> = Vec::new();
+    found.iter().for_each(|filled| {
+        if !of.contains(&filled.run) {
+            of.push(filled.run.clone());
+        }
+    });
+    let note = format!(
+        "{} of {} {} filled by run {}: what that took stands in its report",
+        found.len(),
+        counted(banks, "bank"),
+        if found.len() == 1 { "was" } else { "were" },
+        of.join(", ")
+    );
+    out::note(&note);
+    planned.spec.sample.notes.push(note);
+    planned.spec.taken_over = TakenOver { banks_of: of, ..TakenOver::default() };
+    Ok(())
+}
+
+/// Runs whose banks may hold the same, newest first.
+struct Candidates {
+    runs: Vec<String>,
+    /// Why the newest run of the same system is none of them.
+    others: Option<String>,
+}
+
+async fn candidates(store: &dyn Runs, spec: &RunSpec) -> Result<Candidates, CliError> {
+    let all = store.list_runs(&RunFilter::default()).await?;
+    let same_system = all.into_iter().filter(|run| !run.imported && run.spec.system.name == spec.system.name);
+    let mut candidates = Candidates { runs: Vec::new(), others: None };
+    for run in same_system.take(MOST_RUNS) {
+        match differs(&run.spec, spec) {
+            None => candidates.runs.push(run.run_id.0),
+            Some(what) => {
+                candidates.others.get_or_insert_with(|| format!("run {} has another {what}", run.run_id));
+            }
+        }
+    }
+    Ok(candidates)
+}
+
+/// What of a run that filled banks makes them others than this one's, beside what they were given.
+fn differs(filler: &RunSpec, spec: &RunSpec) -> Option<String> {
+    if filler.dataset.name != spec.dataset.name {
+        return Some(format!("dataset, {}", filler.dataset.name));
+    }
+    if filler.system.version != spec.system.version {
+        return Some("version of the system or of its adapter file".to_owned());
+    }
+    let (a, b) = (&filler.system.settings, &spec.system.settings);
+    let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    let other = names.into_iter().find(|name| a.get(*name) != b.get(*name))?;
+    Some(format!("value of {other}"))
+}
+
+/// Which of the banks of a run are filled, in their order.
+async fn matching(planned: &PlannedRun, before: FilledBefore) -> Result<Vec<Filled>, CliError> {
+    let (dataset, banks) = (Arc::clone(&planned.dataset), planned.banks_in_order());
+    let spec = planned.spec.clone();
+    let look = move || {
+        let mut found = Vec::new();
+        for batch in planner::batches(dataset.as_ref(), &banks, Some(&spec)) {
+            found.extend(batch?.banks.iter().filter_map(|bank| before.holding(bank).cloned()));
+        }
+        Ok(found)
+    };
+    let looked = tokio::task::spawn_blocking(look).await;
+    looked.map_err(|e| CliError::infrastructure(format!("banks could not be compared: {e}")).because(e))?
+}
+
+/// Counts what banks hold, where the memory system can be asked: one that has lost memories is not asked as if it had them.
+async fn check_counts(app: &App, store: &dyn Store, spec: &RunSpec, found: &[Filled]) -> Result<(), CliError> {
+    let given = &app.settings().run.system;
+    let environment = app.environment_outside_of_runs(app.policy_naming(&spec.system.settings, given))?;
+    let context = environment.systems.for_run("reuse");
+    let system = registry::build(&spec.system.name, &spec.system.settings, &context).map_err(CliError::usage_of)?;
+    let counted = count_all(&system, store, found).await;
+    system.close().await;
+    if !counted? {
+        out::note(&format!(
+            "--reuse-banks: {} cannot count what its banks hold: that they still hold everything is not proven",
+            spec.system.name
+        ));
+    }
+    Ok(())
+}
+
+/// Whether all banks could be counted.
+async fn count_all(system: &Arc<dyn MemorySystem>, store: &dyn Store, found: &[Filled]) -> Result<bool, CliError> {
+    let mut all = true;
+    for part in found.chunks(COUNTED_AT_ONCE) {
+        let counts: Vec<_> = part.iter().map(|filled| count(system, store, filled)).collect();
+        all &= try_join_all(counts).await?.into_iter().all(|counted| counted);
+    }
+    Ok(all)
+}
+
+/// Whether a bank could be counted.
+async fn count(system: &Arc<dyn MemorySystem>, store: &dyn Store, filled: &Filled) -> Result<bool, CliError> {
+    let Filled { run, row } = filled;
+    let data = BankData::read(store, row.clone()).await?;
+    let bank = BankRef {
+        name: row.name_of(row.generation),
+        handle: row.handle.clone(),
+        bank_id: row.bank_id.clone(),
+        content_hash: row.content,
+        content: Some(Arc::clone(&data.content)),
+    };
+    let counted = system.verify(&bank, row.position).await.map_err(|failure| {
+        CliError::infrastructure(format!("bank {} of run {run} cannot be counted: {}", row.bank_id, failure.message))
+    })?;
+    match counted {
+        Some(counted) if counted.found < counted.expected => Err(CliError::usage(format!(
+            "--reuse-banks: bank {}, which run {run} filled, holds {} of {} items now: the memory system has lost the others; \
+             without --reuse-banks the run fills banks of its own",
+            row.bank_id, counted.found, counted.expected
+        ))),
+        counted => Ok(counted.is_some()),
+    }
+}

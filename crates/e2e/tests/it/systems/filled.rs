@@ -1,0 +1,243 @@
+//! Banks that are filled once and asked by several runs (P33), and banks that were there before.
+
+use std::time::Duration;
+
+use bench_testkit::{
+    bench::{Bench, Done, wait},
+    fakes::Fake,
+    process::wait_until,
+};
+use serde_json::{Value, json};
+
+use super::{PATIENCE, submit};
+
+/// A memory server with a bank for each conversation, that can be counted and emptied.
+fn write_adapter(bench: &Bench, url: &str, more: &str) {
+    let text = format!(
+        "name: mine
+url: {url}
+settings: {{width: {{type: integer, default: 1}}}}
+retain: {{request: 'POST /banks/{{bank}}/items', body: {{id: '{{id}}', text: '{{content}}', width: '{{setting.width}}'}}}}
+recall:
+  request: POST /banks/{{bank}}/search
+  body: {{query: '{{query}}', k: '{{k}}'}}
+  hits: [{{list: hits, text: text, id: id}}]
+reset: {{request: 'DELETE /banks/{{bank}}'}}
+health: {{request: GET /health}}
+verify: {{request: 'GET /banks/{{bank}}', count: items}}
+{more}
+"
+    );
+    std::fs::write(bench.path().join("mine.yaml"), text).expect("is written");
+}
+
+/// Runs two conversations with `--reuse-banks` and further flags.
+fn reuse(bench: &Bench, run: &str, more: &[&str]) -> Done {
+    bench.run([submit("./mine.yaml", run), vec!["--reuse-banks"], more.to_vec()].concat())
+}
+
+/// Requests that store something, so far.
+fn stored(fake: &Fake) -> usize {
+    fake.with(|world| world.requests.iter().filter(|request| request.ends_with("/items")).count())
+}
+
+/// Banks that the server holds.
+fn held(fake: &Fake) -> Vec<String> {
+    fake.with(|world| world.banks.keys().cloned().collect())
+}
+
+#[test]
+fn p33_a_run_asks_the_banks_that_another_has_filled() {
+    let fake = Fake::start("whole");
+    let bench = Bench::new();
+    write_adapter(&bench, fake.url(), "");
+    let first = reuse(&bench, "first", &[]).expect_code(0);
+    assert!(first.stderr.contains("no run here has filled the same banks of mine"), "{}", first.stderr);
+    let (filled, banks) = (stored(&fake), held(&fake));
+    assert!(filled > 10 && banks.len() == 2, "{filled} {banks:?}");
+
+    let second = reuse(&bench, "second", &[]).expect_code(0);
+    assert!(second.stderr.contains("2 of 2 banks were filled by run first"), "{}", second.stderr);
+    assert_eq!((stored(&fake), held(&fake)), (filled, banks.clone()), "nothing was stored again");
+    let (first, second) = (first.json(), second.json());
+    assert_eq!(first["result_digest"], second["result_digest"]);
+    assert_eq!(first["run"]["fingerprint"], second["run"]["fingerprint"]);
+    assert!(first["run"]["fingerprint"].is_string() && first["result_digest"].is_string(), "{first}");
+    let notes = second["dataset"]["sample"]["notes"].to_string();
+    assert!(notes.contains("filled by run first: what that took stands in its report"), "{notes}");
+    let ready = second["run"]["checks"].as_array().and_then(|all| all.iter().find(|one| one["rule"] == "banks_ready"));
+    assert_eq!(ready.expect("is checked")["state"], "passed", "they were counted again");
+    assert_eq!((&second["canaries"]["lost"]["n"], &second["canaries"]["lost"]["of"]), (&json!(0), &json!(60)));
+    assert_eq!(second["retained_turns"].as_u64().unwrap_or(0), 0, "{second}");
+
+    // more conversations and more questions: those that are filled are asked, the others are filled
+    let wide = ["--dataset", "locomo-sim", "--max-banks", "3", "--sample", "4", "--system", "./mine.yaml"];
+    let wide = bench
+        .run([&["submit", "--run-id", "wide", "--json", "--display", "none", "--no-canaries"][..], &wide].concat())
+        .expect_code(0);
+    let before = stored(&fake);
+    let wider =
+        ["--dataset", "locomo-sim", "--max-banks", "4", "--sample", "4", "--system", "./mine.yaml", "--reuse-banks"];
+    let wider = bench
+        .run([&["submit", "--run-id", "wider", "--json", "--display", "none", "--no-canaries"][..], &wider].concat())
+        .expect_code(0);
+    assert!(wider.stderr.contains("3 of 4 banks were filled by run wide"), "{}", wider.stderr);
+    assert!(stored(&fake) > before, "the fourth is filled");
+    assert_eq!(
+        (wide.json()["outcomes"]["coverage"].clone(), wider.json()["outcomes"]["coverage"].clone()),
+        (json!(1.0), json!(1.0))
+    );
+
+    // another setting is another filling
+    let other = reuse(&bench, "other", &["--set", "mine.width=2"]).expect_code(0);
+    assert!(other.stderr.contains("has another value of mine.width"), "{}", other.stderr);
+
+    // a fork from recall asks them too, with another k
+    let before = stored(&fake);
+    let fork = [
+        "submit",
+        "--fork",
+        "second",
+        "--from",
+        "recall",
+        "--top-k",
+        "5",
+        "--run-id",
+        "fork",
+        "--json",
+        "--display",
+        "none",
+    ];
+    let fork = bench.run(fork).expect_code(0).json();
+    assert_eq!((stored(&fake), &fork["outcomes"]["coverage"]), (before, &json!(1.0)));
+
+    // who removes what the first run has filled removes it for all
+    assert!(bench.run(["gc", "--banks", "second"]).expect_code(0).stdout.starts_with("0 banks"));
+    assert!(banks.iter().all(|bank| held(&fake).contains(bank)), "they are the first run's");
+    assert!(bench.run(["gc", "--banks", "first"]).expect_code(0).stdout.starts_with("2 banks"));
+    assert!(!banks.iter().any(|bank| held(&fake).contains(bank)));
+    let anew = reuse(&bench, "anew", &[]).expect_code(0);
+    assert!(!anew.stderr.contains("filled by run first") && anew.stderr.contains("all are filled"), "{}", anew.stderr);
+}
+
+#[test]
+fn p33_banks_that_have_lost_memories_are_not_asked_again() {
+    let fake = Fake::start("whole");
+    let bench = Bench::new();
+    write_adapter(&bench, fake.url(), "");
+    let _ = reuse(&bench, "first", &[]).expect_code(0);
+    let lost = fake.with(|world| {
+        let bank = world.banks.values_mut().next().expect("a bank");
+        bank.truncate(3);
+        bank.len()
+    });
+    let refused = reuse(&bench, "second", &[]).expect_code(2);
+    assert!(
+        refused.stderr.contains(&format!("holds {lost} of ")) && refused.stderr.contains("which run first filled"),
+        "{}",
+        refused.stderr
+    );
+    assert!(
+        bench.run(["list", "--json"]).expect_code(0).stdout.matches("\"second\"").count() == 0,
+        "nothing was started"
+    );
+    // a fork is told by its own readiness, and a retry fills that bank anew
+    let fork = ["submit", "--fork", "first", "--from", "recall", "--run-id", "fork", "--json", "--display", "none"];
+    let fork = bench.run(fork).expect_code(5).json();
+    assert!(fork["errors"]["memories_lost"].as_u64() > Some(0), "{fork}");
+    let error = bench.questions("fork").iter().find_map(|q| q["error"].as_object().cloned()).expect("one failed");
+    assert!(Value::from(error).to_string().contains("`retry --errors` fills the bank anew"));
+    let again = bench.run(["retry", "fork", "--errors", "--json", "--display", "none"]).expect_code(0).json();
+    assert_eq!(again["outcomes"]["coverage"], 1.0);
+    // systems without banks that stay are refused, and those without any are told so
+    write_adapter(&bench, fake.url(), "can: {learns_from_recall: true}");
+    let refused = reuse(&bench, "learns", &[]).expect_code(2);
+    assert!(refused.stderr.contains("a recall changes its banks"), "{}", refused.stderr);
+    let computed = bench.run([submit("bm25", "computed"), vec!["--reuse-banks"]].concat()).expect_code(0);
+    assert!(computed.stderr.contains("there is nothing to fill"), "{}", computed.stderr);
+}
+
+#[test]
+fn a_bank_that_was_there_before_is_asked_and_left_as_it_is() {
+    let fake = Fake::start("whole");
+    let bench = Bench::new();
+    write_adapter(&bench, fake.url(), "");
+    let filled = bench.run([submit("./mine.yaml", "filled"), vec!["--no-canaries"]].concat()).expect_code(0).json();
+    // what lies there is under names of the dataset
+    let ids: Vec<String> = {
+        let mut ids: Vec<String> =
+            bench.questions("filled").iter().filter_map(|q| q["bank_id"].as_str().map(str::to_owned)).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    };
+    assert_eq!(ids.len(), 2);
+    let names = held(&fake);
+    fake.with(|world| {
+        let moved: Vec<_> = names.iter().filter_map(|name| world.banks.remove(name)).collect();
+        for bank in moved {
+            let of = ids.iter().find(|id| bank.iter().any(|item| item.meta.to_string().contains(id.as_str())));
+            let name = of.map_or("lost".to_owned(), |id| format!("prod-{id}"));
+            world.banks.insert(name, bank);
+        }
+    });
+    let before = (stored(&fake), held(&fake));
+    let one = bench.run([submit("./mine.yaml", "one"), vec!["--bank", "prod"]].concat()).expect_code(2);
+    assert!(one.stderr.contains("the sample has 2 banks; put {bank_id}"), "{}", one.stderr);
+    let asked = bench.run([submit("./mine.yaml", "asked"), vec!["--bank", "prod-{bank_id}"]].concat());
+    let report = asked.json();
+    assert_eq!((stored(&fake), held(&fake)), before, "nothing was stored");
+    assert_eq!(report["outcomes"]["coverage"], 1.0, "{}", asked.stderr);
+    let notes = report["dataset"]["sample"]["notes"].to_string();
+    assert!(notes.contains("bank prod-{bank_id} was there before") && notes.contains("not proven"), "{notes}");
+    assert_ne!(report["run"]["fingerprint"], filled["run"]["fingerprint"], "nobody knows that it holds the same");
+    let _ = bench.run(["gc", "--banks", "asked"]).expect_code(0);
+    assert_eq!(held(&fake), before.1, "it is not the run's to remove");
+}
+
+#[test]
+fn p33_repeats_and_cells_share_what_the_first_of_them_fills() {
+    let fake = Fake::start("whole");
+    let bench = Bench::new();
+    write_adapter(&bench, fake.url(), "can: {repeat: true}");
+    let alone = bench.run(submit("./mine.yaml", "alone")).expect_code(0).json();
+    let once = stored(&fake);
+    let digest = |run: &str| bench.report(run)["result_digest"].clone();
+
+    let repeats = bench.run([submit("./mine.yaml", "rep"), vec!["--repeats", "3"]].concat()).expect_code(0);
+    assert!(repeats.stderr.contains("all repeats ask the same filled banks of mine"), "{}", repeats.stderr);
+    assert_eq!((stored(&fake), held(&fake).len()), (2 * once, 4), "the repeats have filled two banks once");
+    assert!(["rep-r1", "rep-r2", "rep-r3"].into_iter().all(|run| digest(run) == alone["result_digest"]));
+    let report = bench.run(["report", "rep", "--json"]).expect_code(0).json();
+    assert_eq!(report["group"]["filled_anew"], false, "{report}");
+
+    // killed while it fills, and gone on with: nothing is filled twice
+    fake.with(|world| world.slow = Duration::from_millis(30));
+    let mut child = bench.start([submit("./mine.yaml", "killed"), vec!["--repeats", "2"]].concat());
+    wait_until("some sessions are stored", PATIENCE, || stored(&fake) > 2 * once + 4);
+    child.kill().expect("is killed");
+    let _ = wait(child);
+    fake.with(|world| world.slow = Duration::ZERO);
+    let _ = bench.run(["resume", "killed", "--display", "none"]).expect_code(0);
+    assert_eq!(held(&fake).len(), 6, "two banks more");
+    assert!(["killed-r1", "killed-r2"].into_iter().all(|run| digest(run) == alone["result_digest"]));
+
+    // cells that differ in what comes after filling, and another one later
+    let matrix = |ks: &str| {
+        let flags =
+            "flags = ['--dataset', 'locomo-sim', '--max-banks', '2', '--sample', '2', '--system', './mine.yaml']";
+        std::fs::write(bench.path().join("m.toml"), format!("{flags}\n[axes]\ntop-k = [{ks}]\n")).expect("is written");
+        bench.run(["matrix", "m.toml", "--run-id", "m", "--display", "none"]).expect_code(0)
+    };
+    let before = stored(&fake);
+    let _ = matrix("5, 10");
+    assert_eq!((stored(&fake), held(&fake).len()), (before + once, 8));
+    assert_eq!(digest("m-c2-r1"), alone["result_digest"]);
+    let _ = matrix("5, 10, 20");
+    assert_eq!((stored(&fake), held(&fake).len()), (before + once, 8), "a cell that is added asks them too");
+
+    let anew = ["--repeats", "2", "--repeat-ingest"];
+    let anew = bench.run([submit("./mine.yaml", "anew"), anew.to_vec()].concat()).expect_code(0);
+    assert!(anew.stderr.contains("each repeat fills its own"), "{}", anew.stderr);
+    assert_eq!(held(&fake).len(), 12);
+}
