@@ -326,13 +326,15 @@ fn differs(filler: &RunSpec, spec: &RunSpec) -> Option<String> {
     if filler.dataset.name != spec.dataset.name {
         return Some(format!("dataset, {}", filler.dataset.name));
     }
-    if filler.system.version != spec.system.version {
-        return Some("version of the system or of its adapter file".to_owned());
-    }
     let (a, b) = (&filler.system.settings, &spec.system.settings);
     let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
-    let other = names.into_iter().find(|name| a.get(*name) != b.get(*name))?;
-    Some(format!("value of {other}"))
+    let other = names.into_iter().find(|name| name.as_str() != adapter::ADAPTER && a.get(*name) != b.get(*name));
+    match other {
+        Some(name) => Some(format!("value of {name}")),
+        // settings are a part of the version, and say more
+        None => (filler.system.version != spec.system.version)
+            .then(|| "version of the system or of its adapter file".to_owned()),
+    }
 }
 
 /// Which of the banks of a run are filled, in their order.

@@ -49,7 +49,7 @@ pub struct NewBank {
     pub filled: Option<FilledBank>,
 }
 
-/// A bank that was filled before the run began, and that the run asks in its first generation.
+/// A bank that was filled before the run began, and that the run asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilledBank {
     /// Its name in the memory system.
@@ -58,6 +58,15 @@ pub struct FilledBank {
     pub handle: String,
     /// Row of the bank that filled it; `None` for one that no run of this store has filled.
     pub by: Option<i64>,
+}
+
+impl FilledBank {
+    /// Whether a generation of a bank is this one: the first, and of what no run has filled every one, for nothing is ever stored
+    /// instead of it.
+    #[must_use]
+    pub const fn holds_in(&self, generation: i64) -> bool {
+        generation <= 1 || self.by.is_none()
+    }
 }
 
 /// A bank as stored.
@@ -106,7 +115,7 @@ impl BankRow {
     #[must_use]
     pub fn name_of(&self, generation: i64) -> String {
         match &self.filled {
-            Some(filled) if generation <= 1 => filled.name.clone(),
+            Some(filled) if filled.holds_in(generation) => filled.name.clone(),
             _ => self.name_among(generation, |from| from <= generation),
         }
     }
@@ -114,7 +123,7 @@ impl BankRow {
     /// Where the current generation was filled, when that was before the run began.
     #[must_use]
     pub fn filled_before(&self) -> Option<&FilledBank> {
-        self.filled.as_ref().filter(|_| self.generation <= 1)
+        self.filled.as_ref().filter(|filled| filled.holds_in(self.generation))
     }
 
     /// Names that a generation may have had before the store forgot that it had begun.

@@ -48,7 +48,7 @@ fn bank_row(mut row: Row) -> StoreResult<BankRow> {
         (Some(name), Some(handle)) => Some(FilledBank { name: unescape(name), handle: unescape(handle), by }),
         _ => None,
     };
-    let of_filled = filled.as_ref().filter(|_| generation <= 1).map(|filled| filled.handle.clone());
+    let of_filled = filled.as_ref().filter(|filled| filled.holds_in(generation)).map(|filled| filled.handle.clone());
     Ok(BankRow {
         bank_no,
         bank_id: unescape(row.text(1)?),
