@@ -563,6 +563,23 @@ pub struct ArchiveAt {
     pub archive: Option<String>,
 }
 
+/// Flags of `site`.
+#[derive(Debug, Clone, Args)]
+pub struct SiteArgs {
+    /// Folder of the pages: a new or empty one, or that of earlier pages, which are renewed
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Which archive
+    #[command(flatten)]
+    pub at: ArchiveAt,
+    /// What others have published on each dataset stands beside our results, marked as unverified
+    #[arg(long)]
+    pub published: bool,
+    /// What stands on the pages as JSON on standard output (the same as DIR/site.json)
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Verbs of `archive`.
 #[derive(Debug, Clone, Subcommand)]
 pub enum ArchiveVerb {

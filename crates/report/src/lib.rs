@@ -17,6 +17,7 @@
 //! | [`matrix`] | a grid of runs |
 //! | [`repeats`] | the repeats of one run |
 //! | [`published`] | a run among published results of its dataset |
+//! | [`site`] | static pages of many runs: a leaderboard for each dataset, a page for each pair of systems |
 //! | `document` | what people read of a run, as `blocks` that markdown, terminal and html lay out |
 //! | `figures` | how a number is written |
 //! | `escape` | text in XML and HTML |
@@ -42,6 +43,7 @@ pub mod published;
 pub mod questions;
 pub mod registry;
 pub mod repeats;
+pub mod site;
 pub mod svg;
 pub mod terminal;
 

@@ -58,6 +58,7 @@ mod rooms;
 mod scenarios;
 mod served;
 mod show;
+mod site;
 mod small_verbs;
 mod store_file;
 mod strangers;
