@@ -553,6 +553,13 @@ pub struct ExportArgs {
     /// Write questions.FORMAT (hypotheses.jsonl, every-eval-ever.json) here; one format of text without a folder goes to standard output
     #[arg(long, value_name = "DIR")]
     pub output_dir: Option<PathBuf>,
+    /// Instead of files: bring the result (settings, figures, digest; no questions) to this MLflow tracking server. Who asks is said by
+    /// MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD
+    #[arg(long, value_name = "URL", conflicts_with_all = ["format", "raw_csv", "output_dir"])]
+    pub mlflow: Option<String>,
+    /// Experiment of the server [default: bench-coord/DATASET]
+    #[arg(long, value_name = "NAME", requires = "mlflow")]
+    pub mlflow_experiment: Option<String>,
 }
 
 /// Which archive.

@@ -8,6 +8,7 @@
 //! | [`html`] | one page with plots and a browser of the questions |
 //! | [`svg`] | plots |
 //! | [`every_eval_ever`] | a record of the shared schema of evaluation results |
+//! | [`mlflow`] | a result as MLflow keeps it |
 //! | [`export`], `columns` | questions for other tools: CSV, Parquet |
 //! | `archive` | durable results on object stores |
 //! | [`terminal`] | what `submit` and `report` print: the page for a screen (`terminal/brief.rs`), or all of it |
@@ -39,6 +40,7 @@ pub mod json;
 pub mod junit;
 pub mod markdown;
 pub mod matrix;
+pub mod mlflow;
 pub mod published;
 pub mod questions;
 pub mod registry;

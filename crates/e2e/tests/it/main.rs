@@ -31,6 +31,7 @@ mod local_runs;
 mod longmemeval;
 mod matrix;
 mod meter;
+mod mlflow;
 mod models;
 mod money;
 mod nightly;
