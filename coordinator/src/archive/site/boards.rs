@@ -8,7 +8,7 @@ use bench_proto::{
 };
 use bench_report::{
     archive::ArchivePlace,
-    site::{self, Beside, Board, BoardPair, BoardRow, SiteDataset, names},
+    site::{self, Beside, Board, BoardPair, BoardRow, SiteDataset, Unranked, names},
 };
 
 use super::{
@@ -41,8 +41,8 @@ struct Compared {
     a: usize,
     /// Row of the second.
     b: usize,
-    /// Whether both are verified.
-    verified: bool,
+    /// Whether both have a rank.
+    ranked: bool,
     comparison: Comparison,
 }
 
@@ -72,8 +72,8 @@ impl Boards {
             });
             boards.push(board);
         }
-        let of_verified = held.iter_mut().flat_map(|held| &mut held.pairs).filter(|pair| pair.verified);
-        correct_over_pairs(of_verified.map(|pair| &mut pair.comparison));
+        let of_ranked = held.iter_mut().flat_map(|held| &mut held.pairs).filter(|pair| pair.ranked);
+        correct_over_pairs(of_ranked.map(|pair| &mut pair.comparison));
         for (board, held) in boards.iter_mut().zip(&held) {
             board.pairs = held.pairs.iter().map(|pair| pair_of(&board.rows, pair)).collect();
             set_ranks(board, &held.pairs);
@@ -156,12 +156,12 @@ fn board_of(first: &ReadRun, differs_in: Vec<String>) -> Board {
     }
 }
 
-/// Verified results by their score, then the others by theirs; of equal ones the newer first.
+/// Results that have a rank by their score, then controls and what is not verified by theirs; of equal ones the newer first.
 fn in_order(mut read: Vec<ReadRun>, better: Better) -> Vec<ReadRun> {
     let key = |read: &ReadRun| {
         let score = read.summary.headline.value;
         let lower = score.map_or(f64::INFINITY, |score| if better == Better::Lower { score } else { -score });
-        (unverified(read).is_some(), lower)
+        (read.run.unranked().map(|of| of.mark), lower)
     };
     read.sort_by(|x, y| {
         let ((x_last, x_lower), (y_last, y_lower)) = (key(x), key(y));
@@ -171,18 +171,20 @@ fn in_order(mut read: Vec<ReadRun>, better: Better) -> Vec<ReadRun> {
     read
 }
 
-fn unverified(read: &ReadRun) -> Option<String> {
-    read.run.unverified().map(|why| {
-        let reasons = read.summary.run.reasons.join("; ");
-        if reasons.is_empty() { why } else { format!("{why}: {reasons}") }
-    })
+fn unranked(read: &ReadRun) -> Option<Unranked> {
+    let mut of = read.run.unranked()?;
+    if !read.summary.run.reasons.is_empty() {
+        of.why = format!("{}: {}", of.why, read.summary.run.reasons.join("; "));
+    }
+    Some(of)
 }
 
 fn rows_of(read: &[ReadRun]) -> Vec<BoardRow> {
     let runs: Vec<&ArchivedRun> = read.iter().map(|read| &read.run).collect();
     let mut probes: Option<&ProbeConditions> = None;
     let mut rows = Vec::with_capacity(read.len());
-    for ReadRun { run, summary, .. } in read {
+    for read in read {
+        let ReadRun { run, summary, .. } = read;
         let probe = summary.latency_probe.as_ref();
         let conditions = probe.filter(|probe| probe.p50_ms.is_some()).map(|probe| &probe.conditions);
         // the first that has one says what the others are held to
@@ -207,12 +209,9 @@ fn rows_of(read: &[ReadRun]) -> Vec<BoardRow> {
             finished_at: summary.run.finished_at.clone(),
             verdict: summary.run.verdict,
             result_digest: summary.result_digest.clone(),
-            unverified: None,
+            unranked: unranked(read),
             not_told_apart: Vec::new(),
         });
-    }
-    for (row, read) in rows.iter_mut().zip(read) {
-        row.unverified = unverified(read);
     }
     rows
 }
@@ -224,8 +223,8 @@ fn compared(read: &[ReadRun], rows: &[BoardRow], seed: u64) -> Vec<Compared> {
     let mut pairs = Vec::new();
     for (b, (second, above)) in sides.iter().zip(rows).enumerate() {
         for (a, (first, below)) in sides.iter().zip(rows).enumerate().skip(b + 1) {
-            let verified = above.unverified.is_none() && below.unverified.is_none();
-            pairs.push(Compared { a, b, verified, comparison: compare(first, second, &options) });
+            let ranked = above.unranked.is_none() && below.unranked.is_none();
+            pairs.push(Compared { a, b, ranked, comparison: compare(first, second, &options) });
         }
     }
     pairs
@@ -246,23 +245,23 @@ fn pair_of(rows: &[BoardRow], pair: &Compared) -> BoardPair {
         difference: found.paired.difference,
         ci95: found.paired.ci95.clone(),
         p_holm: found.paired.p_holm,
-        verdict: if pair.verified { in_view_of_all(found.verdict, found.paired.p_holm) } else { found.verdict },
-        verified: pair.verified,
+        verdict: if pair.ranked { in_view_of_all(found.verdict, found.paired.p_holm) } else { found.verdict },
+        ranked: pair.ranked,
         reasons: found.reasons.clone(),
     }
 }
 
-/// Gives verified results their ranks, and says of each whom it is not told apart from.
+/// Gives results their ranks, and says of each whom it is not told apart from.
 fn set_ranks(board: &mut Board, pairs: &[Compared]) {
-    let verified = board.rows.iter().take_while(|row| row.unverified.is_none()).count();
-    let mut apart = vec![vec![false; verified]; verified];
-    for (pair, told) in pairs.iter().zip(&board.pairs).filter(|(pair, _)| pair.verified) {
+    let ranked = board.rows.iter().take_while(|row| row.unranked.is_none()).count();
+    let mut apart = vec![vec![false; ranked]; ranked];
+    for (pair, told) in pairs.iter().zip(&board.pairs).filter(|(pair, _)| pair.ranked) {
         let is_told = told.reasons.is_empty() && matches!(told.verdict, Word::Better | Word::Worse);
         apart[pair.a][pair.b] = is_told;
         apart[pair.b][pair.a] = is_told;
     }
-    let ids: Vec<String> = board.rows.iter().take(verified).map(|row| row.run.clone()).collect();
-    let all = ranks(verified, |a, b| apart[a][b]);
+    let ids: Vec<String> = board.rows.iter().take(ranked).map(|row| row.run.clone()).collect();
+    let all = ranks(ranked, |a, b| apart[a][b]);
     for ((at, row), rank) in board.rows.iter_mut().enumerate().zip(all) {
         row.rank = Some(rank);
         let near = ids.iter().zip(&apart[at]).enumerate().filter(|(other, (_, apart))| *other != at && !**apart);

@@ -9,12 +9,17 @@ use std::{
 use bench_aggregate::compare::fingerprints::{RunSettings, comparability, group_of};
 use bench_proto::{ids::Sha256Hash, spec::RunSpec, summary::Verdict};
 
+use bench_report::site::{Mark, Unranked};
+use bench_systems::adapter::ADAPTER;
+
 use super::reading::ArchivedRun;
 
 /// Results of a dataset that are shown: each pair of a table has a page.
 const MOST_RESULTS: usize = 40;
 /// Runs with the same settings that are tried, where those before them are damaged.
 const MOST_TRIED: usize = 5;
+/// The control that is no memory system: its figures are the most that one could reach.
+const TOLD_THE_EVIDENCE: &str = "oracle";
 /// Settings that are named behind a system.
 const MOST_SETTINGS: usize = 3;
 
@@ -28,18 +33,23 @@ impl ArchivedRun {
     }
 
     /// Why it has no rank beside results that were measured here; none when it has one.
-    pub(super) fn unverified(&self) -> Option<String> {
-        let again = self.spec().taken_over.answered_again;
+    pub(super) fn unranked(&self) -> Option<Unranked> {
+        let spec = self.spec();
+        let unverified = |why: &str| Some(Unranked { mark: Mark::Unverified, why: why.to_owned() });
         if self.entry.verdict != Verdict::Valid.name() {
-            return Some("the run is INVALID".to_owned());
+            return unverified("the run is INVALID");
         }
         if self.bundle.imported {
-            return Some("answers or grades were made elsewhere".to_owned());
+            return unverified("answers or grades were made elsewhere");
         }
-        if self.spec().dataset.modified {
-            return Some("the dataset's file is not the published one".to_owned());
+        if spec.dataset.modified {
+            return unverified("the dataset's file is not the published one");
         }
-        (again > 0).then(|| "what had not passed was answered again: the better of several tries".to_owned())
+        if spec.taken_over.answered_again > 0 {
+            return unverified("what had not passed was answered again: the better of several tries");
+        }
+        let is_told = spec.system.name == TOLD_THE_EVIDENCE && !spec.system.settings.contains_key(ADAPTER);
+        is_told.then(|| Unranked { mark: Mark::Control, why: "it is told where the evidence is".to_owned() })
     }
 
     /// The runs that stand in each other's place, of which the newest is shown: all that can change a score is the same but the
@@ -121,8 +131,8 @@ impl Contestant {
         self.first().is_some_and(|run| run.bundle.imported)
     }
 
-    fn is_verified(&self) -> bool {
-        self.first().is_some_and(|run| run.unverified().is_none())
+    fn is_ranked(&self) -> bool {
+        self.first().is_some_and(|run| run.unranked().is_none())
     }
 
     fn differs_in(&self, other: &Self) -> BTreeSet<String> {
@@ -138,7 +148,7 @@ pub(super) struct Draft {
 }
 
 /// The tables of a dataset: of the runs that stand in each other's place the newest VALID one, or the newest where none is. The table
-/// with most verified results comes first, of equal ones that with the newest.
+/// with most ranked results comes first, of equal ones that with the newest.
 pub(super) fn tables(runs: Vec<ArchivedRun>, left_out: &mut Vec<String>) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = Vec::new();
     for contestant in contestants(runs, left_out) {
@@ -150,9 +160,9 @@ pub(super) fn tables(runs: Vec<ArchivedRun>, left_out: &mut Vec<String>) -> Vec<
             None => drafts.push(Draft { contestants: vec![contestant], differs_in: Vec::new() }),
         }
     }
-    let verified = |draft: &Draft| draft.contestants.iter().filter(|contestant| contestant.is_verified()).count();
+    let ranked = |draft: &Draft| draft.contestants.iter().filter(|contestant| contestant.is_ranked()).count();
     // stable: the newest first among equal ones
-    drafts.sort_by_key(|draft| Reverse(verified(draft)));
+    drafts.sort_by_key(|draft| Reverse(ranked(draft)));
     if let Some((first, others)) = drafts.split_first_mut() {
         for draft in others {
             let both = first.contestants.first().zip(draft.contestants.first());
@@ -189,11 +199,11 @@ fn contestants(runs: Vec<ArchivedRun>, left_out: &mut Vec<String>) -> Vec<Contes
 pub(super) fn variant(run: &ArchivedRun, all: &[&ArchivedRun]) -> Option<String> {
     let system = &run.spec().system;
     let others = || all.iter().map(|other| &other.spec().system).filter(|other| other.name == system.name);
-    let named = |key: &String| !matches!(key.as_str(), "adapter" | "system.url" | "vector.folder");
+    let named = |key: &String| !matches!(key.as_str(), ADAPTER | "system.url" | "vector.folder");
     let keys: BTreeSet<&String> = others().flat_map(|other| other.settings.keys()).filter(|key| named(key)).collect();
     let differs = |key: &&String| others().any(|other| other.settings.get(*key) != system.settings.get(*key));
     let value = |key: &String| match system.settings.get(key) {
-        None => "unset".to_owned(),
+        None => "default".to_owned(),
         Some(serde_json::Value::String(text)) => text.clone(),
         Some(value) => value.to_string(),
     };

@@ -205,10 +205,13 @@ fn check(entry: &IndexEntry, summary: &Summary) -> Result<(), CliError> {
     Ok(())
 }
 
+/// A question's id, how it ended, and its scores by metric.
+type Ended = (String, Outcome, Vec<(String, f64)>);
+
 /// What the digest of a run is made of.
 #[derive(Default)]
 struct Digested {
-    questions: Vec<(String, Outcome, Vec<(String, f64)>)>,
+    questions: Vec<Ended>,
 }
 
 impl Digested {

@@ -159,9 +159,9 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-/// (run, rank, whether it is unverified) of each row of a table.
+/// (run, rank, whether it has none for a reason) of each row of a table.
 fn ranked(rows: &[BoardRow]) -> Vec<(&str, Option<usize>, bool)> {
-    rows.iter().map(|row| (row.run.as_str(), row.rank, row.unverified.is_some())).collect()
+    rows.iter().map(|row| (row.run.as_str(), row.rank, row.unranked.is_some())).collect()
 }
 
 /// Passes so many of twenty, in each bank others.
@@ -221,6 +221,7 @@ async fn the_newest_valid_run_of_the_same_settings_is_shown_and_what_nobody_chec
             })
             .honest(),
         Run::new("theirs", "best", passing(19)).with(|run| run.bundle.imported = true).honest(),
+        Run::new("told", "oracle", passing(20)).honest(),
         Run::new("failed", "broken", passing(18)).with(invalid).honest(),
         Run::new("again", "lucky", passing(17)).with(|run| run.bundle.spec.taken_over.answered_again = 1).honest(),
         Run::new("more", "vector", passing(9)).with(|run| run.bundle.spec.system.top_k = 20).honest(),
@@ -237,6 +238,7 @@ async fn the_newest_valid_run_of_the_same_settings_is_shown_and_what_nobody_chec
         [
             ("other", Some(1), false),
             ("new", Some(1), false),
+            ("told", None, true),
             ("theirs", None, true),
             ("failed", None, true),
             ("again", None, true)
@@ -244,16 +246,16 @@ async fn the_newest_valid_run_of_the_same_settings_is_shown_and_what_nobody_chec
     );
     let rows = &tables[0].rows;
     assert_eq!((rows[0].variant.as_deref(), rows[1].variant.as_deref()), (Some("bm25.b=0.9"), Some("bm25.b=0.4")));
-    let why = |at: usize| rows[at].unverified.as_deref().expect("says why");
-    assert!(why(2).contains("made elsewhere") && why(3).contains("INVALID: a check failed"), "{rows:?}");
-    assert!(why(4).contains("answered again"), "{rows:?}");
+    let why = |at: usize| rows[at].unranked.as_ref().map(|of| of.why.as_str()).expect("says why");
+    assert!(why(3).contains("made elsewhere") && why(4).contains("INVALID: a check failed"), "{rows:?}");
+    assert!(why(5).contains("answered again") && why(2).contains("told where the evidence is"), "{rows:?}");
     let differs: Vec<&[String]> = tables[1..].iter().map(|table| &table.differs_in[..]).collect();
     assert_eq!(tables.len(), 3, "{tables:?}");
     for word in ["number of hits", "answerer"] {
         assert!(differs.iter().any(|differs| *differs == [word.to_owned()]), "{word}: {differs:?}");
     }
     let pair = tables[0].pairs.iter().find(|pair| pair.b == "other" && pair.a == "theirs").expect("has a page");
-    assert!(!pair.verified && pair.p_holm.is_none(), "{pair:?}");
+    assert!(!pair.ranked && pair.p_holm.is_none(), "{pair:?}");
     assert!(archive.file(&pair.page).contains("unverified: answers or grades were made elsewhere"));
 }
 

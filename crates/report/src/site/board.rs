@@ -3,7 +3,7 @@
 use bench_proto::{metric::Better, summary::Verdict};
 
 use super::{
-    Board, BoardPair, BoardRow, SiteDataset,
+    Board, BoardPair, BoardRow, Mark, SiteDataset, Unranked,
     layout::{Cell, Laid, Part, linked, page},
     names::{INDEX, from_folder},
 };
@@ -26,8 +26,6 @@ const REASON_WIDTH: usize = 120;
 const MOST_NAMED: usize = 4;
 /// Characters of a digest that are shown.
 const DIGEST: usize = 12;
-/// The mark of what nobody has checked here.
-pub(super) const UNVERIFIED: &str = "unverified";
 
 /// The page.
 ///
@@ -95,14 +93,14 @@ const COLUMNS: [&str; 11] = [
     ">Questions",
     ">Dollars",
     ">Probe p50, ms",
-    "Date",
+    ">Date",
     "Digest",
     "Not told apart from",
 ];
 
 fn cells(table: &Board, row: &BoardRow) -> Vec<Cell> {
     let rank = match row.rank {
-        None => Cell::text(NONE).marked(Some(UNVERIFIED)),
+        None => Cell::text(NONE).marked(mark(row)),
         Some(rank) => {
             let is_shared = table.rows.iter().filter(|other| other.rank == Some(rank)).count() > 1;
             Cell::text(format!("{rank}{}", if is_shared { " =" } else { "" }))
@@ -125,7 +123,7 @@ fn cells(table: &Board, row: &BoardRow) -> Vec<Cell> {
         Cell::text(probe),
         Cell::text(at),
         Cell::text(row.result_digest.chars().take(DIGEST).collect::<String>()),
-        Cell::text(row.unverified.as_deref().map_or_else(|| near(table, row), |why| one_line(why, REASON_WIDTH))),
+        Cell::text(row.unranked.as_ref().map_or_else(|| near(table, row), |of| one_line(&of.why, REASON_WIDTH))),
     ]
 }
 
@@ -146,7 +144,7 @@ fn near(table: &Board, row: &BoardRow) -> String {
 fn probe_notes(table: &Board) -> Vec<String> {
     let mut said: Vec<(&String, Vec<String>)> = Vec::new();
     for row in &table.rows {
-        let Some(note) = &row.probe_note else { continue };
+        let Some(note) = row.probe_note.as_ref().filter(|_| row.probe_p50_ms.is_some()) else { continue };
         let name = one_line(&row.name(), NAME_WIDTH);
         match said.iter_mut().find(|(other, _)| *other == note) {
             Some((_, names)) => names.push(name),
@@ -169,8 +167,7 @@ fn picture(table: &Board) -> Option<Part> {
     };
     let all: Vec<Dot> = table.rows.iter().filter_map(dot).collect();
     let better = if table.better == Better::Lower { ", lower is better" } else { "" };
-    let title =
-        format!("{} with 95 % intervals{better}; empty dots are unverified", one_line(&table.metric, NAME_WIDTH));
+    let title = format!("{} with 95 % intervals{better}; empty dots have no rank", one_line(&table.metric, NAME_WIDTH));
     (all.len() > 1).then(|| Part::Picture(title.clone(), dots(&title, &all)))
 }
 
@@ -183,7 +180,7 @@ fn pairs(table: &Board) -> Part {
         let says = if pair.reasons.is_empty() { pair.verdict.name() } else { "NOT COMPARABLE" };
         vec![
             Cell::link(format!("{} against {}", name(&pair.b), name(&pair.a)), from_folder(&pair.page)),
-            Cell::text(says).marked((!pair.verified).then_some(UNVERIFIED)),
+            Cell::text(says).marked((!pair.ranked).then_some("without rank")),
             Cell::text(points(pair.difference)),
             Cell::text(points_interval(pair.ci95.as_ref())),
             Cell::text(p_value(pair.p_holm)),
@@ -199,7 +196,7 @@ fn published(rows: &[PublishedRow]) -> Vec<Part> {
     let row = |line: &PublishedRow| {
         let part = line.part.as_ref().map(|part| format!(" ({})", one_line(part, NAME_WIDTH))).unwrap_or_default();
         vec![
-            Cell::text(format!("{}{part}", one_line(&line.system, NAME_WIDTH))).marked(Some(UNVERIFIED)),
+            Cell::text(format!("{}{part}", one_line(&line.system, NAME_WIDTH))).marked(Some(Mark::Unverified.name())),
             Cell::text(percent(line.score)),
             Cell::text(line.questions.map_or(NONE.to_owned(), count)),
             text(line.answerer.as_ref()),
@@ -220,9 +217,14 @@ fn published(rows: &[PublishedRow]) -> Vec<Part> {
     ]
 }
 
-/// What a page says above figures that nobody has checked here.
+/// What stands beside a result without a rank.
+pub(super) fn mark(row: &BoardRow) -> Option<&'static str> {
+    row.unranked.as_ref().map(|of| of.mark.name())
+}
+
+/// What a page says above figures that have no rank.
 pub(super) fn warning(row: &BoardRow) -> Option<String> {
-    let why = row.unverified.as_ref()?;
+    let Unranked { mark, why } = row.unranked.as_ref()?;
     let verdict = if row.verdict == Verdict::Invalid { "INVALID, " } else { "" };
-    Some(format!("{verdict}{UNVERIFIED}: {} ({})", one_line(why, REASON_WIDTH), one_line(&row.name(), NAME_WIDTH)))
+    Some(format!("{verdict}{}: {} ({})", mark.name(), one_line(why, REASON_WIDTH), one_line(&row.name(), NAME_WIDTH)))
 }

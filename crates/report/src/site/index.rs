@@ -2,6 +2,7 @@
 
 use super::{
     Board, BoardRow, Site, SiteDataset,
+    board::mark,
     layout::{Cell, Laid, Part, linked, page},
 };
 use crate::{
@@ -31,17 +32,14 @@ pub fn index(site: &Site) -> Result<String, RenderError> {
             Cell::text(count(dataset.archived_runs)),
             newest.map_or_else(
                 || Cell::text(NONE),
-                |row| {
-                    Cell::link(one_line(&row.name(), NAME_WIDTH), row.page.clone())
-                        .marked(row.unverified.is_some().then_some("unverified"))
-                },
+                |row| Cell::link(one_line(&row.name(), NAME_WIDTH), row.page.clone()).marked(mark(row)),
             ),
             Cell::text(percent_or_none(newest.and_then(|row| row.score))),
             Cell::text(interval(newest.and_then(|row| row.ci95.as_ref()))),
             Cell::text(at),
         ]
     };
-    let columns = ["Dataset", "Rank 1", ">Ranked", ">Runs", "Newest result", ">Score", ">95 %", "Date"];
+    let columns = ["Dataset", "Rank 1", ">Ranked", ">Runs", "Newest result", ">Score", ">95 %", ">Date"];
     let mut parts = vec![linked(&columns, site.datasets.iter().map(row).collect())];
     if !site.left_out.is_empty() {
         parts.push(Part::Of(heading("Left out")));

@@ -10,7 +10,7 @@ use crate::{
 
 /// What stands at the foot of each page.
 const FOOTER: &str = "figures of archived runs, made by bench-coord; a rank is shared where a paired comparison with Holm's correction does not \
-                      tell two results apart; what nobody has checked here is marked, and has no rank";
+                      tell two results apart; what nobody has checked here, and what is told the evidence, is marked and has no rank";
 
 /// A part of a page.
 pub(super) enum Part {

@@ -105,7 +105,7 @@ pub struct Board {
     pub better: Better,
     /// In what its results differ from those of the first table; empty for the first.
     pub differs_in: Vec<String>,
-    /// Its results: ranked ones by their score, then those that are not verified.
+    /// Its results: ranked ones by their score, then controls, then those that are not verified.
     pub rows: Vec<BoardRow>,
     /// All pairs of its results.
     pub pairs: Vec<BoardPair>,
@@ -114,7 +114,7 @@ pub struct Board {
 /// A result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BoardRow {
-    /// Its rank, shared by results that are not told apart; null where nothing is verified.
+    /// Its rank, shared by results that are not told apart; null for those that have none.
     pub rank: Option<usize>,
     /// Public id of the run.
     pub run: String,
@@ -148,10 +148,40 @@ pub struct BoardRow {
     pub verdict: Verdict,
     /// Result digest.
     pub result_digest: String,
-    /// Why it has no rank; null for verified results.
-    pub unverified: Option<String>,
+    /// Why it has no rank; null for those that have one.
+    pub unranked: Option<Unranked>,
     /// Ids of the ranked runs of the table that it is not told apart from.
     pub not_told_apart: Vec<String>,
+}
+
+/// Why a result has no rank.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unranked {
+    /// What stands beside it.
+    pub mark: Mark,
+    /// In words.
+    pub why: String,
+}
+
+/// What stands beside a result without a rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mark {
+    /// A control that is told where the evidence is.
+    Control,
+    /// INVALID, made elsewhere, or the better of several tries.
+    Unverified,
+}
+
+impl Mark {
+    /// As it is printed.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Control => "control",
+            Self::Unverified => "unverified",
+        }
+    }
 }
 
 impl BoardRow {
@@ -180,8 +210,8 @@ pub struct BoardPair {
     pub p_holm: Option<f64>,
     /// What it says in view of all pairs: a difference that the correction takes for chance is inconclusive.
     pub verdict: Word,
-    /// Whether both are verified.
-    pub verified: bool,
+    /// Whether both have a rank.
+    pub ranked: bool,
     /// Why they cannot be compared; empty when they can.
     pub reasons: Vec<String>,
 }

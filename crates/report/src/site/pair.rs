@@ -44,7 +44,7 @@ pub fn pair(comparison: &Comparison, beside: Beside<'_>) -> Result<String, Rende
     if !warnings.is_empty() {
         parts.push(Part::Of(Block::Labels(warnings)));
     }
-    if pair.verified {
+    if pair.ranked {
         parts.push(Part::Of(Block::Headline(format!(
             "in view of all pairs of the dataset: {} (p {} by Holm)",
             pair.verdict.name(),
@@ -55,7 +55,10 @@ pub fn pair(comparison: &Comparison, beside: Beside<'_>) -> Result<String, Rende
         format!("{} (band: tolerance)", claim(comparison)),
         forest_plain(std::slice::from_ref(comparison)),
     ));
-    parts.extend(without_flips(comparison).into_iter().map(Part::Of));
+    parts.extend(without_flips(comparison).into_iter().map(|block| match block {
+        Block::Headline(words) => Part::Of(Block::Headline(format!("the pair by itself: {words}"))),
+        block => Part::Of(block),
+    }));
     parts.extend(flips(comparison).into_iter().map(Part::Of));
     let trail = vec![
         (from_folder(INDEX), "all datasets".to_owned()),

@@ -4,7 +4,7 @@ use bench_proto::{
     summary::{Interval, Summary, Verdict},
 };
 
-use super::{Board, BoardPair, BoardRow, Site, SiteDataset, dataset, index, names, run};
+use super::{Board, BoardPair, BoardRow, Mark, Site, SiteDataset, Unranked, dataset, index, names, run};
 use crate::published::PublishedRow;
 
 const NASTY: &str = "</td><script>alert(1)</script>\u{202e}\"'";
@@ -32,12 +32,16 @@ fn row(system: &str, rank: Option<usize>, score: f64) -> BoardRow {
         finished_at: Some("2026-11-20T10:00:00Z".to_owned()),
         verdict: Verdict::Valid,
         result_digest: "0123456789abcdef0123".to_owned(),
-        unverified: None,
+        unranked: None,
         not_told_apart: Vec::new(),
     }
 }
 
-fn pair(a: &str, b: &str, verdict: Word, verified: bool) -> BoardPair {
+fn unverified(why: &str) -> Option<Unranked> {
+    Some(Unranked { mark: Mark::Unverified, why: why.to_owned() })
+}
+
+fn pair(a: &str, b: &str, verdict: Word, ranked: bool) -> BoardPair {
     let (a, b) = (format!("run-{a}"), format!("run-{b}"));
     BoardPair {
         page: names::of_pair(&a, &b),
@@ -45,9 +49,9 @@ fn pair(a: &str, b: &str, verdict: Word, verified: bool) -> BoardPair {
         b,
         difference: Some(0.1),
         ci95: interval(0.04, 0.16),
-        p_holm: verified.then_some(0.012),
+        p_holm: ranked.then_some(0.012),
         verdict,
-        verified,
+        ranked,
         reasons: Vec::new(),
     }
 }
@@ -59,7 +63,7 @@ fn locomo() -> SiteDataset {
     rows[1].not_told_apart = vec!["run-bm25".to_owned()];
     rows[1].variant = Some("k1=0.9".to_owned());
     rows[2].probe_note = Some("machine a and b".to_owned());
-    rows.push(BoardRow { unverified: Some("answers were made elsewhere".to_owned()), ..row("theirs", None, 0.9) });
+    rows.push(BoardRow { unranked: unverified("answers were made elsewhere"), ..row("theirs", None, 0.9) });
     let table = Board {
         preset: "full".to_owned(),
         questions: 1_986,
@@ -127,7 +131,7 @@ fn nothing_of_others_is_markup_and_no_page_needs_anything_else() {
         (row.system, row.system_version, row.variant) = (NASTY.to_owned(), NASTY.to_owned(), Some(NASTY.to_owned()));
         (row.probe_note, row.result_digest) = (Some(NASTY.to_owned()), NASTY.to_owned());
     }
-    table.rows[3].unverified = Some(NASTY.to_owned());
+    table.rows[3].unranked = unverified(NASTY);
     nasty.published[0].source = NASTY.to_owned();
     let mut summary: Summary = serde_json::from_str(include_str!("../../../../proto/golden/report.v4.json"))
         .expect("the golden report is read");

@@ -57,7 +57,7 @@ struct Table {
     better: String,
     /// In what they differ from the results of the first table; empty for the first.
     differs_in: Vec<String>,
-    /// Ranked results by their score, then those that are not verified.
+    /// Ranked results by their score, then controls, then those that are not verified.
     rows: Vec<Row>,
     /// All pairs.
     pairs: Vec<Pair>,
@@ -67,7 +67,7 @@ struct Table {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Row {
-    /// Its rank, shared by results that are not told apart; null for those that are not verified.
+    /// Its rank, shared by results that are not told apart; null for those that have none.
     rank: Option<u64>,
     /// Public id of the run.
     run: String,
@@ -101,10 +101,20 @@ struct Row {
     verdict: String,
     /// Result digest.
     result_digest: String,
-    /// Why it has no rank; null for verified results.
-    unverified: Option<String>,
+    /// Why it has no rank; null for those that have one.
+    unranked: Option<Unranked>,
     /// Ids of the ranked runs of the table that it is not told apart from.
     not_told_apart: Vec<String>,
+}
+
+/// Why a result has no rank.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Unranked {
+    /// `control` (it is told where the evidence is) or `unverified`.
+    mark: String,
+    /// In words.
+    why: String,
 }
 
 /// Two results of a table.
@@ -125,8 +135,8 @@ struct Pair {
     p_holm: Option<f64>,
     /// `BETTER`, `WORSE`, `NO CHANGE` or `INCONCLUSIVE`, in view of all pairs.
     verdict: String,
-    /// Both are verified.
-    verified: bool,
+    /// Both have a rank.
+    ranked: bool,
     /// Why they cannot be compared; empty when they can.
     reasons: Vec<String>,
 }
