@@ -34,6 +34,7 @@ fn every_verb_explains_itself() {
         "trace",
         "score",
         "import",
+        "site",
         "estimate",
         "datasets",
         "systems",

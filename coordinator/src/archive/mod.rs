@@ -6,10 +6,12 @@
 //! | [`bundle`] | what is archived of a run? |
 //! | [`restore`] | how does it become a run again? |
 //! | [`auto`] | who pushes when nobody asks? |
+//! | [`site`] | what do its runs say as pages? |
 
 pub(crate) mod auto;
 pub(crate) mod bundle;
 pub(crate) mod restore;
+pub(crate) mod site;
 
 use bench_report::archive::{ArchiveError, ArchivePlace};
 use bench_worker::transport;

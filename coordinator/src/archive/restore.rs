@@ -140,7 +140,11 @@ pub(crate) fn read(name: &str, content: &[u8]) -> Result<usize, CliError> {
     }
 }
 
-fn check_spec(spec: &RunSpec) -> Result<(), CliError> {
+/// Checks what becomes the keys of a run's votes.
+///
+/// # Errors
+/// Exit 5 for more than there are keys.
+pub(super) fn check_spec(spec: &RunSpec) -> Result<(), CliError> {
     check_grading(spec.judges.len(), spec.votes).map_err(|e| damaged(format!("{RUN}: {e}")))
 }
 
@@ -283,7 +287,10 @@ fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, CliError> {
 }
 
 /// The lines of a file, one by one.
-fn lines<T: DeserializeOwned>(
+///
+/// # Errors
+/// Exit 5 for a file that is not there.
+pub(super) fn lines<T: DeserializeOwned>(
     folder: &Path,
     name: &'static str,
 ) -> Result<impl Iterator<Item = Result<T, CliError>> + Send, CliError> {

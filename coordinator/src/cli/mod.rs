@@ -44,7 +44,7 @@ pub use store::*;
         status      what is going on, and why nothing moves\n  \
         report      print the result of a run again\n\n\
         Runs:       matrix, list, watch, pause, cancel, retry, rename, tag, delete\n\
-        Results:    show, compare, gate, trace, rejudge, rescore, score, judge-audit, import, export, archive\n\
+        Results:    show, compare, gate, trace, rejudge, rescore, score, judge-audit, import, export, archive, site\n\
         Before:     init, estimate, datasets, systems, models, prices, load, doctor, config\n\
          Store:      migrate, restore, gc, backup\n\
          Cluster:    serve, dead (and the program bench-worker)\n\
@@ -155,6 +155,9 @@ pub enum Verb {
     #[cfg(feature = "archive")]
     #[command(subcommand)]
     Archive(ArchiveVerb),
+    /// Static pages of an archive: a leaderboard for each dataset, a page for each pair of systems
+    #[cfg(feature = "archive")]
+    Site(SiteArgs),
     /// Calls, tokens, dollars, minutes and interval, before paying
     Estimate(Box<SubmitArgs>),
     /// Datasets: list, show, fetch, verify, generate

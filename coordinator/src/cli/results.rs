@@ -554,6 +554,13 @@ pub struct ExportArgs {
     /// Write questions.FORMAT (hypotheses.jsonl, every-eval-ever.json) here; one format of text without a folder goes to standard output
     #[arg(long, value_name = "DIR")]
     pub output_dir: Option<PathBuf>,
+    /// Instead of files: bring the result (settings, figures, digest; no questions) to this MLflow tracking server. Who asks is said by
+    /// MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD
+    #[arg(long, value_name = "URL", conflicts_with_all = ["format", "raw_csv", "output_dir"])]
+    pub mlflow: Option<String>,
+    /// Experiment of the server [default: bench-coord/DATASET]
+    #[arg(long, value_name = "NAME", requires = "mlflow")]
+    pub mlflow_experiment: Option<String>,
 }
 
 /// Which archive.
@@ -562,6 +569,23 @@ pub struct ArchiveAt {
     /// Folder, or s3://BUCKET/PATH, gs://…, az://… [env: BENCH_ARCHIVE_URL]
     #[arg(long, value_name = "URL")]
     pub archive: Option<String>,
+}
+
+/// Flags of `site`.
+#[derive(Debug, Clone, Args)]
+pub struct SiteArgs {
+    /// Folder of the pages: a new or empty one, or that of earlier pages, which are renewed
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Which archive
+    #[command(flatten)]
+    pub at: ArchiveAt,
+    /// What others have published on each dataset stands beside our results, marked as unverified
+    #[arg(long)]
+    pub published: bool,
+    /// What stands on the pages as JSON on standard output (the same as DIR/site.json)
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Verbs of `archive`.

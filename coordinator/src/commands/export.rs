@@ -1,4 +1,4 @@
-//! `export RUN`: its questions for other tools.
+//! `export RUN`: its questions for other tools, or its result for an MLflow server.
 
 use std::io::Write;
 
@@ -10,13 +10,14 @@ use bench_report::{
     export::{CsvQuestions, MoreColumns},
     hypotheses::HypothesesWriter,
 };
-use bench_store::{RunRow, Store};
+use bench_store::{RunRow, RunState, Store};
 
 use crate::{
     app::App,
     cli::ExportArgs,
     exit::{CliError, CliResult, Exit},
-    out, results,
+    out,
+    results::{self, mlflow::Server},
     standing::find_run,
 };
 
@@ -43,9 +44,14 @@ pub(super) async fn run(app: &App, args: &ExportArgs) -> CliResult {
     if args.output_dir.is_none() && !text_alone {
         return Err(CliError::usage("parquet, or more than one format, needs a folder: give --output-dir DIR"));
     }
+    // whether the server can be asked at all is said before anything is read
+    let server = args.mlflow.as_deref().map(|url| Server::at(app, url)).transpose()?;
     let store = app.open_store().await?;
     let run = find_run(store.as_ref(), &args.run).await?;
     let summary = results::summary_of(app, store.as_ref(), &run).await?;
+    if let Some(server) = server {
+        return to_mlflow(&server, &run, &summary, args.mlflow_experiment.as_deref()).await;
+    }
     let more = MoreColumns::from_summary(&summary);
     let cells = if args.raw_csv { Cells::Raw } else { Cells::Harmless };
     match &args.output_dir {
@@ -73,6 +79,23 @@ pub(super) async fn run(app: &App, args: &ExportArgs) -> CliResult {
             out::note(&format!("questions: {}", folder.display()));
         }
     }
+    Ok(Exit::Done)
+}
+
+/// Brings the result to a tracking server, and says where it is there.
+async fn to_mlflow(server: &Server, run: &RunRow, summary: &Summary, experiment: Option<&str>) -> CliResult {
+    if run.state != RunState::Finished {
+        return Err(CliError::usage(format!(
+            "run {0} is not finished: only results are brought to MLflow; `bench-coord resume {0}` goes on with it",
+            run.run_id
+        )));
+    }
+    let named = format!("bench-coord/{}", summary.dataset.name);
+    let kept = server.keep(experiment.unwrap_or(&named), &bench_report::mlflow::record(summary)).await?;
+    if kept.was_there {
+        out::note(&format!("run {} was there already, with the same result", run.run_id));
+    }
+    out::result(&server.page(&kept));
     Ok(Exit::Done)
 }
 

@@ -41,6 +41,8 @@ mod score;
 #[cfg(feature = "cluster")]
 mod serve;
 mod show;
+#[cfg(feature = "archive")]
+mod site;
 mod status;
 mod submit;
 mod systems;
@@ -166,6 +168,8 @@ async fn run_with(app: &App, verb: &Verb) -> CliResult {
         Verb::Export(args) => export::run(app, args).await,
         #[cfg(feature = "archive")]
         Verb::Archive(verb) => Box::pin(archive::run(app, verb)).await,
+        #[cfg(feature = "archive")]
+        Verb::Site(args) => Box::pin(site::run(app, args)).await,
         Verb::Import(args) => Box::pin(import::run(app, args)).await,
         Verb::JudgeAudit(args) => Box::pin(judge_audit::run(app, args)).await,
         Verb::Datasets(verb) => datasets::run(app, verb).await,

@@ -278,7 +278,8 @@ async fn pairs(
 }
 
 /// What a pair says in view of all pairs: a difference that Holm's correction takes for chance decides nothing.
-fn in_view_of_all(verdict: Word, p_holm: Option<f64>) -> Word {
+#[must_use]
+pub(crate) fn in_view_of_all(verdict: Word, p_holm: Option<f64>) -> Word {
     match verdict {
         Word::Better | Word::Worse if p_holm.is_none_or(|p| p > SIGNIFICANT) => Word::Inconclusive,
         verdict => verdict,

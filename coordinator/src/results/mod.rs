@@ -14,6 +14,7 @@
 //! | `judgements` | what did its judges say, and which of several votes speaks for them? |
 //! | [`repeats`] | what do the repeats of one run say together? |
 //! | `files` | what is written, and where? |
+//! | [`mlflow`] | how is it brought to an MLflow server? |
 //! | `answer_key` | what would it be without the known mistakes of the dataset? |
 
 mod ahead;
@@ -21,6 +22,7 @@ pub(crate) mod answer_key;
 mod beside;
 mod files;
 pub(crate) mod judgements;
+pub(crate) mod mlflow;
 mod models;
 pub(crate) mod published;
 mod questions;

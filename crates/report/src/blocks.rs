@@ -31,11 +31,16 @@ pub(crate) struct Table {
 }
 
 pub(crate) fn table(columns: &[&str], rows: Vec<Vec<String>>) -> Block {
+    Block::Table(Table { columns: aligned(columns), rows })
+}
+
+/// Titles of columns without their sign, and whether each is aligned right.
+pub(crate) fn aligned(columns: &[&str]) -> Vec<(String, bool)> {
     let column = |title: &&str| match title.strip_prefix('>') {
         Some(title) => (title.to_owned(), true),
         None => ((*title).to_owned(), false),
     };
-    Block::Table(Table { columns: columns.iter().map(column).collect(), rows })
+    columns.iter().map(column).collect()
 }
 
 pub(crate) fn heading(text: impl Into<String>) -> Block {

@@ -8,6 +8,7 @@
 //! | [`html`] | one page with plots and a browser of the questions |
 //! | [`svg`] | plots |
 //! | [`every_eval_ever`] | a record of the shared schema of evaluation results |
+//! | [`mlflow`] | a result as MLflow keeps it |
 //! | [`export`], `columns` | questions for other tools: CSV, Parquet |
 //! | `archive` | durable results on object stores |
 //! | [`terminal`] | what `submit` and `report` print: the page for a screen (`terminal/brief.rs`), or all of it |
@@ -17,6 +18,7 @@
 //! | [`matrix`] | a grid of runs |
 //! | [`repeats`] | the repeats of one run |
 //! | [`published`] | a run among published results of its dataset |
+//! | [`site`] | static pages of many runs: a leaderboard for each dataset, a page for each pair of systems |
 //! | `document` | what people read of a run, as `blocks` that markdown, terminal and html lay out |
 //! | `figures` | how a number is written |
 //! | `escape` | text in XML and HTML |
@@ -38,10 +40,12 @@ pub mod json;
 pub mod junit;
 pub mod markdown;
 pub mod matrix;
+pub mod mlflow;
 pub mod published;
 pub mod questions;
 pub mod registry;
 pub mod repeats;
+pub mod site;
 pub mod svg;
 pub mod terminal;
 

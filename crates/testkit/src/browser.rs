@@ -1,6 +1,7 @@
 //! A real Chromium, from Debian: pages are opened, worked on by a script of the test, and looked at.
 
 use std::{
+    io::Read,
     path::Path,
     process::{Command, Stdio},
     time::{Duration, Instant},
@@ -47,26 +48,79 @@ impl Default for Visit<'_> {
 /// When Chromium cannot be installed or does not end, or the script does not.
 #[must_use]
 pub fn told_after(page: &Path, visit: Visit<'_>, script: &str) -> Value {
-    const BEGIN: &str = "<pre id=\"told-to-the-test\">";
-    let whole = format!(
-        "(async () => {{ let told; \
-         try {{ told = await (async () => {{ {script} }})(); }} catch (error) {{ told = {{ error: `${{error}} ${{error.stack}}` }}; }} \
-         const box = document.createElement('pre'); box.id = 'told-to-the-test'; box.textContent = JSON.stringify(told); \
-         document.body.append(box); }})();"
-    );
-    let worked_on = with_script(page, &whole);
+    let worked_on = with_script(page, &telling(script));
     let mut command = chromium(page);
     let address = if visit.fragment.is_empty() { String::new() } else { format!("#{}", visit.fragment) };
     command
         .args(["--virtual-time-budget=10000", "--dump-dom"])
         .arg(format!("--window-size={},1000", visit.width))
         .arg(url(&worked_on) + &address);
-    let document = run(command);
+    told_in(&run(command), script)
+}
+
+/// Where a script leaves what it tells.
+const BEGIN: &str = "<pre id=\"told-to-the-test\">";
+
+/// A script that leaves what the body of an asynchronous function returns; of one that fails `{"error": …}`.
+fn telling(body: &str) -> String {
+    format!(
+        "(async () => {{ let told; \
+         try {{ told = await (async () => {{ {body} }})(); }} catch (error) {{ told = {{ error: `${{error}} ${{error.stack}}` }}; }} \
+         const box = document.createElement('pre'); box.id = 'told-to-the-test'; box.textContent = JSON.stringify(told); \
+         document.body.append(box); }})();"
+    )
+}
+
+/// What a script has left in a document.
+fn told_in(document: &str, script: &str) -> Value {
     let start = document.rfind(BEGIN).unwrap_or_else(|| panic!("the script did not end: {script}")) + BEGIN.len();
     let end = document[start..].find("</pre>").expect("closed") + start;
     let text = &document[start..end];
     let text = text.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&nbsp;", "\u{a0}");
     serde_json::from_str(&text.replace("&amp;", "&")).expect("JSON")
+}
+
+/// What somebody finds who goes through pages.
+#[derive(Debug)]
+pub struct Walk {
+    /// What the script returned.
+    pub told: Value,
+    /// What stood on the console of the browser.
+    pub console: Vec<String>,
+}
+
+/// What `script` returns that goes through pages in a frame, as it can with pages whose policy forbids all scripts: the body of an
+/// asynchronous function, in which `open(address)` and `follow(link)` return the document that was reached, and `view()` its window.
+/// Addresses count from `page`, which is opened before.
+///
+/// # Panics
+/// When Chromium cannot be installed or does not end, or the script does not.
+#[must_use]
+pub fn walk(page: &Path, script: &str) -> Walk {
+    let beside = tempfile::tempdir().expect("a folder");
+    let walker = beside.path().join("walker.html");
+    let html = "<!doctype html><html><body><iframe id=frame width=1200 height=900></iframe></body></html>";
+    std::fs::write(&walker, html).expect("writable");
+    let first = url(page);
+    let whole = format!(
+        "const frame = document.getElementById('frame'); \
+         const reached = (go) => new Promise((done) => {{ frame.onload = () => done(frame.contentDocument); go(); }}); \
+         const open = (address) => reached(() => {{ frame.src = new URL(address, {first:?}).href; }}); \
+         const follow = (link) => reached(() => link.click()); \
+         const view = () => frame.contentWindow; \
+         await open({first:?}); {script}"
+    );
+    let mut command = chromium(&walker);
+    command.args([
+        "--allow-file-access-from-files",
+        "--enable-logging=stderr",
+        "--virtual-time-budget=10000",
+        "--dump-dom",
+    ]);
+    command.arg(url(&with_script(&walker, &telling(&whole))));
+    let (document, log) = ended(command, Stdio::piped());
+    let console = log.lines().filter(|line| line.contains("CONSOLE")).map(str::to_owned).collect();
+    Walk { told: told_in(&document, script), console }
 }
 
 /// A picture of the page after `script` ran in it, as PNG of this size.
@@ -168,14 +222,14 @@ fn chromium(page: &Path) -> Command {
     command
 }
 
-fn run(mut command: Command) -> String {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("starts");
-    let mut stdout = child.stdout.take().expect("is piped");
-    let reader = std::thread::spawn(move || {
-        let mut text = String::new();
-        let _ = std::io::Read::read_to_string(&mut stdout, &mut text);
-        text
-    });
+fn run(command: Command) -> String {
+    ended(command, Stdio::null()).0
+}
+
+/// What a browser has written to standard output, and to standard error where that is piped.
+fn ended(mut command: Command, stderr: Stdio) -> (String, String) {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr).spawn().expect("starts");
+    let (stdout, stderr) = (text_of(child.stdout.take()), text_of(child.stderr.take()));
     let began = Instant::now();
     while child.try_wait().expect("a child can be asked").is_none() {
         if began.elapsed() > PATIENCE {
@@ -185,5 +239,14 @@ fn run(mut command: Command) -> String {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    reader.join().unwrap_or_default()
+    (stdout.join().unwrap_or_default(), stderr.join().unwrap_or_default())
+}
+
+/// Reads a pipe to its end beside whatever else is done.
+fn text_of(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
 }

@@ -9,6 +9,7 @@
 //! | `pairs` | which questions did both runs score, in few bytes? |
 //! | `difference` | mean, interval, p value, detectable difference, verdict word |
 //! | `mcnemar`, `holm` | the exact test; the correction over categories |
+//! | `ranks` | who shares a rank where differences may be chance? |
 //! | [`fingerprints`] | does more than one thing differ? |
 
 pub mod fingerprints;
@@ -18,6 +19,7 @@ mod holm;
 pub(crate) mod latency;
 mod mcnemar;
 pub(crate) mod pairs;
+mod ranks;
 
 use std::collections::BTreeMap;
 
@@ -35,6 +37,7 @@ use bench_proto::{
 pub(crate) use difference::{RULE_OF_THREE, gains};
 pub(crate) use pairs::TurnsSeen;
 pub use pairs::{PairedFacts, Rate, Rates, RunFacts};
+pub use ranks::ranks;
 
 use crate::strata::Strata;
 
@@ -401,9 +404,10 @@ fn flips(facts: &PairedFacts<'_>, scale: Scale, most: usize) -> (Vec<Flip>, BTre
 }
 
 /// Corrects the overall p values of all pairs of several runs together (Holm).
-pub fn correct_over_pairs(comparisons: &mut [Comparison]) {
-    let p_values: Vec<Option<f64>> = comparisons.iter().map(|c| c.paired.p_value).collect();
-    for (comparison, p_holm) in comparisons.iter_mut().zip(holm::adjusted(&p_values)) {
+pub fn correct_over_pairs<'a>(comparisons: impl IntoIterator<Item = &'a mut Comparison>) {
+    let mut all: Vec<&mut Comparison> = comparisons.into_iter().collect();
+    let p_values: Vec<Option<f64>> = all.iter().map(|c| c.paired.p_value).collect();
+    for (comparison, p_holm) in all.iter_mut().zip(holm::adjusted(&p_values)) {
         comparison.paired.p_holm = p_holm;
     }
 }

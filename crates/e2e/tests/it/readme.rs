@@ -31,7 +31,7 @@ fn the_lines_that_need_nothing_work_in_their_order() {
         // systems of the reader's own: systems/mine.rs and systems/classes.rs run these
         .filter(|args| !args.iter().any(|a| a.contains("mine.")))
         // these need many machines, other runs, or an object store
-        .filter(|args| !["serve", "migrate", "compare", "gate", "archive"].contains(&args[0].as_str()))
+        .filter(|args| !["serve", "migrate", "compare", "gate", "archive", "site"].contains(&args[0].as_str()))
         .collect();
     assert!(local.len() >= 3, "{local:?}");
     for args in local {

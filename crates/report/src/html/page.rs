@@ -29,7 +29,7 @@ const SCRIPT: &str = concat!(
 );
 
 /// What it looks like.
-pub(super) const STYLE: &str = include_str!("page.css");
+pub(crate) const STYLE: &str = include_str!("page.css");
 
 /// A list of questions on a page, with what makes it work.
 pub(super) struct Browser {

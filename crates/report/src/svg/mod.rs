@@ -6,6 +6,7 @@
 //! | `forest` | paired differences with their intervals |
 //! | `curves` | the latency probe, and latency under load, by share of the operations; latency by rate or size |
 //! | `cost` | dollars and tokens by phase |
+//! | `dots` | scores of several runs with their intervals |
 //! | `history` | scores over time |
 //! | `front` | quality against a cost, with the front of what nothing beats in both |
 //!
@@ -14,6 +15,7 @@
 mod bars;
 mod cost;
 mod curves;
+mod dots;
 mod forest;
 mod front;
 mod history;
@@ -21,6 +23,7 @@ mod history;
 use bench_proto::summary::{Interval, Summary};
 
 pub use curves::{Curve, latency_plot};
+pub use dots::{Dot, dots};
 pub use forest::{forest, forest_plain};
 pub use front::{FrontAxis, FrontPoint, front_plot};
 pub use history::{HistoryPoint, history, history_plain};

@@ -611,7 +611,7 @@ pub(crate) struct Published {
 /// A result.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct PublishedResult {
+pub(super) struct PublishedResult {
     /// It is the run's own.
     is_this_run: bool,
     /// The memory system.
@@ -637,7 +637,7 @@ struct PublishedResult {
 /// An interval of 95 %.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct PublishedInterval {
+pub(super) struct PublishedInterval {
     /// Its lower end.
     low: f64,
     /// Its upper end.

@@ -1,6 +1,7 @@
 //! What verbs print with `--json` is what `docs/schemas/cli` says, to the last field: scripts rely on it.
 
 pub(crate) mod forms;
+pub(crate) mod pages;
 mod plans;
 
 use std::{fs, path::Path, time::Duration};
@@ -16,6 +17,7 @@ use serde_json::Value;
 
 use self::{
     forms::{Config, Countings, Dataset, Doctor, Fetched, Gc, Models, Published, Runs, Status},
+    pages::Site,
     plans::MatrixPlan,
 };
 
@@ -52,6 +54,7 @@ fn schemas_of_small_verbs_are_published() {
     published::<Status>("status");
     published::<MatrixPlan>("matrix-dry-run");
     published::<Published>("report-published");
+    published::<Site>("site");
     let listed = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas/cli")).expect("a folder");
     let page = include_str!("../../../../../docs/CLI.md");
     for file in listed.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()) {

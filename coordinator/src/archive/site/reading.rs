@@ -1,0 +1,230 @@
+//! What of an archived run is read, with bounds, and when it is left out.
+
+use bench_aggregate::compare::RunFacts;
+use bench_proto::{
+    digest::ResultDigest,
+    facts::{Outcome, QuestionFacts},
+    summary::Summary,
+};
+use bench_report::{
+    archive::{ArchivePlace, IndexEntry, Manifest, fetch},
+    site::names::MOST_NAME_BYTES,
+};
+use futures::{StreamExt as _, stream};
+use serde::{Deserialize, de::DeserializeOwned};
+
+use super::super::{
+    bundle::{BUNDLE_VERSION, REPORT, RESULTS, RUN, RunBundle},
+    restore,
+};
+use crate::exit::{CliError, Exit};
+
+/// Runs that are looked at, the newest ones.
+const MOST_RUNS: usize = 2_000;
+/// Runs that are read at a time: an object store takes its time for each.
+const AT_ONCE: usize = 8;
+/// Longest run and report, in bytes.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// A run of an archive, without its report and its questions.
+pub(super) struct ArchivedRun {
+    pub(super) entry: IndexEntry,
+    pub(super) bundle: RunBundle,
+    manifest: Manifest,
+}
+
+/// A run with what stands on its page.
+pub(super) struct ReadRun {
+    pub(super) run: ArchivedRun,
+    pub(super) summary: Summary,
+    pub(super) facts: RunFacts,
+    /// Questions that ended.
+    pub(super) questions: usize,
+}
+
+/// The newest runs of the index, oldest first, each id once.
+///
+/// # Errors
+/// What the archive meets.
+pub(super) async fn runs(
+    place: &ArchivePlace,
+    entries: Vec<IndexEntry>,
+    left_out: &mut Vec<String>,
+) -> Result<Vec<ArchivedRun>, CliError> {
+    let older = entries.len().saturating_sub(MOST_RUNS);
+    if older > 0 {
+        left_out.push(format!("{older} older runs are left out: the newest {MOST_RUNS} are looked at"));
+    }
+    let read = stream::iter(entries.into_iter().skip(older)).map(|entry| async move {
+        let id = entry.run_id.clone();
+        (id, run(place, entry).await)
+    });
+    let read: Vec<(String, Result<ArchivedRun, CliError>)> = read.buffered(AT_ONCE).collect().await;
+    let mut runs: Vec<ArchivedRun> = Vec::with_capacity(read.len());
+    for (id, read) in read {
+        let Some(read) = unless_left_out(&id, read, left_out)? else { continue };
+        if runs.iter().any(|other| other.entry.run_id == id) {
+            left_out.push(format!("run {id} is left out once: the index names it several times"));
+            continue;
+        }
+        runs.push(read);
+    }
+    Ok(runs)
+}
+
+/// What was read of a run; nothing where its files are damaged or do not fit together, which is said.
+///
+/// # Errors
+/// What the archive meets.
+pub(super) fn unless_left_out<T>(
+    id: &str,
+    read: Result<T, CliError>,
+    left_out: &mut Vec<String>,
+) -> Result<Option<T>, CliError> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(why) if why.exit == Exit::Invalid => {
+            left_out.push(format!("run {id} is left out: {}", why.message));
+            Ok(None)
+        }
+        Err(away) => Err(away),
+    }
+}
+
+fn damaged(why: impl Into<String>) -> CliError {
+    CliError::new(Exit::Invalid, why)
+}
+
+async fn run(place: &ArchivePlace, entry: IndexEntry) -> Result<ArchivedRun, CliError> {
+    if entry.dataset.len() > MOST_NAME_BYTES {
+        return Err(damaged(format!("the name of its dataset has more than {MOST_NAME_BYTES} bytes")));
+    }
+    let manifest = fetch::manifest(place, &entry).await?;
+    let bundle: RunBundle = document(place, &manifest, RUN).await?;
+    if bundle.bundle_version > BUNDLE_VERSION {
+        return Err(damaged(format!("it was archived with version {}: use a newer build", bundle.bundle_version)));
+    }
+    let spec = &bundle.spec;
+    restore::check_spec(spec)?;
+    if bundle.run_id != entry.run_id
+        || spec.dataset.name != entry.dataset
+        || spec.fingerprint().hex() != entry.fingerprint
+    {
+        return Err(damaged(format!("{RUN} and the index tell different runs, datasets or fingerprints")));
+    }
+    if spec.dataset.planted.is_some() {
+        return Err(damaged("it is a judge audit, and measures a judge instead of a memory system"));
+    }
+    Ok(ArchivedRun { entry, bundle, manifest })
+}
+
+/// A small document of a run.
+async fn document<T: DeserializeOwned>(place: &ArchivePlace, manifest: &Manifest, name: &str) -> Result<T, CliError> {
+    let mut bytes = Vec::new();
+    unpack(place, manifest, (name, MOST_BYTES), &mut bytes).await?;
+    serde_json::from_slice(&bytes).map_err(|e| damaged(format!("{name} cannot be read: {e}")).because(e))
+}
+
+async fn unpack(
+    place: &ArchivePlace,
+    manifest: &Manifest,
+    (name, most): (&str, u64),
+    out: &mut (impl std::io::Write + Send),
+) -> Result<(), CliError> {
+    let file = manifest.files.iter().find(|file| file.name == name);
+    let file = file.ok_or_else(|| damaged(format!("it has no {name}")))?;
+    if file.plain_bytes > most {
+        return Err(damaged(format!("{name} has more than {} MiB: it is not read", most >> 20)));
+    }
+    Ok(fetch::file(place, manifest, file, out).await?)
+}
+
+/// Longest results of a run, in bytes, with the texts of its questions.
+const MOST_RESULTS: u64 = 4 << 30;
+/// Most questions of a run.
+const MOST_QUESTIONS: usize = 2_000_000;
+
+/// The facts of a question: its texts are passed over.
+#[derive(Deserialize)]
+struct FactsLine {
+    facts: QuestionFacts,
+}
+
+/// Reads the report of a run, and its questions by a metric for comparisons of so many hits.
+///
+/// # Errors
+/// Exit 5 for what does not fit together, 4 for what the archive meets.
+pub(super) async fn read(
+    place: &ArchivePlace,
+    run: ArchivedRun,
+    (metric, top_k): (&str, u32),
+) -> Result<ReadRun, CliError> {
+    let summary: Summary = document(place, &run.manifest, REPORT).await?;
+    check(&run.entry, &summary)?;
+    let folder = tempfile::tempdir()
+        .map_err(|e| CliError::infrastructure(format!("no folder for the files of the archive: {e}")).because(e))?;
+    let mut unpacked = std::fs::File::create(folder.path().join(RESULTS)).map_err(CliError::infrastructure_of)?;
+    unpack(place, &run.manifest, (RESULTS, MOST_RESULTS), &mut unpacked).await?;
+    drop(unpacked);
+    let mut facts = RunFacts::new(metric, top_k).asking_for(run.bundle.spec.system.top_k);
+    let mut digested = Digested::default();
+    for line in restore::lines::<FactsLine>(folder.path(), RESULTS)? {
+        let FactsLine { facts: question } = line?;
+        if digested.questions.len() == MOST_QUESTIONS {
+            return Err(damaged(format!("it has more than {MOST_QUESTIONS} questions")));
+        }
+        if question.scores.iter().any(|(_, score)| !(0.0..=1.0).contains(score)) {
+            return Err(damaged("a score of it is beyond 0 and 1"));
+        }
+        facts.add(&question);
+        digested.add(question);
+    }
+    facts.settle();
+    let questions = digested.questions.len();
+    // questions that were not run are in the digest, and not among the results
+    if summary.outcomes.not_run == 0 && digested.finish() != summary.result_digest {
+        return Err(damaged(format!("its digest is not that of its {RESULTS}")));
+    }
+    Ok(ReadRun { run, summary, facts, questions })
+}
+
+/// Holds a report to what the index says, and its figures to what figures can be.
+fn check(entry: &IndexEntry, summary: &Summary) -> Result<(), CliError> {
+    let (run, headline) = (&summary.run, &summary.headline);
+    if (&run.id, &run.fingerprint, &summary.result_digest) != (&entry.run_id, &entry.fingerprint, &entry.result_digest)
+        || run.verdict.name() != entry.verdict
+    {
+        return Err(damaged(format!("{REPORT} and the index tell different runs, digests or verdicts")));
+    }
+    // a t interval may reach beyond what scores can be
+    let mut ends = headline.ci95.iter().flat_map(|interval| [interval.low, interval.high]);
+    if headline.value.is_some_and(|score| !(0.0..=1.0).contains(&score)) || ends.any(|end| !(-1.0..=2.0).contains(&end))
+    {
+        return Err(damaged("its score or its interval is beyond 0 and 1"));
+    }
+    Ok(())
+}
+
+/// A question's id, how it ended, and its scores by metric.
+type Ended = (String, Outcome, Vec<(String, f64)>);
+
+/// What the digest of a run is made of.
+#[derive(Default)]
+struct Digested {
+    questions: Vec<Ended>,
+}
+
+impl Digested {
+    fn add(&mut self, question: QuestionFacts) {
+        self.questions.push((question.question_id, question.outcome, question.scores));
+    }
+
+    fn finish(mut self) -> String {
+        self.questions.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut digest = ResultDigest::default();
+        for (id, outcome, scores) in &self.questions {
+            digest.push(id, *outcome, scores.iter().map(|(metric, score)| (metric.as_str(), *score)));
+        }
+        digest.finish()
+    }
+}

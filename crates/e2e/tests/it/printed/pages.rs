@@ -1,0 +1,142 @@
+//! What `site --json` prints, and `site.json` holds, as types.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::forms::{PublishedInterval, PublishedResult};
+
+/// `site DIR --json`: what stands on the pages. Pages are named from the folder of the site.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Site {
+    /// `bench-site`.
+    schema: String,
+    /// Version of this document.
+    schema_version: u32,
+    /// The datasets, by name.
+    datasets: Vec<SiteDataset>,
+    /// Why archived runs are on no page, one line each.
+    left_out: Vec<String>,
+}
+
+/// A dataset.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SiteDataset {
+    /// Its name.
+    name: String,
+    /// Its page.
+    page: String,
+    /// Its runs that were looked at.
+    archived_runs: u64,
+    /// Results that were asked and graded alike, the table with most ranked ones first.
+    tables: Vec<Table>,
+    /// What others have published; empty without `--published`.
+    published: Vec<PublishedResult>,
+}
+
+/// Results that may be held against each other.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    /// Preset of the sample.
+    preset: String,
+    /// Questions of the sample.
+    questions: u64,
+    /// Who answered.
+    answerer: String,
+    /// The judges; empty where only scorers graded.
+    judges: Vec<String>,
+    /// The rules of others by which they are counted; null where these are our own.
+    counted_as: Option<String>,
+    /// Hits asked for.
+    top_k: u32,
+    /// The metric that the scores are of.
+    metric: String,
+    /// In which direction it is better: `higher` or `lower`.
+    better: String,
+    /// In what they differ from the results of the first table; empty for the first.
+    differs_in: Vec<String>,
+    /// Ranked results by their score, then controls, then those that are not verified.
+    rows: Vec<Row>,
+    /// All pairs.
+    pairs: Vec<Pair>,
+}
+
+/// A result.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    /// Its rank, shared by results that are not told apart; null for those that have none.
+    rank: Option<u64>,
+    /// Public id of the run.
+    run: String,
+    /// The run's page.
+    page: String,
+    /// Folder of the run in the archive.
+    archived_as: String,
+    /// The memory system.
+    system: String,
+    /// Its settings, where another result of the table is of the same system with other ones.
+    variant: Option<String>,
+    /// Its version.
+    system_version: String,
+    /// The score, 0 to 1.
+    score: Option<f64>,
+    /// Its interval: conversations like these.
+    ci95: Option<PublishedInterval>,
+    /// Questions behind it.
+    questions: u64,
+    /// Dollars, as if nothing had been stored before.
+    usd: f64,
+    /// The system spends dollars besides that nobody knows.
+    usd_incomplete: bool,
+    /// Median of the latency probe in milliseconds.
+    probe_p50_ms: Option<f64>,
+    /// Why it is not held against that of the first result.
+    probe_note: Option<String>,
+    /// RFC 3339, UTC: when the run finished.
+    finished_at: Option<String>,
+    /// `VALID` or `INVALID`.
+    verdict: String,
+    /// Result digest.
+    result_digest: String,
+    /// Why it has no rank; null for those that have one.
+    unranked: Option<Unranked>,
+    /// Ids of the ranked runs of the table that it is not told apart from.
+    not_told_apart: Vec<String>,
+}
+
+/// Why a result has no rank.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Unranked {
+    /// `control` (it is told where the evidence is) or `unverified`.
+    mark: String,
+    /// In words.
+    why: String,
+}
+
+/// Two results of a table.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Pair {
+    /// Run of the first, which stands below.
+    a: String,
+    /// Run of the second, which stands above.
+    b: String,
+    /// The pair's page.
+    page: String,
+    /// Second minus first.
+    difference: Option<f64>,
+    /// Its interval.
+    ci95: Option<PublishedInterval>,
+    /// After Holm's correction over all pairs of ranked results of the dataset; null beside them.
+    p_holm: Option<f64>,
+    /// `BETTER`, `WORSE`, `NO CHANGE` or `INCONCLUSIVE`, in view of all pairs.
+    verdict: String,
+    /// Both have a rank.
+    ranked: bool,
+    /// Why they cannot be compared; empty when they can.
+    reasons: Vec<String>,
+}

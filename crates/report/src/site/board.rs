@@ -1,0 +1,230 @@
+//! The page of a dataset: a leaderboard for each way in which its runs were asked and graded.
+
+use bench_proto::{metric::Better, summary::Verdict};
+
+use super::{
+    Board, BoardPair, BoardRow, Mark, SiteDataset, Unranked,
+    layout::{Cell, Laid, Part, linked, page},
+    names::{INDEX, from_folder},
+};
+use crate::{
+    blocks::{Block, heading},
+    error::RenderError,
+    figures::{
+        NONE, count, counted, interval, ms, one_line, p_value, percent, percent_or_none, points, points_interval, usd,
+    },
+    published::PublishedRow,
+    svg::{Dot, dots},
+    words,
+};
+
+/// Longest name, version or source that is shown.
+const NAME_WIDTH: usize = 44;
+/// Longest reason that is shown.
+const REASON_WIDTH: usize = 120;
+/// Results that a row names as not told apart from it.
+const MOST_NAMED: usize = 4;
+/// Characters of a digest that are shown.
+const DIGEST: usize = 12;
+
+/// The page.
+///
+/// # Errors
+/// Never for text and pictures.
+pub fn dataset(of: &SiteDataset) -> Result<String, RenderError> {
+    let ranked = of.tables.iter().flat_map(|table| &table.rows).filter(|row| row.rank.is_some()).count() as u64;
+    let mut parts = vec![Part::Of(Block::List(vec![
+        format!(
+            "{} from {}: of those with the same settings the newest VALID one",
+            counted(ranked, "ranked result"),
+            counted(of.archived_runs, "archived run")
+        ),
+        "a rank is shared where the paired comparison, corrected over all pairs of this page (Holm), does not tell results apart; \
+         results of different ranks may still be not told apart, and say so"
+            .to_owned(),
+        words::LIKE_THESE.to_owned(),
+    ]))];
+    for (number, table) in of.tables.iter().enumerate() {
+        parts.extend(board(number, table));
+    }
+    if !of.published.is_empty() {
+        parts.extend(published(&of.published));
+    }
+    let trail = vec![(from_folder(INDEX), "all datasets".to_owned())];
+    page(Laid { title: format!("{}: results", one_line(&of.name, NAME_WIDTH)), trail, parts })
+}
+
+fn board(number: usize, table: &Board) -> Vec<Part> {
+    let judged = match table.judges.as_slice() {
+        [] => "graded by scorers".to_owned(),
+        judges => format!("judged by {}", one_line(&judges.join(" and "), NAME_WIDTH)),
+    };
+    let mut facts = vec![format!(
+        "preset {}, {}, answered by {}, {judged}, {} asked for{}",
+        one_line(&table.preset, NAME_WIDTH),
+        counted(table.questions, "question"),
+        one_line(&table.answerer, NAME_WIDTH),
+        counted(u64::from(table.top_k), "hit"),
+        words::direction(table.better),
+    )];
+    facts.extend(table.counted_as.as_ref().map(|name| format!("counted as {}", one_line(name, NAME_WIDTH))));
+    if !table.differs_in.is_empty() {
+        facts.push(format!("not held against the first table: other {}", table.differs_in.join(", ")));
+    }
+    facts.extend(probe_notes(table));
+    let title = format!("Table {}: {}", number + 1, one_line(&table.metric, NAME_WIDTH));
+    let mut parts = vec![Part::Of(heading(title)), Part::Of(Block::List(facts))];
+    parts.extend(picture(table));
+    parts.push(linked(&COLUMNS, table.rows.iter().map(|row| cells(table, row)).collect()));
+    if !table.pairs.is_empty() {
+        parts.push(Part::Of(heading("All pairs, second minus first, in points")));
+        parts.push(pairs(table));
+    }
+    parts
+}
+
+/// Columns of a table of results.
+const COLUMNS: [&str; 11] = [
+    "Rank",
+    "System",
+    "Version",
+    ">Score",
+    ">95 %",
+    ">Questions",
+    ">Dollars",
+    ">Probe p50, ms",
+    ">Date",
+    "Digest",
+    "Not told apart from",
+];
+
+fn cells(table: &Board, row: &BoardRow) -> Vec<Cell> {
+    let rank = match row.rank {
+        None => Cell::text(NONE).marked(mark(row)),
+        Some(rank) => {
+            let is_shared = table.rows.iter().filter(|other| other.rank == Some(rank)).count() > 1;
+            Cell::text(format!("{rank}{}", if is_shared { " =" } else { "" }))
+        }
+    };
+    let probe = match (row.probe_p50_ms, &row.probe_note) {
+        (None, _) => NONE.to_owned(),
+        (Some(p50), None) => ms(p50),
+        (Some(p50), Some(_)) => format!("({})", ms(p50)),
+    };
+    let at = row.finished_at.as_deref().and_then(|at| at.get(..10)).unwrap_or(NONE);
+    vec![
+        rank,
+        Cell::link(one_line(&row.name(), NAME_WIDTH), from_folder(&row.page)),
+        Cell::text(one_line(&row.system_version, NAME_WIDTH)),
+        Cell::text(percent_or_none(row.score)),
+        Cell::text(interval(row.ci95.as_ref())),
+        Cell::text(count(row.questions)),
+        Cell::text(format!("{}{}", usd(row.usd), if row.usd_incomplete { " + unknown" } else { "" })),
+        Cell::text(probe),
+        Cell::text(at),
+        Cell::text(row.result_digest.chars().take(DIGEST).collect::<String>()),
+        Cell::text(row.unranked.as_ref().map_or_else(|| near(table, row), |of| one_line(&of.why, REASON_WIDTH))),
+    ]
+}
+
+/// The names of those that a result is not told apart from.
+fn near(table: &Board, row: &BoardRow) -> String {
+    let named = |run: &String| {
+        let other = table.rows.iter().find(|other| other.run == *run);
+        one_line(&other.map_or_else(|| run.clone(), BoardRow::name), NAME_WIDTH)
+    };
+    let names: Vec<String> = row.not_told_apart.iter().take(MOST_NAMED).map(named).collect();
+    match row.not_told_apart.len().saturating_sub(MOST_NAMED) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
+/// What is to be known of latencies in brackets, said once for all results that share it.
+fn probe_notes(table: &Board) -> Vec<String> {
+    let mut said: Vec<(&String, Vec<String>)> = Vec::new();
+    for row in &table.rows {
+        let Some(note) = row.probe_note.as_ref().filter(|_| row.probe_p50_ms.is_some()) else { continue };
+        let name = one_line(&row.name(), NAME_WIDTH);
+        match said.iter_mut().find(|(other, _)| *other == note) {
+            Some((_, names)) => names.push(name),
+            None => said.push((note, vec![name])),
+        }
+    }
+    said.into_iter()
+        .map(|(note, names)| format!("probe of {}: {}", names.join(", "), one_line(note, REASON_WIDTH)))
+        .collect()
+}
+
+fn picture(table: &Board) -> Option<Part> {
+    let dot = |row: &BoardRow| {
+        Some(Dot {
+            label: row.name(),
+            value: row.score?,
+            interval: row.ci95.as_ref().map(|interval| (interval.low, interval.high)),
+            full: row.rank.is_some(),
+        })
+    };
+    let all: Vec<Dot> = table.rows.iter().filter_map(dot).collect();
+    let better = if table.better == Better::Lower { ", lower is better" } else { "" };
+    let title = format!("{} with 95 % intervals{better}; empty dots have no rank", one_line(&table.metric, NAME_WIDTH));
+    (all.len() > 1).then(|| Part::Picture(title.clone(), dots(&title, &all)))
+}
+
+fn pairs(table: &Board) -> Part {
+    let name = |run: &str| {
+        let of = table.rows.iter().find(|row| row.run == run);
+        of.map_or_else(|| run.to_owned(), |row| one_line(&row.name(), NAME_WIDTH))
+    };
+    let row = |pair: &BoardPair| {
+        let says = if pair.reasons.is_empty() { pair.verdict.name() } else { "NOT COMPARABLE" };
+        vec![
+            Cell::link(format!("{} against {}", name(&pair.b), name(&pair.a)), from_folder(&pair.page)),
+            Cell::text(says).marked((!pair.ranked).then_some("without rank")),
+            Cell::text(points(pair.difference)),
+            Cell::text(points_interval(pair.ci95.as_ref())),
+            Cell::text(p_value(pair.p_holm)),
+        ]
+    };
+    let columns = ["Pair", "Says", ">Difference", ">95 %", ">p (Holm)"];
+    linked(&columns, table.pairs.iter().map(row).collect())
+}
+
+/// What others have published: nobody has run it here.
+fn published(rows: &[PublishedRow]) -> Vec<Part> {
+    let text = |text: Option<&String>| Cell::text(text.map_or(NONE.to_owned(), |text| one_line(text, NAME_WIDTH)));
+    let row = |line: &PublishedRow| {
+        let part = line.part.as_ref().map(|part| format!(" ({})", one_line(part, NAME_WIDTH))).unwrap_or_default();
+        vec![
+            Cell::text(format!("{}{part}", one_line(&line.system, NAME_WIDTH))).marked(Some(Mark::Unverified.name())),
+            Cell::text(percent(line.score)),
+            Cell::text(line.questions.map_or(NONE.to_owned(), count)),
+            text(line.answerer.as_ref()),
+            text(line.judge.as_ref()),
+            Cell::text(line.differs_in.join(", ")),
+            Cell::text(one_line(&line.source, NAME_WIDTH)),
+        ]
+    };
+    let columns = ["System", ">Score", ">Questions", "Answerer", "Judge", "Differs from the first result in", "Source"];
+    vec![
+        Part::Of(heading("Published by others")),
+        Part::Of(Block::Text(
+            "Figures as their authors printed them, without a rank: nobody has run them here, and another judge alone moves a score by ten \
+             points and more."
+                .to_owned(),
+        )),
+        linked(&columns, rows.iter().map(row).collect()),
+    ]
+}
+
+/// What stands beside a result without a rank.
+pub(super) fn mark(row: &BoardRow) -> Option<&'static str> {
+    row.unranked.as_ref().map(|of| of.mark.name())
+}
+
+/// What a page says above figures that have no rank.
+pub(super) fn warning(row: &BoardRow) -> Option<String> {
+    let Unranked { mark, why } = row.unranked.as_ref()?;
+    let verdict = if row.verdict == Verdict::Invalid { "INVALID, " } else { "" };
+    Some(format!("{verdict}{}: {} ({})", mark.name(), one_line(why, REASON_WIDTH), one_line(&row.name(), NAME_WIDTH)))
+}
