@@ -453,7 +453,8 @@ async fn look_at_system(app: &App, name: &str, settings: &BTreeMap<String, serde
     }
     let health = system.health().await;
     system.close().await;
-    health.map(drop).map_err(|failure| {
-        CliError::infrastructure(format!("memory system {name} does not answer: {}", failure.message))
+    health.map(drop).map_err(|failure| match failure.code.as_str() {
+        adapter::NO_SUCH_TOOL => CliError::usage(failure.message),
+        _ => CliError::infrastructure(format!("memory system {name} does not answer: {}", failure.message)),
     })
 }

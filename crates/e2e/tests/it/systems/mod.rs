@@ -11,6 +11,7 @@ mod half_alive;
 mod hebb;
 mod libraries;
 mod listing;
+mod mcp;
 mod mine;
 mod parts;
 mod python;
