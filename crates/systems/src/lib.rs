@@ -33,6 +33,8 @@ mod local;
 mod moments;
 mod none;
 mod oracle;
+#[cfg(feature = "pgvector")]
+mod pgvector;
 pub mod policy;
 mod random;
 pub mod registry;

@@ -510,6 +510,17 @@ recall: {tool: search, arguments: {query: '{query}', limit: '{k}'}, hits: [{list
     }
 
     #[test]
+    fn the_example_of_the_documentation_is_a_whole_file() {
+        let text = include_str!("../../../../docs/SYSTEMS.md");
+        let section = text.split("## A server of the Model Context Protocol").nth(1).expect("has a section");
+        let example =
+            section.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("has an example");
+        let spec = parse(example).expect("reads");
+        super::super::check(&spec).expect("compiles");
+        super::super::literal::check(&spec).expect("holds no key");
+    }
+
+    #[test]
     fn the_program_of_a_server_of_tools_is_a_part_of_the_fingerprint_and_its_address_is_not() {
         let of = |mcp: &str| fingerprint(&parse(&TOOLS.replace("{command: [mem, serve]}", mcp)).expect("reads"));
         assert_ne!(of("{command: [mem, serve]}"), of("{command: [mem, other]}"));

@@ -14,6 +14,7 @@ mod listing;
 mod mcp;
 mod mine;
 mod parts;
+mod pgvector;
 mod python;
 mod started;
 mod troubles;
