@@ -7,6 +7,7 @@
 //! to themselves. Start reading at [`ToolServer::connected`].
 
 mod keeping;
+#[cfg_attr(not(feature = "mcp"), allow(dead_code, reason = "only the protocol brings replies"))]
 mod reply;
 pub(super) mod tools;
 #[cfg_attr(not(feature = "mcp"), path = "absent.rs")]

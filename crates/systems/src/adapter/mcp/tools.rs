@@ -74,6 +74,7 @@ pub(super) struct Tool {
 impl Tool {
     /// A tool by the JSON Schema of its arguments. A name that the schema does not have is nearly always dropped in silence, so only
     /// a schema that speaks of further ones takes any.
+    #[cfg_attr(not(feature = "mcp"), allow(dead_code, reason = "only the protocol brings tools"))]
     pub(super) fn new(name: &str, schema: &Map<String, Value>) -> Self {
         let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
         let takes_any = schema.get("additionalProperties").is_some_and(|more| *more != Value::Bool(false));
