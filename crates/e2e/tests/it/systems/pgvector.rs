@@ -8,7 +8,7 @@ use serde_json::Value;
 
 fn submit<'a>(system: &'a str, run: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let flags = ["--max-banks", "2", "--sample", "8", "--latency-probe", "off", "--system", system, "--run-id", run];
-    submit_sim(&[&flags, &["--set", "vector.model=hash"], more].concat())
+    submit_sim(&[&flags[..], &["--set", "vector.model=hash"], more].concat())
 }
 
 /// What each question found, by its id: ids and texts.
