@@ -214,7 +214,22 @@ impl App {
         let is_new = !folder.exists();
         let context = environment.systems.for_run(own);
         let system = registry::build(&name, &settings, &context).map_err(CliError::usage_of)?;
+        if let Err(failure) = self.has_tools(&settings, system.as_ref()).await {
+            system.close().await;
+            return Err(failure);
+        }
         Ok(Driven { name, settings, system, context, folder, is_new })
+    }
+
+    /// Looks whether a server has the tools that its adapter calls. Whatever else is wrong with it is said by who asks it.
+    async fn has_tools(&self, settings: &SystemSettings, system: &dyn MemorySystem) -> Result<(), CliError> {
+        if settings.get(adapter::ADAPTER).is_none_or(|spec| spec.get("mcp").is_none()) {
+            return Ok(());
+        }
+        match system.health().await {
+            Err(failure) if failure.code == adapter::NO_SUCH_TOOL => Err(CliError::usage(failure.message)),
+            _ => Ok(()),
+        }
     }
 
     /// What a memory system gets outside of a run: every account that has a server.

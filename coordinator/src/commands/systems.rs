@@ -53,7 +53,7 @@ fn hash(app: &App, given: &str, json: bool) -> CliResult {
         ));
     } else if settings
         .get(adapter::ADAPTER)
-        .is_some_and(|spec| spec.get("command").is_some() || spec.pointer("/start/command").is_some())
+        .is_some_and(|spec| ["/command", "/start/command", "/mcp/command"].iter().any(|at| spec.pointer(at).is_some()))
     {
         out::note(
             "the hash covers the file, not the programs and scripts that it names: whoever can change them changes what is run",
@@ -138,10 +138,15 @@ fn rows() -> Result<Vec<Row>, CliError> {
     }
     for (name, text) in adapter::shipped::SHIPPED {
         let spec = adapter::file::parse(text).map_err(CliError::infrastructure)?;
-        let kind = if spec.start.is_some() { "started" } else { "server" };
+        let kind = match (spec.start.is_some(), spec.mcp.is_some()) {
+            (true, _) => "started",
+            (_, true) => "mcp",
+            _ => "server",
+        };
         let c = adapter::check(&spec).map_err(CliError::infrastructure)?;
         let told = (!spec.dispositions.is_empty()).then_some(adapter::dispositions::DISPOSITIONS);
-        let of_all = [adapter::URL, adapter::MODE].into_iter().chain(told).map(|name| Told::named(name, ""));
+        let moves = spec.program().is_none().then_some(adapter::URL);
+        let of_all = moves.into_iter().chain([adapter::MODE]).chain(told).map(|name| Told::named(name, ""));
         rows.push(Row {
             settings: of_all.chain(spec.settings.iter().map(|setting| Told::declared(name, setting))).collect(),
             sends: adapter::sends(&spec).map_err(CliError::infrastructure)?,

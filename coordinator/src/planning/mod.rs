@@ -441,20 +441,21 @@ async fn look_at_system(app: &App, name: &str, settings: &BTreeMap<String, serde
         app.begin_home(false);
         app.trust(settings, Some(given))?;
     }
-    if !settings.contains_key(adapter::ADAPTER) {
+    if !settings.contains_key(adapter::ADAPTER) && !systems::needs_server(name) {
         return Ok(());
     }
     let policy = Arc::new(if app.begins() { app.policy() } else { app.policy_naming(settings, given) });
     let context = BuildContext { policy, ..BuildContext::default() }.in_home(app.home());
     adapter::end_orphans(&app.home()).await;
     let system = systems::build(name, settings, &context).map_err(CliError::usage_of)?;
-    let starts = settings[adapter::ADAPTER].get("start").is_some();
+    let starts = settings.get(adapter::ADAPTER).is_some_and(|spec| spec.get("start").is_some());
     if starts && !settings.contains_key(adapter::URL) {
         return Ok(());
     }
     let health = system.health().await;
     system.close().await;
-    health.map(drop).map_err(|failure| {
-        CliError::infrastructure(format!("memory system {name} does not answer: {}", failure.message))
+    health.map(drop).map_err(|failure| match failure.code.as_str() {
+        adapter::NO_SUCH_TOOL | systems::NOT_INSTALLED => CliError::usage(failure.message),
+        _ => CliError::infrastructure(format!("memory system {name} does not answer: {}", failure.message)),
     })
 }

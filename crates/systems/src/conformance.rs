@@ -1,12 +1,19 @@
 //! What every registered system must do. Tests run over the whole registry, so a new system is held to it unasked.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicU32, Ordering},
+    },
+};
 
 use bench_proto::{
     dataset::{BankContent, Filter, Memory, Session, StreamEntry, Turn},
     ids::Sha256Hash,
     step::RetrievedHit,
 };
+use bench_testkit::postgres;
 
 use crate::{
     BankRef, BuildContext, Capabilities, MemorySystem, Readiness, Recall, RecallQuery, SystemSettings, documents,
@@ -65,13 +72,23 @@ fn banks() -> Vec<BankContent> {
 
 fn bank(content: BankContent) -> BankRef {
     let json = serde_json::to_vec(&content).expect("serialises");
+    let content_hash = Sha256Hash::of(&json);
     BankRef {
-        name: "bench-1-g1".to_owned(),
+        name: format!("bench-{}-g1", &content_hash.hex()[..8]),
         handle: None,
         bank_id: content.bank_id.clone(),
-        content_hash: Sha256Hash::of(&json),
+        content_hash,
         content: Some(Arc::new(content)),
     }
+}
+
+/// What systems share in a process of its own: none finds what another one has stored.
+fn own_context() -> BuildContext {
+    static RUNS: AtomicU32 = AtomicU32::new(0);
+    static DATABASE: LazyLock<String> =
+        LazyLock::new(|| postgres::with_vector().create_database().expect("a database"));
+    let context = BuildContext { pgvector_url: Some(DATABASE.clone()), ..BuildContext::default() };
+    context.for_run(format!("run-{}", RUNS.fetch_add(1, Ordering::Relaxed)))
 }
 
 /// A system that has retained a bank, as a worker would do it.
@@ -112,7 +129,7 @@ impl Subject {
 /// Settings under which a system needs nobody else.
 fn alone(name: &str) -> SystemSettings {
     let hash = ("vector.model".to_owned(), "hash".into());
-    if ["vector", "hybrid"].contains(&name) { SystemSettings::from([hash]) } else { SystemSettings::new() }
+    if ["vector", "hybrid", "pgvector"].contains(&name) { SystemSettings::from([hash]) } else { SystemSettings::new() }
 }
 
 async fn retained(name: &'static str, content: BankContent, context: &BuildContext) -> Subject {
@@ -128,7 +145,7 @@ async fn retained(name: &'static str, content: BankContent, context: &BuildConte
 }
 
 async fn all_retained(content: &BankContent) -> Vec<Subject> {
-    let context = BuildContext::default();
+    let context = own_context();
     let mut subjects = Vec::new();
     for entry in SYSTEMS {
         subjects.push(retained(entry.name, content.clone(), &context).await);
@@ -257,10 +274,10 @@ async fn a_session_in_parts_is_the_session() {
         })
         .collect();
     assert_eq!(parted.entries.len(), 15);
-    let context = BuildContext::default();
+    let context = own_context();
     for entry in SYSTEMS {
         let whole = retained(entry.name, whole.clone(), &context).await;
-        let mut parted = retained(entry.name, parted.clone(), &BuildContext::default()).await;
+        let mut parted = retained(entry.name, parted.clone(), &own_context()).await;
         // the lot of `random` falls by the content
         parted.bank.content_hash = whole.bank.content_hash;
         for query in QUERIES {
@@ -300,7 +317,7 @@ async fn smaller_k_is_a_prefix_of_larger_k() {
 async fn p6_what_is_not_visible_yet_changes_nothing() {
     let mut short = kites();
     short.entries.truncate(2);
-    let context = BuildContext::default();
+    let context = own_context();
     for entry in SYSTEMS {
         let long = retained(entry.name, kites(), &context).await;
         let mut short = retained(entry.name, short.clone(), &context).await;
@@ -314,7 +331,7 @@ async fn p6_what_is_not_visible_yet_changes_nothing() {
 
 #[tokio::test]
 async fn banks_are_apart_even_with_the_same_ids() {
-    let context = BuildContext::default();
+    let context = own_context();
     let boats = content("boats", (1..=5).map(|number| session(number, &["a boat", "the boat is green"])).collect());
     for entry in SYSTEMS {
         let kites = retained(entry.name, kites(), &context).await;
@@ -334,7 +351,7 @@ async fn p17_recall_is_the_same_each_time_and_at_the_same_time() {
         for subject in all_retained(&content).await {
             let subject = Arc::new(subject);
             let alone: Vec<Recall> = {
-                let fresh = retained(subject.name, content.clone(), &BuildContext::default()).await;
+                let fresh = retained(subject.name, content.clone(), &own_context()).await;
                 let mut recalls = Vec::new();
                 for query in QUERIES {
                     recalls.push(fresh.recall(query, 6, 4).await);
@@ -380,6 +397,7 @@ async fn what_each_built_in_is_for() {
     bm25: D1:2 D2:2 D3:2 D1:3
     vector: D1:3 D2:3 D3:3 D1:2
     hybrid: D1:2 D1:3 D2:2 D2:3
+    pgvector: D1:3 D2:3 D3:3 D1:2
     alias: 
     full-context: D1:1 D1:2 D1:3 D1:4 D1:5 D2:1 D2:2 D2:3 D2:4 D2:5 D3:1 D3:2 D3:3 D3:4 D3:5
     none: 
@@ -391,7 +409,7 @@ async fn what_each_built_in_is_for() {
 
 #[tokio::test]
 async fn capabilities_are_coherent_and_health_answers() {
-    let context = BuildContext::default();
+    let context = own_context();
     for entry in SYSTEMS {
         let system = registry::build(entry.name, &SystemSettings::new(), &context).expect(entry.name);
         let capabilities = system.capabilities();
@@ -406,7 +424,7 @@ async fn capabilities_are_coherent_and_health_answers() {
 
 #[tokio::test]
 async fn missing_content_is_a_failure_of_the_task() {
-    let context = BuildContext::default();
+    let context = own_context();
     for entry in SYSTEMS {
         let mut subject = retained(entry.name, kites(), &context).await;
         if !subject.capabilities().from_items {

@@ -17,6 +17,8 @@ pub struct BuildContext {
     pub policy: Arc<Policy>,
     /// Embedding models of this machine.
     pub local_models: LocalModels,
+    /// URL of the database of `pgvector`; that of its variable when nobody says.
+    pub pgvector_url: Option<String>,
 }
 
 impl BuildContext {

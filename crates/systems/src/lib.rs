@@ -6,8 +6,8 @@
 //! Start with `system`, the trait. `registry` finds a system by its name and builds it from its settings (`settings`) and from
 //! what the process shares (`context`), unless `policy` refuses. Built-in systems are `bm25`, `vector` (and hybrid), `alias`,
 //! `full_context` and the controls `none`, `random`, `oracle` and `faulty`: all are computed from the stored items
-//! (`from_items`, `documents`), their indexes are kept in `index_cache` (`kept` bounds it), their embeddings come from `embed` or `local`. Systems
-//! of others are described by a file and reached by `adapter`. `check` asks a system whether it keeps what the trait
+//! (`from_items`, `documents`), their indexes are kept in `index_cache` (`kept` bounds it), their embeddings come from `embed` or `local`.
+//! `pgvector` keeps the same in a database. Systems of others are described by a file and reached by `adapter`. `check` asks a system whether it keeps what the trait
 //! promises, `filling` stores a bank for it and for whoever else works outside of a run, and `canary` looks into a bank while a run is under way.
 //!
 //! To add a built-in, copy the smallest file here (`none`) and add a line to the registry.
@@ -33,6 +33,8 @@ mod local;
 mod moments;
 mod none;
 mod oracle;
+#[cfg(feature = "pgvector")]
+mod pgvector;
 pub mod policy;
 mod random;
 pub mod registry;

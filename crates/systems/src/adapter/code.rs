@@ -27,7 +27,7 @@ use tracing::warn;
 use self::language::{Language, packages, wanted_variables};
 use super::{
     call::excerpt,
-    file, managed,
+    managed, mistakes,
     secrets::Secrets,
     spec::{AdapterSpec, CodeSpec, FilterName, SettingSpec, Unit},
     time,
@@ -147,7 +147,8 @@ fn adapter(
     file: &str,
     files: BTreeMap<String, String>,
 ) -> Result<AdapterSpec, String> {
-    file::check_name(&said.name).map_err(|e| format!("{e}: give the class one, {} = \"mine\"", language.naming()))?;
+    mistakes::check_name(&said.name)
+        .map_err(|e| format!("{e}: give the class one, {} = \"mine\"", language.naming()))?;
     if let Some(timeout) = &said.timeout {
         time::parse(timeout).map_err(|e| format!("{}.timeout: {e}", said.class))?;
     }

@@ -13,6 +13,7 @@ use super::{
     call::{Call, Secret},
     http,
     items::{ITEM_VARS, REPLACED_VARS},
+    mistakes::{check_fields, check_name, check_ready, check_whole},
     path::Path,
     spec::{AdapterSpec, CallSpec, HitsSpec, Permission, PortSpec, ReadyRule, StartSpec},
     template::Template,
@@ -97,6 +98,9 @@ fn conversation(spec: &AdapterSpec) -> AdapterSpec {
     // what it holds is asked for when all questions have been
     (spec.list, spec.can.lists) = (None, false);
     (spec.limits.parallel, spec.limits.response_bytes) = (None, None);
+    if let Some(mcp) = &mut spec.mcp {
+        mcp.url = None;
+    }
     if let Some(code) = &mut spec.code {
         (code.folder, code.at_once, code.processes) = (String::new(), None, None);
     }
@@ -130,6 +134,30 @@ pub(super) struct Adapter {
     pub(super) every: Duration,
     pub(super) stalled_after: Duration,
     pub(super) stable_for: Duration,
+}
+
+impl Adapter {
+    /// All of its calls, with those that follow.
+    pub(super) fn calls(&self) -> impl Iterator<Item = &Call> {
+        let named = [
+            &self.open,
+            &self.retain,
+            &self.update,
+            &self.forget,
+            &self.flush,
+            &self.consolidate,
+            &self.ready,
+            &self.answer,
+            &self.verify,
+            &self.statistics,
+            &self.reset,
+            &self.health,
+        ];
+        let searches = self.searches.iter().map(|(call, _)| call).chain(self.list.iter().map(|listing| &listing.call));
+        let purge = self.purge.iter().flat_map(|(list, _, remove)| [list, remove]);
+        let all = named.into_iter().flatten().chain(searches).chain(purge);
+        all.flat_map(|call| std::iter::once(call).chain(call.steps.then()))
+    }
 }
 
 fn names_of<'a>(calls: impl Iterator<Item = &'a Call>) -> BTreeSet<String> {
@@ -205,53 +233,7 @@ pub(super) struct Listing {
     pub(super) has_pages: bool,
 }
 
-/// Which answers a call may read; anything else in it is a mistake.
-const READERS: &[(&str, &[&str])] = &[
-    ("open", &["handle"]),
-    ("retain", &["stored", "stored_id", "usage"]),
-    ("update", &["usage"]),
-    ("forget", &["usage"]),
-    ("flush", &[]),
-    ("consolidate", &["usage"]),
-    ("ready.call", &["count"]),
-    ("recall", &["hits", "usage"]),
-    ("answer", &["text", "cites", "usage", "events", "last_event"]),
-    ("verify", &["count"]),
-    ("list", &["hits", "next"]),
-    ("statistics", &["numbers"]),
-    ("reset", &[]),
-    ("health", &["version"]),
-    ("then", &["usage"]),
-];
-
-fn check_fields(what: &str, spec: &CallSpec) -> Result<(), String> {
-    let present = [
-        ("handle", spec.handle.is_some()),
-        ("stored", spec.stored.is_some()),
-        ("stored_id", spec.stored_id.is_some()),
-        ("count", spec.count.is_some()),
-        ("hits", !spec.hits.is_empty()),
-        ("next", spec.next.is_some()),
-        ("text", spec.text.is_some()),
-        ("cites", spec.cites.is_some()),
-        ("numbers", !spec.numbers.is_empty()),
-        ("version", spec.version.is_some()),
-        ("events", !spec.events.is_empty()),
-        ("last_event", spec.last_event.is_some()),
-        ("usage", spec.usage.is_some()),
-    ];
-    let reads = READERS.iter().find(|(name, _)| what.starts_with(name)).map_or(&[][..], |(_, reads)| reads);
-    if let Some((field, _)) = present.iter().find(|(field, there)| *there && !reads.contains(field)) {
-        return Err(format!("{what}.{field}: this call does not read it"));
-    }
-    for (n, step) in spec.then.iter().enumerate() {
-        // what an operation reads stands on the operation, and is read of its last response
-        check_fields(&format!("then.{n} of {what}"), step)?;
-    }
-    Ok(())
-}
-
-/// Compiles an adapter that talks HTTP.
+/// Compiles an adapter whose requests are sent, or whose tools are called.
 ///
 /// # Errors
 /// What is wrong, with the name of the field.
@@ -386,79 +368,6 @@ pub(super) fn stores_several_scopes(adapter: &Adapter) -> bool {
     !in_one(&retains) && !in_one(&updates)
 }
 
-/// What no field can say by itself.
-fn check_whole(spec: &AdapterSpec) -> Result<(), String> {
-    let batches = spec.limits.batch.is_some_and(|batch| batch > 1);
-    let mistakes = [
-        (spec.code.is_some(), "code: is for systems with `command`"),
-        (!spec.env.is_empty(), "env: is for systems with `command`; what the runner starts has `start.env`"),
-        (
-            spec.can.updates || spec.can.withdraws || spec.can.lists || !spec.can.filters.is_empty(),
-            "can: `updates`, `withdraws`, `lists` and `filters` are for systems with `command`; over HTTP the file's own \
-             `update`, `forget`, `list` and the variables of `recall` say it",
-        ),
-        (spec.retain.is_none(), "retain is missing: how is something stored?"),
-        (
-            spec.retain.as_ref().is_some_and(|retain| retain.stored_id.is_some() && retain.stored.is_none()),
-            "retain.stored_id: `stored` is missing: in which list of the response do the ids stand?",
-        ),
-        (
-            spec.item.is_none() && batches,
-            "limits.batch: more than one item per request needs `item` and {items} in the body",
-        ),
-        (
-            spec.recall.is_none() && spec.recall_also.is_empty() && spec.answer.is_none(),
-            "recall is missing: how is something found? (a system that only answers has `answer`)",
-        ),
-        (
-            spec.answer.as_ref().is_some_and(|answer| answer.text.is_none()),
-            "answer.text is missing: where is the answer in the response?",
-        ),
-        (
-            spec.verify.as_ref().is_some_and(|verify| verify.count.is_none()),
-            "verify.count is missing: where is the number in the response?",
-        ),
-        ([spec.limits.max_k, spec.limits.batch, spec.limits.parallel].contains(&Some(0)), "limits must be at least 1"),
-    ];
-    match mistakes.iter().find(|(made, _)| *made) {
-        Some((_, mistake)) => Err((*mistake).to_owned()),
-        None => Ok(()),
-    }
-}
-
-pub(super) fn check_name(name: &str) -> Result<(), String> {
-    let fine = !name.is_empty()
-        && name.len() <= 64
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
-        && !name.starts_with('-');
-    if fine { Ok(()) } else { Err(format!("name '{name}' must be lower-case letters, digits and '-'")) }
-}
-
-fn check_ready(spec: &AdapterSpec) -> Result<(), String> {
-    let ready = &spec.ready;
-    let needs_call = !matches!(ready.when, ReadyRule::Returned | ReadyRule::Promised);
-    if needs_call && ready.call.is_none() {
-        return Err("ready.call is missing: what is asked?".to_owned());
-    }
-    if !needs_call && ready.call.is_some() {
-        return Err("ready.call: this rule asks nothing".to_owned());
-    }
-    let states = matches!(ready.when, ReadyRule::Status | ReadyRule::EachDone | ReadyRule::AllDone);
-    if states && (ready.status.is_none() || ready.done.is_empty()) {
-        return Err("ready: give `status` (a path) and `done` (states)".to_owned());
-    }
-    if ready.when == ReadyRule::Count && ready.call.as_ref().is_some_and(|call| call.count.is_none()) {
-        return Err("ready.call.count is missing: where is the number in the response?".to_owned());
-    }
-    if ready.when == ReadyRule::Stable && ready.status.is_none() == ready.metric.is_none() {
-        return Err("ready: give `status` (a path) or `metric` (a name): which value must stay the same?".to_owned());
-    }
-    if ready.when != ReadyRule::Stable && ready.metric.is_some() {
-        return Err("ready.metric: is for `when: stable`".to_owned());
-    }
-    Ok(())
-}
-
 /// Whether variables are filled into headers, or into the URL behind its host: what goes there from an environment is a key for
 /// all that is known.
 pub(super) fn sends_variables(spec: &AdapterSpec, url: &str) -> bool {
@@ -473,7 +382,7 @@ pub(super) fn sends_variables(spec: &AdapterSpec, url: &str) -> bool {
 /// What is missing or not allowed.
 pub(super) fn place(spec: &AdapterSpec, url: Option<&str>) -> Result<(Option<reqwest::Url>, Option<Secret>), String> {
     let secret = spec.auth.as_ref().map(Secret::read).transpose()?.flatten();
-    let url = match (url, spec.url.as_deref(), &spec.start) {
+    let url = match (url, spec.address(), &spec.start) {
         (Some(url), ..) | (None, Some(url), None) => url,
         (None, _, Some(_)) => return Ok((None, secret)),
         (None, None, None) => {
@@ -566,6 +475,56 @@ reset: {request: 'DELETE /users/{bank}'}
         let lines: Vec<String> =
             changes.iter().map(|(from, to)| format!("{to}\n  -> {}", error(&SMALL.replace(from, to)))).collect();
         insta::assert_snapshot!(lines.join("\n"));
+    }
+
+    const TOOLS: &str = "
+name: mine
+mcp: {command: [mem, serve]}
+retain: {tool: add, arguments: {text: '{text}', user: '{bank}'}}
+recall: {tool: search, arguments: {query: '{query}', limit: '{k}'}, hits: [{list: results, text: memory, id: id}]}
+";
+
+    #[test]
+    fn a_file_of_tools_says_no_requests_and_one_of_requests_no_tools() {
+        let adapter = compile(&parse(TOOLS).expect("reads")).expect("compiles");
+        let called: Vec<&str> = adapter.calls().filter_map(|call| Some(call.tool()?.name.as_str())).collect();
+        assert_eq!(called, ["add", "search"]);
+        let mcp = "mcp: {command: [mem, serve]}";
+        for (from, to, said) in [
+            (mcp, "url: http://127.0.0.1:9", "tool: is for systems with `mcp`"),
+            (mcp, "mcp: {}", "mcp: give `command`"),
+            (mcp, "mcp: {command: [mem], url: 'http://127.0.0.1:9/mcp'}", "mcp: give `command`"),
+            (mcp, "mcp: {command: []}", "mcp.command: give a program"),
+            (mcp, "mcp: {command: [mem]}\nurl: http://127.0.0.1:9", "`mcp` says itself"),
+            (mcp, "mcp: {command: [mem]}\nheaders: {X-A: b}", "auth, headers: are for servers over HTTP"),
+            (mcp, "mcp: {url: 'http://127.0.0.1:9/mcp'}\nenv: {A: b}", "env: is for systems with `command`"),
+            (mcp, "mcp: {url: 'http://127.0.0.1:9/mcp'}\nallow: [redirects]", "redirects are not followed"),
+            ("tool: add, arguments:", "request: POST /add, body:", "POST /add: a system with `mcp` is asked by"),
+            ("tool: add,", "tool: add, body: {a: b},", "body: belongs to a request, and the tool 'add'"),
+            ("'{k}'", "'{top_k}'", "recall.arguments: unknown variable {top_k}"),
+            ("tool: add, arguments: {text: '{text}', user: '{bank}'}", "tool: ''", "tool: name one"),
+        ] {
+            let error = error(&TOOLS.replace(from, to));
+            assert!(error.contains(said), "{to}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_example_of_the_documentation_is_a_whole_file() {
+        let text = include_str!("../../../../docs/SYSTEMS.md");
+        let section = text.split("## A server of the Model Context Protocol").nth(1).expect("has a section");
+        let example =
+            section.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("has an example");
+        let spec = parse(example).expect("reads");
+        super::super::check(&spec).expect("compiles");
+        super::super::literal::check(&spec).expect("holds no key");
+    }
+
+    #[test]
+    fn the_program_of_a_server_of_tools_is_a_part_of_the_fingerprint_and_its_address_is_not() {
+        let of = |mcp: &str| fingerprint(&parse(&TOOLS.replace("{command: [mem, serve]}", mcp)).expect("reads"));
+        assert_ne!(of("{command: [mem, serve]}"), of("{command: [mem, other]}"));
+        assert_eq!(of("{url: 'http://127.0.0.1:9/mcp'}"), of("{url: 'http://127.0.0.1:10/mcp'}"));
     }
 
     #[test]

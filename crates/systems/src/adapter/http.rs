@@ -230,7 +230,8 @@ async fn read_body(mut response: reqwest::Response, max_bytes: usize, what: &str
     Ok(body)
 }
 
-fn network(error: &reqwest::Error, what: &str) -> Failure {
+/// What a failure on the way means.
+pub(super) fn network(error: &reqwest::Error, what: &str) -> Failure {
     let mut cause: &dyn std::error::Error = error;
     while let Some(source) = cause.source() {
         cause = source;

@@ -48,7 +48,7 @@ pub fn check(spec: &AdapterSpec) -> Result<(), String> {
         ["code", ..] => {
             "read it with os.environ[\"NAME\"], and name the variable in the class: env = [\"NAME\"]".to_owned()
         }
-        ["start" | "command", ..] => {
+        ["start" | "command", ..] | ["mcp", "command", ..] => {
             "write ${env:NAME} in its place and set the variable NAME where the system is started".to_owned()
         }
         _ => "name it with `auth: {env: NAME}`, or write ${env:NAME} into `headers` of the file".to_owned(),
@@ -103,7 +103,7 @@ fn is_literal_secret(place: &[&str], text: &str) -> bool {
                 || is_opaque(text.trim()) && text.trim().len() >= LONGEST_SCHEME
         }
         ["start", "files", _] | [.., "command", _] => text.split(['\n', ',', ';', '{', '}']).any(member_holds_a_key),
-        _ if place.iter().any(|name| ["body", "item", "message"].contains(name)) => {
+        _ if place.iter().any(|name| ["arguments", "body", "item", "message"].contains(name)) => {
             let name = place.last().copied().unwrap_or_default();
             is_plain && names_a_key(name) && is_opaque(text)
         }

@@ -42,7 +42,7 @@ use super::{
     given::Given,
     secrets::Secrets,
     spec::{AdapterSpec, InstancePer, PortSpec, StartSpec},
-    system::HttpSystem,
+    system::AdapterSystem,
     time,
     variables::{Values, fill, fill_json, names},
 };
@@ -240,7 +240,7 @@ impl Managed {
     }
 
     /// Where the bank's instance listens; started first when nobody has.
-    pub(super) async fn address(&self, bank: Option<&str>, system: &HttpSystem) -> Result<Address, Failure> {
+    pub(super) async fn address(&self, bank: Option<&str>, system: &AdapterSystem) -> Result<Address, Failure> {
         self.prepared_address(bank, system).await.map(|(at, _)| at)
     }
 
@@ -248,7 +248,7 @@ impl Managed {
     pub(super) async fn prepared_address(
         &self,
         bank: Option<&str>,
-        system: &HttpSystem,
+        system: &AdapterSystem,
     ) -> Result<(Address, Prepared), Failure> {
         let folder = self.folder_of(bank);
         let slot = self.instances.slot(&folder);
@@ -351,7 +351,7 @@ impl Managed {
         &self,
         folder: &Path,
         bank: Option<&str>,
-        system: &HttpSystem,
+        system: &AdapterSystem,
     ) -> Result<(Address, Child), Failure> {
         let mut last = String::new();
         // somebody else may take the free port between our look and the system's bind
@@ -435,7 +435,7 @@ impl Managed {
         child: &mut Child,
         url: &Url,
         folder: &Path,
-        system: &HttpSystem,
+        system: &AdapterSystem,
     ) -> Result<Option<String>, Failure> {
         let begun = Instant::now();
         loop {

@@ -8,7 +8,7 @@
 //! what is stored, `index` the way back to the dataset's ids, `literal` finds secrets that stand in a file, `variables` fills in
 //! those that are named, `secrets` keeps them out of messages, `dispositions` and `settings`
 //! are those of a run.
-//! `given` stands for variables in a metered run. `code` makes a process of a class of the user's. `managed` starts systems, `process` speaks to those that are no servers. The shipped files are in `shipped`.
+//! `mcp` calls the tools of a server, `mistakes` is what is wrong with a file whose fields can all be read. `given` stands for variables in a metered run. `code` makes a process of a class of the user's. `managed` starts systems, `process` speaks to those that are no servers. The shipped files are in `shipped`.
 
 mod call;
 pub mod code;
@@ -21,7 +21,9 @@ mod index;
 mod items;
 pub mod literal;
 mod managed;
+mod mcp;
 mod metric;
+mod mistakes;
 mod multipart;
 mod path;
 mod process;
@@ -50,6 +52,7 @@ use serde_json::Value;
 
 pub use http::{NO_REPLY, SystemHttp, UNREACHABLE};
 pub use managed::{BROKEN, InstanceRecord, Instances, end_orphans, host, remove_data};
+pub use mcp::NO_SUCH_TOOL;
 pub use process::{
     PROTOCOL, ProcessFilter, ProcessHit, ProcessItem, ProcessOp, ProcessReply, ProcessRequest, ProcessSearch,
 };
@@ -110,10 +113,11 @@ pub(crate) fn build(
 pub fn server_of(settings: &SystemSettings) -> Option<&str> {
     let spec = settings.get(ADAPTER)?.as_object()?;
     let given = |name: &str| spec.get(name).is_some_and(|value| !value.is_null());
-    if given("command") {
+    let of_tools = |name: &str| spec.get("mcp")?.get(name).filter(|value| !value.is_null());
+    if given("command") || of_tools("command").is_some() {
         return None;
     }
-    let own = || spec.get("url").filter(|_| !given("start")).and_then(Value::as_str);
+    let own = || spec.get("url").or_else(|| of_tools("url")).filter(|_| !given("start")).and_then(Value::as_str);
     settings.get(URL).and_then(Value::as_str).or_else(own)
 }
 

@@ -16,7 +16,7 @@ use super::{
     metric,
     path::Path,
     spec::ReadyRule,
-    system::{CHECKS_IN_FLIGHT, HttpSystem, bank_vars, handle},
+    system::{AdapterSystem, CHECKS_IN_FLIGHT, bank_vars, handle},
     time,
 };
 use crate::{BankRef, Readiness};
@@ -33,7 +33,7 @@ pub(super) struct Progress {
     flushed: Option<u32>,
 }
 
-impl HttpSystem {
+impl AdapterSystem {
     /// One look at a bank; its flush is sent first, once.
     pub(super) async fn look_ready(&self, bank: &BankRef, entries: u32) -> Result<Readiness, Failure> {
         self.flush(bank, entries).await?;

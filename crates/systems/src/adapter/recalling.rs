@@ -12,7 +12,7 @@ use super::{
     items::rfc3339,
     path::{Path, kind},
     spec::{CallSpec, Merge, Unit},
-    system::{HttpSystem, bank_vars},
+    system::{AdapterSystem, bank_vars},
     template::Vars,
 };
 use crate::{BankRef, ListCursor, ListedPage, NativeAnswer, Recall, RecallQuery, moments::Bounds};
@@ -24,7 +24,7 @@ const DEFAULT_MAX_TOKENS: u32 = 4096;
 /// Items that a page of a listing is asked for.
 pub(super) const PAGE_ITEMS: u32 = 200;
 
-impl HttpSystem {
+impl AdapterSystem {
     /// Sends all searches of a recall and makes one list of their hits.
     pub(super) async fn search(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {
         if self.adapter.searches.is_empty() {

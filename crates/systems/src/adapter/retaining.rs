@@ -13,7 +13,7 @@ use super::{
     items::{Change, Item, replaced_vars},
     path::Path,
     spec::AdapterSpec,
-    system::{CHECKS_IN_FLIGHT, HttpSystem, bank_vars, handle},
+    system::{AdapterSystem, CHECKS_IN_FLIGHT, bank_vars, handle},
 };
 use crate::{BankRef, RetainReceipt};
 
@@ -72,7 +72,7 @@ struct Stored {
     missing: Option<Failure>,
 }
 
-impl HttpSystem {
+impl AdapterSystem {
     /// Stores entries in the way that the adapter says. Where storing an item again changes nothing, and where it is known that
     /// the others are not stored, the first ones stand although the others failed; what these met is met again by who asks again.
     pub(super) async fn take_in(&self, bank: &BankRef, entries: &[StreamEntry]) -> Result<RetainReceipt, Failure> {

@@ -258,6 +258,8 @@ mod tests {
             "url: 'https://${env:CARGO_MANIFEST_DIR}.example'",
             "headers: {X-A: 'Bearer ${env:CARGO_MANIFEST_DIR}'}",
             "command: [mem, '${env:CARGO_MANIFEST_DIR}']",
+            "mcp: {command: [mem, '${env:CARGO_MANIFEST_DIR}']}",
+            "mcp: {url: 'https://a.example/${env:CARGO_MANIFEST_DIR}'}",
             "env: {A: '${env:CARGO_MANIFEST_DIR:-x}'}",
             "start: {command: [mem, '${env:CARGO_MANIFEST_DIR}']}",
             "start: {env: {A: '${env:CARGO_MANIFEST_DIR}'}}",

@@ -212,12 +212,14 @@ impl Filling<'_> {
         for text in texts.chain(parts) {
             *text = self.text(text, &template)?;
         }
-        self.template(&mut call.body)
+        self.template(&mut call.body)?;
+        self.template(&mut call.arguments)
     }
 
     /// What a run chooses of what is started: no free text.
     fn started(&mut self, adapter: &mut AdapterSpec) -> Result<(), String> {
-        let words = adapter.command.iter_mut().flatten().chain(adapter.env.values_mut());
+        let of_tools = adapter.mcp.iter_mut().flat_map(|mcp| mcp.command.iter_mut().flatten());
+        let words = adapter.command.iter_mut().flatten().chain(of_tools).chain(adapter.env.values_mut());
         let start = adapter.start.iter_mut();
         let started = start
             .flat_map(|start| start.command.iter_mut().chain(start.env.values_mut()).chain(start.files.values_mut()));

@@ -20,6 +20,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("memmachine", include_str!("shipped/memmachine.yaml")),
     ("evermemos", include_str!("shipped/evermemos.yaml")),
     ("cognee", include_str!("shipped/cognee.yaml")),
+    ("mcp-memory", include_str!("shipped/mcp-memory.yaml")),
 ];
 
 /// The shipped adapter of a name.

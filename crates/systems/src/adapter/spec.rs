@@ -9,7 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// An adapter: how a memory system is reached, over HTTP (`url` or `start`) or as a process (`command`).
+/// An adapter: how a memory system is reached, over HTTP (`url` or `start`), as a process (`command`), or as a server of the Model
+/// Context Protocol (`mcp`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AdapterSpec {
@@ -27,10 +28,13 @@ pub struct AdapterSpec {
     /// Program and arguments of a process that speaks JSON lines; nothing of HTTP is needed then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
+    /// A server of the Model Context Protocol: every operation calls one of its tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mcp: Option<McpSpec>,
     /// A class of the user's own that this process is made of; `--system mine.py:Mine` fills it in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<CodeSpec>,
-    /// Environment of that process besides `PATH`, `HOME`, `LANG` and the like; `${env:NAME}` is filled in.
+    /// Environment of that process, or of `mcp.command`, besides `PATH`, `HOME`, `LANG` and the like; `${env:NAME}` is filled in.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// How the runner starts the system itself.
@@ -132,14 +136,27 @@ pub struct AdapterSpec {
 }
 
 impl AdapterSpec {
+    /// Program and arguments of the process that the system is, and that is asked over its pipes.
+    #[must_use]
+    pub fn program(&self) -> Option<&[String]> {
+        self.command.as_deref().or_else(|| self.mcp.as_ref()?.command.as_deref())
+    }
+
+    /// Where the system listens, as it is written.
+    #[must_use]
+    pub fn address(&self) -> Option<&str> {
+        self.url.as_deref().or_else(|| self.mcp.as_ref()?.url.as_deref())
+    }
+
     /// Texts into which variables of the environment are filled.
     pub(super) fn filled(&self) -> impl Iterator<Item = &str> {
         let started = self
             .start
             .iter()
             .flat_map(|start| start.command.iter().chain(start.env.values()).chain(start.files.values()));
+        let mcp = self.mcp.iter().flat_map(|mcp| mcp.url.iter().chain(mcp.command.iter().flatten()));
         let own = self.url.iter().chain(self.command.iter().flatten()).chain(self.env.values());
-        own.chain(self.headers.values()).chain(started).map(String::as_str)
+        own.chain(mcp).chain(self.headers.values()).chain(started).map(String::as_str)
     }
 
     /// All of its requests.
@@ -163,6 +180,19 @@ impl AdapterSpec {
         let purge = self.purge.iter_mut().flat_map(|purge| [&mut purge.list, &mut purge.remove]);
         named.into_iter().flatten().chain(&mut self.recall_also).chain(purge)
     }
+}
+
+/// How a server of the Model Context Protocol is reached: one of the two.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct McpSpec {
+    /// Program and arguments of a server that is asked over stdin and stdout, and sees the variables of `env`. `${env:NAME}` and, in both,
+    /// `{dir}` are filled in: the folder of the run for what it stores, with `can: {survives_restart: false}` a new one for each process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<String>>,
+    /// Address of a server that speaks HTTP ("streamable HTTP"), such as `http://127.0.0.1:8000/mcp`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
 }
 
 /// A setting of the system that a run may choose.
@@ -413,6 +443,12 @@ pub enum Merge {
 pub struct CallSpec {
     /// Method and path, such as `POST /v1/recall`. Variables in the path are escaped.
     pub request: String,
+    /// Name of the tool that is called, of a system with `mcp`, instead of `request`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// Arguments of the tool, as templates; those of `body` are written in the same way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
     /// Query parameters.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub query: BTreeMap<String, String>,

@@ -25,13 +25,15 @@ use serde_json::Value;
 
 use super::{
     AdapterContext,
-    call::{Call, Connection, Read, Secret},
+    call::{Call, Connection, Read, Secret, ToServer},
     file::{self, Adapter},
     http::response_bytes,
     index::Indexes,
     items::{self, Cut, Item},
     managed::{Address, Managed},
+    mcp::{Place, ToolServer},
     path::Path,
+    process::surroundings::Surroundings,
     readiness::Progress,
     retaining,
     secrets::Secrets,
@@ -49,8 +51,8 @@ pub(super) const CHECKS_IN_FLIGHT: usize = 8;
 /// Pages of items that are removed before it is clear that they do not go away.
 const MAX_PURGE_PAGES: usize = 10_000;
 
-/// A system behind HTTP.
-pub(super) struct HttpSystem {
+/// A system behind HTTP, or one whose tools are called.
+pub(super) struct AdapterSystem {
     pub(super) adapter: Adapter,
     pub(super) capabilities: Capabilities,
     client: reqwest::Client,
@@ -64,6 +66,7 @@ pub(super) struct HttpSystem {
 enum Server {
     Fixed(Url),
     Managed(Box<Managed>),
+    Tools(Box<ToolServer>),
 }
 
 /// Where a request goes. A started instance stays while its address is held.
@@ -87,12 +90,6 @@ pub(super) fn build(
     secrets: Secrets,
 ) -> Result<Arc<dyn MemorySystem>, String> {
     let adapter = file::compile(spec)?;
-    let (fixed, secret) = file::place(spec, url)?;
-    let place = match (fixed, &spec.start) {
-        (Some(url), _) => Server::Fixed(url),
-        (None, Some(start)) => Server::Managed(Box::new(Managed::new(spec, start, context, secrets)?)),
-        (None, None) => return Err("url is missing".to_owned()),
-    };
     let mut headers = HeaderMap::new();
     for (name, value) in &spec.headers {
         let value = fill_env(value)?;
@@ -101,9 +98,22 @@ pub(super) fn build(
     }
     let private = spec.allow.contains(&Permission::PrivateAddresses);
     let client = context.http.client(private).map_err(|failure| failure.message)?;
+    let (fixed, secret) = match spec.program() {
+        Some(_) => (None, None),
+        None => file::place(spec, url)?,
+    };
+    let place = match (fixed, &spec.start) {
+        (fixed, _) if spec.mcp.is_some() => {
+            let place = tools_place(spec, context, (fixed, secret.as_ref()), (&client, &headers))?;
+            Server::Tools(Box::new(tool_server(&adapter, place, secrets)))
+        }
+        (Some(url), _) => Server::Fixed(url),
+        (None, Some(start)) => Server::Managed(Box::new(Managed::new(spec, start, context, secrets)?)),
+        (None, None) => return Err("url is missing".to_owned()),
+    };
     let mut capabilities = capabilities(&adapter);
     capabilities.consolidates &= consolidated;
-    Ok(Arc::new(HttpSystem {
+    Ok(Arc::new(AdapterSystem {
         capabilities,
         adapter,
         client,
@@ -113,6 +123,38 @@ pub(super) fn build(
         indexes: Indexes::default(),
         progress: Mutex::default(),
     }))
+}
+
+/// Where a server of tools is.
+fn tools_place(
+    spec: &AdapterSpec,
+    context: &AdapterContext,
+    (url, secret): (Option<Url>, Option<&Secret>),
+    (client, headers): (&reqwest::Client, &HeaderMap),
+) -> Result<Place, String> {
+    if let Some(command) = spec.program() {
+        let around = Surroundings::new(spec, context)?;
+        return Ok(Place::Process { command: around.words(command)?, around: Box::new(around) });
+    }
+    let (mut url, mut headers) = (url.ok_or("mcp.url is missing")?, headers.clone());
+    if let Some(secret) = secret {
+        secret.add(&mut headers, &mut url)?;
+    }
+    Ok(Place::Http { client: client.clone(), url, headers })
+}
+
+fn tool_server(adapter: &Adapter, place: Place, secrets: Secrets) -> ToolServer {
+    let spec = &adapter.spec;
+    ToolServer {
+        name: spec.name.clone(),
+        place,
+        calls: adapter.calls().filter_map(Call::tool).cloned().collect(),
+        longest: response_bytes(spec),
+        at_once: spec.limits.parallel,
+        secrets,
+        forgets: spec.program().is_some() && !spec.can.survives_restart,
+        current: tokio::sync::Mutex::default(),
+    }
 }
 
 /// What an adapter's system can do.
@@ -126,7 +168,12 @@ pub(super) fn capabilities(adapter: &Adapter) -> Capabilities {
     Capabilities {
         version: format!("{}+{}", spec.version, file::fingerprint(spec)),
         max_k: limits.max_k,
-        max_batch: retaining::max_batch(adapter),
+        // what a new process is given again it is given as it was the first time: entry by entry
+        max_batch: if spec.program().is_none() || spec.can.survives_restart {
+            retaining::max_batch(adapter)
+        } else {
+            1
+        },
         ordered: spec.can.order,
         // what is started anew without its memories has to begin anew with each bank that it was given
         retain_idempotent: spec.can.repeat && (spec.can.survives_restart || spec.start.is_none()),
@@ -158,11 +205,20 @@ pub(super) fn capabilities(adapter: &Adapter) -> Capabilities {
     }
 }
 
-impl HttpSystem {
+impl AdapterSystem {
+    /// The server, where its tools are called.
+    pub(super) fn tools(&self) -> Option<&ToolServer> {
+        match &self.place {
+            Server::Tools(server) => Some(server),
+            Server::Fixed(_) | Server::Managed(_) => None,
+        }
+    }
+
     async fn base(&self, bank: Option<&BankRef>) -> Result<Base, Failure> {
         match &self.place {
             Server::Fixed(url) => Ok(Base { url: url.clone(), instance: None }),
             Server::Managed(managed) => Ok(managed.address(bank.map(|bank| bank.name.as_str()), self).await?.into()),
+            Server::Tools(_) => Err(Failure::permanent("system_request", "tools are called, and no request sent")),
         }
     }
 
@@ -199,6 +255,11 @@ impl HttpSystem {
         bank: Option<&BankRef>,
         vars: &Vars,
     ) -> Result<Read, Failure> {
+        if let Some(server) = self.tools() {
+            let known = bank.filter(|_| !call.what.starts_with("open"));
+            let connected = server.connected_for(known).await?;
+            return call.carry_out(&Connection::Tools(&connected, step.trace), vars).await;
+        }
         let base = match bank {
             Some(bank) => self.base_of(call, bank).await?,
             None => self.base(None).await?,
@@ -215,7 +276,7 @@ impl HttpSystem {
     }
 
     async fn send_to(&self, base: &Url, step: StepContext<'_>, call: &Call, vars: &Vars) -> Result<Read, Failure> {
-        let connection = Connection {
+        let connection = Connection::Server(ToServer {
             client: &self.client,
             base,
             auth: self.secret.as_ref(),
@@ -223,7 +284,7 @@ impl HttpSystem {
             trace: step.trace,
             max_bytes: response_bytes(&self.adapter.spec),
             redirects: self.adapter.spec.allow.contains(&Permission::Redirects),
-        };
+        });
         call.carry_out(&connection, vars).await
     }
 
@@ -286,7 +347,7 @@ pub(super) fn bank_vars(bank: &BankRef) -> Vars {
 }
 
 #[async_trait]
-impl MemorySystem for HttpSystem {
+impl MemorySystem for AdapterSystem {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
@@ -298,11 +359,18 @@ impl MemorySystem for HttpSystem {
                 let at = managed.address(Some(&bank.name), self).await?;
                 format!("{}/{}|", managed.host(), at.id)
             }
-            Server::Fixed(_) => String::new(),
+            Server::Fixed(_) | Server::Tools(_) => String::new(),
         };
         let named = self.named(bank);
+        let before = match self.tools() {
+            Some(server) => Some((server, server.connected().await?.0)),
+            None => None,
+        };
         let Some(call) = &self.adapter.open else {
-            self.base(Some(bank)).await?;
+            match before {
+                Some((server, before)) => server.opened(&before, bank, &named).await?,
+                None => drop(self.base(Some(bank)).await?),
+            }
             return Ok(format!("{host}{named}"));
         };
         let vars = Vars::default().with("bank", named.as_str()).with("name", bank.name.as_str());
@@ -315,6 +383,9 @@ impl MemorySystem for HttpSystem {
                 .ok_or_else(|| call.shape(format!("field '{path}' is missing: no handle for the bank")))?,
         };
         let own = super::handle::checked(own).map_err(|error| call.shape(error))?;
+        if let Some((server, before)) = before {
+            server.opened(&before, bank, &own).await?;
+        }
         Ok(format!("{host}{own}"))
     }
 
@@ -328,38 +399,53 @@ impl MemorySystem for HttpSystem {
         entries: &[StreamEntry],
         _step: StepContext<'_>,
     ) -> Result<RetainReceipt, Failure> {
+        self.can_be_filled(bank).await?;
         self.take_in(bank, entries).await
     }
 
     async fn readiness(&self, bank: &BankRef, entries: u32) -> Result<Readiness, Failure> {
-        self.look_ready(bank, entries).await
+        let bank = self.bank_with(bank, entries).await?;
+        self.look_ready(&bank, entries).await
     }
 
-    async fn prepare(&self, bank: &BankRef, _query: Option<&RecallQuery<'_>>) -> Result<Prepared, Failure> {
+    async fn prepare(&self, bank: &BankRef, query: Option<&RecallQuery<'_>>) -> Result<Prepared, Failure> {
         match &self.place {
             Server::Managed(managed) => managed.prepared_address(Some(&bank.name), self).await.map(|(_, how)| how),
             Server::Fixed(_) => Ok(Prepared::Ready),
+            Server::Tools(server) => {
+                let (_, prepared) = server.connected().await?;
+                match query.filter(|_| bank.handle.is_some()) {
+                    Some(query) if !self.is_here(bank).await? => {
+                        self.bank_with(bank, query.visible_entries).await.map(|_| Prepared::Built)
+                    }
+                    _ => Ok(prepared),
+                }
+            }
         }
     }
 
     async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {
-        self.search(bank, query).await
+        let bank = self.bank_with(bank, query.visible_entries).await?;
+        self.search(&bank, query).await
     }
 
     async fn answer(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<NativeAnswer, Failure> {
-        self.ask(bank, query).await
+        let bank = self.bank_with(bank, query.visible_entries).await?;
+        self.ask(&bank, query).await
     }
 
     async fn consolidate(&self, bank: &BankRef) -> Result<Consolidation, Failure> {
         let Some(call) = &self.adapter.consolidate else {
             return Err(Failure::permanent("system_cannot", "the adapter has no `consolidate`"));
         };
+        self.can_be_filled(bank).await?;
         let read = self.send(call, Some(bank), &bank_vars(bank)).await?;
         Ok(Consolidation { usage: read.usage })
     }
 
     async fn verify(&self, bank: &BankRef, entries: u32) -> Result<Option<Counted>, Failure> {
         let (Some(call), Some(spec)) = (&self.adapter.verify, &self.adapter.spec.verify) else { return Ok(None) };
+        let bank = &*self.bank_with(bank, entries).await?;
         let expected = self.expected(bank, entries)?.len() as u64;
         let read = self.send(call, Some(bank), &bank_vars(bank).with("expected", expected)).await?;
         let path = Path::new(spec.count.as_deref().unwrap_or_default());
@@ -367,8 +453,9 @@ impl MemorySystem for HttpSystem {
         Ok(Some(Counted { expected, found }))
     }
 
-    async fn list(&self, bank: &BankRef, _entries: u32, from: &ListCursor) -> Result<ListedPage, Failure> {
-        self.list_page(bank, from).await
+    async fn list(&self, bank: &BankRef, entries: u32, from: &ListCursor) -> Result<ListedPage, Failure> {
+        let bank = self.bank_with(bank, entries).await?;
+        self.list_page(&bank, from).await
     }
 
     async fn statistics(&self, bank: &BankRef) -> Result<SystemStats, Failure> {
@@ -378,8 +465,10 @@ impl MemorySystem for HttpSystem {
                 self.probe(url).await?
             }
             Server::Fixed(_) => None,
+            Server::Tools(server) => server.connected().await?.0.version.clone(),
         };
-        let (Some(call), Some(spec)) = (&self.adapter.statistics, &self.adapter.spec.statistics) else {
+        let is_here = self.is_here(bank).await?;
+        let (Some(call), Some(spec), true) = (&self.adapter.statistics, &self.adapter.spec.statistics, is_here) else {
             return Ok(SystemStats { version, numbers: BTreeMap::new() });
         };
         let read = self.send(call, Some(bank), &bank_vars(bank)).await?;
@@ -394,6 +483,10 @@ impl MemorySystem for HttpSystem {
         let Some(call) = &self.adapter.reset else {
             return Err(Failure::permanent("system_cannot", "the adapter has no `reset`"));
         };
+        if !self.is_here(bank).await? {
+            // what only its process held is gone with it
+            return Ok(());
+        }
         self.purge(bank).await?;
         match self.send(call, Some(bank), &bank_vars(bank)).await {
             Ok(_) => {}
@@ -408,6 +501,13 @@ impl MemorySystem for HttpSystem {
     }
 
     async fn health(&self) -> Result<String, Failure> {
+        if let Some(server) = self.tools() {
+            let (connected, _) = server.connected().await?;
+            if let Some(call) = &self.adapter.health {
+                self.send(call, None, &Vars::default()).await?;
+            }
+            return Ok(format!("{}: {}, {}", self.adapter.spec.name, connected.about, server.shown()));
+        }
         let base = self.base(None).await?;
         let version = self.probe(&base.url).await?;
         let place = if matches!(self.place, Server::Managed(_)) { "started by the runner" } else { base.url.as_str() };
@@ -441,6 +541,7 @@ impl MemorySystem for HttpSystem {
         match &self.place {
             Server::Fixed(url) => url.origin().ascii_serialization(),
             Server::Managed(managed) => managed.place(),
+            Server::Tools(server) => server.origin(),
         }
     }
 
@@ -448,12 +549,15 @@ impl MemorySystem for HttpSystem {
         match &self.place {
             Server::Fixed(url) => ServerAddress::named_by(url),
             Server::Managed(managed) => ServerAddress::named_by(&managed.known_address(Some(&bank.name))?),
+            Server::Tools(server) => ServerAddress::named_by(server.url()?),
         }
     }
 
     async fn close(&self) {
-        if let Server::Managed(managed) = &self.place {
-            managed.close().await;
+        match &self.place {
+            Server::Managed(managed) => managed.close().await,
+            Server::Tools(server) => server.close().await,
+            Server::Fixed(_) => {}
         }
     }
 }

@@ -154,7 +154,7 @@ impl<'a> Asked<'a> {
         let spec: AdapterSpec =
             serde_json::from_value(spec.clone()).map_err(|error| Box::new(Refusal::unreadable(error.to_string())))?;
         let hash = SystemHash::compute(&spec, settings);
-        let moved = settings.get(adapter::URL).and_then(Value::as_str).filter(|_| spec.command.is_none());
+        let moved = settings.get(adapter::URL).and_then(Value::as_str).filter(|_| spec.program().is_none());
         Ok(Some(Self { spec, hash, moved }))
     }
 
@@ -164,7 +164,7 @@ impl<'a> Asked<'a> {
             return Ok(());
         }
         let mut lacks = BTreeSet::new();
-        match (&self.spec.command, &self.spec.start) {
+        match (self.spec.program(), &self.spec.start) {
             (Some(words), _) => {
                 self.started(policy, Some(words), None, &self.spec.env, &mut lacks);
             }
@@ -228,7 +228,7 @@ impl<'a> Asked<'a> {
 
     /// A server is asked, and may be sent secrets.
     fn asked_over_the_network(&self, policy: &SystemPolicy, view: View, lacks: &mut BTreeSet<Lack>) {
-        let Some(text) = self.moved.or(self.spec.url.as_deref()) else { return };
+        let Some(text) = self.moved.or(self.spec.address()) else { return };
         let (server, sent) = match Destination::read(text, policy, view) {
             Ok(Some(Destination { server: Some(server), sent })) => (server, sent),
             Ok(_) => return,

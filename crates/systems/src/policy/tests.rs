@@ -7,7 +7,8 @@ recall: {request: POST /search, body: {query: '{query}'}, hits: [{list: results,
 ";
 
 fn settings(text: &str, more: &[(&str, &str)]) -> SystemSettings {
-    let calls = if text.lines().any(|line| line.starts_with("command:")) { "" } else { CALLS };
+    let is_other = |line: &str| line.starts_with("command:") || line.starts_with("mcp:");
+    let calls = if text.lines().any(is_other) { "" } else { CALLS };
     let spec = file::parse(&format!("name: mine\n{text}{calls}")).expect("reads");
     let adapter = serde_json::to_value(&spec).expect("serialises");
     let more = more.iter().map(|(name, value)| ((*name).to_owned(), Value::from(*value)));
@@ -74,6 +75,26 @@ fn p42_by_default_shipped_adapters_and_public_servers_without_secrets_are_taken_
             "writes files of its own beside what it starts"
         ]
     );
+}
+
+#[test]
+fn p42_a_server_of_tools_is_looked_at_as_other_programs_and_servers_are() {
+    let of = |policy: &Policy, text: &str, more: &[(&str, &str)]| lacks(policy, &settings(text, more));
+    let refused = |text: &str| of(&Policy::default(), text, &[]);
+    let program = "mcp: {command: [python3, notes.py]}\nenv: {LD_PRELOAD: /tmp/x.so, HOME: '${env:HOME}'}\n";
+    assert_eq!(refused(program), ["runs python3 notes.py", "reads the variable HOME", "sets the variable LD_PRELOAD"]);
+    let elsewhere = [(adapter::URL, "https://mem.example")];
+    assert_eq!(of(&Policy::default(), program, &elsewhere).len(), 3, "it is a program wherever it is pointed");
+    let line = listed(|policy| policy.commands = vec!["python3 notes.py".to_owned()]);
+    assert_eq!(of(&line, "mcp: {command: [python3, notes.py]}\n", &[]), [""; 0]);
+    assert_eq!(refused("mcp: {url: 'https://mem.example/mcp'}\n"), [""; 0]);
+    assert_eq!(refused("mcp: {url: 'http://127.0.0.1:8000/mcp'}\n"), ["asks 127.0.0.1:8000"]);
+    assert_eq!(
+        refused("mcp: {url: 'https://mem.example/${env:PATH}'}\nauth: {env: HOME}\n"),
+        ["sends the secret HOME to mem.example:443", "sends the secret PATH to mem.example:443"]
+    );
+    let server = "mcp: {url: 'https://mem.example/mcp'}\n";
+    assert_eq!(of(&Policy::default(), server, &[(adapter::URL, "http://10.0.0.1/mcp")]), ["asks 10.0.0.1:80"]);
 }
 
 #[test]

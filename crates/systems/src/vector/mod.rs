@@ -5,25 +5,23 @@
 //! model in a folder, or from nothing but the words. Those that are paid for are made once, when a bank is retained, and read
 //! back from the call store; an index is built once per process and bank, and kept in the index cache.
 
+mod embedder;
 mod hybrid;
 mod index;
 pub mod requests;
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bench_proto::{dataset::StreamEntry, failure::Failure, step::RetrievedHit};
 use futures::StreamExt;
 
+pub(crate) use self::embedder::Embedder;
 use self::index::nearest_of;
 pub use self::index::{Vectors, nearest};
 use crate::{
-    BuildContext, BuildError, Capabilities, Embeddings, MemorySystem, Prepared, Setting, StepContext, SystemSettings,
-    documents,
-    embed::{Embed, EmbeddingModel, HashEmbeddings, NoEmbeddings},
+    BuildContext, BuildError, Capabilities, MemorySystem, Prepared, Setting, StepContext, SystemSettings, documents,
+    embed::EmbeddingModel,
     from_items::{FromItems, Lookup, Search},
     index_cache::{BuiltIndex, IndexCache, IndexKey},
     settings::text,
@@ -33,17 +31,18 @@ pub(crate) use hybrid::{HYBRID_SETTINGS, build_hybrid};
 /// Version: raised when the same settings find something else.
 const VERSION: &str = "1.1.0";
 
-const MODEL: Setting = Setting::new(
+pub(crate) const MODEL: Setting = Setting::new(
     "vector.model",
     "embedding model of an OpenAI-compatible server, local (vector.folder), or hash (words only)",
     "text-embedding-3-small",
 );
-const ACCOUNT: Setting = Setting::new("vector.account", "account whose server makes the embeddings", "openai");
-const FOLDER: Setting =
+pub(crate) const ACCOUNT: Setting =
+    Setting::new("vector.account", "account whose server makes the embeddings", "openai");
+pub(crate) const FOLDER: Setting =
     Setting::new("vector.folder", "folder of the local model: config.json, tokenizer.json, model.safetensors", "");
-const QUERY_PREFIX: Setting =
+pub(crate) const QUERY_PREFIX: Setting =
     Setting::new("vector.query_prefix", "what the model wants before a question, such as 'query: ' for E5", "");
-const TEXT_PREFIX: Setting =
+pub(crate) const TEXT_PREFIX: Setting =
     Setting::new("vector.text_prefix", "what the model wants before a text, such as 'passage: ' for E5", "");
 
 /// Settings of `vector`.
@@ -60,52 +59,24 @@ const REQUESTS_AT_ONCE: usize = 16;
 
 /// Search by embeddings.
 pub(crate) struct VectorSearch {
-    model: EmbeddingModel,
-    /// Where its embeddings come from, unless the step that asks brings its own.
-    embed: Option<Arc<dyn Embed>>,
-    /// Hash of a local model.
-    local: Option<String>,
-    query_prefix: String,
-    text_prefix: String,
+    embedder: Embedder,
     settings_key: Arc<str>,
     cache: IndexCache,
 }
 
 impl VectorSearch {
     pub(crate) fn new(settings: &SystemSettings, context: &BuildContext) -> Result<Self, BuildError> {
-        let model = EmbeddingModel { name: text(settings, &MODEL)?, account: text(settings, &ACCOUNT)? };
-        let mut local = None;
-        let embed: Option<Arc<dyn Embed>> = match (model.name.as_str(), &context.embeddings) {
-            ("hash", _) => Some(Arc::new(HashEmbeddings)),
-            (LOCAL, _) => {
-                let opened = context.local_models.open(&text(settings, &FOLDER)?);
-                let opened = opened.map_err(|reason| BuildError::Adapter { system: "vector".to_owned(), reason })?;
-                local = Some(opened.hash);
-                Some(opened.embed)
-            }
-            (_, Embeddings::Accounts(embed)) => Some(Arc::clone(embed)),
-            (_, Embeddings::Nowhere) => Some(Arc::new(NoEmbeddings)),
-            (_, Embeddings::OfStep) => None,
-        };
-        let text_prefix = text(settings, &TEXT_PREFIX)?;
-        let hash = local.as_deref().unwrap_or_default();
-        let settings_key = format!("model={} {hash} prefix={text_prefix}", model.name).into();
-        let query_prefix = text(settings, &QUERY_PREFIX)?;
-        Ok(Self { model, embed, local, query_prefix, text_prefix, settings_key, cache: context.index_cache.clone() })
-    }
-
-    /// Who makes embeddings for a step.
-    fn embed<'a>(&'a self, step: StepContext<'a>) -> Result<&'a Arc<dyn Embed>, Failure> {
-        self.embed.as_ref().or(step.embeddings).ok_or_else(|| {
-            Failure::permanent("embedding_payer", "embeddings of a run are made within its steps; report this as a bug")
-        })
+        let embedder = Embedder::new(settings, context)?;
+        let hash = embedder.local.as_deref().unwrap_or_default();
+        let settings_key = format!("model={} {hash} prefix={}", embedder.model.name, embedder.text_prefix).into();
+        Ok(Self { embedder, settings_key, cache: context.index_cache.clone() })
     }
 
     async fn index_of(&self, lookup: Lookup<'_>) -> Result<(Arc<VectorIndex>, Prepared), Failure> {
         let key = IndexKey::new("vector", lookup.bank, lookup.content, lookup.query, &self.settings_key);
-        let (content, model) = (Arc::clone(lookup.content), self.model.clone());
-        let embed = Arc::clone(self.embed(lookup.query.step)?);
-        let (visible_entries, prefix) = (key.visible_entries, self.text_prefix.clone());
+        let (content, model) = (Arc::clone(lookup.content), self.embedder.model.clone());
+        let embed = Arc::clone(self.embedder.of(lookup.query.step)?);
+        let (visible_entries, prefix) = (key.visible_entries, self.embedder.text_prefix.clone());
         let runtime = tokio::runtime::Handle::current();
         let build = move || {
             let given = requests::of_entries(&content.entries[..visible_entries as usize], &prefix);
@@ -132,12 +103,9 @@ impl VectorSearch {
         self.cache.find_or_build(&key, build).await
     }
 
-    /// What the search can do. A local model is a part of the version: its folder may hold another one elsewhere.
+    /// What the search can do.
     fn capabilities(&self) -> Capabilities {
-        match &self.local {
-            None => Capabilities::from_items(VERSION),
-            Some(hash) => Capabilities::from_items(&format!("{VERSION}+{hash}")),
-        }
+        Capabilities::from_items(&self.embedder.version(VERSION))
     }
 }
 
@@ -146,7 +114,7 @@ impl VectorSearch {
 #[must_use]
 pub fn remote_model(system: &str, settings: &SystemSettings) -> Option<EmbeddingModel> {
     let (name, account) = (text(settings, &MODEL).ok()?, text(settings, &ACCOUNT).ok()?);
-    let called = matches!(system, "vector" | "hybrid") && !AT_HOME.contains(&name.as_str());
+    let called = matches!(system, "vector" | "hybrid" | "pgvector") && !AT_HOME.contains(&name.as_str());
     called.then_some(EmbeddingModel { name, account })
 }
 
@@ -187,12 +155,7 @@ impl Search for VectorSearch {
         if index.hits.is_empty() || query.k == 0 {
             return Ok(Vec::new());
         }
-        let text = if query.text.trim().is_empty() { " " } else { query.text };
-        let embed = self.embed(query.step)?;
-        let mut embedded = embed.embed(&self.model, &[format!("{}{text}", self.query_prefix)]).await?;
-        let embedded = embedded
-            .pop()
-            .ok_or_else(|| Failure::permanent("embedding_shape", "no embedding came back for the query"))?;
+        let embedded = self.embedder.query(query.text, query.step).await?;
         let found = nearest_of(&index.vectors, &embedded, query.k as usize, lookup.admitted()?.as_deref())
             .map_err(|error| Failure::permanent("embedding_shape", error))?;
         let hit = |(at, score): (usize, f32)| RetrievedHit { score: Some(f64::from(score)), ..index.hits[at].clone() };
@@ -204,18 +167,7 @@ impl Search for VectorSearch {
     }
 
     async fn ahead(&self, entries: &[StreamEntry], step: StepContext<'_>) -> Result<Duration, Failure> {
-        let begun = Instant::now();
-        let embed = self.embed(step)?;
-        let texts: Vec<Vec<String>> =
-            requests::of_entries(entries, &self.text_prefix).into_iter().map(|request| request.texts).collect();
-        futures::stream::iter(texts.into_iter().map(async |texts| embed.ahead(&self.model, &texts).await))
-            .buffer_unordered(REQUESTS_AT_ONCE)
-            // what is under way is finished when one fails: it is paid for
-            .collect::<Vec<_>>()
-            .await
-            .into_iter()
-            .collect::<Result<(), _>>()?;
-        Ok(begun.elapsed())
+        self.embedder.ahead(entries, step).await
     }
 }
 

@@ -1,26 +1,20 @@
 //! Every shipped adapter passes the checks against its contract, and its traps are handled.
 
-use bench_systems::{
-    BuildContext, SystemSettings,
-    adapter::{self, shipped::SHIPPED},
-    check::Outcome,
-    policy::Policy,
-    registry,
-};
+use bench_systems::{BuildContext, SystemSettings, adapter, check::Outcome, policy::Policy, registry};
 use bench_testkit::fakes::{Fake, SYSTEMS, World};
 
-use super::{changes_of, checked, outcome, robust::bank, start, system};
+use super::{changes_of, checked, outcome, over_http, robust::bank, start, system};
 
 #[test]
 fn every_shipped_adapter_has_a_contract_to_be_tested_against() {
-    for (name, _) in SHIPPED {
+    for name in over_http() {
         assert!(SYSTEMS.iter().any(|(known, _)| known == name), "{name} has no system in the testkit");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_shipped_adapter_passes_the_checks() {
-    for (name, _) in SHIPPED {
+    for name in over_http() {
         let (_fake, system) = start(name);
         let (lines, steps) = checked(system.as_ref()).await;
         assert!(steps.iter().all(|step| step.outcome != Outcome::Fail), "{name}: {steps:#?}");
@@ -125,7 +119,7 @@ async fn dispositions_are_said_when_a_bank_is_made_and_to_a_run_without_them_not
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_that_removes_everything_is_ever_sent() {
-    for (name, _) in SHIPPED.iter().filter(|(name, _)| *name != "amplihack") {
+    for name in over_http().filter(|name| *name != "amplihack") {
         let (fake, system) = start(name);
         fake.with(|world| world.store("somebody-else", "a memory of somebody else", serde_json::Value::Null));
         checked(system.as_ref()).await;

@@ -37,6 +37,11 @@ fn system(name: &str, url: &str, changes: &[(&str, &str)]) -> Arc<dyn MemorySyst
     of_text(&text, Some(url))
 }
 
+/// Shipped adapters whose requests are sent; those that call tools are tested with the servers that have these.
+fn over_http() -> impl Iterator<Item = &'static str> {
+    adapter::shipped::SHIPPED.iter().filter(|(_, text)| !text.contains("\nmcp: ")).map(|(name, _)| *name)
+}
+
 fn of_text(text: &str, url: Option<&str>) -> Arc<dyn MemorySystem> {
     let mut spec = adapter::file::parse(text).expect("the adapter reads");
     if url.is_some() {

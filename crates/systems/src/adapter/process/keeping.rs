@@ -19,35 +19,38 @@ use tokio::sync::OnceCell;
 use super::{ProcessOp, ProcessSystem, named};
 use crate::BankRef;
 
-/// A name that is known once the bank is filled; several may wait for it.
-type Name = Arc<OnceCell<String>>;
+/// What is known once a bank is filled; several may wait for it.
+type Name<P> = Arc<OnceCell<P>>;
 
-/// What one process has been given.
+/// What one process has been given. `P` is what it knows a bank by that it was given again.
 #[derive(Default)]
-pub(super) struct Banks {
+pub(in super::super) struct Banks<P = String> {
     /// Handles of banks that it was asked to open.
     opened: Mutex<HashSet<String>>,
-    /// The name by which it knows a bank that it was given again, by handle and number of entries.
-    given_again: Mutex<HashMap<(String, u32), Name>>,
+    /// Banks that it was given again, by handle and number of entries.
+    given_again: Mutex<HashMap<(String, u32), Name<P>>>,
     names: AtomicU64,
 }
 
-impl Banks {
-    pub(super) fn opened(&self, handle: &str) {
+impl<P> Banks<P> {
+    /// Notes that it was asked to open a bank.
+    pub(in super::super) fn opened(&self, handle: &str) {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner).insert(handle.to_owned());
     }
 
-    fn has(&self, handle: &str) -> bool {
+    /// Whether it was asked to open a bank.
+    pub(in super::super) fn has(&self, handle: &str) -> bool {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner).contains(handle)
     }
 
-    fn given_again(&self, handle: &str, entries: u32) -> Name {
+    /// What it knows the first entries of a bank by that it was given again.
+    pub(in super::super) fn given_again(&self, handle: &str, entries: u32) -> Arc<OnceCell<P>> {
         let mut given = self.given_again.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(given.entry((handle.to_owned(), entries)).or_default())
     }
 
     /// A name that no process before had: one that did keep what it stored is not given it twice.
-    fn new_name(&self, bank: &BankRef) -> String {
+    pub(in super::super) fn new_name(&self, bank: &BankRef) -> String {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
         format!("{}-again-{since:x}-{}", bank.name, self.names.fetch_add(1, Ordering::Relaxed))
     }

@@ -2,15 +2,15 @@
 //! Requests carry a number, replies give it back; several may be under way at the same time. What it writes to stderr is its
 //! log, which is kept with the run. [`protocol`] is what goes over the pipes, [`transport`] how.
 
-mod keeping;
+pub(super) mod keeping;
 mod protocol;
 mod several;
+pub(super) mod surroundings;
 mod transport;
 
 use std::{
     collections::{BTreeMap, HashMap},
     path::PathBuf,
-    process::Stdio,
     sync::{
         Arc, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -26,7 +26,6 @@ use bench_proto::{
     scenario::ReaderMode,
     step::RetrievedHit,
 };
-use bench_settings::private;
 use serde_json::Value;
 use tokio::{
     io::BufReader,
@@ -40,6 +39,7 @@ pub use self::protocol::{
 use self::{
     keeping::{Banks, Place},
     several::Several,
+    surroundings::Surroundings,
     transport::{Running, Waiting, put, read_replies, send, take_all},
 };
 use super::{
@@ -54,7 +54,6 @@ use super::{
     secrets::Secrets,
     spec::{AdapterSpec, FilterName, ReadyRule},
     time,
-    variables::{Values, fill},
 };
 use crate::{
     BankRef, Capabilities, Consolidation, Counted, ListCursor, ListedPage, MemorySystem, NativeAnswer, Prepared,
@@ -68,16 +67,9 @@ const LAST: Duration = Duration::from_secs(3);
 struct ProcessSystem {
     spec: AdapterSpec,
     command: Vec<String>,
-    /// What it sees besides what every system does.
-    env: BTreeMap<String, String>,
-    /// The run's folder for it.
-    home: PathBuf,
-    /// Where it works, unless where this process does.
-    folder: Option<PathBuf>,
+    around: Surroundings,
     /// Where its user has the class that it is made of.
     own_code: Option<PathBuf>,
-    /// File that its stderr goes to.
-    log: PathBuf,
     /// What is taken out of words of it that are logged.
     secrets: Secrets,
     capabilities: Capabilities,
@@ -102,6 +94,7 @@ pub(super) fn capabilities(spec: &AdapterSpec) -> Result<Capabilities, String> {
         ("recall", spec.recall.is_some()),
         ("item", spec.item.is_some()),
         ("list", spec.list.is_some()),
+        ("mcp", spec.mcp.is_some()),
     ];
     if let Some((field, _)) = http.iter().find(|(_, given)| *given) {
         return Err(format!("{field}: a system with `command` is asked over stdin, not over HTTP"));
@@ -186,20 +179,12 @@ fn build_one(
 ) -> Result<Arc<ProcessSystem>, String> {
     let mut capabilities = capabilities(&spec)?;
     capabilities.consolidates = consolidated;
-    let values = Values { given: context.given.of_bank(None), ..Values::default() };
-    let words = spec.command.iter().flatten().map(|word| fill(word, &values));
-    let own = spec.env.iter().map(|(name, value)| Ok::<_, String>((name.clone(), fill(value, &values)?)));
-    let mut env = context.given.usual(None);
-    env.extend(own.collect::<Result<Vec<_>, _>>()?);
+    let around = Surroundings::new(&spec, context)?;
     let duration = |text: &Option<String>, default| text.as_deref().map_or(Ok(default), time::parse);
-    let folder = managed::folder_of(context, &spec.name);
     Ok(Arc::new(ProcessSystem {
-        command: words.collect::<Result<_, _>>()?,
-        env,
-        log: managed::log_path(&folder),
-        folder: context.apart.then(|| folder.join("data")),
+        command: around.words(spec.command.as_deref().unwrap_or_default())?,
+        around,
         own_code,
-        home: folder,
         turns: spec.code.as_ref().and_then(|code| code.at_once).map(|most| Semaphore::new(most as usize)),
         secrets,
         timeout: duration(&spec.timeout, DEFAULT_TIMEOUT).map_err(|e| format!("timeout: {e}"))?,
@@ -219,29 +204,7 @@ impl ProcessSystem {
             let program = self.command.first().map_or("", String::as_str);
             Failure::terminal("system_start", format!("{}: '{program}' cannot be started: {error}", self.spec.name))
         };
-        if let Some(folder) = self.log.parent() {
-            managed::own_folder(folder).map_err(cannot)?;
-        }
-        if let Some(folder) = &self.folder {
-            private::create_folder(folder).map_err(cannot)?;
-        }
-        let log = private::append(&self.log).map_err(cannot)?;
-        let mut command = self.program()?;
-        match &self.folder {
-            Some(folder) => drop(command.env_clear().current_dir(folder).env("HOME", folder)),
-            // commands name files of the folder that they are typed in, and their programs may lie in the user's home
-            None => drop(command.env_clear().envs(std::env::var_os("HOME").map(|home| ("HOME", home)))),
-        }
-        let mut child = command
-            .envs(managed::passed_on())
-            .envs(&self.env)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .process_group(0)
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(cannot)?;
+        let mut child = self.around.spawn(self.program()?, None).map_err(cannot)?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(Failure::terminal("system_start", "a pipe of the process is missing"));
         };
@@ -262,7 +225,7 @@ impl ProcessSystem {
         let cannot = |error: String| Failure::terminal("system_start", format!("{}: {error}", self.spec.name));
         let (program, arguments) = match &self.spec.code {
             Some(code) => {
-                let launch = code::launch(code, &self.home, self.own_code.as_deref()).map_err(cannot)?;
+                let launch = code::launch(code, &self.around.home, self.own_code.as_deref()).map_err(cannot)?;
                 (launch.program, launch.arguments)
             }
             None => {
@@ -336,7 +299,7 @@ impl ProcessSystem {
                 }
                 Err(_) => {
                     let status = started.child.wait().await.map(|status| status.to_string()).unwrap_or_default();
-                    let said = managed::last_words(&self.log, &self.secrets);
+                    let said = managed::last_words(&self.around.log, &self.secrets);
                     let message =
                         format!("{}: the process ended before its first reply ({status}): {said}", self.spec.name);
                     return Err(Failure::transient(UNREACHABLE, message));
