@@ -45,6 +45,7 @@ fn every_verb_explains_itself() {
         "migrate",
         "restore",
         "gc",
+        "banks",
         "backup",
         "completions",
         "man",

@@ -46,7 +46,7 @@ pub use store::*;
         Runs:       matrix, list, watch, pause, cancel, retry, rename, tag, delete\n\
         Results:    show, compare, gate, trace, rejudge, rescore, score, judge-audit, import, export, archive, site\n\
         Before:     init, estimate, datasets, systems, models, prices, load, doctor, config\n\
-         Store:      migrate, restore, gc, backup\n\
+         Store:      migrate, restore, gc, banks, backup\n\
          Cluster:    serve, dead (and the program bench-worker)\n\
         Shell:      completions, man, help, version\n\n{options}\n\n\
         First run, no key and no download:  bench-coord submit --dataset locomo-sim --preset fair\n\
@@ -199,6 +199,9 @@ pub enum Verb {
     Restore,
     /// Drop what no run needs: banks of cancelled runs in their memory systems, dataset items that no run refers to
     Gc(GcArgs),
+    /// What runs have stored in memory services, and which of it another run may ask: list, show
+    #[command(subcommand)]
+    Banks(BanksVerb),
     /// Copy a local store to one file, also while runs go on in it
     Backup(BackupArgs),
     /// Write a settings file and a memory system to begin with into this folder

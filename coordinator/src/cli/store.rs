@@ -27,6 +27,35 @@ pub struct GcArgs {
     pub json: bool,
 }
 
+/// What `banks` does.
+#[derive(Debug, Clone, Subcommand)]
+pub enum BanksVerb {
+    /// Runs that have stored something in a memory service, newest first: how many banks, whose, and whether another run may ask them
+    List(BanksArgs),
+    /// The banks of a run, by their names in the memory system
+    Show {
+        /// Run: its id, name, start or end of the id, or `latest`
+        run: String,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Arguments of `banks list`.
+#[derive(Debug, Clone, Args)]
+pub struct BanksArgs {
+    /// Only of this memory system
+    #[arg(long, value_name = "NAME")]
+    pub system: Option<String>,
+    /// The newest N
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub limit: u32,
+    /// JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Arguments of `backup`.
 #[derive(Debug, Clone, Args)]
 pub struct BackupArgs {

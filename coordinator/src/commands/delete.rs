@@ -17,6 +17,7 @@ use crate::{
     standing::{
         ALL_BANKS, Standing,
         group::{find_runs, member},
+        keeps_banks,
         lock::OwnerLock,
     },
 };
@@ -123,7 +124,7 @@ async fn told(store: &dyn Store, run: &RunRow) -> Result<String, CliError> {
     let name = run.name.as_ref().map(|name| format!(" '{name}'")).unwrap_or_default();
     let events = store.events(run.run_no).await?;
     let gone = events.iter().any(|event| event.kind == BANKS_GONE_EVENT && event.message == ALL_BANKS);
-    let stays = if run.spec.system.settings.contains_key(adapter::ADAPTER) && !gone {
+    let stays = if keeps_banks(&run.spec) && !gone {
         format!(
             "; its banks stay in {}, `bench-coord gc --banks {}` first removes them",
             run.spec.system.name, run.run_id

@@ -19,7 +19,7 @@ use crate::{
     cli::GcArgs,
     exit::{CliError, CliResult, Exit},
     out::{self, amounts::counted},
-    standing::{ALL_BANKS, find_run},
+    standing::{ALL_BANKS, find_run, keeps_banks},
 };
 
 /// Removes banks from memory systems and items from the store, and prints how many; exit 4 when a memory system failed.
@@ -38,7 +38,7 @@ pub(super) async fn run(app: &App, args: &GcArgs) -> CliResult {
     let (policy, mut refused) = (Arc::new(app.policy()), BTreeSet::new());
     for run in store.list_runs(&RunFilter { controls: true, ..RunFilter::default() }).await? {
         let all = run.state == RunState::Cancelled || wanted.contains(&run.run_no);
-        if !(all || run.state == RunState::Finished) || !run.spec.system.settings.contains_key(adapter::ADAPTER) {
+        if !(all || run.state == RunState::Finished) || !keeps_banks(&run.spec) {
             continue;
         }
         let events = store.events(run.run_no).await?;

@@ -6,6 +6,7 @@
 #[cfg(feature = "archive")]
 mod archive;
 mod backup;
+mod banks;
 mod cancel;
 mod compare;
 mod completions;
@@ -181,6 +182,7 @@ async fn run_with(app: &App, verb: &Verb) -> CliResult {
         Verb::Load(args) => Box::pin(load::run(app, args)).await,
         Verb::Config(verb) => config::run(app, verb),
         Verb::Gc(args) => gc::run(app, args).await,
+        Verb::Banks(verb) => banks::run(app, verb).await,
         Verb::Backup(args) => backup::run(app, args).await,
         Verb::Migrate(args) => migrate::run(app, args).await,
         Verb::Dead(verb) => dead::run(app, verb).await,

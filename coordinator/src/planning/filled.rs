@@ -187,12 +187,11 @@ async fn is_gone(store: &dyn Runs, run: &RunRow) -> StoreResult<bool> {
 /// # Errors
 /// Exit 2 with the reason; `flag` is what asked for it.
 pub(crate) fn check_kept(spec: &RunSpec, capabilities: &Capabilities, flag: &str) -> Result<(), CliError> {
-    let (name, settings) = (&spec.system.name, &spec.system.settings);
-    let starts = settings.get(adapter::ADAPTER).is_some_and(|spec| spec.get("start").is_some());
+    let name = &spec.system.name;
     let why = if capabilities.recall_mutates {
         "a recall changes its banks, so that what one run leaves is not what the next would have filled"
-    } else if starts && !settings.contains_key(adapter::URL) {
-        "it is started for each run, and its banks are that run's: give the `url` of one that stays"
+    } else if adapter::server_of(&spec.system.settings).is_none() {
+        "it is started for each run, or keeps the banks of each run apart; a server that stays is given by its `url`"
     } else {
         return Ok(());
     };
@@ -400,5 +399,42 @@ async fn count(system: &Arc<dyn MemorySystem>, store: &dyn Store, filled: &Fille
             row.bank_id, counted.found, counted.expected
         ))),
         counted => Ok(counted.is_some()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_systems::SystemSettings;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn kept(adapter: Option<Value>, url: Option<&str>, capabilities: &Capabilities) -> Result<(), String> {
+        let mut spec: RunSpec =
+            serde_json::from_str(include_str!("../../../proto/golden/run_spec.v1.json")).expect("a spec");
+        (spec.system.name, spec.system.settings) = ("mine".to_owned(), SystemSettings::new());
+        spec.system.settings.extend(adapter.map(|adapter| (adapter::ADAPTER.to_owned(), adapter)));
+        spec.system.settings.extend(url.map(|url| (adapter::URL.to_owned(), json!(url))));
+        check_kept(&spec, capabilities, "--reuse-banks").map_err(|error| error.message)
+    }
+
+    #[test]
+    fn only_banks_of_a_server_that_stays_are_asked_by_another_run() {
+        let can = Capabilities { from_items: false, ..Capabilities::from_items("1") };
+        let start = json!({ "start": { "command": ["mine"] } });
+        for (stays, adapter, url) in [
+            (true, Some(json!({ "url": "http://mine" })), None),
+            (true, Some(json!({ "mcp": { "url": "http://mine" } })), None),
+            (true, Some(start.clone()), Some("http://mine")),
+            (false, Some(start), None),
+            (false, Some(json!({ "command": ["python3", "mine.py"] })), None),
+            (false, Some(json!({ "mcp": { "command": ["mine"] } })), None),
+            (false, None, None),
+        ] {
+            assert_eq!(kept(adapter.clone(), url, &can).is_ok(), stays, "{adapter:?} {url:?}");
+        }
+        let learns = Capabilities { recall_mutates: true, ..can };
+        let refused = kept(Some(json!({ "url": "http://mine" })), None, &learns).expect_err("is refused");
+        assert!(refused.contains("--reuse-banks: mine") && refused.contains("a recall changes its banks"), "{refused}");
     }
 }

@@ -27,8 +27,10 @@ use std::path::Path;
 use bench_proto::{
     CLUSTER_DOMAIN,
     ids::{RunId, RunNo},
+    spec::{RunSpec, SystemSpec},
 };
 use bench_store::{BANKS_GONE_EVENT, MEASURED_FIRST, RunFilter, RunRow, RunState, Runs, Store};
+use bench_systems::{BuildContext, adapter, registry as systems};
 use bench_telemetry::outage::{self, Waiting};
 
 use self::lock::OwnerLock;
@@ -168,6 +170,14 @@ pub(crate) async fn check_whole(store: &dyn Runs, run: &RunRow) -> Result<(), Cl
         )));
     }
     Ok(())
+}
+
+/// Whether a run's memory system holds banks outside of this program. Where this build does not know the system, its adapter says so.
+#[must_use]
+pub(crate) fn keeps_banks(spec: &RunSpec) -> bool {
+    let SystemSpec { name, settings, .. } = &spec.system;
+    settings.contains_key(adapter::ADAPTER)
+        || systems::capabilities(name, settings, &BuildContext::default()).is_ok_and(|can| !can.from_items)
 }
 
 /// What the event [`BANKS_GONE_EVENT`] says when every bank of a run was removed.

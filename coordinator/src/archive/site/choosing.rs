@@ -48,6 +48,9 @@ impl ArchivedRun {
         if spec.taken_over.answered_again > 0 {
             return unverified("what had not passed was answered again: the better of several tries");
         }
+        if spec.taken_over.bank.is_some() {
+            return unverified("a bank was asked that was there before: what it holds is not proven");
+        }
         let is_told = spec.system.name == TOLD_THE_EVIDENCE && !spec.system.settings.contains_key(ADAPTER);
         is_told.then(|| Unranked { mark: Mark::Control, why: "it is told where the evidence is".to_owned() })
     }

@@ -1,4 +1,4 @@
-//! What `site --json` prints, and `site.json` holds, as types.
+//! What `site --json` prints and `site.json` holds, and what `banks` prints, as types.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -139,4 +139,56 @@ struct Pair {
     ranked: bool,
     /// Why they cannot be compared; empty when they can.
     reasons: Vec<String>,
+}
+
+/// `banks list --json`: runs that have stored something in a memory service, newest first.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(crate) struct BanksOfRuns(Vec<BanksOfRun>);
+
+/// What a run has there.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct BanksOfRun {
+    /// The run.
+    run: String,
+    /// The memory system.
+    system: String,
+    /// The dataset.
+    dataset: String,
+    /// Banks of the run so far.
+    banks: u64,
+    /// Of them, those that it has filled to their ends itself.
+    filled: u64,
+    /// Runs whose banks it asks.
+    asks: Vec<String>,
+    /// A run that asks its banks and has not ended; null without one.
+    in_use_by: Option<String>,
+    /// `kept` (another run may ask them), `removed`, or `of this run alone`.
+    state: String,
+}
+
+/// `banks show RUN --json`: the banks of a run.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(crate) struct Banks(Vec<Bank>);
+
+/// A bank.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Bank {
+    /// The dataset's id.
+    bank_id: String,
+    /// Its name in the memory system.
+    name: String,
+    /// The memory system's handle of it; null before it was opened.
+    handle: Option<String>,
+    /// `building`, `ready` or `failed`.
+    state: String,
+    /// Sessions and memories that it holds.
+    retained: u64,
+    /// Of so many.
+    of: u64,
+    /// It was filled before the run began.
+    filled_before: bool,
 }

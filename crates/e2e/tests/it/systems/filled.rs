@@ -10,6 +10,10 @@ use bench_testkit::{
 use serde_json::json;
 
 use super::{PATIENCE, submit};
+use crate::printed::{
+    self,
+    pages::{Banks, BanksOfRuns},
+};
 
 /// A memory server with a bank for each conversation, that can be counted and emptied.
 fn write_adapter(bench: &Bench, url: &str, more: &str) {
@@ -69,6 +73,18 @@ fn p33_a_run_asks_the_banks_that_another_has_filled() {
     assert_eq!(ready.expect("is checked")["state"], "passed", "they were counted again");
     assert_eq!((&second["canaries"]["lost"]["n"], &second["canaries"]["lost"]["of"]), (&json!(0), &json!(60)));
     assert_eq!(second["retained_turns"].as_u64().unwrap_or(0), 0, "{second}");
+
+    let listed = bench.run(["banks", "list", "--json"]).expect_code(0).json();
+    printed::held::<BanksOfRuns>(&listed);
+    let line = |at: usize| (&listed[at]["run"], &listed[at]["filled"], &listed[at]["asks"], &listed[at]["state"]);
+    assert_eq!(line(0), (&json!("second"), &json!(0), &json!(["first"]), &json!("kept")));
+    assert_eq!(line(1), (&json!("first"), &json!(2), &json!([]), &json!("kept")));
+    let shown = bench.run(["banks", "show", "second", "--json"]).expect_code(0).json();
+    printed::held::<Banks>(&shown);
+    assert!(shown.as_array().is_some_and(|all| {
+        all.iter().all(|bank| banks.contains(&bank["handle"].as_str().unwrap_or_default().to_owned()))
+    }));
+    assert!(bench.run(["banks", "list"]).expect_code(0).stdout.contains("asks those of"));
 
     // more conversations and more questions: those that are filled are asked, the others are filled
     let wide = ["--dataset", "locomo-sim", "--max-banks", "3", "--sample", "4", "--system", "./mine.yaml"];

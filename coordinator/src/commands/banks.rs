@@ -1,0 +1,158 @@
+//! `banks list` and `banks show`: what runs have stored in memory services, and which of it another run may ask.
+
+use bench_store::{BANKS_GONE_EVENT, BankRow, BankState, Plan, RunFilter, RunRow, Runs, Store};
+use bench_systems::{BuildContext, registry as systems};
+use serde::Serialize;
+
+use crate::{
+    app::App,
+    cli::{BanksArgs, BanksVerb},
+    exit::{CliError, CliResult, Exit},
+    out::{
+        self,
+        tables::{render, table},
+    },
+    planning::filled::{as_filled, check_kept},
+    standing::{ALL_BANKS, find_run, keeps_banks},
+};
+
+/// What a run has in a memory service.
+#[derive(Debug, Serialize)]
+struct BanksOfRun {
+    run: String,
+    system: String,
+    dataset: String,
+    /// Banks of the run so far.
+    banks: usize,
+    /// Of them, those that it has filled to their ends itself.
+    filled: usize,
+    /// Runs that filled the others which it asks.
+    asks: Vec<String>,
+    /// A run that asks its banks and has not ended.
+    in_use_by: Option<String>,
+    state: &'static str,
+}
+
+/// A bank of a run.
+#[derive(Debug, Serialize)]
+struct BankOfRun {
+    bank_id: String,
+    /// Its name in the memory system.
+    name: String,
+    /// The memory system's handle of it.
+    handle: Option<String>,
+    state: &'static str,
+    /// Sessions and memories that it holds.
+    retained: u32,
+    /// Of so many.
+    of: u32,
+    /// It was filled before the run began.
+    filled_before: bool,
+}
+
+/// Prints banks; exit 2 for a run that is not there, and for one without any.
+pub(super) async fn run(app: &App, verb: &BanksVerb) -> CliResult {
+    let store = app.open_store().await?;
+    match verb {
+        BanksVerb::List(args) => list(store.as_ref(), args).await,
+        BanksVerb::Show { run, json } => {
+            let run = find_run(store.as_ref(), run).await?;
+            show(store.as_ref(), &run, *json).await
+        }
+    }
+}
+
+async fn list(store: &dyn Store, args: &BanksArgs) -> CliResult {
+    let mut all = Vec::new();
+    for run in store.list_runs(&RunFilter::default()).await? {
+        let is_wanted = args.system.as_ref().is_none_or(|system| *system == run.spec.system.name);
+        if is_wanted && !run.imported && keeps_banks(&run.spec) {
+            all.push(of_run(store, &run).await?);
+        }
+        if all.len() == args.limit as usize {
+            break;
+        }
+    }
+    if args.json {
+        out::json(&all);
+        return Ok(Exit::Done);
+    }
+    if all.is_empty() {
+        out::note(&format!("no run in {} has stored anything in a memory service", store.describe()));
+        return Ok(Exit::Done);
+    }
+    let mut lines = table(["run", "system", "dataset", "banks", "filled", "asks those of", "state"]);
+    for of in all {
+        let state = of.in_use_by.map_or_else(|| of.state.to_owned(), |user| format!("{}, in use by {user}", of.state));
+        let (banks, filled) = (of.banks.to_string(), of.filled.to_string());
+        lines.add_row([of.run, of.system, of.dataset, banks, filled, of.asks.join(", "), state]);
+    }
+    out::result(&render(&lines));
+    Ok(Exit::Done)
+}
+
+async fn of_run(store: &dyn Store, run: &RunRow) -> Result<BanksOfRun, CliError> {
+    let rows = store.banks(run.run_no, None).await?;
+    let own = |row: &&BankRow| row.filled_before().is_none() && as_filled(row).is_some();
+    Ok(BanksOfRun {
+        run: run.run_id.to_string(),
+        system: run.spec.system.name.clone(),
+        dataset: run.spec.dataset.name.clone(),
+        banks: rows.len(),
+        filled: rows.iter().filter(own).count(),
+        asks: run.spec.taken_over.banks_of.clone(),
+        in_use_by: store.banks_in_use(run.run_no).await?.into_values().next(),
+        state: state(store, run).await?,
+    })
+}
+
+/// What becomes of the banks of a run: `removed`, `kept` (another run may ask them), or `of this run alone`.
+async fn state(store: &dyn Runs, run: &RunRow) -> Result<&'static str, CliError> {
+    let events = store.events(run.run_no).await?;
+    if events.iter().any(|event| event.kind == BANKS_GONE_EVENT && event.message == ALL_BANKS) {
+        return Ok("removed");
+    }
+    let system = &run.spec.system;
+    let capabilities = systems::capabilities(&system.name, &system.settings, &BuildContext::default());
+    let may_be_asked = capabilities.is_ok_and(|can| check_kept(&run.spec, &can, "").is_ok());
+    Ok(if may_be_asked { "kept" } else { "of this run alone" })
+}
+
+async fn show(store: &dyn Plan, run: &RunRow, json: bool) -> CliResult {
+    if run.imported || !keeps_banks(&run.spec) {
+        return Err(CliError::usage(format!(
+            "run {} has nothing in a memory service: {} is computed from the stored texts",
+            run.run_id, run.spec.system.name
+        )));
+    }
+    let rows: Vec<BankOfRun> = store.banks(run.run_no, None).await?.iter().map(bank).collect();
+    if json {
+        out::json(&rows);
+        return Ok(Exit::Done);
+    }
+    let mut lines = table(["bank", "name", "handle", "state", "retained", "filled by"]);
+    for row in rows {
+        let by = if row.filled_before { "another run" } else { "this run" };
+        let retained = format!("{}/{}", row.retained, row.of);
+        let handle = row.handle.unwrap_or_default();
+        lines.add_row([row.bank_id, row.name, handle, row.state.to_owned(), retained, by.to_owned()]);
+    }
+    out::result(&render(&lines));
+    Ok(Exit::Done)
+}
+
+fn bank(row: &BankRow) -> BankOfRun {
+    BankOfRun {
+        bank_id: row.bank_id.clone(),
+        name: row.name_of(row.generation),
+        handle: row.handle.clone(),
+        state: match row.state {
+            BankState::Building => "building",
+            BankState::Ready => "ready",
+            BankState::Failed => "failed",
+        },
+        retained: row.position,
+        of: row.segments.last().map_or(0, |segment| segment.until),
+        filled_before: row.filled_before().is_some(),
+    }
+}
