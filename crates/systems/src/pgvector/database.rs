@@ -13,7 +13,7 @@ use sqlx::{
 use tokio::sync::OnceCell;
 
 use super::{Index, URL_VARIABLE};
-use crate::{adapter::UNREACHABLE, registry::NOT_INSTALLED};
+use crate::{NOT_INSTALLED, adapter::UNREACHABLE};
 
 /// Connections of this process with the database.
 const CONNECTIONS: u32 = 16;
