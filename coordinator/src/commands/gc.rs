@@ -38,7 +38,9 @@ pub(super) async fn run(app: &App, args: &GcArgs) -> CliResult {
     let (policy, mut refused) = (Arc::new(app.policy()), BTreeSet::new());
     for run in store.list_runs(&RunFilter { controls: true, ..RunFilter::default() }).await? {
         let all = run.state == RunState::Cancelled || wanted.contains(&run.run_no);
-        if !(all || run.state == RunState::Finished) || !run.spec.system.settings.contains_key(adapter::ADAPTER) {
+        let system = &run.spec.system;
+        let is_elsewhere = system.settings.contains_key(adapter::ADAPTER) || registry::needs_server(&system.name);
+        if !(all || run.state == RunState::Finished) || !is_elsewhere {
             continue;
         }
         let events = store.events(run.run_no).await?;
