@@ -50,7 +50,7 @@ use bench_proto::{
 };
 use bench_settings::{ModelRole, RunSettings};
 use bench_store::RunRow;
-use bench_systems::{BuildContext, Capabilities, adapter, registry as systems, vector};
+use bench_systems::{BuildContext, Capabilities, NOT_INSTALLED, adapter, registry as systems, vector};
 
 pub(crate) use self::{
     dataset::{
@@ -455,7 +455,7 @@ async fn look_at_system(app: &App, name: &str, settings: &BTreeMap<String, serde
     let health = system.health().await;
     system.close().await;
     health.map(drop).map_err(|failure| match failure.code.as_str() {
-        adapter::NO_SUCH_TOOL | systems::NOT_INSTALLED => CliError::usage(failure.message),
+        adapter::NO_SUCH_TOOL | NOT_INSTALLED => CliError::usage(failure.message),
         _ => CliError::infrastructure(format!("memory system {name} does not answer: {}", failure.message)),
     })
 }

@@ -48,6 +48,6 @@ pub use error::BuildError;
 pub use local::LocalModels;
 pub use settings::Setting;
 pub use system::{
-    BankRef, Capabilities, Consolidation, Counted, ListCursor, ListedPage, MemorySystem, NativeAnswer, Prepared,
-    Readiness, Recall, RecallQuery, RetainReceipt, StepContext, SystemSettings, SystemStats,
+    BankRef, Capabilities, Consolidation, Counted, ListCursor, ListedPage, MemorySystem, NOT_INSTALLED, NativeAnswer,
+    Prepared, Readiness, Recall, RecallQuery, RetainReceipt, StepContext, SystemSettings, SystemStats,
 };

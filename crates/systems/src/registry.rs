@@ -56,9 +56,6 @@ pub fn find(name: &str) -> Result<&'static SystemEntry, BuildError> {
     })
 }
 
-/// Code of the failure of a built-in system whose server lacks what it needs.
-pub const NOT_INSTALLED: &str = "system_not_installed";
-
 /// Whether a built-in system asks a server of its own.
 #[must_use]
 pub fn needs_server(name: &str) -> bool {

@@ -308,6 +308,9 @@ pub struct ListedPage {
 /// Where a page of what a bank holds begins.
 pub use bench_proto::step::listing::ListCursor;
 
+/// Code of the failure of a built-in system whose server lacks what it needs.
+pub const NOT_INSTALLED: &str = "system_not_installed";
+
 fn cannot(what: &str) -> Failure {
     Failure::permanent("system_cannot", format!("this memory system has no {what} of its own"))
 }

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use bench_proto::{failure::Failure, ids::Sha256Hash};
 use sqlx::{
-    AssertSqlSafe, PgPool, Postgres, Row as _, Transaction,
+    AssertSqlSafe, ConnectOptions as _, PgPool, Postgres, Row as _, Transaction,
     postgres::{PgConnectOptions, PgPoolOptions, PgRow},
 };
 use tokio::sync::OnceCell;
 
 use super::{Index, URL_VARIABLE};
-use crate::{adapter::UNREACHABLE, registry::NOT_INSTALLED};
+use crate::{NOT_INSTALLED, adapter::UNREACHABLE};
 
 /// Connections of this process with the database.
 const CONNECTIONS: u32 = 16;
@@ -111,14 +111,16 @@ impl Database {
         let options: PgConnectOptions = url.parse().map_err(|_| {
             Failure::terminal(NOT_INSTALLED, format!("pgvector: {URL_VARIABLE} is no URL of a PostgreSQL database"))
         })?;
+        // a pool tries again and again, and says no more than that it had no time left
+        let first = tokio::time::timeout(CONNECTED_WITHIN, options.connect()).await;
+        let late = |_| Failure::transient("system_timeout", "connect: PostgreSQL does not answer".to_owned());
+        drop(first.map_err(late)?.map_err(|error| failed("connect", &error))?);
         let pool = PgPoolOptions::new()
             .max_connections(CONNECTIONS)
             .acquire_timeout(CONNECTED_WITHIN)
             // a connection that has broken is found out by who uses it, without asking before each statement
             .test_before_acquire(false)
-            .connect_with(options)
-            .await
-            .map_err(|error| failed("connect", &error))?;
+            .connect_lazy_with(options);
         let version = extension(&pool).await?;
         if self.index == Index::Hnsw && !has_hnsw(&version) {
             let message = format!(

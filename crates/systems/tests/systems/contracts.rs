@@ -8,7 +8,7 @@ use super::{changes_of, checked, outcome, over_http, robust::bank, start, system
 #[test]
 fn every_shipped_adapter_has_a_contract_to_be_tested_against() {
     for name in over_http() {
-        assert!(SYSTEMS.iter().any(|(known, _)| known == name), "{name} has no system in the testkit");
+        assert!(SYSTEMS.iter().any(|(known, _)| *known == name), "{name} has no system in the testkit");
     }
 }
 

@@ -212,7 +212,7 @@ fn the_memory_server_of_the_protocols_own_collection_is_a_system_by_its_name() {
         "--run-id",
         "friends",
     ];
-    let report = bench.run(run).expect_code(0).json();
+    let report = bench.run(run).expect_code(5).json();
     assert_eq!(report["outcomes"]["coverage"], 1.0, "{report}");
     assert_eq!(report["system_stats"]["version"], "memory-server 0.6.3");
     assert_eq!(report["stored"]["evidence"]["missing"], 0, "{}", report["stored"]);
