@@ -25,7 +25,7 @@ const REASON_WIDTH: usize = 120;
 /// Results that a row names as not told apart from it.
 const MOST_NAMED: usize = 4;
 /// Characters of a digest that are shown.
-const DIGEST: usize = 12;
+const DIGEST: usize = 8;
 
 /// The page.
 ///
@@ -95,7 +95,7 @@ const COLUMNS: [&str; 11] = [
     ">Probe p50, ms",
     ">Date",
     "Digest",
-    "Not told apart from",
+    "Also not told apart from",
 ];
 
 fn cells(table: &Board, row: &BoardRow) -> Vec<Cell> {
@@ -127,16 +127,15 @@ fn cells(table: &Board, row: &BoardRow) -> Vec<Cell> {
     ]
 }
 
-/// The names of those that a result is not told apart from.
+/// The names of those of other ranks that a result is not told apart from: those of its own rank stand around it.
 fn near(table: &Board, row: &BoardRow) -> String {
-    let named = |run: &String| {
-        let other = table.rows.iter().find(|other| other.run == *run);
-        one_line(&other.map_or_else(|| run.clone(), BoardRow::name), NAME_WIDTH)
-    };
-    let names: Vec<String> = row.not_told_apart.iter().take(MOST_NAMED).map(named).collect();
-    match row.not_told_apart.len().saturating_sub(MOST_NAMED) {
-        0 => names.join(", "),
-        more => format!("{} and {more} more", names.join(", ")),
+    let is_near = |other: &&BoardRow| other.rank != row.rank && row.not_told_apart.contains(&other.run);
+    let names: Vec<String> =
+        table.rows.iter().filter(is_near).map(|other| one_line(&other.name(), NAME_WIDTH)).collect();
+    let named = names.iter().take(MOST_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MOST_NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
     }
 }
 

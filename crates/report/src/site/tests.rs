@@ -62,6 +62,9 @@ fn locomo() -> SiteDataset {
     rows[0].not_told_apart = vec!["run-hybrid".to_owned()];
     rows[1].not_told_apart = vec!["run-bm25".to_owned()];
     rows[1].variant = Some("k1=0.9".to_owned());
+    // of another rank, and not told apart from the one before it
+    rows[1].not_told_apart.push("run-random".to_owned());
+    rows[2].not_told_apart = vec!["run-hybrid".to_owned()];
     rows[2].probe_note = Some("machine a and b".to_owned());
     rows.push(BoardRow { unranked: unverified("answers were made elsewhere"), ..row("theirs", None, 0.9) });
     let table = Board {
@@ -78,7 +81,7 @@ fn locomo() -> SiteDataset {
         pairs: vec![
             pair("hybrid", "bm25", Word::Inconclusive, true),
             pair("random", "bm25", Word::Better, true),
-            pair("random", "hybrid", Word::Better, true),
+            pair("random", "hybrid", Word::Inconclusive, true),
             pair("theirs", "bm25", Word::Worse, false),
         ],
     };
