@@ -71,9 +71,7 @@ impl RunSpec {
         if self.taken_over.answered_again > 0 {
             put("answered_again".into(), self.taken_over.answered_again.into());
         }
-        if let Some(bank) = &self.taken_over.bank {
-            put("system.bank".into(), bank.clone().into());
-        }
+        self.taken_over.bank.iter().for_each(|bank| put("system.bank".into(), bank.clone().into()));
         put("system.name".into(), self.system.name.clone().into());
         put("system.version".into(), self.system.version.clone().into());
         put("system.top_k".into(), self.system.top_k.into());
