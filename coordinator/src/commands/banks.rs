@@ -1,6 +1,6 @@
 //! `banks list` and `banks show`: what runs have stored in memory services, and which of it another run may ask.
 
-use bench_store::{BANKS_GONE_EVENT, BankRow, BankState, Plan, RunFilter, RunRow, Runs, Store};
+use bench_store::{BankRow, BankState, Plan, RunFilter, RunRow, Runs, Store};
 use bench_systems::{BuildContext, registry as systems};
 use serde::Serialize;
 
@@ -12,8 +12,8 @@ use crate::{
         self,
         tables::{render, table},
     },
-    planning::filled::{as_filled, check_kept},
-    standing::{ALL_BANKS, find_run, keeps_banks},
+    planning::filled::{is_filled, why_not_kept},
+    standing::{are_banks_removed, find_run, keeps_banks},
 };
 
 /// What a run has in a memory service.
@@ -93,29 +93,31 @@ async fn list(store: &dyn Store, args: &BanksArgs) -> CliResult {
 
 async fn of_run(store: &dyn Store, run: &RunRow) -> Result<BanksOfRun, CliError> {
     let rows = store.banks(run.run_no, None).await?;
-    let own = |row: &&BankRow| row.filled_before().is_none() && as_filled(row).is_some();
     Ok(BanksOfRun {
         run: run.run_id.to_string(),
         system: run.spec.system.name.clone(),
         dataset: run.spec.dataset.name.clone(),
         banks: rows.len(),
-        filled: rows.iter().filter(own).count(),
+        filled: rows.iter().filter(|row| is_filled(row)).count(),
         asks: run.spec.taken_over.banks_of.clone(),
         in_use_by: store.banks_in_use(run.run_no).await?.into_values().next(),
         state: state(store, run).await?,
     })
 }
 
-/// What becomes of the banks of a run: `removed`, `kept` (another run may ask them), or `of this run alone`.
+/// What becomes of the banks of a run: `removed`, `kept` (another run may ask them), `of this run alone`, or `there before` for one that
+/// was asked by its name.
 async fn state(store: &dyn Runs, run: &RunRow) -> Result<&'static str, CliError> {
-    let events = store.events(run.run_no).await?;
-    if events.iter().any(|event| event.kind == BANKS_GONE_EVENT && event.message == ALL_BANKS) {
+    if run.spec.taken_over.bank.is_some() {
+        return Ok("there before");
+    }
+    if are_banks_removed(store, run).await? {
         return Ok("removed");
     }
     let system = &run.spec.system;
     let capabilities = systems::capabilities(&system.name, &system.settings, &BuildContext::default());
-    let may_be_asked = capabilities.is_ok_and(|can| check_kept(&run.spec, &can, "").is_ok());
-    Ok(if may_be_asked { "kept" } else { "of this run alone" })
+    let is_kept = capabilities.is_ok_and(|can| why_not_kept(&run.spec, &can).is_none());
+    Ok(if is_kept { "kept" } else { "of this run alone" })
 }
 
 async fn show(store: &dyn Plan, run: &RunRow, json: bool) -> CliResult {
@@ -132,7 +134,7 @@ async fn show(store: &dyn Plan, run: &RunRow, json: bool) -> CliResult {
     }
     let mut lines = table(["bank", "name", "handle", "state", "retained", "filled by"]);
     for row in rows {
-        let by = if row.filled_before { "another run" } else { "this run" };
+        let by = if row.filled_before { "not this run" } else { "this run" };
         let retained = format!("{}/{}", row.retained, row.of);
         let handle = row.handle.unwrap_or_default();
         lines.add_row([row.bank_id, row.name, handle, row.state.to_owned(), retained, by.to_owned()]);
@@ -142,6 +144,7 @@ async fn show(store: &dyn Plan, run: &RunRow, json: bool) -> CliResult {
 }
 
 fn bank(row: &BankRow) -> BankOfRun {
+    let of = row.segments.last().map_or(0, |segment| segment.until);
     BankOfRun {
         bank_id: row.bank_id.clone(),
         name: row.name_of(row.generation),
@@ -151,8 +154,9 @@ fn bank(row: &BankRow) -> BankOfRun {
             BankState::Ready => "ready",
             BankState::Failed => "failed",
         },
-        retained: row.position,
-        of: row.segments.last().map_or(0, |segment| segment.until),
+        // a segment that retains nothing is a step too
+        retained: row.position.min(of),
+        of,
         filled_before: row.filled_before().is_some(),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bench_proto::ids::{RunId, RunNo};
-use bench_store::{BANKS_GONE_EVENT, Right, RunFilter, RunRow, RunState, Store};
+use bench_store::{Right, RunFilter, RunRow, RunState, Store};
 use bench_systems::adapter;
 use serde_json::json;
 
@@ -15,7 +15,7 @@ use crate::{
     results::run_folder,
     runs::fork::source_of,
     standing::{
-        ALL_BANKS, Standing,
+        Standing, are_banks_removed,
         group::{find_runs, member},
         keeps_banks,
         lock::OwnerLock,
@@ -122,9 +122,7 @@ async fn check_forks(store: &dyn Store, runs: &[RunRow]) -> Result<(), CliError>
 /// A run in a line, with what stays of it elsewhere.
 async fn told(store: &dyn Store, run: &RunRow) -> Result<String, CliError> {
     let name = run.name.as_ref().map(|name| format!(" '{name}'")).unwrap_or_default();
-    let events = store.events(run.run_no).await?;
-    let gone = events.iter().any(|event| event.kind == BANKS_GONE_EVENT && event.message == ALL_BANKS);
-    let stays = if keeps_banks(&run.spec) && !gone {
+    let stays = if keeps_banks(&run.spec) && !are_banks_removed(store, run).await? {
         format!(
             "; its banks stay in {}, `bench-coord gc --banks {}` first removes them",
             run.spec.system.name, run.run_id

@@ -31,7 +31,7 @@ use crate::{
     comparison::{check_metric, inputs::LoadedRun, options, pair},
     exit::{CliError, CliResult, Exit},
     out, results,
-    standing::{find_run, group::RunsOfGroup, is_known},
+    standing::{find_run, group::RunsOfGroup, look_for_run},
 };
 
 /// What a policy may become with all that it stands for, in bytes.
@@ -133,7 +133,9 @@ async fn against_named(
     (selector, new): (&str, &LoadedRun),
 ) -> Result<(String, Comparison), CliError> {
     let is_run = last_of(named)?.is_none() && !named.contains('/') && !Path::new(named).exists();
-    if !is_run || is_known(store, named).await? {
+    let is_missing =
+        is_run && RunsOfGroup::find(store, named).await?.is_none() && look_for_run(store, named).await?.is_none();
+    if !is_missing {
         return against(app, store, args, named, (selector, new)).await;
     }
     let found = against(app, store, args, "last:1", (selector, new)).await;

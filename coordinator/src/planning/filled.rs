@@ -11,8 +11,7 @@ use bench_proto::{
     spec::{RunSpec, TakenOver},
 };
 use bench_store::{
-    BANKS_GONE_EVENT, BankRow, BankState, FilledBank, NewBank, RunFilter, RunRow, RunState, Runs, SessionRow, Store,
-    StoreResult, retry_until,
+    BankRow, BankState, FilledBank, NewBank, RunFilter, RunState, Runs, SessionRow, Store, StoreResult, retry_until,
 };
 use bench_systems::{BankRef, Capabilities, MemorySystem, adapter, registry};
 use bench_worker::banks::BankData;
@@ -25,7 +24,7 @@ use crate::{
     cli::{BankArgs, SubmitArgs},
     exit::CliError,
     out::{self, amounts::counted},
-    standing::{ALL_BANKS, domains::session_domain},
+    standing::{are_banks_removed, domains::session_domain},
 };
 
 /// Banks that are counted at once.
@@ -89,7 +88,8 @@ impl FilledBefore {
         let mut found = Self::default();
         for id in runs {
             let Some(run) = store.run_by_id(&RunId(id.clone())).await? else { continue };
-            if is_gone(store, &run).await? {
+            // those of a cancelled run may be removed at any time
+            if run.state == RunState::Cancelled || are_banks_removed(store, &run).await? {
                 continue;
             }
             let is_at_work = run.state == RunState::Running;
@@ -154,7 +154,8 @@ fn holds_all(row: &BankRow) -> bool {
 }
 
 /// Whether a run has filled a bank itself, to its end.
-fn is_filled(row: &BankRow) -> bool {
+#[must_use]
+pub(crate) fn is_filled(row: &BankRow) -> bool {
     row.filled_before().is_none() && as_filled(row).is_some()
 }
 
@@ -165,7 +166,7 @@ pub(crate) fn shares_banks(app: &App, args: &SubmitArgs, planned: &PlannedRun) -
     let (spec, capabilities) = (&planned.spec, &planned.capabilities);
     let is_free = !args.repeat_ingest && !spec.taken_over.asks_filled_banks();
     let is_local = app.deployment().is_ok_and(|deployment| deployment == Deployment::Local);
-    is_free && is_local && !capabilities.from_items && check_kept(spec, capabilities, "").is_ok()
+    is_free && is_local && !capabilities.from_items && why_not_kept(spec, capabilities).is_none()
 }
 
 /// Whether two runs that share banks fill the same ones.
@@ -175,11 +176,15 @@ pub(crate) fn fills_the_same(a: &RunSpec, b: &RunSpec) -> bool {
     differs(a, b).is_none() && a.dataset.sha256 == b.dataset.sha256 && same_sessions && a.canaries == b.canaries
 }
 
-/// Whether the banks of a run were removed from its memory system, or may be at any time.
-async fn is_gone(store: &dyn Runs, run: &RunRow) -> StoreResult<bool> {
-    let removed = |kind: &str, message: &str| kind == BANKS_GONE_EVENT && message == ALL_BANKS;
-    let events = store.events(run.run_no).await?;
-    Ok(run.state == RunState::Cancelled || events.iter().any(|event| removed(&event.kind, &event.message)))
+/// Why no other run may ask the banks that a run fills; `None` where one may.
+#[must_use]
+pub(crate) fn why_not_kept(spec: &RunSpec, capabilities: &Capabilities) -> Option<&'static str> {
+    if capabilities.recall_mutates {
+        return Some("a recall changes its banks, so that what one run leaves is not what the next would have filled");
+    }
+    let is_the_runs =
+        "it is started for each run, or keeps the banks of each run apart; a server that stays is given by its `url`";
+    adapter::server_of(&spec.system.settings).is_none().then_some(is_the_runs)
 }
 
 /// Refuses to ask filled banks of a memory system whose banks do not outlive a run, or change when they are asked.
@@ -187,15 +192,13 @@ async fn is_gone(store: &dyn Runs, run: &RunRow) -> StoreResult<bool> {
 /// # Errors
 /// Exit 2 with the reason; `flag` is what asked for it.
 pub(crate) fn check_kept(spec: &RunSpec, capabilities: &Capabilities, flag: &str) -> Result<(), CliError> {
-    let name = &spec.system.name;
-    let why = if capabilities.recall_mutates {
-        "a recall changes its banks, so that what one run leaves is not what the next would have filled"
-    } else if adapter::server_of(&spec.system.settings).is_none() {
-        "it is started for each run, or keeps the banks of each run apart; a server that stays is given by its `url`"
-    } else {
-        return Ok(());
-    };
-    Err(CliError::usage(format!("{flag}: {name} keeps no banks from one run to the next: {why}")))
+    match why_not_kept(spec, capabilities) {
+        None => Ok(()),
+        Some(why) => {
+            let name = &spec.system.name;
+            Err(CliError::usage(format!("{flag}: {name} keeps no banks from one run to the next: {why}")))
+        }
+    }
 }
 
 /// Lets a planned run ask the filled banks that flags name.
@@ -230,8 +233,8 @@ fn name_bank(name: &str, planned: &mut PlannedRun) -> Result<(), CliError> {
             spec.sample.banks
         )));
     }
-    // nothing is stored beside what is there
-    spec.canaries = spec.canaries.map(|_| CanarySpec::OFF);
+    // nothing is stored beside what is there, and nothing is known to be in it
+    spec.canaries = Some(CanarySpec::OFF);
     spec.lists = false;
     let note = format!(
         "bank {name} was there before and nothing was stored in it: what it holds is not known here, and not proven"
@@ -270,7 +273,7 @@ async fn reuse_banks(app: &App, planned: &mut PlannedRun, look: bool) -> Result<
             (None, None) => String::new(),
         };
         out::note(&format!(
-            "--reuse-banks: no run here has filled the same banks of {}{why}: all are filled",
+            "--reuse-banks: no run here has filled the same banks of {}{why}: this run fills its own",
             spec.system.name
         ));
         return Ok(());
@@ -390,7 +393,9 @@ async fn count(system: &Arc<dyn MemorySystem>, store: &dyn Store, filled: &Fille
         content: Some(Arc::clone(&data.content)),
     };
     let counted = system.verify(&bank, row.position).await.map_err(|failure| {
-        CliError::infrastructure(format!("bank {} of run {run} cannot be counted: {}", row.bank_id, failure.message))
+        CliError::infrastructure(format!("bank {} of run {run} cannot be counted ({}): try again when the memory system answers; without --reuse-banks the run fills banks of its own",
+            row.bank_id, failure.message.trim_end_matches([':', ' '])
+        ))
     })?;
     match counted {
         Some(counted) if counted.found < counted.expected => Err(CliError::usage(format!(

@@ -65,7 +65,8 @@ impl Planner {
     ) -> Result<(), CliError> {
         let taken_over = &self.spec.taken_over;
         let mut filled = FilledBefore::of_run(store.as_ref(), taken_over, &stop).await?;
-        let mut patience = Instant::now() + UNTIL_GIVEN_UP;
+        // when somebody was last seen at work on the run whose banks are awaited
+        let mut worked_on = Instant::now();
         // a bank that is filled is asked before the next one is
         let at_once = if taken_over.asks_filled_banks() { 1 } else { BANKS_PER_BATCH };
         let mut next = self.done as usize;
@@ -93,14 +94,16 @@ impl Planner {
             })
             .await
             .map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")).because(e))??;
-            while Instant::now() < patience && prepared.banks.iter().any(|bank| filled.awaits(bank)) {
+            while prepared.banks.iter().any(|bank| filled.awaits(bank)) {
+                filled = FilledBefore::of_run(store.as_ref(), taken_over, &stop).await?;
+                if filled.is_worked_on() {
+                    worked_on = Instant::now();
+                } else if worked_on.elapsed() > UNTIL_GIVEN_UP {
+                    break;
+                }
                 tokio::select! {
                     () = stop.cancelled() => return Ok(()),
                     () = tokio::time::sleep(LOOK_FOR_FILLED) => {}
-                }
-                filled = FilledBefore::of_run(store.as_ref(), taken_over, &stop).await?;
-                if filled.is_worked_on() {
-                    patience = Instant::now() + UNTIL_GIVEN_UP;
                 }
             }
             prepared.banks.iter_mut().for_each(|bank| bank.filled = filled.of(bank));
@@ -216,7 +219,8 @@ pub(crate) fn prepare(
     Ok(prepared)
 }
 
-/// Reads all banks of a sample, for a run of this spec where there is one, as many at a time as one transaction writes: no more of a dataset is ever in memory.
+/// Reads all banks of a sample, for a run of this spec where there is one, as many at a time as one transaction writes: no more of a
+/// dataset is ever in memory.
 pub(crate) fn batches<'a>(
     dataset: &'a dyn Dataset,
     sampled: &'a [SampledBank],

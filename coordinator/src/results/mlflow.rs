@@ -183,7 +183,10 @@ impl Server {
     async fn ask(&self, method: Method, path: &str, what: Value) -> Result<Reply, CliError> {
         // the URL of a person may hold more than others should see: errors do not repeat it
         let away = |e: reqwest::Error| {
-            CliError::infrastructure(format!("the MLflow server does not answer: {}; try again", e.without_url()))
+            let e = e.without_url();
+            let causes = std::iter::successors(std::error::Error::source(&e), |cause| cause.source());
+            let why = causes.last().map_or_else(|| e.to_string(), ToString::to_string);
+            CliError::infrastructure(format!("the MLflow server does not answer: {why}; try again")).because(e)
         };
         let mut url = self.base.join(&format!("api/2.0/mlflow/{path}")).map_err(CliError::usage_of)?;
         let request = match &what {

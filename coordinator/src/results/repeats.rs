@@ -78,6 +78,8 @@ pub(crate) struct Together {
     pub(crate) deterministic: bool,
     /// The results of those that have ended.
     pub(crate) summaries: Vec<Summary>,
+    /// What of them was drawn anew.
+    draws: Draws,
 }
 
 impl Together {
@@ -127,7 +129,7 @@ pub(crate) async fn figures_of(app: &App, store: &dyn Store, rows: &[RunRow]) ->
     let figures = report(&table, &of);
     let is_alike = |pair: &[Summary]| pair[0].result_digest == pair[1].result_digest;
     let deterministic = summaries.len() > 1 && summaries.windows(2).all(is_alike);
-    Ok(Together { runs, figures, table, deterministic, summaries })
+    Ok(Together { runs, figures, table, deterministic, summaries, draws })
 }
 
 /// Whether all runs behind the first ask banks that they have not filled.
@@ -153,8 +155,7 @@ pub(crate) async fn repeats_report(
     let first = repeats.runs.first().ok_or_else(|| CliError::usage(format!("group {} has no run", repeats.id)))?;
     let together = figures_of(app, store, &repeats.runs).await?;
     let invalid = together.invalid();
-    let Together { runs, figures, table, deterministic, .. } = together;
-    let draws = Draws::of(&first.spec, ask_filled(store, &repeats.runs).await?);
+    let Together { runs, figures, table, deterministic, draws, .. } = together;
     let report = RepeatsReport {
         schema_version: REPEATS_SCHEMA_VERSION,
         group: group(store, repeats, first, table.runs(), !draws.fills_alike).await?,
@@ -237,10 +238,14 @@ fn notes(spec: &RunSpec, draws: &Draws, deterministic: bool, repeats: &RunsOfGro
 pub(crate) fn filling(spec: &RunSpec, draws: &Draws) -> String {
     let name = &spec.system.name;
     match draws.fills_alike {
-        _ if draws.asks_filled => format!(
-            "banks: all repeats ask the same filled banks of {name}; what another filling would change is no part of the noise \
-             (--repeat-ingest fills anew for each)"
-        ),
+        _ if draws.asks_filled => {
+            // the first repeat fills them, unless they were filled before it
+            let anew = if spec.taken_over.asks_filled_banks() { "" } else { " (--repeat-ingest fills anew for each)" };
+            format!(
+                "banks: all repeats ask the same filled banks of {name}; what another filling would change is no part of the \
+                 noise{anew}"
+            )
+        }
         true => format!(
             "banks: {name} computes its memory from the stored texts, which all repeats share; filling costs no call and makes the \
              same memory each time"

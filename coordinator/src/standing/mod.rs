@@ -29,7 +29,7 @@ use bench_proto::{
     ids::{RunId, RunNo},
     spec::{RunSpec, SystemSpec},
 };
-use bench_store::{BANKS_GONE_EVENT, MEASURED_FIRST, RunFilter, RunRow, RunState, Runs, Store};
+use bench_store::{BANKS_GONE_EVENT, MEASURED_FIRST, RunFilter, RunRow, RunState, Runs, Store, StoreError};
 use bench_systems::{BuildContext, adapter, registry as systems};
 use bench_telemetry::outage::{self, Waiting};
 
@@ -76,18 +76,29 @@ pub(crate) const LATEST: &str = "latest";
 /// # Errors
 /// Exit 2 with what to do, when there is none or more than one.
 pub(crate) async fn find_run(store: &dyn Store, selector: &str) -> Result<RunRow, CliError> {
+    let found = look_for_run(store, selector).await?;
+    found.ok_or_else(|| {
+        CliError::usage(format!("no run '{selector}' in {}; `bench-coord list` shows all", store.describe()))
+    })
+}
+
+/// As [`find_run`]; `None` where a word stands for no run.
+///
+/// # Errors
+/// Exit 2 for a word that stands for more than one, and for `latest` of an empty store.
+pub(crate) async fn look_for_run(store: &dyn Store, selector: &str) -> Result<Option<RunRow>, CliError> {
     if selector == LATEST {
         let filter = RunFilter { user: Some(current_user()), limit: Some(1), ..RunFilter::default() };
         let mut runs = store.list_runs(&filter).await?;
-        return runs.pop().ok_or_else(|| {
+        return runs.pop().map(Some).ok_or_else(|| {
             CliError::usage(format!("there is no run in {} yet; `bench-coord submit` starts one", store.describe()))
         });
     }
     if let Some(run) = store.run_by_id(&RunId(selector.to_owned())).await? {
-        return Ok(run);
+        return Ok(Some(run));
     }
     if let Some(run) = named(store, selector).await? {
-        return Ok(run);
+        return Ok(Some(run));
     }
     let by_part = RunFilter {
         id_part: Some(selector.to_owned()),
@@ -97,8 +108,7 @@ pub(crate) async fn find_run(store: &dyn Store, selector: &str) -> Result<RunRow
     };
     let mut found = store.list_runs(&by_part).await?;
     match found.len() {
-        0 => Err(CliError::usage(format!("no run '{selector}' in {}; `bench-coord list` shows all", store.describe()))),
-        1 => Ok(found.remove(0)),
+        0 | 1 => Ok(found.pop()),
         _ => {
             let ids: Vec<String> = found.iter().map(|run| run.run_id.to_string()).collect();
             Err(CliError::usage(format!(
@@ -107,19 +117,6 @@ pub(crate) async fn find_run(store: &dyn Store, selector: &str) -> Result<RunRow
             )))
         }
     }
-}
-
-/// Whether a word stands for any run or group, or for more than one.
-///
-/// # Errors
-/// What the store meets.
-pub(crate) async fn is_known(store: &dyn Store, selector: &str) -> Result<bool, CliError> {
-    let by_part =
-        RunFilter { id_part: Some(selector.to_owned()), controls: true, limit: Some(1), ..RunFilter::default() };
-    Ok(selector == LATEST
-        || named(store, selector).await?.is_some()
-        || !store.list_runs(&by_part).await?.is_empty()
-        || group::RunsOfGroup::find(store, selector).await?.is_some())
 }
 
 /// The newest run of a name; of `name@2` the one before it, and so on.
@@ -183,13 +180,21 @@ pub(crate) fn keeps_banks(spec: &RunSpec) -> bool {
 /// What the event [`BANKS_GONE_EVENT`] says when every bank of a run was removed.
 pub(crate) const ALL_BANKS: &str = "all";
 
+/// Whether `gc` has removed every bank of a run from its memory system.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn are_banks_removed(store: &dyn Runs, run: &RunRow) -> Result<bool, StoreError> {
+    let events = store.events(run.run_no).await?;
+    Ok(events.iter().any(|event| event.kind == BANKS_GONE_EVENT && event.message == ALL_BANKS))
+}
+
 /// Refuses to go on with a run whose banks were removed: whatever it asked, it would find nothing.
 ///
 /// # Errors
 /// Exit 2.
 pub(crate) async fn check_banks(store: &dyn Runs, run: &RunRow) -> Result<(), CliError> {
-    let events = store.events(run.run_no).await?;
-    if events.iter().any(|event| event.kind == BANKS_GONE_EVENT && event.message == ALL_BANKS) {
+    if are_banks_removed(store, run).await? {
         return Err(CliError::usage(format!(
             "the banks of {} were removed from its memory system by `gc`: submit it anew",
             run.run_id

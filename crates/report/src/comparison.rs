@@ -287,12 +287,15 @@ fn probes(comparison: &Comparison) -> Vec<Vec<String>> {
     ]
 }
 
-fn flips(comparison: &Comparison) -> Vec<Block> {
+/// How many questions the second run lost and won against the first; none where nothing flipped.
+pub(crate) fn lost_and_won(comparison: &Comparison) -> Option<(u64, u64)> {
     let counted_as = |name: &str| comparison.flip_counts.get(name).copied().unwrap_or(0);
     let (lost, won) = (counted_as("lost"), counted_as("won"));
-    if lost + won == 0 {
-        return Vec::new();
-    }
+    (lost + won > 0).then_some((lost, won))
+}
+
+fn flips(comparison: &Comparison) -> Vec<Block> {
+    let Some((lost, won)) = lost_and_won(comparison) else { return Vec::new() };
     let row = |flip: &Flip| {
         let text = |text: &Option<String>| text.as_deref().map_or_else(|| NONE.to_owned(), |t| one_line(t, TEXT_WIDTH));
         let side = |side: &bench_proto::comparison::FlipSide| {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     blocks::{Block, heading, table},
-    comparison::{claim, without_flips},
+    comparison::{claim, lost_and_won, without_flips},
     error::RenderError,
     figures::{count, one_line, p_value, percent},
     svg::forest_plain,
@@ -71,11 +71,7 @@ pub fn pair(comparison: &Comparison, beside: Beside<'_>) -> Result<String, Rende
 
 /// The questions that one run passed and the other did not, by their ids: texts may not be ours to hand on.
 fn flips(comparison: &Comparison) -> Vec<Block> {
-    let counted_as = |name: &str| comparison.flip_counts.get(name).copied().unwrap_or(0);
-    let (lost, won) = (counted_as("lost"), counted_as("won"));
-    if lost + won == 0 {
-        return Vec::new();
-    }
+    let Some((lost, won)) = lost_and_won(comparison) else { return Vec::new() };
     let row = |flip: &Flip| {
         vec![
             flip.direction.clone(),

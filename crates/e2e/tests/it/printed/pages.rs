@@ -164,7 +164,7 @@ struct BanksOfRun {
     asks: Vec<String>,
     /// A run that asks its banks and has not ended; null without one.
     in_use_by: Option<String>,
-    /// `kept` (another run may ask them), `removed`, or `of this run alone`.
+    /// `kept` (another run may ask them), `removed`, `of this run alone`, or `there before` (`--bank`).
     state: String,
 }
 

@@ -9,27 +9,14 @@ use bench_testkit::{
 };
 use serde_json::{Value, json};
 
-use super::{LONG, PATIENCE, digest, retained};
+use super::{LONG, PATIENCE, digest, retained, write_whole};
 
 /// A server, and a bench that knows it as `./mine.yaml`; the file says what the README's says.
 fn served(change: impl FnOnce(&mut World)) -> (Fake, Bench) {
     let fake = Fake::start("whole");
     fake.with(change);
     let bench = Bench::new();
-    let text = format!(
-        "name: mine
-url: {}
-retain: {{request: 'POST /banks/{{bank}}/items', body: {{id: '{{id}}', text: '{{content}}'}}}}
-recall:
-  request: POST /banks/{{bank}}/search
-  body: {{query: '{{query}}', k: '{{k}}'}}
-  hits: [{{list: hits, text: text, id: id}}]
-reset: {{request: 'DELETE /banks/{{bank}}'}}
-health: {{request: GET /health}}
-",
-        fake.url()
-    );
-    std::fs::write(bench.path().join("mine.yaml"), text).expect("is written");
+    write_whole(&bench, fake.url(), "");
     (fake, bench)
 }
 

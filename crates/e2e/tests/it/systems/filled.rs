@@ -9,30 +9,21 @@ use bench_testkit::{
 };
 use serde_json::json;
 
-use super::{PATIENCE, submit};
+use super::{PATIENCE, submit, write_whole};
 use crate::printed::{
     self,
     pages::{Banks, BanksOfRuns},
 };
 
-/// A memory server with a bank for each conversation, that can be counted and emptied.
+/// A memory server with a bank for each conversation, that can be counted and emptied, and has a setting.
 fn write_adapter(bench: &Bench, url: &str, more: &str) {
-    let text = format!(
-        "name: mine
-url: {url}
-settings: {{width: {{type: whole, default: 1, about: how wide}}}}
-retain: {{request: 'POST /banks/{{bank}}/items', body: {{id: '{{id}}', text: '{{content}}', width: '{{setting.width}}'}}}}
-recall:
-  request: POST /banks/{{bank}}/search
-  body: {{query: '{{query}}', k: '{{k}}'}}
-  hits: [{{list: hits, text: text, id: id}}]
-reset: {{request: 'DELETE /banks/{{bank}}'}}
-health: {{request: GET /health}}
-verify: {{request: 'GET /banks/{{bank}}', count: items}}
+    let more = format!(
+        "settings: {{width: {{type: whole, default: 1, about: how wide}}}}
+verify: {{request: 'GET /banks/{{bank}}?width={{setting.width}}', count: items}}
 {more}
 "
     );
-    std::fs::write(bench.path().join("mine.yaml"), text).expect("is written");
+    write_whole(bench, url, &more);
 }
 
 /// Runs two conversations with `--reuse-banks` and further flags.
@@ -84,6 +75,7 @@ fn p33_a_run_asks_the_banks_that_another_has_filled() {
     assert!(shown.as_array().is_some_and(|all| {
         all.iter().all(|bank| banks.contains(&bank["handle"].as_str().unwrap_or_default().to_owned()))
     }));
+    assert!(shown.as_array().is_some_and(|all| all.iter().all(|bank| bank["retained"] == bank["of"])), "{shown}");
     assert!(bench.run(["banks", "list"]).expect_code(0).stdout.contains("asks those of"));
 
     // more conversations and more questions: those that are filled are asked, the others are filled
@@ -133,7 +125,11 @@ fn p33_a_run_asks_the_banks_that_another_has_filled() {
     assert!(bench.run(["gc", "--banks", "first"]).expect_code(0).stdout.starts_with("2 banks"));
     assert!(!banks.iter().any(|bank| held(&fake).contains(bank)));
     let anew = reuse(&bench, "anew", &[]).expect_code(0);
-    assert!(!anew.stderr.contains("filled by run first") && anew.stderr.contains("all are filled"), "{}", anew.stderr);
+    assert!(
+        !anew.stderr.contains("filled by run first") && anew.stderr.contains("this run fills its own"),
+        "{}",
+        anew.stderr
+    );
 }
 
 #[test]

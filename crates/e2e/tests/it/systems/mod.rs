@@ -43,6 +43,23 @@ fn submit<'a>(system: &'a str, run: &'a str) -> Vec<&'a str> {
     submit_sim(&["--max-banks", "2", "--sample", "2", "--system", system, "--run-id", run])
 }
 
+/// Writes `./mine.yaml` for the fake server `whole`: as much as the README's file says of it, and more lines.
+fn write_whole(bench: &Bench, url: &str, more: &str) {
+    let text = format!(
+        "name: mine
+url: {url}
+retain: {{request: 'POST /banks/{{bank}}/items', body: {{id: '{{id}}', text: '{{content}}'}}}}
+recall:
+  request: POST /banks/{{bank}}/search
+  body: {{query: '{{query}}', k: '{{k}}'}}
+  hits: [{{list: hits, text: text, id: id}}]
+reset: {{request: 'DELETE /banks/{{bank}}'}}
+health: {{request: GET /health}}
+{more}"
+    );
+    std::fs::write(bench.path().join("mine.yaml"), text).expect("is written");
+}
+
 /// A file of the testkit that stands for a system.
 fn program(name: &str) -> String {
     format!("{}/../testkit/systems/{name}", env!("CARGO_MANIFEST_DIR"))
