@@ -4,6 +4,7 @@ use std::{error::Error, fmt};
 
 use bench_datasets::DatasetError;
 use bench_grading::prompts::ProfileError;
+use bench_plan::SampleError;
 use bench_store::StoreError;
 use bench_worker::engine::StartError;
 
@@ -128,6 +129,12 @@ impl From<StoreError> for CliError {
 
 impl From<DatasetError> for CliError {
     fn from(error: DatasetError) -> Self {
+        Self::usage_of(error)
+    }
+}
+
+impl From<SampleError> for CliError {
+    fn from(error: SampleError) -> Self {
         Self::usage_of(error)
     }
 }

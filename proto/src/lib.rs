@@ -42,6 +42,7 @@ pub mod server;
 pub mod session;
 pub mod spec;
 pub mod step;
+pub mod stop;
 pub mod strata;
 pub mod summary;
 pub mod task;

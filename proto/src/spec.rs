@@ -28,6 +28,7 @@ use crate::{
     metric::MetricSpec,
     profile::Profile,
     scenario::{RecallPlan, Scenario},
+    stop::StopRule,
     strata::Stratum,
 };
 
@@ -77,6 +78,9 @@ pub struct RunSpec {
     /// any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canaries: Option<CanarySpec>,
+    /// When it may end before its last question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<StopRule>,
     /// Behind the last question of each bank it is asked what it holds. Not part of the fingerprint.
     #[serde(default, skip_serializing_if = "is_default")]
     pub lists: bool,

@@ -15,6 +15,7 @@ mod question_line;
 mod run;
 mod scores;
 mod settings;
+mod stop;
 mod times;
 mod usage;
 
@@ -48,6 +49,7 @@ pub use scores::{
     TotalScore, WorstQuestion,
 };
 pub use settings::{DatasetSummary, SampleSummary, SpecSummary};
+pub use stop::{Saved, StopSummary};
 pub use times::{LatencyCurves, LatencySummary, Percentiles, PhaseSeconds, SlowQuestion};
 pub use usage::{Booked, GroupSummary, UsageFigures, UsageSummary, UsageTotal};
 
@@ -107,6 +109,9 @@ pub struct Summary {
     /// How often judges erred about planted answers; absent unless the run is a judge audit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_audit: Option<JudgeAudit>,
+    /// What it has found at its looks; absent unless it could stop early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<StopSummary>,
     /// All metrics, the headline's first.
     pub scores: Vec<MetricScore>,
     /// Retrieval quality against the dataset's evidence ids.

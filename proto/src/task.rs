@@ -142,9 +142,14 @@ pub fn states_from(event: TaskEvent) -> impl Iterator<Item = &'static Transition
 
 /// Version of the body of queue messages.
 pub const TASK_MESSAGE_VERSION: u32 = 1;
-/// The newest version that this build reads. Messages of runs that ask banks which were filled before have it (P33): a build that
-/// does not know of them would fill them, and puts the message back instead (P12).
-pub const NEWEST_TASK_MESSAGE: u32 = 2;
+/// Version of the messages of runs that ask banks which were filled before (P33): a build that does not know of them would fill
+/// them, and puts the message back instead (P12).
+pub const FILLED_TASK_MESSAGE: u32 = 2;
+/// Version of the messages of runs that may stop early (P46): a build that does not know of later rounds would close their banks
+/// before these are opened.
+pub const ROUNDS_TASK_MESSAGE: u32 = 3;
+/// The newest version that this build reads.
+pub const NEWEST_TASK_MESSAGE: u32 = ROUNDS_TASK_MESSAGE;
 /// Version of the queue topology: part of every queue name, raised when queue arguments change (P12).
 pub const TOPOLOGY_VERSION: u32 = 1;
 

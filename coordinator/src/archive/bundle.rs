@@ -11,6 +11,7 @@ use bench_proto::{
     ids::TaskKey,
     spec::RunSpec,
     step::{StepNo, StepText},
+    stop::Looks,
 };
 use bench_report::{
     archive::{IndexEntry, push::PlainFile},
@@ -45,6 +46,9 @@ pub(crate) struct RunBundle {
     pub(crate) tags: Vec<String>,
     pub(crate) user: String,
     pub(crate) spec: RunSpec,
+    /// What its looks have found, where it could stop early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) looks: Option<Looks>,
     pub(crate) imported: bool,
     pub(crate) code_version: String,
     pub(crate) created_ms: i64,
@@ -140,6 +144,7 @@ async fn run_bundle(store: &dyn Runs, run: &RunRow) -> Result<RunBundle, CliErro
         name: run.name.clone(),
         tags: run.tags.clone(),
         user: run.user.clone(),
+        looks: spec.stop.is_some().then(|| run.looks.clone()),
         spec,
         imported: run.imported,
         code_version: run.code_version.clone(),

@@ -11,6 +11,7 @@ use bench_proto::{
     ids::{RunId, RunNo, TaskKey, TaskKind},
     spec::{RunSpec, check_grading},
     step::{StepNo, StepText},
+    stop::Looks,
     summary::Summary,
 };
 use bench_store::{Imports, Item, NewBank, NewRun, Right, RunState, Store, StoreError};
@@ -98,6 +99,9 @@ pub(crate) async fn restore(store: &dyn Store, folder: &Path, run_id: &str) -> R
         },
         Err(error) => return Err(error.into()),
     };
+    if let Some(looks) = &run.looks {
+        store.set_looks(run_no, &Looks::default(), looks).await?;
+    }
     restore_banks(store, run_no, folder).await?;
     restore_results(store, run_no, &new.spec.headline_metric(), folder).await?;
     store.finish_plan(run_no).await?;
@@ -203,6 +207,7 @@ async fn restore_banks(store: &dyn Store, run_no: RunNo, folder: &Path) -> Resul
                 gold: gold.hash,
                 segments: bank.segments,
                 filled: None,
+                later: None,
             });
             items.extend([content, questions, gold]);
         }

@@ -477,6 +477,7 @@ impl RegradeArgs {
             banks: BankArgs::default(),
             meter: MeterArgs::default(),
             repeats: None,
+            stop_when: None,
             repeat_ingest: false,
             limits: LimitArgs::default(),
             prices: PriceArgs::default(),

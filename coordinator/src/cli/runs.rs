@@ -93,6 +93,9 @@ pub struct SubmitArgs {
     /// Run it so many times as one group, interleaved, under one cap: how stable is each question, and what is the noise made of?
     #[arg(long, alias = "epochs", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_REPEATS), conflicts_with = "fork", help_heading = "Who")]
     pub repeats: Option<u32>,
+    /// End before the last question as soon as enough is known: "ci<=3pt" (the score to ± 3 points), or "decided vs RUN by 8pt"
+    #[arg(long, value_name = "RULE", conflicts_with_all = ["fork", "repeats", "controls"], help_heading = "Who")]
+    pub stop_when: Option<String>,
     /// Fill the banks anew for each repeat, also where one filling would do
     #[arg(long, requires = "repeats", help_heading = "Who")]
     pub repeat_ingest: bool,
@@ -400,6 +403,9 @@ pub struct ResumeArgs {
     /// Go on with a run that was cancelled
     #[arg(long)]
     pub reopen: bool,
+    /// Ask the questions that a run left out when it stopped early (--stop-when), and make no further look
+    #[arg(long)]
+    pub no_stop: bool,
     /// Where its dataset lies now; only a run whose plan was not finished reads it again
     #[arg(long, value_name = "FILE")]
     pub dataset_path: Option<PathBuf>,

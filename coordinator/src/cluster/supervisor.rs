@@ -137,7 +137,7 @@ impl Supervisor {
     async fn look_after(&self, supervised: &mut Supervised, run: RunNo) -> Result<(), TickError> {
         let row = self.store.run(run).await?;
         let due = supervised.next_sweep.get(&run).is_none_or(|next| Instant::now() >= *next);
-        if !due && !all_ended(&row) {
+        if !due && !all_ended(&row) && !row.look_is_due() {
             return Ok(());
         }
         if !due && (supervised.probing.contains(&run) || supervised.waiting.contains(&run)) {
@@ -154,7 +154,16 @@ impl Supervisor {
         // a sweep over a very large run takes its time: it may use 5 % of it
         supervised.next_sweep.insert(run, Instant::now() + SWEEP_EVERY.max(began.elapsed() * 20));
         let row = self.store.run(run).await?;
-        if row.state == RunState::Running && all_ended(&row) {
+        if row.state != RunState::Running {
+            return Ok(());
+        }
+        let looked = results::looks::look_if_due(self.store.as_ref(), &row).await;
+        if looked.map_err(|error| TickError::Other(error.message))? {
+            // what follows from it is opened by a sweep
+            supervised.next_sweep.remove(&run);
+            return Ok(());
+        }
+        if all_ended(&row) {
             self.end(supervised, &row).await?;
         }
         Ok(())

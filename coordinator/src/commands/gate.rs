@@ -315,9 +315,18 @@ async fn last(
             &metric,
             &options.under_test,
         );
-        let same_sample = row.spec.sample.signature == new.spec.sample.signature;
+        let same_sample = row.spec.sample.signature == new.spec.sample.signature && row.looks.stopped().is_none();
         let is_copy = lineages.contains(&row.lineage);
+        // who answered otherwise says nothing of the memory system, unless that is what is asked
+        let only_system = options.under_test.is_empty() && compared.under_test.as_deref().is_none_or(|u| u == "system");
+        let like_this = row.spec.taken_over.answered_again == new.spec.taken_over.answered_again
+            && (only_system || !options.under_test.is_empty())
+            // repeats and cells of one command are beside this run, not before it
+            && (row.group.is_none() || row.group != this.group);
         if !compared.reasons.is_empty() || !same_sample || is_copy || row.spec.system.name != new.spec.system.name {
+            continue;
+        }
+        if !like_this {
             continue;
         }
         let lineage = row.lineage.clone();

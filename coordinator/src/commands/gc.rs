@@ -239,6 +239,7 @@ mod tests {
             namespaces: "3:255 ".to_owned(),
             outdated: false,
             filled: None,
+            later: None,
         };
         let of = |handle: &str| handle_of(handle, "bench-12-g3", &row.name_of(1));
         assert_eq!(of("bench-12-g3").as_deref(), Some("bench-12-g1"));

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, ffi::OsString, sync::Arc};
 
-use bench_proto::{ids::RunId, money::PicoUsd, usage_cap::UsageCap};
+use bench_proto::{ids::RunId, money::PicoUsd, spec::RunSpec, usage_cap::UsageCap};
 use bench_store::Store;
 use bench_systems::registry;
 use clap::Parser as _;
@@ -266,6 +266,10 @@ async fn plan_all(
     if !unmetered.is_empty() {
         let systems = unmetered.into_iter().collect::<Vec<_>>().join(", ");
         out::note(&format!("--meter: cells of {systems} have no meter, for what they call is counted already"));
+    }
+    let specs: Vec<&RunSpec> = all.iter().map(|cell| &cell.planned.measured.spec).collect();
+    if let Some(first) = all.first() {
+        group::check_meter_address(&first.app, &specs, repeats)?;
     }
     if has_controls {
         out::note("controls are no part of a matrix: make them cells, such as system = \"none\"");

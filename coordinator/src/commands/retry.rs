@@ -107,6 +107,7 @@ async fn of_group(app: &App, args: &RetryArgs, store: &Arc<dyn Store>, group: Ru
         limits: LimitArgs::default(),
         release_uncertain: false,
         reopen: true,
+        no_stop: false,
         dataset_path: None,
         allow_modified_dataset: false,
         detach: false,

@@ -208,6 +208,7 @@ impl<'a> RunStatus<'a> {
                 ));
             }
         }
+        lines.extend(results::looks::last(run).map(|look| format!("  {look}")));
         if self.group.runs > 1 {
             let cap = self.group.cap_usd.map(|cap| format!(" of {}", dollars(cap))).unwrap_or_default();
             lines.push(format!(
@@ -250,6 +251,10 @@ impl<'a> RunStatus<'a> {
             "group": self.group,
             "usage": self.usage.as_ref().and_then(usage_json),
             "tasks": roles,
+            "stop": self.run.spec.stop.as_ref().map(|rule| json!({
+                "rule": rule.goal.to_string(), "planned": rule.looks, "looks": self.run.looks.made,
+                "to_the_end": self.run.looks.to_the_end,
+            })),
             "cluster": self.cluster.map(Overview::json),
             "outages": self.outages,
             "next_probe": self.outages.iter().map(|away| away.next_probe_seconds).reduce(f64::min),

@@ -28,6 +28,7 @@ use crate::{
         executor::RunExecutor,
         fork, group,
         start::{check_detach, check_servers, confirm, new_run},
+        stopping,
     },
     standing::group::id_of_repeat,
 };
@@ -136,8 +137,10 @@ async fn plan(app: &App, args: &SubmitArgs) -> Result<PlannedGroup, CliError> {
     // in a cluster the keys are with the workers
     let will_call = !args.dry_run && app.deployment()? == Deployment::Local;
     let mut group = PlannedGroup::plan(app, args, will_call).await?;
+    stopping::plan(app, args, &mut group.measured).await?;
     if args.repeats.is_some_and(|n| n > 1) {
         group::prepare(args, &mut group)?;
+        group::check_meter_address(app, &[&group.measured.spec], args.repeats.unwrap_or(1))?;
     }
     equal_votes(&group.measured.spec).iter().for_each(|warning| out::note(warning));
     Ok(group)

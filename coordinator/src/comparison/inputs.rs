@@ -58,7 +58,7 @@ impl LoadedRun {
     pub(crate) async fn of_row(app: &App, store: &dyn Store, row: RunRow) -> Result<Self, CliError> {
         let summary = results::summary_of(app, store, &row).await?;
         Ok(Self {
-            spec: row.spec.clone(),
+            spec: row.asked_spec().into_owned(),
             summary,
             imported: row.imported,
             lineage: row.lineage.clone(),
@@ -400,6 +400,7 @@ fn spec_of(summary: &Summary) -> RunSpec {
         judging: JudgingSpec::default(),
         scorers: said.scorers.iter().map(scorer).collect(),
         canaries: None,
+        stop: None,
         lists: false,
         counting: None,
         headline: None,

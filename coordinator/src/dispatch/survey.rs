@@ -9,7 +9,7 @@ use bench_models::routes::Needs;
 use bench_proto::{
     ids::{Role, RunId, RunNo},
     session::SessionInfo,
-    task::{NEWEST_TASK_MESSAGE, QueueName},
+    task::QueueName,
     trace::TracePolicy,
 };
 use bench_queue::QueueError;
@@ -102,7 +102,7 @@ impl Dispatcher {
                 outage_timeout: row.spec.limits.outage_timeout_s.map(Duration::from_secs),
                 run_id: row.run_id,
                 most: AtOnce::of_spec(&row.spec),
-                message_version: if row.spec.taken_over.asks_filled_banks() { NEWEST_TASK_MESSAGE } else { 0 },
+                message_version: row.spec.task_message_version(),
                 pool: row.spec.limits.pool,
                 state_version,
                 trace: row.spec.limits.trace,

@@ -75,6 +75,7 @@ impl Results {
             headline: self.metric.clone(),
             limits: Limits::default(),
             canaries: None,
+            stop: None,
             lists: false,
             taken_over: TakenOver::default(),
         }

@@ -30,6 +30,12 @@ pub(crate) fn bytes(bytes: u64) -> String {
     if unit == "B" || amount >= 100.0 { format!("{amount:.0} {unit}") } else { format!("{amount:.1} {unit}") }
 }
 
+/// A fraction as points, with their sign where it is negative: `-7.9`.
+#[must_use]
+pub(crate) fn points(fraction: f64) -> String {
+    format!("{:.1}", 100.0 * fraction)
+}
+
 /// `1 memory`, `2 memories`, `3 banks`.
 pub(crate) fn counted(n: u64, word: &str) -> String {
     match (n, word.strip_suffix('y')) {

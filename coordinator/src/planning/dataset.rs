@@ -7,7 +7,7 @@ use std::{
 };
 
 use bench_datasets::{About, Annotated, Dataset, LabelFixes, Manifest, OpenOptions};
-use bench_plan::{Preset, Sample, SampleRequest, Sampler};
+use bench_plan::{Preset, Rounds, Sample, SampleRequest, Sampler};
 use bench_proto::{
     label_fixes::LabelFixesSpec,
     nearest::{did_you_mean, nearest},
@@ -225,6 +225,18 @@ pub(crate) async fn take_sample(dataset: &Arc<dyn Dataset>, request: SampleReque
         sampling.finish().map_err(CliError::usage_of)
     });
     sampled.await.map_err(|e| CliError::infrastructure(format!("sampling stopped: {e}")).because(e))?
+}
+
+/// Spreads the questions of a sample over the rounds of a run that may stop early.
+///
+/// # Errors
+/// Exit 2 when there are too few of them.
+pub(crate) async fn take_rounds(dataset: &Arc<dyn Dataset>, sample: &Sample) -> Result<Rounds, CliError> {
+    let (dataset, sample) = (Arc::clone(dataset), sample.clone());
+    let taken = tokio::task::spawn_blocking(move || {
+        bench_plan::rounds(&sample, |bank| dataset.outline(bank as usize).map_err(CliError::from))
+    });
+    taken.await.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")).because(e))?
 }
 
 /// Notes of a dataset that a run keeps, and characters of each.

@@ -12,7 +12,7 @@ use crate::{cli::MOST_REPEATS, exit::CliError};
 /// Most cells of a matrix.
 const MOST_CELLS: usize = 500;
 /// Flags that are no property of a cell: of the whole matrix, or of the command.
-const NOT_OF_A_CELL: [&str; 20] = [
+const NOT_OF_A_CELL: [&str; 21] = [
     "run-id",
     "name",
     "tag",
@@ -29,6 +29,7 @@ const NOT_OF_A_CELL: [&str; 20] = [
     "fork",
     "from",
     "controls",
+    "stop-when",
     "store",
     "queue",
     "config",

@@ -40,7 +40,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use bench_datasets::Dataset;
 use bench_grading::{counting::Counting, judging::rubric};
 use bench_models::{prices, registry as providers};
-use bench_plan::{Sample, SampledBank, bank_order};
+use bench_plan::{Rounds, Sample, SampledBank, bank_order};
 use bench_proto::{
     money::PicoUsd,
     probe::ProbePlan,
@@ -55,7 +55,7 @@ use bench_systems::{BuildContext, Capabilities, NOT_INSTALLED, adapter, registry
 pub(crate) use self::{
     dataset::{
         check_key_of_answers, dataset_spec, metric_by_answer_key, open_dataset, open_label_fixes, places,
-        sample_request, take_sample, tell_licence, with_label_fixes,
+        sample_request, take_rounds, take_sample, tell_licence, with_label_fixes,
     },
     limits::{latency_probe, limits},
     models::{
@@ -88,6 +88,8 @@ pub(crate) struct PlannedRun {
     pub spec: RunSpec,
     /// What the memory system can do.
     pub capabilities: Capabilities,
+    /// Which questions are asked only after a look, where it may stop early.
+    pub rounds: Option<Arc<Rounds>>,
 }
 
 impl PlannedRun {
@@ -105,6 +107,8 @@ impl PlannedRun {
             dataset: Arc::clone(&self.dataset),
             banks: self.banks_in_order(),
             spec: Arc::new(run.spec.clone()),
+            // a control asks all of them
+            rounds: self.rounds.clone().filter(|_| run.spec.stop.is_some()),
             done: 0,
         }
     }
@@ -208,6 +212,7 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
             ..cast.priced
         },
         canaries: None,
+        stop: None,
         // what is computed from the stored items holds all of them
         lists: cast.capabilities.lists && !cast.capabilities.from_items,
         taken_over: TakenOver::default(),
@@ -223,7 +228,7 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
     add_answerer_prompts(&mut spec)?;
     tell_long_styles(&spec);
     spec.canaries = canaries::canaries(&spec, &cast.capabilities, settings.run.canaries);
-    let mut planned = PlannedRun { dataset, sample, spec, capabilities: cast.capabilities };
+    let mut planned = PlannedRun { dataset, sample, spec, capabilities: cast.capabilities, rounds: None };
     if planned.spec.limits.is_uncapped() && planned.is_paid() {
         planned.spec.limits.max_cost = Some(DEFAULT_CAP);
     }

@@ -1,20 +1,20 @@
 //! Writes the plan of a run into the store, bank by bank, ahead of the workers (P16, P28).
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use bench_datasets::Dataset;
-use bench_plan::{SampledBank, segments};
+use bench_plan::{Rounds, SampledBank, segments};
 use bench_proto::{
     canary,
     dataset::{Bank, BankContent, GoldRecord, Question},
     ids::RunNo,
     spec::RunSpec,
 };
-use bench_store::{Item, NewBank, Runs, Segment, Store, retry_until};
+use bench_store::{Item, Later, LaterRound, NewBank, Runs, Segment, Store, retry_until};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -46,6 +46,8 @@ pub(crate) struct Planner {
     pub banks: Vec<SampledBank>,
     /// The run's spec: how many sessions are kept of each bank, and which facts are stored beside them.
     pub spec: Arc<RunSpec>,
+    /// Which questions are asked only after a look, of a run that may stop early.
+    pub rounds: Option<Arc<Rounds>>,
     /// Banks that an earlier owner has planned already.
     pub done: u32,
 }
@@ -108,6 +110,10 @@ impl Planner {
             }
             prepared.banks.iter_mut().for_each(|bank| bank.filled = filled.of(bank));
             let planned = next + prepared.banks.len();
+            if let Some(rounds) = &self.rounds {
+                let banks = prepared.banks.iter_mut().zip(&self.banks[next..planned]);
+                banks.for_each(|(bank, sampled)| ask_later(bank, sampled, rounds));
+            }
             questions_planned += questions(&self.banks[next..planned]);
             next = planned;
             retry_until(stop.cancelled(), || store.put_items(&prepared.items)).await?;
@@ -118,6 +124,26 @@ impl Planner {
         opened.notify_one();
         Ok(())
     }
+}
+
+/// Takes the questions out of a bank's segments that are asked in later rounds.
+fn ask_later(bank: &mut NewBank, sampled: &SampledBank, rounds: &Rounds) {
+    let of: HashMap<u32, u32> = sampled
+        .questions
+        .iter()
+        .copied()
+        .zip(rounds.of_bank(sampled.file_index).iter().map(|r| u32::from(*r)))
+        .collect();
+    let round_of = |question: &u32| of.get(question).copied().unwrap_or(0);
+    let mut later: BTreeMap<(u32, u32), Vec<u32>> = BTreeMap::new();
+    for (number, segment) in (0_u32..).zip(&mut bank.segments) {
+        for question in segment.questions.extract_if(.., |question| round_of(question) > 0) {
+            later.entry((round_of(&question), number)).or_default().push(question);
+        }
+    }
+    let rounds = later.into_iter().map(|((round, segment), questions)| LaterRound { round, segment, questions });
+    let rounds: Vec<LaterRound> = rounds.collect();
+    bank.later = (!rounds.is_empty()).then_some(Later { rounds, left_out: false });
 }
 
 impl Planner {
@@ -208,6 +234,7 @@ pub(crate) fn prepare(
             gold: items[2].hash,
             segments,
             filled: None,
+            later: None,
         });
         bytes += items.iter().map(|i| i.bytes.len()).sum::<usize>();
         prepared.items.extend(items);

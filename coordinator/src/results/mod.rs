@@ -13,6 +13,7 @@
 //! | `beside` | what does a page tell of it beside that? |
 //! | `judgements` | what did its judges say, and which of several votes speaks for them? |
 //! | [`repeats`] | what do the repeats of one run say together? |
+//! | [`looks`] | is enough known before the last question? |
 //! | `files` | what is written, and where? |
 //! | [`mlflow`] | how is it brought to an MLflow server? |
 //! | `answer_key` | what would it be without the known mistakes of the dataset? |
@@ -22,6 +23,7 @@ pub(crate) mod answer_key;
 mod beside;
 mod files;
 pub(crate) mod judgements;
+pub(crate) mod looks;
 pub(crate) mod mlflow;
 mod models;
 pub(crate) mod published;

@@ -138,7 +138,9 @@ async fn pages_of(
 ) -> Result<bool, CliError> {
     let asked = BankQuestions::read(store, row).await?;
     let known = known_of(store, run, row).await?;
-    let wanted: Vec<&Question> = asked.questions().iter().filter(|question| wants(&question.question_id)).collect();
+    let left_out = row.left_out();
+    let is_wanted = |question: &&Question| !left_out.contains(&question.index) && wants(&question.question_id);
+    let wanted: Vec<&Question> = asked.questions().iter().filter(is_wanted).collect();
     for questions in wanted.chunks(TEXT_PAGE) {
         let keys: Vec<TaskKey> = questions.iter().map(|q| TaskKey::question(row.bank_no, q.index)).collect();
         let facts = store.facts_of(run.run_no, &keys).await?;
@@ -169,8 +171,10 @@ async fn known_of(store: &dyn Store, run: &RunRow, row: &BankRow) -> Result<Know
     let capabilities =
         systems::capabilities(&run.spec.system.name, &run.spec.system.settings, &BuildContext::default());
     let mut known = Known::new(!run.imported && capabilities.is_ok_and(|can| can.from_items));
-    if run.spec.lists && !row.segments.is_empty() {
-        let closing = TaskKey::ready(row.bank_no, u32::try_from(row.segments.len() - 1).unwrap_or(u32::MAX));
+    // behind it are only questions that were asked when the run had stopped and went on
+    let closing = row.segments.iter().rposition(|segment| segment.questions.is_empty());
+    if let Some(closing) = closing.filter(|_| run.spec.lists) {
+        let closing = TaskKey::ready(row.bank_no, u32::try_from(closing).unwrap_or(u32::MAX));
         for stored in store.question_steps(run.run_no, &[closing]).await? {
             if let (true, StepFacts::Ready { holdings: Some(holdings), .. }) = (stored.task == closing, stored.facts) {
                 known.add(row.bank_no, *holdings);

@@ -43,7 +43,8 @@ async fn summarize(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary
 }
 
 async fn aggregate(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary, CliError> {
-    let mut input = AggregateInput::new(run.spec.clone(), identity(app, run));
+    let mut input = AggregateInput::new(run.asked_spec().into_owned(), identity(app, run));
+    input.looks = run.spec.stop.is_some().then(|| run.looks.clone());
     input.self_check = self_check(store, run).await?;
     let controls = control_runs(store, run).await?;
     input.controls = controls_of(app, store, &controls).await?;
@@ -225,14 +226,15 @@ async fn instrument(store: &dyn Store, run: &RunRow, controls: &[RunRow]) -> Res
 /// Ids of the sample's questions that never ended. Banks that were not planned yet count through the sample's size.
 async fn not_run_ids(store: &dyn Store, run: &RunRow, aggregator: &Aggregator) -> Result<Vec<String>, CliError> {
     let mut missing = Vec::new();
-    if aggregator.len() as u64 >= run.spec.sample.n {
+    if aggregator.len() as u64 >= run.sample_size() {
         return Ok(missing);
     }
     let ended: HashSet<TaskKey> = aggregator.tasks().collect();
     for row in store.banks(run.run_no, None).await? {
-        let bank_no = row.bank_no;
+        let (bank_no, left_out) = (row.bank_no, row.left_out());
         let bank = BankData::read(store, row).await?;
-        let open = bank.questions().iter().filter(|q| !ended.contains(&TaskKey::question(bank_no, q.index)));
+        let asked = bank.questions().iter().filter(|q| !left_out.contains(&q.index));
+        let open = asked.filter(|q| !ended.contains(&TaskKey::question(bank_no, q.index)));
         missing.extend(open.map(|q| q.question_id.clone()));
     }
     Ok(missing)

@@ -41,6 +41,7 @@ pub(crate) fn as_resume(id: &RunId, args: &SubmitArgs) -> ResumeArgs {
         limits: args.limits.clone(),
         release_uncertain: false,
         reopen: false,
+        no_stop: false,
         dataset_path: args.sample.dataset_path.clone(),
         allow_modified_dataset: args.sample.allow_modified_dataset,
         detach: args.detach,

@@ -96,6 +96,7 @@ fn control(app: &App, measured: &PlannedRun, system: &str) -> Result<PlannedRun,
         sample: measured.sample.clone(),
         spec,
         capabilities: built.capabilities().clone(),
+        rounds: None,
     })
 }
 

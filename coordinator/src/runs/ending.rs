@@ -99,7 +99,7 @@ pub(crate) async fn show_ending(
             Err(CliError::resumable(format!(
                 "{} of {} questions ended; {}{}",
                 ended,
-                row.spec.sample.n,
+                row.sample_size(),
                 standing.advice(&row.run_id).unwrap_or_default(),
                 controls.map(|controls| format!("; {controls}")).unwrap_or_default()
             )))

@@ -24,6 +24,7 @@ use crate::{
     dispatch::{Dispatcher, OUTAGE_TIMEOUT, Scope, WakeUps, past::Past, trouble::Trouble},
     exit::CliError,
     planning::planner::{Ahead, Planner},
+    results::looks,
     standing::{
         domains::{LOCAL_DOMAIN, session_domain},
         latency::{self, all_ended},
@@ -179,9 +180,12 @@ impl LocalRun {
                 return Ok(end);
             }
             let due = tokio::time::Instant::now() >= next_sweep;
-            if !probing && (all_ended(&row) || due) {
+            if !probing && (all_ended(&row) || row.look_is_due() || due) {
                 let began = tokio::time::Instant::now();
                 probing = self.sweep(&row, worker).await?;
+                if row.look_is_due() {
+                    opened.notify_one();
+                }
                 // a sweep over a very large run takes its time: it may use 5 % of it
                 next_sweep = tokio::time::Instant::now() + SWEEP_EVERY.max(began.elapsed() * 20);
                 debug!("swept in {:?}", began.elapsed());
@@ -212,6 +216,10 @@ impl LocalRun {
         };
         worker.conclude_later(outcome.to_conclude);
         let row = self.store.run(row.run_no).await?;
+        if looks::look_if_due(self.store.as_ref(), &row).await? {
+            // opens what follows from it, or leaves it out
+            return Box::pin(self.sweep(&row, worker)).await;
+        }
         Ok(all_ended(&row))
     }
 

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`estimate`] | what will it cost, and how exact will it be? |
 //! | [`start`] | may it start, and does the person agree? |
+//! | [`stopping`] | when may it end before its last question? |
 //! | [`takers`] | would anybody run its memory system? |
 //! | [`attach`] | what if a run of this id exists already? |
 //! | [`execution`] | how does it come to its rest, and what goes with it? |
@@ -35,4 +36,5 @@ pub(crate) mod local;
 pub(crate) mod probe_turns;
 pub(crate) mod resume;
 pub(crate) mod start;
+pub(crate) mod stopping;
 pub(crate) mod takers;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use bench_proto::{spec::Limits, usage_cap::UsageCap};
+use bench_proto::{spec::Limits, stop::Looks, usage_cap::UsageCap};
 use bench_store::{Plan, Right, RunRow, RunState, Store};
 
 use crate::{
@@ -11,7 +11,9 @@ use crate::{
     cli::{OutputArgs, ResumeArgs, SampleArgs},
     exit::{CliError, CliResult},
     out,
-    planning::{accounts, banks_in_order, open_dataset, parse_usd, planner::Planner, take_sample, with_label_fixes},
+    planning::{
+        accounts, banks_in_order, open_dataset, parse_usd, planner::Planner, take_rounds, take_sample, with_label_fixes,
+    },
     results::{self, run_folder},
     runs::{
         client::has_planner,
@@ -24,7 +26,7 @@ use crate::{
         start::check_detach,
         takers::check_allowed,
     },
-    standing::{Standing, check_banks, check_whole, outages},
+    standing::{Standing, check_banks, check_whole, latency::all_ended, outages},
 };
 
 /// States from which a run goes on by itself.
@@ -36,13 +38,16 @@ const RESUMABLE: [RunState; 2] = [RunState::Running, RunState::Paused];
 /// Exit 2 when another process owns it or it was cancelled without `--reopen`.
 pub(crate) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: &ResumeArgs) -> CliResult {
     check_detach(args.detach, app.deployment()?)?;
+    let run = if args.no_stop { to_the_end(store.as_ref(), run).await? } else { run };
+    // one that has stopped early goes on with what it has left out
+    let goes_on = run.spec.stop.is_some() && !all_ended(&run);
     // a measured run that has ended goes on with the controls that have not
     let mut controls = Vec::new();
     if run.state == RunState::Finished {
         controls = controls::not_ended(store.as_ref(), run.run_no).await?;
     }
     match run.state {
-        RunState::Finished if controls.is_empty() => {
+        RunState::Finished if controls.is_empty() && !goes_on => {
             let (json, folder) = (args.output.json, args.output.output_dir.as_deref());
             return finish(app, store.as_ref(), run.run_no, json, folder).await;
         }
@@ -77,6 +82,22 @@ pub(crate) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
         return Box::pin(resume(app, store, run, args)).await;
     }
     go_on(execution, args.detach, &args.output).await
+}
+
+/// Lets a run ask all of its questions, whatever its looks say.
+async fn to_the_end(store: &dyn Store, run: RunRow) -> Result<RunRow, CliError> {
+    if run.spec.stop.is_none() {
+        return Err(CliError::usage(format!(
+            "--no-stop: run {} asks all of its questions anyway: it was submitted without --stop-when; leave it out",
+            run.run_id
+        )));
+    }
+    let looks = Looks { to_the_end: true, ..run.looks.clone() };
+    if run.looks != looks && !store.set_looks(run.run_no, &run.looks, &looks).await? {
+        let run_id = run.run_id;
+        return Err(CliError::infrastructure(format!("run {run_id} is being looked at just now: try again")));
+    }
+    Ok(store.run(run.run_no).await?)
 }
 
 /// What a run needs to go on: whoever executes it, and what writes the rest of its plan. Everything that could refuse is found
@@ -131,8 +152,8 @@ pub(crate) async fn take_up(store: &dyn Store, run: &RunRow, more: &[RunState]) 
 pub(crate) async fn go_on(execution: Execution<'_>, detach: bool, output: &OutputArgs) -> CliResult {
     let (app, store) = (execution.app, execution.store);
     let row = store.run(execution.run.run_no).await?;
-    let left = row.spec.sample.n.saturating_sub(u64::try_from(row.counters.ended()).unwrap_or(0));
-    out::note(&format!("run {}: {left} of {} questions to go", row.run_id, row.spec.sample.n));
+    let (all, ended) = (row.sample_size(), u64::try_from(row.counters.ended()).unwrap_or(0));
+    out::note(&format!("run {}: {} of {all} questions to go", row.run_id, all.saturating_sub(ended)));
     let execution = Execution { run: &row, ..execution };
     if detach {
         return execution.leave_to_cluster(output.json).await;
@@ -194,6 +215,10 @@ async fn planner_of(app: &App, store: &dyn Plan, run: &RunRow) -> Result<Planner
             run.run_id, spec.dataset.sha256
         )));
     }
+    let rounds = match &spec.stop {
+        Some(_) => Some(Arc::new(take_rounds(&dataset, &sample).await?)),
+        None => None,
+    };
     let done = store.banks(run.run_no, None).await?.len();
     let banks = banks_in_order(&sample);
     Ok(Planner {
@@ -201,6 +226,7 @@ async fn planner_of(app: &App, store: &dyn Plan, run: &RunRow) -> Result<Planner
         dataset,
         banks,
         spec: Arc::new(spec.clone()),
+        rounds,
         done: u32::try_from(done).unwrap_or(u32::MAX),
     })
 }

@@ -36,7 +36,8 @@ async fn all_closed(store: &dyn Store, run: &RunRow) -> Result<bool, StoreError>
         return Ok(true);
     }
     let closed = |bank: &BankRow| match bank.state {
-        BankState::Building => false,
+        // of a run that has stopped early
+        BankState::Building => bank.waits_for_a_look(),
         BankState::Ready => bank.segment as usize + 1 == bank.segments.len(),
         BankState::Failed => true,
     };
@@ -60,7 +61,7 @@ async fn is_known(store: &dyn Sessions, run: &RunRow) -> Result<bool, StoreError
 /// # Errors
 /// What the store meets.
 pub(crate) async fn probing(store: &dyn Checkpoints, run: &RunRow) -> Result<Option<Probing>, StoreError> {
-    let of = run.spec.limits.latency_probe.recalls_of(run.spec.sample.n);
+    let of = run.spec.limits.latency_probe.recalls_of(run.sample_size());
     let is_open = matches!(run.state, RunState::Running | RunState::Paused);
     if of == 0 || !is_open || run.imported || !all_ended(run) {
         return Ok(None);
@@ -70,7 +71,8 @@ pub(crate) async fn probing(store: &dyn Checkpoints, run: &RunRow) -> Result<Opt
     Ok(Some(Probing { made, of }))
 }
 
-/// Whether every question of the sample has ended, by the run's counters; a sweep checks that the counters are right.
+/// Whether every question has ended that is asked, by the run's counters, and no look comes next; a sweep checks that the counters
+/// are right.
 pub(crate) fn all_ended(run: &RunRow) -> bool {
-    run.planned && run.counters.ended() >= i64::try_from(run.spec.sample.n).unwrap_or(i64::MAX)
+    run.has_ended_what_is_due() && !run.look_is_due()
 }

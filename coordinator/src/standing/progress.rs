@@ -156,7 +156,7 @@ pub(crate) fn together(rows: Vec<RunRow>) -> Option<RunRow> {
         sum.uncertain = sum.uncertain.saturating_add(one.uncertain);
         sum.reserved = sum.reserved.saturating_add(one.reserved);
         sum.overdraft = sum.overdraft.saturating_add(one.overdraft);
-        all.spec.sample.n += row.spec.sample.n;
+        all.spec.sample.n += row.sample_size();
         all.spec.sample.banks += row.spec.sample.banks;
     }
     Some(all)
@@ -183,11 +183,11 @@ fn snapshot(run: &RunRow, per_second: f64, elapsed_seconds: f64) -> Snapshot {
     } = run.counters;
     let count = |n: i64| u64::try_from(n).unwrap_or(0);
     let ended = count(run.counters.ended());
-    let left = run.spec.sample.n.saturating_sub(ended);
+    let left = run.sample_size().saturating_sub(ended);
     Snapshot {
         run: run.run_id.clone(),
         state: run.state.name().to_owned(),
-        questions: run.spec.sample.n,
+        questions: run.sample_size(),
         ended,
         answered: count(answered),
         judged: !run.spec.judges.is_empty(),

@@ -8,7 +8,7 @@ use bench_proto::{
     step::{StepFacts, StoredStep, Timing},
     summary::{
         DatasetSummary, Estimator, Headline, MeteredSummary, MetricScore, PartScore, PhaseSeconds, PublishedFigure,
-        REPORT_SCHEMA_VERSION, SpecSummary, Summary, TotalScore, UsageSummary, keyed_totals,
+        REPORT_SCHEMA_VERSION, SpecSummary, StopSummary, Summary, TotalScore, UsageSummary, keyed_totals,
     },
 };
 
@@ -359,6 +359,7 @@ impl Aggregator {
             answer_key,
             counting: counting::counting(input, questions, &self.votes),
             judge_audit: audit::audit(input, questions, &self.votes),
+            stop: input.looks.as_ref().and_then(|looks| StopSummary::new(&input.spec, looks, &usage)),
             scores,
             retrieval: sums.retrieval.finish(input.spec.system.top_k),
             failure_attribution: sums.attribution.clone(),

@@ -5,6 +5,7 @@ use bench_proto::{
     ids::RunId,
     metered::MeteredCalls,
     spec::RunSpec,
+    stop::Looks,
     summary::{ControlScore, GroupSummary},
 };
 
@@ -84,6 +85,8 @@ pub struct AggregateInput {
     pub metered: Option<Vec<MeteredCalls>>,
     /// The runs that were started with it.
     pub group: Option<GroupSummary>,
+    /// What its looks have found, where it may stop early.
+    pub looks: Option<Looks>,
     /// Ids of other runs whose stored replies it used.
     pub calls_of: Vec<String>,
     /// Seed of the bootstrap.
@@ -110,6 +113,7 @@ impl AggregateInput {
             ledger: None,
             metered: None,
             group: None,
+            looks: None,
             calls_of: Vec::new(),
             stats_seed: DEFAULT_STATS_SEED,
         }

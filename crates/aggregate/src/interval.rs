@@ -6,7 +6,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 /// 97.5 % quantile of the normal distribution.
 pub(crate) const Z: f64 = 1.959_963_984_540_054;
 /// From here on the expansion around the normal quantile is exact to eleven digits, and the inverse beta function is not.
-const EXPANSION_FROM_DF: f64 = 1e3;
+pub(crate) const EXPANSION_FROM_DF: f64 = 1e3;
 /// What lies outside of a 95 % interval on one side.
 const ONCE_IN_FORTY: f64 = 0.025;
 
@@ -31,7 +31,12 @@ pub(crate) fn symmetric(middle: f64, half: f64, method: String) -> Interval {
 /// The most that others may be of the answers behind `n` > 0 equal ones: of a larger share so many equal answers come less than
 /// once in forty, 1 − 0.025^(1/n) (Clopper and Pearson 1934; the "rule of three" of Hanley and Lippman-Hand 1983).
 pub(crate) fn others(n: f64) -> f64 {
-    -(ONCE_IN_FORTY.ln() / n).exp_m1()
+    others_beyond(n, ONCE_IN_FORTY)
+}
+
+/// The same of a larger share with which so many equal answers come less often than `rarely`.
+pub(crate) fn others_beyond(n: f64, rarely: f64) -> f64 {
+    -(rarely.ln() / n).exp_m1()
 }
 
 /// The least standard error of a mean of `n` > 0 scores from 0 to 1: of equal ones, a 95 % interval as wide as what [`others`]

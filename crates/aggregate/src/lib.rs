@@ -18,6 +18,7 @@
 //! | [`repeats`] | what of a score is noise, and what is the noise made of? |
 //! | [`pareto`] | which results are beaten by no other one in quality and cost? |
 //! | [`compare`], [`gate`] | is one run better than another, and does that pass? |
+//! | [`stopping`] | is enough known before the last question? |
 //! | `draws`, [`simulate`] | how often is any of this right? |
 
 pub mod answer_key;
@@ -29,6 +30,7 @@ pub mod instrument;
 pub mod pareto;
 pub mod repeats;
 pub mod simulate;
+pub mod stopping;
 
 mod aggregator;
 mod agreement;

@@ -219,7 +219,13 @@ pub(crate) fn run_summary(
             "one_answer",
             verdict::one_answer(answer_variety(questions, &input.spec.dataset.profile), input.empty_context_expected),
         ),
-        ("banks_ready", verdict::banks_ready(&questions.banks, &sums.proofs, &sums.returned)),
+        (
+            "banks_ready",
+            match &input.spec.taken_over.bank {
+                Some(_) => verdict::there_before(),
+                None => verdict::banks_ready(&questions.banks, &sums.proofs, &sums.returned),
+            },
+        ),
         ("banks_apart", verdict::banks_apart(canaries, &input.canaries)),
         ("nothing_lost", verdict::nothing_lost(canaries, &input.canaries)),
         ("self_check", verdict::self_check(&input.self_check)),

@@ -397,6 +397,11 @@ pub(crate) fn banks_ready(banks: &[Bank], proofs: &BTreeMap<u32, bool>, returned
     passed(format!("{} {} proven ready", used.len(), plural(used.len(), "bank")))
 }
 
+/// A bank that was there before the run began: what it holds is not known, so nothing of it can be proven.
+pub(crate) fn there_before() -> Finding {
+    not_checked("the bank was there before the run (--bank): what it holds is not proven")
+}
+
 /// The grader graded its own gold as it must.
 pub(crate) fn self_check(result: &SelfCheck) -> Finding {
     match result {

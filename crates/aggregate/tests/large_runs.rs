@@ -72,6 +72,7 @@ fn input(n: u64) -> AggregateInput {
         headline: None,
         limits: Limits::default(),
         canaries: None,
+        stop: None,
         lists: false,
         taken_over: Default::default(),
     };

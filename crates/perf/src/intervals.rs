@@ -29,7 +29,7 @@ const FAIR: u64 = 20;
 const FEW: u64 = 5;
 
 /// Works off `of` for each place below `n` on all cores, and keeps the order.
-fn on_all_cores<T: Send>(n: usize, of: impl Fn(usize) -> T + Sync) -> Vec<T> {
+pub(crate) fn on_all_cores<T: Send>(n: usize, of: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let worker = || {
         let mut done = Vec::new();
@@ -172,7 +172,7 @@ pub(crate) fn coverage_table(draws: u32, seed: u64) -> Value {
     })
 }
 
-fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     format!("{:.1}", share * 100.0)
 }
 
@@ -247,9 +247,8 @@ const SOFTENED: [f64; 2] = [0.0, 0.1];
 /// Standard deviation of what a run does to a bank.
 const BANK_NOISE: f64 = 0.3;
 
-/// How often comparisons and gates decide, and how often wrongly.
-pub(crate) fn decisions(draws: u32, seed: u64, grades: Option<&Path>) -> anyhow::Result<Value> {
-    let start = Instant::now();
+/// Sets of chances by name: generated ones, and those of each file of published grades in a folder, both also softened.
+pub(crate) fn sets(grades: Option<&Path>) -> anyhow::Result<Vec<(String, Vec<Vec<Rate>>)>> {
     let mut sets = vec![("generated".to_owned(), own_rates())];
     if let Some(folder) = grades {
         let mut files: Vec<_> = std::fs::read_dir(folder)
@@ -263,12 +262,16 @@ pub(crate) fn decisions(draws: u32, seed: u64, grades: Option<&Path>) -> anyhow:
             sets.push((name, rates(&path)?));
         }
     }
-    let sets: Vec<(String, Vec<Vec<Rate>>)> = sets
-        .iter()
-        .flat_map(|(name, banks)| {
-            SOFTENED.map(|part| (format!("{name}, {} % turned", part * 50.0), softened(banks, part)))
-        })
-        .collect();
+    let both = |(name, banks): &(String, Vec<Vec<Rate>>)| {
+        SOFTENED.map(|part| (format!("{name}, {} % turned", part * 50.0), softened(banks, part)))
+    };
+    Ok(sets.iter().flat_map(both).collect())
+}
+
+/// How often comparisons and gates decide, and how often wrongly.
+pub(crate) fn decisions(draws: u32, seed: u64, grades: Option<&Path>) -> anyhow::Result<Value> {
+    let start = Instant::now();
+    let sets = sets(grades)?;
     let of = |banks: &Vec<Vec<Rate>>| DecisionCase {
         banks: banks.clone(),
         sampled: Sampled::Full,

@@ -21,6 +21,7 @@ mod meter;
 mod results;
 mod scenarios;
 mod scorers;
+mod stopping;
 mod systems;
 mod turnaround;
 mod yardstick;
@@ -246,6 +247,18 @@ enum Scenario {
         #[arg(long)]
         grades: Option<PathBuf>,
     },
+    /// How early rules for stopping decide, and how often wrongly, by simulated runs; and what a look takes
+    Stopping {
+        /// Runs of each kind
+        #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
+        draws: u32,
+        /// Another seed draws other runs
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Folder of published grades, as `decisions` reads them
+        #[arg(long)]
+        grades: Option<PathBuf>,
+    },
     /// The meter for its measurement
     #[command(hide = true)]
     MeterServer {
@@ -295,6 +308,9 @@ fn main() -> anyhow::Result<()> {
         Scenario::Coverage { draws, seed } => return print(cli.rounds, &[intervals::coverage_table(*draws, *seed)]),
         Scenario::Decisions { draws, seed, grades } => {
             return print(cli.rounds, &[intervals::decisions(*draws, *seed, grades.as_deref())?]);
+        }
+        Scenario::Stopping { draws, seed, grades } => {
+            return print(cli.rounds, &[stopping::stopping(*draws, *seed, grades.as_deref())?]);
         }
         _ => {}
     }

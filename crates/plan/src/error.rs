@@ -86,6 +86,17 @@ pub enum SampleError {
         /// Number of further unknown ids.
         others: usize,
     },
+    /// No look before the last question.
+    #[error(
+        "a sample of {n} questions cannot stop early: it takes at least {fewest}, in two banks or more where banks are asked in \
+         the middle of their stream"
+    )]
+    NoRounds {
+        /// Questions of the sample.
+        n: u64,
+        /// Fewest questions of a run that can.
+        fewest: u64,
+    },
     /// The filters leave nothing to ask.
     #[error("no question is left by {filters}: widen them (the dataset has {questions} questions)")]
     Empty {

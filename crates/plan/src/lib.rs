@@ -5,6 +5,7 @@
 //!
 //! - [`Sampling`] chooses the questions: presets, counts, filters ([`SampleRequest`] holds the rules).
 //! - [`bank_order()`] numbers the banks by length, [`segments()`] cuts a bank's stream at its question points.
+//! - [`rounds()`] spreads the questions of a run that may stop early over the rounds between its looks.
 //! - [`announce()`] says before a run how wide its interval will be.
 //! - [`estimate()`] turns counts, tokens, prices and limits into dollars and minutes.
 //!
@@ -16,6 +17,7 @@ mod bank_order;
 mod error;
 mod estimate;
 mod request;
+mod rounds;
 mod sample;
 mod sampling;
 mod segments;
@@ -25,6 +27,7 @@ pub use bank_order::bank_order;
 pub use error::SampleError;
 pub use estimate::{CallProfile, Estimate, EstimateInput, PhaseCalls, PhaseEstimate, TokenGuess, TokenPrice, estimate};
 pub use request::{Preset, SampleRequest, Sampler};
+pub use rounds::{Rounds, rounds};
 pub use sample::{Population, Sample, SampledBank};
 pub use sampling::{SAMPLER_VERSION, Sampling, sample};
 pub use segments::{Segment, segments};

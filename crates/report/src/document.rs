@@ -10,6 +10,7 @@ mod metered;
 mod questions;
 mod retrieval;
 mod run;
+mod stopping;
 mod stored;
 mod usage;
 
@@ -23,6 +24,7 @@ use bench_proto::{
 };
 
 pub(crate) use judges::spread as judge_spread;
+pub(crate) use stopping::{ended as stopped, saved};
 
 use crate::{
     blocks::{Block, heading, table},
@@ -42,6 +44,7 @@ pub(crate) fn document(summary: &Summary) -> Vec<Block> {
     blocks.extend(counting::counting(summary.counting.as_ref()));
     blocks.extend(audit::audit(summary.judge_audit.as_ref()));
     blocks.extend(result(summary));
+    blocks.extend(stopping::stopping(summary.stop.as_ref()));
     blocks.extend(categories(summary.scores.first()));
     blocks.extend(facets::facets(summary.scores.first()));
     blocks.extend(metrics(summary));

@@ -14,6 +14,7 @@ use bench_proto::{
     metered::MeteredCalls,
     outage::OutageEvent,
     step::{StepNo, StepRecord, StepText, StoredStep},
+    stop::Looks,
     task::TaskState,
     trace::{AttemptNote, StoredSpan},
 };
@@ -64,6 +65,10 @@ pub trait Runs: Send + Sync {
 
     /// Replaces the run's limits and raises its state version; the cap of a run in a group is set for the group.
     async fn set_limits(&self, run: RunNo, limits: &bench_proto::spec::Limits) -> StoreResult<()>;
+
+    /// Replaces what the looks of a run have found unless others were written since `before` was read, which gives false. The next
+    /// sweep opens or leaves out the questions that follow from it.
+    async fn set_looks(&self, run: RunNo, before: &Looks, looks: &Looks) -> StoreResult<bool>;
 
     /// Runs of a domain in state `running` with their state versions, in the order of their numbers.
     async fn running_runs(&self, domain: &str) -> StoreResult<Vec<(RunNo, i64)>>;

@@ -59,18 +59,16 @@ impl RunSpec {
         if !facets.is_empty() {
             put("sample.strata".into(), facets.into_iter().collect::<Vec<_>>().into());
         }
+        self.stop.iter().for_each(|rule| put("sample.stop".into(), rule.fingerprint()));
         if !self.scenario.is_default() {
             put("scenario".into(), self.scenario.name().into());
         }
-        if self.recalls.rephrased > 0 {
-            put("recalls.rephrased".into(), self.recalls.rephrased.into());
-        }
-        if self.recalls.at_most > 0 {
-            put("recalls.at_most".into(), self.recalls.at_most.into());
-        }
-        if self.taken_over.answered_again > 0 {
-            put("answered_again".into(), self.taken_over.answered_again.into());
-        }
+        let counts = [
+            ("recalls.rephrased", self.recalls.rephrased),
+            ("recalls.at_most", self.recalls.at_most),
+            ("answered_again", self.taken_over.answered_again),
+        ];
+        counts.iter().filter(|(_, n)| *n > 0).for_each(|(key, n)| put((*key).into(), (*n).into()));
         self.taken_over.bank.iter().for_each(|bank| put("system.bank".into(), bank.clone().into()));
         put("system.name".into(), self.system.name.clone().into());
         put("system.version".into(), self.system.version.clone().into());

@@ -6,9 +6,23 @@ use crate::{
     facts::{JudgePlan, judge_metric, part_of_judge},
     metric::Scale,
     scenario::{AnsweredBy, RecallPlan, Scenario},
+    task::{FILLED_TASK_MESSAGE, ROUNDS_TASK_MESSAGE},
 };
 
 impl RunSpec {
+    /// The version that messages of the run must have, so that builds that would do something else with it put them back (P12); 0
+    /// where any will do.
+    #[must_use]
+    pub fn task_message_version(&self) -> u32 {
+        if self.stop.is_some() {
+            ROUNDS_TASK_MESSAGE
+        } else if self.taken_over.asks_filled_banks() {
+            FILLED_TASK_MESSAGE
+        } else {
+            0
+        }
+    }
+
     /// Metric names of the judges: `judge`, `judge-2`, …
     #[must_use]
     pub fn judge_plan(&self) -> JudgePlan {

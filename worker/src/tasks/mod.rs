@@ -131,7 +131,7 @@ pub(crate) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask, 
     tokio::select! {
         () = context.dropped() => {
             if task.task.kind() == TaskKind::Retain {
-                retain::leave(tools, context, task).await;
+                retain::leave(tools, context, task, None).await;
             }
             Err(TaskEnd::hand_back("dropped"))
         }

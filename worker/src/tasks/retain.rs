@@ -6,7 +6,7 @@ use bench_proto::{
     dataset::StreamEntry,
     failure::{
         Failure, FailureClass,
-        code::{CANNOT_SERVE, SYSTEM_UNAVAILABLE},
+        code::{CANNOT_SERVE, MEMORIES_LOST, SYSTEM_UNAVAILABLE},
     },
     step::{Effect, Opens, StepFacts, StepNo, StepRecord, Timing},
 };
@@ -176,7 +176,7 @@ impl Filling<'_> {
     async fn unless_in_doubt(&self, retained: Result<RetainReceipt, Failure>) -> Result<RetainReceipt, Failure> {
         let Self { tools, context, task, row, .. } = *self;
         match retained {
-            Err(failure) if is_in_doubt(&failure) => match leave(tools, context, task).await {
+            Err(failure) if is_in_doubt(&failure) => match leave(tools, context, task, Some(&failure)).await {
                 // an outage is no failure of the bank: it costs a generation and no attempt
                 true if guard::is_away(&failure) => Err(failure),
                 // what could not be left behind is left behind by the next attempt, so there has to be one
@@ -194,6 +194,11 @@ fn is_in_doubt(failure: &Failure) -> bool {
     code == BROKEN || failure.class == FailureClass::Transient && ![SYSTEM_UNAVAILABLE, CANNOT_SERVE].contains(&code)
 }
 
+/// Whether the system holds nothing of what had been stored: its memory was that of a process which has ended.
+fn is_lost(failure: &Failure) -> bool {
+    failure.code == MEMORIES_LOST
+}
+
 /// A failure of a system that cannot repeat costs a generation of the bank: what would help is said once, and the last one
 /// ends the bank with a reason that says all of it.
 fn begun_too_often(context: &RunContext, task: ClaimedTask, row: &BankRow, failure: Failure) -> Failure {
@@ -202,12 +207,14 @@ fn begun_too_often(context: &RunContext, task: ClaimedTask, row: &BankRow, failu
     }
     let generations = generations_failed(task, row.generation);
     let retries = context.row().spec.limits.retries;
+    // what is gone is not stored again by going on where it stopped
+    let helps = if is_lost(&failure) { String::new() } else { format!("; {REPEAT_HELPS}") };
     if generations >= MOST_GENERATIONS || generations > 1 && !may_retry(&failure, task, retries) {
         return Failure::permanent(
             BEGUN_TOO_OFTEN,
             format!(
                 "bank {} was begun {generations} times and never filled: the system cannot repeat a retain, so that each \
-                 failure, at last {failure}, begins the bank anew; {REPEAT_HELPS}; `retry --errors` begins it anew",
+                 failure, at last {failure}, begins the bank anew{helps}; `retry --errors` begins it anew",
                 row.bank_id
             ),
         );
@@ -219,7 +226,7 @@ fn begun_too_often(context: &RunContext, task: ClaimedTask, row: &BankRow, failu
             run,
             code,
             "{system} cannot repeat a retain: bank {} of run {run} begins anew after each failure, at most \
-             {MOST_GENERATIONS} times; {REPEAT_HELPS}: {failure}",
+             {MOST_GENERATIONS} times{helps}: {failure}",
             row.bank_id
         );
     }
@@ -257,9 +264,10 @@ async fn begin_anew(tools: &Tools, task: ClaimedTask, bank_no: u32) -> Result<Ba
 }
 
 /// A retain ends in the middle: it cannot be known what was written, and the bank goes on in a fresh namespace (P5).
-/// False when the store could not be told.
-pub(super) async fn leave(tools: &Tools, context: &RunContext, task: ClaimedTask) -> bool {
-    if context.system().capabilities().retain_idempotent {
+/// Where a retain may be repeated it goes on where it stopped, unless what had been stored is gone. False when the store could not
+/// be told.
+pub(super) async fn leave(tools: &Tools, context: &RunContext, task: ClaimedTask, failure: Option<&Failure>) -> bool {
+    if context.system().capabilities().retain_idempotent && !failure.is_some_and(is_lost) {
         return true;
     }
     if let Err(error) = tools.store.new_generation(task.run, task.task.bank(), task.epoch).await {

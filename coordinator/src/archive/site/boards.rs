@@ -202,8 +202,10 @@ fn rows_of(read: &[ReadRun]) -> Vec<BoardRow> {
             score: summary.headline.value,
             ci95: summary.headline.ci95.clone(),
             questions: summary.headline.n,
-            usd: summary.total.usd_list,
-            usd_incomplete: !summary.usage.unknown.is_empty(),
+            // what the memory system spent itself is a part of what its score costs
+            usd: summary.total.usd_list + summary.metered.as_ref().map_or(0.0, |metered| metered.total.usd),
+            // nobody has told what results made elsewhere have cost
+            usd_incomplete: !summary.usage.unknown.is_empty() || run.bundle.imported,
             probe_p50_ms: probe.and_then(|probe| probe.p50_ms),
             probe_note: told.or_else(|| probe.and_then(|probe| probe.failure.clone())),
             finished_at: summary.run.finished_at.clone(),

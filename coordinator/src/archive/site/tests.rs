@@ -69,6 +69,7 @@ impl Run {
             tags: Vec::new(),
             user: "somebody".to_owned(),
             spec,
+            looks: None,
             imported: false,
             code_version: "1".to_owned(),
             created_ms: 0,

@@ -83,6 +83,10 @@ pub(super) async fn adopt(
     adopt_notes(store, run, source, if keeps_right { ForkFrom::Judge } else { from }).await?;
     let asks_anew = from == ForkFrom::Recall && run.spec.taken_over.asks_filled_banks();
     for row in store.banks(source.run_no, None).await? {
+        if row.waits_for_a_look() {
+            // nothing of it was asked before the run stopped
+            continue;
+        }
         let bank_no = row.bank_no;
         let bank = NewBank {
             bank_no,
@@ -95,6 +99,7 @@ pub(super) async fn adopt(
             },
             segments: row.segments.clone(),
             filled: if asks_anew { filled::as_filled(&row) } else { None },
+            later: None,
         };
         if asks_anew {
             // that the memory system still holds it is proven before its first question

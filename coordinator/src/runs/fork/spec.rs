@@ -2,6 +2,7 @@
 
 use bench_grading::{counting::Counting, judging::rubric};
 use bench_proto::{
+    ids::Sha256Hash,
     scenario::{RecallPlan, Scenario},
     spec::{DatasetSpec, Limits, RunSpec, TakenOver},
 };
@@ -30,7 +31,7 @@ pub(super) fn forked_spec(app: &App, args: &SubmitArgs, run: &RunRow, from: Fork
     let source = &run.spec;
     let prices = planning::user_prices(app, args)?;
     let priced = planning::limits(app, prices.clone())?;
-    let mut spec = source.clone();
+    let mut spec = asked_questions(run);
     // its banks are those of its source
     spec.lists = false;
     spec.taken_over = TakenOver::of_fork(from.into(), &run.run_id.0, &source.taken_over);
@@ -64,6 +65,23 @@ pub(super) fn forked_spec(app: &App, args: &SubmitArgs, run: &RunRow, from: Fork
     fork.set_counted(&mut spec, counting, answers_anew)?;
     fork.set_limits(&mut spec, prices)?;
     Ok(spec)
+}
+
+/// The settings of a run without its rule for stopping early: a fork asks what was asked, and the sample of one that stopped is
+/// another one.
+fn asked_questions(run: &RunRow) -> RunSpec {
+    let mut spec = run.asked_spec().into_owned();
+    if spec.stop.take().is_some()
+        && let Some(look) = run.looks.stopped()
+    {
+        let whole = &run.spec.sample;
+        spec.sample.signature = Sha256Hash::of(format!("{}:{}", whole.signature, look.asked).as_bytes()).hex();
+        spec.sample.notes.push(format!(
+            "run {} stopped early: of its {} questions only the {} that it has asked are asked here",
+            run.run_id, whole.n, look.asked
+        ));
+    }
+    spec
 }
 
 /// What a fork is made of.

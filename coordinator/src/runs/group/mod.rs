@@ -24,7 +24,7 @@ use bench_store::{Creation, NewGroup, NewRun, RunRow, Runs, Store};
 
 use self::execution::Taken;
 use crate::{
-    app::App,
+    app::{App, Deployment},
     cli::SubmitArgs,
     exit::{CliError, CliResult},
     out,
@@ -74,6 +74,22 @@ pub(crate) fn prepare(args: &SubmitArgs, planned: &mut PlannedGroup) -> Result<(
         }
     }
     Ok(())
+}
+
+/// Refuses one address for the meters of several runs of this process: the second would wait for it until the first has ended.
+///
+/// # Errors
+/// Exit 2 with what to leave out.
+pub(crate) fn check_meter_address(app: &App, specs: &[&RunSpec], repeats: u32) -> Result<(), CliError> {
+    let listen = &app.settings().meter.listen;
+    let metered = specs.iter().filter(|spec| spec.limits.meter.is_some()).count();
+    if metered * repeats as usize <= 1 || listen.ends_with(":0") || app.deployment()? == Deployment::Cluster {
+        return Ok(());
+    }
+    Err(CliError::usage(format!(
+        "meter.listen = \"{listen}\" is one address, and each metered run of this command listens at its own: leave meter.listen \
+         out, or start the runs one after the other"
+    )))
 }
 
 /// Refuses an id that a run and a group would share.

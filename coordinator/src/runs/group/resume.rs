@@ -27,6 +27,9 @@ use crate::{
 /// Exit 2 when another process owns one of its runs, or one was cancelled without `--reopen`.
 pub(crate) async fn resume(app: &App, store: &Arc<dyn Store>, group: RunsOfGroup, args: &ResumeArgs) -> CliResult {
     check_detach(args.detach, app.deployment()?)?;
+    if args.no_stop {
+        return Err(CliError::usage("--no-stop: the runs of a group ask all of their questions anyway; leave it out"));
+    }
     let mut taken = open_runs(app, store, &group, args).await?;
     let first = group.runs.first().ok_or_else(|| CliError::infrastructure(format!("group {} is gone", group.id)))?;
     let controls = controls::not_ended(store.as_ref(), first.run_no).await?;

@@ -70,6 +70,7 @@ pub(crate) fn spec(n: u64) -> RunSpec {
         headline: None,
         limits: Limits { max_cost: Some(PicoUsd(20_000_000_000_000)), ..Limits::default() },
         canaries: None,
+        stop: None,
         lists: false,
         taken_over: Default::default(),
     }

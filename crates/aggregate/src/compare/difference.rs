@@ -35,7 +35,7 @@ pub(crate) struct Means<'a> {
 
 impl Means<'_> {
     /// The design of some figures of the pairs; `None` without pairs, or when a population is not known.
-    pub(super) fn design(&self, pairs: &[Pair], figure: impl Fn(&Pair) -> f64) -> Option<Design> {
+    pub(crate) fn design(&self, pairs: &[Pair], figure: impl Fn(&Pair) -> f64) -> Option<Design> {
         if pairs.is_empty() {
             return None;
         }

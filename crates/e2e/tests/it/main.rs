@@ -61,6 +61,7 @@ mod served;
 mod show;
 mod site;
 mod small_verbs;
+mod stopping;
 mod store_file;
 mod strangers;
 mod strict_servers;

@@ -98,6 +98,7 @@ pub(crate) async fn write_bank(
         gold: gold.hash,
         segments: vec![segment],
         filled: None,
+        later: None,
     };
     store.put_items(&[content, questions, gold]).await?;
     store.add_banks(run, &[bank]).await?;
@@ -160,7 +161,8 @@ fn said(i: u32) -> Vec<(StepNo, StepText)> {
     ]
 }
 
-fn question(i: u32, variant: u32) -> QuestionFacts {
+/// Facts of a question of a large run.
+pub(crate) fn question(i: u32, variant: u32) -> QuestionFacts {
     let bank = i / PER_BANK;
     let hits = RankHits { gold: 2, ranked: 10, ranks: vec![1 + i % 7, 9] };
     let turned = i.wrapping_mul(7_919).wrapping_add(variant * (i % 13)) % 1_001;
@@ -245,6 +247,7 @@ pub(crate) fn spec(n: u32, variant: u32) -> RunSpec {
         headline: None,
         limits: Limits::default(),
         canaries: None,
+        stop: None,
         lists: false,
         taken_over: Default::default(),
     }

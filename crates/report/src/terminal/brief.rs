@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{Painter, Style, cut};
 use crate::{
-    document::{better, having_it, judge_spread, judged_by},
+    document::{better, having_it, judge_spread, judged_by, saved, stopped},
     figures::{count, counted, duration, interval, percent_down, percent_or_none, usd},
     words,
 };
@@ -84,6 +84,9 @@ fn head(summary: &Summary) -> Vec<(Option<Style>, String)> {
     let strict = percent_or_none(headline.strict);
     lines.push((None, format!("coverage {coverage}, strict {strict}, {asked} in {}", counted(sample.banks, "bank"))));
     lines.extend(having_it(headline).map(|words| (None, words)));
+    if let Some(stop) = &summary.stop {
+        lines.extend(std::iter::once(stopped(stop)).chain(saved(stop)).map(|line| (None, line)));
+    }
     lines.push((None, judges(summary)));
     lines.extend(judge_spread(summary).map(|line| (None, line)));
     lines.push((None, effort(summary)));

@@ -65,6 +65,7 @@ pub fn spec() -> RunSpec {
         headline: None,
         limits: Limits::default(),
         canaries: None,
+        stop: None,
         lists: false,
         taken_over: Default::default(),
     }
@@ -103,6 +104,7 @@ pub fn bank(bank_no: u32, segments: &[(u32, &[u32])]) -> NewBank {
         gold: item("gold"),
         segments: segments.collect(),
         filled: None,
+        later: None,
     }
 }
 
@@ -244,7 +246,12 @@ pub struct Scene<'s> {
 impl<'s> Scene<'s> {
     /// Creates run `r`, plans its banks and opens a session.
     pub async fn start(store: &'s dyn Store, banks: &[NewBank]) -> Self {
-        let run = store.create_run(&new_run("r")).await.expect("a new run is created");
+        Self::start_as(store, &new_run("r"), banks).await
+    }
+
+    /// The same of a run with settings of its own.
+    pub async fn start_as(store: &'s dyn Store, new: &NewRun, banks: &[NewBank]) -> Self {
+        let run = store.create_run(new).await.expect("a new run is created");
         store.add_banks(run, banks).await.expect("banks are added");
         store.finish_plan(run).await.expect("the plan is finished");
         let session = store.open_session("w1", "local", "{}").await.expect("a session opens");

@@ -86,6 +86,8 @@ macro_rules! store_conformance {
             p6_a_given_up_recall_opens_the_next_segment_too,
             p6_several_recalls_hold_the_segment_until_what_they_found_together_is_stored,
             p22_a_failed_bank_fails_its_questions,
+            p46_questions_of_a_round_are_asked_when_its_look_is_made,
+            p46_what_a_stopped_run_leaves_out_is_asked_when_it_goes_on,
             p5_records_of_an_old_generation_are_refused,
             p5_recalls_of_an_old_generation_are_refused,
             p7_sweeping_changes_nothing_in_a_sound_run,

@@ -4,11 +4,13 @@ use bench_proto::{
     call::{Phase, Usage},
     facts::Outcome,
     ids::{Role, TaskKey},
+    spec::RunSpec,
     step::{Opens, StepFacts, StepNo, Timing},
+    stop::{Look, LookOutcome, Looks, StopGoal, StopRule},
 };
 
-use super::{Fresh, Scene, bank, ending, proven, recalled, record, retained, scored};
-use crate::BankState;
+use super::{Fresh, Scene, bank, ending, new_run, proven, recalled, record, retained, scored, spec};
+use crate::{BankState, Later, LaterRound, NewBank, NewRun};
 
 /// Two segments with two questions and one.
 async fn two_segments(fresh: &Fresh) -> Scene<'_> {
@@ -198,4 +200,92 @@ pub async fn p7_the_sweep_finds_what_an_unanswered_commit_left(fresh: &Fresh) {
         let outcome = store.sweep(scene.run).await.expect("sweeps");
         assert_eq!(outcome.to_conclude, [(scene.run, TaskKey::question(0, 0))]);
     }
+}
+
+/// A run of two banks of which the second is asked only after a look, and a question of the first too.
+async fn with_rounds(fresh: &Fresh) -> Scene<'_> {
+    let later = |round, segment, questions: &[u32]| Later {
+        rounds: vec![LaterRound { round, segment, questions: questions.to_vec() }],
+        left_out: false,
+    };
+    let banks = [
+        // the second segment closes the bank
+        NewBank { later: Some(later(1, 0, &[1])), ..bank(0, &[(2, &[0]), (2, &[])]) },
+        NewBank { later: Some(later(1, 0, &[0, 1])), ..bank(1, &[(2, &[])]) },
+    ];
+    let rule = StopRule { goal: StopGoal::Interval { half_width: 0.1 }, looks: vec![1, 4] };
+    let new = NewRun { spec: RunSpec { stop: Some(rule), ..spec() }, ..new_run("r") };
+    Scene::start_as(fresh.store.as_ref(), &new, &banks).await
+}
+
+/// Ends a segment that has no entries of its own.
+async fn retain_nothing(scene: &Scene<'_>, bank: u32, segment: u32) {
+    let task = TaskKey::retain(bank, segment);
+    let (row, epoch) = (scene.bank(bank).await, scene.claim(task).await.epoch);
+    let nothing = retained(row.generation);
+    scene.commit(&[ending(scene.run, task, StepNo::retain(row.position), epoch, nothing, Opens::ReadyTask)]).await;
+}
+
+fn look(asked: u64, outcome: LookOutcome) -> Look {
+    Look {
+        asked,
+        banks: 1,
+        used: asked,
+        estimate: Some(0.5),
+        low: Some(0.4),
+        high: Some(0.6),
+        clustered: None,
+        outcome,
+        by_category: [("single-hop".to_owned(), asked)].into(),
+        by_stratum: Vec::new(),
+    }
+}
+
+/// Questions of later rounds are asked when a look has opened them, and their banks are not filled before.
+pub async fn p46_questions_of_a_round_are_asked_when_its_look_is_made(fresh: &Fresh) {
+    let scene = with_rounds(fresh).await;
+    assert_eq!(scene.ready(Role::Retain).await, [TaskKey::retain(0, 0)], "the second bank waits for a look");
+    scene.retain(0, 0, 0, 2).await;
+    scene.prove(0, 0).await;
+    assert_eq!(scene.ready(Role::Question).await, [TaskKey::question(0, 0)]);
+    scene.recall(TaskKey::question(0, 0)).await;
+    scene.store.sweep(scene.run).await.expect("sweeps");
+    assert_eq!(scene.ready(Role::Retain).await, [], "a bank is not closed before its last round");
+    let (before, after) = (Looks::default(), Looks { made: vec![look(1, LookOutcome::Continues)], ..Looks::default() });
+    assert!(scene.store.set_looks(scene.run, &before, &after).await.expect("is written"));
+    assert!(!scene.store.set_looks(scene.run, &before, &Looks::default()).await.expect("others were quicker"));
+    assert_eq!(scene.store.run(scene.run).await.expect("is there").looks, after);
+    scene.store.sweep(scene.run).await.expect("sweeps");
+    scene.store.sweep(scene.run).await.expect("sweeps");
+    assert_eq!(scene.ready(Role::Question).await, [TaskKey::question(0, 1)]);
+    assert_eq!(scene.ready(Role::Retain).await, [TaskKey::retain(1, 0)]);
+    scene.recall(TaskKey::question(0, 1)).await;
+    assert_eq!(scene.bank(0).await.segment, 1, "its last round closes it");
+    assert_eq!(scene.bank(0).await.later, None);
+}
+
+/// A run that has stopped asks no more, closes the banks that it has asked and leaves the others alone; it goes on when it is told to.
+pub async fn p46_what_a_stopped_run_leaves_out_is_asked_when_it_goes_on(fresh: &Fresh) {
+    let scene = with_rounds(fresh).await;
+    scene.retain(0, 0, 0, 2).await;
+    scene.prove(0, 0).await;
+    scene.recall(TaskKey::question(0, 0)).await;
+    let stopped = Looks { made: vec![look(1, LookOutcome::Narrow)], ..Looks::default() };
+    assert!(scene.store.set_looks(scene.run, &Looks::default(), &stopped).await.expect("is written"));
+    scene.store.sweep(scene.run).await.expect("sweeps");
+    assert_eq!(scene.ready(Role::Retain).await, [TaskKey::retain(0, 1)], "the bank is closed");
+    let row = scene.store.run(scene.run).await.expect("is there");
+    assert_eq!((row.sample_size(), row.questions_due(), row.look_is_due()), (1, 1, false));
+    retain_nothing(&scene, 0, 1).await;
+    scene.prove(0, 1).await;
+    scene.store.sweep(scene.run).await.expect("sweeps");
+    assert_eq!(scene.counters().await.banks_ready, 1);
+    let goes_on = Looks { to_the_end: true, ..stopped.clone() };
+    assert!(scene.store.set_looks(scene.run, &stopped, &goes_on).await.expect("is written"));
+    scene.store.sweep(scene.run).await.expect("sweeps");
+    assert_eq!(scene.ready(Role::Retain).await, [TaskKey::retain(0, 2), TaskKey::retain(1, 0)]);
+    assert_eq!(scene.counters().await.banks_ready, 0, "it is not at its end any more");
+    retain_nothing(&scene, 0, 2).await;
+    scene.prove(0, 2).await;
+    assert_eq!(scene.ready(Role::Question).await, [TaskKey::question(0, 1)]);
 }

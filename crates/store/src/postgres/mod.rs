@@ -60,6 +60,8 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/postgres/0018_whole_sums.sql"),
     include_str!("../../../../migrations/postgres/0019_unmeasured.sql"),
     include_str!("../../../../migrations/postgres/0020_filled_banks.sql"),
+    include_str!("../../../../migrations/postgres/0021_looks.sql"),
+    include_str!("../../../../migrations/postgres/0022_store_numbers.sql"),
 ];
 
 /// What every statement runs under. A client that is gone or frozen loses its locks within seconds: others wait for them, on the

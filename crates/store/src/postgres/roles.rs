@@ -67,7 +67,7 @@ const GRANTS: &[Grant] = &[
         "runs",
         "INSERT (run_id, name, tags, user_name, spec, lineage, control_of, domain, imported, code_version, state, state_version, \
          created_us, active_us, active_since_us, resumed_times, planned, result_version, private_calls, question_limit, \
-         retain_limit, group_no, reason), UPDATE (name, tags, spec, question_limit, retain_limit, planned)",
+         retain_limit, group_no, reason), UPDATE (name, tags, spec, question_limit, retain_limit, planned, looks)",
     ),
     grant(
         WRITE,
@@ -83,8 +83,10 @@ const GRANTS: &[Grant] = &[
         SUBMIT,
         "banks",
         "INSERT (run_no, bank_no, bank_id, content, questions, gold, segments, last_segment, generation, state, position, segment, \
-         open_recalls, incarnation, namespaces, filled_name, filled_handle, filled_by)",
+         open_recalls, incarnation, namespaces, filled_name, filled_handle, filled_by, later)",
     ),
+    // a look opens questions, or leaves them out
+    grant(COORDINATE, "banks", "UPDATE (segments, last_segment, later)"),
     grant(
         WORK,
         "banks",

@@ -1,7 +1,9 @@
 //! Banks of a plan, and the items that hold their data.
 
+use std::collections::BTreeSet;
+
 pub use bench_proto::bank::BankState;
-use bench_proto::ids::Sha256Hash;
+use bench_proto::{ids::Sha256Hash, stop::Opened};
 use serde::{Deserialize, Serialize};
 
 /// A compressed piece of a dataset, shared by all runs that need it (P16).
@@ -30,6 +32,27 @@ pub struct Segment {
     pub questions: Vec<u32>,
 }
 
+/// Questions of a bank that are not asked yet because a look of their run comes first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Later {
+    /// By round, ascending.
+    pub rounds: Vec<LaterRound>,
+    /// The run has stopped: they are asked only when it goes on to its end.
+    #[serde(default)]
+    pub left_out: bool,
+}
+
+/// Questions of a segment that are asked in one round.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaterRound {
+    /// Number of the round, from 1: those of round 0 are not asked later.
+    pub round: u32,
+    /// Position of their segment.
+    pub segment: u32,
+    /// Indexes of the questions, ascending.
+    pub questions: Vec<u32>,
+}
+
 /// A bank that is to be planned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewBank {
@@ -47,6 +70,14 @@ pub struct NewBank {
     pub segments: Vec<Segment>,
     /// Where its memory system holds it already; `None` where the run fills it.
     pub filled: Option<FilledBank>,
+    /// Questions that are asked after a look, beside those of its segments; `None` where all are in these.
+    pub later: Option<Later>,
+}
+
+/// Whether nothing of a bank is asked before a look opens its questions: until then it is not filled either.
+#[must_use]
+pub fn waits_for_a_look(segments: &[Segment], later: Option<&Later>) -> bool {
+    later.is_some() && segments.iter().all(|segment| segment.questions.is_empty())
 }
 
 /// A bank that was filled before the run began, and that the run asks.
@@ -100,18 +131,80 @@ pub struct BankRow {
     pub open_recalls: i64,
     /// Why it failed.
     pub reason: Option<String>,
-    /// From which generation on which incarnation of the store is part of the name: `2:83 `, as often as it changed (P44).
+    /// From which generation on which number is part of the name: `0:71 ` is the store's own, `2:83 ` the incarnation that it had
+    /// when the second one began, as often as it changed (P44).
     pub namespaces: String,
     /// The generation began in an earlier incarnation of the store: what was written since may be forgotten (P44).
     pub outdated: bool,
     /// Where its first generation was filled, when that was before the run began.
     pub filled: Option<FilledBank>,
+    /// See [`NewBank`].
+    pub later: Option<Later>,
 }
 
 impl BankRow {
-    /// The bank's name in a memory system: `bench-<bank row>-g<generation>`, and `-i<incarnation>` where the generation began after
-    /// the store went back in time, so that it never meets a name that was given and forgotten. A first generation that was filled
-    /// before the run began keeps the name that it had.
+    /// Whether nothing of it is asked before a look, or was when its run stopped.
+    #[must_use]
+    pub fn waits_for_a_look(&self) -> bool {
+        waits_for_a_look(&self.segments, self.later.as_ref())
+    }
+
+    /// Whether a look may still open questions of its current segment: its next one waits for them.
+    #[must_use]
+    pub fn holds_later_questions(&self) -> bool {
+        self.later.as_ref().is_some_and(|later| !later.left_out)
+    }
+
+    /// Indexes of the questions that its run left out when it stopped.
+    #[must_use]
+    pub fn left_out(&self) -> BTreeSet<u32> {
+        let later = self.later.iter().filter(|later| later.left_out);
+        later.flat_map(|later| &later.rounds).flat_map(|round| &round.questions).copied().collect()
+    }
+
+    /// The bank when so much is opened; `None` where that changes nothing. Questions of a segment that is past, because the run had
+    /// stopped, get a segment of their own behind all others, which retains nothing.
+    #[must_use]
+    pub fn with_opened(&self, opened: Opened) -> Option<Self> {
+        let later = self.later.as_ref()?;
+        let most = match opened {
+            Opened::NoMore if later.left_out => return None,
+            Opened::NoMore => {
+                let left_out = Later { left_out: true, ..later.clone() };
+                return Some(Self { later: Some(left_out), ..self.clone() });
+            }
+            Opened::Until(round) => round,
+            Opened::All => u32::MAX,
+        };
+        let (now, rounds): (Vec<LaterRound>, Vec<LaterRound>) =
+            later.rounds.iter().cloned().partition(|round| round.round <= most);
+        if now.is_empty() {
+            return None;
+        }
+        let mut segments = self.segments.clone();
+        let mut past = Vec::new();
+        for round in now {
+            match segments.get_mut(round.segment as usize).filter(|_| round.segment >= self.segment) {
+                Some(segment) => {
+                    segment.questions.extend(round.questions);
+                    segment.questions.sort_unstable();
+                }
+                None => past.extend(round.questions),
+            }
+        }
+        if !past.is_empty() {
+            past.sort_unstable();
+            let until = segments.last().map_or(0, |segment| segment.until);
+            segments.push(Segment { until, questions: past });
+        }
+        let later = (!rounds.is_empty()).then_some(Later { rounds, left_out: false });
+        Some(Self { segments, later, ..self.clone() })
+    }
+
+    /// The bank's name in a memory system: `bench-<bank row>-g<generation>-i<number>`. The number is the store's own, so that two
+    /// stores never share a bank of one memory system, and another where the generation began after the store went back in time, so
+    /// that it never meets a name that was given and forgotten. Banks of earlier releases have none. A first generation that was
+    /// filled before the run began keeps the name that it had.
     #[must_use]
     pub fn name_of(&self, generation: i64) -> String {
         match &self.filled {
@@ -129,7 +222,8 @@ impl BankRow {
     /// Names that a generation may have had before the store forgot that it had begun.
     #[must_use]
     pub fn forgotten_names(&self) -> Vec<(i64, String)> {
-        let begun = self.incarnations().filter(|(from, _)| *from <= self.generation);
+        // from 0 on is the store's own number: nothing was forgotten under it
+        let begun = self.incarnations().filter(|(from, _)| (1..=self.generation).contains(from));
         begun.map(|(from, _)| (from, self.name_among(from, |earlier| earlier < from))).collect()
     }
 
@@ -144,5 +238,68 @@ impl BankRow {
             Some((_, incarnation)) => format!("{name}-i{incarnation:x}"),
             None => name,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A bank of two segments, the second of which closes it, at the segment `current`.
+    fn bank(current: u32, later: &[(u32, &[u32])]) -> BankRow {
+        let hash = Sha256Hash([0; 32]);
+        let round = |(round, questions): &(u32, &[u32])| LaterRound {
+            round: *round,
+            segment: 0,
+            questions: questions.to_vec(),
+        };
+        BankRow {
+            bank_no: 0,
+            bank_id: "b".into(),
+            bank_row: 1,
+            content: hash,
+            questions: hash,
+            gold: hash,
+            segments: vec![Segment { until: 9, questions: vec![0, 5] }, Segment { until: 9, questions: Vec::new() }],
+            generation: 1,
+            handle: None,
+            state: BankState::Building,
+            position: 0,
+            segment: current,
+            open_recalls: 0,
+            reason: None,
+            namespaces: String::new(),
+            outdated: false,
+            filled: None,
+            later: Some(Later { rounds: later.iter().map(round).collect(), left_out: false }),
+        }
+    }
+
+    fn asked(bank: &BankRow) -> Vec<&[u32]> {
+        bank.segments.iter().map(|segment| segment.questions.as_slice()).collect()
+    }
+
+    #[test]
+    fn rounds_are_opened_once_and_in_their_segment() {
+        let first = bank(0, &[(1, &[3]), (3, &[1, 2])]);
+        assert_eq!(first.with_opened(Opened::Until(0)), None);
+        let second = first.with_opened(Opened::Until(1)).expect("opens one");
+        assert_eq!((asked(&second), second.holds_later_questions()), (vec![&[0, 3, 5][..], &[]], true));
+        assert_eq!(second.with_opened(Opened::Until(2)), None);
+        let last = second.with_opened(Opened::Until(3)).expect("opens the last");
+        assert_eq!((asked(&last), last.later.as_ref()), (vec![&[0, 1, 2, 3, 5][..], &[]], None));
+        assert_eq!(last.with_opened(Opened::All), None);
+    }
+
+    #[test]
+    fn what_a_stopped_run_left_out_is_asked_behind_all_others_when_it_goes_on() {
+        let stopped = bank(0, &[(1, &[3]), (2, &[1])]).with_opened(Opened::NoMore).expect("leaves them out");
+        assert!(!stopped.holds_later_questions() && !stopped.waits_for_a_look());
+        assert_eq!(stopped.with_opened(Opened::NoMore), None);
+        let before_its_end = stopped.with_opened(Opened::All).expect("opens all");
+        assert_eq!(asked(&before_its_end), [&[0, 1, 3, 5][..], &[]]);
+        let closed = BankRow { segment: 1, ..stopped };
+        let behind = closed.with_opened(Opened::All).expect("opens all");
+        assert_eq!((asked(&behind), behind.segments[2].until), (vec![&[0, 5][..], &[], &[1, 3]], 9));
     }
 }

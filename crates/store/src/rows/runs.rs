@@ -1,9 +1,12 @@
 //! Runs: what they are created with and what they are, their groups, counters and events.
 
+use std::borrow::Cow;
+
 use bench_proto::{
     ids::{RunId, RunNo},
     money::PicoUsd,
     spec::RunSpec,
+    stop::Looks,
 };
 use serde::{Deserialize, Serialize};
 
@@ -168,9 +171,45 @@ pub struct RunRow {
     pub result_version: i64,
     /// Counters for progress.
     pub counters: RunCounters,
+    /// What its looks have found, where it may stop early.
+    pub looks: Looks,
 }
 
 impl RunRow {
+    /// The run's settings as far as it asks: those of its spec, and of a run that has stopped early the sample that it has asked.
+    #[must_use]
+    pub fn asked_spec(&self) -> Cow<'_, RunSpec> {
+        match self.looks.stopped().filter(|_| self.spec.stop.is_some()) {
+            Some(look) => Cow::Owned(self.spec.stopped_at(look)),
+            None => Cow::Borrowed(&self.spec),
+        }
+    }
+
+    /// Questions that it asks in all: its sample, or what it has asked where it has stopped early.
+    #[must_use]
+    pub fn sample_size(&self) -> u64 {
+        let stopped = self.looks.stopped().filter(|_| self.spec.stop.is_some());
+        stopped.map_or(self.spec.sample.n, |look| look.asked)
+    }
+
+    /// Questions that have to have ended before anything follows: the next look, or the end.
+    #[must_use]
+    pub fn questions_due(&self) -> u64 {
+        self.spec.stop.as_ref().map_or(self.spec.sample.n, |rule| rule.due(&self.looks))
+    }
+
+    /// Whether its plan is written and all questions have ended that are asked now, by the counters.
+    #[must_use]
+    pub fn has_ended_what_is_due(&self) -> bool {
+        self.planned && self.counters.ended() >= i64::try_from(self.questions_due()).unwrap_or(i64::MAX)
+    }
+
+    /// Whether a look comes next.
+    #[must_use]
+    pub fn look_is_due(&self) -> bool {
+        self.spec.stop.as_ref().is_some_and(|rule| !rule.is_over(&self.looks)) && self.has_ended_what_is_due()
+    }
+
     /// Which repeat of its group it is, counted from 1; none for any other run. Repeats are told by their ids, `<group>-r<number>`:
     /// a control's id ends in the name of its memory system, and a run alone has no group.
     #[must_use]

@@ -35,13 +35,13 @@ fn state_of(code: i64) -> StoreResult<BankState> {
 const COLUMNS: &str = "k.bank_no, k.bank_id, k.bank_row, k.content, k.questions, k.gold, k.segments, k.generation, k.handle, \
     k.state, k.position, k.segment, k.open_recalls, k.reason, k.namespaces, \
     CASE WHEN k.incarnation = (SELECT i.incarnation FROM incarnations AS i) THEN 0 ELSE 1 END, \
-    k.filled_name, k.filled_handle, k.filled_by";
+    k.filled_name, k.filled_handle, k.filled_by, k.later";
 
 fn bank_row(mut row: Row) -> StoreResult<BankRow> {
     let bank_no = row.small(0)?;
     let segments = row.text(6)?;
     let (own_handle, generation) = (row.opt_text(8)?.map(unescape), row.int(7)?);
-    let by = row.opt_int(18)?;
+    let (by, later) = (row.opt_int(18)?, row.opt_text(19)?);
     let filled = match (row.opt_text(16)?, row.opt_text(17)?) {
         // a worker of an earlier release has filled it all the same
         _ if generation <= 1 && own_handle.is_some() => None,
@@ -66,6 +66,7 @@ fn bank_row(mut row: Row) -> StoreResult<BankRow> {
         reason: row.opt_text(13)?.map(unescape),
         namespaces: row.text(14)?,
         outdated: row.int(15)? == 1,
+        later: later.map(|later| from_json(&later, || format!("the later questions of bank {bank_no}"))).transpose()?,
         filled,
     })
 }
@@ -101,12 +102,17 @@ pub(super) struct Settled {
     pub(super) banks_ready: i64,
 }
 
-/// Brings banks (ascending, each once) to what their tasks and checkpoints say: row, missing tasks, failed questions.
-pub(super) async fn settle(conn: &mut dyn Conn, run: RunNo, bank_nos: &[u32]) -> StoreResult<Settled> {
+/// Locks the rows of banks (ascending, each once).
+pub(super) async fn lock(conn: &mut dyn Conn, run: RunNo, bank_nos: &[u32]) -> StoreResult<()> {
     static LOCK: Sql = Sql::new(|| {
         "SELECT k.bank_row FROM @rows($2: bank int) AS b JOIN banks AS k ON k.run_no = @each($1, b.bank) AND k.bank_no = b.bank ORDER BY k.bank_no"
             .to_owned()
     });
+    conn.lock(&LOCK, args![run.0, numbers(bank_nos)]).await
+}
+
+/// Brings banks (ascending, each once) to what their tasks and checkpoints say: row, missing tasks, failed questions.
+pub(super) async fn settle(conn: &mut dyn Conn, run: RunNo, bank_nos: &[u32]) -> StoreResult<Settled> {
     static UPDATE: Sql = Sql::new(|| {
         "UPDATE banks AS k SET state = b.state, segment = b.segment, position = b.position, open_recalls = b.open_recalls, \
          reason = b.reason FROM @rows($2: bank int, state int, segment int, position int, open_recalls int, reason text) AS b \
@@ -117,7 +123,7 @@ pub(super) async fn settle(conn: &mut dyn Conn, run: RunNo, bank_nos: &[u32]) ->
     if bank_nos.is_empty() {
         return Ok(settled);
     }
-    conn.lock(&LOCK, args![run.0, numbers(bank_nos)]).await?;
+    lock(conn, run, bank_nos).await?;
     let banks = read(conn, run, Some(bank_nos)).await?;
     let mut evidence = evidence(conn, run, &banks).await?;
     let (mut changed, mut open) = (Vec::new(), Vec::new());

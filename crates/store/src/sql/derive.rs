@@ -72,6 +72,9 @@ pub(super) fn derive(bank: &BankRow, evidence: &Evidence) -> Target {
         fail: Vec::new(),
     };
 
+    if bank.waits_for_a_look() && evidence.tasks.is_empty() {
+        return target;
+    }
     let is_bank_task = |task: TaskKey| matches!(task.kind(), TaskKind::Retain | TaskKind::Ready);
     target.failed_by =
         evidence.tasks.iter().find(|(t, s)| is_bank_task(**t) && **s == TaskState::Failed).map(|(t, _)| *t);
@@ -88,7 +91,7 @@ pub(super) fn derive(bank: &BankRow, evidence: &Evidence) -> Target {
         (Some(TaskState::Done), Some(TaskState::Done)) => {
             target.state = target.state.after(BankEvent::SegmentProven);
             target.missing = questions_of(segment).filter(|q| evidence.state(*q).is_none()).collect();
-            if target.open_recalls == 0 && segment < last {
+            if target.open_recalls == 0 && segment < last && !bank.holds_later_questions() {
                 target.state = target.state.after(BankEvent::NextSegment);
                 target.segment = segment + 1;
                 target.open_recalls = open_recalls(segment + 1);
@@ -130,6 +133,7 @@ mod tests {
             namespaces: String::new(),
             outdated: false,
             filled: None,
+            later: None,
         }
     }
 

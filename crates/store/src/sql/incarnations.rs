@@ -14,6 +14,10 @@ use crate::{
 /// The current incarnation, as part of a statement.
 pub(super) const CURRENT: &str = "(SELECT i.incarnation FROM incarnations AS i)";
 
+/// What the names of a new bank hold beside its number: the store's own number, and its incarnation where it has gone back in time.
+pub(super) const NAMESPACES: &str = "(SELECT '0:' || i.identity || ' ' || CASE WHEN i.incarnation = 0 THEN '' \
+    ELSE '1:' || i.incarnation || ' ' END FROM incarnations AS i)";
+
 /// Assignments of a bank whose generation is raised: from the new generation on its name holds the current incarnation.
 pub(super) fn raise_generation() -> String {
     format!(

@@ -29,6 +29,7 @@ mod pace;
 mod plan;
 mod reopen;
 mod results;
+mod rounds;
 mod runs;
 mod sessions;
 mod summaries;

@@ -13,12 +13,13 @@ use bench_proto::{
 use super::{
     Backend, Batch, CHUNK, Conn, Sql, SqlStore, args, banks,
     counters::{self, Delta},
-    incarnations::{CURRENT, raise_generation},
+    incarnations::{CURRENT, NAMESPACES, raise_generation},
     must_exist, tasks,
 };
 use crate::{
     BankRow, NewBank, Plan, RunState, StoreError, StoreResult,
     codec::{escape, to_json},
+    waits_for_a_look,
 };
 
 pub(super) fn check(bank: &NewBank) -> StoreResult<()> {
@@ -29,7 +30,8 @@ pub(super) fn check(bank: &NewBank) -> StoreResult<()> {
     if bank.segments.is_empty() || bank.segments.len() > TaskKey::MAX_INDEX as usize {
         return refuse("has no segment, or too many");
     }
-    if bank.segments.iter().flat_map(|s| &s.questions).any(|index| *index >= TaskKey::MAX_INDEX) {
+    let later = bank.later.iter().flat_map(|later| &later.rounds).flat_map(|round| &round.questions);
+    if bank.segments.iter().flat_map(|s| &s.questions).chain(later).any(|index| *index >= TaskKey::MAX_INDEX) {
         return refuse("has a question index beyond the largest");
     }
     // entries are step numbers, and the number after the last one says why a task failed
@@ -42,6 +44,8 @@ pub(super) fn check(bank: &NewBank) -> StoreResult<()> {
 pub(super) fn rows(banks: &[NewBank]) -> StoreResult<Batch> {
     let filled = || banks.iter().map(|bank| bank.filled.as_ref());
     let segments: Vec<String> = banks.iter().map(|bank| to_json(&bank.segments)).collect::<StoreResult<_>>()?;
+    let later: Vec<Option<String>> =
+        banks.iter().map(|bank| bank.later.as_ref().map(to_json).transpose()).collect::<StoreResult<_>>()?;
     Ok(Batch::default()
         .int(banks.iter().map(|bank| i64::from(bank.bank_no)))
         .int(banks.iter().map(|bank| bank.segments.len() as i64 - 1))
@@ -53,21 +57,29 @@ pub(super) fn rows(banks: &[NewBank]) -> StoreResult<Batch> {
         .blob(banks.iter().map(|bank| bank.gold.0.to_vec()))
         .opt_text(filled().map(|filled| Some(escape(&filled?.name))))
         .opt_text(filled().map(|filled| Some(escape(&filled?.handle))))
-        .int(filled().map(|filled| filled.and_then(|bank| bank.by).unwrap_or_default())))
+        .int(filled().map(|filled| filled.and_then(|bank| bank.by).unwrap_or_default()))
+        .opt_text(later))
 }
 
 /// Columns of the rows of [`rows`], as [`super::template`] reads them.
 pub(super) const COLUMNS_OF_ROWS: &str = "bank int, last int, open_recalls int, bank_id text, segments text, content blob, \
-    questions blob, gold blob, filled_name text, filled_handle text, filled_by int";
+    questions blob, gold blob, filled_name text, filled_handle text, filled_by int, later text";
 
-async fn add(conn: &mut dyn Conn, run: RunNo, batch: Batch, entries: Vec<(u32, i64)>) -> StoreResult<()> {
+/// A bank of a batch that is added: its entries, and whether it is filled at once.
+struct Added {
+    bank_no: u32,
+    entries: i64,
+    begins: bool,
+}
+
+async fn add(conn: &mut dyn Conn, run: RunNo, batch: Batch, banks: Vec<Added>) -> StoreResult<()> {
     static INSERT: Sql = Sql::new(|| {
         format!(
             "INSERT INTO banks (run_no, bank_no, bank_id, content, questions, gold, segments, last_segment, generation, state, \
-             position, segment, open_recalls, incarnation, namespaces, filled_name, filled_handle, filled_by) \
+             position, segment, open_recalls, incarnation, namespaces, filled_name, filled_handle, filled_by, later) \
              SELECT $1, b.bank, b.bank_id, b.content, b.questions, b.gold, b.segments, b.last, 1, {}, 0, 0, b.open_recalls, \
-             {CURRENT}, CASE WHEN {CURRENT} = 0 THEN '' ELSE '1:' || {CURRENT} || ' ' END, \
-             b.filled_name, b.filled_handle, NULLIF(b.filled_by, 0) FROM @rows($2: {COLUMNS_OF_ROWS}) AS b WHERE true ORDER BY b.bank \
+             {CURRENT}, {NAMESPACES}, \
+             b.filled_name, b.filled_handle, NULLIF(b.filled_by, 0), b.later FROM @rows($2: {COLUMNS_OF_ROWS}) AS b WHERE true ORDER BY b.bank \
              ON CONFLICT (run_no, bank_no) DO NOTHING RETURNING bank_no",
             BankEvent::Planned.leads_to().code()
         )
@@ -75,9 +87,11 @@ async fn add(conn: &mut dyn Conn, run: RunNo, batch: Batch, entries: Vec<(u32, i
     counters::require(conn, run).await?;
     let added = conn.fetch(&INSERT, args![run.0, batch]).await?;
     let added: std::collections::HashSet<u32> = added.iter().map(|row| row.small(0)).collect::<StoreResult<_>>()?;
-    let open: Vec<_> = added.iter().map(|bank| (run, TaskKey::retain(*bank, 0), first_epoch(1))).collect();
+    let new = || banks.iter().filter(|bank| added.contains(&bank.bank_no));
+    let begin = new().filter(|bank| bank.begins);
+    let open: Vec<_> = begin.map(|bank| (run, TaskKey::retain(bank.bank_no, 0), first_epoch(1))).collect();
     tasks::open(conn, &open).await?;
-    let entries = entries.iter().filter(|(bank, _)| added.contains(bank)).map(|(_, entries)| entries).sum();
+    let entries = new().map(|bank| bank.entries).sum();
     if added.is_empty() { Ok(()) } else { counters::add_planned(conn, run, added.len() as i64, entries).await }
 }
 
@@ -167,9 +181,13 @@ impl<B: Backend> Plan for SqlStore<B> {
         new.iter().try_for_each(check)?;
         for part in new.chunks(CHUNK) {
             let batch = rows(part)?;
-            let until = |bank: &NewBank| bank.segments.last().map_or(0, |segment| i64::from(segment.until));
-            let entries: Vec<(u32, i64)> = part.iter().map(|bank| (bank.bank_no, until(bank))).collect();
-            self.backend.write(move |conn| Box::pin(add(conn, run, batch, entries))).await?;
+            let added = |bank: &NewBank| Added {
+                bank_no: bank.bank_no,
+                entries: bank.segments.last().map_or(0, |segment| i64::from(segment.until)),
+                begins: !waits_for_a_look(&bank.segments, bank.later.as_ref()),
+            };
+            let banks: Vec<Added> = part.iter().map(added).collect();
+            self.backend.write(move |conn| Box::pin(add(conn, run, batch, banks))).await?;
         }
         Ok(())
     }

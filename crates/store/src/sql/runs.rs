@@ -11,10 +11,11 @@ use bench_proto::{
     ids::{RunId, RunNo},
     money::PicoUsd,
     spec::{Limits, RunSpec},
+    stop::Looks,
 };
 use tracing::warn;
 
-use super::{Backend, Batch, Conn, Row, Sql, SqlStore, args, groups, missing_run, summaries};
+use super::{Backend, Batch, Conn, Row, Sql, SqlStore, args, groups, missing_run, rounds, summaries};
 use crate::{
     Creation, MEASURED_FIRST, NewRun, RunCounters, RunEvent, RunFilter, RunGroup, RunRow, RunState, Runs, StoreError,
     StoreResult,
@@ -25,7 +26,7 @@ const COLUMNS: &str = "r.run_no, r.run_id, r.name, r.tags, r.user_name, r.spec, 
     r.imported, r.code_version, r.state, r.state_version, r.reason, r.created_us, r.finished_us, r.active_us, \
     r.active_since_us, r.resumed_times, r.planned, r.result_version, c.banks_planned, c.banks_ready, c.entries_planned, \
     c.entries_retained, c.scored, c.abstained, c.infra_error, c.answered, c.headline_sum, c.spent, c.uncertain, \
-    c.reserved, c.overdraft, r.group_no, g.group_id, g.cap, c.unmeasured";
+    c.reserved, c.overdraft, r.group_no, g.group_id, g.cap, c.unmeasured, r.looks";
 
 fn select(rest: &str) -> String {
     format!(
@@ -91,6 +92,7 @@ fn run_row(mut row: Row) -> StoreResult<RunRow> {
         resumed_times: row.int(18)?,
         planned: row.int(19)? != 0,
         result_version: row.int(20)?,
+        looks: rounds::read(row.opt_text(38)?, || format!("the looks of run {run_id}"))?,
         counters,
         run_id,
     })
@@ -254,6 +256,11 @@ async fn change_limits(conn: &mut dyn Conn, run: RunNo, limits: Limits) -> Store
 
 #[async_trait]
 impl<B: Backend> Runs for SqlStore<B> {
+    async fn set_looks(&self, run: RunNo, before: &Looks, looks: &Looks) -> StoreResult<bool> {
+        let (before, looks) = (before.clone(), looks.clone());
+        self.backend.write(move |conn| Box::pin(rounds::write(conn, run, before, looks))).await
+    }
+
     async fn create_or_find(&self, run: &NewRun, others: &[NewRun]) -> StoreResult<Creation> {
         let (run, others) = (run.clone(), others.to_vec());
         self.backend

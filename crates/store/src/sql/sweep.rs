@@ -14,11 +14,12 @@ use bench_proto::{
     bank::BankState,
     ids::{Role, RunNo, TaskKey, TaskKind},
     spec::RunSpec,
+    stop::Opened,
     task::TaskState,
 };
 
 use super::{
-    Backend, Conn, JUDGE_OFFSET, Sql, args, banks, counters, missing_run, task_key,
+    Backend, Conn, JUDGE_OFFSET, Sql, args, banks, counters, missing_run, rounds, task_key,
     tasks::{Holder, lose_leases},
 };
 use crate::{CommitOutcome, StoreResult, codec::from_json};
@@ -31,8 +32,8 @@ pub(super) async fn sweep<B: Backend>(backend: &B, run: RunNo, full: bool) -> St
     let scope = backend.write(move |conn| Box::pin(begin(conn, run, full))).await?;
     let mut outcome = CommitOutcome::default();
     for part in scope.banks.chunks(PART) {
-        let part = part.to_vec();
-        let opened = backend.write(move |conn| Box::pin(settle(conn, run, part))).await?;
+        let (part, rounds) = (part.to_vec(), scope.rounds);
+        let opened = backend.write(move |conn| Box::pin(settle(conn, run, part, rounds))).await?;
         outcome.opened.extend(opened.into_iter().map(|role| (run, role)));
     }
     outcome.opened.sort_unstable();
@@ -54,13 +55,15 @@ pub(super) async fn sweep<B: Backend>(backend: &B, run: RunNo, full: bool) -> St
 /// What a sweep visits.
 struct Scope {
     banks: Vec<u32>,
+    /// Which questions are asked, of a run that may stop early.
+    rounds: Option<Opened>,
     /// The headline metric of a run whose counters are counted again.
     recount: Option<String>,
 }
 
 /// Takes back the leases of dead sessions and finds out what there is to visit.
 async fn begin(conn: &mut dyn Conn, run: RunNo, full: bool) -> StoreResult<Scope> {
-    static SPEC: Sql = Sql::new(|| "SELECT spec FROM runs WHERE run_no = $1".to_owned());
+    static SPEC: Sql = Sql::new(|| "SELECT spec, looks FROM runs WHERE run_no = $1".to_owned());
     static OPEN: Sql = Sql::new(|| {
         format!(
             "SELECT 1 WHERE EXISTS (SELECT 1 FROM tasks WHERE run_no = $1 AND state = {}) OR EXISTS \
@@ -72,26 +75,41 @@ async fn begin(conn: &mut dyn Conn, run: RunNo, full: bool) -> StoreResult<Scope
     static UNFINISHED: Sql = Sql::new(|| {
         format!(
             "SELECT bank_no FROM banks WHERE run_no = $1 AND state <> {} AND ($2 = 1 OR state <> {} OR segment < last_segment \
-             OR open_recalls <> 0) OR ($2 = 1 AND run_no = $1) ORDER BY bank_no",
+             OR open_recalls <> 0) OR ($2 = 1 AND run_no = $1) OR (later IS NOT NULL AND run_no = $1) ORDER BY bank_no",
             BankState::Failed.code(),
             BankState::Ready.code()
         )
     });
     let mut rows = conn.fetch(&SPEC, args![run.0]).await?;
-    let spec = rows.first_mut().ok_or_else(|| missing_run(run))?.text(0)?;
+    let row = rows.first_mut().ok_or_else(|| missing_run(run))?;
+    let spec: RunSpec = from_json(&row.text(0)?, || format!("the spec of run number {}", run.0))?;
+    let looks = rounds::read(row.opt_text(1)?, || format!("the looks of run number {}", run.0))?;
     lose_leases(conn, Holder::Ended(run)).await?;
     let full = full || conn.fetch(&OPEN, args![run.0]).await?.is_empty();
     let rows = conn.fetch(&UNFINISHED, args![run.0, full]).await?;
     let banks = rows.iter().map(|row| row.small(0)).collect::<StoreResult<_>>()?;
-    let spec = full.then(|| from_json::<RunSpec>(&spec, || format!("the spec of run number {}", run.0))).transpose()?;
-    Ok(Scope { banks, recount: spec.map(|spec| spec.headline_metric()) })
+    Ok(Scope {
+        banks,
+        rounds: spec.stop.as_ref().map(|rule| rule.opened(&looks)),
+        recount: full.then(|| spec.headline_metric()),
+    })
 }
 
 /// Settles some banks; returns the roles that got work.
-async fn settle(conn: &mut dyn Conn, run: RunNo, part: Vec<u32>) -> StoreResult<BTreeSet<Role>> {
+async fn settle(
+    conn: &mut dyn Conn,
+    run: RunNo,
+    part: Vec<u32>,
+    opened: Option<Opened>,
+) -> StoreResult<BTreeSet<Role>> {
+    let reopened = match opened {
+        Some(opened) => rounds::open(conn, run, &part, opened).await?,
+        None => 0,
+    };
     let settled = banks::settle(conn, run, &part).await?;
-    if settled.banks_ready != 0 {
-        let delta = counters::Delta { banks_ready: settled.banks_ready, ..counters::Delta::default() };
+    let banks_ready = settled.banks_ready - reopened;
+    if banks_ready != 0 {
+        let delta = counters::Delta { banks_ready, ..counters::Delta::default() };
         counters::add_to(conn, run, delta).await?;
     }
     Ok(settled.opened)

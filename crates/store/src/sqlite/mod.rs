@@ -60,6 +60,8 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/sqlite/0018_whole_sums.sql"),
     include_str!("../../../../migrations/sqlite/0019_unmeasured.sql"),
     include_str!("../../../../migrations/sqlite/0020_filled_banks.sql"),
+    include_str!("../../../../migrations/sqlite/0021_looks.sql"),
+    include_str!("../../../../migrations/sqlite/0022_store_numbers.sql"),
 ];
 
 /// The store in one file.

@@ -198,6 +198,9 @@ fn a_bank_that_was_there_before_is_asked_and_left_as_it_is() {
     assert_eq!(report["outcomes"]["coverage"], 1.0, "{}", asked.stderr);
     let notes = report["dataset"]["sample"]["notes"].to_string();
     assert!(notes.contains("bank prod-{bank_id} was there before") && notes.contains("not proven"), "{notes}");
+    let ready = report["run"]["checks"].as_array().and_then(|all| all.iter().find(|one| one["rule"] == "banks_ready"));
+    assert_eq!(ready.expect("is told")["state"], "not checked", "nothing can be proven, and nothing is wrong");
+    assert_eq!(report["run"]["verdict"], "VALID", "{}", report["run"]["reasons"]);
     assert_ne!(report["run"]["fingerprint"], filled["run"]["fingerprint"], "nobody knows that it holds the same");
     let _ = bench.run(["gc", "--banks", "asked"]).expect_code(0);
     assert_eq!(held(&fake), before.1, "it is not the run's to remove");

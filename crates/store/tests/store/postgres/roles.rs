@@ -16,6 +16,7 @@ use bench_proto::{
     outage::OutageEvent,
     spec::Limits,
     step::{Opens, StepNo, StepRecord, StepText, StoredStep},
+    stop::Looks,
     task::TaskState,
     trace::{AttemptNote, StoredSpan},
 };
@@ -81,6 +82,7 @@ parted! {
         A set_run_state(run: RunNo, from: &[RunState], to: RunState, reason: Option<&str>) -> bool;
         S set_limits(run: RunNo, limits: &Limits) -> ();
         S set_labels(run: RunNo, name: Option<&str>, tags: &[String]) -> ();
+        S set_looks(run: RunNo, before: &Looks, looks: &Looks) -> bool;
         R running_runs(domain: &str) -> Vec<(RunNo, i64)>;
         R run_states(runs: &[RunNo]) -> Vec<(RunNo, RunState, i64)>;
         S close_lost_interval(run: RunNo) -> ();

@@ -1,0 +1,137 @@
+//! How sure each of several looks must be so that all of them together err no more often than one.
+//!
+//! The 5 % of a two-sided test are spent over the looks as O'Brien and Fleming's boundaries spend them: by the time a part t of the
+//! questions has ended, 2 − 2Φ(z/√t) on each side, z the 98.75 % quantile (Lan and DeMets 1983). The bounds follow by integrating over what the estimate may have been at
+//! the look before (Armitage, McPherson and Rowe 1969).
+
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+
+use crate::interval::EXPANSION_FROM_DF;
+
+/// Points of the grid over which is integrated, an odd number (Simpson's rule).
+const GRID: usize = 161;
+/// Halvings of the search for a bound: more than a float has digits for.
+const HALVINGS: usize = 60;
+/// Beyond this many standard deviations nothing lies.
+const FAR: f64 = 9.0;
+
+fn normal() -> Normal {
+    Normal::standard()
+}
+
+/// 98.75 % quantile of the normal distribution.
+const Z_OF_A_SIDE: f64 = 2.241_402_727_604_947;
+
+/// What may have been spent of the 5 % when a part `t` of the questions has ended.
+fn spent(t: f64) -> f64 {
+    if t <= 0.0 { 0.0 } else { 4.0 * normal().sf(Z_OF_A_SIDE / t.min(1.0).sqrt()) }
+}
+
+/// The estimate at a look, times the root of its part t (a Brownian motion), as far as no look has decided: a density over a grid.
+struct Density {
+    points: Vec<f64>,
+    /// Density times Simpson's weight times the distance of the points.
+    mass: Vec<f64>,
+}
+
+impl Density {
+    /// Before the first look.
+    fn begin() -> Self {
+        Self { points: vec![0.0], mass: vec![1.0] }
+    }
+
+    /// The chance that a step with this standard deviation ends beyond ± `bound`.
+    fn beyond(&self, bound: f64, step: f64) -> f64 {
+        let normal = normal();
+        let of = |(x, mass): (&f64, &f64)| mass * (normal.sf((bound - x) / step) + normal.cdf((-bound - x) / step));
+        self.points.iter().zip(&self.mass).map(of).sum()
+    }
+
+    /// The density after a step that has stayed within ± `bound`.
+    fn step(&self, bound: f64, step: f64) -> Self {
+        let distance = 2.0 * bound / (GRID - 1) as f64;
+        let points: Vec<f64> = (0..GRID).map(|i| i as f64 * distance - bound).collect();
+        let scale = 1.0 / (step * std::f64::consts::TAU.sqrt());
+        let mass = points.iter().enumerate().map(|(i, x)| {
+            let from = |(y, mass): (&f64, &f64)| mass * (-0.5 * ((x - y) / step).powi(2)).exp();
+            let density: f64 = self.points.iter().zip(&self.mass).map(from).sum::<f64>() * scale;
+            let weight = if i == 0 || i == GRID - 1 { 1.0 } else { f64::from(2 + 2 * (i as u32 % 2)) };
+            density * weight * distance / 3.0
+        });
+        Self { mass: mass.collect(), points }
+    }
+}
+
+/// The bound of each look in standard errors, for looks when parts `t` (ascending, the last at most 1) of the questions have ended.
+pub(super) fn bounds(parts: &[f64]) -> Vec<f64> {
+    let (mut density, mut before) = (Density::begin(), 0.0);
+    let mut bounds = Vec::with_capacity(parts.len());
+    for t in parts {
+        let (step, may) = ((t - before).max(1e-9).sqrt(), spent(*t) - spent(before));
+        let (mut low, mut high) = (0.0, FAR * t.sqrt());
+        for _ in 0..HALVINGS {
+            let middle = (low + high) / 2.0;
+            if density.beyond(middle, step) > may { low = middle } else { high = middle }
+        }
+        density = density.step(high, step);
+        before = *t;
+        bounds.push(high / t.sqrt());
+    }
+    bounds
+}
+
+/// The quantile of Student's t that is as rarely exceeded as `bound` is by a normal number.
+pub(super) fn t_of(bound: f64, df: f64) -> f64 {
+    if df >= EXPANSION_FROM_DF {
+        // Cornish-Fisher, as in `t_quantile`
+        return bound + (bound.powi(3) + bound) / (4.0 * df);
+    }
+    // the only errors of `new` are a scale or df that is not positive
+    StudentsT::new(0.0, 1.0, df.max(1.0)).map_or(bound, |t| -t.inverse_cdf(normal().sf(bound)))
+}
+
+/// The probability beyond ± `bound`.
+pub(super) fn outside(bound: f64) -> f64 {
+    2.0 * normal().sf(bound)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interval::Z;
+
+    #[test]
+    fn bounds_are_those_of_the_published_tables() {
+        // ldbounds 2.0.2: ldBounds(t = seq(0.2, 1, 0.2), iuse = c(1, 1), alpha = c(0.025, 0.025)), also Lan and DeMets 1983
+        let five = bounds(&[0.2, 0.4, 0.6, 0.8, 1.0]);
+        for (bound, table) in five.iter().zip([4.8769, 3.3569, 2.6803, 2.2898, 2.0310]) {
+            assert!((bound - table).abs() < 5e-4, "{five:?}");
+        }
+        assert!((bounds(&[1.0])[0] - Z).abs() < 1e-6);
+    }
+
+    #[test]
+    fn looks_at_uneven_distances_spend_no_more_either() {
+        let parts = [0.0125, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
+        let all = bounds(&parts);
+        assert!(all.windows(2).all(|two| two[0] >= two[1]), "{all:?}");
+        assert!((Z..2.2).contains(all.last().expect("has some")), "{all:?}");
+        let (mut density, mut before, mut erred) = (Density::begin(), 0.0_f64, 0.0);
+        for (t, bound) in parts.iter().zip(&all) {
+            let step = (t - before).sqrt();
+            erred += density.beyond(bound * t.sqrt(), step);
+            density = density.step(bound * t.sqrt(), step);
+            before = *t;
+        }
+        assert!((erred - 0.05).abs() < 1e-6, "{erred}");
+    }
+
+    #[test]
+    fn a_bound_of_students_t_is_wider_and_tends_to_the_normal_one() {
+        // scipy.stats.t.isf(scipy.stats.norm.sf(3.3569), 100)
+        assert!((t_of(3.3569, 100.0) - 3.461).abs() < 2e-3, "{}", t_of(3.3569, 100.0));
+        assert!((t_of(2.0310, 999.0) - t_of(2.0310, 1_001.0)).abs() < 1e-4);
+        let far = t_of(6.2, 150.0);
+        assert!(far > 6.2 && far < 7.2, "{far}");
+    }
+}
