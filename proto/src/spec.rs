@@ -7,6 +7,7 @@
 mod fingerprint;
 mod limits;
 mod reading;
+mod stopped;
 #[cfg(test)]
 mod tests;
 

@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Union
 
 if TYPE_CHECKING:
     from ._errors import Error, Inconclusive, Interrupted, Invalid, Regression, Stopped, Unavailable, UsageError
-    from ._run import Comparison, Gate, Record, Run, estimate, load, resume, run
+    from ._run import Comparison, Gate, Group, Record, Run, estimate, load, resume, run
 
 #: What runs are started and looked at with, by the module that has it.
 _RUNS = {
-    **dict.fromkeys(("Comparison", "Gate", "Record", "Run", "estimate", "load", "resume", "run"), "_run"),
+    **dict.fromkeys(("Comparison", "Gate", "Group", "Record", "Run", "estimate", "load", "resume", "run"), "_run"),
     **dict.fromkeys(
         ("Error", "Inconclusive", "Interrupted", "Invalid", "Regression", "Stopped", "Unavailable", "UsageError"), "_errors"
     ),

@@ -69,7 +69,7 @@ def run(
 
     Raises an `Error` of the program's exit code: also for a run that is INVALID (5) or below its `floor` (1), whose
     `Run` is then the error's `result`; with `check=False` these are returned. Ctrl-C stops the run so that `resume`
-    goes on with it (`Interrupted`).
+    goes on with it (`Interrupted`). With `repeats=N` it returns a `Group` of runs.
     """
     program, more = place(cwd, env, more)
     given = {"dataset": dataset, "preset": preset, "answerer": answerer, "judge": judge, "name": name, "max_cost": max_cost}
@@ -132,14 +132,19 @@ def identifier(run: Union["Run", Path]) -> str:
     return run.id if isinstance(run, Run) else os.fspath(run)
 
 
-def follow(program: Program, words: Sequence[str], display: Chosen, check: bool) -> "Run":
-    """Carries out a verb that ends with a run."""
+def follow(program: Program, words: Sequence[str], display: Chosen, check: bool) -> Any:
+    """Carries out a verb that ends with a run, or with a group of runs."""
     shown = view(display)
     try:
         ended = program.follow([*words, "--json", "--display", "json-lines"], shown.show, shown.note)
     finally:
         shown.end()
     summary = ended.json() if ended.code in (0, 1, 5) else None
+    if isinstance(summary, dict) and "group" in summary and "run" not in summary:
+        group = Group(program, summary, ended.code)
+        if check and ended.code != 0:
+            raise error(ended.code, ended.message(), group)
+        return group
     if not isinstance(summary, dict) or "run" not in summary:
         failed = error(ended.code, ended.message())
         failed.run = ended.run
@@ -150,6 +155,46 @@ def follow(program: Program, words: Sequence[str], display: Chosen, check: bool)
         failed.run = done.id
         raise failed
     return done
+
+
+class Group:
+    """Runs that were started together: a run that was made several times (`repeats=3`).
+
+    `summary` is the group's report as `bench-coord report GROUP --json` has it.
+    """
+
+    def __init__(self, program: Program, summary: Mapping[str, Any], exit_code: int = 0) -> None:
+        self.program = program
+        self.summary: Record = records(summary)
+        self.exit_code = exit_code
+
+    @property
+    def id(self) -> str:
+        return str(self.summary["group"]["id"])
+
+    @property
+    def score(self) -> Optional[float]:
+        """The mean of the headlines, from 0 to 1; None where nothing was scored."""
+        return (self.summary.get("mean") or {}).get("value")
+
+    @property
+    def interval(self) -> Optional[Tuple[float, float]]:
+        """The 95 % interval of the mean, for conversations like these."""
+        ci = (self.summary.get("mean") or {}).get("ci95")
+        return (ci["low"], ci["high"]) if ci else None
+
+    @property
+    def runs(self) -> List["Run"]:
+        """Each of them, as `load` gives it."""
+        ids = [one["id"] for one in self.summary.get("runs") or []]
+        return [Run(self.program, self.program.ask("report", id, "--format", "json").json()) for id in ids]
+
+    def report(self, full: bool = False) -> str:
+        """The report as text."""
+        return self.program.ask("report", self.id, *(["--full"] if full else [])).output
+
+    def __repr__(self) -> str:
+        return f"<bench_coord.Group {self.id}: {len(self.summary.get('runs') or [])} runs, mean {self.score}>"
 
 
 class Run:

@@ -88,6 +88,12 @@ impl BankData {
         self.asked.questions()
     }
 
+    /// Those of them that the run has not left out when it stopped early.
+    pub fn asked(&self) -> impl Iterator<Item = &Question> {
+        let left_out = self.row.left_out();
+        self.questions().iter().filter(move |question| !left_out.contains(&question.index))
+    }
+
     /// Reads and parses the three items of a bank.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ use bench_report::{
     archive::{IndexEntry, push::PlainFile},
     html::Page,
 };
-use bench_store::{RunRow, RunState, Runs, Segment, Store};
+use bench_store::{Later, RunRow, RunState, Runs, Segment, Store};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -63,6 +63,9 @@ pub(crate) struct BankBundle {
     pub(crate) bank_no: u32,
     pub(crate) bank_id: String,
     pub(crate) segments: Vec<Segment>,
+    /// Questions that the run left out when it stopped early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) later: Option<Later>,
     pub(crate) content: String,
     pub(crate) questions: String,
     pub(crate) gold: String,
@@ -172,8 +175,15 @@ async fn banks(store: &dyn Store, run: &RunRow, mut out: impl Write + Send) -> R
         }
         let [content, questions, gold] = <[String; 3]>::try_from(items)
             .map_err(|_| CliError::infrastructure("the run cannot be archived: an item is missing"))?;
-        let bundle =
-            BankBundle { bank_no: row.bank_no, bank_id: row.bank_id, segments: row.segments, content, questions, gold };
+        let bundle = BankBundle {
+            bank_no: row.bank_no,
+            bank_id: row.bank_id,
+            segments: row.segments,
+            later: row.later,
+            content,
+            questions,
+            gold,
+        };
         write_line(&mut out, &bundle)?;
     }
     out.flush().map_err(broken)

@@ -207,7 +207,7 @@ async fn restore_banks(store: &dyn Store, run_no: RunNo, folder: &Path) -> Resul
                 gold: gold.hash,
                 segments: bank.segments,
                 filled: None,
-                later: None,
+                later: bank.later,
             });
             items.extend([content, questions, gold]);
         }

@@ -35,8 +35,10 @@ const PAGE: u32 = 4096;
 pub(crate) struct Draws {
     /// Filling a bank is computed from its texts, so that a second filling makes the same memory; or there is only one filling.
     pub(crate) fills_alike: bool,
-    /// All repeats ask banks that were filled once.
+    /// Repeats ask banks that were filled once.
     pub(crate) asks_filled: bool,
+    /// Banks that a repeat behind the first has filled itself all the same, and all of their banks.
+    filled_apart: (usize, usize),
     /// A model or a service answers or recalls.
     pub(crate) answers: bool,
     /// A model grades by the headline's metric.
@@ -54,6 +56,7 @@ impl Draws {
         let embeds_anew = anew && vector::remote_model(&system.name, &system.settings).is_some();
         Self {
             asks_filled,
+            filled_apart: (0, 0),
             fills_alike: asks_filled || (computed && !embeds_anew),
             answers: !computed || embeds_anew || spec.answerer.is_remote() || spec.answerer.provider == "system",
             judges: spec.judges.iter().any(ModelSpec::is_remote),
@@ -114,7 +117,9 @@ pub(crate) async fn figures_of(app: &App, store: &dyn Store, rows: &[RunRow]) ->
         }
         runs.push(run);
     }
-    let draws = Draws::of(spec, ask_filled(store, rows).await?);
+    let (own, of) = filled_apart(store, rows).await?;
+    // where some are shared and some are not, what filling changes cannot be told from what banks are like
+    let draws = Draws { filled_apart: (own, of), ..Draws::of(spec, own < of) };
     let headlines: Vec<f64> = summaries.iter().filter_map(|summary| summary.headline.value).collect();
     let of = Repeated {
         spec,
@@ -132,15 +137,15 @@ pub(crate) async fn figures_of(app: &App, store: &dyn Store, rows: &[RunRow]) ->
     Ok(Together { runs, figures, table, deterministic, summaries, draws })
 }
 
-/// Whether all runs behind the first ask banks that they have not filled.
-async fn ask_filled(store: &dyn Plan, rows: &[RunRow]) -> Result<bool, CliError> {
+/// Of all banks of the runs behind the first: how many they have filled themselves, and how many there are.
+async fn filled_apart(store: &dyn Plan, rows: &[RunRow]) -> Result<(usize, usize), CliError> {
+    let (mut own, mut of) = (0, 0);
     for row in rows.iter().skip(1) {
         let banks = store.banks(row.run_no, None).await?;
-        if banks.is_empty() || banks.iter().any(|bank| bank.filled_before().is_none()) {
-            return Ok(false);
-        }
+        own += banks.iter().filter(|bank| bank.filled_before().is_none()).count();
+        of += banks.len();
     }
-    Ok(rows.len() > 1)
+    Ok((own, of))
 }
 
 /// The report of a group at any point, and the scores of its questions: figures rest on the repeats that have ended.
@@ -241,10 +246,16 @@ pub(crate) fn filling(spec: &RunSpec, draws: &Draws) -> String {
         _ if draws.asks_filled => {
             // the first repeat fills them, unless they were filled before it
             let anew = if spec.taken_over.asks_filled_banks() { "" } else { " (--repeat-ingest fills anew for each)" };
-            format!(
-                "banks: all repeats ask the same filled banks of {name}; what another filling would change is no part of the \
-                 noise{anew}"
-            )
+            match draws.filled_apart {
+                (0, _) => format!(
+                    "banks: all repeats ask the same filled banks of {name}; what another filling would change is no part of the \
+                     noise{anew}"
+                ),
+                (own, of) => format!(
+                    "banks: repeats ask the same filled banks of {name}, but {own} of {of} that a repeat has filled itself, because \
+                     they were not filled when it began; what filling changes cannot be told apart"
+                ),
+            }
         }
         true => format!(
             "banks: {name} computes its memory from the stored texts, which all repeats share; filling costs no call and makes the \

@@ -231,10 +231,9 @@ async fn not_run_ids(store: &dyn Store, run: &RunRow, aggregator: &Aggregator) -
     }
     let ended: HashSet<TaskKey> = aggregator.tasks().collect();
     for row in store.banks(run.run_no, None).await? {
-        let (bank_no, left_out) = (row.bank_no, row.left_out());
+        let bank_no = row.bank_no;
         let bank = BankData::read(store, row).await?;
-        let asked = bank.questions().iter().filter(|q| !left_out.contains(&q.index));
-        let open = asked.filter(|q| !ended.contains(&TaskKey::question(bank_no, q.index)));
+        let open = bank.asked().filter(|q| !ended.contains(&TaskKey::question(bank_no, q.index)));
         missing.extend(open.map(|q| q.question_id.clone()));
     }
     Ok(missing)

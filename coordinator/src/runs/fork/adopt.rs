@@ -99,7 +99,8 @@ pub(super) async fn adopt(
             },
             segments: row.segments.clone(),
             filled: if asks_anew { filled::as_filled(&row) } else { None },
-            later: None,
+            // what the run left out when it stopped is no part of the fork
+            later: row.later.clone().filter(|later| later.left_out),
         };
         if asks_anew {
             // that the memory system still holds it is proven before its first question
@@ -138,7 +139,7 @@ async fn adopted(
     let bank_no = row.bank_no;
     let bank = BankData::read(store, row).await?;
     let mut facts: HashMap<TaskKey, QuestionFacts> = results::facts_of_bank(store, source.run_no, &bank).await?;
-    let keys: Vec<TaskKey> = bank.questions().iter().map(|q| TaskKey::question(bank_no, q.index)).collect();
+    let keys: Vec<TaskKey> = bank.asked().map(|q| TaskKey::question(bank_no, q.index)).collect();
     let mut texts: HashMap<TaskKey, Vec<(StepNo, StepText)>> = HashMap::new();
     for part in keys.chunks(TEXTS_AT_ONCE) {
         for (task, step, text) in store.question_texts(source.run_no, part).await? {
@@ -171,7 +172,7 @@ pub(super) async fn count_wrong(store: &dyn Store, run: &RunRow) -> Result<u64, 
     for row in store.banks(run.run_no, None).await? {
         let bank = BankData::read(store, row).await?;
         let facts = results::facts_of_bank(store, run.run_no, &bank).await?;
-        all += bank.questions().len() as u64;
+        all += bank.asked().count() as u64;
         passed += facts.values().filter(|facts| passes(facts)).count() as u64;
     }
     Ok(all - passed.min(all))

@@ -112,6 +112,9 @@ if __name__ == '__main__':
     page = better._repr_html_()
     assert page.count('data:image/svg+xml') == len(better.pictures) >= 2 and '<script' not in page
     assert os.path.getsize(better.page) > 10000
+    group = bench_coord.run(system='bm25', repeats=2, **size)
+    assert [one.score for one in group.runs] == [group.score] * 2 and group.interval[0] < group.score, group
+    assert group.report().startswith(group.id), group.report()
     estimate = bench_coord.estimate(system=Mine, **size)
     print(json.dumps(dict(
         score=better.score, low=better.interval[0], verdict=better.verdict, questions=len(better.questions()),

@@ -30,9 +30,9 @@ async fn adopt_banks(conn: &mut dyn Conn, run: RunNo, batch: Batch, new: Vec<New
     static INSERT: Sql = Sql::new(|| {
         format!(
             "INSERT INTO banks (run_no, bank_no, bank_id, content, questions, gold, segments, last_segment, generation, state, \
-             position, segment, open_recalls, filled_name, filled_handle, filled_by) \
+             position, segment, open_recalls, filled_name, filled_handle, filled_by, later) \
              SELECT $1, b.bank, b.bank_id, b.content, b.questions, b.gold, b.segments, b.last, 1, {}, 0, b.last, 0, b.filled_name, \
-             b.filled_handle, NULLIF(b.filled_by, 0) FROM @rows($2: {COLUMNS_OF_ROWS}) AS b WHERE true ORDER BY b.bank ON CONFLICT (run_no, bank_no) DO NOTHING RETURNING bank_no",
+             b.filled_handle, NULLIF(b.filled_by, 0), b.later FROM @rows($2: {COLUMNS_OF_ROWS}) AS b WHERE true ORDER BY b.bank ON CONFLICT (run_no, bank_no) DO NOTHING RETURNING bank_no",
             BankEvent::TakenOver.leads_to().code()
         )
     });

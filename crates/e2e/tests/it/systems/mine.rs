@@ -1,9 +1,13 @@
 //! A user's own adapter files.
 
-use bench_testkit::{bench::Bench, fakes::Fake};
+use bench_testkit::{
+    bench::{Bench, wait},
+    fakes::Fake,
+    process::wait_until,
+};
 use serde_json::Value;
 
-use super::{program, submit};
+use super::{PATIENCE, program, retained, submit};
 
 #[test]
 fn a_file_with_a_mistake_is_refused_with_its_place() {
@@ -114,4 +118,33 @@ health: {{request: GET /health}}
     let filtered = submit("basic", "filtered", &[]).expect_code(0).json();
     assert!(!notes(&filtered).contains("filter"), "{}", notes(&filtered));
     assert_eq!(filtered["outcomes"]["coverage"], 1.0);
+}
+
+/// A process whose memories end with it, and that says that a retain may be repeated: what it held is given to it again.
+#[test]
+fn p5_memories_that_end_with_their_process_are_stored_again_after_a_kill() {
+    let bench = Bench::new();
+    let slow = include_str!("../../../../../docs/examples/memory.py").replace(
+        "        banks[bank] += r[\"items\"]",
+        "        __import__('time').sleep(0.01)\n        banks[bank] += r[\"items\"]",
+    );
+    assert!(slow.contains("sleep"), "the example stores as it did");
+    std::fs::write(bench.path().join("memory.py"), slow).expect("is written");
+    let adapter = format!(
+        "name: mine\ncommand: [python3, '{}']\ncan: {{repeat: true, survives_restart: false}}\n",
+        bench.path().join("memory.py").display()
+    );
+    std::fs::write(bench.path().join("mine.yaml"), adapter).expect("is written");
+    let run = |id| [submit("./mine.yaml", id), vec!["--latency-probe", "off"]].concat();
+    let whole = bench.run(run("whole")).expect_code(0).json();
+    let mut child = bench.start(run("killed"));
+    wait_until("some sessions are stored", PATIENCE, || retained(&bench, "killed") >= 10);
+    child.kill().expect("is killed");
+    drop(wait(child));
+    let killed = bench.run(["resume", "killed", "--json", "--display", "none"]).expect_code(0).json();
+    assert_eq!(
+        (&killed["outcomes"]["coverage"], &killed["run"]["verdict"]),
+        (&whole["outcomes"]["coverage"], &whole["run"]["verdict"])
+    );
+    assert_eq!(killed["result_digest"], whole["result_digest"]);
 }
