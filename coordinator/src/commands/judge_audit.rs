@@ -7,7 +7,7 @@ use bench_grading::{judging::rubric, planting::Kind};
 use bench_plan::{Preset, SampleRequest};
 use bench_proto::{
     ids::{RunId, Sha256Hash},
-    spec::{DatasetSpec, IMPORTED_SYSTEM, SystemSpec},
+    spec::{DatasetSpec, IMPORTED_SYSTEM, RunSpec, SystemSpec},
 };
 use bench_store::{Right, RunRow, RunState, Store};
 
@@ -27,7 +27,9 @@ use crate::{
         self,
         planner::{self, BankParts},
     },
+    results::own_answers::{graded_answers, name_judge},
     runs::{ending::finish, fork},
+    standing::find_run,
 };
 
 /// Most bytes of a file of answers: it is all read into memory.
@@ -38,6 +40,9 @@ const SYSTEM: &str = "planted";
 /// Plants answers in the questions of a sample, stores them as a finished run, and forks it for the judges. Without a judge the
 /// grades that a file of answers brings are audited.
 pub(super) async fn run(app: &App, args: &JudgeAuditArgs) -> CliResult {
+    if let (Some(run), Some(grades)) = (&args.of, &args.grades) {
+        return of_run(app, args, run, grades).await;
+    }
     let kinds = args.plant.iter().map(|name| kind_named(name)).collect::<Result<Vec<Kind>, _>>()?;
     let named = args.sample.dataset.clone().or_else(|| app.settings().run.dataset.clone());
     let name = named
@@ -58,11 +63,37 @@ pub(super) async fn run(app: &App, args: &JudgeAuditArgs) -> CliResult {
             "nobody has graded these answers: give --judge M, or --answers FILE with grades of its own",
         ));
     }
+    audited(app, args, answers, None).await
+}
+
+/// Audits answers of a run that somebody who knows has graded: what its own judge made of them, or what others make.
+async fn of_run(app: &App, args: &JudgeAuditArgs, run: &str, grades: &Path) -> CliResult {
+    if let Some(flag) = args.sample.first_given() {
+        return Err(CliError::usage(format!(
+            "{flag}: the questions are those of --of {run} that --grades names; leave it out"
+        )));
+    }
+    let store = app.open_store().await?;
+    let run = find_run(store.as_ref(), run).await?;
+    let answers = graded_answers(app, store.as_ref(), &run, grades, !args.judge.is_empty()).await?;
+    drop(store);
+    if answers.lines.is_empty() {
+        return Err(CliError::usage(format!(
+            "no answer that {} names was judged in run {}: there is nothing to audit",
+            grades.display(),
+            run.run_id
+        )));
+    }
+    audited(app, args, answers, Some(&run.spec)).await
+}
+
+/// Stores answers as a finished run, and has judges grade it; `of` are the settings of the run that judged them already.
+async fn audited(app: &App, args: &JudgeAuditArgs, answers: PlantedAnswers, of: Option<&RunSpec>) -> CliResult {
     if args.dry_run {
         return estimated(app, args, answers).await;
     }
     let store = app.open_store().await?;
-    let planted = planted_run(app, args, store.as_ref(), answers).await?;
+    let planted = planted_run(app, args, store.as_ref(), answers, of).await?;
     if args.judge.is_empty() {
         let output = &args.output;
         return finish(app, store.as_ref(), planted.run_no, output.json, output.output_dir.as_deref()).await;
@@ -79,7 +110,7 @@ async fn estimated(app: &App, args: &JudgeAuditArgs, answers: PlantedAnswers) ->
     let broken = |e: std::io::Error| CliError::infrastructure(format!("no temporary folder: {e}")).because(e);
     let folder = tempfile::tempdir().map_err(broken)?;
     let store = bench_store::open(&format!("sqlite:{}", folder.path().join("planted.db").display())).await?;
-    let planted = planted_run(app, args, store.as_ref(), answers).await?;
+    let planted = planted_run(app, args, store.as_ref(), answers, None).await?;
     let estimated = fork::dry_run(app, store.as_ref(), &args.clone().into_submit(), &planted, ForkFrom::Judge).await;
     store.close().await;
     estimated
@@ -147,6 +178,7 @@ async fn planted_run(
     args: &JudgeAuditArgs,
     store: &dyn Store,
     answers: PlantedAnswers,
+    of: Option<&RunSpec>,
 ) -> Result<RunRow, CliError> {
     let PlantedAnswers { spec: planted, dataset, lines, metric } = answers;
     let whole = SampleRequest { preset: Some(Preset::Full), ..SampleRequest::default() };
@@ -161,7 +193,10 @@ async fn planted_run(
         settings: Default::default(),
     };
     let results = Results::new(dataset, sample, lines, metric)?;
-    let spec = results.spec(of_dataset, system);
+    let mut spec = results.spec(of_dataset, system);
+    if let Some(of) = of.filter(|_| args.judge.is_empty()) {
+        name_judge(&mut spec, of)?;
+    }
     let named = format!("{SYSTEM}-{}", &spec.fingerprint().hex()[..16]);
     let mut run_id = RunId(named.clone());
     // one that was killed while it was stored is never whole: another takes its place

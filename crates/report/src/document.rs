@@ -2,11 +2,13 @@
 
 mod answer_key;
 mod audit;
+mod corrected;
 mod counting;
 mod facets;
 mod judges;
 mod latency;
 mod metered;
+mod panel;
 mod questions;
 mod retrieval;
 mod run;
@@ -42,6 +44,7 @@ pub(crate) fn document(summary: &Summary) -> Vec<Block> {
     blocks.extend(counting::counting(summary.counting.as_ref()));
     blocks.extend(audit::audit(summary.judge_audit.as_ref()));
     blocks.extend(result(summary));
+    blocks.extend(corrected::corrected(summary.corrected.as_ref()));
     blocks.extend(categories(summary.scores.first()));
     blocks.extend(facets::facets(summary.scores.first()));
     blocks.extend(metrics(summary));
@@ -50,6 +53,7 @@ pub(crate) fn document(summary: &Summary) -> Vec<Block> {
     blocks.extend(stored::stored(summary.stored.as_ref()));
     blocks.extend(stored::causes(summary.causes.as_ref()));
     blocks.extend(agreement(summary));
+    blocks.extend(panel::panel(summary));
     blocks.extend(controls(summary));
     blocks.extend(latency::probe(summary));
     blocks.extend(latency::under_load(summary));
