@@ -233,15 +233,7 @@ fn rate(
         })
         .collect();
     let sampling = Sampling { estimator: Estimator::Weighted, better: Better::Higher, by_chance: false, census: false };
-    let total = estimate(&cells, &strata, sampling);
-    FacetScore {
-        n: total.n,
-        value: total.value,
-        clusters: total.clusters as u64,
-        ci95: total.ci95,
-        ci95_note: total.ci95_note,
-        naive_ci95: total.naive_ci95,
-    }
+    estimate(&cells, &strata, sampling).plain()
 }
 
 fn nothing() -> FacetScore {
@@ -283,8 +275,7 @@ fn by_kind(
     let lowest = least(of_banks).or_else(|| least(naive)).unwrap_or(f64::NEG_INFINITY);
     if lowest < 1.0 + LEAST_BEYOND_CHANCE {
         by.note = Some(format!(
-            "sensitivity {:.1} % and specificity {:.1} % add up to {sum:.2}, and may to {:.2}: a judge near 1 accepts right answers hardly \
-             more often than wrong ones, and its score says nothing of them",
+            "sensitivity {:.1} % and specificity {:.1} % add up to {sum:.2}, perhaps {:.2}: near 1 a score says nothing",
             se * 100.0,
             sp * 100.0,
             lowest.max(0.0),
@@ -303,9 +294,10 @@ fn by_kind(
     } else if value > 1.0 {
         Some("the score is above the share of right answers that the judge accepts: cut to 1".to_owned())
     } else if by.ci95.is_none() {
-        let notes = [&by.sensitivity.ci95_note, &by.specificity.ci95_note].into_iter().flatten();
-        let why = if raw.ci95.is_none() { None } else { notes.into_iter().next() };
-        Some(why.cloned().unwrap_or_else(|| "the score has no interval by banks".to_owned()))
+        let rates = [("right", &by.sensitivity), ("wrong", &by.specificity)];
+        let lacking = rates.into_iter().find(|(_, rate)| rate.ci95.is_none()).filter(|_| raw.ci95.is_some());
+        let why = lacking.map(|(kind, rate)| format!("{kind} answers: {}", rate.ci95_note.clone().unwrap_or_default()));
+        Some(why.unwrap_or_else(|| "the score has no interval by banks".to_owned()))
     } else {
         None
     };

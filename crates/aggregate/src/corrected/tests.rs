@@ -1,3 +1,5 @@
+use bench_proto::profile::Part;
+
 use super::*;
 use crate::draws::{Chance, Effects, LOCOMO_BANKS, Spread};
 
@@ -37,26 +39,8 @@ fn scored(answers: &[Answer]) -> (Headline, MetricScore) {
     };
     let categories: Vec<Category> = numbers.into_iter().map(category).collect();
     let sampling = Sampling { estimator: Estimator::Mean, better: Better::Higher, by_chance: false, census: true };
-    let total = estimate(&cells, &categories, sampling);
-    let headline = Headline {
-        metric: "judge".to_owned(),
-        without: Vec::new(),
-        value: total.value,
-        estimator: Estimator::Mean,
-        n: total.n,
-        without_figure: 0,
-        population: total.population,
-        clusters: total.clusters as u64,
-        ci95: total.ci95,
-        ci95_note: total.ci95_note,
-        t_ci95: total.t_ci95,
-        naive_ci95: total.naive_ci95,
-        benchmark_ci95: None,
-        benchmark_note: None,
-        bootstrap_ci95: None,
-        bootstrap_note: None,
-        strict: total.strict,
-    };
+    let all = (&Part::default(), categories.as_slice());
+    let headline = crate::sections::headline("judge", &cells, all, sampling, 1);
     let score = crate::score::metric_score("judge", &cells, (&categories, &categories), sampling, Scale::PLAIN);
     (headline, score)
 }

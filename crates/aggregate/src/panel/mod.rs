@@ -16,7 +16,7 @@ use crate::{
     cells::cells_of,
     interval::symmetric,
     questions::{QuestionRow, Questions},
-    score::{Category, Estimate, FEWEST_CLUSTERS, Sampling, estimate},
+    score::{Category, FEWEST_CLUSTERS, Sampling, estimate},
     strata::Strata,
 };
 
@@ -96,9 +96,7 @@ impl Panel<'_> {
             let grades = judges.iter().map(|judge| grades[*judge]).collect::<Option<Vec<f64>>>()?;
             Some((self.strata.of_kind(row.kind)?, row.bank, figure(&grades)))
         });
-        let Estimate { n, value, clusters, ci95, ci95_note, naive_ci95, .. } =
-            estimate(&cells_of(scores, VERDICT), self.counted, self.sampling);
-        FacetScore { n, value, clusters: clusters as u64, ci95, ci95_note, naive_ci95 }
+        estimate(&cells_of(scores, VERDICT), self.counted, self.sampling).plain()
     }
 
     /// How often a judge stands against the majority of the others.
