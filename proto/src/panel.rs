@@ -1,4 +1,4 @@
-//! A judge that grades a part of a run's questions: which ones, by a rule that every process applies alike.
+//! A judge that grades a part of a run's questions: which ones, by a rule that every process applies alike (P38).
 //!
 //! A question is in the sample when its rank is at or below the cut-off of its category. Ranks are hashes of question ids, so
 //! that they know nothing of answers, and every judge with a sample of a size grades the same questions.

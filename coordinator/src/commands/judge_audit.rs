@@ -13,7 +13,7 @@ use bench_store::{Right, RunRow, RunState, Store};
 
 use crate::{
     app::App,
-    cli::{ForkFrom, JudgeAuditArgs},
+    cli::{ForkFrom, JudgeAuditArgs, NamingArgs},
     exit::{CliError, CliResult},
     import::{
         grades::Reading,
@@ -35,7 +35,9 @@ use crate::{
 /// Most bytes of a file of answers: it is all read into memory.
 const MOST_BYTES: u64 = 256 << 20;
 /// What planted answers count as: no memory system made them.
-const SYSTEM: &str = "planted";
+const PLANTED: &str = "planted";
+/// What answers of a run count as that somebody has graded.
+const GRADED: &str = "graded";
 
 /// Plants answers in the questions of a sample, stores them as a finished run, and forks it for the judges. Without a judge the
 /// grades that a file of answers brings are audited.
@@ -181,13 +183,14 @@ async fn planted_run(
     of: Option<&RunSpec>,
 ) -> Result<RunRow, CliError> {
     let PlantedAnswers { spec: planted, dataset, lines, metric } = answers;
+    let name = if planted.answers_of.is_some() { GRADED } else { PLANTED };
     let whole = SampleRequest { preset: Some(Preset::Full), ..SampleRequest::default() };
     let sample = planning::take_sample(&dataset, whole).await?;
     let categories = sample.spec.by_category.keys().map(String::as_str);
     rubric::check(dataset.profile(), categories, !args.judge.is_empty())?;
     let of_dataset = DatasetSpec { planted: Some(planted), ..planning::dataset_spec(dataset.as_ref(), &sample) };
     let system = SystemSpec {
-        name: SYSTEM.to_owned(),
+        name: name.to_owned(),
         version: IMPORTED_SYSTEM.to_owned(),
         top_k: app.settings().run.top_k,
         settings: Default::default(),
@@ -197,21 +200,42 @@ async fn planted_run(
     if let Some(of) = of.filter(|_| args.judge.is_empty()) {
         name_judge(&mut spec, of)?;
     }
-    let named = format!("{SYSTEM}-{}", &spec.fingerprint().hex()[..16]);
+    // names are of the fork that judges make, and of this run where there is none
+    let naming = if args.judge.is_empty() { args.naming.clone() } else { NamingArgs::default() };
+    let own_id = naming.id()?;
+    let named =
+        own_id.as_ref().map_or_else(|| format!("{name}-{}", &spec.fingerprint().hex()[..16]), |id| id.0.clone());
     let mut run_id = RunId(named.clone());
     // one that was killed while it was stored is never whole: another takes its place
     for again in 2.. {
         match store.run_by_id(&run_id).await? {
-            Some(known) if known.state == RunState::Finished => return Ok(known),
+            Some(known) if known.state == RunState::Finished && known.spec.fingerprint() == spec.fingerprint() => {
+                return named_again(store, known, &naming).await;
+            }
+            Some(_) if own_id.is_some() => {
+                return Err(CliError::usage(format!("--run-id {run_id}: another run has this id; give another one")));
+            }
             Some(_) => run_id = RunId(format!("{named}-{again}")),
             None => break,
         }
     }
     store.may(Right::Results).await?;
-    let new_run = new_run(&Default::default(), run_id, spec);
-    let run_no = results.keep(store, &new_run, "planted answers").await?;
+    let new_run = new_run(&naming, run_id, spec);
+    let run_no = results.keep(store, &new_run, &format!("{name} answers")).await?;
     if !args.dry_run {
-        out::note(&format!("run {}: {} planted answers", new_run.run_id, new_run.spec.sample.n));
+        out::note(&format!("run {}: {} {name} answers", new_run.run_id, new_run.spec.sample.n));
     }
     Ok(store.run(run_no).await?)
+}
+
+/// A run of the same answers that is there already, by the name that it is given now.
+async fn named_again(store: &dyn Store, known: RunRow, naming: &NamingArgs) -> Result<RunRow, CliError> {
+    if naming.name.is_none() && naming.tag.is_empty() {
+        return Ok(known);
+    }
+    store.may(Right::Results).await?;
+    let name = naming.name.as_deref().or(known.name.as_deref());
+    let tags = if naming.tag.is_empty() { &known.tags } else { &naming.tag };
+    store.set_labels(known.run_no, name, tags).await?;
+    Ok(store.run(known.run_no).await?)
 }

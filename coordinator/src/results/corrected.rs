@@ -116,10 +116,12 @@ fn matters(key: &str) -> bool {
     counts && !of_answers && matches!(group_of(key), "dataset" | "grading")
 }
 
-/// Differences in words: the first few.
+/// Differences in words: the first few, hashes of prompts behind what says more.
 fn told(differences: &[Difference]) -> String {
     const MOST: usize = 4;
-    let one = |of: &Difference| format!("{} is {} in the run and {} in the audit", of.key, of.left, of.right);
+    let mut differences: Vec<&Difference> = differences.iter().collect();
+    differences.sort_by_key(|difference| difference.key.contains(".prompts."));
+    let one = |of: &&Difference| format!("{} is {} in the run and {} in the audit", of.key, of.left, of.right);
     let mut told: Vec<String> = differences.iter().take(MOST).map(one).collect();
     if let Some(more @ 1..) = differences.len().checked_sub(MOST) {
         told.push(format!("and {more} more"));

@@ -173,8 +173,9 @@ fn one(
         answers.iter().copied().filter(|answer| answer.kind == *kind).collect()
     };
     let graded = counts(answers);
-    let rate =
-        |answers: &[&AuditedAnswer], wrong: bool| rate(answers, wrong, weights.map(|weights| (weights, &graded)));
+    let rate = |answers: &[&AuditedAnswer], wrong: bool| {
+        rate(answers, wrong, weights.map(|weights| Shares { weights, graded: &graded }))
+    };
     let pairs = planted.wrong.iter().flat_map(|wrong| planted.right.iter().map(move |right| (wrong, right)));
     let by_kind: Vec<CorrectedBy> = pairs
         .map(|(wrong, right)| by_kind((wrong, right), raw, rate(&of(right), false), rate(&of(wrong), true)))
@@ -201,13 +202,16 @@ fn one(
     Corrected { range, note, by_kind, ..of_raw }
 }
 
+/// What categories count for in a score, and how many answers of each are graded.
+#[derive(Debug, Clone, Copy)]
+struct Shares<'a> {
+    weights: &'a BTreeMap<&'a str, f64>,
+    graded: &'a BTreeMap<&'a str, u64>,
+}
+
 /// Mean grade of right answers, or what is missing from 1 of that of wrong ones. With weights of the categories, and the answers of
 /// each that are graded, as of a sample that has them in proportion.
-fn rate(
-    answers: &[&AuditedAnswer],
-    wrong: bool,
-    weighted: Option<(&BTreeMap<&str, f64>, &BTreeMap<&str, u64>)>,
-) -> FacetScore {
+fn rate(answers: &[&AuditedAnswer], wrong: bool, weighted: Option<Shares<'_>>) -> FacetScore {
     let names: BTreeSet<&str> = answers.iter().map(|answer| answer.bank.as_str()).collect();
     let banks: BTreeMap<&str, u32> = names.into_iter().zip(0..).collect();
     let of_categories = counts(answers);
@@ -218,7 +222,7 @@ fn rate(
         (category, bank, if wrong { 1.0 - answer.score } else { answer.score })
     };
     let cells = cells_of(answers.iter().map(score), Scale::PLAIN);
-    let Some((weights, graded)) = weighted else {
+    let Some(Shares { weights, graded }) = weighted else {
         let all = facet_scores(&cells, &["all".to_owned()]).remove("all");
         return all.unwrap_or_else(nothing);
     };

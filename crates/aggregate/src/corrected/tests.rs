@@ -47,8 +47,7 @@ fn scored(answers: &[Answer]) -> (Headline, MetricScore) {
 
 /// Answers of ten banks: a share is right, spread over the banks, and a judge accepts right ones and wrong ones with chances of
 /// their own that move with the bank.
-fn draw(chance: &mut Chance, questions: u64, p: f64, accepts: [f64; 2]) -> Vec<Answer> {
-    let right = Spread::new(Effects::LogitNormal, p, 0.02);
+fn draw(chance: &mut Chance, questions: u64, right: &Spread, accepts: [f64; 2]) -> Vec<Answer> {
     let mut answers = Vec::new();
     for (bank, n) in (0..).zip(LOCOMO_BANKS) {
         let p = right.draw(chance);
@@ -62,7 +61,12 @@ fn draw(chance: &mut Chance, questions: u64, p: f64, accepts: [f64; 2]) -> Vec<A
     answers
 }
 
-/// Every so many of some answers.
+/// Shares of right answers in banks.
+fn right(p: f64) -> Spread {
+    Spread::new(Effects::LogitNormal, p, 0.02)
+}
+
+/// Some of the answers, by lot.
 fn some(answers: &[Answer], of: usize, chance: &mut Chance) -> Vec<Answer> {
     let mut left: Vec<Answer> = answers.to_vec();
     (0..of.min(answers.len())).map(|_| left.swap_remove(chance.below(left.len()))).collect()
@@ -90,10 +94,10 @@ fn the_formula_is_that_of_rogan_and_gladen() {
 fn the_interval_of_a_graded_sample_holds_the_share_of_right_answers() {
     let accepts = [0.3, 0.93];
     for (p, graded, seed) in [(0.75, 200, 11), (0.92, 300, 12), (0.5, 150, 13)] {
-        let mut chance = Chance::new(seed);
+        let (mut chance, spread) = (Chance::new(seed), right(p));
         let (draws, mut holds, mut raw_holds, mut off, mut told) = (400, 0, 0, 0.0, 0);
         for _ in 0..draws {
-            let answers = draw(&mut chance, 1_540, p, accepts);
+            let answers = draw(&mut chance, 1_540, &spread, accepts);
             let sample = some(&answers, graded, &mut chance);
             let score = correct(&answers, &sample);
             let raw = scored(&answers).0.ci95.expect("has one");
@@ -117,7 +121,7 @@ fn the_interval_of_a_graded_sample_holds_the_share_of_right_answers() {
 #[test]
 fn a_judge_that_does_not_err_changes_nothing_but_the_width() {
     let mut chance = Chance::new(5);
-    let answers = draw(&mut chance, 1_540, 0.8, [0.0, 1.0]);
+    let answers = draw(&mut chance, 1_540, &right(0.8), [0.0, 1.0]);
     let exact: Vec<Answer> = answers.iter().map(|a| (a.0, a.1, a.2, f64::from(u8::from(a.2)))).collect();
     let score = correct(&exact, &some(&exact, 300, &mut chance));
     let (headline, _) = scored(&exact);
@@ -131,7 +135,7 @@ fn a_judge_that_does_not_err_changes_nothing_but_the_width() {
 #[test]
 fn planted_answers_give_a_range_over_their_kinds_and_no_value() {
     let mut chance = Chance::new(6);
-    let answers = draw(&mut chance, 1_540, 0.7, [0.2, 0.95]);
+    let answers = draw(&mut chance, 1_540, &right(0.7), [0.2, 0.95]);
     let (headline, score) = scored(&answers);
     let planted = planted(&["specific", "vague"], &["paraphrase"], None);
     let mut audit = Vec::new();
@@ -165,7 +169,7 @@ fn planted_answers_give_a_range_over_their_kinds_and_no_value() {
 #[test]
 fn a_judge_by_lot_says_nothing_and_what_was_not_graded_is_said() {
     let mut chance = Chance::new(7);
-    let answers = draw(&mut chance, 1_540, 0.6, [0.5, 0.55]);
+    let answers = draw(&mut chance, 1_540, &right(0.6), [0.5, 0.55]);
     let score = correct(&answers, &some(&answers, 400, &mut chance));
     assert_eq!((score.all.value, &score.all.ci95, &score.all.range), (None, &None, &None));
     assert!(score.all.note.as_ref().is_some_and(|note| note.contains("add up to 1.0")), "{:?}", score.all.note);
@@ -179,7 +183,7 @@ fn a_judge_by_lot_says_nothing_and_what_was_not_graded_is_said() {
 #[test]
 fn answers_that_were_chosen_by_the_verdict_or_by_category_are_noticed() {
     let mut chance = Chance::new(8);
-    let answers = draw(&mut chance, 1_540, 0.8, [0.2, 0.95]);
+    let answers = draw(&mut chance, 1_540, &right(0.8), [0.2, 0.95]);
     let rejected: Vec<Answer> = answers.iter().copied().filter(|answer| answer.3 == 0.0).collect();
     let notes = correct(&answers, &rejected).notes;
     assert!(notes.iter().any(|note| note.contains("if they were chosen by what it said of them")), "{notes:?}");
