@@ -18,6 +18,9 @@ pub struct PlantedSpec {
     /// Name and sha256 of the file that they are from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+    /// Id of the run whose own answers these are, graded by somebody who knows; absent for answers that were planted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers_of: Option<String>,
     /// Kinds that a judge should reject.
     pub wrong: Vec<String>,
     /// Kinds that a judge should accept.

@@ -13,6 +13,7 @@ use crate::{
     call::{Usage, is_default},
     failure::Failure,
     ids::{Sha256Hash, TaskKey},
+    panel::JudgedSample,
     step::Retrieval,
 };
 
@@ -207,13 +208,26 @@ impl QuestionFacts {
 }
 
 /// The judges of a run, as far as concluding needs them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JudgePlan {
     /// Metric name of each judge (`judge`, `judge-2`), by judge number. Its further metrics are behind a dot:
     /// `judge-2.hallucination`.
     pub metrics: Vec<String>,
     /// Votes per judge.
     pub votes: u32,
+    /// Judges that grade a part of the questions.
+    pub samples: Vec<JudgedSample>,
+}
+
+impl JudgePlan {
+    /// Numbers of the judges that grade a question.
+    pub fn asked<'a>(&'a self, category: &'a str, question_id: &'a str) -> impl Iterator<Item = u32> + 'a {
+        let judges = 0..u32::try_from(self.metrics.len()).unwrap_or(u32::MAX);
+        judges.filter(move |judge| {
+            let sample = self.samples.iter().find(|sample| sample.judge == *judge);
+            sample.is_none_or(|sample| sample.holds(category, question_id))
+        })
+    }
 }
 
 /// Hash of an answer for [`StepFacts::Scored`](crate::step::StepFacts::Scored): the first 8 bytes of the sha256 of the trimmed,

@@ -29,6 +29,7 @@ pub mod metric;
 pub mod money;
 pub mod nearest;
 pub mod outage;
+pub mod panel;
 pub mod policy;
 pub mod price;
 pub mod probe;

@@ -27,6 +27,7 @@ use crate::{
     counting::CountingSpec,
     label_fixes::LabelFixesSpec,
     metric::MetricSpec,
+    panel::JudgedSample,
     profile::Profile,
     scenario::{RecallPlan, Scenario},
     stop::StopRule,
@@ -295,6 +296,9 @@ pub struct JudgingSpec {
     /// What some or all questions are measured by beside the grade, without a judge's name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<MetricSpec>,
+    /// Judges that grade a part of the questions; those that are not named grade all of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub samples: Vec<JudgedSample>,
 }
 
 /// A deterministic scorer of a run.

@@ -7,9 +7,11 @@
 //! `proto/schema/report.schema.json`, an example as `proto/golden/report.v4.json`.
 
 mod audit;
+mod corrected;
 mod memory;
 mod metered;
 mod models;
+mod panel;
 mod probe;
 mod question_line;
 mod run;
@@ -28,6 +30,7 @@ use serde_json::Value;
 use crate::{counting::CountingSummary, profile::Part};
 
 pub use audit::{AuditRate, JudgeAudit, JudgeError};
+pub use corrected::{Corrected, CorrectedBy, CorrectedCategory, CorrectedRange, CorrectedScore};
 pub use memory::{
     BankLeak, CanaryShare, CanarySummary, Cause, CauseKind, CauseShare, CauseSummary, ContextSummary,
     FailureAttribution, PassCount, RecallAnswer, RetrievalAtK, RetrievalSummary, StoredCount, StoredEvidence,
@@ -35,6 +38,7 @@ pub use memory::{
 };
 pub use metered::{MeteredBank, MeteredFigures, MeteredModel, MeteredStage, MeteredSummary};
 pub use models::{ModelSummary, PromptText, ServedModel};
+pub use panel::{DifferingJudge, PanelSummary, SampledJudge};
 pub use probe::{
     BuildSummary, ConcurrencySummary, InFlight, LATENCY_PROBE_VERSION, LatencyProbe, PhasesSummary, ProbeAtRate,
     ProbeConditions,
@@ -68,6 +72,8 @@ pub const LABEL_UNKNOWN_CHECKSUM: &str = "dataset checksum not known";
 
 /// Label of reports over planted answers: their score is a judge's, not a system's.
 pub const LABEL_JUDGE_AUDIT: &str = "judge audit: planted answers";
+/// Label of reports over answers of a run that somebody who knows has graded.
+pub const LABEL_OWN_AUDIT: &str = "judge audit: graded answers of a run";
 
 /// Everything that is reported of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -103,6 +109,9 @@ pub struct Summary {
     /// The headline metric by a corrected answer key; absent unless a report was asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_key: Option<AnswerKeyScore>,
+    /// The headline metric corrected for the errors of its judge; absent unless a report was asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corrected: Option<CorrectedScore>,
     /// The figures by somebody else's counting; absent unless the run is held to one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counting: Option<CountingSummary>,
@@ -131,6 +140,9 @@ pub struct Summary {
     /// Agreement of judges and votes on the same answers.
     #[serde(default)]
     pub judge_agreement: Vec<Agreement>,
+    /// What its judges say together; absent where there are not several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub panel: Option<PanelSummary>,
     /// Contexts handed to the answerer; null when nothing was recalled.
     #[serde(default)]
     pub context: Option<ContextSummary>,

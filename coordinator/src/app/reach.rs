@@ -12,7 +12,7 @@ use bench_proto::spec::RunSpec;
 use bench_settings::{Account, ApiKey, ModelRole};
 use bench_systems::vector;
 
-use crate::{app::App, exit::CliError};
+use crate::{app::App, cli::model_of_judge, exit::CliError};
 
 /// How long a start waits for a connection.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -93,8 +93,10 @@ pub(crate) async fn examine(app: &App, paid: bool) -> Vec<(String, Found)> {
         [(ModelRole::Answerer, vec![settings.run.answerer.clone()]), (ModelRole::Judge, settings.run.judge.clone())];
     let mut named: Vec<String> = Vec::new();
     for (role, texts) in models {
-        let remote =
-            texts.iter().filter_map(|text| registry::parse_model(text).ok()).find(|model| model.provider.remote);
+        let remote = texts
+            .iter()
+            .filter_map(|text| registry::parse_model(model_of_judge(text)).ok())
+            .find(|model| model.provider.remote);
         let provider = remote.as_ref().map_or("openai", |model| model.provider.name);
         let account = settings.account_for(role, provider);
         let own = settings.is_set(&format!("{}.base_url", role.name()))

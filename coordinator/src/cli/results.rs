@@ -35,14 +35,18 @@ pub struct ReportArgs {
     /// The same from published mistakes, such as locomo-audit: fetched and checked
     #[arg(long, value_name = "NAME")]
     pub label_fixes: Option<String>,
+    /// Beside the score what it is without the errors of its judge, as a run of judge-audit has counted them: a value where answers of
+    /// this system were graded (judge-audit --of RUN), a range where answers were planted
+    #[arg(long, value_name = "AUDIT")]
+    pub corrected: Option<String>,
     /// Instead of the result: what others have published on the same dataset beside it, and in what each differs (terminal, md, json)
-    #[arg(long, conflicts_with_all = ["full", "raw_csv", "output_dir", "baseline", "answer_key", "label_fixes", "trace_url"])]
+    #[arg(long, conflicts_with_all = ["full", "raw_csv", "output_dir", "baseline", "answer_key", "label_fixes", "corrected", "trace_url"])]
     pub published: bool,
     /// Where traces can be seen, for links in html; {trace_id} stands for the trace
     #[arg(long, value_name = "URL")]
     pub trace_url: Option<String>,
     /// Instead of one run all of the store on one page, filtered and sorted there, with links to the pages of the runs
-    #[arg(long, conflicts_with_all = ["run", "published", "format", "full", "raw_csv", "output_dir", "baseline", "answer_key", "label_fixes", "trace_url"])]
+    #[arg(long, conflicts_with_all = ["run", "published", "format", "full", "raw_csv", "output_dir", "baseline", "answer_key", "label_fixes", "corrected", "trace_url"])]
     pub index: bool,
     /// Write the page of all runs here [default: $BENCH_HOME/runs/index.html]
     #[arg(long, value_name = "FILE", requires = "index")]
@@ -338,7 +342,8 @@ pub struct RejudgeArgs {
     /// What is graded
     #[command(flatten)]
     pub regrade: RegradeArgs,
-    /// Model judge; may be repeated, or several with commas: how far the judge moves the score is told
+    /// Model judge; may be repeated, or several with commas: how far the judge moves the score is told. A later one may grade a sample
+    /// of N questions, and what it would say of all is estimated: openai:STRONG=N
     #[arg(long, short = 'j', value_name = "PROVIDER:MODEL", value_delimiter = ',', required_unless_present_any = ["count_as", "canonical_judge"])]
     pub judge: Vec<String>,
     /// Count as others do, such as mem0-2025; `bench-coord score --counting` tells of each
@@ -391,6 +396,14 @@ pub struct JudgeAuditArgs {
     /// How several grades of one answer in that file become one
     #[arg(long, value_enum, default_value = "mean", help_heading = "Which answers")]
     pub reduce: Reduce,
+    /// In place of planted answers those of this run that --grades names: what its judges made of them is audited, or with --judge
+    /// what others make of them
+    #[arg(long, value_name = "RUN", requires = "grades", conflicts_with_all = ["plant", "answers"], help_heading = "Which answers")]
+    pub of: Option<String>,
+    /// Which of them are right, by somebody who knows (JSON list or lines: question_id, correct): of a sample by lot, whatever the
+    /// judge said
+    #[arg(long, value_name = "FILE", requires = "of", help_heading = "Which answers")]
+    pub grades: Option<PathBuf>,
     /// How much it may use
     #[command(flatten, next_help_heading = "Limits")]
     pub limits: LimitArgs,

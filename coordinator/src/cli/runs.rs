@@ -39,7 +39,8 @@ pub struct SubmitArgs {
     /// Who answers: extractive (no key), none, system (the memory system itself), openai:MODEL [default: extractive]
     #[arg(long, value_name = "PROVIDER:MODEL", help_heading = "Who")]
     pub answerer: Option<String>,
-    /// Model judge: openai:MODEL; may be repeated; without one the dataset's own scorer is the headline
+    /// Model judge: openai:MODEL; may be repeated; without one the dataset's own scorer is the headline. A later one may grade a sample
+    /// of N questions, and what it would say of all is estimated: openai:STRONG=N
     #[arg(long, short = 'j', value_name = "PROVIDER:MODEL", value_delimiter = ',', help_heading = "Who")]
     pub judge: Vec<String>,
     /// Further deterministic scorers, also of recalls (recall@10); `bench-coord score --list` shows all
@@ -376,6 +377,60 @@ pub struct SampleArgs {
     /// Accept a file with another checksum, and mark it in the report
     #[arg(long, help_heading = "Which questions")]
     pub allow_modified_dataset: bool,
+}
+
+/// The model of a judge as it is named, without the number of the questions that it grades.
+#[must_use]
+pub(crate) fn model_of_judge(judge: &str) -> &str {
+    judge.rsplit_once('=').map_or(judge, |(model, _)| model)
+}
+
+impl SampleArgs {
+    /// The first flag that is given, where questions cannot be chosen.
+    pub(crate) fn first_given(&self) -> Option<&'static str> {
+        // every flag is named: a new one does not compile before it is decided here
+        let Self {
+            dataset,
+            preset,
+            sampler,
+            seed,
+            limit,
+            sample,
+            sample_total,
+            per_bank,
+            max_banks,
+            max_sessions,
+            category,
+            exclude_category,
+            facet,
+            exclude_facet,
+            question_id,
+            dataset_path,
+            allow_modified_dataset,
+        } = self;
+        let lists = [category, exclude_category, facet, exclude_facet, question_id].map(|list| !list.is_empty());
+        let [category, exclude_category, facet, exclude_facet, question_id] = lists;
+        let given = [
+            ("--dataset", dataset.is_some()),
+            ("--preset", preset.is_some()),
+            ("--sampler", sampler.is_some()),
+            ("--seed", seed.is_some()),
+            ("--limit", limit.is_some()),
+            ("--sample", sample.is_some()),
+            ("--sample-total", sample_total.is_some()),
+            ("--per-bank", per_bank.is_some()),
+            ("--max-banks", max_banks.is_some()),
+            ("--max-sessions", max_sessions.is_some()),
+            ("--category", category),
+            ("--exclude-category", exclude_category),
+            ("--facet", facet),
+            ("--exclude-facet", exclude_facet),
+            ("--question-id", question_id),
+            ("--dataset-path", dataset_path.is_some()),
+            ("--allow-modified-dataset", *allow_modified_dataset),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+    }
 }
 
 /// A run.

@@ -7,13 +7,13 @@ use bench_grading::{judging::rubric, planting::Kind};
 use bench_plan::{Preset, SampleRequest};
 use bench_proto::{
     ids::{RunId, Sha256Hash},
-    spec::{DatasetSpec, IMPORTED_SYSTEM, SystemSpec},
+    spec::{DatasetSpec, IMPORTED_SYSTEM, RunSpec, SystemSpec},
 };
 use bench_store::{Right, RunRow, RunState, Store};
 
 use crate::{
     app::App,
-    cli::{ForkFrom, JudgeAuditArgs},
+    cli::{ForkFrom, JudgeAuditArgs, NamingArgs},
     exit::{CliError, CliResult},
     import::{
         grades::Reading,
@@ -27,17 +27,24 @@ use crate::{
         self,
         planner::{self, BankParts},
     },
+    results::own_answers::{graded_answers, name_judge},
     runs::{ending::finish, fork},
+    standing::find_run,
 };
 
 /// Most bytes of a file of answers: it is all read into memory.
 const MOST_BYTES: u64 = 256 << 20;
 /// What planted answers count as: no memory system made them.
-const SYSTEM: &str = "planted";
+const PLANTED: &str = "planted";
+/// What answers of a run count as that somebody has graded.
+const GRADED: &str = "graded";
 
 /// Plants answers in the questions of a sample, stores them as a finished run, and forks it for the judges. Without a judge the
 /// grades that a file of answers brings are audited.
 pub(super) async fn run(app: &App, args: &JudgeAuditArgs) -> CliResult {
+    if let (Some(run), Some(grades)) = (&args.of, &args.grades) {
+        return of_run(app, args, run, grades).await;
+    }
     let kinds = args.plant.iter().map(|name| kind_named(name)).collect::<Result<Vec<Kind>, _>>()?;
     let named = args.sample.dataset.clone().or_else(|| app.settings().run.dataset.clone());
     let name = named
@@ -58,11 +65,37 @@ pub(super) async fn run(app: &App, args: &JudgeAuditArgs) -> CliResult {
             "nobody has graded these answers: give --judge M, or --answers FILE with grades of its own",
         ));
     }
+    audited(app, args, answers, None).await
+}
+
+/// Audits answers of a run that somebody who knows has graded: what its own judge made of them, or what others make.
+async fn of_run(app: &App, args: &JudgeAuditArgs, run: &str, grades: &Path) -> CliResult {
+    if let Some(flag) = args.sample.first_given() {
+        return Err(CliError::usage(format!(
+            "{flag}: the questions are those of --of {run} that --grades names; leave it out"
+        )));
+    }
+    let store = app.open_store().await?;
+    let run = find_run(store.as_ref(), run).await?;
+    let answers = graded_answers(app, store.as_ref(), &run, grades, !args.judge.is_empty()).await?;
+    drop(store);
+    if answers.lines.is_empty() {
+        return Err(CliError::usage(format!(
+            "no answer that {} names was judged in run {}: there is nothing to audit",
+            grades.display(),
+            run.run_id
+        )));
+    }
+    audited(app, args, answers, Some(&run.spec)).await
+}
+
+/// Stores answers as a finished run, and has judges grade it; `of` are the settings of the run that judged them already.
+async fn audited(app: &App, args: &JudgeAuditArgs, answers: PlantedAnswers, of: Option<&RunSpec>) -> CliResult {
     if args.dry_run {
         return estimated(app, args, answers).await;
     }
     let store = app.open_store().await?;
-    let planted = planted_run(app, args, store.as_ref(), answers).await?;
+    let planted = planted_run(app, args, store.as_ref(), answers, of).await?;
     if args.judge.is_empty() {
         let output = &args.output;
         return finish(app, store.as_ref(), planted.run_no, output.json, output.output_dir.as_deref()).await;
@@ -79,7 +112,7 @@ async fn estimated(app: &App, args: &JudgeAuditArgs, answers: PlantedAnswers) ->
     let broken = |e: std::io::Error| CliError::infrastructure(format!("no temporary folder: {e}")).because(e);
     let folder = tempfile::tempdir().map_err(broken)?;
     let store = bench_store::open(&format!("sqlite:{}", folder.path().join("planted.db").display())).await?;
-    let planted = planted_run(app, args, store.as_ref(), answers).await?;
+    let planted = planted_run(app, args, store.as_ref(), answers, None).await?;
     let estimated = fork::dry_run(app, store.as_ref(), &args.clone().into_submit(), &planted, ForkFrom::Judge).await;
     store.close().await;
     estimated
@@ -147,36 +180,62 @@ async fn planted_run(
     args: &JudgeAuditArgs,
     store: &dyn Store,
     answers: PlantedAnswers,
+    of: Option<&RunSpec>,
 ) -> Result<RunRow, CliError> {
     let PlantedAnswers { spec: planted, dataset, lines, metric } = answers;
+    let name = if planted.answers_of.is_some() { GRADED } else { PLANTED };
     let whole = SampleRequest { preset: Some(Preset::Full), ..SampleRequest::default() };
     let sample = planning::take_sample(&dataset, whole).await?;
     let categories = sample.spec.by_category.keys().map(String::as_str);
     rubric::check(dataset.profile(), categories, !args.judge.is_empty())?;
     let of_dataset = DatasetSpec { planted: Some(planted), ..planning::dataset_spec(dataset.as_ref(), &sample) };
     let system = SystemSpec {
-        name: SYSTEM.to_owned(),
+        name: name.to_owned(),
         version: IMPORTED_SYSTEM.to_owned(),
         top_k: app.settings().run.top_k,
         settings: Default::default(),
     };
     let results = Results::new(dataset, sample, lines, metric)?;
-    let spec = results.spec(of_dataset, system);
-    let named = format!("{SYSTEM}-{}", &spec.fingerprint().hex()[..16]);
+    let mut spec = results.spec(of_dataset, system);
+    if let Some(of) = of.filter(|_| args.judge.is_empty()) {
+        name_judge(&mut spec, of)?;
+    }
+    // names are of the fork that judges make, and of this run where there is none
+    let naming = if args.judge.is_empty() { args.naming.clone() } else { NamingArgs::default() };
+    let own_id = naming.id()?;
+    let named =
+        own_id.as_ref().map_or_else(|| format!("{name}-{}", &spec.fingerprint().hex()[..16]), |id| id.0.clone());
     let mut run_id = RunId(named.clone());
     // one that was killed while it was stored is never whole: another takes its place
     for again in 2.. {
         match store.run_by_id(&run_id).await? {
-            Some(known) if known.state == RunState::Finished => return Ok(known),
+            Some(known) if known.state == RunState::Finished && known.spec.fingerprint() == spec.fingerprint() => {
+                return named_again(store, known, &naming).await;
+            }
+            Some(_) if own_id.is_some() => {
+                return Err(CliError::usage(format!("--run-id {run_id}: another run has this id; give another one")));
+            }
             Some(_) => run_id = RunId(format!("{named}-{again}")),
             None => break,
         }
     }
     store.may(Right::Results).await?;
-    let new_run = new_run(&Default::default(), run_id, spec);
-    let run_no = results.keep(store, &new_run, "planted answers").await?;
+    let new_run = new_run(&naming, run_id, spec);
+    let run_no = results.keep(store, &new_run, &format!("{name} answers")).await?;
     if !args.dry_run {
-        out::note(&format!("run {}: {} planted answers", new_run.run_id, new_run.spec.sample.n));
+        out::note(&format!("run {}: {} {name} answers", new_run.run_id, new_run.spec.sample.n));
     }
     Ok(store.run(run_no).await?)
+}
+
+/// A run of the same answers that is there already, by the name that it is given now.
+async fn named_again(store: &dyn Store, known: RunRow, naming: &NamingArgs) -> Result<RunRow, CliError> {
+    if naming.name.is_none() && naming.tag.is_empty() {
+        return Ok(known);
+    }
+    store.may(Right::Results).await?;
+    let name = naming.name.as_deref().or(known.name.as_deref());
+    let tags = if naming.tag.is_empty() { &known.tags } else { &naming.tag };
+    store.set_labels(known.run_no, name, tags).await?;
+    Ok(store.run(known.run_no).await?)
 }

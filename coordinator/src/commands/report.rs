@@ -23,6 +23,7 @@ use crate::{
     results::{
         self,
         answer_key::{self, Source},
+        corrected,
         repeats::repeats_report,
     },
     runs::{group::ending, listed::Listed},
@@ -102,6 +103,12 @@ async fn of_group(app: &App, args: &ReportArgs, store: &dyn Store, group: &RunsO
         let run = first();
         return Err(CliError::usage(format!(
             "published results stand beside a single run: `bench-coord report {run} --published`"
+        )));
+    }
+    if let Some(audit) = &args.corrected {
+        let run = first();
+        return Err(CliError::usage(format!(
+            "the score of a single run is corrected: `bench-coord report {run} --corrected {audit}`"
         )));
     }
     let formats: Vec<&str> = args.format.iter().map(String::as_str).collect();
@@ -189,8 +196,11 @@ async fn one(app: &App, args: &ReportArgs, named: &str) -> CliResult {
     if let Some(source) = mistakes {
         summary.answer_key = Some(answer_key::score(app, store.as_ref(), &run, source).await?);
     }
-    // a corrected key is asked for because of what only the whole report shows
-    let full = args.full || summary.answer_key.is_some();
+    if let Some(audit) = &args.corrected {
+        summary.corrected = Some(corrected::score(store.as_ref(), &run, &summary, audit).await?);
+    }
+    // a corrected key or score is asked for because of what only the whole report shows
+    let full = args.full || summary.answer_key.is_some() || summary.corrected.is_some();
     let shows_questions =
         formats.iter().any(|name| bench_report::format_named(name).is_some_and(Format::needs_questions));
     let (comparison, of_baseline) = match &args.baseline {

@@ -98,12 +98,38 @@ pub(crate) fn of_lines(
         making.bank(&part.bank_id);
         for (question, gold) in part.questions.iter().zip(&part.gold) {
             let Some(line) = lines.remove(&question.question_id) else { continue };
-            let words = line.answer.as_deref().unwrap_or_default().split_whitespace().count();
-            let length = if words <= MOST_BARE_WORDS { Length::Bare } else { Length::Sentence };
-            making.add(question, gold, kind, (planting::form_of(&gold.gold).name(), length), line);
+            making.add(question, gold, kind, (planting::form_of(&gold.gold).name(), length_of(&line)), line);
         }
     }
     making.end(0, Some(source), metric)
+}
+
+/// Answers of a run that somebody who knows has graded: by the ids of their questions, the line and whether it is right.
+pub(crate) fn of_run(
+    about: &About,
+    parts: Vec<BankParts>,
+    mut graded: BTreeMap<String, (Line, bool)>,
+    (source, answers_of): (String, String),
+    metric: Option<String>,
+) -> PlantedAnswers {
+    let mut making = Making::new(about);
+    for part in &parts {
+        making.bank(&part.bank_id);
+        for (question, gold) in part.questions.iter().zip(&part.gold) {
+            let Some((line, right)) = graded.remove(&question.question_id) else { continue };
+            let kind = if right { Kind::OwnRight } else { Kind::OwnWrong };
+            making.add(question, gold, kind, (planting::form_of(&gold.gold).name(), length_of(&line)), line);
+        }
+    }
+    let mut planted = making.end(0, Some(source), metric);
+    planted.spec.answers_of = Some(answers_of);
+    planted
+}
+
+/// How long an answer is.
+fn length_of(line: &Line) -> Length {
+    let words = line.answer.as_deref().unwrap_or_default().split_whitespace().count();
+    if words <= MOST_BARE_WORDS { Length::Bare } else { Length::Sentence }
 }
 
 /// Whether a judge would grade answers to a question.
@@ -151,7 +177,7 @@ impl Making {
         };
         let graded = lines.values().any(|line| line.grade != Grade::None);
         PlantedAnswers {
-            spec: PlantedSpec { version, source, wrong: of(true), right: of(false) },
+            spec: PlantedSpec { version, source, answers_of: None, wrong: of(true), right: of(false) },
             dataset: Arc::new(PlantedSet { about, banks }),
             lines,
             metric: metric.filter(|_| graded),

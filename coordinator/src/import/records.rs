@@ -4,9 +4,11 @@
 //! depth, whose names and `sample_id`s say the conversation. Besides: objects whose names are the questions' ids
 //! (`{"conv-26:0": {"score": 1}}`, `{"conv-26:0": true}`), and tables by column, as pandas writes them.
 
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::{
+    ImportError,
     fields::{conversation_of, is_graded, names_a_question},
     forms::by_names,
     lookup::Fields,
@@ -33,6 +35,21 @@ pub(crate) struct Search<'a> {
     pub(crate) is_question: &'a dyn Fn(&str) -> bool,
     /// Where the user says that fields lie.
     pub(crate) given: &'a Given,
+}
+
+/// Records of one kind: a JSON list, or one object a line.
+///
+/// # Errors
+/// Text that is neither, with the line.
+pub(crate) fn list_or_lines<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, ImportError> {
+    if text.trim_start().starts_with('[') {
+        return serde_json::from_str(text).map_err(|e| ImportError::file(e.to_string()));
+    }
+    let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
+    let read = |(number, line)| {
+        serde_json::from_str(line).map_err(|e| ImportError::at(&format!("line {number}"), e.to_string()))
+    };
+    lines.map(read).collect()
 }
 
 /// Objects that are looked at for a specimen.

@@ -134,6 +134,19 @@ pub(crate) fn metric_by_answer_key(spec: &RunSpec, flag: &str) -> Result<String,
         .ok_or_else(|| refused("nothing grades the run's answers; add --judge or --scorer".to_owned()))
 }
 
+/// The dataset of a run, opened again.
+///
+/// # Errors
+/// Exit 2 when it cannot be opened.
+pub(crate) async fn dataset_of(app: &App, spec: &RunSpec) -> Result<Arc<dyn Dataset>, CliError> {
+    let args = SampleArgs {
+        dataset_path: spec.dataset.path.clone(),
+        allow_modified_dataset: spec.dataset.modified,
+        ..SampleArgs::default()
+    };
+    open_dataset(app, &spec.dataset.name, &args, spec.dataset.settings.clone()).await
+}
+
 /// A dataset with its label fixes, where some are named.
 ///
 /// # Errors

@@ -31,6 +31,7 @@ pub(crate) mod matrix;
 mod meter;
 pub(crate) mod mirror;
 mod models;
+pub(crate) mod panel;
 pub(crate) mod planner;
 pub(crate) mod scenario;
 pub(crate) mod self_check;
@@ -54,7 +55,7 @@ use bench_systems::{BuildContext, Capabilities, NOT_INSTALLED, adapter, registry
 
 pub(crate) use self::{
     dataset::{
-        check_key_of_answers, dataset_spec, metric_by_answer_key, open_dataset, open_label_fixes, places,
+        check_key_of_answers, dataset_of, dataset_spec, metric_by_answer_key, open_dataset, open_label_fixes, places,
         sample_request, take_rounds, take_sample, tell_licence, with_label_fixes,
     },
     limits::{latency_probe, limits},
@@ -223,6 +224,7 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
     if let Some(metric) = &settings.run.headline {
         scenario::head(&mut spec, metric)?;
     }
+    panel::choose(&mut spec, &cast.judged, dataset.as_ref(), &sample)?;
     scenario::check_graded(&spec)?;
     scenario::check_native(&spec)?;
     add_answerer_prompts(&mut spec)?;
@@ -267,6 +269,8 @@ struct Cast {
     by_system: bool,
     counting: Option<&'static Counting>,
     judges: Vec<ModelSpec>,
+    /// How many questions each of them grades, where not all.
+    judged: Vec<Option<u64>>,
     votes: u32,
     priced: Limits,
     latency_probe: ProbePlan,
@@ -296,6 +300,7 @@ async fn cast(app: &App, args: &SubmitArgs, will_call: bool, name: &str) -> Resu
         ));
     }
     let Graders { counting, judges, votes } = graders(args, &settings.run, scenario, name)?;
+    let judged = panel::sizes(&judges)?;
     let priced = limits(app, user_prices(app, args)?)?;
     let latency_probe = latency_probe(app)?;
     if let Some(model) = vector::remote_model(&system_name, &system_settings) {
@@ -336,6 +341,7 @@ async fn cast(app: &App, args: &SubmitArgs, will_call: bool, name: &str) -> Resu
         by_system,
         counting,
         judges,
+        judged,
         votes,
         priced,
         latency_probe,
@@ -356,7 +362,10 @@ struct Graders {
 fn graders(args: &SubmitArgs, run: &RunSettings, scenario: Scenario, dataset: &str) -> Result<Graders, CliError> {
     let counting = counting::chosen(args, dataset)?;
     let judges = match counting {
-        Some(counting) => counting::judges(counting, &run.judge)?,
+        Some(counting) => {
+            panel::check_counting(&run.judge, counting.name)?;
+            counting::judges(counting, &run.judge)?
+        }
         None => run.judge.clone(),
     };
     let votes = match counting {

@@ -18,10 +18,15 @@ use bench_proto::{
     profile::Profile,
     spec::{JudgingSpec, Limits, ModelSpec, RunSpec},
 };
-use bench_settings::ModelRole;
+use bench_settings::{ModelRole, RunSettings};
 use bench_systems::vector;
 
-use crate::{app::App, cli::SubmitArgs, exit::CliError, out};
+use crate::{
+    app::App,
+    cli::{SubmitArgs, model_of_judge},
+    exit::CliError,
+    out,
+};
 
 /// Reads an amount of dollars.
 ///
@@ -41,8 +46,7 @@ pub(crate) fn user_prices(app: &App, args: &SubmitArgs) -> Result<UserPrices, Cl
     let Some(text) = &args.prices.price else { return Ok(BTreeMap::new()) };
     let price = prices::parse_price(text).map_err(|e| CliError::usage(format!("--price {text}: {e}")))?;
     let run = &app.settings().run;
-    let models = std::iter::once(&run.answerer).chain(&run.judge);
-    let names = models.filter_map(|m| m.split_once(':').map(|(_, name)| name.to_owned()));
+    let names = chat_models(run).filter_map(|m| m.split_once(':').map(|(_, name)| name.to_owned()));
     let lines = Limits { price_lines: price_lines(app)?, ..Limits::default() };
     let embeds = embedding_model(app).filter(|name| prices::price_of(name, &lines).is_none());
     Ok(names.chain(embeds).map(|name| (name, price)).collect())
@@ -63,9 +67,14 @@ pub(crate) fn price_file(app: &App) -> Result<Option<PriceTable>, CliError> {
 pub(super) fn price_lines(app: &App) -> Result<BTreeMap<String, ModelPrice>, CliError> {
     let Some(table) = price_file(app)? else { return Ok(BTreeMap::new()) };
     let run = &app.settings().run;
-    let chat = std::iter::once(&run.answerer).chain(&run.judge);
-    let names = chat.filter_map(|model| Some(model.split_once(':')?.1.to_owned())).chain(embedding_model(app));
+    let names =
+        chat_models(run).filter_map(|model| Some(model.split_once(':')?.1.to_owned())).chain(embedding_model(app));
     Ok(names.filter_map(|name| Some((name.clone(), table.price(&name)?.clone()))).collect())
+}
+
+/// Who answers and judges by the settings.
+fn chat_models(run: &RunSettings) -> impl Iterator<Item = &str> {
+    std::iter::once(run.answerer.as_str()).chain(run.judge.iter().map(|judge| model_of_judge(judge)))
 }
 
 /// The embedding model that the settings' memory system calls: built-in ones do. A class of Python is not imported for this.
@@ -85,7 +94,8 @@ pub(crate) fn model_spec(
     will_call: bool,
 ) -> Result<ModelSpec, CliError> {
     let flag = if role == ModelRole::Judge { "--judge" } else { "--answerer" };
-    let parsed = models::parse_model(text).map_err(|e| CliError::usage(format!("{flag} {text}: {e}")).because(e))?;
+    let model = if role == ModelRole::Judge { model_of_judge(text) } else { text };
+    let parsed = models::parse_model(model).map_err(|e| CliError::usage(format!("{flag} {text}: {e}")).because(e))?;
     if role == ModelRole::Judge && !parsed.provider.remote {
         return Err(CliError::usage(format!("{flag} {text}: a judge is a chat model such as openai:gpt-4o-mini")));
     }

@@ -18,11 +18,11 @@ use serde::Deserialize;
 
 use crate::{
     app::App,
-    cli::SampleArgs,
     exit::CliError,
     import::{
         ImportError,
         fields::Line,
+        records::list_or_lines,
         resolve::{KnownBank, KnownQuestion, Resolver},
     },
     planning, results,
@@ -74,12 +74,7 @@ pub(crate) async fn score(
         Source::Fixes(_) => "--label-fixes",
     };
     let metric = planning::metric_by_answer_key(&run.spec, flag)?;
-    let args = SampleArgs {
-        dataset_path: run.spec.dataset.path.clone(),
-        allow_modified_dataset: run.spec.dataset.modified,
-        ..SampleArgs::default()
-    };
-    let dataset = planning::open_dataset(app, &run.spec.dataset.name, &args, run.spec.dataset.settings.clone()).await?;
+    let dataset = planning::dataset_of(app, &run.spec).await?;
     let (mistakes, reviewed, source) = match source {
         Source::File(file) => in_file(dataset.as_ref(), file)?,
         Source::Fixes(name) => {
@@ -103,7 +98,7 @@ pub(crate) async fn score(
 fn in_file(dataset: &dyn Dataset, file: &Path) -> Result<(Mistakes, Vec<String>, String), CliError> {
     let in_file = |e: ImportError| CliError::usage(format!("{}: {e}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|e| in_file(ImportError::file(e.to_string())))?;
-    let mistakes = parse(&text).map_err(in_file)?;
+    let mistakes = list_or_lines::<Mistake>(&text).map_err(in_file)?;
     let (mistakes, reviewed) = resolve(&known_banks(dataset)?, &mistakes).map_err(in_file)?;
     let name = file.file_name().map_or_else(|| file.display().to_string(), |name| name.to_string_lossy().into_owned());
     Ok((mistakes, reviewed, name))
@@ -126,19 +121,6 @@ fn keyed(
         scorer?.score(&ScoreCase { answer, gold: Some(&gold), rules, ..ScoreCase::default() })
     };
     Keyed { wrong: mistake.is_some(), published, corrected: published.and_then(|_| corrected()) }
-}
-
-/// A JSON list, or one object a line.
-fn parse(text: &str) -> Result<Vec<Mistake>, ImportError> {
-    if text.trim_start().starts_with('[') {
-        return serde_json::from_str(text).map_err(|e| ImportError::file(e.to_string()));
-    }
-    let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
-    lines
-        .map(|(number, line)| {
-            serde_json::from_str(line).map_err(|e| ImportError::at(&format!("line {number}"), e.to_string()))
-        })
-        .collect()
 }
 
 fn known_banks(dataset: &dyn Dataset) -> Result<Vec<KnownBank>, CliError> {
@@ -198,13 +180,15 @@ mod tests {
     fn mistakes_of_the_evidence_only_say_what_was_looked_through() {
         let text = r#"[{"question_id": "c-1:0", "correct_answer": "Ann", "error_type": "HALLUCINATION"},
             {"question_id": "c_0_qa1", "question": "when?", "correct_answer": "May", "error_type": "WRONG_CITATION"}]"#;
-        let (found, reviewed) = resolve(&banks(), &parse(text).expect("is read")).expect("are known");
+        let (found, reviewed) =
+            resolve(&banks(), &list_or_lines::<Mistake>(text).expect("is read")).expect("are known");
         assert_eq!(found, Mistakes::from([("c-1:0".to_owned(), Some(Gold::Text("Ann".to_owned())))]));
         assert_eq!(reviewed, ["odd", "plain"]);
         let lines = "{\"id\": \"c-1:1\"}\n\n{\"id\": \"c-9:1\"}\n";
-        let unknown = resolve(&banks(), &parse(lines).expect("is read")).expect_err("is refused").to_string();
+        let unknown =
+            resolve(&banks(), &list_or_lines::<Mistake>(lines).expect("is read")).expect_err("is refused").to_string();
         assert!(unknown.starts_with("record 2: "), "{unknown}");
-        let broken = parse("{\"id\": \"c-1:1\"}\n{\"id\": 3}").expect_err("is refused").to_string();
+        let broken = list_or_lines::<Mistake>("{\"id\": \"c-1:1\"}\n{\"id\": 3}").expect_err("is refused").to_string();
         assert!(broken.starts_with("line 2: "), "{broken}");
     }
 }

@@ -16,16 +16,20 @@
 //! | [`looks`] | is enough known before the last question? |
 //! | `files` | what is written, and where? |
 //! | [`mlflow`] | how is it brought to an MLflow server? |
+//! | `own_answers` | what is known of answers of a run that somebody has graded? |
+//! | [`corrected`] | what is its score without the errors of its judge? |
 //! | `answer_key` | what would it be without the known mistakes of the dataset? |
 
 mod ahead;
 pub(crate) mod answer_key;
 mod beside;
+pub(crate) mod corrected;
 mod files;
 pub(crate) mod judgements;
 pub(crate) mod looks;
 pub(crate) mod mlflow;
 mod models;
+pub(crate) mod own_answers;
 pub(crate) mod published;
 mod questions;
 pub(crate) mod repeats;

@@ -1,14 +1,18 @@
 //! Collects the facts of a run and turns them into its summary.
 
+use std::collections::BTreeMap;
+
 use bench_proto::{
     facts::{Outcome, QuestionFacts},
     ids::{TaskKey, TaskKind},
     metered::FAULT_SETTING,
     metric::Scale,
+    money::PicoUsd,
     step::{StepFacts, StoredStep, Timing},
     summary::{
-        DatasetSummary, Estimator, Headline, MeteredSummary, MetricScore, PartScore, PhaseSeconds, PublishedFigure,
-        REPORT_SCHEMA_VERSION, SpecSummary, StopSummary, Summary, TotalScore, UsageSummary, keyed_totals,
+        AnswerKeyScore, DatasetSummary, Estimator, Headline, MeteredSummary, MetricScore, PanelSummary, PartScore,
+        PhaseSeconds, PublishedFigure, REPORT_SCHEMA_VERSION, SpecSummary, StopSummary, Summary, TotalScore,
+        UsageSummary, keyed_totals,
     },
 };
 
@@ -26,6 +30,7 @@ use crate::{
     figures::figures,
     input::AggregateInput,
     metered,
+    panel::Panel,
     probe::Conditions,
     questions::Questions,
     score::{Sampling, facet_scores, metric_score},
@@ -50,6 +55,7 @@ struct Scored {
     totals: Vec<TotalScore>,
     figures: Vec<PublishedFigure>,
     scores: Vec<MetricScore>,
+    panel: Option<PanelSummary>,
     /// What is to know of the facets.
     notes: Vec<String>,
 }
@@ -73,6 +79,8 @@ pub struct Aggregator {
     /// Scores of best hits, on the system's own scale.
     best_hits: Vec<f64>,
     votes: Votes,
+    /// What each judge has cost, as if nothing had been cached.
+    judge_usd: BTreeMap<u32, PicoUsd>,
     sums: Sums,
     conditions: Conditions,
     /// Wrong answers, and what recall had found for them.
@@ -98,6 +106,7 @@ impl Aggregator {
             contexts: Vec::new(),
             best_hits: Vec::new(),
             votes: Votes::default(),
+            judge_usd: BTreeMap::new(),
             sums: Sums::default(),
             conditions: Conditions::default(),
             wrong: Vec::new(),
@@ -195,8 +204,17 @@ impl Aggregator {
     /// Adds a vote of a judge; steps of other tasks are ignored. Needed for what looks at single votes (agreement, audits, other
     /// people's counting): scores come with the questions.
     pub fn add_judge_step(&mut self, step: &StoredStep) {
-        if let (TaskKind::Judge, StepFacts::Judged { score: Some(score), .. }) = (step.task.kind(), &step.facts) {
+        if step.task.kind() != TaskKind::Judge {
+            return;
+        }
+        if let StepFacts::Judged { score: Some(score), .. } = &step.facts {
             self.votes.add(step.task, *score);
+        }
+        if let StepFacts::Judged { usage, .. } | StepFacts::JudgedPart { usage, .. } | StepFacts::Failed { usage, .. } =
+            &step.facts
+        {
+            let usd = self.judge_usd.entry(step.task.judge_no()).or_insert(PicoUsd(0));
+            *usd = usd.saturating_add(usage.cost).saturating_add(usage.saved);
         }
     }
 
@@ -234,6 +252,10 @@ impl Aggregator {
         self.contexts.extend(other.contexts);
         self.best_hits.extend(other.best_hits);
         self.votes.merge(other.votes);
+        for (judge, usd) in other.judge_usd {
+            let sum = self.judge_usd.entry(judge).or_insert(PicoUsd(0));
+            *sum = sum.saturating_add(usd);
+        }
         self.sums.merge(other.sums);
         self.conditions.merge(other.conditions);
         self.wrong.extend(other.wrong);
@@ -292,7 +314,24 @@ impl Aggregator {
         let totals = sections::totals(&self.headline_metric, &headline_cells, categories, of_headline, profile);
         let (without_adversarial, totals) = keyed_totals(totals);
         let figures = figures(&profile.figures, scores.first(), &headline_cells, &counted);
-        Scored { headline, without_adversarial, totals, figures, scores, notes }
+        let judges = input.spec.judge_plan();
+        let panel = Panel {
+            judges: &judges.metrics,
+            sampled: judges.samples.iter().map(|sample| sample.judge).collect(),
+            usd: &self.judge_usd,
+            questions,
+            strata: &strata,
+            counted: &counted,
+            sampling: sampling(judges.metrics.first().map_or("", String::as_str)),
+        };
+        Scored { panel: panel.summary(), headline, without_adversarial, totals, figures, scores, notes }
+    }
+
+    /// The score by both keys, where mistakes of the answer key are known.
+    fn answer_key(&self) -> Option<AnswerKeyScore> {
+        let (spec, questions) = (&self.input.spec, &self.questions);
+        let by_key = spec.dataset.label_fixes.as_ref().zip(spec.metric_by_answer_key());
+        by_key.map(|(fixes, metric)| answer_key::of_run(fixes, &metric, questions))
     }
 
     /// What the memory system has called itself, where that was metered.
@@ -317,10 +356,8 @@ impl Aggregator {
         let (input, questions, sums) = (&self.input, &self.questions, &self.sums);
 
         let outcomes = sections::outcomes(questions);
-        let Scored { headline, without_adversarial, totals, figures, scores, notes } = self.scored();
-        let fixes = input.spec.dataset.label_fixes.as_ref();
-        let by_key = fixes.zip(input.spec.metric_by_answer_key());
-        let answer_key = by_key.map(|(fixes, metric)| answer_key::of_run(fixes, &metric, questions));
+        let Scored { headline, without_adversarial, totals, figures, scores, panel, notes } = self.scored();
+        let answer_key = self.answer_key();
         let agreements = sections::agreements(input, &self.votes, questions);
         let mut warnings = sections::warnings(input, &outcomes, &headline, scores.first(), &agreements);
         warnings.extend(notes);
@@ -357,6 +394,7 @@ impl Aggregator {
             figures,
             models: None,
             answer_key,
+            corrected: None,
             counting: counting::counting(input, questions, &self.votes),
             judge_audit: audit::audit(input, questions, &self.votes),
             stop: input.looks.as_ref().and_then(|looks| StopSummary::new(&input.spec, looks, &usage)),
@@ -367,6 +405,7 @@ impl Aggregator {
             stored: self.known.stored(),
             recall_answer: sums.recall_answer,
             judge_agreement: agreements,
+            panel,
             context: sections::context(&self.contexts, sums),
             usd_per_correct: sections::usd_per_correct(usage.total.usd_list, &sums.recall_answer),
             errors: sums.errors.clone(),

@@ -125,6 +125,7 @@ mod tests {
         input.spec.dataset.planted = Some(PlantedSpec {
             version: 1,
             source: None,
+            answers_of: None,
             wrong: vec!["vague".to_owned()],
             right: vec!["paraphrase".to_owned()],
         });
@@ -183,7 +184,7 @@ mod tests {
             input.spec.headline = Some("imported".to_owned());
         }
         input.spec.dataset.planted =
-            Some(PlantedSpec { version: 1, source: None, wrong: vec!["vague".to_owned()], right: Vec::new() });
+            Some(PlantedSpec { version: 1, wrong: vec!["vague".to_owned()], ..PlantedSpec::default() });
         let mut aggregator = Aggregator::new(input);
         let metric = if by_judge { "judge" } else { "imported" };
         for (i, grade) in (0..30).zip([0.2, 0.5, 0.9].into_iter().cycle()) {

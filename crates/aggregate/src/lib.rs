@@ -13,6 +13,8 @@
 //! | `score`, `figures` | which of these stand where in the report, and how do published results count them? |
 //! | `retrieval`, `latency`, `extremes`, `agreement`, [`attribution`] | the other tables |
 //! | [`answer_key`] | what do known mistakes of the answer key mean? |
+//! | [`corrected`] | what is a score without the errors of its judge? |
+//! | `panel` | what do several judges say together, and one of a sample about all questions? |
 //! | [`instrument`] | does a score depend on what was remembered? |
 //! | `verdict` | may the result be used? |
 //! | [`repeats`] | what of a score is noise, and what is the noise made of? |
@@ -24,6 +26,7 @@
 pub mod answer_key;
 pub mod attribution;
 pub mod compare;
+pub mod corrected;
 pub mod gate;
 pub mod input;
 pub mod instrument;
@@ -50,6 +53,7 @@ mod kinds;
 mod latency;
 mod likelihood;
 mod metered;
+mod panel;
 mod probe;
 mod questions;
 mod retrieval;

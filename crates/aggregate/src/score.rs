@@ -125,6 +125,20 @@ pub(crate) struct Estimate {
     pub(crate) design: Option<Design>,
 }
 
+impl Estimate {
+    /// Value and intervals, without what belongs to a headline.
+    pub(crate) fn plain(self) -> FacetScore {
+        FacetScore {
+            n: self.n,
+            value: self.value,
+            clusters: self.clusters as u64,
+            ci95: self.ci95,
+            ci95_note: self.ci95_note,
+            naive_ci95: self.naive_ci95,
+        }
+    }
+}
+
 /// N_h, n_h and s_h² of a stratum that has scores, all of questions that the metric applies to.
 struct StratumFigures {
     weight: f64,
@@ -380,15 +394,7 @@ pub(crate) fn facet_scores(cells: &[Cell], values: &[String]) -> BTreeMap<String
     let score = |(number, name): (u32, &String)| {
         let value = Category { number, name: name.clone(), population: None, asked: 0, lost: 0 };
         let total = estimate(cells, &[value], PLAIN_MEAN);
-        let score = FacetScore {
-            n: total.n,
-            value: total.value,
-            clusters: total.clusters as u64,
-            ci95: total.ci95,
-            ci95_note: total.ci95_note,
-            naive_ci95: total.naive_ci95,
-        };
-        (name.clone(), score)
+        (name.clone(), total.plain())
     };
     (0..).zip(values).map(score).collect()
 }

@@ -12,8 +12,8 @@ use bench_proto::{
     spec::ScorerSpec,
     summary::{
         Agreement, CanarySummary, ContextSummary, Headline, LABEL_DEMO_ANSWERER, LABEL_JUDGE_AUDIT,
-        LABEL_MODIFIED_DATASET, LABEL_UNKNOWN_CHECKSUM, LatencyCurves, LatencySummary, MetricScore, Outcomes,
-        PartScore, RecallAnswer, RunSummary, TotalScore,
+        LABEL_MODIFIED_DATASET, LABEL_OWN_AUDIT, LABEL_UNKNOWN_CHECKSUM, LatencyCurves, LatencySummary, MetricScore,
+        Outcomes, PartScore, RecallAnswer, RunSummary, TotalScore,
     },
 };
 
@@ -290,7 +290,10 @@ pub(crate) fn labels(input: &AggregateInput) -> Vec<String> {
     let demo = (input.spec.answerer.provider == "extractive").then_some(LABEL_DEMO_ANSWERER);
     let modified = input.spec.dataset.modified.then_some(LABEL_MODIFIED_DATASET);
     let unknown = input.spec.dataset.checksum_unknown.then_some(LABEL_UNKNOWN_CHECKSUM);
-    let audit = input.spec.dataset.planted.is_some().then_some(LABEL_JUDGE_AUDIT);
+    let audit = input.spec.dataset.planted.as_ref().map(|planted| match planted.answers_of {
+        Some(_) => LABEL_OWN_AUDIT,
+        None => LABEL_JUDGE_AUDIT,
+    });
     demo.into_iter().chain(audit).chain(modified).chain(unknown).map(str::to_owned).chain(counted).collect()
 }
 

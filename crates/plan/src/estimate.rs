@@ -74,6 +74,8 @@ pub struct EstimateInput {
     pub moves: u32,
     /// The judges, each giving `votes` votes on every question.
     pub judges: Vec<CallProfile>,
+    /// Questions that each judge grades, by its place; all of them where it says nothing.
+    pub judged: Vec<Option<u64>>,
     /// Calls of one vote on every question: as many as there are questions, where a vote is one call.
     pub judge_calls: u64,
     /// The same at worst, where it is more: answers that are not there yet decide how many calls some votes are.
@@ -171,6 +173,15 @@ fn add(to: &mut PhaseEstimate, part: &PhaseEstimate) {
     to.worst = to.worst.saturating_add(part.worst);
 }
 
+/// A phase, its calls (those that are expected, and the most), and each of them.
+type Part<'a> = (Phase, (u64, u64), &'a CallProfile);
+
+/// Calls about a part of the questions, of those about all.
+fn part_of_questions(calls: u64, part: Option<u64>, all: u64) -> u64 {
+    let Some(part) = part.filter(|part| *part < all) else { return calls };
+    u64::try_from((u128::from(calls) * u128::from(part)).div_ceil(u128::from(all.max(1)))).unwrap_or(u64::MAX)
+}
+
 /// Adds it up.
 #[must_use]
 pub fn estimate(input: &EstimateInput) -> Estimate {
@@ -179,16 +190,19 @@ pub fn estimate(input: &EstimateInput) -> Estimate {
     let of_votes = |calls: u64| calls.saturating_mul(u64::from(input.votes.max(1)));
     let judge_calls = of_votes(input.judge_calls);
     let most_judge_calls = of_votes(input.most_judge_calls).max(judge_calls);
-    let judge = input.judges.iter().map(|profile| (Phase::Judge, judge_calls, profile));
+    let of_judge = |(at, profile)| {
+        let part = |calls| part_of_questions(calls, input.judged.get(at).copied().flatten(), input.questions);
+        (Phase::Judge, (part(judge_calls), part(most_judge_calls)), profile)
+    };
+    let judge = input.judges.iter().enumerate().map(of_judge);
     let system = input.system.iter().map(|calls| (calls.phase, calls.calls, &calls.profile));
-    let mut parts: Vec<(Phase, u64, &CallProfile)> =
-        system.chain(answer).chain(judge).filter(|(_, calls, _)| *calls > 0).collect();
+    let others = system.chain(answer).map(|(phase, calls, profile)| (phase, (calls, calls), profile));
+    let mut parts: Vec<Part<'_>> = others.chain(judge).filter(|(_, (calls, _), _)| *calls > 0).collect();
     parts.sort_by_key(|(phase, ..)| *phase);
 
     let mut result = Estimate::default();
     for (phase, calls, profile) in &parts {
-        let most = if *phase == Phase::Judge { most_judge_calls } else { *calls };
-        add_phase(&mut result, price(*phase, (*calls, most), profile, input.repeat_share));
+        add_phase(&mut result, price(*phase, *calls, profile, input.repeat_share));
     }
     let slowest = result.phases.iter().map(|phase| phase.minutes).fold(0.0, f64::max);
     result.minutes = slowest.max(busiest_account_minutes(&parts));
@@ -247,12 +261,12 @@ fn pace_minutes(calls: u64, profile: &CallProfile) -> f64 {
 }
 
 /// Requests and tokens of one account pass one after the other, whichever phase they are of.
-fn busiest_account_minutes(parts: &[(Phase, u64, &CallProfile)]) -> f64 {
+fn busiest_account_minutes(parts: &[Part<'_>]) -> f64 {
     let of = |account: &str| {
         parts
             .iter()
             .filter(|(.., p)| p.account == account)
-            .map(|(_, calls, profile)| pace_minutes(*calls, profile))
+            .map(|(_, (calls, _), profile)| pace_minutes(*calls, profile))
             .sum::<f64>()
     };
     parts.iter().map(|(.., profile)| of(&profile.account)).fold(0.0, f64::max)
@@ -317,6 +331,25 @@ mod tests {
         assert_eq!(phases, [(Phase::Answer, 200), (Phase::Judge, 600)]);
         // 800 requests of one account at 500 a minute
         assert!((result.minutes - 1.6).abs() < 1e-9, "{}", result.minutes);
+    }
+
+    #[test]
+    fn a_judge_of_a_sample_is_paid_for_its_questions_alone() {
+        let judges = vec![small_model(), small_model()];
+        let input = EstimateInput {
+            questions: 200,
+            judges,
+            judged: vec![None, Some(50)],
+            judge_calls: 400,
+            most_judge_calls: 800,
+            votes: 1,
+            ..EstimateInput::default()
+        };
+        let result = estimate(&input);
+        assert_eq!((result.calls, result.most_calls), (500, 1_000));
+        let of_all = estimate(&EstimateInput { judged: vec![None, Some(200)], ..input });
+        assert_eq!((of_all.calls, of_all.most_calls), (800, 1_600));
+        assert!((result.minutes - 1.0).abs() < 1e-9, "{}", result.minutes);
     }
 
     #[test]

@@ -2,11 +2,13 @@
 
 mod answer_key;
 mod audit;
+mod corrected;
 mod counting;
 mod facets;
 mod judges;
 mod latency;
 mod metered;
+mod panel;
 mod questions;
 mod retrieval;
 mod run;
@@ -45,6 +47,7 @@ pub(crate) fn document(summary: &Summary) -> Vec<Block> {
     blocks.extend(audit::audit(summary.judge_audit.as_ref()));
     blocks.extend(result(summary));
     blocks.extend(stopping::stopping(summary.stop.as_ref()));
+    blocks.extend(corrected::corrected(summary.corrected.as_ref()));
     blocks.extend(categories(summary.scores.first()));
     blocks.extend(facets::facets(summary.scores.first()));
     blocks.extend(metrics(summary));
@@ -53,6 +56,7 @@ pub(crate) fn document(summary: &Summary) -> Vec<Block> {
     blocks.extend(stored::stored(summary.stored.as_ref()));
     blocks.extend(stored::causes(summary.causes.as_ref()));
     blocks.extend(agreement(summary));
+    blocks.extend(panel::panel(summary));
     blocks.extend(controls(summary));
     blocks.extend(latency::probe(summary));
     blocks.extend(latency::under_load(summary));

@@ -42,6 +42,8 @@ struct Gathered {
 /// Votes of a judge.
 #[derive(Debug, Clone, Default)]
 struct Votes {
+    /// Whether the judge grades this question.
+    asked: bool,
     cast: usize,
     /// Their grades, of those that measured something.
     grades: Vec<f64>,
@@ -52,12 +54,20 @@ struct Votes {
 impl Gathered {
     fn new(identity: QuestionIdentity, judges: &JudgePlan) -> Self {
         let times = PhaseTimes { started_us: i64::MAX, ..PhaseTimes::default() };
+        let mut votes = vec![Votes::default(); judges.metrics.len()];
+        let mut asked = 0;
+        for judge in judges.asked(&identity.category, &identity.question_id) {
+            if let Some(votes) = votes.get_mut(judge as usize) {
+                votes.asked = true;
+                asked += 1;
+            }
+        }
         let facts = QuestionFacts { times, ..QuestionFacts::without_steps(identity, Outcome::Scored) };
         Self {
             facts,
             scored: false,
-            votes: vec![Votes::default(); judges.metrics.len()],
-            votes_missing: judges.metrics.len() * judges.votes as usize,
+            votes,
+            votes_missing: asked * judges.votes as usize,
             whole: Vec::new(),
             calls: BTreeMap::new(),
         }
@@ -169,7 +179,7 @@ impl Gathered {
     /// The facts, when nothing is missing or the question itself has failed.
     fn end(self, own_failure: bool, judges: &JudgePlan) -> QuestionFacts {
         let Self { mut facts, votes, calls, whole, .. } = self;
-        if own_failure || votes.iter().any(|votes| votes.cast == 0) {
+        if own_failure || votes.iter().any(|votes| votes.asked && votes.cast == 0) {
             facts.outcome = Outcome::InfraError;
             facts.scores.clear();
         } else {

@@ -45,7 +45,7 @@ fn failed(task: TaskKey) -> StoredStep {
 
 #[test]
 fn a_question_without_judges_ends_with_its_scores() {
-    let none = JudgePlan { metrics: vec![], votes: 0 };
+    let none = JudgePlan { metrics: vec![], votes: 0, samples: vec![] };
     assert_eq!(conclude(identity(), &[], &none), None);
     let facts = conclude(identity(), &[scored(true)], &none).expect("is complete");
     assert_eq!(facts.outcome, Outcome::Abstained);
@@ -54,7 +54,7 @@ fn a_question_without_judges_ends_with_its_scores() {
 
 #[test]
 fn votes_are_reduced_to_their_median_and_failed_votes_are_missing() {
-    let judges = JudgePlan { metrics: vec!["judge".into()], votes: 3 };
+    let judges = JudgePlan { metrics: vec!["judge".into()], votes: 3, samples: vec![] };
     assert_eq!(conclude(identity(), &[scored(false), vote(0, 1.0), vote(1, 0.0)], &judges), None, "a vote is missing");
     let facts =
         conclude(identity(), &[scored(false), vote(0, 1.0), vote(1, 0.0), vote(2, 1.0)], &judges).expect("is complete");
@@ -66,8 +66,24 @@ fn votes_are_reduced_to_their_median_and_failed_votes_are_missing() {
 }
 
 #[test]
+fn a_judge_of_a_sample_is_waited_for_in_its_sample_alone() {
+    let sample = |id: &str| JudgedSample::choose(1, 1, std::iter::once(("single-hop", id)));
+    let plan = |sample| JudgePlan { metrics: vec!["judge".into(), "judge-2".into()], votes: 1, samples: vec![sample] };
+    let steps = [scored(false), vote(0, 1.0)];
+    assert_eq!(conclude(identity(), &steps, &plan(sample("b:7"))), None, "the second judge is asked too");
+    // of the only other question, whose rank is lower
+    let other = (0..)
+        .map(|i| format!("b:{i}"))
+        .find(|id| !sample(id.as_str()).holds("single-hop", "b:7"))
+        .expect("there is one");
+    let facts = conclude(identity(), &steps, &plan(sample(&other))).expect("is complete");
+    let scores: Vec<&str> = facts.scores.iter().map(|(metric, _)| metric.as_str()).collect();
+    assert_eq!((facts.outcome, scores), (Outcome::Scored, vec!["locomo-f1", "judge"]));
+}
+
+#[test]
 fn p38_each_metric_of_a_judge_is_the_median_of_the_votes_that_have_it() {
-    let judges = JudgePlan { metrics: vec!["judge".into(), "judge-2".into()], votes: 3 };
+    let judges = JudgePlan { metrics: vec!["judge".into(), "judge-2".into()], votes: 3, samples: vec![] };
     let steps = [
         scored(false),
         graded(0, 0, Some(0.25), &[("made-up", 1.0)]),
@@ -95,7 +111,7 @@ fn p38_each_metric_of_a_judge_is_the_median_of_the_votes_that_have_it() {
 
 #[test]
 fn the_calls_of_a_vote_are_counted_and_timed_as_one() {
-    let judges = JudgePlan { metrics: vec!["judge".into()], votes: 1 };
+    let judges = JudgePlan { metrics: vec!["judge".into()], votes: 1, samples: vec![] };
     let task = TaskKey::judge(3, 7, 0, 0);
     let call = |no: u32, started_us, in_flight| {
         let timing = Timing {
@@ -133,7 +149,7 @@ fn the_calls_of_a_vote_are_counted_and_timed_as_one() {
 
 #[test]
 fn a_judge_without_any_vote_is_an_infrastructure_error() {
-    let judges = JudgePlan { metrics: vec!["judge".into()], votes: 1 };
+    let judges = JudgePlan { metrics: vec!["judge".into()], votes: 1, samples: vec![] };
     let facts =
         conclude(identity(), &[scored(false), failed(TaskKey::judge(3, 7, 0, 0))], &judges).expect("is complete");
     assert_eq!(facts.outcome, Outcome::InfraError);
@@ -149,7 +165,7 @@ fn answers_are_equal_up_to_case_and_margins() {
 
 #[test]
 fn an_own_failure_ends_the_question_at_once() {
-    let judges = JudgePlan { metrics: vec!["judge".into()], votes: 1 };
+    let judges = JudgePlan { metrics: vec!["judge".into()], votes: 1, samples: vec![] };
     let facts = conclude(identity(), &[failed(TaskKey::question(3, 7))], &judges).expect("is complete");
     assert_eq!(facts.outcome, Outcome::InfraError);
 }
@@ -168,7 +184,7 @@ fn p43_building_is_no_part_of_a_recall() {
         timing,
     };
     let steps = [step(TaskKey::question(3, 7), StepNo::RECALL, recalled), scored(false)];
-    let none = JudgePlan { metrics: vec![], votes: 0 };
+    let none = JudgePlan { metrics: vec![], votes: 0, samples: vec![] };
     let times = conclude(identity(), &steps, &none).expect("is complete").times;
     assert_eq!((times.recall_us, times.build_us, times.build_wait_us), (Some(10), Some(60), 30));
     assert_eq!((times.question_us, times.recall_in_flight), (10, 4));
@@ -201,7 +217,7 @@ fn times_and_usage_of_several_recalls_and_moves_are_their_sums() {
         step(task, StepNo::phrase(1), phrased(Phase::Answer, timing(50, 1))),
         step(task, StepNo::search(1), searched(timing(8, 1))),
     ];
-    let none = JudgePlan { metrics: vec![], votes: 0 };
+    let none = JudgePlan { metrics: vec![], votes: 0, samples: vec![] };
     let facts = conclude(identity(), &steps, &none).expect("is complete");
     let times = &facts.times;
     assert_eq!((times.recall_us, times.answer_us, times.question_us), (Some(15), Some(190), 205));
@@ -226,14 +242,16 @@ fn an_expected_empty_recall_is_no_empty_context() {
             timing: Timing::default(),
         };
         let steps = [step(TaskKey::question(3, 7), StepNo::RECALL, facts), scored(false)];
-        conclude(identity(), &steps, &JudgePlan { metrics: vec![], votes: 0 }).expect("is complete").empty_context
+        conclude(identity(), &steps, &JudgePlan { metrics: vec![], votes: 0, samples: vec![] })
+            .expect("is complete")
+            .empty_context
     };
     assert_eq!((recalled(false), recalled(true)), (true, false));
 }
 
 #[test]
 fn provider_time_and_waits_are_those_of_the_answer_and_the_slowest_vote() {
-    let judges = JudgePlan { metrics: vec!["judge".into()], votes: 2 };
+    let judges = JudgePlan { metrics: vec!["judge".into()], votes: 2, samples: vec![] };
     let timing = |total_us, provider_us| {
         let rate_wait_us = total_us - provider_us;
         Timing { total_us, provider_us, rate_wait_us, ..Timing::default() }

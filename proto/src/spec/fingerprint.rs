@@ -10,6 +10,7 @@ use crate::{
     audit::PlantedSpec,
     canary::CanarySpec,
     ids::Sha256Hash,
+    panel::JudgedSample,
     profile::{GoldReading, Profile},
 };
 
@@ -48,8 +49,9 @@ impl RunSpec {
             put("label_fixes".into(), format!("{} {}", fixes.name, fixes.sha256).into());
         }
         if let Some(planted) = &self.dataset.planted {
-            let PlantedSpec { version, source, wrong, right } = planted;
+            let PlantedSpec { version, source, answers_of, wrong, right } = planted;
             put("dataset.planted".into(), serde_json::json!([version, source, wrong, right]));
+            answers_of.iter().for_each(|run| put("dataset.answers_of".into(), run.clone().into()));
         }
         put("sample.signature".into(), self.sample.signature.clone().into());
         put("sample.max_sessions".into(), self.sample.max_sessions.into());
@@ -94,21 +96,30 @@ impl RunSpec {
                 put(format!("{role}.prompts.{name}"), sha256.clone().into());
             }
         }
-        if !self.judges.is_empty() {
-            put("votes".into(), self.votes.into());
-            if let Some(only) = &self.dataset.profile.only_rubric {
-                put("judging.rubric".into(), only.clone().into());
-            }
-            for (name, version) in &self.judging.forms {
-                put(format!("judging.forms.{name}"), (*version).into());
-            }
-        }
+        self.judging_parts().into_iter().for_each(|(key, value)| put(key, value));
         if let Some(counting) = &self.counting {
             put("counting".into(), format!("{} {}", counting.name, counting.version).into());
         }
         for scorer in &self.scorers {
             put(format!("scorers.{}", scorer.name), scorer.version.into());
         }
+        parts
+    }
+
+    /// How judges grade, where there are any.
+    fn judging_parts(&self) -> Vec<(String, Value)> {
+        if self.judges.is_empty() {
+            return Vec::new();
+        }
+        let mut parts = vec![("votes".to_owned(), Value::from(self.votes))];
+        let sampled = |sample: &JudgedSample| {
+            (format!("judges.{}.sample", sample.judge), serde_json::json!([sample.version, sample.n]))
+        };
+        parts.extend(self.judging.samples.iter().map(sampled));
+        let only = self.dataset.profile.only_rubric.iter();
+        parts.extend(only.map(|rubric| ("judging.rubric".to_owned(), rubric.clone().into())));
+        let forms = self.judging.forms.iter();
+        parts.extend(forms.map(|(name, version)| (format!("judging.forms.{name}"), Value::from(*version))));
         parts
     }
 

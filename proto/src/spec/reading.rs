@@ -26,7 +26,11 @@ impl RunSpec {
     /// Metric names of the judges: `judge`, `judge-2`, …
     #[must_use]
     pub fn judge_plan(&self) -> JudgePlan {
-        JudgePlan { metrics: (0..self.judges.len()).map(judge_metric).collect(), votes: self.votes.max(1) }
+        JudgePlan {
+            metrics: (0..self.judges.len()).map(judge_metric).collect(),
+            votes: self.votes.max(1),
+            samples: self.judging.samples.clone(),
+        }
     }
 
     /// Names of everything that its judges measure: of each the grade, and behind it its further metrics.

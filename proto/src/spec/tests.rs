@@ -144,7 +144,8 @@ fn p13_a_judges_further_metrics_are_read_as_its_rubrics_say_and_their_forms_coun
     assert!(!spec.judges.is_empty() && !spec.fingerprint_parts().keys().any(|key| key.starts_with("judging")));
     spec.judges.push(spec.judges[0].clone());
     let made_up = MetricSpec { name: "made-up".into(), scale: Scale::lower(0.0) };
-    spec.judging = JudgingSpec { forms: BTreeMap::from([("graded".into(), 2)]), metrics: vec![made_up] };
+    spec.judging =
+        JudgingSpec { forms: BTreeMap::from([("graded".into(), 2)]), metrics: vec![made_up], samples: vec![] };
     assert_eq!(spec.judge_metrics(), ["judge", "judge.made-up", "judge-2", "judge-2.made-up"]);
     assert_eq!([spec.metric("judge.made-up"), spec.metric("judge-2.made-up")], [Scale::lower(0.0); 2]);
     assert_eq!([spec.metric("judge"), spec.metric("judge-3.made-up"), spec.metric("made-up")], [Scale::PLAIN; 3]);
@@ -159,6 +160,22 @@ fn p13_a_judges_further_metrics_are_read_as_its_rubrics_say_and_their_forms_coun
     let mut own = [golden(), only];
     own.iter_mut().for_each(|spec| spec.dataset.profile.headline.without = vec!["temporal".into()]);
     assert_eq!(own[0].differences(&own[1]).len(), 1);
+}
+
+#[test]
+fn p13_a_judge_of_a_sample_and_answers_of_a_run_count_where_they_are() {
+    let mut sampled = golden();
+    sampled.judging.samples = vec![JudgedSample { judge: 1, version: 1, n: 200, cutoffs: BTreeMap::new() }];
+    let mut other = sampled.clone();
+    other.judging.samples[0].n = 300;
+    let keys = |a: &RunSpec, b: &RunSpec| a.differences(b).into_iter().map(|d| d.key).collect::<Vec<_>>();
+    assert_eq!(keys(&golden(), &sampled), ["judges.1.sample"]);
+    assert_eq!(keys(&sampled, &other), ["judges.1.sample"]);
+    let mut planted = golden();
+    planted.dataset.planted = Some(PlantedSpec::default());
+    let mut own = planted.clone();
+    own.dataset.planted = Some(PlantedSpec { answers_of: Some("mine".into()), ..PlantedSpec::default() });
+    assert_eq!(keys(&planted, &own), ["dataset.answers_of"]);
 }
 
 #[test]

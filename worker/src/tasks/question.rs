@@ -424,7 +424,8 @@ fn score_record(context: &RunContext, task: ClaimedTask, case: &ScoreCase<'_>) -
     scores.extend(corrected_scores(scorers, case));
     let (plan, phrases) = (context.row().spec.judge_plan(), &context.row().spec.dataset.abstention_phrases);
     let (bank, index) = (task.task.bank(), task.task.index());
-    let judges: Vec<TaskKey> = (0..plan.metrics.len() as u32)
+    let judges: Vec<TaskKey> = plan
+        .asked(&case.question.category, &case.question.question_id)
         .flat_map(|judge| (0..plan.votes).map(move |vote| TaskKey::judge(bank, index, judge, vote)))
         .collect();
     StepRecord {

@@ -2,10 +2,12 @@
 //!
 //! In comes a plan (or, for a fork, what its source has stored); out comes a [`RunEstimate`], which prints itself. Nothing is
 //! called and nothing stored. [`rehearsal`] makes the prompts without sending them, [`calls`] says what a call of each model
-//! needs, [`fork`] measures stored prompts, [`words`] prints the result.
+//! needs, [`fork`] measures stored prompts, [`judged`] says
+//! what it saves that a judge grades a sample, [`words`] prints the result.
 
 mod calls;
 pub(crate) mod fork;
+mod judged;
 pub(crate) mod rehearsal;
 mod words;
 
@@ -39,6 +41,7 @@ use self::{
         ANSWER_LIMIT, ANSWER_TOKENS, REPHRASING_TOKENS, SeenCalls, TYPICAL_CONCURRENCY, TYPICAL_LATENCY_MS,
         VERDICT_TOKENS, answer_prompt, embedding, profile, token_price,
     },
+    judged::JudgedPart,
     rehearsal::{Effort, JudgeGuess, Rehearsal, rehearse},
 };
 use crate::{
@@ -108,6 +111,8 @@ pub(crate) struct RunEstimate {
     old_prices: Vec<String>,
     /// Calls were counted in a part of the sample.
     is_rough: bool,
+    /// Judges that grade a sample, with what that saves.
+    samples: Vec<JudgedPart>,
 }
 
 impl RunEstimate {
@@ -211,6 +216,7 @@ impl RunEstimate {
         input.judges = spec.judges.iter().zip(&prompts.judges).map(judged).collect();
         input.judge_calls = prompts.judge_calls.expected;
         input.most_judge_calls = prompts.judge_calls.most;
+        let samples = judged::judged(spec, &mut input);
         if let (Some(embeds), Some(model)) =
             (prompts.embeddings, vector::remote_model(&spec.system.name, &spec.system.settings))
         {
@@ -239,6 +245,7 @@ impl RunEstimate {
             is_rough: false,
             cap_usd: spec.limits.max_cost.map(PicoUsd::usd),
             old_prices: old_prices(app, spec, jiff::Zoned::now().date()),
+            samples,
         }
     }
 

@@ -119,6 +119,9 @@ impl RunEstimate {
         if self.repeats > 1 {
             all["repeats"] = json!(self.repeats);
         }
+        if !self.samples.is_empty() {
+            all["judged_samples"] = json!(self.samples);
+        }
         all["measured"] = totals(&self.estimate);
         all["controls"] = self.controls.iter().map(|(name, e)| (name.clone(), totals(e))).collect();
         all
@@ -148,6 +151,7 @@ impl RunEstimate {
                     .to_owned(),
             );
         }
+        lines.extend(self.samples.iter().map(|sample| format!("  {}", sample.words())));
         lines.extend(self.canaries().map(|canaries| format!("  {canaries}")));
         lines.push(format!("  about {}", duration(self.total.minutes * 60.0)));
         lines.push(format!("  95 % interval to expect: {}", half_width(&self.announcement)));

@@ -10,7 +10,7 @@ use crate::{
     cli::SubmitArgs,
     exit::CliError,
     out,
-    planning::{OF_DATASET, counting, judge_prompts},
+    planning::{OF_DATASET, counting, dataset_of, judge_prompts},
 };
 
 /// Whether a fork leaves the counting of its source: flags name another one or the dataset's own rubrics, or nothing would be
@@ -34,7 +34,7 @@ pub(super) fn leaves(args: &SubmitArgs, source: &RunSpec) -> bool {
 /// # Errors
 /// Exit 2 when the dataset cannot be opened, and for parameters of judges in settings that are none.
 pub(super) async fn uncounted(app: &App, source: &RunRow) -> Result<RunRow, CliError> {
-    let dataset = super::dataset_of(app, &source.spec).await?;
+    let dataset = dataset_of(app, &source.spec).await?;
     let mut source = source.clone();
     source.spec.counting = None;
     let counted = std::mem::replace(&mut source.spec.dataset.profile, dataset.profile().clone());

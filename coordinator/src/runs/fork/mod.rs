@@ -11,18 +11,16 @@ mod counted;
 mod source;
 mod spec;
 
-use std::sync::Arc;
-
-use bench_datasets::{Dataset, LabelFixes};
+use bench_datasets::LabelFixes;
 use bench_proto::{ids::RunId, spec::RunSpec};
 use bench_store::{Creation, NewRun, Right, RunRow, Runs, Store};
 
 use crate::{
     app::{App, Deployment, reach::look_first},
-    cli::{ForkFrom, SampleArgs, SubmitArgs},
+    cli::{ForkFrom, SubmitArgs},
     exit::{CliError, CliResult},
     out,
-    planning::{metric_by_answer_key, open_dataset, open_label_fixes, self_check},
+    planning::{dataset_of, metric_by_answer_key, open_label_fixes, panel, self_check},
     results::{SELF_CHECK_EVENT, check_writable, run_folder},
     runs::{
         attach::attach,
@@ -154,6 +152,7 @@ async fn plan(
         true => spec::forked_spec(app, args, &counted::uncounted(app, source).await?, from)?,
         false => spec::forked_spec(app, args, source, from)?,
     };
+    panel::choose_stored(store, source, &mut spec, &args.judge).await?;
     let fixes = match &args.label_fixes {
         Some(name) => {
             metric_by_answer_key(&spec, "--label-fixes")?;
@@ -202,16 +201,6 @@ async fn answered_again(store: &dyn Store, source: &RunRow, spec: &mut RunSpec) 
 /// Label fixes for the dataset of a run.
 async fn label_fixes(app: &App, spec: &RunSpec, name: &str, allow_modified: bool) -> Result<LabelFixes, CliError> {
     open_label_fixes(app, name, &dataset_of(app, spec).await?, allow_modified).await
-}
-
-/// The dataset of a run, opened again.
-async fn dataset_of(app: &App, spec: &RunSpec) -> Result<Arc<dyn Dataset>, CliError> {
-    let args = SampleArgs {
-        dataset_path: spec.dataset.path.clone(),
-        allow_modified_dataset: spec.dataset.modified,
-        ..SampleArgs::default()
-    };
-    open_dataset(app, &spec.dataset.name, &args, spec.dataset.settings.clone()).await
 }
 
 /// The line that opens a fork.

@@ -115,45 +115,16 @@ async fn check_stored(store: &dyn Store, source: &RunRow, needed: StepNo, done: 
 /// Exit 2 with the flag.
 pub(super) fn check_same_questions(args: &SubmitArgs, source: &RunSpec, from: ForkFrom) -> Result<(), CliError> {
     let other = |given: &Option<String>, own: &str| given.as_ref().is_some_and(|given| given != own);
-    // every flag is named: a new one does not compile before it is decided here
-    let SampleArgs {
-        dataset,
-        preset,
-        sampler,
-        seed,
-        limit,
-        sample,
-        sample_total,
-        per_bank,
-        max_banks,
-        max_sessions,
-        category,
-        exclude_category,
-        facet,
-        exclude_facet,
-        question_id,
-        dataset_path,
-        allow_modified_dataset,
-    } = &args.sample;
+    let SampleArgs { dataset, preset, sampler, seed, .. } = &args.sample;
     let dataset = dataset.as_deref().map(bench_datasets::full_name).map(str::to_owned);
-    let what = [
+    let chosen = SampleArgs { dataset: None, preset: None, sampler: None, seed: None, ..args.sample.clone() };
+    let of_sample = [
         ("--dataset", other(&dataset, &source.dataset.name)),
         ("--preset", other(preset, &source.sample.preset)),
         ("--sampler", other(sampler, &source.sample.sampler)),
         ("--seed", seed.is_some() && *seed != source.sample.seed),
-        ("--limit", limit.is_some()),
-        ("--sample", sample.is_some()),
-        ("--sample-total", sample_total.is_some()),
-        ("--per-bank", per_bank.is_some()),
-        ("--max-banks", max_banks.is_some()),
-        ("--max-sessions", max_sessions.is_some()),
-        ("--category", !category.is_empty()),
-        ("--exclude-category", !exclude_category.is_empty()),
-        ("--facet", !facet.is_empty()),
-        ("--exclude-facet", !exclude_facet.is_empty()),
-        ("--question-id", !question_id.is_empty()),
-        ("--dataset-path", dataset_path.is_some()),
-        ("--allow-modified-dataset", *allow_modified_dataset),
+    ];
+    let of_run = [
         ("--system", other(&args.system, &source.system.name)),
         ("--mode", args.mode.is_some()),
         ("--dispositions", args.dispositions.is_some()),
@@ -163,7 +134,9 @@ pub(super) fn check_same_questions(args: &SubmitArgs, source: &RunSpec, from: Fo
         ("--reuse-banks", args.banks.reuse_banks),
         ("--bank", args.banks.bank.is_some()),
     ];
-    let Some((flag, _)) = what.into_iter().find(|(_, given)| *given) else { return Ok(()) };
+    let chosen = chosen.first_given().map(|flag| (flag, true));
+    let mut all = of_sample.into_iter().chain(chosen).chain(of_run);
+    let Some((flag, _)) = all.find(|(_, given)| *given) else { return Ok(()) };
     Err(CliError::usage(format!(
         "{flag} cannot change what a fork --from {} takes over: the {} questions of {} and the banks of {} are those of its source; \
          leave it out, or submit a run of its own",

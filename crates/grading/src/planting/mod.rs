@@ -36,10 +36,14 @@ pub enum Kind {
     Paraphrase,
     /// Right: the expected answer as it is.
     Verbatim,
+    /// Wrong: an answer of a system, as somebody who knows has graded it.
+    OwnWrong,
+    /// Right: the same.
+    OwnRight,
 }
 
 impl Kind {
-    /// All kinds of planted answers.
+    /// All kinds that can be planted; answers of a system are there already.
     pub const ALL: [Self; 4] = [Self::Specific, Self::Vague, Self::Paraphrase, Self::Verbatim];
 
     /// Its word in flags, facets and reports.
@@ -50,6 +54,8 @@ impl Kind {
             Self::Vague => "vague",
             Self::Paraphrase => "paraphrase",
             Self::Verbatim => "verbatim",
+            Self::OwnWrong => "own-wrong",
+            Self::OwnRight => "own-right",
         }
     }
 
@@ -62,7 +68,7 @@ impl Kind {
     /// Whether a judge should reject it.
     #[must_use]
     pub const fn is_wrong(self) -> bool {
-        matches!(self, Self::Specific | Self::Vague)
+        matches!(self, Self::Specific | Self::Vague | Self::OwnWrong)
     }
 }
 
@@ -131,6 +137,8 @@ fn one(posed: &Posed<'_>, kind: Kind, lenders: &Lenders) -> Option<Planted> {
     let planted = |answer: String, length| Some(Planted { kind, answer, form, length });
     let length = if number.is_multiple_of(2) { Length::Bare } else { Length::Sentence };
     match kind {
+        // answers of a system are its own
+        Kind::OwnWrong | Kind::OwnRight => None,
         Kind::Verbatim => planted(text, Length::Bare),
         Kind::Paraphrase if form == Form::NoAnswer => {
             const NOT_KNOWN: [&str; 3] =

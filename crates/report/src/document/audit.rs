@@ -32,9 +32,14 @@ pub(super) fn audit(audit: Option<&JudgeAudit>) -> Vec<Block> {
         ]
     };
     let columns = ["Judge", "Answers", "Part", "Error", ">Rate", ">95 %", ">Naive 95 %", ">By majority", ">n"];
-    let source = match &planted.source {
-        Some(source) => format!("Answers from {}.", one_line(source, super::TEXT_WIDTH)),
-        None => "Answers were made of the dataset's own questions and gold.".to_owned(),
+    let source = match (&planted.source, &planted.answers_of) {
+        (Some(source), Some(run)) => format!(
+            "Answers of run {}, graded by {}.",
+            one_line(run, super::TEXT_WIDTH),
+            one_line(source, super::TEXT_WIDTH)
+        ),
+        (Some(source), None) => format!("Answers from {}.", one_line(source, super::TEXT_WIDTH)),
+        (None, _) => "Answers were made of the dataset's own questions and gold.".to_owned(),
     };
     vec![
         heading("Judge audit"),

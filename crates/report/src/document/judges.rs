@@ -11,8 +11,13 @@ use crate::figures::{percent, percent_or_none};
 pub(crate) fn spread(summary: &Summary) -> Option<String> {
     let total = |score: &MetricScore| score.total(summary.headline.estimator);
     let value = |at: usize| summary.scores.iter().find(|score| score.metric == judge_metric(at)).and_then(total);
-    let judges: Vec<(&String, f64)> =
-        summary.spec.judges.iter().enumerate().filter_map(|(at, judge)| Some((judge, value(at)?))).collect();
+    // those of other questions are no measure of the judge
+    let of_sample = |at: usize| {
+        let mut sampled = summary.panel.iter().flat_map(|panel| &panel.sampled);
+        sampled.any(|judge| judge.metric == judge_metric(at))
+    };
+    let of_all = summary.spec.judges.iter().enumerate().filter(|(at, _)| !of_sample(*at));
+    let judges: Vec<(&String, f64)> = of_all.filter_map(|(at, judge)| Some((judge, value(at)?))).collect();
     if judges.len() < 2 {
         return None;
     }

@@ -1,0 +1,255 @@
+//! `judge-audit --of RUN --grades FILE`: answers of a run that somebody who knows has graded, with what the run's judge said of them.
+
+use std::{collections::BTreeMap, path::Path};
+
+use bench_proto::{
+    facts::{Outcome, QuestionFacts},
+    ids::{Sha256Hash, TaskKey},
+    spec::RunSpec,
+    step::{StepNo, StepText},
+};
+use bench_store::{RunRow, RunState, Store};
+use bench_worker::banks::BankData;
+use serde::Deserialize;
+
+use super::questions::facts_of_bank;
+use crate::{
+    app::App,
+    exit::CliError,
+    import::{
+        ImportError,
+        fields::Line,
+        grades::Grade,
+        planted::{self, PlantedAnswers},
+        records::list_or_lines,
+        resolve::{KnownBank, KnownQuestion, Resolver},
+    },
+    out,
+    planning::{self, planner::BankParts},
+};
+
+/// A grade as files of them write it.
+#[derive(Debug, Deserialize)]
+struct Graded {
+    #[serde(alias = "id")]
+    question_id: String,
+    question: Option<String>,
+    correct: Correct,
+}
+
+/// A truth value, or 0 and 1.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Correct {
+    Truth(bool),
+    Number(f64),
+}
+
+impl Correct {
+    fn is_right(&self) -> Option<bool> {
+        match self {
+            Self::Truth(right) => Some(*right),
+            Self::Number(number) if *number == 0.0 || *number == 1.0 => Some(*number == 1.0),
+            Self::Number(_) => None,
+        }
+    }
+}
+
+/// The judge of a run's headline: its number, or none where the grades came with the answers.
+///
+/// # Errors
+/// Exit 2 where no judge gave the headline.
+pub(super) fn judge_of(spec: &RunSpec, flag: &str) -> Result<Option<usize>, CliError> {
+    let metric = spec.headline_metric();
+    if let Some(judge) = spec.judge_plan().metrics.iter().position(|name| *name == metric) {
+        return Ok(Some(judge));
+    }
+    let of_scorer = spec.scorers.iter().any(|scorer| scorer.metric_names().any(|name| name == metric));
+    if !spec.judges.is_empty() || of_scorer || metric.is_empty() {
+        return Err(CliError::usage(format!(
+            "{flag}: the headline is {metric}, which no judge gives and so no audit of one corrects; `bench-coord rejudge RUN --judge M` \
+             makes a run that a judge heads"
+        )));
+    }
+    Ok(None)
+}
+
+/// The graded answers of a run, as answers of an audit. Without a judge of their own those of the run's judge are audited, which the
+/// settings of the audit then name.
+///
+/// # Errors
+/// Exit 2 for a run without answers, and for a file that names other questions than the run's, or one twice.
+pub(crate) async fn graded_answers(
+    app: &App,
+    store: &dyn Store,
+    run: &RunRow,
+    file: &Path,
+    judged_anew: bool,
+) -> Result<PlantedAnswers, CliError> {
+    check(run)?;
+    let metric = match judged_anew {
+        true => None,
+        false => {
+            let _ = judge_of(&run.spec, "--of")?;
+            Some(run.spec.headline_metric())
+        }
+    };
+    let in_file = |e: ImportError| CliError::usage(format!("{}: {e}", file.display()));
+    let bytes = std::fs::read(file).map_err(|e| in_file(ImportError::file(e.to_string())).because(e))?;
+    let text = std::str::from_utf8(&bytes).map_err(|e| in_file(ImportError::file(e.to_string())))?;
+    let banks = banks_of(store, run).await?;
+    let right = resolve(&banks, &list_or_lines::<Graded>(text).map_err(in_file)?).map_err(in_file)?;
+    let (mut parts, mut lines, mut without) = (Vec::new(), BTreeMap::new(), 0_u64);
+    for bank in banks {
+        let stored = Stored::read(store, run, &bank).await?;
+        let wanted =
+            bank.questions().iter().filter_map(|question| Some((question, *right.get(&question.question_id)?)));
+        for (question, is_right) in wanted {
+            let key = TaskKey::question(bank.row.bank_no, question.index);
+            match stored.line(key, metric.as_deref()) {
+                Some(line) => drop(lines.insert(question.question_id.clone(), (line, is_right))),
+                None => without += 1,
+            }
+        }
+        let gold =
+            bank.questions().iter().map(|question| bank.gold(&question.question_id).cloned().unwrap_or_default());
+        parts.push(BankParts {
+            bank_id: bank.content.bank_id.clone(),
+            gold: gold.collect(),
+            questions: bank.questions().to_vec(),
+        });
+    }
+    if without > 0 {
+        out::note(&format!("{without} of the graded questions have no answer that was judged: they are left out"));
+    }
+    let name = file.file_name().map_or_else(|| file.display().to_string(), |name| name.to_string_lossy().into_owned());
+    let source = format!("{name}, sha256 {}", Sha256Hash::of(&bytes).hex());
+    let mut about = planning::dataset_of(app, &run.spec).await?.about().clone();
+    about.profile = run.spec.dataset.profile.clone();
+    // the judge is the first one of the audit
+    let first = run.spec.judge_plan().metrics.into_iter().next();
+    let metric = metric.map(|metric| if run.spec.judges.is_empty() { metric } else { first.unwrap_or(metric) });
+    Ok(planted::of_run(&about, parts, lines, (source, run.run_id.0.clone()), metric))
+}
+
+/// The settings of an audit whose grades are those of a run's judge: it is told as that judge's.
+///
+/// # Errors
+/// As [`judge_of`].
+pub(crate) fn name_judge(audit: &mut RunSpec, of: &RunSpec) -> Result<(), CliError> {
+    let Some(judge) = judge_of(of, "--of")? else { return Ok(()) };
+    audit.judges = of.judges.get(judge).cloned().into_iter().collect();
+    audit.votes = of.votes;
+    audit.judging = of.judging.clone();
+    audit.judging.samples.clear();
+    audit.headline = None;
+    Ok(())
+}
+
+fn check(run: &RunRow) -> Result<(), CliError> {
+    let refused = |problem: &str| Err(CliError::usage(format!("--of {}: {problem}", run.run_id)));
+    if run.state != RunState::Finished {
+        return refused("it is not finished; `bench-coord resume` ends it");
+    }
+    if !run.spec.scenario.answers() {
+        return refused("it has no answers that could be graded");
+    }
+    if run.spec.dataset.planted.is_some() {
+        return refused("it is a judge audit itself; name the run that was judged");
+    }
+    Ok(())
+}
+
+async fn banks_of(store: &dyn Store, run: &RunRow) -> Result<Vec<BankData>, CliError> {
+    let mut banks = Vec::new();
+    for row in store.banks(run.run_no, None).await? {
+        banks.push(BankData::read(store, row).await?);
+    }
+    Ok(banks)
+}
+
+/// What is stored of the questions of a bank.
+struct Stored {
+    facts: std::collections::HashMap<TaskKey, QuestionFacts>,
+    answers: BTreeMap<TaskKey, String>,
+}
+
+impl Stored {
+    async fn read(store: &dyn Store, run: &RunRow, bank: &BankData) -> Result<Self, CliError> {
+        let keys: Vec<TaskKey> =
+            bank.questions().iter().map(|q| TaskKey::question(bank.row.bank_no, q.index)).collect();
+        let mut answers = BTreeMap::new();
+        for (task, step, text) in store.question_texts(run.run_no, &keys).await? {
+            if let (StepNo::ANSWER, StepText::Answered { answer, .. }) = (step, text) {
+                answers.insert(task, answer);
+            }
+        }
+        Ok(Self { facts: facts_of_bank(store, run.run_no, bank).await?, answers })
+    }
+
+    /// A question's answer, with its grade by a metric where one is wanted.
+    fn line(&self, key: TaskKey, metric: Option<&str>) -> Option<Line> {
+        let answer = Some(self.answers.get(&key)?.clone());
+        let Some(metric) = metric else { return Some(Line { answer, ..Line::default() }) };
+        let facts = self.facts.get(&key)?;
+        let has_score = matches!(facts.outcome, Outcome::Scored | Outcome::Abstained);
+        let (_, score) = facts.scores.iter().find(|(name, _)| name == metric).filter(|_| has_score)?;
+        Some(Line { answer, grade: Grade::Score(*score), ..Line::default() })
+    }
+}
+
+/// Whether the answers are right, by the ids of the run's questions.
+fn resolve(banks: &[BankData], graded: &[Graded]) -> Result<BTreeMap<String, bool>, ImportError> {
+    let question = |q: &bench_proto::dataset::Question| KnownQuestion {
+        id: q.question_id.clone(),
+        text: q.text.clone(),
+        category: q.category.clone(),
+    };
+    let known: Vec<KnownBank> = banks
+        .iter()
+        .map(|bank| KnownBank {
+            bank_id: bank.content.bank_id.clone(),
+            questions: bank.questions().iter().map(question).collect(),
+        })
+        .collect();
+    let mut resolver = Resolver::new(&known);
+    let mut right = BTreeMap::new();
+    for (number, grade) in (1..).zip(graded) {
+        let place = format!("record {number}");
+        let line = Line {
+            place: place.clone(),
+            id: Some(grade.question_id.clone()),
+            text: grade.question.clone(),
+            ..Line::default()
+        };
+        let id = resolver.resolve(&line)?;
+        let is_right = grade
+            .correct
+            .is_right()
+            .ok_or_else(|| ImportError::at(&place, "'correct' is true or false, or 1 or 0".to_owned()))?;
+        if right.insert(id.clone(), is_right).is_some() {
+            return Err(ImportError::at(&place, format!("question '{id}' is graded twice")));
+        }
+    }
+    if right.is_empty() {
+        return Err(ImportError::file("no grades in it: a record has question_id and correct".to_owned()));
+    }
+    Ok(right)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grades_are_truth_values_or_nought_and_one() {
+        let text = "{\"question_id\": \"a\", \"correct\": true}\n\n{\"id\": \"b\", \"correct\": 0}\n";
+        let read = list_or_lines::<Graded>(text).expect("is read");
+        assert_eq!(read.iter().map(|grade| grade.correct.is_right()).collect::<Vec<_>>(), [Some(true), Some(false)]);
+        let list = list_or_lines::<Graded>("[{\"question_id\": \"a\", \"correct\": 0.5}]").expect("is read");
+        assert_eq!(list[0].correct.is_right(), None);
+        let broken = list_or_lines::<Graded>("{\"question_id\": \"a\", \"correct\": true}\n{\"question_id\": \"b\"}");
+        let broken = broken.expect_err("is refused").to_string();
+        assert!(broken.starts_with("line 2: missing field `correct`"), "{broken}");
+    }
+}
