@@ -324,6 +324,10 @@ pub struct SampleArgs {
     /// Dataset; `bench-coord datasets list` shows all
     #[arg(long, short = 'b', value_name = "NAME", help_heading = "Which questions")]
     pub dataset: Option<String>,
+    /// Seed of a generated dataset, such as locomo-sim or long-horizon: the same as `--set sim.seed=N`, `--set horizon.seed=N`; several
+    /// (1,2,3) are a matrix, whose report has the mean over the seeds
+    #[arg(long, value_name = "SEED", allow_hyphen_values = true, help_heading = "Which questions")]
+    pub dataset_seed: Option<String>,
     /// quick (50), fair (200, stratified), fair-2 (200, by shares) or full [default: fair]
     #[arg(long, value_name = "NAME", help_heading = "Which questions")]
     pub preset: Option<String>,

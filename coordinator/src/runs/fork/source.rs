@@ -118,6 +118,7 @@ pub(super) fn check_same_questions(args: &SubmitArgs, source: &RunSpec, from: Fo
     // every flag is named: a new one does not compile before it is decided here
     let SampleArgs {
         dataset,
+        dataset_seed,
         preset,
         sampler,
         seed,
@@ -138,6 +139,7 @@ pub(super) fn check_same_questions(args: &SubmitArgs, source: &RunSpec, from: Fo
     let dataset = dataset.as_deref().map(bench_datasets::full_name).map(str::to_owned);
     let what = [
         ("--dataset", other(&dataset, &source.dataset.name)),
+        ("--dataset-seed", dataset_seed.is_some()),
         ("--preset", other(preset, &source.sample.preset)),
         ("--sampler", other(sampler, &source.sample.sampler)),
         ("--seed", seed.is_some() && *seed != source.sample.seed),
