@@ -17,6 +17,7 @@ mod scores;
 mod settings;
 mod times;
 mod usage;
+mod without_texts;
 
 use std::collections::BTreeMap;
 
