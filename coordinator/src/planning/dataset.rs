@@ -102,7 +102,7 @@ fn seed_of(name: &str, seed: &str) -> Result<Value, CliError> {
         .map(|known| known.manifest.name.as_str())
         .collect();
     Err(CliError::usage(format!(
-        "--dataset-seed {seed}: '{name}' is what was published, whatever the seed; datasets that are made of one are {}. Another sample of \
+        "--dataset-seed {seed}: '{name}' is the same whatever the seed; datasets that are made of one are {}. Another sample of \
          its questions is `--seed TEXT`",
         generated.join(", ")
     )))
