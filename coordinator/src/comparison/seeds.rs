@@ -83,7 +83,7 @@ impl<'a> OfSeeds<'a> {
 
     /// The seeds that another group was asked on too, with the differences: the other's score minus its own.
     fn against(&self, other: &Self) -> (Vec<String>, Vec<f64>) {
-        let scores = |of: &'_ Self| of.group.of_seeds.clone().into_iter().zip(of.data.clone());
+        let scores = |of: &Self| of.group.of_seeds.clone().into_iter().zip(of.data.clone());
         let both = scores(self).filter_map(|(own, data)| {
             let is_same = |(score, on): &(SeedScore, &DatasetSpec)| {
                 score.seed == own.seed && (&on.name, &on.sha256) == (&data.name, &data.sha256)
