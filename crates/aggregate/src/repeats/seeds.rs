@@ -98,11 +98,11 @@ mod tests {
         assert_eq!(alone[0].1, Word::Better, "{alone:?}");
         let lower = pair(&[0.10, 0.12, 0.11, 0.09], Better::Lower);
         let open = pair(&[0.01, -0.02, 0.03, 0.02], Better::Higher);
-        // by Holm the second smallest of three counts twice, of four thrice
+        // by Holm the second smallest of three counts twice, the third of five thrice
         let words = in_view_of_all(&[borderline.clone(), lower.clone(), open.clone()]);
         assert_eq!(words[0].0, borderline.0.p_value.map(|p| 2.0 * p), "{words:?}");
         assert_eq!([words[0].1, words[1].1, words[2].1], [Word::Better, Word::Worse, Word::Inconclusive]);
-        let words = in_view_of_all(&[borderline, lower.clone(), open, lower]);
+        let words = in_view_of_all(&[borderline, lower.clone(), open.clone(), open, lower]);
         assert_eq!(words[0].1, Word::Inconclusive, "{words:?}");
     }
 }
