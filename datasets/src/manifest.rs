@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// What stands in place of a licence where none is stated (SPDX).
+const NO_LICENCE: &str = "NOASSERTION";
+
 /// What is known about a dataset, or about one variant of it, before it is read.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -73,6 +76,13 @@ impl Manifest {
     #[must_use]
     pub fn is_generated(&self) -> bool {
         self.files.is_empty()
+    }
+
+    /// Whether somebody who has it may hand its texts on: not where no licence is stated, for then nobody has allowed it. Conditions of a
+    /// licence, such as naming the authors or asking no money, are the reader's to keep.
+    #[must_use]
+    pub fn may_be_handed_on(&self) -> bool {
+        self.licence != NO_LICENCE
     }
 
     /// Where one of its files is downloaded from.

@@ -46,6 +46,12 @@ pub struct MatrixReport {
     pub pairs: Vec<MatrixPair>,
     /// What changing one axis does, on average over the cells that differ in nothing else.
     pub effects: Vec<MainEffect>,
+    /// What cells that differ in the seed of a generated dataset alone come to together; absent where [`SEED_AXIS`] is no axis.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seeds: Vec<SeedGroup>,
+    /// All pairs of these, seed by seed, with Holm's correction over all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seed_pairs: Vec<SeedPair>,
     /// What a reader should know beside the figures.
     pub notes: Vec<String>,
 }
@@ -163,6 +169,66 @@ pub struct MainEffect {
     pub note: Option<String>,
     /// Two-sided.
     pub p_value: Option<f64>,
+}
+
+/// The axis that is the seed of a generated dataset: the flag of `submit` without its dashes.
+pub const SEED_AXIS: &str = "dataset-seed";
+
+/// Cells that differ in the seed of a generated dataset alone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SeedGroup {
+    /// Axis → value, without the seed.
+    pub values: BTreeMap<String, String>,
+    /// The metric of its figures: the headline's.
+    pub metric: String,
+    /// Its cells that have a score, in the order of their numbers.
+    pub of_seeds: Vec<SeedScore>,
+    /// Mean of their scores: each seed counts alike.
+    pub mean: Option<f64>,
+    /// Sample standard deviation between the seeds.
+    pub sd: Option<f64>,
+    /// Where the mean over further seeds would lie: mean ± t · sd / √n, n − 1 degrees of freedom, clipped to [0, 1].
+    pub ci95: Option<Interval>,
+    /// Why there is no interval.
+    pub note: Option<String>,
+}
+
+/// The score on the dataset that one seed makes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SeedScore {
+    /// The seed.
+    pub seed: String,
+    /// Number of the cell.
+    pub cell: u32,
+    /// Its score: the mean over its repeats, where it has several.
+    pub value: f64,
+}
+
+/// Two groups of cells side by side, seed by seed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SeedPair {
+    /// Place of the first in `seeds`, from 1.
+    pub a: u32,
+    /// Place of the second.
+    pub b: u32,
+    /// Axes in which they differ.
+    pub differ_in: Vec<String>,
+    /// Seeds on which both have a score.
+    pub seeds: Vec<String>,
+    /// Mean over the seeds of second minus first.
+    pub difference: Option<f64>,
+    /// Sample standard deviation of the differences between the seeds.
+    pub sd: Option<f64>,
+    /// Student's t interval over the seeds.
+    pub ci95: Option<Interval>,
+    /// Why there is no interval, or no comparison.
+    pub note: Option<String>,
+    /// Two-sided.
+    pub p_value: Option<f64>,
+    /// Corrected over all pairs.
+    pub p_holm: Option<f64>,
+    /// What the interval says; BETTER and WORSE only where `p_holm` is at most 0.05.
+    pub verdict: Word,
 }
 
 #[cfg(test)]

@@ -19,9 +19,26 @@ pub const SHORT_STYLE: &str = "short";
 /// Most words that a style may allow.
 pub const MOST_WORDS: u32 = 2_000;
 
+/// The methodology version of a dataset whose methodology never changed.
+pub const FIRST_METHODOLOGY: u32 = 1;
+
+pub(crate) const fn first_methodology() -> u32 {
+    FIRST_METHODOLOGY
+}
+
+pub(crate) const fn is_first_methodology(version: &u32) -> bool {
+    *version == FIRST_METHODOLOGY
+}
+
 /// How a dataset's questions are put, graded and counted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
+    /// Version of the dataset's methodology: raised by one whenever its scores come to mean something else than before, by another
+    /// rubric of a category, another headline or part that is left out of it, another reading of golds, a scorer that takes the place
+    /// of the first, or questions that are excluded. Not by texts that only humans read, further totals or sizes of presets. Scores of
+    /// two versions are not compared, and an archive keeps them in folders of their own (`v1`, `v2`).
+    #[serde(default = "first_methodology", skip_serializing_if = "is_first_methodology")]
+    pub methodology: u32,
     /// What the answerer is told of the form of an answer, unless category or gold record name a further style.
     pub style: Style,
     /// Further styles: questions of a category have one ([`CategoryRules::style`]), or single ones ([`GoldRecord::style`]).
@@ -338,6 +355,7 @@ impl Profile {
         };
         let unanswerable = |(name, rules)| (name, CategoryRules { unanswerable: true, ..rules });
         Self {
+            methodology: FIRST_METHODOLOGY,
             style: Style::from_form(Form::Short),
             styles: Vec::new(),
             categories: BTreeMap::from([

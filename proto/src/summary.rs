@@ -20,6 +20,7 @@ mod settings;
 mod stop;
 mod times;
 mod usage;
+mod without_texts;
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,7 @@
 //! What is archived of a run: what people read, and what it is rebuilt from. Neither holds a key: none is in the store.
 
 use std::{
+    collections::HashMap,
     fs::File,
     io::{BufWriter, Write},
     path::Path,
@@ -12,8 +13,10 @@ use bench_proto::{
     spec::RunSpec,
     step::{StepNo, StepText},
     stop::Looks,
+    summary::Summary,
 };
 use bench_report::{
+    Format,
     archive::{IndexEntry, push::PlainFile},
     html::Page,
 };
@@ -79,7 +82,9 @@ pub(crate) struct ResultBundle {
     pub(crate) texts: Vec<(TaskKey, StepNo, StepText)>,
 }
 
-/// Writes all files of a finished run into a folder, piece by piece; returns them with the run's entry in the index.
+/// Writes all files of a finished run into a folder, piece by piece; returns them with the run's entry in the index. With
+/// `without_texts`, which says why, these are its report, its figures by question and its spec: no text of a question, no banks and no
+/// page.
 ///
 /// # Errors
 /// Exit 2 for a run that is not finished; what the store or the disk meets.
@@ -88,6 +93,7 @@ pub(crate) async fn files(
     store: &dyn Store,
     run: &RunRow,
     folder: &Path,
+    without_texts: Option<String>,
 ) -> Result<(IndexEntry, Vec<PlainFile>), CliError> {
     if run.state != RunState::Finished {
         return Err(CliError::usage(format!(
@@ -95,22 +101,50 @@ pub(crate) async fn files(
             run.run_id
         )));
     }
+    let is_whole = without_texts.is_none();
     let summary = results::summary_of(app, store, run).await?;
-    let (questions, beside) = results::told_questions(store, run).await?;
-    let page = Page { beside: Some(&beside), ..Page::new(&summary, &questions) };
+    let summary = if is_whole { summary } else { summary.without_texts() };
     let mut files = Files { folder, files: Vec::new() };
-    for format in ["json", "md", "html", "csv", "junit"] {
+    reports(store, run, &summary, (is_whole, &mut files)).await?;
+    let mut lines = bench_report::QuestionsWriter::new(files.open("questions.jsonl")?);
+    results::each_question(store, run, |line| {
+        let line = if is_whole { line } else { line.without_texts() };
+        lines.write(&line).map(|()| true).map_err(broken)
+    })
+    .await?;
+    lines.finish().and_then(|(mut file, _)| file.flush()).map_err(broken)?;
+    let mut bundle = run_bundle(store, run).await?;
+    if is_whole {
+        banks(store, run, files.open(BANKS)?).await?;
+    } else {
+        // what a loader and a system had to say may quote what they read
+        bundle.spec.dataset.notes.clear();
+        bundle.events.clear();
+    }
+    files.open(RUN)?.write_all(&json(&bundle)?).map_err(broken)?;
+    question_results(store, run, is_whole, files.open(RESULTS)?).await?;
+    let entry = IndexEntry { without_texts, ..IndexEntry::of_run(&run.spec, &summary) };
+    Ok((entry, files.files))
+}
+
+/// Writes what people read; those forms that are about single questions only with their texts.
+async fn reports(
+    store: &dyn Store,
+    run: &RunRow,
+    summary: &Summary,
+    (is_whole, files): (bool, &mut Files<'_>),
+) -> Result<(), CliError> {
+    let (questions, beside) = match is_whole {
+        true => results::told_questions(store, run).await?,
+        false => (Vec::new(), HashMap::new()),
+    };
+    let page = Page { beside: Some(&beside), ..Page::new(summary, &questions) };
+    let with_questions = |name: &str| bench_report::format_named(name).is_some_and(Format::needs_questions);
+    for format in ["json", "md", "html", "csv", "junit"].into_iter().filter(|name| is_whole || !with_questions(name)) {
         let text = results::render(&page, format)?;
         files.open(results::file_name(format))?.write_all(text.as_bytes()).map_err(broken)?;
     }
-    drop((questions, beside));
-    let mut lines = bench_report::QuestionsWriter::new(files.open("questions.jsonl")?);
-    results::each_question(store, run, |line| lines.write(&line).map(|()| true).map_err(broken)).await?;
-    lines.finish().and_then(|(mut file, _)| file.flush()).map_err(broken)?;
-    files.open(RUN)?.write_all(&json(&run_bundle(store, run).await?)?).map_err(broken)?;
-    banks(store, run, files.open(BANKS)?).await?;
-    question_results(store, run, files.open(RESULTS)?).await?;
-    Ok((IndexEntry::of_run(&run.spec, &summary), files.files))
+    Ok(())
 }
 
 /// Files that are being written into a folder.
@@ -189,12 +223,22 @@ async fn banks(store: &dyn Store, run: &RunRow, mut out: impl Write + Send) -> R
     out.flush().map_err(broken)
 }
 
-async fn question_results(store: &dyn Store, run: &RunRow, mut out: impl Write + Send) -> Result<(), CliError> {
+async fn question_results(
+    store: &dyn Store,
+    run: &RunRow,
+    is_whole: bool,
+    mut out: impl Write + Send,
+) -> Result<(), CliError> {
     let mut after = None;
     loop {
         let page = store.facts(run.run_no, after, PAGE as u32).await?;
         let Some(last) = page.last() else { break };
         after = Some(last.task);
+        if !is_whole {
+            let bare = |facts: QuestionFacts| ResultBundle { facts: facts.without_texts(), texts: Vec::new() };
+            page.into_iter().try_for_each(|facts| write_line(&mut out, &bare(facts)))?;
+            continue;
+        }
         let keys: Vec<TaskKey> = page.iter().map(|facts| facts.task).collect();
         let mut texts = store.question_texts(run.run_no, &keys).await?;
         // steps are not archived, and which of several votes speaks for them goes by their grades

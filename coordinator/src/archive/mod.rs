@@ -4,6 +4,7 @@
 //! | module | question |
 //! |---|---|
 //! | [`bundle`] | what is archived of a run? |
+//! | [`texts`] | do its texts go there too? |
 //! | [`restore`] | how does it become a run again? |
 //! | [`auto`] | who pushes when nobody asks? |
 //! | [`site`] | what do its runs say as pages? |
@@ -12,6 +13,7 @@ pub(crate) mod auto;
 pub(crate) mod bundle;
 pub(crate) mod restore;
 pub(crate) mod site;
+pub(crate) mod texts;
 
 use bench_report::archive::{ArchiveError, ArchivePlace};
 use bench_worker::transport;

@@ -602,13 +602,28 @@ pub struct SiteArgs {
     pub json: bool,
 }
 
+/// Whether the texts of questions, memories and answers go into an archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ArchivedTexts {
+    /// Not those of datasets whose authors state no licence
+    ByLicence,
+    /// All of them
+    Always,
+    /// None: figures, ids and verdicts alone
+    Never,
+}
+
 /// Verbs of `archive`.
 #[derive(Debug, Clone, Subcommand)]
 pub enum ArchiveVerb {
-    /// Bring a finished run into the archive; may be repeated
+    /// Bring a finished run, or all runs of a matrix or of repeats, into the archive; may be repeated
     Push {
-        /// Run: its id, name, start or end of the id, or `latest`; without one every finished run that is not archived yet
+        /// Run or group: its id, name, start or end of the id, or `latest`; without one every finished run that is not archived yet
         run: Option<String>,
+        /// Whether the texts of questions, memories and answers go there too; a run without them cannot be restored [default: the
+        /// setting archive.texts, which is by-licence]
+        #[arg(long, value_enum, value_name = "WHEN")]
+        texts: Option<ArchivedTexts>,
         /// Which archive
         #[command(flatten)]
         at: ArchiveAt,

@@ -328,6 +328,10 @@ pub struct SampleArgs {
     /// Dataset; `bench-coord datasets list` shows all
     #[arg(long, short = 'b', value_name = "NAME", help_heading = "Which questions")]
     pub dataset: Option<String>,
+    /// Seed of a generated dataset, such as locomo-sim or long-horizon: the same as `--set sim.seed=N`, `--set horizon.seed=N`; several
+    /// (1,2,3) are a matrix, whose report has the mean over the seeds
+    #[arg(long, value_name = "SEED", allow_hyphen_values = true, help_heading = "Which questions")]
+    pub dataset_seed: Option<String>,
     /// quick (50), fair (200, stratified), fair-2 (200, by shares) or full [default: fair]
     #[arg(long, value_name = "NAME", help_heading = "Which questions")]
     pub preset: Option<String>,
@@ -391,6 +395,7 @@ impl SampleArgs {
         // every flag is named: a new one does not compile before it is decided here
         let Self {
             dataset,
+            dataset_seed,
             preset,
             sampler,
             seed,
@@ -412,6 +417,7 @@ impl SampleArgs {
         let [category, exclude_category, facet, exclude_facet, question_id] = lists;
         let given = [
             ("--dataset", dataset.is_some()),
+            ("--dataset-seed", dataset_seed.is_some()),
             ("--preset", preset.is_some()),
             ("--sampler", sampler.is_some()),
             ("--seed", seed.is_some()),

@@ -4,7 +4,8 @@
 use std::ffi::OsString;
 
 /// Flags whose values may be several, and their letters.
-const FLAGS: [(&str, Option<&str>); 3] = [("--dataset", Some("-b")), ("--preset", None), ("--system", Some("-p"))];
+const FLAGS: [(&str, Option<&str>); 4] =
+    [("--dataset", Some("-b")), ("--preset", None), ("--system", Some("-p")), ("--dataset-seed", None)];
 
 /// A command line with several values of some flags.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -126,5 +127,9 @@ mod tests {
         }
         assert!(find("bench-coord submit --dataset all").expect("is a matrix").has_all_datasets());
         assert!(find("bench-coord submit --system bm25,none").is_some());
+        let seeds =
+            find("bench-coord submit --dataset locomo-sim --dataset-seed 1,-2,3 --dataset-seed=x").expect("several");
+        assert_eq!(seeds.axes[1], ("dataset-seed".to_owned(), ["1", "-2", "3", "x"].map(str::to_owned).into()));
+        assert_eq!(find("bench-coord submit --dataset locomo-sim --dataset-seed 4"), None);
     }
 }

@@ -9,37 +9,43 @@ use bench_report::archive::{
     trajectory::{Trajectory, Wanted},
 };
 use bench_settings::private;
-use bench_store::RunRow;
+use bench_store::{RunRow, RunState};
 use serde_json::json;
 
 use crate::{
     app::App,
     archive::{auto, open, open_existing, restore},
-    cli::{ArchiveAt, ArchiveVerb},
+    cli::{ArchiveAt, ArchiveVerb, ArchivedTexts},
     exit::{CliError, CliResult, Exit},
     out::{
         self,
         tables::{render, table},
     },
     results,
-    standing::find_run,
+    standing::group::find_runs,
 };
 
 /// Copies finished runs to an archive and back, and prints what is there; exit 5 for files that are not those that were written.
 pub(super) async fn run(app: &App, verb: &ArchiveVerb) -> CliResult {
     let at = |at: &ArchiveAt| open_existing(app, at.archive.as_deref());
     match verb {
-        ArchiveVerb::Push { run, at } => push(app, &open(app, at.archive.as_deref())?, run.as_deref()).await,
+        ArchiveVerb::Push { run, texts, at } => {
+            push(app, &open(app, at.archive.as_deref())?, run.as_deref(), *texts).await
+        }
         ArchiveVerb::List { at: place, json } => show(&entries(&at(place)?).await?, *json),
         ArchiveVerb::Fetch { run, at: place, output_dir, restore, trust_system, json } => {
             let place = at(place)?;
             let entry = found(&place, run).await?;
+            if *restore {
+                check_restorable(&place, &entry)?;
+            }
             let folder = output_dir.clone().unwrap_or_else(|| app.home().join("runs").join(&entry.run_id));
             let files = get(app, &place, &entry, &folder, restore.then_some(*trust_system)).await?;
             match json {
-                true => {
-                    out::json(&json!({ "id": entry.run_id, "folder": folder, "files": files, "restored": restore }))
-                }
+                true => out::json(&json!({
+                    "id": entry.run_id, "folder": folder, "files": files, "restored": restore,
+                    "without_texts": entry.without_texts,
+                })),
                 false => out::result(&entry.run_id),
             }
             Ok(Exit::Done)
@@ -83,16 +89,29 @@ async fn found(place: &ArchivePlace, selector: &str) -> Result<IndexEntry, CliEr
     Ok(entry)
 }
 
-async fn push(app: &App, place: &ArchivePlace, run: Option<&str>) -> CliResult {
+async fn push(app: &App, place: &ArchivePlace, run: Option<&str>, texts: Option<ArchivedTexts>) -> CliResult {
     let store = app.open_store().await?;
     let runs = match run {
-        Some(selector) => vec![find_run(store.as_ref(), selector).await?],
+        Some(selector) => find_runs(store.as_ref(), selector).await?,
         None => auto::missing(store.as_ref(), place).await?,
     };
-    let show = |_: &RunRow, folder: &str| out::result(&format!("{}/{folder}", place.describe()));
-    auto::archive_each(app, store.as_ref(), place, &runs, show).await?;
-    if runs.is_empty() {
+    let (ended, open): (Vec<RunRow>, Vec<RunRow>) = runs.into_iter().partition(|run| run.state == RunState::Finished);
+    // of a single run what archives it says how to go on
+    let (ended, open) = if ended.is_empty() { (open, ended) } else { (ended, open) };
+    let show = |archived: &auto::Archived| {
+        out::result(&format!("{}/{}", place.describe(), archived.folder));
+        archived.said.iter().for_each(|said| out::note(said));
+    };
+    auto::archive_each(app, store.as_ref(), place, (&ended, texts), show).await?;
+    if ended.is_empty() {
         out::note("every finished run is archived");
+    }
+    if let Some(first) = open.first() {
+        let group = first.group.as_ref().map_or_else(|| first.run_id.to_string(), |group| group.id.clone());
+        out::note(&format!(
+            "{} of its runs have not ended, and are not archived; `bench-coord resume {group}` goes on with them",
+            open.len()
+        ));
     }
     Ok(Exit::Done)
 }
@@ -123,6 +142,18 @@ fn show(entries: &[IndexEntry], json: bool) -> CliResult {
     Ok(Exit::Done)
 }
 
+/// Refuses to rebuild a run whose texts are not there.
+fn check_restorable(place: &ArchivePlace, entry: &IndexEntry) -> Result<(), CliError> {
+    let Some(why) = &entry.without_texts else { return Ok(()) };
+    Err(CliError::usage(format!(
+        "run {0} is in {1} without the texts of its questions, memories and answers ({why}): nothing can be rebuilt of it. Without --restore its \
+         report, figures, ids and verdicts are fetched, which `compare` takes as a folder; whoever has the run can push it with its texts \
+         to an archive of their own (`archive push {0} --texts always`)",
+        entry.run_id,
+        place.describe()
+    )))
+}
+
 /// Fetches a run's files and returns their names; `rebuild`: makes it a run of the store, whose system is trusted or not.
 async fn get(
     app: &App,
@@ -150,6 +181,12 @@ async fn get(
         .map_err(|e| CliError::infrastructure(format!("the manifest cannot be written: {e}")).because(e))?;
     results::write_atomically(&folder.join("manifest.json"), |out| out.write_all(&text))?;
     out::note(&format!("{} files: {}", manifest.files.len() + 1, folder.display()));
+    if let Some(why) = &manifest.entry.without_texts {
+        out::note(&format!(
+            "not among them, as they are not in the archive ({why}): what was asked, remembered, recalled and answered, the judges' words, \
+             and the page; report, figures, ids and verdicts are"
+        ));
+    }
     if let Some(trusted) = rebuild {
         let store = app.open_store().await?;
         let restored = restore::restore(store.as_ref(), folder, &entry.run_id).await?;

@@ -213,6 +213,10 @@ fn text_of(details: &Details) -> String {
         format!("{} {}: {}", manifest.name, manifest.version, manifest.description),
         format!("  licence {}, source {}", manifest.licence, manifest.source),
     ];
+    if let Ok(known) = bench_datasets::find(&manifest.name) {
+        let spread = if manifest.may_be_handed_on() { "" } else { "; its texts stay out of archives (archive.texts)" };
+        lines.push(format!("  methodology version {}{spread}", known.profile.methodology));
+    }
     lines.extend(details.files.iter().map(|file| format!("  file {}", file.display())));
     if details.content.is_none() {
         lines.push("  not on this machine yet: submit or `bench-coord datasets fetch` downloads it".to_owned());

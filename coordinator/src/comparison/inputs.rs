@@ -420,6 +420,7 @@ fn spec_like(like: &RunSpec, summary: &Summary) -> RunSpec {
     spec.dataset.name.clone_from(&dataset.name);
     spec.dataset.version.clone_from(&dataset.version);
     spec.dataset.sha256.clone_from(&dataset.sha256);
+    spec.dataset.profile.methodology = dataset.methodology;
     spec.dataset.profile.headline = summary.headline_part();
     spec.sample.preset.clone_from(&dataset.sample.preset);
     spec.sample.signature.clone_from(&dataset.sample.signature);

@@ -12,12 +12,13 @@ use bench_aggregate::{
 use bench_proto::{
     comparison::{Comparison, MemoryCost, Word},
     matrix::{CellProbe, MATRIX_SCHEMA_VERSION, MainEffect, MatrixCell, MatrixPair, MatrixReport},
+    metric::Better,
     money::PicoUsd,
     summary::{LatencyProbe, MeteredSummary, ProbeConditions, Summary, Verdict},
 };
 use bench_store::{RunRow, RunState, Store};
 
-use super::{figures_of_both, inputs::LoadedRun, pair};
+use super::{figures_of_both, inputs::LoadedRun, pair, seeds::seeds};
 use crate::{
     app::App,
     exit::CliError,
@@ -50,6 +51,8 @@ pub(crate) async fn matrix_report(app: &App, store: &dyn Store, group: &RunsOfGr
         Some(run) => store.group(run.run_no).await?,
         None => None,
     };
+    let of_cells: Vec<(&MatrixCell, Better)> = told.iter().map(|told| (&told.cell, told.better)).collect();
+    let (seeds, seed_pairs) = seeds(&cells, &of_cells);
     Ok(MatrixReport {
         schema_version: MATRIX_SCHEMA_VERSION,
         id: group.id.to_string(),
@@ -59,6 +62,8 @@ pub(crate) async fn matrix_report(app: &App, store: &dyn Store, group: &RunsOfGr
         axes: axes(&cells),
         pairs: pairs(app, store, &cells, &options).await?,
         effects: effects(app, store, &cells, &options).await?,
+        seeds,
+        seed_pairs,
         notes: invalid.into_iter().chain(notes(&cells)).collect(),
         cells: told.into_iter().map(|told| told.cell).collect(),
     })
@@ -81,6 +86,8 @@ struct Told {
     conditions: Vec<ProbeConditions>,
     /// Of each of its runs that may not be used, why.
     invalid: Vec<String>,
+    /// In which direction its metric is better.
+    better: Better,
 }
 
 /// A cell's figures, but for what needs the other cells' too.
@@ -113,6 +120,9 @@ async fn tell(app: &App, store: &dyn Store, cell: &CellRows, all: &[CellRows]) -
     if !ended.is_empty() {
         let of = figures_of(app, store, &ended).await?;
         let invalid = of.invalid();
+        let scores = of.summaries.iter().flat_map(|summary| &summary.scores);
+        let better = scores.filter(|score| score.metric == told.metric).map(|score| score.better).next();
+        let better = better.unwrap_or(Better::Higher);
         let mean = of.figures.mean;
         (told.value, told.ci95, told.ci95_note, told.sd) = (mean.value, mean.ci95, mean.ci95_note, mean.sd);
         told.verdict = Some(if invalid.is_empty() { Verdict::Valid } else { Verdict::Invalid });
@@ -126,9 +136,9 @@ async fn tell(app: &App, store: &dyn Store, cell: &CellRows, all: &[CellRows]) -
             told.probe_note = Some("its runs have no latency probe".to_owned());
         }
         let conditions = probes.into_iter().map(|probe| probe.conditions).collect();
-        return Ok(Told { cell: told, conditions, invalid });
+        return Ok(Told { cell: told, conditions, invalid, better });
     }
-    Ok(Told { cell: told, conditions: Vec::new(), invalid: Vec::new() })
+    Ok(Told { cell: told, conditions: Vec::new(), invalid: Vec::new(), better: Better::Higher })
 }
 
 /// What the memory system spent itself, as the mean over a cell's runs; none where one of them was not metered.

@@ -5,6 +5,7 @@
 
 pub(crate) mod inputs;
 pub(crate) mod matrix;
+mod seeds;
 
 use bench_aggregate::compare::{CompareOptions, common_metric, compare, fingerprints::TESTABLE};
 use bench_proto::comparison::Comparison;

@@ -51,8 +51,11 @@ pub(crate) async fn open_dataset(
     app: &App,
     name: &str,
     args: &SampleArgs,
-    settings: BTreeMap<String, Value>,
+    mut settings: BTreeMap<String, Value>,
 ) -> Result<Arc<dyn Dataset>, CliError> {
+    if let Some(seed) = &args.dataset_seed {
+        settings.insert("seed".to_owned(), seed_of(name, seed)?);
+    }
     let options = OpenOptions {
         // a run that is resumed from another folder looks there again
         path: args.dataset_path.as_deref().map(std::path::absolute).transpose().map_err(CliError::usage_of)?,
@@ -77,6 +80,32 @@ pub(crate) async fn open_dataset(
         .await
         .map_err(|e| CliError::infrastructure(format!("reading the dataset stopped: {e}")).because(e))??;
     Ok(Arc::from(dataset))
+}
+
+/// A seed as a setting of a generated dataset.
+///
+/// # Errors
+/// Exit 2 for a dataset that is not generated, with those that are.
+fn seed_of(name: &str, seed: &str) -> Result<Value, CliError> {
+    let is_seeded = |manifest: &Manifest| manifest.is_generated() && !manifest.section.is_empty();
+    let is_made_of_it = match bench_datasets::find(name) {
+        Ok(known) => is_seeded(&known.manifest),
+        // a name that is none is refused by what opens it, which knows all
+        Err(_) => !std::path::Path::new(name).exists(),
+    };
+    if is_made_of_it {
+        return Ok(seed.parse::<i64>().map_or_else(|_| Value::from(seed), Value::from));
+    }
+    let generated: Vec<&str> = bench_datasets::known()
+        .iter()
+        .filter(|known| is_seeded(&known.manifest))
+        .map(|known| known.manifest.name.as_str())
+        .collect();
+    Err(CliError::usage(format!(
+        "--dataset-seed {seed}: '{name}' is the same whatever the seed; datasets that are made of one are {}. Another sample of \
+         its questions is `--seed TEXT`",
+        generated.join(", ")
+    )))
 }
 
 /// Opens label fixes for a dataset; `allow_modified` takes another file than the published one.
@@ -294,6 +323,18 @@ pub(crate) fn dataset_spec(dataset: &dyn Dataset, sample: &Sample) -> DatasetSpe
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_seed_is_of_what_is_generated() {
+        assert_eq!(seed_of("locomo-sim", "7").expect("is generated"), Value::from(7));
+        assert_eq!(seed_of("long-horizon", "-7").expect("is generated"), Value::from(-7));
+        assert_eq!(seed_of("locomo-sim", "night").expect("a text is one"), Value::from("night"));
+        for published in ["locomo", "longmemeval@s", "smoke", "Cargo.toml"] {
+            let refused = seed_of(published, "7").expect_err("is no generator").message;
+            assert!(refused.contains("locomo-sim") && !refused.contains("smoke,"), "{refused}");
+        }
+        assert!(seed_of("locomo-sin", "7").is_ok(), "what opens it says that there is none");
+    }
 
     #[test]
     fn notes_of_a_dataset_are_kept_in_part() {

@@ -19,7 +19,7 @@ use crate::{
     out,
     results::{on_screen, render_summary, run_folder, summary_of, write_files},
     runs::{controls, estimate::RunEstimate},
-    standing::Standing,
+    standing::{Standing, group::RunsOfGroup},
 };
 
 /// Samples that a name is enough for.
@@ -209,6 +209,16 @@ pub(crate) async fn archive_local(app: &App, store: &dyn Store, run: &RunRow) {
     }
     #[cfg(not(feature = "archive"))]
     let _ = (app, store, run);
+}
+
+/// The same of a matrix whose runs were all made here.
+pub(crate) async fn archive_local_matrix(app: &App, store: &dyn Store, group: &RunsOfGroup) {
+    #[cfg(feature = "archive")]
+    if group.runs.iter().all(|run| run.domain == crate::standing::domains::LOCAL_DOMAIN) {
+        crate::archive::auto::after_matrix(app, store, group).await;
+    }
+    #[cfg(not(feature = "archive"))]
+    let _ = (app, store, group);
 }
 
 /// Prints the result of a finished run again.

@@ -223,7 +223,8 @@ impl CellRows {
     }
 
     /// The data that it is measured on: cells of different data are not held against each other.
-    pub(crate) fn dataset(&self) -> Option<&str> {
-        self.runs.first().map(|run| run.spec.dataset.name.as_str())
+    pub(crate) fn dataset(&self) -> Option<(&str, &str)> {
+        let dataset = &self.runs.first()?.spec.dataset;
+        Some((&dataset.name, &dataset.sha256))
     }
 }

@@ -171,13 +171,14 @@ const PLACES: usize = 400;
 fn logit_normal(mean: f64, variance: f64) -> (f64, f64) {
     let quantile = |place: usize| Normal::standard().inverse_cdf((place as f64 + 0.5) / PLACES as f64);
     let places: Vec<f64> = (0..PLACES).map(quantile).collect();
-    let moments = |middle: f64, deviation: f64| {
-        let values = || places.iter().map(|z| logistic(middle + deviation * z));
-        let first = values().sum::<f64>() / PLACES as f64;
-        (first, values().map(|value| (value - first).powi(2)).sum::<f64>() / PLACES as f64)
+    let values = |middle: f64, deviation: f64| places.iter().map(move |z| logistic(middle + deviation * z));
+    let mean_of = |middle: f64, deviation: f64| values(middle, deviation).sum::<f64>() / PLACES as f64;
+    let variance_of = |middle: f64, deviation: f64| {
+        let mean = mean_of(middle, deviation);
+        values(middle, deviation).map(|value| (value - mean).powi(2)).sum::<f64>() / PLACES as f64
     };
-    let middle_of = |deviation: f64| bisect(-40.0, 40.0, |middle| moments(middle, deviation).0 < mean);
-    let deviation = bisect(0.0, 15.0, |deviation| moments(middle_of(deviation), deviation).1 < variance);
+    let middle_of = |deviation: f64| bisect(-40.0, 40.0, |middle| mean_of(middle, deviation) < mean);
+    let deviation = bisect(0.0, 15.0, |deviation| variance_of(middle_of(deviation), deviation) < variance);
     (middle_of(deviation), deviation)
 }
 

@@ -16,6 +16,8 @@
 //! Where scores are all equal, or vary no more than one other among them would make them, the interval reaches as far as the same
 //! likelihood lets others be: from the mean to 0 and to 1 by the share of others that the banks leave open.
 
+use std::collections::BTreeMap;
+
 use crate::{
     design::{ClusterMean, Design},
     interval::{others, t_quantile},
@@ -115,13 +117,123 @@ fn expit(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
 
-/// The likelihood of the mean, with the best ρ for each.
-struct Profile<'a> {
-    banks: &'a [Bank],
+/// The likelihood of the mean, with the best ρ for each. It remembers what it has worked out: the search for the summit and for both
+/// bounds asks for the same means again, and that for ρ, whose steps halve the same intervals, for the same correlations.
+struct Profile {
+    trials: Values,
+    passed: Values,
+    failed: Values,
     /// Σ m_g² / Σ m_g.
     mean_trials: f64,
-    /// Ln Γ(C + m_g) − ln Γ(C) summed over banks, C = (1 − ρ)/ρ, at the places of the coarse look.
-    coarse: [(f64, f64); COARSE.len()],
+    /// The places of the coarse look, and what is known of each.
+    coarse: [Correlation; COARSE.len()],
+    curves: [Curve; COARSE.len()],
+    /// Which of them was the best last.
+    top: usize,
+    /// Places between them, by the bits of ln ρ.
+    narrow: BTreeMap<u64, Correlation>,
+    /// The largest ln L and its ρ, by the bits of the mean on the logit scale.
+    found: BTreeMap<u64, (f64, f64)>,
+}
+
+/// A figure of each bank. What is worked out of it, is so once for each value that differs.
+struct Values {
+    distinct: Vec<f64>,
+    /// Place of each bank's among them.
+    places: Vec<usize>,
+    /// What was worked out last, for each of them.
+    figures: Vec<f64>,
+    /// Parts of it: where Stirling's series was taken, what it came to, and what is taken off again.
+    far: Vec<f64>,
+    series: Vec<f64>,
+    below: Vec<f64>,
+}
+
+impl Values {
+    fn new(of_banks: impl Iterator<Item = f64>) -> Self {
+        let mut distinct: Vec<f64> = Vec::new();
+        let places = of_banks.map(|value| {
+            // to the last bit: what is nearly equal has figures of its own
+            distinct.iter().position(|known| known.to_bits() == value.to_bits()).unwrap_or_else(|| {
+                distinct.push(value);
+                distinct.len() - 1
+            })
+        });
+        let places = places.collect();
+        let [figures, far, series, below] = std::array::from_fn(|_| vec![0.0; distinct.len()]);
+        Self { distinct, places, figures, far, series, below }
+    }
+
+    /// Works out ln Γ(a + value) − ln Γ(a), which is 0 of 0. Part by part over all values: a processor then does several of a part at
+    /// once.
+    fn rise(&mut self, a: f64) {
+        let of_a = ln_gamma(a);
+        for ((value, far), below) in self.distinct.iter().zip(&mut self.far).zip(&mut self.below) {
+            (*far, *below) = far_enough(a + value);
+        }
+        for (far, series) in self.far.iter().zip(&mut self.series) {
+            *series = stirling(*far);
+        }
+        let parts = self.far.iter().zip(&self.series).zip(&self.below);
+        for ((value, figure), ((far, series), below)) in self.distinct.iter().zip(&mut self.figures).zip(parts) {
+            *figure = if *value > 0.0 { put_together(*far, *series, *below) - of_a } else { 0.0 };
+        }
+    }
+
+    /// The figure of each bank, in their order.
+    fn of_banks(&self) -> impl Iterator<Item = f64> {
+        self.places.iter().map(|place| self.figures.get(*place).copied().unwrap_or_default())
+    }
+}
+
+/// A correlation that is thought of.
+#[derive(Debug, Clone, Copy)]
+struct Correlation {
+    rho: f64,
+    /// C = (1 − ρ)/ρ.
+    scale: f64,
+    /// Σ_g ln Γ(C + m_g) − ln Γ(C): the part of ln L that no mean changes.
+    sums: f64,
+}
+
+impl Correlation {
+    fn new(rho: f64, trials: &mut Values) -> Self {
+        let scale = (1.0 - rho) / rho;
+        trials.rise(scale);
+        Self { rho, scale, sums: trials.of_banks().sum() }
+    }
+}
+
+/// Means and their ln L at one correlation. It is concave in the mean: each of its terms ln Γ(a + y) − ln Γ(a) is so in a, as the
+/// trigamma function falls, and a goes with the mean.
+#[derive(Default)]
+struct Curve(Vec<(f64, f64)>);
+
+/// How far rounding may move the chord of two means, and how far beyond them it is followed at most, in parts of their distance.
+const ROUNDED: f64 = 0.01;
+const FOLLOWED: f64 = 50.0;
+
+impl Curve {
+    /// What ln L is at most at another mean: no more than where the chord of the two nearest means on one side leads to.
+    fn at_most(&self, mean: f64) -> f64 {
+        let of_side = |direction: f64| {
+            let mut nearest: [Option<(f64, f64)>; 2] = [None; 2];
+            for (known, value) in &self.0 {
+                let distance = (mean - known) * direction;
+                let is_nearer = |than: Option<(f64, f64)>| than.is_none_or(|(other, _)| distance < other);
+                if distance > 0.0 && is_nearer(nearest[0]) {
+                    nearest = [Some((distance, *value)), nearest[0]];
+                } else if distance > 0.0 && is_nearer(nearest[1]) {
+                    nearest[1] = Some((distance, *value));
+                }
+            }
+            let [Some((near, value)), Some((far, before))] = nearest else { return f64::INFINITY };
+            let beyond = near / (far - near);
+            let is_close = beyond < FOLLOWED;
+            if is_close { value + (value - before) * beyond + ROUNDED * (1.0 + beyond) } else { f64::INFINITY }
+        };
+        of_side(1.0).min(of_side(-1.0))
+    }
 }
 
 /// Where ρ is looked for first; the best is then narrowed down between its neighbours.
@@ -130,43 +242,68 @@ const COARSE: [f64; 8] = [UNCORRELATED, 3e-4, 1e-3, 4e-3, 0.012, 0.035, 0.1, MOS
 const NARROWED: u32 = 8;
 const GOLDEN: f64 = 0.618_033_988_749_894_8;
 
-impl<'a> Profile<'a> {
-    fn new(banks: &'a [Bank]) -> Self {
-        let trials: f64 = banks.iter().map(|bank| bank.trials).sum();
+impl Profile {
+    fn new(banks: &[Bank]) -> Self {
+        let sum: f64 = banks.iter().map(|bank| bank.trials).sum();
         let squares: f64 = banks.iter().map(|bank| bank.trials * bank.trials).sum();
-        let coarse = COARSE.map(|rho| (rho, of_sums(banks, rho)));
-        Self { banks, mean_trials: squares / trials, coarse }
+        let mut trials = Values::new(banks.iter().map(|bank| bank.trials));
+        let coarse = COARSE.map(|rho| Correlation::new(rho, &mut trials));
+        Self {
+            trials,
+            passed: Values::new(banks.iter().map(|bank| bank.passed)),
+            failed: Values::new(banks.iter().map(|bank| bank.trials - bank.passed)),
+            mean_trials: squares / sum,
+            coarse,
+            curves: std::array::from_fn(|_| Curve::default()),
+            top: 0,
+            narrow: BTreeMap::new(),
+            found: BTreeMap::new(),
+        }
     }
 
-    /// Ln L of a mean, given on the logit scale, and a correlation; `sums` is [`of_sums`] of it.
-    fn at(&self, eta: f64, rho: f64, sums: f64) -> f64 {
-        let scale = (1.0 - rho) / rho;
-        let (a, b) = (scale * expit(eta), scale * expit(-eta));
-        let (of_a, of_b) = (ln_gamma(a), ln_gamma(b));
-        let of = |bank: &Bank| {
-            let failed = bank.trials - bank.passed;
-            let passes = if bank.passed > 0.0 { ln_gamma(a + bank.passed) - of_a } else { 0.0 };
-            let fails = if failed > 0.0 { ln_gamma(b + failed) - of_b } else { 0.0 };
-            passes + fails
-        };
-        self.banks.iter().map(of).sum::<f64>() - sums
+    /// Ln L of a mean, given as the shares of passes and of fails, and a correlation.
+    fn at(&mut self, (passes, fails): (f64, f64), Correlation { scale, sums, .. }: Correlation) -> f64 {
+        self.passed.rise(scale * passes);
+        self.failed.rise(scale * fails);
+        self.passed.of_banks().zip(self.failed.of_banks()).map(|(passes, fails)| passes + fails).sum::<f64>() - sums
     }
 
-    /// The largest ln L of a mean, and the ρ that gives it.
-    fn best(&self, eta: f64) -> (f64, f64) {
-        let coarse = self.coarse.map(|(rho, sums)| self.at(eta, rho, sums));
-        let top = (0..coarse.len()).max_by(|x, y| coarse[*x].total_cmp(&coarse[*y])).unwrap_or(0);
+    /// A correlation, given as its logarithm.
+    fn correlation(&mut self, log: f64) -> Correlation {
+        *self.narrow.entry(log.to_bits()).or_insert_with(|| Correlation::new(log.exp(), &mut self.trials))
+    }
+
+    /// The largest ln L of a mean, given on the logit scale, and the ρ that gives it.
+    fn best(&mut self, eta: f64) -> (f64, f64) {
+        if let Some(found) = self.found.get(&eta.to_bits()) {
+            return *found;
+        }
+        let found = self.look(eta);
+        self.found.insert(eta.to_bits(), found);
+        found
+    }
+
+    fn look(&mut self, eta: f64) -> (f64, f64) {
+        let mean = (expit(eta), expit(-eta));
+        let (top, highest) = self.best_of_coarse(mean);
         let (mut low, mut high) = (COARSE[top.saturating_sub(1)].ln(), COARSE[(top + 1).min(COARSE.len() - 1)].ln());
-        let of = |log: f64| self.at(eta, log.exp(), of_sums(self.banks, log.exp()));
-        let mut found = (coarse[top], COARSE[top]);
+        let mut of = |log: f64| {
+            let correlation = self.correlation(log);
+            (self.at(mean, correlation), correlation.rho)
+        };
+        let mut found = (highest, COARSE[top]);
         let (mut left, mut right) = (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
         let (mut at_left, mut at_right) = (of(left), of(right));
-        for _ in 0..NARROWED {
-            let better = if at_left > at_right { (at_left, left) } else { (at_right, right) };
+        for narrowed in 1..=NARROWED {
+            let is_left = at_left.0 > at_right.0;
+            let better = if is_left { at_left } else { at_right };
             if better.0 > found.0 {
-                found = (better.0, better.1.exp());
+                found = better;
             }
-            if at_left > at_right {
+            if narrowed == NARROWED {
+                break;
+            }
+            if is_left {
                 (high, right, at_right) = (right, left, at_left);
                 left = high - GOLDEN * (high - low);
                 at_left = of(left);
@@ -179,19 +316,37 @@ impl<'a> Profile<'a> {
         found
     }
 
-    fn bounds(&self, mean: f64) -> (f64, f64) {
+    /// The best place of the coarse look, the last of equal ones, and its ln L. Those that cannot be it are not worked out.
+    fn best_of_coarse(&mut self, mean: (f64, f64)) -> (usize, f64) {
+        let first = self.top;
+        let mut best = (first, f64::NEG_INFINITY);
+        for place in std::iter::once(first).chain((0..COARSE.len()).filter(|place| *place != first)) {
+            if self.curves[place].at_most(mean.0) < best.1 {
+                continue;
+            }
+            let value = self.at(mean, self.coarse[place]);
+            self.curves[place].0.push((mean.0, value));
+            if value > best.1 || (value.total_cmp(&best.1).is_eq() && place > best.0) {
+                best = (place, value);
+            }
+        }
+        self.top = best.0;
+        best
+    }
+
+    fn bounds(&mut self, mean: f64) -> (f64, f64) {
         let start = (mean / (1.0 - mean)).ln().clamp(-FARTHEST, FARTHEST);
         let (top, (most, rho)) = self.summit(start);
         let share = self.mean_trials * rho / (1.0 + self.mean_trials * rho);
-        let freedom = (self.banks.len() - 1) as f64 / (3.0 * share).clamp(1e-9, 1.0);
+        let freedom = (self.trials.places.len() - 1) as f64 / (3.0 * share).clamp(1e-9, 1.0);
         let allowed = t_quantile(freedom).powi(2) / 2.0;
-        let bound = |direction: f64| self.leave(top, direction, most - allowed).map(expit);
+        let mut bound = |direction: f64| self.leave(top, direction, most - allowed).map(expit);
         (bound(-1.0).unwrap_or(0.0), bound(1.0).unwrap_or(1.0))
     }
 
     /// The mean of the largest likelihood: uphill from `start` by steps that double, then by golden sections.
-    fn summit(&self, start: f64) -> (f64, (f64, f64)) {
-        let value = |eta: f64| self.best(eta).0;
+    fn summit(&mut self, start: f64) -> (f64, (f64, f64)) {
+        let mut value = |eta: f64| self.best(eta).0;
         let mut step = 0.1;
         let here = value(start);
         let direction = if value(start + step) > here { 1.0 } else { -1.0 };
@@ -226,8 +381,8 @@ impl<'a> Profile<'a> {
     }
 
     /// Where the likelihood falls to `level`, from `top` on in one direction; `None` when it does not.
-    fn leave(&self, top: f64, direction: f64, level: f64) -> Option<f64> {
-        let over = |eta: f64| self.best(eta).0 - level;
+    fn leave(&mut self, top: f64, direction: f64, level: f64) -> Option<f64> {
+        let mut over = |eta: f64| self.best(eta).0 - level;
         let (mut inside, mut step) = (top, 0.25);
         let mut over_inside = over(inside);
         let (mut outside, mut over_outside) = loop {
@@ -270,32 +425,38 @@ impl<'a> Profile<'a> {
     }
 }
 
-/// Σ_g ln Γ(C + m_g) − ln Γ(C): the part of ln L that no mean changes.
-fn of_sums(banks: &[Bank], rho: f64) -> f64 {
-    let scale = (1.0 - rho) / rho;
-    let of_scale = ln_gamma(scale);
-    banks.iter().map(|bank| ln_gamma(scale + bank.trials) - of_scale).sum()
-}
-
 /// ln √(2π).
 const HALF_LN_TAU: f64 = 0.918_938_533_204_672_8;
 /// From here on Stirling's series is exact to twelve digits.
 const STIRLING_FROM: f64 = 8.0;
 
 /// ln Γ(x) of x > 0: Stirling's series (Abramowitz and Stegun 6.1.41), after Γ(x + 1) = xΓ(x) where x is small. An interval takes
-/// ten thousand of these.
+/// thousands of these.
 fn ln_gamma(x: f64) -> f64 {
-    let (mut at, mut product) = (x, 1.0);
-    while at < STIRLING_FROM {
-        product *= at;
-        at += 1.0;
+    let (far, below) = far_enough(x);
+    put_together(far, stirling(far), below)
+}
+
+/// The number from [`STIRLING_FROM`] on that lies whole steps above `x`, and by what its ln Γ is larger.
+fn far_enough(x: f64) -> (f64, f64) {
+    let (mut far, mut product) = (x, 1.0);
+    while far < STIRLING_FROM {
+        product *= far;
+        far += 1.0;
     }
-    let inverse = 1.0 / at;
+    (far, if x < STIRLING_FROM { f64::ln(product) } else { 0.0 })
+}
+
+fn stirling(far: f64) -> f64 {
+    let inverse = 1.0 / far;
     let square = inverse * inverse;
     let series =
         1.0 / 12.0 - square * (1.0 / 360.0 - square * (1.0 / 1260.0 - square * (1.0 / 1680.0 - square / 1188.0)));
-    let below = if x < STIRLING_FROM { f64::ln(product) } else { 0.0 };
-    (at - 0.5) * at.ln() - at + HALF_LN_TAU + inverse * series - below
+    inverse * series
+}
+
+fn put_together(far: f64, series: f64, below: f64) -> f64 {
+    (far - 0.5) * far.ln() - far + HALF_LN_TAU + series - below
 }
 
 #[cfg(test)]

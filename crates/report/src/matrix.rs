@@ -1,5 +1,7 @@
 //! A matrix of runs, for a terminal, as Markdown and as a page with its fronts.
 
+mod seeds;
+
 use std::{cmp::Reverse, collections::BTreeSet};
 
 use bench_proto::matrix::{MatrixCell, MatrixReport};
@@ -136,6 +138,7 @@ fn document(report: &MatrixReport) -> Vec<Block> {
     ];
     blocks.extend(cells(report));
     blocks.extend(effects(report));
+    blocks.extend(seeds::seeds(report));
     blocks.extend(pairs(report));
     blocks
 }

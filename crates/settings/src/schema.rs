@@ -263,6 +263,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("beam.judge_without_question", Kind::Scalar),
     key("beam.judge_without_halves", Kind::Scalar),
     key("archive.url", Kind::Text).env("BENCH_ARCHIVE_URL"),
+    key("archive.texts", Kind::OneOf(&["by-licence", "always", "never"])).env("BENCH_ARCHIVE_TEXTS"),
     key("meter.on", Kind::Bool),
     key("meter.allow", Kind::List),
     key("meter.accounts", Kind::List),

@@ -36,6 +36,8 @@ fn wants_a_word(key: &str, value: &Value) -> bool {
         || key.starts_with("meter.")
         || ["account", "datasets_url", "folder", "memory", "params", "unpriced_ok", "url"].contains(&last)
         || key == "run.system"
+        // what others are given to read
+        || key == "archive.texts"
 }
 
 /// A file of the current folder, as it was read.
@@ -150,6 +152,7 @@ mod tests {
             ("[store]\nurl = 'sqlite:x'", "store.url"),
             ("[queue]\nurl = 'memory:'", "queue.url"),
             ("[archive]\nurl = 'x'", "archive.url"),
+            ("[archive]\ntexts = 'always'", "archive.texts"),
             ("[meter]\nlisten = '0.0.0.0:7070'", "meter.listen"),
             ("[meter]\nurl = 'http://x'", "meter.url"),
             ("[trace]\nurl = 'https://x/{trace_id}'", "trace.url"),

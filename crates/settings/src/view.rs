@@ -57,6 +57,8 @@ pub struct Settings {
     pub judge: RoleSettings,
     /// Where finished runs are archived: a folder or the URL of an object store.
     pub archive_url: Option<String>,
+    /// Whether texts go there: `by-licence`, `always` or `never`.
+    pub archive_texts: String,
     /// How memory systems' own calls are let through.
     pub meter: MeterSettings,
     /// Seed of bootstraps.
@@ -284,6 +286,7 @@ impl Settings {
             answerer: role(&read, ModelRole::Answerer),
             judge: role(&read, ModelRole::Judge),
             archive_url: read.maybe_text("archive.url").filter(|url| !url.is_empty()),
+            archive_texts: read.text("archive.texts"),
             meter: MeterSettings {
                 on: read.flag("meter.on"),
                 listen: read.text("meter.listen"),

@@ -11,7 +11,7 @@ use crate::{
     canary::CanarySpec,
     ids::Sha256Hash,
     panel::JudgedSample,
-    profile::{GoldReading, Profile},
+    profile::{FIRST_METHODOLOGY, GoldReading, Profile},
 };
 
 /// A part of a fingerprint that differs between two runs.
@@ -140,6 +140,9 @@ impl RunSpec {
     fn told_profile_parts(&self) -> BTreeMap<String, Value> {
         let profile = &self.dataset.profile;
         let mut parts = BTreeMap::new();
+        if profile.methodology != FIRST_METHODOLOGY {
+            parts.insert("methodology".to_owned(), profile.methodology.into());
+        }
         parts.insert("headline.without".to_owned(), profile.headline.without.clone().into());
         for (name, rules) in &profile.categories {
             if rules.unanswerable {

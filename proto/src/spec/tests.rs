@@ -32,6 +32,8 @@ fn p13_a_profile_is_stored_and_counts_where_it_is_not_the_implied_one() {
         keys.filter_map(|key| key.strip_prefix("dataset.profile.").map(str::to_owned)).collect()
     };
     assert_eq!((of_profile(&golden()).len(), of_profile(&own).len()), (0, 12));
+    // the first methodology is that of every run before there were versions of it
+    assert!(!stored.contains("methodology"), "{stored}");
     // the implied one says the same of all other categories
     let differing = |a: &RunSpec, b: &RunSpec| a.differences(b).into_iter().map(|d| d.key).collect::<Vec<_>>();
     let expected = ["dataset.profile.headline.without", "dataset.profile.rubric.trap"];
@@ -49,12 +51,13 @@ fn p13_a_profile_is_stored_and_counts_where_it_is_not_the_implied_one() {
 #[test]
 fn p13_what_can_change_a_score_changes_the_fingerprint() {
     type Change = fn(&mut RunSpec);
-    let changes: [(&str, Change); 13] = [
+    let changes: [(&str, Change); 14] = [
         ("scenario", |s| s.scenario = Scenario::RetrieveOnly),
         ("recalls.rephrased", |s| s.recalls.rephrased = 3),
         ("recalls.at_most", |s| s.recalls.at_most = 3),
         ("dataset.sha256", |s| s.dataset.sha256 = "01".into()),
         ("dataset.loader", |s| s.dataset.loader += 1),
+        ("dataset.profile.methodology", |s| s.dataset.profile.methodology = 2),
         ("sample.signature", |s| s.sample.signature = "x".into()),
         ("sample.strata", |s| {
             let facets = [("abstention".to_owned(), "yes".to_owned())].into();

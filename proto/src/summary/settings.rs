@@ -10,6 +10,7 @@ use super::PromptText;
 use crate::{
     call::{CacheScope, is_default},
     label_fixes::LabelFixesSpec,
+    profile::{first_methodology, is_first_methodology},
     scenario::{AnsweredBy, RecallPlan, Scenario},
     spec::{ModelSpec, RunSpec},
 };
@@ -22,6 +23,9 @@ pub struct DatasetSummary {
     pub name: String,
     /// Version in the manifest.
     pub version: String,
+    /// Version of the dataset's methodology, by which scores are comparable over time; absent where it is 1.
+    #[serde(default = "first_methodology", skip_serializing_if = "is_first_methodology")]
+    pub methodology: u32,
     /// sha256 of the file.
     pub sha256: String,
     /// True when it is not the published file.
@@ -155,6 +159,7 @@ impl From<&RunSpec> for DatasetSummary {
         Self {
             name: dataset.name.clone(),
             version: dataset.version.clone(),
+            methodology: dataset.profile.methodology,
             sha256: dataset.sha256.clone(),
             modified: dataset.modified,
             checksum_unknown: dataset.checksum_unknown,

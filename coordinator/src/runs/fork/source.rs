@@ -115,11 +115,19 @@ async fn check_stored(store: &dyn Store, source: &RunRow, needed: StepNo, done: 
 /// Exit 2 with the flag.
 pub(super) fn check_same_questions(args: &SubmitArgs, source: &RunSpec, from: ForkFrom) -> Result<(), CliError> {
     let other = |given: &Option<String>, own: &str| given.as_ref().is_some_and(|given| given != own);
-    let SampleArgs { dataset, preset, sampler, seed, .. } = &args.sample;
+    let SampleArgs { dataset, dataset_seed, preset, sampler, seed, .. } = &args.sample;
     let dataset = dataset.as_deref().map(bench_datasets::full_name).map(str::to_owned);
-    let chosen = SampleArgs { dataset: None, preset: None, sampler: None, seed: None, ..args.sample.clone() };
+    let chosen = SampleArgs {
+        dataset: None,
+        dataset_seed: None,
+        preset: None,
+        sampler: None,
+        seed: None,
+        ..args.sample.clone()
+    };
     let of_sample = [
         ("--dataset", other(&dataset, &source.dataset.name)),
+        ("--dataset-seed", dataset_seed.is_some()),
         ("--preset", other(preset, &source.sample.preset)),
         ("--sampler", other(sampler, &source.sample.sampler)),
         ("--seed", seed.is_some() && *seed != source.sample.seed),

@@ -21,7 +21,7 @@ use crate::{
     results::{check_writable, repeats::repeats_report, run_folder, write_atomically, write_text},
     runs::{
         controls,
-        ending::{archive_local, left_running, write_result},
+        ending::{archive_local, archive_local_matrix, left_running, write_result},
     },
     standing::{Standing, group::RunsOfGroup},
 };
@@ -89,6 +89,7 @@ async fn show_matrix(app: &App, store: &dyn Store, group: &RunsOfGroup, output: 
     if group.runs.iter().any(|run| run.state != RunState::Finished) {
         return Err(CliError::resumable(open(app, group)));
     }
+    archive_local_matrix(app, store, group).await;
     Ok(exit_of_matrix(&report, output.floor))
 }
 

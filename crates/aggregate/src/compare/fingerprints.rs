@@ -81,7 +81,13 @@ pub fn comparability(a: &RunSettings<'_>, b: &RunSettings<'_>, metric: &str, dec
             reasons.push(format!("one run is counted as {}, the other as {}", words(one), words(other)));
         }
     }
-    if differing.contains("dataset") {
+    let [of_a, of_b] = [a, b].map(|run| run.spec.dataset.profile.methodology);
+    if of_a != of_b {
+        reasons.push(format!(
+            "the dataset's methodology has changed between the runs (version {of_a}, then {of_b}): their scores do not mean the same; run \
+             the older one again"
+        ));
+    } else if differing.contains("dataset") {
         reasons.push("the datasets differ".to_owned());
     }
     if differing.contains("sample") {

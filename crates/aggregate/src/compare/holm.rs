@@ -1,7 +1,7 @@
 //! Holm's step-down correction: how surprising is the best of several p values?
 
 /// Adjusted p values in the order given; `None` stays `None` and counts for nothing (Holm 1979).
-pub(super) fn adjusted(p_values: &[Option<f64>]) -> Vec<Option<f64>> {
+pub(crate) fn adjusted(p_values: &[Option<f64>]) -> Vec<Option<f64>> {
     let mut order: Vec<(usize, f64)> = p_values.iter().enumerate().filter_map(|(i, p)| Some((i, (*p)?))).collect();
     order.sort_by(|x, y| x.1.total_cmp(&y.1));
     let mut adjusted = vec![None; p_values.len()];

@@ -35,6 +35,7 @@ use bench_proto::{
 };
 
 pub(crate) use difference::{RULE_OF_THREE, gains};
+pub(crate) use holm::adjusted;
 pub(crate) use pairs::TurnsSeen;
 pub use pairs::{PairedFacts, Rate, Rates, RunFacts};
 pub use ranks::ranks;
@@ -47,7 +48,7 @@ use self::{
 };
 
 /// Below this probability a difference is no accident.
-const SIGNIFICANT: f64 = 0.05;
+pub(crate) const SIGNIFICANT: f64 = 0.05;
 
 /// Seed of the bootstrap when the user gives none (`stats.seed`).
 pub const DEFAULT_STATS_SEED: u64 = 20_240_229;

@@ -486,6 +486,12 @@ fn one_thing_may_differ_and_two_may_not() {
     assert_eq!(compared(&judge, &[]).reasons.len(), 1);
     assert!(compared(&judge, &["grading"]).reasons.is_empty());
     assert_eq!(compared(&|spec| spec.dataset.sha256 = "x".into(), &["all"]).reasons, ["the datasets differ"]);
+    let changed = compared(&|spec| spec.dataset.profile.methodology = 2, &["all"]);
+    let why = "the dataset's methodology has changed between the runs (version 1, then 2): their scores do not mean the same; run the \
+               older one again";
+    assert_eq!(changed.reasons, [why]);
+    let keys: Vec<&str> = changed.differences.iter().map(|marked| marked.key.as_str()).collect();
+    assert_eq!(keys, ["dataset.profile.methodology"], "what else the profile says is the same");
     let further = compared(
         &|spec| spec.scorers.push(ScorerSpec { name: "exact".into(), version: 1, ..ScorerSpec::default() }),
         &[],

@@ -33,6 +33,32 @@ fn told_apart(a: f64, b: f64) -> (String, String) {
     DIGITS.map(shown).find(|(a, b)| a != b).unwrap_or_else(|| shown(*DIGITS.start()))
 }
 
+/// A headline that is next to the worst score there is. What has no score is told by other rules.
+pub(super) fn least(summary: &Summary, floors: &Floors) -> Option<Check> {
+    let (least, value) = (floors.least?, summary.headline.value?);
+    let better = summary.scores.first().map_or(Better::Higher, |score| score.better);
+    let (bound, beyond, worst) = match better {
+        Better::Higher => (least, "below", value <= least - 1e-12),
+        Better::Lower => (1.0 - least, "above", value >= 1.0 - least + 1e-12),
+    };
+    let (shown, limit) = told_apart(value, bound);
+    let (outcome, detail) = match worst {
+        true => (CheckOutcome::Regression, format!("{shown} is {beyond} {limit}: next to nothing of it is right")),
+        false => (CheckOutcome::Pass, format!("{shown} is not {beyond} {limit}")),
+    };
+    let change = Some(Change::new(&summary.headline.metric, value, bound));
+    let value = Some(value);
+    Some(Check {
+        rule: "floor:least".to_owned(),
+        level: Level::Critical,
+        outcome,
+        value,
+        bound: Some(bound),
+        detail,
+        change,
+    })
+}
+
 /// Floors hold for the unrounded score; where lower is better they are ceilings. What has no score has not reached its floor.
 pub(super) fn floors(summary: &Summary, floors: &Floors) -> Vec<Check> {
     let overall = floors.overall.map(|floor| ("floor:overall".to_owned(), summary.headline.value, floor));

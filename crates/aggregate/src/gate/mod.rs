@@ -45,6 +45,7 @@ pub fn gate(
         if !comparison.comparable {
             reasons.extend(comparison.reasons.iter().cloned());
         }
+        checks.extend(checks::least(summary, &policy.floors));
     }
     reasons.dedup();
     let verdict = if reasons.is_empty() { decide(&checks) } else { GateVerdict::Invalid };

@@ -46,6 +46,9 @@ pub struct LatencyRule {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Floors {
+    /// How far above the worst score the headline must be at least, whatever its direction: a run that gets next to nothing right is
+    /// broken, and one that is as broken as its baseline would pass otherwise.
+    pub least: Option<f64>,
     /// Lowest headline score.
     pub overall: Option<f64>,
     /// Lowest score by category.
@@ -90,7 +93,7 @@ pub struct Policy {
     pub ceilings: BTreeMap<String, f64>,
 }
 
-/// The shipped policy: 3 points overall, 10 per category, 3 for retrieval; latency, cost and calls are only said. Chosen so that
+/// The shipped policy: 3 points overall, 10 per category, 3 for retrieval, and a score of 1 % at least; latency, cost and calls are only said. Chosen so that
 /// a run that is as good as its baseline seldom ends undecided: docs/STATISTICS.md, "Gates".
 pub const DEFAULT_POLICY_YAML: &str = include_str!("default_policy.yaml");
 
@@ -112,7 +115,7 @@ impl Default for Policy {
             latency: vec![latency(PROBE)],
             cost: Some(Ratio { ratio: 1.25, level: Level::Advisory }),
             calls: Some(Ratio { ratio: 1.25, level: Level::Advisory }),
-            floors: Floors::default(),
+            floors: Floors { least: Some(0.01), ..Floors::default() },
             ceilings: BTreeMap::new(),
         }
     }
@@ -122,7 +125,8 @@ impl Policy {
     /// Whether it says anything of a run that is held against no other.
     #[must_use]
     pub fn stands_alone(&self) -> bool {
-        let Floors { overall, category, figures } = &self.floors;
+        // that a run gets anything right is no gate by itself
+        let Floors { least: _, overall, category, figures } = &self.floors;
         overall.is_some() || !category.is_empty() || !figures.is_empty() || !self.ceilings.is_empty()
     }
 
@@ -153,6 +157,7 @@ impl Policy {
             }
         }
         let floors = self.floors.overall.iter().map(|floor| ("floors.overall", floor));
+        let floors = floors.chain(self.floors.least.iter().map(|floor| ("floors.least", floor)));
         let floors = floors.chain(self.floors.category.iter().map(|(name, floor)| (name.as_str(), floor)));
         for (name, floor) in floors {
             if !(0.0..=1.0).contains(floor) {

@@ -1,6 +1,7 @@
 use bench_proto::{
     comparison::{CategoryDifference, Comparison, PairedDifference},
     gate::{CheckOutcome, GateVerdict},
+    metric::Better,
     summary::{Interval, LatencyProbe, ProbeConditions, Summary, Verdict},
 };
 
@@ -190,6 +191,28 @@ fn floors_need_no_baseline_and_hold_for_the_unrounded_score() {
         gate(&summary, None, &policy, GateFlags::default()).exit_code
     };
     assert_eq!((with(value), with(value + 1e-6), with(value - 1e-6)), (0, 1, 0));
+}
+
+#[test]
+fn a_run_that_gets_next_to_nothing_right_fails_although_its_baseline_was_no_better() {
+    let ended = |value: Option<f64>, better: Better, policy: &Policy| {
+        let (mut summary, comparison) = (summary(), comparison());
+        summary.headline.value = value;
+        summary.scores.iter_mut().for_each(|score| score.better = better);
+        let report = gate(&summary, Some(("b".to_owned(), comparison)), policy, GateFlags::default());
+        let check = report.checks.iter().find(|check| check.rule == "floor:least");
+        (report.exit_code, check.map(|check| check.outcome))
+    };
+    let shipped = Policy::default();
+    let [higher, lower] = [Better::Higher, Better::Lower];
+    assert_eq!(ended(Some(0.01), higher, &shipped), (0, Some(CheckOutcome::Pass)));
+    assert_eq!(ended(Some(0.009), higher, &shipped), (1, Some(CheckOutcome::Regression)));
+    assert_eq!(ended(Some(0.0), lower, &shipped), (0, Some(CheckOutcome::Pass)), "the best there is");
+    assert_eq!(ended(Some(0.995), lower, &shipped), (1, Some(CheckOutcome::Regression)));
+    assert_eq!(ended(None, higher, &shipped).1, None);
+    let without = Policy { floors: Floors::default(), ..Policy::default() };
+    assert_eq!(ended(Some(0.0), higher, &without), (0, None));
+    assert!(!shipped.stands_alone(), "a gate needs a baseline or a floor of somebody's own");
 }
 
 #[test]

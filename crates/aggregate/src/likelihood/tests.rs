@@ -58,8 +58,39 @@ fn the_share_of_others_behind_equal_scores_is_where_scipy_finds_it() {
     }
 }
 
+/// Banks of a few sizes with passes and fails that are no whole numbers, as weighted means have them.
+fn shared_out(banks: &[(u32, f64)]) -> Vec<Bank> {
+    let sizes = [7.25, 20.0, 20.0, 154.5];
+    let of = |(size, share): &(u32, f64)| {
+        let trials = sizes[*size as usize % sizes.len()];
+        Bank { trials, passed: trials * (share * 8.0).round() / 8.0 }
+    };
+    banks.iter().map(of).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn what_is_remembered_of_banks_is_to_the_last_bit_what_would_be_worked_out_anew(
+        banks in proptest::collection::vec((0_u32..4, 0.0_f64..=1.0), 3..14),
+        etas in proptest::collection::vec(-6.0_f64..6.0, 1..24),
+    ) {
+        let banks = shared_out(&banks);
+        let bits = |(value, rho): (f64, f64)| (value.to_bits(), rho.to_bits());
+        let mut profile = Profile::new(&banks);
+        for eta in etas.iter().chain(&etas) {
+            prop_assert_eq!(bits(profile.best(*eta)), bits(Profile::new(&banks).look(*eta)));
+            let (mean, rho) = ((expit(*eta), expit(-eta)), 0.02);
+            let correlation = Correlation::new(rho, &mut profile.trials);
+            let rise = |a: f64, x: f64| if x > 0.0 { ln_gamma(a + x) - ln_gamma(a) } else { 0.0 };
+            let (a, b) = (correlation.scale * mean.0, correlation.scale * mean.1);
+            let of = |bank: &Bank| rise(a, bank.passed) + rise(b, bank.trials - bank.passed);
+            let sums: f64 = banks.iter().map(|bank| rise(correlation.scale, bank.trials)).sum();
+            let plain = banks.iter().map(of).sum::<f64>() - sums;
+            prop_assert_eq!(profile.at(mean, correlation).to_bits(), plain.to_bits());
+        }
+    }
 
     #[test]
     fn bounds_hold_the_mean_of_equal_banks_mirror_and_do_not_hang(

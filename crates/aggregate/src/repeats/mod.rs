@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `table` | which scores has each question, in few bytes? |
 //! | `spread` | mean, sample standard deviation and t interval of some figures, one of each run or seed |
+//! | [`seeds`] | how far do two systems differ over generated data of several seeds? |
 //! | `mean` | the mean over the repeats with its intervals |
 //! | `stability` | pass@k, pass^k, noisy questions |
 //! | `components` | shares of variance, with intervals |
@@ -15,6 +16,7 @@
 mod components;
 mod halving;
 mod mean;
+pub mod seeds;
 mod spread;
 mod stability;
 mod table;

@@ -5,7 +5,7 @@ use bench_proto::summary::Interval;
 use crate::interval::{symmetric, t_quantile};
 
 /// Variance of fractions that is rounding alone.
-const ROUNDING: f64 = 1e-24;
+pub(super) const ROUNDING: f64 = 1e-24;
 
 /// The spread of some figures.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,12 +35,18 @@ pub fn spread(figures: &[f64], each: &str) -> Option<Spread> {
         return None;
     }
     let n = figures.len() as f64;
-    let mean = figures.iter().sum::<f64>() / n;
-    let squares: f64 = figures.iter().map(|figure| (figure - mean).powi(2)).sum();
-    let variance = (figures.len() > 1).then(|| squares / (n - 1.0));
+    let (mean, variance) = variance_of(figures);
     let ci95 = variance.filter(|variance| *variance > ROUNDING).map(|variance| {
         let half = t_quantile(n - 1.0) * (variance / n).sqrt();
         symmetric(mean, half, format!("t over {each}, {} df", figures.len() - 1))
     });
     Some(Spread { n: figures.len() as u64, mean, sd: variance.map(f64::sqrt), ci95 })
+}
+
+/// Mean of some figures, at least one, and their variance with n − 1.
+pub(super) fn variance_of(figures: &[f64]) -> (f64, Option<f64>) {
+    let n = figures.len() as f64;
+    let mean = figures.iter().sum::<f64>() / n;
+    let squares: f64 = figures.iter().map(|figure| (figure - mean).powi(2)).sum();
+    (mean, (figures.len() > 1).then(|| squares / (n - 1.0)))
 }

@@ -54,8 +54,7 @@ pub struct SampleCoverage {
 #[must_use]
 pub fn sample_coverage(case: &SampleCase, draws: u32, seed: u64) -> SampleCoverage {
     let mut chance = Chance::new(seed);
-    let spreads: Vec<Spread> =
-        case.strata.iter().map(|stratum| Spread::new(Effects::LogitNormal, stratum.p, case.correlation)).collect();
+    let spreads = spreads(case);
     let banks = u64::from(case.banks);
     let categories: Vec<Category> = (0..)
         .zip(&case.strata)
@@ -88,6 +87,20 @@ pub fn sample_coverage(case: &SampleCase, draws: u32, seed: u64) -> SampleCovera
         seen.count((total.ci95.as_ref(), of_others), (total.benchmark_ci95.as_ref(), of_dataset));
     }
     seen.shares(draws)
+}
+
+/// How the chances of each stratum are spread. To find a spread takes as long as hundreds of draws: strata with one mean share it.
+fn spreads(case: &SampleCase) -> Vec<Spread> {
+    let mut known: Vec<(f64, Spread)> = Vec::new();
+    let spread = |SampledStratum { p, .. }: &SampledStratum| {
+        if let Some((_, spread)) = known.iter().find(|(of, _)| of == p) {
+            return *spread;
+        }
+        let spread = Spread::new(Effects::LogitNormal, *p, case.correlation);
+        known.push((*p, spread));
+        spread
+    };
+    case.strata.iter().map(spread).collect()
 }
 
 impl SampleCoverage {

@@ -2,6 +2,7 @@
 
 mod archive;
 mod archive_parts;
+mod archive_texts;
 mod arrows;
 mod bad_input;
 mod calls;
@@ -59,6 +60,7 @@ mod results;
 mod retrieve_only;
 mod rooms;
 mod scenarios;
+mod seeds;
 mod served;
 mod show;
 mod site;

@@ -4,7 +4,7 @@ use bench_proto::{ids::RunId, spec::RunSpec, summary::Summary, text::acts};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{ArchiveError, LAYOUT};
+use super::ArchiveError;
 
 /// Version of both documents.
 pub const MANIFEST_VERSION: u32 = 1;
@@ -81,6 +81,9 @@ pub struct IndexEntry {
     pub result_digest: String,
     /// Builds that worked on it.
     pub code_version: String,
+    /// Why the texts of its questions, memories and answers are not there; absent where they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_texts: Option<String>,
 }
 
 impl IndexEntry {
@@ -91,12 +94,12 @@ impl IndexEntry {
     pub(crate) fn check(&self) -> Result<(), String> {
         RunId::parse(&self.run_id).map_err(|e| e.to_string())?;
         let parts: Vec<&str> = self.folder.split('/').collect();
-        let [runs, date, dataset, layout, run] = parts.as_slice() else {
+        let [runs, date, dataset, methodology, run] = parts.as_slice() else {
             return Err(format!("'{}' is no folder of an archived run", shown(&self.folder)));
         };
         let dated = *date == "undated" || (date.len() == 10 && date.bytes().all(|b| b.is_ascii_digit() || b == b'-'));
-        let fits = (*runs, *layout, *run, *dataset) == ("runs", LAYOUT, self.run_id.as_str(), self.dataset.as_str());
-        if fits && dated && is_plain(dataset) {
+        let fits = (*runs, *run, *dataset) == ("runs", self.run_id.as_str(), self.dataset.as_str());
+        if fits && dated && is_methodology(methodology) && is_plain(dataset) {
             return Ok(());
         }
         Err(format!("'{}' is no folder of run {}", shown(&self.folder), self.run_id))
@@ -111,7 +114,10 @@ impl IndexEntry {
         Self {
             run_id: summary.run.id.clone(),
             name: summary.run.name.clone(),
-            folder: format!("runs/{date}/{}/{LAYOUT}/{}", summary.dataset.name, summary.run.id),
+            folder: format!(
+                "runs/{date}/{}/v{}/{}",
+                summary.dataset.name, spec.dataset.profile.methodology, summary.run.id
+            ),
             finished_at: summary.run.finished_at.clone(),
             dataset: summary.dataset.name.clone(),
             preset: summary.dataset.sample.preset.clone(),
@@ -132,6 +138,7 @@ impl IndexEntry {
             conditions: conditions(spec),
             result_digest: summary.result_digest.clone(),
             code_version: summary.run.code_version.clone(),
+            without_texts: None,
         }
     }
 
@@ -175,7 +182,12 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }
 
-/// Reads a document of the archive.
+/// Whether a part of a path is the version of a dataset's methodology: `v1`.
+fn is_methodology(part: &str) -> bool {
+    let version = part.strip_prefix('v').filter(|version| !version.starts_with(['0', '+']));
+    version.is_some_and(|version| version.parse::<u32>().is_ok())
+}
+
 /// Whether a name names a file or folder of its own, and nothing above or below it.
 pub(crate) fn is_plain(name: &str) -> bool {
     let allowed = |c: char| !acts(c) && !matches!(c, '/' | '\\' | ':');
@@ -187,6 +199,7 @@ pub(crate) fn shown(text: &str) -> String {
     text.chars().filter(|c| !acts(*c)).take(120).collect()
 }
 
+/// Reads a document of the archive.
 pub(crate) fn parse<T: serde::de::DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, ArchiveError> {
     serde_json::from_slice(bytes).map_err(|e| ArchiveError::Damaged(format!("{name} cannot be read: {e}")))
 }

@@ -1,11 +1,14 @@
 //! Durable results on object stores: a local folder, S3, R2, Google Cloud Storage, Azure.
 //!
 //! ```text
-//! runs/<date>/<dataset>/v1/<run>/manifest.json      sha256 and size of every file, written last
-//! runs/<date>/<dataset>/v1/<run>/<file>.zst         report, questions, and what a run is rebuilt from
-//! runs/<date>/<dataset>/v1/<run>/<file>.<hash>.zst  the same of large files, which are written in parts
-//! index/<date>/<run>.json                           one small object per run
+//! runs/<date>/<dataset>/v1/<run>/manifest.json        sha256 and size of every file, written last
+//! runs/<date>/<dataset>/v1/<run>/<file>.zst           report, questions, and what a run is rebuilt from
+//! runs/<date>/<dataset>/v1/<run>/<file>.<hash>.zst    the same of large files, which are written in parts
+//! index/<date>/<run>.json                             one small object per run
+//! matrices/<date>/<matrix>/results-matrix-<date>.json all cells of a matrix, once all of its runs are archived
 //! ```
+//!
+//! `v1` is the version of the dataset's methodology (`bench_proto::profile`): results of another one lie apart.
 //!
 //! Everything is written once, with conditional puts. No object is ever read, changed and written back, so any number of
 //! writers lose nothing: what two of them write about different runs has different names, and what they write about the same
@@ -16,10 +19,12 @@
 //! | [`place`] | which store, and which objects in it? |
 //! | [`manifest`] | what is said about an archived run? |
 //! | [`push`], [`fetch`], `pack` | how does it get there, and back, with every byte checked and few of them in memory? |
+//! | [`matrix`] | what is said about a matrix? |
 //! | [`trajectory`] | which archived runs may stand on one line? |
 
 pub mod fetch;
 pub mod manifest;
+pub mod matrix;
 mod pack;
 pub mod place;
 pub mod push;
@@ -27,9 +32,6 @@ pub mod trajectory;
 
 pub use manifest::{FileEntry, IndexEntry, Manifest};
 pub use place::ArchivePlace;
-
-/// Version of the layout; a part of every path.
-pub const LAYOUT: &str = "v1";
 
 /// What can go wrong with an archive.
 #[derive(Debug, thiserror::Error)]

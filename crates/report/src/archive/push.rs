@@ -30,6 +30,11 @@ pub enum Pushed {
     Archived,
     /// It was before, with the same result.
     WasThere,
+    /// It was before, with the same result, and its texts are there although they were not to be, or the other way round.
+    WasThereOtherwise {
+        /// Whether its texts are there.
+        with_texts: bool,
+    },
 }
 
 /// Brings a run into the archive; may be repeated at any point. Of large files only pieces are in memory.
@@ -73,14 +78,19 @@ async fn finish_other(place: &ArchivePlace, entry: &IndexEntry, there: Manifest)
         )));
     }
     index(place, &there.entry).await?;
-    Ok(Pushed::WasThere)
+    let with_texts = there.entry.without_texts.is_none();
+    Ok(match with_texts == entry.without_texts.is_none() {
+        true => Pushed::WasThere,
+        false => Pushed::WasThereOtherwise { with_texts },
+    })
 }
 
 async fn index(place: &ArchivePlace, entry: &IndexEntry) -> Result<(), ArchiveError> {
     place.create(&entry.object(), json(entry)?).await.map(drop)
 }
 
-fn json(value: &impl serde::Serialize) -> Result<Bytes, ArchiveError> {
+/// A document of the archive.
+pub(super) fn json(value: &impl serde::Serialize) -> Result<Bytes, ArchiveError> {
     serde_json::to_vec_pretty(value)
         .map(Bytes::from)
         .map_err(|e| ArchiveError::Store(format!("a document cannot be written: {e}")))

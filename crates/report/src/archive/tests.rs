@@ -6,6 +6,7 @@ use object_store::memory::InMemory;
 use super::{
     ArchiveError, ArchivePlace, IndexEntry, Manifest,
     fetch::{file, find, list, manifest, verify},
+    matrix::{ARCHIVED_MATRIX_VERSION, ArchivedMatrix},
     place::Put,
     push::{PlainFile, Pushed, push},
     trajectory::{Trajectory, Wanted},
@@ -33,6 +34,7 @@ fn entry(id: &str, digest: &str) -> IndexEntry {
         conditions: "c".to_owned(),
         result_digest: digest.to_owned(),
         code_version: "1".to_owned(),
+        without_texts: None,
     }
 }
 
@@ -344,4 +346,79 @@ async fn a_manifest_does_not_decide_how_much_comes_out_of_a_file() {
     assert!(said.contains("would become 2147483648 bytes of ") && said.ends_with("it is not unpacked"), "{said}");
     let said = changed(|manifest| manifest.files[0].bytes += 1).await;
     assert!(said.contains(" bytes, and ") && said.ends_with("were written"), "{said}");
+}
+
+#[tokio::test]
+async fn results_by_another_methodology_lie_apart_and_no_other_part_of_a_path_is_one() {
+    let place = memory();
+    for (id, version) in [("a", "v1"), ("b", "v2"), ("c", "v31")] {
+        let folder = format!("runs/2026-11-20/locomo/{version}/{id}");
+        let entry = IndexEntry { folder: folder.clone(), ..entry(id, "d") };
+        push(&place, &entry, &files().files).await.expect("is pushed");
+        assert_eq!(find(&place, id).await.expect("is found").0.folder, folder);
+    }
+    for wrong in ["1", "v", "v0", "v01", "v+1", "w1", "v1a", "v99999999999"] {
+        let folder = format!("runs/2026-11-20/locomo/{wrong}/a");
+        let error =
+            push(&place, &IndexEntry { folder, ..entry("a", "d") }, &files().files).await.expect_err("is refused");
+        assert!(error.to_string().contains("is no folder of run a"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn runs_of_one_dataset_system_and_day_lie_side_by_side() {
+    let place = memory();
+    for id in ["morning", "evening"] {
+        let pushed = push(&place, &entry(id, id), &files().files).await.expect("is pushed");
+        assert_eq!(pushed, Pushed::Archived, "{id}");
+    }
+    let listed = list(&place).await.expect("are listed").entries;
+    let digests: Vec<(&str, &str)> =
+        listed.iter().map(|entry| (entry.run_id.as_str(), entry.result_digest.as_str())).collect();
+    assert_eq!(digests, [("evening", "evening"), ("morning", "morning")]);
+    for entry in &listed {
+        assert_eq!(verify(&place, entry).await.expect("answers"), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn a_run_without_its_texts_says_so_and_is_not_mistaken_for_one_with_them() {
+    let place = memory();
+    let whole = entry("a", "d");
+    let told = IndexEntry { without_texts: Some("no licence is stated".to_owned()), ..whole.clone() };
+    assert_eq!(push(&place, &told, &files().files).await.expect("is pushed"), Pushed::Archived);
+    assert_eq!(find(&place, "a").await.expect("is found").0.without_texts, told.without_texts);
+    assert_eq!(push(&place, &told, &files().files).await.expect("answers"), Pushed::WasThere);
+    let other = push(&place, &whole, &files().files).await.expect("answers");
+    assert_eq!(other, Pushed::WasThereOtherwise { with_texts: false });
+    // what older archives hold says nothing of it, and has all texts
+    let text = serde_json::to_string(&whole).expect("is JSON");
+    assert!(!text.contains("without_texts"), "{text}");
+}
+
+#[tokio::test]
+async fn a_matrix_that_grows_has_another_document_and_the_same_one_is_there_once() {
+    let place = memory();
+    let report = serde_json::from_str(include_str!("../../../../proto/golden/matrix.v1.json")).expect("the golden one");
+    let matrix = ArchivedMatrix {
+        matrix_version: ARCHIVED_MATRIX_VERSION,
+        date: "2026-11-20".to_owned(),
+        runs: [("p-c1-r1".to_owned(), "runs/2026-11-20/locomo/v1/p-c1-r1".to_owned())].into(),
+        report,
+    };
+    let first = "matrices/2026-11-20/p/results-matrix-2026-11-20.json".to_owned();
+    let push = async |matrix: &ArchivedMatrix| super::matrix::push(&place, matrix).await;
+    assert_eq!(push(&matrix).await.expect("is pushed"), (first.clone(), Pushed::Archived));
+    assert_eq!(push(&matrix).await.expect("is there"), (first.clone(), Pushed::WasThere));
+    let mut grown = matrix.clone();
+    grown.runs.insert("p-c9-r1".to_owned(), "runs/2026-11-20/locomo/v1/p-c9-r1".to_owned());
+    let second = "matrices/2026-11-20/p/results-matrix-2026-11-20-2.json".to_owned();
+    assert_eq!(push(&grown).await.expect("is pushed"), (second, Pushed::Archived));
+    assert_eq!(push(&matrix).await.expect("is there"), (first.clone(), Pushed::WasThere));
+    let read: ArchivedMatrix =
+        serde_json::from_slice(&place.read(&first).await.expect("is read").expect("is there")).expect("is JSON");
+    assert_eq!(read, matrix);
+    let mut elsewhere = matrix;
+    elsewhere.report.id = "../p".to_owned();
+    assert!(matches!(push(&elsewhere).await, Err(ArchiveError::Damaged(_))));
 }

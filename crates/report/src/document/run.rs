@@ -77,6 +77,7 @@ pub(super) fn run(summary: &Summary) -> Vec<Block> {
         ("Finished", dash(&run.finished_at)),
         ("Version", run.code_version.clone()),
         ("Dataset", format!("{} {}, sha256 {}{modified}", dataset.name, dataset.version, dataset.sha256)),
+        ("Methodology", format!("version {}", dataset.methodology)),
         ("Sample signature", dataset.sample.signature.clone()),
         ("System", format!("{} {}, top-k {}", spec.system, spec.system_version, spec.top_k)),
         ("Answerer", spec.who_answered()),

@@ -165,6 +165,8 @@ pub(super) struct Fetched {
     files: Vec<String>,
     /// It was written into the store too.
     restored: bool,
+    /// Why the texts of its questions, memories and answers are not among them; null where they are.
+    without_texts: Option<String>,
 }
 
 /// `score --counting --json`: ways in which others count.

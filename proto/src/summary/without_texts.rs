@@ -1,0 +1,117 @@
+//! What of a result may be told where the texts of its dataset may not be: ids, figures and verdicts. No question, no expected answer,
+//! nothing that was recalled, answered or said about it by a judge, and no message that may quote one of them.
+
+use std::collections::BTreeMap;
+
+use super::{JudgementLine, QuestionLine, RetrievedLine, SearchLine, Summary};
+use crate::facts::QuestionFacts;
+
+impl QuestionLine {
+    /// The line without texts. An error keeps its code.
+    #[must_use]
+    pub fn without_texts(self) -> Self {
+        let hit = |hit: RetrievedLine| RetrievedLine { text: String::new(), details: BTreeMap::new(), ..hit };
+        let vote = |vote: JudgementLine| JudgementLine { raw: String::new(), calls: Vec::new(), ..vote };
+        let search = |search: SearchLine| SearchLine { query: String::new(), ..search };
+        let code = |error: String| error.split(':').next().unwrap_or_default().to_owned();
+        Self {
+            question: String::new(),
+            gold: None,
+            answer: None,
+            retrieved: self.retrieved.into_iter().map(hit).collect(),
+            searches: self.searches.into_iter().map(search).collect(),
+            judgements: self.judgements.into_iter().map(vote).collect(),
+            error: self.error.map(code),
+            ..self
+        }
+    }
+}
+
+impl QuestionFacts {
+    /// The facts without what a failure said, which may quote a reply.
+    #[must_use]
+    pub fn without_texts(mut self) -> Self {
+        if let Some(failure) = &mut self.failure {
+            failure.message.clear();
+        }
+        self
+    }
+}
+
+impl Summary {
+    /// The report without texts: what it says of the dataset's files goes too, for it quotes them.
+    #[must_use]
+    pub fn without_texts(mut self) -> Self {
+        self.dataset.notes.clear();
+        for worst in &mut self.worst {
+            (worst.gold, worst.answer) = (None, None);
+        }
+        if let Some(stored) = &mut self.stored {
+            stored.unsaid_examples.clear();
+            stored.failure = None;
+        }
+        if let Some(canaries) = &mut self.canaries {
+            // in a run without facts of our own these are turns of the dataset
+            canaries.lost_facts.clear();
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::summary::{PhaseUsageLine, StoredSummary, TimingLine};
+
+    const SECRET: &str = "The ferry to Kinsale leaves at nine";
+
+    fn line() -> QuestionLine {
+        serde_json::from_value(json!({
+            "question_id": "q1", "bank_id": "b1", "category": "temporal", "question": SECRET, "gold": SECRET, "answer": SECRET,
+            "outcome": "infra_error", "scores": {"judge": 0.5},
+            "retrieved": [{
+                "id": "t1", "session_id": "s1", "score": 0.9, "text": SECRET, "details": {"summary": SECRET},
+            }],
+            "searches": [{"query": SECRET, "hits": 1}], "evidence": ["t1"], "citations": ["t1"], "failures": [],
+            "judgements": [{"judge": "openai:m", "vote": 0, "verdict": "correct", "raw": SECRET, "calls": [SECRET]}],
+            "error": format!("http_500: {SECRET}"), "usage": PhaseUsageLine::default(), "timing_ms": TimingLine::default(), "trace_id": "0", "attempts": 1,
+        }))
+        .expect("is a line")
+    }
+
+    #[test]
+    fn a_question_keeps_ids_scores_and_verdicts_and_no_text() {
+        let told = line().without_texts();
+        let text = serde_json::to_string(&told).expect("serialises");
+        assert!(!text.contains("ferry"), "{text}");
+        assert_eq!(
+            (told.question_id.as_str(), told.scores["judge"], told.error.as_deref()),
+            ("q1", 0.5, Some("http_500"))
+        );
+        assert_eq!((told.retrieved[0].id.as_str(), told.judgements[0].verdict.as_str()), ("t1", "correct"));
+    }
+
+    #[test]
+    fn a_report_keeps_its_figures_and_no_text() {
+        let golden = include_str!("../../golden/report.v4.json");
+        let mut summary: Summary = serde_json::from_str(golden).expect("the golden report is a summary");
+        summary.dataset.notes = vec![SECRET.to_owned()];
+        for worst in &mut summary.worst {
+            (worst.gold, worst.answer) = (Some(SECRET.to_owned()), Some(SECRET.to_owned()));
+        }
+        summary.stored = Some(StoredSummary {
+            unsaid_examples: vec![SECRET.to_owned()],
+            failure: Some(SECRET.to_owned()),
+            ..StoredSummary::default()
+        });
+        assert!(!summary.worst.is_empty(), "the golden report has some");
+        let told = summary.clone().without_texts();
+        assert!(!serde_json::to_string(&told).expect("serialises").contains("ferry"));
+        assert_eq!(
+            (&told.headline, &told.scores, &told.result_digest),
+            (&summary.headline, &summary.scores, &summary.result_digest)
+        );
+    }
+}
