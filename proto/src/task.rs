@@ -145,11 +145,10 @@ pub const TASK_MESSAGE_VERSION: u32 = 1;
 /// Version of the messages of runs that ask banks which were filled before (P33): a build that does not know of them would fill
 /// them, and puts the message back instead (P12).
 pub const FILLED_TASK_MESSAGE: u32 = 2;
-/// Version of the messages of runs that may stop early (P46): a build that does not know of later rounds would close their banks
-/// before these are opened.
-pub const ROUNDS_TASK_MESSAGE: u32 = 3;
-/// The newest version that this build reads.
-pub const NEWEST_TASK_MESSAGE: u32 = ROUNDS_TASK_MESSAGE;
+/// The newest version that this build reads, and that of the messages of runs that may stop early (P46) and of those a judge of
+/// which grades a sample: a build that does not know of them would close banks before later rounds are opened, or let that judge
+/// grade all.
+pub const NEWEST_TASK_MESSAGE: u32 = 3;
 /// Version of the queue topology: part of every queue name, raised when queue arguments change (P12).
 pub const TOPOLOGY_VERSION: u32 = 1;
 

@@ -248,6 +248,11 @@ async fn plan_all(
         unmetered.extend(leave_unmetered(&mut line.verb));
         let Verb::Submit(args) = &line.verb else { return Err(CliError::usage("its flags are none of `submit`")) };
         let in_cell = |error| matrix.of_cell(&cell, error);
+        if args.stop_when.is_some() {
+            return Err(in_cell(CliError::usage(
+                "--stop-when: runs of a group are held against each other on all of their questions; leave it out",
+            )));
+        }
         let app = Arc::new(App::load(&line).map_err(in_cell)?);
         apps.push(Arc::clone(&app));
         let mut planned = PlannedGroup::plan(&app, args, will_call).await.map_err(in_cell)?;

@@ -34,6 +34,12 @@ pub(crate) async fn plan(app: &App, args: &SubmitArgs, planned: &mut PlannedRun)
     if args.repeats.is_some_and(|n| n > 1) || app.settings().run.controls {
         return Err(refused("repeats and controls ask all questions of one sample; leave one of both out".to_owned()));
     }
+    if !planned.spec.judging.samples.is_empty() {
+        return Err(refused(
+            "which questions a judge of a sample grades is drawn of all of them, and not all may be asked; leave one of both out"
+                .to_owned(),
+        ));
+    }
     let goal = match WrittenGoal::parse(text).map_err(|error| refused(error.to_string()))? {
         WrittenGoal::Interval(half_width) => StopGoal::Interval { half_width },
         WrittenGoal::Decided(name, margin) => {

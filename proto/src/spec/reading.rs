@@ -6,7 +6,7 @@ use crate::{
     facts::{JudgePlan, judge_metric, part_of_judge},
     metric::Scale,
     scenario::{AnsweredBy, RecallPlan, Scenario},
-    task::{FILLED_TASK_MESSAGE, ROUNDS_TASK_MESSAGE},
+    task::{FILLED_TASK_MESSAGE, NEWEST_TASK_MESSAGE},
 };
 
 impl RunSpec {
@@ -14,8 +14,8 @@ impl RunSpec {
     /// where any will do.
     #[must_use]
     pub fn task_message_version(&self) -> u32 {
-        if self.stop.is_some() {
-            ROUNDS_TASK_MESSAGE
+        if self.stop.is_some() || !self.judging.samples.is_empty() {
+            NEWEST_TASK_MESSAGE
         } else if self.taken_over.asks_filled_banks() {
             FILLED_TASK_MESSAGE
         } else {
