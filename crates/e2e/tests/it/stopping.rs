@@ -106,7 +106,7 @@ fn p46_a_run_ends_when_its_score_is_known_and_goes_on_when_it_is_told_to() {
 #[test]
 fn p46_a_run_ends_when_its_difference_to_another_is_decided() {
     let bench = Bench::new();
-    whole(&bench, "before", "bm25").expect_code(0);
+    let _ = whole(&bench, "before", "bm25").expect_code(0);
     let same = bench.run(submit("same", "bm25", "decided vs before by 8pt")).expect_code(0).json();
     let looks = same["stop"]["looks"].as_array().expect("has looks");
     assert_eq!(looks.last().expect("has one")["outcome"], "no_difference");

@@ -267,7 +267,7 @@ fn p5_two_stores_on_one_server_have_banks_of_their_own() {
     let [one, other] = [Bench::new(), Bench::new()];
     for bench in [&one, &other] {
         write_adapter(bench, fake.url(), "");
-        bench.run(submit("./mine.yaml", "first")).expect_code(0);
+        let _ = bench.run(submit("./mine.yaml", "first")).expect_code(0);
     }
     let names = |bench: &Bench| -> Vec<String> {
         let shown = bench.run(["banks", "show", "first", "--json"]).expect_code(0).json();
@@ -277,7 +277,7 @@ fn p5_two_stores_on_one_server_have_banks_of_their_own() {
     let (ours, theirs) = (names(&one), names(&other));
     assert_eq!((ours.len(), theirs.len(), held(&fake).len()), (2, 2, 4), "{ours:?} {theirs:?}");
     // and what one removes is none of the other's
-    one.run(["gc", "--banks", "first"]).expect_code(0);
+    let _ = one.run(["gc", "--banks", "first"]).expect_code(0);
     let left = held(&fake);
     assert!(left.len() == 2 && theirs.iter().all(|bank| left.contains(bank)), "{left:?} {theirs:?}");
 }
