@@ -127,7 +127,7 @@ fn intervals_of_a_helped_sample_hold_the_truth_and_are_never_wider_than_the_samp
             2.0 * all_width / f64::from(draws)
         );
         assert!((0.935..=0.995).contains(&share(holds)), "p {p}: {}", share(holds));
-        assert!((0.935..=0.99).contains(&share(these_hold)), "p {p}: {}", share(these_hold));
+        assert!((0.925..=0.99).contains(&share(these_hold)), "p {p}: {}", share(these_hold));
         assert!((off / f64::from(draws)).abs() < 0.004, "p {p}: off by {}", off / f64::from(draws));
         let (gained, least) = (width / alone_width, if agrees > 0.85 { 0.85 } else { 1.0 });
         assert!(gained <= least, "p {p}: {gained} of the width of the sample alone");
