@@ -41,11 +41,7 @@ pub(super) async fn run(app: &App, args: &GcArgs) -> CliResult {
         if !(all || run.state == RunState::Finished) || !keeps_banks(&run.spec) {
             continue;
         }
-        if run.spec.taken_over.asks_filled_banks() && has_none_of_its_own(store.as_ref(), &run).await? {
-            // other runs have filled them, and whoever removes those decides about them
-            if wanted.contains(&run.run_no) {
-                out::note(&format!("{} asks banks that it has not filled: none of them is its to remove", run.run_id));
-            }
+        if has_none_of_its_own(store.as_ref(), &run, wanted.contains(&run.run_no)).await? {
             continue;
         }
         let events = store.events(run.run_no).await?;
@@ -107,10 +103,18 @@ pub(super) async fn run(app: &App, args: &GcArgs) -> CliResult {
     Ok(if failed == 0 { Exit::Done } else { Exit::Infrastructure })
 }
 
-/// Whether a run asks banks that were filled before it began, and no others.
-async fn has_none_of_its_own(store: &dyn Plan, run: &RunRow) -> Result<bool, CliError> {
+/// Whether a run asks banks that were filled before it began, and no others: whoever removes those that filled them decides. One that
+/// somebody has `named` is told of.
+async fn has_none_of_its_own(store: &dyn Plan, run: &RunRow, named: bool) -> Result<bool, CliError> {
+    if !run.spec.taken_over.asks_filled_banks() {
+        return Ok(false);
+    }
     let banks = store.banks(run.run_no, None).await?;
-    Ok(banks.iter().all(|bank| bank.generation == 1 && bank.filled_before().is_some()))
+    let has_none = banks.iter().all(|bank| bank.generation == 1 && bank.filled_before().is_some());
+    if has_none && named {
+        out::note(&format!("{} asks banks that it has not filled: none of them is its to remove", run.run_id));
+    }
+    Ok(has_none)
 }
 
 /// What an event says has been removed: generations that were begun anew. [`ALL_BANKS`] is the other word.

@@ -158,8 +158,7 @@ fn judged(judges: usize, sampled: Option<u32>) -> Summary {
     input.spec.votes = 1;
     let judge = input.spec.judges[0].clone();
     input.spec.judges = vec![judge; judges];
-    let ids: Vec<(String, String)> =
-        (0..60).map(|i| question(i)).map(|facts| (facts.category, facts.question_id)).collect();
+    let ids: Vec<(String, String)> = (0..60).map(question).map(|facts| (facts.category, facts.question_id)).collect();
     let all = || ids.iter().map(|(category, id)| (category.as_str(), id.as_str()));
     let sample = sampled.map(|judge| JudgedSample::choose(judge, 20, all()));
     input.spec.judging.samples = sample.clone().into_iter().collect();
@@ -169,7 +168,7 @@ fn judged(judges: usize, sampled: Option<u32>) -> Summary {
         let plan = |judge: u32| {
             sample.as_ref().is_none_or(|s| s.judge != judge || s.holds(&facts.category, &facts.question_id))
         };
-        let grade = |judge: u64| f64::from(u8::from((i + judge) % 4 != 0));
+        let grade = |judge: u64| f64::from(u8::from(!(i + judge).is_multiple_of(4)));
         let mut scores = Vec::new();
         for judge in (0..judges as u32).filter(|judge| plan(*judge)) {
             scores.push((bench_proto::facts::judge_metric(judge as usize), grade(judge.into())));

@@ -166,7 +166,7 @@ mod tests {
         let strata = Strata::new(&[], &population, [], &kinds);
         let means = Means { estimator: Estimator::Weighted, better: Better::Higher, strata: &strata };
         let pair = |i: u32| {
-            let (a, b) = if i % 5 == 0 { odd } else { (1.0, 1.0) };
+            let (a, b) = if i.is_multiple_of(5) { odd } else { (1.0, 1.0) };
             Pair { a, b, cluster: i % 10, kind: i / 10 % 2 }
         };
         let number = rule.looks.iter().position(|look| u64::from(n) <= *look).expect("is a look");

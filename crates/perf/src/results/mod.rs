@@ -5,7 +5,7 @@
 //! yardstick reads the same rows with `sqlite3` of Python and keeps nothing.
 
 mod repeats;
-mod written;
+pub(crate) mod written;
 
 use std::{path::Path, process::Command};
 
