@@ -358,9 +358,11 @@ async fn what_others_wrote_beyond_64_bits_is_mended_and_then_refused() {
     }
     change(&mut conn, "ALTER TABLE run_counters DROP COLUMN unmeasured").await;
     change(&mut conn, "DROP INDEX banks_filled_by").await;
-    for column in ["filled_name", "filled_handle", "filled_by"] {
+    for column in ["filled_name", "filled_handle", "filled_by", "later"] {
         change(&mut conn, sqlx::AssertSqlSafe(format!("ALTER TABLE banks DROP COLUMN {column}"))).await;
     }
+    change(&mut conn, "ALTER TABLE runs DROP COLUMN looks").await;
+    change(&mut conn, "ALTER TABLE incarnations DROP COLUMN identity").await;
     let absurd =
         format!("INSERT INTO calls VALUES (x'01', {run}, 1, x'', 1, 0, 'm', 1, 9e30, 'much', 1, 0, x'', 'stop')");
     let booked = "UPDATE run_counters SET spent = 9e30, reserved = 9e30";

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bench_proto::stop::Look;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -348,6 +349,8 @@ pub(super) struct Status {
     usage: Option<Usage>,
     /// Open tasks, by what they do.
     tasks: BTreeMap<String, Tasks>,
+    /// When it may end before its last question, and what its looks have found; null for other runs.
+    stop: Option<Stop>,
     /// The cluster; null on one machine.
     cluster: Option<Cluster>,
     /// Servers that are away.
@@ -358,6 +361,20 @@ pub(super) struct Status {
     went_back: Vec<String>,
     /// Banks that could not be filled.
     failed_banks: Vec<FailedBank>,
+}
+
+/// The rule of a run that may stop early.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Stop {
+    /// As a person writes it, such as `ci<=3pt`.
+    rule: String,
+    /// Questions asked at each look, cumulative.
+    planned: Vec<u64>,
+    /// The looks that were made.
+    looks: Vec<Look>,
+    /// It goes on to its last question whatever they say.
+    to_the_end: bool,
 }
 
 /// What is used of a cap on calls or tokens.
