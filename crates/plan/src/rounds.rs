@@ -162,22 +162,27 @@ mod tests {
         sizes.iter().enumerate().map(bank).collect()
     }
 
+    fn whole(banks: &[BankOutline]) -> Sample {
+        sample(banks, SampleRequest { preset: Some(crate::Preset::Full), ..SampleRequest::default() })
+            .expect("a valid request")
+    }
+
     fn rounds_of(banks: &[BankOutline]) -> Result<Rounds, SampleError> {
-        let sample = sample(banks, SampleRequest { preset: Some(crate::Preset::Full), ..SampleRequest::default() })
-            .expect("a valid request");
-        rounds(&sample, |bank| Ok(banks[bank as usize].clone()))
+        rounds(&whole(banks), |bank| Ok(banks[bank as usize].clone()))
     }
 
     #[test]
     fn every_prefix_is_a_small_copy_of_the_sample() {
         let outlines = banks(&[152, 81, 152, 199, 178, 123, 150, 191, 156, 158], false);
         let rounds = rounds_of(&outlines).expect("is large enough");
+        let chosen = whole(&outlines);
         assert_eq!(rounds.looks(), [154, 308, 462, 616, 770, 924, 1078, 1232, 1386, 1540]);
         for (prefix, looked) in rounds.looks().iter().enumerate() {
             let mut cells = BTreeMap::<(usize, &str), (f64, f64)>::new();
             let mut categories = BTreeMap::<&str, (f64, f64)>::new();
             for (bank, outline) in outlines.iter().enumerate() {
-                for (question, round) in outline.questions.iter().zip(rounds.of_bank(bank as u32)) {
+                for (index, round) in chosen.banks[bank].questions.iter().zip(rounds.of_bank(bank as u32)) {
+                    let question = &outline.questions[*index as usize];
                     let asked = f64::from(u8::from(usize::from(*round) <= prefix));
                     let count = |of: &mut (f64, f64)| *of = (of.0 + asked, of.1 + 1.0);
                     count(cells.entry((bank, &question.category)).or_default());
@@ -187,12 +192,12 @@ mod tests {
             let share = *looked as f64 / 1540.0;
             for ((bank, category), (asked, of)) in cells {
                 assert!(
-                    (asked - of * share).abs() < 4.0,
+                    (asked - of * share).abs() < 2.0,
                     "{asked} of {of} questions of {category} in bank {bank}, {share}"
                 );
             }
             for (category, (asked, of)) in categories {
-                assert!((asked - of * share).abs() < 2.0, "{asked} of {of} questions of {category}, {share}");
+                assert!((asked - of * share).abs() <= 1.0, "{asked} of {of} questions of {category}, {share}");
             }
         }
     }
