@@ -1,7 +1,7 @@
 //! Bank data on a worker: items read from the store by key, parsed once, kept in a cache that is bounded by bytes (P16, P29).
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
@@ -33,6 +33,8 @@ pub struct BankData {
 pub struct BankQuestions {
     questions: Vec<Question>,
     gold: HashMap<String, GoldRecord>,
+    /// Indexes of questions that the run left out when it stopped early.
+    left_out: BTreeSet<u32>,
 }
 
 impl BankQuestions {
@@ -46,6 +48,11 @@ impl BankQuestions {
     #[must_use]
     pub fn questions(&self) -> &[Question] {
         &self.questions
+    }
+
+    /// Those of them that the run had not left out, by stopping early, when the row was read.
+    pub fn asked(&self) -> impl Iterator<Item = &Question> {
+        self.questions.iter().filter(|question| !self.left_out.contains(&question.index))
     }
 
     /// Reads and parses two items of a bank; what was retained stays where it is.
@@ -63,7 +70,7 @@ impl BankQuestions {
         questions.sort_unstable_by_key(|q| q.index);
         let structs = questions.len() * (size_of::<Question>() + size_of::<GoldRecord>());
         let gold = gold.into_iter().map(|g| (g.question_id.clone(), g)).collect();
-        Ok((Self { questions, gold }, (of_questions + of_gold + structs) as u64))
+        Ok((Self { questions, gold, left_out: row.left_out() }, (of_questions + of_gold + structs) as u64))
     }
 }
 
@@ -88,10 +95,9 @@ impl BankData {
         self.asked.questions()
     }
 
-    /// Those of them that the run has not left out when it stopped early.
+    /// As [`BankQuestions::asked`].
     pub fn asked(&self) -> impl Iterator<Item = &Question> {
-        let left_out = self.row.left_out();
-        self.questions().iter().filter(move |question| !left_out.contains(&question.index))
+        self.asked.asked()
     }
 
     /// Reads and parses the three items of a bank.

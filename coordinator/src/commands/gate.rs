@@ -286,6 +286,16 @@ async fn plan(
     Ok(Exit::Done)
 }
 
+/// Whether a run that may be compared with this one has done the same before it: the whole of the same sample, answered by the same
+/// answerer unless that is what is under test, and neither a second try at what was wrong nor a run of the same command.
+fn is_before(row: &RunRow, this: &RunRow, under_test: Option<&str>, options: &CompareOptions) -> bool {
+    let same_sample = row.spec.sample.signature == this.spec.sample.signature && row.looks.stopped().is_none();
+    let only_system = under_test.is_none_or(|groups| groups == "system");
+    let same_draw = row.spec.taken_over.answered_again == this.spec.taken_over.answered_again;
+    let same_command = row.group.is_some() && row.group == this.group;
+    same_sample && same_draw && !same_command && (only_system || !options.under_test.is_empty())
+}
+
 /// The last `k` finished, valid runs before this one that it may be compared with, the newest first. Of runs that share paid
 /// answers the newest: a run that was graded again is no further draw.
 async fn last(
@@ -315,18 +325,11 @@ async fn last(
             &metric,
             &options.under_test,
         );
-        let same_sample = row.spec.sample.signature == new.spec.sample.signature && row.looks.stopped().is_none();
-        let is_copy = lineages.contains(&row.lineage);
-        // who answered otherwise says nothing of the memory system, unless that is what is asked
-        let only_system = options.under_test.is_empty() && compared.under_test.as_deref().is_none_or(|u| u == "system");
-        let like_this = row.spec.taken_over.answered_again == new.spec.taken_over.answered_again
-            && (only_system || !options.under_test.is_empty())
-            // repeats and cells of one command are beside this run, not before it
-            && (row.group.is_none() || row.group != this.group);
-        if !compared.reasons.is_empty() || !same_sample || is_copy || row.spec.system.name != new.spec.system.name {
+        let of_others = !compared.reasons.is_empty() || row.spec.system.name != new.spec.system.name;
+        if of_others || !is_before(&row, &this, compared.under_test.as_deref(), options) {
             continue;
         }
-        if !like_this {
+        if lineages.contains(&row.lineage) {
             continue;
         }
         let lineage = row.lineage.clone();

@@ -4,7 +4,7 @@ use bench_datasets::Dataset;
 use bench_plan::Sample;
 use bench_proto::{panel::JudgedSample, spec::RunSpec};
 use bench_store::{RunRow, Store};
-use bench_worker::banks::BankData;
+use bench_worker::banks::BankQuestions;
 
 use crate::{cli::model_of_judge, exit::CliError};
 
@@ -100,8 +100,8 @@ pub(crate) async fn choose_stored(
     }
     let mut asked: Vec<Asked> = Vec::new();
     for row in store.banks(source.run_no, None).await? {
-        let bank = BankData::read(store, row).await?;
-        asked.extend(bank.questions().iter().map(|question| (question.category.clone(), question.question_id.clone())));
+        let bank = BankQuestions::read(store, &row).await?;
+        asked.extend(bank.asked().map(|question| (question.category.clone(), question.question_id.clone())));
     }
     set(spec, &sizes, &asked);
     Ok(())

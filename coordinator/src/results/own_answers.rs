@@ -1,15 +1,19 @@
 //! `judge-audit --of RUN --grades FILE`: answers of a run that somebody who knows has graded, with what the run's judge said of them.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::Path,
+};
 
 use bench_proto::{
+    dataset::Question,
     facts::{Outcome, QuestionFacts},
     ids::{Sha256Hash, TaskKey},
     spec::RunSpec,
     step::{StepNo, StepText},
 };
-use bench_store::{RunRow, RunState, Store};
-use bench_worker::banks::BankData;
+use bench_store::{BankRow, RunRow, RunState, Store};
+use bench_worker::banks::BankQuestions;
 use serde::Deserialize;
 
 use super::questions::facts_of_bank;
@@ -97,26 +101,26 @@ pub(crate) async fn graded_answers(
     let in_file = |e: ImportError| CliError::usage(format!("{}: {e}", file.display()));
     let bytes = std::fs::read(file).map_err(|e| in_file(ImportError::file(e.to_string())).because(e))?;
     let text = std::str::from_utf8(&bytes).map_err(|e| in_file(ImportError::file(e.to_string())))?;
-    let banks = banks_of(store, run).await?;
-    let right = resolve(&banks, &list_or_lines::<Graded>(text).map_err(in_file)?).map_err(in_file)?;
+    let banks = store.banks(run.run_no, None).await?;
+    let right =
+        resolve(&known_of(store, &banks).await?, &list_or_lines::<Graded>(text).map_err(in_file)?).map_err(in_file)?;
     let (mut parts, mut lines, mut without) = (Vec::new(), BTreeMap::new(), 0_u64);
-    for bank in banks {
-        let stored = Stored::read(store, run, &bank).await?;
-        let wanted =
-            bank.questions().iter().filter_map(|question| Some((question, *right.get(&question.question_id)?)));
-        for (question, is_right) in wanted {
-            let key = TaskKey::question(bank.row.bank_no, question.index);
-            match stored.line(key, metric.as_deref()) {
-                Some(line) => drop(lines.insert(question.question_id.clone(), (line, is_right))),
+    for row in banks {
+        let bank = BankQuestions::read(store, &row).await?;
+        let is_right = |question: &&Question| right.get(&question.question_id).copied();
+        let graded: Vec<&Question> = bank.asked().filter(|question| is_right(question).is_some()).collect();
+        let stored = Stored::read(store, run, (row.bank_no, &bank), &graded).await?;
+        for question in &graded {
+            let line = stored.line(TaskKey::question(row.bank_no, question.index), metric.as_deref());
+            match line.zip(is_right(question)) {
+                Some(line) => drop(lines.insert(question.question_id.clone(), line)),
                 None => without += 1,
             }
         }
-        let gold =
-            bank.questions().iter().map(|question| bank.gold(&question.question_id).cloned().unwrap_or_default());
         parts.push(BankParts {
-            bank_id: bank.content.bank_id.clone(),
-            gold: gold.collect(),
-            questions: bank.questions().to_vec(),
+            bank_id: row.bank_id,
+            gold: graded.iter().map(|q| bank.gold(&q.question_id).cloned().unwrap_or_default()).collect(),
+            questions: graded.into_iter().cloned().collect(),
         });
     }
     if without > 0 {
@@ -160,31 +164,39 @@ fn check(run: &RunRow) -> Result<(), CliError> {
     Ok(())
 }
 
-async fn banks_of(store: &dyn Store, run: &RunRow) -> Result<Vec<BankData>, CliError> {
-    let mut banks = Vec::new();
-    for row in store.banks(run.run_no, None).await? {
-        banks.push(BankData::read(store, row).await?);
+/// The questions of a run as a file may name them, one bank after the other: none of what was retained is read.
+async fn known_of(store: &dyn Store, banks: &[BankRow]) -> Result<Vec<KnownBank>, CliError> {
+    let question =
+        |q: &Question| KnownQuestion { id: q.question_id.clone(), text: q.text.clone(), category: q.category.clone() };
+    let mut known = Vec::with_capacity(banks.len());
+    for row in banks {
+        let bank = BankQuestions::read(store, row).await?;
+        known.push(KnownBank { bank_id: row.bank_id.clone(), questions: bank.asked().map(question).collect() });
     }
-    Ok(banks)
+    Ok(known)
 }
 
-/// What is stored of the questions of a bank.
+/// What is stored of the graded questions of a bank.
 struct Stored {
-    facts: std::collections::HashMap<TaskKey, QuestionFacts>,
+    facts: HashMap<TaskKey, QuestionFacts>,
     answers: BTreeMap<TaskKey, String>,
 }
 
 impl Stored {
-    async fn read(store: &dyn Store, run: &RunRow, bank: &BankData) -> Result<Self, CliError> {
-        let keys: Vec<TaskKey> =
-            bank.questions().iter().map(|q| TaskKey::question(bank.row.bank_no, q.index)).collect();
+    async fn read(
+        store: &dyn Store,
+        run: &RunRow,
+        (bank_no, bank): (u32, &BankQuestions),
+        graded: &[&Question],
+    ) -> Result<Self, CliError> {
+        let keys: Vec<TaskKey> = graded.iter().map(|q| TaskKey::question(bank_no, q.index)).collect();
         let mut answers = BTreeMap::new();
         for (task, step, text) in store.question_texts(run.run_no, &keys).await? {
             if let (StepNo::ANSWER, StepText::Answered { answer, .. }) = (step, text) {
                 answers.insert(task, answer);
             }
         }
-        Ok(Self { facts: facts_of_bank(store, run.run_no, bank).await?, answers })
+        Ok(Self { facts: facts_of_bank(store, run.run_no, (bank_no, bank)).await?, answers })
     }
 
     /// A question's answer, with its grade by a metric where one is wanted.
@@ -199,20 +211,8 @@ impl Stored {
 }
 
 /// Whether the answers are right, by the ids of the run's questions.
-fn resolve(banks: &[BankData], graded: &[Graded]) -> Result<BTreeMap<String, bool>, ImportError> {
-    let question = |q: &bench_proto::dataset::Question| KnownQuestion {
-        id: q.question_id.clone(),
-        text: q.text.clone(),
-        category: q.category.clone(),
-    };
-    let known: Vec<KnownBank> = banks
-        .iter()
-        .map(|bank| KnownBank {
-            bank_id: bank.content.bank_id.clone(),
-            questions: bank.questions().iter().map(question).collect(),
-        })
-        .collect();
-    let mut resolver = Resolver::new(&known);
+fn resolve(known: &[KnownBank], graded: &[Graded]) -> Result<BTreeMap<String, bool>, ImportError> {
+    let mut resolver = Resolver::new(known);
     let mut right = BTreeMap::new();
     for (number, grade) in (1..).zip(graded) {
         let place = format!("record {number}");

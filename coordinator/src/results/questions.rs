@@ -19,7 +19,7 @@ use bench_proto::{
 use bench_report::html::MOST_QUESTIONS;
 use bench_store::{BankRow, Results, RunRow, Store};
 use bench_systems::{BuildContext, adapter::ADAPTER, registry as systems};
-use bench_worker::banks::{BankData, BankQuestions};
+use bench_worker::banks::BankQuestions;
 use tokio::runtime::Handle;
 
 use super::{ahead, judgements::Judgements};
@@ -138,9 +138,7 @@ async fn pages_of(
 ) -> Result<bool, CliError> {
     let asked = BankQuestions::read(store, row).await?;
     let known = known_of(store, run, row).await?;
-    let left_out = row.left_out();
-    let is_wanted = |question: &&Question| !left_out.contains(&question.index) && wants(&question.question_id);
-    let wanted: Vec<&Question> = asked.questions().iter().filter(is_wanted).collect();
+    let wanted: Vec<&Question> = asked.asked().filter(|question| wants(&question.question_id)).collect();
     for questions in wanted.chunks(TEXT_PAGE) {
         let keys: Vec<TaskKey> = questions.iter().map(|q| TaskKey::question(row.bank_no, q.index)).collect();
         let facts = store.facts_of(run.run_no, &keys).await?;
@@ -191,9 +189,9 @@ async fn known_of(store: &dyn Store, run: &RunRow, row: &BankRow) -> Result<Know
 pub(crate) async fn facts_of_bank(
     store: &dyn Results,
     run: RunNo,
-    bank: &BankData,
+    (bank_no, bank): (u32, &BankQuestions),
 ) -> Result<HashMap<TaskKey, QuestionFacts>, CliError> {
-    let (low, high) = TaskKey::range(TaskKind::Question, bank.row.bank_no);
+    let (low, high) = TaskKey::range(TaskKind::Question, bank_no);
     let most = u32::try_from(bank.questions().len()).unwrap_or(u32::MAX);
     let page = store.facts(run, Some(TaskKey(low.0 - 1)), most).await?;
     Ok(page.into_iter().filter(|facts| facts.task <= high).map(|facts| (facts.task, facts)).collect())

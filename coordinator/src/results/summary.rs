@@ -18,7 +18,7 @@ use bench_proto::{
 use bench_store::{RunFilter, RunRow, RunState, Runs, SHARED_CALLS_EVENT, Store, StoreError};
 use bench_systems::{BuildContext, canary, registry as systems};
 use bench_telemetry::{process, process_span};
-use bench_worker::banks::BankData;
+use bench_worker::banks::{BankData, BankQuestions};
 
 use tracing::Instrument as _;
 
@@ -232,7 +232,7 @@ async fn not_run_ids(store: &dyn Store, run: &RunRow, aggregator: &Aggregator) -
     let ended: HashSet<TaskKey> = aggregator.tasks().collect();
     for row in store.banks(run.run_no, None).await? {
         let bank_no = row.bank_no;
-        let bank = BankData::read(store, row).await?;
+        let bank = BankQuestions::read(store, &row).await?;
         let open = bank.asked().filter(|q| !ended.contains(&TaskKey::question(bank_no, q.index)));
         missing.extend(open.map(|q| q.question_id.clone()));
     }

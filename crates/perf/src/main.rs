@@ -28,7 +28,7 @@ mod yardstick;
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use serde_json::Value;
 
 use crate::{
@@ -58,6 +58,20 @@ struct Cli {
     statements: bool,
     #[command(subcommand)]
     scenario: Scenario,
+}
+
+/// What is simulated: runs whose truth is known.
+#[derive(Debug, Clone, Args)]
+struct Simulated {
+    /// Runs, or pairs of runs, of each kind
+    #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
+    draws: u32,
+    /// Another seed draws others
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Folder of published grades, one JSON line a question: sample_id, category, grades (0 or 1 for each judgement)
+    #[arg(long)]
+    grades: Option<PathBuf>,
 }
 
 /// What to measure.
@@ -236,29 +250,9 @@ enum Scenario {
         seed: u64,
     },
     /// How often comparisons and gates decide, and how often wrongly, by simulated pairs of runs
-    Decisions {
-        /// Pairs of each kind
-        #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
-        draws: u32,
-        /// Another seed draws other pairs
-        #[arg(long, default_value_t = 1)]
-        seed: u64,
-        /// Folder of published grades, one JSON line a question: sample_id, category, grades (0 or 1 for each judgement)
-        #[arg(long)]
-        grades: Option<PathBuf>,
-    },
+    Decisions(Simulated),
     /// How early rules for stopping decide, and how often wrongly, by simulated runs; and what a look takes
-    Stopping {
-        /// Runs of each kind
-        #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
-        draws: u32,
-        /// Another seed draws other runs
-        #[arg(long, default_value_t = 1)]
-        seed: u64,
-        /// Folder of published grades, as `decisions` reads them
-        #[arg(long)]
-        grades: Option<PathBuf>,
-    },
+    Stopping(Simulated),
     /// The meter for its measurement
     #[command(hide = true)]
     MeterServer {
@@ -306,10 +300,10 @@ fn main() -> anyhow::Result<()> {
     }
     match &cli.scenario {
         Scenario::Coverage { draws, seed } => return print(cli.rounds, &[intervals::coverage_table(*draws, *seed)]),
-        Scenario::Decisions { draws, seed, grades } => {
+        Scenario::Decisions(Simulated { draws, seed, grades }) => {
             return print(cli.rounds, &[intervals::decisions(*draws, *seed, grades.as_deref())?]);
         }
-        Scenario::Stopping { draws, seed, grades } => {
+        Scenario::Stopping(Simulated { draws, seed, grades }) => {
             return print(cli.rounds, &[stopping::stopping(*draws, *seed, grades.as_deref())?]);
         }
         _ => {}

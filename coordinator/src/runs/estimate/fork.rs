@@ -131,7 +131,8 @@ impl<'a> ForkOf<'a> {
         let (banks, effort) = (store.banks(source.run_no, None).await?, counting.effort());
         for row in spread(&banks, effort.banks) {
             let bank = BankData::read(store, row.clone()).await?;
-            let questions: Vec<_> = spread(bank.questions(), effort.questions).collect();
+            let asked: Vec<_> = bank.asked().collect();
+            let questions: Vec<_> = spread(&asked, effort.questions).copied().collect();
             let keys: Vec<TaskKey> = questions.iter().map(|q| TaskKey::question(row.bank_no, q.index)).collect();
             let mut stored = Stored::read(store, source, &keys, from).await?;
             for (question, key) in questions.into_iter().zip(&keys) {

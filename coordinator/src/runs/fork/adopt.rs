@@ -15,7 +15,7 @@ use bench_proto::{
     step::{StepFacts, StepNo, StepText, Timing},
 };
 use bench_store::{AdoptedQuestion, BankRow, Item, NewBank, RunRow, Runs, SERVED_EVENT, Store};
-use bench_worker::banks::BankData;
+use bench_worker::banks::BankQuestions;
 
 use super::{FORK_EVENT, TEXTS_AT_ONCE};
 use crate::{app::App, cli::ForkFrom, exit::CliError, planning::filled, results};
@@ -116,7 +116,7 @@ pub(super) async fn adopt(
 
 /// The gold of a bank with what is known to be wrong with it, stored; returns its hash.
 async fn annotated(store: &dyn Store, row: BankRow, fixes: &LabelFixes) -> Result<Sha256Hash, CliError> {
-    let bank = BankData::read(store, row).await?;
+    let bank = BankQuestions::read(store, &row).await?;
     let mut gold: Vec<GoldRecord> =
         bank.questions().iter().filter_map(|question| bank.gold(&question.question_id).cloned()).collect();
     gold.iter_mut().for_each(|record| fixes.annotate(record));
@@ -137,8 +137,8 @@ async fn adopted(
     keeps_right: bool,
 ) -> Result<Vec<AdoptedQuestion>, CliError> {
     let bank_no = row.bank_no;
-    let bank = BankData::read(store, row).await?;
-    let mut facts: HashMap<TaskKey, QuestionFacts> = results::facts_of_bank(store, source.run_no, &bank).await?;
+    let bank = BankQuestions::read(store, &row).await?;
+    let mut facts = results::facts_of_bank(store, source.run_no, (bank_no, &bank)).await?;
     let keys: Vec<TaskKey> = bank.asked().map(|q| TaskKey::question(bank_no, q.index)).collect();
     let mut texts: HashMap<TaskKey, Vec<(StepNo, StepText)>> = HashMap::new();
     for part in keys.chunks(TEXTS_AT_ONCE) {
@@ -170,8 +170,8 @@ pub(super) async fn count_wrong(store: &dyn Store, run: &RunRow) -> Result<u64, 
     let passes = passing(run);
     let (mut all, mut passed) = (0, 0);
     for row in store.banks(run.run_no, None).await? {
-        let bank = BankData::read(store, row).await?;
-        let facts = results::facts_of_bank(store, run.run_no, &bank).await?;
+        let bank = BankQuestions::read(store, &row).await?;
+        let facts = results::facts_of_bank(store, run.run_no, (row.bank_no, &bank)).await?;
         all += bank.asked().count() as u64;
         passed += facts.values().filter(|facts| passes(facts)).count() as u64;
     }

@@ -7,7 +7,7 @@ use bench_proto::{
 };
 use bench_store::{RunRow, RunState, Segment, Store};
 use bench_systems::{BuildContext, registry as systems};
-use bench_worker::banks::BankData;
+use bench_worker::banks::BankQuestions;
 
 use super::TEXTS_AT_ONCE;
 use crate::{
@@ -94,7 +94,7 @@ fn is_streamed(segments: &[Segment]) -> bool {
 async fn check_stored(store: &dyn Store, source: &RunRow, needed: StepNo, done: &str) -> Result<(), CliError> {
     for row in store.banks(source.run_no, None).await? {
         let bank_no = row.bank_no;
-        let bank = BankData::read(store, row).await?;
+        let bank = BankQuestions::read(store, &row).await?;
         for questions in bank.questions().chunks(TEXTS_AT_ONCE) {
             let keys: Vec<TaskKey> = questions.iter().map(|q| TaskKey::question(bank_no, q.index)).collect();
             if store.question_texts(source.run_no, &keys).await?.iter().any(|(_, step, _)| *step == needed) {

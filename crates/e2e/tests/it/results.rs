@@ -472,6 +472,16 @@ fn a_gate_against_the_last_runs_takes_those_that_measured_the_same_anew() {
     let policy = "{version: 1, categories: {tempral: {tolerance: 0.1, level: critical}}}";
     std::fs::write(bench.path().join("policy.yaml"), policy).expect("writable");
     let _ = bench.run(["gate", "newest", "--baseline", "again", "--policy", "policy.yaml"]).expect_code(6);
+
+    // who answered otherwise says nothing of the memory system, and repeats are beside each other, not before
+    submit("modelled", &["--top-k", "10", "--answerer", "fake"]);
+    submit("twice", &["--top-k", "10", "--repeats", "2"]);
+    for run in ["twice-r1", "twice-r2"] {
+        for baseline in ["last:1", "nobody"] {
+            let gate = bench.run(["gate", run, "--baseline", baseline, "--json"]).json();
+            assert_eq!(gate["comparison"]["a"]["id"], "newest", "{run} against {baseline}: {gate}");
+        }
+    }
 }
 
 /// Grades of others do not get the name of a scorer of ours, by which they would be compared with its scores.
