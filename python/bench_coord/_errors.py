@@ -9,8 +9,8 @@ class Error(Exception):
     """The program did not do what was asked.
 
     `exit_code` is the program's (docs/CLI.md has all), `message` what it said, `result` what there is all the same: the
-    `Run` of a run that is INVALID or below its floor, the `Comparison` of runs that cannot be compared; else None.
-    `run` is the id of the run, where one was made.
+    `Run` or `Group` of what is INVALID or below its floor, the `Comparison` of runs that cannot be compared; else None.
+    `run` is the id of the run or the group, where one was made.
     """
 
     exit_code: int = 4

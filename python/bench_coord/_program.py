@@ -18,8 +18,8 @@ from ._errors import Interrupted, Unavailable, error
 
 # Lines that are kept of what the program says beside its result.
 MOST_LINES = 400
-# The line that names a run when it begins.
-BEGINS = re.compile(r"run ([^\s:]+): ")
+# The line that names a run, or a group of runs, when it begins.
+BEGINS = re.compile(r"(?:run|group|matrix) ([^\s:]+): ")
 
 Snapshot = Dict[str, Any]
 

@@ -8,10 +8,10 @@ import html
 import json
 import os
 import tempfile
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union
 
 from ._display import Chosen, view
-from ._errors import error
+from ._errors import Error, error
 from ._program import Ended, Program, flags
 from ._source import nameable
 
@@ -57,7 +57,7 @@ def run(
     cwd: Optional[Path] = None,
     env: Environment = None,
     **more: Any,
-) -> "Run":
+) -> Union["Run", "Group"]:
     """Runs a benchmark and returns its run when it has ended.
 
     `system` is what `--system` takes (a name, "mine.py:Mine", "mine.yaml"), or a class, of a module or of a notebook's
@@ -69,7 +69,8 @@ def run(
 
     Raises an `Error` of the program's exit code: also for a run that is INVALID (5) or below its `floor` (1), whose
     `Run` is then the error's `result`; with `check=False` these are returned. Ctrl-C stops the run so that `resume`
-    goes on with it (`Interrupted`). With `repeats=N` it returns a `Group` of runs.
+    goes on with it (`Interrupted`). With `repeats=N`, and with several systems, presets, datasets or seeds
+    (`system="bm25,random"`, `dataset_seed=[1, 2]`), it returns a `Group` of runs.
     """
     program, more = place(cwd, env, more)
     given = {"dataset": dataset, "preset": preset, "answerer": answerer, "judge": judge, "name": name, "max_cost": max_cost}
@@ -96,29 +97,32 @@ def estimate(
 
 
 def resume(
-    run: Union[str, "Run"],
+    run: Union[str, "Run", "Group"],
     *,
     display: Chosen = "auto",
     check: bool = True,
     cwd: Optional[Path] = None,
     env: Environment = None,
     **more: Any,
-) -> "Run":
-    """Goes on with a run that was stopped, by its id, its name or "latest". Flags of `bench-coord resume` are
-    arguments."""
-    if isinstance(run, Run):
+) -> Union["Run", "Group"]:
+    """Goes on with a run or a group of runs that was stopped, by its id, its name or "latest". Flags of
+    `bench-coord resume` are arguments."""
+    if isinstance(run, Measured):
         program = run.program
     else:
         program, more = place(cwd, env, more)
     return follow(program, ["resume", identifier(run), *flags(more)], display, check)
 
 
-def load(run: str = "latest", *, cwd: Optional[Path] = None, env: Environment = None, **more: Any) -> "Run":
-    """A run of the store, by its id, its name or "latest". `store`, `config` and `profile` say which store."""
+def load(
+    run: str = "latest", *, cwd: Optional[Path] = None, env: Environment = None, **more: Any
+) -> Union["Run", "Group"]:
+    """A run of the store, or a group of runs, by its id, its name or "latest". `store`, `config` and `profile` say which
+    store."""
     program, more = place(cwd, env, more)
     if more:
         raise TypeError(f"load() takes no {', '.join(more)}")
-    return Run(program, program.ask("report", run, "--format", "json").json())
+    return reported(program, run)
 
 
 def place(cwd: Optional[Path], env: Environment, more: Mapping[str, Any]) -> Tuple[Program, Dict[str, Any]]:
@@ -128,28 +132,29 @@ def place(cwd: Optional[Path], env: Environment, more: Mapping[str, Any]) -> Tup
     return Program(None if cwd is None else os.fspath(cwd), env, everywhere), left
 
 
-def identifier(run: Union["Run", Path]) -> str:
-    return run.id if isinstance(run, Run) else os.fspath(run)
+def identifier(run: Union["Measured", Path]) -> str:
+    return run.id if isinstance(run, Measured) else os.fspath(run)
 
 
-def follow(program: Program, words: Sequence[str], display: Chosen, check: bool) -> Any:
+def side(run: Union["Measured", Path]) -> str:
+    """What is compared or gated: a run, or repeats by their mean. A matrix has no figure of its own."""
+    if isinstance(run, Group) and run.is_matrix:
+        raise run.of_single_runs("what is compared or gated is a run, or repeats by their mean")
+    return identifier(run)
+
+
+def follow(program: Program, words: Sequence[str], display: Chosen, check: bool) -> Union["Run", "Group"]:
     """Carries out a verb that ends with a run, or with a group of runs."""
     shown = view(display)
     try:
         ended = program.follow([*words, "--json", "--display", "json-lines"], shown.show, shown.note)
     finally:
         shown.end()
-    summary = ended.json() if ended.code in (0, 1, 5) else None
-    if isinstance(summary, dict) and "group" in summary and "run" not in summary:
-        group = Group(program, summary, ended.code)
-        if check and ended.code != 0:
-            raise error(ended.code, ended.message(), group)
-        return group
-    if not isinstance(summary, dict) or "run" not in summary:
+    done = made(program, ended.json() if ended.code in (0, 1, 5) else None, ended.code)
+    if done is None:
         failed = error(ended.code, ended.message())
         failed.run = ended.run
         raise failed
-    done = Run(program, summary, ended.code)
     if check and ended.code != 0:
         failed = error(ended.code, done.why(ended), done)
         failed.run = done.id
@@ -157,24 +162,160 @@ def follow(program: Program, words: Sequence[str], display: Chosen, check: bool)
     return done
 
 
-class Group:
-    """Runs that were started together: a run that was made several times (`repeats=3`).
+def reported(program: Program, run: str) -> Union["Run", "Group"]:
+    """What the program reports of a word."""
+    found = made(program, program.ask("report", run, "--format", "json").json())
+    if found is None:
+        raise error(4, f"the report of {run} is neither of a run nor of a group: {program.path} is of another version")
+    return found
 
-    `summary` is the group's report as `bench-coord report GROUP --json` has it.
-    """
+
+def made(program: Program, summary: Any, exit_code: int = 0) -> Union["Run", "Group", None]:
+    """The run or the group that the program printed; None where it printed neither."""
+    if not isinstance(summary, dict):
+        return None
+    # the report of a run names its group too
+    if "run" in summary:
+        return Run(program, summary, exit_code)
+    if "group" in summary or "cells" in summary:
+        return Group(program, summary, exit_code)
+    return None
+
+
+class Measured:
+    """What a run and a group of runs have in common: a report, and that they are held against others."""
+
+    #: What it is called.
+    kind: str
+    #: What `report` is told besides, to write all of its files.
+    formats: Sequence[str] = ()
 
     def __init__(self, program: Program, summary: Mapping[str, Any], exit_code: int = 0) -> None:
         self.program = program
         self.summary: Record = records(summary)
         self.exit_code = exit_code
+        self._files: Optional["tempfile.TemporaryDirectory[str]"] = None
 
     @property
     def id(self) -> str:
-        return str(self.summary["group"]["id"])
+        raise NotImplementedError
+
+    @property
+    def reasons(self) -> List[str]:
+        """Why it is INVALID."""
+        raise NotImplementedError
+
+    @property
+    def page(self) -> str:
+        """Path of the report as one page of HTML; it is gone when this object is."""
+        return os.path.join(self.files(), "report.html")
+
+    @property
+    def pictures(self) -> Dict[str, str]:
+        """The report's charts as SVG, by name: of a run "categories", "latency", "latency-probe"."""
+        return svgs(self.files())
+
+    def files(self) -> str:
+        """A folder with the report's files, written from the store; it is gone when this object is."""
+        if self._files is None:
+            folder = tempfile.TemporaryDirectory(prefix="bench-coord-")
+            self.program.ask("report", self.id, *self.formats, "--output-dir", folder.name)
+            self._files = folder
+        return self._files.name
+
+    def compare(self, baseline: Union["Run", "Group", Path], check: bool = True, **more: Any) -> "Comparison":
+        """Compares this with another one (a run, its id or name, or a folder), question by question: differences are
+        this one's figure minus the baseline's. Repeats are compared by the means of their questions. Flags of
+        `bench-coord compare` are arguments. What cannot be compared is an `Invalid` with the comparison as its
+        `result`, or returned with `check=False`; of a matrix its runs are compared."""
+        with tempfile.TemporaryDirectory(prefix="bench-coord-") as folder:
+            words = ["compare", side(baseline), side(self), *flags(more), "--json", "--output-dir", folder]
+            ended = self.program.ask(*words, fine=(0, 1, 5))
+            seen = ended.json()
+            if not isinstance(seen, dict):
+                raise error(ended.code, ended.message())
+            with open(os.path.join(folder, "comparison.md"), encoding="utf-8") as file:
+                compared = Comparison(seen, file.read(), svgs(folder))
+        if check and ended.code == 5:
+            raise error(5, "; ".join(seen.get("reasons") or [ended.message()]), compared)
+        return compared
+
+    def gate(self, baseline: Union["Run", "Group", Path, None] = None, **more: Any) -> "Gate":
+        """Holds this against a baseline (a run, repeats, a folder, "last:3") and floors, as `bench-coord gate` does,
+        whose flags are arguments: `floor=0.4`, `policy="policy.yaml"`. Of repeats their mean is held; of a matrix gate
+        its runs. Look at `passed` and `reasons`."""
+        given = {"baseline": None if baseline is None else side(baseline), **more}
+        ended = self.program.ask("gate", side(self), *flags(given), "--json", fine=(0, 1, 5, 6))
+        seen = ended.json()
+        if not isinstance(seen, dict):
+            raise error(ended.code, ended.message())
+        return Gate(seen, ended.code)
+
+    def report(self, full: bool = False) -> str:
+        """The report as text: what fits a screen, or all of it."""
+        return self.program.ask("report", self.id, *(["--full"] if full else [])).output
+
+    def why(self, ended: Ended) -> str:
+        """Why it did not end well."""
+        reasons = self.reasons if ended.code == 5 else []
+        return f"{self.kind} {self.id} is INVALID: " + "; ".join(reasons) if reasons else ended.message()
+
+    def __str__(self) -> str:
+        return self.report()
+
+
+class Group(Measured):
+    """Runs that were started together: a run that was made several times (`repeats=3`), or a matrix of several systems,
+    presets, datasets or seeds.
+
+    `summary` is the group's report as `bench-coord report GROUP --json` has it: of repeats with `mean` and `stability`,
+    of a matrix with its `cells` and `pairs`. Repeats are compared and gated by their mean; all else is of single `runs`.
+    """
+
+    kind = "group"
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether its runs are the cells of a matrix, and no repeats of one run."""
+        return "cells" in self.summary
+
+    @property
+    def _about(self) -> Record:
+        return self.summary if self.is_matrix else self.summary["group"]
+
+    @property
+    def id(self) -> str:
+        return str(self._about["id"])
+
+    @property
+    def name(self) -> Optional[str]:
+        return self._about.get("name")
+
+    @property
+    def verdict(self) -> Optional[str]:
+        """"VALID" where all of its runs are, "INVALID" where one is, or None while one has not ended."""
+        parts = self.summary["cells"] if self.is_matrix else self.summary["runs"]
+        verdicts = [part.get("verdict") for part in parts]
+        if "INVALID" in verdicts:
+            return "INVALID"
+        # a cell has a verdict as soon as one of its runs has
+        open_ = None in verdicts or any(part["ended"] < len(part["runs"]) for part in parts if self.is_matrix)
+        return None if open_ else "VALID"
+
+    @property
+    def reasons(self) -> List[str]:
+        """Why runs of it are INVALID, with their ids."""
+        if self.is_matrix:
+            ids = [id for cell in self.summary["cells"] if cell.get("verdict") == "INVALID" for id in cell["runs"]]
+        else:
+            ids = [one["id"] for one in self.summary["runs"] if one.get("verdict") == "INVALID"]
+        runs = [run for run in map(self._run, ids) if run.verdict == "INVALID"]
+        return [f"{run.id}: {'; '.join(run.reasons)}" for run in runs]
 
     @property
     def score(self) -> Optional[float]:
-        """The mean of the headlines, from 0 to 1; None where nothing was scored."""
+        """The mean of the headlines of repeats, from 0 to 1; None where nothing was scored, and of a matrix, whose
+        `cells` have one each."""
         return (self.summary.get("mean") or {}).get("value")
 
     @property
@@ -184,31 +325,48 @@ class Group:
         return (ci["low"], ci["high"]) if ci else None
 
     @property
+    def ids(self) -> List[str]:
+        """Ids of its runs, of a matrix cell by cell."""
+        if self.is_matrix:
+            return [id for cell in self.summary["cells"] for id in cell["runs"]]
+        return [one["id"] for one in self.summary["runs"]]
+
+    @property
     def runs(self) -> List["Run"]:
         """Each of them, as `load` gives it."""
-        ids = [one["id"] for one in self.summary.get("runs") or []]
-        return [Run(self.program, self.program.ask("report", id, "--format", "json").json()) for id in ids]
+        return [self._run(id) for id in self.ids]
 
-    def report(self, full: bool = False) -> str:
-        """The report as text."""
-        return self.program.ask("report", self.id, *(["--full"] if full else [])).output
+    def _run(self, id: str) -> "Run":
+        return Run(self.program, self.program.ask("report", id, "--format", "json").json())
+
+    def questions(self, as_: Optional[str] = None) -> NoReturn:
+        """Questions are of single runs: an `Error` that names one."""
+        raise self.of_single_runs("questions are of single runs")
+
+    def show(self, question: str) -> NoReturn:
+        """Questions are of single runs: an `Error` that names one."""
+        raise self.of_single_runs("questions are of single runs")
+
+    def of_single_runs(self, why: str) -> Error:
+        """The error of what a group cannot do as a whole."""
+        known = f"{self.id} is a matrix" if self.is_matrix else f"{self.id} is a group of repeats"
+        pairs = "; its summary.pairs has all pairs of its cells" if self.is_matrix else ""
+        return error(2, f"{known}, and {why}: take one of its runs, such as {self.ids[0]}{pairs}")
 
     def __repr__(self) -> str:
-        return f"<bench_coord.Group {self.id}: {len(self.summary.get('runs') or [])} runs, mean {self.score}>"
+        figure = f"{len(self.summary['cells'])} cells" if self.is_matrix else f"mean {self.score}"
+        return f"<bench_coord.Group {self.id}: {len(self.ids)} runs, {figure}>"
 
 
-class Run:
+class Run(Measured):
     """A run that has ended.
 
     `summary` is its `report.json`, with attributes: `run.summary.headline.value`. In a notebook it shows its figure,
     its charts and its warnings.
     """
 
-    def __init__(self, program: Program, summary: Mapping[str, Any], exit_code: int = 0) -> None:
-        self.program = program
-        self.summary: Record = records(summary)
-        self.exit_code = exit_code
-        self._files: Optional["tempfile.TemporaryDirectory[str]"] = None
+    kind = "run"
+    formats = ("--format", "terminal,json,md,html")
 
     @property
     def id(self) -> str:
@@ -224,6 +382,10 @@ class Run:
         return self.summary["run"].get("verdict")
 
     @property
+    def reasons(self) -> List[str]:
+        return [str(reason) for reason in self.summary["run"].get("reasons") or []]
+
+    @property
     def score(self) -> Optional[float]:
         """The headline, from 0 to 1; None where nothing was scored."""
         headline = self.summary.get("headline")
@@ -235,24 +397,6 @@ class Run:
         headline = self.summary.get("headline")
         ci = headline.get("ci95") if headline else None
         return (ci["low"], ci["high"]) if ci else None
-
-    @property
-    def page(self) -> str:
-        """Path of the report as one page of HTML; it is gone when this object is."""
-        return os.path.join(self.files(), "report.html")
-
-    @property
-    def pictures(self) -> Dict[str, str]:
-        """The report's charts as SVG, by name: "categories", "latency", "latency-probe"."""
-        return svgs(self.files())
-
-    def files(self) -> str:
-        """A folder with the report's files, written from the store; it is gone when this object is."""
-        if self._files is None:
-            folder = tempfile.TemporaryDirectory(prefix="bench-coord-")
-            self.program.ask("report", self.id, "--format", "terminal,json,md,html", "--output-dir", folder.name)
-            self._files = folder
-        return self._files.name
 
     def questions(self, as_: Optional[str] = None) -> Any:
         """All questions of the run with their answers, scores, hits and judgements: a list of dicts as in
@@ -273,46 +417,6 @@ class Run:
         """Everything that is known of one question: as `questions` has it, with the evidence that was missed."""
         return records(self.program.ask("show", self.id, question, "--json").json())
 
-    def compare(self, baseline: Union["Run", Path], check: bool = True, **more: Any) -> "Comparison":
-        """Compares this run with another one (a run, its id or name, or a folder), question by question: differences
-        are this run's figure minus the baseline's. Flags of `bench-coord compare` are arguments. Runs that cannot be
-        compared are an `Invalid` with the comparison as its `result`, or returned with `check=False`."""
-        with tempfile.TemporaryDirectory(prefix="bench-coord-") as folder:
-            words = ["compare", identifier(baseline), self.id, *flags(more), "--json", "--output-dir", folder]
-            ended = self.program.ask(*words, fine=(0, 1, 5))
-            seen = ended.json()
-            if not isinstance(seen, dict):
-                raise error(ended.code, ended.message())
-            with open(os.path.join(folder, "comparison.md"), encoding="utf-8") as file:
-                compared = Comparison(seen, file.read(), svgs(folder))
-        if check and ended.code == 5:
-            raise error(5, "; ".join(seen.get("reasons") or [ended.message()]), compared)
-        return compared
-
-    def gate(self, baseline: Union["Run", Path, None] = None, **more: Any) -> "Gate":
-        """Holds this run against a baseline (a run, a folder, "last:3") and floors, as `bench-coord gate` does, whose
-        flags are arguments: `floor=0.4`, `policy="policy.yaml"`. Look at `passed` and `reasons`."""
-        given = {"baseline": None if baseline is None else identifier(baseline), **more}
-        ended = self.program.ask("gate", self.id, *flags(given), "--json", fine=(0, 1, 5, 6))
-        seen = ended.json()
-        if not isinstance(seen, dict):
-            raise error(ended.code, ended.message())
-        return Gate(seen, ended.code)
-
-    def report(self, full: bool = False) -> str:
-        """The report as text: what fits a screen, or all of it."""
-        return self.program.ask("report", self.id, *(["--full"] if full else [])).output
-
-    def why(self, ended: Ended) -> str:
-        """Why it did not end well."""
-        reasons = self.summary["run"].get("reasons") or []
-        if ended.code == 5 and reasons:
-            return f"run {self.id} is INVALID: " + "; ".join(map(str, reasons))
-        return ended.message()
-
-    def __str__(self) -> str:
-        return self.report()
-
     def __repr__(self) -> str:
         figure = "no score" if self.score is None else f"{self.summary['headline']['metric']} {100 * self.score:.1f} %"
         return f"<bench_coord.Run {self.id}: {self.verdict or self.summary['run'].get('status')}, {figure}>"
@@ -320,7 +424,7 @@ class Run:
     def _repr_html_(self) -> str:
         about = self.summary["run"]
         rows = [("Run", self.name or self.id), ("Verdict", self.verdict or about.get("status") or "")]
-        rows += [("Reason", str(reason)) for reason in about.get("reasons") or []]
+        rows += [("Reason", reason) for reason in self.reasons]
         if self.score is not None:
             low_high = self.interval
             between = f", 95 % interval {100 * low_high[0]:.1f} to {100 * low_high[1]:.1f} %" if low_high else ""

@@ -7,7 +7,7 @@
 The marker takes the arguments of `bench_coord.run` and those of a gate: `baseline`, `floor`, `policy`, `metric`,
 `under_test`, `allow_inconclusive`. The run is made before the test, which then fails when the gate does not pass, with
 the questions that flipped; its body, if any, looks at the run besides. A run that cannot be made is an error and no
-failure.
+failure. With `repeats=3` it is the `Group` of these, whose mean the gate holds. A matrix has no gate.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from . import _errors
 MARKER = "bench_gate"
 # Arguments that are the gate's.
 OF_GATE = ("baseline", "policy", "floor", "metric", "under_test", "allow_inconclusive")
+# Arguments that make a matrix when they have several values.
+OF_MATRIX = ("dataset", "preset", "system", "dataset_seed")
 # What was measured, for the lines at the end.
 SEEN = pytest.StashKey[List[str]]()
 
@@ -56,12 +58,15 @@ def arguments(item: Any) -> Tuple[Dict[str, Any], Dict[str, Any]]:
 
 @pytest.fixture
 def bench_run(request: pytest.FixtureRequest, record_property: Any) -> Iterator[Any]:
-    """The run of the test's marker, a `bench_coord.Run`. One that is INVALID is there too: its gate does not pass."""
+    """The run of the test's marker, a `bench_coord.Run`, or the `bench_coord.Group` of several. One that is INVALID is
+    there too: its gate does not pass."""
     from . import _run
 
     given, of_gate = arguments(request.node)
     try:
         look_for(of_gate.get("baseline"), given)
+        if holds(of_gate):
+            refuse_matrix(given)
         run = _run.run(**{"display": "text", **given, "check": False})
     except _errors.Error as refused:
         problem = f"there is no run to test (exit {refused.exit_code}): {refused.message}"
@@ -80,7 +85,29 @@ def look_for(baseline: Any, given: Dict[str, Any]) -> None:
 
     if isinstance(baseline, str) and not baseline.startswith("last:") and not os.path.exists(baseline):
         where = {key: given[key] for key in ("cwd", "env", *_run.EVERYWHERE) if key in given}
-        _run.load(baseline, **where)
+        baseline = _run.load(baseline, **where)
+    if baseline is not None:
+        _run.side(baseline)
+
+
+def refuse_matrix(given: Dict[str, Any]) -> None:
+    """A matrix that no gate can hold is found before it is run."""
+    from . import _run
+
+    # the program knows which values are several: it is asked where they may be
+    values = [given.get(key) for key in OF_MATRIX]
+    if given.get("dataset") == "all" or any(isinstance(value, (list, tuple)) or "," in str(value) for value in values):
+        planned = _run.estimate(**{key: value for key, value in given.items() if key not in ("display", "check")})
+        if "cells" in planned:
+            raise _errors.UsageError(
+                "a gate is of a run or of repeats, and these arguments make a matrix: give one dataset, preset, system and "
+                "seed, and each of the others a test of its own"
+            )
+
+
+def holds(of_gate: Dict[str, Any]) -> bool:
+    """Whether there is something to hold a run against."""
+    return any(of_gate.get(key) is not None for key in ("baseline", "floor", "policy"))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -94,10 +121,10 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
 
 def hold(item: pytest.Function, run: Any, of_gate: Dict[str, Any]) -> None:
     """Fails the test when the gate does not pass."""
-    if of_gate.get("baseline") is None and of_gate.get("floor") is None:
+    if not holds(of_gate):
         if run.exit_code != 0:
-            pytest.fail("; ".join(run.summary["run"].get("reasons") or [run.verdict]), pytrace=False)
-        note(item, f"{item.nodeid}: {run!r}, no baseline and no floor")
+            pytest.fail("; ".join(run.reasons or [str(run.verdict)]), pytrace=False)
+        note(item, f"{item.nodeid}: {run!r}, no baseline, floor or policy")
         return
     try:
         gate, problem = run.gate(**of_gate), None

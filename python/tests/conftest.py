@@ -1,5 +1,5 @@
-"""Tests of what needs packages of others: notebooks and frames. `scripts/test-python.sh` runs them. The package itself and the
-memory libraries are tested beside the programs (crates/e2e/tests/it)."""
+"""Tests of what needs packages of others (notebooks, frames) and of groups of runs. `scripts/test-python.sh` runs them. The
+package itself and the memory libraries are tested beside the programs (crates/e2e/tests/it)."""
 
 import os
 
