@@ -2,15 +2,20 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use bench_proto::{ids::RunNo, matrix::MatrixReport};
 use bench_report::archive::{
     ArchiveError, ArchivePlace, IndexEntry,
     matrix::{ARCHIVED_MATRIX_VERSION, ArchivedMatrix, push as push_matrix},
     push::{Pushed, push},
 };
-use bench_store::{RunFilter, RunRow, RunState, Runs, Store};
+use bench_store::{RunRow, Store};
 use tokio_util::sync::CancellationToken;
 
-use super::{bundle, texts::kept_back};
+use super::{
+    bundle,
+    noted::{ARCHIVED, ARCHIVED_MATRIX, Due, MatrixNotes},
+    texts::kept_back,
+};
 use crate::{
     app::App,
     cli::ArchivedTexts,
@@ -20,13 +25,9 @@ use crate::{
     standing::group::RunsOfGroup,
 };
 
-/// Kind of the run event that says where a run is archived.
-pub(crate) const ARCHIVED: &str = "archived";
 /// Longest time that the end of a run waits for the archive.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Runs that are looked at for ones that are not archived yet.
-const LOOK_BACK: u32 = 200;
-/// Older runs that one command brings along.
+/// Older runs, and documents of older matrices, that one command brings along.
 const BROUGHT_ALONG: usize = 5;
 /// How often a coordinator looks for runs that are not archived.
 const EVERY: Duration = Duration::from_secs(5);
@@ -52,7 +53,7 @@ pub(crate) async fn archive(
 ) -> Result<Archived, CliError> {
     let folder = tempfile::tempdir()
         .map_err(|e| CliError::infrastructure(format!("no folder for the files of the archive: {e}")).because(e))?;
-    let kept_back = kept_back(app, texts, &run.spec.dataset);
+    let kept_back = kept_back(app, texts, &run.spec.dataset)?;
     let (entry, files) = bundle::files(app, store, run, folder.path(), kept_back.clone()).await?;
     let pushed = push(place, &entry, &files).await.map_err(|error| at(place, error))?;
     store.add_event(run.run_no, ARCHIVED, place.describe()).await?;
@@ -80,20 +81,26 @@ fn at(place: &ArchivePlace, error: ArchiveError) -> CliError {
     }
 }
 
-/// Brings the document of a matrix into the archive, once all of its runs have ended; returns its name.
+/// Brings the document of a matrix into the archive and notes it; returns its name, `None` while a run of it is not
+/// there: the document says where they lie. `report` is that of the matrix, where it is made already.
 ///
 /// # Errors
 /// What the store or the archive meets.
-pub(crate) async fn archive_matrix(
+async fn archive_matrix(
     app: &App,
     store: &dyn Store,
     place: &ArchivePlace,
     group: &RunsOfGroup,
+    report: Option<&MatrixReport>,
 ) -> Result<Option<String>, CliError> {
-    if !group.is_matrix() || group.runs.iter().any(|run| run.state != RunState::Finished) {
+    let notes = MatrixNotes::read(store, place, group).await?;
+    if !notes.waits_for.is_empty() {
         return Ok(None);
     }
-    let report = matrix_report(app, store, group).await?;
+    let report = match report {
+        Some(report) => report.clone(),
+        None => matrix_report(app, store, group).await?,
+    };
     let (mut runs, mut date) = (BTreeMap::new(), String::new());
     for run in &group.runs {
         let entry = IndexEntry::of_run(&run.spec, &results::summary_of(app, store, run).await?);
@@ -103,93 +110,63 @@ pub(crate) async fn archive_matrix(
     }
     let matrix = ArchivedMatrix { matrix_version: ARCHIVED_MATRIX_VERSION, date, runs, report };
     let (name, _) = push_matrix(place, &matrix).await.map_err(|error| at(place, error))?;
+    for run in notes.in_no_document {
+        store.add_event(run, ARCHIVED_MATRIX, place.describe()).await?;
+    }
     Ok(Some(name))
 }
 
-/// The matrices that some runs belong to, each once.
-async fn matrices_of(store: &dyn Store, runs: &[RunRow]) -> Result<Vec<RunsOfGroup>, CliError> {
-    let mut groups: Vec<RunsOfGroup> = Vec::new();
-    for run in runs.iter().filter(|run| run.cell().is_some()) {
-        let is_known = |group: &RunsOfGroup| group.runs.iter().any(|of| of.run_no == run.run_no);
-        if groups.iter().any(is_known) {
-            continue;
-        }
-        groups.extend(RunsOfGroup::around(store, Some(run.clone())).await?);
-    }
-    Ok(groups)
-}
-
-/// Finished runs of this store that are not in this archive, oldest first; controls and restored ones are left out.
+/// Brings runs into the archive, one after the other, and then the documents of matrices; `done` hears of each with its
+/// folder. What cannot be archived, whatever whoever writes the store has made of it, holds up nothing else.
 ///
 /// # Errors
-/// What the store meets.
-pub(crate) async fn missing(store: &dyn Runs, place: &ArchivePlace) -> Result<Vec<RunRow>, CliError> {
-    let mut missing = Vec::new();
-    for run in store.list_runs(&RunFilter { limit: Some(LOOK_BACK), ..RunFilter::default() }).await? {
-        if run.state != RunState::Finished {
-            continue;
-        }
-        let events = store.events(run.run_no).await?;
-        let is_there =
-            |kind: &str, message: &str| (kind == ARCHIVED && message == place.describe()) || kind == "restored";
-        if !events.iter().any(|event| is_there(&event.kind, &event.message)) {
-            missing.push(run);
-        }
-    }
-    missing.reverse();
-    Ok(missing)
-}
-
-/// Brings runs into the archive, one after the other, and then the documents of the matrices that they belong to.
-///
-/// # Errors
-/// As [`archive_runs`].
+/// When store or archive are away, at once; at the end what the first meets that was left out.
 pub(crate) async fn archive_each(
     app: &App,
     store: &dyn Store,
     place: &ArchivePlace,
-    (runs, texts): (&[RunRow], Option<ArchivedTexts>),
+    (due, texts): (&Due, Option<ArchivedTexts>),
     mut done: impl FnMut(&Archived) + Send,
 ) -> Result<(), CliError> {
-    let ended = archive_runs(app, store, place, (runs, texts), &mut done).await;
-    if ended.as_ref().is_err_and(|away| away.exit == Exit::Infrastructure) {
-        return ended;
-    }
-    for group in matrices_of(store, runs).await? {
-        if let Some(folder) = archive_matrix(app, store, place, &group).await? {
-            done(&Archived { folder, said: None });
-        }
-    }
-    ended
-}
-
-/// Brings runs into the archive, one after the other; `done` hears of each with its folder. One that cannot be archived, whatever whoever
-/// writes the store has made of it, holds up no other.
-///
-/// # Errors
-/// What store and archive meet, at once; at the end what the first meets that was left out.
-async fn archive_runs(
-    app: &App,
-    store: &dyn Store,
-    place: &ArchivePlace,
-    (runs, texts): (&[RunRow], Option<ArchivedTexts>),
-    mut done: impl FnMut(&Archived) + Send,
-) -> Result<(), CliError> {
+    let mut refused: Vec<RunNo> = Vec::new();
     let mut first = None;
-    for run in runs {
+    for run in &due.runs {
         match archive(app, store, place, run, texts).await {
             Ok(archived) => done(&archived),
-            Err(away) if away.exit == Exit::Infrastructure => return Err(away),
-            Err(refused) => {
-                let told = CliError::new(refused.exit, format!("run {}: {}", run.run_id, refused.message));
-                first.get_or_insert(told.because(refused));
+            Err(error) => {
+                refused.push(run.run_no);
+                first.get_or_insert(left_out(error, &format!("run {}", run.run_id))?);
+            }
+        }
+    }
+    for group in &due.matrices {
+        // of a run that was refused there may be another result
+        if group.runs.iter().any(|run| refused.contains(&run.run_no)) {
+            continue;
+        }
+        match archive_matrix(app, store, place, group, None).await {
+            Ok(None) => {}
+            Ok(Some(folder)) => done(&Archived { folder, said: None }),
+            Err(error) => {
+                first.get_or_insert(left_out(error, &format!("matrix {}", group.id))?);
             }
         }
     }
     first.map_or(Ok(()), Err)
 }
 
-/// At the end of a local run: brings it into the configured archive, and older ones that an earlier push could not bring.
+/// Why something is left out.
+///
+/// # Errors
+/// When nothing else could be archived either.
+fn left_out(error: CliError, what: &str) -> Result<CliError, CliError> {
+    if error.exit == Exit::Infrastructure {
+        return Err(error);
+    }
+    Ok(CliError::new(error.exit, format!("{what}: {}", error.message)).because(error))
+}
+
+/// At the end of a local run: brings it into the configured archive, and what an earlier push could not bring.
 pub(crate) async fn after_run(app: &App, store: &dyn Store, run: &RunRow) {
     if app.settings().archive_url.is_none() {
         return;
@@ -199,25 +176,33 @@ pub(crate) async fn after_run(app: &App, store: &dyn Store, run: &RunRow) {
         let archived = archive(app, store, &place, run, None).await?;
         out::note(&format!("archived: {}/{}", place.describe(), archived.folder));
         archived.said.iter().for_each(|said| out::note(said));
-        let older: Vec<RunRow> = missing(store, &place).await?.into_iter().take(BROUGHT_ALONG).collect();
-        archive_runs(app, store, &place, (&older, None), |_| ()).await
+        let mut older = Due::missing(store, &place).await?;
+        // that of its own matrix follows with the report that is made for people
+        older.matrices.retain(|group| run.group.as_ref().is_none_or(|own| own.id != group.id.0));
+        older.runs.truncate(BROUGHT_ALONG);
+        older.matrices.truncate(BROUGHT_ALONG);
+        archive_each(app, store, &place, (&older, None), |_| ()).await
     };
     not_yet(tokio::time::timeout(PATIENCE, work).await, "the next run or `bench-coord archive push` brings it");
 }
 
-/// At the end of a local matrix: brings its document into the configured archive.
-pub(crate) async fn after_matrix(app: &App, store: &dyn Store, group: &RunsOfGroup) {
+/// At the end of a local matrix: brings its document into the configured archive, with the report that was made of it.
+pub(crate) async fn after_matrix(app: &App, store: &dyn Store, group: &RunsOfGroup, report: &MatrixReport) {
     if app.settings().archive_url.is_none() {
         return;
     }
     let work = async {
         let place = super::open(app, None)?;
-        if let Some(name) = archive_matrix(app, store, &place, group).await? {
-            out::note(&format!("archived: {}/{name}", place.describe()));
+        if MatrixNotes::read(store, &place, group).await?.in_no_document.is_empty() {
+            return Ok(());
         }
+        let name = archive_matrix(app, store, &place, group, Some(report)).await?.ok_or_else(|| {
+            CliError::infrastructure(format!("the document of matrix {} waits for its runs to be there", group.id))
+        })?;
+        out::note(&format!("archived: {}/{name}", place.describe()));
         Ok(())
     };
-    let advice = format!("`bench-coord archive push {}` brings it", group.id);
+    let advice = format!("the next run or `bench-coord archive push {}` brings it", group.id);
     not_yet(tokio::time::timeout(PATIENCE, work).await, &advice);
 }
 
@@ -231,7 +216,8 @@ fn not_yet(ended: Result<Result<(), CliError>, tokio::time::error::Elapsed>, adv
     out::note(&format!("not archived yet: {failed}; the result is in the store, {advice}"));
 }
 
-/// In a coordinator: brings every finished run into the configured archive, again and again until it is there.
+/// In a coordinator: brings every finished run and every matrix that has ended into the configured archive, again and
+/// again until they are there.
 pub(crate) async fn keep_archiving(app: Arc<App>, store: Arc<dyn Store>, stop: CancellationToken) {
     if app.settings().archive_url.is_none() {
         return;
@@ -240,11 +226,11 @@ pub(crate) async fn keep_archiving(app: Arc<App>, store: Arc<dyn Store>, stop: C
     loop {
         let round = async {
             let place = super::open(&app, None)?;
-            let runs = missing(store.as_ref(), &place).await?;
+            let due = Due::missing(store.as_ref(), &place).await?;
             let told = |archived: &Archived| {
                 tracing::info!(folder = %archived.folder, said = archived.said.as_deref(), "archived");
             };
-            archive_each(&app, store.as_ref(), &place, (&runs, None), told).await
+            archive_each(&app, store.as_ref(), &place, (&due, None), told).await
         };
         let ended = tokio::select! {
             () = stop.cancelled() => return,

@@ -6,11 +6,13 @@
 //! | [`bundle`] | what is archived of a run? |
 //! | [`texts`] | do its texts go there too? |
 //! | [`restore`] | how does it become a run again? |
+//! | [`noted`] | what of a store is in an archive, and what is missing there? |
 //! | [`auto`] | who pushes when nobody asks? |
 //! | [`site`] | what do its runs say as pages? |
 
 pub(crate) mod auto;
 pub(crate) mod bundle;
+pub(crate) mod noted;
 pub(crate) mod restore;
 pub(crate) mod site;
 pub(crate) mod texts;

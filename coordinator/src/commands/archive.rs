@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::{
     app::App,
-    archive::{auto, open, open_existing, restore},
+    archive::{auto, noted::Due, open, open_existing, restore},
     cli::{ArchiveAt, ArchiveVerb, ArchivedTexts},
     exit::{CliError, CliResult, Exit},
     out::{
@@ -91,9 +91,9 @@ async fn found(place: &ArchivePlace, selector: &str) -> Result<IndexEntry, CliEr
 
 async fn push(app: &App, place: &ArchivePlace, run: Option<&str>, texts: Option<ArchivedTexts>) -> CliResult {
     let store = app.open_store().await?;
-    let runs = match run {
-        Some(selector) => find_runs(store.as_ref(), selector).await?,
-        None => auto::missing(store.as_ref(), place).await?,
+    let Due { runs, matrices } = match run {
+        Some(selector) => Due::asked(store.as_ref(), find_runs(store.as_ref(), selector).await?).await?,
+        None => Due::missing(store.as_ref(), place).await?,
     };
     let (ended, open): (Vec<RunRow>, Vec<RunRow>) = runs.into_iter().partition(|run| run.state == RunState::Finished);
     // of a single run what archives it says how to go on
@@ -102,8 +102,9 @@ async fn push(app: &App, place: &ArchivePlace, run: Option<&str>, texts: Option<
         out::result(&format!("{}/{}", place.describe(), archived.folder));
         archived.said.iter().for_each(|said| out::note(said));
     };
-    auto::archive_each(app, store.as_ref(), place, (&ended, texts), show).await?;
-    if ended.is_empty() {
+    let due = Due { runs: ended, matrices };
+    auto::archive_each(app, store.as_ref(), place, (&due, texts), show).await?;
+    if due.runs.is_empty() {
         out::note("every finished run is archived");
     }
     if let Some(first) = open.first() {

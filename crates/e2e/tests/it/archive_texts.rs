@@ -177,3 +177,32 @@ fn a_matrix_is_archived_as_one_document_with_all_of_its_cells() {
     assert!([0, 5].contains(&grown.code), "{}", grown.stderr);
     assert_eq!(documents(&bench.path().join("kept")).len(), 2);
 }
+
+#[test]
+fn the_document_of_a_matrix_that_could_not_be_written_is_brought_by_the_next_run() {
+    let bench = Bench::new().with_env("BENCH_ARCHIVE_URL", "kept");
+    let archive = bench.path().join("kept");
+    fs::create_dir(&archive).expect("can be made");
+    // runs find their place there, documents of matrices do not
+    let blocked = archive.join("matrices");
+    fs::write(&blocked, "").expect("writable");
+    let line = ["--preset", "quick", "--latency-probe", "off", "--display", "none"];
+    let grid = [&line[..], &["--system", "bm25,random", "--run-id", "grid"]].concat();
+    let told = bench.run(submit_sim(&grid)).expect_code(0).stderr;
+    assert!(told.contains("not archived yet") && told.contains("archive push grid"), "{told}");
+    let listed = || bench.run(["archive", "list", "--json"]).expect_code(0).json();
+    assert_eq!(listed().as_array().map(Vec::len), Some(2), "{told}");
+    fs::remove_file(&blocked).expect("removable");
+    let _ = bench.run(submit_sim(&[&line[..], &["--run-id", "next"]].concat())).expect_code(0);
+    let found = documents(&archive);
+    assert_eq!(found.len(), 1, "{found:?}");
+    // it is noted, and neither another push nor the matrix itself, gone on with, has anything to bring
+    let nothing = bench.run(["archive", "push"]).expect_code(0);
+    assert_eq!((nothing.stdout.trim(), documents(&archive)), ("", found.clone()));
+    let again = bench.run(["resume", "grid", "--display", "none"]);
+    assert!(!again.stderr.contains("results-matrix-"), "{}", again.stderr);
+    // another archive has neither runs nor document, and gets both
+    let other = bench.run(["archive", "push", "--archive", "other"]).expect_code(0);
+    assert_eq!(other.stdout.lines().count(), 4, "{}", other.stdout);
+    assert_eq!(documents(&bench.path().join("other")).len(), 1);
+}

@@ -97,7 +97,7 @@ impl IndexEntry {
         let [runs, date, dataset, methodology, run] = parts.as_slice() else {
             return Err(format!("'{}' is no folder of an archived run", shown(&self.folder)));
         };
-        let dated = *date == "undated" || (date.len() == 10 && date.bytes().all(|b| b.is_ascii_digit() || b == b'-'));
+        let dated = *date == "undated" || is_date(date);
         let fits = (*runs, *run, *dataset) == ("runs", self.run_id.as_str(), self.dataset.as_str());
         if fits && dated && is_methodology(methodology) && is_plain(dataset) {
             return Ok(());
@@ -188,6 +188,12 @@ fn is_methodology(part: &str) -> bool {
     version.is_some_and(|version| version.parse::<u32>().is_ok())
 }
 
+/// Whether a part of a path is a day: `2026-11-20`.
+pub(crate) fn is_date(part: &str) -> bool {
+    let fits = |(at, byte): (usize, u8)| if matches!(at, 4 | 7) { byte == b'-' } else { byte.is_ascii_digit() };
+    part.len() == 10 && part.bytes().enumerate().all(fits)
+}
+
 /// Whether a name names a file or folder of its own, and nothing above or below it.
 pub(crate) fn is_plain(name: &str) -> bool {
     let allowed = |c: char| !acts(c) && !matches!(c, '/' | '\\' | ':');
@@ -202,4 +208,19 @@ pub(crate) fn shown(text: &str) -> String {
 /// Reads a document of the archive.
 pub(crate) fn parse<T: serde::de::DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, ArchiveError> {
     serde_json::from_slice(bytes).map_err(|e| ArchiveError::Damaged(format!("{name} cannot be read: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_is_digits_with_dashes_between_them() {
+        assert!(is_date("2026-11-20"));
+        for other in
+            ["", "undated", "2026-11-2", "2026-11-200", "----------", "20261120--", "2026/11/20", "../../../.."]
+        {
+            assert!(!is_date(other), "{other}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     ArchiveError,
-    manifest::shown,
+    manifest::{is_date, shown},
     place::{ArchivePlace, Put},
     push::{Pushed, json},
 };
@@ -30,14 +30,24 @@ pub struct ArchivedMatrix {
     pub report: MatrixReport,
 }
 
-/// Brings a matrix into the archive; may be repeated. Returns the name of its object. A matrix that has grown since has another name.
+impl ArchivedMatrix {
+    /// Whether bytes are the document of the same runs by the same axes. What is archived of a run never changes, and
+    /// neither do the figures of them all: another build, another name or another seed of the intervals is no reason
+    /// for a second document.
+    fn is_in(&self, document: &[u8]) -> bool {
+        let there = serde_json::from_slice::<Self>(document);
+        there.is_ok_and(|there| (&there.runs, &there.report.axes) == (&self.runs, &self.report.axes))
+    }
+}
+
+/// Brings a matrix into the archive; may be repeated, also by several at once. Returns the name of its object. A matrix
+/// that has grown since has another name.
 ///
 /// # Errors
 /// [`ArchiveError::Damaged`] when its id or its date name no folder; what the store meets.
 pub async fn push(place: &ArchivePlace, matrix: &ArchivedMatrix) -> Result<(String, Pushed), ArchiveError> {
     let (id, date) = (&matrix.report.id, &matrix.date);
-    let is_dated = date.len() == 10 && date.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-    if RunId::parse(id).is_err() || !is_dated {
+    if RunId::parse(id).is_err() || !is_date(date) {
         return Err(ArchiveError::Damaged(format!("matrix {} of {} cannot be archived", shown(id), shown(date))));
     }
     let document = json(matrix)?;
@@ -47,7 +57,7 @@ pub async fn push(place: &ArchivePlace, matrix: &ArchivedMatrix) -> Result<(Stri
         if place.create(&name, document.clone()).await? == Put::Written {
             return Ok((name, Pushed::Archived));
         }
-        if place.read(&name).await?.is_some_and(|there| there == document) {
+        if place.read(&name).await?.is_some_and(|there| matrix.is_in(&there)) {
             return Ok((name, Pushed::WasThere));
         }
     }

@@ -418,7 +418,33 @@ async fn a_matrix_that_grows_has_another_document_and_the_same_one_is_there_once
     let read: ArchivedMatrix =
         serde_json::from_slice(&place.read(&first).await.expect("is read").expect("is there")).expect("is JSON");
     assert_eq!(read, matrix);
-    let mut elsewhere = matrix;
+    let mut elsewhere = matrix.clone();
     elsewhere.report.id = "../p".to_owned();
     assert!(matches!(push(&elsewhere).await, Err(ArchiveError::Damaged(_))));
+    let undated = ArchivedMatrix { date: "----------".to_owned(), ..matrix };
+    assert!(matches!(push(&undated).await, Err(ArchiveError::Damaged(_))));
+}
+
+#[tokio::test]
+async fn several_who_bring_the_same_matrix_leave_one_document() {
+    let place = memory();
+    let report = serde_json::from_str(include_str!("../../../../proto/golden/matrix.v1.json")).expect("the golden one");
+    let one = ArchivedMatrix {
+        matrix_version: ARCHIVED_MATRIX_VERSION,
+        date: "2026-11-20".to_owned(),
+        runs: [("p-c1-r1".to_owned(), "runs/2026-11-20/locomo/v1/p-c1-r1".to_owned())].into(),
+        report,
+    };
+    // the runs are the same, what else is said of them was said at another time
+    let mut other = one.clone();
+    other.report.name = Some("renamed".to_owned());
+    let (first, second) = tokio::join!(super::matrix::push(&place, &one), super::matrix::push(&place, &other));
+    let (first, second) = (first.expect("is pushed"), second.expect("is pushed"));
+    assert_eq!(first.0, second.0);
+    assert_eq!([first.1, second.1].iter().filter(|pushed| **pushed == Pushed::Archived).count(), 1);
+    assert_eq!(place.names("matrices").await.expect("are listed"), [first.0]);
+    // by a further axis the same runs say something else
+    other.report.axes.insert("further".to_owned(), vec!["a".to_owned()]);
+    let (name, pushed) = super::matrix::push(&place, &other).await.expect("is pushed");
+    assert_eq!((name.ends_with("-2.json"), pushed), (true, Pushed::Archived), "{name}");
 }

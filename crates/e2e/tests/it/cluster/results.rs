@@ -1,15 +1,21 @@
 //! What becomes of the results of a cluster: archived by the coordinator, however long that takes; taken over by other runs.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use bench_e2e::faults::{RUN, Size, Stage};
 use bench_testkit::{
-    cluster::{Cluster, Setup},
+    cluster::{Cluster, Setup, wait_until_ready},
+    process::wait_until,
     provider::{KEY, Provider},
     s3::S3,
     troubled_s3::{Trouble, TroubledS3},
 };
 use serde_json::json;
+
+use crate::repeats::people;
 
 #[test]
 fn a_coordinator_archives_finished_runs_as_soon_as_the_archive_is_back() {
@@ -38,6 +44,40 @@ fn a_coordinator_archives_finished_runs_as_soon_as_the_archive_is_back() {
     };
     assert_eq!((&entry["run_id"], &entry["result_digest"]), (&json!(RUN), &report["result_digest"]));
     let _ = stage.cluster.run(&["archive", "verify"]).expect_code(0);
+}
+
+#[test]
+fn the_document_of_a_matrix_is_brought_by_another_coordinator_when_the_first_could_not() {
+    const PATIENCE: Duration = Duration::from_secs(120);
+    let archive = tempfile::tempdir().expect("a folder");
+    // runs find their place there, documents of matrices do not
+    let documents = archive.path().join("matrices");
+    fs::write(&documents, "").expect("writable");
+    let cluster = Cluster::new().with_env("BENCH_ARCHIVE_URL", &archive.path().display().to_string());
+    let (mut coordinator, _workers) = people(&cluster, ["leader", "one", "two"]);
+    let line = ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--latency-probe", "off"];
+    let grid = ["--system", "bm25,random", "--run-id", "grid", "--json", "--display", "none"];
+    let _ = cluster.run(&[&line[..], &grid].concat()).expect_code(0);
+    wait_until("both runs are archived", PATIENCE, || {
+        let listed = cluster.run(&["archive", "list", "--json"]);
+        listed.code == 0 && listed.json().as_array().is_some_and(|runs| runs.len() == 2)
+    });
+    // a round after that: it has found no place for the document
+    std::thread::sleep(Duration::from_secs(6));
+    coordinator.kill();
+    fs::remove_file(&documents).expect("removable");
+    let mut coordinator = cluster.coordinator("another");
+    wait_until_ready(&mut coordinator);
+    let found = || -> Vec<String> {
+        let matrix = fs::read_dir(&documents).into_iter().flatten().flatten();
+        let files = matrix.filter_map(|date| fs::read_dir(date.path().join("grid")).ok()).flatten().flatten();
+        let names = files.map(|file| file.file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.starts_with("results-matrix-") && name.ends_with(".json")).collect()
+    };
+    wait_until("the document is there", PATIENCE, || !found().is_empty());
+    // it is noted, and not written again
+    std::thread::sleep(Duration::from_secs(6));
+    assert_eq!(found().len(), 1, "{:?}", found());
 }
 
 #[test]
