@@ -42,6 +42,12 @@ impl Outcome {
             Self::NotRun => "not_run",
         }
     }
+
+    /// Whether a question that ended so has scores.
+    #[must_use]
+    pub const fn has_score(self) -> bool {
+        matches!(self, Self::Scored | Self::Abstained)
+    }
 }
 
 /// Times of a question in microseconds, per phase; waits apart. `None`: the phase did not happen.
@@ -204,6 +210,13 @@ impl QuestionFacts {
             failure: None,
             kept: None,
         }
+    }
+
+    /// Its score by a metric; none where it ended without one, or is not measured by it.
+    #[must_use]
+    pub fn score(&self, metric: &str) -> Option<f64> {
+        let of_metric = self.scores.iter().find(|(name, _)| name == metric).map(|(_, score)| *score);
+        of_metric.filter(|_| self.outcome.has_score())
     }
 }
 

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 pub use self::{
     fingerprint::Difference,
-    limits::{Limits, TracePolicy},
+    limits::{BanksAfter, Limits, TracePolicy},
 };
 use crate::{
     audit::PlantedSpec,

@@ -75,6 +75,8 @@ pub const LABEL_UNKNOWN_CHECKSUM: &str = "dataset checksum not known";
 pub const LABEL_JUDGE_AUDIT: &str = "judge audit: planted answers";
 /// Label of reports over answers of a run that somebody who knows has graded.
 pub const LABEL_OWN_AUDIT: &str = "judge audit: graded answers of a run";
+/// Label of reports of `retry --wrong`: what was right by luck stayed, what was wrong was drawn again.
+pub const LABEL_ANSWERED_AGAIN: &str = "wrong answers were asked again";
 
 /// Everything that is reported of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

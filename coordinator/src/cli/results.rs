@@ -385,7 +385,7 @@ pub struct JudgeAuditArgs {
     #[arg(long, short = 'j', value_name = "PROVIDER:MODEL", value_delimiter = ',', help_heading = "Who")]
     pub judge: Vec<String>,
     /// Votes of each judge per answer (odd) [default: 1]
-    #[arg(long, value_name = "N", help_heading = "Who")]
+    #[arg(long, value_name = "N", requires = "judge", help_heading = "Who")]
     pub votes: Option<u32>,
     /// What is planted: specific, vague (wrong answers), paraphrase, verbatim (right ones); may be repeated [default: all]
     #[arg(long, value_name = "KIND", help_heading = "Which answers")]
@@ -394,7 +394,14 @@ pub struct JudgeAuditArgs {
     #[arg(long, value_name = "FILE", help_heading = "Which answers")]
     pub answers: Option<PathBuf>,
     /// How several grades of one answer in that file become one
-    #[arg(long, value_enum, default_value = "mean", help_heading = "Which answers")]
+    #[arg(
+        long,
+        value_enum,
+        default_value = "mean",
+        requires = "answers",
+        conflicts_with = "of",
+        help_heading = "Which answers"
+    )]
     pub reduce: Reduce,
     /// In place of planted answers those of this run that --grades names: what its judges made of them is audited, or with --judge
     /// what others make of them
@@ -639,7 +646,7 @@ pub enum ArchiveVerb {
     },
     /// Get a run out: its files, or the whole run back into this store
     Fetch {
-        /// Run: its id, name, start or end of the id, or `latest`
+        /// Run: its id, start of the id, or `latest`; or the id of a matrix, for all of its runs
         run: String,
         /// Which archive
         #[command(flatten)]

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use bench_proto::spec::BanksAfter;
 use clap::{Args, Subcommand};
 
 use super::{Display, ForkFrom};
@@ -154,8 +155,36 @@ pub struct BankArgs {
     #[arg(long, conflicts_with_all = ["fork", "repeat_ingest"], help_heading = "Who")]
     pub reuse_banks: bool,
     /// Ask a bank of the memory system that is there already, and store nothing; {bank_id} in its name is the dataset's id of a bank
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["fork", "repeat_ingest", "reuse_banks"], help_heading = "Who")]
+    #[arg(long, value_name = "NAME", value_parser = bank_name, conflicts_with_all = ["fork", "repeat_ingest", "reuse_banks"], help_heading = "Who")]
     pub bank: Option<String>,
+    /// Remove the banks that the run fills when it has ended
+    #[arg(long, conflicts_with_all = ["fork", "bank", "keep_banks"], help_heading = "Who")]
+    pub clean_after: bool,
+    /// Keep the banks that the run fills also when it is cancelled, until they are named (`banks remove RUN`)
+    #[arg(long, conflicts_with_all = ["fork", "bank"], help_heading = "Who")]
+    pub keep_banks: bool,
+}
+
+impl BankArgs {
+    /// What becomes of the banks afterwards.
+    pub(crate) fn after(&self) -> BanksAfter {
+        match (self.clean_after, self.keep_banks) {
+            (true, _) => BanksAfter::Removed,
+            (false, true) => BanksAfter::Kept,
+            (false, false) => BanksAfter::Unsaid,
+        }
+    }
+}
+
+/// The name of a bank in a memory system: it becomes a part of addresses and paths there.
+fn bank_name(name: &str) -> Result<String, String> {
+    if name.trim().is_empty() || name.chars().any(char::is_control) {
+        return Err("a bank has a name, of printable characters".to_owned());
+    }
+    if name.split(['/', '\\']).any(|part| matches!(part, "" | "." | "..")) {
+        return Err("parts of a name are neither empty nor . nor .., which would lead elsewhere".to_owned());
+    }
+    Ok(name.to_owned())
 }
 
 /// How the memory system's own calls are let through: flags of `submit` and `estimate`.

@@ -32,6 +32,15 @@ pub struct GcArgs {
 pub enum BanksVerb {
     /// Runs that have stored something in a memory service, newest first: how many banks, whose, and whether another run may ask them
     List(BanksArgs),
+    /// Remove the banks of ended runs from their memory systems, but for those that a run asks which has not ended
+    Remove {
+        /// Runs: ids, names, starts or ends of ids, or `latest`; a group's id stands for all of its runs
+        #[arg(required = true, value_name = "RUN")]
+        runs: Vec<String>,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
     /// The banks of a run, by their names in the memory system
     Show {
         /// Run: its id, name, start or end of the id, or `latest`

@@ -1,11 +1,15 @@
 //! `archive`: durable results on a folder or an object store.
 
-use std::io::{BufWriter, Write};
+use std::{
+    io::{BufWriter, Write},
+    path::{Path, PathBuf},
+};
 
 use bench_proto::ids::RunId;
 use bench_report::archive::{
     ArchivePlace, IndexEntry,
     fetch::{self, find, list},
+    matrix::{self, ArchivedMatrix},
     trajectory::{Trajectory, Wanted},
 };
 use bench_settings::private;
@@ -22,6 +26,7 @@ use crate::{
         tables::{render, table},
     },
     results,
+    runs::group::ending::write_matrix,
     standing::group::find_runs,
 };
 
@@ -34,19 +39,20 @@ pub(super) async fn run(app: &App, verb: &ArchiveVerb) -> CliResult {
         }
         ArchiveVerb::List { at: place, json } => show(&entries(&at(place)?).await?, *json),
         ArchiveVerb::Fetch { run, at: place, output_dir, restore, trust_system, json } => {
-            let place = at(place)?;
+            let (place, rebuild) = (at(place)?, restore.then_some(*trust_system));
+            if let Some(matrix) = matrix::find(&place, run).await? {
+                return get_matrix(app, &place, &matrix, (output_dir.as_deref(), *json), rebuild).await;
+            }
             let entry = found(&place, run).await?;
             if *restore {
                 check_restorable(&place, &entry)?;
             }
-            let folder = output_dir.clone().unwrap_or_else(|| app.home().join("runs").join(&entry.run_id));
-            let files = get(app, &place, &entry, &folder, restore.then_some(*trust_system)).await?;
-            match json {
-                true => out::json(&json!({
-                    "id": entry.run_id, "folder": folder, "files": files, "restored": restore,
-                    "without_texts": entry.without_texts,
-                })),
-                false => out::result(&entry.run_id),
+            let folder = output_dir.clone().unwrap_or_else(|| run_folder(app, &entry.run_id));
+            let files = get(app, &place, &entry, &folder, rebuild).await?;
+            if *json {
+                print_fetched(&entry.run_id, &folder, &files, rebuild, entry.without_texts.as_ref());
+            } else {
+                out::result(&entry.run_id);
             }
             Ok(Exit::Done)
         }
@@ -160,7 +166,7 @@ async fn get(
     app: &App,
     place: &ArchivePlace,
     entry: &IndexEntry,
-    folder: &std::path::Path,
+    folder: &Path,
     rebuild: Option<bool>,
 ) -> Result<Vec<String>, CliError> {
     results::check_writable(folder)?;
@@ -203,6 +209,66 @@ async fn get(
     }
     let names = manifest.files.iter().map(|file| file.name.clone());
     Ok(names.chain(["manifest.json".to_owned()]).collect())
+}
+
+/// Where the files of a run, or of a matrix, lie.
+fn run_folder(app: &App, id: &str) -> PathBuf {
+    app.home().join("runs").join(id)
+}
+
+fn print_fetched(id: &str, folder: &Path, files: &[String], rebuild: Option<bool>, without_texts: Option<&String>) {
+    out::json(&json!({
+        "id": id, "folder": folder, "files": files, "restored": rebuild.is_some(), "without_texts": without_texts,
+    }));
+}
+
+/// Fetches the report of a matrix and the files of all of its runs: those of a run below the folder that was named, or where they lie
+/// without a matrix.
+async fn get_matrix(
+    app: &App,
+    place: &ArchivePlace,
+    matrix: &ArchivedMatrix,
+    (named, json): (Option<&Path>, bool),
+    rebuild: Option<bool>,
+) -> CliResult {
+    let id = &matrix.report.id;
+    let mut entries = Vec::with_capacity(matrix.runs.len());
+    for (run, folder) in &matrix.runs {
+        let entry = found(place, run).await?;
+        if entry.run_id != *run || entry.folder != *folder {
+            return Err(CliError::new(
+                Exit::Invalid,
+                format!("the document of matrix {id} says that run {run} lies elsewhere"),
+            ));
+        }
+        if rebuild.is_some() {
+            check_restorable(place, &entry)?;
+        }
+        entries.push(entry);
+    }
+    let mut files = Vec::new();
+    for entry in &entries {
+        let folder = named.map_or_else(|| run_folder(app, &entry.run_id), |named| named.join(&entry.run_id));
+        let of_run = get(app, place, entry, &folder, rebuild).await?;
+        files.extend(of_run.into_iter().map(|file| format!("{}/{file}", entry.run_id)));
+    }
+    let folder = named.map_or_else(|| run_folder(app, id), Path::to_path_buf);
+    write_matrix(&matrix.report, &folder)?;
+    out::note(&format!("report of the matrix: {}", folder.display()));
+    if rebuild.is_some() {
+        out::note(&format!(
+            "its runs are restored one by one, and are no group any more: the report of matrix {id} is in its folder"
+        ));
+    }
+    files.extend(["report.json", "report.md", "report.html"].map(str::to_owned));
+    match json {
+        true => {
+            let without = entries.iter().find_map(|entry| entry.without_texts.as_ref());
+            print_fetched(id, &folder, &files, rebuild, without);
+        }
+        false => entries.iter().for_each(|entry| out::result(&entry.run_id)),
+    }
+    Ok(Exit::Done)
 }
 
 async fn verify(place: &ArchivePlace, run: Option<&str>, json: bool) -> CliResult {

@@ -1,19 +1,23 @@
-//! `banks list` and `banks show`: what runs have stored in memory services, and which of it another run may ask.
+//! `banks`: what runs have stored in memory services, which of it another run may ask, and how it is removed.
 
-use bench_store::{BankRow, BankState, Plan, RunFilter, RunRow, Runs, Store};
+use bench_store::{BankRow, BankState, Right, RunFilter, RunRow, Runs, Store};
 use bench_systems::{BuildContext, registry as systems};
 use serde::Serialize;
+use serde_json::json;
 
+use super::gc::ended;
 use crate::{
     app::App,
     cli::{BanksArgs, BanksVerb},
     exit::{CliError, CliResult, Exit},
     out::{
         self,
+        amounts::counted,
         tables::{render, table},
     },
     planning::filled::{is_filled, why_not_kept},
-    standing::{are_banks_removed, find_run, keeps_banks},
+    runs::removal::Remover,
+    standing::{are_banks_removed, find_run, is_restored, keeps_banks},
 };
 
 /// What a run has in a memory service.
@@ -59,7 +63,26 @@ pub(super) async fn run(app: &App, verb: &BanksVerb) -> CliResult {
             let run = find_run(store.as_ref(), run).await?;
             show(store.as_ref(), &run, *json).await
         }
+        BanksVerb::Remove { runs, json } => remove(app, store.as_ref(), runs, *json).await,
     }
+}
+
+async fn remove(app: &App, store: &dyn Store, selectors: &[String], json: bool) -> CliResult {
+    store.may(Right::Results).await?;
+    let runs = ended(store, selectors).await?;
+    let mut remover = Remover::new(app, store);
+    for run in &runs {
+        if !keeps_banks(&run.spec) || is_restored(store, run).await? {
+            out::note(&format!("run {} has nothing in a memory service here", run.run_id));
+            continue;
+        }
+        remover.of_run(run, true).await?;
+    }
+    match json {
+        true => out::json(&json!({ "banks_removed": remover.removed, "failed": remover.failed })),
+        false => out::result(&format!("{} removed", counted(remover.removed as u64, "bank"))),
+    }
+    Ok(if remover.failed == 0 { Exit::Done } else { Exit::Infrastructure })
 }
 
 async fn list(store: &dyn Store, args: &BanksArgs) -> CliResult {
@@ -105,11 +128,14 @@ async fn of_run(store: &dyn Store, run: &RunRow) -> Result<BanksOfRun, CliError>
     })
 }
 
-/// What becomes of the banks of a run: `removed`, `kept` (another run may ask them), `of this run alone`, or `there before` for one that
-/// was asked by its name.
+/// What becomes of the banks of a run: `removed`, `kept` (another run may ask them), `of this run alone`, `there before` for one that
+/// was asked by its name, or `elsewhere` for a run that came from an archive.
 async fn state(store: &dyn Runs, run: &RunRow) -> Result<&'static str, CliError> {
     if run.spec.taken_over.bank.is_some() {
         return Ok("there before");
+    }
+    if is_restored(store, run).await? {
+        return Ok("elsewhere");
     }
     if are_banks_removed(store, run).await? {
         return Ok("removed");
@@ -120,11 +146,17 @@ async fn state(store: &dyn Runs, run: &RunRow) -> Result<&'static str, CliError>
     Ok(if is_kept { "kept" } else { "of this run alone" })
 }
 
-async fn show(store: &dyn Plan, run: &RunRow, json: bool) -> CliResult {
+async fn show(store: &dyn Store, run: &RunRow, json: bool) -> CliResult {
     if run.imported || !keeps_banks(&run.spec) {
         return Err(CliError::usage(format!(
             "run {} has nothing in a memory service: {} is computed from the stored texts",
             run.run_id, run.spec.system.name
+        )));
+    }
+    if is_restored(store, run).await? {
+        return Err(CliError::usage(format!(
+            "run {} came from an archive: its banks are, if they are still there, where it ran",
+            run.run_id
         )));
     }
     let rows: Vec<BankOfRun> = store.banks(run.run_no, None).await?.iter().map(bank).collect();

@@ -38,6 +38,7 @@ pub(super) async fn run(app: &App, args: &DeleteArgs) -> CliResult {
         }
     }
     check_forks(store, &runs).await?;
+    check_banks(store, &runs).await?;
     store.may(Right::Delete).await?;
     for run in &runs {
         out::note(&told(store, run).await?);
@@ -119,12 +120,36 @@ async fn check_forks(store: &dyn Store, runs: &[RunRow]) -> Result<(), CliError>
     )))
 }
 
+/// Refuses runs whose banks others ask: nobody could say any more whose they are, or remove them.
+async fn check_banks(store: &dyn Store, runs: &[RunRow]) -> Result<(), CliError> {
+    let mut filled: BTreeSet<&str> = BTreeSet::new();
+    for run in runs.iter().filter(|run| keeps_banks(&run.spec)) {
+        if !are_banks_removed(store, run).await? {
+            filled.insert(run.run_id.0.as_str());
+        }
+    }
+    if filled.is_empty() {
+        return Ok(());
+    }
+    let stays = |run: &RunRow| runs.iter().all(|deleted| deleted.run_no != run.run_no);
+    for run in store.list_runs(&RunFilter { controls: true, ..RunFilter::default() }).await? {
+        let asked = run.spec.taken_over.banks_of.iter().find(|of| filled.contains(of.as_str()));
+        if let Some(of) = asked.filter(|_| stays(&run)) {
+            return Err(CliError::usage(format!(
+                "run {} asks banks that {of} has filled: name it too, or remove them first (`bench-coord banks remove {of}`)",
+                run.run_id
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// A run in a line, with what stays of it elsewhere.
 async fn told(store: &dyn Store, run: &RunRow) -> Result<String, CliError> {
     let name = run.name.as_ref().map(|name| format!(" '{name}'")).unwrap_or_default();
     let stays = if keeps_banks(&run.spec) && !are_banks_removed(store, run).await? {
         format!(
-            "; its banks stay in {}, `bench-coord gc --banks {}` first removes them",
+            "; its banks stay in {}, `bench-coord banks remove {}` first removes them",
             run.spec.system.name, run.run_id
         )
     } else {

@@ -49,6 +49,10 @@ pub(super) async fn run(app: &App, args: &ExportArgs) -> CliResult {
     let store = app.open_store().await?;
     let run = find_run(store.as_ref(), &args.run).await?;
     let summary = results::summary_of(app, store.as_ref(), &run).await?;
+    // lines of questions say nothing of the run
+    if !summary.labels.is_empty() {
+        out::note(&format!("run {}: {}", run.run_id, summary.labels.join("; ")));
+    }
     if let Some(server) = server {
         return to_mlflow(&server, &run, &summary, args.mlflow_experiment.as_deref()).await;
     }

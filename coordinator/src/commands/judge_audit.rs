@@ -3,10 +3,13 @@
 use std::{path::Path, sync::Arc};
 
 use bench_datasets::Dataset;
-use bench_grading::{judging::rubric, planting::Kind};
-use bench_plan::{Preset, SampleRequest};
+use bench_grading::{
+    judging::{evidence::keep_evidence, rubric},
+    planting::Kind,
+};
+use bench_plan::{Preset, SampleRequest, SampledBank};
 use bench_proto::{
-    ids::{RunId, Sha256Hash},
+    ids::RunId,
     spec::{DatasetSpec, IMPORTED_SYSTEM, RunSpec, SystemSpec},
 };
 use bench_store::{Right, RunRow, RunState, Store};
@@ -77,7 +80,7 @@ async fn of_run(app: &App, args: &JudgeAuditArgs, run: &str, grades: &Path) -> C
     }
     let store = app.open_store().await?;
     let run = find_run(store.as_ref(), run).await?;
-    let answers = graded_answers(app, store.as_ref(), &run, grades, !args.judge.is_empty()).await?;
+    let answers = graded_answers(store.as_ref(), &run, grades, !args.judge.is_empty()).await?;
     drop(store);
     if answers.lines.is_empty() {
         return Err(CliError::usage(format!(
@@ -157,8 +160,7 @@ async fn of_file(
     request.question_ids = lines.by_question.keys().cloned().collect();
     let parts = parts(dataset, request).await?;
     let bytes = std::fs::read(file).map_err(|e| in_file(e.to_string()).because(e))?;
-    let name = file.file_name().map_or_else(|| file.display().to_string(), |name| name.to_string_lossy().into_owned());
-    let source = format!("{name}, sha256 {}", Sha256Hash::of(&bytes).hex());
+    let source = planted::source_of(file, &bytes);
     Ok(planted::of_lines(dataset.about(), parts, lines.by_question, (kind, lines.metric), source))
 }
 
@@ -166,12 +168,15 @@ async fn of_file(
 async fn parts(dataset: &Arc<dyn Dataset>, request: SampleRequest) -> Result<Vec<BankParts>, CliError> {
     let sizes = dataset.profile().presets.clone();
     let sample = planning::take_sample(dataset, SampleRequest { sizes, ..request }).await?;
-    let banks = planning::banks_in_order(&sample);
-    let mut parts = Vec::with_capacity(banks.len());
-    for batch in planner::batches(dataset.as_ref(), &banks, None) {
-        parts.extend(batch?.parts);
-    }
-    Ok(parts)
+    let dataset = Arc::clone(dataset);
+    let read = move |sampled: SampledBank| {
+        let bank = dataset.bank(sampled.file_index as usize)?;
+        let (content, mut parts) = planner::parts(bank, &sampled, None)?;
+        keep_evidence(dataset.profile(), &content, &mut parts.gold);
+        Ok(parts)
+    };
+    let read = tokio::task::spawn_blocking(move || planning::banks_in_order(&sample).into_iter().map(read).collect());
+    read.await.map_err(|e| CliError::infrastructure(format!("reading the dataset stopped: {e}")).because(e))?
 }
 
 /// The finished run of planted answers. The same answers are one run, so that another judge grades what the first one did.

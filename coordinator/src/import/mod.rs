@@ -32,6 +32,11 @@ pub(crate) mod records;
 pub(crate) mod resolve;
 pub(crate) mod system;
 
+/// The last part of a file's path, for people; the whole path where it has none.
+pub(crate) fn file_name(file: &std::path::Path) -> String {
+    file.file_name().map_or_else(|| file.display().to_string(), |name| name.to_string_lossy().into_owned())
+}
+
 /// Something about a file that cannot be used: says where and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}{problem}")]

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    path::Path,
     sync::Arc,
 };
 
@@ -10,10 +11,11 @@ use bench_grading::planting::{self, Kind, Length, Planted, Posed};
 use bench_proto::{
     audit::{PLANTED, PLANTED_FORM, PLANTED_LENGTH, PlantedSpec},
     dataset::{Bank, BankContent, BankOutline, GoldRecord, Question},
+    ids::Sha256Hash,
     profile::Profile,
 };
 
-use super::{fields::Line, grades::Grade};
+use super::{fields::Line, file_name, grades::Grade};
 use crate::planning::planner::BankParts;
 
 /// Longest answer, in words, that counts as the value alone.
@@ -126,6 +128,11 @@ pub(crate) fn of_run(
     planted
 }
 
+/// A file of answers by its name and what stands in it.
+pub(crate) fn source_of(file: &Path, bytes: &[u8]) -> String {
+    format!("{}, sha256 {}", file_name(file), Sha256Hash::of(bytes).hex())
+}
+
 /// How long an answer is.
 fn length_of(line: &Line) -> Length {
     let words = line.answer.as_deref().unwrap_or_default().split_whitespace().count();
@@ -150,7 +157,7 @@ impl Making {
     }
 
     fn bank(&mut self, bank_id: &str) {
-        // judges see no memories
+        // what judges see of it stands with the gold
         let content = BankContent { bank_id: bank_id.to_owned(), ..BankContent::default() };
         self.banks.push(Bank { content, ..Bank::default() });
     }

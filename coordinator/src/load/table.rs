@@ -5,7 +5,9 @@ use bench_load::{
     line::Line,
     mix::Operation,
     result::{Findings, LoadResult, OperationResult, StepResult},
+    saturation::Standing,
     stress::{BANKS, StressResult},
+    tally::Tally,
 };
 
 use super::{files::Measured, gate::Gate};
@@ -203,6 +205,13 @@ fn notes(result: &LoadResult) -> Vec<String> {
         let (rate, operation) = (short(growth.rate), growth.operation.name());
         format!("at {rate} a second the median {operation} takes {slope:.3} ms more for 1,000 memories (95 % {low:.3} to {high:.3})")
     });
+    let errors = result.steps.iter().filter(|step| is_behind_by_errors(step)).map(|step| {
+        format!(
+            "at {} a second it is errors that were too many, and no latency that grew: a system that is away fails so at any rate, so that \
+             this may be no saturation; try again",
+            short(step.rate)
+        )
+    });
     let failures = result.steps.iter().flat_map(|step| {
         let rate = short(step.rate);
         let of = move |(operation, of): (&Operation, &OperationResult)| {
@@ -221,7 +230,16 @@ fn notes(result: &LoadResult) -> Vec<String> {
     let never =
         result.steps.iter().any(|step| step.operations.values().any(|of| of.figures.latency_ms.p99_9.is_none()));
     let never = never.then(|| "never: fewer operations than that were served".to_owned());
-    sizes.chain(growth).chain(failures).chain(never).chain(result.notes.iter().cloned()).collect()
+    sizes.chain(growth).chain(errors).chain(failures).chain(never).chain(result.notes.iter().cloned()).collect()
+}
+
+/// Whether a system was behind in a step because operations failed, and not because they took ever longer.
+fn is_behind_by_errors(step: &StepResult) -> bool {
+    let sum = |of: fn(&Tally) -> u64| step.operations.values().map(|operation| of(&operation.tally)).sum::<u64>();
+    let (intended, unserved, errors) = (sum(Tally::intended), sum(Tally::unserved), sum(Tally::errors));
+    step.standing == Standing::Behind
+        && errors * 2 > unserved
+        && Standing::of(intended, unserved - errors, step.growth) == Standing::Held
 }
 
 /// A percentile in milliseconds; a dash where none of so many operations lies beyond it, and it would be the largest under another name.

@@ -15,7 +15,7 @@ use bench_proto::{
     scenario::Scenario,
     spec::{DatasetSpec, RunSpec},
 };
-use bench_settings::private;
+use bench_settings::{Origin, private};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
@@ -54,6 +54,13 @@ pub(crate) async fn open_dataset(
     mut settings: BTreeMap<String, Value>,
 ) -> Result<Arc<dyn Dataset>, CliError> {
     if let Some(seed) = &args.dataset_seed {
+        let section = bench_datasets::find(name).map_or("", |known| known.manifest.section.as_str());
+        let set = app.settings().entry(&format!("{section}.seed"));
+        if set.is_some_and(|set| matches!(set.origin, Origin::Flag(_))) {
+            return Err(CliError::usage(format!(
+                "--dataset-seed {seed} and --set {section}.seed both name the seed: leave one of them out"
+            )));
+        }
         settings.insert("seed".to_owned(), seed_of(name, seed)?);
     }
     let options = OpenOptions {
@@ -93,8 +100,15 @@ fn seed_of(name: &str, seed: &str) -> Result<Value, CliError> {
         // a name that is none is refused by what opens it, which knows all
         Err(_) => !std::path::Path::new(name).exists(),
     };
+    if is_made_of_it && seed.contains(',') {
+        return Err(CliError::usage(format!(
+            "--dataset-seed {seed}: several are for `bench-coord submit`, which makes a run of each; name one"
+        )));
+    }
     if is_made_of_it {
-        return Ok(seed.parse::<i64>().map_or_else(|_| Value::from(seed), Value::from));
+        // what does not read back as it was written (01, +1) is a text
+        let number = seed.parse::<i64>().ok().filter(|number| number.to_string() == seed);
+        return Ok(number.map_or_else(|| Value::from(seed), Value::from));
     }
     let generated: Vec<&str> = bench_datasets::known()
         .iter()
@@ -320,6 +334,21 @@ pub(crate) fn dataset_spec(dataset: &dyn Dataset, sample: &Sample) -> DatasetSpe
     }
 }
 
+/// What a run's settings say of its dataset, as the dataset says it of itself: nothing is opened for it.
+pub(crate) fn about_of(dataset: &DatasetSpec) -> About {
+    let DatasetSpec { name, version, sha256, profile, settings, path, .. } = dataset.clone();
+    let manifest = Manifest {
+        name,
+        version,
+        loader_version: dataset.loader,
+        abstention_phrases: dataset.abstention_phrases.clone(),
+        scorers: dataset.scorers.clone(),
+        ..Manifest::default()
+    };
+    let &DatasetSpec { modified, checksum_unknown, .. } = dataset;
+    About { manifest, profile, sha256, modified, checksum_unknown, settings, notes: Vec::new(), path }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -328,6 +357,8 @@ mod tests {
     fn a_seed_is_of_what_is_generated() {
         assert_eq!(seed_of("locomo-sim", "7").expect("is generated"), Value::from(7));
         assert_eq!(seed_of("long-horizon", "-7").expect("is generated"), Value::from(-7));
+        assert_eq!(seed_of("locomo-sim", "01").expect("a text is one"), Value::from("01"));
+        assert!(seed_of("locomo-sim", "1,2").expect_err("one alone").message.contains("submit"));
         assert_eq!(seed_of("locomo-sim", "night").expect("a text is one"), Value::from("night"));
         for published in ["locomo", "longmemeval@s", "smoke", "Cargo.toml"] {
             let refused = seed_of(published, "7").expect_err("is no generator").message;

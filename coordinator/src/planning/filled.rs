@@ -201,11 +201,12 @@ pub(crate) fn check_kept(spec: &RunSpec, capabilities: &Capabilities, flag: &str
     }
 }
 
-/// Lets a planned run ask the filled banks that flags name.
+/// Lets a planned run ask the filled banks that flags name, and notes what becomes of those that it fills itself.
 ///
 /// # Errors
 /// As [`reuse_banks`] and [`name_bank`].
 pub(crate) async fn choose(app: &App, args: &BankArgs, planned: &mut PlannedRun, look: bool) -> Result<(), CliError> {
+    planned.spec.limits.banks_after = args.after();
     match &args.bank {
         Some(name) => name_bank(name, planned),
         None if args.reuse_banks => reuse_banks(app, planned, look).await,
@@ -393,8 +394,11 @@ async fn count(system: &Arc<dyn MemorySystem>, store: &dyn Store, filled: &Fille
         content: Some(Arc::clone(&data.content)),
     };
     let counted = system.verify(&bank, row.position).await.map_err(|failure| {
-        CliError::infrastructure(format!("bank {} of run {run} cannot be counted ({}): try again when the memory system answers; without --reuse-banks the run fills banks of its own",
-            row.bank_id, failure.message.trim_end_matches([':', ' '])
+        CliError::infrastructure(format!(
+            "bank {} of run {run} cannot be counted ({}): try again when the memory system answers; without --reuse-banks the run \
+             fills banks of its own",
+            row.bank_id,
+            failure.message.trim_end_matches([':', ' '])
         ))
     })?;
     match counted {

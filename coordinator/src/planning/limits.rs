@@ -3,7 +3,7 @@
 use bench_proto::{
     call::Phase,
     probe::{HIGHEST_RATE, MOST_RATES, ProbePlan},
-    spec::Limits,
+    spec::{BanksAfter, Limits},
     trace::TracePolicy,
 };
 use bench_settings::RunSettings;
@@ -39,6 +39,8 @@ pub(crate) fn limits(app: &App, prices: UserPrices) -> Result<Limits, CliError> 
         latency_probe: ProbePlan::default(),
         // only memory systems with calls of their own have one
         meter: None,
+        // only runs that fill banks say it
+        banks_after: BanksAfter::Unsaid,
     })
 }
 

@@ -55,8 +55,8 @@ use bench_systems::{BuildContext, Capabilities, NOT_INSTALLED, adapter, registry
 
 pub(crate) use self::{
     dataset::{
-        check_key_of_answers, dataset_of, dataset_spec, metric_by_answer_key, open_dataset, open_label_fixes, places,
-        sample_request, take_rounds, take_sample, tell_licence, with_label_fixes,
+        about_of, check_key_of_answers, dataset_of, dataset_spec, metric_by_answer_key, open_dataset, open_label_fixes,
+        places, sample_request, take_rounds, take_sample, tell_licence, with_label_fixes,
     },
     limits::{latency_probe, limits},
     models::{
@@ -224,7 +224,7 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
     if let Some(metric) = &settings.run.headline {
         scenario::head(&mut spec, metric)?;
     }
-    panel::choose(&mut spec, &cast.judged, dataset.as_ref(), &sample)?;
+    panel::choose(&mut spec, &cast.judged, &dataset, &sample).await?;
     scenario::check_graded(&spec)?;
     scenario::check_native(&spec)?;
     add_answerer_prompts(&mut spec)?;

@@ -1,8 +1,10 @@
 //! Judges that grade a part of a run's questions: how they are named (`--judge strong=200`), and which questions they get.
 
+use std::sync::Arc;
+
 use bench_datasets::Dataset;
 use bench_plan::Sample;
-use bench_proto::{panel::JudgedSample, spec::RunSpec};
+use bench_proto::{facts::judge_metric, panel::JudgedSample, spec::RunSpec};
 use bench_store::{RunRow, Store};
 use bench_worker::banks::BankQuestions;
 
@@ -55,30 +57,37 @@ pub(crate) fn check_counting(judges: &[String], counting: &str) -> Result<(), Cl
 /// Chooses the questions of judges with a sample, among those of a run that is planned.
 ///
 /// # Errors
-/// What the dataset meets.
-pub(crate) fn choose(
+/// As [`check_headline`], and what the dataset meets.
+pub(crate) async fn choose(
     spec: &mut RunSpec,
     sizes: &[Option<u64>],
-    dataset: &dyn Dataset,
+    dataset: &Arc<dyn Dataset>,
     sample: &Sample,
 ) -> Result<(), CliError> {
     if sizes.iter().all(Option::is_none) {
         return Ok(());
     }
-    let mut asked: Vec<Asked> = Vec::new();
-    for bank in &sample.banks {
-        let outline = dataset.outline(bank.file_index as usize)?;
-        let of_bank = bank.questions.iter().filter_map(|index| outline.questions.get(*index as usize));
-        asked.extend(of_bank.map(|question| (question.category.clone(), question.question_id.clone())));
-    }
+    let (dataset, banks) = (Arc::clone(dataset), sample.banks.clone());
+    let read = move || {
+        let mut asked: Vec<Asked> = Vec::new();
+        for bank in &banks {
+            let outline = dataset.outline(bank.file_index as usize)?;
+            let of_bank = bank.questions.iter().filter_map(|index| outline.questions.get(*index as usize));
+            asked.extend(of_bank.map(|question| (question.category.clone(), question.question_id.clone())));
+        }
+        Ok::<_, CliError>(asked)
+    };
+    let asked = tokio::task::spawn_blocking(read).await;
+    let asked =
+        asked.map_err(|e| CliError::infrastructure(format!("reading the dataset stopped: {e}")).because(e))??;
     set(spec, sizes, &asked);
-    Ok(())
+    check_headline(spec)
 }
 
 /// The same among the questions of a run that is there; a fork that names no judges keeps the samples of its source.
 ///
 /// # Errors
-/// As [`sizes`], and what the store meets.
+/// As [`sizes`] and [`check_headline`], and what the store meets.
 pub(crate) async fn choose_stored(
     store: &dyn Store,
     source: &RunRow,
@@ -89,7 +98,7 @@ pub(crate) async fn choose_stored(
         let judged = u32::try_from(spec.judges.len()).unwrap_or(u32::MAX);
         let kept = source.spec.judging.samples.iter().filter(|sample| sample.judge < judged).cloned();
         spec.judging.samples = kept.collect();
-        return Ok(());
+        return check_headline(spec);
     }
     let sizes = sizes(judges)?;
     if sizes.iter().all(Option::is_none) {
@@ -104,7 +113,27 @@ pub(crate) async fn choose_stored(
         asked.extend(bank.asked().map(|question| (question.category.clone(), question.question_id.clone())));
     }
     set(spec, &sizes, &asked);
-    Ok(())
+    check_headline(spec)
+}
+
+/// Refuses a headline of a judge that grades a sample: it would be told as the score of all questions.
+///
+/// # Errors
+/// Exit 2.
+fn check_headline(spec: &RunSpec) -> Result<(), CliError> {
+    let headline = spec.headline_metric();
+    let gives = |sample: &&JudgedSample| {
+        let rest = headline.strip_prefix(&judge_metric(sample.judge as usize));
+        rest.is_some_and(|part| part.is_empty() || part.starts_with('.'))
+    };
+    match spec.judging.samples.iter().find(gives) {
+        Some(sample) => Err(CliError::usage(format!(
+            "--headline {headline}: its judge grades {} of {} questions, and a headline is of all; name one of the first judge's, \
+             or leave out the judge's number",
+            sample.n, spec.sample.n
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// A judge whose sample would be all questions grades all of them.
@@ -122,6 +151,23 @@ mod tests {
     fn named(judges: &[&str]) -> Result<Vec<Option<u64>>, String> {
         let judges: Vec<String> = judges.iter().map(|judge| (*judge).to_owned()).collect();
         sizes(&judges).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_judge_of_a_sample_heads_no_report() {
+        let mut spec: RunSpec =
+            serde_json::from_str(include_str!("../../../proto/golden/run_spec.v1.json")).expect("a spec");
+        spec.judging.samples = vec![JudgedSample::choose(1, 2, [("a", "1"), ("a", "2"), ("a", "3")].into_iter())];
+        let mut headed = |metric: &str| {
+            spec.headline = Some(metric.to_owned());
+            check_headline(&spec).map_err(|error| error.to_string())
+        };
+        for of_all in ["judge", "judge.hallucination", "judge-3", "judge-22", "f1"] {
+            assert_eq!(headed(of_all), Ok(()), "{of_all}");
+        }
+        for of_sample in ["judge-2", "judge-2.hallucination"] {
+            assert!(headed(of_sample).expect_err("is refused").contains("a headline is of all"), "{of_sample}");
+        }
     }
 
     #[test]

@@ -9,7 +9,6 @@ use bench_datasets::Dataset;
 use bench_grading::scorers::{self, ScoreCase};
 use bench_proto::{
     dataset::{Gold, GoldRecord},
-    facts::Outcome,
     profile::Profile,
     summary::{AnswerKeyScore, QuestionLine},
 };
@@ -22,6 +21,7 @@ use crate::{
     import::{
         ImportError,
         fields::Line,
+        file_name,
         records::list_or_lines,
         resolve::{KnownBank, KnownQuestion, Resolver},
     },
@@ -100,8 +100,7 @@ fn in_file(dataset: &dyn Dataset, file: &Path) -> Result<(Mistakes, Vec<String>,
     let text = std::fs::read_to_string(file).map_err(|e| in_file(ImportError::file(e.to_string())))?;
     let mistakes = list_or_lines::<Mistake>(&text).map_err(in_file)?;
     let (mistakes, reviewed) = resolve(&known_banks(dataset)?, &mistakes).map_err(in_file)?;
-    let name = file.file_name().map_or_else(|| file.display().to_string(), |name| name.to_string_lossy().into_owned());
-    Ok((mistakes, reviewed, name))
+    Ok((mistakes, reviewed, file_name(file)))
 }
 
 /// A question by both keys.
@@ -112,8 +111,7 @@ fn keyed(
     scorer: Option<&'static dyn scorers::Scorer>,
     profile: &Profile,
 ) -> Keyed {
-    let has_score = matches!(line.outcome, Outcome::Scored | Outcome::Abstained);
-    let published = line.scores.get(metric).copied().filter(|_| has_score);
+    let published = line.scores.get(metric).copied().filter(|_| line.outcome.has_score());
     let corrected = || {
         let gold = GoldRecord { gold: mistake?.clone()?, ..GoldRecord::default() };
         let answer = Some(line.answer.as_deref().unwrap_or_default());

@@ -6,12 +6,12 @@ use bench_aggregate::{
 };
 use bench_proto::{
     audit::{PLANTED, PlantedSpec},
-    facts::{Outcome, QuestionFacts, judge_metric},
+    facts::{QuestionFacts, judge_metric},
     ids::RunId,
     spec::{Difference, RunSpec},
     summary::{CorrectedScore, Summary},
 };
-use bench_store::{RunRow, Store};
+use bench_store::{RunRow, RunState, Store};
 
 use super::{own_answers::judge_of, read_facts};
 use crate::{exit::CliError, standing::find_run};
@@ -37,6 +37,9 @@ pub(crate) async fn score(
 ) -> Result<CorrectedScore, CliError> {
     let audit = find_run(store, audit).await?;
     let refused = |problem: String| CliError::usage(format!("--corrected {}: {problem}", audit.run_id));
+    if audit.state != RunState::Finished {
+        return Err(refused(format!("it is not finished; `bench-coord resume {}` ends it", audit.run_id)));
+    }
     if run.spec.dataset.planted.is_some() {
         return Err(refused(format!("run {} is a judge audit itself, and has no score of a system", run.run_id)));
     }
@@ -139,17 +142,17 @@ async fn check_answers(store: &dyn Store, run: &RunRow, planted: &PlantedSpec, a
         )));
     };
     let differences = run.spec.differences(&other.spec);
-    let of_system: Vec<Difference> = differences
-        .into_iter()
-        .filter(|difference| matches!(group_of(&difference.key), "system" | "answerer"))
-        .collect();
-    if of_system.is_empty() {
+    // answers that were chosen for being wrong once, and drawn again, are wrong in other ways
+    let of_answers = |key: &str| matches!(group_of(key), "system" | "answerer") || key == "answered_again";
+    let of_answers: Vec<Difference> =
+        differences.into_iter().filter(|difference| of_answers(&difference.key)).collect();
+    if of_answers.is_empty() {
         return Ok(());
     }
     Err(refused(format!(
-        "its answers are of run {id}, which is of another system: {}; how often a judge errs depends on how answers are wrong, so grade \
-         some of this run's with `bench-coord judge-audit --of {} --grades FILE`",
-        told(&of_system),
+        "its answers are of run {id}, which made them in another way: {}; how often a judge errs depends on how answers are wrong, so \
+         grade some of this run's with `bench-coord judge-audit --of {} --grades FILE`",
+        told(&of_answers),
         run.run_id
     )))
 }
@@ -157,11 +160,9 @@ async fn check_answers(store: &dyn Store, run: &RunRow, planted: &PlantedSpec, a
 /// The graded answers of an audit.
 async fn answers(store: &dyn Store, audit: &RunRow, metric: &str) -> Result<Vec<AuditedAnswer>, CliError> {
     let add = |all: &mut Vec<AuditedAnswer>, facts: QuestionFacts| {
-        let has_score = matches!(facts.outcome, Outcome::Scored | Outcome::Abstained);
-        let score = facts.scores.iter().find(|(name, _)| name == metric).filter(|_| has_score);
-        if let (Some((_, score)), Some(kind)) = (score, facts.facets.get(PLANTED)) {
+        if let (Some(score), Some(kind)) = (facts.score(metric), facts.facets.get(PLANTED)) {
             let kind = kind.clone();
-            all.push(AuditedAnswer { kind, category: facts.category, bank: facts.bank_id, score: *score });
+            all.push(AuditedAnswer { kind, category: facts.category, bank: facts.bank_id, score });
         }
     };
     let parts = read_facts(store, audit, Vec::new, add, |_| ()).await?;

@@ -5,20 +5,20 @@ use std::{
     path::Path,
 };
 
+use bench_grading::judging::{evidence::keep_evidence, rubric::shows_evidence};
 use bench_proto::{
-    dataset::Question,
-    facts::{Outcome, QuestionFacts},
-    ids::{Sha256Hash, TaskKey},
+    dataset::{GoldRecord, Question},
+    facts::QuestionFacts,
+    ids::TaskKey,
     spec::RunSpec,
     step::{StepNo, StepText},
 };
 use bench_store::{BankRow, RunRow, RunState, Store};
-use bench_worker::banks::BankQuestions;
+use bench_worker::banks::{BankData, BankQuestions};
 use serde::Deserialize;
 
 use super::questions::facts_of_bank;
 use crate::{
-    app::App,
     exit::CliError,
     import::{
         ImportError,
@@ -84,7 +84,6 @@ pub(super) fn judge_of(spec: &RunSpec, flag: &str) -> Result<Option<usize>, CliE
 /// # Errors
 /// Exit 2 for a run without answers, and for a file that names other questions than the run's, or one twice.
 pub(crate) async fn graded_answers(
-    app: &App,
     store: &dyn Store,
     run: &RunRow,
     file: &Path,
@@ -104,11 +103,15 @@ pub(crate) async fn graded_answers(
     let banks = store.banks(run.run_no, None).await?;
     let right =
         resolve(&known_of(store, &banks).await?, &list_or_lines::<Graded>(text).map_err(in_file)?).map_err(in_file)?;
+    let profile = &run.spec.dataset.profile;
     let (mut parts, mut lines, mut without) = (Vec::new(), BTreeMap::new(), 0_u64);
     for row in banks {
         let bank = BankQuestions::read(store, &row).await?;
         let is_right = |question: &&Question| right.get(&question.question_id).copied();
         let graded: Vec<&Question> = bank.asked().filter(|question| is_right(question).is_some()).collect();
+        if graded.is_empty() {
+            continue;
+        }
         let stored = Stored::read(store, run, (row.bank_no, &bank), &graded).await?;
         for question in &graded {
             let line = stored.line(TaskKey::question(row.bank_no, question.index), metric.as_deref());
@@ -117,19 +120,19 @@ pub(crate) async fn graded_answers(
                 None => without += 1,
             }
         }
-        parts.push(BankParts {
-            bank_id: row.bank_id,
-            gold: graded.iter().map(|q| bank.gold(&q.question_id).cloned().unwrap_or_default()).collect(),
-            questions: graded.into_iter().cloned().collect(),
-        });
+        let mut gold: Vec<GoldRecord> =
+            graded.iter().map(|q| bank.gold(&q.question_id).cloned().unwrap_or_default()).collect();
+        if shows_evidence(profile) {
+            keep_evidence(profile, &BankData::read(store, row.clone()).await?.content, &mut gold);
+        }
+        let questions = graded.into_iter().cloned().collect();
+        parts.push(BankParts { bank_id: row.bank_id, gold, questions });
     }
     if without > 0 {
         out::note(&format!("{without} of the graded questions have no answer that was judged: they are left out"));
     }
-    let name = file.file_name().map_or_else(|| file.display().to_string(), |name| name.to_string_lossy().into_owned());
-    let source = format!("{name}, sha256 {}", Sha256Hash::of(&bytes).hex());
-    let mut about = planning::dataset_of(app, &run.spec).await?.about().clone();
-    about.profile = run.spec.dataset.profile.clone();
+    let source = planted::source_of(file, &bytes);
+    let about = planning::about_of(&run.spec.dataset);
     // the judge is the first one of the audit
     let first = run.spec.judge_plan().metrics.into_iter().next();
     let metric = metric.map(|metric| if run.spec.judges.is_empty() { metric } else { first.unwrap_or(metric) });
@@ -203,10 +206,8 @@ impl Stored {
     fn line(&self, key: TaskKey, metric: Option<&str>) -> Option<Line> {
         let answer = Some(self.answers.get(&key)?.clone());
         let Some(metric) = metric else { return Some(Line { answer, ..Line::default() }) };
-        let facts = self.facts.get(&key)?;
-        let has_score = matches!(facts.outcome, Outcome::Scored | Outcome::Abstained);
-        let (_, score) = facts.scores.iter().find(|(name, _)| name == metric).filter(|_| has_score)?;
-        Some(Line { answer, grade: Grade::Score(*score), ..Line::default() })
+        let score = self.facts.get(&key)?.score(metric)?;
+        Some(Line { answer, grade: Grade::Score(score), ..Line::default() })
     }
 }
 

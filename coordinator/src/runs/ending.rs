@@ -6,6 +6,7 @@ use bench_aggregate::gate::{Floors, GateFlags, Policy, gate};
 use bench_proto::{
     gate::GateVerdict,
     ids::{RunId, RunNo},
+    matrix::MatrixReport,
     spec::{ModelSpec, RunSpec},
     summary::{Summary, Verdict},
 };
@@ -18,7 +19,7 @@ use crate::{
     exit::{CliError, CliResult, Exit},
     out,
     results::{on_screen, render_summary, run_folder, summary_of, write_files},
-    runs::{controls, estimate::RunEstimate},
+    runs::{controls, estimate::RunEstimate, removal::clean_after},
     standing::{Standing, group::RunsOfGroup},
 };
 
@@ -174,6 +175,7 @@ pub(crate) async fn finish_above(
     out::painted(&if json { render_summary(&summary, "json")? } else { on_screen(&summary, false) });
     out::note(&format!("report, questions and answers: {}", folder.display()));
     archive_local(app, store, &run).await;
+    clean_after(app, store, &[run]).await?;
     let floors = Floors { overall: floor, ..Floors::default() };
     let policy = Policy { floors, ..Policy::default() };
     let gated = gate(&summary, None, &policy, GateFlags::default());
@@ -211,14 +213,14 @@ pub(crate) async fn archive_local(app: &App, store: &dyn Store, run: &RunRow) {
     let _ = (app, store, run);
 }
 
-/// The same of a matrix whose runs were all made here.
-pub(crate) async fn archive_local_matrix(app: &App, store: &dyn Store, group: &RunsOfGroup) {
+/// The same of a matrix whose runs were all made here, with its report.
+pub(crate) async fn archive_local_matrix(app: &App, store: &dyn Store, group: &RunsOfGroup, report: &MatrixReport) {
     #[cfg(feature = "archive")]
     if group.runs.iter().all(|run| run.domain == crate::standing::domains::LOCAL_DOMAIN) {
-        crate::archive::auto::after_matrix(app, store, group).await;
+        crate::archive::auto::after_matrix(app, store, group, report).await;
     }
     #[cfg(not(feature = "archive"))]
-    let _ = (app, store, group);
+    let _ = (app, store, group, report);
 }
 
 /// Prints the result of a finished run again.

@@ -18,6 +18,7 @@
 //! | [`controls`] | which runs go with it, and when do they start? |
 //! | [`group`] | how do the repeats of one run, or the cells of a matrix, go together? |
 //! | [`ending`] | what is said at its rest, and with which exit code? |
+//! | [`removal`] | how are its banks removed? |
 //! | [`resume`] | how does it go on after a stop? |
 //! | [`fork`] | how does a new run take over what it has stored? |
 //! | [`listed`] | what is told of it where it stands beside others? |
@@ -34,6 +35,7 @@ pub(crate) mod group;
 pub(crate) mod listed;
 pub(crate) mod local;
 pub(crate) mod probe_turns;
+pub(crate) mod removal;
 pub(crate) mod resume;
 pub(crate) mod start;
 pub(crate) mod stopping;

@@ -33,7 +33,7 @@ use bench_store::{BANKS_GONE_EVENT, MEASURED_FIRST, RunFilter, RunRow, RunState,
 use bench_systems::{BuildContext, adapter, registry as systems};
 use bench_telemetry::outage::{self, Waiting};
 
-use self::lock::OwnerLock;
+use self::{group::RunsOfGroup, lock::OwnerLock};
 use crate::exit::CliError;
 
 /// Name of the person at this machine: `latest` is per user.
@@ -76,8 +76,20 @@ pub(crate) const LATEST: &str = "latest";
 /// # Errors
 /// Exit 2 with what to do, when there is none or more than one.
 pub(crate) async fn find_run(store: &dyn Store, selector: &str) -> Result<RunRow, CliError> {
-    let found = look_for_run(store, selector).await?;
-    found.ok_or_else(|| {
+    let found = look_for_run(store, selector).await;
+    if let Ok(Some(run)) = found {
+        return Ok(run);
+    }
+    if let Some(group) = RunsOfGroup::find(store, selector).await? {
+        let ids: Vec<&str> = group.runs.iter().take(SHOWN_RUNS as usize).map(|run| run.run_id.0.as_str()).collect();
+        let more = if group.runs.len() > ids.len() { ", …" } else { "" };
+        return Err(CliError::usage(format!(
+            "'{selector}' is a group of {} runs, and one run is meant here: name one of them ({}{more})",
+            group.runs.len(),
+            ids.join(", ")
+        )));
+    }
+    found?.ok_or_else(|| {
         CliError::usage(format!("no run '{selector}' in {}; `bench-coord list` shows all", store.describe()))
     })
 }

@@ -2,7 +2,7 @@
 //! graded there is no after.
 
 use bench_proto::{
-    facts::{Outcome, QuestionFacts},
+    facts::QuestionFacts,
     metric::Scale,
     summary::{FailureAttribution, PassCount, RecallAnswer},
 };
@@ -99,10 +99,7 @@ pub(crate) fn cross(facts: &QuestionFacts, metric: &str, scale: Scale, table: &m
 }
 
 fn passed(facts: &QuestionFacts, metric: &str, scale: Scale) -> Option<bool> {
-    if !matches!(facts.outcome, Outcome::Scored | Outcome::Abstained) {
-        return None;
-    }
-    facts.scores.iter().find(|(name, _)| name == metric).map(|(_, score)| scale.passes(*score))
+    facts.score(metric).map(|score| scale.passes(score))
 }
 
 /// What recall had found.

@@ -4,15 +4,10 @@ use std::collections::BTreeMap;
 
 use bench_proto::{
     counting::{Counted, CountedCategory, CountingSpec, CountingSummary, OnFailure},
-    facts::Outcome,
     metric::Scale,
 };
 
-use crate::{
-    agreement::Votes,
-    input::AggregateInput,
-    questions::{QuestionRow, Questions},
-};
+use crate::{agreement::Votes, input::AggregateInput, questions::Questions};
 
 /// How verdicts are read.
 const VERDICT: Scale = Scale::PLAIN;
@@ -46,7 +41,11 @@ pub(crate) fn counting(input: &AggregateInput, questions: &Questions, votes: &Vo
         }
         let judgements = judgements.get(&row.task).cloned().unwrap_or_default();
         let grade = scores.get(&*row.id).map(|score| counts_as(counting, *score, &judgements, runs));
-        graded.push(Graded { category: kind.category.clone(), grade: grade.filter(|_| has_grade(row)), judgements });
+        graded.push(Graded {
+            category: kind.category.clone(),
+            grade: grade.filter(|_| row.outcome.has_score()),
+            judgements,
+        });
     }
     Some(figures(counting, &graded, runs, left_out))
 }
@@ -65,10 +64,6 @@ fn counts_as(counting: &CountingSpec, score: f64, judgements: &[(u32, bool)], ru
         // the decimal nearest to the binary value, as their Python rounds: a half is no more up than down
         Counted::RoundedScore => format!("{score:.3}").parse().unwrap_or(score),
     }
-}
-
-fn has_grade(row: &QuestionRow) -> bool {
-    matches!(row.outcome, Outcome::Scored | Outcome::Abstained)
 }
 
 fn figures(counting: &CountingSpec, graded: &[Graded], runs: u32, left_out: u64) -> CountingSummary {

@@ -49,7 +49,7 @@ impl Times {
             |us: Option<u64>, usage: &Usage| us.filter(|_| !cached_only(usage)).map_or(f32::NAN, |us| us as f32);
         let happened = times.recall_us.or(times.answer_us).or(times.judge_us).is_some();
         let whole =
-            happened && has_score(facts.outcome) && ![usage.recall, usage.answer, usage.judge].iter().any(cached_only);
+            happened && facts.outcome.has_score() && ![usage.recall, usage.answer, usage.judge].iter().any(cached_only);
         let of_whole = |us: u64| if whole { us as f32 } else { f32::NAN };
         Self {
             recall: phase(times.recall_us, &usage.recall),
@@ -62,11 +62,6 @@ impl Times {
             own: of_whole(times.question_us.saturating_sub(times.provider_us).saturating_sub(times.rate_wait_us)),
         }
     }
-}
-
-/// Whether questions with this outcome have scores.
-pub(crate) fn has_score(outcome: Outcome) -> bool {
-    matches!(outcome, Outcome::Scored | Outcome::Abstained)
 }
 
 #[derive(Debug, Clone)]
@@ -120,7 +115,7 @@ impl Questions {
         let counts = &mut self.banks[bank as usize];
         counts.contexts += u64::from(facts.retrieval.is_some());
         counts.empty_contexts += u64::from(facts.retrieval.is_some() && facts.empty_context);
-        counts.with_score += u64::from(has_score(facts.outcome));
+        counts.with_score += u64::from(facts.outcome.has_score());
         let row = QuestionRow {
             id: facts.question_id.as_str().into(),
             task: facts.task,
@@ -210,7 +205,7 @@ impl Questions {
         for row in self.unordered() {
             if let Some(Seen { all, scored }) = counts.get_mut(row.kind as usize) {
                 *all += 1;
-                *scored += u64::from(has_score(row.outcome));
+                *scored += u64::from(row.outcome.has_score());
             }
         }
         counts
@@ -251,7 +246,7 @@ impl Questions {
     pub(crate) fn by_metric<'a>(&'a self, metric: &str) -> impl Iterator<Item = (&'a QuestionRow, f64)> {
         let places: Vec<Option<usize>> =
             self.layouts.iter().map(|names| names.iter().position(|name| name == metric)).collect();
-        self.rows().filter(|row| has_score(row.outcome)).filter_map(move |row| {
+        self.rows().filter(|row| row.outcome.has_score()).filter_map(move |row| {
             let place = (*places.get(usize::from(row.layout))?)?;
             Some((row, *self.scores.get(row.scores_at as usize + place)?))
         })

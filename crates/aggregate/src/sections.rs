@@ -11,9 +11,9 @@ use bench_proto::{
     profile::{Part, Profile},
     spec::ScorerSpec,
     summary::{
-        Agreement, CanarySummary, ContextSummary, Headline, LABEL_DEMO_ANSWERER, LABEL_JUDGE_AUDIT,
-        LABEL_MODIFIED_DATASET, LABEL_OWN_AUDIT, LABEL_UNKNOWN_CHECKSUM, LatencyCurves, LatencySummary, MetricScore,
-        Outcomes, PartScore, RecallAnswer, RunSummary, TotalScore,
+        Agreement, CanarySummary, ContextSummary, Headline, LABEL_ANSWERED_AGAIN, LABEL_DEMO_ANSWERER,
+        LABEL_JUDGE_AUDIT, LABEL_MODIFIED_DATASET, LABEL_OWN_AUDIT, LABEL_UNKNOWN_CHECKSUM, LatencyCurves,
+        LatencySummary, MetricScore, Outcomes, PartScore, RecallAnswer, RunSummary, TotalScore,
     },
 };
 
@@ -23,7 +23,7 @@ use crate::{
     cells::Cell,
     input::{AggregateInput, Canaries},
     latency::{CURVE, Spread},
-    questions::{Questions, Times, has_score},
+    questions::{Questions, Times},
     score::{Category, FEW_CLUSTERS, Sampling, estimate},
     sums::Sums,
     verdict::{self, FEWEST_OF_RARER, Variety},
@@ -263,7 +263,7 @@ fn answer_variety(questions: &Questions, profile: &Profile) -> Variety {
     let mut first = None;
     // sorted, not counted by hash: a map of a million answers would be the largest thing in memory
     let mut scored: Vec<u64> = Vec::new();
-    for row in questions.unordered().filter(|row| has_score(row.outcome) && row.answer_hash != 0) {
+    for row in questions.unordered().filter(|row| row.outcome.has_score() && row.answer_hash != 0) {
         variety.answers += 1;
         variety.all_same &= *first.get_or_insert(row.answer_hash) == row.answer_hash;
         variety.should_differ |= unanswerable.get(row.kind as usize) != Some(&true);
@@ -294,7 +294,9 @@ pub(crate) fn labels(input: &AggregateInput) -> Vec<String> {
         Some(_) => LABEL_OWN_AUDIT,
         None => LABEL_JUDGE_AUDIT,
     });
-    demo.into_iter().chain(audit).chain(modified).chain(unknown).map(str::to_owned).chain(counted).collect()
+    let again = (input.spec.taken_over.answered_again > 0).then_some(LABEL_ANSWERED_AGAIN);
+    let fixed = demo.into_iter().chain(audit).chain(again).chain(modified).chain(unknown);
+    fixed.map(str::to_owned).chain(counted).collect()
 }
 
 pub(crate) fn warnings(

@@ -43,6 +43,7 @@ pub fn record(summary: &Summary, around: Around<'_>) -> Value {
                 ("verdict", run.verdict.name().to_owned()),
                 ("fingerprint", run.fingerprint.clone()),
                 ("result_digest", summary.result_digest.clone()),
+                ("labels", summary.labels.join("; ")),
             ]),
         },
         "eval_library": {"name": "bench-coord", "version": around.version},
@@ -127,6 +128,7 @@ fn one(
             "additional_details": texts([
                 ("version", summary.dataset.version.clone()),
                 ("sha256", summary.dataset.sha256.clone()),
+                ("methodology", summary.dataset.methodology.to_string()),
                 ("sample", sample.preset.clone()),
                 ("sample_questions", sample.n.to_string()),
                 ("sample_signature", sample.signature.clone()),
@@ -194,6 +196,7 @@ mod tests {
         for text in ["schema_version", "evaluation_id", "retrieved_timestamp"] {
             assert!(record[text].is_string(), "{text}: {record:#}");
         }
+        assert_eq!(record["source_metadata"]["additional_details"]["labels"], summary.labels.join("; "));
         assert!(record["model_info"]["id"].as_str().is_some_and(|id| id.contains('/')), "{}", record["model_info"]);
         assert!(is_texts(&record["model_info"]["additional_details"]));
         let results = record["evaluation_results"].as_array().expect("results");

@@ -72,6 +72,7 @@ fn params(summary: &Summary) -> Vec<(String, String)> {
     params.put("dataset", &dataset.name);
     params.put("dataset.version", &dataset.version);
     params.put("dataset.sha256", &dataset.sha256);
+    params.put("dataset.methodology", &dataset.methodology.to_string());
     params.put("sample.preset", &dataset.sample.preset);
     params.put("sample.questions", &dataset.sample.n.to_string());
     params.put("sample.signature", &dataset.sample.signature);

@@ -335,6 +335,14 @@ impl Settings {
         self.entry(key).is_some_and(|entry| entry.origin != Origin::Default)
     }
 
+    /// Keys of a section that were given on the command line of this process, with their sections, and their values.
+    pub fn typed(&self, section: &str) -> impl Iterator<Item = (&str, &Value)> {
+        let is_below = move |key: &str| key.strip_prefix(section).is_some_and(|rest| rest.starts_with('.'));
+        let typed =
+            self.entries.iter().filter(move |(key, entry)| is_below(key) && matches!(entry.origin, Origin::Flag(_)));
+        typed.map(|(key, entry)| (key.as_str(), &entry.value))
+    }
+
     /// What users set in a section that a dataset or system owns, names without the section (`conversations` of
     /// `sim.conversations`). Defaults are left to the owner.
     #[must_use]

@@ -60,6 +60,28 @@ pub struct Limits {
     /// The memory system's own model calls go through the meter (P34); `None`: nobody sees them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub meter: Option<MeterPlan>,
+    /// What becomes of the banks that it fills.
+    #[serde(skip_serializing_if = "BanksAfter::is_unsaid")]
+    pub banks_after: BanksAfter,
+}
+
+/// What becomes of the banks that a run has filled, when it has ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BanksAfter {
+    /// They stay; those of a cancelled run are removed when somebody tidies up (`gc`).
+    #[default]
+    Unsaid,
+    /// They stay, also when the run is cancelled, until somebody names them (`--keep-banks`).
+    Kept,
+    /// They are removed (`--clean-after`).
+    Removed,
+}
+
+impl BanksAfter {
+    fn is_unsaid(&self) -> bool {
+        *self == Self::Unsaid
+    }
 }
 
 impl Limits {
@@ -104,6 +126,7 @@ impl Default for Limits {
             trace: TracePolicy::default(),
             latency_probe: ProbePlan::default(),
             meter: None,
+            banks_after: BanksAfter::Unsaid,
         }
     }
 }

@@ -13,7 +13,6 @@ impl QuestionLine {
         let hit = |hit: RetrievedLine| RetrievedLine { text: String::new(), details: BTreeMap::new(), ..hit };
         let vote = |vote: JudgementLine| JudgementLine { raw: String::new(), calls: Vec::new(), ..vote };
         let search = |search: SearchLine| SearchLine { query: String::new(), ..search };
-        let code = |error: String| error.split(':').next().unwrap_or_default().to_owned();
         Self {
             question: String::new(),
             gold: None,
@@ -21,7 +20,7 @@ impl QuestionLine {
             retrieved: self.retrieved.into_iter().map(hit).collect(),
             searches: self.searches.into_iter().map(search).collect(),
             judgements: self.judgements.into_iter().map(vote).collect(),
-            error: self.error.map(code),
+            error: self.error.as_deref().map(code_of),
             ..self
         }
     }
@@ -39,7 +38,8 @@ impl QuestionFacts {
 }
 
 impl Summary {
-    /// The report without texts: what it says of the dataset's files goes too, for it quotes them.
+    /// The report without texts: what it says of the dataset's files goes too, for it quotes them. Facts of canaries are made up, and
+    /// stay; errors keep their codes.
     #[must_use]
     pub fn without_texts(mut self) -> Self {
         self.dataset.notes.clear();
@@ -50,12 +50,19 @@ impl Summary {
             stored.unsaid_examples.clear();
             stored.failure = None;
         }
-        if let Some(canaries) = &mut self.canaries {
-            // in a run without facts of our own these are turns of the dataset
-            canaries.lost_facts.clear();
+        if let Some(probe) = &mut self.latency_probe {
+            probe.failure = probe.failure.as_deref().map(code_of);
+        }
+        for outage in &mut self.outages {
+            outage.reason = code_of(&outage.reason);
         }
         self
     }
+}
+
+/// The code at the beginning of an error; what follows the colon may quote a text.
+fn code_of(error: &str) -> String {
+    error.split(':').next().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -63,7 +70,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::summary::{PhaseUsageLine, StoredSummary, TimingLine};
+    use crate::summary::{OutageMet, PhaseUsageLine, StoredSummary, TimingLine};
 
     const SECRET: &str = "The ferry to Kinsale leaves at nine";
 
@@ -106,9 +113,21 @@ mod tests {
             failure: Some(SECRET.to_owned()),
             ..StoredSummary::default()
         });
-        assert!(!summary.worst.is_empty(), "the golden report has some");
+        summary.outages = vec![OutageMet {
+            key: "m (account openai)".to_owned(),
+            from: "2026-01-01T00:00:00Z".to_owned(),
+            to: None,
+            reason: format!("http_503: {SECRET}"),
+            calls_held: 1,
+        }];
+        if let Some(probe) = &mut summary.latency_probe {
+            probe.failure = Some(format!("timeout: {SECRET}"));
+        }
+        assert!(!summary.worst.is_empty() && summary.latency_probe.is_some(), "the golden report has some");
         let told = summary.clone().without_texts();
         assert!(!serde_json::to_string(&told).expect("serialises").contains("ferry"));
+        let failure = told.latency_probe.as_ref().and_then(|probe| probe.failure.as_deref());
+        assert_eq!((failure, told.outages[0].reason.as_str()), (Some("timeout"), "http_503"));
         assert_eq!(
             (&told.headline, &told.scores, &told.result_digest),
             (&summary.headline, &summary.scores, &summary.result_digest)

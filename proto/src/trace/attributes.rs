@@ -235,8 +235,8 @@ fn ended(mut root: Span, input: &TraceInput<'_>, facts: &QuestionFacts) -> Span 
         root = root.with("bench.trace.kept", kept.name());
     }
     let headline = input.spec.headline_metric();
-    if let Some((_, score)) = facts.scores.iter().find(|(metric, _)| *metric == headline) {
-        root = root.with("bench.score.metric", headline).with("bench.score", *score);
+    if let Some(score) = facts.score(&headline) {
+        root = root.with("bench.score.metric", headline).with("bench.score", score);
     }
     let mut total = facts.usage.recall;
     total += facts.usage.answer;

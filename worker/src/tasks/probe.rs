@@ -10,7 +10,6 @@ use std::{
 use bench_proto::{
     call::Usage,
     dataset::Question,
-    facts::Outcome,
     failure::Failure,
     ids::TaskKey,
     probe::ProbePart,
@@ -120,11 +119,8 @@ async fn sample(tools: &Tools, context: &RunContext) -> Result<(u32, Vec<Asked>)
     let chosen: Vec<(&Arc<BankRow>, u32)> = (0..asked).map(|at| all[at * all.len() / asked]).collect();
     let keys: Vec<TaskKey> = chosen.iter().map(|(row, index)| TaskKey::question(row.bank_no, *index)).collect();
     let facts = tools.store.facts_of(run, &keys).await?;
-    let good: std::collections::HashSet<TaskKey> = facts
-        .into_iter()
-        .filter(|facts| matches!(facts.outcome, Outcome::Scored | Outcome::Abstained))
-        .map(|facts| facts.task)
-        .collect();
+    let good: std::collections::HashSet<TaskKey> =
+        facts.into_iter().filter(|facts| facts.outcome.has_score()).map(|facts| facts.task).collect();
     let of_good = chosen.into_iter().zip(keys).filter(|(_, key)| good.contains(key));
     let sample = of_good.map(|((bank, index), _)| Asked { bank: Arc::clone(bank), index }).collect();
     Ok((u32::try_from(asked).unwrap_or(u32::MAX), sample))

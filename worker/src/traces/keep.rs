@@ -101,7 +101,8 @@ impl Keeper {
         judges: &JudgePlan,
         facts: &QuestionFacts,
     ) -> Option<Kept> {
-        let votes = u32::try_from(judges.metrics.len()).unwrap_or(u32::MAX).saturating_mul(judges.votes);
+        let asked = judges.asked(&facts.category, &facts.question_id).count();
+        let votes = u32::try_from(asked).unwrap_or(u32::MAX).saturating_mul(judges.votes);
         let trace = TraceId::of_question(run_id, &facts.question_id);
         let mut spreads = lock(&self.spreads);
         if spreads.len() >= RUNS && !spreads.contains_key(&run) {

@@ -79,9 +79,14 @@ pub(crate) async fn estimate_fork(
         None => RunEstimate::of_prompts(app, spec, &prompts, announcement).await,
         Some(n) => {
             let sample = SampleSpec { n, ..spec.sample.clone() };
-            let part = RunSpec { sample, ..spec.clone() };
+            let mut part = RunSpec { sample, ..spec.clone() };
+            // of the questions that are answered again, a judge of a sample grades its share; what its score is worth is of all
+            for judged in &mut part.judging.samples {
+                judged.n = (judged.n * n).div_ceil(spec.sample.n.max(1));
+            }
             RunEstimate {
                 questions: spec.sample.n,
+                samples: Vec::new(),
                 ..RunEstimate::of_prompts(app, &part, &prompts, announcement).await
             }
         }

@@ -2,8 +2,7 @@
 //!
 //! In comes a plan (or, for a fork, what its source has stored); out comes a [`RunEstimate`], which prints itself. Nothing is
 //! called and nothing stored. [`rehearsal`] makes the prompts without sending them, [`calls`] says what a call of each model
-//! needs, [`fork`] measures stored prompts, [`judged`] says
-//! what it saves that a judge grades a sample, [`words`] prints the result.
+//! needs, [`fork`] measures stored prompts, [`judged`] says what it saves that a judge grades a sample, [`words`] prints the result.
 
 mod calls;
 pub(crate) mod fork;
@@ -111,7 +110,7 @@ pub(crate) struct RunEstimate {
     old_prices: Vec<String>,
     /// Calls were counted in a part of the sample.
     is_rough: bool,
-    /// Judges that grade a sample, with what that saves.
+    /// Judges that grade a sample, with what that saves in each run; of a matrix those that are the same in all cells.
     samples: Vec<JudgedPart>,
 }
 
@@ -142,6 +141,7 @@ impl RunEstimate {
         self.total.followed_by(&other.total);
         self.cells += 1;
         self.is_metered |= other.is_metered;
+        self.samples.retain(|sample| other.samples.contains(sample));
         self.old_prices.extend(
             other.old_prices.iter().filter(|line| !self.old_prices.contains(line)).cloned().collect::<Vec<_>>(),
         );

@@ -151,7 +151,9 @@ impl RunEstimate {
                     .to_owned(),
             );
         }
-        lines.extend(self.samples.iter().map(|sample| format!("  {}", sample.words())));
+        let is_alone = self.repeats == 1 && self.cells == 1 && self.controls.is_empty();
+        let of_run = if is_alone { "" } else { "in each run, " };
+        lines.extend(self.samples.iter().map(|sample| format!("  {of_run}{}", sample.words())));
         lines.extend(self.canaries().map(|canaries| format!("  {canaries}")));
         lines.push(format!("  about {}", duration(self.total.minutes * 60.0)));
         lines.push(format!("  95 % interval to expect: {}", half_width(&self.announcement)));

@@ -1,5 +1,7 @@
 //! Whether a run can be forked from a phase, said before anything of the fork is stored or called.
 
+use std::collections::BTreeSet;
+
 use bench_proto::{
     ids::TaskKey,
     spec::{IMPORTED_SYSTEM, RunSpec},
@@ -11,6 +13,7 @@ use bench_worker::banks::BankQuestions;
 
 use super::TEXTS_AT_ONCE;
 use crate::{
+    app::App,
     cli::{ForkFrom, SampleArgs, SubmitArgs},
     exit::CliError,
     planning::filled,
@@ -113,7 +116,12 @@ async fn check_stored(store: &dyn Store, source: &RunRow, needed: StepNo, done: 
 ///
 /// # Errors
 /// Exit 2 with the flag.
-pub(super) fn check_same_questions(args: &SubmitArgs, source: &RunSpec, from: ForkFrom) -> Result<(), CliError> {
+pub(super) fn check_same_questions(
+    app: &App,
+    args: &SubmitArgs,
+    source: &RunSpec,
+    from: ForkFrom,
+) -> Result<(), CliError> {
     let other = |given: &Option<String>, own: &str| given.as_ref().is_some_and(|given| given != own);
     let SampleArgs { dataset, dataset_seed, preset, sampler, seed, .. } = &args.sample;
     let dataset = dataset.as_deref().map(bench_datasets::full_name).map(str::to_owned);
@@ -144,7 +152,8 @@ pub(super) fn check_same_questions(args: &SubmitArgs, source: &RunSpec, from: Fo
     ];
     let chosen = chosen.first_given().map(|flag| (flag, true));
     let mut all = of_sample.into_iter().chain(chosen).chain(of_run);
-    let Some((flag, _)) = all.find(|(_, given)| *given) else { return Ok(()) };
+    let flag = all.find(|(_, given)| *given).map(|(flag, _)| flag.to_owned());
+    let Some(flag) = flag.or_else(|| other_setting(app, source)) else { return Ok(()) };
     Err(CliError::usage(format!(
         "{flag} cannot change what a fork --from {} takes over: the {} questions of {} and the banks of {} are those of its source; \
          leave it out, or submit a run of its own",
@@ -153,4 +162,19 @@ pub(super) fn check_same_questions(args: &SubmitArgs, source: &RunSpec, from: Fo
         source.dataset.name,
         source.system.name,
     )))
+}
+
+/// A setting of the memory system or the dataset on the command line that is another one than the source's.
+fn other_setting(app: &App, source: &RunSpec) -> Option<String> {
+    let of_dataset = bench_datasets::find(&source.dataset.name).map_or("", |known| known.manifest.section.as_str());
+    let own_section = |key: &String| key.split_once('.').map(|(section, _)| section.to_owned());
+    let mut sections: BTreeSet<String> = source.system.settings.keys().filter_map(own_section).collect();
+    sections.extend(["system", &source.system.name, of_dataset].map(str::to_owned));
+    let typed = sections.iter().filter(|section| !section.is_empty()).flat_map(|section| app.settings().typed(section));
+    let is_other = |(key, value): &(&str, &bench_settings::Value)| {
+        let name = key.split_once('.').map_or(*key, |(_, name)| name);
+        let own = source.system.settings.get(*key).or_else(|| source.dataset.settings.get(name));
+        value.json().as_ref() != own
+    };
+    typed.into_iter().find(is_other).map(|(key, _)| format!("--set {key}"))
 }

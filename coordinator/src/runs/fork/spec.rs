@@ -42,7 +42,7 @@ pub(super) fn forked_spec(app: &App, args: &SubmitArgs, run: &RunRow, from: Fork
     if args.only_wrong {
         spec.taken_over.answered_again = source.taken_over.answered_again + 1;
     }
-    check_same_questions(args, source, from)?;
+    check_same_questions(app, args, source, from)?;
     let counting = Held::from_args(args, source)?;
     let args = &counting.complete(args)?;
     let fork = Fork { app, args, run, from };

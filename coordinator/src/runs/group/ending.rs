@@ -22,6 +22,7 @@ use crate::{
     runs::{
         controls,
         ending::{archive_local, archive_local_matrix, left_running, write_result},
+        removal::clean_after,
     },
     standing::{Standing, group::RunsOfGroup},
 };
@@ -66,6 +67,7 @@ pub(super) async fn show(
     if !all_ended {
         return Err(CliError::resumable(open(app, &group)));
     }
+    clean_after(app, store, &group.runs).await?;
     let run = group.runs.first().ok_or_else(|| CliError::infrastructure(format!("group {id} is gone")))?;
     let controls = controls::left_over(store, run).await?;
     match (exit_of(&report, output.floor), controls) {
@@ -89,7 +91,8 @@ async fn show_matrix(app: &App, store: &dyn Store, group: &RunsOfGroup, output: 
     if group.runs.iter().any(|run| run.state != RunState::Finished) {
         return Err(CliError::resumable(open(app, group)));
     }
-    archive_local_matrix(app, store, group).await;
+    archive_local_matrix(app, store, group, &report).await;
+    clean_after(app, store, &group.runs).await?;
     Ok(exit_of_matrix(&report, output.floor))
 }
 

@@ -16,7 +16,6 @@ use bench_proto::{
 use crate::{
     facets::{Facet, facets},
     kinds::{Kind, Kinds},
-    questions::has_score,
     strata::Seen,
 };
 
@@ -177,19 +176,19 @@ impl RunFacts {
 
     /// Adds a question that ended.
     pub fn add(&mut self, facts: &QuestionFacts) {
-        let score = facts.scores.iter().find(|(name, _)| *name == self.metric).map(|(_, score)| *score);
+        let score = facts.score(&self.metric);
         let recall =
             |hits: &RankHits| RetrievalMetrics::at(hits, self.k).map_or(f32::NAN, |metrics| metrics.recall as f32);
         facts.retrieval.iter().for_each(|retrieval| self.turns.add(retrieval));
         let row = Row {
             id: self.ids.add(&facts.question_id),
-            score: score.filter(|_| has_score(facts.outcome)).unwrap_or(f64::NAN),
+            score: score.unwrap_or(f64::NAN),
             turn_recall: facts.retrieval.as_ref().map_or(f32::NAN, |r| recall(&r.turn)),
             session_recall: facts.retrieval.as_ref().map_or(f32::NAN, |r| recall(&r.session)),
             bank: self.banks.number(&facts.bank_id),
             kind: self.kinds.number(&facts.category, &facts.facets),
         };
-        if has_score(facts.outcome) && score.is_none() {
+        if facts.outcome.has_score() && score.is_none() {
             *self.without_figure.entry(row.kind).or_default() += 1;
         }
         self.rows.push(row);

@@ -45,8 +45,8 @@ pub fn gate(
         if !comparison.comparable {
             reasons.extend(comparison.reasons.iter().cloned());
         }
-        checks.extend(checks::least(summary, &policy.floors));
     }
+    checks.extend(checks::least(summary, &policy.floors));
     reasons.dedup();
     let verdict = if reasons.is_empty() { decide(&checks) } else { GateVerdict::Invalid };
     let exit_code = match verdict {

@@ -93,8 +93,8 @@ pub struct Policy {
     pub ceilings: BTreeMap<String, f64>,
 }
 
-/// The shipped policy: 3 points overall, 10 per category, 3 for retrieval, and a score of 1 % at least; latency, cost and calls are only said. Chosen so that
-/// a run that is as good as its baseline seldom ends undecided: docs/STATISTICS.md, "Gates".
+/// The shipped policy: 3 points overall, 10 per category, 3 for retrieval, and a score of 1 % at least; latency, cost and calls are
+/// only said. Chosen so that a run that is as good as its baseline seldom ends undecided: docs/STATISTICS.md, "Gates".
 pub const DEFAULT_POLICY_YAML: &str = include_str!("default_policy.yaml");
 
 impl Default for Policy {
@@ -133,7 +133,8 @@ impl Policy {
     fn has_rules(&self) -> bool {
         let of_scores = self.overall.is_some() || self.category.is_some() || !self.categories.is_empty();
         let of_others = self.retrieval.is_some() || !self.latency.is_empty();
-        of_scores || of_others || self.cost.is_some() || self.calls.is_some() || self.stands_alone()
+        let of_least = self.floors.least.is_some();
+        of_scores || of_others || of_least || self.cost.is_some() || self.calls.is_some() || self.stands_alone()
     }
 
     /// Finds what no gate could mean.

@@ -212,6 +212,14 @@ fn a_run_that_gets_next_to_nothing_right_fails_although_its_baseline_was_no_bett
     assert_eq!(ended(None, higher, &shipped).1, None);
     let without = Policy { floors: Floors::default(), ..Policy::default() };
     assert_eq!(ended(Some(0.0), higher, &without), (0, None));
+    let only =
+        Policy { floors: shipped.floors.clone(), overall: None, category: None, retrieval: None, ..shipped.clone() };
+    let only = Policy { latency: Vec::new(), cost: None, calls: None, ..only };
+    assert_eq!(only.check(), Ok(()), "it is a rule");
+    let mut broken = summary();
+    broken.headline.value = Some(0.0);
+    let floor = Policy { floors: Floors { overall: Some(0.0), ..shipped.floors.clone() }, ..only };
+    assert_eq!(gate(&broken, None, &floor, GateFlags::default()).exit_code, 1, "without a baseline as well");
     assert!(!shipped.stands_alone(), "a gate needs a baseline or a floor of somebody's own");
 }
 

@@ -12,6 +12,8 @@ use bench_testkit::{
 };
 use serde_json::{Value, json};
 
+use crate::printed::forms::Fetched;
+
 /// All files below a folder, unpacked, by their path.
 fn unpacked(folder: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
@@ -171,11 +173,27 @@ fn a_matrix_is_archived_as_one_document_with_all_of_its_cells() {
     assert_eq!(documents(&bench.path().join("kept")), found);
     let listed = bench.run(["archive", "list", "--json"]).expect_code(0).json();
     assert_eq!(listed.as_array().map(Vec::len), Some(2), "{listed}");
+    // it is fetched as a whole, and can be restored run by run
+    let kept = bench.path().join("kept").display().to_string();
+    let elsewhere = Bench::new();
+    let fetch = ["archive", "fetch", "grid", "--archive", &kept, "--json"];
+    let fetched = elsewhere.run(fetch.iter().chain(&["--output-dir", "got", "--restore"])).expect_code(0);
+    crate::printed::held::<Fetched>(&fetched.json());
+    let got = |file: &str| elsewhere.path().join("got").join(file);
+    let there: Value = serde_json::from_str(&fs::read_to_string(got("report.json")).expect("is there")).expect("JSON");
+    assert_eq!(there["cells"], report["cells"]);
+    assert!(got("report.html").exists() && got("grid-c2-r1/questions.jsonl").exists(), "{}", fetched.stderr);
+    let restored = elsewhere.run(["report", "grid-c1-r1", "--json"]).expect_code(0).json();
+    assert_eq!(restored["result_digest"], bench.report("grid-c1-r1")["result_digest"]);
     // a matrix that has grown has another document
     let more = ["--preset", "quick", "--latency-probe", "off", "--system", "bm25,random,none", "--run-id", "grid"];
     let grown = bench.run([&submit_sim(&more)[..], &["--display", "none"]].concat());
     assert!([0, 5].contains(&grown.code), "{}", grown.stderr);
     assert_eq!(documents(&bench.path().join("kept")).len(), 2);
+    let newest = elsewhere.run(fetch).expect_code(0).json();
+    let of =
+        |run: &str| newest["files"].as_array().is_some_and(|all| all.contains(&json!(format!("{run}/report.json"))));
+    assert!(of("grid-c3-r1") && newest["restored"] == false, "{newest}");
 }
 
 #[test]

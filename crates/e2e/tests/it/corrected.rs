@@ -140,6 +140,23 @@ fn planted_answers_give_a_range_and_a_judge_by_lot_nothing() {
 }
 
 #[test]
+fn answers_that_were_drawn_again_are_others() {
+    let provider = Provider::start(&["--judge", "reference"]);
+    let bench = provider.bench();
+    let _ = judged(&bench, "mine", &["--preset", "quick", "--answerer", "openai:gpt-4o-mini"]);
+    let (file, _) = graded_by_hand(&bench, "mine", 4);
+    let _ = bench.run(["judge-audit", "--of", "mine", "--grades", &file, "--name", "by-hand"]).expect_code(0);
+    let _ = bench.run(["retry", "mine", "--wrong", "--run-id", "again", "--display", "none"]);
+    let refused = bench.run(["report", "again", "--corrected", "by-hand"]).expect_code(2).stderr;
+    assert!(refused.contains("made them in another way: answered_again is 1"), "{refused}");
+    // what has no judge to cast votes, and no file whose grades could be reduced
+    for (flag, words) in [(["--votes", "3"], "--judge"), (["--reduce", "majority"], "cannot be used with")] {
+        let refused = bench.run(["judge-audit", "--of", "mine", "--grades", &file].iter().chain(&flag)).expect_code(2);
+        assert!(refused.stderr.contains(words), "{}", refused.stderr);
+    }
+}
+
+#[test]
 fn a_file_of_grades_that_does_not_fit_the_run_is_refused_with_the_place() {
     let provider = Provider::start(&["--judge", "reference"]);
     let bench = provider.bench();

@@ -1,7 +1,7 @@
 //! Judges that grade planted answers: how often they err is told, and a run of theirs is like any other.
 
 use bench_e2e::faults::locomo;
-use bench_testkit::{bench::Bench, provider::Provider};
+use bench_testkit::{bench::Bench, provider::Provider, small};
 use serde_json::{Value, json};
 
 /// The rate of a kind of planted answers, or of all that can err in a direction: (mean of judgements, by majority, answers).
@@ -65,6 +65,41 @@ fn a_judge_by_the_reference_is_told_from_one_by_lot() {
     // planted answers are no system's
     let _ = bench.run(["submit", "--dataset", "locomo-sim", "--preset", "quick", "--run-id", "plain"]).expect_code(0);
     let _ = bench.run(["compare", "plain", "lot"]).expect_code(5);
+}
+
+#[test]
+fn judges_of_an_audit_see_the_evidence_where_the_rubric_shows_it() {
+    let provider = Provider::start(&["--judge", "reference"]);
+    let bench = provider.bench();
+    let prompt_tokens = |report: &Value| report["usage"]["judge"]["prompt_tokens"].as_u64().expect("a count");
+    // the same questions and answers: in one dataset the messages that the answers rest on are longer
+    let [short, long] = ["short", "long"].map(|name| {
+        let folder = bench.path().join(name);
+        assert!(small::write("convomem@mixed", &folder).expect("is written"), "is known");
+        let file = folder.join("core_benchmark/pre_mixed_testcases/user_evidence/1_evidence/batch.json");
+        let text = std::fs::read_to_string(&file).expect("is there");
+        let said = "We have, as I told everybody at the long table in the inn last night over tea, ";
+        assert!(text.contains("We have "), "{text}");
+        if name == "long" {
+            std::fs::write(&file, text.replace("We have ", said)).expect("is written");
+        }
+        let folder = folder.display().to_string();
+        let dataset = ["--dataset", "convomem@mixed", "--dataset-path", &folder, "--allow-modified-dataset"];
+        let quiet = ["--preset", "full", "--judge", "openai:gpt-4o-mini", "--display", "none", "--json"];
+        let planted = bench.run(["judge-audit"].iter().chain(&dataset).chain(&quiet).chain(&["--plant", "verbatim"]));
+        let planted = planted.expect_code(0).json();
+        let answered = ["submit", "--latency-probe", "off", "--run-id", name];
+        let _ = bench.run(answered.iter().chain(&dataset).chain(&quiet));
+        let grades = bench.path().join("grades.jsonl");
+        let line = |line: &Value| json!({"question_id": line["question_id"], "correct": true}).to_string();
+        let graded: Vec<String> = bench.questions(name).iter().map(line).collect();
+        std::fs::write(&grades, graded.join("\n")).expect("is written");
+        let grades = grades.display().to_string();
+        let own = ["judge-audit", "--of", name, "--grades", &grades, "--judge", "openai:gpt-4o", "--json"];
+        let own = bench.run(own.iter().chain(&["--display", "none"])).expect_code(0).json();
+        [prompt_tokens(&planted), prompt_tokens(&own)]
+    });
+    assert!(short[0] > 0 && short[1] > 0 && long[0] > short[0] + 5 && long[1] > short[1] + 5, "{short:?} {long:?}");
 }
 
 #[test]

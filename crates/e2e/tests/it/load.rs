@@ -242,6 +242,10 @@ fn errors_are_told_apart_and_are_no_fast_answers() {
     assert_eq!(recall["tally"]["failed"]["system_http_503"]["n"], 40, "{}", recall["tally"]["failed"]);
     assert_ne!(recall["figures"]["latency_ms"]["p50"], Value::Null);
     assert_eq!(recall["figures"]["latency_ms"]["p90"], Value::Null, "two fifths were never served");
+    fake.with(|world| world.searches_left = Some(60));
+    let flags = arguments(&["--rate", "50", "--arrivals", "constant"]);
+    let told = bench.run(flags.into_iter().filter(|flag| *flag != "--json")).expect_code(0).stdout;
+    assert!(told.contains("this may be no saturation"), "{told}");
     fake.with(|world| world.searches_left = Some(0));
     let nothing = load(&bench, &["--rate", "20"]).expect_code(4);
     assert!(nothing.stderr.contains("not one operation was served"), "{}", nothing.stderr);

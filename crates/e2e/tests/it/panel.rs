@@ -90,6 +90,8 @@ fn what_cannot_be_a_panel_is_refused_before_anything_is_called() {
     refused(&["--judge", "openai:gpt-4o-mini", "--judge", "openai:gpt-4o=x"], "openai:gpt-4o=200");
     let counted = ["--judge", "openai:gpt-4o-mini", "--judge", "openai:gpt-4o=20", "--count-as", "zep"];
     refused(&counted, "judgements of all questions");
+    let heads = ["--judge", "openai:gpt-4o-mini", "--judge", "openai:gpt-4o=20", "--headline", "judge-2"];
+    refused(&heads, "a headline is of all");
     assert_eq!(provider.count("requests"), 0);
     // a sample of all is no sample
     let args = ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--json", "--display", "none"];

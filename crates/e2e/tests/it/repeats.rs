@@ -102,6 +102,8 @@ fn p41_repeats_are_one_group_and_each_is_a_draw_of_its_own() {
     }
     let listed = bench.run(["list"]).expect_code(0).stdout;
     assert!(listed.contains("g (3 repeats)") && !listed.contains("g-r2"), "{listed}");
+    let one = bench.run(["export", "g"]).expect_code(2).stderr;
+    assert!(one.contains("'g' is a group of 3 runs") && one.contains("g-r1, g-r2, g-r3"), "{one}");
     let status = bench.run(["status", "g", "--json"]).expect_code(0).json();
     assert_eq!(status.as_array().map(Vec::len), Some(3), "{status}");
     assert!(bench.path().join(".bench/runs/g/report.json").is_file() && bench.path().join(".bench/runs/g-r3").is_dir());

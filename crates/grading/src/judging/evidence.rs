@@ -2,15 +2,20 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use bench_proto::dataset::{BankContent, GoldRecord, Session, StreamEntry, Turn};
+use bench_proto::{
+    dataset::{BankContent, GoldRecord, Session, StreamEntry, Turn},
+    profile::Profile,
+};
 use serde_json::Value;
+
+use super::rubric;
 
 /// The most characters that a judge is shown: room for a few long messages, and for no haystack. Said in prompts, so that another
 /// number is another hash.
 pub(crate) const MOST_CHARS: usize = 4_000;
 
-/// Key of [`GoldRecord::hidden`] under which a loader keeps the texts where some are no message of the bank.
-const UNRESOLVED: &str = "message_evidences";
+/// Key of [`GoldRecord::hidden`] under which the texts stand where some are no message of the bank, or where the bank is not kept.
+const TEXTS: &str = "message_evidences";
 
 /// Where the evidence of a question lies.
 #[derive(Debug, Clone, Copy)]
@@ -21,12 +26,24 @@ pub struct Evidence<'a> {
     pub gold: &'a GoldRecord,
 }
 
+/// Notes in the records what judges are shown of their evidence: they can be graded then without the bank. Nothing is noted where no
+/// rubric of the profile shows any.
+pub fn keep_evidence(profile: &Profile, bank: &BankContent, records: &mut [GoldRecord]) {
+    if !rubric::shows_evidence(profile) {
+        return;
+    }
+    for gold in records {
+        let texts = Evidence { bank, gold }.texts();
+        gold.hidden.insert(TEXTS.to_owned(), texts.into());
+    }
+}
+
 impl Evidence<'_> {
     /// The messages with their speakers, in the dataset's order; as their texts alone where not all of them are in the bank. What is
     /// too long is cut, long messages before short ones.
     #[must_use]
     pub fn messages(self) -> Vec<String> {
-        let mut messages = self.told().unwrap_or_else(|| self.said());
+        let mut messages = self.texts();
         let mut lengths: Vec<usize> = messages.iter().map(|message| message.chars().count()).collect();
         lengths.sort_unstable();
         let (mut left, mut most) = (MOST_CHARS, MOST_CHARS);
@@ -46,8 +63,13 @@ impl Evidence<'_> {
         messages
     }
 
+    /// The same at any length.
+    fn texts(self) -> Vec<String> {
+        self.told().unwrap_or_else(|| self.said())
+    }
+
     fn told(self) -> Option<Vec<String>> {
-        let texts = self.gold.hidden.get(UNRESOLVED)?.as_array()?;
+        let texts = self.gold.hidden.get(TEXTS)?.as_array()?;
         Some(texts.iter().filter_map(Value::as_str).map(str::to_owned).collect())
     }
 
@@ -86,6 +108,7 @@ pub(super) fn sample() -> Evidence<'static> {
 
 #[cfg(test)]
 mod tests {
+    use bench_proto::profile::OwnRubric;
     use serde_json::json;
 
     use super::*;
@@ -97,15 +120,30 @@ mod tests {
         let mut gold = gold.clone();
         gold.evidence_turns.push("S9:9".to_owned());
         assert_eq!(Evidence { bank, gold: &gold }.messages().len(), 2, "what is not there is not shown");
-        gold.hidden.insert(UNRESOLVED.to_owned(), json!(["I left.", "Bob was there."]));
+        gold.hidden.insert(TEXTS.to_owned(), json!(["I left.", "Bob was there."]));
         assert_eq!(Evidence { bank, gold: &gold }.messages(), ["I left.", "Bob was there."]);
+    }
+
+    #[test]
+    fn a_record_can_hold_what_is_shown_of_the_bank() {
+        let Evidence { bank, gold } = sample();
+        let mut kept = vec![gold.clone()];
+        keep_evidence(&Profile::implied(), bank, &mut kept);
+        assert_eq!(&kept[0], gold, "nothing is shown");
+        let mut profile = Profile::implied();
+        let own = OwnRubric { rules: "- Own.".to_owned(), shows_evidence: true, ..OwnRubric::default() };
+        profile.rubrics.insert("judge-own".to_owned(), own);
+        profile.by_question.insert("judge-own".to_owned());
+        keep_evidence(&profile, bank, &mut kept);
+        let alone = Evidence { bank: &BankContent::default(), gold: &kept[0] };
+        assert_eq!(alone.messages(), sample().messages());
     }
 
     #[test]
     fn long_messages_are_cut_and_short_ones_are_whole() {
         let mut gold = GoldRecord::default();
         let texts = ["short".to_owned(), "ä".repeat(5_000), "b".repeat(5_000)];
-        gold.hidden.insert(UNRESOLVED.to_owned(), json!(texts));
+        gold.hidden.insert(TEXTS.to_owned(), json!(texts));
         let messages = Evidence { bank: &BankContent::default(), gold: &gold }.messages();
         let lengths: Vec<usize> = messages.iter().map(|message| message.chars().count()).collect();
         assert_eq!((messages[0].as_str(), lengths), ("short", vec![5, 1_998, 1_998]), "each with the sign of the cut");

@@ -227,6 +227,12 @@ pub fn find<'a>(profile: &'a Profile, name: &str) -> Result<Rubric<'a>, ProfileE
     all(profile).find(|rubric| rubric.name == name).ok_or_else(|| ProfileError::Rubric(name.to_owned()))
 }
 
+/// Whether a rubric that a profile's questions can be graded by shows judges the evidence.
+#[must_use]
+pub fn shows_evidence(profile: &Profile) -> bool {
+    used(profile).into_iter().any(|name| find(profile, name).is_ok_and(Rubric::shows_evidence))
+}
+
 /// The rubric for a question.
 ///
 /// # Errors

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bench_proto::{ids::RunId, matrix::MatrixReport};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{
     ArchiveError,
@@ -14,6 +15,8 @@ use super::{
 
 /// Version of [`ArchivedMatrix`].
 pub const ARCHIVED_MATRIX_VERSION: u32 = 1;
+/// The folder of all documents.
+const MATRICES: &str = "matrices";
 /// Documents of one matrix and day: each time that it has grown there is another.
 const MOST_OF_A_DAY: u32 = 1_000;
 
@@ -53,7 +56,7 @@ pub async fn push(place: &ArchivePlace, matrix: &ArchivedMatrix) -> Result<(Stri
     let document = json(matrix)?;
     for number in 1..=MOST_OF_A_DAY {
         let further = if number == 1 { String::new() } else { format!("-{number}") };
-        let name = format!("matrices/{date}/{id}/results-matrix-{date}{further}.json");
+        let name = format!("{MATRICES}/{date}/{id}/results-matrix-{date}{further}.json");
         if place.create(&name, document.clone()).await? == Put::Written {
             return Ok((name, Pushed::Archived));
         }
@@ -62,4 +65,40 @@ pub async fn push(place: &ArchivePlace, matrix: &ArchivedMatrix) -> Result<(Stri
         }
     }
     Err(ArchiveError::Conflict(format!("matrix {id} was archived {MOST_OF_A_DAY} times on {date}: give it another id")))
+}
+
+/// The newest document of a matrix with exactly this id; `None` when there is none.
+///
+/// # Errors
+/// [`ArchiveError::Damaged`] for one that nobody can read, or that says what it may not; what the store meets.
+pub async fn find(place: &ArchivePlace, id: &str) -> Result<Option<ArchivedMatrix>, ArchiveError> {
+    // what names no run names no folder
+    if RunId::parse(id).is_err() {
+        return Ok(None);
+    }
+    let newest = place.names(MATRICES).await?.into_iter().filter_map(|name| Some((age(&name, id)?, name))).max();
+    let Some(((date, _), name)) = newest else { return Ok(None) };
+    let damaged = |what: String| ArchiveError::Damaged(format!("{}: {what}", shown(&name)));
+    let Some(document) = place.read(&name).await? else { return Ok(None) };
+    let read: Value = serde_json::from_slice(&document).map_err(|error| damaged(error.to_string()))?;
+    match read["matrix_version"].as_u64() {
+        Some(version) if version <= u64::from(ARCHIVED_MATRIX_VERSION) => {}
+        version => return Err(damaged(format!("version {version:?} is of a newer program"))),
+    }
+    let matrix: ArchivedMatrix = serde_json::from_value(read).map_err(|error| damaged(error.to_string()))?;
+    if (matrix.report.id.as_str(), &matrix.date) != (id, &date) {
+        return Err(damaged("it is the document of another matrix".to_owned()));
+    }
+    match matrix.runs.keys().find(|run| RunId::parse(run).is_err()) {
+        Some(run) => Err(damaged(format!("{} names no run", shown(run)))),
+        None => Ok(Some(matrix)),
+    }
+}
+
+/// Day and number of the document of a matrix, by its object's name; `None` for any other object.
+fn age(name: &str, id: &str) -> Option<(String, u32)> {
+    let [_, date, of, file] = name.split('/').collect::<Vec<_>>()[..] else { return None };
+    let number = file.strip_prefix(&format!("results-matrix-{date}"))?.strip_suffix(".json")?;
+    let number = if number.is_empty() { 1 } else { number.strip_prefix('-')?.parse().ok()? };
+    (of == id && is_date(date)).then(|| (date.to_owned(), number))
 }

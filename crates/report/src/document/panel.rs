@@ -43,7 +43,7 @@ fn differs(judges: &[DifferingJudge]) -> Block {
     let row = |judge: &&DifferingJudge| {
         vec![judge.metric.clone(), percent_or_none(judge.differs), percent_or_none(judge.accepts_alone), count(judge.n)]
     };
-    let columns = ["Judge", ">Against the majority of the others", ">Of these, accepts alone", ">n"];
+    let columns = ["Judge", ">Against the majority of the others", ">Accepts against the majority", ">n"];
     table(&columns, judges.iter().map(row).collect())
 }
 

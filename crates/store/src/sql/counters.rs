@@ -51,11 +51,9 @@ impl Delta {
             Outcome::InfraError => self.infra_error += 1,
             Outcome::NotRun => {}
         }
-        if matches!(facts.outcome, Outcome::Scored | Outcome::Abstained) {
-            match facts.scores.iter().find(|(metric, _)| metric == headline_metric) {
-                Some((_, score)) => self.headline_sum += score,
-                None => self.unmeasured += 1,
-            }
+        match facts.score(headline_metric) {
+            Some(score) => self.headline_sum += score,
+            None => self.unmeasured += i64::from(facts.outcome.has_score()),
         }
     }
 }

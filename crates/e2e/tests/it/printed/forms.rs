@@ -67,6 +67,16 @@ pub(super) struct Gc {
     failed: u64,
 }
 
+/// `banks remove RUN --json`: what was removed.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BanksRemoved {
+    /// Banks that the runs had filled, removed from memory systems.
+    banks_removed: u64,
+    /// Runs whose banks could not be removed: the exit code is 4.
+    failed: u64,
+}
+
 /// `datasets show NAME --json`: a dataset as it is on this machine.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -157,7 +167,7 @@ struct Content {
 /// `archive fetch RUN --json`: a run that was copied from an archive.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Fetched {
+pub(crate) struct Fetched {
     /// Id of the run.
     id: String,
     /// Where its files lie.

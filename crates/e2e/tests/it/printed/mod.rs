@@ -16,7 +16,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use self::{
-    forms::{Config, Countings, Dataset, Doctor, Fetched, Gc, Models, Published, Runs, Status},
+    forms::{BanksRemoved, Config, Countings, Dataset, Doctor, Fetched, Gc, Models, Published, Runs, Status},
     pages::{Banks, BanksOfRuns, Site},
     plans::MatrixPlan,
 };
@@ -57,6 +57,7 @@ fn schemas_of_small_verbs_are_published() {
     published::<Site>("site");
     published::<BanksOfRuns>("banks-list");
     published::<Banks>("banks-show");
+    published::<BanksRemoved>("banks-remove");
     let listed = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas/cli")).expect("a folder");
     let page = include_str!("../../../../../docs/CLI.md");
     for file in listed.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()) {

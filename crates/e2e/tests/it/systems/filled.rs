@@ -12,6 +12,7 @@ use serde_json::json;
 use super::{PATIENCE, submit, write_whole};
 use crate::printed::{
     self,
+    forms::BanksRemoved,
     pages::{Banks, BanksOfRuns},
 };
 
@@ -39,6 +40,58 @@ fn stored(fake: &Fake) -> usize {
 /// Banks that the server holds.
 fn held(fake: &Fake) -> Vec<String> {
     fake.with(|world| world.banks.keys().cloned().collect())
+}
+
+#[test]
+fn banks_go_when_their_run_has_ended_and_somebody_said_so() {
+    let fake = Fake::start("whole");
+    let bench = Bench::new();
+    write_adapter(&bench, fake.url(), "");
+    let run = |id: &str, more: &[&str]| bench.run([submit("./mine.yaml", id), more.to_vec()].concat());
+    let cleaned = run("cleaned", &["--clean-after"]).expect_code(0);
+    assert!(cleaned.stderr.contains("2 banks were removed, as --clean-after wants"), "{}", cleaned.stderr);
+    assert_eq!((held(&fake).len(), cleaned.json()["outcomes"]["coverage"].clone()), (0, json!(1.0)));
+    let listed = bench.run(["banks", "list", "--json"]).expect_code(0).json();
+    assert_eq!((&listed[0]["run"], &listed[0]["state"]), (&json!("cleaned"), &json!("removed")));
+    // the runs of a group share what the first has filled: it goes when the last has ended
+    let group = run("group", &["--repeats", "2", "--clean-after"]).expect_code(0);
+    assert_eq!(held(&fake).len(), 0, "{}", group.stderr);
+    let reports = ["group-r1", "group-r2"].map(|run| bench.report(run)["outcomes"]["coverage"].clone());
+    assert_eq!(reports, [json!(1.0), json!(1.0)]);
+
+    let _ = run("kept", &["--keep-banks"]).expect_code(0);
+    let asks = reuse(&bench, "asks", &[]).expect_code(0);
+    assert!(asks.stderr.contains("2 of 2 banks were filled by run kept"), "{}", asks.stderr);
+    let _ = bench.run(["gc"]).expect_code(0);
+    assert_eq!(held(&fake).len(), 2);
+    let none = bench.run(["banks", "remove", "asks", "--json"]).expect_code(0).json();
+    printed::held::<BanksRemoved>(&none);
+    assert_eq!((&none["banks_removed"], held(&fake).len()), (&json!(0), 2), "they are another run's");
+    fake.with(|world| world.fails_after = Some((0, 403)));
+    let failed = bench.run(["banks", "remove", "kept", "--json"]).expect_code(4).json();
+    assert_eq!(failed, json!({"banks_removed": 0, "failed": 1}));
+    fake.with(|world| world.fails_after = None);
+    let removed = bench.run(["banks", "remove", "kept"]).expect_code(0);
+    assert_eq!((removed.stdout.as_str(), held(&fake).len()), ("2 banks removed\n", 0));
+    for (flags, words) in [
+        (["--bank", "prod", "--clean-after"], "cannot be used with"),
+        (["--keep-banks", "--clean-after", "--json"], "cannot be used with"),
+    ] {
+        assert!(run("refused", &flags).expect_code(2).stderr.contains(words));
+    }
+}
+
+/// Another server for a fork of `second`, and the end of `first`, whose banks it asks.
+fn check_refused(bench: &Bench) {
+    // which server or setting it asks is no choice of a fork
+    for set in ["system.url=http://127.0.0.1:9", "mine.width=2"] {
+        let moved = ["submit", "--fork", "second", "--from", "recall", "--run-id", "moved", "--set", set];
+        let refused = bench.run(moved).expect_code(2).stderr;
+        assert!(refused.contains(&format!("--set {}", set.split('=').next().unwrap_or_default())), "{refused}");
+    }
+    // a run whose banks others ask is deleted with them, or when its banks are gone
+    let refused = bench.run(["delete", "first", "--yes"]).expect_code(2).stderr;
+    assert!(refused.contains("asks banks that first has filled: name it too"), "{refused}");
 }
 
 #[test]
@@ -119,6 +172,8 @@ fn p33_a_run_asks_the_banks_that_another_has_filled() {
     let fork = bench.run(fork).expect_code(0).json();
     assert_eq!((stored(&fake), &fork["outcomes"]["coverage"]), (before, &json!(1.0)));
 
+    check_refused(&bench);
+
     // who removes what the first run has filled removes it for all
     assert!(bench.run(["gc", "--banks", "second"]).expect_code(0).stdout.starts_with("0 banks"));
     assert!(banks.iter().all(|bank| held(&fake).contains(bank)), "they are the first run's");
@@ -192,6 +247,10 @@ fn a_bank_that_was_there_before_is_asked_and_left_as_it_is() {
     let before = (stored(&fake), held(&fake));
     let one = bench.run([submit("./mine.yaml", "one"), vec!["--bank", "prod"]].concat()).expect_code(2);
     assert!(one.stderr.contains("the sample has 2 banks; put {bank_id}"), "{}", one.stderr);
+    for name in ["", " ", "a/../{bank_id}", "a//{bank_id}", ".."] {
+        let refused = bench.run([submit("./mine.yaml", "one"), vec!["--bank", name]].concat()).expect_code(2);
+        assert!(refused.stderr.contains("--bank"), "{name}: {}", refused.stderr);
+    }
     let asked = bench.run([submit("./mine.yaml", "asked"), vec!["--bank", "prod-{bank_id}"]].concat());
     let report = asked.json();
     assert_eq!((stored(&fake), held(&fake)), before, "nothing was stored");

@@ -1,0 +1,303 @@
+//! Banks of a run are removed from their memory system: those of a run that was cancelled, generations that were begun anew (P5),
+//! and all of an ended run where a person wants it.
+//!
+//! Systems that were computed from the stored items hold nothing of their own. What a system that was started for a run has stored
+//! lies on the machine of its worker: each machine removes its own. What a stored run says its system is decides nothing here: a
+//! system that this process does not allow is not asked (P42).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use bench_proto::spec::BanksAfter;
+use bench_store::{BANKS_GONE_EVENT, BankRow, Plan, Right, RunRow, RunState, Store};
+use bench_systems::{BankRef, MemorySystem, adapter, policy::Policy, registry};
+
+use crate::{
+    app::App,
+    exit::CliError,
+    out::{self, amounts::counted},
+    standing::{ALL_BANKS, domains::LOCAL_DOMAIN, keeps_banks},
+};
+
+/// Removes banks of runs, one run after the other, and counts.
+pub(crate) struct Remover<'a> {
+    app: &'a App,
+    store: &'a dyn Store,
+    policy: Arc<Policy>,
+    /// Why systems were not asked, each once.
+    refused: BTreeSet<String>,
+    /// Banks that were removed.
+    pub(crate) removed: usize,
+    /// Runs whose memory system failed.
+    pub(crate) failed: usize,
+}
+
+impl<'a> Remover<'a> {
+    pub(crate) fn new(app: &'a App, store: &'a dyn Store) -> Self {
+        let policy = Arc::new(app.policy());
+        Self { app, store, policy, refused: BTreeSet::new(), removed: 0, failed: 0 }
+    }
+
+    /// Removes what no run needs of the banks of a run that has ended: all of them where it was cancelled, where it was submitted
+    /// with `--clean-after`, and where a person has `named` it; else those that were begun anew. What stays, and why, is said.
+    ///
+    /// # Errors
+    /// What the store meets, and exit 2 for a named run whose memory system this process does not allow.
+    pub(crate) async fn of_run(&mut self, run: &RunRow, named: bool) -> Result<(), CliError> {
+        let all = named
+            || match run.spec.limits.banks_after {
+                BanksAfter::Removed => matches!(run.state, RunState::Finished | RunState::Cancelled),
+                BanksAfter::Kept => false,
+                BanksAfter::Unsaid => run.state == RunState::Cancelled,
+            };
+        if !(all || run.state == RunState::Finished) || !keeps_banks(&run.spec) {
+            return Ok(());
+        }
+        let store = self.store;
+        if has_none_of_its_own(store, run, named).await? {
+            return Ok(());
+        }
+        let events = store.events(run.run_no).await?;
+        let has = |message: &str| events.iter().any(|e| e.kind == BANKS_GONE_EVENT && e.message == message);
+        let what = if all { ALL_BANKS } else { OLD };
+        let told = has(ALL_BANKS) || has(what);
+        // another machine may have told of its own part
+        if told && !(all && was_started(run)) {
+            return Ok(());
+        }
+        if !was_started(run)
+            && let Err(refusal) = self.policy.check(&run.spec.system.settings)
+        {
+            if named {
+                let (reason, lines) = (refusal.reason(), refusal.lines());
+                return Err(CliError::usage(format!(
+                    "{}: {reason}; allow it where its banks are to be removed:\n{lines}",
+                    run.run_id
+                )));
+            }
+            if self.refused.insert(refusal.to_string()) {
+                out::note(&format!("{} and others of its kind keep their banks: {refusal}", run.run_id));
+            }
+            return Ok(());
+        }
+        match remove(self.app, store, run, all, &self.policy).await {
+            Ok(Removed { banks, elsewhere, in_use }) => {
+                self.removed += banks;
+                if let Some((bank, user)) = in_use.first_key_value() {
+                    let (id, n) = (&run.run_id, counted(in_use.len() as u64, "bank"));
+                    out::note(&format!(
+                        "{id}: {n} (the first is number {bank}) stay while run {user}, which asks them, has not ended"
+                    ));
+                } else if !told {
+                    if !elsewhere.is_empty() {
+                        let machines = elsewhere.join(", ");
+                        out::note(&format!("{}: `gc` on {machines} removes the banks that are there", run.run_id));
+                    }
+                    store.add_event(run.run_no, BANKS_GONE_EVENT, what).await?;
+                }
+            }
+            Err(problem) => {
+                self.failed += 1;
+                out::note(&format!("{}: {problem}; the next `bench-coord gc` tries again", run.run_id));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// At the end of a command: removes the banks of those of its runs that have ended and were submitted with `--clean-after`. Runs of a
+/// cluster are left to a `gc` that reaches their memory system.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn clean_after(app: &App, store: &dyn Store, runs: &[RunRow]) -> Result<(), CliError> {
+    let wanted = |run: &&RunRow| run.spec.limits.banks_after == BanksAfter::Removed && keeps_banks(&run.spec);
+    let runs: Vec<&RunRow> = runs.iter().filter(wanted).collect();
+    let (here, elsewhere): (Vec<&RunRow>, Vec<&RunRow>) = runs.into_iter().partition(|run| run.domain == LOCAL_DOMAIN);
+    if let Some(run) = elsewhere.first() {
+        out::note(&format!(
+            "the banks of {} stay until `bench-coord gc` runs where its memory system is reached",
+            run.run_id
+        ));
+    }
+    if here.is_empty() || store.may(Right::Results).await.is_err() {
+        return Ok(());
+    }
+    let mut remover = Remover::new(app, store);
+    for run in here {
+        remover.of_run(run, false).await?;
+    }
+    if remover.removed > 0 {
+        out::note(&format!("{} were removed, as --clean-after wants", counted(remover.removed as u64, "bank")));
+    }
+    Ok(())
+}
+
+/// Whether a run asks banks that were filled before it began, and no others: whoever removes those that filled them decides. One that
+/// somebody has `named` is told of.
+async fn has_none_of_its_own(store: &dyn Plan, run: &RunRow, named: bool) -> Result<bool, CliError> {
+    if !run.spec.taken_over.asks_filled_banks() {
+        return Ok(false);
+    }
+    let banks = store.banks(run.run_no, None).await?;
+    let has_none = banks.iter().all(|bank| bank.generation == 1 && bank.filled_before().is_some());
+    if has_none && named {
+        out::note(&format!("{} asks banks that it has not filled: none of them is its to remove", run.run_id));
+    }
+    Ok(has_none)
+}
+
+/// What an event says has been removed: generations that were begun anew. [`ALL_BANKS`] is the other word.
+const OLD: &str = "old generations";
+
+/// Whether the run's system was started for it alone.
+fn was_started(run: &RunRow) -> bool {
+    let settings = &run.spec.system.settings;
+    let adapter = settings.get(adapter::ADAPTER);
+    adapter.is_some_and(|spec| spec.get("start").is_some()) && !settings.contains_key(adapter::URL)
+}
+
+/// What of a run was removed.
+#[derive(Debug, Default)]
+struct Removed {
+    banks: usize,
+    /// Machines that hold banks of the run which only they can remove.
+    elsewhere: Vec<String>,
+    /// Numbers of banks that another run asks which has not ended, with the id of that run.
+    in_use: BTreeMap<u32, String>,
+}
+
+async fn remove(
+    app: &App,
+    store: &dyn Store,
+    run: &RunRow,
+    all: bool,
+    policy: &Arc<Policy>,
+) -> Result<Removed, String> {
+    if was_started(run) {
+        // generations that were begun anew go with the rest
+        return if all { remove_started(app, store, run).await } else { Ok(Removed::default()) };
+    }
+    let spec = &run.spec.system;
+    let environment = app.environment_outside_of_runs(Policy::clone(policy)).map_err(|error| error.message)?;
+    let context = environment.systems.for_run(run.run_id.0.clone());
+    let system = registry::build(&spec.name, &spec.settings, &context).map_err(|error| error.to_string())?;
+    let in_use =
+        if all { store.banks_in_use(run.run_no).await.map_err(|error| error.to_string())? } else { BTreeMap::new() };
+    let result = reset_all(&system, store, run, all, &in_use).await;
+    system.close().await;
+    result.map(|banks| Removed { banks, in_use, ..Removed::default() })
+}
+
+/// Removes what a system that was started for the run has stored on this machine.
+async fn remove_started(app: &App, store: &dyn Plan, run: &RunRow) -> Result<Removed, String> {
+    let had_data = adapter::remove_data(&app.home(), &run.run_id.0).await.map_err(|error| error.to_string())? > 0;
+    let banks = store.banks(run.run_no, None).await.map_err(|error| error.to_string())?;
+    let mut hosts: BTreeMap<&str, usize> = BTreeMap::new();
+    for handle in banks.iter().filter_map(|bank| bank.handle.as_deref()) {
+        *hosts.entry(host_of(handle)).or_default() += 1;
+    }
+    let here = hosts.remove(adapter::host().as_str()).unwrap_or(0);
+    let elsewhere = hosts.into_keys().map(str::to_owned).collect();
+    Ok(Removed { banks: if had_data { here } else { 0 }, elsewhere, ..Removed::default() })
+}
+
+/// The machine in the handle of a bank of a started system: `host|bank`, or `host/instance|bank`.
+fn host_of(handle: &str) -> &str {
+    let before = handle.split_once('|').map_or(handle, |(before, _)| before);
+    before.split_once('/').map_or(before, |(host, _)| host)
+}
+
+/// Removes what a run has filled itself, but for banks that others still ask. What it has found filled is not its to remove.
+async fn reset_all(
+    system: &Arc<dyn MemorySystem>,
+    store: &dyn Plan,
+    run: &RunRow,
+    all: bool,
+    in_use: &BTreeMap<u32, String>,
+) -> Result<usize, String> {
+    let mut removed = 0;
+    for row in store.banks(run.run_no, None).await.map_err(|error| error.to_string())? {
+        let Some(handle) = row.handle.clone() else { continue };
+        let current = row.name_of(row.generation);
+        let first_own = if row.filled.is_some() { 2 } else { 1 };
+        let earlier = (first_own..row.generation).map(|generation| row.name_of(generation));
+        let forgotten = row.forgotten_names().into_iter().map(|(_, name)| name).filter(|name| *name != current);
+        let old = earlier.chain(forgotten);
+        let old = old.filter_map(|name| handle_of(&handle, &current, &name).map(|handle| (name, handle)));
+        let goes = all && row.filled_before().is_none() && !in_use.contains_key(&row.bank_no);
+        for (name, handle) in old.chain(goes.then(|| (current.clone(), handle.clone()))) {
+            match system.reset_bank(&bank_ref(&row, name, handle)).await {
+                Ok(()) => removed += 1,
+                Err(failure) if failure.code == "system_cannot" => return Ok(removed),
+                Err(failure) => return Err(failure.to_string()),
+            }
+        }
+    }
+    Ok(removed)
+}
+
+fn bank_ref(row: &BankRow, name: String, handle: String) -> BankRef {
+    BankRef { name, handle: Some(handle), bank_id: row.bank_id.clone(), content_hash: row.content, content: None }
+}
+
+/// The handle of an earlier generation, where handles are made of our names; a system's own cannot be known any more.
+fn handle_of(handle: &str, current: &str, wanted: &str) -> Option<String> {
+    // what comes before our words is the system's own
+    let numbers = |name: &str, separator: &str| Some(name.strip_prefix("bench-")?.replace('-', separator));
+    ["-", "_"].into_iter().find_map(|separator| {
+        let before = handle.strip_suffix(&numbers(current, separator)?)?;
+        before.ends_with(separator).then(|| numbers(wanted, separator).map(|numbers| format!("{before}{numbers}")))?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_proto::ids::Sha256Hash;
+    use bench_store::BankState;
+
+    use super::*;
+
+    #[test]
+    fn the_machine_of_a_bank_is_in_its_handle() {
+        for handle in ["host|mem_bench_12_g3", "host/17-4711|bench-12-g3"] {
+            assert_eq!(host_of(handle), "host", "{handle}");
+        }
+    }
+
+    #[test]
+    fn handles_of_earlier_generations_follow_from_the_current_one() {
+        let hash = Sha256Hash::of(b"");
+        let row = BankRow {
+            bank_no: 0,
+            bank_id: "b".to_owned(),
+            bank_row: 12,
+            content: hash,
+            questions: hash,
+            gold: hash,
+            segments: Vec::new(),
+            generation: 3,
+            handle: None,
+            state: BankState::Ready,
+            position: 0,
+            segment: 0,
+            open_recalls: 0,
+            reason: None,
+            namespaces: "3:255 ".to_owned(),
+            outdated: false,
+            filled: None,
+            later: None,
+        };
+        let of = |handle: &str| handle_of(handle, "bench-12-g3", &row.name_of(1));
+        assert_eq!(of("bench-12-g3").as_deref(), Some("bench-12-g1"));
+        assert_eq!(of("host|mem_bench_12_g3").as_deref(), Some("host|mem_bench_12_g1"));
+        for unknown in ["7f3a", "bench-112-g3", "bench-12-g13", "bench-12-g2"] {
+            assert_eq!(of(unknown), None, "{unknown}");
+        }
+        let newer = |handle: &str| handle_of(handle, &row.name_of(3), &row.name_of(2));
+        assert_eq!(newer("mem_bench_12_g3_iff").as_deref(), Some("mem_bench_12_g2"));
+        assert_eq!(newer("bench-12-g3"), None);
+    }
+}
