@@ -1,5 +1,7 @@
 //! Where a process has its meter, and the keys by which runs are told apart.
 
+use std::net::SocketAddr;
+
 use bench_proto::{
     failure::{Failure, code::CANNOT_SERVE},
     ids::{RunId, Sha256Hash},
@@ -87,11 +89,19 @@ impl MeterPlace {
         self.shared
     }
 
-    /// Where memory systems reach it, as far as the settings alone tell; `None` where a process draws address or keys.
+    /// Whether it listens at every address of its machine, and the settings do not say by which it is reached.
+    #[must_use]
+    pub fn is_unnamed(&self) -> bool {
+        let is_every = |at: SocketAddr| at.ip().to_canonical().is_unspecified();
+        self.url.is_none() && self.listen.parse().is_ok_and(is_every)
+    }
+
+    /// Where memory systems reach it, as far as the settings alone tell; `None` where a process draws address or keys, and where it
+    /// [listens everywhere](Self::is_unnamed).
     #[must_use]
     pub fn told(&self) -> Option<String> {
-        let drawn = self.listen.ends_with(":0");
-        let listened_at = || (!drawn).then(|| format!("http://{}", self.listen));
+        let is_hidden = self.listen.ends_with(":0") || self.is_unnamed();
+        let listened_at = || (!is_hidden).then(|| format!("http://{}", self.listen));
         self.url.clone().or_else(listened_at).filter(|_| self.shared)
     }
 
@@ -118,6 +128,23 @@ impl MeterPlace {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_that_nobody_reaches_is_told_to_nobody() {
+        let at = |listen: &str, url: Option<&str>| MeterPlace {
+            listen: listen.to_owned(),
+            url: url.map(str::to_owned),
+            shared: true,
+            ..MeterPlace::default()
+        };
+        for every in ["0.0.0.0:7070", "[::]:7070", "[::ffff:0.0.0.0]:7070"] {
+            assert!(at(every, None).is_unnamed() && at(every, None).told().is_none(), "{every}");
+            assert_eq!(at(every, Some("http://meter:7070")).told().as_deref(), Some("http://meter:7070"));
+        }
+        assert_eq!(at("10.0.0.7:7070", None).told().as_deref(), Some("http://10.0.0.7:7070"));
+        assert_eq!(at("meter.example:7070", None).told().as_deref(), Some("http://meter.example:7070"));
+        assert!(!at("127.0.0.1:0", None).is_unnamed() && at("127.0.0.1:0", None).told().is_none());
+    }
 
     #[test]
     fn p34_a_key_opens_its_run_and_no_other() {

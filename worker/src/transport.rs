@@ -11,13 +11,18 @@ use bench_systems::{SystemSettings, adapter};
 /// The way to the store; `None` for one on this machine.
 #[must_use]
 pub fn to_store(settings: &Settings) -> Option<Way> {
-    let way = bench_store::transport(&settings.store_url)?;
+    of_database("store", &settings.store_url)
+}
+
+/// The way to a database, which may ask for less than a certificate that was checked.
+fn of_database(what: &str, url: &str) -> Option<Way> {
+    let way = bench_store::transport(url)?;
     let protection = match (way.encrypted, way.verified) {
         (true, true) => Protection::Verified,
         (true, false) => Protection::Unverified,
         (false, _) => Protection::Plain,
     };
-    Some(Way { what: "store".to_owned(), host: way.host, protection })
+    Some(Way { what: what.to_owned(), host: way.host, protection })
 }
 
 /// The way to the broker; `None` within one process.
@@ -38,7 +43,16 @@ pub fn to_account(account: &Account) -> Option<Way> {
 /// variable's value, which belongs into no log.
 #[must_use]
 pub fn to_system(name: &str, settings: &SystemSettings) -> Option<Way> {
+    if name == "pgvector" {
+        return of_database("system pgvector", &std::env::var("BENCH_PGVECTOR_URL").ok()?);
+    }
     Way::of_url(&format!("system {name}"), &adapter::keyed_server(settings)?, "http")
+}
+
+/// The way to the collector of traces, to which texts may go too; `None` where none is named.
+#[must_use]
+pub fn to_telemetry(settings: &Settings) -> Option<Way> {
+    Way::of_url("telemetry", settings.telemetry.endpoint.as_deref()?, "http")
 }
 
 /// The way to an object store that the environment names by `AWS_ENDPOINT_URL`; `None` for a folder, and for one that is reached
@@ -59,7 +73,7 @@ pub fn ways(settings: &Settings) -> Vec<Way> {
     let of_roles = bench_settings::ModelRole::ALL.map(|role| to_account(&settings.account_of(role)));
     let objects = [("archive", &settings.archive_url), ("datasets", &settings.datasets_url)];
     let objects = objects.into_iter().filter_map(|(what, url)| to_objects(what, url.as_deref()?));
-    let of_services = [to_store(settings), to_queue(settings)].into_iter().flatten();
+    let of_services = [to_store(settings), to_queue(settings), to_telemetry(settings)].into_iter().flatten();
     let mut ways: Vec<Way> = of_services.chain(objects).chain(accounts).collect();
     for way in of_roles.into_iter().flatten() {
         if !ways.contains(&way) {

@@ -7,7 +7,8 @@ use std::{
 };
 
 use bench_proto::{
-    facts::QuestionFacts,
+    digest::ResultDigest,
+    facts::{Outcome, QuestionFacts},
     ids::{RunId, RunNo, TaskKey, TaskKind},
     spec::{RunSpec, check_grading},
     step::{StepNo, StepText},
@@ -49,47 +50,7 @@ pub(crate) enum Restored {
 /// # Errors
 /// Exit 2 when another run of this id is in the store; exit 5 when the files do not fit together.
 pub(crate) async fn restore(store: &dyn Store, folder: &Path, run_id: &str) -> Result<Restored, CliError> {
-    let run: RunBundle = parse(RUN, &whole(folder, RUN)?)?;
-    if run.bundle_version > BUNDLE_VERSION {
-        return Err(damaged(format!(
-            "the run was archived with version {}, this build reads {BUNDLE_VERSION}: use a newer one",
-            run.bundle_version
-        )));
-    }
-    let report = whole(folder, REPORT)?;
-    let summary: Summary = parse(REPORT, &report)?;
-    let id = RunId::parse(&run.run_id).map_err(|e| damaged(e.to_string()))?;
-    let new = NewRun {
-        run_id: id,
-        name: run.name,
-        tags: run.tags,
-        user: run.user,
-        spec: run.spec,
-        // calls are not archived: nothing is shared with runs that go on elsewhere
-        lineage: run.run_id.clone(),
-        control_of: None,
-        domain: LOCAL_DOMAIN.to_owned(),
-        imported: run.imported,
-        code_version: run.code_version,
-        group: None,
-        waits: false,
-        // without it nobody would know that the run is another's, and a restore that is cut here could not go on
-        event: Some((RESTORING, summary.result_digest.clone())),
-    };
-    if [&new.run_id.0, &summary.run.id].iter().any(|id| *id != run_id) {
-        return Err(damaged(format!("{RUN} or {REPORT} is of another run than {run_id}")));
-    }
-    if new.spec.fingerprint().hex() != summary.run.fingerprint {
-        return Err(damaged(format!("{RUN} and {REPORT} have different fingerprints")));
-    }
-    check_spec(&new.spec)?;
-    // all of it can be read before the store is touched
-    for bank in lines::<BankBundle>(folder, BANKS)? {
-        check_bank(&bank?)?;
-    }
-    for result in lines::<ResultBundle>(folder, RESULTS)? {
-        check_result(&result?)?;
-    }
+    let Readable { run, new, report, summary } = check(folder, run_id)?;
     store.may(Right::Results).await?;
     let run_no = match store.create_run(&new).await {
         Ok(run_no) => run_no,
@@ -120,6 +81,69 @@ pub(crate) async fn restore(store: &dyn Store, folder: &Path, run_id: &str) -> R
     // last: a run that is finished is whole
     store.set_run_state(run_no, &[RunState::Running], RunState::Finished, None).await?;
     Ok(Restored::New)
+}
+
+/// What can be read of a run that is to be rebuilt.
+pub(crate) struct Readable {
+    run: RunBundle,
+    new: NewRun,
+    /// Its report as it was archived.
+    report: Vec<u8>,
+    summary: Summary,
+}
+
+/// Reads all files that a run is rebuilt from, before a store is touched.
+///
+/// # Errors
+/// Exit 5 when they do not fit together.
+pub(crate) fn check(folder: &Path, run_id: &str) -> Result<Readable, CliError> {
+    let mut run: RunBundle = parse(RUN, &whole(folder, RUN)?)?;
+    if run.bundle_version > BUNDLE_VERSION {
+        return Err(damaged(format!(
+            "the run was archived with version {}, this build reads {BUNDLE_VERSION}: use a newer one",
+            run.bundle_version
+        )));
+    }
+    let report = whole(folder, REPORT)?;
+    let summary: Summary = parse(REPORT, &report)?;
+    let id = RunId::parse(&run.run_id).map_err(|e| damaged(e.to_string()))?;
+    let new = NewRun {
+        run_id: id,
+        name: run.name.take(),
+        tags: std::mem::take(&mut run.tags),
+        user: std::mem::take(&mut run.user),
+        spec: run.spec.clone(),
+        // calls are not archived: nothing is shared with runs that go on elsewhere
+        lineage: run.run_id.clone(),
+        control_of: None,
+        domain: LOCAL_DOMAIN.to_owned(),
+        imported: run.imported,
+        code_version: run.code_version.clone(),
+        group: None,
+        waits: false,
+        // without it nobody would know that the run is another's, and a restore that is cut here could not go on
+        event: Some((RESTORING, summary.result_digest.clone())),
+    };
+    if [&new.run_id.0, &summary.run.id].iter().any(|id| *id != run_id) {
+        return Err(damaged(format!("{RUN} or {REPORT} is of another run than {run_id}")));
+    }
+    if new.spec.fingerprint().hex() != summary.run.fingerprint {
+        return Err(damaged(format!("{RUN} and {REPORT} have different fingerprints")));
+    }
+    check_spec(&new.spec)?;
+    // all of it can be read before the store is touched
+    for bank in lines::<BankBundle>(folder, BANKS)? {
+        check_bank(&bank?)?;
+    }
+    check_headline(&summary)?;
+    let mut digested = Digested::default();
+    for result in lines::<ResultBundle>(folder, RESULTS)? {
+        let result = result?;
+        check_result(&result)?;
+        digested.add(result.facts)?;
+    }
+    digested.check(&summary)?;
+    Ok(Readable { run, new, report, summary })
 }
 
 /// Reads the content of a file that a run is rebuilt from, and checks what it says; the number of its documents.
@@ -187,6 +211,70 @@ fn check_result(ResultBundle { facts, texts }: &ResultBundle) -> Result<(), CliE
             Err(damaged(format!("{RESULTS}: step {} of '{id}' has a text that is of no such step", step.0)))
         }
         None => Ok(()),
+    }
+}
+
+/// Holds the figures that head a report to what figures can be.
+///
+/// # Errors
+/// Exit 5.
+pub(super) fn check_headline(summary: &Summary) -> Result<(), CliError> {
+    let headline = &summary.headline;
+    // a t interval may reach beyond what scores can be
+    let mut ends = headline.ci95.iter().flat_map(|interval| [interval.low, interval.high]);
+    if headline.value.is_some_and(|score| !(0.0..=1.0).contains(&score)) || ends.any(|end| !(-1.0..=2.0).contains(&end))
+    {
+        return Err(damaged("its score or its interval is beyond 0 and 1".to_owned()));
+    }
+    Ok(())
+}
+
+/// A question's id, how it ended, and its scores by metric.
+type Ended = (String, Outcome, Vec<(String, f64)>);
+
+/// What the digest of a run is made of.
+#[derive(Default)]
+pub(super) struct Digested {
+    questions: Vec<Ended>,
+}
+
+impl Digested {
+    /// Adds a result.
+    ///
+    /// # Errors
+    /// Exit 5 for a score that is none.
+    pub(super) fn add(&mut self, question: QuestionFacts) -> Result<(), CliError> {
+        if question.scores.iter().any(|(_, score)| !(0.0..=1.0).contains(score)) {
+            return Err(damaged("a score of it is beyond 0 and 1".to_owned()));
+        }
+        self.questions.push((question.question_id, question.outcome, question.scores));
+        Ok(())
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.questions.len()
+    }
+
+    /// Holds a report to the results.
+    ///
+    /// # Errors
+    /// Exit 5 for a report of others.
+    pub(super) fn check(self, summary: &Summary) -> Result<(), CliError> {
+        // questions that were not run are in the digest, and not among the results
+        if summary.outcomes.not_run == 0 && self.finish() != summary.result_digest {
+            return Err(damaged(format!("its digest is not that of its {RESULTS}")));
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> String {
+        self.questions.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut digest = ResultDigest::default();
+        for (id, outcome, scores) in &self.questions {
+            digest.push(id, *outcome, scores.iter().map(|(metric, score)| (metric.as_str(), *score)));
+        }
+        digest.finish()
     }
 }
 

@@ -676,7 +676,8 @@ pub enum ArchiveVerb {
         #[arg(long)]
         json: bool,
     },
-    /// Scores over time with their intervals; only comparable runs stand on one line
+    /// Scores over time with their intervals; a line has the runs of one system that were asked and graded alike,
+    /// whatever its version, settings and number of hits were
     Trajectory {
         /// Which archive
         #[command(flatten)]

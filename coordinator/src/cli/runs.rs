@@ -196,7 +196,7 @@ pub struct MeterArgs {
     /// Model that it may call, gpt-4o* for all that begin so; may be repeated [default: all that have a price]
     #[arg(long, value_name = "MODEL", requires = "meter")]
     pub meter_allow: Vec<String>,
-    /// Account that its calls go to, openai=NAME or anthropic=NAME [default: the account of that name, else the answerer's]
+    /// Account that its calls go to, openai=NAME, azure=NAME or anthropic=NAME [default: the account of that name, else the answerer's]
     #[arg(long, value_name = "PROVIDER=NAME", requires = "meter")]
     pub meter_account: Vec<String>,
     /// Variable that tells it where the meter is, beside OPENAI_BASE_URL and the like: MY_URL={url}/v1, MY_KEY={key}

@@ -40,7 +40,9 @@ pub(super) async fn run(app: &App, verb: &ArchiveVerb) -> CliResult {
         ArchiveVerb::List { at: place, json } => show(&entries(&at(place)?).await?, *json),
         ArchiveVerb::Fetch { run, at: place, output_dir, restore, trust_system, json } => {
             let (place, rebuild) = (at(place)?, restore.then_some(*trust_system));
-            if let Some(matrix) = matrix::find(&place, run).await? {
+            let (matrix, left_out) = matrix::find(&place, run).await?;
+            left_out.iter().for_each(|why| out::note(why));
+            if let Some(matrix) = matrix {
                 return get_matrix(app, &place, &matrix, (output_dir.as_deref(), *json), rebuild).await;
             }
             let entry = found(&place, run).await?;
@@ -48,7 +50,10 @@ pub(super) async fn run(app: &App, verb: &ArchiveVerb) -> CliResult {
                 check_restorable(&place, &entry)?;
             }
             let folder = output_dir.clone().unwrap_or_else(|| run_folder(app, &entry.run_id));
-            let files = get(app, &place, &entry, &folder, rebuild).await?;
+            let files = get(&place, &entry, &folder).await?;
+            if let Some(trusted) = rebuild {
+                back(app, &entry, &folder, trusted).await?;
+            }
             if *json {
                 print_fetched(&entry.run_id, &folder, &files, rebuild, entry.without_texts.as_ref());
             } else {
@@ -161,14 +166,24 @@ fn check_restorable(place: &ArchivePlace, entry: &IndexEntry) -> Result<(), CliE
     )))
 }
 
-/// Fetches a run's files and returns their names; `rebuild`: makes it a run of the store, whose system is trusted or not.
-async fn get(
-    app: &App,
-    place: &ArchivePlace,
-    entry: &IndexEntry,
-    folder: &Path,
-    rebuild: Option<bool>,
-) -> Result<Vec<String>, CliError> {
+/// Makes fetched files a run of the store, whose system is trusted or not.
+async fn back(app: &App, entry: &IndexEntry, folder: &Path, trusted: bool) -> Result<(), CliError> {
+    let store = app.open_store().await?;
+    let restored = restore::restore(store.as_ref(), folder, &entry.run_id).await?;
+    if trusted && let Some(run) = store.run_by_id(&RunId(entry.run_id.clone())).await? {
+        app.trust(&run.spec.system.settings, None)?;
+    }
+    match restored {
+        restore::Restored::New => out::note(&format!("run {} is in {}", entry.run_id, store.describe())),
+        restore::Restored::WasThere => {
+            out::note(&format!("run {} was in {} already, with the same result", entry.run_id, store.describe()));
+        }
+    }
+    Ok(())
+}
+
+/// Fetches a run's files and returns their names.
+async fn get(place: &ArchivePlace, entry: &IndexEntry, folder: &Path) -> Result<Vec<String>, CliError> {
     results::check_writable(folder)?;
     let manifest = fetch::manifest(place, entry).await?;
     // nothing of a run that is damaged appears under its name
@@ -193,19 +208,6 @@ async fn get(
             "not among them, as they are not in the archive ({why}): what was asked, remembered, recalled and answered, the judges' words, \
              and the page; report, figures, ids and verdicts are"
         ));
-    }
-    if let Some(trusted) = rebuild {
-        let store = app.open_store().await?;
-        let restored = restore::restore(store.as_ref(), folder, &entry.run_id).await?;
-        if trusted && let Some(run) = store.run_by_id(&RunId(entry.run_id.clone())).await? {
-            app.trust(&run.spec.system.settings, None)?;
-        }
-        match restored {
-            restore::Restored::New => out::note(&format!("run {} is in {}", entry.run_id, store.describe())),
-            restore::Restored::WasThere => {
-                out::note(&format!("run {} was in {} already, with the same result", entry.run_id, store.describe()));
-            }
-        }
     }
     let names = manifest.files.iter().map(|file| file.name.clone());
     Ok(names.chain(["manifest.json".to_owned()]).collect())
@@ -247,10 +249,19 @@ async fn get_matrix(
         entries.push(entry);
     }
     let mut files = Vec::new();
+    let of_run = |run: &str| named.map_or_else(|| run_folder(app, run), |named| named.join(run));
     for entry in &entries {
-        let folder = named.map_or_else(|| run_folder(app, &entry.run_id), |named| named.join(&entry.run_id));
-        let of_run = get(app, place, entry, &folder, rebuild).await?;
-        files.extend(of_run.into_iter().map(|file| format!("{}/{file}", entry.run_id)));
+        let fetched = get(place, entry, &of_run(&entry.run_id)).await?;
+        files.extend(fetched.into_iter().map(|file| format!("{}/{file}", entry.run_id)));
+    }
+    if let Some(trusted) = rebuild {
+        // all of them can be read before the store is touched
+        for entry in &entries {
+            restore::check(&of_run(&entry.run_id), &entry.run_id)?;
+        }
+        for entry in &entries {
+            back(app, entry, &of_run(&entry.run_id), trusted).await?;
+        }
     }
     let folder = named.map_or_else(|| run_folder(app, id), Path::to_path_buf);
     write_matrix(&matrix.report, &folder)?;

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use bench_proto::ids::{RunId, RunNo};
+use bench_proto::{
+    ids::{RunId, RunNo},
+    stop::{Looks, StopGoal, StopRule},
+};
 use bench_store::{Right, RunFilter, RunRow, RunState, Store};
 use bench_systems::adapter;
 use serde_json::json;
@@ -22,7 +25,7 @@ use crate::{
     },
 };
 
-/// Deletes runs after a word and prints their ids; exit 2 for runs that are under way or that others were forked from.
+/// Deletes runs after a word and prints their ids; exit 2 for runs that are under way or that others need.
 pub(super) async fn run(app: &App, args: &DeleteArgs) -> CliResult {
     let store = app.open_store().await?;
     let store = store.as_ref();
@@ -39,6 +42,7 @@ pub(super) async fn run(app: &App, args: &DeleteArgs) -> CliResult {
     }
     check_forks(store, &runs).await?;
     check_banks(store, &runs).await?;
+    check_baselines(store, &runs).await?;
     store.may(Right::Delete).await?;
     for run in &runs {
         out::note(&told(store, run).await?);
@@ -144,6 +148,34 @@ async fn check_banks(store: &dyn Store, runs: &[RunRow]) -> Result<(), CliError>
     Ok(())
 }
 
+/// Refuses runs that others are held against, which may stop early: without a baseline these ask, and pay, everything.
+async fn check_baselines(store: &dyn Store, runs: &[RunRow]) -> Result<(), CliError> {
+    let deleted = |id: &str| runs.iter().any(|run| run.run_id.0 == id);
+    for run in store.list_runs(&RunFilter { controls: true, ..RunFilter::default() }).await? {
+        if deleted(&run.run_id.0) {
+            continue;
+        }
+        let needed = baseline_needed(run.state, run.spec.stop.as_ref(), &run.looks);
+        if let Some(baseline) = needed.filter(|baseline| deleted(baseline)) {
+            return Err(CliError::usage(format!(
+                "run {0} stops as soon as its difference to {baseline} is decided, and without it asks all of its \
+                 questions: name it too, or let it end first (`bench-coord resume {0}`)",
+                run.run_id
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The run that one which has not ended is still to be held against.
+fn baseline_needed<'a>(state: RunState, rule: Option<&'a StopRule>, looks: &Looks) -> Option<&'a str> {
+    let goes_on = matches!(state, RunState::Running | RunState::Paused);
+    match &rule.filter(|rule| goes_on && !rule.is_over(looks))?.goal {
+        StopGoal::Decided { run, .. } => Some(run),
+        StopGoal::Interval { .. } => None,
+    }
+}
+
 /// A run in a line, with what stays of it elsewhere.
 async fn told(store: &dyn Store, run: &RunRow) -> Result<String, CliError> {
     let name = run.name.as_ref().map(|name| format!(" '{name}'")).unwrap_or_default();
@@ -196,5 +228,30 @@ async fn remove_files(app: &App, run: &RunRow) {
     };
     if let Err(why) = removed {
         out::note(&format!("files of {} stay: {why}", run.run_id));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_baseline_is_needed_until_its_rule_is_over() {
+        let decided = StopGoal::Decided { run: "base".to_owned(), digest: "d".to_owned(), margin: 0.03 };
+        let rule = |goal| StopRule { goal, looks: vec![50, 200] };
+        let (compares, narrow) = (rule(decided), rule(StopGoal::Interval { half_width: 0.03 }));
+        let (open, to_the_end) = (Looks::default(), Looks { to_the_end: true, ..Looks::default() });
+        for state in [RunState::Running, RunState::Paused] {
+            assert_eq!(baseline_needed(state, Some(&compares), &open), Some("base"), "{state:?}");
+        }
+        for (state, rule, looks) in [
+            (RunState::Finished, Some(&compares), &open),
+            (RunState::Cancelled, Some(&compares), &open),
+            (RunState::Paused, Some(&compares), &to_the_end),
+            (RunState::Paused, Some(&narrow), &open),
+            (RunState::Paused, None, &open),
+        ] {
+            assert_eq!(baseline_needed(state, rule, looks), None, "{state:?} {rule:?}");
+        }
     }
 }

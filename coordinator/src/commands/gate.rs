@@ -23,6 +23,7 @@ use bench_proto::{
     weight,
 };
 use bench_report::gate as view;
+use bench_settings::bounded;
 use bench_store::{RunFilter, RunRow, RunState, Store};
 
 use crate::{
@@ -112,7 +113,7 @@ fn policy(args: &GateArgs) -> Result<Policy, CliError> {
         None => Policy::default(),
         Some(path) => {
             let broken = |problem: String| CliError::usage(format!("{}: {problem}", path.display()));
-            let text = std::fs::read_to_string(path).map_err(|e| broken(e.to_string()))?;
+            let text = bounded::text(path, bounded::BY_HAND).map_err(|e| broken(e.to_string()))?;
             let short = weight::check(serde_norway::Deserializer::from_str(&text), MOST_WEIGHT);
             short.and_then(|()| serde_norway::from_str(&text)).map_err(|e| broken(e.to_string()))?
         }

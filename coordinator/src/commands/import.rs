@@ -1,6 +1,10 @@
 //! `import`: results made elsewhere become a finished run, so that other people's numbers get our intervals.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashSet},
+    path::Path,
+    sync::Arc,
+};
 
 use bench_datasets::Dataset;
 use bench_grading::scorers::{Scorer, registry};
@@ -50,20 +54,15 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
         planning::tell_licence(app, dataset.manifest());
     }
     let reading = reading(args).map_err(|e| CliError::usage(format!("{}: {e}", answers.display())))?;
-    let lines = lines::read(dataset.as_ref(), answers, &reading, u64::from(args.max_mib) << 20)?;
+    let mut lines = lines::read(dataset.as_ref(), answers, &reading, u64::from(args.max_mib) << 20)?;
     lines.notes.iter().for_each(|note| out::note(note));
     let sample = sample(app, args, &dataset, &lines).await?;
-    let mut asked = Vec::new();
-    for bank in &sample.banks {
-        let outline = dataset.outline(bank.file_index as usize)?;
-        asked.extend(
-            bank.questions
-                .iter()
-                .filter_map(|index| outline.questions.get(*index as usize))
-                .map(|question| (question.category.clone(), lines.by_question.contains_key(&question.question_id))),
-        );
+    let questions = questions_of(dataset.as_ref(), &sample)?;
+    if args.sample.preset.is_some() && !args.subset {
+        keep_sampled(&mut lines, &questions, &format!("{} {}", sample.spec.preset, name)).map_err(CliError::usage)?;
     }
-    if let Some(advice) = left_out(&asked) {
+    let is_named = |(id, category): &(String, String)| (category.clone(), lines.by_question.contains_key(id));
+    if let Some(advice) = left_out(&questions.iter().map(is_named).collect::<Vec<_>>()) {
         out::note(&advice);
     }
     let (scenario, most) = (lines.scenario(), lines.most_retrieved());
@@ -143,6 +142,37 @@ async fn sample(app: &App, args: &ImportArgs, dataset: &Arc<dyn Dataset>, lines:
     planning::take_sample(dataset, request).await
 }
 
+/// Ids and categories of the questions of a sample.
+fn questions_of(dataset: &dyn Dataset, sample: &Sample) -> Result<Vec<(String, String)>, CliError> {
+    let mut questions = Vec::new();
+    for bank in &sample.banks {
+        let outline = dataset.outline(bank.file_index as usize)?;
+        let sampled = bank.questions.iter().filter_map(|index| outline.questions.get(*index as usize));
+        questions.extend(sampled.map(|question| (question.question_id.clone(), question.category.clone())));
+    }
+    Ok(questions)
+}
+
+/// Leaves out what a file says of other questions: whoever names a preset means its questions, and files have more.
+///
+/// # Errors
+/// Where no line is about a question of the sample.
+fn keep_sampled(lines: &mut Lines, questions: &[(String, String)], sample: &str) -> Result<(), String> {
+    let sampled: HashSet<&str> = questions.iter().map(|(id, _)| id.as_str()).collect();
+    let before = lines.by_question.len();
+    lines.by_question.retain(|id, _| sampled.contains(id.as_str()));
+    let (kept, others) = (lines.by_question.len(), before - lines.by_question.len());
+    if kept == 0 && others > 0 {
+        return Err(format!("none of the {others} questions of the file is in the sample ({sample})"));
+    }
+    if others > 0 {
+        out::note(&format!(
+            "{kept} questions of the file are in the sample ({sample}); {others} others of the dataset are left out"
+        ));
+    }
+    Ok(())
+}
+
 /// Least part of the questions of other categories that a file names which leaves whole categories out on purpose.
 const ALMOST_ALL: f64 = 0.9;
 
@@ -186,6 +216,24 @@ fn system_of(args: &ImportArgs, answers: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::fields::Line;
+
+    #[test]
+    fn what_a_file_says_of_questions_that_are_not_in_the_sample_is_left_out() {
+        let questions = |ids: &[&str]| ids.iter().map(|id| ((*id).to_owned(), "any".to_owned())).collect::<Vec<_>>();
+        let lines = || {
+            let by_question = ["a", "b", "c"].map(|id| (id.to_owned(), Line::default())).into();
+            Lines { by_question, metric: None, notes: Vec::new() }
+        };
+        let kept = |ids: &[&str]| {
+            let mut lines = lines();
+            keep_sampled(&mut lines, &questions(ids), "fair x").map(|()| lines.by_question.into_keys().collect())
+        };
+        let expected: Vec<String> = vec!["a".to_owned(), "c".to_owned()];
+        assert_eq!(kept(&["a", "c", "d"]), Ok(expected));
+        let none: Result<Vec<String>, String> = kept(&["d"]);
+        assert!(none.is_err_and(|why| why.contains("none of the 3 questions")));
+    }
 
     #[test]
     fn categories_that_a_file_leaves_out_are_told_with_the_flag() {

@@ -37,12 +37,19 @@ pub(super) async fn run(app: &App, args: &ListArgs) -> CliResult {
     if args.json {
         out::json(&listed.iter().map(Listed::as_json).collect::<Vec<_>>());
     } else if listed.is_empty() {
-        let which = if args.chooses() { "no such runs" } else { "no runs" };
-        out::note(&format!("{which} in {}; `bench-coord submit` starts one", store.describe()));
+        out::note(&nothing(args.chooses(), &store.describe()));
     } else {
         out::result(&lines(&by_line(&listed)));
     }
     Ok(Exit::Done)
+}
+
+/// What is said where nothing is listed: what is looked for and not found may be there otherwise.
+fn nothing(chooses: bool, store: &str) -> String {
+    match chooses {
+        true => format!("no such runs in {store}; `bench-coord list` shows all"),
+        false => format!("no runs in {store}; `bench-coord submit` starts one"),
+    }
 }
 
 /// Runs that the flags ask for as far as their rows tell, newest first; as many as are shown where nothing else decides.
@@ -200,4 +207,15 @@ fn lines(listed: &[Vec<&Listed>]) -> String {
         ]);
     }
     render(&table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_that_are_not_found_are_no_reason_to_start_one() {
+        assert_eq!(nothing(true, "s"), "no such runs in s; `bench-coord list` shows all");
+        assert_eq!(nothing(false, "s"), "no runs in s; `bench-coord submit` starts one");
+    }
 }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, ffi::OsString, sync::Arc};
 
 use bench_proto::{ids::RunId, money::PicoUsd, spec::RunSpec, usage_cap::UsageCap};
+use bench_settings::bounded;
 use bench_store::Store;
 use bench_systems::registry;
 use clap::Parser as _;
@@ -62,7 +63,8 @@ struct Whole {
 /// Exit 2 with the file, the line and the cell.
 pub(super) fn read(cli: &Cli, args: &MatrixArgs) -> Result<Lines, CliError> {
     let path = args.file.display().to_string();
-    let text = std::fs::read_to_string(&args.file).map_err(|e| CliError::usage(format!("{path}: {e}")).because(e))?;
+    let text =
+        bounded::text(&args.file, bounded::BY_HAND).map_err(|e| CliError::usage(format!("{path}: {e}")).because(e))?;
     let matrix = Matrix::read(&path, text)?;
     let repeats = args.repeats.or(matrix.file.repeats).unwrap_or(1);
     let begin = ["bench-coord".to_owned(), "submit".to_owned(), format!("--repeats={repeats}")].map(OsString::from);

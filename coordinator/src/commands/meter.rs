@@ -46,6 +46,13 @@ async fn url(app: &App, run: &str, as_json: bool) -> CliResult {
         return Err(CliError::usage(format!("run {} is not metered: submit it with --meter", run.run_id)));
     }
     let place = MeterPlace::of_settings(app.settings()).map_err(|failure| CliError::usage(failure.message))?;
+    if place.is_unnamed() {
+        let listen = &app.settings().meter.listen;
+        return Err(CliError::usage(format!(
+            "the meter listens at {listen}, which is every address of its machine and none that others reach: set meter.url (or \
+             BENCH_METER_PUBLIC_URL) to the base URL by which memory systems reach it, such as http://meter.example:7070"
+        )));
+    }
     let Some(meter) = place.told() else {
         return Err(CliError::usage(
             "the address of the meter is drawn anew by each process, and so are its keys: set meter.listen to an address with a port \

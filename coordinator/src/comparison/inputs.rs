@@ -4,7 +4,7 @@ use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet, HashMap},
     fs::File,
-    io::{BufRead, BufReader},
+    io::BufReader,
     path::{Path, PathBuf},
 };
 
@@ -18,6 +18,7 @@ use bench_proto::{
     step::{HitLevel, Retrieval, StepText},
     summary::{QuestionLine, Summary, Verdict},
 };
+use bench_settings::bounded;
 use bench_store::{RunRow, RunState, Store};
 use bench_worker::banks::BankData;
 use serde::Deserialize;
@@ -315,7 +316,8 @@ fn folder(path: &Path, like: Option<&RunSpec>) -> Result<LoadedRun, CliError> {
         (path.to_owned(), path.with_file_name("report.json"))
     };
     let read = |path: &Path| {
-        std::fs::read_to_string(path).map_err(|e| CliError::usage(format!("{}: {e}", path.display())).because(e))
+        bounded::text(path, bounded::RESULTS)
+            .map_err(|e| CliError::usage(format!("{}: {e}", path.display())).because(e))
     };
     let summary: Summary = serde_json::from_str(&read(&report)?).map_err(|e| {
         CliError::usage(format!("{} is no report that this build can read: {e}", report.display())).because(e)
@@ -348,7 +350,7 @@ fn each_line(path: &Path, mut take: impl FnMut(&str) -> serde_json::Result<()>) 
     for number in 1_u64.. {
         let wrong = |e: &dyn std::fmt::Display| CliError::usage(format!("{}: line {number}: {e}", path.display()));
         text.clear();
-        if file.read_line(&mut text).map_err(|e| wrong(&e))? == 0 {
+        if bounded::line(&mut file, bounded::RESULTS, &mut text).map_err(|e| wrong(&e))? == 0 {
             break;
         }
         take(text.trim_end_matches(['\n', '\r'])).map_err(|e| wrong(&e))?;

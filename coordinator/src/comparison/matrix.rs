@@ -150,7 +150,7 @@ fn memory_of(summaries: &[Summary]) -> Option<MemoryCost> {
         all.filter(|all| !all.is_empty()).map(|all| all.iter().sum::<f64>() / all.len() as f64)
     };
     Some(MemoryCost {
-        usd: mean(|metered| Some(metered.total.usd))?,
+        usd: mean(|metered| Some(metered.total.usd_list()))?,
         usd_per_1000_turns: mean(|metered| metered.usd_per_1000_turns),
         usd_per_question: mean(|metered| metered.usd_per_question),
     })

@@ -5,9 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bench_proto::weight;
 use serde::Deserialize;
 
 use crate::{cli::MOST_REPEATS, exit::CliError};
+
+/// What a matrix file may become when its aliases are written out, in bytes.
+const MOST_WEIGHT: usize = 16 << 20;
 
 /// Most cells of a matrix.
 const MOST_CELLS: usize = 500;
@@ -140,7 +144,9 @@ impl Matrix {
             CliError::usage(format!("{path}{line}: {why}"))
         };
         let file: MatrixFile = match yaml {
-            true => serde_norway::from_str(&text).map_err(|e| wrong(e.location().map(|l| l.line()), e.to_string()))?,
+            true => weight::check(serde_norway::Deserializer::from_str(&text), MOST_WEIGHT)
+                .and_then(|()| serde_norway::from_str(&text))
+                .map_err(|e| wrong(e.location().map(|l| l.line()), e.to_string()))?,
             false => toml::from_str(&text).map_err(|e| {
                 let line = e.span().map(|span| text.get(..span.start).unwrap_or_default().matches('\n').count() + 1);
                 wrong(line, e.message().to_owned())
@@ -400,6 +406,14 @@ mod tests {
 
     fn labels(text: &str) -> Vec<String> {
         read(text).unwrap_or_else(|e| panic!("{}", e.message)).cells.iter().map(Cell::label).collect()
+    }
+
+    #[test]
+    fn a_text_that_is_named_once_does_not_stand_for_a_million() {
+        let aliases = "*a, ".repeat(30_000);
+        let text = format!("flags: [&a '{}']\naxes: {{system: [{aliases}bm25]}}\n", "x".repeat(1_000));
+        let refused = Matrix::read("m.yaml", text).err().map(|error| error.message).unwrap_or_default();
+        assert!(refused.contains("without aliases"), "{refused}");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use bench_systems::{Capabilities, adapter::given::leads_to_the_meter};
 use crate::exit::CliError;
 
 /// Providers whose wire the meter speaks.
-const WIRES: [&str; 2] = ["openai", "anthropic"];
+const WIRES: [&str; 3] = ["openai", "azure", "anthropic"];
 
 /// The meter of a run; faults that are wanted become a setting of its memory system, so that they are part of the fingerprint.
 ///
@@ -45,7 +45,7 @@ pub(super) fn meter(
     }
     let accounts = pairs(&settings.accounts, "--meter-account", "openai=NAME")?;
     if let Some(wire) = accounts.keys().find(|wire| !WIRES.contains(&wire.as_str())) {
-        return Err(CliError::usage(format!("--meter-account {wire}=…: give one of {}", WIRES.join(" and "))));
+        return Err(CliError::usage(format!("--meter-account {wire}=…: give one of {}", WIRES.join(", "))));
     }
     let variables = pairs(&settings.variables, "--meter-variable", "MY_LLM_URL={url}/v1")?;
     if let Some((name, text)) = variables.iter().find(|(_, text)| !leads_to_the_meter(text)) {
@@ -112,7 +112,7 @@ mod tests {
             refused(settings, &remote())
         };
         assert!(with(|of| of.fault = Some("no".to_owned())).contains("429=0.05"));
-        assert!(with(|of| of.accounts = vec!["cohere=x".to_owned()]).contains("openai and anthropic"));
+        assert!(with(|of| of.accounts = vec!["cohere=x".to_owned()]).contains("openai, azure, anthropic"));
         assert!(with(|of| of.accounts = vec!["x".to_owned()]).contains("openai=NAME"));
         assert!(with(|of| of.variables = vec!["MINE=fixed".to_owned()]).contains("{url}"));
         let fault_alone = MeterSettings { fault: Some("429=1".to_owned()), ..settings(false) };

@@ -13,6 +13,7 @@ use bench_proto::{
     spec::RunSpec,
     step::{StepNo, StepText},
 };
+use bench_settings::bounded;
 use bench_store::{BankRow, RunRow, RunState, Store};
 use bench_worker::banks::{BankData, BankQuestions};
 use serde::Deserialize;
@@ -98,11 +99,11 @@ pub(crate) async fn graded_answers(
         }
     };
     let in_file = |e: ImportError| CliError::usage(format!("{}: {e}", file.display()));
-    let bytes = std::fs::read(file).map_err(|e| in_file(ImportError::file(e.to_string())).because(e))?;
-    let text = std::str::from_utf8(&bytes).map_err(|e| in_file(ImportError::file(e.to_string())))?;
+    let text =
+        bounded::text(file, bounded::RESULTS).map_err(|e| in_file(ImportError::file(e.to_string())).because(e))?;
     let banks = store.banks(run.run_no, None).await?;
     let right =
-        resolve(&known_of(store, &banks).await?, &list_or_lines::<Graded>(text).map_err(in_file)?).map_err(in_file)?;
+        resolve(&known_of(store, &banks).await?, &list_or_lines::<Graded>(&text).map_err(in_file)?).map_err(in_file)?;
     let profile = &run.spec.dataset.profile;
     let (mut parts, mut lines, mut without) = (Vec::new(), BTreeMap::new(), 0_u64);
     for row in banks {
@@ -131,7 +132,7 @@ pub(crate) async fn graded_answers(
     if without > 0 {
         out::note(&format!("{without} of the graded questions have no answer that was judged: they are left out"));
     }
-    let source = planted::source_of(file, &bytes);
+    let source = planted::source_of(file, text.as_bytes());
     let about = planning::about_of(&run.spec.dataset);
     // the judge is the first one of the audit
     let first = run.spec.judge_plan().metrics.into_iter().next();

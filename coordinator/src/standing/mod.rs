@@ -142,8 +142,8 @@ async fn named(store: &dyn Runs, selector: &str) -> Result<Option<RunRow>, CliEr
             return Ok(runs.pop());
         }
         if !runs.is_empty() {
-            let (has, plural) = (runs.len(), if runs.len() == 1 { "" } else { "s" });
-            return Err(CliError::usage(format!("'{selector}': {has} run{plural} have the name '{name}'")));
+            let has = if runs.len() == 1 { "1 run has".to_owned() } else { format!("{} runs have", runs.len()) };
+            return Err(CliError::usage(format!("'{selector}': {has} the name '{name}'")));
         }
     }
     Ok(None)

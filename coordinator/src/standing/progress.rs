@@ -215,6 +215,28 @@ fn snapshot(run: &RunRow, per_second: f64, elapsed_seconds: f64) -> Snapshot {
 /// One line for people: `120/200 questions · 10/10 banks ready · score 0.412 · 56.1/s · 1 s left · $0.0042 of $20.00`.
 #[must_use]
 pub(crate) fn line(s: &Snapshot) -> String {
+    let mut parts = done(s);
+    parts.extend(left(s));
+    let of_it = uncertain(s).map(|usd| format!(", {usd} of it uncertain")).unwrap_or_default();
+    parts.extend(money(s).map(|money| format!("{money}{of_it}")));
+    parts.extend(others(s));
+    parts.extend(troubles(s));
+    parts.join(" · ")
+}
+
+/// The same where there is no room for all of it, and its end is cut: what people wait for and pay comes first.
+#[must_use]
+pub(crate) fn short_line(s: &Snapshot) -> String {
+    let mut parts: Vec<String> = left(s).into_iter().chain(money(s)).collect();
+    parts.extend(troubles(s));
+    parts.extend(done(s));
+    parts.extend(others(s));
+    parts.extend(uncertain(s).map(|usd| format!("{usd} uncertain")));
+    parts.join(" · ")
+}
+
+/// How far a run is, and how quick.
+fn done(s: &Snapshot) -> Vec<String> {
     let mut parts = vec![format!("{}/{} questions", s.ended, s.questions)];
     let all_stored = s.entries_planned > 0 && s.entries_retained >= s.entries_planned;
     if s.banks_ready < s.banks && all_stored {
@@ -235,33 +257,42 @@ pub(crate) fn line(s: &Snapshot) -> String {
     if s.per_second > 0.0 {
         parts.push(format!("{:.1}/s", s.per_second));
     }
-    if let Some(eta) = s.eta_seconds {
-        parts.push(format!("{} left", duration(eta)));
-    }
-    if s.usd > 0.0 || s.usd_cap.is_some() {
-        let cap = s.usd_cap.map(|cap| format!(" of {}", dollars(cap))).unwrap_or_default();
-        let of_it =
-            if s.usd_uncertain > 0.0 { format!(", ${:.4} of it uncertain", s.usd_uncertain) } else { String::new() };
-        parts.push(format!("${:.4}{cap}{of_it}", s.usd));
-    }
-    if let Some(probe) = s.latency_probe {
-        parts.push(format!("latency probe {}/{}", probe.made, probe.of));
-    }
-    if let Some((alive, busy)) = s.workers {
-        parts.push(format!("{alive} workers, {busy} busy"));
-    }
-    parts.extend(s.outages.iter().map(Away::line));
-    parts.extend(s.waits.as_ref().map(Waiting::line));
-    parts.join(" · ")
+    parts
+}
+
+fn left(s: &Snapshot) -> Option<String> {
+    s.eta_seconds.map(|eta| format!("{} left", duration(eta)))
+}
+
+/// What is spent, of which cap.
+fn money(s: &Snapshot) -> Option<String> {
+    let cap = s.usd_cap.map(|cap| format!(" of {}", dollars(cap))).unwrap_or_default();
+    (s.usd > 0.0 || s.usd_cap.is_some()).then(|| format!("${:.4}{cap}", s.usd))
+}
+
+fn uncertain(s: &Snapshot) -> Option<String> {
+    (s.usd_uncertain > 0.0).then(|| format!("${:.4}", s.usd_uncertain))
+}
+
+/// Who works on it, and what follows the last question.
+fn others(s: &Snapshot) -> impl Iterator<Item = String> {
+    let probe = s.latency_probe.map(|probe| format!("latency probe {}/{}", probe.made, probe.of));
+    let workers = s.workers.map(|(alive, busy)| format!("{alive} workers, {busy} busy"));
+    probe.into_iter().chain(workers)
+}
+
+/// What keeps it from going on.
+fn troubles(s: &Snapshot) -> impl Iterator<Item = String> + '_ {
+    s.outages.iter().map(Away::line).chain(s.waits.as_ref().map(Waiting::line))
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    #[test]
-    fn a_line_says_what_is_going_on() {
-        let snapshot = Snapshot {
+    /// A run that goes well.
+    pub(crate) fn snapshot() -> Snapshot {
+        Snapshot {
             run: RunId("r".into()),
             state: "running".into(),
             questions: 200,
@@ -286,12 +317,23 @@ mod tests {
             latency_probe: Some(Probing { made: 57, of: 200 }),
             outages: Vec::new(),
             waits: None,
-        };
+        }
+    }
+
+    #[test]
+    fn a_line_says_what_is_going_on() {
+        let snapshot = snapshot();
         assert_eq!(
             line(&snapshot),
             "120/200 questions · 10 to judge · score 0.412 · 2 infra_error · 56.1/s · 1 s left · $0.0042 of $20.00 · latency probe 57/200 · 4 workers, 3 busy"
         );
+        assert_eq!(
+            short_line(&snapshot),
+            "1 s left · $0.0042 of $20.00 · 120/200 questions · 10 to judge · score 0.412 · 2 infra_error · 56.1/s · \
+             latency probe 57/200 · 4 workers, 3 busy"
+        );
         let unsure = Snapshot { usd_uncertain: 0.001, ..snapshot };
         assert!(line(&unsure).contains("$0.0042 of $20.00, $0.0010 of it uncertain"), "{}", line(&unsure));
+        assert!(short_line(&unsure).ends_with(" · $0.0010 uncertain"), "{}", short_line(&unsure));
     }
 }

@@ -339,7 +339,7 @@ impl Aggregator {
         let faults = self.input.spec.system.settings.get(FAULT_SETTING).and_then(Value::as_str);
         let around = metered::Around {
             turns: self.sums.turns(),
-            questions: self.questions.len() as u64,
+            questions: self.questions.unordered().filter(|row| row.outcome != Outcome::NotRun).count() as u64,
             bank_name,
             faults: faults.map(str::to_owned),
         };
@@ -374,7 +374,7 @@ impl Aggregator {
         let metered = self.metered(&bank_name);
         warnings.extend(metered.iter().flat_map(metered::warnings));
         // what the meter has seen is known
-        let untold = metered.as_ref().is_none_or(|metered| metered.total.calls == 0);
+        let untold = metered.as_ref().is_none_or(|metered| !metered.total.is_seen());
         let untold = if untold { sections::phases_of_system(input) } else { &[] };
         let usage = UsageSummary::new(&sums.retain_usage, consolidated, &sums.usage, usd_cap, input.ledger.as_ref())
             .told_by_system(untold);
@@ -407,7 +407,7 @@ impl Aggregator {
             judge_agreement: agreements,
             panel,
             context: sections::context(&self.contexts, sums),
-            usd_per_correct: sections::usd_per_correct(usage.total.usd_list, &sums.recall_answer),
+            usd_per_correct: sections::usd_per_correct(&usage, metered.as_ref(), &sums.recall_answer),
             errors: sums.errors.clone(),
             replies: sums.replies.clone(),
             controls: input.controls.clone(),

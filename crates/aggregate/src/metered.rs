@@ -34,8 +34,9 @@ pub(crate) fn summary(calls: &[MeteredCalls], around: Around<'_>) -> MeteredSumm
         add(by_model.entry((&of.model, of.key.service)).or_default(), of);
         add(by_bank.entry((of.key.bank.is_none(), of.key.bank)).or_default(), of);
     }
-    let dollars =
-        |stages: &[Stage]| stages.iter().filter_map(|stage| by_stage.get(stage)).map(|of| of.usd).sum::<f64>();
+    let dollars = |stages: &[Stage]| {
+        stages.iter().filter_map(|stage| by_stage.get(stage)).fold(0.0, |sum, of| sum + of.usd_list())
+    };
     let filling = dollars(&[Stage::Retain, Stage::Consolidate]);
     let asking = dollars(&[Stage::Recall, Stage::Answer]);
     let unattributed = dollars(&[Stage::Unattributed]);
@@ -68,8 +69,8 @@ pub(crate) fn summary(calls: &[MeteredCalls], around: Around<'_>) -> MeteredSumm
 /// What readers must know before they believe the figures, one line each.
 pub(crate) fn warnings(metered: &MeteredSummary) -> Vec<String> {
     let mut warnings = Vec::new();
-    let MeteredFigures { calls, stored_calls, failed, counted_here, uncertain, .. } = metered.total;
-    if calls + stored_calls + failed + uncertain == 0 {
+    let MeteredFigures { calls, counted_here, .. } = metered.total;
+    if !metered.total.is_seen() {
         warnings.push(
             "the meter has seen no call: the memory system calls no model, or it does not use the address that it was given"
                 .to_owned(),
@@ -182,10 +183,21 @@ mod tests {
     }
 
     #[test]
+    fn what_came_from_the_store_costs_what_it_had_cost() {
+        let stored = MeteredCalls {
+            saved: PicoUsd::parse("0.2").expect("an amount"),
+            ..calls(Some(0), Stage::Retain, MeteredEnd::Stored, 4, "0")
+        };
+        let told = summary(&[stored], around(&|_| String::new()));
+        assert!(told.usd_per_1000_turns.is_some_and(|usd| (usd - 0.1).abs() < 1e-12), "{told:?}");
+        assert!(told.total.is_seen() && warnings(&told).iter().all(|line| !line.contains("has seen no call")));
+    }
+
+    #[test]
     fn a_meter_that_has_seen_nothing_says_so() {
         let name = |_: u32| String::new();
         let told = summary(&[], around(&name));
-        assert_eq!(told.usd_per_question, Some(0.0));
+        assert!(told.usd_per_question.is_some_and(|usd| usd == 0.0 && usd.is_sign_positive()), "{told:?}");
         assert!(warnings(&told)[0].contains("has seen no call"));
         let none = summary(&[], Around { turns: 0, questions: 0, ..around(&name) });
         assert_eq!((none.usd_per_1000_turns, none.usd_per_question), (None, None));

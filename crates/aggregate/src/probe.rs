@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bench_proto::{
+    call::CacheScope,
     facts::{PhaseTimes, QuestionFacts},
     probe::ProbePart,
     spec::RunSpec,
@@ -179,6 +180,7 @@ impl Conditions {
             builds: set(|part| &part.build),
             workers: sessions.len() as u64,
             other_tasks: self.parts.iter().map(|part| part.others).max().unwrap_or(0),
+            stored_replies: spec.limits.meter.is_some() && spec.limits.cache == CacheScope::Shared,
         }
     }
 }

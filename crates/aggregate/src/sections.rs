@@ -13,7 +13,8 @@ use bench_proto::{
     summary::{
         Agreement, CanarySummary, ContextSummary, Headline, LABEL_ANSWERED_AGAIN, LABEL_DEMO_ANSWERER,
         LABEL_JUDGE_AUDIT, LABEL_MODIFIED_DATASET, LABEL_OWN_AUDIT, LABEL_UNKNOWN_CHECKSUM, LatencyCurves,
-        LatencySummary, MetricScore, Outcomes, PartScore, RecallAnswer, RunSummary, TotalScore,
+        LatencySummary, MeteredSummary, MetricScore, Outcomes, PartScore, RecallAnswer, RunSummary, TotalScore,
+        UsageSummary,
     },
 };
 
@@ -74,7 +75,13 @@ pub(crate) fn context(bytes: &[f32], sums: &Sums) -> Option<ContextSummary> {
     })
 }
 
-pub(crate) fn usd_per_correct(usd: f64, table: &RecallAnswer) -> Option<f64> {
+/// Dollars for each answer that is right, those of the memory system included where they were metered, as if no reply had been stored.
+pub(crate) fn usd_per_correct(
+    usage: &UsageSummary,
+    metered: Option<&MeteredSummary>,
+    table: &RecallAnswer,
+) -> Option<f64> {
+    let usd = usage.total.usd_list + metered.map_or(0.0, |metered| metered.total.usd_list());
     let passed = [table.evidence_found, table.evidence_partial, table.evidence_missing, table.no_ground_truth]
         .iter()
         .map(|count| count.passed)

@@ -4,6 +4,7 @@
 use async_trait::async_trait;
 
 use crate::{
+    address::Address,
     ask::Asked,
     faults::Faults,
     outcome::{Outcome, Refusal, StoredReply},
@@ -13,6 +14,16 @@ use crate::{
 /// Decides about requests.
 #[async_trait]
 pub trait Admission: Send + Sync {
+    /// Whether a key belongs to a run that may call models: asked before anything of the body is read or held. `admit` is asked all the
+    /// same.
+    ///
+    /// # Errors
+    /// Why not: told to the client in its provider's words.
+    async fn authenticate(&self, address: &Address, token: &str) -> Result<(), Refusal> {
+        let _ = (address, token);
+        Ok(())
+    }
+
     /// Whether a request may be sent, and where to. It may wait here for its turn; the future is dropped when the client leaves.
     ///
     /// # Errors

@@ -190,6 +190,12 @@ impl Head<'_> {
 }
 
 impl Asked {
+    /// Whether its path is one of Azure's, with a deployment.
+    #[must_use]
+    pub const fn is_azure(&self) -> bool {
+        self.deployment.is_some()
+    }
+
     /// Reads a request.
     pub(crate) fn read(
         target: Target,

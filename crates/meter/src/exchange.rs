@@ -11,7 +11,7 @@ use http::{
 };
 use hyper::{
     Request, Response,
-    body::{Body as _, Bytes, Incoming},
+    body::{Body as _, Bytes, Frame, Incoming},
 };
 use tokio::{
     sync::oneshot,
@@ -42,6 +42,8 @@ use crate::{
 const LONGEST_ERROR: usize = 1 << 20;
 /// Begin of it that is told with the outcome.
 const TOLD_ERROR: usize = 4096;
+/// Longest reading of a body that is refused and kept nowhere.
+const LONGEST_DISCARD: Duration = Duration::from_secs(2);
 
 /// Paths that orchestrators ask, without a key: a meter that listens is well and ready. One whose store is away says so to each
 /// request; taken out of its Service, it would say nothing.
@@ -68,6 +70,7 @@ impl Exchange {
         let form = if is_anthropic { Form::Anthropic } else { Form::OpenAi };
         let answered = async {
             let target = self.look(&head, target)?;
+            let body = self.authenticate(&head.headers, &target, body).await?;
             let (body, part) = self.body(&head.headers, body).await?;
             arrived();
             self.forward(head, target, body, part).await
@@ -97,6 +100,31 @@ impl Exchange {
         }
     }
 
+    /// The body, once it is known whose it is: who has no key of the run takes no room.
+    async fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        target: &Target,
+        mut body: Incoming,
+    ) -> Result<Incoming, Rejection> {
+        let Err(refusal) = self.admission.authenticate(&target.address, &ask::token(headers)).await else {
+            return Ok(body);
+        };
+        if refusal != Refusal::ForeignKey {
+            // a connection that is closed while its client still sends may lose the answer
+            let sent = async {
+                let mut bytes = 0;
+                while let Some(Ok(frame)) = next_frame(&mut body).await
+                    && bytes <= self.common.settings.most_request_bytes
+                {
+                    bytes += frame.data_ref().map_or(0, Bytes::len);
+                }
+            };
+            let _ = timeout(LONGEST_DISCARD, sent).await;
+        }
+        Err(refusal.into())
+    }
+
     /// The body of a request, and the room that it takes.
     async fn body(&self, headers: &HeaderMap, mut body: Incoming) -> Result<(Bytes, Part), Rejection> {
         let settings = &self.common.settings;
@@ -106,12 +134,15 @@ impl Exchange {
         if length.is_some_and(|length| length > most) {
             return Err(Rejection::too_large(most));
         }
+        // the client's time begins when there is room
+        if let Some(length) = length.filter(|length| *length > 0)
+            && timeout(settings.body, part.wait_for(length)).await.is_err()
+        {
+            return Err(Rejection::no_room());
+        }
         let read = async {
-            if let Some(length) = length.filter(|length| *length > 0) {
-                part.wait_for(length).await;
-            }
             let mut whole = Vec::with_capacity(length.unwrap_or(0));
-            while let Some(frame) = std::future::poll_fn(|cx| std::pin::Pin::new(&mut body).poll_frame(cx)).await {
+            while let Some(frame) = next_frame(&mut body).await {
                 let broken = |_| Rejection::unreadable(None, "the body of the request broke off");
                 let Ok(bytes) = frame.map_err(broken)?.into_data() else { continue };
                 if whole.len() + bytes.len() > most {
@@ -204,6 +235,11 @@ impl Exchange {
         }
         response
     }
+}
+
+/// What comes next of a body.
+async fn next_frame(body: &mut Incoming) -> Option<hyper::Result<Frame<Bytes>>> {
+    std::future::poll_fn(|cx| std::pin::Pin::new(&mut *body).poll_frame(cx)).await
 }
 
 type Answer = Result<Response<Given>, Rejection>;

@@ -124,3 +124,11 @@ pub struct Outcome {
     /// The client did not wait for the end. With [`Ended::Complete`] the rest was read without it.
     pub client_left: bool,
 }
+
+impl Outcome {
+    /// Whether the meter has answered it with a status on purpose, and not sent it. One that was only slow on purpose met the provider.
+    #[must_use]
+    pub const fn failed_on_purpose(&self) -> bool {
+        matches!(self.fault, Some(FaultKind::Status(_)))
+    }
+}

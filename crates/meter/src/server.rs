@@ -6,7 +6,7 @@ use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::{TcpListener, TcpStream},
-    time::{MissedTickBehavior, interval, timeout},
+    time::{MissedTickBehavior, interval, sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -22,6 +22,9 @@ use crate::{
 const LONGEST_HEAD: usize = 64 * 1024;
 /// Wait after a connection that could not be taken: the process is out of files, and others end.
 const OUT_OF_FILES: Duration = Duration::from_millis(100);
+
+/// Wait, after the end of all waiting, for requests in flight to be dropped.
+const DROPPED: Duration = Duration::from_secs(1);
 
 /// Why there is no meter.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +58,12 @@ impl Meter {
         Ok(Self { common: Arc::new(Common::new(settings)?), admission })
     }
 
+    /// Cancelled, it waits for nothing: requests in flight are dropped, and what they cost is uncertain.
+    #[must_use]
+    pub fn hurry(&self) -> CancellationToken {
+        self.common.over.clone()
+    }
+
     /// Serves until `shutdown`. Then it takes no more connections, lets requests in flight end for [`MeterSettings::stop`], and returns
     /// when everything is settled that can be. On an address of loopback it answers only those who name this machine.
     ///
@@ -84,7 +93,7 @@ impl Meter {
                 }
                 Err(error) => {
                     tracing::debug!("a connection could not be taken: {error}");
-                    tokio::time::sleep(OUT_OF_FILES).await;
+                    sleep(OUT_OF_FILES).await;
                 }
             }
         }
@@ -92,17 +101,21 @@ impl Meter {
         end.cancel();
         connections.close();
         common.tasks.close();
-        let stop = common.settings.stop;
-        let ended = async {
+        let mut ended = std::pin::pin!(async {
             connections.wait().await;
             common.tasks.wait().await;
+        });
+        let has_ended = tokio::select! {
+            () = &mut ended => true,
+            () = sleep(common.settings.stop) => false,
+            () = common.over.cancelled() => false,
         };
-        if timeout(stop, ended).await.is_err() {
+        if !has_ended {
+            let in_flight = common.tasks.len();
             common.over.cancel();
-            tracing::warn!(
-                "the meter stops with {} requests in flight; what they cost is uncertain",
-                common.tasks.len()
-            );
+            tracing::warn!("the meter stops with {in_flight} requests in flight; what they cost is uncertain");
+            // whoever keeps the books has been told of them when this returns
+            let _ = timeout(DROPPED, ended).await;
         }
         Ok(())
     }

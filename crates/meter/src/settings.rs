@@ -25,7 +25,7 @@ pub struct MeterSettings {
     pub most_connections: usize,
     /// Longest wait for the head of a request, also between two.
     pub head: Duration,
-    /// Longest wait for the body of a request, and for room to hold it.
+    /// Longest wait for room to hold the body of a request, and then for the body.
     pub body: Duration,
     /// Longest wait for a client that does not take its reply.
     pub client_stall: Duration,
@@ -86,7 +86,7 @@ pub(crate) struct Common {
     pub(crate) lingering: Arc<Semaphore>,
     /// Everything that has to end before the meter has.
     pub(crate) tasks: TaskTracker,
-    /// The meter has waited for them for as long as it may.
+    /// The meter waits for them no longer.
     pub(crate) over: CancellationToken,
     pub(crate) occurrences: Occurrences,
 }

@@ -237,7 +237,8 @@ fn side_by_side(comparison: &Comparison) -> Vec<Block> {
     let money = |run: &bench_proto::comparison::ComparedRun| {
         let per_correct = run.usd_per_correct.map(|usd_each| format!(", {} per correct", usd(usd_each)));
         let unknown = if run.usage.unknown.is_empty() { "" } else { " and the system's own, unknown" };
-        format!("{}{}{unknown}", usd(run.usage.total.usd_list), per_correct.unwrap_or_default())
+        let of_memory = run.metered.as_ref().map_or(0.0, |metered| metered.usd);
+        format!("{}{}{unknown}", usd(run.usage.total.usd_list + of_memory), per_correct.unwrap_or_default())
     };
     rows.push(vec!["Cost".to_owned(), money(a), money(b)]);
     rows.extend(memory_costs(a, b));

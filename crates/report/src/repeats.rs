@@ -60,12 +60,12 @@ fn document(report: &RepeatsReport) -> Vec<Block> {
     let name =
         group.name.as_deref().map_or_else(|| group.id.clone(), |name| format!("{} ({})", one_line(name, 40), group.id));
     let mut blocks = vec![Block::Title(format!(
-        "{name}: {} of {} {} on {} {}, {} in {}",
-        counted(u64::from(group.ended), "repeat"),
-        group.repeats,
+        "{name}: {} on {} {}, {} of {}, {} in {}",
         one_line(&group.system, 40),
         group.dataset,
         group.preset,
+        counted(u64::from(group.ended), "repeat"),
+        group.repeats,
         counted(group.questions, "question"),
         counted(group.banks, "bank"),
     ))];
@@ -269,6 +269,7 @@ mod tests {
         report.variance.notes = vec!["shares need two repeats that ended".to_owned()];
         report.halving.benchmark.note = Some("nothing to halve".to_owned());
         let text = markdown(&report);
+        assert!(text.contains("s: bm25 on locomo-sim fair, 3 repeats of 3, 200 questions in 10 banks"), "{text}");
         assert!(text.contains("ONE DRAW") && text.contains("all repeats have the same score"), "{text}");
         assert!(text.contains("shares need two repeats") && text.contains("nothing to halve"), "{text}");
     }

@@ -11,6 +11,7 @@
 //! memory system need none of these: they are handed in as [`ExtraKey`]s by whoever knows the registries.
 
 mod accounts;
+pub mod bounded;
 mod command_line;
 mod duration;
 mod error;

@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::{
+    bounded,
     command_line::{CommandLine, DEFAULT_FILE, named},
     error::{Problem, SettingsError},
     layers::Sources,
@@ -28,7 +29,7 @@ pub fn from_process(line: CommandLine, extra: Vec<ExtraKey>) -> Result<Settings,
     let named = named(&line);
     let path = named.clone().unwrap_or_else(|| DEFAULT_FILE.into());
     let shown = path.display().to_string();
-    let file = match std::fs::read_to_string(&path) {
+    let file = match bounded::text(&path, bounded::BY_HAND) {
         Ok(text) => Some((shown, text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => None,
         Err(error) => return Err(Problem::Unreadable { path: shown, reason: error.to_string() }.into()),
@@ -38,7 +39,7 @@ pub fn from_process(line: CommandLine, extra: Vec<ExtraKey>) -> Result<Settings,
         file,
         profile: line.profile,
         env: &|name| std::env::var(name).ok(),
-        read_key_file: &|path| std::fs::read_to_string(path),
+        read_key_file: &|path| bounded::text(path, bounded::BY_HAND),
         sets: line.sets,
         flags: line.flags,
         extra,

@@ -9,6 +9,7 @@ use std::{fs, io};
 use bench_proto::ids::Sha256Hash;
 
 use crate::{
+    bounded,
     command_line::{self, CommandLine},
     error::{Problem, SettingsError},
     file,
@@ -38,6 +39,8 @@ fn wants_a_word(key: &str, value: &Value) -> bool {
         || key == "run.system"
         // what others are given to read
         || key == "archive.texts"
+        // questions, answers and what is expected, to whoever collects traces
+        || key == "trace.content"
 }
 
 /// A file of the current folder, as it was read.
@@ -89,7 +92,7 @@ pub fn trust(line: &CommandLine, extra: &[ExtraKey]) -> Result<Option<Vec<ShownS
         return Ok(None);
     }
     let shown = path.display().to_string();
-    let text = fs::read_to_string(&path)
+    let text = bounded::text(&path, bounded::BY_HAND)
         .map_err(|error| Problem::Unreadable { path: shown.clone(), reason: error.to_string() })?;
     let mut problems = Vec::new();
     let file = file::read(&shown, &text, &Schema::new(extra), &mut problems);
@@ -156,6 +159,7 @@ mod tests {
             ("[meter]\nlisten = '0.0.0.0:7070'", "meter.listen"),
             ("[meter]\nurl = 'http://x'", "meter.url"),
             ("[trace]\nurl = 'https://x/{trace_id}'", "trace.url"),
+            ("[trace]\ncontent = true", "trace.content"),
             ("[telemetry]\nendpoint = 'http://x'", "telemetry.endpoint"),
             ("[answerer]\nbase_url = 'http://x'", "answerer.base_url"),
             ("[judge]\naccount = 'openai'", "judge.account"),

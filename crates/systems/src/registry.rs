@@ -3,6 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use bench_proto::nearest;
+use bench_settings::bounded;
 
 #[cfg(feature = "pgvector")]
 use crate::pgvector;
@@ -104,7 +105,7 @@ pub fn named(name: &str) -> Result<Named, BuildError> {
         return Ok(Named::Adapter(Box::new(spec)));
     }
     if is_file(name) {
-        let text = std::fs::read_to_string(name).map_err(|e| wrong(e.to_string()))?;
+        let text = bounded::text(Path::new(name), bounded::BY_HAND).map_err(|e| wrong(e.to_string()))?;
         let spec = adapter::file::parse(&text).map_err(wrong)?;
         adapter::check(&spec).map_err(wrong)?;
         adapter::literal::check(&spec).map_err(wrong)?;

@@ -64,6 +64,20 @@ pub struct MeteredBank {
     pub figures: MeteredFigures,
 }
 
+impl MeteredFigures {
+    /// Dollars as if no reply had come from the store.
+    #[must_use]
+    pub fn usd_list(&self) -> f64 {
+        self.usd + self.usd_saved
+    }
+
+    /// Whether the meter has seen anything, however it ended.
+    #[must_use]
+    pub fn is_seen(&self) -> bool {
+        self.calls + self.stored_calls + self.failed + self.uncertain > 0
+    }
+}
+
 /// What a memory system spent on models itself. The phases of `usage` are the runner's own calls and no part of it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MeteredSummary {
@@ -80,10 +94,10 @@ pub struct MeteredSummary {
     pub turns: u64,
     /// Questions that have ended: what asking is divided by.
     pub questions: u64,
-    /// Dollars for filling (retain and consolidate) a thousand turns; null without turns, and where unattributed calls, which may belong
+    /// Dollars for filling (retain and consolidate) a thousand turns, as if no reply had come from the store; null without turns, and where unattributed calls, which may belong
     /// to it, come to more than a hundredth of it.
     pub usd_per_1000_turns: Option<f64>,
-    /// Dollars for asking (recall and answer) a question, without checks; null without questions, and where unattributed calls come to
+    /// Dollars for asking (recall and answer) a question, without checks, as if no reply had come from the store; null without questions, and where unattributed calls come to
     /// more than a hundredth of it.
     pub usd_per_question: Option<f64>,
     /// What was failed on purpose (`--meter-fault`); absent where nothing was.

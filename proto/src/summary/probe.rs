@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::call::is_default;
+
 /// Version of [`LatencyProbe`] as written: raised when its figures mean something else.
 pub const LATENCY_PROBE_VERSION: u32 = 1;
 
@@ -104,6 +106,9 @@ pub struct ProbeConditions {
     pub workers: u64,
     /// Most other tasks that the worker had in hand meanwhile.
     pub other_tasks: u32,
+    /// What the memory system asks models itself may have been answered from the call store, which takes no time.
+    #[serde(skip_serializing_if = "is_default")]
+    pub stored_replies: bool,
 }
 
 // Percentiles as in `LatencyProbe`, but from another moment on: two types, so that nobody takes one for the other.
@@ -139,6 +144,7 @@ impl ProbeConditions {
         let short = |hash: &str| hash.chars().take(12).collect::<String>();
         let sessions = |most: Option<u32>| most.map_or_else(|| "all".to_owned(), |most| most.to_string());
         let busy = |conditions: &Self| conditions.other_tasks > 0;
+        let used = |conditions: &Self| if conditions.stored_replies { "used" } else { "not used" };
         let differences = [
             said("recalls", self.recalls.to_string(), other.recalls.to_string()),
             said("concurrency", self.concurrency.to_string(), other.concurrency.to_string()),
@@ -149,6 +155,7 @@ impl ProbeConditions {
             said("pool", self.pool.clone(), other.pool.clone()),
             said("machine", list(&self.machines), list(&other.machines)),
             said("build", list(&self.builds), list(&other.builds)),
+            said("stored replies", used(self).to_owned(), used(other).to_owned()),
             (busy(self) || busy(other))
                 .then(|| format!("other tasks in the worker {} and {}", self.other_tasks, other.other_tasks)),
         ];
@@ -170,6 +177,8 @@ mod tests {
         // a worker that did something else meanwhile has measured that too
         let busy = ProbeConditions { other_tasks: 3, ..one.clone() };
         assert!(busy.differs(&busy).is_some() && one.differs(&busy).is_some());
+        let stored = ProbeConditions { stored_replies: true, ..one.clone() };
+        assert_eq!(one.differs(&stored).as_deref(), Some("stored replies not used and used"));
         // who continued an interrupted probe does not matter on one kind of machine
         assert_eq!(one.differs(&ProbeConditions { workers: 2, ..one.clone() }), None);
     }

@@ -280,7 +280,14 @@ impl FindRun for Shared {
     async fn find(&self, run: &RunId) -> Result<Option<RunState>, Failure> {
         let Some(row) = self.tools.store.run_by_id(run).await? else { return Ok(None) };
         if row.state == RunState::Running && row.spec.limits.meter.is_some() {
-            self.context(row.run_no).await?;
+            let context = self.context(row.run_no).await?;
+            // a process that takes no task learns the names of banks in no other way
+            for mut bank in self.tools.store.banks(row.run_no, None).await? {
+                context.bank_at(&bank);
+                // one that was filled before the run has another name from the next generation on
+                bank.generation += 1;
+                context.bank_at(&bank);
+            }
         }
         Ok(Some(row.state))
     }
@@ -437,6 +444,8 @@ impl Worker {
             self.drop_calls.cancel();
             while self.lanes.join_next().await.is_some() {}
         }
+        // calls of memory systems that are under way are booked before their money is given back and the session has ended
+        self.shared.runs.metering.stop(&self.drop_calls).await;
         let contexts: Vec<_> = self.shared.runs.contexts.lock().await.drain().map(|(_, context)| context).collect();
         for context in contexts {
             context.close_reservations().await;
@@ -448,7 +457,6 @@ impl Worker {
             let worker = self.shared.session.name.as_str();
             warn!(worker, code = code::STORE, "the session of worker {worker} could not be ended: {error}");
         }
-        self.shared.runs.metering.stop();
         self.background.shutdown().await;
         if let Some(keeper) = &self.shared.tools.keeper {
             keeper.close().await;

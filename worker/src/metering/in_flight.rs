@@ -35,6 +35,17 @@ fn key_of(name: &str) -> BankKey {
     generation_of(name).map_or_else(|| (name.to_owned(), 0), |(bank, generation)| (bank.to_owned(), generation))
 }
 
+impl State {
+    /// The number of a bank: of this generation, or of one before it, since a bank that is filled again goes on under the next.
+    fn number_of(&self, key: &BankKey) -> Option<u32> {
+        let earlier = || {
+            let of_bank = self.numbers.iter().filter(|((name, generation), _)| *name == key.0 && *generation < key.1);
+            of_bank.max_by_key(|((_, generation), _)| *generation).map(|(_, number)| *number)
+        };
+        self.numbers.get(key).copied().or_else(earlier)
+    }
+}
+
 impl InFlight {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -58,7 +69,7 @@ impl InFlight {
         let named = named.map(|(bank, generation)| (bank.to_owned(), generation));
         let mut found = state.running.keys().filter(|(bank, _)| named.as_ref().is_none_or(|named| named == bank));
         let Some((bank, stage)) = found.next() else {
-            let number = named.and_then(|named| state.numbers.get(&named).copied());
+            let number = named.and_then(|named| state.number_of(&named));
             return (number, Stage::Unattributed);
         };
         let (mut bank, mut stage) = (Some(bank), *stage);
@@ -68,7 +79,7 @@ impl InFlight {
                 stage = Stage::Unattributed;
             }
         }
-        (bank.and_then(|bank| state.numbers.get(bank).copied()), stage)
+        (bank.and_then(|bank| state.number_of(bank)), stage)
     }
 }
 
@@ -108,5 +119,7 @@ mod tests {
         assert_eq!(in_flight.attribute(None), (Some(0), Stage::Retain));
         drop(again);
         assert_eq!(in_flight.attribute(Some(("bench-7", 1))), (Some(0), Stage::Unattributed), "work in the background");
+        let later = in_flight.attribute(Some(("bench-7", 3)));
+        assert_eq!(later, (Some(0), Stage::Unattributed), "the same bank, filled again since");
     }
 }

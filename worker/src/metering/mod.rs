@@ -12,22 +12,26 @@ mod run;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
 };
 
 use async_trait::async_trait;
-use bench_meter::{Admission, Admitted, Asked, Meter, MeterSettings, Refusal};
+use bench_meter::{Address, Admission, Admitted, Asked, Meter, MeterSettings, Refusal};
 use bench_proto::{
     failure::{Failure, code::CANNOT_SERVE},
     ids::RunId,
 };
 use bench_store::RunState;
 use bench_systems::adapter::given::Given;
-use tokio::{net::TcpListener, sync::OnceCell};
+use tokio::{net::TcpListener, sync::OnceCell, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 pub(crate) use self::{in_flight::InFlight, outages::Outages, run::MeteredRun};
 use crate::meter_place::MeterPlace;
+
+/// Longest wait for requests under way when the process stops.
+const LONGEST_END: Duration = Duration::from_secs(10);
 
 /// Finds runs that this process has not worked on yet.
 #[async_trait]
@@ -45,6 +49,14 @@ pub(crate) struct Metering {
     finder: Mutex<Option<Weak<dyn FindRun>>>,
     /// Cancelled when the process stops.
     stop: CancellationToken,
+    serving: Mutex<Option<Serving>>,
+}
+
+/// A meter that listens.
+struct Serving {
+    task: JoinHandle<()>,
+    /// Cancelled, it waits for nothing.
+    hurry: CancellationToken,
 }
 
 impl Metering {
@@ -55,6 +67,7 @@ impl Metering {
             runs: Mutex::default(),
             finder: Mutex::new(None),
             stop: CancellationToken::new(),
+            serving: Mutex::default(),
         })
     }
 
@@ -83,12 +96,15 @@ impl Metering {
             let admission = Arc::clone(self) as Arc<dyn Admission>;
             let stop = self.stop.clone();
             let failed = |error| Failure::terminal(CANNOT_SERVE, format!("the meter cannot be started: {error}"));
-            let meter = Meter::new(admission, MeterSettings::default()).map_err(failed)?;
-            tokio::spawn(async move {
+            let settings = MeterSettings { stop: LONGEST_END, ..MeterSettings::default() };
+            let meter = Meter::new(admission, settings).map_err(failed)?;
+            let hurry = meter.hurry();
+            let task = tokio::spawn(async move {
                 if let Err(error) = meter.serve(listener, stop.cancelled_owned()).await {
                     warn!(code = CANNOT_SERVE, "the meter has stopped: {error}");
                 }
             });
+            *self.serving() = Some(Serving { task, hurry });
             Ok(self.place.url.clone().unwrap_or_else(|| format!("http://{at}")))
         });
         address.await.map(String::as_str)
@@ -108,13 +124,34 @@ impl Metering {
         runs.insert(run.0.clone(), Arc::downgrade(metered));
     }
 
-    /// Takes no more requests.
-    pub(crate) fn stop(&self) {
+    fn serving(&self) -> MutexGuard<'_, Option<Serving>> {
+        self.serving.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes no more requests, and waits until those under way are booked: for some seconds, and no longer once `hurry` is cancelled.
+    /// What does not end until then is uncertain.
+    pub(crate) async fn stop(&self, hurry: &CancellationToken) {
         self.stop.cancel();
+        let Some(mut serving) = self.serving().take() else { return };
+        tokio::select! {
+            _ = &mut serving.task => return,
+            () = hurry.cancelled() => serving.hurry.cancel(),
+        }
+        // it has failed only by a panic, which is in the log
+        let _ = serving.task.await;
     }
 
     fn at_hand(&self, run: &str) -> Option<Arc<MeteredRun>> {
         self.runs().get(run).and_then(Weak::upgrade)
+    }
+
+    /// The run of an address, for whoever has its key: others are told nothing of it.
+    async fn run_of(&self, address: &Address, token: &str) -> Result<Arc<MeteredRun>, Refusal> {
+        let run = RunId(address.run.clone());
+        if !self.place.is_key_of(&run, token) {
+            return Err(Refusal::ForeignKey);
+        }
+        self.find(&run).await
     }
 
     async fn find(&self, run: &RunId) -> Result<Arc<MeteredRun>, Refusal> {
@@ -139,12 +176,54 @@ impl Metering {
 
 #[async_trait]
 impl Admission for Metering {
+    async fn authenticate(&self, address: &Address, token: &str) -> Result<(), Refusal> {
+        self.run_of(address, token).await.map(drop)
+    }
+
     async fn admit(&self, asked: &Asked) -> Result<Box<dyn Admitted>, Refusal> {
-        let run = RunId(asked.address.run.clone());
-        // whoever has no key of a run is told nothing of it
-        if !self.place.is_key_of(&run, &asked.token) {
-            return Err(Refusal::ForeignKey);
-        }
-        self.find(&run).await?.admit(asked).await
+        self.run_of(&asked.address, &asked.token).await?.admit(asked).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpStream,
+    };
+
+    use super::*;
+
+    #[tokio::test]
+    async fn p34_the_meter_has_ended_when_its_process_goes_on_to_close_the_books() {
+        let metering = Metering::new(MeterPlace::default());
+        let url = metering.listen().await.expect("listens").to_owned();
+        let address = url.trim_start_matches("http://").to_owned();
+        let mut asking = TcpStream::connect(&address).await.expect("connects");
+        let key = metering.place.key_of(&RunId("r".to_owned()));
+        let ask = |key: &str| {
+            format!(
+                "POST /m/r/v1/embeddings HTTP/1.1\r\nhost: localhost\r\napi-key: {key}\r\ncontent-length: 9\r\n\r\n"
+            )
+        };
+        // nobody finds runs here
+        asking.write_all(format!("{}{{\"a\": 10}}", ask(&key)).as_bytes()).await.expect("writes");
+        let mut said = [0; 12];
+        asking.read_exact(&mut said).await.expect("reads");
+        assert_eq!(&said, b"HTTP/1.1 404");
+        // a key of no run is refused without the body
+        let mut foreign = TcpStream::connect(&address).await.expect("connects");
+        foreign.write_all(ask("other").as_bytes()).await.expect("writes");
+        foreign.read_exact(&mut said).await.expect("reads");
+        assert_eq!(&said, b"HTTP/1.1 401");
+        let hurry = CancellationToken::new();
+        hurry.cancel();
+        let begun = Instant::now();
+        metering.stop(&hurry).await;
+        assert!(begun.elapsed() < LONGEST_END);
+        assert!(TcpStream::connect(&address).await.is_err(), "nobody listens any more");
+        metering.stop(&hurry).await;
     }
 }

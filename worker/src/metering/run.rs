@@ -2,6 +2,7 @@
 //! runner's own calls (P34), and a record of each in the call store.
 
 use std::{
+    collections::BTreeMap,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -53,6 +54,8 @@ const LONGEST_REPLY: u64 = 16_384;
 const LONGEST_OUTAGE: Duration = Duration::from_secs(1_800);
 /// When to come again who could not be given a place.
 const COME_AGAIN: Duration = Duration::from_secs(5);
+/// The provider whose paths name a deployment.
+const AZURE: &str = "azure";
 
 /// A run whose memory system's calls are metered.
 pub(crate) struct MeteredRun {
@@ -109,6 +112,7 @@ impl MeteredRun {
             is_kept: asked.cacheable && matches!(self.limits.cache, CacheScope::Shared | CacheScope::Refresh),
             stored: None,
             reservation: None,
+            taken: None,
             place: None,
             gate: Arc::clone(&way.gate),
             target: Target {
@@ -123,7 +127,7 @@ impl MeteredRun {
         call.stored = self.stored_reply(asked, &call).await?;
         if call.stored.is_none() {
             self.wait_for_provider(&call.target, by).await?;
-            self.wait_for_pace(&call, &way, by).await?;
+            call.taken = self.wait_for_pace(&call, asked, &way, by).await?;
             call.place = Some(self.wait_for_place(&way, by).await?);
             call.reservation = self.reserve(&call, asked, by).await?;
             self.check_running()?;
@@ -139,21 +143,19 @@ impl MeteredRun {
     fn way(&self, asked: &Asked) -> Result<Way<'_>, Refusal> {
         let wire = if is_anthropic(asked.operation) { "anthropic" } else { "openai" };
         let accounts = &self.environment.accounts;
-        let named = self.plan.accounts.get(wire).cloned();
-        let known = [wire, "azure"]
-            .into_iter()
-            .find(|name| (*name == wire || wire == "openai") && accounts.contains_key(*name));
         let (provider, own) = &self.answerer;
-        let of_answerer = (!own.is_empty() && wire_of(provider) == wire).then(|| own.clone());
-        let name = named.or_else(|| known.map(str::to_owned)).or(of_answerer);
-        let account = name.as_ref().and_then(|name| accounts.get(name)).ok_or_else(|| {
-            let name = name.as_deref().unwrap_or(wire);
+        let of_answerer = || (!own.is_empty() && wire_of(provider) == wire).then_some((wire, own.as_str()));
+        let found = account_of(providers_of(asked), &self.plan.accounts, |name| accounts.contains_key(name));
+        let found = found.or_else(of_answerer);
+        let account = found.and_then(|(_, name)| accounts.get(name)).ok_or_else(|| {
+            let name = found.map_or(wire, |(_, name)| name);
             Refusal::Unavailable(format!(
                 "the meter has no account '{name}': set its key and base URL where the meter runs, or name another with --meter-account"
             ))
         })?;
         let provider = match account.name.as_str() {
-            "azure" => "azure",
+            _ if found.is_some_and(|(of, _)| of == AZURE) => AZURE,
+            AZURE => AZURE,
             name if name == own => provider,
             _ => wire,
         };
@@ -241,11 +243,22 @@ impl MeteredRun {
         Some(away)
     }
 
-    async fn wait_for_pace(&self, call: &MeteredCall, way: &Way<'_>, by: Instant) -> Result<(), Refusal> {
-        let tokens = if way.pace.counts_tokens() { call.prompt_tokens.count() + call.max_reply } else { 0 };
+    /// A slot of the pace, with the tokens of the request, where they are counted.
+    async fn wait_for_pace(
+        &self,
+        call: &MeteredCall,
+        asked: &Asked,
+        way: &Way<'_>,
+        by: Instant,
+    ) -> Result<Option<Taken>, Refusal> {
+        let counted = way.pace.counts_tokens().then(|| (call.prompt_tokens.count(), call.max_reply));
+        let tokens = counted.map_or(0, |(prompt, reply)| prompt.saturating_add(reply));
         let lane = (self.run, call.key.stage.phase());
         match self.stop.unless_stopped(way.pace.acquire(lane, tokens, left(by))).await {
-            Ok(Paced::Go { .. }) => Ok(()),
+            Ok(Paced::Go { .. }) => {
+                let returns_reply = way.account.counts_used_tokens || asked.max_reply_tokens.is_none();
+                Ok(counted.map(|counted| Taken::new(&way.pace, counted, returns_reply)))
+            }
             Ok(Paced::Later { wait }) => {
                 Err(Refusal::Busy { retry_after: wait, reason: "the run's pace is used up".to_owned() })
             }
@@ -332,6 +345,28 @@ const fn is_anthropic(operation: Operation) -> bool {
     matches!(operation, Operation::Messages | Operation::CountTokens)
 }
 
+/// Providers that may answer a request, the likeliest first: Azure for its own paths, and elsewhere where there is no other.
+fn providers_of(asked: &Asked) -> &'static [&'static str] {
+    match asked.operation {
+        operation if is_anthropic(operation) => &["anthropic"],
+        _ if asked.is_azure() => &[AZURE, "openai"],
+        _ => &["openai", AZURE],
+    }
+}
+
+/// The first of these providers that the run names an account of, or that has one of its name; and that account.
+fn account_of<'a>(
+    providers: &'static [&'static str],
+    named: &'a BTreeMap<String, String>,
+    is_known: impl Fn(&str) -> bool,
+) -> Option<(&'static str, &'a str)> {
+    let of = |provider: &&'static str| match named.get(*provider) {
+        Some(name) => Some((*provider, name.as_str())),
+        None => is_known(provider).then_some((*provider, *provider)),
+    };
+    providers.iter().find_map(of)
+}
+
 /// The wire that a provider's models speak.
 fn wire_of(provider: &str) -> &'static str {
     if provider == "anthropic" { "anthropic" } else { "openai" }
@@ -381,9 +416,79 @@ struct MeteredCall {
     is_kept: bool,
     stored: Option<StoredReply>,
     reservation: Option<Reservation>,
+    taken: Option<Taken>,
     place: Option<oneshot::Sender<Seen>>,
     gate: Arc<Gate>,
     target: Target,
+}
+
+/// How an attempt ended that no provider can charge for; `None` where one may.
+fn free_end(outcome: &Outcome) -> Option<MeteredEnd> {
+    match &outcome.ended {
+        Ended::Stored => Some(MeteredEnd::Stored),
+        Ended::NotReached(_) => Some(MeteredEnd::NotReached),
+        Ended::Refused(status) if outcome.failed_on_purpose() => Some(MeteredEnd::FailedOnPurpose(*status)),
+        Ended::Refused(status) if !classify::may_be_billed(*status) => Some(MeteredEnd::Refused(*status)),
+        _ => None,
+    }
+}
+
+/// Tells whether the provider was there.
+fn teach_outages(outages: &Outages, target: &Target, outcome: &Outcome) {
+    match &outcome.ended {
+        // the provider was not asked
+        _ if outcome.failed_on_purpose() => {}
+        Ended::Complete => outages.through(target),
+        Ended::NotReached(cause) | Ended::CutByProvider(cause) => outages.failed(target, cause.clone(), false),
+        Ended::NotAReply => outages.failed(target, "what came is no reply".to_owned(), false),
+        Ended::Refused(429) => outages.limited(target),
+        Ended::Refused(status @ (401..=403 | 408 | 500..)) => {
+            outages.failed(target, format!("status {status}"), *status < 408);
+        }
+        // of the request, or of the client: nothing is learned
+        Ended::Refused(_) | Ended::Stored | Ended::CutByClient => {}
+    }
+}
+
+/// Tokens that a request has taken of the pace. When it is dropped, what it has not used goes to other calls.
+struct Taken {
+    pace: Arc<dyn Pace>,
+    prompt: u64,
+    reply: u64,
+    /// The provider's limit counts the reply that came, or the longest one is the meter's own guess.
+    returns_reply: bool,
+    unused: u64,
+}
+
+impl Taken {
+    fn new(pace: &Arc<dyn Pace>, (prompt, reply): (u64, u64), returns_reply: bool) -> Self {
+        Self { pace: Arc::clone(pace), prompt, reply, returns_reply, unused: prompt.saturating_add(reply) }
+    }
+
+    /// It leaves: nobody knows yet what it uses.
+    fn sent(&mut self) {
+        self.unused = 0;
+    }
+
+    /// What it has used is known, where it is.
+    fn settle(mut self, outcome: &Outcome) {
+        match (&outcome.ended, outcome.usage) {
+            (Ended::NotReached(_), _) => self.unused = self.prompt.saturating_add(self.reply),
+            (Ended::Complete, Some(used)) if !outcome.implausible => {
+                let of_reply = if self.returns_reply { self.reply.saturating_sub(used.completion) } else { 0 };
+                self.unused = self.prompt.saturating_sub(used.prompt).saturating_add(of_reply);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        if self.unused > 0 {
+            self.pace.settled(self.unused);
+        }
+    }
 }
 
 /// What an attempt came to.
@@ -416,11 +521,10 @@ impl MeteredCall {
     fn spent(&self, outcome: &Outcome) -> Spent {
         let nothing =
             |end| Spent { end, outcome: CallOutcome::Rejected, tokens: Tokens::default(), cost: PicoUsd::ZERO };
+        if let Some(end) = free_end(outcome) {
+            return nothing(end);
+        }
         match (&outcome.ended, outcome.usage) {
-            (Ended::Stored, _) => nothing(MeteredEnd::Stored),
-            (Ended::NotReached(_), _) => nothing(MeteredEnd::NotReached),
-            (Ended::Refused(status), _) if outcome.fault.is_some() => nothing(MeteredEnd::FailedOnPurpose(*status)),
-            (Ended::Refused(status), _) if !classify::may_be_billed(*status) => nothing(MeteredEnd::Refused(*status)),
             (Ended::Complete, Some(tokens)) if !outcome.implausible => self.answered(outcome, tokens),
             (Ended::Complete, None) if !self.key_costs() => nothing(MeteredEnd::Answered { counted_here: false }),
             (_, seen) => {
@@ -504,7 +608,11 @@ impl MeteredCall {
 
     /// Tells the allowance what the call has shown.
     fn teach(&mut self, outcome: &Outcome) {
-        if outcome.fault.is_some() {
+        if let Some(taken) = self.taken.take() {
+            taken.settle(outcome);
+        }
+        // the provider was not asked
+        if outcome.failed_on_purpose() {
             return;
         }
         if matches!(outcome.status, 429 | 503)
@@ -512,7 +620,7 @@ impl MeteredCall {
         {
             self.gate.block.hold(wait);
         }
-        self.teach_outages(outcome);
+        teach_outages(&self.run.outages, &self.target, outcome);
         let Some(place) = self.place.take() else { return };
         let seen = match (&outcome.ended, outcome.status) {
             (Ended::Complete, _) => {
@@ -524,26 +632,6 @@ impl MeteredCall {
         };
         // the task that holds the place may have ended with the process
         let _ = place.send(seen);
-    }
-}
-
-impl MeteredCall {
-    /// Tells whether the provider was there.
-    fn teach_outages(&self, outcome: &Outcome) {
-        let outages = &self.run.outages;
-        match &outcome.ended {
-            Ended::Complete => outages.through(&self.target),
-            Ended::NotReached(cause) | Ended::CutByProvider(cause) => {
-                outages.failed(&self.target, cause.clone(), false)
-            }
-            Ended::NotAReply => outages.failed(&self.target, "what came is no reply".to_owned(), false),
-            Ended::Refused(429) => outages.limited(&self.target),
-            Ended::Refused(status @ (401..=403 | 408 | 500..)) => {
-                outages.failed(&self.target, format!("status {status}"), *status < 408);
-            }
-            // of the request, or of the client: nothing is learned
-            Ended::Refused(_) | Ended::Stored | Ended::CutByClient => {}
-        }
     }
 }
 
@@ -565,6 +653,9 @@ impl Admitted for MeteredCall {
         if let Some(reservation) = &mut self.reservation {
             reservation.sent();
         }
+        if let Some(taken) = &mut self.taken {
+            taken.sent();
+        }
     }
 
     async fn settle(mut self: Box<Self>, outcome: Outcome) {
@@ -580,7 +671,114 @@ impl Admitted for MeteredCall {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
+    use bench_meter::FaultKind;
+    use bench_models::pace::Lane;
+
     use super::*;
+
+    fn outcome(ended: Ended, fault: Option<FaultKind>, usage: Option<Tokens>) -> Outcome {
+        Outcome {
+            status: if let Ended::Refused(status) = ended { status } else { 200 },
+            usage,
+            counted_here: false,
+            implausible: false,
+            latency: Duration::from_millis(5),
+            to_first_byte: None,
+            ended,
+            retry_after: None,
+            model: String::new(),
+            service_tier: None,
+            reply: None,
+            error: None,
+            fault,
+            client_left: false,
+        }
+    }
+
+    #[test]
+    fn p39_a_request_that_is_slow_on_purpose_meets_the_provider_as_it_is() {
+        let target = Target { account: "openai".to_owned(), model: "m".to_owned(), embeds: false };
+        let away = |fault| {
+            let outages = Outages::default();
+            for _ in 0..3 {
+                teach_outages(&outages, &target, &outcome(Ended::Refused(503), Some(fault), None));
+            }
+            outages.away().is_some()
+        };
+        assert!(away(FaultKind::Slow) && !away(FaultKind::Status(503)));
+        let end = |status, fault| free_end(&outcome(Ended::Refused(status), fault, None));
+        assert_eq!(end(500, Some(FaultKind::Status(500))), Some(MeteredEnd::FailedOnPurpose(500)));
+        assert_eq!(end(500, Some(FaultKind::Slow)), end(500, None), "the provider itself has failed");
+        assert_eq!(end(400, Some(FaultKind::Slow)), Some(MeteredEnd::Refused(400)));
+    }
+
+    /// Notes what is given back.
+    #[derive(Default)]
+    struct Noted(Mutex<u64>);
+
+    #[async_trait]
+    impl Pace for Noted {
+        async fn acquire(&self, _: Lane, _: u64, _: Duration) -> Paced {
+            Paced::Go { waited: Duration::ZERO }
+        }
+
+        fn counts_tokens(&self) -> bool {
+            true
+        }
+
+        fn settled(&self, unused_tokens: u64) {
+            *self.0.lock().expect("whole") += unused_tokens;
+        }
+    }
+
+    #[test]
+    fn p24_tokens_of_the_pace_that_a_call_has_not_used_go_to_others() {
+        let used = Some(Tokens { prompt: 20, completion: 10, ..Tokens::default() });
+        let back = |returns_reply, outcome: Option<Outcome>| {
+            let noted = Arc::new(Noted::default());
+            let pace: Arc<dyn Pace> = Arc::clone(&noted) as Arc<dyn Pace>;
+            let mut taken = Taken::new(&pace, (25, LONGEST_REPLY), returns_reply);
+            if let Some(outcome) = outcome {
+                taken.sent();
+                taken.settle(&outcome);
+            } else {
+                drop(taken);
+            }
+            *noted.0.lock().expect("whole")
+        };
+        let all = 25 + LONGEST_REPLY;
+        assert_eq!(back(true, Some(outcome(Ended::Complete, None, used))), all - 30);
+        assert_eq!(
+            back(false, Some(outcome(Ended::Complete, None, used))),
+            5,
+            "the provider counts what was asked for"
+        );
+        assert_eq!(back(true, Some(outcome(Ended::CutByClient, None, used))), 0, "nobody knows");
+        let not_reached = Ended::NotReached("refused".to_owned());
+        assert_eq!(
+            (back(false, Some(outcome(not_reached, None, None))), back(false, None)),
+            (all, all),
+            "nothing left"
+        );
+    }
+
+    #[test]
+    fn p34_azures_paths_lead_to_its_account_where_there_is_one() {
+        const OF_AZURE: &[&str] = &[AZURE, "openai"];
+        const OF_OPENAI: &[&str] = &["openai", AZURE];
+        let (azure, openai) = (OF_AZURE, OF_OPENAI);
+        let named: BTreeMap<String, String> = [(AZURE.to_owned(), "west".to_owned())].into();
+        let none = BTreeMap::new();
+        let both = |_: &str| true;
+        assert_eq!(account_of(azure, &none, both), Some((AZURE, AZURE)));
+        assert_eq!(account_of(openai, &none, both), Some(("openai", "openai")));
+        assert_eq!(account_of(azure, &named, both), Some((AZURE, "west")));
+        assert_eq!(account_of(azure, &none, |name| name == "openai"), Some(("openai", "openai")));
+        assert_eq!(account_of(openai, &none, |name| name == AZURE), Some((AZURE, AZURE)));
+        assert_eq!(account_of(openai, &none, |_| false), None);
+    }
 
     #[test]
     fn models_are_allowed_by_name_or_by_what_they_begin_with() {

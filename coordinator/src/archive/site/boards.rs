@@ -203,7 +203,7 @@ fn rows_of(read: &[ReadRun]) -> Vec<BoardRow> {
             ci95: summary.headline.ci95.clone(),
             questions: summary.headline.n,
             // what the memory system spent itself is a part of what its score costs
-            usd: summary.total.usd_list + summary.metered.as_ref().map_or(0.0, |metered| metered.total.usd),
+            usd: summary.total.usd_list + summary.metered.as_ref().map_or(0.0, |metered| metered.total.usd_list()),
             // nobody has told what results made elsewhere have cost
             usd_incomplete: !summary.usage.unknown.is_empty() || run.bundle.imported,
             probe_p50_ms: probe.and_then(|probe| probe.p50_ms),

@@ -1,11 +1,7 @@
 //! What of an archived run is read, with bounds, and when it is left out.
 
 use bench_aggregate::compare::RunFacts;
-use bench_proto::{
-    digest::ResultDigest,
-    facts::{Outcome, QuestionFacts},
-    summary::Summary,
-};
+use bench_proto::{facts::QuestionFacts, summary::Summary};
 use bench_report::{
     archive::{ArchivePlace, IndexEntry, Manifest, fetch},
     site::names::MOST_NAME_BYTES,
@@ -167,64 +163,28 @@ pub(super) async fn read(
     unpack(place, &run.manifest, (RESULTS, MOST_RESULTS), &mut unpacked).await?;
     drop(unpacked);
     let mut facts = RunFacts::new(metric, top_k).asking_for(run.bundle.spec.system.top_k);
-    let mut digested = Digested::default();
+    let mut digested = restore::Digested::default();
     for line in restore::lines::<FactsLine>(folder.path(), RESULTS)? {
         let FactsLine { facts: question } = line?;
-        if digested.questions.len() == MOST_QUESTIONS {
+        if digested.len() == MOST_QUESTIONS {
             return Err(damaged(format!("it has more than {MOST_QUESTIONS} questions")));
         }
-        if question.scores.iter().any(|(_, score)| !(0.0..=1.0).contains(score)) {
-            return Err(damaged("a score of it is beyond 0 and 1"));
-        }
         facts.add(&question);
-        digested.add(question);
+        digested.add(question)?;
     }
     facts.settle();
-    let questions = digested.questions.len();
-    // questions that were not run are in the digest, and not among the results
-    if summary.outcomes.not_run == 0 && digested.finish() != summary.result_digest {
-        return Err(damaged(format!("its digest is not that of its {RESULTS}")));
-    }
+    let questions = digested.len();
+    digested.check(&summary)?;
     Ok(ReadRun { run, summary, facts, questions })
 }
 
 /// Holds a report to what the index says, and its figures to what figures can be.
 fn check(entry: &IndexEntry, summary: &Summary) -> Result<(), CliError> {
-    let (run, headline) = (&summary.run, &summary.headline);
+    let run = &summary.run;
     if (&run.id, &run.fingerprint, &summary.result_digest) != (&entry.run_id, &entry.fingerprint, &entry.result_digest)
         || run.verdict.name() != entry.verdict
     {
         return Err(damaged(format!("{REPORT} and the index tell different runs, digests or verdicts")));
     }
-    // a t interval may reach beyond what scores can be
-    let mut ends = headline.ci95.iter().flat_map(|interval| [interval.low, interval.high]);
-    if headline.value.is_some_and(|score| !(0.0..=1.0).contains(&score)) || ends.any(|end| !(-1.0..=2.0).contains(&end))
-    {
-        return Err(damaged("its score or its interval is beyond 0 and 1"));
-    }
-    Ok(())
-}
-
-/// A question's id, how it ended, and its scores by metric.
-type Ended = (String, Outcome, Vec<(String, f64)>);
-
-/// What the digest of a run is made of.
-#[derive(Default)]
-struct Digested {
-    questions: Vec<Ended>,
-}
-
-impl Digested {
-    fn add(&mut self, question: QuestionFacts) {
-        self.questions.push((question.question_id, question.outcome, question.scores));
-    }
-
-    fn finish(mut self) -> String {
-        self.questions.sort_by(|a, b| a.0.cmp(&b.0));
-        let mut digest = ResultDigest::default();
-        for (id, outcome, scores) in &self.questions {
-            digest.push(id, *outcome, scores.iter().map(|(metric, score)| (metric.as_str(), *score)));
-        }
-        digest.finish()
-    }
+    restore::check_headline(summary)
 }

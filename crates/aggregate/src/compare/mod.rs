@@ -324,7 +324,7 @@ fn compared_run(side: &Side<'_>, metric: &str) -> ComparedRun {
         usage: summary.usage.clone(),
         usd_per_correct: summary.usd_per_correct,
         metered: summary.metered.as_ref().map(|metered| MemoryCost {
-            usd: metered.total.usd,
+            usd: metered.total.usd_list(),
             usd_per_1000_turns: metered.usd_per_1000_turns,
             usd_per_question: metered.usd_per_question,
         }),

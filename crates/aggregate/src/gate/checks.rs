@@ -176,7 +176,7 @@ pub(super) fn of_comparison(comparison: &Comparison, policy: &Policy) -> Vec<Che
     }
     let (a, b) = (&comparison.a, &comparison.b);
     checks.extend(policy.latency.iter().map(|rule| latency(rule, a, b)));
-    checks.extend(policy.cost.map(|rule| cost(rule, (&a.usage, a.n), (&b.usage, b.n))));
+    checks.extend(policy.cost.map(|rule| cost(rule, a, b)));
     checks.extend(policy.calls.map(|rule| calls(rule, (&a.usage, a.n), (&b.usage, b.n))));
     checks
 }
@@ -318,17 +318,20 @@ fn latency(rule: &LatencyRule, a: &ComparedRun, b: &ComparedRun) -> Check {
     quotient_check(name, (rule.level, rule.ratio), quotient, &unit, change)
 }
 
-fn cost(rule: Ratio, a: (&UsageSummary, u64), b: (&UsageSummary, u64)) -> Check {
-    let dollars = |usage: &UsageSummary| usage.total.usd_list;
+/// Dollars of the runner's calls, and of those of the memory system where they were metered.
+fn cost(rule: Ratio, a: &ComparedRun, b: &ComparedRun) -> Check {
+    let dollars =
+        |run: &ComparedRun| run.usage.total.usd_list + run.metered.as_ref().map_or(0.0, |metered| metered.usd);
     let unit = |old: f64, new: f64| format!("${new:.6} after ${old:.6} per question");
-    per_question("cost", "usage.total.usd_list per question", rule, (a, b), dollars, unit)
+    let ((a, n_a), (b, n_b)) = ((dollars(a), a.n), (dollars(b), b.n));
+    per_question("cost", "usage.total.usd_list per question", rule, ((a, n_a), (b, n_b)), unit)
 }
 
 /// Calls of all phases, those that the call store answered too: what a change of code costs does not depend on the cache.
 fn calls(rule: Ratio, a: (&UsageSummary, u64), b: (&UsageSummary, u64)) -> Check {
     let calls = |usage: &UsageSummary| (usage.total.used.calls + usage.total.used.cached_calls) as f64;
     let unit = |old: f64, new: f64| format!("{new:.3} calls after {old:.3} per question");
-    per_question("calls", "usage.total.calls per question", rule, (a, b), calls, unit)
+    per_question("calls", "usage.total.calls per question", rule, ((calls(a.0), a.1), (calls(b.0), b.1)), unit)
 }
 
 /// A rule on how often more of something is used for a question.
@@ -336,11 +339,10 @@ fn per_question(
     name: &str,
     metric: &str,
     rule: Ratio,
-    ((a, n_a), (b, n_b)): ((&UsageSummary, u64), (&UsageSummary, u64)),
-    figure: impl Fn(&UsageSummary) -> f64,
+    ((a, n_a), (b, n_b)): ((f64, u64), (f64, u64)),
     unit: impl Fn(f64, f64) -> String,
 ) -> Check {
-    let of = |usage: &UsageSummary, n: u64| (n > 0).then(|| figure(usage) / n as f64);
+    let of = |figure: f64, n: u64| (n > 0).then(|| figure / n as f64);
     match (of(a, n_a), of(b, n_b)) {
         (Some(old), Some(new)) if old > 0.0 => {
             let change = Change::new(metric, new, old);

@@ -28,6 +28,8 @@ use crate::draws::Chance;
 const DRAWS: usize = 4_000;
 /// From so many degrees of freedom on a mean square is taken as known.
 const KNOWN: f64 = 1e8;
+/// What sums of equal scores may be off by.
+const NO_WIDTH: f64 = 1e-12;
 
 /// A mean square with its degrees of freedom.
 #[derive(Debug, Clone, Copy, Default)]
@@ -315,11 +317,9 @@ pub(super) fn shares(
         source: row.source,
         joined_with: row.joined_with.clone(),
         variance: values[at],
-        variance_ci95: Some(quantiles(drawn.iter().map(|draw| draw[at]))),
+        variance_ci95: quantiles(drawn.iter().map(|draw| draw[at])),
         share: values[at] / total,
-        share_ci95: Some(quantiles(
-            drawn.iter().map(|draw| draw[at] / draw.iter().sum::<f64>().max(f64::MIN_POSITIVE)),
-        )),
+        share_ci95: quantiles(drawn.iter().map(|draw| draw[at] / draw.iter().sum::<f64>().max(f64::MIN_POSITIVE))),
     };
     VarianceShares {
         questions,
@@ -331,12 +331,13 @@ pub(super) fn shares(
     }
 }
 
-/// The middle 95 % of some draws.
-fn quantiles(draws: impl Iterator<Item = f64>) -> Interval {
+/// The middle 95 % of some draws; none where all are the same, as of equal repeats: that says nothing of further ones.
+fn quantiles(draws: impl Iterator<Item = f64>) -> Option<Interval> {
     let mut draws: Vec<f64> = draws.collect();
     draws.sort_unstable_by(f64::total_cmp);
     let at = |share: f64| draws[((draws.len() - 1) as f64 * share).round() as usize];
-    Interval { low: at(0.025), high: at(0.975), method: "generalised confidence interval".to_owned() }
+    let (low, high) = (at(0.025), at(0.975));
+    (high - low > NO_WIDTH).then(|| Interval { low, high, method: "generalised confidence interval".to_owned() })
 }
 
 fn counted(n: f64, what: &str) -> String {

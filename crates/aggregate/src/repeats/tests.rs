@@ -273,6 +273,20 @@ fn shares_of_verdicts_come_back_too() {
 }
 
 #[test]
+fn equal_repeats_have_no_interval_of_what_varies_between_them() {
+    let mut drawn = draw(&Truth { answer: 0.0, ..PLAIN }, 7);
+    // the mean of three equal thirds is off by a bit
+    drawn.scores.iter_mut().for_each(|scores| *scores = vec![scores[0] / 3.0; 5]);
+    let spec = spec();
+    let shares = report(&table(&drawn, 1), &of(&spec, &[0.5; 5], &PLAIN)).variance;
+    let found = |source| shares.components.iter().find(|c| c.source == source).expect("is told");
+    let answers = found(Source::AnswerDraw);
+    assert!(answers.share < 1e-12, "{answers:?}");
+    assert_eq!((&answers.share_ci95, &answers.variance_ci95), (&None, &None));
+    assert!(found(Source::Question).share_ci95.as_ref().is_some_and(|ci| ci.low < ci.high), "{shares:?}");
+}
+
+#[test]
 fn what_the_design_confounds_is_joined() {
     let joined = |truth: &Truth| -> Vec<(Source, Vec<Source>)> {
         let shares = figures(truth, 5).variance;

@@ -461,4 +461,10 @@ fn a_person_is_told_the_address_for_a_system_that_runs_elsewhere() {
     let told = bench.run(["meter", "url", "u", "--set", &listen, "--json"]).expect_code(0).json();
     assert_eq!(told["url"], format!("http://127.0.0.1:{port}/m/u/v1"));
     assert!(told["key"].as_str().expect("a key").starts_with("bm-"));
+    let everywhere = format!("meter.listen=0.0.0.0:{port}");
+    let refused = bench.run(["meter", "url", "u", "--set", &everywhere]).expect_code(2);
+    assert!(refused.stderr.contains("set meter.url"), "{}", refused.stderr);
+    let reached = ["meter", "url", "u", "--set", &everywhere, "--set", "meter.url=http://meter.example:7070", "--json"];
+    let told = bench.run(reached).expect_code(0).json();
+    assert_eq!(told["url"], "http://meter.example:7070/m/u/v1");
 }

@@ -40,6 +40,24 @@ fn the_lines_that_need_nothing_work_in_their_order() {
     }
 }
 
+/// Whoever pastes its lines in their order has the runs that they compare.
+#[test]
+fn the_runs_that_it_compares_are_those_that_it_submits() {
+    let bench = Bench::new();
+    let lines = commands("README.md");
+    // a system of the reader's own is not there: systems/classes.rs runs it
+    let shipped = |arg: String| if arg == "mine.py:Mine" { "bm25".to_owned() } else { arg };
+    let named = lines.iter().filter(|args| args.iter().any(|arg| arg == "--name"));
+    let named: Vec<Vec<String>> = named.map(|args| args.iter().cloned().map(shipped).collect()).collect();
+    assert_eq!(named.len(), 2, "{named:?}");
+    for args in named {
+        let _ = bench.run(&args).expect_code(0);
+    }
+    let compare = lines.iter().find(|args| args[0] == "compare").expect("README compares");
+    let done = bench.run(compare);
+    assert!(done.code == 0 || done.code == 6, "{}: {}", done.code, done.stderr);
+}
+
 #[test]
 fn every_line_is_understood() {
     let bench = Bench::new();

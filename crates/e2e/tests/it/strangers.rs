@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use bench_testkit::bench::Bench;
+use bench_testkit::bench::{Bench, submit_sim};
 use serde_json::{Value, json};
 
 /// An archive with one run of a memory system that writes to `ran` each time it is started.
@@ -146,6 +146,53 @@ fn names_in_an_index_lead_nowhere() {
     let refused = there.run(["archive", "fetch", "a"]).expect_code(5);
     assert!(refused.stderr.contains("names a file"), "{}", refused.stderr);
     assert!(!there.path().parent().expect("a folder").join("evil").exists());
+    // a name of its own that would take the place of a person's file
+    change(&manifest, |manifest| manifest["files"][0]["name"] = json!("Makefile"));
+    fs::write(there.path().join("Makefile"), "all: mine\n").expect("writable");
+    let refused = there.run(["archive", "fetch", "a", "--output-dir", "."]).expect_code(5);
+    assert!(refused.stderr.contains("'Makefile', which no run has"), "{}", refused.stderr);
+    assert_eq!(fs::read_to_string(there.path().join("Makefile")).expect("is there"), "all: mine\n");
+}
+
+#[test]
+fn figures_of_an_archive_are_what_figures_can_be() {
+    let bench = Bench::new();
+    let _ = bench.run(submit_sim(&["--preset", "quick", "--run-id", "a"])).expect_code(0);
+    let _ = bench.run(["archive", "push", "a", "--archive", "kept"]).expect_code(0);
+    let kept = bench.path().join("kept");
+    // the document of a matrix that nobody can read hides no run
+    let matrix = kept.join("matrices/2026-01-01/a");
+    fs::create_dir_all(&matrix).expect("is made");
+    fs::write(matrix.join("results-matrix-2026-01-01.json"), "{").expect("writable");
+    let there = Bench::new().with_env("BENCH_ARCHIVE_URL", kept.display().to_string());
+    let fetched = there.run(["archive", "fetch", "a"]).expect_code(0);
+    assert!(fetched.stderr.contains("results-matrix-2026-01-01.json is left out"), "{}", fetched.stderr);
+    rewrite(&kept, "report.json", |bytes| {
+        let mut report: Value = serde_json::from_slice(&bytes).expect("is JSON");
+        report["headline"]["value"] = json!(1e17);
+        report.to_string().into_bytes()
+    });
+    let refused = there.run(["archive", "fetch", "a", "--restore"]).expect_code(5);
+    assert!(refused.stderr.contains("beyond 0 and 1"), "{}", refused.stderr);
+    let index = find(&kept.join("index"), &|name| name == "a.json");
+    change(&index, |entry| entry["value"] = json!(1e17));
+    let drawn = there.run(["archive", "trajectory", "--svg", "t.svg", "--json"]).expect_code(0);
+    assert!(drawn.stderr.contains("a.json is left out"), "{}", drawn.stderr);
+    assert!(fs::metadata(there.path().join("t.svg")).is_ok_and(|about| about.len() < 100_000));
+}
+
+#[test]
+fn a_matrix_is_restored_as_a_whole_or_not_at_all() {
+    let bench = Bench::new();
+    let grid = ["--preset", "quick", "--latency-probe", "off", "--system", "bm25,random", "--run-id", "grid"];
+    let _ = bench.run(submit_sim(&[&grid[..], &["--display", "none"]].concat())).expect_code(0);
+    let _ = bench.run(["archive", "push", "grid", "--archive", "kept"]).expect_code(0);
+    let kept = bench.path().join("kept");
+    rewrite(&kept, "banks.jsonl", |_| b"{\"no\": \"bank\"}\n".to_vec());
+    let there = Bench::new().with_env("BENCH_ARCHIVE_URL", kept.display().to_string());
+    let refused = there.run(["archive", "fetch", "grid", "--restore", "--trust-system"]).expect_code(5);
+    assert!(refused.stderr.contains("banks.jsonl cannot be read"), "{}", refused.stderr);
+    assert_eq!(there.run(["list", "--json"]).expect_code(0).json(), json!([]), "neither of its runs");
 }
 
 /// A folder as somebody else has made it: its settings lead elsewhere, and it brings a list of trusted files along.

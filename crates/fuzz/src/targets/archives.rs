@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 use bench_report::archive::{
     ArchivePlace,
     fetch::{file, find, list, manifest},
+    matrix,
 };
 use bytes::Bytes;
 use object_store::memory::InMemory;
@@ -30,6 +31,9 @@ async fn look(index: &[u8], told: &[u8], packed: &[u8]) {
     let put = async |name: &str, bytes: &[u8]| {
         place.create(name, Bytes::copy_from_slice(bytes)).await.expect("memory holds it");
     };
+    put("matrices/2026-01-01/x/results-matrix-2026-01-01.json", index).await;
+    let (found, left_out) = matrix::find(&place, "x").await.expect("a document hides nothing");
+    assert!(found.is_some() != (left_out.len() == 1), "it is read, or said to be left out");
     put("index/2026-01-01/x.json", index).await;
     let listed = list(&place).await.expect("one entry hides nothing");
     assert_eq!(listed.entries.len() + listed.left_out.len(), 1);

@@ -6,13 +6,16 @@ use std::{
     time::Duration,
 };
 
-use bench_meter::{Admission, Admitted, Asked, Meter, MeterSettings, Outcome, Refusal, StoredReply, Upstream};
+use bench_meter::{Address, Admission, Admitted, Asked, Meter, MeterSettings, Outcome, Refusal, StoredReply, Upstream};
 use http::{HeaderMap, HeaderValue};
 use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 /// The key that no client has.
 pub(crate) const REAL_KEY: &str = "sk-real-and-secret";
+
+/// A key of no run.
+pub(crate) const FOREIGN_KEY: &str = "foreign";
 
 /// Run, bank, generation, key and model of a request.
 pub(crate) type Note = (String, Option<String>, Option<u32>, String, String);
@@ -80,6 +83,10 @@ struct Open(Arc<Books>);
 
 #[async_trait::async_trait]
 impl Admission for Open {
+    async fn authenticate(&self, _: &Address, token: &str) -> Result<(), Refusal> {
+        if token == FOREIGN_KEY { Err(Refusal::ForeignKey) } else { Ok(()) }
+    }
+
     async fn admit(&self, asked: &Asked) -> Result<Box<dyn Admitted>, Refusal> {
         if let Some(refusal) = self.0.refusal.lock().expect("whole").clone() {
             return Err(refusal);
@@ -127,6 +134,8 @@ impl Drop for Entry {
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     pub(crate) books: Arc<Books>,
+    /// Cancelled, it waits for nothing.
+    pub(crate) hurry: CancellationToken,
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
@@ -173,10 +182,11 @@ pub(crate) async fn meter_to(upstream: Upstream, settings: MeterSettings) -> Run
         changed: Notify::new(),
     });
     let meter = Meter::new(Arc::new(Open(Arc::clone(&books))), settings).expect("a meter");
+    let hurry = meter.hurry();
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("listens");
     let address = listener.local_addr().expect("an address");
     let stop = CancellationToken::new();
     let stopped = stop.clone().cancelled_owned();
     let task = tokio::spawn(async move { meter.serve(listener, stopped).await.expect("serves") });
-    Running { address, books, stop, task }
+    Running { address, books, hurry, stop, task }
 }

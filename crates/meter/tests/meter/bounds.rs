@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use crate::{
-    books::meter,
+    books::{FOREIGN_KEY, meter},
     scripted::{STREAM, Scripted, Step, chunk, exchange, reply, request},
 };
 
@@ -108,8 +108,8 @@ async fn bytes_of_all_requests_together_have_a_bound() {
     while meter.books.seen().sent == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    // a length that is said is waited for, and one that is not is told to come again
-    assert_eq!(exchange(address, &text).await.status, 408);
+    // room for a length that is said is waited for; it is not the client who was slow
+    assert_eq!(exchange(address, &text).await.status, 429);
     let head = "POST /m/run-1/v1/embeddings HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer t\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n";
     let chunked = format!("{head}{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
     let refused = exchange(address, chunked.as_bytes()).await;
@@ -117,6 +117,55 @@ async fn bytes_of_all_requests_together_have_a_bound() {
     assert!(refused.status == 429 || first.is_finished(), "{}", refused.status);
     assert_eq!(first.await.expect("ends"), 200);
     assert_eq!(exchange(address, &text).await.status, 200, "there is room again");
+}
+
+#[tokio::test]
+async fn who_has_no_key_of_the_run_takes_no_room() {
+    let upstream = Scripted::saying(reply("200 OK", "content-type: application/json\r\n", "{}")).await;
+    let held = MeterSettings { most_held_bytes: 64 << 10, ..MeterSettings::default() };
+    let meter = meter(&upstream.base(), held).await;
+    let mut foreign = Vec::new();
+    for _ in 0..3 {
+        let mut stream = TcpStream::connect(meter.address).await.expect("connects");
+        let head = format!(
+            "POST {CHAT} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {FOREIGN_KEY}\r\ncontent-length: 60000\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.expect("writes");
+        foreign.push(stream);
+    }
+    let body = format!("{{\"model\":\"m\",\"input\":\"{}\"}}", "x".repeat(50_000));
+    let text = request("/m/run-1/v1/embeddings", "", body.as_bytes());
+    let got = tokio::time::timeout(Duration::from_secs(10), exchange(meter.address, &text)).await;
+    assert_eq!(got.expect("nobody is waited for").status, 200);
+    for mut stream in foreign {
+        let said = until_closed(&mut stream).await;
+        assert!(said.starts_with("HTTP/1.1 401"), "{said}");
+    }
+    assert_eq!(meter.books.seen().asked.len(), 1, "nothing else was read");
+}
+
+#[tokio::test]
+async fn the_time_for_a_body_begins_when_there_is_room() {
+    let answer = reply("200 OK", "content-type: application/json\r\n", "{}").into_bytes();
+    let upstream = Scripted::start(vec![Step::Wait(Duration::from_millis(700)), Step::Say(answer)]).await;
+    let settings =
+        MeterSettings { most_held_bytes: 64 << 10, body: Duration::from_secs(1), ..MeterSettings::default() };
+    let meter = meter(&upstream.base(), settings).await;
+    let body = format!("{{\"model\":\"m\",\"input\":\"{}\"}}", "x".repeat(50_000));
+    let text = request("/m/run-1/v1/embeddings", "", body.as_bytes());
+    let (address, first) = (meter.address, text.clone());
+    let first = tokio::spawn(async move { exchange(address, &first).await.status });
+    while meter.books.seen().sent == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let mut second = TcpStream::connect(address).await.expect("connects");
+    second.write_all(&text[..text.len() - 5]).await.expect("writes");
+    // together longer than one of the two waits may be
+    tokio::time::sleep(Duration::from_millis(1300)).await;
+    second.write_all(&text[text.len() - 5..]).await.expect("writes");
+    let said = until_closed(&mut second).await;
+    assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+    assert_eq!(first.await.expect("ends"), 200);
 }
 
 #[tokio::test]

@@ -217,3 +217,24 @@ async fn what_a_meter_does_not_live_to_see_is_uncertain() {
     }
     assert_eq!(books.seen().settled.len(), 0);
 }
+
+#[tokio::test]
+async fn a_meter_in_a_hurry_drops_what_is_in_flight_and_has_told_of_it_when_it_ends() {
+    let upstream =
+        Scripted::start(vec![say(format!("{STREAM}{}", chunk(WORDS))), Step::Wait(Duration::from_secs(60))]).await;
+    let meter = meter(&upstream.base(), MeterSettings::default()).await;
+    let address = meter.address;
+    let asking = tokio::spawn(async move { exchange(address, &request(CHAT, "", BODY)).await.body });
+    while upstream.written() == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // what has come is on its way to the client
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let begun = Instant::now();
+    meter.hurry.cancel();
+    let books = meter.stop().await;
+    assert!(begun.elapsed() < Duration::from_secs(5), "it waits for nobody");
+    assert_eq!(books.seen().uncertain, 1);
+    assert!(books.seen().settled.is_empty());
+    assert_eq!(asking.await.expect("ends"), WORDS.as_bytes());
+}

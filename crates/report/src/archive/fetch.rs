@@ -1,13 +1,14 @@
 //! Getting runs out of the archive, with every byte checked.
 
 use std::{
+    collections::BTreeSet,
     io::{self, Write},
     time::{Duration, Instant},
 };
 
 use super::{
     ArchiveError,
-    manifest::{FileEntry, IndexEntry, MANIFEST_VERSION, Manifest, is_plain, parse, shown},
+    manifest::{FileEntry, IndexEntry, MANIFEST_VERSION, Manifest, is_of_run, is_plain, parse, shown},
     pack::Hashing,
     place::ArchivePlace,
 };
@@ -115,6 +116,12 @@ pub async fn manifest(place: &ArchivePlace, entry: &IndexEntry) -> Result<Manife
     let wrong: Vec<String> = names.filter(|name| !is_plain(name)).map(|name| shown(name)).collect();
     if let Some(wrong) = wrong.first() {
         return Err(ArchiveError::Damaged(format!("the archive names a file '{wrong}'")));
+    }
+    // they are put into folders of people, where a name decides what is replaced
+    let mut once = BTreeSet::new();
+    let other = manifest.files.iter().find(|file| !is_of_run(&file.name) || !once.insert(&file.name));
+    if let Some(FileEntry { name, .. }) = other {
+        return Err(ArchiveError::Damaged(format!("the archive names a file '{}', which no run has", shown(name))));
     }
     let is_far_more = |file: &&FileEntry| file.plain_bytes > file.bytes.saturating_mul(MOST_RATIO).max(ALWAYS_ALLOWED);
     match manifest.files.iter().find(is_far_more) {

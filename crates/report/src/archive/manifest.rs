@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::ArchiveError;
+use crate::FORMATS;
 
 /// Version of both documents.
 pub const MANIFEST_VERSION: u32 = 1;
@@ -87,12 +88,18 @@ pub struct IndexEntry {
 }
 
 impl IndexEntry {
-    /// Checks what becomes a path: whoever can write to an archive chooses it.
+    /// Checks what becomes a path, and a picture: whoever can write to an archive chooses it.
     ///
     /// # Errors
-    /// What is no plain name.
+    /// What is no plain name, and no score.
     pub(crate) fn check(&self) -> Result<(), String> {
         RunId::parse(&self.run_id).map_err(|e| e.to_string())?;
+        // a t interval may reach beyond what scores can be
+        let mut ends = self.low.into_iter().chain(self.high);
+        if self.value.is_some_and(|score| !(0.0..=1.0).contains(&score)) || ends.any(|end| !(-1.0..=2.0).contains(&end))
+        {
+            return Err("its score or its interval is beyond 0 and 1".to_owned());
+        }
         let parts: Vec<&str> = self.folder.split('/').collect();
         let [runs, date, dataset, methodology, run] = parts.as_slice() else {
             return Err(format!("'{}' is no folder of an archived run", shown(&self.folder)));
@@ -198,6 +205,12 @@ pub(crate) fn is_date(part: &str) -> bool {
 pub(crate) fn is_plain(name: &str) -> bool {
     let allowed = |c: char| !acts(c) && !matches!(c, '/' | '\\' | ':');
     !name.is_empty() && name.len() <= 200 && !name.starts_with('.') && name.chars().all(allowed)
+}
+
+/// Whether a run in an archive has a file of this name: the forms that people read, and what it is rebuilt from.
+pub(crate) fn is_of_run(name: &str) -> bool {
+    ["run.json", "banks.jsonl", "results.jsonl", "questions.jsonl"].contains(&name)
+        || FORMATS.iter().any(|format| format.file_name == name)
 }
 
 /// A text from outside, as an error message can hold it.

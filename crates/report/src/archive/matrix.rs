@@ -19,6 +19,8 @@ pub const ARCHIVED_MATRIX_VERSION: u32 = 1;
 const MATRICES: &str = "matrices";
 /// Documents of one matrix and day: each time that it has grown there is another.
 const MOST_OF_A_DAY: u32 = 1_000;
+/// Documents of a matrix that are looked at while none can be read.
+const MOST_DAMAGED: usize = 20;
 
 /// A matrix whose runs have all ended. It holds figures, and no text of a question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -67,32 +69,57 @@ pub async fn push(place: &ArchivePlace, matrix: &ArchivedMatrix) -> Result<(Stri
     Err(ArchiveError::Conflict(format!("matrix {id} was archived {MOST_OF_A_DAY} times on {date}: give it another id")))
 }
 
-/// The newest document of a matrix with exactly this id; `None` when there is none.
+/// The newest document of a matrix with exactly this id that can be read; `None` when there is none. With it, why others were left out:
+/// one that is damaged hides neither an older one nor a run.
 ///
 /// # Errors
-/// [`ArchiveError::Damaged`] for one that nobody can read, or that says what it may not; what the store meets.
-pub async fn find(place: &ArchivePlace, id: &str) -> Result<Option<ArchivedMatrix>, ArchiveError> {
+/// What the store meets.
+pub async fn find(place: &ArchivePlace, id: &str) -> Result<(Option<ArchivedMatrix>, Vec<String>), ArchiveError> {
+    let mut left_out = Vec::new();
     // what names no run names no folder
     if RunId::parse(id).is_err() {
-        return Ok(None);
+        return Ok((None, left_out));
     }
-    let newest = place.names(MATRICES).await?.into_iter().filter_map(|name| Some((age(&name, id)?, name))).max();
-    let Some(((date, _), name)) = newest else { return Ok(None) };
-    let damaged = |what: String| ArchiveError::Damaged(format!("{}: {what}", shown(&name)));
-    let Some(document) = place.read(&name).await? else { return Ok(None) };
-    let read: Value = serde_json::from_slice(&document).map_err(|error| damaged(error.to_string()))?;
+    let mut documents: Vec<((String, u32), String)> =
+        place.names(MATRICES).await?.into_iter().filter_map(|name| Some((age(&name, id)?, name))).collect();
+    documents.sort_unstable();
+    for ((date, _), name) in documents.into_iter().rev().take(MOST_DAMAGED) {
+        let read = match place.read(&name).await {
+            Ok(Some(document)) => read(&document, (id, &date)),
+            Ok(None) => continue,
+            Err(ArchiveError::Damaged(what)) => Err(what),
+            Err(away) => return Err(away),
+        };
+        match read {
+            Ok(matrix) => return Ok((Some(matrix), left_out)),
+            Err(why) => left_out.push(format!("{} is left out: {}", shown(&name), shown(&why))),
+        }
+    }
+    Ok((None, left_out))
+}
+
+/// Reads the document of a matrix, and checks what becomes a path or a picture.
+///
+/// # Errors
+/// What is wrong with it.
+fn read(document: &[u8], (id, date): (&str, &str)) -> Result<ArchivedMatrix, String> {
+    let read: Value = serde_json::from_slice(document).map_err(|error| error.to_string())?;
     match read["matrix_version"].as_u64() {
         Some(version) if version <= u64::from(ARCHIVED_MATRIX_VERSION) => {}
-        version => return Err(damaged(format!("version {version:?} is of a newer program"))),
+        version => return Err(format!("version {version:?} is of a newer program")),
     }
-    let matrix: ArchivedMatrix = serde_json::from_value(read).map_err(|error| damaged(error.to_string()))?;
-    if (matrix.report.id.as_str(), &matrix.date) != (id, &date) {
-        return Err(damaged("it is the document of another matrix".to_owned()));
+    let matrix: ArchivedMatrix = serde_json::from_value(read).map_err(|error| error.to_string())?;
+    if (matrix.report.id.as_str(), matrix.date.as_str()) != (id, date) {
+        return Err("it is the document of another matrix".to_owned());
     }
-    match matrix.runs.keys().find(|run| RunId::parse(run).is_err()) {
-        Some(run) => Err(damaged(format!("{} names no run", shown(run)))),
-        None => Ok(Some(matrix)),
+    if let Some(run) = matrix.runs.keys().find(|run| RunId::parse(run).is_err()) {
+        return Err(format!("{} names no run", shown(run)));
     }
+    let scores = matrix.report.cells.iter().filter_map(|cell| cell.value);
+    if scores.into_iter().any(|score| !(0.0..=1.0).contains(&score)) {
+        return Err("a score is beyond 0 and 1".to_owned());
+    }
+    Ok(matrix)
 }
 
 /// Day and number of the document of a matrix, by its object's name; `None` for any other object.

@@ -419,9 +419,9 @@ async fn a_matrix_that_grows_has_another_document_and_the_same_one_is_there_once
         serde_json::from_slice(&place.read(&first).await.expect("is read").expect("is there")).expect("is JSON");
     assert_eq!(read, matrix);
     let find = async |id: &str| super::matrix::find(&place, id).await;
-    assert_eq!(find("p").await.expect("is found"), Some(grown), "the newest");
+    assert_eq!(find("p").await.expect("is found"), (Some(grown.clone()), vec![]), "the newest");
     for none in ["q", "../p", "", "2026-11-20"] {
-        assert_eq!(find(none).await.expect("is looked for"), None, "{none}");
+        assert_eq!(find(none).await.expect("is looked for"), (None, vec![]), "{none}");
     }
     let of_other = serde_json::json!({"matrix_version": 1, "date": "2026-11-21", "runs": {}, "report": read.report});
     for (id, document) in
@@ -429,8 +429,13 @@ async fn a_matrix_that_grows_has_another_document_and_the_same_one_is_there_once
     {
         let name = format!("matrices/2026-11-21/{id}/results-matrix-2026-11-21.json");
         place.create(&name, document.to_string().into()).await.expect("is written");
-        assert!(matches!(find(id).await, Err(ArchiveError::Damaged(_))), "{id}");
+        let (found, left_out) = find(id).await.expect("is looked for");
+        assert!(found.is_none() && left_out.len() == 1, "{id}: {left_out:?}");
     }
+    let newer = "matrices/2026-11-22/p/results-matrix-2026-11-22.json";
+    place.create(newer, "{".into()).await.expect("is written");
+    let (found, left_out) = find("p").await.expect("is found");
+    assert_eq!((found, left_out.len()), (Some(grown), 1), "one that is damaged hides no older one");
     let mut elsewhere = matrix.clone();
     elsewhere.report.id = "../p".to_owned();
     assert!(matches!(push(&elsewhere).await, Err(ArchiveError::Damaged(_))));

@@ -1,4 +1,5 @@
-//! The history of scores in an archive. Runs stand on one line only when they were asked and graded alike.
+//! The history of scores in an archive. Runs of a system stand on one line when they were asked and graded alike; what
+//! is the system's own, as its version, its settings and its number of hits, may have changed along it.
 
 use serde::Serialize;
 
@@ -12,7 +13,7 @@ pub struct Trajectory {
     pub lines: Vec<Line>,
 }
 
-/// Runs that may be compared: same conditions, same memory system.
+/// Runs of one memory system under the same conditions: only what is the system's own differs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
     /// Name of the dataset.
@@ -21,7 +22,7 @@ pub struct Line {
     pub system: String,
     /// The metric that the scores are of.
     pub metric: String,
-    /// Hash of everything else that can change a score.
+    /// Hash of everything that can change a score but the memory system with its version, settings and number of hits.
     pub conditions: String,
     /// Its runs, oldest first.
     pub points: Vec<IndexEntry>,
@@ -89,6 +90,40 @@ impl Trajectory {
                 valid: entry.verdict == "VALID",
             })
             .collect();
-        history("scores with clustered 95 % intervals; only comparable runs are joined", &points)
+        history(
+            "scores with clustered 95 % intervals; runs of a system that were asked and graded alike are joined",
+            &points,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_line_goes_on_through_what_is_the_systems_own() {
+        let entry = |id: &str, version: &str, fingerprint: &str, conditions: &str| -> IndexEntry {
+            let entry = json!({
+                "run_id": id, "name": null, "folder": format!("runs/2026-11-20/d/v1/{id}"), "finished_at": null,
+                "dataset": "d", "preset": "full", "system": "s", "system_version": version, "answerer": "a",
+                "judge": null, "metric": "exact", "value": 0.5, "low": null, "high": null, "n": 9, "verdict": "VALID",
+                "fingerprint": fingerprint, "conditions": conditions, "result_digest": "r", "code_version": "1",
+            });
+            serde_json::from_value(entry).expect("is an entry")
+        };
+        // another version, another number of hits, another judge
+        let entries = vec![
+            entry("a", "1", "f", "c"),
+            entry("b", "2", "g", "c"),
+            entry("c", "2", "h", "c"),
+            entry("e", "2", "i", "d"),
+        ];
+        let trajectory = Trajectory::through(entries, &Wanted::default());
+        let points: Vec<usize> = trajectory.lines.iter().map(|line| line.points.len()).collect();
+        assert_eq!(points, [3, 1]);
+        assert!(trajectory.svg().contains("runs of a system that were asked and graded alike are joined"));
     }
 }

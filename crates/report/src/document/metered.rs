@@ -35,7 +35,7 @@ pub(super) fn metered(metered: Option<&MeteredSummary>) -> Vec<Block> {
     });
     blocks.push(figures("Bank", rows.collect()));
     if banks.len() > MOST_BANKS {
-        blocks.push(Block::Text(format!("And {} more banks; all are in results.json.", banks.len() - MOST_BANKS)));
+        blocks.push(Block::Text(format!("And {} more banks; all are in report.json.", banks.len() - MOST_BANKS)));
     }
     blocks
 }

@@ -112,6 +112,8 @@ fn circle(x: f64, y: f64, r: f64, class: &str) -> String {
 
 /// Whole steps of ten points around scores and the ends of their intervals (0 to 1), at least one.
 fn steps_around(scores: impl Iterator<Item = f64>) -> (f64, f64) {
+    // an interval may reach beyond what scores can be; what is farther away is no score, and would be millions of steps
+    let scores = scores.map(|score| score.clamp(-1.0, 2.0));
     let (low, high) = scores.fold((1.0_f64, 0.0_f64), |(low, high), score| (low.min(score), high.max(score)));
     let low = (low * 10.0).floor() / 10.0;
     (low, ((high * 10.0).ceil() / 10.0).max(low + 0.1))

@@ -11,11 +11,29 @@ use super::{
 };
 
 /// What names of variables and headers with secrets have in common.
-pub(super) const SECRETIVE: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL"];
+pub(super) const SECRETIVE: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH", "PWD"];
 /// What names of headers with secrets have in common besides.
-const HEADERS: [&str; 2] = ["AUTHORIZATION", "COOKIE"];
+const HEADERS: [&str; 1] = ["COOKIE"];
 /// Beginnings by which keys of well-known services are known.
-const BEGINNINGS: [&str; 9] = ["ghp_", "gho_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "AKIA", "AIza", "eyJ"];
+const BEGINNINGS: [&str; 17] = [
+    "ghp_",
+    "gho_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "AKIA",
+    "AIza",
+    "eyJ",
+    "hf_",
+    "gsk_",
+    "sk_live_",
+    "sk_test_",
+    "pplx-",
+    "r8_",
+    "nvapi-",
+    "xai-",
+];
 /// Shorter texts are no keys.
 const SHORTEST: usize = 6;
 /// Words before a key, such as `Bearer`, are shorter.
@@ -27,7 +45,8 @@ const NO_KEYS: [&str; 8] =
     ["placeholder", "not-needed", "unused", "required", "disabled", "enabled", "anything", "optional"];
 
 /// Names of members of a body, a file or an argument that hold nothing else than a key.
-const NAMES: [&str; 7] = ["password", "secret", "api_key", "apikey", "api-key", "access_token", "credential"];
+const NAMES: [&str; 9] =
+    ["password", "passwd", "secret", "api_key", "apikey", "api-key", "token", "credential", "credentials"];
 /// Parameters of a query that may be keys and are more often something else.
 const RARELY_KEYS: [&str; 2] = ["code", "user"];
 
@@ -66,8 +85,11 @@ pub fn check(spec: &AdapterSpec) -> Result<(), String> {
 fn find(value: &Value, place: &[String]) -> Option<Vec<String>> {
     let below = |name: String, value: &Value| find(value, &[place, &[name]].concat());
     match value {
+        Value::Array(items) if is_command(place) => {
+            named_word(items).map(|at| [place, &[at.to_string()]].concat()).or_else(|| each(items, &below))
+        }
         Value::Object(members) => members.iter().find_map(|(name, value)| below(name.clone(), value)),
-        Value::Array(items) => items.iter().enumerate().find_map(|(at, value)| below(at.to_string(), value)),
+        Value::Array(items) => each(items, &below),
         Value::String(text) => {
             let names: Vec<&str> = place.iter().map(String::as_str).collect();
             is_literal_secret(&names, text).then(|| place.to_vec())
@@ -76,10 +98,30 @@ fn find(value: &Value, place: &[String]) -> Option<Vec<String>> {
     }
 }
 
+fn each(items: &[Value], below: &dyn Fn(String, &Value) -> Option<Vec<String>>) -> Option<Vec<String>> {
+    items.iter().enumerate().find_map(|(at, value)| below(at.to_string(), value))
+}
+
+fn is_command(place: &[String]) -> bool {
+    place.last().is_some_and(|name| name == "command")
+}
+
+/// The number of a command's word that stands behind the name of a key (`--password WORD`).
+fn named_word(words: &[Value]) -> Option<usize> {
+    let written_out = |word: &Value| word.as_str().map(plain);
+    let names = |word: &Value| written_out(word).is_some_and(|word| word.starts_with('-') && names_a_key(&word));
+    let is_key = |word: &Value| written_out(word).is_some_and(|word| !word.starts_with('-') && is_value(&word));
+    (1..words.len()).find(|at| names(&words[at - 1]) && is_key(&words[*at]))
+}
+
+/// A text as the file says it: what is filled in later is no literal, what is filled in when nothing else is there is one.
+fn plain(text: &str) -> String {
+    pieces(text).map_or_else(|_| text.to_owned(), |pieces| pieces.into_iter().map(written).collect())
+}
+
 /// Whether a text at a place of an adapter is a key or holds one.
 fn is_literal_secret(place: &[&str], text: &str) -> bool {
-    // what is filled in later is no literal, what is filled in when nothing else is there is one
-    let text = &pieces(text).map_or_else(|_| text.to_owned(), |pieces| pieces.into_iter().map(written).collect());
+    let text = &plain(text);
     let words = || text.split(|c: char| c.is_whitespace() || "\"'<>,;".contains(c));
     let is_key =
         |word: &str| one_line(word, None).contains("[key]") || word.split(|c: char| !is_of_keys(c)).any(is_known);
@@ -91,7 +133,7 @@ fn is_literal_secret(place: &[&str], text: &str) -> bool {
         [.., "headers" | "env", name] => {
             let name = name.to_ascii_uppercase();
             let secretive = SECRETIVE.iter().chain(&HEADERS).any(|word| name.contains(word));
-            secretive && is_plain && text.split_whitespace().any(is_opaque)
+            secretive && is_plain && text.split_whitespace().any(is_value)
         }
         [.., "query", name] => is_plain && is_key_of_query(name, text),
         [.., "request"] => {
@@ -102,10 +144,13 @@ fn is_literal_secret(place: &[&str], text: &str) -> bool {
             text.split_whitespace().skip(1).any(is_opaque)
                 || is_opaque(text.trim()) && text.trim().len() >= LONGEST_SCHEME
         }
-        ["start", "files", _] | [.., "command", _] => text.split(['\n', ',', ';', '{', '}']).any(member_holds_a_key),
+        ["start", "files", _] | [.., "command", _] | [.., "text_body"] => {
+            text.split(['\n', ',', ';', '{', '}', '&']).any(member_holds_a_key)
+        }
+        [.., "multipart", name, "text"] => is_plain && names_a_key(name) && is_value(text),
         _ if place.iter().any(|name| ["arguments", "body", "item", "message"].contains(name)) => {
             let name = place.last().copied().unwrap_or_default();
-            is_plain && names_a_key(name) && is_opaque(text)
+            is_plain && names_a_key(name) && is_value(text)
         }
         _ => false,
     }
@@ -127,7 +172,7 @@ fn names_a_key(name: &str) -> bool {
 /// `name = value` or `name: value`, in whatever quotes.
 fn member_holds_a_key(member: &str) -> bool {
     let Some((name, value)) = member.split_once([':', '=']) else { return false };
-    names_a_key(name) && is_opaque(value.trim_matches(|c: char| c.is_whitespace() || "\"'".contains(c)))
+    names_a_key(name) && is_value(value.trim_matches(|c: char| c.is_whitespace() || "\"'".contains(c)))
 }
 
 fn is_key_of_query(name: &str, value: &str) -> bool {
@@ -162,6 +207,12 @@ fn is_known(word: &str) -> bool {
     word.len() >= 16 && BEGINNINGS.iter().any(|beginning| word.starts_with(beginning))
 }
 
+/// A word that is a key where its name says so, whatever it is made of: no path from a root or a folder, and no address.
+fn is_value(word: &str) -> bool {
+    let elsewhere = ["/", "./", "../", "~/"].iter().any(|root| word.starts_with(root)) || word.contains("://");
+    !elsewhere && is_opaque(&word.replace(['/', ':'], "_"))
+}
+
 /// A word that could be a key, where a key is expected: no number, path, address or truth value.
 fn is_opaque(word: &str) -> bool {
     let lower = word.to_ascii_lowercase();
@@ -188,6 +239,13 @@ mod tests {
             ("Authorization", "Bearer ${env:MINE_KEY:-abcdef123456}"),
             ("DB_PASSWORD", "correcthorse"),
             ("Cookie", "session=deadbeef42"),
+            ("Authorization", "Bearer abc/def+ghi123456789"),
+            ("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLE"),
+            ("NEO4J_AUTH", "neo4j/opensesame1234"),
+            ("DB_PWD", "opensesame1234"),
+            ("X-Auth", "opensesame1234"),
+            ("X-Tenant", "hf_0123456789abcdefgh"),
+            ("X-Tenant", "gsk_0123456789abcdefgh"),
         ] {
             assert!(is_literal_secret(&["headers", name], text), "{name}: {text}");
         }
@@ -200,6 +258,8 @@ mod tests {
             ("MAX_TOKENS", "4096000"),
             ("TOKENIZERS_PARALLELISM", "false"),
             ("KEY_FILE", "/run/secrets/key"),
+            ("KEY_FILE", "./secrets/key"),
+            ("AUTH_URL", "https://login.example/oauth"),
             ("X-Tenant", "benchmarks-of-the-team"),
             ("HEBB_HOME", "{dir}"),
         ] {
@@ -237,6 +297,16 @@ mod tests {
             ("command.1", "command: [mem, KEY]"),
             ("command.1", "command: [mem, --api-key=opensesame1234]"),
             ("command.1", "command: [mem, '--db=postgres://u:${env:PW:-opensesame1234}@db/x']"),
+            ("command.2", "command: [mem, --password, opensesame1234]"),
+            ("command.2", "command: [mem, --db-token, '${env:PW:-open/sesame1234}']"),
+            ("command.1", "command: [mem, --token=opensesame1234]"),
+            ("recall.body.token", "recall: {request: POST /, body: {token: opensesame1234}}"),
+            (
+                "recall.multipart.password.text",
+                "recall: {request: POST /, multipart: {password: {text: opensesame1234}}}",
+            ),
+            ("recall.text_body", "recall: {request: POST /, text_body: 'a=1&password=opensesame1234'}"),
+            ("start.files.a.env", "start: {files: {a.env: 'MEM_TOKEN=opensesame1234'}}"),
             ("env.DATABASE_URL", "env: {DATABASE_URL: 'postgres://u:opensesame1234@db/x'}"),
             ("start.command.2", "start: {command: [mem, --key, KEY]}"),
             ("start.env.A", "start: {env: {A: 'a postgres://u:opensesame1234@${env:HOST}/x'}}"),
@@ -256,6 +326,7 @@ mod tests {
             "auth: {env: A, name: api_key, place: query}",
             "recall: {request: 'GET /search?q={query}&user={bank}', query: {key: '{bank}', user: benchmark, tokenizer: standard}}",
             "recall: {request: POST /, body: {keyword: semantic, max_tokens: '{k}', password: '{bank}'}}",
+            "command: [mem, --password, '${env:PW}', --token-file, /run/secrets/token, --api-key, '{dir}']",
             "start: {command: [mem, --secret-name=benchmark, --port, '{port}', --url, 'http://127.0.0.1:{port}/v1'], env: {DATABASE_URL: 'postgres://u:${env:PW}@db/x'}}",
             "start: {files: {a.json: '{\"api_key\": \"${env:MINE_KEY}\", \"url\": \"http://127.0.0.1:{port}\"}'}}",
         ] {
