@@ -64,7 +64,7 @@ fn p42_a_file_that_a_person_names_runs_here_and_what_a_store_brings_does_not() {
         assert!(refused.stderr.contains(said), "{said}: {}", refused.stderr);
     }
     let refused = there.run(["gc", "--banks", "a"]).expect_code(2);
-    assert!(refused.stderr.contains("allow it where gc runs"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("allow it where its banks are to be removed"), "{}", refused.stderr);
     let _ = there.run(["gc"]).expect_code(0);
     let fork = ["submit", "--fork", "a", "--from", "recall", "--top-k", "3", "--run-id", "b"];
     let _ = there.run(fork).expect_code(2);
