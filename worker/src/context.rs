@@ -147,6 +147,8 @@ impl RunContext {
         let metered = row.spec.limits.meter.is_some().then(|| callers.metered(environment)).transpose()?;
         let metered = metered.map(Arc::new);
         if let Some(metered) = &metered {
+            // a process that takes no task of a bank learns its name in no other way; those that are planned later come with their tasks
+            metered.in_flight.name_all(&store.banks(row.run_no, None).await?);
             metering.admit_run(&row.run_id, metered);
         }
         let taken_over = &spec.taken_over;

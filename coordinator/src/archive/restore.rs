@@ -15,6 +15,7 @@ use bench_proto::{
     stop::Looks,
     summary::Summary,
 };
+use bench_report::archive::is_score;
 use bench_store::{Imports, Item, NewBank, NewRun, Right, RunState, Store, StoreError};
 use serde::de::DeserializeOwned;
 
@@ -222,8 +223,7 @@ pub(super) fn check_headline(summary: &Summary) -> Result<(), CliError> {
     let headline = &summary.headline;
     // a t interval may reach beyond what scores can be
     let mut ends = headline.ci95.iter().flat_map(|interval| [interval.low, interval.high]);
-    if headline.value.is_some_and(|score| !(0.0..=1.0).contains(&score)) || ends.any(|end| !(-1.0..=2.0).contains(&end))
-    {
+    if headline.value.is_some_and(|score| !is_score(score)) || ends.any(|end| !(-1.0..=2.0).contains(&end)) {
         return Err(damaged("its score or its interval is beyond 0 and 1".to_owned()));
     }
     Ok(())

@@ -20,7 +20,7 @@ use crate::{
     standing::{
         Standing, are_banks_removed,
         group::{find_runs, member},
-        keeps_banks,
+        is_restored, keeps_banks,
         lock::OwnerLock,
     },
 };
@@ -128,7 +128,8 @@ async fn check_forks(store: &dyn Store, runs: &[RunRow]) -> Result<(), CliError>
 async fn check_banks(store: &dyn Store, runs: &[RunRow]) -> Result<(), CliError> {
     let mut filled: BTreeSet<&str> = BTreeSet::new();
     for run in runs.iter().filter(|run| keeps_banks(&run.spec)) {
-        if !are_banks_removed(store, run).await? {
+        // those of a restored run are where it ran
+        if !are_banks_removed(store, run).await? && !is_restored(store, run).await? {
             filled.insert(run.run_id.0.as_str());
         }
     }
@@ -179,7 +180,7 @@ fn baseline_needed<'a>(state: RunState, rule: Option<&'a StopRule>, looks: &Look
 /// A run in a line, with what stays of it elsewhere.
 async fn told(store: &dyn Store, run: &RunRow) -> Result<String, CliError> {
     let name = run.name.as_ref().map(|name| format!(" '{name}'")).unwrap_or_default();
-    let stays = if keeps_banks(&run.spec) && !are_banks_removed(store, run).await? {
+    let stays = if keeps_banks(&run.spec) && !are_banks_removed(store, run).await? && !is_restored(store, run).await? {
         format!(
             "; its banks stay in {}, `bench-coord banks remove {}` first removes them",
             run.spec.system.name, run.run_id

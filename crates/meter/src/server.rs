@@ -113,7 +113,9 @@ impl Meter {
         if !has_ended {
             let in_flight = common.tasks.len();
             common.over.cancel();
-            tracing::warn!("the meter stops with {in_flight} requests in flight; what they cost is uncertain");
+            if in_flight > 0 {
+                tracing::warn!("the meter stops with {in_flight} requests in flight; what they cost is uncertain");
+            }
             // whoever keeps the books has been told of them when this returns
             let _ = timeout(DROPPED, ended).await;
         }

@@ -234,10 +234,12 @@ fn side_by_side(comparison: &Comparison) -> Vec<Block> {
             rows.push(vec![format!("{phase} under load, not compared, p50 / p95 / p99 ms"), p(x), p(y)]);
         }
     }
+    // what is not known of one of them is in neither
+    let both_metered = a.metered.is_some() && b.metered.is_some();
     let money = |run: &bench_proto::comparison::ComparedRun| {
         let per_correct = run.usd_per_correct.map(|usd_each| format!(", {} per correct", usd(usd_each)));
         let unknown = if run.usage.unknown.is_empty() { "" } else { " and the system's own, unknown" };
-        let of_memory = run.metered.as_ref().map_or(0.0, |metered| metered.usd);
+        let of_memory = run.metered.as_ref().filter(|_| both_metered).map_or(0.0, |metered| metered.usd);
         format!("{}{}{unknown}", usd(run.usage.total.usd_list + of_memory), per_correct.unwrap_or_default())
     };
     rows.push(vec!["Cost".to_owned(), money(a), money(b)]);

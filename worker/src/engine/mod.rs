@@ -280,14 +280,7 @@ impl FindRun for Shared {
     async fn find(&self, run: &RunId) -> Result<Option<RunState>, Failure> {
         let Some(row) = self.tools.store.run_by_id(run).await? else { return Ok(None) };
         if row.state == RunState::Running && row.spec.limits.meter.is_some() {
-            let context = self.context(row.run_no).await?;
-            // a process that takes no task learns the names of banks in no other way
-            for mut bank in self.tools.store.banks(row.run_no, None).await? {
-                context.bank_at(&bank);
-                // one that was filled before the run has another name from the next generation on
-                bank.generation += 1;
-                context.bank_at(&bank);
-            }
+            self.context(row.run_no).await?;
         }
         Ok(Some(row.state))
     }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use bench_proto::metered::Stage;
+use bench_store::BankRow;
 use bench_systems::adapter::given::generation_of;
 
 /// A bank by its name without the generation, and the generation.
@@ -54,6 +55,15 @@ impl InFlight {
     /// Notes which bank of the run has a name.
     pub(crate) fn name(&self, name: &str, bank_no: u32) {
         self.lock().numbers.insert(key_of(name), bank_no);
+    }
+
+    /// The same of banks as they are: one that was filled before the run has another name from the next generation on.
+    pub(crate) fn name_all(&self, banks: &[BankRow]) {
+        for bank in banks {
+            for generation in [bank.generation, bank.generation + 1] {
+                self.name(&bank.name_of(generation), bank.bank_no);
+            }
+        }
     }
 
     /// Notes that an operation begins.

@@ -8,8 +8,9 @@ use bench_proto::{
     step::StepNo,
 };
 use bench_store::{RunRow, RunState, Segment, Store};
-use bench_systems::{BuildContext, registry as systems};
+use bench_systems::{BuildContext, adapter, registry as systems};
 use bench_worker::banks::BankQuestions;
+use serde_json::Value;
 
 use super::TEXTS_AT_ONCE;
 use crate::{
@@ -164,17 +165,31 @@ pub(super) fn check_same_questions(
     )))
 }
 
+/// Whether a value is what the source's memory system takes where nothing is said.
+fn is_default_of_system(source: &RunSpec, name: &str, value: &bench_settings::Value) -> bool {
+    let adapter = source.system.settings.get(adapter::ADAPTER);
+    let default = adapter.and_then(|adapter| adapter.pointer(&format!("/settings/{name}/default")));
+    default.is_some_and(|default| value.json().as_ref() == Some(default))
+}
+
 /// A setting of the memory system or the dataset on the command line that is another one than the source's.
 fn other_setting(app: &App, source: &RunSpec) -> Option<String> {
     let of_dataset = bench_datasets::find(&source.dataset.name).map_or("", |known| known.manifest.section.as_str());
-    let own_section = |key: &String| key.split_once('.').map(|(section, _)| section.to_owned());
+    // where the meter listens is no part of a run
+    let own_section =
+        |key: &String| key.split_once('.').map(|(section, _)| section.to_owned()).filter(|of| of != "meter");
     let mut sections: BTreeSet<String> = source.system.settings.keys().filter_map(own_section).collect();
     sections.extend(["system", &source.system.name, of_dataset].map(str::to_owned));
     let typed = sections.iter().filter(|section| !section.is_empty()).flat_map(|section| app.settings().typed(section));
     let is_other = |(key, value): &(&str, &bench_settings::Value)| {
         let name = key.split_once('.').map_or(*key, |(_, name)| name);
         let own = source.system.settings.get(*key).or_else(|| source.dataset.settings.get(name));
-        value.json().as_ref() != own
+        // a text that is typed as a number is stored as a text, and what is the default is not stored
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        match own {
+            Some(own) => value.json().as_ref().map(text) != Some(text(own)),
+            None => !is_default_of_system(source, name, value),
+        }
     };
     typed.into_iter().find(is_other).map(|(key, _)| format!("--set {key}"))
 }

@@ -320,8 +320,11 @@ fn latency(rule: &LatencyRule, a: &ComparedRun, b: &ComparedRun) -> Check {
 
 /// Dollars of the runner's calls, and of those of the memory system where they were metered.
 fn cost(rule: Ratio, a: &ComparedRun, b: &ComparedRun) -> Check {
-    let dollars =
-        |run: &ComparedRun| run.usage.total.usd_list + run.metered.as_ref().map_or(0.0, |metered| metered.usd);
+    // what is not known of one of them is in neither
+    let both = a.metered.is_some() && b.metered.is_some();
+    let dollars = |run: &ComparedRun| {
+        run.usage.total.usd_list + run.metered.as_ref().filter(|_| both).map_or(0.0, |metered| metered.usd)
+    };
     let unit = |old: f64, new: f64| format!("${new:.6} after ${old:.6} per question");
     let ((a, n_a), (b, n_b)) = ((dollars(a), a.n), (dollars(b), b.n));
     per_question("cost", "usage.total.usd_list per question", rule, ((a, n_a), (b, n_b)), unit)

@@ -147,9 +147,9 @@ async fn who_has_no_key_of_the_run_takes_no_room() {
 #[tokio::test]
 async fn the_time_for_a_body_begins_when_there_is_room() {
     let answer = reply("200 OK", "content-type: application/json\r\n", "{}").into_bytes();
-    let upstream = Scripted::start(vec![Step::Wait(Duration::from_millis(700)), Step::Say(answer)]).await;
+    let upstream = Scripted::start(vec![Step::Wait(Duration::from_millis(2500)), Step::Say(answer)]).await;
     let settings =
-        MeterSettings { most_held_bytes: 64 << 10, body: Duration::from_secs(1), ..MeterSettings::default() };
+        MeterSettings { most_held_bytes: 64 << 10, body: Duration::from_secs(4), ..MeterSettings::default() };
     let meter = meter(&upstream.base(), settings).await;
     let body = format!("{{\"model\":\"m\",\"input\":\"{}\"}}", "x".repeat(50_000));
     let text = request("/m/run-1/v1/embeddings", "", body.as_bytes());
@@ -161,7 +161,7 @@ async fn the_time_for_a_body_begins_when_there_is_room() {
     let mut second = TcpStream::connect(address).await.expect("connects");
     second.write_all(&text[..text.len() - 5]).await.expect("writes");
     // together longer than one of the two waits may be
-    tokio::time::sleep(Duration::from_millis(1300)).await;
+    tokio::time::sleep(Duration::from_millis(5000)).await;
     second.write_all(&text[text.len() - 5..]).await.expect("writes");
     let said = until_closed(&mut second).await;
     assert!(said.starts_with("HTTP/1.1 200"), "{said}");

@@ -96,8 +96,7 @@ impl IndexEntry {
         RunId::parse(&self.run_id).map_err(|e| e.to_string())?;
         // a t interval may reach beyond what scores can be
         let mut ends = self.low.into_iter().chain(self.high);
-        if self.value.is_some_and(|score| !(0.0..=1.0).contains(&score)) || ends.any(|end| !(-1.0..=2.0).contains(&end))
-        {
+        if self.value.is_some_and(|score| !is_score(score)) || ends.any(|end| !(-1.0..=2.0).contains(&end)) {
             return Err("its score or its interval is beyond 0 and 1".to_owned());
         }
         let parts: Vec<&str> = self.folder.split('/').collect();
@@ -205,6 +204,12 @@ pub(crate) fn is_date(part: &str) -> bool {
 pub(crate) fn is_plain(name: &str) -> bool {
     let allowed = |c: char| !acts(c) && !matches!(c, '/' | '\\' | ':');
     !name.is_empty() && name.len() <= 200 && !name.starts_with('.') && name.chars().all(allowed)
+}
+
+/// Whether a number can be a score: a mean of weighted ones is rounded.
+#[must_use]
+pub fn is_score(number: f64) -> bool {
+    (-1e-9..=1.0 + 1e-9).contains(&number)
 }
 
 /// Whether a run in an archive has a file of this name: the forms that people read, and what it is rebuilt from.

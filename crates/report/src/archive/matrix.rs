@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     ArchiveError,
-    manifest::{is_date, shown},
+    manifest::{is_date, is_score, shown},
     place::{ArchivePlace, Put},
     push::{Pushed, json},
 };
@@ -116,7 +116,7 @@ fn read(document: &[u8], (id, date): (&str, &str)) -> Result<ArchivedMatrix, Str
         return Err(format!("{} names no run", shown(run)));
     }
     let scores = matrix.report.cells.iter().filter_map(|cell| cell.value);
-    if scores.into_iter().any(|score| !(0.0..=1.0).contains(&score)) {
+    if scores.into_iter().any(|score| !is_score(score)) {
         return Err("a score is beyond 0 and 1".to_owned());
     }
     Ok(matrix)

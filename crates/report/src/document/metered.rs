@@ -52,7 +52,8 @@ fn costs(metered: &MeteredSummary) -> String {
         metered.usd_per_question.map_or_else(|| NONE.to_owned(), |each| usd(1000.0 * each)),
         counted(metered.questions, "question"),
     )];
-    let neither = metered.by_stage.iter().find(|of| of.stage == Stage::Unattributed).map_or(0.0, |of| of.figures.usd);
+    let neither =
+        metered.by_stage.iter().find(|of| of.stage == Stage::Unattributed).map_or(0.0, |of| of.figures.usd_list());
     if neither > 0.0 {
         words.push(format!("{} of it are in neither: nobody can say what these calls were for, because the system did several things at once.", usd(neither)));
     }

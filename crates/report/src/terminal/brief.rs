@@ -96,11 +96,14 @@ fn head(summary: &Summary) -> Vec<(Option<Style>, String)> {
 
 /// What the memory system spends itself, where it was metered.
 fn memory_costs(summary: &Summary) -> Option<String> {
-    let metered = summary.metered.as_ref().filter(|metered| metered.total.calls > 0)?;
+    let metered = summary.metered.as_ref().filter(|metered| metered.total.is_seen())?;
     let each = |usd_each: Option<f64>| usd_each.map_or_else(|| "-".to_owned(), usd);
     let (filling, asking) = (metered.usd_per_1000_turns, metered.usd_per_question.map(|each| 1000.0 * each));
     let (filling, asking) = (each(filling), each(asking));
-    Some(format!("memory itself {}: {filling} per 1,000 turns, {asking} per 1,000 questions", usd(metered.total.usd)))
+    Some(format!(
+        "memory itself {}: {filling} per 1,000 turns, {asking} per 1,000 questions",
+        usd(metered.total.usd_list())
+    ))
 }
 
 /// Of a judge audit: how often the judge erred in each direction.

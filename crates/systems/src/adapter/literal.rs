@@ -11,29 +11,13 @@ use super::{
 };
 
 /// What names of variables and headers with secrets have in common.
-pub(super) const SECRETIVE: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH", "PWD"];
+const SECRETIVE: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL"];
 /// What names of headers with secrets have in common besides.
 const HEADERS: [&str; 1] = ["COOKIE"];
 /// Beginnings by which keys of well-known services are known.
-const BEGINNINGS: [&str; 17] = [
-    "ghp_",
-    "gho_",
-    "github_pat_",
-    "glpat-",
-    "xoxb-",
-    "xoxp-",
-    "AKIA",
-    "AIza",
-    "eyJ",
-    "hf_",
-    "gsk_",
-    "sk_live_",
-    "sk_test_",
-    "pplx-",
-    "r8_",
-    "nvapi-",
-    "xai-",
-];
+const BEGINNINGS: [&str; 9] = ["ghp_", "gho_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "AKIA", "AIza", "eyJ"];
+/// Beginnings of keys that words of other kinds have too: what follows is letters and digits, some of each.
+const BEGINNINGS_OF_MORE: [&str; 8] = ["hf_", "gsk_", "sk_live_", "sk_test_", "pplx-", "r8_", "nvapi-", "xai-"];
 /// Shorter texts are no keys.
 const SHORTEST: usize = 6;
 /// Words before a key, such as `Bearer`, are shorter.
@@ -49,6 +33,16 @@ const NAMES: [&str; 9] =
     ["password", "passwd", "secret", "api_key", "apikey", "api-key", "token", "credential", "credentials"];
 /// Parameters of a query that may be keys and are more often something else.
 const RARELY_KEYS: [&str; 2] = ["code", "user"];
+
+/// Whether the name of a variable or header says that it holds a secret.
+pub(super) fn is_secretive(name: &str) -> bool {
+    let name = name.to_ascii_uppercase().replace('-', "_");
+    let is_of_words = SECRETIVE.iter().any(|word| name.contains(word)) && !name.contains("TOKENIZ");
+    // the shell's own are the names of folders
+    let is_password = name.ends_with("PWD") && !["PWD", "OLDPWD"].contains(&name.as_str());
+    let leads_elsewhere = ["_HOST", "_URL", "_FILE", "_PATH"].iter().any(|end| name.ends_with(end));
+    (is_of_words && !leads_elsewhere) || name.contains("AUTHORIZATION") || name.ends_with("AUTH") || is_password
+}
 
 /// Refuses values that look like keys, wherever they stand in an adapter.
 ///
@@ -110,7 +104,9 @@ fn is_command(place: &[String]) -> bool {
 fn named_word(words: &[Value]) -> Option<usize> {
     let written_out = |word: &Value| word.as_str().map(plain);
     let names = |word: &Value| written_out(word).is_some_and(|word| word.starts_with('-') && names_a_key(&word));
-    let is_key = |word: &Value| written_out(word).is_some_and(|word| !word.starts_with('-') && is_value(&word));
+    let is_key = |word: &Value| {
+        written_out(word).is_some_and(|word| !word.starts_with('-') && !word.contains('{') && is_value(&word))
+    };
     (1..words.len()).find(|at| names(&words[at - 1]) && is_key(&words[*at]))
 }
 
@@ -121,6 +117,9 @@ fn plain(text: &str) -> String {
 
 /// Whether a text at a place of an adapter is a key or holds one.
 fn is_literal_secret(place: &[&str], text: &str) -> bool {
+    // a word that is filled in part is none of the file's
+    let unfilled: String =
+        pieces(text).map_or_else(|_| text.to_owned(), |pieces| pieces.into_iter().map(open).collect());
     let text = &plain(text);
     let words = || text.split(|c: char| c.is_whitespace() || "\"'<>,;".contains(c));
     let is_key =
@@ -131,9 +130,8 @@ fn is_literal_secret(place: &[&str], text: &str) -> bool {
     let is_plain = !text.contains('{');
     match place {
         [.., "headers" | "env", name] => {
-            let name = name.to_ascii_uppercase();
-            let secretive = SECRETIVE.iter().chain(&HEADERS).any(|word| name.contains(word));
-            secretive && is_plain && text.split_whitespace().any(is_value)
+            let secretive = is_secretive(name) || HEADERS.iter().any(|word| name.to_ascii_uppercase().contains(word));
+            secretive && is_plain && unfilled.split_whitespace().any(|word| !word.contains('{') && is_value(word))
         }
         [.., "query", name] => is_plain && is_key_of_query(name, text),
         [.., "request"] => {
@@ -161,6 +159,14 @@ fn written(piece: Piece<'_>) -> &str {
     match piece {
         Piece::Plain(plain) => plain,
         Piece::Variable(_, default) => default.unwrap_or(FILLED),
+    }
+}
+
+/// The same, and where nothing but what is filled in says it an open brace.
+fn open(piece: Piece<'_>) -> &str {
+    match piece {
+        Piece::Plain(plain) => plain,
+        Piece::Variable(_, default) => default.unwrap_or("{"),
     }
 }
 
@@ -204,7 +210,17 @@ fn is_of_keys(c: char) -> bool {
 
 /// Known by how it begins.
 fn is_known(word: &str) -> bool {
-    word.len() >= 16 && BEGINNINGS.iter().any(|beginning| word.starts_with(beginning))
+    let is_drawn = |rest: &str| {
+        let (mut letters, mut digits) = (false, false);
+        let fits = rest.chars().all(|c| {
+            (letters, digits) = (letters || c.is_ascii_alphabetic(), digits || c.is_ascii_digit());
+            c.is_ascii_alphanumeric()
+        });
+        fits && letters && digits
+    };
+    word.len() >= 16
+        && (BEGINNINGS.iter().any(|beginning| word.starts_with(beginning))
+            || BEGINNINGS_OF_MORE.iter().filter_map(|beginning| word.strip_prefix(beginning)).any(is_drawn))
 }
 
 /// A word that is a key where its name says so, whatever it is made of: no path from a root or a folder, and no address.
@@ -259,6 +275,14 @@ mod tests {
             ("TOKENIZERS_PARALLELISM", "false"),
             ("KEY_FILE", "/run/secrets/key"),
             ("KEY_FILE", "./secrets/key"),
+            ("NEO4J_AUTH", "neo4j/${env:NEO4J_PASSWORD}"),
+            ("X-Api-Key", "user:${env:K}"),
+            ("POSTGRES_HOST_AUTH_METHOD", "scram-sha-256"),
+            ("GIT_AUTHOR_NAME", "benchmark"),
+            ("TOKENIZER", "BAAI/bge-m3"),
+            ("KEYCLOAK_HOST", "localhost:8080"),
+            ("MODEL", "pplx-embed-v1-0.6b"),
+            ("MODEL", "hf_embedding_model"),
             ("AUTH_URL", "https://login.example/oauth"),
             ("X-Tenant", "benchmarks-of-the-team"),
             ("HEBB_HOME", "{dir}"),
@@ -326,7 +350,7 @@ mod tests {
             "auth: {env: A, name: api_key, place: query}",
             "recall: {request: 'GET /search?q={query}&user={bank}', query: {key: '{bank}', user: benchmark, tokenizer: standard}}",
             "recall: {request: POST /, body: {keyword: semantic, max_tokens: '{k}', password: '{bank}'}}",
-            "command: [mem, --password, '${env:PW}', --token-file, /run/secrets/token, --api-key, '{dir}']",
+            "command: [mem, --password, '${env:PW}', --token-file, /run/secrets/token, --api-key, '{dir}/key.json']",
             "start: {command: [mem, --secret-name=benchmark, --port, '{port}', --url, 'http://127.0.0.1:{port}/v1'], env: {DATABASE_URL: 'postgres://u:${env:PW}@db/x'}}",
             "start: {files: {a.json: '{\"api_key\": \"${env:MINE_KEY}\", \"url\": \"http://127.0.0.1:{port}\"}'}}",
         ] {

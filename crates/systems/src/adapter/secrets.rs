@@ -9,7 +9,7 @@ use reqwest::Url;
 
 use super::{
     call::excerpt,
-    literal::SECRETIVE,
+    literal::is_secretive,
     spec::AdapterSpec,
     variables::{inside_of_a_string, names},
 };
@@ -38,8 +38,7 @@ impl Secrets {
     pub(super) fn from_spec(spec: &AdapterSpec, url: Option<&str>) -> Self {
         let mut values = BTreeMap::new();
         for name in spec.filled().chain(url).flat_map(names) {
-            let secretive = SECRETIVE.iter().any(|word| name.to_ascii_uppercase().contains(word));
-            let mark = if secretive { HIDDEN.to_owned() } else { format!("${{env:{name}}}") };
+            let mark = if is_secretive(name) { HIDDEN.to_owned() } else { format!("${{env:{name}}}") };
             for value in std::env::var(name).iter().flat_map(|value| forms(value)) {
                 if value.len() >= redact::SHORTEST_SECRET {
                     values.entry(value).or_insert(mark.clone());
@@ -58,10 +57,9 @@ impl Secrets {
 
     /// What stands in variables of this process whose names say that they are secret.
     pub(super) fn from_environment() -> Self {
-        let secretive = |name: &str| SECRETIVE.iter().any(|word| name.to_ascii_uppercase().contains(word));
         let variables =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-        let values = variables.filter(|(name, _)| secretive(name)).flat_map(|(_, value)| forms(&value));
+        let values = variables.filter(|(name, _)| is_secretive(name)).flat_map(|(_, value)| forms(&value));
         values.filter(|value| value.len() >= redact::SHORTEST_SECRET).map(|value| (value, HIDDEN.to_owned())).collect()
     }
 
