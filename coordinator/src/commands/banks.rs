@@ -5,7 +5,6 @@ use bench_systems::{BuildContext, registry as systems};
 use serde::Serialize;
 use serde_json::json;
 
-use super::gc::ended;
 use crate::{
     app::App,
     cli::{BanksArgs, BanksVerb},
@@ -16,7 +15,7 @@ use crate::{
         tables::{render, table},
     },
     planning::filled::{is_filled, why_not_kept},
-    runs::removal::Remover,
+    runs::removal::{Remover, ended},
     standing::{are_banks_removed, find_run, is_restored, keeps_banks},
 };
 

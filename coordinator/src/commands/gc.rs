@@ -3,7 +3,7 @@
 //! Of memory systems it removes the banks that [`removal`](crate::runs::removal) says, and with `--banks RUN` all banks of an ended
 //! run, as `banks remove RUN` does.
 
-use bench_store::{Right, RunFilter, RunRow, RunState, Store};
+use bench_store::{Right, RunFilter};
 use serde_json::json;
 
 use crate::{
@@ -11,8 +11,7 @@ use crate::{
     cli::GcArgs,
     exit::{CliError, CliResult, Exit},
     out,
-    runs::removal::Remover,
-    standing::group::find_runs,
+    runs::removal::{Remover, ended},
 };
 
 /// Removes banks from memory systems and items from the store, and prints how many; exit 4 when a memory system failed.
@@ -41,21 +40,4 @@ pub(super) async fn run(app: &App, args: &GcArgs) -> CliResult {
         }
     }
     Ok(if failed == 0 { Exit::Done } else { Exit::Infrastructure })
-}
-
-/// The runs of some words, all of which have ended.
-///
-/// # Errors
-/// Exit 2 for one that is not there, and for one whose banks are in use.
-pub(super) async fn ended(store: &dyn Store, selectors: &[String]) -> Result<Vec<RunRow>, CliError> {
-    let mut runs = Vec::new();
-    for selector in selectors {
-        for run in find_runs(store, selector).await? {
-            if !matches!(run.state, RunState::Finished | RunState::Cancelled) {
-                return Err(CliError::usage(format!("{} has not ended: its banks are in use", run.run_id)));
-            }
-            runs.push(run);
-        }
-    }
-    Ok(runs)
 }

@@ -18,7 +18,7 @@ use crate::{
     app::App,
     exit::CliError,
     out::{self, amounts::counted},
-    standing::{ALL_BANKS, domains::LOCAL_DOMAIN, keeps_banks},
+    standing::{ALL_BANKS, domains::LOCAL_DOMAIN, group::find_runs, keeps_banks},
 };
 
 /// Removes banks of runs, one run after the other, and counts.
@@ -105,6 +105,23 @@ impl<'a> Remover<'a> {
         }
         Ok(())
     }
+}
+
+/// The runs of some words, all of which have ended.
+///
+/// # Errors
+/// Exit 2 for one that is not there, and for one whose banks are in use.
+pub(crate) async fn ended(store: &dyn Store, selectors: &[String]) -> Result<Vec<RunRow>, CliError> {
+    let mut runs = Vec::new();
+    for selector in selectors {
+        for run in find_runs(store, selector).await? {
+            if !matches!(run.state, RunState::Finished | RunState::Cancelled) {
+                return Err(CliError::usage(format!("{} has not ended: its banks are in use", run.run_id)));
+            }
+            runs.push(run);
+        }
+    }
+    Ok(runs)
 }
 
 /// At the end of a command: removes the banks of those of its runs that have ended and were submitted with `--clean-after`. Runs of a

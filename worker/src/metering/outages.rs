@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bench_proto::ids::Sha256Hash;
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
@@ -18,6 +19,9 @@ pub(crate) const PROVIDER_AWAY: &str = "provider_away";
 const HELD_AFTER: u32 = 3;
 /// For so long a failure says that a provider is away, unless another follows.
 const RECENT: Duration = Duration::from_secs(30);
+/// After so many answers of 500 to one and the same request, and to nothing else, of a provider that has answered others, it is the
+/// request that it cannot take.
+const SAME_REQUEST: u32 = 6;
 /// Pauses between two tries while a provider is away: the first, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 
@@ -65,6 +69,19 @@ struct Failing {
     is_refused: bool,
     pause: Duration,
     next_try: Instant,
+    /// The request that was answered with 500 each time, as long as it was one and the same.
+    only: Option<Sha256Hash>,
+}
+
+/// What a provider did not do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Missed {
+    /// What it said, or what was met in its place.
+    pub(crate) reason: String,
+    /// It said that the key may not do this.
+    pub(crate) is_refused: bool,
+    /// The request, where it was answered with 500: the fault may be its own.
+    pub(crate) request: Option<Sha256Hash>,
 }
 
 impl Outages {
@@ -120,11 +137,12 @@ impl Outages {
     }
 
     /// A request has failed on the way, or was refused.
-    pub(crate) fn failed(&self, target: &Target, reason: String, is_refused: bool) {
+    pub(crate) fn failed(&self, target: &Target, missed: Missed) {
         let mut state = self.state();
         let failing = state.failing(target);
         failing.failures += 1;
-        (failing.reason, failing.is_refused) = (reason, is_refused);
+        failing.only = missed.request.filter(|request| failing.failures == 1 || failing.only == Some(*request));
+        (failing.reason, failing.is_refused) = (missed.reason, missed.is_refused);
         if failing.failures != HELD_AFTER {
             return;
         }
@@ -148,7 +166,11 @@ impl Outages {
     /// The provider that is away for the longest time, of those of which the last that is known is a failure, and a recent one.
     pub(crate) fn away(&self) -> Option<Away> {
         let (now, state) = (Instant::now(), self.state());
-        let recent = state.failing.iter().filter(|(_, failing)| failing.is_recent(now));
+        let is_away = |(target, failing): &(&Target, &Failing)| {
+            let of_request = failing.only.is_some() && failing.failures >= SAME_REQUEST;
+            failing.is_recent(now) && !(of_request && state.answered.contains(*target))
+        };
+        let recent = state.failing.iter().filter(is_away);
         let target = recent.min_by_key(|(_, failing)| failing.begun).map(|(target, _)| target)?;
         Some(state.away(target, now))
     }
@@ -189,6 +211,7 @@ impl Failing {
             is_refused: false,
             pause: PAUSES.0,
             next_try: now,
+            only: None,
         }
     }
 
@@ -205,19 +228,44 @@ mod tests {
         Target { account: "openai".to_owned(), model: model.to_owned(), embeds: false }
     }
 
+    fn missed(reason: &str, is_refused: bool) -> Missed {
+        Missed { reason: reason.to_owned(), is_refused, request: None }
+    }
+
+    #[test]
+    fn a_request_that_a_provider_cannot_take_does_not_make_it_be_away() {
+        let (outages, target) = (Outages::default(), target("m"));
+        let of = |text: &str| Missed { request: Some(Sha256Hash::of(text.as_bytes())), ..missed("status 500", false) };
+        (0..SAME_REQUEST).for_each(|_| outages.failed(&target, of("poison")));
+        assert!(outages.away().is_some(), "nobody knows that it takes others");
+        outages.through(&target);
+        (1..SAME_REQUEST).for_each(|_| outages.failed(&target, of("poison")));
+        assert!(outages.away().is_some(), "it may be away for a while");
+        outages.failed(&target, of("poison"));
+        assert_eq!(outages.away(), None);
+        // another request, or no answer at all, says that it is the provider
+        for other in [of("other"), missed("no connection", false)] {
+            outages.through(&target);
+            (0..SAME_REQUEST).for_each(|_| outages.failed(&target, of("poison")));
+            outages.failed(&target, other);
+            outages.failed(&target, of("poison"));
+            assert!(outages.away().is_some());
+        }
+    }
+
     #[tokio::test]
     async fn p39_requests_are_held_after_three_failures_and_one_finds_out() {
         let (outages, target) = (Outages::default(), target("m"));
         assert_eq!(outages.away(), None);
-        outages.failed(&target, "status 503".to_owned(), false);
+        outages.failed(&target, missed("status 503", false));
         assert!(
             outages.away().is_some_and(|away| away.reason.contains("status 503")),
             "what failed is not the system's"
         );
         let at_once = || Instant::now();
         assert_eq!(outages.wait(&target, at_once()).await, Ok(()), "one failure holds nobody");
-        outages.failed(&target, "status 503".to_owned(), false);
-        outages.failed(&target, "status 503".to_owned(), false);
+        outages.failed(&target, missed("status 503", false));
+        outages.failed(&target, missed("status 503", false));
         assert!(outages.wait(&target, at_once()).await.is_err());
         let begun = Instant::now();
         let wait = || outages.wait(&target, begun + Duration::from_millis(1_500));
@@ -231,7 +279,7 @@ mod tests {
     #[tokio::test]
     async fn p39_whoever_is_held_goes_as_soon_as_a_reply_has_come() {
         let (outages, target) = (Outages::default(), target("m"));
-        (0..HELD_AFTER).for_each(|_| outages.failed(&target, "no connection".to_owned(), false));
+        (0..HELD_AFTER).for_each(|_| outages.failed(&target, missed("no connection", false)));
         let begun = Instant::now();
         let reply = async {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -249,7 +297,7 @@ mod tests {
     #[tokio::test]
     async fn p39_one_model_that_is_away_holds_no_other_and_429_holds_nobody() {
         let outages = Outages::default();
-        (0..HELD_AFTER).for_each(|_| outages.failed(&target("gone"), "status 500".to_owned(), false));
+        (0..HELD_AFTER).for_each(|_| outages.failed(&target("gone"), missed("status 500", false)));
         assert_eq!(outages.wait(&target("there"), Instant::now()).await, Ok(()));
         (0..9).for_each(|_| outages.limited(&target("busy")));
         assert_eq!(outages.wait(&target("busy"), Instant::now()).await, Ok(()));
@@ -258,10 +306,10 @@ mod tests {
     #[test]
     fn p40_a_key_that_is_refused_is_told_from_one_that_has_worked() {
         let (outages, target) = (Outages::default(), target("m"));
-        outages.failed(&target, "status 401".to_owned(), true);
+        outages.failed(&target, missed("status 401", true));
         assert!(outages.away().is_some_and(|away| away.is_refused && !away.has_answered));
         outages.through(&target);
-        outages.failed(&target, "status 401".to_owned(), true);
+        outages.failed(&target, missed("status 401", true));
         assert!(outages.away().is_some_and(|away| away.is_refused && away.has_answered));
     }
 }

@@ -42,7 +42,7 @@ use uuid::Uuid;
 
 use super::{
     in_flight::InFlight,
-    outages::{Away, Outages, PROVIDER_AWAY, Target},
+    outages::{Away, Missed, Outages, PROVIDER_AWAY, Target},
 };
 use crate::{cost_ledger::CostLedger, ending::BUDGET, environment::WorkerEnvironment};
 
@@ -434,16 +434,18 @@ fn free_end(outcome: &Outcome) -> Option<MeteredEnd> {
 }
 
 /// Tells whether the provider was there.
-fn teach_outages(outages: &Outages, target: &Target, outcome: &Outcome) {
+fn teach_outages(outages: &Outages, (target, request): (&Target, Sha256Hash), outcome: &Outcome) {
+    let failed = |reason: String| outages.failed(target, Missed { reason, is_refused: false, request: None });
     match &outcome.ended {
         // the provider was not asked
         _ if outcome.failed_on_purpose() => {}
         Ended::Complete => outages.through(target),
-        Ended::NotReached(cause) | Ended::CutByProvider(cause) => outages.failed(target, cause.clone(), false),
-        Ended::NotAReply => outages.failed(target, "what came is no reply".to_owned(), false),
+        Ended::NotReached(cause) | Ended::CutByProvider(cause) => failed(cause.clone()),
+        Ended::NotAReply => failed("what came is no reply".to_owned()),
         Ended::Refused(429) => outages.limited(target),
         Ended::Refused(status @ (401..=403 | 408 | 500..)) => {
-            outages.failed(target, format!("status {status}"), *status < 408);
+            let request = (*status == 500).then_some(request);
+            outages.failed(target, Missed { reason: format!("status {status}"), is_refused: *status < 408, request });
         }
         // of the request, or of the client: nothing is learned
         Ended::Refused(_) | Ended::Stored | Ended::CutByClient => {}
@@ -620,7 +622,7 @@ impl MeteredCall {
         {
             self.gate.block.hold(wait);
         }
-        teach_outages(&self.run.outages, &self.target, outcome);
+        teach_outages(&self.run.outages, (&self.target, self.call_key), outcome);
         let Some(place) = self.place.take() else { return };
         let seen = match (&outcome.ended, outcome.status) {
             (Ended::Complete, _) => {
@@ -703,7 +705,8 @@ mod tests {
         let away = |fault| {
             let outages = Outages::default();
             for _ in 0..3 {
-                teach_outages(&outages, &target, &outcome(Ended::Refused(503), Some(fault), None));
+                let request = Sha256Hash::of(b"x");
+                teach_outages(&outages, (&target, request), &outcome(Ended::Refused(503), Some(fault), None));
             }
             outages.away().is_some()
         };

@@ -116,7 +116,10 @@ impl Run {
             file("report.json", serde_json::to_string(&self.summary).expect("JSON")),
             file("results.jsonl", self.facts.iter().map(line).collect()),
         ];
-        push(place, &IndexEntry::of_run(&self.bundle.spec, &self.summary), &files).await.expect("is pushed");
+        // an index says what its author wants: what no index may say is tried elsewhere
+        let told = IndexEntry::of_run(&self.bundle.spec, &self.summary);
+        let entry = IndexEntry { value: told.value.map(|value| value.min(1.0)), ..told };
+        push(place, &entry, &files).await.expect("is pushed");
     }
 }
 

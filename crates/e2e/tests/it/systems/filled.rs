@@ -75,7 +75,7 @@ fn banks_go_when_their_run_has_ended_and_somebody_said_so() {
     assert_eq!((removed.stdout.as_str(), held(&fake).len()), ("2 banks removed\n", 0));
     for (flags, words) in [
         (["--bank", "prod", "--clean-after"], "cannot be used with"),
-        (["--keep-banks", "--clean-after", "--json"], "cannot be used with"),
+        (["--keep-banks", "--clean-after", "--no-canaries"], "cannot be used with"),
     ] {
         assert!(run("refused", &flags).expect_code(2).stderr.contains(words));
     }
