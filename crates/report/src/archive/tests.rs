@@ -60,7 +60,7 @@ fn files() -> Files {
     Files::with(&[
         ("report.json", "{}".repeat(500).into_bytes()),
         ("questions.jsonl", "line\n".repeat(900).into_bytes()),
-        ("empty.txt", Vec::new()),
+        ("banks.jsonl", Vec::new()),
     ])
 }
 
