@@ -100,7 +100,7 @@ pub struct ComparedRun {
 /// What a memory system spends on models itself, as the meter saw it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryCost {
-    /// Dollars of the whole run.
+    /// Dollars of the whole run, as if no reply had been stored.
     pub usd: f64,
     /// Dollars for filling a thousand turns; null where that is not known.
     pub usd_per_1000_turns: Option<f64>,

@@ -149,7 +149,8 @@ pub struct Summary {
     /// Contexts handed to the answerer; null when nothing was recalled.
     #[serde(default)]
     pub context: Option<ContextSummary>,
-    /// Dollars (as if nothing had been cached) per passed question of the headline metric; null when none passed.
+    /// Dollars (as if nothing had been cached; with those of a metered memory system) per passed question of the headline metric; null
+    /// when none passed.
     #[serde(default)]
     pub usd_per_correct: Option<f64>,
     /// Errors of `infra_error` questions: code → number of questions.

@@ -15,7 +15,8 @@ use bench_proto::{
     stop::Looks,
     summary::Summary,
 };
-use bench_report::archive::is_score;
+use bench_report::archive::are_figures;
+use bench_settings::bounded;
 use bench_store::{Imports, Item, NewBank, NewRun, Right, RunState, Store, StoreError};
 use serde::de::DeserializeOwned;
 
@@ -32,8 +33,6 @@ const BANK_BYTES_AT_ONCE: usize = 4 << 20;
 /// Questions written at once.
 const RESULTS_AT_ONCE: usize = 1_000;
 
-/// Longest run and report, in bytes.
-const MOST_BYTES: u64 = 256 << 20;
 /// Longest line of banks and results, in bytes: the largest bank there is has less than a tenth.
 const MOST_LINE: u64 = 1 << 30;
 
@@ -46,12 +45,13 @@ pub(crate) enum Restored {
     WasThere,
 }
 
-/// Rebuilds a run from its archived files, which lie in a folder. May be repeated at any point: what is there already stays.
+/// Rebuilds a run from its archived files, which lie in a folder and were [checked](check). May be repeated at any point: what is
+/// there already stays.
 ///
 /// # Errors
-/// Exit 2 when another run of this id is in the store; exit 5 when the files do not fit together.
-pub(crate) async fn restore(store: &dyn Store, folder: &Path, run_id: &str) -> Result<Restored, CliError> {
-    let Readable { run, new, report, summary } = check(folder, run_id)?;
+/// Exit 2 when another run of this id is in the store.
+pub(crate) async fn restore(store: &dyn Store, folder: &Path, readable: Readable) -> Result<Restored, CliError> {
+    let Readable { run, new, report, summary } = readable;
     store.may(Right::Results).await?;
     let run_no = match store.create_run(&new).await {
         Ok(run_no) => run_no,
@@ -221,12 +221,9 @@ fn check_result(ResultBundle { facts, texts }: &ResultBundle) -> Result<(), CliE
 /// Exit 5.
 pub(super) fn check_headline(summary: &Summary) -> Result<(), CliError> {
     let headline = &summary.headline;
-    // a t interval may reach beyond what scores can be
-    let mut ends = headline.ci95.iter().flat_map(|interval| [interval.low, interval.high]);
-    if headline.value.is_some_and(|score| !is_score(score)) || ends.any(|end| !(-1.0..=2.0).contains(&end)) {
-        return Err(damaged("its score or its interval is beyond 0 and 1".to_owned()));
-    }
-    Ok(())
+    let ends = headline.ci95.iter().flat_map(|interval| [interval.low, interval.high]);
+    let can_be = are_figures(headline.value, ends);
+    can_be.then_some(()).ok_or_else(|| damaged("its score or its interval is beyond 0 and 1".to_owned()))
 }
 
 /// A question's id, how it ended, and its scores by metric.
@@ -366,13 +363,7 @@ fn missing(name: &str, error: std::io::Error) -> CliError {
 }
 
 fn whole(folder: &Path, name: &str) -> Result<Vec<u8>, CliError> {
-    let mut content = Vec::new();
-    let file = File::open(folder.join(name)).map_err(|e| missing(name, e))?;
-    file.take(MOST_BYTES + 1).read_to_end(&mut content).map_err(|e| missing(name, e))?;
-    if content.len() as u64 > MOST_BYTES {
-        return Err(damaged(format!("{name} has more than {} MiB: it is not read", MOST_BYTES >> 20)));
-    }
-    Ok(content)
+    bounded::bytes(&folder.join(name), bounded::RESULTS).map_err(|e| missing(name, e))
 }
 
 fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, CliError> {

@@ -2,7 +2,7 @@
 
 use std::{
     io::{BufWriter, Write},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use bench_proto::ids::RunId;
@@ -49,10 +49,11 @@ pub(super) async fn run(app: &App, verb: &ArchiveVerb) -> CliResult {
             if *restore {
                 check_restorable(&place, &entry)?;
             }
-            let folder = output_dir.clone().unwrap_or_else(|| run_folder(app, &entry.run_id));
+            let folder = results::run_folder(app, &RunId(entry.run_id.clone()), output_dir.as_deref());
             let files = get(&place, &entry, &folder).await?;
             if let Some(trusted) = rebuild {
-                back(app, &entry, &folder, trusted).await?;
+                let readable = restore::check(&folder, &entry.run_id)?;
+                back(app, &entry, (&folder, readable), trusted).await?;
             }
             if *json {
                 print_fetched(&entry.run_id, &folder, &files, rebuild, entry.without_texts.as_ref());
@@ -167,9 +168,14 @@ fn check_restorable(place: &ArchivePlace, entry: &IndexEntry) -> Result<(), CliE
 }
 
 /// Makes fetched files a run of the store, whose system is trusted or not.
-async fn back(app: &App, entry: &IndexEntry, folder: &Path, trusted: bool) -> Result<(), CliError> {
+async fn back(
+    app: &App,
+    entry: &IndexEntry,
+    (folder, readable): (&Path, restore::Readable),
+    trusted: bool,
+) -> Result<(), CliError> {
     let store = app.open_store().await?;
-    let restored = restore::restore(store.as_ref(), folder, &entry.run_id).await?;
+    let restored = restore::restore(store.as_ref(), folder, readable).await?;
     if trusted && let Some(run) = store.run_by_id(&RunId(entry.run_id.clone())).await? {
         app.trust(&run.spec.system.settings, None)?;
     }
@@ -213,11 +219,6 @@ async fn get(place: &ArchivePlace, entry: &IndexEntry, folder: &Path) -> Result<
     Ok(names.chain(["manifest.json".to_owned()]).collect())
 }
 
-/// Where the files of a run, or of a matrix, lie.
-fn run_folder(app: &App, id: &str) -> PathBuf {
-    app.home().join("runs").join(id)
-}
-
 fn print_fetched(id: &str, folder: &Path, files: &[String], rebuild: Option<bool>, without_texts: Option<&String>) {
     out::json(&json!({
         "id": id, "folder": folder, "files": files, "restored": rebuild.is_some(), "without_texts": without_texts,
@@ -234,36 +235,37 @@ async fn get_matrix(
     rebuild: Option<bool>,
 ) -> CliResult {
     let id = &matrix.report.id;
+    let mut listed = self::entries(place).await?;
     let mut entries = Vec::with_capacity(matrix.runs.len());
     for (run, folder) in &matrix.runs {
-        let entry = found(place, run).await?;
-        if entry.run_id != *run || entry.folder != *folder {
-            return Err(CliError::new(
-                Exit::Invalid,
-                format!("the document of matrix {id} says that run {run} lies elsewhere"),
-            ));
-        }
+        let at = listed.iter().position(|entry| (&entry.run_id, &entry.folder) == (run, folder)).ok_or_else(|| {
+            let why = format!("the document of matrix {id} says that run {run} lies in {folder}, and it does not");
+            CliError::new(Exit::Invalid, why)
+        })?;
+        let entry = listed.swap_remove(at);
         if rebuild.is_some() {
             check_restorable(place, &entry)?;
         }
         entries.push(entry);
     }
     let mut files = Vec::new();
-    let of_run = |run: &str| named.map_or_else(|| run_folder(app, run), |named| named.join(run));
+    let of_run = |run: &str| {
+        let named = named.map(|named| named.join(run));
+        results::run_folder(app, &RunId(run.to_owned()), named.as_deref())
+    };
     for entry in &entries {
         let fetched = get(place, entry, &of_run(&entry.run_id)).await?;
         files.extend(fetched.into_iter().map(|file| format!("{}/{file}", entry.run_id)));
     }
     if let Some(trusted) = rebuild {
         // all of them can be read before the store is touched
-        for entry in &entries {
-            restore::check(&of_run(&entry.run_id), &entry.run_id)?;
-        }
-        for entry in &entries {
-            back(app, entry, &of_run(&entry.run_id), trusted).await?;
+        let readable = entries.iter().map(|entry| restore::check(&of_run(&entry.run_id), &entry.run_id));
+        let readable = readable.collect::<Result<Vec<_>, _>>()?;
+        for (entry, readable) in entries.iter().zip(readable) {
+            back(app, entry, (&of_run(&entry.run_id), readable), trusted).await?;
         }
     }
-    let folder = named.map_or_else(|| run_folder(app, id), Path::to_path_buf);
+    let folder = results::run_folder(app, &RunId(id.clone()), named);
     write_matrix(&matrix.report, &folder)?;
     out::note(&format!("report of the matrix: {}", folder.display()));
     if rebuild.is_some() {

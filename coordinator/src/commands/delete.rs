@@ -40,9 +40,7 @@ pub(super) async fn run(app: &App, args: &DeleteArgs) -> CliResult {
             )));
         }
     }
-    check_forks(store, &runs).await?;
-    check_banks(store, &runs).await?;
-    check_baselines(store, &runs).await?;
+    check_needed(store, &runs).await?;
     store.may(Right::Delete).await?;
     for run in &runs {
         out::note(&told(store, run).await?);
@@ -100,17 +98,22 @@ async fn chosen(store: &dyn Store, selectors: &[String]) -> Result<Vec<RunRow>, 
     Ok(runs)
 }
 
-/// Refuses runs that others were forked from: those use the calls that these have paid for.
-async fn check_forks(store: &dyn Store, runs: &[RunRow]) -> Result<(), CliError> {
+/// Refuses runs that others need which stay.
+async fn check_needed(store: &dyn Store, runs: &[RunRow]) -> Result<(), CliError> {
     let numbers: BTreeSet<RunNo> = runs.iter().map(|run| run.run_no).collect();
+    let mut others = store.list_runs(&RunFilter { controls: true, ..RunFilter::default() }).await?;
+    others.retain(|run| !numbers.contains(&run.run_no));
+    check_forks(store, runs, &others).await?;
+    check_banks(store, runs, &others).await?;
+    check_baselines(runs, &others)
+}
+
+/// Refuses runs that others were forked from: those use the calls that these have paid for.
+async fn check_forks(store: &dyn Store, runs: &[RunRow], others: &[RunRow]) -> Result<(), CliError> {
     let lineages: BTreeSet<&str> = runs.iter().map(|run| run.lineage.as_str()).collect();
-    let filter = RunFilter { controls: true, ..RunFilter::default() };
     let mut forks = Vec::new();
-    for run in store.list_runs(&filter).await? {
-        if numbers.contains(&run.run_no) || !lineages.contains(run.lineage.as_str()) {
-            continue;
-        }
-        let Some(source) = source_of(store, &run).await? else { continue };
+    for run in others.iter().filter(|run| lineages.contains(run.lineage.as_str())) {
+        let Some(source) = source_of(store, run).await? else { continue };
         if source.split_once(" of ").is_some_and(|(_, id)| runs.iter().any(|run| run.run_id.0 == id)) {
             forks.push(format!("{} (from the {source})", run.run_id));
         }
@@ -125,7 +128,7 @@ async fn check_forks(store: &dyn Store, runs: &[RunRow]) -> Result<(), CliError>
 }
 
 /// Refuses runs whose banks others ask: nobody could say any more whose they are, or remove them.
-async fn check_banks(store: &dyn Store, runs: &[RunRow]) -> Result<(), CliError> {
+async fn check_banks(store: &dyn Store, runs: &[RunRow], others: &[RunRow]) -> Result<(), CliError> {
     let mut filled: BTreeSet<&str> = BTreeSet::new();
     for run in runs.iter().filter(|run| keeps_banks(&run.spec)) {
         // those of a restored run are where it ran
@@ -133,13 +136,8 @@ async fn check_banks(store: &dyn Store, runs: &[RunRow]) -> Result<(), CliError>
             filled.insert(run.run_id.0.as_str());
         }
     }
-    if filled.is_empty() {
-        return Ok(());
-    }
-    let stays = |run: &RunRow| runs.iter().all(|deleted| deleted.run_no != run.run_no);
-    for run in store.list_runs(&RunFilter { controls: true, ..RunFilter::default() }).await? {
-        let asked = run.spec.taken_over.banks_of.iter().find(|of| filled.contains(of.as_str()));
-        if let Some(of) = asked.filter(|_| stays(&run)) {
+    for run in others {
+        if let Some(of) = run.spec.taken_over.banks_of.iter().find(|of| filled.contains(of.as_str())) {
             return Err(CliError::usage(format!(
                 "run {} asks banks that {of} has filled: name it too, or remove them first (`bench-coord banks remove {of}`)",
                 run.run_id
@@ -150,12 +148,9 @@ async fn check_banks(store: &dyn Store, runs: &[RunRow]) -> Result<(), CliError>
 }
 
 /// Refuses runs that others are held against, which may stop early: without a baseline these ask, and pay, everything.
-async fn check_baselines(store: &dyn Store, runs: &[RunRow]) -> Result<(), CliError> {
+fn check_baselines(runs: &[RunRow], others: &[RunRow]) -> Result<(), CliError> {
     let deleted = |id: &str| runs.iter().any(|run| run.run_id.0 == id);
-    for run in store.list_runs(&RunFilter { controls: true, ..RunFilter::default() }).await? {
-        if deleted(&run.run_id.0) {
-            continue;
-        }
+    for run in others {
         let needed = baseline_needed(run.state, run.spec.stop.as_ref(), &run.looks);
         if let Some(baseline) = needed.filter(|baseline| deleted(baseline)) {
             return Err(CliError::usage(format!(

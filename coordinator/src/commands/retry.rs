@@ -15,10 +15,9 @@ use crate::{
         execution::Execution,
         executor::RunExecutor,
         group::resume::resume,
-        resume::{go_on, planner_if_missing},
-        takers::check_allowed,
+        resume::{check_goes_on, go_on, planner_if_missing},
     },
-    standing::{check_banks, check_whole, find_run, group::RunsOfGroup},
+    standing::{find_run, group::RunsOfGroup},
 };
 
 /// Opens the failed questions of a run again, executes them, and prints the result.
@@ -69,9 +68,7 @@ async fn check(app: &App, store: &dyn Store, run: &RunRow) -> Result<(), CliErro
     if run.imported {
         return Err(CliError::usage(format!("{} was imported: there is nothing that could be repeated", run.run_id)));
     }
-    check_whole(store, run).await?;
-    check_allowed(app, store, run).await?;
-    check_banks(store, run).await
+    check_goes_on(app, store, run).await
 }
 
 /// Opens what failed in each run of a group, and goes on with the group.

@@ -1,8 +1,7 @@
 //! Results as files: `load.json`, which can be added to those of other processes, or `stress.json`; a page and its plots.
 
 use std::{
-    fs::File,
-    io::{Read as _, Write as _},
+    io::Write as _,
     path::{Path, PathBuf},
 };
 
@@ -16,7 +15,7 @@ use bench_report::{
     html,
     svg::{Curve, Plot, latency_plot},
 };
-use bench_settings::private;
+use bench_settings::{bounded, private};
 use serde::{Deserialize, Serialize};
 
 use super::table::Sheet;
@@ -25,9 +24,6 @@ use crate::{
     exit::{CliError, Exit},
     results::replace,
 };
-
-/// Longest file that is read: a histogram of every step and operation has 25,000 buckets at most.
-const LONGEST_FILE: u64 = 256 << 20;
 
 /// What was measured.
 #[derive(Debug, Serialize)]
@@ -150,12 +146,7 @@ struct Head {
 
 fn read(path: &Path) -> Result<Measured, CliError> {
     let wrong = |why: String| CliError::usage(format!("{}: {why}", path.display()));
-    let mut text = String::new();
-    let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
-    file.take(LONGEST_FILE + 1).read_to_string(&mut text).map_err(|error| wrong(error.to_string()))?;
-    if text.len() as u64 > LONGEST_FILE {
-        return Err(wrong("is too long for the result of a load".to_owned()));
-    }
+    let text = bounded::text(path, bounded::RESULTS).map_err(|error| wrong(error.to_string()))?;
     let none = |error: serde_json::Error| wrong(format!("is no result of `bench-coord load`: {error}"));
     let head: Head = serde_json::from_str(&text).map_err(none)?;
     if head.schema == stress::SCHEMA {

@@ -1,11 +1,11 @@
 //! `--judge-prompts`: a dataset's questions are judged in the words of its authors, which the user has in a file.
 
-use std::{fs::File, io::Read as _, path::Path};
+use std::path::Path;
 
 use bench_grading::judging::official;
 use bench_models::capabilities;
 use bench_proto::{profile::Profile, spec::ModelSpec};
-use bench_settings::ModelRole;
+use bench_settings::{ModelRole, bounded};
 use serde_json::Value;
 
 use crate::{app::App, exit::CliError};
@@ -62,12 +62,7 @@ fn read(path: &Path) -> std::io::Result<String> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(std::io::Error::other("it is no file"));
     }
-    let mut text = String::new();
-    File::open(path)?.take(official::MOST_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > official::MOST_BYTES {
-        return Err(std::io::Error::other(format!("it is larger than {} KiB", official::MOST_BYTES >> 10)));
-    }
-    Ok(text)
+    bounded::text(path, official::MOST_BYTES)
 }
 
 #[cfg(test)]

@@ -41,14 +41,14 @@ impl<'a> Remover<'a> {
     }
 
     /// Removes what no run needs of the banks of a run that has ended: all of them where it was cancelled, where it was submitted
-    /// with `--clean-after`, and where a person has `named` it; else those that were begun anew. What stays, and why, is said.
+    /// with `--clean-after` and nothing of it has failed, and where a person has `named` it; else those that were begun anew. What stays, and why, is said.
     ///
     /// # Errors
     /// What the store meets, and exit 2 for a named run whose memory system this process does not allow.
     pub(crate) async fn of_run(&mut self, run: &RunRow, named: bool) -> Result<(), CliError> {
         let all = named
             || match run.spec.limits.banks_after {
-                BanksAfter::Removed => matches!(run.state, RunState::Finished | RunState::Cancelled),
+                BanksAfter::Removed => run.state == RunState::Cancelled || is_done(run),
                 BanksAfter::Kept => false,
                 BanksAfter::Unsaid => run.state == RunState::Cancelled,
             };
@@ -107,6 +107,11 @@ impl<'a> Remover<'a> {
     }
 }
 
+/// Whether nothing of a run could be repeated: a question that has failed asks its bank again.
+fn is_done(run: &RunRow) -> bool {
+    run.state == RunState::Finished && run.counters.infra_error == 0
+}
+
 /// The runs of some words, all of which have ended.
 ///
 /// # Errors
@@ -144,6 +149,13 @@ pub(crate) async fn clean_after(app: &App, store: &dyn Store, runs: &[RunRow]) -
     }
     let mut remover = Remover::new(app, store);
     for run in here {
+        if run.state == RunState::Finished && !is_done(run) {
+            out::note(&format!(
+                "the banks of {0} stay, as some of its questions have failed: `bench-coord retry {0} --errors` repeats them, and \
+                 `bench-coord banks remove {0}` removes its banks",
+                run.run_id
+            ));
+        }
         remover.of_run(run, false).await?;
     }
     if remover.removed > 0 {

@@ -38,7 +38,7 @@ const RESUMABLE: [RunState; 2] = [RunState::Running, RunState::Paused];
 /// Exit 2 when another process owns it or it was cancelled without `--reopen`.
 pub(crate) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: &ResumeArgs) -> CliResult {
     check_detach(args.detach, app.deployment()?)?;
-    let run = if args.no_stop { to_the_end(store.as_ref(), run).await? } else { run };
+    let run = if args.no_stop { to_the_end(app, store.as_ref(), run).await? } else { run };
     // one that has stopped early goes on with what it has left out
     let goes_on = run.spec.stop.is_some() && !all_ended(&run);
     // a measured run that has ended goes on with the controls that have not
@@ -85,19 +85,32 @@ pub(crate) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
 }
 
 /// Lets a run ask all of its questions, whatever its looks say.
-async fn to_the_end(store: &dyn Store, run: RunRow) -> Result<RunRow, CliError> {
+async fn to_the_end(app: &App, store: &dyn Store, run: RunRow) -> Result<RunRow, CliError> {
     if run.spec.stop.is_none() {
         return Err(CliError::usage(format!(
             "--no-stop: run {} asks all of its questions anyway: it was submitted without --stop-when; leave it out",
             run.run_id
         )));
     }
+    // also one that has ended asks again from here on
+    check_goes_on(app, store, &run).await?;
     let looks = Looks { to_the_end: true, ..run.looks.clone() };
     if run.looks != looks && !store.set_looks(run.run_no, &run.looks, &looks).await? {
         let run_id = run.run_id;
         return Err(CliError::infrastructure(format!("run {run_id} is being looked at just now: try again")));
     }
     Ok(store.run(run.run_no).await?)
+}
+
+/// Refuses to ask more questions of a run that is there in part, whose memory system may not be asked here, or whose banks were
+/// removed.
+///
+/// # Errors
+/// Exit 2 with what to do.
+pub(crate) async fn check_goes_on(app: &App, store: &dyn Store, run: &RunRow) -> Result<(), CliError> {
+    check_whole(store, run).await?;
+    check_allowed(app, store, run).await?;
+    check_banks(store, run).await
 }
 
 /// What a run needs to go on: whoever executes it, and what writes the rest of its plan. Everything that could refuse is found
@@ -112,9 +125,7 @@ pub(crate) async fn make_ready(
     args: &ResumeArgs,
 ) -> Result<(RunExecutor, Option<Planner>), CliError> {
     if run.state != RunState::Finished {
-        check_whole(store, run).await?;
-        check_allowed(app, store, run).await?;
-        check_banks(store, run).await?;
+        check_goes_on(app, store, run).await?;
     }
     if args.release_uncertain {
         store.may(Right::Results).await?;

@@ -192,7 +192,7 @@ pub(crate) fn keeps_banks(spec: &RunSpec) -> bool {
 /// What the event [`BANKS_GONE_EVENT`] says when every bank of a run was removed.
 pub(crate) const ALL_BANKS: &str = "all";
 
-/// Whether `gc` has removed every bank of a run from its memory system.
+/// Whether every bank of a run was removed from its memory system.
 ///
 /// # Errors
 /// What the store meets.
@@ -208,7 +208,7 @@ pub(crate) async fn are_banks_removed(store: &dyn Runs, run: &RunRow) -> Result<
 pub(crate) async fn check_banks(store: &dyn Runs, run: &RunRow) -> Result<(), CliError> {
     if are_banks_removed(store, run).await? {
         return Err(CliError::usage(format!(
-            "the banks of {} were removed from its memory system by `gc`: submit it anew",
+            "the banks of {} were removed from its memory system: submit it anew",
             run.run_id
         )));
     }

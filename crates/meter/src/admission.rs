@@ -19,10 +19,7 @@ pub trait Admission: Send + Sync {
     ///
     /// # Errors
     /// Why not: told to the client in its provider's words.
-    async fn authenticate(&self, address: &Address, token: &str) -> Result<(), Refusal> {
-        let _ = (address, token);
-        Ok(())
-    }
+    async fn authenticate(&self, address: &Address, token: &str) -> Result<(), Refusal>;
 
     /// Whether a request may be sent, and where to. It may wait here for its turn; the future is dropped when the client leaves.
     ///

@@ -12,18 +12,23 @@ pub const BY_HAND: u64 = 4 << 20;
 /// Most bytes of a file of results that is read as a whole.
 pub const RESULTS: u64 = 256 << 20;
 
+/// The bytes of a file of at most so many.
+///
+/// # Errors
+/// What the disk says, and a file that is longer.
+pub fn bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most { Err(too_long(most)) } else { Ok(bytes) }
+}
+
 /// The text of a file of at most so many bytes.
 ///
 /// # Errors
-/// What the disk says, and a file that is longer or no text.
+/// As [`bytes`], and a file that is no text.
 pub fn text(path: &Path, most: u64) -> io::Result<String> {
-    let mut text = String::new();
-    let read = File::open(path)?.take(most + 1).read_to_string(&mut text);
-    // what is cut may end within a character
-    if text.len() as u64 > most || read.is_err() && longer(path, most) {
-        return Err(too_long(most));
-    }
-    read.map(|_| text)
+    String::from_utf8(bytes(path, most)?)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
 }
 
 /// Adds the next line of at most so many bytes, with its end; 0 where there is none.
@@ -35,12 +40,12 @@ pub fn line(file: &mut impl BufRead, most: u64, into: &mut String) -> io::Result
     if read as u64 > most { Err(too_long(most)) } else { Ok(read) }
 }
 
-fn longer(path: &Path, most: u64) -> bool {
-    std::fs::metadata(path).is_ok_and(|about| !about.is_file() || about.len() > most)
-}
-
 fn too_long(most: u64) -> io::Error {
-    let shown = if most < 1 << 20 { format!("{most} bytes") } else { format!("{} MiB", most >> 20) };
+    let shown = match most {
+        0..0x400 => format!("{most} bytes"),
+        0x400..0x10_0000 => format!("{} KiB", most >> 10),
+        _ => format!("{} MiB", most >> 20),
+    };
     io::Error::new(io::ErrorKind::InvalidData, format!("it has more than {shown}, and is not read"))
 }
 
@@ -57,7 +62,12 @@ mod tests {
         for most in [1, 4] {
             assert_eq!(text(&path, most).expect_err("is longer").kind(), io::ErrorKind::InvalidData, "{most}");
         }
-        assert!(text(Path::new("/dev/zero"), 64).expect_err("has no end").to_string().contains("64 bytes"));
+        for (most, shown) in [(64, "64 bytes"), (64 << 10, "64 KiB"), (2 << 20, "2 MiB")] {
+            assert!(text(Path::new("/dev/zero"), most).expect_err("has no end").to_string().contains(shown));
+        }
+        std::fs::write(&path, [0xff]).expect("is written");
+        assert_eq!(text(&path, 5).expect_err("is no text").kind(), io::ErrorKind::InvalidData);
+        assert_eq!(bytes(&path, 5).expect("is read"), [0xff]);
         assert_eq!(text(&folder.path().join("b"), 5).expect_err("is not there").kind(), io::ErrorKind::NotFound);
         let mut lines = io::Cursor::new("ab\ncdefg\n");
         let mut read = String::new();

@@ -2,9 +2,10 @@
 //! calls (P34).
 //!
 //! In: requests of memory systems, at `/m/<run>`. Out: attempts in the call store, and a provider's reply. `Metering` finds the run of a
-//! request and starts to listen when the first metered run is built; `run` admits and settles a request; `in_flight` says which bank it
-//! is for. How requests are read and forwarded is in the crate `meter`.
+//! request and starts to listen when the first metered run is built; `run` admits a request, `call` settles it; `in_flight` says which
+//! bank it is for. How requests are read and forwarded is in the crate `meter`.
 
+mod call;
 mod in_flight;
 mod outages;
 mod run;

@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bench_meter::{Ended, Outcome};
 use bench_proto::ids::Sha256Hash;
 use tokio::sync::Notify;
 use tracing::{info, warn};
@@ -88,6 +89,25 @@ impl Outages {
     fn state(&self) -> MutexGuard<'_, State> {
         // every change is complete when the lock is dropped
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Learns from what became of a request whether its provider was there.
+    pub(crate) fn learn(&self, target: &Target, request: Sha256Hash, outcome: &Outcome) {
+        let failed = |reason: String| self.failed(target, Missed { reason, is_refused: false, request: None });
+        match &outcome.ended {
+            // the provider was not asked
+            _ if outcome.failed_on_purpose() => {}
+            Ended::Complete => self.through(target),
+            Ended::NotReached(cause) | Ended::CutByProvider(cause) => failed(cause.clone()),
+            Ended::NotAReply => failed("what came is no reply".to_owned()),
+            Ended::Refused(429) => self.limited(target),
+            Ended::Refused(status @ (401..=403 | 408 | 500..)) => {
+                let request = (*status == 500).then_some(request);
+                self.failed(target, Missed { reason: format!("status {status}"), is_refused: *status < 408, request });
+            }
+            // of the request, or of the client: nothing is learned
+            Ended::Refused(_) | Ended::Stored | Ended::CutByClient => {}
+        }
     }
 
     /// Waits until a request may be tried.

@@ -167,9 +167,20 @@ pub(super) fn check_same_questions(
 
 /// Whether a value is what the source's memory system takes where nothing is said.
 fn is_default_of_system(source: &RunSpec, name: &str, value: &bench_settings::Value) -> bool {
-    let adapter = source.system.settings.get(adapter::ADAPTER);
-    let default = adapter.and_then(|adapter| adapter.pointer(&format!("/settings/{name}/default")));
-    default.is_some_and(|default| value.json().as_ref() == Some(default))
+    let system = &source.system;
+    let Some(adapter) = system.settings.get(adapter::ADAPTER) else {
+        let built_in = systems::find(&system.name).map_or(&[][..], |entry| entry.settings);
+        let full = format!("{}.{name}", system.name);
+        let known = built_in.iter().find(|setting| setting.name == full);
+        return known.is_some_and(|setting| value.json().is_some_and(|value| as_text(&value) == setting.default));
+    };
+    let default = adapter.pointer(&format!("/settings/{name}/default"));
+    default.is_some_and(|default| value.json().is_some_and(|value| as_text(&value) == as_text(default)))
+}
+
+/// A value as it is typed: a text that is typed as a number is stored as a text.
+fn as_text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// A setting of the memory system or the dataset on the command line that is another one than the source's.
@@ -184,10 +195,9 @@ fn other_setting(app: &App, source: &RunSpec) -> Option<String> {
     let is_other = |(key, value): &(&str, &bench_settings::Value)| {
         let name = key.split_once('.').map_or(*key, |(_, name)| name);
         let own = source.system.settings.get(*key).or_else(|| source.dataset.settings.get(name));
-        // a text that is typed as a number is stored as a text, and what is the default is not stored
-        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         match own {
-            Some(own) => value.json().as_ref().map(text) != Some(text(own)),
+            Some(own) => value.json().as_ref().map(as_text) != Some(as_text(own)),
+            // what is the default is not stored
             None => !is_default_of_system(source, name, value),
         }
     };

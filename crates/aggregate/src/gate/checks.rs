@@ -321,13 +321,15 @@ fn latency(rule: &LatencyRule, a: &ComparedRun, b: &ComparedRun) -> Check {
 /// Dollars of the runner's calls, and of those of the memory system where they were metered.
 fn cost(rule: Ratio, a: &ComparedRun, b: &ComparedRun) -> Check {
     // what is not known of one of them is in neither
-    let both = a.metered.is_some() && b.metered.is_some();
-    let dollars = |run: &ComparedRun| {
-        run.usage.total.usd_list + run.metered.as_ref().filter(|_| both).map_or(0.0, |metered| metered.usd)
+    let metered = a.metered.as_ref().zip(b.metered.as_ref());
+    let (of_a, of_b) = metered.map_or((0.0, 0.0), |(a, b)| (a.usd, b.usd));
+    let metric = match metered {
+        Some(_) => "usage.total.usd_list and metered.total per question",
+        None => "usage.total.usd_list per question",
     };
     let unit = |old: f64, new: f64| format!("${new:.6} after ${old:.6} per question");
-    let ((a, n_a), (b, n_b)) = ((dollars(a), a.n), (dollars(b), b.n));
-    per_question("cost", "usage.total.usd_list per question", rule, ((a, n_a), (b, n_b)), unit)
+    let dollars = |run: &ComparedRun, metered: f64| (run.usage.total.usd_list + metered, run.n);
+    per_question("cost", metric, rule, (dollars(a, of_a), dollars(b, of_b)), unit)
 }
 
 /// Calls of all phases, those that the call store answered too: what a change of code costs does not depend on the cache.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use bench_meter::{Admission, Admitted, Asked, Meter, MeterSettings, Outcome, Refusal, Upstream};
+use bench_meter::{Address, Admission, Admitted, Asked, Meter, MeterSettings, Outcome, Refusal, Upstream};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use tokio::net::TcpListener;
 
@@ -20,6 +20,10 @@ struct Nothing(Upstream);
 
 #[async_trait::async_trait]
 impl Admission for Everything {
+    async fn authenticate(&self, _: &Address, _: &str) -> Result<(), Refusal> {
+        Ok(())
+    }
+
     async fn admit(&self, _: &Asked) -> Result<Box<dyn Admitted>, Refusal> {
         Ok(Box::new(Nothing(self.0.clone())))
     }

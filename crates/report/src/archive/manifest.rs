@@ -94,9 +94,7 @@ impl IndexEntry {
     /// What is no plain name, and no score.
     pub(crate) fn check(&self) -> Result<(), String> {
         RunId::parse(&self.run_id).map_err(|e| e.to_string())?;
-        // a t interval may reach beyond what scores can be
-        let mut ends = self.low.into_iter().chain(self.high);
-        if self.value.is_some_and(|score| !is_score(score)) || ends.any(|end| !(-1.0..=2.0).contains(&end)) {
+        if !are_figures(self.value, self.low.into_iter().chain(self.high)) {
             return Err("its score or its interval is beyond 0 and 1".to_owned());
         }
         let parts: Vec<&str> = self.folder.split('/').collect();
@@ -206,10 +204,11 @@ pub(crate) fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.len() <= 200 && !name.starts_with('.') && name.chars().all(allowed)
 }
 
-/// Whether a number can be a score: a mean of weighted ones is rounded.
+/// Whether numbers can be a score, where there is one, and the ends of its interval. A mean of weighted scores is rounded, and a t
+/// interval may reach beyond what scores can be.
 #[must_use]
-pub fn is_score(number: f64) -> bool {
-    (-1e-9..=1.0 + 1e-9).contains(&number)
+pub fn are_figures(score: Option<f64>, mut ends: impl Iterator<Item = f64>) -> bool {
+    score.is_none_or(|score| (-1e-9..=1.0 + 1e-9).contains(&score)) && ends.all(|end| (-1.0..=2.0).contains(&end))
 }
 
 /// Whether a run in an archive has a file of this name: the forms that people read, and what it is rebuilt from.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     ArchiveError,
-    manifest::{is_date, is_score, shown},
+    manifest::{are_figures, is_date, shown},
     place::{ArchivePlace, Put},
     push::{Pushed, json},
 };
@@ -115,9 +115,11 @@ fn read(document: &[u8], (id, date): (&str, &str)) -> Result<ArchivedMatrix, Str
     if let Some(run) = matrix.runs.keys().find(|run| RunId::parse(run).is_err()) {
         return Err(format!("{} names no run", shown(run)));
     }
-    let scores = matrix.report.cells.iter().filter_map(|cell| cell.value);
-    if scores.into_iter().any(|score| !is_score(score)) {
-        return Err("a score is beyond 0 and 1".to_owned());
+    let can_be = |cell: &MatrixCell| {
+        are_figures(cell.value, cell.ci95.iter().flat_map(|interval| [interval.low, interval.high]))
+    };
+    if !matrix.report.cells.iter().all(can_be) {
+        return Err("a score or its interval is beyond 0 and 1".to_owned());
     }
     Ok(matrix)
 }

@@ -30,7 +30,7 @@ pub mod place;
 pub mod push;
 pub mod trajectory;
 
-pub use manifest::{FileEntry, IndexEntry, Manifest, is_score};
+pub use manifest::{FileEntry, IndexEntry, Manifest, are_figures};
 pub use place::ArchivePlace;
 
 /// What can go wrong with an archive.

@@ -36,12 +36,12 @@ const RARELY_KEYS: [&str; 2] = ["code", "user"];
 
 /// Whether the name of a variable or header says that it holds a secret.
 pub(super) fn is_secretive(name: &str) -> bool {
-    let name = name.to_ascii_uppercase().replace('-', "_");
-    let is_of_words = SECRETIVE.iter().any(|word| name.contains(word)) && !name.contains("TOKENIZ");
+    let name = name.to_ascii_uppercase().replace('-', "_").replace("TOKENIZ", "");
+    let is_of_words = SECRETIVE.iter().any(|word| name.contains(word));
     // the shell's own are the names of folders
     let is_password = name.ends_with("PWD") && !["PWD", "OLDPWD"].contains(&name.as_str());
-    let leads_elsewhere = ["_HOST", "_URL", "_FILE", "_PATH"].iter().any(|end| name.ends_with(end));
-    (is_of_words && !leads_elsewhere) || name.contains("AUTHORIZATION") || name.ends_with("AUTH") || is_password
+    // files and addresses are known by their values
+    (is_of_words && !name.ends_with("_HOST")) || name.contains("AUTHORIZATION") || name.ends_with("AUTH") || is_password
 }
 
 /// Refuses values that look like keys, wherever they stand in an adapter.
@@ -260,6 +260,8 @@ mod tests {
             ("NEO4J_AUTH", "neo4j/opensesame1234"),
             ("DB_PWD", "opensesame1234"),
             ("X-Auth", "opensesame1234"),
+            ("TOKENIZER_API_KEY", "opensesame1234"),
+            ("SECRET_URL", "opensesame1234"),
             ("X-Tenant", "hf_0123456789abcdefgh"),
             ("X-Tenant", "gsk_0123456789abcdefgh"),
         ] {

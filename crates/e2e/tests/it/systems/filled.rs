@@ -81,6 +81,38 @@ fn banks_go_when_their_run_has_ended_and_somebody_said_so() {
     }
 }
 
+#[test]
+fn banks_stay_while_what_failed_can_be_repeated_and_a_run_without_banks_asks_no_more() {
+    let fake = Fake::start("whole");
+    let bench = Bench::new();
+    write_adapter(&bench, fake.url(), "");
+    let run = |id: &str, more: &[&str]| {
+        bench.run([submit("./mine.yaml", id), vec!["--no-canaries", "--clean-after"], more.to_vec()].concat())
+    };
+    let _ = run("whole", &[]).expect_code(0);
+    let asked = fake.with(|world| std::mem::take(&mut world.requests).len());
+    // the last recalls fail, before the banks would go
+    fake.with(|world| world.fails_after = Some((asked.saturating_sub(8), 400)));
+    let failed = run("failed", &[]);
+    assert!(failed.json()["outcomes"]["infra_error"].as_u64() > Some(0), "{}", failed.stdout);
+    let words = "the banks of failed stay, as some of its questions have failed: `bench-coord retry failed --errors`";
+    assert!(failed.stderr.contains(words), "{}", failed.stderr);
+    fake.with(|world| world.fails_after = None);
+    assert_eq!(held(&fake).len(), 2);
+    let again = bench.run(["retry", "failed", "--errors", "--json", "--display", "none"]).expect_code(0);
+    assert_eq!((again.json()["outcomes"]["coverage"].clone(), held(&fake).len()), (json!(1.0), 0), "{}", again.stderr);
+
+    // what a rule has left out cannot be asked of banks that are gone, and what was measured stays as it is
+    let rule = ["submit", "--dataset", "locomo-sim", "--system", "./mine.yaml", "--run-id", "early", "--json"];
+    let more = ["--display", "none", "--no-canaries", "--clean-after", "--stop-when", "ci<=8pt"];
+    let early = bench.run([&rule[..], &more].concat()).expect_code(0).json();
+    assert_eq!((&early["run"]["verdict"], held(&fake).len()), (&json!("VALID"), 0), "{early}");
+    let refused = bench.run(["resume", "early", "--no-stop"]).expect_code(2).stderr;
+    assert!(refused.contains("the banks of early were removed from its memory system: submit it anew"), "{refused}");
+    let report = bench.run(["report", "early", "--json"]).expect_code(0).json();
+    assert_eq!((&report["result_digest"], &report["run"]["verdict"]), (&early["result_digest"], &json!("VALID")));
+}
+
 /// Another server for a fork of `second`, and the end of `first`, whose banks it asks.
 fn check_refused(bench: &Bench) {
     // which server or setting it asks is no choice of a fork
@@ -89,6 +121,8 @@ fn check_refused(bench: &Bench) {
         let refused = bench.run(moved).expect_code(2).stderr;
         assert!(refused.contains(&format!("--set {}", set.split('=').next().unwrap_or_default())), "{refused}");
     }
+    let same = ["submit", "--fork", "second", "--from", "answer", "--run-id", "same", "--set", "mine.width=1"];
+    let _ = bench.run([&same[..], &["--display", "none"]].concat()).expect_code(0);
     // a run whose banks others ask is deleted with them, or when its banks are gone
     let refused = bench.run(["delete", "first", "--yes"]).expect_code(2).stderr;
     assert!(refused.contains("asks banks that first has filled: name it too"), "{refused}");
