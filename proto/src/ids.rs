@@ -10,6 +10,13 @@ use sha2::{Digest, Sha256};
 #[serde(transparent)]
 pub struct RunId(pub String);
 
+/// The end of an id that [`RunId::fresh`] has drawn, twelve random digits of base 16; `None` for an id that a person has given.
+#[must_use]
+pub fn random_end(id: &str) -> Option<&str> {
+    const DIGITS: usize = 12;
+    uuid::Uuid::try_parse(id).ok().and_then(|_| id.get(id.len().checked_sub(DIGITS)?..))
+}
+
 impl RunId {
     /// A fresh, time-ordered id.
     #[must_use]

@@ -634,6 +634,9 @@ pub enum ArchiveVerb {
         /// Which archive
         #[command(flatten)]
         at: ArchiveAt,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
     },
     /// All archived runs, oldest first
     List {

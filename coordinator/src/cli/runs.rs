@@ -645,4 +645,7 @@ pub struct WatchArgs {
     /// How progress is shown
     #[arg(long, value_enum, default_value = "auto")]
     pub display: Display,
+    /// Result as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
 }

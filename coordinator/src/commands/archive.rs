@@ -34,8 +34,8 @@ use crate::{
 pub(super) async fn run(app: &App, verb: &ArchiveVerb) -> CliResult {
     let at = |at: &ArchiveAt| open_existing(app, at.archive.as_deref());
     match verb {
-        ArchiveVerb::Push { run, texts, at } => {
-            push(app, &open(app, at.archive.as_deref())?, run.as_deref(), *texts).await
+        ArchiveVerb::Push { run, texts, at, json } => {
+            push(app, &open(app, at.archive.as_deref())?, run.as_deref(), (*texts, *json)).await
         }
         ArchiveVerb::List { at: place, json } => show(&entries(&at(place)?).await?, *json),
         ArchiveVerb::Fetch { run, at: place, output_dir, restore, trust_system, json } => {
@@ -101,7 +101,12 @@ async fn found(place: &ArchivePlace, selector: &str) -> Result<IndexEntry, CliEr
     Ok(entry)
 }
 
-async fn push(app: &App, place: &ArchivePlace, run: Option<&str>, texts: Option<ArchivedTexts>) -> CliResult {
+async fn push(
+    app: &App,
+    place: &ArchivePlace,
+    run: Option<&str>,
+    (texts, json): (Option<ArchivedTexts>, bool),
+) -> CliResult {
     let store = app.open_store().await?;
     let Due { runs, matrices } = match run {
         Some(selector) => Due::asked(store.as_ref(), find_runs(store.as_ref(), selector).await?).await?,
@@ -110,12 +115,21 @@ async fn push(app: &App, place: &ArchivePlace, run: Option<&str>, texts: Option<
     let (ended, open): (Vec<RunRow>, Vec<RunRow>) = runs.into_iter().partition(|run| run.state == RunState::Finished);
     // of a single run what archives it says how to go on
     let (ended, open) = if ended.is_empty() { (open, ended) } else { (ended, open) };
+    let mut there = Vec::new();
     let show = |archived: &auto::Archived| {
-        out::result(&format!("{}/{}", place.describe(), archived.folder));
+        if !json {
+            out::result(&format!("{}/{}", place.describe(), archived.folder));
+        }
         archived.said.iter().for_each(|said| out::note(said));
+        there.push(archived.folder.clone());
     };
     let due = Due { runs: ended, matrices };
-    auto::archive_each(app, store.as_ref(), place, (&due, texts), show).await?;
+    let pushed = auto::archive_each(app, store.as_ref(), place, (&due, texts), show).await;
+    if json {
+        let open: Vec<&RunId> = open.iter().map(|run| &run.run_id).collect();
+        out::json(&json!({"archive": place.describe(), "archived": there, "not_ended": open}));
+    }
+    pushed?;
     if due.runs.is_empty() {
         out::note("every finished run is archived");
     }
@@ -136,7 +150,8 @@ fn show(entries: &[IndexEntry], json: bool) -> CliResult {
     }
     let percent = |fraction: Option<f64>| fraction.map_or_else(|| "-".to_owned(), |f| format!("{:.2}", f * 100.0));
     let mut table =
-        table(["run", "finished", "dataset", "system", "answerer", "metric", "score", "95 %", "verdict", "name"]);
+        table(["run", "finished", "dataset", "system", "answerer", "metric", "score", "95 %", "verdict", "name"])
+            .sparing(&["answerer", "metric", "finished", "95 %", "name", "system"]);
     for entry in entries {
         table.add_row([
             entry.run_id.clone(),

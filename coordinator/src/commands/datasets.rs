@@ -98,7 +98,7 @@ async fn show(app: &App, name: &str, path: Option<&Path>, asked: &QuestionsArgs,
         let details = blocking(app, name, path, |name, options| bench_datasets::show(name, &options)).await?;
         match json {
             true => out::json(&details),
-            false => out::result(&text_of(&details)),
+            false => out::words(&text_of(&details)),
         }
         return Ok(Exit::Done);
     }

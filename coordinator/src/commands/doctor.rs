@@ -124,7 +124,7 @@ impl Checks {
                 Status::Warning => "WARNING ",
                 Status::Unused => "-       ",
             };
-            out::result(&format!("{word}{what}: {detail}"));
+            out::words(&format!("{word}{what}: {detail}"));
         }
         self.made.push(Check { check: what.to_owned(), status, detail });
     }

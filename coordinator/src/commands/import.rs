@@ -36,7 +36,7 @@ use crate::{
 
 /// Prints the known forms.
 pub(super) fn show_forms() -> Exit {
-    out::result(&forms::listing());
+    out::words(&forms::listing());
     Exit::Done
 }
 

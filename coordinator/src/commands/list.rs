@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bench_proto::summary::Verdict;
+use bench_proto::{ids::random_end, summary::Verdict};
 use bench_store::{RunFilter, RunRow, Runs};
 
 use crate::{
@@ -80,6 +80,15 @@ fn by_line(listed: &[Listed]) -> Vec<Vec<&Listed>> {
     lines
 }
 
+/// Narrower terminals show the random end of an id, which is accepted in its place.
+const WIDE: usize = 100;
+
+/// An id as it is shown.
+fn shown_id(id: &str, width: Option<usize>) -> &str {
+    let has_room = width.is_none_or(|width| width >= WIDE);
+    random_end(id).filter(|_| !has_room).unwrap_or(id)
+}
+
 /// What the repeats of a group have in one line: their id without its number, how they stand, the mean of their scores.
 struct Together {
     id: String,
@@ -95,7 +104,7 @@ impl Together {
         let Some(group) = member(run).then_some(run.group.as_ref()).flatten() else {
             let name = run.name.clone().unwrap_or_default();
             return Some(Self {
-                id: run.run_id.to_string(),
+                id: shown_id(&run.run_id.0, out::view().width).to_owned(),
                 status: first.status.to_owned(),
                 score: first.score.shown(),
                 name,
@@ -111,7 +120,12 @@ impl Together {
             None => name,
         });
         Some(Self {
-            id: format!("{} ({} {})", group.id, line.len(), if run.cell().is_some() { "runs" } else { "repeats" }),
+            id: format!(
+                "{} ({} {})",
+                shown_id(&group.id, out::view().width),
+                line.len(),
+                if run.cell().is_some() { "runs" } else { "repeats" }
+            ),
             status: open.map_or_else(|| "finished".to_owned(), |open| format!("{open}, {ended} finished")),
             score: match scores.len() {
                 // cells differ in what is measured: their mean says nothing
@@ -212,6 +226,17 @@ fn lines(listed: &[Vec<&Listed>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ids_that_were_drawn_are_short_where_there_is_no_room() {
+        let drawn = "0193a1b2-aaaa-7bbb-8ccc-0123456789ab";
+        assert_eq!([shown_id(drawn, Some(80)), shown_id("before", Some(80))], ["0123456789ab", "before"]);
+        assert_eq!(
+            [shown_id(drawn, Some(100)), shown_id(drawn, None)],
+            [drawn; 2],
+            "whoever reads a pipe gets all of it"
+        );
+    }
 
     #[test]
     fn runs_that_are_not_found_are_no_reason_to_start_one() {

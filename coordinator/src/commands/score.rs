@@ -21,16 +21,16 @@ const MAX_LINE: u64 = 64 << 20;
 /// Scores JSON lines from a file or standard input and prints a line for each; needs no settings and no store.
 pub(super) fn run(args: &ScoreArgs) -> CliResult {
     if args.list {
-        out::result(&match args.json {
-            true => json!(registry::listed()).to_string(),
-            false => registry::list().join("\n"),
-        });
+        match args.json {
+            true => out::result(&json!(registry::listed()).to_string()),
+            false => out::words(&registry::list().join("\n")),
+        }
         return Ok(Exit::Done);
     }
     if args.counting {
         match args.json {
             true => out::json(&counting::listed()),
-            false => out::result(&counting::list().join("\n")),
+            false => out::words(&counting::list().join("\n")),
         }
         return Ok(Exit::Done);
     }

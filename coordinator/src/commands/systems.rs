@@ -116,7 +116,7 @@ fn list(json: bool) -> CliResult {
     if json {
         out::json(&rows.iter().map(Row::json).collect::<Vec<_>>())
     } else {
-        out::result(&listed(&rows))
+        out::words(&listed(&rows))
     }
     Ok(Exit::Done)
 }
@@ -326,7 +326,7 @@ async fn check_system(app: &App, given: &str, json: bool) -> CliResult {
             && let Some(traps) = spec.get("traps").and_then(|traps| traps.as_array())
         {
             for trap in traps.iter().filter_map(|trap| trap.as_str()) {
-                out::result(&format!("known: {trap}"));
+                out::words(&format!("known: {trap}"));
             }
         }
     }

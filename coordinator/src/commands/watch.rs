@@ -48,8 +48,8 @@ pub(super) async fn run(app: &App, args: &WatchArgs) -> CliResult {
         )));
     }
     match (runs.as_slice(), RunsOfGroup::find(store.as_ref(), &args.run).await?) {
-        (_, Some(group)) => ending::print_group(app, store.as_ref(), &group).await,
-        ([run], None) => print_finished(app, store.as_ref(), run.run_no).await,
+        (_, Some(group)) => ending::print_group(app, store.as_ref(), &group, args.json).await,
+        ([run], None) => print_finished(app, store.as_ref(), run.run_no, args.json).await,
         _ => Ok(Exit::Done),
     }
 }

@@ -8,6 +8,7 @@
 pub(crate) mod amounts;
 pub(crate) mod tables;
 pub(crate) mod times;
+mod wrapping;
 
 use std::{
     borrow::Cow,
@@ -24,6 +25,15 @@ const NARROWEST: usize = 40;
 /// Writes a result with a newline to standard output.
 pub(crate) fn result(text: &str) {
     write(&plain(text));
+}
+
+/// Writes a result that is made of words: its lines end between them, within the width of the terminal.
+pub(crate) fn words(text: &str) {
+    let text = plain(text);
+    match width() {
+        Some(width) => write(&wrapping::within(&text, width)),
+        None => write(&text),
+    }
 }
 
 /// Writes a result that has colours of its own; what others have put into it was cleaned before it was painted.

@@ -6,6 +6,8 @@ use bench_report::terminal::cut;
 use comfy_table::{ContentArrangement, presets};
 use unicode_width::UnicodeWidthStr as _;
 
+use super::wrapping::within;
+
 /// Blanks that a column has around its text.
 const PADDING: usize = 2;
 /// A text is not cut below so many columns, and can be read in so many.
@@ -62,7 +64,9 @@ fn render_within(table: &Table, width: Option<usize>) -> String {
         .map(|column| table.header[column].as_str())
         .collect();
     if !left_out.is_empty() {
-        text.push_str(&format!("\nnot shown in this width: {}", left_out.join(", ")));
+        let left_out = format!("not shown in this width: {}", left_out.join(", "));
+        text.push('\n');
+        text.push_str(&width.map_or(left_out.clone(), |width| within(&left_out, width)));
     }
     text
 }

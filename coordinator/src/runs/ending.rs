@@ -227,10 +227,10 @@ pub(crate) async fn archive_local_matrix(app: &App, store: &dyn Store, group: &R
 ///
 /// # Errors
 /// What the store meets.
-pub(crate) async fn print_finished(app: &App, store: &dyn Store, run_no: RunNo) -> CliResult {
+pub(crate) async fn print_finished(app: &App, store: &dyn Store, run_no: RunNo, json: bool) -> CliResult {
     let run = store.run(run_no).await?;
     let summary = summary_of(app, store, &run).await?;
-    out::painted(&on_screen(&summary, false));
+    out::painted(&if json { render_summary(&summary, "json")? } else { on_screen(&summary, false) });
     Ok(exit_of(&summary))
 }
 

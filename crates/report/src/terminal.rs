@@ -95,7 +95,9 @@ impl Painter {
 
     fn block(self, block: &Block) -> String {
         match block {
-            Block::Title(text) | Block::Heading(text) | Block::Headline(text) => self.paint(Style::Bold, text),
+            Block::Title(text) | Block::Heading(text) | Block::Headline(text) => {
+                self.paint(Style::Bold, &self.wrapped(&plain(text)))
+            }
             Block::Labels(labels) => self
                 .paint(Style::Yellow, &labels.iter().map(|label| format!("[{label}]")).collect::<Vec<_>>().join(" ")),
             Block::Verdict(verdict, reasons) => self.verdict(*verdict, reasons),

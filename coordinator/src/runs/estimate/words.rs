@@ -85,7 +85,7 @@ impl RunEstimate {
         if as_json {
             out::json(&self.json())
         } else {
-            out::result(&self.text())
+            out::words(&self.text())
         }
         Ok(Exit::Done)
     }

@@ -142,14 +142,14 @@ fn exit_of_matrix(report: &MatrixReport, floor: Option<f64>) -> Exit {
 ///
 /// # Errors
 /// What the store meets.
-pub(crate) async fn print_group(app: &App, store: &dyn Store, group: &RunsOfGroup) -> CliResult {
+pub(crate) async fn print_group(app: &App, store: &dyn Store, group: &RunsOfGroup, json: bool) -> CliResult {
     if group.is_matrix() {
         let report = matrix_report(app, store, group).await?;
-        print_matrix(&report, false);
+        print_matrix(&report, json);
         return Ok(exit_of_matrix(&report, None));
     }
     let (report, _) = repeats_report(app, store, group).await?;
-    print(&report, false);
+    print(&report, json);
     Ok(exit_of(&report, None))
 }
 

@@ -36,6 +36,7 @@ mod meter;
 mod mlflow;
 mod models;
 mod money;
+mod narrow;
 mod nightly;
 mod outages;
 mod own_datasets;

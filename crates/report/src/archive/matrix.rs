@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use bench_proto::{ids::RunId, matrix::MatrixReport};
+use bench_proto::{
+    ids::RunId,
+    matrix::{MatrixCell, MatrixReport},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -164,6 +164,18 @@ struct Content {
     notes: Vec<String>,
 }
 
+/// `archive push --json`: what is in the archive now.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Archived {
+    /// The archive.
+    archive: String,
+    /// Folders of runs in it, and documents of matrices.
+    archived: Vec<String>,
+    /// Runs that were meant and are not there, as they have not ended.
+    not_ended: Vec<String>,
+}
+
 /// `archive fetch RUN --json`: a run that was copied from an archive.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

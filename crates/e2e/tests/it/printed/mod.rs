@@ -16,7 +16,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use self::{
-    forms::{BanksRemoved, Config, Countings, Dataset, Doctor, Fetched, Gc, Models, Published, Runs, Status},
+    forms::{Archived, BanksRemoved, Config, Countings, Dataset, Doctor, Fetched, Gc, Models, Published, Runs, Status},
     pages::{Banks, BanksOfRuns, Site},
     plans::MatrixPlan,
 };
@@ -47,6 +47,7 @@ fn schemas_of_small_verbs_are_published() {
     published::<Config>("config-show");
     published::<Gc>("gc");
     published::<Dataset>("datasets-show");
+    published::<Archived>("archive-push");
     published::<Fetched>("archive-fetch");
     published::<Countings>("score-counting");
     published::<Models>("models-list");
@@ -92,7 +93,11 @@ fn small_verbs_print_what_their_schemas_say() {
         .expect("is written");
     held::<MatrixPlan>(&json(&["matrix", "m.toml", "--dry-run"]));
     let archive = ["--archive", "kept"];
-    let _ = bench.run([&["archive", "push", "a"][..], &archive].concat()).expect_code(0);
+    let pushed = json(&[&["archive", "push", "a"][..], &archive].concat());
+    held::<Archived>(&pushed);
+    let folder = pushed["archived"][0].as_str().unwrap_or_default();
+    assert!(folder.ends_with("/locomo-sim/v1/a"), "{pushed}");
+    assert_eq!(json(&["watch", "a"]), json(&["report", "a"]), "it has ended already");
     held::<Fetched>(&json(&[&["archive", "fetch", "a", "--output-dir", "back"][..], &archive].concat()));
 }
 

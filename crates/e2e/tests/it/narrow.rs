@@ -1,0 +1,68 @@
+//! What is printed on a terminal of 80 columns fits there.
+
+use bench_testkit::bench::{Bench, submit_sim};
+use unicode_width::UnicodeWidthStr as _;
+
+/// Columns of the terminal.
+const WIDTH: usize = 80;
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    let bench = Bench::new();
+    let long = "a name that nobody would call short, and that is one all the same";
+    for args in [
+        &["--preset", "quick", "--name", long][..],
+        &["--preset", "quick", "--run-id", "before", "--tag", "some-tag-of-a-team"],
+        &["--preset", "quick", "--system", "vector", "--top-k", "3", "--run-id", "after", "--controls"],
+        &["--sample", "2", "--repeats", "3", "--run-id", "thrice"],
+    ] {
+        let _ = bench.run(submit_sim(args)).expect_code(0);
+    }
+    let id = bench.run(["list", "--json"]).expect_code(0).json();
+    let drawn = id.as_array().into_iter().flatten().filter_map(|run| run["id"].as_str()).find(|id| id.len() == 36);
+    let (drawn, archive) = (drawn.expect("an id that was drawn").to_owned(), ["--archive", "kept"]);
+    let _ = bench.run([&["archive", "push"][..], &archive].concat()).expect_code(0);
+    let narrow = bench.with_env("COLUMNS", &WIDTH.to_string());
+    let shown = narrow.run(["list"]).expect_code(0).stdout;
+    let end = drawn.rsplit('-').next().expect("an end");
+    assert!(shown.contains(end) && !shown.contains(&drawn), "{shown}");
+    let _ = narrow.run(["show", end]).expect_code(0);
+    for args in [
+        &["list"][..],
+        &["list", "--controls"],
+        &["status", "before"],
+        &["compare", "before", "after"],
+        &["compare", "before", "after", "thrice-r1"],
+        &["gate", "after", "--baseline", "before"],
+        &["report", "before"],
+        &["report", "after", "--full"],
+        &["report", "thrice"],
+        &["report", "thrice", "--full"],
+        &["show", "before"],
+        &["show", "before", "--worst", "3"],
+        &["show", "after", "--flipped", "before"],
+        &["trace", "before"],
+        &["banks", "list"],
+        &["score", "--list"],
+        &["score", "--counting"],
+        &["models", "list"],
+        &["import", "--forms"],
+        &["datasets", "list"],
+        &["datasets", "show", "locomo-sim"],
+        &["systems", "list"],
+        &["systems", "show", "mem0"],
+        &["doctor"],
+        &["config", "show", "--all"],
+        &["estimate", "--dataset", "locomo-sim", "--answerer", "openai:gpt-4o-mini", "--judge", "openai:gpt-4o-mini"],
+        &["archive", "list", "--archive", "kept"],
+        &["archive", "trajectory", "--archive", "kept"],
+        &["submit", "--help"],
+    ] {
+        let done = narrow.run(args);
+        assert!(done.code <= 1 && !done.stdout.is_empty(), "{args:?}: {}", done.stderr);
+        // a single word, as an address or a hash, stays whole
+        let is_wide = |line: &&str| line.width() > WIDTH && line.trim().contains(' ');
+        let wide: Vec<&str> = done.stdout.lines().filter(is_wide).collect();
+        assert!(wide.is_empty(), "{args:?}: {wide:#?}");
+    }
+}
