@@ -48,13 +48,20 @@ export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((3 * $(nproc)))}"
 # one of them opens a thousand connections, beside others in the same process
 [ "$(ulimit -S -n)" = unlimited ] || [ "$(ulimit -S -n)" -ge 4096 ] || ulimit -S -n 4096 || true
 # Tests of processes, faults and time share few cores here: what fails beside the others is run again alone, which says
-# whether it is broken. More than three are not: then it is no matter of time.
+# whether it is broken. More than ten are not: then it is no matter of time.
 { cargo test --workspace --locked --no-fail-fast 2>&1 || printf '%s\n' $? >"$log.code"; } | tee "$log"
 if [ -s "$log.code" ]; then
     failed=$(awk '/^failures:$/ { names = "" } /^    [A-Za-z0-9_:]+$/ { names = names $1 "\n" }
         /^test result: FAILED/ { printf "%s", names }' "$log" | sort -u)
     count=$(printf '%s' "$failed" | grep -c . || true)
-    if [ "$count" -eq 0 ] || [ "$count" -gt 3 ]; then
+    say "== why they failed"
+    awk '/^---- .* stdout ----$/ { name = $2; lines = 0 } /panicked at/ && name { lines = 3; printf "%s\n", name }
+        lines > 0 { print "    " substr($0, 1, 600); lines-- }' "$log" >&2
+    # a test program that was killed has no result
+    grep -a -e '^error: test failed' -e 'signal:' "$log" >&2 || true
+    df -h . "${TMPDIR:-/tmp}" >&2 || true
+    free -m >&2 || true
+    if [ "$count" -eq 0 ] || [ "$count" -gt 10 ]; then
         say "$count tests failed"
         exit "$(cat "$log.code")"
     fi
