@@ -6,6 +6,7 @@ use std::{
 };
 
 use bench_proto::{facts::Outcome, metric::Scale, summary::QuestionLine};
+use bench_report::html::SentPrompt;
 use bench_store::{RunRow, Store};
 use bench_worker::{banks::BankData, traces};
 use serde_json::{Value, json};
@@ -13,7 +14,10 @@ use serde_json::{Value, json};
 use crate::{
     app::App,
     cli::ShowArgs,
-    display::question::{self, ListedQuestion, Missed},
+    display::{
+        question::{self, ListedQuestion, Missed, Sent},
+        waterfall,
+    },
     exit::{CliError, CliResult, Exit},
     out, results,
     standing::find_run,
@@ -31,7 +35,7 @@ pub(super) async fn run(app: &App, args: &ShowArgs) -> CliResult {
     }
 }
 
-/// A question, with the texts of the evidence that was not among its hits.
+/// A question, with the texts of the evidence that was not among its hits, the prompts that models were sent, and its time line.
 async fn one(store: &dyn Store, run: &RunRow, wanted: &str, json: bool) -> CliResult {
     let subject = traces::find_subject(store, run, wanted).await?.ok_or_else(|| {
         let problem = format!("run {} has no question '{wanted}'", run.run_id);
@@ -50,13 +54,18 @@ async fn one(store: &dyn Store, run: &RunRow, wanted: &str, json: bool) -> CliRe
     let line =
         found.ok_or_else(|| CliError::infrastructure(format!("'{wanted}' is not among its bank's questions")))?;
     let missed = missed(&BankData::read(store, row).await?, &line);
+    let sent = sent(store, run, &line).await?;
     if json {
         let mut value = json!(line);
         value["missed"] = json!(missed);
+        value["sent"] = json!(sent);
         out::json(&value);
-    } else {
-        out::result(&question::whole(&line, &missed, &run.run_id.0));
+        return Ok(Exit::Done);
     }
+    let trace = traces::gather(store, run, subject).await?;
+    out::words(&question::whole(&line, &missed, &sent));
+    out::result("where its time went");
+    out::painted(&waterfall::draw(&trace, &run.run_id.0, None, out::view()));
     Ok(Exit::Done)
 }
 
@@ -66,6 +75,17 @@ fn missed(bank: &BankData, line: &QuestionLine) -> Vec<Missed> {
     let is_hit = |id: &str| line.retrieved.iter().any(|hit| hit.id == id);
     let not_found = line.evidence.iter().filter(|id| !is_hit(id));
     not_found.map(|id| Missed { id: id.clone(), text: texts.turn(id) }).collect()
+}
+
+/// The prompts of a question that can be made again.
+async fn sent(store: &dyn Store, run: &RunRow, line: &QuestionLine) -> Result<Vec<Sent>, CliError> {
+    let mut beside = results::beside(store, run, std::slice::from_ref(line)).await?;
+    let prompts = beside.remove(&line.question_id).unwrap_or_default().prompts;
+    let told = |prompt: SentPrompt| {
+        let user = prompt.laid_out(&line.retrieved);
+        Sent { names: prompt.names, system: prompt.system, user }
+    };
+    Ok(prompts.into_iter().map(told).collect())
 }
 
 /// What a list is made by.

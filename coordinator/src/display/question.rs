@@ -49,14 +49,26 @@ pub(crate) fn list(metric: &str, questions: &[ListedQuestion]) -> String {
     tables::render(&table)
 }
 
-/// Everything of a question, from what was asked to what it cost; `missed` is the evidence that is not among its hits.
+/// A prompt as a model was sent it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Sent {
+    /// Its names in `spec.prompts` of the report; several where several models were sent the same.
+    pub(crate) names: Vec<String>,
+    /// The instructions.
+    pub(crate) system: String,
+    /// The question as it was laid out.
+    pub(crate) user: String,
+}
+
+/// Everything of a question, from what was asked to what it cost and what models were sent; `missed` is the evidence that is not
+/// among its hits.
 #[must_use]
-pub(crate) fn whole(line: &QuestionLine, missed: &[Missed], run_id: &str) -> String {
+pub(crate) fn whole(line: &QuestionLine, missed: &[Missed], sent: &[Sent]) -> String {
     let mut text = format!("question {} of bank {}, {}\n", line.question_id, line.bank_id, line.category);
     let mut section = |title: &str, body: &str| {
         let _ = write!(text, "\n{title}\n");
         for row in body.lines() {
-            let _ = writeln!(text, "  {row}");
+            let _ = writeln!(text, "{}", format!("  {row}").trim_end());
         }
     };
     section("asked", &line.question);
@@ -76,11 +88,20 @@ pub(crate) fn whole(line: &QuestionLine, missed: &[Missed], run_id: &str) -> Str
         section("votes", &lines(line.judgements.iter().map(vote)));
     }
     section("calls", &calls(line));
-    if !line.prompts.is_empty() {
-        section("prompts, by their names in spec.prompts of report.json", &line.prompts.join("\n"));
+    for prompt in sent {
+        section(&format!("sent as {}", prompt.names.join(", ")), &format!("{}\n\n{}", prompt.system, prompt.user));
     }
-    let _ = write!(text, "\n`bench-coord trace {run_id} {}` shows where its time went", line.question_id);
+    let is_told = |name: &&String| sent.iter().any(|prompt| prompt.names.iter().any(|sent| is_call_of(sent, name)));
+    let untold: Vec<&str> = line.prompts.iter().filter(|name| !is_told(name)).map(String::as_str).collect();
+    if !untold.is_empty() {
+        section("further prompts, by their names in spec.prompts of report.json", &untold.join("\n"));
+    }
     text
+}
+
+/// Whether a prompt that was sent is that of a name: one of several calls has its number behind it.
+fn is_call_of(sent: &str, name: &str) -> bool {
+    sent.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(", "))
 }
 
 fn result(line: &QuestionLine) -> String {
@@ -197,7 +218,12 @@ mod tests {
     #[test]
     fn a_question_is_told_from_what_was_asked_to_what_it_cost() {
         let missed = Missed { id: "D3:1".to_owned(), text: Some("Ben: I planted a quince too.".to_owned()) };
-        insta::assert_snapshot!(whole(&line(), &[missed], "latest"));
+        let sent = Sent {
+            names: vec!["answerer.short".to_owned()],
+            system: "Answer briefly.".to_owned(),
+            user: "[1] Ann: My quince is in bloom.\n\nQuestion: What do Ann and Ben both grow?".to_owned(),
+        };
+        insta::assert_snapshot!(whole(&line(), &[missed], &[sent]));
     }
 
     #[test]
@@ -213,7 +239,7 @@ mod tests {
         (line.retrieved, line.judgements, line.prompts, line.failures) = Default::default();
         line.scores.clear();
         line.error = Some("provider_down: 503 from api.example".to_owned());
-        insta::assert_snapshot!(whole(&line, &[], "latest"));
+        insta::assert_snapshot!(whole(&line, &[], &[]));
     }
 
     #[test]

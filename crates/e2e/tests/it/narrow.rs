@@ -22,7 +22,7 @@ fn no_line_is_wider_than_the_terminal() {
     let drawn = id.as_array().into_iter().flatten().filter_map(|run| run["id"].as_str()).find(|id| id.len() == 36);
     let (drawn, archive) = (drawn.expect("an id that was drawn").to_owned(), ["--archive", "kept"]);
     let _ = bench.run([&["archive", "push"][..], &archive].concat()).expect_code(0);
-    let narrow = bench.with_env("COLUMNS", &WIDTH.to_string());
+    let narrow = bench.with_env("COLUMNS", WIDTH.to_string());
     let shown = narrow.run(["list"]).expect_code(0).stdout;
     let end = drawn.rsplit('-').next().expect("an end");
     assert!(shown.contains(end) && !shown.contains(&drawn), "{shown}");

@@ -1,7 +1,7 @@
 //! `show`: a question with all that is known of it, and the questions that are worth a look.
 
-use bench_testkit::bench::Bench;
-use serde_json::Value;
+use bench_testkit::{bench::Bench, provider::Provider};
+use serde_json::{Value, json};
 
 fn ids(listed: &Value) -> Vec<String> {
     listed.as_array().expect("a list").iter().map(|q| q["question_id"].as_str().expect("an id").to_owned()).collect()
@@ -56,8 +56,30 @@ fn questions_are_shown_one_by_one_and_by_what_became_of_them() {
     }
     let mut line = shown.as_object().expect("an object").clone();
     let _ = line.remove("missed");
+    assert_eq!(line.remove("sent"), Some(json!([])), "no model was asked");
+    assert!(text.contains("where its time went\nquestion "), "{text}");
     assert_eq!(&Value::Object(line), lost, "the rest is the line of questions.jsonl");
     assert_eq!(show(&["bad", lost["trace_id"].as_str().expect("an id"), "--json"]).json(), shown);
+}
+
+#[test]
+fn prompts_are_shown_as_they_were_sent() {
+    let provider = Provider::start(&[]);
+    let bench = provider.bench();
+    let _ = bench.run(provider.submit(&["--run-id", "judged"])).expect_code(0);
+    let question =
+        bench.questions("judged").into_iter().find(|q| q["prompts"].as_array().is_some_and(|p| p.len() == 2));
+    let id = question.expect("one that was answered and judged")["question_id"].as_str().expect("an id").to_owned();
+    let shown = bench.run(["show", "judged", &id, "--json"]).expect_code(0).json();
+    let sent = shown["sent"].as_array().expect("prompts");
+    let names: Vec<&str> = sent.iter().filter_map(|prompt| prompt["names"][0].as_str()).collect();
+    assert!(names[0].starts_with("answerer.") && names[1].starts_with("judge."), "{names:?}");
+    let user = |at: usize| sent[at]["user"].as_str().expect("words");
+    assert!(user(0).contains(shown["retrieved"][0]["text"].as_str().map_or("?", str::trim)), "{}", user(0));
+    assert!(user(1).contains(shown["answer"].as_str().expect("an answer")), "{}", user(1));
+    let text = bench.run(["show", "judged", &id]).expect_code(0).stdout;
+    assert!(names.iter().all(|name| text.contains(&format!("\nsent as {name}"))), "{text}");
+    assert!(!text.contains("further prompts"), "{text}");
 }
 
 #[test]

@@ -41,6 +41,27 @@ pub enum Piece {
     },
 }
 
+impl SentPrompt {
+    /// The question as it was laid out, with the words of its hits.
+    #[must_use]
+    pub fn laid_out(&self, hits: &[RetrievedLine]) -> String {
+        joined(&self.user, hits)
+    }
+}
+
+/// A text of pieces of which the hits are known.
+fn joined(pieces: &[Piece], hits: &[RetrievedLine]) -> String {
+    let of_hit = |rank: usize, from: usize, to: usize| {
+        let units = hits.get(rank).map(|hit| hit.text.encode_utf16().collect::<Vec<_>>()).unwrap_or_default();
+        String::from_utf16_lossy(units.get(from..to).unwrap_or_default())
+    };
+    let words = |piece: &Piece| match piece {
+        Piece::Text(text) => text.clone(),
+        Piece::Hit { rank, from, to } => of_hit(*rank, *from, *to),
+    };
+    pieces.iter().map(words).collect()
+}
+
 /// Shortest text of a hit that is worth a reference, in bytes.
 const WORTH_A_REFERENCE: usize = 24;
 
@@ -126,19 +147,6 @@ mod tests {
             level: None,
             details: Default::default(),
         }
-    }
-
-    /// As a page puts pieces together again.
-    fn joined(pieces: &[Piece], hits: &[RetrievedLine]) -> String {
-        let of_hit = |rank: usize, from: usize, to: usize| {
-            let units: Vec<u16> = hits[rank].text.encode_utf16().collect();
-            String::from_utf16(&units[from..to]).expect("whole characters")
-        };
-        let word = |piece: &Piece| match piece {
-            Piece::Text(text) => text.clone(),
-            Piece::Hit { rank, from, to } => of_hit(*rank, *from, *to),
-        };
-        pieces.iter().map(word).collect()
     }
 
     #[test]
