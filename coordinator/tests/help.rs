@@ -119,7 +119,7 @@ fn manual_pages_are_those_of_the_verbs() {
     assert!(!pages.join("bench-coord-probe.1").exists(), "what the help hides has no page");
 }
 
-/// What bash offers at the end of a line, whose words are given as bash breaks them.
+/// What bash offers at the end of a line, whose words are given as bash breaks them, in the folder of the script.
 fn offered(script: &std::path::Path, words: &[&str]) -> Vec<String> {
     const ASK: &str = r#"
         source "$1"; COMP_LINE="$2"; COMP_POINT=${#COMP_LINE}; cur="$3"; prev="$4"; shift 4
@@ -134,6 +134,9 @@ fn offered(script: &std::path::Path, words: &[&str]) -> Vec<String> {
     let line = words.join(" ").replace(" @ ", "@").replace(" @", "@");
     let mut bash = Command::new("bash");
     bash.args(["--noprofile", "--norc", "-c", ASK, "bash"]).arg(script).args([&line, &cur, prev]).args(words);
+    let programs = std::path::Path::new(env!("CARGO_BIN_EXE_bench-coord")).parent().expect("a folder");
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").expect("a PATH"));
+    bash.env_clear().env("PATH", path).current_dir(script.parent().expect("a folder"));
     let output = bash.output().expect("bash runs");
     assert!(output.stderr.is_empty(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
@@ -164,4 +167,30 @@ fn bash_completes_verbs_their_flags_and_names() {
         offered(&["bench-coord", "submit", "--dataset", "beam", "@", "1m", "--preset", "f"]),
         ["fair", "fair-2", "full"]
     );
+}
+
+/// What is known only when it is asked for.
+#[test]
+fn bash_offers_runs_categories_and_settings() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let path = folder.path().join("completions.bash");
+    std::fs::write(&path, run(&["completions", "bash"]).1).expect("writes");
+    let offered = |words: &[&str]| offered(&path, words);
+    assert!(offered(&["bench-coord", "report", ""]).contains(&"--full".to_owned()), "there are no runs");
+    assert!(!folder.path().join(".bench").exists(), "who looks for runs makes no store");
+    for (id, name) in [("before-1", "first try"), ("after-1", "after")] {
+        let mut submit = Command::new(env!("CARGO_BIN_EXE_bench-coord"));
+        submit.args(["submit", "--dataset", "locomo-sim", "--sample", "1", "--max-banks", "1", "--no-canaries"]);
+        submit.args(["--run-id", id, "--name", name, "--display", "none"]).env_clear().current_dir(folder.path());
+        assert!(submit.output().expect("runs").status.success());
+    }
+    assert_eq!(offered(&["bench-coord", "report", ""]), ["after", "after-1", "before-1", "latest"]);
+    assert_eq!(offered(&["bench-coord", "report", "b"]), ["before-1"]);
+    assert_eq!(offered(&["bench-coord", "compare", "before-1", "af"]), ["after", "after-1"]);
+    assert_eq!(offered(&["bench-coord", "archive", "push", "--texts", "never", "be"]), ["before-1"]);
+    assert_eq!(offered(&["bench-coord", "gate", "after", "--baseline", "be"]), ["before-1"]);
+    assert_eq!(offered(&["bench-coord", "report", "after", "--ful"]), ["--full"]);
+    assert_eq!(offered(&["bench-coord", "submit", "--exclude-category", "adv"]), ["adversarial"]);
+    assert_eq!(offered(&["bench-coord", "submit", "--set", "run.top"]), ["run.top_k="]);
+    assert_eq!(offered(&["bench-coord", "submit", "--name", "b"]), [""], "a name is free");
 }

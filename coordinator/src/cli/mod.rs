@@ -215,8 +215,33 @@ pub enum Verb {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Words that completion scripts offer and that are not known before: runs, categories, settings
+    #[command(hide = true)]
+    Complete(CompleteArgs),
     /// Manual page of this program or of a verb: `bench-coord man submit | man -l -`
     Man(ManArgs),
+}
+
+/// Flags of `complete`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct CompleteArgs {
+    /// Kind of words
+    #[arg(value_enum)]
+    pub what: Completed,
+    /// What was typed of the word
+    #[arg(default_value = "")]
+    pub typed: String,
+}
+
+/// Kinds of words that completion scripts ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Completed {
+    /// Ids and names of runs and groups
+    Runs,
+    /// Categories of the datasets
+    Categories,
+    /// Names of settings, each with `=`
+    Settings,
 }
 
 /// How progress is shown.

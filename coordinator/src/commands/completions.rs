@@ -1,16 +1,18 @@
 //! `completions SHELL`: the script on standard output.
 //!
 //! The scripts are those of clap, which know verbs and flags; the names of datasets, presets and systems come from their
-//! registries, and what clap's scripts lack is put right here.
+//! registries, runs, categories and settings from `complete` when they are asked for, and what clap's scripts lack is put right here.
+
+use std::collections::BTreeSet;
 
 use bench_datasets::known;
 use bench_plan::Preset;
 use bench_systems::registry as systems;
-use clap::{Arg, Command, CommandFactory, builder::PossibleValuesParser};
+use clap::{Arg, Command, CommandFactory, ValueEnum as _, builder::PossibleValuesParser};
 use clap_complete::Shell;
 
 use crate::{
-    cli::Cli,
+    cli::{Cli, Completed},
     exit::{CliResult, Exit},
     out,
 };
@@ -28,6 +30,7 @@ _bench_coord_whole_words() {
     done
     if [[ "$2" != @* || "$word" != "$whole" ]]; then
         _bench__coord "$@"
+        _bench_coord_asked "$@"
         return
     fi
     local words=("${COMP_WORDS[@]:0:at}" "$whole")
@@ -36,6 +39,108 @@ _bench_coord_whole_words() {
     COMPREPLY=("${COMPREPLY[@]#"${whole%@*}"}")
 }
 "#;
+
+/// In bash what `complete` finds takes the place of flags where a word is meant, and of files behind a flag.
+const ASKED_IN_BASH: &str = r#"
+_bench_coord_asked() {
+    local what= found IFS=$' \t\n'
+    case "${COMP_WORDS[COMP_CWORD-1]}" in
+        @FLAGS@
+        *)
+            [[ "$2" != -* && $COMP_CWORD -gt 1 ]] || return
+            case " ${COMP_WORDS[*]:1:COMP_CWORD-1} " in
+                @VERBS@
+            esac
+            ;;
+    esac
+    [[ -n "$what" ]] || return
+    found=$("${COMP_WORDS[0]}" complete "$what" -- "$2" 2>/dev/null | cut -f 1)
+    [[ -n "$found" ]] || return
+    COMPREPLY=($found)
+    [[ "$what" != settings ]] || compopt -o nospace 2>/dev/null
+}
+"#;
+
+/// In zsh `complete` is asked for words with what they are.
+const ASKED_IN_ZSH: &str = r#"_bench-coord_WHAT() {
+    local -a found
+    found=(${(f)"$(_call_program WHAT bench-coord complete WHAT 2>/dev/null)"})
+    found=(${found//$'\t'/:})
+    _describe -t WHAT WHAT found -S SUFFIX
+}
+
+"#;
+
+/// An argument that `complete` knows words for, and where it stands.
+struct Asked {
+    what: Completed,
+    /// Its verb, with those above it.
+    verb: Vec<String>,
+    /// As it is typed; a word by itself has none.
+    flag: Option<String>,
+}
+
+/// The arguments of all verbs that `complete` knows words for.
+fn asked(command: &Command, verb: &[String]) -> Vec<Asked> {
+    let mut all = Vec::new();
+    for arg in command.get_arguments() {
+        let is_run = arg.get_value_names().is_some_and(|names| {
+            names.iter().any(|name| name.starts_with("RUN") || name.as_str() == "AUDIT") && takes_value(arg)
+        });
+        let what = match arg.get_id().as_str() {
+            "set" => Completed::Settings,
+            "category" | "exclude_category" => Completed::Categories,
+            _ if is_run => Completed::Runs,
+            _ => continue,
+        };
+        all.push(Asked { what, verb: verb.to_vec(), flag: arg.get_long().map(|long| format!("--{long}")) });
+    }
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        all.extend(asked(below, &[verb, &[below.get_name().to_owned()]].concat()));
+    }
+    all
+}
+
+fn takes_value(arg: &Arg) -> bool {
+    arg.get_action().takes_values()
+}
+
+/// Flags of all verbs that take a value.
+fn flags_with_values(command: &Command, into: &mut BTreeSet<String>) {
+    for arg in command.get_arguments().filter(|arg| takes_value(arg)) {
+        into.extend(arg.get_long().map(|long| format!("--{long}")));
+        into.extend(arg.get_short().map(|short| format!("-{short}")));
+    }
+    command.get_subcommands().for_each(|below| flags_with_values(below, into));
+}
+
+/// How `complete` is asked for them.
+fn word(what: Completed) -> String {
+    what.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+}
+
+fn asked_in_bash() -> String {
+    let command = Cli::command();
+    let asked = asked(&command, &[]);
+    let (mut flags, mut verbs) = (String::new(), String::new());
+    let mut others = BTreeSet::new();
+    flags_with_values(&command, &mut others);
+    for what in Completed::value_variants() {
+        let of = || asked.iter().filter(|asked| asked.what == *what);
+        let known: BTreeSet<String> = of().filter_map(|asked| asked.flag.clone()).collect();
+        others.retain(|flag| !known.contains(flag));
+        if !known.is_empty() {
+            let known: Vec<String> = known.into_iter().collect();
+            flags += &format!("{}) what={} ;;\n        ", known.join("|"), word(*what));
+        }
+        for asked in of().filter(|asked| asked.flag.is_none()) {
+            verbs += &format!("\" {} \"*) what={} ;;\n                ", asked.verb.join(" "), word(*what));
+        }
+    }
+    let others: Vec<String> = others.into_iter().collect();
+    flags += &format!("{}) return ;;", others.join("|"));
+    ASKED_IN_BASH.replace("@FLAGS@", &flags).replace("@VERBS@", verbs.trim_end())
+}
 
 /// Prints the completion script of a shell.
 pub(super) fn run(shell: Shell) -> CliResult {
@@ -98,7 +203,7 @@ fn with_names(command: Command) -> Command {
 fn for_bash(script: &str) -> String {
     let script = script.replace("bench__subcmd__coord", "bench__coord");
     let script = script.replace("complete -F _bench__coord ", "complete -F _bench_coord_whole_words ");
-    format!("{script}{WHOLE_WORDS_IN_BASH}")
+    format!("{script}{}{WHOLE_WORDS_IN_BASH}", asked_in_bash())
 }
 
 /// Where names are offered, files are too.
@@ -111,15 +216,56 @@ fn for_zsh(script: &str) -> String {
         functions +=
             &format!("_bench-coord_{what}() {{\n    _alternative 'names:{what}:{list}' 'files:file:_files'\n}}\n\n");
     }
+    for what in Completed::value_variants() {
+        let name = word(*what);
+        // a setting goes on with its value
+        let suffix = if *what == Completed::Settings { "''" } else { "' '" };
+        functions += &ASKED_IN_ZSH.replace("WHAT", &name).replace("SUFFIX", suffix);
+    }
+    script = script.lines().map(asks_in_zsh).collect::<Vec<_>>().join("\n") + "\n";
     // before what the script ends with: it calls the completion where it was loaded for that
     let end = script.rfind("if [ \"$funcstack").unwrap_or(script.len());
     script.insert_str(end, &functions);
     script
 }
 
-/// Where names are offered, files are too.
+/// A line of zsh's script, which asks `complete` where that knows words.
+fn asks_in_zsh(line: &str) -> String {
+    let begins = |beginnings: &[&str]| beginnings.iter().any(|beginning| line.starts_with(beginning));
+    let what = if line.contains("]:RUN:_default'") || line.contains("]:AUDIT:_default'") {
+        Completed::Runs
+    } else if begins(&["':run -- ", "'::run -- ", "'*::runs -- ", "':runs -- "]) {
+        Completed::Runs
+    } else if begins(&["'--category=", "'*--category=", "'*--exclude-category="]) {
+        Completed::Categories
+    } else if begins(&["'*--set="]) {
+        Completed::Settings
+    } else {
+        return line.to_owned();
+    };
+    line.replacen(":_default'", &format!(":_bench-coord_{}'", word(what)), 1)
+}
+
+/// Where names are offered, files are too; and `complete` is asked where it knows words.
 fn for_fish(script: String) -> String {
-    beside_files().iter().filter_map(|(_, names)| names.first()).fold(script, |script, first| {
+    let script = beside_files().iter().filter_map(|(_, names)| names.first()).fold(script, |script, first| {
         script.replace(&format!(" -r -f -a \"{first}\\t"), &format!(" -r -F -a \"{first}\\t"))
-    })
+    });
+    let offers = |what| format!(" -f -a '(bench-coord complete {} 2>/dev/null)'", word(what));
+    let asked = asked(&Cli::command(), &[]);
+    let with_flags = script.lines().map(|line| {
+        let is_of = |asked: &&Asked| {
+            let flag = asked.flag.as_ref().and_then(|flag| flag.strip_prefix("--"));
+            flag.is_some_and(|flag| line.contains(&format!(" -l {flag} ")) && line.ends_with(" -r"))
+        };
+        let more = asked.iter().find(is_of).map(|asked| offers(asked.what)).unwrap_or_default();
+        format!("{line}{more}\n")
+    });
+    let of_verbs = asked.iter().filter(|asked| asked.flag.is_none()).map(|asked| {
+        let below = asked.verb.get(1).map(|verb| format!("; and __fish_seen_subcommand_from {verb}"));
+        let (verb, below) = (asked.verb.first().map_or("", String::as_str), below.unwrap_or_default());
+        let condition = format!("__fish_bench_coord_using_subcommand {verb}{below}");
+        format!("complete -c bench-coord -n \"{condition}\"{}\n", offers(asked.what))
+    });
+    with_flags.chain(of_verbs).collect()
 }

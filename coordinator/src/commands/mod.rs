@@ -9,6 +9,7 @@ mod backup;
 mod banks;
 mod cancel;
 mod compare;
+mod complete;
 mod completions;
 mod config;
 mod datasets;
@@ -188,6 +189,7 @@ async fn run_with(app: &App, verb: &Verb) -> CliResult {
         Verb::Dead(verb) => dead::run(app, verb).await,
         Verb::Restore => restore::run(app).await,
         Verb::Doctor(args) => doctor::run(app, args).await,
+        Verb::Complete(args) => complete::run(app, args).await,
         Verb::Completions { shell } => completions::run(*shell),
         Verb::Man(args) => man::run(args),
         Verb::Score(args) => score::run(args),

@@ -1,0 +1,80 @@
+//! `complete WHAT`: what completion scripts offer that is known only when it is asked: runs, categories, settings. A line each, the word
+//! first and after a tab what it is. Where nothing can be read nothing is offered, and nothing is said.
+
+use std::collections::BTreeSet;
+
+use bench_datasets::known;
+use bench_store::RunFilter;
+
+use crate::{
+    app::App,
+    cli::{CompleteArgs, Completed},
+    exit::{CliResult, Exit},
+    out::{self, times::local},
+    standing::LATEST,
+};
+
+/// Newest runs that are offered.
+const OFFERED_RUNS: u32 = 100;
+
+/// Prints words that begin like what was typed.
+pub(super) async fn run(app: &App, args: &CompleteArgs) -> CliResult {
+    let words = match args.what {
+        Completed::Runs => runs(app).await,
+        Completed::Categories => categories(),
+        Completed::Settings => {
+            let names = app.settings().show(true).into_iter().map(|setting| format!("{}=", setting.name));
+            names.map(|name| (name, String::new())).collect()
+        }
+    };
+    let is_plain = |word: &str| word.trim_end_matches('=').chars().all(is_plain);
+    let fits = |(word, _): &&(String, String)| word.starts_with(&args.typed) && is_plain(word);
+    let lines: Vec<String> = words.iter().filter(fits).map(|(word, what)| format!("{word}\t{what}")).collect();
+    if !lines.is_empty() {
+        out::result(&lines.join("\n"));
+    }
+    Ok(Exit::Done)
+}
+
+/// Whether no shell takes a character for anything else.
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "-_./".contains(c)
+}
+
+/// Ids and names of the newest runs and groups, each with what was measured.
+async fn runs(app: &App) -> Vec<(String, String)> {
+    let Ok(store) = app.open_store().await else { return Vec::new() };
+    let filter = RunFilter { limit: Some(OFFERED_RUNS), ..RunFilter::default() };
+    let runs = store.list_runs(&filter).await.unwrap_or_default();
+    let mut words = Vec::with_capacity(2 * runs.len() + 1);
+    let mut told = BTreeSet::new();
+    for run in runs {
+        let spec = &run.spec;
+        let what = format!("{} · {} · {}", spec.dataset.name, spec.system.name, local(run.created_ms));
+        let group = run.group.map(|group| group.id);
+        for word in [run.name, Some(run.run_id.0), group].into_iter().flatten() {
+            if told.insert(word.clone()) {
+                words.push((word, what.clone()));
+            }
+        }
+    }
+    if !words.is_empty() {
+        words.push((LATEST.to_owned(), "the newest".to_owned()));
+    }
+    words
+}
+
+/// Categories of all datasets, each with where it is.
+fn categories() -> Vec<(String, String)> {
+    let mut words: Vec<(String, String)> = Vec::new();
+    for known in known() {
+        for (category, _) in &known.manifest.categories {
+            match words.iter_mut().find(|(word, _)| word == category) {
+                Some((_, of)) if of.ends_with('…') => {}
+                Some((_, of)) => of.push_str(" …"),
+                None => words.push((category.clone(), known.manifest.name.clone())),
+            }
+        }
+    }
+    words
+}
