@@ -224,7 +224,7 @@ pub struct MeterRoleArgs {
 pub enum MeterVerb {
     /// Address and key by which a memory system that runs elsewhere reaches the meter
     Url {
-        /// Run: its id, name, start or end of the id, or `latest`
+        /// Run: its id, name, start or end of the id, or `latest`; or the id that a run will have (`--run-id`)
         run: String,
         /// Print JSON
         #[arg(long)]

@@ -5,8 +5,10 @@ use std::{sync::Arc, time::Duration};
 
 #[cfg(feature = "cluster")]
 use bench_proto::CLUSTER_DOMAIN;
+use bench_proto::ids::RunId;
 #[cfg(feature = "cluster")]
 use bench_store::Right;
+use bench_store::RunRow;
 use bench_worker::meter_place::MeterPlace;
 #[cfg(feature = "cluster")]
 use bench_worker::{
@@ -20,7 +22,7 @@ use crate::{
     cli::{MeterRoleArgs, MeterVerb},
     exit::{CliError, CliResult, Exit},
     out,
-    standing::find_run,
+    standing::{find_run, group::RunsOfGroup, look_for_run},
 };
 
 /// Longest wait for calls in flight after a stop.
@@ -40,11 +42,19 @@ pub(super) async fn run(app: &App, args: &MeterRoleArgs) -> CliResult {
 
 /// Prints where a memory system that nobody starts reaches the meter for a run, and with which key.
 async fn url(app: &App, run: &str, as_json: bool) -> CliResult {
-    let store = app.open_store().await?;
-    let run = find_run(store.as_ref(), run).await?;
-    if run.spec.limits.meter.is_none() {
-        return Err(CliError::usage(format!("run {} is not metered: submit it with --meter", run.run_id)));
-    }
+    let run_id = match found(app, run).await? {
+        Some(run) if run.spec.limits.meter.is_none() => {
+            return Err(CliError::usage(format!("run {} is not metered: submit it with --meter", run.run_id)));
+        }
+        Some(run) => run.run_id,
+        None => {
+            let id = RunId::parse(run).map_err(CliError::usage_of)?;
+            out::note(&format!(
+                "there is no run {id} yet: this is where it will be metered, submit it with --run-id {id} --meter"
+            ));
+            id
+        }
+    };
     let place = MeterPlace::of_settings(app.settings()).map_err(|failure| CliError::usage(failure.message))?;
     if place.is_unnamed() {
         let listen = &app.settings().meter.listen;
@@ -59,10 +69,10 @@ async fn url(app: &App, run: &str, as_json: bool) -> CliResult {
              (or meter.url), and BENCH_METER_SECRET, here and where runs are worked on",
         ));
     };
-    let (address, key) = (place.address_of(&meter, &run.run_id), place.key_of(&run.run_id));
+    let (address, key) = (place.address_of(&meter, &run_id), place.key_of(&run_id));
     if as_json {
         out::json(&json!({
-            "run": run.run_id.0,
+            "run": run_id.0,
             "url": format!("{address}/v1"),
             "anthropic_url": address,
             "key": key,
@@ -75,6 +85,20 @@ async fn url(app: &App, run: &str, as_json: bool) -> CliResult {
         out::note("the key opens this run's part of the meter and no provider");
     }
     Ok(Exit::Done)
+}
+
+/// The run that a word stands for; `None` where there is none yet, or no store.
+async fn found(app: &App, run: &str) -> Result<Option<RunRow>, CliError> {
+    if app.store_file().is_some_and(|file| !file.exists()) {
+        return Ok(None);
+    }
+    let store = app.open_store().await?;
+    match look_for_run(store.as_ref(), run).await? {
+        None if RunsOfGroup::find(store.as_ref(), run).await?.is_none() => Ok(None),
+        // a group is told to be none
+        None => find_run(store.as_ref(), run).await.map(Some),
+        found => Ok(found),
+    }
 }
 
 #[cfg(not(feature = "cluster"))]

@@ -78,7 +78,8 @@ pub(crate) fn warnings(metered: &MeteredSummary) -> Vec<String> {
     }
     if let Some(faults) = &metered.faults {
         warnings.push(format!(
-            "calls of the memory system were failed on purpose ({faults}): its score is one of bad weather"
+            "{} of the memory system's {} failed calls were failed on purpose ({faults}): its score is one of bad weather",
+            metered.total.failed_on_purpose, metered.total.failed
         ));
     }
     if counted_here > 0 {
@@ -119,9 +120,11 @@ fn add(figures: &mut MeteredFigures, of: &MeteredCalls) {
             figures.counted_here += if counted_here { of.calls } else { 0 };
         }
         MeteredEnd::Stored => figures.stored_calls += of.calls,
-        MeteredEnd::Refused(_) | MeteredEnd::FailedOnPurpose(_) | MeteredEnd::Cut | MeteredEnd::NotReached => {
+        MeteredEnd::FailedOnPurpose(_) => {
             figures.failed += of.calls;
+            figures.failed_on_purpose += of.calls;
         }
+        MeteredEnd::Refused(_) | MeteredEnd::Cut | MeteredEnd::NotReached => figures.failed += of.calls,
     }
     figures.prompt_tokens = figures.prompt_tokens.saturating_add(of.prompt_tokens);
     figures.completion_tokens = figures.completion_tokens.saturating_add(of.completion_tokens);
@@ -163,7 +166,8 @@ mod tests {
                 calls(Some(0), Stage::Retain, answered, 40, "0.4"),
                 calls(Some(0), Stage::Consolidate, answered, 5, "0.2"),
                 calls(Some(1), Stage::Recall, MeteredEnd::Answered { counted_here: true }, 10, "0.05"),
-                calls(Some(1), Stage::Retain, MeteredEnd::Refused(429), 3, "0"),
+                calls(Some(1), Stage::Retain, MeteredEnd::Refused(429), 2, "0"),
+                calls(Some(1), Stage::Retain, MeteredEnd::FailedOnPurpose(500), 1, "0"),
                 calls(None, Stage::Unattributed, answered, 1, "0.005"),
                 calls(Some(1), Stage::Retain, MeteredEnd::Cut, 2, "9"),
             ],
@@ -171,6 +175,7 @@ mod tests {
         );
         let MeteredFigures { calls, failed, uncertain, counted_here, usd, usd_uncertain, .. } = told.total;
         assert_eq!((calls, failed, uncertain, counted_here), (56, 3, 2, 10));
+        assert_eq!(told.total.failed_on_purpose, 1);
         assert!((usd - 0.655).abs() < 1e-12 && (usd_uncertain - 9.0).abs() < 1e-12, "{usd} {usd_uncertain}");
         let near = |usd: Option<f64>, wanted: f64| usd.is_some_and(|usd| (usd - wanted).abs() < 1e-12);
         // half a cent may belong to either: nothing beside 60 cents, a tenth of 5

@@ -14,6 +14,9 @@ pub struct MeteredFigures {
     pub stored_calls: u64,
     /// Calls that came to nothing: refused, failed on purpose, or the provider could not be reached.
     pub failed: u64,
+    /// Of these, those that the meter failed on purpose (`--meter-fault`); absent where there were none.
+    #[serde(default, skip_serializing_if = "is_none_of_them")]
+    pub failed_on_purpose: u64,
     /// Of the calls, those whose tokens the provider did not tell and the meter has counted.
     pub counted_here: u64,
     /// Tokens that were sent.
@@ -30,6 +33,10 @@ pub struct MeteredFigures {
     pub usd_uncertain: f64,
     /// Seconds of calls in all.
     pub seconds: f64,
+}
+
+const fn is_none_of_them(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Calls while the memory system did one thing.

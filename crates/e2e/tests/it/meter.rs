@@ -201,6 +201,7 @@ fn p34_faults_on_purpose_are_met_counted_and_said() {
     let faulty = bench.run(submit(&["--run-id", "f", "--meter-fault", "429=0.1,500=0.05"])).expect_code(0).json();
     let failed = number(&faulty, "/metered/failed");
     assert!(failed > 0.0 && faulty["metered"]["faults"] == "429=0.1,500=0.05", "{}", faulty["metered"]);
+    assert_eq!(faulty["metered"]["failed_on_purpose"], faulty["metered"]["failed"], "the provider itself failed none");
     assert_eq!(
         number(&faulty, "/metered/calls"),
         provider.count("requests") as f64,
@@ -213,6 +214,7 @@ fn p34_faults_on_purpose_are_met_counted_and_said() {
         provider.paid()
     );
     let plain = bench.run(submit(&["--run-id", "p"])).expect_code(0).json();
+    assert!(plain["metered"]["failed_on_purpose"].is_null(), "{}", plain["metered"]);
     assert_ne!(plain["run"]["fingerprint"], faulty["run"]["fingerprint"], "a part of what is measured");
 }
 
@@ -457,8 +459,12 @@ fn a_person_is_told_the_address_for_a_system_that_runs_elsewhere() {
     mine(&bench);
     let [port] = bench_testkit::ports::reserve().expect("a port");
     let listen = format!("meter.listen=127.0.0.1:{port}");
+    let url = ["meter", "url", "u", "--set", &listen, "--json"];
+    let before = bench.run(url).expect_code(0);
+    assert!(before.stderr.contains("submit it with --run-id u --meter"), "{}", before.stderr);
     let _ = bench.run(submit(&["--run-id", "u", "--set", &listen])).expect_code(0);
-    let told = bench.run(["meter", "url", "u", "--set", &listen, "--json"]).expect_code(0).json();
+    let told = bench.run(url).expect_code(0).json();
+    assert_eq!(told, before.json(), "a server can be started with it before the run");
     assert_eq!(told["url"], format!("http://127.0.0.1:{port}/m/u/v1"));
     assert!(told["key"].as_str().expect("a key").starts_with("bm-"));
     let everywhere = format!("meter.listen=0.0.0.0:{port}");
