@@ -281,14 +281,14 @@ async fn get_matrix(
         }
     }
     let folder = results::run_folder(app, &RunId(id.clone()), named);
-    write_matrix(&matrix.report, &folder)?;
+    let written = write_matrix(&matrix.report, &folder)?;
     out::note(&format!("report of the matrix: {}", folder.display()));
     if rebuild.is_some() {
         out::note(&format!(
             "its runs are restored one by one, and are no group any more: the report of matrix {id} is in its folder"
         ));
     }
-    files.extend(["report.json", "report.md", "report.html"].map(str::to_owned));
+    files.extend(written);
     match json {
         true => {
             let without = entries.iter().find_map(|entry| entry.without_texts.as_ref());

@@ -11,6 +11,7 @@ use bench_proto::{
 };
 use bench_report::{repeats as rendered, svg::Plot};
 use bench_store::{RunState, Store};
+use serde_json::json;
 
 use crate::{
     app::App,
@@ -104,15 +105,24 @@ pub(crate) fn print_matrix(report: &MatrixReport, json: bool) {
     }
 }
 
-/// Writes `report.json`, `report.md`, `report.html` and the plots of a matrix.
+/// Writes `report.json`, `report.md`, `report.html` and the plots of a matrix, and for each cell `results-c<number>.json`; the names of
+/// the files of words and figures.
 ///
 /// # Errors
 /// What the disk meets.
-pub(crate) fn write_matrix(report: &MatrixReport, folder: &Path) -> Result<(), CliError> {
+pub(crate) fn write_matrix(report: &MatrixReport, folder: &Path) -> Result<Vec<String>, CliError> {
     use bench_report::matrix::{html, markdown, plots};
 
     let page = html(report).map_err(CliError::infrastructure_of)?;
-    write_report(folder, &as_json(report)?, &markdown(report), &page, &plots(report))
+    write_report(folder, &as_json(report)?, &markdown(report), &page, &plots(report))?;
+    let mut names = ["report.json", "report.md", "report.html"].map(str::to_owned).to_vec();
+    for cell in &report.cells {
+        let name = format!("results-c{}.json", cell.number);
+        let document = json!({"schema_version": report.schema_version, "matrix": report.id, "cell": cell});
+        write_text(&folder.join(&name), &as_json(&document)?)?;
+        names.push(name);
+    }
+    Ok(names)
 }
 
 /// Writes the report of a group in all its forms.

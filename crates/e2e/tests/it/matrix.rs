@@ -378,4 +378,9 @@ soft = ["bm25.k1=0.9"]
     assert!(listed.contains("3 systems"), "{listed}");
     let runs = bench.path().join(".bench/runs");
     assert!(runs.join("m/report.json").is_file() && runs.join("m-c5-r1/report.json").is_file());
+    let read =
+        |name: &str| -> Value { serde_json::from_slice(&fs::read(runs.join(name)).expect("a file")).expect("JSON") };
+    let (cell, report) = (read("m/results-c5.json"), read("m/report.json"));
+    assert_eq!((&cell["matrix"], &cell["schema_version"]), (&json!("m"), &report["schema_version"]));
+    assert_eq!(cell["cell"], report["cells"][4], "a cell by itself says what the report says of it");
 }
