@@ -232,9 +232,8 @@ fn for_zsh(script: &str) -> String {
 /// A line of zsh's script, which asks `complete` where that knows words.
 fn asks_in_zsh(line: &str) -> String {
     let begins = |beginnings: &[&str]| beginnings.iter().any(|beginning| line.starts_with(beginning));
-    let what = if line.contains("]:RUN:_default'") || line.contains("]:AUDIT:_default'") {
-        Completed::Runs
-    } else if begins(&["':run -- ", "'::run -- ", "'*::runs -- ", "':runs -- "]) {
+    let takes_run = line.contains("]:RUN:_default'") || line.contains("]:AUDIT:_default'");
+    let what = if takes_run || begins(&["':run -- ", "'::run -- ", "'*::runs -- ", "':runs -- "]) {
         Completed::Runs
     } else if begins(&["'--category=", "'*--category=", "'*--exclude-category="]) {
         Completed::Categories
