@@ -71,6 +71,9 @@ const ASKED_IN_ZSH: &str = r#"_bench-coord_WHAT() {
 
 "#;
 
+/// What flags and words call a run that they take.
+const RUNS: [&str; 4] = ["RUN", "RUNS", "AUDIT", "BASELINE"];
+
 /// An argument that `complete` knows words for, and where it stands.
 struct Asked {
     what: Completed,
@@ -84,9 +87,8 @@ struct Asked {
 fn asked(command: &Command, verb: &[String]) -> Vec<Asked> {
     let mut all = Vec::new();
     for arg in command.get_arguments() {
-        let is_run = arg.get_value_names().is_some_and(|names| {
-            names.iter().any(|name| name.starts_with("RUN") || name.as_str() == "AUDIT") && takes_value(arg)
-        });
+        let names = arg.get_value_names().unwrap_or_default();
+        let is_run = takes_value(arg) && names.iter().any(|name| RUNS.contains(&name.as_str()));
         let what = match arg.get_id().as_str() {
             "set" => Completed::Settings,
             "category" | "exclude_category" => Completed::Categories,
@@ -232,7 +234,7 @@ fn for_zsh(script: &str) -> String {
 /// A line of zsh's script, which asks `complete` where that knows words.
 fn asks_in_zsh(line: &str) -> String {
     let begins = |beginnings: &[&str]| beginnings.iter().any(|beginning| line.starts_with(beginning));
-    let takes_run = line.contains("]:RUN:_default'") || line.contains("]:AUDIT:_default'");
+    let takes_run = RUNS.iter().any(|name| line.contains(&format!("]:{name}:_default'")));
     let what = if takes_run || begins(&["':run -- ", "'::run -- ", "'*::runs -- ", "':runs -- "]) {
         Completed::Runs
     } else if begins(&["'--category=", "'*--category=", "'*--exclude-category="]) {

@@ -64,7 +64,7 @@ async fn one(store: &dyn Store, run: &RunRow, wanted: &str, json: bool) -> CliRe
     }
     let trace = traces::gather(store, run, subject).await?;
     out::words(&question::whole(&line, &missed, &sent));
-    out::result("where its time went");
+    out::result("\nwhere its time went");
     out::painted(&waterfall::draw(&trace, &run.run_id.0, None, out::view()));
     Ok(Exit::Done)
 }

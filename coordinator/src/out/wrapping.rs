@@ -20,6 +20,8 @@ fn wrapped(line: &str, width: usize) -> String {
         let end = rest[blanks..].find(' ').map_or(rest.len(), |at| blanks + at);
         let word = measure_text_width(&rest[blanks..end]);
         if column > indent && column + blanks + word > width {
+            // a long word begins further to the left
+            let indent = indent.min(width.saturating_sub(word));
             wrapped.push('\n');
             wrapped.push_str(&" ".repeat(indent));
             column = indent + word;
@@ -53,6 +55,7 @@ mod tests {
             ("name  one two three", 12, "name  one\n      two\n      three"),
             ("  a  one two three", 12, "  a  one two\n     three"),
             ("a name that is long  one two", 22, "a name that is long\none two"),
+            ("a  b averylongword", 14, "a  b\n averylongword"),
             ("https://a.example/b one", 8, "https://a.example/b\none"),
             ("\u{1b}[1mone two\u{1b}[0m\nthree", 7, "\u{1b}[1mone two\u{1b}[0m\nthree"),
             ("", 8, ""),

@@ -18,7 +18,12 @@ use crate::{
     app::App,
     exit::CliError,
     out::{self, amounts::counted},
-    standing::{ALL_BANKS, domains::LOCAL_DOMAIN, group::find_runs, keeps_banks},
+    standing::{
+        ALL_BANKS,
+        domains::LOCAL_DOMAIN,
+        group::{RunsOfGroup, find_runs, member},
+        keeps_banks,
+    },
 };
 
 /// Removes banks of runs, one run after the other, and counts.
@@ -48,7 +53,7 @@ impl<'a> Remover<'a> {
     pub(crate) async fn of_run(&mut self, run: &RunRow, named: bool) -> Result<(), CliError> {
         let all = named
             || match run.spec.limits.banks_after {
-                BanksAfter::Removed => run.state == RunState::Cancelled || is_done(run),
+                BanksAfter::Removed => is_done(self.store, run).await?,
                 BanksAfter::Kept => false,
                 BanksAfter::Unsaid => run.state == RunState::Cancelled,
             };
@@ -107,9 +112,20 @@ impl<'a> Remover<'a> {
     }
 }
 
-/// Whether nothing of a run could be repeated: a question that has failed asks its bank again.
-fn is_done(run: &RunRow) -> bool {
-    run.state == RunState::Finished && run.counters.infra_error == 0
+/// Whether nothing of an ended run could be repeated: a question that has failed asks its bank again, also one of another run of its
+/// group, which asks the same banks.
+async fn is_done(store: &dyn Store, run: &RunRow) -> Result<bool, CliError> {
+    let done = |run: &RunRow| match run.state {
+        RunState::Finished => run.counters.infra_error == 0,
+        RunState::Cancelled => true,
+        RunState::Running | RunState::Paused => false,
+    };
+    let group = member(run).then_some(run.group.as_ref()).flatten();
+    let together = match group {
+        Some(group) => RunsOfGroup::find(store, &group.id).await?,
+        None => None,
+    };
+    Ok(done(run) && together.is_none_or(|group| group.runs.iter().all(done)))
 }
 
 /// The runs of some words, all of which have ended.
@@ -147,15 +163,16 @@ pub(crate) async fn clean_after(app: &App, store: &dyn Store, runs: &[RunRow]) -
     if here.is_empty() || store.may(Right::Results).await.is_err() {
         return Ok(());
     }
+    if let Some(run) = here.iter().find(|run| run.state == RunState::Finished && run.counters.infra_error > 0) {
+        let group = member(run).then_some(run.group.as_ref()).flatten();
+        let id = group.map_or(&run.run_id.0, |group| &group.id);
+        out::note(&format!(
+            "the banks of {id} stay, as some of its questions have failed: `bench-coord retry {id} --errors` repeats them, and \
+             `bench-coord banks remove {id}` removes its banks"
+        ));
+    }
     let mut remover = Remover::new(app, store);
     for run in here {
-        if run.state == RunState::Finished && !is_done(run) {
-            out::note(&format!(
-                "the banks of {0} stay, as some of its questions have failed: `bench-coord retry {0} --errors` repeats them, and \
-                 `bench-coord banks remove {0}` removes its banks",
-                run.run_id
-            ));
-        }
         remover.of_run(run, false).await?;
     }
     if remover.removed > 0 {

@@ -201,7 +201,8 @@ pub(crate) async fn are_banks_removed(store: &dyn Runs, run: &RunRow) -> Result<
     Ok(events.iter().any(|event| event.kind == BANKS_GONE_EVENT && event.message == ALL_BANKS))
 }
 
-/// Refuses to go on with a run whose banks were removed: whatever it asked, it would find nothing.
+/// Refuses to go on with a run whose banks were removed, its own or those of another that it asks: whatever it asked, it would find
+/// nothing.
 ///
 /// # Errors
 /// Exit 2.
@@ -211,6 +212,15 @@ pub(crate) async fn check_banks(store: &dyn Runs, run: &RunRow) -> Result<(), Cl
             "the banks of {} were removed from its memory system: submit it anew",
             run.run_id
         )));
+    }
+    for source in &run.spec.taken_over.banks_of {
+        let Some(source) = store.run_by_id(&RunId(source.clone())).await? else { continue };
+        if are_banks_removed(store, &source).await? {
+            return Err(CliError::usage(format!(
+                "run {} asks banks that {} has filled, and they were removed from its memory system: submit it anew",
+                run.run_id, source.run_id
+            )));
+        }
     }
     Ok(())
 }

@@ -102,6 +102,32 @@ fn banks_stay_while_what_failed_can_be_repeated_and_a_run_without_banks_asks_no_
     let again = bench.run(["retry", "failed", "--errors", "--json", "--display", "none"]).expect_code(0);
     assert_eq!((again.json()["outcomes"]["coverage"].clone(), held(&fake).len()), (json!(1.0), 0), "{}", again.stderr);
 
+    // the runs of a group ask the same banks: they stay for whichever of them has failed
+    fake.with(|world| world.requests.clear());
+    let _ = run("twice", &["--repeats", "2"]).expect_code(0);
+    let asked = fake.with(|world| std::mem::take(&mut world.requests).len());
+    fake.with(|world| world.fails_after = Some((asked.saturating_sub(8), 400)));
+    let failed = run("again", &["--repeats", "2"]);
+    fake.with(|world| world.fails_after = None);
+    assert!(failed.stderr.contains("the banks of again stay"), "{}", failed.stderr);
+    let _ = bench.run(["gc"]).expect_code(0);
+    assert_eq!(held(&fake).len(), 2, "nor does it remove those of the one that has not failed");
+    let _ = bench.run(["retry", "again", "--errors", "--display", "none"]).expect_code(0);
+    let coverage = ["again-r1", "again-r2"].map(|run| bench.report(run)["outcomes"]["coverage"].clone());
+    assert_eq!((coverage, held(&fake).len()), ([json!(1.0), json!(1.0)], 0));
+    // of two runs apart the one that asks the other's banks is not repeated without them
+    let _ = bench.run([submit("./mine.yaml", "fills"), vec!["--no-canaries"]].concat()).expect_code(0);
+    fake.with(|world| world.requests.clear());
+    let _ = reuse(&bench, "counts", &["--no-canaries"]).expect_code(0);
+    let asked = fake.with(|world| std::mem::take(&mut world.requests).len());
+    fake.with(|world| world.fails_after = Some((asked.saturating_sub(4), 400)));
+    let failed = reuse(&bench, "asks", &["--no-canaries"]);
+    assert!(failed.json()["outcomes"]["infra_error"].as_u64() > Some(0), "{}", failed.stdout);
+    fake.with(|world| world.fails_after = None);
+    let _ = bench.run(["banks", "remove", "fills"]).expect_code(0);
+    let refused = bench.run(["retry", "asks", "--errors"]).expect_code(2).stderr;
+    assert!(refused.contains("run asks asks banks that fills has filled, and they were removed"), "{refused}");
+
     // what a rule has left out cannot be asked of banks that are gone, and what was measured stays as it is
     let rule = ["submit", "--dataset", "locomo-sim", "--system", "./mine.yaml", "--run-id", "early", "--json"];
     let more = ["--display", "none", "--no-canaries", "--clean-after", "--stop-when", "ci<=8pt"];
