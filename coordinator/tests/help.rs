@@ -190,7 +190,7 @@ fn bash_offers_runs_categories_and_settings() {
     assert_eq!(offered(&["bench-coord", "archive", "push", "--texts", "never", "be"]), ["before-1"]);
     assert_eq!(offered(&["bench-coord", "gate", "after", "--baseline", "be"]), ["before-1"]);
     assert_eq!(offered(&["bench-coord", "report", "after", "--ful"]), ["--full"]);
-    assert_eq!(offered(&["bench-coord", "submit", "--exclude-category", "adv"]), ["adversarial"]);
+    assert_eq!(offered(&["bench-coord", "submit", "--exclude-category", "adversarial_"]), ["adversarial_distractor"]);
     assert_eq!(offered(&["bench-coord", "submit", "--set", "run.top"]), ["run.top_k="]);
     assert_eq!(offered(&["bench-coord", "submit", "--name", "b"]), [""], "a name is free");
 }

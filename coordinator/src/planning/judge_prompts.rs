@@ -103,7 +103,7 @@ mod tests {
         assert!(error.contains("it has sha256 ") && error.contains("theirs has 3f171ee3"), "{error}");
         assert_eq!(refused(&other, &profile, &[]), "nobody judges; add --judge PROVIDER:MODEL");
         let large = file("large.json", &" ".repeat(70_000));
-        assert_eq!(refused(&large, &profile, &judges), "it is larger than 64 KiB");
+        assert_eq!(refused(&large, &profile, &judges), "it has more than 64 KiB, and is not read");
         assert!(refused(&folder.path().join("none.json"), &profile, &judges).contains("No such file"));
         let pipe = folder.path().join("pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("runs");
