@@ -163,7 +163,11 @@ fn left_out(error: CliError, what: &str) -> Result<CliError, CliError> {
     if error.exit == Exit::Infrastructure {
         return Err(error);
     }
-    Ok(CliError::new(error.exit, format!("{what}: {}", error.message)).because(error))
+    let message = match error.message.starts_with(what) {
+        true => error.message.clone(),
+        false => format!("{what}: {}", error.message),
+    };
+    Ok(CliError::new(error.exit, message).because(error))
 }
 
 /// At the end of a local run: brings it into the configured archive, and what an earlier push could not bring.

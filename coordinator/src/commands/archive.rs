@@ -45,7 +45,16 @@ pub(super) async fn run(app: &App, verb: &ArchiveVerb) -> CliResult {
             if let Some(matrix) = matrix {
                 return get_matrix(app, &place, &matrix, (output_dir.as_deref(), *json), rebuild).await;
             }
-            let entry = found(&place, run).await?;
+            let entry = match found(&place, run).await {
+                // the run of exactly this id is that run, whatever lies beside it
+                Ok(entry) if left_out.is_empty() || entry.run_id == *run => entry,
+                Err(error) if left_out.is_empty() => return Err(error),
+                _ => {
+                    let why =
+                        format!("the document of matrix {run} cannot be read: `archive verify` says what is damaged");
+                    return Err(CliError::new(Exit::Invalid, why));
+                }
+            };
             if *restore {
                 check_restorable(&place, &entry)?;
             }
@@ -113,6 +122,7 @@ async fn push(
         None => Due::missing(store.as_ref(), place).await?,
     };
     let (ended, open): (Vec<RunRow>, Vec<RunRow>) = runs.into_iter().partition(|run| run.state == RunState::Finished);
+    let not_ended: Vec<RunId> = open.iter().map(|run| run.run_id.clone()).collect();
     // of a single run what archives it says how to go on
     let (ended, open) = if ended.is_empty() { (open, ended) } else { (ended, open) };
     let mut there = Vec::new();
@@ -126,8 +136,7 @@ async fn push(
     let due = Due { runs: ended, matrices };
     let pushed = auto::archive_each(app, store.as_ref(), place, (&due, texts), show).await;
     if json {
-        let open: Vec<&RunId> = open.iter().map(|run| &run.run_id).collect();
-        out::json(&json!({"archive": place.describe(), "archived": there, "not_ended": open}));
+        out::json(&json!({"archive": place.describe(), "archived": there, "not_ended": not_ended}));
     }
     pushed?;
     if due.runs.is_empty() {
@@ -263,14 +272,19 @@ async fn get_matrix(
         }
         entries.push(entry);
     }
+    if let Some(wrong) = matrix.disagreements(&entries).first() {
+        return Err(CliError::new(Exit::Invalid, format!("the document of matrix {id} is damaged: {wrong}")));
+    }
     let mut files = Vec::new();
+    // without a folder of its own a run lies beside the report
+    let beside = if named.is_some() { "" } else { "../" };
     let of_run = |run: &str| {
         let named = named.map(|named| named.join(run));
         results::run_folder(app, &RunId(run.to_owned()), named.as_deref())
     };
     for entry in &entries {
         let fetched = get(place, entry, &of_run(&entry.run_id)).await?;
-        files.extend(fetched.into_iter().map(|file| format!("{}/{file}", entry.run_id)));
+        files.extend(fetched.into_iter().map(|file| format!("{beside}{}/{file}", entry.run_id)));
     }
     if let Some(trusted) = rebuild {
         // all of them can be read before the store is touched
@@ -313,6 +327,14 @@ async fn verify(place: &ArchivePlace, run: Option<&str>, json: bool) -> CliResul
             found.iter().for_each(|line| out::result(&format!("  {line}")));
         }
         wrong.push(json!({"run": entry.run_id, "sound": found.is_empty(), "damage": found}));
+    }
+    let documents = if run.is_none() { matrix::verify(place, &entries).await? } else { Vec::new() };
+    for (name, found) in documents {
+        if !json {
+            out::result(&format!("{name}: {}", if found.is_empty() { "sound" } else { "DAMAGED" }));
+            found.iter().for_each(|line| out::result(&format!("  {line}")));
+        }
+        wrong.push(json!({"matrix": name, "sound": found.is_empty(), "damage": found}));
     }
     let sound = wrong.iter().all(|run| run["sound"] == true);
     if json {

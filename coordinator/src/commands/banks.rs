@@ -16,7 +16,7 @@ use crate::{
     },
     planning::filled::{is_filled, why_not_kept},
     runs::removal::{Remover, ended},
-    standing::{are_banks_removed, find_run, is_restored, keeps_banks},
+    standing::{find_run, is_restored, keeps_banks, removed_banks},
 };
 
 /// What a run has in a memory service.
@@ -103,7 +103,8 @@ async fn list(store: &dyn Store, args: &BanksArgs) -> CliResult {
         out::note(&format!("no run in {} has stored anything in a memory service", store.describe()));
         return Ok(Exit::Done);
     }
-    let mut lines = table(["run", "system", "dataset", "banks", "filled", "asks those of", "state"]);
+    let mut lines = table(["run", "system", "dataset", "banks", "filled", "asks those of", "state"])
+        .sparing(&["dataset", "filled", "system"]);
     for of in all {
         let state = of.in_use_by.map_or_else(|| of.state.to_owned(), |user| format!("{}, in use by {user}", of.state));
         let (banks, filled) = (of.banks.to_string(), of.filled.to_string());
@@ -136,7 +137,7 @@ async fn state(store: &dyn Runs, run: &RunRow) -> Result<&'static str, CliError>
     if is_restored(store, run).await? {
         return Ok("elsewhere");
     }
-    if are_banks_removed(store, run).await? {
+    if removed_banks(store, run).await?.is_some() {
         return Ok("removed");
     }
     let system = &run.spec.system;
@@ -158,12 +159,16 @@ async fn show(store: &dyn Store, run: &RunRow, json: bool) -> CliResult {
             run.run_id
         )));
     }
-    let rows: Vec<BankOfRun> = store.banks(run.run_no, None).await?.iter().map(bank).collect();
+    let mut rows: Vec<BankOfRun> = store.banks(run.run_no, None).await?.iter().map(bank).collect();
+    if let Some(of) = removed_banks(store, run).await? {
+        let is_own = of == run.run_id;
+        rows.iter_mut().filter(|row| row.filled_before != is_own).for_each(|row| row.state = "removed");
+    }
     if json {
         out::json(&rows);
         return Ok(Exit::Done);
     }
-    let mut lines = table(["bank", "name", "handle", "state", "retained", "filled by"]);
+    let mut lines = table(["bank", "name", "handle", "state", "retained", "filled by"]).sparing(&["name"]);
     for row in rows {
         let by = if row.filled_before { "not this run" } else { "this run" };
         let retained = format!("{}/{}", row.retained, row.of);

@@ -11,7 +11,7 @@ use crate::{
     cli::{CompleteArgs, Completed},
     exit::{CliResult, Exit},
     out::{self, times::local},
-    standing::LATEST,
+    standing::{LATEST, group::member},
 };
 
 /// Newest runs that are offered.
@@ -51,8 +51,12 @@ async fn runs(app: &App) -> Vec<(String, String)> {
     for run in runs {
         let spec = &run.spec;
         let what = format!("{} · {} · {}", spec.dataset.name, spec.system.name, local(run.created_ms));
+        // the name of a group has the number of each run behind it
+        let is_member = member(&run);
+        let group_name = run.name.as_ref().filter(|_| is_member).and_then(|name| name.split('/').next());
+        let group_name = group_name.map(str::to_owned);
         let group = run.group.map(|group| group.id);
-        for word in [run.name, Some(run.run_id.0), group].into_iter().flatten() {
+        for word in [run.name, Some(run.run_id.0), group, group_name].into_iter().flatten() {
             if told.insert(word.clone()) {
                 words.push((word, what.clone()));
             }

@@ -176,10 +176,14 @@ fn baseline_needed<'a>(state: RunState, rule: Option<&'a StopRule>, looks: &Look
 async fn told(store: &dyn Store, run: &RunRow) -> Result<String, CliError> {
     let name = run.name.as_ref().map(|name| format!(" '{name}'")).unwrap_or_default();
     let stays = if keeps_banks(&run.spec) && !are_banks_removed(store, run).await? && !is_restored(store, run).await? {
-        format!(
-            "; its banks stay in {}, `bench-coord banks remove {}` first removes them",
-            run.spec.system.name, run.run_id
-        )
+        let (system, id) = (&run.spec.system.name, &run.run_id);
+        let how = match run.state {
+            RunState::Finished | RunState::Cancelled => format!("`bench-coord banks remove {id}` first removes them"),
+            RunState::Running | RunState::Paused => {
+                format!("`bench-coord cancel {id}`, then `bench-coord banks remove {id}` first removes them")
+            }
+        };
+        format!("; its banks stay in {system}, {how}")
     } else {
         String::new()
     };

@@ -89,6 +89,14 @@ fn shown_id(id: &str, width: Option<usize>) -> &str {
     random_end(id).filter(|_| !has_room).unwrap_or(id)
 }
 
+/// A score as it is shown: narrower terminals show the figure alone.
+fn shown_score(score: &str, width: Option<usize>) -> &str {
+    match width {
+        Some(width) if width < WIDE => score.split(' ').next().unwrap_or(score),
+        _ => score,
+    }
+}
+
 /// What the repeats of a group have in one line: their id without its number, how they stand, the mean of their scores.
 struct Together {
     id: String,
@@ -189,7 +197,7 @@ fn lines(listed: &[Vec<&Listed>]) -> String {
         "name",
         "source",
     ])
-    .sparing(&["source", "answerer", "judge", "created", "questions", "cost", "status"]);
+    .sparing(&["source", "answerer", "judge", "created", "questions", "cost"]);
     for line in listed {
         let (Some(each), Some(together)) = (line.first(), Together::of(line)) else { continue };
         let run = &each.run;
@@ -214,7 +222,7 @@ fn lines(listed: &[Vec<&Listed>]) -> String {
                 if judges.is_empty() { "-".to_owned() } else { judges.join(", ") }
             }),
             format!("{ended}/{questions}"),
-            together.score,
+            shown_score(&together.score, out::view().width).to_owned(),
             dollars(spent),
             together.name,
             each.source.clone().unwrap_or_default(),

@@ -53,7 +53,9 @@ async fn one(store: &dyn Store, run: &RunRow, wanted: &str, json: bool) -> CliRe
     .await?;
     let line =
         found.ok_or_else(|| CliError::infrastructure(format!("'{wanted}' is not among its bank's questions")))?;
-    let missed = missed(&BankData::read(store, row).await?, &line);
+    // nobody knows what was recalled elsewhere, where the results do not say so
+    let is_unknown = run.imported && line.retrieved.is_empty();
+    let missed = if is_unknown { Vec::new() } else { missed(&BankData::read(store, row).await?, &line) };
     let sent = sent(store, run, &line).await?;
     if json {
         let mut value = json!(line);
@@ -62,8 +64,11 @@ async fn one(store: &dyn Store, run: &RunRow, wanted: &str, json: bool) -> CliRe
         out::json(&value);
         return Ok(Exit::Done);
     }
-    let trace = traces::gather(store, run, subject).await?;
     out::words(&question::whole(&line, &missed, &sent));
+    if run.imported {
+        return Ok(Exit::Done);
+    }
+    let trace = traces::gather(store, run, subject).await?;
     out::result("\nwhere its time went");
     out::painted(&waterfall::draw(&trace, &run.run_id.0, None, out::view()));
     Ok(Exit::Done)

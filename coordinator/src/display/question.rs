@@ -18,7 +18,7 @@ const LISTED_CHARACTERS: usize = 60;
 pub(crate) struct Missed {
     /// Id of the turn or memory.
     pub(crate) id: String,
-    /// What it says; null when the bank does not hold it.
+    /// What it says; null when the bank does not hold it, as where the sample leaves its session out.
     pub(crate) text: Option<String>,
 }
 
@@ -81,7 +81,9 @@ pub(crate) fn whole(line: &QuestionLine, missed: &[Missed], sent: &[Sent]) -> St
     }
     section("hits, best first; * holds evidence", &hits(line));
     if !missed.is_empty() {
-        let text = |missed: &Missed| missed.text.clone().unwrap_or_else(|| "(not in the dataset)".to_owned());
+        let text = |missed: &Missed| {
+            missed.text.clone().unwrap_or_else(|| "(not in what was stored: its session was left out)".to_owned())
+        };
         section("evidence that was missed", &lines(missed.iter().map(|line| format!("{}  {}", line.id, text(line)))));
     }
     if !line.judgements.is_empty() {

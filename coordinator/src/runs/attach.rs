@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bench_proto::{
     ids::RunId,
-    spec::{Difference, RunSpec},
+    spec::{BanksAfter, Difference, RunSpec},
 };
 use bench_store::{RunRow, Store};
 use bench_systems::adapter::file::STARTED;
@@ -29,6 +29,14 @@ pub(crate) async fn attach(
     args: &SubmitArgs,
 ) -> CliResult {
     check_same(&existing, spec)?;
+    let (wanted, there) = (spec.limits.banks_after, existing.spec.limits.banks_after);
+    if wanted != BanksAfter::Unsaid && wanted != there {
+        return Err(CliError::usage(format!(
+            "run {0} is there already and was submitted without --clean-after and --keep-banks as they are given now: leave them out, and \
+             `bench-coord banks remove {0}` removes its banks when it has ended",
+            existing.run_id
+        )));
+    }
     out::note(&format!("run {} exists with the same settings: going on with it", existing.run_id));
     let as_resume = as_resume(&existing.run_id, args);
     resume(app, store, existing, &as_resume).await

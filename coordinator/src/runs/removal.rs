@@ -53,7 +53,9 @@ impl<'a> Remover<'a> {
     pub(crate) async fn of_run(&mut self, run: &RunRow, named: bool) -> Result<(), CliError> {
         let all = named
             || match run.spec.limits.banks_after {
-                BanksAfter::Removed => is_done(self.store, run).await?,
+                BanksAfter::Removed => {
+                    is_done(self.store, run).await? && is_archived(self.app, self.store, run).await?
+                }
                 BanksAfter::Kept => false,
                 BanksAfter::Unsaid => run.state == RunState::Cancelled,
             };
@@ -128,6 +130,18 @@ async fn is_done(store: &dyn Store, run: &RunRow) -> Result<bool, CliError> {
     Ok(done(run) && together.is_none_or(|group| group.runs.iter().all(done)))
 }
 
+/// Whether a run is in an archive, where one is named: what was measured is safe before what it was measured on goes.
+async fn is_archived(app: &App, store: &dyn Store, run: &RunRow) -> Result<bool, CliError> {
+    #[cfg(feature = "archive")]
+    if app.settings().archive_url.is_some() && run.state == RunState::Finished {
+        use crate::archive::noted::ARCHIVED;
+        return Ok(store.events(run.run_no).await?.iter().any(|event| event.kind == ARCHIVED));
+    }
+    #[cfg(not(feature = "archive"))]
+    let _ = (app, store, run);
+    Ok(true)
+}
+
 /// The runs of some words, all of which have ended.
 ///
 /// # Errors
@@ -173,6 +187,12 @@ pub(crate) async fn clean_after(app: &App, store: &dyn Store, runs: &[RunRow]) -
     }
     let mut remover = Remover::new(app, store);
     for run in here {
+        if !is_archived(app, store, run).await? {
+            out::note(&format!(
+                "the banks of {0} stay until it is in its archive: `bench-coord archive push {0}`, then `bench-coord gc`",
+                run.run_id
+            ));
+        }
         remover.of_run(run, false).await?;
     }
     if remover.removed > 0 {

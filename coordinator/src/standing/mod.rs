@@ -207,22 +207,33 @@ pub(crate) async fn are_banks_removed(store: &dyn Runs, run: &RunRow) -> Result<
 /// # Errors
 /// Exit 2.
 pub(crate) async fn check_banks(store: &dyn Runs, run: &RunRow) -> Result<(), CliError> {
-    if are_banks_removed(store, run).await? {
-        return Err(CliError::usage(format!(
-            "the banks of {} were removed from its memory system: submit it anew",
+    match removed_banks(store, run).await? {
+        None => Ok(()),
+        Some(of) if of == run.run_id => {
+            Err(CliError::usage(format!("the banks of {of} were removed from its memory system: submit it anew")))
+        }
+        Some(of) => Err(CliError::usage(format!(
+            "run {} asks banks that {of} has filled, and they were removed from its memory system: submit it anew",
             run.run_id
-        )));
+        ))),
+    }
+}
+
+/// The run whose banks were removed: this one, or one whose banks it asks.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn removed_banks(store: &dyn Runs, run: &RunRow) -> Result<Option<RunId>, StoreError> {
+    if are_banks_removed(store, run).await? {
+        return Ok(Some(run.run_id.clone()));
     }
     for source in &run.spec.taken_over.banks_of {
         let Some(source) = store.run_by_id(&RunId(source.clone())).await? else { continue };
         if are_banks_removed(store, &source).await? {
-            return Err(CliError::usage(format!(
-                "run {} asks banks that {} has filled, and they were removed from its memory system: submit it anew",
-                run.run_id, source.run_id
-            )));
+            return Ok(Some(source.run_id));
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 /// How a run stands, with what only the owner's lock can tell.

@@ -192,8 +192,23 @@ fn a_matrix_is_archived_as_one_document_with_all_of_its_cells() {
     assert_eq!(documents(&bench.path().join("kept")).len(), 2);
     let newest = elsewhere.run(fetch).expect_code(0).json();
     let of =
-        |run: &str| newest["files"].as_array().is_some_and(|all| all.contains(&json!(format!("{run}/report.json"))));
+        |run: &str| newest["files"].as_array().is_some_and(|all| all.contains(&json!(format!("../{run}/report.json"))));
     assert!(of("grid-c3-r1") && newest["restored"] == false, "{newest}");
+    // a figure that is not that of its runs, and a document that was cut, are found and named
+    let _ = bench.run(["archive", "verify"]).expect_code(0);
+    let newest = documents(&bench.path().join("kept")).pop().expect("a document");
+    let text = fs::read_to_string(&newest).expect("readable");
+    let mut told: Value = serde_json::from_str(&text).expect("JSON");
+    told["report"]["cells"][0]["value"] = json!(0.99);
+    for damaged in [told.to_string(), text[..text.len() / 2].to_owned()] {
+        for document in documents(&bench.path().join("kept")) {
+            fs::write(document, &damaged).expect("writable");
+        }
+        let verified = bench.run(["archive", "verify"]).expect_code(5).stdout;
+        assert!(verified.contains("DAMAGED"), "{verified}");
+        let refused = Bench::new().run(fetch).expect_code(5).stderr;
+        assert!(refused.contains("the document of matrix grid"), "{refused}");
+    }
 }
 
 #[test]

@@ -201,6 +201,8 @@ fn p34_faults_on_purpose_are_met_counted_and_said() {
     let faulty = bench.run(submit(&["--run-id", "f", "--meter-fault", "429=0.1,500=0.05"])).expect_code(0).json();
     let failed = number(&faulty, "/metered/failed");
     assert!(failed > 0.0 && faulty["metered"]["faults"] == "429=0.1,500=0.05", "{}", faulty["metered"]);
+    let booked = number(&faulty, "/usage/booked/metered/calls");
+    assert_eq!(booked, number(&faulty, "/metered/calls"), "what was never sent is no call: {}", faulty["usage"]);
     assert_eq!(faulty["metered"]["failed_on_purpose"], faulty["metered"]["failed"], "the provider itself failed none");
     assert_eq!(
         number(&faulty, "/metered/calls"),

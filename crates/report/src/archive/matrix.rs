@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     ArchiveError,
-    manifest::{are_figures, is_date, shown},
+    manifest::{IndexEntry, are_figures, is_date, shown},
     place::{ArchivePlace, Put},
     push::{Pushed, json},
 };
@@ -22,6 +22,8 @@ pub const ARCHIVED_MATRIX_VERSION: u32 = 1;
 const MATRICES: &str = "matrices";
 /// Documents of one matrix and day: each time that it has grown there is another.
 const MOST_OF_A_DAY: u32 = 1_000;
+/// Figures that differ by no more are the same: means are added up in another order.
+const SAME_FIGURE: f64 = 1e-6;
 /// Documents of a matrix that are looked at while none can be read.
 const MOST_DAMAGED: usize = 20;
 
@@ -46,6 +48,45 @@ impl ArchivedMatrix {
         let there = serde_json::from_slice::<Self>(document);
         there.is_ok_and(|there| (&there.runs, &there.report.axes) == (&self.runs, &self.report.axes))
     }
+}
+
+impl ArchivedMatrix {
+    /// Cells whose figure is not the mean of those of their runs, one line each. Cells of runs that are not among the entries are not
+    /// looked at.
+    #[must_use]
+    pub fn disagreements(&self, entries: &[IndexEntry]) -> Vec<String> {
+        let of_run = |run: &String| entries.iter().find(|entry| entry.run_id == *run)?.value;
+        let wrong = |cell: &MatrixCell| {
+            let runs: Vec<f64> = cell.runs.iter().map(of_run).collect::<Option<_>>()?;
+            let (value, mean) = (cell.value?, runs.iter().sum::<f64>() / runs.len().max(1) as f64);
+            let percent = |share: f64| share * 100.0;
+            ((value - mean).abs() > SAME_FIGURE).then(|| {
+                format!("cell {} says {:.2} %, and its runs {:.2} %", cell.number, percent(value), percent(mean))
+            })
+        };
+        self.report.cells.iter().filter_map(wrong).collect()
+    }
+}
+
+/// Looks at the documents of all matrices: the name of each with what is wrong with it.
+///
+/// # Errors
+/// What the store meets.
+pub async fn verify(place: &ArchivePlace, entries: &[IndexEntry]) -> Result<Vec<(String, Vec<String>)>, ArchiveError> {
+    let mut all = Vec::new();
+    for name in place.names(MATRICES).await? {
+        let id = name.split('/').nth(2).unwrap_or_default().to_owned();
+        let Some((date, _)) = age(&name, &id) else { continue };
+        let read = match place.read(&name).await {
+            Ok(Some(document)) => read(&document, (&id, &date)),
+            Ok(None) => continue,
+            Err(ArchiveError::Damaged(what)) => Err(what),
+            Err(away) => return Err(away),
+        };
+        let wrong = read.map_or_else(|why| vec![shown(&why)], |matrix| matrix.disagreements(entries));
+        all.push((shown(&name), wrong));
+    }
+    Ok(all)
 }
 
 /// Brings a matrix into the archive; may be repeated, also by several at once. Returns the name of its object. A matrix

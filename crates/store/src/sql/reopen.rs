@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bench_proto::{
     bank::{BankEvent, BankState},
+    facts::QuestionFacts,
+    failure::code::MEMORIES_LOST,
     ids::{RunNo, TaskKey, TaskKind},
     step::StepNo,
     task::{TaskEvent, TaskState},
@@ -26,6 +28,8 @@ struct Candidate {
     state: TaskState,
     recalled: bool,
     infra_error: bool,
+    /// It failed because the memory system has lost what its bank had been filled with.
+    lost: bool,
 }
 
 /// Reopens; returns the number of questions.
@@ -55,7 +59,9 @@ pub(super) async fn reopen(conn: &mut dyn Conn, run: RunNo, scope: RetryScope) -
                     && before.flat_map(|s| &s.questions).any(|q| *q == c.task.index())
             };
             let of_bank = || candidates.iter().filter(|c| c.task.bank() == bank.bank_no);
-            if bank.state == BankState::Failed || of_bank().any(closed) {
+            // what is gone has to be stored again
+            let lost = |c: &Candidate| c.lost && !c.recalled;
+            if bank.state == BankState::Failed || of_bank().any(closed) || of_bank().any(lost) {
                 anew.insert(bank.bank_no, bank.position);
                 banks_ready -= i64::from(banks::is_complete(&bank));
             }
@@ -94,19 +100,24 @@ async fn candidates(conn: &mut dyn Conn, run: RunNo, scope: RetryScope) -> Store
     static SELECT: Sql = Sql::new(|| {
         format!(
             "SELECT f.task_key, t.state, CASE WHEN EXISTS (SELECT 1 FROM checkpoints AS c WHERE c.run_no = f.run_no \
-             AND c.task_key = f.task_key AND c.step_no = {}) THEN 1 ELSE 0 END, CASE WHEN f.outcome = 'infra_error' THEN 1 ELSE 0 END \
+             AND c.task_key = f.task_key AND c.step_no = {}) THEN 1 ELSE 0 END, \
+             CASE WHEN f.outcome = 'infra_error' THEN f.doc ELSE '' END \
              FROM facts AS f JOIN tasks AS t ON t.run_no = f.run_no AND t.task_key = f.task_key \
              WHERE f.run_no = $1 AND (f.outcome = 'infra_error' OR ($2 = 1 AND f.outcome = 'not_run')) ORDER BY f.task_key",
             StepNo::RECALL.0
         )
     });
     let rows = conn.fetch(&SELECT, args![run.0, scope == RetryScope::ErrorsAndNotRun]).await?;
-    let read = |row: super::Row| {
+    let read = |mut row: super::Row| {
+        let failed = Some(row.text(3)?).filter(|doc| !doc.is_empty());
+        let facts: Option<QuestionFacts> =
+            failed.map(|doc| crate::codec::from_json(&doc, || "the facts of a question".to_owned())).transpose()?;
         Ok(Candidate {
             task: task_key(&row, 0)?,
             state: tasks::task_state(&row, 1)?,
             recalled: row.int(2)? == 1,
-            infra_error: row.int(3)? == 1,
+            infra_error: facts.is_some(),
+            lost: facts.and_then(|facts| facts.failure).is_some_and(|failure| failure.code == MEMORIES_LOST),
         })
     };
     rows.into_iter().map(read).collect()

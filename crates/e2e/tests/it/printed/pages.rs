@@ -183,7 +183,7 @@ struct Bank {
     name: String,
     /// The memory system's handle of it; null before it was opened.
     handle: Option<String>,
-    /// `building`, `ready` or `failed`.
+    /// `building`, `ready`, `failed` or `removed`.
     state: String,
     /// Sessions and memories that it holds.
     retained: u64,

@@ -92,7 +92,8 @@ fn banks_stay_while_what_failed_can_be_repeated_and_a_run_without_banks_asks_no_
     let _ = run("whole", &[]).expect_code(0);
     let asked = fake.with(|world| std::mem::take(&mut world.requests).len());
     // the last recalls fail, before the banks would go
-    fake.with(|world| world.fails_after = Some((asked.saturating_sub(8), 400)));
+    let asked_alone = asked;
+    fake.with(|world| world.fails_after = Some((asked_alone.saturating_sub(8), 400)));
     let failed = run("failed", &[]);
     assert!(failed.json()["outcomes"]["infra_error"].as_u64() > Some(0), "{}", failed.stdout);
     let words = "the banks of failed stay, as some of its questions have failed: `bench-coord retry failed --errors`";
@@ -127,6 +128,18 @@ fn banks_stay_while_what_failed_can_be_repeated_and_a_run_without_banks_asks_no_
     let _ = bench.run(["banks", "remove", "fills"]).expect_code(0);
     let refused = bench.run(["retry", "asks", "--errors"]).expect_code(2).stderr;
     assert!(refused.contains("run asks asks banks that fills has filled, and they were removed"), "{refused}");
+
+    // a server that has lost everything is filled again, also for a bank some of whose questions have their scores
+    fake.with(|world| world.fails_after = Some((asked_alone.saturating_sub(8), 400)));
+    let _ = bench.run([submit("./mine.yaml", "lost"), vec!["--no-canaries"]].concat());
+    fake.with(|world| {
+        world.fails_after = None;
+        world.banks.clear();
+    });
+    let lost = bench.run(["retry", "lost", "--errors", "--json", "--display", "none"]).expect_code(5).json();
+    assert!(lost["errors"]["memories_lost"].as_u64() > Some(0), "{lost}");
+    let filled = bench.run(["retry", "lost", "--errors", "--json", "--display", "none"]).expect_code(0).json();
+    assert_eq!(filled["outcomes"]["coverage"], 1.0);
 
     // what a rule has left out cannot be asked of banks that are gone, and what was measured stays as it is
     let rule = ["submit", "--dataset", "locomo-sim", "--system", "./mine.yaml", "--run-id", "early", "--json"];
