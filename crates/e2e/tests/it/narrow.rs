@@ -13,7 +13,7 @@ fn no_line_is_wider_than_the_terminal() {
     for args in [
         &["--preset", "quick", "--name", long][..],
         &["--preset", "quick", "--run-id", "before", "--tag", "some-tag-of-a-team"],
-        &["--preset", "quick", "--system", "vector", "--top-k", "3", "--run-id", "after", "--controls"],
+        &["--preset", "quick", "--system", "random", "--top-k", "3", "--run-id", "after", "--controls"],
         &["--sample", "2", "--repeats", "3", "--run-id", "thrice"],
     ] {
         let _ = bench.run(submit_sim(args)).expect_code(0);
