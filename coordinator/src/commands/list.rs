@@ -83,18 +83,19 @@ fn by_line(listed: &[Listed]) -> Vec<Vec<&Listed>> {
 /// Narrower terminals show the random end of an id, which is accepted in its place.
 const WIDE: usize = 100;
 
+fn is_narrow(width: Option<usize>) -> bool {
+    width.is_some_and(|width| width < WIDE)
+}
+
 /// An id as it is shown.
 fn shown_id(id: &str, width: Option<usize>) -> &str {
-    let has_room = width.is_none_or(|width| width >= WIDE);
-    random_end(id).filter(|_| !has_room).unwrap_or(id)
+    random_end(id).filter(|_| is_narrow(width)).unwrap_or(id)
 }
 
 /// A score as it is shown: narrower terminals show the figure alone.
 fn shown_score(score: &str, width: Option<usize>) -> &str {
-    match width {
-        Some(width) if width < WIDE => score.split(' ').next().unwrap_or(score),
-        _ => score,
-    }
+    let figure = score.split(' ').next().filter(|_| is_narrow(width));
+    figure.unwrap_or(score)
 }
 
 /// What the repeats of a group have in one line: their id without its number, how they stand, the mean of their scores.
@@ -107,12 +108,12 @@ struct Together {
 
 impl Together {
     fn of(line: &[&Listed]) -> Option<Self> {
-        let first = line.first()?;
+        let (first, width) = (line.first()?, out::view().width);
         let run = &first.run;
         let Some(group) = member(run).then_some(run.group.as_ref()).flatten() else {
             let name = run.name.clone().unwrap_or_default();
             return Some(Self {
-                id: shown_id(&run.run_id.0, out::view().width).to_owned(),
+                id: shown_id(&run.run_id.0, width).to_owned(),
                 status: first.status.to_owned(),
                 score: first.score.shown(),
                 name,
@@ -128,12 +129,12 @@ impl Together {
             None => name,
         });
         Some(Self {
-            id: format!(
-                "{} ({} {})",
-                shown_id(&group.id, out::view().width),
-                line.len(),
-                if run.cell().is_some() { "runs" } else { "repeats" }
-            ),
+            id: match shown_id(&group.id, width) {
+                id if is_narrow(width) => format!("{id} ({})", line.len()),
+                id => {
+                    format!("{id} ({} {})", line.len(), if run.cell().is_some() { "runs" } else { "repeats" })
+                }
+            },
             status: open.map_or_else(|| "finished".to_owned(), |open| format!("{open}, {ended} finished")),
             score: match scores.len() {
                 // cells differ in what is measured: their mean says nothing

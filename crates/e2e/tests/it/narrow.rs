@@ -42,7 +42,6 @@ fn no_line_is_wider_than_the_terminal() {
         &["show", "before", "--worst", "3"],
         &["show", "after", "--flipped", "before"],
         &["trace", "before"],
-        &["banks", "list"],
         &["score", "--list"],
         &["score", "--counting"],
         &["models", "list"],
