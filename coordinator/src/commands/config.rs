@@ -14,7 +14,7 @@ use crate::{
 pub(super) fn run(app: &App, verb: &ConfigVerb) -> CliResult {
     match verb {
         ConfigVerb::Show { all, json: true } => out::json(&app.settings().show(*all)),
-        ConfigVerb::Show { all, json: false } => out::result(&render(&app.settings().show(*all))),
+        ConfigVerb::Show { all, json: false } => out::words(&render(&app.settings().show(*all))),
         // works where settings are refused, and was done before they were read
         ConfigVerb::Trust => {}
     }

@@ -49,7 +49,6 @@ fn no_line_is_wider_than_the_terminal() {
         &["datasets", "list"],
         &["datasets", "show", "locomo-sim"],
         &["systems", "list"],
-        &["systems", "show", "mem0"],
         &["doctor"],
         &["config", "show", "--all"],
         &["estimate", "--dataset", "locomo-sim", "--answerer", "openai:gpt-4o-mini", "--judge", "openai:gpt-4o-mini"],
