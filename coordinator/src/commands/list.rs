@@ -39,7 +39,7 @@ pub(super) async fn run(app: &App, args: &ListArgs) -> CliResult {
     } else if listed.is_empty() {
         out::note(&nothing(args.chooses(), &store.describe()));
     } else {
-        out::result(&lines(&by_line(&listed)));
+        out::result(&lines(&by_line(&listed), out::view().width));
     }
     Ok(Exit::Done)
 }
@@ -107,8 +107,8 @@ struct Together {
 }
 
 impl Together {
-    fn of(line: &[&Listed]) -> Option<Self> {
-        let (first, width) = (line.first()?, out::view().width);
+    fn of(line: &[&Listed], width: Option<usize>) -> Option<Self> {
+        let first = line.first()?;
         let run = &first.run;
         let Some(group) = member(run).then_some(run.group.as_ref()).flatten() else {
             let name = run.name.clone().unwrap_or_default();
@@ -129,10 +129,12 @@ impl Together {
             None => name,
         });
         Some(Self {
-            id: match shown_id(&group.id, width) {
-                id if is_narrow(width) => format!("{id} ({})", line.len()),
-                id => {
-                    format!("{id} ({} {})", line.len(), if run.cell().is_some() { "runs" } else { "repeats" })
+            id: {
+                let (id, n) = (shown_id(&group.id, width), line.len());
+                match run.cell() {
+                    _ if is_narrow(width) => format!("{id} ({n})"),
+                    Some(_) => format!("{id} ({n} runs)"),
+                    None => format!("{id} ({n} repeats)"),
                 }
             },
             status: open.map_or_else(|| "finished".to_owned(), |open| format!("{open}, {ended} finished")),
@@ -181,8 +183,8 @@ fn all_or_count(line: &[&Listed], what: &str, of: impl Fn(&Listed) -> String) ->
     }
 }
 
-/// A line for each run or group.
-fn lines(listed: &[Vec<&Listed>]) -> String {
+/// A line for each run or group, for a terminal of this width.
+fn lines(listed: &[Vec<&Listed>], width: Option<usize>) -> String {
     let mut table = table([
         "run",
         "status",
@@ -200,7 +202,7 @@ fn lines(listed: &[Vec<&Listed>]) -> String {
     ])
     .sparing(&["source", "answerer", "judge", "created", "questions", "cost"]);
     for line in listed {
-        let (Some(each), Some(together)) = (line.first(), Together::of(line)) else { continue };
+        let (Some(each), Some(together)) = (line.first(), Together::of(line, width)) else { continue };
         let run = &each.run;
         let verdicts = line.iter().filter_map(|each| each.score.verdict);
         // one that is not valid is what must be seen
@@ -223,7 +225,7 @@ fn lines(listed: &[Vec<&Listed>]) -> String {
                 if judges.is_empty() { "-".to_owned() } else { judges.join(", ") }
             }),
             format!("{ended}/{questions}"),
-            shown_score(&together.score, out::view().width).to_owned(),
+            shown_score(&together.score, width).to_owned(),
             dollars(spent),
             together.name,
             each.source.clone().unwrap_or_default(),

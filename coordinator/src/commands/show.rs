@@ -6,9 +6,9 @@ use std::{
 };
 
 use bench_proto::{facts::Outcome, metric::Scale, summary::QuestionLine};
-use bench_report::html::SentPrompt;
+use bench_report::html::{Beside, SentPrompt, missed};
 use bench_store::{RunRow, Store};
-use bench_worker::{banks::BankData, traces};
+use bench_worker::traces;
 use serde_json::{Value, json};
 
 use crate::{
@@ -53,10 +53,12 @@ async fn one(store: &dyn Store, run: &RunRow, wanted: &str, json: bool) -> CliRe
     .await?;
     let line =
         found.ok_or_else(|| CliError::infrastructure(format!("'{wanted}' is not among its bank's questions")))?;
+    let beside = results::beside(store, run, std::slice::from_ref(&line)).await?.remove(&line.question_id);
+    let Beside { evidence, prompts, .. } = beside.unwrap_or_default();
     // nobody knows what was recalled elsewhere, where the results do not say so
     let is_unknown = run.imported && line.retrieved.is_empty();
-    let missed = if is_unknown { Vec::new() } else { missed(&BankData::read(store, row).await?, &line) };
-    let sent = sent(store, run, &line).await?;
+    let missed = if is_unknown { Vec::new() } else { told_of_missed(&line, &evidence) };
+    let sent: Vec<Sent> = prompts.into_iter().map(|prompt| told_of_prompt(prompt, &line)).collect();
     if json {
         let mut value = json!(line);
         value["missed"] = json!(missed);
@@ -74,23 +76,16 @@ async fn one(store: &dyn Store, run: &RunRow, wanted: &str, json: bool) -> CliRe
     Ok(Exit::Done)
 }
 
-/// The evidence turns and memories that are not among the hits of a recall, with their texts.
-fn missed(bank: &BankData, line: &QuestionLine) -> Vec<Missed> {
-    let texts = results::EvidenceTexts::of_bank(bank);
-    let is_hit = |id: &str| line.retrieved.iter().any(|hit| hit.id == id);
-    let not_found = line.evidence.iter().filter(|id| !is_hit(id));
-    not_found.map(|id| Missed { id: id.clone(), text: texts.turn(id) }).collect()
+/// The evidence that is not among the hits of a recall, as a page tells it, with its texts.
+fn told_of_missed(line: &QuestionLine, texts: &[(String, String)]) -> Vec<Missed> {
+    let text = |id: &str| texts.iter().find(|(of, _)| of == id).map(|(_, text)| text.clone());
+    missed(line).into_iter().map(|id| Missed { id: id.to_owned(), text: text(id) }).collect()
 }
 
-/// The prompts of a question that can be made again.
-async fn sent(store: &dyn Store, run: &RunRow, line: &QuestionLine) -> Result<Vec<Sent>, CliError> {
-    let mut beside = results::beside(store, run, std::slice::from_ref(line)).await?;
-    let prompts = beside.remove(&line.question_id).unwrap_or_default().prompts;
-    let told = |prompt: SentPrompt| {
-        let user = prompt.laid_out(&line.retrieved);
-        Sent { names: prompt.names, system: prompt.system, user }
-    };
-    Ok(prompts.into_iter().map(told).collect())
+/// A prompt of a question with the words of its hits.
+fn told_of_prompt(prompt: SentPrompt, line: &QuestionLine) -> Sent {
+    let user = prompt.laid_out(&line.retrieved);
+    Sent { names: prompt.names, system: prompt.system, user }
 }
 
 /// What a list is made by.

@@ -16,7 +16,7 @@ const LISTED_CHARACTERS: usize = 60;
 /// Evidence that is not among the hits of a recall.
 #[derive(Debug, Serialize)]
 pub(crate) struct Missed {
-    /// Id of the turn or memory.
+    /// Id of the turn or memory, or of the session where evidence is told by sessions.
     pub(crate) id: String,
     /// What it says; null when the bank does not hold it, as where the sample leaves its session out.
     pub(crate) text: Option<String>,

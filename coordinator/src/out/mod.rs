@@ -8,7 +8,6 @@
 pub(crate) mod amounts;
 pub(crate) mod tables;
 pub(crate) mod times;
-mod wrapping;
 
 use std::{
     borrow::Cow,
@@ -17,7 +16,7 @@ use std::{
 };
 
 use bench_proto::text::{self, plain};
-use bench_report::terminal::View;
+use bench_report::terminal::{View, within};
 
 /// What says that it is narrower is not believed: nothing could be read there.
 const NARROWEST: usize = 40;
@@ -31,7 +30,7 @@ pub(crate) fn result(text: &str) {
 pub(crate) fn words(text: &str) {
     let text = plain(text);
     match width() {
-        Some(width) => write(&wrapping::within(&text, width)),
+        Some(width) => write(&within(&text, width)),
         None => write(&text),
     }
 }

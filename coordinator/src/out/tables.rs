@@ -2,11 +2,9 @@
 //! width is known, a row is no wider: columns that say nothing go first, then those that a list can spare, then the ends of texts.
 
 use bench_proto::text::one_line;
-use bench_report::terminal::cut;
+use bench_report::terminal::{cut, within};
 use comfy_table::{ContentArrangement, presets};
 use unicode_width::UnicodeWidthStr as _;
-
-use super::wrapping::within;
 
 /// Blanks that a column has around its text.
 const PADDING: usize = 2;

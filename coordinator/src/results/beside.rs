@@ -72,7 +72,7 @@ pub(crate) async fn told_questions(
 }
 
 /// What turns, memories and sessions of a bank say.
-pub(crate) struct EvidenceTexts<'a> {
+struct EvidenceTexts<'a> {
     /// Of turns and memories.
     turns: HashMap<&'a str, String>,
     sessions: HashMap<&'a str, Vec<String>>,
@@ -80,7 +80,7 @@ pub(crate) struct EvidenceTexts<'a> {
 
 impl<'a> EvidenceTexts<'a> {
     /// Those of a bank.
-    pub(crate) fn of_bank(bank: &'a BankData) -> Self {
+    fn of_bank(bank: &'a BankData) -> Self {
         let mut texts = Self { turns: HashMap::new(), sessions: HashMap::new() };
         for entry in &bank.content.entries {
             if let StreamEntry::Session(session) = entry {
@@ -94,14 +94,9 @@ impl<'a> EvidenceTexts<'a> {
         texts
     }
 
-    /// What a turn or memory of this id says.
-    pub(crate) fn turn(&self, id: &str) -> Option<String> {
-        self.turns.get(id).cloned()
-    }
-
-    /// The same, or the turns of a session of this id.
+    /// What a turn or memory of this id says, or the turns of a session of this id.
     fn text(&self, id: &str) -> Option<String> {
-        self.turn(id).or_else(|| self.sessions.get(id).map(|lines| lines.join("\n")))
+        self.turns.get(id).cloned().or_else(|| self.sessions.get(id).map(|lines| lines.join("\n")))
     }
 }
 

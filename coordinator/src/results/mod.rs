@@ -40,7 +40,7 @@ mod summary;
 #[cfg(feature = "archive")]
 pub(crate) use self::files::disk;
 pub(crate) use self::{
-    beside::{EvidenceTexts, beside, told_questions},
+    beside::{beside, told_questions},
     files::{
         TERMINAL, check_file, check_format, check_writable, could_be_written, file_name, folder_of, on_screen, render,
         render_summary, replace, run_folder, write_atomically, write_files, write_text,

@@ -32,8 +32,8 @@ pub(crate) async fn attach(
     let (wanted, there) = (spec.limits.banks_after, existing.spec.limits.banks_after);
     if wanted != BanksAfter::Unsaid && wanted != there {
         return Err(CliError::usage(format!(
-            "run {0} is there already and was submitted without --clean-after and --keep-banks as they are given now: leave them out, and \
-             `bench-coord banks remove {0}` removes its banks when it has ended",
+            "run {0} was submitted with another wish for its banks, which stays as it is: leave --clean-after or --keep-banks out; \
+             `bench-coord banks remove {0}` removes them when it has ended",
             existing.run_id
         )));
     }

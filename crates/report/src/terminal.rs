@@ -1,6 +1,7 @@
 //! What `submit` and `report` print.
 
 mod brief;
+mod wrapping;
 
 use bench_proto::{
     summary::{Summary, Verdict},
@@ -9,6 +10,7 @@ use bench_proto::{
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table as Grid, TableStyle};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+pub use self::wrapping::within;
 use crate::{
     blocks::{Block, Table},
     document::document,
@@ -115,30 +117,10 @@ impl Painter {
             .join("\n")
     }
 
-    /// A text whose lines end between words, within the width; what a line begins with in blanks, those that follow it have too.
+    /// A text within the width, where one is known.
     fn wrapped(self, text: &str) -> String {
-        let Some(width) = self.0.width else { return text.to_owned() };
-        text.lines().map(|line| wrap(line, width)).collect::<Vec<_>>().join("\n")
+        self.0.width.map_or_else(|| text.to_owned(), |width| within(text, width))
     }
-}
-
-fn wrap(line: &str, width: usize) -> String {
-    let blanks = &line[..line.len() - line.trim_start().len()];
-    let (mut wrapped, mut column) = (String::from(blanks), blanks.width());
-    for word in line.trim_start().split(' ') {
-        let begins = column == blanks.width();
-        if !begins && column + 1 + word.width() > width {
-            wrapped.push('\n');
-            wrapped.push_str(blanks);
-            column = blanks.width();
-        } else if !begins {
-            wrapped.push(' ');
-            column += 1;
-        }
-        wrapped.push_str(word);
-        column += word.width();
-    }
-    wrapped
 }
 
 /// A text of at most so many columns; one that is longer ends in `…`.
@@ -191,12 +173,5 @@ mod tests {
         assert_eq!(cut("記憶の実験", 10), "記憶の実験");
         assert_eq!(cut("記憶の実験", 9), "記憶の実…");
         assert_eq!(cut("記憶の実験", 8), "記憶の…");
-    }
-
-    #[test]
-    fn lines_end_between_words_and_keep_their_indent() {
-        assert_eq!(wrap("  one two three", 9), "  one two\n  three");
-        assert_eq!(wrap("averylongword is not broken", 5), "averylongword\nis\nnot\nbroken");
-        assert_eq!(wrap("", 5), "");
     }
 }

@@ -3,7 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::metered::{Service, Stage};
+use crate::{
+    call::is_default,
+    metered::{Service, Stage},
+};
 
 /// Calls of a memory system that have something in common.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -15,7 +18,7 @@ pub struct MeteredFigures {
     /// Calls that came to nothing: refused, failed on purpose, or the provider could not be reached.
     pub failed: u64,
     /// Of these, those that the meter failed on purpose (`--meter-fault`); absent where there were none.
-    #[serde(default, skip_serializing_if = "is_none_of_them")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub failed_on_purpose: u64,
     /// Of the calls, those whose tokens the provider did not tell and the meter has counted.
     pub counted_here: u64,
@@ -33,10 +36,6 @@ pub struct MeteredFigures {
     pub usd_uncertain: f64,
     /// Seconds of calls in all.
     pub seconds: f64,
-}
-
-const fn is_none_of_them(number: &u64) -> bool {
-    *number == 0
 }
 
 /// Calls while the memory system did one thing.

@@ -278,9 +278,7 @@ mod tests {
     use bench_models::pace::{Lane, Paced};
 
     use super::*;
-    use crate::metering::outages::Outages;
-
-    const LONGEST_REPLY: u64 = 16_384;
+    use crate::metering::{outages::Outages, run::LONGEST_REPLY};
 
     fn outcome(ended: Ended, fault: Option<FaultKind>, usage: Option<Tokens>) -> Outcome {
         Outcome {

@@ -40,7 +40,7 @@ use crate::{cost_ledger::CostLedger, ending::BUDGET, environment::WorkerEnvironm
 /// How long a request is held until its turn: SDKs wait a minute and more for a reply, and most repeat what is refused.
 const HOLD: Duration = Duration::from_secs(20);
 /// Tokens of a reply at most, where the request sets no limit: the most that widely used models give.
-const LONGEST_REPLY: u64 = 16_384;
+pub(super) const LONGEST_REPLY: u64 = 16_384;
 /// How long an outage is waited for, where the run does not say (`--outage-timeout`).
 const LONGEST_OUTAGE: Duration = Duration::from_secs(1_800);
 /// When to come again who could not be given a place.

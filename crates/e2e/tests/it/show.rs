@@ -1,6 +1,9 @@
 //! `show`: a question with all that is known of it, and the questions that are worth a look.
 
-use bench_testkit::{bench::Bench, provider::Provider};
+use bench_testkit::{
+    bench::{Bench, submit_sim},
+    provider::Provider,
+};
 use serde_json::{Value, json};
 
 fn ids(listed: &Value) -> Vec<String> {
@@ -82,6 +85,20 @@ fn prompts_are_shown_as_they_were_sent() {
     let text = bench.run(["show", "judged", &id]).expect_code(0).stdout;
     assert!(names.iter().all(|name| text.contains(&format!("\nsent as {name}"))), "{text}");
     assert!(!text.contains("further prompts"), "{text}");
+}
+
+#[test]
+fn nothing_is_told_of_what_was_recalled_elsewhere() {
+    let bench = Bench::new();
+    let _ = bench.run(submit_sim(&["--preset", "quick", "--run-id", "own"])).expect_code(0);
+    let id = bench.questions("own")[0]["question_id"].as_str().expect("an id").to_owned();
+    let line = json!({"question_id": id, "answer": "tea", "score": 1});
+    std::fs::write(bench.path().join("answers.jsonl"), line.to_string()).expect("is written");
+    let import = ["import", "--dataset", "locomo-sim", "--answers", "answers.jsonl", "--subset", "--run-id", "theirs"];
+    let _ = bench.run(import).expect_code(0);
+    let shown = bench.run(["show", "theirs", &id]).expect_code(0).stdout;
+    assert!(shown.contains("answered\n  tea"), "{shown}");
+    assert!(!shown.contains("evidence that was missed") && !shown.contains("where its time went"), "{shown}");
 }
 
 #[test]

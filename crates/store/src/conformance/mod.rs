@@ -95,6 +95,7 @@ macro_rules! store_conformance {
             retry_repeats_failed_questions_from_their_stored_recall,
             retry_starts_failed_banks_in_a_new_generation,
             retry_repeats_only_the_failed_votes,
+            retry_fills_a_bank_anew_that_was_lost,
             retry_reaches_closed_segments_by_a_new_generation,
             facts_and_steps_are_read_in_pages,
             texts_come_back_with_their_questions,

@@ -1,12 +1,13 @@
 //! Reopening what failed.
 
 use bench_proto::{
-    facts::Outcome,
+    facts::{Outcome, QuestionFacts},
+    failure::{Failure, code::MEMORIES_LOST},
     ids::{Role, TaskKey},
     step::{Opens, StepNo},
 };
 
-use super::{Fresh, Scene, bank, ending, failing, judged};
+use super::{Fresh, HEADLINE, Scene, bank, ending, failing, judged, question_facts};
 use crate::{BankState, RetryScope};
 
 /// Good steps are kept, the rest is tried again with fresh counters.
@@ -103,6 +104,30 @@ pub async fn retry_repeats_only_the_failed_votes(fresh: &Fresh) {
     let last = ending(scene.run, votes[1], StepNo::JUDGE, epoch, judged(0.0), Opens::Nothing);
     assert_eq!(scene.commit(&[last]).await.to_conclude, [(scene.run, question)]);
     assert_eq!(scene.conclude(question, Outcome::Scored, 0.5).await, 1);
+}
+
+/// What the memory system has lost is stored again, also for a bank some of whose questions have their scores.
+pub async fn retry_fills_a_bank_anew_that_was_lost(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let scene = Scene::start(store, &[bank(0, &[(1, &[0, 1])])]).await;
+    scene.make_ready(0, 1).await;
+    let [q0, q1] = [0, 1].map(|index| TaskKey::question(0, index));
+    scene.answer(q0, 1.0, Opens::Nothing).await;
+    scene.give_up(q1, MEMORIES_LOST).await;
+    scene.conclude(q0, Outcome::Scored, 1.0).await;
+    let failure = Some(Failure::permanent(MEMORIES_LOST, "bank b holds 0 of 1 items"));
+    let facts = QuestionFacts { failure, ..question_facts(q1, Outcome::InfraError, 0.0) };
+    store.store_facts(scene.run, HEADLINE, &[facts]).await.expect("is concluded");
+    assert_eq!(store.reopen(scene.run, RetryScope::Errors).await.expect("reopens"), 1);
+    let row = scene.bank(0).await;
+    assert_eq!((row.generation, row.position, row.state), (2, 0, BankState::Building));
+    assert_eq!((scene.counters().await.scored, scene.counters().await.infra_error), (1, 0));
+    assert_eq!(scene.ready(Role::Retain).await, [TaskKey::retain(0, 0)]);
+    scene.retain(0, 0, 0, 1).await;
+    scene.prove(0, 0).await;
+    assert_eq!(scene.ready(Role::Question).await, [q1], "what has its score is not asked again");
+    scene.answer(q1, 1.0, Opens::Nothing).await;
+    assert_eq!(scene.conclude(q1, Outcome::Scored, 1.0).await, 1);
 }
 
 /// A recall that is missing after its segment closed can only be made in a new generation.

@@ -184,7 +184,7 @@ pub(crate) struct Fetched {
     id: String,
     /// Where its files lie.
     folder: String,
-    /// Their names.
+    /// Their names below that folder; `../RUN/…` of the runs of a matrix that lie beside its report.
     files: Vec<String>,
     /// It was written into the store too.
     restored: bool,

@@ -73,6 +73,21 @@ fn banks_go_when_their_run_has_ended_and_somebody_said_so() {
     fake.with(|world| world.fails_after = None);
     let removed = bench.run(["banks", "remove", "kept"]).expect_code(0);
     assert_eq!((removed.stdout.as_str(), held(&fake).len()), ("2 banks removed\n", 0));
+    // a run that is there keeps what it was submitted with
+    let other = run("cleaned", &["--keep-banks"]).expect_code(2).stderr;
+    assert!(other.contains("another wish for its banks"), "{other}");
+    // what was measured is safe before what it was measured on goes
+    let away = Bench::new().with_env("BENCH_ARCHIVE_URL", "file/x");
+    std::fs::write(away.path().join("file"), "").expect("is written");
+    write_adapter(&away, fake.url(), "");
+    let away_run = [submit("./mine.yaml", "away"), vec!["--clean-after"]].concat();
+    let told = away.run(away_run).expect_code(0).stderr;
+    assert!(told.contains("the banks of away stay until it is in its archive"), "{told}");
+    let _ = away.run(["gc"]).expect_code(0);
+    assert_eq!(held(&fake).len(), 2);
+    let _ = away.run(["archive", "push", "away", "--archive", "kept"]).expect_code(0);
+    let _ = away.run(["gc"]).expect_code(0);
+    assert_eq!(held(&fake).len(), 0);
     for (flags, words) in [
         (["--bank", "prod", "--clean-after"], "cannot be used with"),
         (["--keep-banks", "--clean-after", "--no-canaries"], "cannot be used with"),

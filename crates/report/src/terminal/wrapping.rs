@@ -1,13 +1,12 @@
 //! Lines of words within the width of a terminal: they end between words, and go on below where their text began.
 
-use console::measure_text_width;
+use unicode_width::UnicodeWidthStr as _;
 
 /// The lines of a text, none wider than `width` columns but by a single word. A line of two columns, as `name   what it is`, goes on
 /// below its second one where that leaves room for half a line.
-pub(super) fn within(text: &str, width: usize) -> String {
-    let lines = text
-        .split('\n')
-        .map(|line| if measure_text_width(line) <= width { line.to_owned() } else { wrapped(line, width) });
+#[must_use]
+pub fn within(text: &str, width: usize) -> String {
+    let lines = text.split('\n').map(|line| if line.width() <= width { line.to_owned() } else { wrapped(line, width) });
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -18,7 +17,7 @@ fn wrapped(line: &str, width: usize) -> String {
     while !rest.is_empty() {
         let blanks = rest.len() - rest.trim_start_matches(' ').len();
         let end = rest[blanks..].find(' ').map_or(rest.len(), |at| blanks + at);
-        let word = measure_text_width(&rest[blanks..end]);
+        let word = rest[blanks..end].width();
         if column > indent && column + blanks + word > width {
             // a long word begins further to the left
             let indent = indent.min(width.saturating_sub(word));
@@ -39,7 +38,7 @@ fn wrapped(line: &str, width: usize) -> String {
 fn second_column(line: &str, begin: usize) -> Option<usize> {
     let gap = begin + line[begin..].find("  ")?;
     let text = line[gap..].trim_start_matches(' ');
-    Some(measure_text_width(&line[..line.len() - text.len()]))
+    Some(line[..line.len() - text.len()].width())
 }
 
 #[cfg(test)]
@@ -57,7 +56,7 @@ mod tests {
             ("a name that is long  one two", 22, "a name that is long\none two"),
             ("a  b averylongword", 14, "a  b\n averylongword"),
             ("https://a.example/b one", 8, "https://a.example/b\none"),
-            ("\u{1b}[1mone two\u{1b}[0m\nthree", 7, "\u{1b}[1mone two\u{1b}[0m\nthree"),
+            ("記憶の 実験", 8, "記憶の\n実験"),
             ("", 8, ""),
         ] {
             assert_eq!(within(text, width), shown);
