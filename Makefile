@@ -6,7 +6,7 @@
 test:
 	sh scripts/test.sh
 
-# the same, and the long fault tests (about 20 minutes)
+# the same, and the long tests (about half an hour more)
 test-faults:
 	BENCH_TEST_FAULTS=long sh scripts/test.sh
 

@@ -19,11 +19,9 @@ environment() {
                 "$folder/made and run this again"
             exit 2
         fi
-        say "installing with pip into $folder: $*"
-        rm -rf "$folder"
+        say "installing with uv into $folder: $*"
         mkdir -p "$ROOT"
-        "$PYTHON" -m venv "$folder"
-        "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-input "$@" >&2
+        python_environment "$folder" "$@" >&2
         printf '%s' "$wanted" >"$folder/made"
     fi
     printf '%s' "$folder/bin/python"

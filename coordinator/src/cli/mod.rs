@@ -44,13 +44,17 @@ pub use store::*;
         status      what is going on, and why nothing moves\n  \
         report      print the result of a run again\n\n\
         Runs:       matrix, list, watch, pause, cancel, retry, rename, tag, delete\n\
-        Results:    show, compare, gate, trace, rejudge, rescore, score, judge-audit, import, export, archive, site\n\
-        Before:     init, estimate, datasets, systems, models, prices, load, doctor, config\n\
-         Store:      migrate, restore, gc, banks, backup\n\
-         Cluster:    serve, dead (and the program bench-worker)\n\
+        Results:    show, compare, gate, trace, rejudge, rescore, score, judge-audit,\n            \
+        import, export, archive, site\n\
+        Before:     init, estimate, datasets, systems, models, prices, load, doctor,\n            \
+        config\n\
+        Store:      migrate, restore, gc, banks, backup\n\
+        Cluster:    serve, meter, dead (and the program bench-worker)\n\
         Shell:      completions, man, help, version\n\n{options}\n\n\
-        First run, no key and no download:  bench-coord submit --dataset locomo-sim --preset fair\n\
-        `bench-coord VERB --help` explains a verb. RUN is an id, a name given with --name, the start or end of an id, or `latest`.\n"
+        First run, no key and no download:\n            \
+        bench-coord submit --dataset locomo-sim --preset fair\n\
+        `bench-coord VERB --help` explains a verb. RUN is an id, a name given with\n\
+        --name, the start or end of an id, or `latest`.\n"
 )]
 pub struct Cli {
     /// What holds for every verb.

@@ -649,7 +649,7 @@ pub enum ArchiveVerb {
     },
     /// Get a run out: its files, or the whole run back into this store
     Fetch {
-        /// Run: its id, start of the id, or `latest`; or the id of a matrix, for all of its runs
+        /// Run: its id, name, start or end of the id, or `latest`; or the id of a matrix, for all of its runs
         run: String,
         /// Which archive
         #[command(flatten)]

@@ -7,7 +7,9 @@ use bench_proto::{
     summary::{Summary, Verdict},
     text::{one_line, plain},
 };
-use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table as Grid, TableStyle};
+use comfy_table::{
+    Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table as Grid, TableStyle, Width,
+};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 pub use self::wrapping::within;
@@ -146,10 +148,6 @@ const GRID: TableStyle = TableStyle::new()
 fn grid(table: &Table, width: Option<usize>) -> String {
     let mut grid = Grid::new();
     grid.load_style(GRID).force_no_tty();
-    if let Some(width) = width {
-        let width = u16::try_from(width).unwrap_or(u16::MAX);
-        grid.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
-    }
     let align = |right: bool| {
         if right { CellAlignment::Right } else { CellAlignment::Left }
     };
@@ -161,7 +159,31 @@ fn grid(table: &Table, width: Option<usize>) -> String {
                 .map(|(cell, (_, right))| Cell::new(one_line(cell)).set_alignment(align(*right))),
         );
     }
+    if let Some(width) = width {
+        grid.set_content_arrangement(ContentArrangement::Dynamic).set_width(u16::try_from(width).unwrap_or(u16::MAX));
+        keep_words_whole(&mut grid, table, width);
+    }
     grid.trim_fmt()
+}
+
+/// Lets no column be narrower than its longest word, where there is room for that: the longest ones of a table are broken first.
+fn keep_words_whole(grid: &mut Grid, table: &Table, width: usize) {
+    const PADDING: usize = 2;
+    let longest = |text: &str| one_line(text).split(' ').map(UnicodeWidthStr::width).max().unwrap_or_default();
+    let words: Vec<usize> = (0..table.columns.len())
+        .map(|column| {
+            let cells = table.rows.iter().filter_map(|row| row.get(column)).map(|cell| longest(cell));
+            cells.chain([longest(&table.columns[column].0)]).max().unwrap_or_default() + PADDING
+        })
+        .collect();
+    let mut most = words.iter().copied().max().unwrap_or_default();
+    while most > PADDING && words.iter().map(|&word| word.min(most)).sum::<usize>() > width {
+        most -= 1;
+    }
+    for (column, word) in grid.column_iter_mut().zip(words) {
+        let least = u16::try_from(word.min(most)).unwrap_or(u16::MAX);
+        column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(least)));
+    }
 }
 
 #[cfg(test)]
@@ -173,5 +195,19 @@ mod tests {
         assert_eq!(cut("記憶の実験", 10), "記憶の実験");
         assert_eq!(cut("記憶の実験", 9), "記憶の実…");
         assert_eq!(cut("記憶の実験", 8), "記憶の…");
+    }
+
+    #[test]
+    fn words_of_narrow_tables_stay_whole_where_there_is_room() {
+        let columns = ["metric", "of both", "of the second", "verdict"].map(|title| (title.to_owned(), false));
+        let row = ["a score of many words that tells what it is", "0.5, 0.3 to 0.7", "0.4, 0.2 to 0.6", "INCONCLUSIVE"];
+        let table = Table { columns: columns.to_vec(), rows: vec![row.map(str::to_owned).to_vec()] };
+        for width in [40, 50, 60] {
+            let text = grid(&table, Some(width));
+            assert!(text.lines().all(|line| line.width() <= width), "{text}");
+            assert!(text.contains("INCONCLUSIVE"), "{text}");
+        }
+        let text = grid(&table, Some(24));
+        assert!(text.lines().all(|line| line.width() <= 24), "{text}");
     }
 }

@@ -1,23 +1,13 @@
 //! An S3 server as a process of its own: moto, from PyPI, in a virtual environment that is made once for all tests.
 
-use std::{
-    path::PathBuf,
-    process::Command,
-    sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
-};
-
-use anyhow::Context as _;
+use std::time::{Duration, Instant};
 
 use crate::{
-    http,
-    packages::{install, succeeded},
-    ports,
+    http, ports,
     process::{Process, mortal},
+    python,
 };
 
-/// The release that tests were written against.
-const MOTO: &str = "moto[server]==5.2.5";
 /// Longest wait for its first answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -36,10 +26,9 @@ impl S3 {
     /// When it cannot be installed or started: a missing service is a failed test.
     #[must_use]
     pub fn start() -> Self {
-        let python = python_with_moto().expect("moto can be installed");
         let logs = tempfile::tempdir().expect("a temporary folder");
         let [port] = ports::reserve().expect("a free port");
-        let mut command = mortal(&python);
+        let mut command = mortal(&python::python(python::MOTO));
         command.args(["-c", "from moto.server import main; main()", "-H", "127.0.0.1", "-p", &port.to_string()]);
         let process = Process::start(command, logs.path(), "moto");
         let place = format!("127.0.0.1:{port}");
@@ -80,34 +69,3 @@ impl S3 {
 pub const ACCESS: &str = "AKIAPLANTED0123456";
 /// The secret key that runs are given; no output may ever hold it.
 pub const SECRET: &str = "planted/secret+0123456789abcdef";
-
-/// Path of a Python that has the server; installed when it is not there.
-fn python_with_moto() -> anyhow::Result<PathBuf> {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let test = std::env::current_exe().context("a running test has a path")?;
-    let target = test.ancestors().nth(3).context("tests lie in <target>/<profile>/deps")?;
-    let folder = target.join("moto");
-    let python = folder.join("bin/python");
-    if python.exists() {
-        return Ok(python);
-    }
-    // another test program may be at it too: each makes its own, and the first moves it into place whole
-    let own = target.join(format!("moto.{}", std::process::id()));
-    let make = || Command::new("python3").args(["-m", "venv"]).arg(&own).output();
-    let mut made = make().context("python3 is needed")?;
-    if !made.status.success() {
-        install("python3-venv")?;
-        made = make()?;
-    }
-    succeeded("python3 -m venv", &made)?;
-    let pip = Command::new(own.join("bin/python")).args(["-m", "pip", "install", "--quiet", MOTO]).output()?;
-    succeeded("pip install moto", &pip)?;
-    match std::fs::rename(&own, &folder) {
-        Ok(()) => {}
-        // somebody was quicker
-        Err(_) if python.exists() => std::fs::remove_dir_all(&own)?,
-        Err(error) => return Err(error.into()),
-    }
-    Ok(python)
-}

@@ -30,6 +30,7 @@ mod label_fixes;
 mod latency;
 mod load;
 mod local_runs;
+mod long_tests;
 mod longmemeval;
 mod matrix;
 mod meter;

@@ -65,32 +65,47 @@ pub async fn list(place: &ArchivePlace) -> Result<Listed, ArchiveError> {
     Ok(listed)
 }
 
-/// The archived run with this id or unique start of one; `latest` is the one that finished last. With it, what the index holds
-/// and nobody could read, unless that could not change which run is meant.
+/// The archived run with this id, with this name (of several the one that finished last), or with the only id that starts or ends
+/// so; `latest` is the one that finished last of all. With it, what the index holds and nobody could read, unless that could not
+/// change which run is meant.
 ///
 /// # Errors
 /// [`ArchiveError::Missing`] when none or several fit.
 pub async fn find(place: &ArchivePlace, selector: &str) -> Result<(IndexEntry, Vec<String>), ArchiveError> {
-    let Listed { mut entries, left_out } = list(place).await?;
+    let Listed { entries, left_out } = list(place).await?;
+    if let Some(exact) = entries.iter().find(|entry| entry.run_id == selector) {
+        return Ok((exact.clone(), Vec::new()));
+    }
     let missing = |what: String| {
         let damaged = left_out.iter().map(|line| format!("; {line}")).collect::<String>();
         ArchiveError::Missing(format!("{what}{damaged}"))
     };
-    if selector == "latest" {
-        let last = entries.pop().ok_or_else(|| missing(format!("{} holds no run", place.describe())))?;
-        return Ok((last, left_out));
-    }
-    if let Some(exact) = entries.iter().find(|entry| entry.run_id == selector) {
-        return Ok((exact.clone(), Vec::new()));
-    }
-    let mut found: Vec<IndexEntry> = entries.into_iter().filter(|entry| entry.run_id.starts_with(selector)).collect();
-    match found.len() {
-        1 => Ok((found.remove(0), left_out)),
-        0 => Err(missing(format!(
+    match chosen(&entries, selector)[..] {
+        [] if selector == "latest" => Err(missing(format!("{} holds no run", place.describe()))),
+        [] => Err(missing(format!(
             "{} holds no run '{selector}'; `bench-coord archive list` shows all",
             place.describe()
         ))),
-        n => Err(ArchiveError::Missing(format!("'{selector}' is the start of {n} archived runs; type more of it"))),
+        [one] => Ok((one.clone(), left_out)),
+        ref several => Err(ArchiveError::Missing(format!(
+            "'{selector}' is the start or end of {} archived runs; type more of it",
+            several.len()
+        ))),
+    }
+}
+
+/// The runs that a word may mean, which is no id, of all runs in the order in which they finished.
+fn chosen<'a>(entries: &'a [IndexEntry], selector: &str) -> Vec<&'a IndexEntry> {
+    let last = |fits: &dyn Fn(&IndexEntry) -> bool| entries.iter().rfind(|entry| fits(entry));
+    if selector == "latest" {
+        return last(&|_| true).into_iter().collect();
+    }
+    match last(&|entry| entry.name.as_deref() == Some(selector)) {
+        Some(named) => vec![named],
+        None => entries
+            .iter()
+            .filter(|entry| entry.run_id.starts_with(selector) || entry.run_id.ends_with(selector))
+            .collect(),
     }
 }
 

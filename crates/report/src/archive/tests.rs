@@ -93,6 +93,33 @@ async fn what_is_pushed_comes_back_byte_for_byte() {
 }
 
 #[tokio::test]
+async fn a_run_is_found_by_its_id_its_name_and_both_ends_of_its_id() {
+    let (place, files) = (memory(), files());
+    let ids = ["019f-first-aa", "019f-second-ab", "019f-third-bb", "nightly"];
+    for (at, id) in ids.into_iter().enumerate() {
+        let name = ["nightly", "weekly", "weekly", "other"][at].to_owned();
+        let finished_at = Some(format!("2026-11-20T10:00:0{at}Z"));
+        let entry = IndexEntry { name: Some(name), finished_at, ..entry(id, "d") };
+        push(&place, &entry, &files.files).await.expect("is pushed");
+    }
+    for (selector, id) in [
+        ("019f-first-aa", ids[0]),
+        ("019f-s", ids[1]),
+        ("aa", ids[0]),
+        // of several with one name the last; an id before a name
+        ("weekly", ids[2]),
+        ("nightly", ids[3]),
+        ("latest", ids[3]),
+    ] {
+        assert_eq!(find(&place, selector).await.expect("is found").0.run_id, id, "{selector}");
+    }
+    for (selector, why) in [("019f", "3 archived runs"), ("b", "2 archived runs"), ("cc", "holds no run 'cc'")] {
+        let error = find(&place, selector).await.expect_err("is none").to_string();
+        assert!(error.contains(why), "{selector}: {error}");
+    }
+}
+
+#[tokio::test]
 async fn an_object_is_read_on_from_a_byte_as_long_as_it_is_the_same_version() {
     let place = memory();
     place.create("a", Bytes::from_static(b"half way")).await.expect("is written");

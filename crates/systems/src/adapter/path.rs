@@ -79,11 +79,15 @@ impl Path {
     pub(super) fn count(&self, value: &Value) -> Result<u64, String> {
         match self.first(value) {
             Some(Value::Array(list)) => Ok(list.len() as u64),
-            Some(Value::Number(number)) if number.is_u64() => Ok(number.as_u64().unwrap_or(0)),
-            Some(Value::String(text)) if text.parse::<u64>().is_ok() => Ok(text.parse().unwrap_or(0)),
+            Some(Value::Number(number)) => number.as_u64().ok_or_else(|| self.no_count(&number.to_string())),
+            Some(Value::String(text)) => text.parse().map_err(|_| self.no_count("a text of something else")),
             Some(other) => Err(format!("field '{}' must be a number or a list, not {}", self.shown(), kind(other))),
             None => Err(format!("field '{}' is missing", self.shown())),
         }
+    }
+
+    fn no_count(&self, what: &str) -> String {
+        format!("field '{}' must be a whole number from 0 on, or a list, not {what}", self.shown())
     }
 
     /// For messages.
@@ -146,5 +150,9 @@ mod tests {
         assert_eq!(Path::new("a.b").list(&value), Err("field 'a.b' must be a list, not a text".to_owned()));
         assert_eq!(Path::new("a.c").count(&value), Err("field 'a.c' is missing".to_owned()));
         assert_eq!(Path::new("a").count(&value), Err("field 'a' must be a number or a list, not an object".to_owned()));
+        for (count, shown) in [(json!(-5), "-5"), (json!(51.5), "51.5"), (json!("many"), "a text of something else")] {
+            let expected = format!("field 'n' must be a whole number from 0 on, or a list, not {shown}");
+            assert_eq!(Path::new("n").count(&json!({ "n": count })), Err(expected));
+        }
     }
 }
