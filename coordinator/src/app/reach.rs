@@ -43,7 +43,14 @@ pub(crate) async fn look_first(app: &App, spec: &RunSpec, answers: bool) -> Resu
 }
 
 /// Providers and accounts that a run's calls go to, each once.
-fn servers_of(app: &App, spec: &RunSpec, answers: bool) -> Result<Vec<(String, registry::Account)>, CliError> {
+///
+/// # Errors
+/// Exit 2 for an account that cannot be used here.
+pub(crate) fn servers_of(
+    app: &App,
+    spec: &RunSpec,
+    answers: bool,
+) -> Result<Vec<(String, registry::Account)>, CliError> {
     let mut found: Vec<(String, registry::Account)> = Vec::new();
     let answerer = answers.then_some((ModelRole::Answerer, &spec.answerer, "--answerer"));
     let judges = spec.judges.iter().map(|judge| (ModelRole::Judge, judge, "--judge"));

@@ -28,7 +28,7 @@ mod files;
 pub(crate) mod judgements;
 pub(crate) mod looks;
 pub(crate) mod mlflow;
-mod models;
+pub(crate) mod models;
 pub(crate) mod own_answers;
 pub(crate) mod published;
 mod questions;

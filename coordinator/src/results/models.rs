@@ -15,11 +15,7 @@ use serde_json::Value;
 
 /// Fills in the models and the prompts' texts.
 pub(super) fn fill(summary: &mut Summary, spec: &RunSpec, events: &[RunEvent]) {
-    let notes: Vec<ServedNote> = events
-        .iter()
-        .filter(|event| event.kind == SERVED_EVENT)
-        .filter_map(|event| serde_json::from_str(&event.message).ok())
-        .collect();
+    let notes = served(events);
     let models = models(spec, &notes);
     summary.warnings.extend(models.iter().filter_map(several));
     summary.models = Some(models);
@@ -32,6 +28,12 @@ pub(super) fn fill(summary: &mut Summary, spec: &RunSpec, events: &[RunEvent]) {
         let text = known.get(sha256).map(|of| PromptText { system: of.system.clone(), user: of.user.clone() });
         summary.spec.prompt_texts.insert(name.clone(), text);
     }
+}
+
+/// What workers noted of replies, among all events of a run.
+pub(crate) fn served(events: &[RunEvent]) -> Vec<ServedNote> {
+    let noted = events.iter().filter(|event| event.kind == SERVED_EVENT);
+    noted.filter_map(|event| serde_json::from_str(&event.message).ok()).collect()
 }
 
 fn models(spec: &RunSpec, notes: &[ServedNote]) -> Vec<ModelSummary> {

@@ -20,12 +20,14 @@
 //! | [`ending`] | what is said at its rest, and with which exit code? |
 //! | [`removal`] | how are its banks removed? |
 //! | [`resume`] | how does it go on after a stop? |
+//! | [`elsewhere`] | are its models still where they were? |
 //! | [`fork`] | how does a new run take over what it has stored? |
 //! | [`listed`] | what is told of it where it stands beside others? |
 
 pub(crate) mod attach;
 pub(crate) mod client;
 pub(crate) mod controls;
+mod elsewhere;
 pub(crate) mod ending;
 pub(crate) mod estimate;
 pub(crate) mod execution;
