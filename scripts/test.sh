@@ -10,6 +10,10 @@ if ! cargo deny --version >/dev/null 2>&1 || ! cargo shear --version >/dev/null 
 fi
 export CARGO_INCREMENTAL="${CARGO_INCREMENTAL:-0}"
 
+began=$(date +%s)
+# phase NAME: says what begins, and after how many minutes
+phase() { say "== $1 (minute $((($(date +%s) - began) / 60)))"; }
+
 log=$(mktemp)
 deploying=""
 trap 'kill $deploying 2>/dev/null || true; rm -f "$log" "$log".*' EXIT
@@ -18,13 +22,15 @@ trap 'kill $deploying 2>/dev/null || true; rm -f "$log" "$log".*' EXIT
 sh scripts/test-deploy.sh >"$log.deploy" 2>&1 &
 deploying=$!
 
-say "== format"
+phase "format"
 cargo fmt --all --check
-say "== lints"
+phase "lints"
 cargo clippy --workspace --all-targets --locked -- -D warnings
-# what the first run builds: fewer features, and somebody new sees its warnings
-cargo clippy --package bench-coord --no-default-features --bin bench-coord --locked -- -D warnings
-say "== dependencies"
+if [ "${BENCH_TEST_FAULTS:-}" = long ]; then
+    # what the first run builds: fewer features, and somebody new sees its warnings
+    cargo clippy --package bench-coord --no-default-features --bin bench-coord --locked -- -D warnings
+fi
+phase "dependencies"
 cargo shear
 cargo deny --locked --log-level error check licenses bans sources
 if cargo deny --log-level off fetch db >/dev/null 2>&1; then
@@ -35,14 +41,14 @@ elif [ "${BENCH_ADVISORIES:-}" = required ]; then
 else
     say "advisories are not checked: the database at github.com/RustSec/advisory-db cannot be fetched from here"
 fi
-say "== documentation"
+phase "documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
 deployed=0
 wait "$deploying" || deployed=$?
 deploying=""
 cat "$log.deploy"
 [ "$deployed" -eq 0 ] || exit "$deployed"
-say "== tests"
+phase "tests"
 # most of them wait for servers, leases and pauses: three times as many at once as there are cores
 export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((3 * $(nproc)))}"
 # one of them opens a thousand connections, beside others in the same process
@@ -81,9 +87,10 @@ if [ -s "$log.code" ]; then
     fi
     say "passed alone, but not beside the others (the machine was slow, or they disturb each other):" $failed
 fi
-say "== the Python package"
+phase "the Python package"
 sh scripts/test-python.sh
 if [ "${BENCH_TEST_FAULTS:-}" = long ]; then
-    say "== long fault tests"
+    phase "long fault tests"
     cargo test --workspace --locked --test long -- --nocapture
 fi
+phase "done"
