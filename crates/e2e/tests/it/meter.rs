@@ -294,6 +294,7 @@ fn p34_the_official_sdk_works_through_the_meter() {
     let environment = virtual_env(packages);
     let bench = provider.bench().with_env("VIRTUAL_ENV", environment);
     let sdk = r#"
+import json
 import bench_coord
 from openai import OpenAI
 from pydantic import BaseModel
@@ -320,6 +321,13 @@ class Mine(bench_coord.System):
     def recall(self, bank, query, k):
         vector = self.client.embeddings.create(model="text-embedding-3-small", input=[str(query)])
         assert len(vector.data[0].embedding) > 0
+        asked = dict(model="gpt-4o-mini", max_tokens=64, messages=[{"role": "user", "content": str(query)}])
+        tool = {"type": "function", "function": {"name": "words", "parameters": {
+            "type": "object", "properties": {"verdict": {"type": "string"}}, "required": ["verdict"], "additionalProperties": False}}}
+        called = self.client.chat.completions.create(tools=[tool], tool_choice="required", **asked).choices[0].message.tool_calls[0]
+        assert called.function.name == "words" and "verdict" in json.loads(called.function.arguments), called
+        parsed = self.client.chat.completions.parse(response_format=Facts, **asked)
+        assert isinstance(parsed.choices[0].message.parsed, Facts), parsed
         return [bench_coord.Hit(item.content, id=item.id) for item in self.banks.get(bank, [])[:k]]
 "#;
     fs::write(bench.path().join("mine.py"), sdk).expect("is written");
