@@ -134,6 +134,9 @@ fn bash_completes_verbs_their_flags_and_names() {
     assert_eq!(offered(&["bench-coord", "submit", "--system", "b"]), ["bm25"]);
     assert!(offered(&["bench-coord", "submit", "-p", ""]).contains(&"mem0".to_owned()), "shipped adapters too");
     assert_eq!(offered(&["bench-coord", "submit", "--dataset", "./mi"]), [""], "bash offers files by itself");
+    // a flag that is tied to its value, which bash takes apart
+    assert_eq!(offered(&["bench-coord", "submit", "--preset", "="]), ["quick", "fair", "fair-2", "full"]);
+    assert_eq!(offered(&["bench-coord", "submit", "--preset", "=", "fa"]), ["fair", "fair-2"]);
     // names of variants, of which bash wants what begins with the `@`
     assert_eq!(offered(&["bench-coord", "submit", "--dataset", "personamem", "@"]), ["@32k", "@128k", "@1m"]);
     assert_eq!(offered(&["bench-coord", "submit", "--dataset", "personamem", "@", "1"]), ["@128k", "@1m"]);
@@ -163,6 +166,7 @@ fn bash_offers_runs_categories_and_settings() {
     assert_eq!(offered(&["bench-coord", "compare", "before-1", "af"]), ["after", "after-1"]);
     assert_eq!(offered(&["bench-coord", "archive", "push", "--texts", "never", "be"]), ["before-1"]);
     assert_eq!(offered(&["bench-coord", "gate", "after", "--baseline", "be"]), ["before-1"]);
+    assert_eq!(offered(&["bench-coord", "gate", "after", "--baseline", "=", "be"]), ["before-1"]);
     assert_eq!(offered(&["bench-coord", "report", "after", "--ful"]), ["--full"]);
     assert_eq!(offered(&["bench-coord", "submit", "--exclude-category", "adversarial_"]), ["adversarial_distractor"]);
     assert_eq!(offered(&["bench-coord", "submit", "--set", "run.top"]), ["run.top_k="]);

@@ -19,7 +19,23 @@ use crate::{
 
 /// In bash `@` ends a word, and the names of variants hold it (`longmemeval@s`): such a word is put together again, and of
 /// what is offered for it bash gets the part that it asked about.
+///
+/// In bash `=` is a word of its own: a flag and a value that it ties together are taken as the two words that they are.
 const WHOLE_WORDS_IN_BASH: &str = r#"
+_bench_coord_completed() {
+    local at=$COMP_CWORD words
+    if [[ $at -gt 1 && "${COMP_WORDS[at]}" == = && "${COMP_WORDS[at-1]}" == --* ]]; then
+        words=("${COMP_WORDS[@]:0:at}" "")
+    elif [[ $at -gt 2 && "${COMP_WORDS[at-1]}" == = && "${COMP_WORDS[at-2]}" == --* ]]; then
+        words=("${COMP_WORDS[@]:0:at-1}" "$2")
+    else
+        _bench_coord_whole_words "$@"
+        return
+    fi
+    local COMP_WORDS=("${words[@]}") COMP_CWORD=$((${#words[@]} - 1))
+    _bench_coord_whole_words "$1" "${words[COMP_CWORD]}" "${words[COMP_CWORD-1]}"
+}
+
 _bench_coord_whole_words() {
     local whole="${COMP_LINE:0:COMP_POINT}" at=$COMP_CWORD
     whole="${whole##*[[:space:]]}"
@@ -204,7 +220,7 @@ fn with_names(command: Command) -> Command {
 /// program's name holds a `-`. Files are offered by bash itself where no name fits.
 fn for_bash(script: &str) -> String {
     let script = script.replace("bench__subcmd__coord", "bench__coord");
-    let script = script.replace("complete -F _bench__coord ", "complete -F _bench_coord_whole_words ");
+    let script = script.replace("complete -F _bench__coord ", "complete -F _bench_coord_completed ");
     format!("{script}{}{WHOLE_WORDS_IN_BASH}", asked_in_bash())
 }
 
