@@ -176,14 +176,7 @@ fn baseline_needed<'a>(state: RunState, rule: Option<&'a StopRule>, looks: &Look
 async fn told(store: &dyn Store, run: &RunRow) -> Result<String, CliError> {
     let name = run.name.as_ref().map(|name| format!(" '{name}'")).unwrap_or_default();
     let stays = if keeps_banks(&run.spec) && !are_banks_removed(store, run).await? && !is_restored(store, run).await? {
-        let (system, id) = (&run.spec.system.name, &run.run_id);
-        let how = match run.state {
-            RunState::Finished | RunState::Cancelled => format!("`bench-coord banks remove {id}` first removes them"),
-            RunState::Running | RunState::Paused => {
-                format!("`bench-coord cancel {id}`, then `bench-coord banks remove {id}` first removes them")
-            }
-        };
-        format!("; its banks stay in {system}, {how}")
+        format!("; its banks stay in {}, {}", run.spec.system.name, how_banks_go(run.state, &run.run_id))
     } else {
         String::new()
     };
@@ -197,6 +190,15 @@ async fn told(store: &dyn Store, run: &RunRow) -> Result<String, CliError> {
         run.spec.sample.n,
         dollars(run.counters.spent.usd())
     ))
+}
+
+/// How the banks of a run are removed, which only a run that has ended lets go.
+fn how_banks_go(state: RunState, id: &RunId) -> String {
+    let ended = match state {
+        RunState::Finished | RunState::Cancelled => String::new(),
+        RunState::Running | RunState::Paused => format!("`bench-coord cancel {id}`, then "),
+    };
+    format!("{ended}`bench-coord banks remove {id}` first removes them")
 }
 
 /// Asks a person; without a terminal only `--yes` is a word.
@@ -252,6 +254,16 @@ mod tests {
             (RunState::Paused, None, &open),
         ] {
             assert_eq!(baseline_needed(state, rule, looks), None, "{state:?} {rule:?}");
+        }
+    }
+    #[test]
+    fn banks_of_a_run_that_can_go_on_are_removed_after_it_was_cancelled() {
+        let id = RunId("r".to_owned());
+        for state in [RunState::Finished, RunState::Cancelled] {
+            assert_eq!(how_banks_go(state, &id), "`bench-coord banks remove r` first removes them", "{state:?}");
+        }
+        for state in [RunState::Running, RunState::Paused] {
+            assert!(how_banks_go(state, &id).starts_with("`bench-coord cancel r`, then `bench"), "{state:?}");
         }
     }
 }
