@@ -166,22 +166,29 @@ fn grid(table: &Table, width: Option<usize>) -> String {
     grid.trim_fmt()
 }
 
-/// Lets no column be narrower than its longest word, where there is room for that: the longest ones of a table are broken first.
+/// Lets no column be narrower than its longest word, where there is room for that, if need be with less space between columns. Else
+/// the longest ones of the table are broken.
 fn keep_words_whole(grid: &mut Grid, table: &Table, width: usize) {
-    const PADDING: usize = 2;
     let longest = |text: &str| one_line(text).split(' ').map(UnicodeWidthStr::width).max().unwrap_or_default();
     let words: Vec<usize> = (0..table.columns.len())
         .map(|column| {
             let cells = table.rows.iter().filter_map(|row| row.get(column)).map(|cell| longest(cell));
-            cells.chain([longest(&table.columns[column].0)]).max().unwrap_or_default() + PADDING
+            cells.chain([longest(&table.columns[column].0)]).max().unwrap_or_default()
         })
         .collect();
+    // beside its padding a column has a blank between itself and the next
+    let room = (width + 1).saturating_sub(words.len());
+    let all = |most: usize, padding: usize| words.iter().map(|&word| word.min(most) + padding).sum::<usize>();
     let mut most = words.iter().copied().max().unwrap_or_default();
-    while most > PADDING && words.iter().map(|&word| word.min(most)).sum::<usize>() > width {
+    let padding = if all(most, 2) <= room { 2 } else { 1 };
+    while most > 1 && all(most, padding) > room {
         most -= 1;
     }
-    for (column, word) in grid.column_iter_mut().zip(words) {
-        let least = u16::try_from(word.min(most)).unwrap_or(u16::MAX);
+    for (column, word) in grid.column_iter_mut().zip(&words) {
+        if padding == 1 {
+            column.set_padding((0, 1));
+        }
+        let least = u16::try_from(word.min(&most) + padding).unwrap_or(u16::MAX);
         column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(least)));
     }
 }
