@@ -214,6 +214,13 @@ mod tests {
             assert!(text.lines().all(|line| line.width() <= width), "{text}");
             assert!(text.contains("INCONCLUSIVE"), "{text}");
         }
+        let titles = ["", "First", "Second", "Points", "95 %", "p", "n", "Banks", "Verdict"];
+        let row =
+            ["adversarial", "70.00 %", "90.00 %", "+20.00", "-17.02 to +57.02", "0.969", "10", "10", "INCONCLUSIVE"];
+        let columns = titles.map(|title| (title.to_owned(), true)).to_vec();
+        let text = grid(&Table { columns, rows: vec![row.map(str::to_owned).to_vec()] }, Some(80));
+        assert!(text.lines().all(|line| line.width() <= 80), "{text}");
+        assert!(text.contains("INCONCLUSIVE") && text.contains("adversarial"), "{text}");
         let text = grid(&table, Some(24));
         assert!(text.lines().all(|line| line.width() <= 24), "{text}");
     }
