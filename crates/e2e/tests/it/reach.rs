@@ -42,7 +42,8 @@ fn a_wrong_base_url_is_refused_with_a_guess_before_anything_starts() {
 fn a_server_that_comes_later_is_waited_for_when_that_is_said() {
     let provider = Provider::start(&[]);
     let expected = provider.digest(&[]);
-    provider.outage(&json!({"kind": "refuse", "for_ms": 1500}));
+    // longer than the start of a program on a busy machine
+    provider.outage(&json!({"kind": "refuse", "for_ms": 8000}));
     let refused = provider.bench().run(provider.submit(&[])).expect_code(2);
     assert!(refused.stderr.contains("--set models.look_first=false"), "{}", refused.stderr);
     let report = provider.bench().run(provider.submit(&["--set", "models.look_first=false"])).expect_code(0).json();
