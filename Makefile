@@ -2,11 +2,11 @@
 
 .PHONY: test test-faults test-python fuzz test-deploy test-packages test-local-embeddings demo bench
 
-# format, lints, documentation, all tests
+# what CI runs: format, dependencies, lints, tests
 test:
 	sh scripts/test.sh
 
-# the same, and the long tests (about half an hour more)
+# the same with the long tests, the documentation and the small build, as every night (half an hour more)
 test-faults:
 	BENCH_TEST_FAULTS=long sh scripts/test.sh
 
