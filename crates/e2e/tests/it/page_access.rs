@@ -36,19 +36,7 @@ fn axe_finds_no_fault_on_any_page() {
     let axe = python::axe();
     let bench = Bench::new();
     // every kind of row, and few of each: what is looked at grows with the page
-    let submit = [
-        "submit",
-        "--dataset",
-        "locomo-sim",
-        "--sample",
-        "30",
-        "--preset",
-        "quick",
-        "--display",
-        "none",
-        "--max-cost",
-        "1",
-    ];
+    let submit = ["submit", "--dataset", "locomo-sim", "--sample", "30", "--display", "none", "--max-cost", "1"];
     let judged = ["--answerer", "fake", "--judge", "fake", "--controls"];
     let _ = bench.run(submit.iter().chain(&["--run-id", "before"]).chain(&judged)).expect_code(0);
     let _ = bench.run(submit.iter().chain(&["--run-id", "after", "--top-k", "1"]).chain(&judged)).expect_code(0);

@@ -195,7 +195,7 @@ print(json.dumps(said))
 
 #[test]
 fn ctrl_c_stops_a_script_so_that_the_run_goes_on_later() {
-    let slow = MINE.replace("        words = set", "        import time; time.sleep(0.4)\n        words = set");
+    let slow = MINE.replace("        words = set", "        import time; time.sleep(0.1)\n        words = set");
     let text = "
 import bench_coord, json, sys
 try:
