@@ -385,7 +385,13 @@ mod tests {
         proxy.set(Faults { to_client: Way { black_hole: true, ..Way::default() }, ..Faults::default() });
         client.write_all(b"heard").await.expect("writes");
         assert!(is_silent(&mut client).await);
-        assert_eq!(proxy.bytes(), (5, 0), "the server has heard it");
+        let heard = async {
+            while proxy.bytes().0 < 5 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), heard).await.expect("the server has heard it");
+        assert_eq!(proxy.bytes(), (5, 0));
         proxy.set(Faults::black_hole());
         client.write_all(b"unheard").await.expect("writes");
         assert!(is_silent(&mut client).await);

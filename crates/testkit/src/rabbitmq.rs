@@ -312,8 +312,11 @@ impl RabbitMq {
     /// # Errors
     /// When the node is down or an expression fails.
     pub fn eval(&self, expressions: &str) -> anyhow::Result<String> {
+        // each caller is a node of its own: without a name of its own all would be the same one
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let caller = format!("c{}x{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let mut call = self.command(CALL);
-        call.args(["-name", &self.name, "-c", COOKIE, "-e"])
+        call.args(["-name", &self.name, "-h", &caller, "-c", COOKIE, "-e"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

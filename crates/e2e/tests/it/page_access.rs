@@ -38,12 +38,15 @@ fn axe_finds_no_fault_on_any_page() {
     // every kind of row, and few of each: what is looked at grows with the page
     let submit = ["submit", "--dataset", "locomo-sim", "--sample", "30", "--display", "none", "--max-cost", "1"];
     let judged = ["--answerer", "fake", "--judge", "fake", "--controls"];
-    let _ = bench.run(submit.iter().chain(&["--run-id", "before"]).chain(&judged)).expect_code(0);
-    let _ = bench.run(submit.iter().chain(&["--run-id", "after", "--top-k", "1"]).chain(&judged)).expect_code(0);
+    for run in [&["--run-id", "before"][..], &["--run-id", "after", "--top-k", "1"]] {
+        let done = bench.run(submit.iter().chain(run).chain(&judged));
+        // so few questions do not show that the score depends on memory, and the page says so too
+        assert!(matches!(done.code, 0 | 5), "{}", done.stderr);
+    }
     let report = ["report", "after", "--format", "html", "--baseline", "before", "--output-dir", "out"];
     let _ = bench.run(report).expect_code(0);
     let two = bench.run(["compare", "before", "after", "--format", "html", "--output", "out/two.html"]);
-    assert!(matches!(two.code, 0 | 1), "{}", two.stderr);
+    assert!(matches!(two.code, 0 | 1 | 5), "{}", two.stderr);
     let _ = bench.run(["report", "--index", "--output", "out/runs.html"]).expect_code(0);
     let short = ["--rate", "5", "--seconds", "1", "--warm-up", "0", "--drain", "1", "--banks", "1", "--bank-size", "5"];
     let _ = bench.run(["load", "bm25", "--output-dir", "out"].iter().chain(&short)).expect_code(0);
