@@ -40,10 +40,10 @@ install_packages() {
 }
 
 # need_uv: says where the installer of Python packages is, which takes a twentieth of the time of pip; made when it is not there.
-# The tests of the workspace share it (crates/testkit/src/python.rs).
+# The tests of the workspace share it (crates/testkit/src/python.rs). Called in the root folder, as all of these.
 need_uv() {
     uv="${CARGO_TARGET_DIR:-target}/uv"
-    wanted="uv==0.13.9"
+    wanted=$(cat scripts/uv.txt)
     if [ "$(cat "$uv/made" 2>/dev/null)" != "$wanted" ]; then
         if ! python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
             install_packages python3 python3-venv

@@ -61,14 +61,14 @@ phase "tests"
 export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((3 * $(nproc)))}"
 # one of them opens a thousand connections, beside others in the same process
 [ "$(ulimit -S -n)" = unlimited ] || [ "$(ulimit -S -n)" -ge 4096 ] || ulimit -S -n 4096 || true
-# Tests of processes, faults and time share few cores here: what fails beside the others is run again alone, which says
-# whether it is broken. More than ten are not: then it is no matter of time.
 # Tests that take minutes of both cores, and hold what others hold more quickly, run every night and before a release.
 skips=""
 if [ "${BENCH_TEST_FAULTS:-}" != long ]; then
     skips=$(sed -n 's/^\([a-z0-9_:]*\) .*/--skip \1/p' crates/e2e/tests/it/long_tests.txt)
     say "left to the night: $(printf '%s\n' "$skips" | grep -c .) tests (crates/e2e/tests/it/long_tests.txt); BENCH_TEST_FAULTS=long runs them"
 fi
+# Tests of processes, faults and time share few cores here: what fails beside the others is run again alone, which says
+# whether it is broken. More than ten are not: then it is no matter of time.
 { cargo test --workspace --locked --no-fail-fast -- $skips 2>&1 || printf '%s\n' $? >"$log.code"; } | tee "$log"
 if [ -s "$log.code" ]; then
     failed=$(awk '/^failures:$/ { names = "" } /^    [A-Za-z0-9_:]+$/ { names = names $1 "\n" }

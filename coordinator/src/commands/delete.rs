@@ -256,6 +256,7 @@ mod tests {
             assert_eq!(baseline_needed(state, rule, looks), None, "{state:?} {rule:?}");
         }
     }
+
     #[test]
     fn banks_of_a_run_that_can_go_on_are_removed_after_it_was_cancelled() {
         let id = RunId("r".to_owned());

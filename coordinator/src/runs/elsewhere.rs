@@ -12,22 +12,24 @@ use crate::{
     results::models::served,
 };
 
-/// Says which models a run has asked elsewhere than it will from here. Addresses belong to the process and not to the run, so that
-/// a run which is taken up with other settings goes on at another server, whose replies may be others.
+/// Says which models were asked elsewhere than they will be from here, once for all of the runs. Addresses belong to the process
+/// and not to the run, so that what is taken up with other settings goes on at another server, whose replies may be others.
 ///
 /// # Errors
 /// What the store meets.
-pub(super) async fn tell(app: &App, store: &dyn Runs, run: &RunRow) -> Result<(), CliError> {
+pub(super) async fn tell(app: &App, store: &dyn Runs, runs: &[&RunRow]) -> Result<(), CliError> {
     // workers of a cluster have accounts of their own
     if app.deployment()? == Deployment::Cluster {
         return Ok(());
     }
-    let notes = served(&store.events(run.run_no).await?);
-    // an account that cannot be used was said before, where the run needs it
-    let accounts = servers_of(app, &run.spec, true).unwrap_or_default();
-    for (_, account) in &accounts {
-        moved(&account.name, &account.base_url, &notes).iter().for_each(|line| out::note(line));
+    let mut lines = BTreeSet::new();
+    for run in runs {
+        let notes = served(&store.events(run.run_no).await?);
+        // an account that cannot be used was said before, where the run needs it
+        let accounts = servers_of(app, &run.spec, true).unwrap_or_default();
+        lines.extend(accounts.iter().filter_map(|(_, account)| moved(&account.name, &account.base_url, &notes)));
     }
+    lines.iter().for_each(|line| out::note(line));
     Ok(())
 }
 
@@ -43,7 +45,7 @@ fn moved(name: &str, base_url: &str, notes: &[ServedNote]) -> Option<String> {
     }
     let before: Vec<String> = asked.into_iter().map(ToString::to_string).collect();
     Some(format!(
-        "account '{name}' is at {now} here, and this run has asked {} so far: the rest will be asked elsewhere. If that is not meant, \
+        "account '{name}' is at {now} here, and so far {} was asked: the rest will be asked elsewhere. If that is not meant, \
          stop it (Ctrl-C) and resume with --set accounts.{name}.base_url=URL",
         before.join(", "),
     ))
@@ -74,7 +76,7 @@ mod tests {
         let notes = [asked("openai", "http://proxy.example:8080/v1"), asked("other", "http://other.example/v1")];
         let told = moved("openai", "https://api.openai.com/v1", &notes).expect("has moved");
         assert!(
-            told.contains("is at api.openai.com:443 here") && told.contains("has asked proxy.example:8080"),
+            told.contains("is at api.openai.com:443 here") && told.contains("so far proxy.example:8080 was asked"),
             "{told}"
         );
         assert_eq!(moved("openai", "http://proxy.example:8080/v2", &notes), None);

@@ -165,7 +165,7 @@ pub(crate) async fn go_on(execution: Execution<'_>, detach: bool, output: &Outpu
     let row = store.run(execution.run.run_no).await?;
     let (all, ended) = (row.sample_size(), u64::try_from(row.counters.ended()).unwrap_or(0));
     out::note(&format!("run {}: {} of {all} questions to go", row.run_id, all.saturating_sub(ended)));
-    elsewhere::tell(app, store.as_ref(), &row).await?;
+    elsewhere::tell(app, store.as_ref(), &[&row]).await?;
     let execution = Execution { run: &row, ..execution };
     if detach {
         return execution.leave_to_cluster(output.json).await;

@@ -174,8 +174,8 @@ fn environment(packages: Packages) -> anyhow::Result<PathBuf> {
 }
 
 /// The installer: what takes pip twelve seconds of the processor takes it half a second (Astral, MIT or Apache-2.0). It comes from
-/// the same registry, and is what `scripts/lib.sh` makes.
-const UV: &str = "uv==0.13.9";
+/// the same registry; `scripts/lib.sh` makes the same one in the same place.
+const UV: &str = include_str!("../../../scripts/uv.txt").trim_ascii();
 
 #[derive(Debug)]
 struct Uv {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bench_store::{RunState, Store};
+use bench_store::{RunRow, RunState, Store};
 
 use super::{
     ending,
@@ -14,7 +14,7 @@ use crate::{
     exit::{CliError, CliResult},
     out,
     runs::{
-        controls,
+        controls, elsewhere,
         resume::{make_ready, take_up},
         start::check_detach,
     },
@@ -40,6 +40,8 @@ pub(crate) async fn resume(app: &App, store: &Arc<dyn Store>, group: RunsOfGroup
     take_up_all(store, &mut taken, more).await?;
     let (all, ended) = group.questions();
     out::note(&format!("group {}: {} of {all} questions to go", group.id, all.saturating_sub(ended)));
+    let runs: Vec<&RunRow> = taken.iter().map(|one| &one.run).collect();
+    elsewhere::tell(app, store.as_ref(), &runs).await?;
     execution::to_the_end(app, store, &group, taken, (None, &args.output, args.detach)).await
 }
 
