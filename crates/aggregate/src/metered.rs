@@ -10,6 +10,35 @@ use bench_proto::{
 /// Dollars of unattributed calls, as a share of an amount that they may belong to, up to which that amount is told.
 const MOST_UNATTRIBUTED: f64 = 0.01;
 
+/// What a system does while a bank is filled.
+const FILLING: [Stage; 2] = [Stage::Retain, Stage::Consolidate];
+
+/// Calls for one bank.
+#[derive(Default)]
+struct OfBank {
+    all: MeteredFigures,
+    filling: MeteredFigures,
+    unattributed: MeteredFigures,
+}
+
+impl OfBank {
+    fn add(&mut self, of: &MeteredCalls) {
+        add(&mut self.all, of);
+        match of.key.stage {
+            stage if FILLING.contains(&stage) => add(&mut self.filling, of),
+            Stage::Unattributed => add(&mut self.unattributed, of),
+            _ => {}
+        }
+    }
+
+    /// `elsewhere`: dollars of calls of no known bank by which this one may have been filled as well.
+    fn told(self, bank: Option<String>, elsewhere: f64) -> MeteredBank {
+        let filling = self.filling.usd_list();
+        let is_known = bank.is_some() && self.unattributed.usd_list() + elsewhere <= MOST_UNATTRIBUTED * filling;
+        MeteredBank { bank, figures: self.all, usd_filling: is_known.then_some(filling) }
+    }
+}
+
 /// What the figures are divided by, and how banks are called.
 pub(crate) struct Around<'a> {
     /// Turns that the run's banks hold, each bank once.
@@ -27,17 +56,17 @@ pub(crate) fn summary(calls: &[MeteredCalls], around: Around<'_>) -> MeteredSumm
     let mut total = MeteredFigures::default();
     let mut by_stage: BTreeMap<Stage, MeteredFigures> = BTreeMap::new();
     let mut by_model: BTreeMap<(&str, Service), MeteredFigures> = BTreeMap::new();
-    let mut by_bank: BTreeMap<(bool, Option<u32>), MeteredFigures> = BTreeMap::new();
+    let mut by_bank: BTreeMap<(bool, Option<u32>), OfBank> = BTreeMap::new();
     for of in calls {
         add(&mut total, of);
         add(by_stage.entry(of.key.stage).or_default(), of);
         add(by_model.entry((&of.model, of.key.service)).or_default(), of);
-        add(by_bank.entry((of.key.bank.is_none(), of.key.bank)).or_default(), of);
+        by_bank.entry((of.key.bank.is_none(), of.key.bank)).or_default().add(of);
     }
     let dollars = |stages: &[Stage]| {
         stages.iter().filter_map(|stage| by_stage.get(stage)).fold(0.0, |sum, of| sum + of.usd_list())
     };
-    let filling = dollars(&[Stage::Retain, Stage::Consolidate]);
+    let filling = dollars(&FILLING);
     let asking = dollars(&[Stage::Recall, Stage::Answer]);
     let unattributed = dollars(&[Stage::Unattributed]);
     let is_known = |usd: f64| unattributed <= MOST_UNATTRIBUTED * usd;
@@ -51,8 +80,8 @@ pub(crate) fn summary(calls: &[MeteredCalls], around: Around<'_>) -> MeteredSumm
     let usd_per_1000_turns = per(1000.0 * filling, turns);
     let usd_per_question = per(asking, questions);
     let by_stage = by_stage.into_iter().map(|(stage, figures)| MeteredStage { stage, figures }).collect();
-    let by_bank =
-        by_bank.into_iter().map(|((_, bank), figures)| MeteredBank { bank: bank.map(bank_name), figures }).collect();
+    let elsewhere = by_bank.get(&(true, None)).map_or(0.0, |of| of.filling.usd_list() + of.unattributed.usd_list());
+    let by_bank = by_bank.into_iter().map(|((_, bank), of)| of.told(bank.map(bank_name), elsewhere)).collect();
     MeteredSummary {
         total,
         by_stage,
@@ -182,6 +211,9 @@ mod tests {
         assert!(near(told.usd_per_1000_turns, 0.6 / 2.0) && told.usd_per_question.is_none(), "{told:?}");
         let banks: Vec<_> = told.by_bank.iter().map(|of| (of.bank.as_deref(), of.figures.calls)).collect();
         assert_eq!(banks, [(Some("conv-0"), 45), (Some("conv-1"), 10), (None, 1)]);
+        // the same half cent is nothing beside the first bank's 60, and may be all of the second's
+        let filling: Vec<_> = told.by_bank.iter().map(|of| of.usd_filling).collect();
+        assert!(near(filling[0], 0.6) && filling[1..] == [None, None], "{filling:?}");
         let warned = warnings(&told);
         assert!(warned.iter().any(|line| line.contains("counted here")), "{warned:?}");
         assert!(warned.iter().any(|line| line.contains("not known which bank")), "{warned:?}");

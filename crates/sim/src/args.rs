@@ -31,6 +31,9 @@ pub(crate) struct Args {
     /// Write the statistics to this file when stopping
     #[arg(long, value_name = "FILE")]
     pub(crate) stats_file: Option<PathBuf>,
+    /// Append a line of JSON to this file for each reply that is paid, before it leaves
+    #[arg(long, value_name = "FILE")]
+    ledger: Option<PathBuf>,
     /// Stop when standard input ends: with whoever started it, however that ends
     #[arg(long)]
     pub(crate) until_input_ends: bool,
@@ -198,6 +201,7 @@ impl Args {
             tokens: self.tokens,
             max_context: self.max_context,
             embed_dimensions: self.embed_dimensions,
+            ledger: self.ledger.clone(),
             cached_share: self.cached_share,
             prices: self.prices.iter().cloned().collect(),
             quota_after: self.quota_after,

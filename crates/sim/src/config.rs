@@ -1,6 +1,6 @@
 //! What the simulator is told: everything that shapes its replies, limits and faults.
 
-use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +33,9 @@ pub struct SimConfig {
     pub embed_dimensions: usize,
     /// Prices by model, for the statistics only.
     pub prices: BTreeMap<String, Price>,
+    /// A file that gets a line of JSON for each reply that is paid (`model`, `prompt_tokens`, `completion_tokens`, `cost_pico_usd`); what
+    /// it holds already stays.
+    pub ledger: Option<PathBuf>,
     /// Part of each prompt that is said to come from a cache.
     pub cached_share: f64,
     /// After so many admitted requests everything is answered with 429 `insufficient_quota`, for ever.
@@ -58,6 +61,7 @@ impl Default for SimConfig {
             max_context: 128_000,
             embed_dimensions: 1536,
             prices: BTreeMap::new(),
+            ledger: None,
             cached_share: 0.0,
             quota_after: None,
             outages: Vec::new(),

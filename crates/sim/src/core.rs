@@ -1,6 +1,7 @@
 //! The shared state of a simulator and the way of a request through it: key, model, quota, limits, try, fault.
 
 use std::{
+    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
@@ -13,9 +14,10 @@ use crate::{
     announced::Announced,
     config::{LiveConfig, SimConfig, Used},
     draw::{RequestKey, RequestKind},
-    error::ApiError,
+    error::{ApiError, StartError},
     fault::{self, FaultKind},
     latency::latency,
+    ledger::Ledger,
     limit::Limiter,
     outage::{About, Door, Outage, OutageFigures, Outages},
     stats::{Book, Paid, Stats},
@@ -28,6 +30,7 @@ pub(crate) struct Core {
     live: RwLock<Arc<LiveConfig>>,
     limiter: Mutex<Limiter>,
     book: Mutex<Book>,
+    ledger: Option<Mutex<Ledger>>,
     outages: Mutex<Outages>,
     /// Told when connections may have to be refused or accepted again.
     pub(crate) outages_changed: Notify,
@@ -98,14 +101,18 @@ impl Drop for Ticket {
 }
 
 impl Core {
-    pub(crate) fn new(config: SimConfig) -> Self {
+    pub(crate) fn new(config: SimConfig) -> Result<Self, StartError> {
+        let unwritable = |path: &PathBuf, source| StartError::Ledger { path: path.clone(), source };
+        let ledger =
+            config.ledger.as_ref().map(|path| Ledger::open(path).map_err(|e| unwritable(path, e))).transpose()?;
         let live = RwLock::new(Arc::new(config.live.clone()));
         let mut outages = Outages::default();
         config.outages.iter().for_each(|outage| {
             outages.set(outage.clone(), Duration::ZERO);
         });
-        Self {
+        Ok(Self {
             config,
+            ledger: ledger.map(Mutex::new),
             stop: CancellationToken::new(),
             live,
             limiter: Mutex::default(),
@@ -113,7 +120,7 @@ impl Core {
             outages: Mutex::new(outages),
             outages_changed: Notify::new(),
             started: Instant::now(),
-        }
+        })
     }
 
     /// Time since the start.
@@ -232,6 +239,14 @@ impl Core {
 
     pub(crate) fn paid(&self, key: RequestKey, model: &str, used: Used, whole: bool) {
         let price = self.config.prices.get(model).copied().unwrap_or_default();
-        self.book().paid(key, &Paid { model, used, price }, whole, self.now());
+        let paid = Paid { model, used, price };
+        if let Some(ledger) = &self.ledger
+            && let Err(e) = ledger.lock().unwrap_or_else(PoisonError::into_inner).write(&paid)
+        {
+            // a ledger that lacks a reply is worse than none
+            eprintln!("error: cannot write the ledger: {e}");
+            self.stop.cancel();
+        }
+        self.book().paid(key, &paid, whole, self.now());
     }
 }

@@ -28,6 +28,14 @@ pub enum StartError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The ledger cannot be opened.
+    #[error("cannot write the ledger {}: {source}", .path.display())]
+    Ledger {
+        /// Its file.
+        path: std::path::PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
 }
 
 /// An error reply in OpenAI's form: `{"error": {"message", "type", "param", "code"}}`.

@@ -23,6 +23,7 @@ mod embed;
 mod error;
 mod fault;
 mod latency;
+mod ledger;
 mod limit;
 mod outage;
 mod reply;

@@ -44,12 +44,12 @@ impl Sim {
     /// Starts one on the current runtime; it listens when this returns.
     ///
     /// # Errors
-    /// Settings that cannot be used, or an address that cannot be listened on.
+    /// Settings that cannot be used, an address that cannot be listened on, or a ledger that cannot be written.
     pub async fn start(config: SimConfig) -> Result<RunningSim, StartError> {
         config.check()?;
         let (listener, address) = listen(config.listen).await?;
         let (admin, admin_address) = listen(config.admin).await?;
-        let core = Arc::new(Core::new(config));
+        let core = Arc::new(Core::new(config)?);
         let stop = core.stop.clone();
         let doorkeeper = Doorkeeper::new(Arc::clone(&core), listener, address);
         let server = axum::serve(doorkeeper, router(Arc::clone(&core)));

@@ -326,6 +326,15 @@ impl Cluster {
         self.spawn(command, name)
     }
 
+    /// Starts `bench-coord meter` at an address, with the keys of workers.
+    #[must_use]
+    pub fn meter(&self, name: &str, listen: &str) -> Process {
+        let mut command = self.command("bench-coord", &self.database.roles.work, &self.vhost.worker);
+        command.args(["meter", "--listen", listen]);
+        command.envs(self.keys.iter().map(|(name, value)| (name, value)));
+        self.spawn(command, name)
+    }
+
     /// Starts `bench-coord` with these arguments, as a person of the cluster would.
     #[must_use]
     pub fn client(&self, args: &[&str]) -> Process {

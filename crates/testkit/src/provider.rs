@@ -25,6 +25,9 @@ pub const PASSING_FAULTS: [&str; 6] =
 #[derive(Debug)]
 pub struct Provider {
     child: Child,
+    /// Where it listens, and with which flags, so that it can be started again.
+    port: u16,
+    flags: Vec<String>,
     base_url: String,
     admin_url: String,
 }
@@ -39,10 +42,25 @@ impl Provider {
         let counting: &[&str] = if flags.contains(&"--tokens") { &[] } else { &["--tokens", "bytes"] };
         let seed: &[&str] = if flags.contains(&"--seed") { &[] } else { &["--seed", "5"] };
         let [port] = ports::reserve().expect("a port");
+        let flags: Vec<String> = [counting, seed, flags].concat().into_iter().map(str::to_owned).collect();
+        let (child, [base_url, admin_url]) = Self::spawn(port, &flags);
+        Self { child, port, flags, base_url, admin_url }
+    }
+
+    /// Kills it, and starts it again at the same address: what it has counted is gone, but for the file of `--ledger`.
+    ///
+    /// # Panics
+    /// When it does not come up again.
+    pub fn kill_and_start_again(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        (self.child, [self.base_url, self.admin_url]) = Self::spawn(self.port, &self.flags);
+    }
+
+    /// The process, and the URLs that it says: for clients, and for questions about itself.
+    fn spawn(port: u16, flags: &[String]) -> (Child, [String; 2]) {
         let mut child = mortal(&binary("bench-sim"))
             .args(["--listen", &format!("127.0.0.1:{port}")])
-            .args(counting)
-            .args(seed)
             .args(flags)
             .stdout(Stdio::piped())
             .spawn()
@@ -53,7 +71,7 @@ impl Provider {
             .expect("bench-sim says where it listens");
         let ready: Value = serde_json::from_str(&line).expect("one line of JSON");
         let url = |name: &str| ready[name].as_str().expect("a URL").to_owned();
-        Self { child, base_url: url("listening"), admin_url: url("admin") }
+        (child, ["listening", "admin"].map(url))
     }
 
     /// Its base URL, as `OPENAI_BASE_URL` wants it.

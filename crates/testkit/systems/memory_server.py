@@ -1,9 +1,10 @@
 """A memory server for tests: python3 memory_server.py PORT. It keeps users apart, in this process or in MEMORY_FILE.
 
 While the file MEMORY_FAILS is there, every n-th memory is refused: n is what stands in it. While the file MEMORY_BUSY is there,
-everything but its health is answered with 503. MEMORY_STARTS: seconds to start.
+everything but its health is answered with 503. MEMORY_STARTS: seconds to start. MEMORY_MODEL: the model at OPENAI_BASE_URL that
+sums up each memory before it is kept.
 """
-import json, os, re, sys, threading, time
+import http.client, json, os, re, sys, threading, time, urllib.error, urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 print("begins", time.monotonic(), flush=True)
@@ -25,6 +26,22 @@ def fails():
         return added % int(open(os.environ["MEMORY_FAILS"]).read()) == 0
     except (KeyError, FileNotFoundError):
         return False
+
+
+def sum_up(text):
+    """Asks the model until it answers, as clients do whose provider or network is away for a while."""
+    body = {"model": os.environ["MEMORY_MODEL"], "temperature": 0, "max_tokens": 64,
+            "messages": [{"role": "user", "content": "Sum up: " + text}]}
+    request = urllib.request.Request(
+        os.environ["OPENAI_BASE_URL"] + "/chat/completions", json.dumps(body).encode(),
+        {"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"], "Content-Type": "application/json"})
+    for _ in range(600):
+        try:
+            with urllib.request.urlopen(request, timeout=60) as reply:
+                return json.load(reply)["choices"][0]["message"]["content"]
+        except (OSError, ValueError, http.client.HTTPException):
+            time.sleep(0.1)
+    raise RuntimeError("no model answers")
 
 
 def answer(method, path, body):
@@ -63,6 +80,8 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         if self.path == "/add":
             time.sleep(float(os.environ.get("MEMORY_TAKES", "0")))
+            if os.environ.get("MEMORY_MODEL"):
+                sum_up(json.loads(body)["text"])
         busy = os.environ.get("MEMORY_BUSY")
         if busy and os.path.exists(busy) and self.path != "/health":
             self.send_response(503)

@@ -68,6 +68,10 @@ pub struct MeteredBank {
     /// Its calls.
     #[serde(flatten)]
     pub figures: MeteredFigures,
+    /// Dollars of those by which it was filled (retain and consolidate), as if no reply had come from the store; null where that is not
+    /// known: in reports of earlier releases, and where calls that may have filled it too come to more than a hundredth of it.
+    #[serde(default)]
+    pub usd_filling: Option<f64>,
 }
 
 impl MeteredFigures {

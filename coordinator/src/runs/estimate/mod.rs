@@ -293,11 +293,13 @@ fn judge_prompt(spec: &RunSpec, JudgeGuess { prompt, schema, .. }: &JudgeGuess) 
     }
 }
 
-/// Lines about the run's paid models whose prices are older than [`MOST_DAYS_OF_A_PRICE`]. A price of the command line is of today.
+/// Lines about the paid models of the run, and those that its memory system may call by name, whose prices are older than
+/// [`MOST_DAYS_OF_A_PRICE`]. A price of the command line is of today.
 fn old_prices(app: &App, spec: &RunSpec, today: jiff::civil::Date) -> Vec<String> {
     let own = price_file(app).ok().flatten();
     let paid = std::iter::once(&spec.answerer).chain(&spec.judges).filter(|model| is_paid(&model.provider));
-    let names: BTreeSet<&str> = paid.map(|model| model.name.as_str()).collect();
+    let metered = spec.limits.meter.iter().flat_map(|meter| &meter.allow).map(String::as_str);
+    let names: BTreeSet<&str> = paid.map(|model| model.name.as_str()).chain(metered).collect();
     let read_long_ago = |name: &str| {
         let tables = own.as_ref().into_iter().chain([PriceTable::built_in()]);
         let table = tables.into_iter().find(|table| table.price(name).is_some())?;

@@ -44,7 +44,7 @@ impl RunEstimate {
     }
 
     fn old_prices(&self) -> impl Iterator<Item = &str> {
-        self.old_prices.iter().filter(|_| self.total.calls > 0).map(String::as_str)
+        self.old_prices.iter().filter(|_| self.total.calls > 0 || self.is_metered).map(String::as_str)
     }
 
     /// One or two lines for the start of a run.

@@ -75,6 +75,14 @@ fn a_price_that_was_read_long_ago_is_said() {
     let given =
         bench.run(provider.submit(&["--set", "models.price_file=old.json", "--price", "0.15,0.60"])).expect_code(0);
     assert!(!given.stderr.contains("the price of"), "{}", given.stderr);
+    // also of one that the memory system alone may call
+    let mine = "import bench_coord\nclass Mine(bench_coord.System):\n    def retain(self, bank, items): pass\n    def recall(self, bank, query, k): return []\n";
+    std::fs::write(bench.path().join("mine.py"), mine).expect("is written");
+    let metered =
+        ["estimate", "--dataset", "locomo-sim", "--preset", "quick", "--system", "mine.py:Mine", "--meter", "--json"];
+    let allowed = [&metered[..], &["--meter-allow", "gpt-4o-mini"], &set].concat();
+    let lines = |args: &[&str]| bench.run(args).expect_code(0).json()["old_prices"].as_array().map_or(0, Vec::len);
+    assert_eq!((lines(&allowed), lines(&[&metered[..], &set].concat())), (1, 0));
 }
 
 #[test]

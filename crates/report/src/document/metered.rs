@@ -30,10 +30,12 @@ pub(super) fn metered(metered: Option<&MeteredSummary>) -> Vec<Block> {
     let mut banks: Vec<_> = metered.by_bank.iter().collect();
     banks.sort_by(|a, b| b.figures.usd.total_cmp(&a.figures.usd).then(b.figures.calls.cmp(&a.figures.calls)));
     let rows = banks.iter().take(MOST_BANKS).map(|of| {
-        let name = of.bank.as_deref().unwrap_or("not known");
-        row(&one_line(name, NAME), "", &of.figures)
+        let mut row = row(&one_line(of.bank.as_deref().unwrap_or("not known"), NAME), "", &of.figures);
+        row.push(of.usd_filling.map_or_else(|| NONE.to_owned(), usd));
+        row
     });
-    blocks.push(figures("Bank", rows.collect()));
+    let columns: Vec<_> = FIGURES.into_iter().chain([">Filling"]).collect();
+    blocks.push(table(&[&["Bank"], &columns[..]].concat(), rows.collect()));
     if banks.len() > MOST_BANKS {
         blocks.push(Block::Text(format!("And {} more banks; all are in report.json.", banks.len() - MOST_BANKS)));
     }
@@ -76,7 +78,9 @@ fn row(name: &str, service: &str, of: &MeteredFigures) -> Vec<String> {
     std::iter::once(name).chain(counts).chain([usd(of.usd), duration(of.seconds)]).collect()
 }
 
+/// Columns of a [`row`] after its first.
+const FIGURES: [&str; 7] = [">Calls", ">Stored", ">Failed", ">Prompt tokens", ">Completion tokens", ">Cost", ">Time"];
+
 fn figures(first: &str, rows: Vec<Vec<String>>) -> Block {
-    let columns = [first, ">Calls", ">Stored", ">Failed", ">Prompt tokens", ">Completion tokens", ">Cost", ">Time"];
-    table(&columns, rows)
+    table(&[&[first], &FIGURES[..]].concat(), rows)
 }
