@@ -5,6 +5,4 @@ set -eu
 cd "$(dirname "$0")/.."
 RUSTC_WORKSPACE_WRAPPER="$PWD/scripts/fuzz-rustc.sh"
 export RUSTC_WORKSPACE_WRAPPER
-# several times as many inputs as code that is not optimised
-export CARGO_PROFILE_DEV_OPT_LEVEL=2
 exec cargo run --locked --package bench-fuzz -- "$@"
