@@ -5,4 +5,10 @@ set -eu
 cd "$(dirname "$0")/.."
 RUSTC_WORKSPACE_WRAPPER="$PWD/scripts/fuzz-rustc.sh"
 export RUSTC_WORKSPACE_WRAPPER
-exec cargo run --locked --package bench-fuzz -- "$@"
+# what reads inputs is optimised here, other than in tests: several times as many of them
+optimised=""
+for crate in coord datasets models queue settings; do
+    optimised="$optimised --config profile.dev.package.bench-$crate.opt-level=1"
+done
+# shellcheck disable=SC2086
+exec cargo run --locked --package bench-fuzz $optimised -- "$@"
