@@ -227,11 +227,16 @@ fn wide_ids() -> Vec<String> {
     (1..=6).flat_map(|cell| (1..=2).map(move |number| format!("m-c{cell}-r{number}"))).collect()
 }
 
-/// The report of a matrix under a cap of a dollar that loses its client, its coordinator and all workers after so many requests, twice;
+/// The report of a matrix under a cap in dollars that loses its client, its coordinator and all workers after so many requests, twice;
 /// and the processes that are left.
-fn killed_twice(cluster: &Cluster, provider: &Provider, file: &str, at: [u64; 2]) -> (Value, (Process, Vec<Process>)) {
+fn killed_twice(
+    cluster: &Cluster,
+    provider: &Provider,
+    (file, cap): (&str, &str),
+    at: [u64; 2],
+) -> (Value, (Process, Vec<Process>)) {
     let (mut coordinator, mut workers) = people(cluster, ["leader", "one", "two"]);
-    let begin = ["matrix", file, "--run-id", "m", "--display", "none", "--max-cost", "1"];
+    let begin = ["matrix", file, "--run-id", "m", "--display", "none", "--max-cost", cap];
     let mut client = cluster.client(&begin);
     for (requests, names) in at.into_iter().zip([["leader2", "three", "four"], ["leader3", "five", "six"]]) {
         wait_until("some of it is done", PATIENCE, || provider.count("requests") >= requests);
@@ -253,20 +258,20 @@ fn the_real_locomo_by_three_systems_two_judges_and_three_repeats_is_killed_twice
         .replace("repeats = 2", "repeats = 3")
         .replace(r#""full-context""#, r#""oracle""#);
     assert!(text.contains("fair") && text.contains("repeats = 3") && text.contains("oracle"), "{text}");
-    let prices = [PRICED.as_slice(), &["--price", "gpt-4o=0.15/0.60"]].concat();
+    let prices = [PRICED.as_slice(), &["--price", "gpt-4o=2.5/10"]].concat();
     let provider = Provider::start(&[prices.as_slice(), &["--latency-ms", "20"]].concat());
     let cluster = Cluster::new().with_provider(provider.base_url(), KEY);
     let cluster = cluster.with_env("BENCH_DATASETS_DIR", &data.display().to_string());
     let file = written(cluster.bench().path(), &text);
-    let (report, _processes) = killed_twice(&cluster, &provider, &file, [1500, 4500]);
+    let (report, _processes) = killed_twice(&cluster, &provider, (&file, "20"), [1500, 4500]);
     let cells = report["cells"].as_array().expect("cells");
     assert_eq!(cells.iter().map(|cell| &cell["ended"]).collect::<Vec<_>>(), [&json!(3); 6]);
-    assert!(provider.paid() <= number(&report["booked_usd"]) && number(&report["booked_usd"]) <= 1.0, "{report:#}");
+    assert!(provider.paid() <= number(&report["booked_usd"]) && number(&report["booked_usd"]) <= 20.0, "{report:#}");
 
     let calm = Provider::start(&prices);
     let undisturbed = calm.bench().with_env("BENCH_DATASETS_DIR", data.display().to_string());
     let file = written(undisturbed.path(), &text);
-    let _ = undisturbed.run(["matrix", &file, "--run-id", "m", "--max-cost", "1", "--display", "none"]).expect_code(0);
+    let _ = undisturbed.run(["matrix", &file, "--run-id", "m", "--max-cost", "20", "--display", "none"]).expect_code(0);
     for id in (1..=6).flat_map(|cell| (1..=3).map(move |number| format!("m-c{cell}-r{number}"))) {
         assert_eq!(cluster.report(&id)["result_digest"], undisturbed.report(&id)["result_digest"], "{id}");
     }
@@ -279,7 +284,7 @@ fn a_matrix_in_a_cluster_of_roles_is_killed_twice_and_has_the_digests_of_one_mac
     let cluster = Cluster::new().with_provider(provider.base_url(), KEY);
     let file = written(cluster.bench().path(), WIDE);
     let cap = ["--max-cost", "1"];
-    let (report, _processes) = killed_twice(&cluster, &provider, &file, [50, 130]);
+    let (report, _processes) = killed_twice(&cluster, &provider, (&file, cap[1]), [50, 130]);
     let ended: Vec<&Value> = report["cells"].as_array().expect("cells").iter().map(|cell| &cell["ended"]).collect();
     assert_eq!(ended, [&json!(2); 6]);
     assert_eq!((report["pairs"].as_array().map(Vec::len), &report["cap_usd"]), (Some(15), &json!(1.0)));
