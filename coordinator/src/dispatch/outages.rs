@@ -18,7 +18,18 @@ use bench_store::{OpenByRole, OpenTasks, OutageRow};
 pub(super) struct OutageWatch {
     rows: BTreeMap<RouteKey, OutageRow>,
     read: Option<Instant>,
-    stuck: BTreeMap<RunNo, Instant>,
+    stuck: BTreeMap<RunNo, Stuck>,
+}
+
+/// How long a run has to move before it counts: a task that is put off comes back, is handed out and put off again.
+const MOVED: Duration = Duration::from_secs(5);
+
+/// A run that waits for what is away.
+#[derive(Debug, Clone, Copy)]
+struct Stuck {
+    since: Instant,
+    /// Since when it has moved at each look, if it did at the last one.
+    moving: Option<Instant>,
 }
 
 impl OutageWatch {
@@ -63,8 +74,8 @@ impl OutageWatch {
         needs.iter().filter_map(|(role, lists)| Some((*role, bound(lists)?))).collect()
     }
 
-    /// Why a run has to be paused, when nothing of it can move for `longest` because of what is away; with the code of such
-    /// lines.
+    /// Why a run has to be paused, when nothing of it has moved for `longest` and something that it needs is away; with the code of
+    /// such lines.
     pub(super) fn gives_up(
         &mut self,
         run: RunNo,
@@ -73,23 +84,31 @@ impl OutageWatch {
         longest: Duration,
         now: Instant,
     ) -> Option<(&'static str, String)> {
-        let stopped: BTreeSet<Role> = stopped_roles(needs, |route| self.is_away(route));
+        let away = needs.values().flatten().flatten().find(|route| self.is_away(route));
         let is_open = |tasks: &OpenTasks| tasks.unpublished + tasks.queued + tasks.delayed + tasks.leased > 0;
-        let mut roles = open.iter().filter(|(_, tasks)| is_open(tasks)).map(|(role, _)| role).peekable();
-        if roles.peek().is_none() || !roles.all(|role| stopped.contains(role)) {
+        if away.is_none() || !open.values().any(is_open) {
             self.stuck.remove(&run);
             return None;
         }
-        let since = *self.stuck.entry(run).or_insert(now);
-        if now.saturating_duration_since(since) < longest {
+        // what is only put off does not move either: its own route may be there, and what it asks for away
+        let stopped: BTreeSet<Role> = stopped_roles(needs, |route| self.is_away(route));
+        let moves = open
+            .iter()
+            .any(|(role, tasks)| !stopped.contains(role) && tasks.unpublished + tasks.queued + tasks.leased > 0);
+        let stuck = self.stuck.entry(run).or_insert(Stuck { since: now, moving: None });
+        if moves {
+            if now.saturating_duration_since(*stuck.moving.get_or_insert(now)) >= MOVED {
+                stuck.since = now;
+            }
+            return None;
+        }
+        stuck.moving = None;
+        if now.saturating_duration_since(stuck.since) < longest {
             return None;
         }
         self.stuck.remove(&run);
-        let away = needs.values().flatten().flatten().find_map(|route| {
-            let row = self.rows.get(route).filter(|row| row.outage.is_open())?;
-            Some((route, row))
-        });
-        let (route, row) = away?;
+        let route = away?;
+        let row = self.rows.get(route)?;
         let away = crate::out::amounts::duration((row.now_us - row.outage.from_us) as f64 / 1e6);
         let why = format!("{route} has been away for {away} ({}); `resume` tries again at once", row.reason);
         Some((route.away_code(), why))
@@ -167,10 +186,31 @@ mod tests {
         let run = RunNo(1);
         assert_eq!(watch.gives_up(run, &needs(), &questions, minute, now), None);
         let at = |seconds| now + Duration::from_secs(seconds);
+        assert_eq!(watch.gives_up(run, &needs(), &both, minute, at(54)), None);
         assert_eq!(watch.gives_up(run, &needs(), &both, minute, at(59)), None, "judging moves: it begins anew");
         assert_eq!(watch.gives_up(run, &needs(), &questions, minute, at(61)), None);
         let (code, why) = watch.gives_up(run, &needs(), &questions, minute, at(121)).expect("its time is over");
         assert_eq!(code, "provider_away");
         assert_eq!(why, "answerer (account openai) has been away for 2 min 0 s (503); `resume` tries again at once");
+    }
+
+    #[test]
+    fn p39_a_task_of_another_role_that_is_put_off_again_and_again_keeps_no_run_going() {
+        let (now, minute) = (Instant::now(), Duration::from_secs(60));
+        let put_off = OpenByRole::from([(Role::Retain, OpenTasks { delayed: 1, ..OpenTasks::default() })]);
+        let tried = OpenByRole::from([(Role::Retain, OpenTasks { leased: 1, ..OpenTasks::default() })]);
+        let mut watch = watch(vec![row("answerer", None)], now);
+        let run = RunNo(1);
+        for second in 0..60 {
+            let open = if second % 10 == 9 { &tried } else { &put_off };
+            assert_eq!(
+                watch.gives_up(run, &needs(), open, minute, now + Duration::from_secs(second)),
+                None,
+                "{second}"
+            );
+        }
+        let (code, _) =
+            watch.gives_up(run, &needs(), &put_off, minute, now + Duration::from_secs(61)).expect("its time is over");
+        assert_eq!(code, "provider_away");
     }
 }

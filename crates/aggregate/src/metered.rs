@@ -70,15 +70,15 @@ pub(crate) fn summary(calls: &[MeteredCalls], around: Around<'_>) -> MeteredSumm
     let asking = dollars(&[Stage::Recall, Stage::Answer]);
     let unattributed = dollars(&[Stage::Unattributed]);
     let is_known = |usd: f64| unattributed <= MOST_UNATTRIBUTED * usd;
-    let per = |usd: f64, of: u64| (of > 0 && is_known(usd)).then(|| usd / of as f64);
+    let per = |usd: f64, times: f64, of: u64| (of > 0 && is_known(usd)).then(|| times * usd / of as f64);
     let mut models: Vec<MeteredModel> = by_model
         .into_iter()
         .map(|((model, service), figures)| MeteredModel { model: model.to_owned(), service, figures })
         .collect();
     models.sort_by(|a, b| b.figures.usd.total_cmp(&a.figures.usd).then(b.figures.calls.cmp(&a.figures.calls)));
     let Around { turns, questions, bank_name, faults } = around;
-    let usd_per_1000_turns = per(1000.0 * filling, turns);
-    let usd_per_question = per(asking, questions);
+    let usd_per_1000_turns = per(filling, 1000.0, turns);
+    let usd_per_question = per(asking, 1.0, questions);
     let by_stage = by_stage.into_iter().map(|(stage, figures)| MeteredStage { stage, figures }).collect();
     let elsewhere = by_bank.get(&(true, None)).map_or(0.0, |of| of.filling.usd_list() + of.unattributed.usd_list());
     let by_bank = by_bank.into_iter().map(|((_, bank), of)| of.told(bank.map(bank_name), elsewhere)).collect();
@@ -217,6 +217,19 @@ mod tests {
         let warned = warnings(&told);
         assert!(warned.iter().any(|line| line.contains("counted here")), "{warned:?}");
         assert!(warned.iter().any(|line| line.contains("not known which bank")), "{warned:?}");
+    }
+
+    #[test]
+    fn what_filling_costs_is_not_told_beside_calls_that_may_be_for_it() {
+        let name = |_: u32| String::new();
+        let answered = MeteredEnd::Answered { counted_here: false };
+        let calls = [
+            calls(Some(0), Stage::Retain, answered, 94, "0.94"),
+            calls(None, Stage::Unattributed, answered, 5, "0.05"),
+        ];
+        let told = summary(&calls, around(&name));
+        assert_eq!((told.usd_per_1000_turns, told.usd_per_question), (None, None), "{told:?}");
+        assert_eq!(told.by_bank.iter().map(|of| of.usd_filling).collect::<Vec<_>>(), [None, None]);
     }
 
     #[test]

@@ -98,10 +98,14 @@ pub fn prompt_bound(request: &ChatRequest) -> u64 {
 pub fn is_plausible(request: &ChatRequest, reply: &ChatReply) -> bool {
     let prompt = prompt_bound(request).saturating_add(HIDDEN_PROMPT);
     let output = request.output_limit().saturating_add(reply.text.len() as u64).saturating_add(HIDDEN_OUTPUT);
+    // words are a token at least; vectors, of which no output is asked for, are none
+    let least = u64::from(request.output_limit() > 0 && !reply.text.is_empty());
     let parts = [reply.cached_prompt_tokens, reply.cache_write_tokens, reply.cache_write_1h_tokens];
-    reply.prompt_tokens.is_none_or(|tokens| tokens <= prompt)
-        && reply.completion_tokens.is_none_or(|tokens| tokens <= output)
-        && parts.iter().all(|part| *part <= prompt)
+    let parts = parts.into_iter().fold(0, u64::saturating_add);
+    // a request has something in it, and a part is no more than the whole
+    reply.prompt_tokens.is_none_or(|tokens| (1..=prompt).contains(&tokens))
+        && reply.completion_tokens.is_none_or(|tokens| (least..=output).contains(&tokens))
+        && parts <= reply.prompt_tokens.unwrap_or(prompt)
 }
 
 fn sum(request: &ChatRequest, count: impl Fn(&str) -> u64) -> u64 {

@@ -85,7 +85,11 @@ impl Call<'_> {
         }
         // a server that does not count is counted for
         let prompt_tokens = reply.prompt_tokens.unwrap_or_else(|| self.prompt_tokens());
-        let completion_tokens = reply.completion_tokens.unwrap_or_else(|| self.caller.encoding.count(&reply.text));
+        let completion_tokens = reply.completion_tokens.unwrap_or_else(|| match self.request.output_limit() {
+            // vectors are no words
+            0 => 0,
+            _ => self.caller.encoding.count(&reply.text),
+        });
         if let (Some(pace), Some(counted)) = (&self.caller.parts.pace, self.prompt_tokens)
             && pace.counts_tokens()
         {
