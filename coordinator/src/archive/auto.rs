@@ -214,6 +214,8 @@ pub(crate) async fn after_matrix(app: &App, store: &dyn Store, group: &RunsOfGro
 fn not_yet(ended: Result<Result<(), CliError>, tokio::time::error::Elapsed>, advice: &str) {
     let failed = match ended {
         Ok(Ok(())) => return,
+        // the same would be said each time
+        Ok(Err(error)) if error.exit == Exit::Usage => return out::note(&format!("not archived: {}", error.message)),
         Ok(Err(error)) => error.message,
         Err(_) => format!("no end after {} s", PATIENCE.as_secs()),
     };

@@ -213,13 +213,13 @@ pub(crate) async fn check_banks(store: &dyn Runs, run: &RunRow) -> Result<(), Cl
             Err(CliError::usage(format!("the banks of {of} were removed from its memory system: submit it anew")))
         }
         Some(of) => Err(CliError::usage(format!(
-            "run {} asks banks that {of} has filled, and they were removed from its memory system: submit it anew",
+            "run {} asks banks that {of} has filled, and they were removed from its memory system, or that run was deleted: submit it anew",
             run.run_id
         ))),
     }
 }
 
-/// The run whose banks were removed: this one, or one whose banks it asks.
+/// The run whose banks were removed: this one, or one whose banks it asks and that may have been deleted since.
 ///
 /// # Errors
 /// What the store meets.
@@ -228,7 +228,13 @@ pub(crate) async fn removed_banks(store: &dyn Runs, run: &RunRow) -> Result<Opti
         return Ok(Some(run.run_id.clone()));
     }
     for source in &run.spec.taken_over.banks_of {
-        let Some(source) = store.run_by_id(&RunId(source.clone())).await? else { continue };
+        let Some(source) = store.run_by_id(&RunId(source.clone())).await? else {
+            // a run is deleted when nobody asks its banks, or when they are gone; of one that came from an archive they are elsewhere
+            if store.events(run.run_no).await?.iter().any(|event| event.kind == RESTORING) {
+                continue;
+            }
+            return Ok(Some(RunId(source.clone())));
+        };
         if are_banks_removed(store, &source).await? {
             return Ok(Some(source.run_id));
         }

@@ -61,6 +61,8 @@ pub fn comparability(a: &RunSettings<'_>, b: &RunSettings<'_>, metric: &str, dec
     let matters = |key: &str| match key {
         // another counting leaves out other categories, and is a reason of its own
         "dataset.profile.headline.without" => counted_alike,
+        // a reason of its own too: the graders are the same
+        "answered_again" => false,
         _ => group_of(key) != "grading" || grades(key, metric, a.spec, b.spec),
     };
     let unknown_answerer = a.imported || b.imported;
@@ -104,6 +106,14 @@ pub fn comparability(a: &RunSettings<'_>, b: &RunSettings<'_>, metric: &str, dec
         reasons.push(format!(
             "the graders of '{metric}' differ, so a difference may be theirs (--under-test grading compares all the same)"
         ));
+    }
+    if a.spec.taken_over.answered_again != b.spec.taken_over.answered_again {
+        let tries = "one of the runs has answered again what was wrong (`retry --wrong`): its score is the better of several tries, and the \
+                     other's that of fewer";
+        match is_declared("grading") {
+            true => notes.push(tries.to_owned()),
+            false => reasons.push(format!("{tries} (--under-test grading compares all the same)")),
+        }
     }
     let others = undeclared.iter().filter(|group| **group != "grading").count();
     if others > 1 {

@@ -451,6 +451,11 @@ fn who_grades_and_what_answers_look_like_is_not_the_dataset() {
     assert_eq!(reasons(&single, &open, "locomo-f1"), Vec::<String>::new());
     let graders = reasons(&single, &open, "judge");
     assert!(graders.len() == 1 && graders[0].starts_with("the graders of 'judge' differ"), "{graders:?}");
+    let mut again = single.clone();
+    again.taken_over.answered_again = 1;
+    let tries = reasons(&single, &again, "judge");
+    assert!(tries.len() == 1 && tries[0].contains("the better of several tries"), "{tries:?}");
+    assert_eq!(reasons(&again, &again.clone(), "judge"), Vec::<String>::new());
     let demo = run(true, "extractive", "judge-single");
     assert_eq!(reasons(&single, &demo, "judge"), Vec::<String>::new(), "the answerers differ, and nothing else");
     let setting = |name: &str| {

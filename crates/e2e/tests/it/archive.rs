@@ -325,7 +325,7 @@ fn a_run_that_cannot_be_archived_holds_up_no_other() {
     let _ = bench.run(args).expect_code(0);
     submit(&bench, "second");
     let pushed = bench.run(["archive", "push", "--archive", &archive]).expect_code(2);
-    assert!(pushed.stderr.contains("run first: another result is archived"), "{}", pushed.stderr);
+    assert!(pushed.stderr.contains("run first: another result of this id is archived"), "{}", pushed.stderr);
     assert!(pushed.stdout.trim().ends_with("/second"), "{}", pushed.stdout);
     let listed = bench.run(["archive", "list", "--archive", &archive, "--json"]).expect_code(0).json();
     let ids: Vec<&str> = listed.as_array().expect("a list").iter().filter_map(|run| run["run_id"].as_str()).collect();

@@ -184,6 +184,8 @@ fn only_what_was_wrong_is_asked_again() {
     let report = fs::read_to_string(bench.path().join(".bench/runs/again/report.md")).expect("is there");
     assert!(report.contains("had not passed in run first"), "{report}");
 
+    let taken = bench.run(["rename", "again", "first"]).expect_code(2);
+    assert!(taken.stderr.contains("the id of another run"), "{}", taken.stderr);
     let _ = bench.run(SMALL.iter().chain(&["--run-id", "extractive"]));
     let refused = bench.run(["retry", "extractive", "--wrong"]).expect_code(2);
     assert!(refused.stderr.contains("says the same again"), "{}", refused.stderr);

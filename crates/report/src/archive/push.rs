@@ -73,7 +73,7 @@ pub async fn push(place: &ArchivePlace, entry: &IndexEntry, files: &[PlainFile])
 async fn finish_other(place: &ArchivePlace, entry: &IndexEntry, there: Manifest) -> Result<Pushed, ArchiveError> {
     if (&there.entry.fingerprint, &there.entry.result_digest) != (&entry.fingerprint, &entry.result_digest) {
         return Err(ArchiveError::Conflict(format!(
-            "another result is archived as {} (digest {}, here {}): give the run another id",
+            "another result of this id is archived as {} and stays (digest {}, here {}): push this one to another archive, with --archive",
             entry.folder, there.entry.result_digest, entry.result_digest
         )));
     }

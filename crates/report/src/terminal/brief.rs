@@ -57,6 +57,11 @@ fn head(summary: &Summary) -> Vec<(Option<Style>, String)> {
         let labels: Vec<String> = summary.labels.iter().map(|label| format!("[{label}]")).collect();
         lines.push((Some(Style::Yellow), labels.join(" ")));
     }
+    if summary.run.status != "finished" {
+        let state =
+            format!("this run has not ended, it is {}: what follows is what there is so far", summary.run.status);
+        lines.push((Some(Style::Yellow), state));
+    }
     lines.push((Some(Style::for_verdict(summary.run.verdict)), summary.run.verdict.name().to_owned()));
     lines.extend(few(&summary.run.reasons, REASONS).into_iter().map(|reason| (None, format!("  {reason}"))));
     let figure = format!(
