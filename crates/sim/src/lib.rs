@@ -7,7 +7,7 @@
 //! What it has seen is served at `/stats`: the figures to check a runner's own books against.
 //!
 //! The way of a request: `door` → `server` → `request` (read, check, identity) → `core` (outage, key, limits, try, fault) →
-//! `reply` or `embed` → `wire`.
+//! `reply` (of it `extraction`) or `embed` → `wire`.
 //!
 //! Limits of the simulation: of the tools of a request the first is called, in whole replies only; no images, no
 //! log-probabilities, no partial streaming delays.
@@ -21,6 +21,7 @@ mod door;
 mod draw;
 mod embed;
 mod error;
+mod extraction;
 mod fault;
 mod latency;
 mod ledger;

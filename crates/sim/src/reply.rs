@@ -9,6 +9,7 @@ use std::{
 use crate::{
     config::{AnswerMode, JudgeMode, SimConfig},
     draw::{Purpose, bits, unit},
+    extraction,
     fault::FaultKind,
     request::{ChatRequest, ReplyForm},
     schema::Verdict,
@@ -133,16 +134,20 @@ fn judge_form(request: &ChatRequest<'_>) -> Option<JudgeForm> {
 
 /// Whether the request asks for a verdict.
 pub(crate) fn is_judge(request: &ChatRequest<'_>) -> bool {
-    search_form(request).is_none() && judge_form(request).is_some()
+    search_form(request).is_none() && extraction::wanted(request).is_none() && judge_form(request).is_some()
 }
 
 /// Writes choice number `index`. Faults of the content are applied here; all others concern the transport.
 pub(crate) fn choice(config: &SimConfig, request: &ChatRequest<'_>, index: u64, fault: Option<FaultKind>) -> Choice {
     let (seed, key) = (config.seed, request.key);
-    let mut content: Cow<'_, str> = match (search_form(request), judge_form(request)) {
-        (Some(form), _) => search(config, request, &form, index).into(),
-        (None, Some(form)) => verdict(config, request, form, index).into(),
-        (None, None) => answer(config, request, index),
+    let mut content: Cow<'_, str> = if let Some(form) = search_form(request) {
+        search(config, request, &form, index).into()
+    } else if let Some(wanted) = extraction::wanted(request) {
+        extraction::reply(&wanted, request.last_user_text()).into()
+    } else if let Some(form) = judge_form(request) {
+        verdict(config, request, form, index).into()
+    } else {
+        answer(config, request, index)
     };
     let mut finish_reason = "stop";
     match fault {

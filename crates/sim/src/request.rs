@@ -79,7 +79,8 @@ impl<'a> ChatRequest<'a> {
         }
         let stream = field(&fields, "stream", "a boolean")?.unwrap_or(false);
         let options: Option<StreamOptions> = field(&fields, "stream_options", "an object")?;
-        let (form, schema_text, tool) = match called_tool(&fields)? {
+        let has_result = messages.last().is_some_and(|message| message.role == "tool");
+        let (form, schema_text, tool) = match called_tool(&fields, has_result)? {
             Some(tool) => (ReplyForm::JsonSchema(tool.schema), Some(tool.text), Some(tool.name)),
             None => (reply_form(&fields)?, schema_text(&fields), None),
         };
@@ -271,11 +272,14 @@ struct Function<'a> {
 }
 
 /// The function that the reply calls: the one that is named, else the first. A simulated model that may choose has no better
-/// idea; with `none` there is none.
-fn called_tool<'a>(fields: &Fields<'a>) -> Result<Option<CalledTool<'a>>, ApiError> {
+/// idea; once it has a result it answers. With `none` there is none.
+fn called_tool<'a>(fields: &Fields<'a>, has_result: bool) -> Result<Option<CalledTool<'a>>, ApiError> {
     let choice: Option<serde_json::Value> = field(fields, "tool_choice", "a string or an object")?;
     let named = choice.as_ref().and_then(|choice| choice.pointer("/function/name")?.as_str());
-    let may = choice.as_ref().is_none_or(|choice| choice != "none");
+    let may = match &choice {
+        None => !has_result,
+        Some(choice) => choice != "none" && (choice != "auto" || !has_result),
+    };
     let Some(raw) = fields.get("tools").filter(|_| may) else { return Ok(None) };
     let raw: &'a RawValue = raw;
     let refuse = |message: String| ApiError::invalid(None, Some("tools"), message);

@@ -17,19 +17,21 @@ pub(crate) struct Schema {
     #[serde(rename = "type")]
     kind: Option<Kind>,
     #[serde(rename = "enum")]
-    choices: Option<Vec<Value>>,
+    pub(crate) choices: Option<Vec<Value>>,
     #[serde(rename = "const")]
-    constant: Option<Value>,
-    properties: Ordered,
+    pub(crate) constant: Option<Value>,
+    pub(crate) properties: Ordered,
     items: Option<Box<Schema>>,
     #[serde(rename = "anyOf", alias = "oneOf")]
-    any_of: Vec<Schema>,
+    pub(crate) any_of: Vec<Schema>,
     #[serde(rename = "$ref")]
     reference: Option<String>,
     #[serde(rename = "$defs", alias = "definitions")]
     definitions: Ordered,
-    minimum: Option<f64>,
+    pub(crate) minimum: Option<f64>,
     maximum: Option<f64>,
+    #[serde(rename = "maxItems")]
+    pub(crate) max_items: Option<usize>,
 }
 
 /// `"string"` or `["string", "null"]`.
@@ -42,7 +44,7 @@ enum Kind {
 
 /// A JSON object of schemas in the order of the text.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Ordered(Vec<(String, Schema)>);
+pub(crate) struct Ordered(pub(crate) Vec<(String, Schema)>);
 
 impl<'de> Deserialize<'de> for Ordered {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -145,6 +147,29 @@ impl Schema {
         }
     }
 
+    /// What a reference leads to, else the schema itself; a reference into nothing is the schema that has it.
+    pub(crate) fn resolved<'a>(&'a self, root: &'a Self) -> &'a Self {
+        let mut of = self;
+        for _ in 0..MAX_DEPTH {
+            let Some(name) = of.reference.as_deref().and_then(|reference| reference.rsplit('/').next()) else { break };
+            let Some((_, found)) = root.definitions.0.iter().find(|(known, _)| known == name) else { break };
+            of = found;
+        }
+        of
+    }
+
+    /// What the elements of an array are.
+    pub(crate) fn item<'a>(&'a self, root: &'a Self) -> Option<&'a Self> {
+        self.items.as_deref().map(|item| item.resolved(root))
+    }
+
+    /// Whether `null` is allowed beside something else.
+    pub(crate) fn may_be_null(&self) -> bool {
+        let is_null = |kind: &Option<Kind>| matches!(kind, Some(Kind::One(kind)) if kind == "null");
+        matches!(&self.kind, Some(Kind::Several(kinds)) if kinds.iter().any(|kind| kind == "null"))
+            || self.any_of.iter().any(|of| is_null(&of.kind))
+    }
+
     /// Names of an object's properties, in the order of the schema.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.properties.0.iter().map(|(name, _)| name.as_str())
@@ -156,7 +181,7 @@ impl Schema {
         property.is_some_and(|(_, schema)| schema.choices.iter().flatten().any(|choice| choice == word))
     }
 
-    fn kind(&self) -> &str {
+    pub(crate) fn kind(&self) -> &str {
         match &self.kind {
             Some(Kind::One(kind)) => kind,
             Some(Kind::Several(kinds)) => kinds.iter().find(|kind| *kind != "null").map_or("null", String::as_str),

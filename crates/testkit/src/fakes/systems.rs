@@ -374,13 +374,26 @@ fn hindsight(world: &mut World, ask: &Ask<'_>) -> Reply {
             let usage = json!({ "input_tokens": 100, "output_tokens": 10 });
             Reply::Json(200, json!({ "success": true, "bank_id": bank, "items_count": items.len(), "usage": usage }))
         }
-        ("GET", ["v1", "default", "banks", bank, "stats"]) => {
-            let pending = world.waiting.iter().filter(|(name, _)| name == bank).count();
+        // as old as a minute, and without what is being worked on: nobody learns from it whether a bank is ready
+        ("GET", ["v1", "default", "banks", _, "stats"]) => {
+            Reply::Json(200, json!({ "pending_operations": 0, "failed_operations": 0, "total_documents": 0 }))
+        }
+        ("GET", ["v1", "default", "banks", bank, "operations"]) => {
+            let worked_on = world.waiting.iter().filter(|(name, _)| name == bank).count();
+            let total = if ask.query.get("status").is_some_and(|of| of == "processing") { worked_on } else { 0 };
+            Reply::Json(200, json!({ "bank_id": bank, "total": total, "operations": [] }))
+        }
+        ("GET", ["v1", "default", "banks", bank, "documents"]) => {
             let documents = world.banks.get(*bank).map_or(0, Vec::len);
-            Reply::Json(
-                200,
-                json!({ "pending_operations": pending, "failed_operations": 0, "total_documents": documents }),
-            )
+            Reply::Json(200, json!({ "items": [], "total": documents }))
+        }
+        ("GET", ["v1", "default", "banks", bank, "memories", "list"]) => {
+            let of = |name: &str, otherwise| ask.query.get(name).and_then(|n| n.parse().ok()).unwrap_or(otherwise);
+            let all = world.banks.get(*bank).cloned().unwrap_or_default();
+            let page = all.iter().skip(of("offset", 0)).take(of("limit", 100));
+            let items: Vec<Value> =
+                page.map(|item| json!({ "id": item.id, "text": item.text, "metadata": item.meta })).collect();
+            Reply::Json(200, json!({ "items": items, "total": all.len() }))
         }
         ("POST", ["v1", "default", "banks", bank, "memories", "recall"]) => {
             // as many as fit into the budget

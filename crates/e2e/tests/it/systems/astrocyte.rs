@@ -62,7 +62,7 @@ fn astrocyte_answers_by_itself_and_is_killed_while_it_is_filled() {
 /// Every question has a result and finds what the undisturbed run found. Not by digest, nor answer by answer: the library's
 /// order depends on the clock and on the process, so the last places of its hits, and what is made of them, differ now and
 /// then between two undisturbed runs too.
-fn assert_finds_the_same(killed: &[Value], undisturbed: &[Value]) {
+pub(super) fn assert_finds_the_same(killed: &[Value], undisturbed: &[Value]) {
     let hits = |question: &Value| -> BTreeSet<String> {
         let hits = question["retrieved"].as_array().into_iter().flatten();
         hits.filter_map(|hit| hit["id"].as_str().map(str::to_owned)).collect()

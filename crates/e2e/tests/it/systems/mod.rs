@@ -17,6 +17,7 @@ mod mine;
 mod parts;
 mod pgvector;
 mod python;
+mod servers;
 mod started;
 mod troubles;
 mod typescript;
