@@ -25,6 +25,7 @@ mod fault;
 mod latency;
 mod ledger;
 mod limit;
+mod notes;
 mod outage;
 mod reply;
 mod request;

@@ -10,6 +10,7 @@ use crate::{
     config::{AnswerMode, JudgeMode, SimConfig},
     draw::{Purpose, bits, unit},
     fault::FaultKind,
+    notes,
     request::{ChatRequest, ReplyForm},
     schema::Verdict,
 };
@@ -96,6 +97,21 @@ fn search(config: &SimConfig, request: &ChatRequest<'_>, form: &SearchForm, inde
     }
 }
 
+/// Whether a request asks for the facts of a text: by a schema, or in words where the server has only JSON mode.
+fn asks_for_facts(request: &ChatRequest<'_>) -> bool {
+    match &request.form {
+        ReplyForm::JsonSchema(schema) => {
+            schema.names().eq(["facts"]) && schema.items_of("facts").any(|name| name == "subject")
+        }
+        ReplyForm::JsonObject | ReplyForm::Text => {
+            let systems = || request.messages.iter().filter(|message| message.role == "system");
+            ["\"facts\"", "\"subject\"", "\"attribute\""]
+                .iter()
+                .all(|key| systems().any(|message| message.text.contains(key)))
+        }
+    }
+}
+
 /// How a judge is asked to reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum JudgeForm {
@@ -133,7 +149,7 @@ fn judge_form(request: &ChatRequest<'_>) -> Option<JudgeForm> {
 
 /// Whether the request asks for a verdict.
 pub(crate) fn is_judge(request: &ChatRequest<'_>) -> bool {
-    search_form(request).is_none() && judge_form(request).is_some()
+    search_form(request).is_none() && !asks_for_facts(request) && judge_form(request).is_some()
 }
 
 /// Writes choice number `index`. Faults of the content are applied here; all others concern the transport.
@@ -141,6 +157,7 @@ pub(crate) fn choice(config: &SimConfig, request: &ChatRequest<'_>, index: u64, 
     let (seed, key) = (config.seed, request.key);
     let mut content: Cow<'_, str> = match (search_form(request), judge_form(request)) {
         (Some(form), _) => search(config, request, &form, index).into(),
+        _ if asks_for_facts(request) => notes::reply(request.last_user_text()).into(),
         (None, Some(form)) => verdict(config, request, form, index).into(),
         (None, None) => answer(config, request, index),
     };
