@@ -14,6 +14,9 @@ const NO_NAMES: &[&str] = &[
 /// What comes before a value that holds no longer.
 const FORMER: [&str; 5] = [" instead of ", " and is no longer ", " and no longer ", ", before that ", ", not "];
 
+/// Longest value of a note, in words: what is longer is noted by its beginning.
+const MOST_WORDS: usize = 60;
+
 /// A fact of a line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fact {
@@ -43,10 +46,17 @@ impl Fact {
         // only what says itself that it takes the place of something has one value at a time
         let single = !before.is_empty();
         json!({
-            "line": line, "subject": subject, "attribute": attribute, "value": value, "before": before, "single": single,
-            "text": text,
+            "line": line, "subject": subject, "attribute": attribute, "value": beginning(value), "before": before,
+            "single": single, "text": beginning(text),
         })
     }
+}
+
+fn beginning(text: &str) -> &str {
+    let end = text.char_indices().filter(|(_, c)| c.is_whitespace()).nth(MOST_WORDS).map_or(text.len(), |(at, _)| at);
+    // what has no words is no text of a language
+    let most = (0..=end.min(MOST_WORDS * 16)).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    &text[..most]
 }
 
 /// The facts that a line of somebody states.

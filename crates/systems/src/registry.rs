@@ -234,6 +234,7 @@ mod tests {
         hybrid 1.1.0: from_items
         pgvector 1.0.0: 
         alias 1.0.0: from_items
+        facts 1.0.0+02b5c0a258be: from_items derived
         full-context 1.0.0: from_items ignores_k
         none 1.0.0: from_items empty_by_design
         random 1.0.0: from_items

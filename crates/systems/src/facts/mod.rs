@@ -47,7 +47,13 @@ const MODEL: Setting = Setting::new("facts.model", "model that takes the notes, 
 const ACCOUNT: Setting =
     Setting::new("facts.account", "account whose server has the model; that of the provider's name without it", "");
 
-pub(crate) const SETTINGS: &[Setting] = &[MODEL, ACCOUNT, bm25::K1, bm25::B];
+const MOST_OUTPUT: Setting = Setting::new(
+    "facts.max_output_tokens",
+    "longest reply, 256 to 100000 tokens; one that is cut fails its bank",
+    "4096",
+);
+
+pub(crate) const SETTINGS: &[Setting] = &[MODEL, ACCOUNT, MOST_OUTPUT, bm25::K1, bm25::B];
 
 /// Name of the system.
 const NAME: &str = "facts";
@@ -79,7 +85,8 @@ fn model_of(settings: &SystemSettings) -> Result<ModelSpec, BuildError> {
     if !parsed.provider.remote {
         return Err(refused("a chat model such as openai:gpt-4o-mini".to_owned()));
     }
-    let wanted = [("temperature".to_owned(), 0.into())].into();
+    let most = number(settings, &MOST_OUTPUT, 256.0, 100_000.0)? as u64;
+    let wanted = [("temperature".to_owned(), 0.into()), ("max_completion_tokens".to_owned(), most.into())].into();
     Ok(ModelSpec {
         params: sent_params(parsed.provider.name, &parsed.model, &wanted),
         account: if account.is_empty() { parsed.provider.name.to_owned() } else { account },
@@ -320,13 +327,19 @@ pub(crate) mod tests {
     #[tokio::test]
     async fn an_update_takes_the_place_of_the_older_fact_as_far_as_a_question_sees_it() {
         let (system, all) = (system(notes), Filter::default());
-        assert_eq!(found(system.as_ref(), "Ann's home", 1, &all).await, ["D1:1 Ann: home Bergen"]);
-        assert_eq!(found(system.as_ref(), "Ann's home", 2, &all).await, ["D2:1 Ann: home Oslo"]);
-        let cello = ["m1 Ann: instrument cello", "D2:1 Ann: home Oslo"];
+        assert_eq!(
+            found(system.as_ref(), "Ann's home", 1, &all).await,
+            ["D1:1 [2031-05-01T12:00:00] Ann: home Bergen"]
+        );
+        assert_eq!(found(system.as_ref(), "Ann's home", 2, &all).await, ["D2:1 [2031-05-09T12:00:00] Ann: home Oslo"]);
+        let cello = ["m1 Ann: instrument cello", "D2:1 [2031-05-09T12:00:00] Ann: home Oslo"];
         assert_eq!(found(system.as_ref(), "Ann's instrument", 3, &all).await, cello);
         assert_eq!(found(system.as_ref(), "Ann's instrument", 4, &all).await, cello[1..], "what was withdrawn is gone");
         let until = Filter { until: Some("2031-05-05T00:00:00".to_owned()), ..Filter::default() };
-        assert_eq!(found(system.as_ref(), "Ann's home", 4, &until).await, ["D1:1 Ann: home Bergen"]);
+        assert_eq!(
+            found(system.as_ref(), "Ann's home", 4, &until).await,
+            ["D1:1 [2031-05-01T12:00:00] Ann: home Bergen"]
+        );
     }
 
     #[tokio::test]
@@ -361,7 +374,7 @@ pub(crate) mod tests {
             model_of(&settings).map(|model| (model.account, model.name)).map_err(|error| error.to_string())
         };
         assert_eq!(model("anthropic:claude-x"), Ok(("anthropic".to_owned(), "claude-x".to_owned())));
-        insta::assert_snapshot!(model("extractive").expect_err("makes no calls"), @"");
-        insta::assert_snapshot!(model("gpt-4o-mini").expect_err("no provider"), @"");
+        insta::assert_snapshot!(model("extractive").expect_err("makes no calls"), @r#"setting facts.model must be a chat model such as openai:gpt-4o-mini, not "extractive""#);
+        insta::assert_snapshot!(model("gpt-4o-mini").expect_err("no provider"), @r#"setting facts.model must be provider:model ('gpt-4o-mini' is no provider (did you mean 'openai'?); known are openai, anthropic, azure, ollama, fake, extractive, system, none), not "gpt-4o-mini""#);
     }
 }

@@ -328,21 +328,21 @@ impl Table {
     fn of_texts(&self, texts: &[String]) -> Result<&[f32], &'static str> {
         match texts.iter().find_map(|text| self.places.get(text)) {
             Some(Some(at)) => Ok(&self.vectors[at * self.dimensions..][..self.dimensions]),
-            Some(None) => Err("several vectors, which differ,"),
-            None => Err("no vector"),
+            Some(None) => Err("there are several vectors, which differ,"),
+            None => Err("there is no vector"),
         }
     }
 
     fn of_document(&self, document: Document<'_>) -> Result<&[f32], String> {
         let texts = texts_of(document);
         let own = texts.last().map(|text| shown(text)).unwrap_or_default();
-        let lack = |found| format!("{}: there is {found} for {} ({own})", self.name, document.id());
+        let lack = |found| format!("{}: {found} for {} ({own})", self.name, document.id());
         self.of_texts(&texts).map_err(lack)
     }
 
     fn of_query(&self, query: &str) -> Result<&[f32], String> {
         let texts = [query.trim().to_owned()];
-        self.of_texts(&texts).map_err(|found| format!("{}: there is {found} for the query {}", self.name, shown(query)))
+        self.of_texts(&texts).map_err(|found| format!("{}: {found} for the query {}", self.name, shown(query)))
     }
 }
 
@@ -470,25 +470,25 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_a_file_is_said_with_its_record() {
-        insta::assert_snapshot!(problem("{}", None), @"");
-        insta::assert_snapshot!(problem("[]", None), @"");
-        insta::assert_snapshot!(problem("[{\"text\": \"tea\", \"embedding\": [1, 2]}, {\"text\": \"x\",\n\"embedding\": [1, NaN]}]", None), @"");
-        insta::assert_snapshot!(problem("[{\"text\": \"tea\", \"embedding\": [1, -Infinity]}]", None), @"");
-        insta::assert_snapshot!(problem("[{\"text\": \"tea\", \"embedding\": [1, null]}]", None), @"");
-        insta::assert_snapshot!(problem("[{\"text\": \"tea\", \"embedding\": [1e39]}]", None), @"");
-        insta::assert_snapshot!(problem(&json!([record("tea", &[1.0, 2.0]), record("x", &[1.0])]).to_string(), None), @"");
-        insta::assert_snapshot!(problem(&json!([record("tea", &[0.0, 0.0])]).to_string(), None), @"");
-        insta::assert_snapshot!(problem(&json!([{"_id": "b-1", "embedding": [1]}]).to_string(), None), @"");
-        insta::assert_snapshot!(problem(&json!([{"text": "tea", "values": [1]}]).to_string(), None), @"");
+        insta::assert_snapshot!(problem("{}", None), @"vector.precomputed F/m.json: record 1: invalid type: map, expected a JSON array of records with 'text' and 'embedding' at line 1 column 0");
+        insta::assert_snapshot!(problem("[]", None), @"vector.precomputed F/m.json: it has no records");
+        insta::assert_snapshot!(problem("[{\"text\": \"tea\", \"embedding\": [1, 2]}, {\"text\": \"x\",\n\"embedding\": [1, NaN]}]", None), @"vector.precomputed F/m.json: record 2, behind 'tea': NaN is no number (line 2, column 18)");
+        insta::assert_snapshot!(problem("[{\"text\": \"tea\", \"embedding\": [1, -Infinity]}]", None), @"vector.precomputed F/m.json: record 1: Infinity is no number (line 1, column 36)");
+        insta::assert_snapshot!(problem("[{\"text\": \"tea\", \"embedding\": [1, null]}]", None), @"vector.precomputed F/m.json: record 1: invalid type: null, expected f64 at line 1 column 38");
+        insta::assert_snapshot!(problem("[{\"text\": \"tea\", \"embedding\": [1e39]}]", None), @"vector.precomputed F/m.json: record 1 ('tea'): number 1 of its embedding is too large");
+        insta::assert_snapshot!(problem(&json!([record("tea", &[1.0, 2.0]), record("x", &[1.0])]).to_string(), None), @"vector.precomputed F/m.json: record 2 ('b-x'): its embedding has 1 numbers, those before it have 2");
+        insta::assert_snapshot!(problem(&json!([record("tea", &[0.0, 0.0])]).to_string(), None), @"vector.precomputed F/m.json: record 1 ('b-tea'): its embedding is nothing but zeros, and has no direction");
+        insta::assert_snapshot!(problem(&json!([{"_id": "b-1", "embedding": [1]}]).to_string(), None), @"vector.precomputed F/m.json: record 1 ('b-1'): it has no 'text', by which its vector is found");
+        insta::assert_snapshot!(problem(&json!([{"text": "tea", "values": [1]}]).to_string(), None), @"vector.precomputed F/m.json: record 1 ('tea'): it has no 'embedding'");
         let two = json!([record("tea", &[1.0, 2.0])]).to_string();
-        insta::assert_snapshot!(problem(&two, Some(&json!([record("what?", &[1.0])]).to_string())), @"");
-        insta::assert_snapshot!(problem("[", None), @"");
+        insta::assert_snapshot!(problem(&two, Some(&json!([record("what?", &[1.0])]).to_string())), @"vector.queries F/q.json: vectors of queries have 1 numbers, those of memories 2 (vector.precomputed F/m.json)");
+        insta::assert_snapshot!(problem("[", None), @"vector.precomputed F/m.json: record 1: EOF while parsing a list at line 1 column 1");
         let none = SystemSettings::from([(PRECOMPUTED.name.to_owned(), "/no/such/file".into())]);
-        insta::assert_snapshot!(Given::read(&none).err().expect("must be refused").to_string(), @"");
+        insta::assert_snapshot!(Given::read(&none).err().expect("must be refused").to_string(), @"memory system 'vector': vector.precomputed /no/such/file: No such file or directory (os error 2); every machine that works on the run needs the file at this path");
         let endless = SystemSettings::from([(PRECOMPUTED.name.to_owned(), "/dev/zero".into())]);
-        insta::assert_snapshot!(Given::read(&endless).err().expect("must be refused").to_string(), @"");
+        insta::assert_snapshot!(Given::read(&endless).err().expect("must be refused").to_string(), @"memory system 'vector': vector.precomputed /dev/zero: it is no file");
         let queries = SystemSettings::from([(QUERIES.name.to_owned(), "/x".into())]);
-        insta::assert_snapshot!(Given::read(&queries).err().expect("must be refused").to_string(), @"");
+        insta::assert_snapshot!(Given::read(&queries).err().expect("must be refused").to_string(), @"memory system 'vector': vector.queries names vectors of queries, and there are none of memories: give vector.precomputed too");
         let (_folder, mut hash) = settings(&two, None);
         hash.insert(MODEL.name.to_owned(), "hash".into());
         let said = Given::read(&hash).err().expect("must be refused").to_string();
@@ -520,12 +520,12 @@ mod tests {
             checked.map_err(|problem| problem.replace(&folder.path().display().to_string(), "F"))
         };
         assert_eq!(check(&all, "Which drink?"), Ok(()));
-        insta::assert_snapshot!(check(&all, "Which tea?").expect_err("has none"), @"");
-        insta::assert_snapshot!(check(&all[..2], "Which drink?").expect_err("has none"), @"");
+        insta::assert_snapshot!(check(&all, "Which tea?").expect_err("has none"), @"bank b, question q7: vector.queries F/q.json: there is no vector for the query 'Which tea?'");
+        insta::assert_snapshot!(check(&all[..2], "Which drink?").expect_err("has none"), @"bank b: vector.precomputed F/m.json: there is no vector for M2 ('coffee')");
         let other = [all[0].clone(), all[2].clone(), json!({"_id": "M1", "text": "milk", "embedding": [1, 2]})];
-        insta::assert_snapshot!(check(&other, "Which drink?").expect_err("an id says nothing"), @"");
+        insta::assert_snapshot!(check(&other, "Which drink?").expect_err("an id says nothing"), @"bank b: vector.precomputed F/m.json: there is no vector for M1 ('tea')");
         let twice = [&all[..], &[record("tea", &[0.0, 2.0])]].concat();
-        insta::assert_snapshot!(check(&twice, "Which drink?").expect_err("which of them?"), @"");
+        insta::assert_snapshot!(check(&twice, "Which drink?").expect_err("which of them?"), @"bank b: vector.precomputed F/m.json: there are several vectors, which differ, for M1 ('tea')");
         let same = [&all[..], &[record("tea", &[0.0, 1.0])]].concat();
         assert_eq!(check(&same, "Which drink?"), Ok(()));
     }

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 const PRICED: [&str; 4] = ["--price", "gpt-4o-mini=0.15/0.60", "--tokens", "o200k"];
 
-/// A run over generated dialogues in which facts change: only what changes is asked for.
+/// A run over generated dialogues in which facts change, and the questions that ask for them.
 fn submit<'a>(system: &'a str, run: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let data = ["submit", "--dataset", "long-horizon", "--preset", "full", "--set", "horizon.turns=300"];
-    let changing = ["--set", "horizon.seeds=2", "--category", "temporal_evolution", "--category", "temporal_trap"];
+    let changing = ["--set", "horizon.seeds=2", "--category", "temporal_evolution", "--scorer", "recall@1"];
     let quiet = ["--latency-probe", "off", "--display", "none", "--json", "--run-id", run, "--system", system];
     [&data[..], &changing, &quiet, more].concat()
 }
@@ -34,8 +34,14 @@ fn notes_beat_keywords_where_facts_change_and_are_paid_once() {
     let words = bench.run(submit("bm25", "words", &[])).expect_code(0).json();
     assert_eq!(chats(&provider), 0, "nobody is asked by keywords");
     let notes = bench.run(submit("facts", "first", &[])).expect_code(0).json();
-    let score = |report: &Value| number(&report["headline"]["value"]);
-    assert!(score(&notes) > score(&words) + 0.1, "notes {} words {}", notes["headline"], words["headline"]);
+    let mean = |report: &Value, metric: &str| {
+        let scores = report["scores"].as_array().into_iter().flatten();
+        scores.filter(|score| score["metric"] == metric).map(|score| number(&score["micro"])).sum::<f64>()
+    };
+    for metric in ["rubric", "recall@1"] {
+        let (noted, said) = (mean(&notes, metric), mean(&words, metric));
+        assert!(noted > said + 0.1, "{metric}: {noted} with notes, {said} by keywords");
+    }
 
     // as estimated, counted as the provider counts, and told of the model
     let usage = &notes["usage"];
@@ -75,10 +81,10 @@ fn p10_notes_are_under_the_cap_and_neither_a_stop_nor_a_kill_pays_twice() {
     let expected = Provider::start(&PRICED).bench().run(submit("facts", "whole", &[])).expect_code(0).json();
     let provider = Provider::start(&[&PRICED[..], &["--latency-ms", "40"]].concat());
     let bench = provider.bench();
-    let capped = ["--set", "run.max_cost_retain=0.002", "--set", "models.max_concurrency=4"];
+    let capped = ["--set", "run.max_cost_retain=0.02", "--set", "models.max_concurrency=4"];
     let paused = bench.run(submit("facts", "r", &capped)).expect_code(3);
     assert!(paused.stderr.contains("run.max_cost_retain"), "{}", paused.stderr);
-    assert!(provider.paid() <= 0.002 && chats(&provider) > 0, "${}", provider.paid());
+    assert!(provider.paid() <= 0.02 && chats(&provider) > 0, "${}", provider.paid());
     let before = provider.count("requests");
     let child = bench.start(["resume", "r", "--set", "run.max_cost_retain=1", "--display", "none"]);
     provider.wait_for_requests(before + 6);
@@ -93,7 +99,7 @@ fn p10_notes_are_under_the_cap_and_neither_a_stop_nor_a_kill_pays_twice() {
 fn replies_that_are_no_notes_are_asked_for_again_and_then_fail_what_rests_on_them() {
     let expected = Provider::start(&PRICED).bench().run(submit("facts", "whole", &[])).expect_code(0).json();
     let fast = ["--set", "backoff.initial_interval=10ms", "--set", "backoff.max_interval=50ms", "--retries", "12"];
-    let faults = ["--fault-500", "0.1", "--fault-garbage", "0.1", "--fault-length", "0.2"];
+    let faults = ["--fault-500", "0.1", "--fault-garbage", "0.1", "--fault-empty", "0.1"];
     let provider = Provider::start(&[&PRICED[..], &faults].concat());
     let report = provider.bench().run(submit("facts", "r", &fast)).expect_code(0).json();
     assert_eq!(report["result_digest"], expected["result_digest"]);
@@ -119,8 +125,7 @@ fn a_model_without_price_account_or_server_is_refused_before_the_run() {
     }
     let keyless = Bench::new().run(submit("facts", "r", &[])).expect_code(2).stderr;
     assert!(keyless.contains("OPENAI_API_KEY"), "{keyless}");
-    let check = bench.run(["systems", "check", "facts", "--json"]);
-    assert!([0, 1].contains(&check.code), "{}", check.stderr);
+    let _ = bench.run(["systems", "check", "facts", "--json"]).expect_code(0);
     // without network and key
     let rehearsed = Bench::new().run(submit("facts", "r", &["--set", "facts.model=fake"])).expect_code(0).json();
     assert_eq!(rehearsed["outcomes"]["coverage"], 1.0);
