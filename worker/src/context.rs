@@ -442,3 +442,31 @@ fn check_version(system: &dyn MemorySystem, planned: &SystemSpec) -> Result<(), 
         capabilities.version
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p13_a_worker_with_another_prompt_or_other_files_than_were_planned_mixes_nothing_in() {
+        let built = |name: &str| {
+            bench_systems::registry::build(name, &SystemSettings::new(), &BuildContext::default()).expect("builds")
+        };
+        let planned = |name: &str, version: &str| SystemSpec {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            top_k: 10,
+            settings: SystemSettings::new(),
+        };
+        let facts = built("facts");
+        let here = facts.capabilities().version.clone();
+        assert_eq!(check_version(facts.as_ref(), &planned("facts", &here)), Ok(()));
+        let refused =
+            check_version(facts.as_ref(), &planned("facts", "1.0.0+000000000000")).expect_err("another prompt");
+        assert!(refused.contains(&here) && refused.contains("given vectors, words of a prompt"), "{refused}");
+        // files that were given where none are here
+        let vector = check_version(built("vector").as_ref(), &planned("vector", "1.1.0+0123456789abcdef"));
+        assert!(vector.is_err_and(|refused| refused.contains("here it is 1.1.0")));
+        assert_eq!(check_version(built("bm25").as_ref(), &planned("bm25", "0.9.0")), Ok(()), "no part of its own");
+    }
+}

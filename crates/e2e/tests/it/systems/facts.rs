@@ -1,5 +1,5 @@
 //! `facts` with `bench-sim` as its model: newer facts in the place of older ones, calls that are estimated, counted, capped and
-//! paid once, kills that cost nothing twice.
+//! paid once, kills after which the rest is asked.
 
 use bench_testkit::{
     bench::{Bench, signal, wait},
@@ -77,7 +77,7 @@ fn notes_beat_keywords_where_facts_change_and_are_paid_once() {
 }
 
 #[test]
-fn p10_notes_are_under_the_cap_and_neither_a_stop_nor_a_kill_pays_twice() {
+fn p10_notes_are_under_the_cap_and_go_on_where_they_stopped() {
     let expected = Provider::start(&PRICED).bench().run(submit("facts", "whole", &[])).expect_code(0).json();
     let provider = Provider::start(&[&PRICED[..], &["--latency-ms", "40"]].concat());
     let bench = provider.bench();

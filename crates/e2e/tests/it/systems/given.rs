@@ -74,7 +74,7 @@ fn keywords_and_given_vectors_are_one_matrix_over_equal_memories() {
 
     // whatever has no vector is named before anything is stored
     for (name, records, said) in [
-        ("m.json", &memories[..1], "bank drinks: vector.precomputed"),
+        ("m.json", &memories[..1], "bank b1: vector.precomputed"),
         ("q.json", &queries[..1], "there is no vector for the query 'Who cycles to the harbour?'"),
         (
             "m.json",
