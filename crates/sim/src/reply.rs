@@ -147,9 +147,9 @@ fn judge_form(request: &ChatRequest<'_>) -> Option<JudgeForm> {
     })
 }
 
-/// Whether the request asks for a verdict.
+/// Whether the request asks for a verdict, or for facts: for a reply of a form that may be broken.
 pub(crate) fn is_judge(request: &ChatRequest<'_>) -> bool {
-    search_form(request).is_none() && !asks_for_facts(request) && judge_form(request).is_some()
+    search_form(request).is_none() && judge_form(request).is_some()
 }
 
 /// Writes choice number `index`. Faults of the content are applied here; all others concern the transport.

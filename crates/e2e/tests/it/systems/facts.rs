@@ -3,7 +3,7 @@
 
 use bench_testkit::{
     bench::{Bench, signal, wait},
-    provider::Provider,
+    provider::{PASSING_FAULTS, Provider},
 };
 use serde_json::{Value, json};
 
@@ -99,8 +99,7 @@ fn p10_notes_are_under_the_cap_and_go_on_where_they_stopped() {
 fn replies_that_are_no_notes_are_asked_for_again_and_then_fail_what_rests_on_them() {
     let expected = Provider::start(&PRICED).bench().run(submit("facts", "whole", &[])).expect_code(0).json();
     let fast = ["--set", "backoff.initial_interval=10ms", "--set", "backoff.max_interval=50ms", "--retries", "12"];
-    let faults = ["--fault-500", "0.1", "--fault-garbage", "0.1", "--fault-empty", "0.1"];
-    let provider = Provider::start(&[&PRICED[..], &faults].concat());
+    let provider = Provider::start(&[&PRICED[..], &PASSING_FAULTS, &["--fault-500", "0.1"]].concat());
     let report = provider.bench().run(submit("facts", "r", &fast)).expect_code(0).json();
     assert_eq!(report["result_digest"], expected["result_digest"]);
     assert!(number(&report["usage"]["retain"]["retries"]) > 0.0, "{}", report["usage"]);
