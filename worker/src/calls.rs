@@ -108,14 +108,31 @@ impl<'a> RunCallers<'a> {
 
     /// A caller of a model of the run.
     pub(crate) fn caller(&self, model: &ModelSpec, phase: Phase) -> Result<RunCaller, Failure> {
-        let account = self.environment.accounts.get(&model.account).ok_or_else(|| {
-            Failure::terminal(CANNOT_SERVE, format!("account '{}' is not configured on this worker", model.account))
-        })?;
+        let account = self.account(&model.account)?;
         let chat = build_chat(&model.provider, &model.name, account, &self.environment.http)?;
         let trace =
             self.environment.spans.as_ref().map(|_| RunTrace::new(&self.row.run_id, &self.row.spec.limits.trace));
         let asked = (CallKind::Chat, model.provider.as_str(), phase, probe_request(model));
         Ok(RunCaller { trace, ..self.make_caller(chat, account, asked, self.stored.clone()) })
+    }
+
+    /// A caller of the chat model of the run's memory system. What it sends carries the trace of the step that it is sent for.
+    pub(crate) fn of_system(
+        &self,
+        model: &ModelSpec,
+        phase: Phase,
+        stored: &Arc<dyn CallStore>,
+    ) -> Result<RunCaller, Failure> {
+        let account = self.account(&model.account)?;
+        let chat = build_chat(&model.provider, &model.name, account, &self.environment.http)?;
+        let asked = (CallKind::Chat, model.provider.as_str(), phase, probe_request(model));
+        Ok(self.make_caller(chat, account, asked, Some(Arc::clone(stored))))
+    }
+
+    fn account(&self, name: &str) -> Result<&'a Account, Failure> {
+        self.environment.accounts.get(name).ok_or_else(|| {
+            Failure::terminal(CANNOT_SERVE, format!("account '{name}' is not configured on this worker"))
+        })
     }
 
     /// A caller of the run's embedding model. What it sends carries the trace of the step that it is sent for.
@@ -143,6 +160,11 @@ impl<'a> RunCallers<'a> {
             self.row.run_no,
             self.row.spec.limits.cache,
         ))
+    }
+
+    /// Replies of a chat model that this run's banks may rest on.
+    pub(crate) fn stored_of_banks(&self) -> Arc<dyn CallStore> {
+        Arc::new(StoredCalls::of_banks(Arc::clone(&self.store), self.row.run_no, self.row.spec.limits.cache))
     }
 
     /// What lets the memory system's own calls through: with the run's money, stop flag and stored calls.

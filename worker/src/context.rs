@@ -30,7 +30,7 @@ use bench_proto::{
 };
 use bench_store::{BankRow, ClaimedTask, RunRow, SessionId, Store};
 use bench_systems::{
-    BankRef, BuildContext, BuildError, Embeddings, MemorySystem, SystemSettings, policy::RefusedSystem, vector,
+    BankRef, BuildContext, BuildError, Embeddings, MemorySystem, SystemSettings, facts, policy::RefusedSystem, vector,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -38,7 +38,7 @@ use crate::{
     answerer::{Answerer, Rephraser},
     banks::BankData,
     calls::RunCallers,
-    embedder::{NOT_MADE, NOT_MADE_DELAY_MS, Paid, PaidEmbeddings, Payer},
+    embedder::{NOT_MADE, NOT_MADE_DELAY_MS, Paid, PaidCalls, PaidModels, Payer},
     ending::TaskEnd,
     environment::WorkerEnvironment,
     guard::{self, Guarded, Surroundings},
@@ -101,8 +101,8 @@ pub(crate) struct Building<'a> {
 pub(crate) struct RunContext {
     row: RunRow,
     system: Arc<dyn MemorySystem>,
-    /// Makes the system's embeddings, where it wants any of a server.
-    embeddings: Option<Arc<PaidEmbeddings>>,
+    /// What the system asks models.
+    models: PaidModels,
     /// Why the system is not asked here, when that is so.
     refused: Option<Failure>,
     answerer: Answerer,
@@ -152,15 +152,9 @@ impl RunContext {
             metering.admit_run(&row.run_id, metered);
         }
         let taken_over = &spec.taken_over;
-        // a key that nothing needs may be missing
-        let embeddings = match vector::remote_model(name, settings) {
-            Some(model) => match PaidEmbeddings::build(&callers, &model) {
-                Err(_) if taken_over.recalls_of.is_some() => None,
-                built => Some(Arc::new(built?)),
-            },
-            None => None,
-        };
+        let models = models_of(name, settings, &callers, taken_over.recalls_of.is_some())?;
         building.embeddings = Embeddings::OfStep;
+        building.chats = None;
         let (system, refused) = system_of(name, settings, &building).map_err(|e| cannot(e.to_string()))?;
         check_version(system.as_ref(), &spec.system).map_err(cannot)?;
         let around = Surroundings {
@@ -190,7 +184,7 @@ impl RunContext {
         let judges = spec.judges.iter().map(|model| Judge::build(&callers, model)).collect::<Result<_, _>>()?;
         Ok(Self {
             system,
-            embeddings,
+            models,
             refused,
             answerer,
             rephraser,
@@ -360,9 +354,9 @@ impl RunContext {
         TaskEnd::Failed(failure)
     }
 
-    /// A step of a task that begins now, at whose expense the system may embed.
+    /// A step of a task that begins now, at whose expense the system may ask models.
     pub(crate) fn payer(&self, task: ClaimedTask, trace: Option<StepTrace>) -> Payer {
-        Payer::begin(task, trace, self.embeddings.as_ref())
+        Payer::begin(task, trace, &self.models)
     }
 
     /// What became of an operation of the system that a step has paid for.
@@ -400,6 +394,24 @@ impl RunContext {
     }
 }
 
+/// The models that a memory system asks. A key that nothing needs may be missing.
+fn models_of(
+    name: &str,
+    settings: &SystemSettings,
+    callers: &RunCallers<'_>,
+    unneeded: bool,
+) -> Result<PaidModels, Failure> {
+    let built = |calls: Option<Result<PaidCalls, Failure>>| -> Result<Option<Arc<PaidCalls>>, Failure> {
+        match calls {
+            Some(Err(_)) if unneeded => Ok(None),
+            calls => Ok(calls.transpose()?.map(Arc::new)),
+        }
+    };
+    let embeddings = vector::remote_model(name, settings).map(|model| PaidCalls::embeddings(callers, &model));
+    let chat = facts::chat_model(name, settings).map(|model| PaidCalls::chat(callers, &model));
+    Ok(PaidModels { embeddings: built(embeddings)?, chat: built(chat)? })
+}
+
 /// The memory system of a run; where this process may not ask it, one that refuses everything, and why.
 fn system_of(
     name: &str,
@@ -417,8 +429,8 @@ fn system_of(
     }
 }
 
-/// A built-in system whose version has a part after `+` depends on something outside of the binary, such as a local model:
-/// a worker that has another one must not mix its results in.
+/// A built-in system whose version has a part after `+` depends on something outside of the binary, such as a local model
+/// or given vectors, or on words of a prompt: a worker that has another one must not mix its results in.
 fn check_version(system: &dyn MemorySystem, planned: &SystemSpec) -> Result<(), String> {
     let capabilities = system.capabilities();
     if !capabilities.from_items || !planned.version.contains('+') || capabilities.version == planned.version {
@@ -426,7 +438,35 @@ fn check_version(system: &dyn MemorySystem, planned: &SystemSpec) -> Result<(), 
     }
     let SystemSpec { name, version, .. } = planned;
     Err(format!(
-        "the run was planned with {name} {version}, here it is {}: the local model is another one",
+        "the run was planned with {name} {version}, here it is {}: what it rests on (a local model, given vectors, words of a prompt) is another",
         capabilities.version
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p13_a_worker_with_another_prompt_or_other_files_than_were_planned_mixes_nothing_in() {
+        let built = |name: &str| {
+            bench_systems::registry::build(name, &SystemSettings::new(), &BuildContext::default()).expect("builds")
+        };
+        let planned = |name: &str, version: &str| SystemSpec {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            top_k: 10,
+            settings: SystemSettings::new(),
+        };
+        let facts = built("facts");
+        let here = facts.capabilities().version.clone();
+        assert_eq!(check_version(facts.as_ref(), &planned("facts", &here)), Ok(()));
+        let refused =
+            check_version(facts.as_ref(), &planned("facts", "1.0.0+000000000000")).expect_err("another prompt");
+        assert!(refused.contains(&here) && refused.contains("given vectors, words of a prompt"), "{refused}");
+        // files that were given where none are here
+        let vector = check_version(built("vector").as_ref(), &planned("vector", "1.1.0+0123456789abcdef"));
+        assert!(vector.is_err_and(|refused| refused.contains("here it is 1.1.0")));
+        assert_eq!(check_version(built("bm25").as_ref(), &planned("bm25", "0.9.0")), Ok(()), "no part of its own");
+    }
 }

@@ -1,8 +1,10 @@
-//! Who makes the embeddings of a run: a model behind an account, paced, capped, stored and retried like any other call.
+//! What a memory system of the runner asks models: embeddings, and what a chat model notes of a bank; paced, capped, stored and
+//! retried like any other call.
 //!
-//! Each call is in the store before its vectors are used (`ledger`). What a bank is given is embedded once, while the bank
-//! is retained: the vectors are in the call store from then on, and whoever builds an index of the bank reads them there.
-//! Embeddings are no draw, so that runs share them (P9) unless `--cache` says otherwise; a run always reads back its own.
+//! Each call is in the store before its reply is used (`ledger`). What a bank is given is asked about once, while the bank is
+//! retained: the replies are in the call store from then on, and whoever builds an index of the bank reads them there.
+//! Embeddings are no draw, so that runs share them (P9) unless `--cache` says otherwise; notes are a draw, shared as answers
+//! are. A run always reads back its own.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -11,20 +13,22 @@ use std::{
 
 use async_trait::async_trait;
 use bench_models::{
-    ChatReply,
+    ChatReply, ChatRequest,
     call_store::CallStore,
-    caller::Bookkeeper,
+    caller::{Accept, Bookkeeper},
     openai::embeddings::{request, vectors},
 };
 use bench_proto::{
     call::{CallRecord, Phase, Usage},
     failure::Failure,
+    spec::ModelSpec,
     step::Timing,
     trace::StepTrace,
 };
 use bench_store::ClaimedTask;
 use bench_systems::{
     StepContext,
+    chat::{Asking, Chat},
     embed::{Embed, EmbeddingModel},
 };
 
@@ -34,16 +38,25 @@ use crate::{
     ending::TaskEnd,
 };
 
-/// Code of the failure of an index that waited for embeddings that another task could not get: its own turn may do better.
+/// Code of the failure of an index that waited for replies that another task could not get: its own turn may do better.
 pub(crate) const NOT_MADE: &str = "embedding_not_made";
 /// Wait before such a task looks again, in milliseconds.
 pub(crate) const NOT_MADE_DELAY_MS: u64 = 500;
 
-/// The step of a task that pays for the embeddings that are made for it.
+/// The step of a task that pays for what its memory system asks models.
 pub(crate) struct Payer {
     step: Arc<PayingStep>,
     /// The embedding model as memory systems ask it.
     embeddings: Arc<dyn Embed>,
+    /// The chat model as they ask it.
+    chats: Arc<dyn Chat>,
+}
+
+/// The models that the memory system of a run asks: none for most.
+#[derive(Clone, Default)]
+pub(crate) struct PaidModels {
+    pub(crate) embeddings: Option<Arc<PaidCalls>>,
+    pub(crate) chat: Option<Arc<PaidCalls>>,
 }
 
 struct PayingStep {
@@ -51,13 +64,13 @@ struct PayingStep {
     begun: Instant,
     /// What its requests bring along.
     trace: Option<StepTrace>,
-    /// The embeddings of the run, where its system wants any of a server.
-    run: Option<Arc<PaidEmbeddings>>,
+    /// What its system asks.
+    run: PaidModels,
     paid: Mutex<Paid>,
     end: Mutex<Option<TaskEnd>>,
 }
 
-/// What a step has paid for embeddings. The calls themselves are booked.
+/// What a step has paid for models. The calls themselves are booked.
 #[derive(Debug, Default)]
 pub(crate) struct Paid {
     pub(crate) usage: Usage,
@@ -71,19 +84,19 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Payer {
-    /// A step of a task that begins now; `run` makes its embeddings.
-    pub(crate) fn begin(task: ClaimedTask, trace: Option<StepTrace>, run: Option<&Arc<PaidEmbeddings>>) -> Self {
-        let (run, begun) = (run.cloned(), Instant::now());
+    /// A step of a task that begins now; its system asks the models of `run`.
+    pub(crate) fn begin(task: ClaimedTask, trace: Option<StepTrace>, run: &PaidModels) -> Self {
+        let (run, begun) = (run.clone(), Instant::now());
         let step = Arc::new(PayingStep { task, begun, trace, run, paid: Mutex::default(), end: Mutex::default() });
-        Self { embeddings: Arc::<PayingStep>::clone(&step), step }
+        Self { embeddings: Arc::<PayingStep>::clone(&step), chats: Arc::<PayingStep>::clone(&step), step }
     }
 
     /// What an operation of a memory system is told of the step.
     pub(crate) fn step(&self) -> StepContext<'_> {
-        StepContext { embeddings: Some(&self.embeddings), trace: self.step.trace.as_ref() }
+        StepContext { embeddings: Some(&self.embeddings), chats: Some(&self.chats), trace: self.step.trace.as_ref() }
     }
 
-    /// What became of an operation that may have embedded: what it returned and what was paid, or how the task ends: as a call
+    /// What became of an operation that may have asked models: what it returned and what was paid, or how the task ends: as a call
     /// says, else as the system's failure does.
     pub(crate) fn settle<T>(
         self,
@@ -143,23 +156,23 @@ impl PayingStep {
 }
 
 fn not_made(why: &str) -> Failure {
-    Failure::transient(NOT_MADE, format!("embeddings: {why}"))
+    Failure::transient(NOT_MADE, format!("what the memory system asks its model: {why}"))
 }
 
-/// The embeddings of one run.
-pub(crate) struct PaidEmbeddings {
+/// What the memory system of one run asks one model.
+pub(crate) struct PaidCalls {
     retain: RunCaller,
     recall: RunCaller,
     stored: Arc<dyn CallStore>,
     ledger: CostLedger,
 }
 
-impl PaidEmbeddings {
-    /// Over the run's money, pace and stored calls.
+impl PaidCalls {
+    /// Embeddings over the run's money, pace and stored calls.
     ///
     /// # Errors
     /// When this worker has no such account, or its URL or key cannot be used.
-    pub(crate) fn build(callers: &RunCallers<'_>, model: &EmbeddingModel) -> Result<Self, Failure> {
+    pub(crate) fn embeddings(callers: &RunCallers<'_>, model: &EmbeddingModel) -> Result<Self, Failure> {
         let stored = callers.stored_embeddings();
         Ok(Self {
             retain: callers.embedder(model, Phase::Retain, &stored)?,
@@ -168,25 +181,48 @@ impl PaidEmbeddings {
             ledger: callers.ledger(),
         })
     }
+
+    /// The same of a chat model.
+    ///
+    /// # Errors
+    /// As [`Self::embeddings`].
+    pub(crate) fn chat(callers: &RunCallers<'_>, model: &ModelSpec) -> Result<Self, Failure> {
+        let stored = callers.stored_of_banks();
+        Ok(Self {
+            retain: callers.of_system(model, Phase::Retain, &stored)?,
+            recall: callers.of_system(model, Phase::Recall, &stored)?,
+            stored,
+            ledger: callers.ledger(),
+        })
+    }
+}
+
+fn asked(model: Option<&Arc<PaidCalls>>) -> Result<&PaidCalls, Failure> {
+    model.map(AsRef::as_ref).ok_or_else(|| {
+        Failure::permanent("model_payer", "the run's system asks no such model of a server; report this as a bug")
+    })
 }
 
 impl PayingStep {
-    fn run(&self) -> Result<&PaidEmbeddings, Failure> {
-        self.run.as_deref().ok_or_else(|| {
-            Failure::permanent(
-                "embedding_payer",
-                "the run's system has no embeddings of a server; report this as a bug",
-            )
-        })
+    fn embeddings(&self) -> Result<&PaidCalls, Failure> {
+        asked(self.run.embeddings.as_ref())
     }
 
-    async fn call(&self, caller: &RunCaller, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure> {
+    fn chat(&self) -> Result<&PaidCalls, Failure> {
+        asked(self.run.chat.as_ref())
+    }
+
+    async fn call<T: Send>(
+        &self,
+        caller: &RunCaller,
+        ledger: &CostLedger,
+        request: &ChatRequest,
+        accept: Accept<'_, T>,
+    ) -> Result<T, Failure> {
         self.check()?;
         let (begun, task) = (Instant::now(), self.task);
-        let accept = |reply: &ChatReply| vectors(&reply.text, texts.len());
         let asked = AskedFor { task: &task, question_id: "", draw: 0, trace: self.trace.as_ref() };
-        let ledger = &self.run()?.ledger;
-        match caller.call(asked, &request(texts), &accept).await {
+        match caller.call(asked, request, accept).await {
             Ok(called) => {
                 ledger.put(task.task, called.records).await?;
                 self.add(begun, called.usage, &called.timing);
@@ -199,26 +235,69 @@ impl PayingStep {
             }
         }
     }
+
+    /// What was asked while the bank was retained. Reading it back is no call: neither usage nor savings.
+    async fn kept<T>(
+        &self,
+        calls: &PaidCalls,
+        request: &ChatRequest,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, Failure> {
+        let key = calls.recall.key(request, "", 0);
+        let stored = calls.stored.find(calls.recall.lineage(), key, self.task.task).await?;
+        Ok(stored.and_then(|found| read(&found.record.reply)))
+    }
+
+    async fn embed_by(
+        &self,
+        calls: &PaidCalls,
+        caller: &RunCaller,
+        texts: &[String],
+    ) -> Result<Vec<Vec<f32>>, Failure> {
+        let accept = |reply: &ChatReply| vectors(&reply.text, texts.len());
+        self.call(caller, &calls.ledger, &request(texts), &accept).await
+    }
+
+    async fn ask_by(&self, calls: &PaidCalls, caller: &RunCaller, asking: Asking<'_>) -> Result<String, Failure> {
+        let accept = |reply: &ChatReply| (asking.accept)(&reply.text).map(|()| reply.text.clone());
+        self.call(caller, &calls.ledger, asking.request, &accept).await
+    }
 }
 
 #[async_trait]
 impl Embed for PayingStep {
     async fn embed(&self, _: &EmbeddingModel, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure> {
-        self.call(&self.run()?.recall, texts).await
+        let calls = self.embeddings()?;
+        self.embed_by(calls, &calls.recall, texts).await
     }
 
     async fn ahead(&self, _: &EmbeddingModel, texts: &[String]) -> Result<(), Failure> {
-        self.call(&self.run()?.retain, texts).await.map(drop)
+        let calls = self.embeddings()?;
+        self.embed_by(calls, &calls.retain, texts).await.map(drop)
     }
 
     async fn of_bank(&self, _: &EmbeddingModel, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure> {
-        let PaidEmbeddings { recall, stored, .. } = self.run()?;
-        // reading back what the bank was given is no call: neither usage nor savings
-        let key = recall.key(&request(texts), "", 0);
-        let stored = stored.find(recall.lineage(), key, self.task.task).await?;
-        match stored.and_then(|found| vectors(&found.record.reply, texts.len()).ok()) {
+        let calls = self.embeddings()?;
+        match self.kept(calls, &request(texts), |reply| vectors(reply, texts.len()).ok()).await? {
             Some(vectors) => Ok(vectors),
-            None => self.call(recall, texts).await,
+            None => self.embed_by(calls, &calls.recall, texts).await,
+        }
+    }
+}
+
+#[async_trait]
+impl Chat for PayingStep {
+    async fn ahead(&self, asking: Asking<'_>) -> Result<(), Failure> {
+        let calls = self.chat()?;
+        self.ask_by(calls, &calls.retain, asking).await.map(drop)
+    }
+
+    async fn of_bank(&self, asking: Asking<'_>) -> Result<String, Failure> {
+        let calls = self.chat()?;
+        let read = |reply: &str| (asking.accept)(reply).is_ok().then(|| reply.to_owned());
+        match self.kept(calls, asking.request, read).await? {
+            Some(reply) => Ok(reply),
+            None => self.ask_by(calls, &calls.recall, asking).await,
         }
     }
 }
@@ -244,7 +323,7 @@ mod tests {
             dispatch_us: 0,
             session: SessionId(1),
         };
-        Payer::begin(task, None, None).step
+        Payer::begin(task, None, &PaidModels::default()).step
     }
 
     fn record() -> CallRecord {
@@ -269,7 +348,10 @@ mod tests {
         assert_eq!(step.check(), Ok(()));
         let park = TaskEnd::Park { delay_ms: 7_000, reason: "waits for pace".to_owned(), calls: vec![record()] };
         let (failure, calls) = step.ended(park);
-        assert_eq!((failure.code.as_str(), failure.message.as_str()), (NOT_MADE, "embeddings: waits for pace"));
+        assert_eq!(
+            (failure.code.as_str(), failure.message.as_str()),
+            (NOT_MADE, "what the memory system asks its model: waits for pace")
+        );
         assert_eq!(calls.len(), 1);
         let stop = TaskEnd::HandBack { reason: "stopped".to_owned(), calls: vec![record(), record()] };
         assert_eq!(step.ended(stop).1.len(), 2);

@@ -16,6 +16,7 @@ use bench_store::PaceLimits;
 use bench_systems::{
     BuildContext, Embeddings,
     adapter::{self, AdapterContext},
+    chat::HttpChats,
     embed::HttpEmbeddings,
     policy::Policy,
     registry::SYSTEMS,
@@ -149,6 +150,7 @@ pub fn traced_environment(
             ..AdapterContext::default()
         },
         embeddings: Embeddings::Accounts(Arc::new(embeddings)),
+        chats: Some(Arc::new(HttpChats::new(accounts.clone(), http.clone()))),
         ..BuildContext::default()
     };
     Ok(Arc::new(WorkerEnvironment {

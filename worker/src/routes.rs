@@ -8,7 +8,7 @@ use bench_proto::{
     outage::{Operation, RouteKey, RouteKind},
     spec::{IMPORTED_SYSTEM, ModelSpec, RunSpec, SystemSpec},
 };
-use bench_systems::{adapter, vector};
+use bench_systems::{adapter, facts, vector};
 
 /// The route of a model's chats; `None` for what needs no server.
 #[must_use]
@@ -37,8 +37,14 @@ pub fn needs(spec: &RunSpec) -> Needs {
     let mut needs: Needs = BTreeMap::new();
     if let Some(model) = vector::remote_model(&spec.system.name, &spec.system.settings) {
         let key = of_model(RouteKind::Embeddings, &model.account, &model.name);
-        needs.entry(Role::Retain).or_default().push(vec![key.clone()]);
+        if vector::embeds_banks(&spec.system.settings) {
+            needs.entry(Role::Retain).or_default().push(vec![key.clone()]);
+        }
         needs.entry(Role::Question).or_default().push(vec![key]);
+    }
+    if let Some(key) = facts::chat_model(&spec.system.name, &spec.system.settings).as_ref().and_then(chat_route) {
+        // what was noted is read back from the store
+        needs.entry(Role::Retain).or_default().push(vec![key]);
     }
     let answers = spec.answerer.provider == "system";
     for (role, operation, is_needed) in [

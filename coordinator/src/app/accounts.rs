@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use bench_models::{capabilities, registry};
-use bench_proto::{metered::MeterPlan, spec::RunSpec};
+use bench_proto::{
+    metered::MeterPlan,
+    spec::{ModelSpec, RunSpec},
+};
 use bench_settings::{Account, ApiKey, ModelRole};
 use bench_store::PaceLimits;
-use bench_systems::{embed::EmbeddingModel, vector};
+use bench_systems::{embed::EmbeddingModel, facts, vector};
 use bench_worker::transport;
 use serde_json::Value;
 
@@ -74,6 +77,24 @@ impl App {
         self.usable(account, ModelRole::Embedder, "vector.model")
     }
 
+    /// The account of the chat model of a memory system.
+    ///
+    /// # Errors
+    /// As [`App::account`].
+    pub(crate) fn chat_account(&self, model: &ModelSpec) -> Result<registry::Account, CliError> {
+        const FLAG: &str = "facts.model";
+        let (named, known) = (&model.account, &self.settings.accounts);
+        if *named != model.provider && !known.contains_key(named) {
+            let known = known.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            return Err(CliError::usage(format!("facts.account={named}: no such account; known are {known}")));
+        }
+        let mut account = self.settings.shared_account(named.clone());
+        if model.provider == registry::FAKE && account.base_url.is_none() {
+            account.base_url = Some(self.simulator(FLAG)?);
+        }
+        self.usable(account, ModelRole::Answerer, FLAG)
+    }
+
     fn usable(&self, account: Account, role: ModelRole, flag: &str) -> Result<registry::Account, CliError> {
         transport::warn(&self.settings, transport::to_account(&account));
         let base_url = account.base_url.clone().ok_or_else(|| {
@@ -125,6 +146,15 @@ impl App {
         }
         if let Some(model) = vector::remote_model(&spec.system.name, &spec.system.settings) {
             match self.embedding_account(&model) {
+                Err(_) if taken_over.recalls_of.is_some() => {}
+                account => {
+                    let account = account?;
+                    accounts.entry(account.name.clone()).or_insert(account);
+                }
+            }
+        }
+        if let Some(model) = facts::chat_model(&spec.system.name, &spec.system.settings) {
+            match self.chat_account(&model) {
                 Err(_) if taken_over.recalls_of.is_some() => {}
                 account => {
                     let account = account?;

@@ -10,7 +10,7 @@ use bench_models::{
 };
 use bench_proto::spec::RunSpec;
 use bench_settings::{Account, ApiKey, ModelRole};
-use bench_systems::vector;
+use bench_systems::{facts, vector};
 
 use crate::{app::App, cli::model_of_judge, exit::CliError};
 
@@ -61,6 +61,9 @@ pub(crate) fn servers_of(
         let account = app.embedding_account(&model)?;
         let provider = if account.name == "azure" { "azure" } else { "openai" };
         found.push((provider.to_owned(), account));
+    }
+    if answers && let Some(model) = facts::chat_model(&spec.system.name, &spec.system.settings) {
+        found.push((model.provider.clone(), app.chat_account(&model)?));
     }
     let mut known = BTreeSet::new();
     found.retain(|(_, account)| known.insert((account.name.clone(), account.base_url.clone())));

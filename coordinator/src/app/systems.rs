@@ -8,6 +8,7 @@ use bench_systems::{
     adapter::{self, AdapterSpec, code, code::libraries, dispositions, settings as of_run},
     policy::{Policy, SystemHash},
     registry::{self, Named, SYSTEMS},
+    vector,
 };
 use bench_worker::environment::{Rights, WorkerEnvironment};
 use serde_json::Value;
@@ -153,7 +154,11 @@ impl App {
         known
             .filter_map(|setting| {
                 let (section, name) = setting.name.split_once('.')?;
-                Some((setting.name.to_owned(), self.settings.section(section).remove(name)?))
+                let given = self.settings.section(section).remove(name)?;
+                // a run may go on from another folder
+                let whole = given.as_str().filter(|path| vector::is_path(setting.name) && !path.is_empty());
+                let whole = whole.and_then(|path| std::path::absolute(path).ok()?.into_os_string().into_string().ok());
+                Some((setting.name.to_owned(), whole.map_or(given, Value::from)))
             })
             .collect()
     }
@@ -207,6 +212,12 @@ impl App {
     /// Exit 2: as [`App::system`], and what the system lacks.
     pub(crate) async fn drive(&self, given: &str, own: &str) -> Result<Driven, CliError> {
         let (name, settings) = self.system(given)?;
+        if !vector::embeds_banks(&settings) {
+            return Err(CliError::usage(
+                "vector.precomputed has the vectors of a dataset's memories, and this verb makes up memories of its own: leave it \
+                 out here",
+            ));
+        }
         self.begin_home(false);
         adapter::end_orphans(&self.home()).await;
         let environment = self.environment_outside_of_runs(self.policy_naming(&settings, given))?;

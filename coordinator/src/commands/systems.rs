@@ -218,7 +218,7 @@ fn listed(rows: &[Row]) -> String {
             yes(c.retain_idempotent),
             yes(c.event_times),
             yes(c.proves_ready),
-            yes(c.verifies || c.from_items),
+            yes(c.verifies || (c.from_items && !c.derived)),
             yes(c.answers),
             description.clone(),
         ]);

@@ -9,7 +9,7 @@ use bench_load::{
     result::Plan,
 };
 use bench_proto::ids::Sha256Hash;
-use bench_systems::{Capabilities, vector};
+use bench_systems::{Capabilities, facts, vector};
 use jiff::Timestamp;
 
 use crate::{
@@ -82,12 +82,22 @@ pub(super) fn check_flags(args: &LoadArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Refuses systems whose embeddings are made on a server that bills or paces them: its caps and limits belong to runs.
+/// Refuses systems whose model is on a server that bills or paces it: its caps and limits belong to runs.
 ///
 /// # Errors
 /// Exit 2 with what may be used.
 pub(super) fn check_embeddings(app: &App, given: &str) -> Result<(), CliError> {
     let (name, settings) = app.system(given)?;
+    if let Some(model) = facts::chat_model(&name, &settings) {
+        let account = app.chat_account(&model)?;
+        if account.is_local() && account.limits.rpm.is_none() && account.limits.tpm.is_none() {
+            return Ok(());
+        }
+        return Err(CliError::usage(format!(
+            "{name} has its notes taken by {}, and a load has neither its caps nor its pace: use --set facts.model=fake, or a model on this machine without limits",
+            model.name
+        )));
+    }
     let Some(model) = vector::remote_model(&name, &settings) else { return Ok(()) };
     let account = app.embedding_account(&model)?;
     if account.is_local() && account.limits.rpm.is_none() && account.limits.tpm.is_none() {

@@ -11,6 +11,7 @@
 //! | [`counting`] | is it held to somebody else's counting? |
 //! | [`dataset`] | which questions of which dataset? |
 //! | [`demands`] | what do the questions and streams want that the system may not be able to do? |
+//! | [`given`] | has everything a vector, where vectors are given? |
 //! | [`matrix`] | which cells has a matrix file? |
 //! | [`mirror`] | from where does a dataset come that is not here? |
 //! | [`models`] | which models, with what parameters and prices? |
@@ -25,6 +26,7 @@ pub(crate) mod counting;
 mod dataset;
 mod demands;
 pub(crate) mod filled;
+mod given;
 pub(crate) mod judge_prompts;
 mod limits;
 pub(crate) mod matrix;
@@ -51,7 +53,7 @@ use bench_proto::{
 };
 use bench_settings::{ModelRole, RunSettings};
 use bench_store::RunRow;
-use bench_systems::{BuildContext, Capabilities, NOT_INSTALLED, adapter, registry as systems, vector};
+use bench_systems::{BuildContext, Capabilities, NOT_INSTALLED, adapter, facts, registry as systems, vector};
 
 pub(crate) use self::{
     dataset::{
@@ -128,7 +130,9 @@ pub(crate) fn is_paid(spec: &RunSpec) -> bool {
         |model: &ModelSpec| model.is_remote() && prices::price_at(&model.provider, &model.name, &spec.limits).is_some();
     let embeds = vector::remote_model(&spec.system.name, &spec.system.settings);
     let embedding_is_paid = embeds.is_some_and(|model| prices::price_of(&model.name, &spec.limits).is_some());
-    paid(&spec.answerer) || spec.judges.iter().any(paid) || embedding_is_paid || spec.limits.meter.is_some()
+    let notes = facts::chat_model(&spec.system.name, &spec.system.settings);
+    let system_is_paid = embedding_is_paid || notes.as_ref().is_some_and(paid);
+    paid(&spec.answerer) || spec.judges.iter().any(paid) || system_is_paid || spec.limits.meter.is_some()
 }
 
 /// Names of the accounts that a run's calls may use.
@@ -139,6 +143,7 @@ pub(crate) fn accounts(spec: &RunSpec) -> Vec<String> {
     if let Some(embeds) = vector::remote_model(&spec.system.name, &spec.system.settings) {
         names.extend([embeds.account, providers::EMBEDDER.to_owned()]);
     }
+    names.extend(facts::chat_model(&spec.system.name, &spec.system.settings).map(|model| model.account));
     if let Some(meter) = &spec.limits.meter {
         names.extend(meter.accounts.values().cloned());
         names.extend(["openai", "azure", "anthropic"].map(str::to_owned));
@@ -193,6 +198,7 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         scenario::leave_recalls_out(&mut of_dataset, "the memory system answers by itself");
     }
     check_banks(&cast.system.name, &cast.capabilities, &sample)?;
+    given::check(&cast.system, cast.recalls, &dataset, &sample).await?;
     let mut spec = RunSpec {
         spec_version: SPEC_VERSION,
         dataset: dataset_spec,
@@ -308,6 +314,14 @@ async fn cast(app: &App, args: &SubmitArgs, will_call: bool, name: &str) -> Resu
             app.embedding_account(&model)?;
         }
         check_price(app, &model.name, args, &priced)?;
+    }
+    if let Some(model) = facts::chat_model(&system_name, &system_settings) {
+        if will_call {
+            app.chat_account(&model)?;
+        }
+        if providers::parse_model(&model.display()).is_ok_and(|parsed| parsed.provider.paid) {
+            check_price(app, &model.name, args, &priced)?;
+        }
     }
     let by_system = scenario.answers() && answerer == "system";
     let answerer = match scenario.answers() {

@@ -19,7 +19,7 @@ use bench_proto::{
     spec::{JudgingSpec, Limits, ModelSpec, RunSpec},
 };
 use bench_settings::{ModelRole, RunSettings, bounded};
-use bench_systems::vector;
+use bench_systems::{facts, vector};
 
 use crate::{
     app::App,
@@ -48,8 +48,9 @@ pub(crate) fn user_prices(app: &App, args: &SubmitArgs) -> Result<UserPrices, Cl
     let run = &app.settings().run;
     let names = chat_models(run).filter_map(|m| m.split_once(':').map(|(_, name)| name.to_owned()));
     let lines = Limits { price_lines: price_lines(app)?, ..Limits::default() };
-    let embeds = embedding_model(app).filter(|name| prices::price_of(name, &lines).is_none());
-    Ok(names.chain(embeds).map(|name| (name, price)).collect())
+    let [embeds, notes] = models_of_system(app);
+    let embeds = embeds.filter(|name| prices::price_of(name, &lines).is_none());
+    Ok(names.chain(notes).chain(embeds).map(|name| (name, price)).collect())
 }
 
 /// The user's price file; none where none is set.
@@ -67,8 +68,8 @@ pub(crate) fn price_file(app: &App) -> Result<Option<PriceTable>, CliError> {
 pub(super) fn price_lines(app: &App) -> Result<BTreeMap<String, ModelPrice>, CliError> {
     let Some(table) = price_file(app)? else { return Ok(BTreeMap::new()) };
     let run = &app.settings().run;
-    let names =
-        chat_models(run).filter_map(|model| Some(model.split_once(':')?.1.to_owned())).chain(embedding_model(app));
+    let names = chat_models(run).filter_map(|model| Some(model.split_once(':')?.1.to_owned()));
+    let names = names.chain(models_of_system(app).into_iter().flatten());
     Ok(names.filter_map(|name| Some((name.clone(), table.price(&name)?.clone()))).collect())
 }
 
@@ -77,10 +78,13 @@ fn chat_models(run: &RunSettings) -> impl Iterator<Item = &str> {
     std::iter::once(run.answerer.as_str()).chain(run.judge.iter().map(|judge| model_of_judge(judge)))
 }
 
-/// The embedding model that the settings' memory system calls: built-in ones do. A class of Python is not imported for this.
-fn embedding_model(app: &App) -> Option<String> {
+/// The models that the settings' memory system calls, one that embeds and one that chats: built-in ones do. A class of Python is
+/// not imported for this.
+fn models_of_system(app: &App) -> [Option<String>; 2] {
     let name = &app.settings().run.system;
-    vector::remote_model(name, &app.system_settings(name)).map(|model| model.name)
+    let settings = app.system_settings(name);
+    let embeds = vector::remote_model(name, &settings).map(|model| model.name);
+    [embeds, facts::chat_model(name, &settings).map(|model| model.name)]
 }
 
 /// The spec of a model in a role with its parameters as sent, and without its prompts ([`add_prompts`]); a missing key or price is

@@ -10,7 +10,7 @@ use bench_proto::{
     summary::{LABEL_OFFICIAL_JUDGE, ModelSummary, PromptText, ServedModel, Summary},
 };
 use bench_store::{RunEvent, SERVED_EVENT};
-use bench_systems::vector::remote_model;
+use bench_systems::{facts, vector::remote_model};
 use serde_json::Value;
 
 /// Fills in the models and the prompts' texts.
@@ -53,6 +53,14 @@ fn models(spec: &RunSpec, notes: &[ServedNote]) -> Vec<ModelSummary> {
         let is_of = |note: &&ServedNote| of_embeddings(note.phase) && note.model == embeddings.name;
         let model = format!("{}:{}", embeddings.account, embeddings.name);
         models.push(summary_of("embeddings".to_owned(), model, BTreeMap::new(), notes.iter().filter(is_of)));
+    }
+    if let Some(model) = facts::chat_model(&spec.system.name, &spec.system.settings) {
+        let of_system = |phase| matches!(phase, Phase::Retain | Phase::Recall);
+        // rephrasings are the answerer's
+        let is_of =
+            |note: &&ServedNote| of_system(note.phase) && note.model == model.name && note.account == model.account;
+        let params = model.params.clone();
+        models.push(summary_of("facts".to_owned(), model.display(), params, notes.iter().filter(is_of)));
     }
     models
 }

@@ -168,7 +168,7 @@ async fn pages_of(
 async fn known_of(store: &dyn Store, run: &RunRow, row: &BankRow) -> Result<Known, CliError> {
     let capabilities =
         systems::capabilities(&run.spec.system.name, &run.spec.system.settings, &BuildContext::default());
-    let mut known = Known::new(!run.imported && capabilities.is_ok_and(|can| can.from_items));
+    let mut known = Known::new(!run.imported && capabilities.is_ok_and(|can| can.from_items && !can.derived));
     // behind it are only questions that were asked when the run had stopped and went on
     let closing = row.segments.iter().rposition(|segment| segment.questions.is_empty());
     if let Some(closing) = closing.filter(|_| run.spec.lists) {

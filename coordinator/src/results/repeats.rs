@@ -49,8 +49,10 @@ impl Draws {
     /// By the settings of a run. A system in a service may do as it likes, unless all repeats ask banks that were filled once.
     pub(crate) fn of(spec: &RunSpec, asks_filled: bool) -> Self {
         let system = &spec.system;
-        let computed = systems::capabilities(&system.name, &system.settings, &BuildContext::default())
-            .is_ok_and(|capabilities| capabilities.from_items);
+        // files that it names may be elsewhere by now
+        let settings = vector::without_given(&system.settings);
+        let computed = systems::capabilities(&system.name, &settings, &BuildContext::default())
+            .is_ok_and(|capabilities| capabilities.from_items && !capabilities.derived);
         // embeddings are no draw and shared by all runs (P9), unless the run was told to ask for them anew
         let anew = matches!(spec.limits.cache, CacheScope::Off | CacheScope::Refresh);
         let embeds_anew = anew && vector::remote_model(&system.name, &system.settings).is_some();

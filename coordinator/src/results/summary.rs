@@ -63,7 +63,7 @@ async fn aggregate(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary
     {
         input.empty_context_expected = capabilities.empty_by_design;
         input.is_remote = capabilities.remote;
-        input.holds_all = capabilities.from_items && !run.imported;
+        input.holds_all = capabilities.from_items && !capabilities.derived && !run.imported;
         input.canaries = canary::possible(&capabilities).map_or_else(Canaries::Impossible, |()| Canaries::Possible);
         let asked = run.spec.hits_asked_for().1;
         // one that is asked by tokens has no k

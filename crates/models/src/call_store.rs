@@ -37,6 +37,8 @@ pub struct StoredCalls {
     store: Arc<dyn Store>,
     run: RunNo,
     scope: CacheScope,
+    /// A run finds what it has made itself under any scope: it is what its banks hold.
+    of_banks: bool,
     /// Runs whose calls were used and noted.
     noted: Mutex<HashSet<RunNo>>,
 }
@@ -45,11 +47,19 @@ impl StoredCalls {
     /// The calls that `run` may use.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, run: RunNo, scope: CacheScope) -> Self {
-        Self { store, run, scope, noted: Mutex::default() }
+        Self { store, run, scope, of_banks: false, noted: Mutex::default() }
+    }
+
+    /// The calls that the banks of `run` may rest on: what a chat model has made of them is read back whatever the scope says.
+    #[must_use]
+    pub fn of_banks(store: Arc<dyn Store>, run: RunNo, scope: CacheScope) -> Self {
+        Self { of_banks: true, ..Self::new(store, run, scope) }
     }
 
     async fn look_up(&self, lineage: &str, key: Sha256Hash) -> Result<Option<StoredCall>, StoreError> {
-        let own = self.store.find_calls(lineage, &[key]).await?.into_iter().next();
+        // what is read back only because the run has made it is nobody else's
+        let usable = |call: &StoredCall| self.scope.reads() || call.run == self.run;
+        let own = self.store.find_calls(lineage, &[key]).await?.into_iter().find(usable);
         if own.is_some() || self.scope != CacheScope::Shared {
             return Ok(own);
         }
@@ -108,13 +118,14 @@ fn not_read(error: StoreError) -> Failure {
 
 #[async_trait]
 impl CallStore for StoredCalls {
-    async fn find(&self, lineage: &str, key: Sha256Hash, _: TaskKey) -> Result<Option<Found>, Failure> {
-        if !self.scope.reads() {
+    async fn find(&self, lineage: &str, key: Sha256Hash, task: TaskKey) -> Result<Option<Found>, Failure> {
+        if !self.scope.reads() && !self.of_banks {
             return Ok(None);
         }
         let Some(call) = self.look_up(lineage, key).await.map_err(not_read)? else { return Ok(None) };
         self.note(call.run).await.map_err(not_read)?;
-        // an answer is stored together with its step
-        Ok(Some(Found { record: call.record, own: false }))
+        // an answer is stored together with its step; what a bank rests on before it
+        let own = self.of_banks && call.run == self.run && call.task == task;
+        Ok(Some(Found { record: call.record, own }))
     }
 }

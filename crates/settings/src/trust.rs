@@ -35,7 +35,7 @@ fn wants_a_word(key: &str, value: &Value) -> bool {
         || key.starts_with("allow")
         // where memory systems send what they ask models
         || key.starts_with("meter.")
-        || ["account", "datasets_url", "folder", "memory", "params", "unpriced_ok", "url"].contains(&last)
+        || ["account", "datasets_url", "folder", "memory", "params", "precomputed", "queries", "unpriced_ok", "url"].contains(&last)
         || key == "run.system"
         // what others are given to read
         || key == "archive.texts"
@@ -133,7 +133,15 @@ mod tests {
     use crate::Sources;
 
     fn unasked(text: &str, profile: Option<&str>) -> Vec<String> {
-        let extra = ["system.url", "vector.account", "vector.folder", "faulty.memory", "bm25.k1"];
+        let extra = [
+            "system.url",
+            "vector.account",
+            "vector.folder",
+            "vector.precomputed",
+            "vector.queries",
+            "faulty.memory",
+            "bm25.k1",
+        ];
         let sources = Sources {
             file: Some(("bench.toml".into(), text.into())),
             profile: profile.map(str::to_owned),
@@ -175,6 +183,8 @@ mod tests {
             ("[system]\nurl = 'http://x'", "system.url"),
             ("[vector]\naccount = 'openai'", "vector.account"),
             ("[vector]\nfolder = '/x'", "vector.folder"),
+            ("[vector]\nprecomputed = '/x'", "vector.precomputed"),
+            ("[vector]\nqueries = '/x'", "vector.queries"),
             ("[faulty]\nmemory = '/x'", "faulty.memory"),
             ("[run]\nmax_cost = 5000", "run.max_cost"),
             ("[run]\nunpriced_ok = true", "run.unpriced_ok"),

@@ -394,12 +394,18 @@ impl Settings {
                 key,
                 ..Account::named(role.name().to_owned())
             },
-            (_, None) => shared.cloned().unwrap_or_else(|| {
-                // without an [accounts.ollama] it is the one of this machine
-                let base_url = (name == OLLAMA.0).then(|| OLLAMA.1.to_owned());
-                Account { base_url, ..Account::named(name) }
-            }),
+            (_, None) => self.shared_account(name),
         }
+    }
+
+    /// The account of a name, whatever roles have of their own; without a server where nobody has configured it.
+    #[must_use]
+    pub fn shared_account(&self, name: String) -> Account {
+        self.accounts.get(&name).cloned().unwrap_or_else(|| {
+            // without an [accounts.ollama] it is the one of this machine
+            let base_url = (name == OLLAMA.0).then(|| OLLAMA.1.to_owned());
+            Account { base_url, ..Account::named(name) }
+        })
     }
 }
 

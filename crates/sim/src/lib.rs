@@ -26,6 +26,7 @@ mod fault;
 mod latency;
 mod ledger;
 mod limit;
+mod notes;
 mod outage;
 mod reply;
 mod request;

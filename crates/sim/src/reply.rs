@@ -11,6 +11,7 @@ use crate::{
     draw::{Purpose, bits, unit},
     extraction,
     fault::FaultKind,
+    notes,
     request::{ChatRequest, ReplyForm},
     schema::Verdict,
 };
@@ -97,6 +98,21 @@ fn search(config: &SimConfig, request: &ChatRequest<'_>, form: &SearchForm, inde
     }
 }
 
+/// Whether a request asks for the facts of a text: by a schema, or in words where the server has only JSON mode.
+fn asks_for_facts(request: &ChatRequest<'_>) -> bool {
+    match &request.form {
+        ReplyForm::JsonSchema(schema) => {
+            schema.names().eq(["facts"]) && schema.items_of("facts").any(|name| name == "subject")
+        }
+        ReplyForm::JsonObject | ReplyForm::Text => {
+            let systems = || request.messages.iter().filter(|message| message.role == "system");
+            ["\"facts\"", "\"subject\"", "\"attribute\""]
+                .iter()
+                .all(|key| systems().any(|message| message.text.contains(key)))
+        }
+    }
+}
+
 /// How a judge is asked to reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum JudgeForm {
@@ -132,9 +148,10 @@ fn judge_form(request: &ChatRequest<'_>) -> Option<JudgeForm> {
     })
 }
 
-/// Whether the request asks for a verdict.
+/// Whether the request asks for a verdict, or for facts: for a reply of a form that may be broken.
 pub(crate) fn is_judge(request: &ChatRequest<'_>) -> bool {
-    search_form(request).is_none() && extraction::wanted(request).is_none() && judge_form(request).is_some()
+    let is_extraction = !asks_for_facts(request) && extraction::wanted(request).is_some();
+    search_form(request).is_none() && !is_extraction && judge_form(request).is_some()
 }
 
 /// Writes choice number `index`. Faults of the content are applied here; all others concern the transport.
@@ -142,6 +159,8 @@ pub(crate) fn choice(config: &SimConfig, request: &ChatRequest<'_>, index: u64, 
     let (seed, key) = (config.seed, request.key);
     let mut content: Cow<'_, str> = if let Some(form) = search_form(request) {
         search(config, request, &form, index).into()
+    } else if asks_for_facts(request) {
+        notes::reply(request.last_user_text()).into()
     } else if let Some(wanted) = extraction::wanted(request) {
         extraction::reply(&wanted, request.last_user_text()).into()
     } else if let Some(form) = judge_form(request) {

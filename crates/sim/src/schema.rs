@@ -175,6 +175,13 @@ impl Schema {
         self.properties.0.iter().map(|(name, _)| name.as_str())
     }
 
+    /// Names of the properties of what a list among the properties holds.
+    pub(crate) fn items_of(&self, name: &str) -> impl Iterator<Item = &str> {
+        let list =
+            self.properties.0.iter().find(|(known, _)| known == name).and_then(|(_, list)| list.items.as_deref());
+        list.into_iter().flat_map(Schema::names)
+    }
+
     /// Whether a property may be this word.
     pub(crate) fn allows(&self, name: &str, word: &str) -> bool {
         let property = self.properties.0.iter().find(|(known, _)| known == name);

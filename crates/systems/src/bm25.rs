@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bench_proto::{dataset::BankContent, failure::Failure, step::RetrievedHit};
+use bench_proto::{failure::Failure, step::RetrievedHit};
 use tantivy::{
     DocSet, InvertedIndexReader, SegmentReader, TERMINATED, TantivyDocument, TantivyError, Term,
     directory::RamDirectory,
@@ -85,7 +85,7 @@ impl Bm25 {
         let key = IndexKey::new("bm25", lookup.bank, lookup.content, lookup.query, &self.settings_key);
         let (k1, b, visible_entries) = (self.k1, self.b, key.visible_entries);
         let content = Arc::clone(lookup.content);
-        let build = move || Bm25Index::build(&content, visible_entries, k1, b).map_err(failure);
+        let build = move || Bm25Index::over(documents::hits(&content, visible_entries), k1, b);
         self.cache.find_or_build(&key, build).await
     }
 }
@@ -95,7 +95,7 @@ impl Search for Bm25 {
     async fn search(&self, lookup: Lookup<'_>) -> Result<Vec<RetrievedHit>, Failure> {
         let (index, _) = self.index_of(lookup).await?;
         let words = words(&mut self.analyzer.clone(), lookup.query.text);
-        index.search(&words, lookup.query.k as usize, lookup.admitted()?.as_deref()).map_err(failure)
+        index.search(&words, lookup.query.k as usize, lookup.admitted()?.as_deref())
     }
 
     async fn index(&self, lookup: Lookup<'_>) -> Result<Prepared, Failure> {
@@ -104,7 +104,7 @@ impl Search for Bm25 {
 }
 
 /// Postings in RAM of one segment: no files, no threads.
-struct Bm25Index {
+pub(crate) struct Bm25Index {
     hits: Vec<RetrievedHit>,
     /// Per document `k1 * (1 - b + b * length / mean length)`.
     norms: Vec<f64>,
@@ -121,9 +121,12 @@ impl BuiltIndex for Bm25Index {
 }
 
 impl Bm25Index {
-    fn build(content: &BankContent, visible_entries: u32, k1: f64, b: f64) -> tantivy::Result<Self> {
-        let hits = documents::hits(content, visible_entries);
+    /// Of the texts of hits, which are found as they are.
+    pub(crate) fn over(hits: Vec<RetrievedHit>, k1: f64, b: f64) -> Result<Self, Failure> {
+        Self::build(hits, k1, b).map_err(failure)
+    }
 
+    fn build(hits: Vec<RetrievedHit>, k1: f64, b: f64) -> tantivy::Result<Self> {
         let mut schema = Schema::builder();
         let indexing =
             TextFieldIndexing::default().set_tokenizer(ANALYZER).set_index_option(IndexRecordOption::WithFreqs);
@@ -167,7 +170,17 @@ impl Bm25Index {
 
     /// The `k` best of the admitted documents for the words; equal scores in stream order. What a word weighs is that of the whole
     /// bank, whoever asks.
-    fn search(&self, words: &[String], k: usize, admitted: Option<&[bool]>) -> tantivy::Result<Vec<RetrievedHit>> {
+    pub(crate) fn search(
+        &self,
+        words: &[String],
+        k: usize,
+        admitted: Option<&[bool]>,
+    ) -> Result<Vec<RetrievedHit>, Failure> {
+        let scores = self.scores(words, admitted).map_err(failure)?;
+        Ok(best(&scores, k).into_iter().map(|at| self.hit(at, scores[at])).collect())
+    }
+
+    fn scores(&self, words: &[String], admitted: Option<&[bool]>) -> tantivy::Result<Vec<f64>> {
         let Some(postings) = &self.postings else {
             return Ok(Vec::new());
         };
@@ -187,7 +200,7 @@ impl Bm25Index {
         for (score, _) in scores.iter_mut().zip(admitted.into_iter().flatten()).filter(|(_, admitted)| !**admitted) {
             *score = 0.0;
         }
-        Ok(best(&scores, k).into_iter().map(|at| self.hit(at, scores[at])).collect())
+        Ok(scores)
     }
 
     fn hit(&self, at: usize, score: f64) -> RetrievedHit {
@@ -213,7 +226,8 @@ fn best(scores: &[f64], k: usize) -> Vec<usize> {
     found
 }
 
-fn analyzer() -> TextAnalyzer {
+/// How texts and questions are taken apart.
+pub(crate) fn analyzer() -> TextAnalyzer {
     TextAnalyzer::builder(SimpleTokenizer::default())
         .filter(RemoveLongFilter::limit(MAX_WORD_BYTES))
         .filter(LowerCaser)
@@ -223,7 +237,7 @@ fn analyzer() -> TextAnalyzer {
 }
 
 /// The different words of a text, in a fixed order.
-fn words(analyzer: &mut TextAnalyzer, text: &str) -> Vec<String> {
+pub(crate) fn words(analyzer: &mut TextAnalyzer, text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut stream = analyzer.token_stream(text);
     while stream.advance() {
@@ -240,7 +254,7 @@ fn failure(error: TantivyError) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use bench_proto::dataset::{Session, StreamEntry, Turn};
+    use bench_proto::dataset::{BankContent, Session, StreamEntry, Turn};
 
     use super::*;
 
@@ -254,7 +268,8 @@ mod tests {
         let turns = lines.iter().enumerate().map(turn).collect();
         let session = Session { id: "s".to_owned(), turns, ..Session::default() };
         let entries = vec![StreamEntry::Session(session)];
-        Bm25Index::build(&BankContent { bank_id: "b".to_owned(), speakers: vec![], entries }, 1, k1, b).expect("builds")
+        let content = BankContent { bank_id: "b".to_owned(), speakers: vec![], entries };
+        Bm25Index::over(documents::hits(&content, 1), k1, b).expect("builds")
     }
 
     fn found(index: &Bm25Index, query: &str) -> Vec<(String, f64)> {

@@ -17,6 +17,7 @@ use bench_testkit::postgres;
 
 use crate::{
     BankRef, BuildContext, Capabilities, MemorySystem, Readiness, Recall, RecallQuery, SystemSettings, documents,
+    facts::tests::EachLine,
     filling::store,
     registry::{self, SYSTEMS},
 };
@@ -87,7 +88,8 @@ fn own_context() -> BuildContext {
     static RUNS: AtomicU32 = AtomicU32::new(0);
     static DATABASE: LazyLock<String> =
         LazyLock::new(|| postgres::with_vector().create_database().expect("a database"));
-    let context = BuildContext { pgvector_url: Some(DATABASE.clone()), ..BuildContext::default() };
+    let pgvector_url = Some(DATABASE.clone());
+    let context = BuildContext { pgvector_url, chats: Some(Arc::new(EachLine)), ..BuildContext::default() };
     context.for_run(format!("run-{}", RUNS.fetch_add(1, Ordering::Relaxed)))
 }
 
@@ -399,6 +401,7 @@ async fn what_each_built_in_is_for() {
     hybrid: D1:2 D1:3 D2:2 D2:3
     pgvector: D1:3 D2:3 D3:3 D1:2
     alias: 
+    facts: D1:2 D2:2 D3:2 D1:3
     full-context: D1:1 D1:2 D1:3 D1:4 D1:5 D2:1 D2:2 D2:3 D2:4 D2:5 D3:1 D3:2 D3:3 D3:4 D3:5
     none: 
     random: D2:3 D2:4 D3:3 D2:2

@@ -2,7 +2,9 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use crate::{adapter::AdapterContext, embed::Embed, index_cache::IndexCache, local::LocalModels, policy::Policy};
+use crate::{
+    adapter::AdapterContext, chat::Chat, embed::Embed, index_cache::IndexCache, local::LocalModels, policy::Policy,
+};
 
 /// What systems share within a process. One per process, so that the bounds hold for all its runs together.
 #[derive(Clone, Default)]
@@ -13,6 +15,9 @@ pub struct BuildContext {
     pub adapters: AdapterContext,
     /// Where embeddings of servers come from, for `vector` and `hybrid`.
     pub embeddings: Embeddings,
+    /// Asks the chat models of systems, for whoever works outside of a run: each step of a run brings its own
+    /// ([`crate::StepContext::chats`]), which pays for them.
+    pub chats: Option<Arc<dyn Chat>>,
     /// What adapters may do here (P42).
     pub policy: Arc<Policy>,
     /// Embedding models of this machine.

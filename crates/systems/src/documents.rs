@@ -46,18 +46,27 @@ impl<'a> Document<'a> {
 
     /// What is searched and what the answerer reads: `[<time>] <line>`, without the bracket when no time is known.
     pub(crate) fn text(self) -> String {
-        let line = match self {
+        self.dated(self.line())
+    }
+
+    /// What was said, by whom; without its time.
+    pub(crate) fn line(self) -> String {
+        match self {
             Self::Turn(_, turn) => turn.line(),
             Self::Memory(memory) => memory.text.clone(),
-        };
+        }
+    }
+
+    /// A text with the document's time before it, where that is known.
+    pub(crate) fn dated(self, text: String) -> String {
         match self.time().text {
-            Some(time) => format!("[{time}] {line}"),
-            None => line,
+            Some(time) => format!("[{time}] {text}"),
+            None => text,
         }
     }
 
     /// When it was said, or is said to have happened.
-    fn time(self) -> Time<'a> {
+    pub(crate) fn time(self) -> Time<'a> {
         match self {
             Self::Turn(session, turn) => session.time_of(turn),
             Self::Memory(memory) => Time { text: memory.time.as_deref(), iso: memory.time.as_deref() },

@@ -101,7 +101,10 @@ impl Embed for NoEmbeddings {
 /// floor that a real embedding model has to beat.
 pub struct HashEmbeddings;
 
-const HASH_DIMENSIONS: usize = 384;
+impl HashEmbeddings {
+    /// Numbers of each vector.
+    pub const DIMENSIONS: usize = 384;
+}
 
 #[async_trait]
 impl Embed for HashEmbeddings {
@@ -111,14 +114,14 @@ impl Embed for HashEmbeddings {
 }
 
 fn hashed(text: &str) -> Vec<f32> {
-    let mut vector = vec![0.0_f32; HASH_DIMENSIONS];
+    let mut vector = vec![0.0_f32; HashEmbeddings::DIMENSIONS];
     let mut add = |part: &str, weight: f32| {
         // FNV-1a
         let hash = part
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         let sign = if hash >> 63 == 0 { 1.0 } else { -1.0 };
-        vector[(hash % HASH_DIMENSIONS as u64) as usize] += sign * weight;
+        vector[(hash % HashEmbeddings::DIMENSIONS as u64) as usize] += sign * weight;
     };
     let lower = text.to_lowercase();
     for word in lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {

@@ -5,8 +5,8 @@
 //!
 //! Start with `system`, the trait. `registry` finds a system by its name and builds it from its settings (`settings`) and from
 //! what the process shares (`context`), unless `policy` refuses. Built-in systems are `bm25`, `vector` (and hybrid), `alias`,
-//! `full_context` and the controls `none`, `random`, `oracle` and `faulty`: all are computed from the stored items
-//! (`from_items`, `documents`), their indexes are kept in `index_cache` (`kept` bounds it), their embeddings come from `embed` or `local`.
+//! `facts`, `full_context` and the controls `none`, `random`, `oracle` and `faulty`: all are computed from the stored items
+//! (`from_items`, `documents`), their indexes are kept in `index_cache` (`kept` bounds it), their embeddings come from `embed` or `local`, what a model says from `chat`.
 //! `pgvector` keeps the same in a database. Systems of others are described by a file and reached by `adapter`. `check` asks a system whether it keeps what the trait
 //! promises, `filling` stores a bank for it and for whoever else works outside of a run, and `canary` looks into a bank while a run is under way.
 //!
@@ -16,6 +16,7 @@ pub mod adapter;
 mod alias;
 mod bm25;
 pub mod canary;
+pub mod chat;
 pub mod check;
 #[cfg(test)]
 mod conformance;
@@ -23,6 +24,7 @@ mod context;
 mod documents;
 pub mod embed;
 mod error;
+pub mod facts;
 mod faulty;
 pub mod filling;
 mod from_items;

@@ -10,7 +10,7 @@ use crate::pgvector;
 use crate::{
     BuildContext, BuildError, Capabilities, MemorySystem, Setting, SystemSettings,
     adapter::{self, AdapterSpec, code::libraries, shipped},
-    alias, bm25, faulty, full_context, none, oracle, random, settings, vector,
+    alias, bm25, facts, faulty, full_context, none, oracle, random, settings, vector,
 };
 
 /// Builds a system from its settings.
@@ -38,6 +38,7 @@ pub const SYSTEMS: &[SystemEntry] = &[
     #[cfg(feature = "pgvector")]
     SystemEntry { name: "pgvector", description: "vector in PostgreSQL: the extension pgvector, exact or by its index", settings: pgvector::SETTINGS, build: pgvector::build },
     SystemEntry { name: "alias", description: "memories whose name or alias the question names, and no others", settings: alias::SETTINGS, build: alias::build },
+    SystemEntry { name: "facts", description: "facts that a model notes, newer ones in place of older ones, found by keywords", settings: facts::SETTINGS, build: facts::build },
     SystemEntry { name: "full-context", description: "the whole bank as context, in order", settings: &[], build: full_context::build },
     SystemEntry { name: "none", description: "control: no memory at all, the floor", settings: &[], build: none::build },
     SystemEntry { name: "random", description: "control: turns by lot, chance level", settings: random::SETTINGS, build: random::build },
@@ -194,9 +195,9 @@ mod tests {
 
     #[test]
     fn mistakes_are_named_with_what_to_do() {
-        insta::assert_snapshot!(error("bm52", &[]), @"unknown memory system 'bm52' (did you mean 'bm25'?); known systems: bm25, vector, hybrid, pgvector, alias, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee, mcp-memory, langgraph, langmem, llama-index, openai-agents");
-        insta::assert_snapshot!(error("full_context", &[]), @"unknown memory system 'full_context' (did you mean 'full-context'?); known systems: bm25, vector, hybrid, pgvector, alias, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee, mcp-memory, langgraph, langmem, llama-index, openai-agents");
-        insta::assert_snapshot!(error("elephant", &[]), @"unknown memory system 'elephant'; known systems: bm25, vector, hybrid, pgvector, alias, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee, mcp-memory, langgraph, langmem, llama-index, openai-agents");
+        insta::assert_snapshot!(error("bm52", &[]), @"unknown memory system 'bm52' (did you mean 'bm25'?); known systems: bm25, vector, hybrid, pgvector, alias, facts, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee, mcp-memory, langgraph, langmem, llama-index, openai-agents");
+        insta::assert_snapshot!(error("full_context", &[]), @"unknown memory system 'full_context' (did you mean 'full-context'?); known systems: bm25, vector, hybrid, pgvector, alias, facts, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee, mcp-memory, langgraph, langmem, llama-index, openai-agents");
+        insta::assert_snapshot!(error("elephant", &[]), @"unknown memory system 'elephant'; known systems: bm25, vector, hybrid, pgvector, alias, facts, full-context, none, random, oracle, faulty, astrocyte, jeffs-brain, hebb-mind, amplihack, precisionmembench, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee, mcp-memory, langgraph, langmem, llama-index, openai-agents");
         insta::assert_snapshot!(error("bm25", &[("bm25.k3", 1.into())]), @"memory system 'bm25' has no setting 'bm25.k3', its settings: bm25.k1, bm25.b");
         insta::assert_snapshot!(error("none", &[("seed", 1.into())]), @"memory system 'none' has no setting 'seed', it takes none");
         insta::assert_snapshot!(error("bm25", &[("bm25.b", "x".into())]), @r#"setting bm25.b must be a number from 0 to 1, not "x""#);
@@ -218,6 +219,7 @@ mod tests {
                 let c = row.capabilities.expect("built-ins need no settings");
                 let flags = [
                     ("from_items", c.from_items),
+                    ("derived", c.derived),
                     ("ignores_k", c.ignores_k),
                     ("sees_gold", c.sees_gold),
                     ("empty_by_design", c.empty_by_design),
@@ -232,6 +234,7 @@ mod tests {
         hybrid 1.1.0: from_items
         pgvector 1.0.0: 
         alias 1.0.0: from_items
+        facts 1.0.0+02b5c0a258be: from_items derived
         full-context 1.0.0: from_items ignores_k
         none 1.0.0: from_items empty_by_design
         random 1.0.0: from_items

@@ -18,7 +18,7 @@ use bench_proto::{
     trace::StepTrace,
 };
 
-use crate::embed::Embed;
+use crate::{chat::Chat, embed::Embed};
 
 /// Settings of a system, from the run spec: dotted name (`bm25.k1`) → value.
 pub type SystemSettings = BTreeMap<String, serde_json::Value>;
@@ -46,6 +46,8 @@ pub struct Capabilities {
     pub max_parallel: Option<u32>,
     /// The system is computed from the stored items alone: retain is the checkpoint, any worker serves any question (P29).
     pub from_items: bool,
+    /// What it holds is what a model has made of the items: it may lack some of them, and filled again it may hold something else.
+    pub derived: bool,
     /// The context is the whole bank by design: an answerer's limit, not `top_k`, bounds it.
     pub ignores_k: bool,
     /// Receives the gold evidence with each query: a control, never a competitor.
@@ -101,6 +103,7 @@ impl Capabilities {
             proves_ready: true,
             max_parallel: None,
             from_items: true,
+            derived: false,
             ignores_k: false,
             sees_gold: false,
             empty_by_design: false,
@@ -186,6 +189,8 @@ pub struct RecallQuery<'a> {
 pub struct StepContext<'a> {
     /// Makes embeddings at the expense of the step.
     pub embeddings: Option<&'a Arc<dyn Embed>>,
+    /// Asks the chat model of the system at the expense of the step.
+    pub chats: Option<&'a Arc<dyn Chat>>,
     /// The trace of which its requests are a part.
     pub trace: Option<&'a StepTrace>,
 }

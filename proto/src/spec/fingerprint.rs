@@ -79,8 +79,10 @@ impl RunSpec {
         if let Some(CanarySpec { version, facts: facts @ 1.., most_in_bank }) = self.canaries {
             put("system.canaries".into(), serde_json::json!([version, facts, most_in_bank]));
         }
-        // the fingerprint of an adapter or a local model stands in the version, and the place of a system changes no score
-        let counts = |key: &str| !matches!(key, "adapter" | "system.url" | "vector.folder");
+        // the fingerprint of an adapter, a local model or given vectors stands in the version, and the place of a system changes no score
+        let counts = |key: &str| {
+            !matches!(key, "adapter" | "system.url" | "vector.folder" | "vector.precomputed" | "vector.queries")
+        };
         for (key, value) in self.system.settings.iter().filter(|(key, _)| counts(key)) {
             put(format!("system.settings.{key}"), value.clone());
         }

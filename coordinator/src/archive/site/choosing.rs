@@ -202,7 +202,9 @@ fn contestants(runs: Vec<ArchivedRun>, left_out: &mut Vec<String>) -> Vec<Contes
 pub(super) fn variant(run: &ArchivedRun, all: &[&ArchivedRun]) -> Option<String> {
     let system = &run.spec().system;
     let others = || all.iter().map(|other| &other.spec().system).filter(|other| other.name == system.name);
-    let named = |key: &String| !matches!(key.as_str(), ADAPTER | "system.url" | "vector.folder");
+    let named = |key: &String| {
+        !matches!(key.as_str(), ADAPTER | "system.url" | "vector.folder" | "vector.precomputed" | "vector.queries")
+    };
     let keys: BTreeSet<&String> = others().flat_map(|other| other.settings.keys()).filter(|key| named(key)).collect();
     let differs = |key: &&String| others().any(|other| other.settings.get(*key) != system.settings.get(*key));
     let value = |key: &String| match system.settings.get(key) {

@@ -11,7 +11,7 @@ use bench_proto::{
     spec::{ModelSpec, RunSpec},
 };
 use bench_store::CallProfile as CallProfileOfStore;
-use bench_systems::{embed::EmbeddingModel, vector};
+use bench_systems::{embed::EmbeddingModel, facts, vector};
 use bench_worker::answerer::Shown;
 
 use super::{Counting, rehearsal::Sent};
@@ -27,6 +27,8 @@ const TYPICAL_EMBEDDING_MS: f64 = 300.0;
 pub(super) const TYPICAL_CONCURRENCY: u32 = 32;
 /// Completion tokens of a short answer: (low, expected), where the store has no calls to learn from.
 pub(super) const ANSWER_TOKENS: (u64, u64) = (2, 7);
+/// Completion tokens of the notes of a part of a bank: (low, expected).
+pub(super) const NOTES_TOKENS: (u64, u64) = (50, 700);
 /// Completion tokens of a question in other words: (low, expected).
 pub(super) const REPHRASING_TOKENS: (u64, u64) = (15, 60);
 /// The most completion tokens of an answer, where the parameters set no limit.
@@ -82,7 +84,9 @@ impl SeenCalls {
         {
             past.push((model.name.clone(), profile));
         }
-        for (model, phase) in answerer.into_iter().chain(judges) {
+        let notes = facts::chat_model(&spec.system.name, &spec.system.settings);
+        let notes = notes.as_ref().map(|model| (model, Phase::Retain));
+        for (model, phase) in answerer.into_iter().chain(judges).chain(notes) {
             if let Ok(Some(profile)) = store.call_profile(&model.name, phase).await
                 && profile.calls >= ENOUGH_CALLS
             {

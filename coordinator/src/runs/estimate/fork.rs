@@ -74,7 +74,7 @@ pub(crate) async fn estimate_fork(
         searches: new_searches(spec.sample.n, spec.scenario, spec.recalls),
         question,
     });
-    let prompts = Rehearsal { answer, rephrase, judge_calls, judges, embeddings };
+    let prompts = Rehearsal { answer, rephrase, judge_calls, judges, embeddings, notes: None };
     let estimate = match fork.anew {
         None => RunEstimate::of_prompts(app, spec, &prompts, announcement).await,
         Some(n) => {

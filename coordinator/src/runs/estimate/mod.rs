@@ -32,13 +32,13 @@ use bench_proto::{
 };
 use bench_systems::{
     canary::{self, CANARY_BANKS, CANARY_RECALLS},
-    vector,
+    facts, vector,
 };
 
 use self::{
     calls::{
-        ANSWER_LIMIT, ANSWER_TOKENS, REPHRASING_TOKENS, SeenCalls, TYPICAL_CONCURRENCY, TYPICAL_LATENCY_MS,
-        VERDICT_TOKENS, answer_prompt, embedding, profile, token_price,
+        ANSWER_LIMIT, ANSWER_TOKENS, NOTES_TOKENS, REPHRASING_TOKENS, SeenCalls, TYPICAL_CONCURRENCY,
+        TYPICAL_LATENCY_MS, VERDICT_TOKENS, answer_prompt, embedding, profile, token_price,
     },
     judged::JudgedPart,
     rehearsal::{Effort, JudgeGuess, Rehearsal, rehearse},
@@ -209,6 +209,13 @@ impl RunEstimate {
                 past.expected(&spec.answerer, Phase::Recall, REPHRASING_TOKENS),
             ),
         }));
+        if let (Some(notes), Some(model)) = (prompts.notes, facts::chat_model(&spec.system.name, &spec.system.settings))
+        {
+            let limit = facts::MOST_REPLY_TOKENS.into();
+            let reply = past.expected(&model, Phase::Retain, NOTES_TOKENS);
+            let profile = profile(app, spec, &model, (notes.prompt, limit), reply);
+            input.system.push(PhaseCalls { phase: Phase::Retain, calls: notes.calls, profile });
+        }
         let judged = |(judge, guess): (&ModelSpec, &JudgeGuess)| {
             let reply = past.expected(judge, Phase::Judge, guess.said);
             profile(app, spec, judge, (judge_prompt(spec, guess), guess.reply), reply)

@@ -14,7 +14,12 @@ use bench_proto::{
     scenario::Scenario,
     spec::{ModelSpec, RunSpec, SystemSpec},
 };
-use bench_systems::{BankRef, BuildContext, MemorySystem, RecallQuery, registry as systems, vector};
+use bench_systems::{
+    BankRef, BuildContext, MemorySystem, RecallQuery,
+    embed::EmbeddingModel,
+    facts, registry as systems,
+    vector::{self, Prefixes},
+};
 use bench_worker::answerer::{Shown, answer_prompt, move_prompts};
 use futures::FutureExt;
 
@@ -52,6 +57,17 @@ pub(crate) struct Rehearsal {
     pub judges: Vec<JudgeGuess>,
     /// Embeddings of banks and of questions, for systems that call a model for them.
     pub embeddings: Option<Embedded>,
+    /// What a model is asked about banks, for the system that has it take notes.
+    pub notes: Option<Notes>,
+}
+
+/// Calls by which a model takes notes of banks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Notes {
+    /// Calls.
+    pub calls: u64,
+    /// Tokens of each of them.
+    pub prompt: TokenGuess,
 }
 
 /// Calls of one vote on every question.
@@ -244,10 +260,8 @@ pub(crate) async fn rehearse(
     count_text: CountText<'_>,
 ) -> Rehearsal {
     let spec = &planned.spec;
-    let embeds = vector::remote_model(&spec.system.name, &spec.system.settings);
-    let before = vector::prefixes(&spec.system.settings);
-    let system = stand_in_system(planned, embeds.is_some());
-    let (mut given, mut searched, mut turns) = (Measured::default(), Measured::default(), 0);
+    let mut of_system = OfSystem::of(&spec.system);
+    let system = stand_in_system(planned, &of_system);
     let (mut answers, mut rephrased) = (Measured::default(), Measured::default());
     let instructions = Instructions::from_profile(&spec.dataset.profile, spec.scenario).ok();
     let mut votes = MeasuredVotes::for_judges(&spec.judges);
@@ -259,19 +273,12 @@ pub(crate) async fn rehearse(
         }
         let content = Arc::new(std::mem::replace(&mut bank.content, empty_content()));
         let place = place_of(&sampled.bank_id, &content);
-        if let Some(model) = &embeds {
-            turns += u64::from(sampled.turns);
-            for request in vector::requests::of_entries(&content.entries, &before.text) {
-                given.add(request.texts.iter().map(|text| count_text(&model.name, text)).sum());
-            }
-        }
+        of_system.add_bank(&content, sampled.turns, count, count_text);
         for index in spread(&sampled.questions, effort.questions) {
             let Some(question) = bank.questions.get(*index as usize) else { continue };
             let gold = bank.gold.get(*index as usize);
             asked += 1;
-            if let Some(model) = &embeds {
-                searched.add(count_text(&model.name, &format!("{}{}", before.query, question.text)));
-            }
+            of_system.add_question(&question.text, count_text);
             if spec.recalls.rephrased > 0 {
                 let asked_at = question.time_text.as_deref();
                 let messages = rephrasing_messages(&question.text, asked_at, spec.recalls.rephrased);
@@ -299,23 +306,100 @@ pub(crate) async fn rehearse(
     // what will be judged is only known when it is there
     judges.iter_mut().for_each(|judge| judge.prompt.low = judge.prompt.low.saturating_sub(4));
     Rehearsal {
-        answer: answers.guess(all && embeds.is_none() && spec.scenario != Scenario::Agentic),
+        answer: answers.guess(all && !of_system.calls_models() && spec.scenario != Scenario::Agentic),
         rephrase: rephrased.guess(all),
-        embeddings: given.guess(all).zip(searched.guess(all)).map(|(bank, question)| {
-            let of_all: u64 = planned.sample.banks.iter().map(|bank| u64::from(bank.turns)).sum();
-            let calls = (u128::from(given.calls) * u128::from(of_all)).div_ceil(u128::from(turns.max(1)));
-            let searches = spec.sample.n.saturating_mul(u64::from(spec.recalls.most()));
-            Embedded { bank_calls: u64::try_from(calls).unwrap_or(u64::MAX), bank, searches, question }
-        }),
+        embeddings: of_system.embeddings(planned, all),
+        notes: of_system.notes(planned, all),
         judge_calls,
         judges,
     }
 }
 
+/// What the run's memory system asks models.
+struct OfSystem {
+    embeds: Option<EmbeddingModel>,
+    before: Prefixes,
+    /// Vectors of memories are made, and not given.
+    embeds_banks: bool,
+    notes: Option<ModelSpec>,
+    /// Requests for embeddings of banks, of questions, and for notes.
+    given: Measured,
+    searched: Measured,
+    noted: Measured,
+    turns: u64,
+}
+
+impl OfSystem {
+    fn of(SystemSpec { name, settings, .. }: &SystemSpec) -> Self {
+        Self {
+            embeds: vector::remote_model(name, settings),
+            before: vector::prefixes(settings),
+            embeds_banks: vector::embeds_banks(settings),
+            notes: facts::chat_model(name, settings),
+            given: Measured::default(),
+            searched: Measured::default(),
+            noted: Measured::default(),
+            turns: 0,
+        }
+    }
+
+    const fn calls_models(&self) -> bool {
+        self.embeds.is_some() || self.notes.is_some()
+    }
+
+    fn add_bank(&mut self, content: &BankContent, turns: u32, count: Count<'_>, count_text: CountText<'_>) {
+        self.turns += u64::from(turns);
+        if let Some(model) = self.embeds.as_ref().filter(|_| self.embeds_banks) {
+            for request in vector::requests::of_entries(&content.entries, &self.before.text) {
+                self.given.add(request.texts.iter().map(|text| count_text(&model.name, text)).sum());
+            }
+        }
+        if let Some(model) = &self.notes {
+            let schema = count_text(&model.name, &facts::schema().to_string()) + SCHEMA_OVERHEAD;
+            for part in facts::parts(&content.entries) {
+                let facts::Prompt { system, user } = part.prompt();
+                self.noted.add(count(&model.name, &Messages { system, user }) + schema);
+            }
+        }
+    }
+
+    fn add_question(&mut self, text: &str, count_text: CountText<'_>) {
+        if let Some(model) = &self.embeds {
+            self.searched.add(count_text(&model.name, &format!("{}{text}", self.before.query)));
+        }
+    }
+
+    fn embeddings(&self, planned: &PlannedRun, all: bool) -> Option<Embedded> {
+        let spec = &planned.spec;
+        self.searched.guess(all).map(|question| Embedded {
+            bank_calls: of_all_banks(planned, self.given.calls, self.turns),
+            bank: self.given.guess(all).unwrap_or_default(),
+            searches: spec.sample.n.saturating_mul(u64::from(spec.recalls.most())),
+            question,
+        })
+    }
+
+    fn notes(&self, planned: &PlannedRun, all: bool) -> Option<Notes> {
+        let calls = of_all_banks(planned, self.noted.calls, self.turns);
+        self.noted.guess(all).map(|prompt| Notes { calls, prompt })
+    }
+}
+
+/// Calls about all banks of a sample, where so many were for banks of so many turns.
+fn of_all_banks(planned: &PlannedRun, calls: u64, turns: u64) -> u64 {
+    let of_all: u64 = planned.sample.banks.iter().map(|bank| u64::from(bank.turns)).sum();
+    let calls = (u128::from(calls) * u128::from(of_all)).div_ceil(u128::from(turns.max(1)));
+    u64::try_from(calls).unwrap_or(u64::MAX)
+}
+
 /// The run's memory system where it can be rehearsed: it is computed from items, and embeds nothing that is paid for.
-fn stand_in_system(planned: &PlannedRun, embeds: bool) -> Option<Arc<dyn MemorySystem>> {
+fn stand_in_system(planned: &PlannedRun, of_system: &OfSystem) -> Option<Arc<dyn MemorySystem>> {
     let SystemSpec { name, settings, .. } = &planned.spec.system;
-    let settings = if embeds { vector::rehearsed(settings) } else { settings.clone() };
+    let (name, settings) = match of_system {
+        OfSystem { embeds: Some(_), .. } => (name.as_str(), vector::rehearsed(settings)),
+        OfSystem { notes: Some(_), .. } => facts::rehearsed(settings),
+        _ => (name.as_str(), settings.clone()),
+    };
     let build = || systems::build(name, &settings, &BuildContext::default()).ok();
     planned.capabilities.from_items.then(build).flatten()
 }

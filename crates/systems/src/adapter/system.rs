@@ -182,6 +182,7 @@ pub(super) fn capabilities(adapter: &Adapter) -> Capabilities {
         proves_ready: !matches!(spec.ready.when, ReadyRule::Stable | ReadyRule::Promised),
         max_parallel: limits.parallel,
         from_items: false,
+        derived: false,
         ignores_k: false,
         sees_gold: false,
         empty_by_design: adapter.searches.is_empty(),

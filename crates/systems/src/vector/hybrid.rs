@@ -8,7 +8,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use bench_proto::{dataset::StreamEntry, failure::Failure, step::RetrievedHit};
 
-use super::{ACCOUNT, FOLDER, MODEL, QUERY_PREFIX, TEXT_PREFIX, VectorSearch};
+use super::{ACCOUNT, FOLDER, MODEL, PRECOMPUTED, QUERIES, QUERY_PREFIX, TEXT_PREFIX, VectorSearch};
 use crate::{
     BuildContext, BuildError, MemorySystem, Prepared, RecallQuery, Setting, StepContext, SystemSettings, bm25,
     from_items::{FromItems, Lookup, Search},
@@ -20,7 +20,7 @@ const DEPTH: Setting = Setting { name: "hybrid.depth", description: "hits of eac
 
 /// Settings of `hybrid`; those of its two halves are the same as when they stand alone.
 pub(crate) const HYBRID_SETTINGS: &[Setting] =
-    &[MODEL, ACCOUNT, FOLDER, QUERY_PREFIX, TEXT_PREFIX, bm25::K1, bm25::B, RRF_K, DEPTH];
+    &[MODEL, ACCOUNT, FOLDER, QUERY_PREFIX, TEXT_PREFIX, PRECOMPUTED, QUERIES, bm25::K1, bm25::B, RRF_K, DEPTH];
 
 struct Hybrid {
     words: bm25::Bm25,

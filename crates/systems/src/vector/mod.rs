@@ -3,9 +3,11 @@
 //! A document is one turn with its date and speaker, as for bm25: short texts make sharp vectors, and the same units make
 //! the two comparable. Vectors have length 1, so that the dot product is the cosine. Embeddings come from a server, from a
 //! model in a folder, or from nothing but the words. Those that are paid for are made once, when a bank is retained, and read
-//! back from the call store; an index is built once per process and bank, and kept in the index cache.
+//! back from the call store; an index is built once per process and bank, and kept in the index cache. `given` reads vectors that
+//! somebody else has made: then no bank is embedded.
 
 mod embedder;
+mod given;
 mod hybrid;
 mod index;
 pub mod requests;
@@ -13,12 +15,19 @@ pub mod requests;
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use bench_proto::{dataset::StreamEntry, failure::Failure, step::RetrievedHit};
+use bench_proto::{
+    dataset::{BankContent, StreamEntry},
+    failure::Failure,
+    step::RetrievedHit,
+};
 use futures::StreamExt;
 
 pub(crate) use self::embedder::Embedder;
-use self::index::nearest_of;
-pub use self::index::{Vectors, nearest};
+use self::{given::Given, index::nearest_of};
+pub use self::{
+    given::{GivenVectors, embeds_banks, is_path, without_given},
+    index::{Vectors, nearest},
+};
 use crate::{
     BuildContext, BuildError, Capabilities, MemorySystem, Prepared, Setting, StepContext, SystemSettings, documents,
     embed::EmbeddingModel,
@@ -44,9 +53,16 @@ pub(crate) const QUERY_PREFIX: Setting =
     Setting::new("vector.query_prefix", "what the model wants before a question, such as 'query: ' for E5", "");
 pub(crate) const TEXT_PREFIX: Setting =
     Setting::new("vector.text_prefix", "what the model wants before a text, such as 'passage: ' for E5", "");
+pub(crate) const PRECOMPUTED: Setting = Setting::new(
+    "vector.precomputed",
+    "file of given vectors of memories: a JSON array of records with text and embedding",
+    "",
+);
+pub(crate) const QUERIES: Setting =
+    Setting::new("vector.queries", "file of given vectors of queries; without it vector.model embeds them", "");
 
 /// Settings of `vector`.
-pub(crate) const SETTINGS: &[Setting] = &[MODEL, ACCOUNT, FOLDER, QUERY_PREFIX, TEXT_PREFIX];
+pub(crate) const SETTINGS: &[Setting] = &[MODEL, ACCOUNT, FOLDER, QUERY_PREFIX, TEXT_PREFIX, PRECOMPUTED, QUERIES];
 
 /// The value of `vector.model` that means a model in a folder.
 const LOCAL: &str = "local";
@@ -60,6 +76,7 @@ const REQUESTS_AT_ONCE: usize = 16;
 /// Search by embeddings.
 pub(crate) struct VectorSearch {
     embedder: Embedder,
+    given: Option<Arc<Given>>,
     settings_key: Arc<str>,
     cache: IndexCache,
 }
@@ -67,13 +84,26 @@ pub(crate) struct VectorSearch {
 impl VectorSearch {
     pub(crate) fn new(settings: &SystemSettings, context: &BuildContext) -> Result<Self, BuildError> {
         let embedder = Embedder::new(settings, context)?;
-        let hash = embedder.local.as_deref().unwrap_or_default();
-        let settings_key = format!("model={} {hash} prefix={}", embedder.model.name, embedder.text_prefix).into();
-        Ok(Self { embedder, settings_key, cache: context.index_cache.clone() })
+        let given = Given::read(settings)?.map(Arc::new);
+        let settings_key = match &given {
+            Some(given) => format!("given={}", given.hash),
+            None => {
+                let hash = embedder.local.as_deref().unwrap_or_default();
+                format!("model={} {hash} prefix={}", embedder.model.name, embedder.text_prefix)
+            }
+        };
+        Ok(Self { embedder, given, settings_key: settings_key.into(), cache: context.index_cache.clone() })
     }
 
     async fn index_of(&self, lookup: Lookup<'_>) -> Result<(Arc<VectorIndex>, Prepared), Failure> {
         let key = IndexKey::new("vector", lookup.bank, lookup.content, lookup.query, &self.settings_key);
+        if let Some(given) = self.given.clone() {
+            let (content, visible_entries) = (Arc::clone(lookup.content), key.visible_entries);
+            return self
+                .cache
+                .find_or_build(&key, move || VectorIndex::of_given(&given, &content, visible_entries))
+                .await;
+        }
         let (content, model) = (Arc::clone(lookup.content), self.embedder.model.clone());
         let embed = Arc::clone(self.embedder.of(lookup.query.step)?);
         let (visible_entries, prefix) = (key.visible_entries, self.embedder.text_prefix.clone());
@@ -105,7 +135,21 @@ impl VectorSearch {
 
     /// What the search can do.
     fn capabilities(&self) -> Capabilities {
-        Capabilities::from_items(&self.embedder.version(VERSION))
+        let version = self.embedder.version(VERSION);
+        match &self.given {
+            Some(given) => Capabilities::from_items(&format!("{version}+{}", given.hash)),
+            None => Capabilities::from_items(&version),
+        }
+    }
+
+    /// The vector of what is searched for.
+    async fn query(&self, text: &str, step: StepContext<'_>) -> Result<Vec<f32>, Failure> {
+        let Some(given) = &self.given else { return self.embedder.query(text, step).await };
+        if let Some(vector) = given.of_query(text)? {
+            return Ok(vector);
+        }
+        let embedded = self.embedder.query(text, step).await?;
+        if embedded.len() == given.dimensions() { Ok(embedded) } else { Err(given.other_length(embedded.len())) }
     }
 }
 
@@ -114,8 +158,10 @@ impl VectorSearch {
 #[must_use]
 pub fn remote_model(system: &str, settings: &SystemSettings) -> Option<EmbeddingModel> {
     let (name, account) = (text(settings, &MODEL).ok()?, text(settings, &ACCOUNT).ok()?);
+    let queries_are_given = text(settings, &QUERIES).is_ok_and(|path| !path.is_empty());
     let called = matches!(system, "vector" | "hybrid" | "pgvector") && !AT_HOME.contains(&name.as_str());
-    called.then_some(EmbeddingModel { name, account })
+    // one file of vectors may do without the model, where the other one is given too
+    (called && (embeds_banks(settings) || !queries_are_given)).then_some(EmbeddingModel { name, account })
 }
 
 /// What a model wants before texts.
@@ -137,7 +183,7 @@ pub fn prefixes(settings: &SystemSettings) -> Prefixes {
 /// Settings with which the system needs no server and recalls texts of about the same length, for estimates.
 #[must_use]
 pub fn rehearsed(settings: &SystemSettings) -> SystemSettings {
-    let mut settings = settings.clone();
+    let mut settings = without_given(settings);
     settings.insert(MODEL.name.to_owned(), "hash".into());
     settings
 }
@@ -152,10 +198,11 @@ impl Search for VectorSearch {
     async fn search(&self, lookup: Lookup<'_>) -> Result<Vec<RetrievedHit>, Failure> {
         let (index, _) = self.index_of(lookup).await?;
         let query = lookup.query;
-        if index.hits.is_empty() || query.k == 0 {
+        let nothing = self.given.as_ref().is_some_and(|given| given.finds_nothing(query.text));
+        if index.hits.is_empty() || query.k == 0 || nothing {
             return Ok(Vec::new());
         }
-        let embedded = self.embedder.query(query.text, query.step).await?;
+        let embedded = self.query(query.text, query.step).await?;
         let found = nearest_of(&index.vectors, &embedded, query.k as usize, lookup.admitted()?.as_deref())
             .map_err(|error| Failure::permanent("embedding_shape", error))?;
         let hit = |(at, score): (usize, f32)| RetrievedHit { score: Some(f64::from(score)), ..index.hits[at].clone() };
@@ -167,13 +214,26 @@ impl Search for VectorSearch {
     }
 
     async fn ahead(&self, entries: &[StreamEntry], step: StepContext<'_>) -> Result<Duration, Failure> {
-        self.embedder.ahead(entries, step).await
+        if self.given.is_some() { Ok(Duration::ZERO) } else { self.embedder.ahead(entries, step).await }
     }
 }
 
 struct VectorIndex {
     hits: Vec<RetrievedHit>,
     vectors: Vectors,
+}
+
+impl VectorIndex {
+    fn of_given(given: &Given, content: &BankContent, visible_entries: u32) -> Result<Self, Failure> {
+        let (mut hits, mut vectors) = (Vec::new(), Vectors::default());
+        for document in documents::visible(content, visible_entries) {
+            let vector = given.of_document(document)?;
+            vectors.push(vector).map_err(|error| Failure::permanent("embedding_shape", error))?;
+            hits.push(document.hit(None));
+        }
+        vectors.seal();
+        Ok(Self { hits, vectors })
+    }
 }
 
 impl BuiltIndex for VectorIndex {
