@@ -5,7 +5,7 @@ use std::str::FromStr;
 use bench_proto::spec::DatasetSpec;
 use clap::ValueEnum as _;
 
-use crate::{app::App, cli::ArchivedTexts, exit::CliError};
+use crate::{app::App, cli::ArchivedTexts, exit::CliError, results::licence};
 
 impl FromStr for ArchivedTexts {
     type Err = String;
@@ -37,18 +37,7 @@ pub(crate) fn kept_back(
             set.map_err(|why: String| CliError::usage(format!("archive.texts: {why}")))?
         }
     };
-    Ok(match asked {
-        ArchivedTexts::Always => None,
-        ArchivedTexts::Never => Some("as was asked for".to_owned()),
-        ArchivedTexts::ByLicence => no_licence(dataset),
-    })
-}
-
-/// Why texts of a dataset may not be handed on; a file of somebody's own is theirs to hand on.
-fn no_licence(dataset: &DatasetSpec) -> Option<String> {
-    let manifest = &bench_datasets::find(&dataset.name).ok()?.manifest;
-    (!manifest.may_be_handed_on())
-        .then(|| format!("the authors of {} state no licence that allows to hand its texts on", manifest.name))
+    Ok(licence::kept_back(asked, dataset))
 }
 
 #[cfg(test)]

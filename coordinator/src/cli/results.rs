@@ -582,6 +582,14 @@ pub struct ExportArgs {
     /// Experiment of the server [default: bench-coord/DATASET]
     #[arg(long, value_name = "NAME", requires = "mlflow")]
     pub mlflow_experiment: Option<String>,
+    /// Instead of files: log the result (settings, figures, questions by their ids) to this project of Weights & Biases, PROJECT or
+    /// ENTITY/PROJECT, by the package wandb of your Python; of a group each of its runs. Who asks is said by WANDB_API_KEY or `wandb
+    /// login`; WANDB_MODE=offline keeps it here for `wandb sync`
+    #[arg(long, value_name = "PROJECT", conflicts_with_all = ["format", "raw_csv", "output_dir", "mlflow"])]
+    pub wandb: Option<String>,
+    /// Whether the texts of questions, expected answers and answers go there too [default: never]
+    #[arg(long, value_name = "WHICH", value_enum, requires = "wandb")]
+    pub texts: Option<ArchivedTexts>,
 }
 
 /// Which archive.

@@ -565,9 +565,11 @@ pub struct StatusArgs {
 /// Flags of `list`.
 #[derive(Debug, Clone, Args)]
 pub struct ListArgs {
-    /// At most so many
-    #[arg(long, short = 'n', default_value_t = 20)]
-    pub limit: u32,
+    /// Group, or run: the runs of this group, one a line. Without it a group is one line
+    pub run: Option<String>,
+    /// At most so many lines [default: 20, of a group all]
+    #[arg(long, short = 'n')]
+    pub limit: Option<u32>,
     /// Controls too
     #[arg(long)]
     pub controls: bool,

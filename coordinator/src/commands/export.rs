@@ -1,4 +1,4 @@
-//! `export RUN`: its questions for other tools, or its result for an MLflow server.
+//! `export RUN`: its questions for other tools, or its result for an MLflow server or Weights & Biases.
 
 use std::io::Write;
 
@@ -9,16 +9,22 @@ use bench_report::{
     every_eval_ever,
     export::{CsvQuestions, MoreColumns},
     hypotheses::HypothesesWriter,
+    wandb::{MOST_ROWS, Questions},
 };
 use bench_store::{RunRow, RunState, Store};
 
 use crate::{
     app::App,
-    cli::ExportArgs,
+    cli::{ArchivedTexts, ExportArgs},
     exit::{CliError, CliResult, Exit},
     out,
-    results::{self, mlflow::Server},
-    standing::find_run,
+    results::{
+        self,
+        licence::kept_back,
+        mlflow::Server,
+        wandb::{Logged, Logger},
+    },
+    standing::{find_run, group::find_runs},
 };
 
 /// Formats of this build.
@@ -46,7 +52,11 @@ pub(super) async fn run(app: &App, args: &ExportArgs) -> CliResult {
     }
     // whether the server can be asked at all is said before anything is read
     let server = args.mlflow.as_deref().map(|url| Server::at(app, url)).transpose()?;
+    let logger = args.wandb.as_deref().map(|project| Logger::of(app, project)).transpose()?;
     let store = app.open_store().await?;
+    if let Some(logger) = logger {
+        return to_wandb(app, store.as_ref(), &logger, args).await;
+    }
     let run = find_run(store.as_ref(), &args.run).await?;
     let summary = results::summary_of(app, store.as_ref(), &run).await?;
     // lines of questions say nothing of the run
@@ -86,14 +96,52 @@ pub(super) async fn run(app: &App, args: &ExportArgs) -> CliResult {
     Ok(Exit::Done)
 }
 
+/// Refuses a run without a result; `to` is where it was to be brought.
+fn check_finished(run: &RunRow, to: &str) -> Result<(), CliError> {
+    if run.state == RunState::Finished {
+        return Ok(());
+    }
+    Err(CliError::usage(format!(
+        "run {0} is not finished: only results are brought to {to}; `bench-coord resume {0}` goes on with it",
+        run.run_id
+    )))
+}
+
+/// Logs the result of a run, or of each run of a group, and says where it is.
+async fn to_wandb(app: &App, store: &dyn Store, logger: &Logger, args: &ExportArgs) -> CliResult {
+    let runs = find_runs(store, &args.run).await?;
+    runs.iter().try_for_each(|run| check_finished(run, "Weights & Biases"))?;
+    let asked = args.texts.unwrap_or(ArchivedTexts::Never);
+    for run in &runs {
+        let summary = results::summary_of(app, store, run).await?;
+        let kept_back = kept_back(asked, &run.spec.dataset);
+        if let Some(why) = kept_back.as_ref().filter(|_| asked != ArchivedTexts::Never) {
+            out::note(&format!("texts of {} stay here: {why}", run.run_id));
+        }
+        let mut questions = Questions::new(MoreColumns::from_summary(&summary), kept_back.is_none());
+        let mut left_out = false;
+        results::each_question(store, run, |line| {
+            left_out = !questions.add(line);
+            Ok(!left_out)
+        })
+        .await?;
+        if left_out {
+            out::note(&format!("of {} {MOST_ROWS} questions go along: its tables show no more", run.run_id));
+        }
+        match logger.log(run, &summary, &questions).await? {
+            Logged::Online(page) => out::result(&page),
+            Logged::Offline(folder) => {
+                out::note(&format!("offline: `wandb sync {}` brings it to a server", folder.display()));
+                out::result(&folder.display().to_string());
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
 /// Brings the result to a tracking server, and says where it is there.
 async fn to_mlflow(server: &Server, run: &RunRow, summary: &Summary, experiment: Option<&str>) -> CliResult {
-    if run.state != RunState::Finished {
-        return Err(CliError::usage(format!(
-            "run {0} is not finished: only results are brought to MLflow; `bench-coord resume {0}` goes on with it",
-            run.run_id
-        )));
-    }
+    check_finished(run, "MLflow")?;
     let named = format!("bench-coord/{}", summary.dataset.name);
     let kept = server.keep(experiment.unwrap_or(&named), &bench_report::mlflow::record(summary)).await?;
     if kept.was_there {

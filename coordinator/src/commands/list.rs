@@ -1,9 +1,9 @@
-//! `list`: runs, newest first, and which of them are looked for.
+//! `list`: runs, newest first, and which of them are looked for; `list GROUP`: the runs of a group.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 use bench_proto::{ids::random_end, summary::Verdict};
-use bench_store::{RunFilter, RunRow, Runs};
+use bench_store::{RunFilter, RunRow, Store};
 
 use crate::{
     app::App,
@@ -15,33 +15,54 @@ use crate::{
         tables::{render, table},
         times::local,
     },
-    runs::listed::Listed,
-    standing::group::member,
+    runs::{
+        lines::{GroupSizes, Line},
+        listed::Listed,
+    },
+    standing::group::{find_runs, group_of_equals, member},
 };
 
-/// Prints the newest runs of the store that are looked for, one a line.
+/// Prints the newest runs of the store that are looked for, one a line, and each group as one; or the runs of one group.
 pub(super) async fn run(app: &App, args: &ListArgs) -> CliResult {
     let store = app.open_store().await?;
-    let mut listed = Vec::new();
-    for run in candidates(store.as_ref(), args).await? {
+    let (runs, sizes) = candidates(store.as_ref(), args).await?;
+    // all runs of a group are shown, unless less is asked for
+    let limit = args.limit.or_else(|| args.run.is_none().then_some(NEWEST)).map(|limit| limit as usize);
+    let (mut listed, mut lines, mut groups) = (Vec::new(), 0, HashSet::new());
+    for run in runs {
+        let group = group_of_equals(&run).filter(|_| args.run.is_none()).map(|group| group.group_no);
+        let is_new = group.is_none_or(|group| !groups.contains(&group));
+        // older runs of a group that is shown may still come
+        if is_new && limit.is_some_and(|limit| lines >= limit) {
+            continue;
+        }
         let run = Listed::of_run(app, store.as_ref(), run).await?;
         if args.verdict.is_some_and(|wanted| run.score.verdict != Some(wanted.into())) {
             continue;
         }
+        lines += usize::from(is_new);
+        groups.extend(group);
         listed.push(run);
-        if by_line(&listed).len() > args.limit as usize {
-            listed.pop();
-            break;
-        }
     }
     if args.json {
         out::json(&listed.iter().map(Listed::as_json).collect::<Vec<_>>());
     } else if listed.is_empty() {
-        out::note(&nothing(args.chooses(), &store.describe()));
+        out::note(&nothing(args.chooses() || args.run.is_some(), &store.describe()));
     } else {
-        out::result(&lines(&by_line(&listed), out::view().width));
+        out::result(&table_of(&lines_of(args, &listed, &sizes), out::view().width));
     }
     Ok(Exit::Done)
+}
+
+/// Lines that are shown where nobody says how many.
+const NEWEST: u32 = 20;
+
+/// What stands on each line: a run, or all runs of a group, which is opened by its name.
+fn lines_of<'a>(args: &ListArgs, listed: &'a [Listed], sizes: &GroupSizes) -> Vec<Line<'a>> {
+    match args.run {
+        Some(_) => Line::of_runs(listed),
+        None => Line::of_groups(listed, sizes),
+    }
 }
 
 /// What is said where nothing is listed: what is looked for and not found may be there otherwise.
@@ -52,32 +73,41 @@ fn nothing(chooses: bool, store: &str) -> String {
     }
 }
 
-/// Runs that the flags ask for as far as their rows tell, newest first; as many as are shown where nothing else decides.
-async fn candidates(store: &dyn Runs, args: &ListArgs) -> Result<Vec<RunRow>, CliError> {
-    let limit = (!args.chooses()).then_some(args.limit);
-    let filter = RunFilter { controls: args.controls, limit, ..RunFilter::default() };
-    let mut runs = store.list_runs(&filter).await?;
-    if limit.is_some() && runs.iter().any(member) {
-        // a group of repeats is one line, however many runs it has
-        runs = store.list_runs(&RunFilter { limit: None, ..filter }).await?;
-    }
+/// Runs that the flags ask for as far as their rows tell, newest first; as many as are shown where nothing else decides. With them
+/// how many runs each group has.
+async fn candidates(store: &dyn Store, args: &ListArgs) -> Result<(Vec<RunRow>, GroupSizes), CliError> {
+    let mut runs = match &args.run {
+        Some(named) => of_group(store, named, args.controls).await?,
+        None => newest(store, args).await?,
+    };
+    let sizes = GroupSizes::of_runs(&runs);
     runs.retain(|run| args.fits(run));
+    Ok((runs, sizes))
+}
+
+/// The newest runs of the store: all where it is not known yet how many lines they make.
+async fn newest(store: &dyn Store, args: &ListArgs) -> Result<Vec<RunRow>, CliError> {
+    let limit = (!args.chooses()).then_some(args.limit.unwrap_or(NEWEST));
+    let filter = RunFilter { controls: args.controls, limit, ..RunFilter::default() };
+    let runs = store.list_runs(&filter).await?;
+    if limit.is_some() && runs.iter().any(member) {
+        // a group is one line, however many runs it has
+        return Ok(store.list_runs(&RunFilter { limit: None, ..filter }).await?);
+    }
     Ok(runs)
 }
 
-/// What stands on each line: a run, or all repeats of a group, where its newest stands. `report GROUP` opens it.
-fn by_line(listed: &[Listed]) -> Vec<Vec<&Listed>> {
-    let group =
-        |each: &Listed| member(&each.run).then_some(each.run.group.as_ref()).flatten().map(|group| group.group_no);
-    let mut lines: Vec<Vec<&Listed>> = Vec::new();
-    for each in listed {
-        let own = group(each);
-        match lines.iter_mut().find(|line| own.is_some() && line.first().is_some_and(|first| group(first) == own)) {
-            Some(line) => line.push(each),
-            None => lines.push(vec![each]),
+/// The runs of a group in the order of their numbers, or a run alone; with their controls where these are asked for.
+async fn of_group(store: &dyn Store, named: &str, controls: bool) -> Result<Vec<RunRow>, CliError> {
+    let mut runs = Vec::new();
+    for run in find_runs(store, named).await? {
+        let control_of = Some(run.run_no);
+        runs.push(run);
+        if controls {
+            runs.extend(store.list_runs(&RunFilter { control_of, controls, ..RunFilter::default() }).await?);
         }
     }
-    lines
+    Ok(runs)
 }
 
 /// Narrower terminals show the random end of an id, which is accepted in its place.
@@ -98,61 +128,28 @@ fn shown_score(score: &str, width: Option<usize>) -> &str {
     figure.unwrap_or(score)
 }
 
-/// What the repeats of a group have in one line: their id without its number, how they stand, the mean of their scores.
-struct Together {
-    id: String,
-    status: String,
-    score: String,
-    name: String,
+/// The id of a line, and how many runs stand behind it.
+fn named(line: &Line<'_>, width: Option<usize>) -> String {
+    let id = shown_id(line.id(), width);
+    match line.count() {
+        None => id.to_owned(),
+        Some(_) if is_narrow(width) => format!("{id} ({})", line.runs.len()),
+        Some(count) => format!("{id} ({count})"),
+    }
 }
 
-impl Together {
-    fn of(line: &[&Listed], width: Option<usize>) -> Option<Self> {
-        let first = line.first()?;
-        let run = &first.run;
-        let Some(group) = member(run).then_some(run.group.as_ref()).flatten() else {
-            let name = run.name.clone().unwrap_or_default();
-            return Some(Self {
-                id: shown_id(&run.run_id.0, width).to_owned(),
-                status: first.status.to_owned(),
-                score: first.score.shown(),
-                name,
-            });
-        };
-        let ended = line.iter().filter(|each| each.status == "finished").count();
-        let open = line.iter().map(|each| each.status).find(|status| *status != "finished");
-        let scores: Vec<f64> = line.iter().filter_map(|each| each.score.value).collect();
-        let mean = scores.iter().sum::<f64>() / scores.len().max(1) as f64;
-        let name = run.name.as_deref().and_then(|name| name.rsplit_once('/')).map(|(name, _)| name);
-        let name = name.map(|name| match run.cell() {
-            Some(_) => name.rsplit_once('/').map_or(name, |(name, _)| name),
-            None => name,
-        });
-        Some(Self {
-            id: {
-                let (id, n) = (shown_id(&group.id, width), line.len());
-                match run.cell() {
-                    _ if is_narrow(width) => format!("{id} ({n})"),
-                    Some(_) => format!("{id} ({n} runs)"),
-                    None => format!("{id} ({n} repeats)"),
-                }
-            },
-            status: open.map_or_else(|| "finished".to_owned(), |open| format!("{open}, {ended} finished")),
-            score: match scores.len() {
-                // cells differ in what is measured: their mean says nothing
-                _ if run.cell().is_some() => "-".to_owned(),
-                0 => "-".to_owned(),
-                n => format!("{mean:.3} mean of {n}"),
-            },
-            name: name.unwrap_or_default().to_owned(),
-        })
+/// The score of a line: that of its run, or the mean of repeats.
+fn scored(line: &Line<'_>) -> String {
+    match (line.group, line.runs.first()) {
+        (None, Some(run)) => run.score.shown(),
+        _ => line.mean().map_or_else(|| "-".to_owned(), |(mean, n)| format!("{mean:.3} mean of {n}")),
     }
 }
 
 impl ListArgs {
     /// Whether more than the newest are looked for.
     fn chooses(&self) -> bool {
-        let Self { limit: _, controls: _, json: _, dataset, system, tag, since, verdict } = self;
+        let Self { run: _, limit: _, controls: _, json: _, dataset, system, tag, since, verdict } = self;
         dataset.is_some() || system.is_some() || !tag.is_empty() || since.is_some() || verdict.is_some()
     }
 
@@ -174,17 +171,8 @@ impl From<ListedVerdict> for Verdict {
     }
 }
 
-/// What the runs of a line have in common, or how many different ones there are: `3 systems`.
-fn all_or_count(line: &[&Listed], what: &str, of: impl Fn(&Listed) -> String) -> String {
-    let different: BTreeSet<String> = line.iter().map(|each| of(each)).collect();
-    match different.len() {
-        0 | 1 => different.into_iter().next().unwrap_or_default(),
-        n => format!("{n} {what}"),
-    }
-}
-
-/// A line for each run or group, for a terminal of this width.
-fn lines(listed: &[Vec<&Listed>], width: Option<usize>) -> String {
+/// A row for each line, for a terminal of this width.
+fn table_of(lines: &[Line<'_>], width: Option<usize>) -> String {
     let mut table = table([
         "run",
         "status",
@@ -201,33 +189,28 @@ fn lines(listed: &[Vec<&Listed>], width: Option<usize>) -> String {
         "source",
     ])
     .sparing(&["source", "answerer", "judge", "created", "questions", "cost"]);
-    for line in listed {
-        let (Some(each), Some(together)) = (line.first(), Together::of(line, width)) else { continue };
-        let run = &each.run;
-        let verdicts = line.iter().filter_map(|each| each.score.verdict);
-        // one that is not valid is what must be seen
-        let verdict = verdicts.max_by_key(|verdict| *verdict != Verdict::Valid);
-        let ended: i64 = line.iter().map(|each| each.run.counters.ended()).sum();
-        let questions: u64 = line.iter().map(|each| each.run.spec.sample.n).sum();
-        let spent: f64 = line.iter().map(|each| each.run.counters.spent.usd()).sum();
+    for line in lines {
+        let Some(each) = line.runs.first() else { continue };
+        let ended: i64 = line.runs.iter().map(|each| each.run.counters.ended()).sum();
+        let questions: u64 = line.runs.iter().map(|each| each.run.spec.sample.n).sum();
         table.add_row([
-            together.id,
-            together.status,
-            verdict.map_or("-", Verdict::name).to_owned(),
-            local(run.created_ms),
-            all_or_count(line, "samples", |each| {
+            named(line, width),
+            line.status(),
+            line.verdict().map_or("-", Verdict::name).to_owned(),
+            local(each.run.created_ms),
+            line.all_or_count("samples", |each| {
                 format!("{}/{}", each.run.spec.dataset.name, each.run.spec.sample.preset)
             }),
-            all_or_count(line, "systems", |each| each.run.spec.system.name.clone()),
-            all_or_count(line, "answerers", |each| each.run.spec.who_answers()),
-            all_or_count(line, "judges", |each| {
+            line.all_or_count("systems", |each| each.run.spec.system.name.clone()),
+            line.all_or_count("answerers", |each| each.run.spec.who_answers()),
+            line.all_or_count("judges", |each| {
                 let judges = each.judges();
                 if judges.is_empty() { "-".to_owned() } else { judges.join(", ") }
             }),
             format!("{ended}/{questions}"),
-            shown_score(&together.score, width).to_owned(),
-            dollars(spent),
-            together.name,
+            shown_score(&scored(line), width).to_owned(),
+            dollars(line.usd()),
+            line.name().unwrap_or_default().to_owned(),
             each.source.clone().unwrap_or_default(),
         ]);
     }

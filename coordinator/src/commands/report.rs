@@ -26,7 +26,11 @@ use crate::{
         corrected,
         repeats::repeats_report,
     },
-    runs::{group::ending, listed::Listed},
+    runs::{
+        group::ending,
+        lines::{GroupSizes, Line},
+        listed::Listed,
+    },
     standing::{find_run, group::RunsOfGroup},
 };
 
@@ -41,16 +45,16 @@ pub(super) async fn run(app: &App, args: &ReportArgs) -> CliResult {
 /// The page of all runs, or the same as JSON.
 async fn index(app: &App, args: &ReportArgs) -> CliResult {
     let store = app.open_store().await?;
-    let mut listed = Vec::new();
-    for run in store.list_runs(&RunFilter::default()).await? {
-        let run = Listed::of_run(app, store.as_ref(), run).await?;
-        let page = run.page(app);
-        listed.push((run, page));
+    let rows = store.list_runs(&RunFilter::default()).await?;
+    let sizes = GroupSizes::of_runs(&rows);
+    let mut listed = Vec::with_capacity(rows.len());
+    for run in rows {
+        listed.push(Listed::of_run(app, store.as_ref(), run).await?);
     }
     if args.json {
-        let with_page = |(run, page): &(Listed, Option<std::path::PathBuf>)| {
-            let mut run = run.as_json();
-            run["page"] = json!(page);
+        let with_page = |listed: &Listed| {
+            let mut run = listed.as_json();
+            run["page"] = json!(listed.page(app));
             run
         };
         out::json(&listed.iter().map(with_page).collect::<Vec<Value>>());
@@ -69,11 +73,14 @@ async fn index(app: &App, args: &ReportArgs) -> CliResult {
     };
     let folder = results::folder_of(&file);
     results::check_file(&file)?;
-    let runs: Vec<_> = listed.iter().map(|(run, page)| run.indexed(page.as_deref(), folder)).collect();
+    let mut lines = Vec::new();
+    for line in Line::of_groups(&listed, &sizes) {
+        lines.push(line.indexed(app, store.as_ref(), folder).await?);
+    }
     let made = out::times::rfc3339(jiff::Timestamp::now().as_millisecond());
-    let rendered = html::index(&store.describe(), &made, &runs).map_err(CliError::infrastructure_of)?;
+    let rendered = html::index(&store.describe(), &made, &lines).map_err(CliError::infrastructure_of)?;
     results::write_text(&file, &rendered)?;
-    out::note(&format!("{} runs: {}", runs.len(), file.display()));
+    out::note(&format!("{} runs: {}", listed.len(), file.display()));
     Ok(Exit::Done)
 }
 

@@ -16,6 +16,8 @@
 //! | [`looks`] | is enough known before the last question? |
 //! | `files` | what is written, and where? |
 //! | [`mlflow`] | how is it brought to an MLflow server? |
+//! | [`wandb`] | how is it logged to Weights & Biases? |
+//! | [`licence`] | may the texts of its dataset be handed on? |
 //! | `own_answers` | what is known of answers of a run that somebody has graded? |
 //! | [`corrected`] | what is its score without the errors of its judge? |
 //! | `answer_key` | what would it be without the known mistakes of the dataset? |
@@ -26,6 +28,7 @@ mod beside;
 pub(crate) mod corrected;
 mod files;
 pub(crate) mod judgements;
+pub(crate) mod licence;
 pub(crate) mod looks;
 pub(crate) mod mlflow;
 pub(crate) mod models;
@@ -36,6 +39,7 @@ pub(crate) mod repeats;
 mod score;
 mod shards;
 mod summary;
+pub(crate) mod wandb;
 
 #[cfg(feature = "archive")]
 pub(crate) use self::files::disk;

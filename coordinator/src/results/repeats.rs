@@ -11,17 +11,18 @@ use bench_aggregate::{
 use bench_proto::{
     call::CacheScope,
     facts::QuestionFacts,
-    ids::{TaskKey, TaskKind},
+    ids::{RunId, TaskKey, TaskKind},
     money::PicoUsd,
-    repeats::{REPEATS_SCHEMA_VERSION, RepeatedRun, RepeatsGroup, RepeatsReport},
+    repeats::{REPEATS_SCHEMA_VERSION, RepeatedRun, RepeatsGroup, RepeatsMean, RepeatsReport},
     spec::{ModelSpec, RunSpec},
     step::StepFacts,
     summary::{Summary, Verdict},
 };
-use bench_store::{Plan, RunRow, RunState, Store};
+use bench_settings::bounded;
+use bench_store::{Plan, RunGroup, RunRow, RunState, Store};
 use bench_systems::{BuildContext, registry as systems, vector};
 
-use super::{read_facts, summary_of};
+use super::{file_name, read_facts, run_folder, summary_of};
 use crate::{
     app::App,
     exit::CliError,
@@ -177,6 +178,38 @@ pub(crate) async fn repeats_report(
         deterministic,
     };
     Ok((report, table))
+}
+
+/// The mean over all repeats of a group with its intervals: that of the group's report in its folder where it is of the same
+/// results, which costs nothing, else computed. Each run comes with the digest of its result.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn mean_of(
+    app: &App,
+    store: &dyn Store,
+    group: &RunGroup,
+    mut runs: Vec<(&RunRow, Option<&str>)>,
+) -> Result<RepeatsMean, CliError> {
+    runs.sort_by_key(|(run, _)| run.repeat());
+    let file = run_folder(app, &RunId(group.id.clone()), None).join(file_name("json"));
+    let written = bounded::text(&file, bounded::RESULTS).ok();
+    let written = written.and_then(|text| serde_json::from_str::<RepeatsReport>(&text).ok());
+    if let Some(report) = written.filter(|report| is_of(report, &runs)) {
+        return Ok(report.mean);
+    }
+    let rows: Vec<RunRow> = runs.iter().map(|(run, _)| (*run).clone()).collect();
+    Ok(figures_of(app, store, &rows).await?.figures.mean)
+}
+
+/// Whether a report rests on just these results.
+fn is_of(report: &RepeatsReport, runs: &[(&RunRow, Option<&str>)]) -> bool {
+    let is_same = |(told, (run, digest)): (&RepeatedRun, &(&RunRow, Option<&str>))| {
+        told.id == run.run_id.0 && told.result_digest.as_deref() == *digest
+    };
+    report.schema_version == REPEATS_SCHEMA_VERSION
+        && report.runs.len() == runs.len()
+        && report.runs.iter().zip(runs).all(is_same)
 }
 
 /// What the row alone tells of a repeat.

@@ -22,6 +22,8 @@ pub(crate) struct Score {
     pub counted_as: Option<String>,
     /// Whether it may be used; none where there is no report yet.
     pub verdict: Option<Verdict>,
+    /// Digest of the result; none where there is no report yet.
+    pub result_digest: Option<String>,
 }
 
 impl Score {
@@ -32,6 +34,15 @@ impl Score {
             self.counted_as.as_ref().map_or_else(|| self.estimator.to_owned(), |name| format!("counted as {name}"));
         self.value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3} {how}"))
     }
+
+    /// What it measures, and by whose counting where that is not ours.
+    #[must_use]
+    pub(crate) fn counted(&self) -> String {
+        match &self.counted_as {
+            Some(name) => format!("{} as {name}", self.metric),
+            None => self.metric.clone(),
+        }
+    }
 }
 
 /// The part of a stored summary that is shown.
@@ -41,6 +52,8 @@ struct Stored {
     #[serde(default)]
     counting: Option<CountingSummary>,
     run: StoredRun,
+    #[serde(default)]
+    result_digest: Option<String>,
 }
 
 /// Of the run's own part.
@@ -59,15 +72,18 @@ pub(crate) async fn score_of(store: &dyn Runs, run: &RunRow) -> Result<Score, Cl
         _ => None,
     };
     let counted_as = run.spec.counting.as_ref().map(|counting| counting.name.clone());
-    if let Some(Stored { headline, counting, run }) = stored.and_then(|text| serde_json::from_str(&text).ok()) {
+    if let Some(stored) = stored.and_then(|text| serde_json::from_str::<Stored>(&text).ok()) {
+        let Stored { headline, counting, run, result_digest } = stored;
         let (value, ci95) = match counting {
             // a figure of theirs has no interval of ours
             Some(counted) => (counted.value, None),
             None => (headline.value, headline.ci95),
         };
-        let (estimator, verdict) = (headline.estimator.name(), Some(run.verdict));
-        return Ok(Score { value, estimator, metric: headline.metric, ci95, counted_as, verdict });
+        let (estimator, metric) = (headline.estimator.name(), headline.metric);
+        let verdict = Some(run.verdict);
+        return Ok(Score { value, estimator, metric, ci95, counted_as, verdict, result_digest });
     }
     let (estimator, metric) = (Estimator::Mean.name(), run.spec.headline_metric());
-    Ok(Score { value: run.counters.mean(), estimator, metric, ci95: None, counted_as, verdict: None })
+    let value = run.counters.mean();
+    Ok(Score { value, estimator, metric, ci95: None, counted_as, verdict: None, result_digest: None })
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use bench_proto::ids::RunId;
 use bench_report::html::IndexedRun;
 use bench_store::{RunRow, Store};
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use crate::{
     out::times::rfc3339,
     results::{self, Score, score_of},
     runs::fork::source_of,
-    standing::{Standing, group::member},
+    standing::{Standing, group::group_of_equals},
 };
 
 /// A run and what is told of it.
@@ -52,12 +53,12 @@ impl Listed {
             "ended": run.counters.ended(), "score": score.value, "estimator": score.estimator,
             "metric": score.metric, "ci95": score.ci95, "counted_as": score.counted_as, "verdict": score.verdict,
             "usd": run.counters.spent.usd(), "source": source,
-            "repeat_of": member(run).then_some(run.group.as_ref()).flatten().map(|group| &group.id),
+            "repeat_of": group_of_equals(run).map(|group| &group.id),
         })
     }
 
     /// As the page of all runs shows it, which lies in `folder`.
-    pub(crate) fn indexed(&self, page: Option<&Path>, folder: &Path) -> IndexedRun {
+    pub(crate) fn indexed(&self, app: &App, folder: &Path) -> IndexedRun {
         let Self { run, score, status, .. } = self;
         IndexedRun {
             id: run.run_id.to_string(),
@@ -69,27 +70,29 @@ impl Listed {
             status: (*status).to_owned(),
             verdict: score.verdict,
             score: score.value,
-            metric: match &score.counted_as {
-                Some(name) => format!("{} as {name}", score.metric),
-                None => score.metric.clone(),
-            },
+            metric: score.counted(),
             ci95: score.ci95.clone(),
             judges: self.judges(),
             usd: run.counters.spent.usd(),
             created: rfc3339(run.created_ms),
-            page: page.map(|page| link(folder, page)),
+            page: self.page(app).map(|page| link(folder, &page)),
         }
     }
 
     /// Its `report.html`, where there is one.
     pub(crate) fn page(&self, app: &App) -> Option<PathBuf> {
-        let page = results::run_folder(app, &self.run.run_id, None).join(results::file_name("html"));
-        page.is_file().then_some(page)
+        page_of(app, &self.run.run_id)
     }
 }
 
+/// The `report.html` of a run or of a group, where there is one.
+pub(super) fn page_of(app: &App, id: &RunId) -> Option<PathBuf> {
+    let page = results::run_folder(app, id, None).join(results::file_name("html"));
+    page.is_file().then_some(page)
+}
+
 /// The way from a folder to a file, as a page of that folder links to it.
-fn link(folder: &Path, file: &Path) -> String {
+pub(super) fn link(folder: &Path, file: &Path) -> String {
     let whole =
         |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.into());
     let (folder, file) = (whole(folder), whole(file));

@@ -23,6 +23,7 @@
 //! | [`elsewhere`] | are its models still where they were? |
 //! | [`fork`] | how does a new run take over what it has stored? |
 //! | [`listed`] | what is told of it where it stands beside others? |
+//! | [`lines`] | which of them stand together as one? |
 
 pub(crate) mod attach;
 pub(crate) mod client;
@@ -34,6 +35,7 @@ pub(crate) mod execution;
 pub(crate) mod executor;
 pub(crate) mod fork;
 pub(crate) mod group;
+pub(crate) mod lines;
 pub(crate) mod listed;
 pub(crate) mod local;
 pub(crate) mod probe_turns;

@@ -6,7 +6,7 @@ use bench_proto::{
     ids::RunId,
     matrix::{CELL_EVENT, CellNote},
 };
-use bench_store::{RunFilter, RunRow, RunState, Runs, Store, StoreError};
+use bench_store::{RunFilter, RunGroup, RunRow, RunState, Runs, Store, StoreError};
 
 use super::{LATEST, current_user, find_run};
 use crate::exit::CliError;
@@ -28,6 +28,21 @@ const FIRST_NAME: [&str; 2] = ["/1", "/1/1"];
 /// Whether a run is one of several equals.
 pub(crate) fn member(run: &RunRow) -> bool {
     run.repeat().is_some() || run.cell().is_some()
+}
+
+/// The group that a run is one of several equals of.
+pub(crate) fn group_of_equals(run: &RunRow) -> Option<&RunGroup> {
+    run.group.as_ref().filter(|_| member(run))
+}
+
+/// The name of that group, by the name that the run got with it.
+pub(crate) fn name_of_group(run: &RunRow) -> Option<&str> {
+    let end = match (run.cell(), run.repeat()) {
+        (Some((cell, number)), _) => name_of_cell("", cell, number),
+        (None, Some(number)) => name_of_repeat("", number),
+        (None, None) => return None,
+    };
+    run.name.as_deref()?.strip_suffix(end.as_str())
 }
 
 /// Id of a repeat, counted from 1; [`RunRow::repeat`] reads it.
@@ -106,7 +121,7 @@ impl RunsOfGroup {
             found.extend(fitting(format!("{part}{first}")).await?);
         }
         found.retain(|run| run.control_of.is_none());
-        let group = |run: &RunRow| member(run).then_some(run.group.as_ref()).flatten().map(|group| group.group_no);
+        let group = |run: &RunRow| group_of_equals(run).map(|group| group.group_no);
         let Some(one) = found.first().and_then(group) else { return Ok(None) };
         if found.iter().any(|run| group(run) != Some(one)) {
             return Ok(None);
@@ -143,9 +158,7 @@ impl RunsOfGroup {
 
     /// The name of the group.
     pub(crate) fn name(&self) -> Option<String> {
-        let name = self.runs.first()?.name.as_ref()?;
-        let first = FIRST_NAME.iter().rev().find_map(|first| name.strip_suffix(first));
-        first.map(str::to_owned)
+        name_of_group(self.runs.first()?).map(str::to_owned)
     }
 
     /// Whether its runs are the cells of a matrix.

@@ -8,7 +8,7 @@
 //! | [`html`] | one page with plots and a browser of the questions |
 //! | [`svg`] | plots |
 //! | [`every_eval_ever`] | a record of the shared schema of evaluation results |
-//! | [`mlflow`] | a result as MLflow keeps it |
+//! | [`mlflow`], [`wandb`] | a result as MLflow and as Weights & Biases keep it |
 //! | [`export`], `columns` | questions for other tools: CSV, Parquet |
 //! | `archive` | durable results on object stores |
 //! | [`terminal`] | what `submit` and `report` print: the page for a screen (`terminal/brief.rs`), or all of it |
@@ -48,6 +48,7 @@ pub mod repeats;
 pub mod site;
 pub mod svg;
 pub mod terminal;
+pub mod wandb;
 
 mod blocks;
 mod document;

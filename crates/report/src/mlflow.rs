@@ -9,7 +9,7 @@ pub const RUN_TAG: &str = "bench.run";
 /// Tag with the result digest.
 pub const DIGEST_TAG: &str = "bench.result_digest";
 /// Settings of a memory system that say where it is, or are a file of it: no setting of the run.
-const PLACES: [&str; 3] = ["adapter", "system.url", "vector.folder"];
+pub(crate) const PLACES: [&str; 3] = ["adapter", "system.url", "vector.folder"];
 /// Longest value of a param or a tag, in characters: servers before version 2.8 refuse more.
 const MOST_VALUE: usize = 500;
 /// Longest name of a metric or a param, in characters.
@@ -98,7 +98,8 @@ fn params(summary: &Summary) -> Vec<(String, String)> {
     params.0
 }
 
-fn metrics(summary: &Summary) -> Vec<(String, f64)> {
+/// Its figures by their names; what was not computed is left out.
+pub(crate) fn metrics(summary: &Summary) -> Vec<(String, f64)> {
     let (headline, outcomes, total) = (&summary.headline, &summary.outcomes, &summary.total);
     let mut metrics = Pairs::default();
     metrics.figure("score", headline.value);

@@ -13,7 +13,7 @@ use bench_report::{
 
 use super::{
     Wanted,
-    choosing::{Contestant, Draft, tables, variant},
+    choosing::{Contestant, Draft, same_settings, tables, variant},
     reading::{self, ArchivedRun, ReadRun, unless_left_out},
 };
 use crate::{comparison::matrix::in_view_of_all, exit::CliError, results::published::among_others};
@@ -118,12 +118,14 @@ async fn read_all(
     let mut by: Option<(String, u32)> = None;
     let (mut all, mut questions) = (Vec::with_capacity(contestants.len()), 0);
     for contestant in contestants {
-        for run in contestant.into_runs() {
+        let (runs, same) = contestant.into_runs();
+        for run in runs {
             let id = run.entry.run_id.clone();
             let spec = &run.bundle.spec;
             let (metric, top_k) = by.get_or_insert_with(|| (spec.headline_metric(), spec.system.top_k));
             let read = reading::read(place, run, (metric.as_str(), *top_k)).await;
-            let Some(read) = unless_left_out(&id, read, left_out)? else { continue };
+            let Some(mut read) = unless_left_out(&id, read, left_out)? else { continue };
+            read.same_settings = same_settings(&read.run.entry, &same);
             questions += read.questions;
             if questions > MOST_QUESTIONS && !all.is_empty() {
                 left_out
@@ -213,6 +215,7 @@ fn rows_of(read: &[ReadRun]) -> Vec<BoardRow> {
             result_digest: summary.result_digest.clone(),
             unranked: unranked(read),
             not_told_apart: Vec::new(),
+            same_settings: read.same_settings.clone(),
         });
     }
     rows

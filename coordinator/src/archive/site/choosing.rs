@@ -6,10 +6,16 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use bench_aggregate::compare::fingerprints::{RunSettings, comparability, group_of};
+use bench_aggregate::{
+    compare::fingerprints::{RunSettings, comparability, group_of},
+    repeats::spread,
+};
 use bench_proto::{ids::Sha256Hash, spec::RunSpec, summary::Verdict};
 
-use bench_report::site::{Mark, Unranked};
+use bench_report::{
+    archive::IndexEntry,
+    site::{Mark, SameRun, SameSettings, Unranked},
+};
 use bench_systems::adapter::ADAPTER;
 
 use super::reading::ArchivedRun;
@@ -20,6 +26,8 @@ const MOST_RESULTS: usize = 40;
 const MOST_TRIED: usize = 5;
 /// The control that is no memory system: its figures are the most that one could reach.
 const TOLD_THE_EVIDENCE: &str = "oracle";
+/// Runs that are named behind the one that is shown.
+const MOST_NAMED: usize = 20;
 /// Settings that are named behind a system.
 const MOST_SETTINGS: usize = 3;
 
@@ -117,6 +125,8 @@ fn word_of(key: &str) -> &'static str {
 /// empty.
 pub(super) struct Contestant {
     runs: Vec<ArchivedRun>,
+    /// All of them in the same order, as the index tells them, and whether they may have a rank.
+    all: Vec<(IndexEntry, bool)>,
 }
 
 impl Contestant {
@@ -125,9 +135,9 @@ impl Contestant {
         self.runs.first()
     }
 
-    /// The runs, the one that is shown first.
-    pub(super) fn into_runs(self) -> Vec<ArchivedRun> {
-        self.runs
+    /// The runs, the one that is shown first, and what the index tells of all.
+    pub(super) fn into_runs(self) -> (Vec<ArchivedRun>, Vec<(IndexEntry, bool)>) {
+        (self.runs, self.all)
     }
 
     fn is_imported(&self) -> bool {
@@ -181,10 +191,11 @@ fn contestants(runs: Vec<ArchivedRun>, left_out: &mut Vec<String>) -> Vec<Contes
     for run in runs {
         by_settings.entry(run.contestant()).or_default().push(run);
     }
-    let mut all: Vec<Contestant> = by_settings.into_values().map(|runs| Contestant { runs }).collect();
+    let mut all: Vec<Contestant> = by_settings.into_values().map(|runs| Contestant { runs, all: Vec::new() }).collect();
     for contestant in &mut all {
         let is_valid = |run: &ArchivedRun| run.entry.verdict == Verdict::Valid.name();
         contestant.runs.sort_by(|a, b| (is_valid(b), b.age()).cmp(&(is_valid(a), a.age())));
+        contestant.all = contestant.runs.iter().map(|run| (run.entry.clone(), run.unranked().is_none())).collect();
         contestant.runs.truncate(MOST_TRIED);
     }
     all.sort_by(|a, b| b.first().map(ArchivedRun::age).cmp(&a.first().map(ArchivedRun::age)));
@@ -196,6 +207,33 @@ fn contestants(runs: Vec<ArchivedRun>, left_out: &mut Vec<String>) -> Vec<Contes
     }
     all.sort_by_key(Contestant::is_imported);
     all
+}
+
+/// What the runs are that a shown one stands for; nothing where it is the only one with its settings.
+pub(super) fn same_settings(shown: &IndexEntry, all: &[(IndexEntry, bool)]) -> Option<SameSettings> {
+    let others: Vec<&IndexEntry> =
+        all.iter().map(|(entry, _)| entry).filter(|other| other.run_id != shown.run_id).collect();
+    if others.is_empty() {
+        return None;
+    }
+    let counts = |(entry, may_rank): &&(IndexEntry, bool)| *may_rank && entry.system_version == shown.system_version;
+    let valid: Vec<f64> = all.iter().filter(counts).filter_map(|(entry, _)| entry.value).collect();
+    let spread = spread(&valid, "runs");
+    let told = |other: &&IndexEntry| SameRun {
+        run: other.run_id.clone(),
+        archived_as: other.folder.clone(),
+        system_version: other.system_version.clone(),
+        score: other.value,
+        verdict: other.verdict.clone(),
+        finished_at: other.finished_at.clone(),
+    };
+    Some(SameSettings {
+        valid: valid.len() as u64,
+        mean: spread.as_ref().map(|spread| spread.mean),
+        ci95: spread.and_then(|spread| spread.ci95),
+        others: others.iter().take(MOST_NAMED).map(told).collect(),
+        more: others.len().saturating_sub(MOST_NAMED) as u64,
+    })
 }
 
 /// The settings by which a run differs from the others of its table that have the same system; none where it is the only one.

@@ -4,7 +4,7 @@ use bench_aggregate::compare::RunFacts;
 use bench_proto::{facts::QuestionFacts, summary::Summary};
 use bench_report::{
     archive::{ArchivePlace, IndexEntry, Manifest, fetch},
-    site::names::MOST_NAME_BYTES,
+    site::{SameSettings, names::MOST_NAME_BYTES},
 };
 use futures::{StreamExt as _, stream};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -36,6 +36,8 @@ pub(super) struct ReadRun {
     pub(super) facts: RunFacts,
     /// Questions that ended.
     pub(super) questions: usize,
+    /// The runs that it stands for.
+    pub(super) same_settings: Option<SameSettings>,
 }
 
 /// The newest runs of the index, oldest first, each id once.
@@ -175,7 +177,7 @@ pub(super) async fn read(
     facts.settle();
     let questions = digested.len();
     digested.check(&summary)?;
-    Ok(ReadRun { run, summary, facts, questions })
+    Ok(ReadRun { run, summary, facts, questions, same_settings: None })
 }
 
 /// Holds a report to what the index says, and its figures to what figures can be.

@@ -76,3 +76,4 @@ mod systems;
 mod traces;
 mod unmeasured;
 mod usage_caps;
+mod wandb;

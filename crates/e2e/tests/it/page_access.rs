@@ -27,6 +27,10 @@ fn faults(page: &Path, width: u32, before: &str, axe: &str) -> Vec<String> {
     serde_json::from_value(told.clone()).unwrap_or_else(|_| panic!("{told}"))
 }
 
+/// Opens the groups of the page of runs.
+const OPEN_GROUPS: &str = "document.querySelectorAll('.fold[aria-expanded=false]').forEach((fold) => fold.click()); \
+                           if (!document.querySelector('.members:not([hidden])')) found.push('no group is open');";
+
 /// Opens all that is folded, in rows and within them.
 const OPEN: &str = "document.querySelectorAll('#list .row[aria-expanded=false]').forEach((row, i) => { if (i < 12) row.click(); }); \
                     document.querySelectorAll('details').forEach((fold) => { fold.open = true; });";
@@ -43,6 +47,9 @@ fn axe_finds_no_fault_on_any_page() {
         // so few questions do not show that the score depends on memory, and the page says so too
         assert!(matches!(done.code, 0 | 5), "{}", done.stderr);
     }
+    let group = ["--run-id", "group", "--repeats", "2", "--latency-probe", "off"];
+    let done = bench.run(submit.iter().chain(&group));
+    assert!(matches!(done.code, 0 | 5), "{}", done.stderr);
     let report = ["report", "after", "--format", "html", "--baseline", "before", "--output-dir", "out"];
     let _ = bench.run(report).expect_code(0);
     let two = bench.run(["compare", "before", "after", "--format", "html", "--output", "out/two.html"]);
@@ -54,7 +61,9 @@ fn axe_finds_no_fault_on_any_page() {
     let load = bench.path().join("out/load.html");
     let text = std::fs::read_to_string(&load).expect("a page").replace("default-src 'none'; ", "");
     std::fs::write(&load, text).expect("writable");
-    for (page, before) in [("report.html", OPEN), ("two.html", OPEN), ("runs.html", ""), ("load.html", "")] {
+    for (page, before) in
+        [("report.html", OPEN), ("two.html", OPEN), ("runs.html", ""), ("runs.html", OPEN_GROUPS), ("load.html", "")]
+    {
         for width in [1280, 500] {
             let found = faults(&bench.path().join("out").join(page), width, before, &axe);
             assert!(found.is_empty(), "{page}, {width} pixels: {found:#?}");

@@ -42,7 +42,7 @@ fn all_runs_stand_on_one_page_that_is_filtered_sorted_and_leads_to_their_pages()
             Visit::default(),
             r##"const wait = (ms) => new Promise((done) => setTimeout(done, ms));
             const byId = (id) => document.getElementById(id);
-            const rows = () => [...byId("runs").tBodies[0].rows].filter((row) => !row.hidden);
+            const rows = () => [...byId("runs").tBodies].filter((body) => !body.hidden).flatMap((body) => [...body.rows]);
             const column = (name) => [...byId("runs").tHead.rows[0].cells].findIndex((cell) => cell.textContent === name);
             const texts = (name) => rows().map((row) => row.cells[column(name)].textContent);
             const sort = (name) => byId("runs").tHead.rows[0].cells[column(name)].firstChild.click();
@@ -94,5 +94,121 @@ fn where_there_is_no_run_there_is_no_page_and_what_makes_no_sense_is_refused() {
         [&["report"][..], &["report", "x", "--index"], &["report", "x", "--output", "f"], &["report", "x", "--json"]]
     {
         let _ = bench.run(words).expect_code(2);
+    }
+}
+
+/// Opens a group, sorts, looks for what is in one of the groups, and looks for nothing any more.
+const OPENING: &str = r##"const byId = (id) => document.getElementById(id);
+    const rows = () => [...byId("runs").tBodies].filter((body) => !body.hidden)
+      .flatMap((body) => [...body.rows]).filter((row) => !row.hidden);
+    const column = (name) => [...byId("runs").tHead.rows[0].cells].findIndex((cell) => cell.textContent === name);
+    const texts = (name) => rows().map((row) => row.cells[column(name)].textContent);
+    const group = (id) => rows().find((row) => row.cells[0].textContent.includes(id) && row.querySelector(".fold"));
+    const choose = (label, value) => {
+      const select = document.querySelector(`select[aria-label='${label}']`);
+      select.value = value;
+      select.dispatchEvent(new Event("change"));
+    };
+    const g = group("noise (g)");
+    const fold = g.querySelector(".fold");
+    const seen = { title: document.querySelector("h1").textContent, folded: texts("run"), shown: byId("shown").textContent };
+    seen.figures = ["score", "95 %", "cost", "system"].map((name) => g.cells[column(name)].textContent);
+    seen.page = decodeURIComponent(new URL(g.querySelector("a").href).pathname);
+    seen.said = [fold.textContent, fold.getAttribute("aria-expanded"), fold.hidden];
+    fold.focus();
+    seen.focused = document.activeElement === fold;
+    fold.click();
+    seen.opened = texts("run").filter((name) => name.includes("noise/"));
+    seen.expanded = fold.getAttribute("aria-expanded");
+    for (const name of ["run", "system", "score"]) {
+      byId("runs").tHead.rows[0].cells[column(name)].firstChild.click();
+      seen["sorted by " + name] = texts("run");
+    }
+    fold.click();
+    seen.closed = texts("run").length;
+    choose("all systems", "none");
+    seen.sought = [byId("shown").textContent, texts("system")];
+    byId("reset").click();
+    await new Promise((done) => setTimeout(done, 50));
+    seen.again = texts("run").length;
+    return seen;"##;
+
+/// A group of three repeats, a matrix of two runs, and a run alone.
+fn with_groups() -> Bench {
+    let bench = Bench::new();
+    let group = ["--latency-probe", "off", "--run-id"];
+    submit(&bench, &[&group[..], &["g", "--name", "noise", "--repeats", "3"]].concat());
+    submit(&bench, &[&group[..], &["m", "--system", "bm25,none"]].concat());
+    submit(&bench, &[&group[..], &["alone"]].concat());
+    bench
+}
+
+#[test]
+fn a_group_is_one_line_of_the_list_and_its_name_opens_it() {
+    let bench = with_groups();
+    let list = |words: &[&str]| bench.run([&["list"][..], words].concat()).expect_code(0).stdout;
+    let all = list(&[]);
+    assert_eq!(all.lines().count(), 4, "a header and three lines: {all}");
+    for line in ["g (3 repeats)", "m (2 runs)", "mean of 3", "alone"] {
+        assert!(all.contains(line), "'{line}' is missing in:\n{all}");
+    }
+    for named in ["g", "noise"] {
+        let opened = list(&[named]);
+        let ids = ["g-r1", "g-r2", "g-r3"];
+        assert!(opened.lines().count() == 4 && ids.iter().all(|id| opened.contains(id)), "{named}: {opened}");
+    }
+    assert_eq!(list(&["g", "-n", "1"]).lines().count(), 2);
+    assert!(list(&["alone"]).contains("alone"));
+    let members = bench.run(["list", "m", "--json"]).expect_code(0).json();
+    let told: Vec<_> = members.as_array().expect("a list").iter().map(|run| (&run["id"], &run["repeat_of"])).collect();
+    assert_eq!(told, [(&json!("m-c1-r1"), &json!("m")), (&json!("m-c2-r1"), &json!("m"))]);
+    let part = list(&["--system", "none"]);
+    assert!(part.contains("m (1 of 2 runs)"), "what is not looked for is not counted as if it were: {part}");
+    let nothing = bench.run(["list", "nothing"]).expect_code(2).stderr;
+    assert!(nothing.contains("`bench-coord list` shows all"), "{nothing}");
+}
+
+#[test]
+fn a_group_is_one_line_of_the_page_that_opens_with_its_mean_and_interval() {
+    let bench = with_groups();
+    let report = bench.run(["report", "g", "--json"]).expect_code(0).json();
+    let percent = |figure: &Value| figure.as_f64().expect("a figure") * 100.0;
+    let mean =
+        format!("{:.2} % {}, mean of 3", percent(&report["mean"]["value"]), report["metric"].as_str().unwrap_or(""));
+    let (low, high) = (percent(&report["mean"]["ci95"]["low"]), percent(&report["mean"]["ci95"]["high"]));
+    let opened = bench.run(["list", "g", "--json"]).expect_code(0).json();
+    let paid: f64 = opened.as_array().into_iter().flatten().filter_map(|run| run["usd"].as_f64()).sum();
+    let cost = if paid > 0.0 { format!("${paid:.4}") } else { "$0".to_owned() };
+    // with the report of the group in its folder, and from the store
+    for from_store in [false, true] {
+        if from_store {
+            std::fs::remove_file(bench.path().join(".bench/runs/g/report.json")).expect("goes");
+        }
+        let done = bench.run(["report", "--index"]).expect_code(0);
+        assert!(done.stderr.contains("6 runs: "), "{}", done.stderr);
+        let page = bench.path().join(".bench/runs/index.html");
+        let html = std::fs::read_to_string(&page).expect("a page");
+        assert!(!html.contains("class=\"members\" hidden"), "without a script all runs are there to see");
+        let seen = told_after(&page, Visit::default(), OPENING);
+        assert_eq!((&seen["title"], &seen["shown"]), (&json!("6 runs"), &json!("6 of 6")), "{seen:#}");
+        assert_eq!(seen["folded"].as_array().map(Vec::len), Some(3), "{seen:#}");
+        assert_eq!(seen["figures"], json!([mean, format!("{low:.1} to {high:.1}"), cost, "bm25"]), "{seen:#}");
+        let own = seen["page"].as_str().expect("a page");
+        assert!(own.ends_with("/g/report.html") && std::path::Path::new(own).is_file(), "{seen:#}");
+        assert_eq!((&seen["said"], &seen["focused"]), (&json!(["3 repeats", "false", false]), &json!(true)));
+        assert_eq!((seen["opened"].as_array().map(Vec::len), &seen["expanded"]), (Some(3), &json!("true")), "{seen:#}");
+        for order in ["run", "system", "score"] {
+            let names: Vec<&str> =
+                seen[format!("sorted by {order}")].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let place = names.iter().position(|name| name.contains("noise (g)")).expect("the group");
+            assert_eq!(names.len(), 6, "{order}: {seen:#}");
+            assert!(names[place + 1..place + 4].iter().all(|name| name.contains("noise/")), "{order}: {seen:#}");
+        }
+        assert_eq!((&seen["closed"], &seen["again"]), (&json!(3), &json!(3)), "{seen:#}");
+        assert_eq!(
+            seen["sought"],
+            json!(["1 of 6", ["2 systems", "none"]]),
+            "what is looked for is not folded: {seen:#}"
+        );
     }
 }

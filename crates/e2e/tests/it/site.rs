@@ -64,7 +64,9 @@ const WALK: &str = r##"const seen = { requests: 0, images: 0, scripts: 0, titles
   let page = look(await open("index.html"));
   page = look(await follow(link(page, "locomo-sim")));
   const rows = [...page.querySelectorAll("table")[0].tBodies[0].rows];
-  seen.rows = rows.map((row) => [0, 1, 10].map((at) => row.cells[at].textContent));
+  const said = (cell) => (cell.querySelector("a") || cell).textContent;
+  seen.rows = rows.map((row) => [0, 1, 10].map((at) => said(row.cells[at])));
+  seen.folded = rows.map((row) => [...row.querySelectorAll("details")].map((fold) => [fold.open, fold.textContent]));
   seen.dots = [...page.querySelectorAll("svg circle")].map((dot) => dot.getAttribute("class"));
   seen.drawn = page.querySelector("svg circle").getBoundingClientRect().width > 0;
   seen.wide = page.documentElement.scrollWidth <= view().innerWidth;
@@ -113,6 +115,17 @@ fn pages_of_an_archive_open_in_a_browser_from_files_alone() {
         "{seen:#}"
     );
     assert_eq!(seen["rows"][2][0], "– unverified");
+    // the newest of two stands for both, and tells of the other when it is opened
+    let folded = seen["folded"][0][0][1].as_str().expect("a line that opens");
+    for words in ["one of 2 runs", "mean of 2 VALID runs", "all have the same score", "first: "] {
+        assert!(folded.contains(words), "'{words}' is missing in {folded}");
+    }
+    assert_eq!((&seen["folded"][0][0][0], &seen["folded"][1]), (&json!(false), &json!([])), "{seen:#}");
+    let same = &rows[0]["same_settings"];
+    assert_eq!(
+        (&same["valid"], &same["mean"], &same["others"][0]["run"]),
+        (&json!(2), &rows[0]["score"], &json!("first"))
+    );
     assert_eq!(seen["dots"], json!(["bar", "bar", "open"]), "{seen:#}");
     assert_eq!((&seen["drawn"], &seen["wide"]), (&json!(true), &json!(true)), "{seen:#}");
     assert!(seen["pair"].as_str().is_some_and(|text| text.contains("BETTER") && text.contains("Flips")), "{seen:#}");

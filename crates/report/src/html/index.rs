@@ -1,4 +1,5 @@
-//! The page of the runs of a store: a table that is filtered and sorted, with links to the runs' own pages.
+//! The page of the runs of a store: a table that is filtered and sorted, with links to the runs' own pages. A group is a line that
+//! opens.
 
 use std::collections::BTreeSet;
 
@@ -46,6 +47,33 @@ pub struct IndexedRun {
     pub page: Option<String>,
 }
 
+/// A line of the page: a run, or a group with its runs.
+#[derive(Debug, Clone, Default)]
+pub struct IndexedLine {
+    /// The run; of a group what its runs have in common or come to, with the group's id, name and page.
+    pub told: IndexedRun,
+    /// How many runs the group has: `5 repeats`; none for a run that stands for itself.
+    pub count: Option<String>,
+    /// The runs of the group, the newest first.
+    pub runs: Vec<IndexedRun>,
+}
+
+impl IndexedLine {
+    /// A run that stands for itself.
+    #[must_use]
+    pub fn of_run(run: IndexedRun) -> Self {
+        Self { told: run, ..Self::default() }
+    }
+
+    /// The runs that are counted, searched and chosen from.
+    fn all(&self) -> &[IndexedRun] {
+        match self.count {
+            Some(_) => &self.runs,
+            None => std::slice::from_ref(&self.told),
+        }
+    }
+}
+
 /// Columns of the table, and whether they are written to the right.
 const COLUMNS: [(&str, bool); 12] = [
     ("run", false),
@@ -83,6 +111,12 @@ struct Row {
     cells: Vec<Cell>,
 }
 
+struct Line {
+    row: Row,
+    /// How many runs a group has, and their rows.
+    opens: Option<(String, Vec<Row>)>,
+}
+
 #[derive(Template)]
 #[template(path = "index.html")]
 struct View<'a> {
@@ -91,17 +125,18 @@ struct View<'a> {
     made: &'a str,
     choices: Vec<Choice>,
     columns: &'static [(&'static str, bool)],
-    rows: Vec<Row>,
+    lines: Vec<Line>,
     style: &'static str,
     script: &'static str,
 }
 
-/// The page: one file that needs no network. `store` says whose runs these are, `made` when it was made; runs stand in their order
-/// until they are sorted.
+/// The page: one file that needs no network. `store` says whose runs these are, `made` when it was made; lines stand in their
+/// order until they are sorted.
 ///
 /// # Errors
 /// Never for text.
-pub fn index(store: &str, made: &str, runs: &[IndexedRun]) -> Result<String, RenderError> {
+pub fn index(store: &str, made: &str, lines: &[IndexedLine]) -> Result<String, RenderError> {
+    let runs: Vec<&IndexedRun> = lines.iter().flat_map(IndexedLine::all).collect();
     let values = |of: fn(&IndexedRun) -> &str| runs.iter().map(|run| of(run).to_owned()).collect();
     let choices = vec![
         (1, "all datasets", values(|run| &run.dataset)),
@@ -115,7 +150,7 @@ pub fn index(store: &str, made: &str, runs: &[IndexedRun]) -> Result<String, Ren
         made,
         choices,
         columns: &COLUMNS,
-        rows: runs.iter().map(Row::of).collect(),
+        lines: lines.iter().map(Line::of).collect(),
         style: STYLE,
         script: SCRIPT,
     };
@@ -126,6 +161,13 @@ pub fn index(store: &str, made: &str, runs: &[IndexedRun]) -> Result<String, Ren
 
 fn verdict(run: &IndexedRun) -> &str {
     run.verdict.map_or("–", Verdict::name)
+}
+
+impl Line {
+    fn of(line: &IndexedLine) -> Self {
+        let opens = line.count.clone().map(|count| (count, line.runs.iter().map(Row::of).collect()));
+        Self { row: Row::of(&line.told), opens }
+    }
 }
 
 impl Row {
@@ -177,7 +219,7 @@ mod tests {
             ..IndexedRun::default()
         };
         let plain = IndexedRun { id: "r2".to_owned(), ..IndexedRun::default() };
-        let html = index(nasty, "now", &[run, plain]).expect("renders");
+        let html = index(nasty, "now", &[run, plain].map(IndexedLine::of_run)).expect("renders");
         assert!(!html.contains("<img") && !html.contains('\u{202e}'), "{html}");
         for words in [
             "2 runs",
@@ -191,5 +233,30 @@ mod tests {
             assert!(html.contains(words), "'{words}' is missing:\n{html}");
         }
         assert_eq!((html.matches("<a href=\"r1/report.html\">").count(), html.matches("<a ").count()), (1, 1));
+    }
+
+    #[test]
+    fn a_group_is_a_line_with_its_runs_behind_it_and_what_is_chosen_from_are_runs() {
+        let nasty = "\"><img src=x onerror=alert(1)>";
+        let run = |id: &str, system: &str| IndexedRun {
+            id: id.to_owned(),
+            system: system.to_owned(),
+            page: Some(format!("{id}/report.html")),
+            ..IndexedRun::default()
+        };
+        let told = IndexedRun { score: Some(0.5), metric: "f1, mean of 2".to_owned(), ..run(nasty, "2 systems") };
+        let line = IndexedLine {
+            told,
+            count: Some("2 repeats".to_owned()),
+            runs: vec![run("g-r2", "bm25"), run("g-r1", "none")],
+        };
+        let html = index("s", "now", &[line, IndexedLine::of_run(run("alone", "random"))]).expect("renders");
+        assert!(html.contains("<h1>3 runs</h1>") && html.contains("50.00 % f1, mean of 2"), "{html}");
+        assert_eq!((html.matches("<tbody").count(), html.matches("<a href").count()), (3, 4), "{html}");
+        assert!(html.contains("aria-controls=\"runs-1\"") && html.contains("<tbody id=\"runs-1\""), "{html}");
+        for (system, is_chosen) in [("bm25", true), ("none", true), ("random", true), ("2 systems", false)] {
+            assert_eq!(html.contains(&format!("<option value=\"{system}\">")), is_chosen, "{system}: {html}");
+        }
+        assert!(!html.contains("<img"), "{html}");
     }
 }

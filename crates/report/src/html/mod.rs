@@ -26,7 +26,7 @@ use bench_proto::{
 
 pub use beside::{Beside, EvidenceBy, Piece, SentPrompt, evidence_by, missed, pieces};
 pub use flips::{FlipLines, FlipsPage, flips};
-pub use index::{IndexedRun, index};
+pub use index::{IndexedLine, IndexedRun, index};
 pub(crate) use page::STYLE;
 pub use page::render;
 pub(crate) use plain::of_document;

@@ -114,7 +114,7 @@ fn cells(table: &Board, row: &BoardRow) -> Vec<Cell> {
     let at = row.finished_at.as_deref().and_then(|at| at.get(..10)).unwrap_or(NONE);
     vec![
         rank,
-        Cell::link(one_line(&row.name(), NAME_WIDTH), from_folder(&row.page)),
+        Cell::link(one_line(&row.name(), NAME_WIDTH), from_folder(&row.page)).folding(same_settings(row)),
         Cell::text(one_line(&row.system_version, NAME_WIDTH)),
         Cell::text(percent_or_none(row.score)),
         Cell::text(interval(row.ci95.as_ref())),
@@ -125,6 +125,38 @@ fn cells(table: &Board, row: &BoardRow) -> Vec<Cell> {
         Cell::text(row.result_digest.chars().take(DIGEST).collect::<String>()),
         Cell::text(row.unranked.as_ref().map_or_else(|| near(table, row), |of| one_line(&of.why, REASON_WIDTH))),
     ]
+}
+
+/// The runs that a row stands for, behind how many they are: their mean first, then each of the others.
+fn same_settings(row: &BoardRow) -> Option<(String, Vec<String>)> {
+    let same = row.same_settings.as_ref()?;
+    let mut lines = Vec::with_capacity(same.others.len() + 2);
+    if let Some(mean) = same.mean.filter(|_| same.valid > 1) {
+        let around = match &same.ci95 {
+            Some(ci95) => format!("{} % ({})", interval(Some(ci95)), ci95.method),
+            None => "all have the same score".to_owned(),
+        };
+        lines.push(format!(
+            "mean of {} of this version: {}, {around}",
+            counted(same.valid, "VALID run"),
+            percent(mean)
+        ));
+    }
+    lines.extend(same.others.iter().map(|other| {
+        let at = other.finished_at.as_deref().and_then(|at| at.get(..10)).unwrap_or(NONE);
+        format!(
+            "{}: {}, {}, {at}, version {}",
+            one_line(&other.run, NAME_WIDTH),
+            percent_or_none(other.score),
+            one_line(&other.verdict, NAME_WIDTH),
+            one_line(&other.system_version, NAME_WIDTH)
+        )
+    }));
+    if same.more > 0 {
+        lines.push(format!("and {} more", same.more));
+    }
+    let all = same.others.len() as u64 + same.more + 1;
+    Some((format!("one of {}", counted(all, "run")), lines))
 }
 
 /// The names of those of other ranks that a result is not told apart from: those of its own rank stand around it.

@@ -34,6 +34,8 @@ pub(super) struct Cell {
     text: String,
     link: Option<String>,
     mark: Option<&'static str>,
+    /// What it is called, and the lines behind it.
+    folded: Option<(String, Vec<String>)>,
 }
 
 impl Cell {
@@ -45,6 +47,11 @@ impl Cell {
     /// Text that leads to a page.
     pub(super) fn link(text: impl Into<String>, page: String) -> Self {
         Self { link: Some(page), ..Self::text(text) }
+    }
+
+    /// The same with lines that are shown when somebody opens them.
+    pub(super) fn folding(self, folded: Option<(String, Vec<String>)>) -> Self {
+        Self { folded, ..self }
     }
 
     /// The same with a mark that must not be overlooked.

@@ -152,6 +152,40 @@ pub struct BoardRow {
     pub unranked: Option<Unranked>,
     /// Ids of the ranked runs of the table that it is not told apart from.
     pub not_told_apart: Vec<String>,
+    /// The runs with the same settings that it stands for; null where it is the only one.
+    pub same_settings: Option<SameSettings>,
+}
+
+/// Runs with the same settings, of which one is shown. Their figures are those of the archive's index.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SameSettings {
+    /// VALID runs of the version of the system that is shown, the shown one included.
+    pub valid: u64,
+    /// The mean of their scores.
+    pub mean: Option<f64>,
+    /// Student's t interval over their scores: what further runs on this benchmark would give; null where nothing differs.
+    pub ci95: Option<Interval>,
+    /// The other runs, VALID ones first, the newest of them first.
+    pub others: Vec<SameRun>,
+    /// Further ones that are not named.
+    pub more: u64,
+}
+
+/// A run behind the one that is shown.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SameRun {
+    /// Public id.
+    pub run: String,
+    /// Folder of the run in the archive.
+    pub archived_as: String,
+    /// The version of its memory system.
+    pub system_version: String,
+    /// The score, 0 to 1.
+    pub score: Option<f64>,
+    /// `VALID` or `INVALID`.
+    pub verdict: String,
+    /// RFC 3339, UTC: when it finished.
+    pub finished_at: Option<String>,
 }
 
 /// Why a result has no rank.

@@ -34,6 +34,7 @@ fn row(system: &str, rank: Option<usize>, score: f64) -> BoardRow {
         result_digest: "0123456789abcdef0123".to_owned(),
         unranked: None,
         not_told_apart: Vec::new(),
+        same_settings: None,
     }
 }
 

@@ -68,6 +68,15 @@ pub fn meant(name: &str) -> Option<String> {
     Some(format!("a class is named by its file: {file}:{class}"))
 }
 
+/// The Python of this machine that classes run with: of the virtual environment that is active, of the one that this program is
+/// installed in, `python3` of the `PATH`.
+///
+/// # Errors
+/// There is none.
+pub fn python() -> Result<PathBuf, String> {
+    Language::Python.program()
+}
+
 /// What its language says of a class, or what is wrong with it.
 #[derive(Deserialize)]
 #[serde(untagged)]

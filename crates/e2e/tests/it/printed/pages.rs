@@ -105,6 +105,42 @@ struct Row {
     unranked: Option<Unranked>,
     /// Ids of the ranked runs of the table that it is not told apart from.
     not_told_apart: Vec<String>,
+    /// The runs with the same settings that it stands for; null where it is the only one.
+    same_settings: Option<SameSettings>,
+}
+
+/// Runs with the same settings, of which one is shown. Their figures are those of the archive's index.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SameSettings {
+    /// VALID runs of the version of the system that is shown, the shown one included.
+    valid: u64,
+    /// The mean of their scores.
+    mean: Option<f64>,
+    /// Student's t interval over their scores: what further runs on this benchmark would give; null where nothing differs.
+    ci95: Option<PublishedInterval>,
+    /// The other runs, VALID ones first, the newest of them first.
+    others: Vec<SameRun>,
+    /// Further ones that are not named.
+    more: u64,
+}
+
+/// A run behind the one that is shown.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SameRun {
+    /// Public id.
+    run: String,
+    /// Folder of the run in the archive.
+    archived_as: String,
+    /// The version of its memory system.
+    system_version: String,
+    /// The score, 0 to 1.
+    score: Option<f64>,
+    /// `VALID` or `INVALID`.
+    verdict: String,
+    /// RFC 3339, UTC: when it finished.
+    finished_at: Option<String>,
 }
 
 /// Why a result has no rank.
