@@ -322,6 +322,8 @@ async fn effects(
                 continue;
             };
             let paired = pair(store, &a, &b, options, false).await?.paired;
+            let invalid = [&a, &b].into_iter().any(|side| side.summary.run.verdict == Verdict::Invalid);
+            let invalid = invalid.then(|| "some of these cells are INVALID".to_owned());
             effects.push(MainEffect {
                 axis: axis.clone(),
                 from: from.clone(),
@@ -329,7 +331,7 @@ async fn effects(
                 pairs: matched.len() as u32,
                 difference: paired.difference,
                 ci95: paired.ci95,
-                note: paired.ci95_note,
+                note: invalid.or(paired.ci95_note),
                 p_value: paired.p_value,
             });
         }

@@ -52,6 +52,14 @@ pub fn group_of(key: &str) -> &'static str {
     }
 }
 
+/// What is said of runs of which one has answered again what was wrong.
+fn other_tries(a: &RunSpec, b: &RunSpec) -> Option<&'static str> {
+    (a.taken_over.answered_again != b.taken_over.answered_again).then_some(
+        "one of the runs has answered again what was wrong (`retry --wrong`): its score is the better of several tries, and the other's \
+         that of fewer",
+    )
+}
+
 /// Marks the differences of two runs that are compared by `metric`; `declared` are the groups that the user wants to
 /// differ.
 #[must_use]
@@ -107,9 +115,7 @@ pub fn comparability(a: &RunSettings<'_>, b: &RunSettings<'_>, metric: &str, dec
             "the graders of '{metric}' differ, so a difference may be theirs (--under-test grading compares all the same)"
         ));
     }
-    if a.spec.taken_over.answered_again != b.spec.taken_over.answered_again {
-        let tries = "one of the runs has answered again what was wrong (`retry --wrong`): its score is the better of several tries, and the \
-                     other's that of fewer";
+    if let Some(tries) = other_tries(a.spec, b.spec) {
         match is_declared("grading") {
             true => notes.push(tries.to_owned()),
             false => reasons.push(format!("{tries} (--under-test grading compares all the same)")),
