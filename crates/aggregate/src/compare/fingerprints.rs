@@ -52,12 +52,17 @@ pub fn group_of(key: &str) -> &'static str {
     }
 }
 
-/// What is said of runs of which one has answered again what was wrong.
-fn other_tries(a: &RunSpec, b: &RunSpec) -> Option<&'static str> {
-    (a.taken_over.answered_again != b.taken_over.answered_again).then_some(
-        "one of the runs has answered again what was wrong (`retry --wrong`): its score is the better of several tries, and the other's \
-         that of fewer",
-    )
+/// Says when one run has answered again what was wrong and the other has not.
+fn say_tries((a, b): (&RunSpec, &RunSpec), is_declared: bool, reasons: &mut Vec<String>, notes: &mut Vec<String>) {
+    if a.taken_over.answered_again == b.taken_over.answered_again {
+        return;
+    }
+    let tries = "one of the runs has answered again what was wrong (`retry --wrong`): its score is the better of several tries, and the \
+                 other's that of fewer";
+    match is_declared {
+        true => notes.push(tries.to_owned()),
+        false => reasons.push(format!("{tries} (--under-test grading compares all the same)")),
+    }
 }
 
 /// Marks the differences of two runs that are compared by `metric`; `declared` are the groups that the user wants to
@@ -115,12 +120,7 @@ pub fn comparability(a: &RunSettings<'_>, b: &RunSettings<'_>, metric: &str, dec
             "the graders of '{metric}' differ, so a difference may be theirs (--under-test grading compares all the same)"
         ));
     }
-    if let Some(tries) = other_tries(a.spec, b.spec) {
-        match is_declared("grading") {
-            true => notes.push(tries.to_owned()),
-            false => reasons.push(format!("{tries} (--under-test grading compares all the same)")),
-        }
-    }
+    say_tries((a.spec, b.spec), is_declared("grading"), &mut reasons, &mut notes);
     let others = undeclared.iter().filter(|group| **group != "grading").count();
     if others > 1 {
         reasons.push(
