@@ -33,8 +33,15 @@ pub(crate) fn reply(request: &str) -> String {
     let lines = asked["lines"].as_array().into_iter().flatten();
     let of_line = |line: &Value| {
         let number = line["line"].clone();
-        let facts = facts(line["text"].as_str().unwrap_or_default());
-        facts.into_iter().map(move |fact| fact.json(&number)).collect::<Vec<_>>()
+        let mut noted: Vec<Value> = Vec::new();
+        for fact in facts(line["text"].as_str().unwrap_or_default()) {
+            // what is said again is noted once
+            let fact = fact.json(&number);
+            if !noted.contains(&fact) {
+                noted.push(fact);
+            }
+        }
+        noted
     };
     let facts: Vec<Value> = lines.flat_map(of_line).collect();
     json!({ "facts": facts }).to_string()
@@ -295,5 +302,11 @@ mod tests {
         let reply: Value = serde_json::from_str(&reply(asked)).expect("JSON");
         assert_eq!((reply["facts"].as_array().map(Vec::len), &reply["facts"][0]["line"]), (Some(1), &json!(2)));
         assert_eq!(super::reply("no object"), r#"{"facts":[]}"#);
+        let again = json!({"lines": [{"line": 1, "text": "Ann: The sea was calm. ".repeat(180)}]}).to_string();
+        assert_eq!(
+            super::reply(&again).matches("calm").count(),
+            4,
+            "text and value of two: said with and without a speaker"
+        );
     }
 }
