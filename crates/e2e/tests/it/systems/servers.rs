@@ -180,7 +180,8 @@ fn hindsight_is_checked_with_its_own_consolidation() {
     let provider = provider();
     let bench = HINDSIGHT.bench(&provider, true);
     let adapter = HINDSIGHT.adapter(bench.path());
-    let steps = checked(&bench, &adapter, &[], &["real answers"]);
+    // what it makes of facts is found beside them: with an id of its own, and the same words once more
+    let steps = checked(&bench, &adapter, &[], &["real answers", "ids come back", "repeat"]);
     assert_eq!(steps["lists"]["outcome"], "pass", "{steps:#}");
     let store = &steps["store"];
     assert!(store["ms"].as_u64().is_some_and(|ms| ms < 45_000), "its statistics would be a minute old: {store}");
