@@ -73,6 +73,11 @@ fn banks_go_when_their_run_has_ended_and_somebody_said_so() {
     fake.with(|world| world.fails_after = None);
     let removed = bench.run(["banks", "remove", "kept"]).expect_code(0);
     assert_eq!((removed.stdout.as_str(), held(&fake).len()), ("2 banks removed\n", 0));
+    // who has filled them may be gone as well
+    let _ = bench.run(["delete", "kept", "--yes"]).expect_code(0);
+    let fork = ["submit", "--fork", "asks", "--from", "recall", "--run-id", "anew"];
+    let refused = bench.run(fork).expect_code(2).stderr;
+    assert!(refused.contains("or that run was deleted"), "{refused}");
     // a run that is there keeps what it was submitted with
     let other = run("cleaned", &["--keep-banks"]).expect_code(2).stderr;
     assert!(other.contains("another wish for its banks"), "{other}");
