@@ -5,7 +5,8 @@
 //! |---|---|
 //! | this one | every verb, and the list of all |
 //! | `runs` | verbs that make, hold and follow runs |
-//! | `results` | verbs that show, compare and move results |
+//! | `results` | verbs that show, compare and grade results |
+//! | `handed_on` | verbs that hand results on: `export`, `archive`, `site` |
 //! | `before` | verbs that look around before a run |
 //! | `load` | `load` |
 //! | `several` | `submit` with several values of one flag |
@@ -16,6 +17,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod before;
+mod handed_on;
 mod load;
 mod parse;
 mod results;
@@ -24,6 +26,7 @@ mod several;
 mod store;
 
 pub use before::*;
+pub use handed_on::*;
 pub use load::*;
 pub use parse::parse;
 pub use results::*;

@@ -86,10 +86,10 @@ impl OutageWatch {
     ) -> Option<(&'static str, String)> {
         let away = needs.values().flatten().flatten().find(|route| self.is_away(route));
         let is_open = |tasks: &OpenTasks| tasks.unpublished + tasks.queued + tasks.delayed + tasks.leased > 0;
-        if away.is_none() || !open.values().any(is_open) {
+        let Some(route) = away.filter(|_| open.values().any(is_open)) else {
             self.stuck.remove(&run);
             return None;
-        }
+        };
         // what is only put off does not move either: its own route may be there, and what it asks for away
         let stopped: BTreeSet<Role> = stopped_roles(needs, |route| self.is_away(route));
         let moves = open
@@ -107,7 +107,6 @@ impl OutageWatch {
             return None;
         }
         self.stuck.remove(&run);
-        let route = away?;
         let row = self.rows.get(route)?;
         let away = crate::out::amounts::duration((row.now_us - row.outage.from_us) as f64 / 1e6);
         let why = format!("{route} has been away for {away} ({}); `resume` tries again at once", row.reason);

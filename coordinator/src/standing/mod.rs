@@ -161,7 +161,7 @@ pub(crate) const RESTORED: &str = "restored";
 ///
 /// # Errors
 /// What the store meets.
-pub(crate) async fn is_restored(store: &dyn Runs, run: &RunRow) -> Result<bool, CliError> {
+pub(crate) async fn is_restored(store: &dyn Runs, run: &RunRow) -> Result<bool, StoreError> {
     Ok(store.events(run.run_no).await?.iter().any(|event| event.kind == RESTORING))
 }
 
@@ -230,7 +230,7 @@ pub(crate) async fn removed_banks(store: &dyn Runs, run: &RunRow) -> Result<Opti
     for source in &run.spec.taken_over.banks_of {
         let Some(source) = store.run_by_id(&RunId(source.clone())).await? else {
             // a run is deleted when nobody asks its banks, or when they are gone; of one that came from an archive they are elsewhere
-            if store.events(run.run_no).await?.iter().any(|event| event.kind == RESTORING) {
+            if is_restored(store, run).await? {
                 continue;
             }
             return Ok(Some(RunId(source.clone())));

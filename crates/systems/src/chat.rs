@@ -101,6 +101,8 @@ impl Chat for HttpChats {
 pub(crate) fn no_account(name: &str) -> Failure {
     Failure::terminal(
         "chat_account",
-        format!("account '{name}' has no server and key: set OPENAI_API_KEY, or facts.account, or facts.model=fake"),
+        format!(
+            "account '{name}' has no server and key for the model of `facts`: configure it, or set facts.account or facts.model=fake"
+        ),
     )
 }

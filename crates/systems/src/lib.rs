@@ -14,6 +14,7 @@
 
 pub mod adapter;
 mod alias;
+mod at_once;
 mod bm25;
 pub mod canary;
 pub mod chat;

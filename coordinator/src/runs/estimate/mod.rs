@@ -211,7 +211,7 @@ impl RunEstimate {
         }));
         if let (Some(notes), Some(model)) = (prompts.notes, facts::chat_model(&spec.system.name, &spec.system.settings))
         {
-            let limit = facts::MOST_REPLY_TOKENS.into();
+            let limit = capabilities::max_tokens_of(&model.params).unwrap_or(facts::MOST_REPLY_TOKENS.into());
             let reply = past.expected(&model, Phase::Retain, NOTES_TOKENS);
             let profile = profile(app, spec, &model, (notes.prompt, limit), reply);
             input.system.push(PhaseCalls { phase: Phase::Retain, calls: notes.calls, profile });
@@ -300,11 +300,13 @@ fn judge_prompt(spec: &RunSpec, JudgeGuess { prompt, schema, .. }: &JudgeGuess) 
     }
 }
 
-/// Lines about the paid models of the run, and those that its memory system may call by name, whose prices are older than
-/// [`MOST_DAYS_OF_A_PRICE`]. A price of the command line is of today.
+/// Lines about the paid models of the run, its memory system's among them, whose prices are older than [`MOST_DAYS_OF_A_PRICE`]. A
+/// price of the command line is of today.
 fn old_prices(app: &App, spec: &RunSpec, today: jiff::civil::Date) -> Vec<String> {
     let own = price_file(app).ok().flatten();
-    let paid = std::iter::once(&spec.answerer).chain(&spec.judges).filter(|model| is_paid(&model.provider));
+    let notes = facts::chat_model(&spec.system.name, &spec.system.settings);
+    let paid =
+        std::iter::once(&spec.answerer).chain(&spec.judges).chain(&notes).filter(|model| is_paid(&model.provider));
     let metered = spec.limits.meter.iter().flat_map(|meter| &meter.allow).map(String::as_str);
     let names: BTreeSet<&str> = paid.map(|model| model.name.as_str()).chain(metered).collect();
     let read_long_ago = |name: &str| {

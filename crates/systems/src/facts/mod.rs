@@ -25,13 +25,13 @@ use bench_proto::{
     spec::ModelSpec,
     step::RetrievedHit,
 };
-use futures::StreamExt;
 use tantivy::tokenizer::TextAnalyzer;
 
 use self::held::{Fact, holding};
 pub use self::prompt::{MOST_REPLY_TOKENS, Part, Prompt, parts, schema};
 use crate::{
     BuildContext, BuildError, Capabilities, MemorySystem, Prepared, Setting, StepContext, SystemSettings,
+    at_once::several_at_once,
     bm25::{self, Bm25Index, analyzer, words},
     chat::{Asking, Chat, no_account},
     documents,
@@ -140,13 +140,9 @@ impl Facts {
         let build = move || {
             let parts = parts(&content.entries[..visible_entries as usize]);
             let requests: Vec<ChatRequest> = parts.iter().map(|part| part.prompt().request(&model)).collect();
-            let ask = async |request| chats.of_bank(Asking { model: &model, request, accept: prompt::check }).await;
-            let replies = futures::stream::iter(requests.iter().map(ask))
-                .buffered(REQUESTS_AT_ONCE)
-                // what is under way is finished when one fails: it may be paid for
-                .collect::<Vec<_>>();
+            let ask = |request| chats.of_bank(Asking { model: &model, request, accept: prompt::check });
             // a thread for blocking work: the runtime goes on meanwhile
-            let replies = runtime.block_on(replies).into_iter().collect::<Result<Vec<_>, _>>()?;
+            let replies = runtime.block_on(several_at_once(requests.iter().map(ask).collect(), REQUESTS_AT_ONCE))?;
             FactIndex::of_replies(&content, visible_entries, &parts, &replies, (k1, b))
         };
         self.cache.find_or_build(&key, build).await
@@ -169,16 +165,8 @@ impl Search for Facts {
     async fn ahead(&self, entries: &[StreamEntry], step: StepContext<'_>) -> Result<Duration, Failure> {
         let (begun, chats) = (Instant::now(), self.chats(step)?);
         let requests: Vec<ChatRequest> = parts(entries).iter().map(|part| part.prompt().request(&self.model)).collect();
-        let ask = async |request: ChatRequest| {
-            chats.ahead(Asking { model: &self.model, request: &request, accept: prompt::check }).await
-        };
-        futures::stream::iter(requests.into_iter().map(ask))
-            .buffer_unordered(REQUESTS_AT_ONCE)
-            // what is under way is finished when one fails: it is paid for
-            .collect::<Vec<_>>()
-            .await
-            .into_iter()
-            .collect::<Result<(), _>>()?;
+        let ask = |request| chats.ahead(Asking { model: &self.model, request, accept: prompt::check });
+        several_at_once(requests.iter().map(ask).collect(), REQUESTS_AT_ONCE).await?;
         Ok(begun.elapsed())
     }
 }

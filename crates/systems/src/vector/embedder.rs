@@ -6,11 +6,11 @@ use std::{
 };
 
 use bench_proto::{dataset::StreamEntry, failure::Failure};
-use futures::StreamExt;
 
 use super::{ACCOUNT, FOLDER, LOCAL, MODEL, QUERY_PREFIX, REQUESTS_AT_ONCE, TEXT_PREFIX, requests};
 use crate::{
     BuildContext, BuildError, Embeddings, StepContext, SystemSettings,
+    at_once::several_at_once,
     embed::{Embed, EmbeddingModel, HashEmbeddings, NoEmbeddings},
     settings::text,
 };
@@ -87,13 +87,9 @@ impl Embedder {
         step: StepContext<'_>,
     ) -> Result<Vec<Vec<f32>>, Failure> {
         let embed = self.of(step)?;
-        let given: Vec<Vec<String>> = self.texts(entries);
-        let embedding =
-            futures::stream::iter(given.into_iter().map(async |texts| embed.of_bank(&self.model, &texts).await))
-                .buffered(REQUESTS_AT_ONCE)
-                // what is under way is finished when one fails: it may be paid for
-                .collect::<Vec<_>>();
-        Ok(embedding.await.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+        let texts = self.texts(entries);
+        let asked = texts.iter().map(|texts| embed.of_bank(&self.model, texts)).collect();
+        Ok(several_at_once(asked, REQUESTS_AT_ONCE).await?.into_iter().flatten().collect())
     }
 
     fn texts(&self, entries: &[StreamEntry]) -> Vec<Vec<String>> {
@@ -108,13 +104,8 @@ impl Embedder {
         let begun = Instant::now();
         let embed = self.of(step)?;
         let texts = self.texts(entries);
-        futures::stream::iter(texts.into_iter().map(async |texts| embed.ahead(&self.model, &texts).await))
-            .buffer_unordered(REQUESTS_AT_ONCE)
-            // what is under way is finished when one fails: it is paid for
-            .collect::<Vec<_>>()
-            .await
-            .into_iter()
-            .collect::<Result<(), _>>()?;
+        let asked = texts.iter().map(|texts| embed.ahead(&self.model, texts)).collect();
+        several_at_once(asked, REQUESTS_AT_ONCE).await?;
         Ok(begun.elapsed())
     }
 }

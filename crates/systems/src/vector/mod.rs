@@ -20,7 +20,6 @@ use bench_proto::{
     failure::Failure,
     step::RetrievedHit,
 };
-use futures::StreamExt;
 
 pub(crate) use self::embedder::Embedder;
 use self::{given::Given, index::nearest_of};
@@ -29,7 +28,9 @@ pub use self::{
     index::{Vectors, nearest},
 };
 use crate::{
-    BuildContext, BuildError, Capabilities, MemorySystem, Prepared, Setting, StepContext, SystemSettings, documents,
+    BuildContext, BuildError, Capabilities, MemorySystem, Prepared, Setting, StepContext, SystemSettings,
+    at_once::several_at_once,
+    documents,
     embed::EmbeddingModel,
     from_items::{FromItems, Lookup, Search},
     index_cache::{BuiltIndex, IndexCache, IndexKey},
@@ -110,13 +111,9 @@ impl VectorSearch {
         let runtime = tokio::runtime::Handle::current();
         let build = move || {
             let given = requests::of_entries(&content.entries[..visible_entries as usize], &prefix);
-            let embedding = futures::stream::iter(&given)
-                .map(|request| async { embed.of_bank(&model, &request.texts).await })
-                .buffered(REQUESTS_AT_ONCE)
-                // what is under way is finished when one fails: it may be paid for
-                .collect::<Vec<_>>();
+            let asked = given.iter().map(|request| embed.of_bank(&model, &request.texts)).collect();
             // a thread for blocking work: the runtime goes on meanwhile
-            let embedded = runtime.block_on(embedding).into_iter().collect::<Result<Vec<_>, _>>()?;
+            let embedded = runtime.block_on(several_at_once(asked, REQUESTS_AT_ONCE))?;
             let (mut hits, mut vectors) = (Vec::new(), Vectors::default());
             let mut visible = documents::visible(&content, visible_entries).into_iter().peekable();
             let given = given.iter().flat_map(|request| request.documents.iter());
