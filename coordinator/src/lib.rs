@@ -27,6 +27,7 @@
 mod app;
 #[cfg(feature = "archive")]
 mod archive;
+mod banks;
 pub mod cli;
 mod cluster;
 mod commands;

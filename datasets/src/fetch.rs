@@ -36,6 +36,14 @@ pub(crate) fn fetch(
     fetch_from(&url, Expected::of_file(file, &url), path, on_progress)
 }
 
+/// Downloads any file to a place; what has arrived of it before a cut is gone on with by the next try. `sha256`: what it must have.
+///
+/// # Errors
+/// When the file cannot be had or is another one.
+pub fn download(url: &str, sha256: Option<&str>, path: &Path, on_progress: OnProgress<'_>) -> Result<(), DatasetError> {
+    fetch_from(url, Expected { bytes: None, sha256 }, path, on_progress)
+}
+
 /// As [`fetch`], from any URL.
 fn fetch_from(url: &str, expected: Expected<'_>, path: &Path, on_progress: OnProgress<'_>) -> Result<(), DatasetError> {
     let download = || -> Result<(), Problem> {

@@ -72,6 +72,7 @@ use bench_proto::{
 };
 use serde_json::Value;
 
+pub use fetch::download;
 pub use label_fixes::{Annotated, LabelFixes};
 pub use manage::{
     Content, Details, Form, Generated, Here, Listed, ListedQuestion, ListedQuestions, Verification, WantedQuestions,
@@ -80,6 +81,7 @@ pub use manage::{
 pub use manifest::{Manifest, SourceFile};
 pub use mirror::{Arrival, Wanted, wanted};
 pub use opening::{About, Opening};
+pub use packed::{MOST_ARCHIVED, unpack_archive, unpackable_name};
 pub use published::{PublishedResult, published};
 pub use registry::{DATASETS, DatasetEntry, Known, Open, find, full_name, known, open};
 

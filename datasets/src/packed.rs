@@ -99,7 +99,7 @@ pub(crate) fn content(
         let io = |source| DatasetError::io(&place, source);
         fs::create_dir_all(&home).map_err(io)?;
         remove(&home, &place).map_err(io)?;
-        let most = bytes.max(size.saturating_mul(MOST_RATIO)).clamp(ALWAYS_ALLOWED, MOST_BYTES);
+        let most = bytes.max(most_of(size)).min(MOST_BYTES);
         make(packed, packing, most, &place)?;
         // what is not there will not be there the next time
         inside(&path)?;
@@ -181,6 +181,43 @@ fn make(packed: &Path, packing: Packing, most: u64, place: &Path) -> Result<(), 
     sync_folder(place).map_err(io)
 }
 
+/// Unpacks a `.tar.gz` of plain files into a new folder. What could reach outside of it, or is no plain file, is refused, and so is
+/// one from which more than `most` bytes come; without `most`, more than such a file lets expect.
+///
+/// # Errors
+/// What is wrong with the archive, or with the disk; what was unpacked until then stays.
+pub fn unpack_archive(packed: &Path, folder: &Path, most: Option<u64>) -> Result<(), DatasetError> {
+    let io = |source| DatasetError::io(packed, source);
+    let size = fs::metadata(packed).map_err(io)?.len();
+    let most = most.unwrap_or_else(|| most_of(size));
+    let content = || Ok(Bounded { inner: open(packed)?, left: most });
+    tar::unpack(content, folder).map_err(|problem| match problem {
+        Refused::Disk(error) if !is_of_content(&error) => {
+            let path = format!("{}, unpacking {}", folder.display(), packed.display());
+            DatasetError::Io { path, source: error }
+        }
+        other => other.at(packed),
+    })
+}
+
+/// What may come out of a packed file of a size, in bytes.
+fn most_of(size: u64) -> u64 {
+    size.saturating_mul(MOST_RATIO).clamp(ALWAYS_ALLOWED, MOST_BYTES)
+}
+
+/// Why a file of this name could not be unpacked from an archive; `None` where it could.
+#[must_use]
+pub fn unpackable_name(name: &str) -> Option<String> {
+    match tar::parts(name) {
+        Ok(_) => None,
+        Err(Refused::Content(_, problem)) => Some(problem),
+        Err(Refused::Disk(error)) => Some(error.to_string()),
+    }
+}
+
+/// Most files and folders of an archive that is unpacked.
+pub const MOST_ARCHIVED: usize = tar::MOST_ENTRIES;
+
 fn open(packed: &Path) -> io::Result<MultiGzDecoder<BufReader<File>>> {
     Ok(MultiGzDecoder::new(BufReader::with_capacity(1 << 17, File::open(packed)?)))
 }
@@ -233,7 +270,7 @@ impl<R: Read> Read for Bounded<R> {
         self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::InvalidData,
-                "far more comes out of it than the dataset has: it is not unpacked",
+                "far more comes out of it than its size lets expect: it is not unpacked",
             )
         })?;
         Ok(read)

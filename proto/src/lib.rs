@@ -12,6 +12,7 @@ pub mod address;
 pub mod assertions;
 pub mod audit;
 pub mod bank;
+pub mod banks_archive;
 pub mod call;
 pub mod canary;
 pub mod comparison;

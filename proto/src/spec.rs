@@ -113,13 +113,29 @@ pub struct TakenOver {
     /// is the dataset's id of each bank.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bank: Option<String>,
+    /// The archive whose filled banks it asks, where they hold the same; it fills the others itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archive: Option<AskedArchive>,
+}
+
+/// An archive of filled banks that a run asks.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedArchive {
+    /// Its name on the machine where the run was submitted.
+    pub name: String,
+    /// sha256 of its manifest, which has those of its files.
+    pub sha256: String,
+    /// The memory system that filled it, with its version, where that is another one than is asked: then it is a part of what is
+    /// measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filled_by: Option<String>,
 }
 
 impl TakenOver {
     /// Whether banks are asked that the run does not fill.
     #[must_use]
     pub fn asks_filled_banks(&self) -> bool {
-        !self.banks_of.is_empty() || self.bank.is_some()
+        !self.banks_of.is_empty() || self.bank.is_some() || self.archive.is_some()
     }
 
     /// What a fork from `phase` of a run has: its recalls where answers are made anew, its answers too where they are judged.
@@ -131,6 +147,7 @@ impl TakenOver {
             answers_of: (phase > Phase::Answer).then(|| made_by(&of_run.answers_of)).flatten(),
             answered_again: if phase > Phase::Answer { of_run.answered_again } else { 0 },
             bank: of_run.bank.clone(),
+            archive: of_run.archive.clone(),
             ..Self::default()
         }
     }

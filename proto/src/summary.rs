@@ -37,7 +37,7 @@ pub use memory::{
     FailureAttribution, PassCount, RecallAnswer, RetrievalAtK, RetrievalSummary, StoredCount, StoredEvidence,
     StoredSummary, StoredUpdates,
 };
-pub use metered::{MeteredBank, MeteredFigures, MeteredModel, MeteredStage, MeteredSummary};
+pub use metered::{AccountsSpent, MeteredBank, MeteredFigures, MeteredModel, MeteredStage, MeteredSummary};
 pub use models::{ModelSummary, PromptText, ServedModel};
 pub use panel::{DifferingJudge, PanelSummary, SampledJudge};
 pub use probe::{

@@ -3,9 +3,12 @@
 //! In come the run's row and the parts of the process; out comes a `RunContext`, built once for each run and asked by every task
 //! of it. Start reading at `RunContext::build`: what is wrong with a run on this machine is found there, before its first task.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicU32, Ordering},
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
 };
 
 use bench_grading::{
@@ -25,12 +28,13 @@ use bench_proto::{
     },
     ids::RunNo,
     server::ServerAddress,
-    spec::{IMPORTED_SYSTEM, SystemSpec, check_grading},
+    spec::{IMPORTED_SYSTEM, RunSpec, SystemSpec, check_grading},
     trace::{RunTrace, StepTrace},
 };
 use bench_store::{BankRow, ClaimedTask, RunRow, SessionId, Store};
 use bench_systems::{
-    BankRef, BuildContext, BuildError, Embeddings, MemorySystem, SystemSettings, facts, policy::RefusedSystem, vector,
+    BankRef, BuildContext, BuildError, Embeddings, MemorySystem, SystemSettings, adapter, facts, policy::RefusedSystem,
+    vector,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -82,6 +86,12 @@ impl Drop for Entered<'_> {
     fn drop(&mut self) {
         self.counter.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+/// Where the archive lies whose filled banks a run asks.
+fn filled_archive(building: &BuildContext, spec: &RunSpec) -> Option<PathBuf> {
+    let (home, archive) = (building.adapters.home.as_ref()?, spec.taken_over.archive.as_ref()?);
+    Some(adapter::imported_banks(home, &archive.name))
 }
 
 /// What the context of a run is built of.
@@ -144,6 +154,7 @@ impl RunContext {
             RunCallers::open(environment, Arc::clone(&store), &row, session, stop.clone(), (routes, journal)).await?;
         let mut building = environment.systems.for_run(row.run_id.to_string());
         building.adapters.given = metering.given(&row).await?;
+        building.adapters.filled = filled_archive(&building, spec);
         let metered = row.spec.limits.meter.is_some().then(|| callers.metered(environment)).transpose()?;
         let metered = metered.map(Arc::new);
         if let Some(metered) = &metered {

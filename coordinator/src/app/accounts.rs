@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bench_models::{capabilities, registry};
+use bench_models::{capabilities, registry, spent::SpentAt};
 use bench_proto::{
     metered::MeterPlan,
     spec::{ModelSpec, RunSpec},
@@ -168,6 +168,16 @@ impl App {
             }
         }
         Ok(accounts)
+    }
+
+    /// The accounts of a run, where all of them say what was spent with their keys; `None` where one does not.
+    pub(crate) fn accounts_that_tell(&self, spec: &RunSpec) -> Option<Vec<(registry::Account, SpentAt)>> {
+        let accounts = self.accounts_of(spec).ok()?.into_values();
+        let tells = |account: registry::Account| {
+            let told = self.settings.accounts.get(&account.name)?.spent.as_deref()?;
+            Some((account, SpentAt::named(told)?))
+        };
+        accounts.map(tells).collect::<Option<Vec<_>>>().filter(|accounts| !accounts.is_empty())
     }
 
     /// The accounts that a memory system's own calls may go to: those that the run names, and those of the providers' names.

@@ -6,7 +6,7 @@ use bench_proto::spec::BanksAfter;
 use clap::{Args, Subcommand};
 
 use super::{Display, ForkFrom};
-use crate::standing::LATEST;
+use crate::standing::{LAST, LATEST};
 
 /// Most repeats of one group.
 pub(crate) const MOST_REPEATS: i64 = 1_000;
@@ -157,6 +157,9 @@ pub struct BankArgs {
     /// Ask a bank of the memory system that is there already, and store nothing; {bank_id} in its name is the dataset's id of a bank
     #[arg(long, value_name = "NAME", value_parser = bank_name, conflicts_with_all = ["fork", "repeat_ingest", "reuse_banks"], help_heading = "Who")]
     pub bank: Option<String>,
+    /// Ask imported banks (`banks import`) that hold the same, in a copy of their files, and fill only the others
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["fork", "repeat_ingest", "reuse_banks"], help_heading = "Who")]
+    pub banks_from: Option<String>,
     /// Remove the banks that the run fills when it has ended
     #[arg(long, conflicts_with_all = ["fork", "bank", "keep_banks"], help_heading = "Who")]
     pub clean_after: bool,
@@ -279,6 +282,7 @@ fn label(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("it is empty".to_owned()),
         LATEST => Err(format!("`{LATEST}` is the run that was created last, whatever its name")),
+        text if text.starts_with(LAST) => Err(format!("`{LAST}K` are the last K runs, whatever their names")),
         _ => Ok(text.to_owned()),
     }
 }

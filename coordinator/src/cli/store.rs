@@ -30,13 +30,52 @@ pub struct GcArgs {
 /// What `banks` does.
 #[derive(Debug, Clone, Subcommand)]
 pub enum BanksVerb {
+    /// Write the banks that a run has filled into a file that others can import: what its memory system keeps, with sums and what filled it
+    Export {
+        /// Run: its id, name, start or end of the id, or `latest`
+        run: String,
+        /// The new file [default: banks-RUN.tar.gz]
+        #[arg(long, value_name = "FILE")]
+        to: Option<PathBuf>,
+        /// The folder in which a server that you start keeps what it stores; stop it first
+        #[arg(long, value_name = "DIR")]
+        data: Option<PathBuf>,
+        /// Under what terms it may be handed on, as an SPDX name [default: that of the dataset]
+        #[arg(long, value_name = "NAME")]
+        licence: Option<String>,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Download an archive of filled banks and import it
+    Fetch {
+        /// Its address
+        url: String,
+        /// What its sha256 has to be
+        #[arg(long, value_name = "HEX", value_parser = sha256)]
+        sha256: Option<String>,
+        /// How it is called here, and where its files go
+        #[command(flatten)]
+        import: KeepArgs,
+    },
+    /// Check an archive of filled banks and keep it here, for `submit --banks-from`
+    Import {
+        /// The archive: one of `banks export`, or amplihack's metadata.json beside memory_db
+        file: PathBuf,
+        /// How it is called here, and where its files go
+        #[command(flatten)]
+        import: KeepArgs,
+    },
     /// Runs that have stored something in a memory service, newest first: how many banks, whose, and whether another run may ask them
     List(BanksArgs),
     /// Remove the banks of ended runs from their memory systems, but for those that a run asks which has not ended
     Remove {
-        /// Runs: ids, names, starts or ends of ids, or `latest`; a group's id stands for all of its runs
+        /// Runs: ids, names, starts or ends of ids, or `latest`; a group's id stands for all of its runs. With --imported names of `banks import`
         #[arg(required = true, value_name = "RUN")]
         runs: Vec<String>,
+        /// Remove imported banks in place of those of runs
+        #[arg(long)]
+        imported: bool,
         /// JSON on standard output
         #[arg(long)]
         json: bool,
@@ -60,9 +99,35 @@ pub struct BanksArgs {
     /// The newest N
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub limit: u32,
+    /// Imported banks in place of those of runs
+    #[arg(long, conflicts_with = "limit")]
+    pub imported: bool,
     /// JSON on standard output
     #[arg(long)]
     pub json: bool,
+}
+
+/// How an archive of filled banks is kept here.
+#[derive(Debug, Clone, Args)]
+pub struct KeepArgs {
+    /// Its name here [default: the run that filled it]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Copy its files into this new folder too, for a server that you start on it
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Bytes that may come out of it [default: 200 times its size, at least 16 MiB]
+    #[arg(long, value_name = "N")]
+    pub max_bytes: Option<u64>,
+    /// JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A sha256 in hexadecimal.
+fn sha256(text: &str) -> Result<String, String> {
+    let is_one = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_one.then(|| text.to_ascii_lowercase()).ok_or_else(|| "a sha256 has 64 hexadecimal characters".to_owned())
 }
 
 /// Arguments of `backup`.

@@ -32,7 +32,7 @@ use crate::{
     comparison::{check_metric, inputs::LoadedRun, options, pair},
     exit::{CliError, CliResult, Exit},
     out, results,
-    standing::{find_run, group::RunsOfGroup, look_for_run},
+    standing::{LAST, find_run, group::RunsOfGroup, look_for_run},
 };
 
 /// What a policy may become with all that it stands for, in bytes.
@@ -206,7 +206,7 @@ fn has_metric(run: &LoadedRun, metric: &str) -> bool {
 
 /// K of `last:K`; `None` of any other baseline.
 fn last_of(named: &str) -> Result<Option<usize>, CliError> {
-    let Some(k) = named.strip_prefix("last:") else { return Ok(None) };
+    let Some(k) = named.strip_prefix(LAST) else { return Ok(None) };
     let k = k.parse().ok().filter(|k| (1..=1_000).contains(k));
     k.map(Some).ok_or_else(|| CliError::usage(format!("--baseline {named}: give last:K with K from 1 to 1000")))
 }

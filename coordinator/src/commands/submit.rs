@@ -106,7 +106,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
         store: &store,
         run: &run,
         executor: &executor,
-        planner: Some(group.measured.planner(&run)),
+        planner: Some(group.measured.planner(&run, &app.home())),
         planned: Some(&group.measured),
     };
     if args.detach {

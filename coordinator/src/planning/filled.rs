@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
+    path::Path,
     sync::Arc,
 };
 
@@ -18,7 +19,7 @@ use bench_worker::banks::BankData;
 use futures::future::try_join_all;
 use tokio_util::sync::CancellationToken;
 
-use super::{PlannedRun, planner};
+use super::{PlannedRun, archived, planner};
 use crate::{
     app::{App, Deployment},
     cli::{BankArgs, SubmitArgs},
@@ -45,6 +46,10 @@ pub(crate) struct FilledBefore {
     /// Somebody works on a run that fills some.
     is_worked_on: bool,
     named: Option<String>,
+    /// Where the memory system has those of an archive, by the hash of what they were given.
+    archived: HashMap<Sha256Hash, FilledBank>,
+    /// What stands in front of the handles of a system that is started on this machine.
+    host: String,
 }
 
 /// A bank that a run has filled.
@@ -66,17 +71,21 @@ pub(crate) fn as_filled(row: &BankRow) -> Option<FilledBank> {
 }
 
 impl FilledBefore {
-    /// Those that a run asks, by its spec; a store that is away is waited for.
+    /// Those that a run asks, by its spec; a store that is away is waited for. `home`: where imported archives lie.
     ///
     /// # Errors
-    /// What the store meets.
+    /// What the store meets, and exit 2 for an archive that is not here any more.
     pub(crate) async fn of_run(
         store: &dyn Store,
-        taken_over: &TakenOver,
+        spec: &RunSpec,
+        home: &Path,
         stop: &CancellationToken,
-    ) -> StoreResult<Self> {
+    ) -> Result<Self, CliError> {
+        let taken_over = &spec.taken_over;
         let read = retry_until(stop.cancelled(), || Self::read(store, &taken_over.banks_of)).await?;
-        Ok(Self { named: taken_over.bank.clone(), ..read })
+        let asked = taken_over.archive.as_ref().filter(|_| taken_over.recalls_of.is_none());
+        let archived = asked.map(|asked| archived::banks(home, asked, spec)).transpose()?.unwrap_or_default();
+        Ok(Self { named: taken_over.bank.clone(), archived, host: archived::host(spec), ..read })
     }
 
     /// The banks that these runs have filled to their ends and that are still there, or that they are filling; of equal ones that of
@@ -121,6 +130,7 @@ impl FilledBefore {
         self.named.is_none()
             && is_asked_at_its_end(bank)
             && self.holding(bank).is_none()
+            && self.archived(bank).is_none()
             && (self.more_to_come || self.awaited.contains(&bank.content))
     }
 
@@ -129,9 +139,15 @@ impl FilledBefore {
     pub(crate) fn of(&self, bank: &NewBank) -> Option<FilledBank> {
         if let Some(name) = &self.named {
             let name = name.replace(BANK_ID, &bank.bank_id);
-            return Some(FilledBank { handle: name.clone(), name, by: None });
+            return Some(FilledBank { handle: format!("{}{name}", self.host), name, by: None });
         }
-        as_filled(&self.holding(bank)?.row)
+        let of_run = self.holding(bank).and_then(|filled| as_filled(&filled.row));
+        of_run.or_else(|| self.archived(bank).cloned())
+    }
+
+    /// The one of an archive that holds what a new bank is to hold when its first question is asked.
+    fn archived(&self, bank: &NewBank) -> Option<&FilledBank> {
+        self.archived.get(&bank.content).filter(|_| is_asked_at_its_end(bank))
     }
 
     /// The one that holds what a new bank is to hold when its first question is asked.
@@ -141,7 +157,7 @@ impl FilledBefore {
 }
 
 /// Whether nothing is asked of a bank before all is retained.
-fn is_asked_at_its_end(bank: &NewBank) -> bool {
+pub(super) fn is_asked_at_its_end(bank: &NewBank) -> bool {
     bank.segments.windows(2).all(|two| two[0].until == two[1].until)
 }
 
@@ -207,6 +223,9 @@ pub(crate) fn check_kept(spec: &RunSpec, capabilities: &Capabilities, flag: &str
 /// As [`reuse_banks`] and [`name_bank`].
 pub(crate) async fn choose(app: &App, args: &BankArgs, planned: &mut PlannedRun, look: bool) -> Result<(), CliError> {
     planned.spec.limits.banks_after = args.after();
+    if let Some(archive) = &args.banks_from {
+        return archived::ask(app, archive, args.bank.as_deref(), planned).await;
+    }
     match &args.bank {
         Some(name) => name_bank(name, planned),
         None if args.reuse_banks => reuse_banks(app, planned, look).await,
@@ -227,6 +246,14 @@ fn name_bank(name: &str, planned: &mut PlannedRun) -> Result<(), CliError> {
         )));
     }
     check_kept(spec, &planned.capabilities, "--bank")?;
+    ask_by_name(name, spec)
+}
+
+/// Lets a run ask banks by their names alone: nobody says what they hold.
+///
+/// # Errors
+/// Exit 2 for one bank where the sample has several.
+pub(super) fn ask_by_name(name: &str, spec: &mut RunSpec) -> Result<(), CliError> {
     if spec.sample.banks > 1 && !name.contains(BANK_ID) {
         return Err(CliError::usage(format!(
             "--bank {name}: the sample has {} banks; put {BANK_ID} where the dataset's id of each stands in the names, or add \
@@ -342,12 +369,23 @@ fn differs(filler: &RunSpec, spec: &RunSpec) -> Option<String> {
 
 /// Which of the banks of a run are filled, in their order.
 async fn matching(planned: &PlannedRun, before: FilledBefore) -> Result<Vec<Filled>, CliError> {
+    looked_up(planned, move |bank| before.holding(bank).cloned()).await
+}
+
+/// What is found for the banks of a run, in their order; those for which nothing is are left out.
+///
+/// # Errors
+/// What the dataset meets.
+pub(super) async fn looked_up<T: Send + 'static>(
+    planned: &PlannedRun,
+    find: impl Fn(&NewBank) -> Option<T> + Send + 'static,
+) -> Result<Vec<T>, CliError> {
     let (dataset, banks) = (Arc::clone(&planned.dataset), planned.banks_in_order());
     let spec = planned.spec.clone();
     let look = move || {
         let mut found = Vec::new();
         for batch in planner::batches(dataset.as_ref(), &banks, Some(&spec)) {
-            found.extend(batch?.banks.iter().filter_map(|bank| before.holding(bank).cloned()));
+            found.extend(batch?.banks.iter().filter_map(&find));
         }
         Ok(found)
     };

@@ -21,6 +21,7 @@
 //! | [`self_check`] | do its graders grade right? |
 //! | [`planner`] | how does the plan get into the store, ahead of the workers? |
 
+pub(crate) mod archived;
 mod canaries;
 pub(crate) mod counting;
 mod dataset;
@@ -38,7 +39,7 @@ pub(crate) mod planner;
 pub(crate) mod scenario;
 pub(crate) mod self_check;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use bench_datasets::Dataset;
 use bench_grading::{counting::Counting, judging::rubric};
@@ -104,9 +105,10 @@ impl PlannedRun {
 
     /// What writes the plan of this run, or of a control on the same sample.
     #[must_use]
-    pub(crate) fn planner(&self, run: &RunRow) -> Planner {
+    pub(crate) fn planner(&self, run: &RunRow, home: &Path) -> Planner {
         Planner {
             run: run.run_no,
+            home: home.to_owned(),
             dataset: Arc::clone(&self.dataset),
             banks: self.banks_in_order(),
             spec: Arc::new(run.spec.clone()),

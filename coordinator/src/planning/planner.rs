@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
+    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -48,6 +49,8 @@ pub(crate) struct Planner {
     pub spec: Arc<RunSpec>,
     /// Which questions are asked only after a look, of a run that may stop early.
     pub rounds: Option<Arc<Rounds>>,
+    /// Where imported archives of filled banks lie.
+    pub home: PathBuf,
     /// Banks that an earlier owner has planned already.
     pub done: u32,
 }
@@ -66,7 +69,8 @@ impl Planner {
         ahead: Ahead,
     ) -> Result<(), CliError> {
         let taken_over = &self.spec.taken_over;
-        let mut filled = FilledBefore::of_run(store.as_ref(), taken_over, &stop).await?;
+        let find_filled = || FilledBefore::of_run(store.as_ref(), &self.spec, &self.home, &stop);
+        let mut filled = find_filled().await?;
         // when somebody was last seen at work on the run whose banks are awaited
         let mut worked_on = Instant::now();
         // a bank that is filled is asked before the next one is
@@ -97,7 +101,7 @@ impl Planner {
             .await
             .map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")).because(e))??;
             while prepared.banks.iter().any(|bank| filled.awaits(bank)) {
-                filled = FilledBefore::of_run(store.as_ref(), taken_over, &stop).await?;
+                filled = find_filled().await?;
                 if filled.is_worked_on() {
                     worked_on = Instant::now();
                 } else if worked_on.elapsed() > UNTIL_GIVEN_UP {

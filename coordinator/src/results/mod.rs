@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `shards` | how are all questions read, on all cores? |
 //! | `summary` | what is the result of a run? |
+//! | [`accounts_spent`] | what did the accounts of a metered run say meanwhile? |
 //! | `ahead` | how is something read before it is asked for, and never much of it? |
 //! | `score` | by which one figure is a run shown? |
 //! | `models` | where were its models, and what did they answer by? |
@@ -22,6 +23,7 @@
 //! | [`corrected`] | what is its score without the errors of its judge? |
 //! | `answer_key` | what would it be without the known mistakes of the dataset? |
 
+pub(crate) mod accounts_spent;
 mod ahead;
 pub(crate) mod answer_key;
 mod beside;

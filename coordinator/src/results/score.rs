@@ -24,6 +24,8 @@ pub(crate) struct Score {
     pub verdict: Option<Verdict>,
     /// Digest of the result; none where there is no report yet.
     pub result_digest: Option<String>,
+    /// Dollars of its report: all that is known to be paid.
+    pub(crate) usd: Option<f64>,
 }
 
 impl Score {
@@ -54,6 +56,20 @@ struct Stored {
     run: StoredRun,
     #[serde(default)]
     result_digest: Option<String>,
+    #[serde(default)]
+    usage: Option<StoredUsage>,
+}
+
+/// Of what was paid.
+#[derive(serde::Deserialize)]
+struct StoredUsage {
+    total: StoredTotal,
+}
+
+/// Of all of it.
+#[derive(serde::Deserialize)]
+struct StoredTotal {
+    usd: f64,
 }
 
 /// Of the run's own part.
@@ -73,7 +89,8 @@ pub(crate) async fn score_of(store: &dyn Runs, run: &RunRow) -> Result<Score, Cl
     };
     let counted_as = run.spec.counting.as_ref().map(|counting| counting.name.clone());
     if let Some(stored) = stored.and_then(|text| serde_json::from_str::<Stored>(&text).ok()) {
-        let Stored { headline, counting, run, result_digest } = stored;
+        let Stored { headline, counting, run, result_digest, usage } = stored;
+        let usd = usage.map(|usage| usage.total.usd);
         let (value, ci95) = match counting {
             // a figure of theirs has no interval of ours
             Some(counted) => (counted.value, None),
@@ -81,9 +98,9 @@ pub(crate) async fn score_of(store: &dyn Runs, run: &RunRow) -> Result<Score, Cl
         };
         let (estimator, metric) = (headline.estimator.name(), headline.metric);
         let verdict = Some(run.verdict);
-        return Ok(Score { value, estimator, metric, ci95, counted_as, verdict, result_digest });
+        return Ok(Score { value, estimator, metric, ci95, counted_as, verdict, result_digest, usd });
     }
     let (estimator, metric) = (Estimator::Mean.name(), run.spec.headline_metric());
     let value = run.counters.mean();
-    Ok(Score { value, estimator, metric, ci95: None, counted_as, verdict: None, result_digest: None })
+    Ok(Score { value, estimator, metric, ci95: None, counted_as, verdict: None, result_digest: None, usd: None })
 }

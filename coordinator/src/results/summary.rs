@@ -22,7 +22,7 @@ use bench_worker::banks::{BankData, BankQuestions};
 
 use tracing::Instrument as _;
 
-use super::shards;
+use super::{accounts_spent, shards};
 use crate::{
     app::App,
     exit::CliError,
@@ -53,6 +53,7 @@ async fn aggregate(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary
         input.ledger = Some(store.ledger(run).await?);
         if run.spec.limits.meter.is_some() {
             input.metered = Some(store.metered_calls(run.run_no).await?);
+            input.accounts_spent = accounts_spent::found(store, run).await?;
         }
     }
     input.group = Some(group_of(store, run).await?);

@@ -26,6 +26,7 @@ use crate::{
         executor::{RunExecutor, Watching},
         resume,
     },
+    standing::raised_with,
 };
 
 /// The memory systems of controls.
@@ -114,7 +115,7 @@ pub(crate) async fn plan_missing(
     let mut writing = Vec::new();
     for control in not_ended(store.as_ref(), run).await?.into_iter().filter(|control| !control.planned) {
         let planner = match planned {
-            Some(planned) => Some(planned.planner(&control)),
+            Some(planned) => Some(planned.planner(&control, &app.home())),
             None => resume::planner_if_missing(app, store.as_ref(), &control).await?,
         };
         writing.extend(planner.map(|planner| spawn_planner(Arc::clone(store), planner)));
@@ -175,7 +176,7 @@ pub(crate) async fn execute(
             }
         };
         let planner = match planned {
-            Some(planned) => Some(planned.planner(&control)),
+            Some(planned) => Some(planned.planner(&control, &app.home())),
             None => resume::planner_if_missing(app, store.as_ref(), &control).await?,
         };
         if !resume::take_up(store.as_ref(), &control, &[]).await? {
@@ -221,7 +222,8 @@ pub(crate) async fn left_over(store: &dyn Store, run: &RunRow) -> Result<Option<
     let open = not_ended(store, run.run_no).await?;
     let Some(names) = names(&open) else { return Ok(None) };
     let reason = open.iter().filter_map(|control| control.reason.as_deref()).find(|reason| *reason != MEASURED_FIRST);
-    let more = if reason.is_some_and(|reason| reason.starts_with("budget")) { " --max-cost USD" } else { "" };
+    let of_budget = reason.filter(|reason| reason.starts_with("budget"));
+    let more = of_budget.map_or_else(String::new, |reason| format!(" {}", raised_with(reason)));
     Ok(Some(format!(
         "the result of run {0} stands; {names} not ended{1}; `bench-coord resume {0}{more}` goes on with what is left",
         run.run_id,

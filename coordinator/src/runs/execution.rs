@@ -12,6 +12,7 @@ use crate::{
     exit::{CliError, CliResult},
     planning::{PlannedRun, planner::Planner},
     runs::{
+        account_watch::AccountWatch,
         client::spawn_planner,
         controls,
         ending::{RunEnd, detached},
@@ -49,7 +50,14 @@ impl Execution<'_> {
         let Self { app, store, run, executor, planner, planned } = self;
         let interrupts = app.interrupts();
         let watching = Watching::new(output, &interrupts);
+        let watch = match executor.is_cluster() {
+            true => None,
+            false => AccountWatch::begin(app, store.as_ref(), run).await?,
+        };
         let end = executor.execute(app, store, run, planner, &watching).await?;
+        if let Some(watch) = watch {
+            watch.end(store.as_ref(), run).await?;
+        }
         tracing::debug!("run at rest");
         controls::planned(plans_of_controls).await?;
         if end == RunEnd::Finished && !executor.is_cluster() {

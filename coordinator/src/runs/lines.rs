@@ -195,7 +195,7 @@ impl<'a> Line<'a> {
 
     /// What its runs have cost, in dollars.
     pub(crate) fn usd(&self) -> f64 {
-        self.runs.iter().map(|each| each.run.counters.spent.usd()).sum()
+        self.runs.iter().map(|each| each.usd()).sum()
     }
 
     /// What its runs have in common, or how many different ones there are: `3 systems`.

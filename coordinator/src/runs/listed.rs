@@ -37,6 +37,12 @@ impl Listed {
         Ok(Self { run, score, status, source })
     }
 
+    /// Dollars that were surely paid: those of its report, whose calls may be in another store, else those that are booked so far.
+    pub(crate) fn usd(&self) -> f64 {
+        let counters = &self.run.counters;
+        self.score.usd.unwrap_or_else(|| counters.spent.usd() - counters.uncertain.usd())
+    }
+
     /// Its model judges.
     pub(crate) fn judges(&self) -> Vec<String> {
         self.run.spec.judges.iter().map(|judge| judge.display()).collect()
@@ -52,7 +58,7 @@ impl Listed {
             "system": run.spec.system.name, "answerer": run.spec.who_answers(), "judges": self.judges(),
             "ended": run.counters.ended(), "score": score.value, "estimator": score.estimator,
             "metric": score.metric, "ci95": score.ci95, "counted_as": score.counted_as, "verdict": score.verdict,
-            "usd": run.counters.spent.usd(), "source": source,
+            "usd": self.usd(), "source": source,
             "repeat_of": group_of_equals(run).map(|group| &group.id),
         })
     }
@@ -73,7 +79,7 @@ impl Listed {
             metric: score.counted(),
             ci95: score.ci95.clone(),
             judges: self.judges(),
-            usd: run.counters.spent.usd(),
+            usd: self.usd(),
             created: rfc3339(run.created_ms),
             page: self.page(app).map(|page| link(folder, &page)),
         }

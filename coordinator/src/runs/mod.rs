@@ -18,6 +18,8 @@
 //! | [`controls`] | which runs go with it, and when do they start? |
 //! | [`group`] | how do the repeats of one run, or the cells of a matrix, go together? |
 //! | [`ending`] | what is said at its rest, and with which exit code? |
+//! | [`account_watch`] | does anything go around the meter? |
+//! | [`banks_archive`] | how do its banks become a file? |
 //! | [`removal`] | how are its banks removed? |
 //! | [`resume`] | how does it go on after a stop? |
 //! | [`elsewhere`] | are its models still where they were? |
@@ -25,7 +27,9 @@
 //! | [`listed`] | what is told of it where it stands beside others? |
 //! | [`lines`] | which of them stand together as one? |
 
+pub(crate) mod account_watch;
 pub(crate) mod attach;
+pub(crate) mod banks_archive;
 pub(crate) mod client;
 pub(crate) mod controls;
 mod elsewhere;

@@ -12,7 +12,8 @@ use crate::{
     exit::{CliError, CliResult},
     out,
     planning::{
-        accounts, banks_in_order, open_dataset, parse_usd, planner::Planner, take_rounds, take_sample, with_label_fixes,
+        accounts, archived, banks_in_order, open_dataset, parse_usd, planner::Planner, take_rounds, take_sample,
+        with_label_fixes,
     },
     results::{self, run_folder},
     runs::{
@@ -110,6 +111,7 @@ async fn to_the_end(app: &App, store: &dyn Store, run: RunRow) -> Result<RunRow,
 pub(crate) async fn check_goes_on(app: &App, store: &dyn Store, run: &RunRow) -> Result<(), CliError> {
     check_whole(store, run).await?;
     check_allowed(app, store, run).await?;
+    archived::check_here(&app.home(), run)?;
     check_banks(store, run).await
 }
 
@@ -235,6 +237,7 @@ async fn planner_of(app: &App, store: &dyn Plan, run: &RunRow) -> Result<Planner
     let banks = banks_in_order(&sample);
     Ok(Planner {
         run: run.run_no,
+        home: app.home(),
         dataset,
         banks,
         spec: Arc::new(spec.clone()),

@@ -70,6 +70,8 @@ pub(crate) async fn row_of(
 
 /// How a person names the run that was created last; no run has it for a name.
 pub(crate) const LATEST: &str = "latest";
+/// How the words begin that stand for the runs before one, wherever a baseline is named.
+pub(crate) const LAST: &str = "last:";
 
 /// The run behind an id, a name (the newest of it; `name@2` is the one before), the unique start or end of an id, or `latest`.
 ///
@@ -242,6 +244,20 @@ pub(crate) async fn removed_banks(store: &dyn Runs, run: &RunRow) -> Result<Opti
     Ok(None)
 }
 
+/// The flag of `resume` that raises the cap for which a run was paused: the reason says which cap that is, and in what it counts.
+#[must_use]
+pub(crate) fn raised_with(reason: &str) -> String {
+    if reason.contains("--max-cost-per-day") {
+        return "--max-cost-per-day USD".to_owned();
+    }
+    let of_phase = reason.split_once("--set run.max_cost_").and_then(|(_, rest)| rest.split_once('='));
+    if let Some((phase, _)) = of_phase {
+        return format!("--set run.max_cost_{phase}=USD");
+    }
+    let unit = ["Ncalls", "Ntokens"].into_iter().find(|unit| reason.contains(unit)).unwrap_or("USD");
+    format!("--max-cost {unit}")
+}
+
 /// How a run stands, with what only the owner's lock can tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {
@@ -302,9 +318,8 @@ impl Standing {
                 Some(format!("{reason}, and this control when that has ended"))
             }
             Self::Paused { reason } if reason.starts_with("budget") => {
-                // a cap in calls or tokens says its unit where it says how it is raised
-                let cap = ["Ncalls", "Ntokens"].into_iter().find(|cap| reason.contains(cap)).unwrap_or("USD");
-                Some(format!("{reason}; `bench-coord resume {run} --max-cost {cap}` goes on with a higher cap"))
+                let raised = raised_with(reason);
+                Some(format!("{reason}; `bench-coord resume {run} {raised}` goes on with a higher cap"))
             }
             Self::Paused { reason } => Some(format!("{reason}; `bench-coord resume {run}` goes on")),
             Self::Cancelled => Some(format!("cancelled; `bench-coord resume {run} --reopen` goes on all the same")),

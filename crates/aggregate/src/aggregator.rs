@@ -342,6 +342,7 @@ impl Aggregator {
             questions: self.questions.unordered().filter(|row| row.outcome != Outcome::NotRun).count() as u64,
             bank_name,
             faults: faults.map(str::to_owned),
+            accounts: self.input.accounts_spent.clone(),
         };
         self.input.metered.as_deref().map(|calls| metered::summary(calls, around))
     }

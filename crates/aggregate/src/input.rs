@@ -6,7 +6,7 @@ use bench_proto::{
     metered::MeteredCalls,
     spec::RunSpec,
     stop::Looks,
-    summary::{ControlScore, GroupSummary},
+    summary::{AccountsSpent, ControlScore, GroupSummary},
 };
 
 use crate::{compare::DEFAULT_STATS_SEED, instrument::Instrument};
@@ -83,6 +83,8 @@ pub struct AggregateInput {
     pub ledger: Option<Ledger>,
     /// What its memory system has called itself; `None` where that was not metered.
     pub metered: Option<Vec<MeteredCalls>>,
+    /// What the accounts of a metered run say was spent meanwhile; `None` where they do not say it.
+    pub accounts_spent: Option<AccountsSpent>,
     /// The runs that were started with it.
     pub group: Option<GroupSummary>,
     /// What its looks have found, where it may stop early.
@@ -111,6 +113,7 @@ impl AggregateInput {
             holds_all: false,
             canaries: Canaries::Impossible("the system is not known"),
             ledger: None,
+            accounts_spent: None,
             metered: None,
             group: None,
             looks: None,

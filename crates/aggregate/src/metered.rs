@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bench_proto::{
     metered::{MeteredCalls, MeteredEnd, Service, Stage},
-    summary::{MeteredBank, MeteredFigures, MeteredModel, MeteredStage, MeteredSummary},
+    summary::{AccountsSpent, MeteredBank, MeteredFigures, MeteredModel, MeteredStage, MeteredSummary},
 };
 
 /// Dollars of unattributed calls, as a share of an amount that they may belong to, up to which that amount is told.
@@ -49,6 +49,8 @@ pub(crate) struct Around<'a> {
     pub(crate) bank_name: &'a dyn Fn(u32) -> String,
     /// What was failed on purpose.
     pub(crate) faults: Option<String>,
+    /// What accounts say was spent meanwhile.
+    pub(crate) accounts: Option<AccountsSpent>,
 }
 
 /// The figures of a run's metered calls.
@@ -76,7 +78,7 @@ pub(crate) fn summary(calls: &[MeteredCalls], around: Around<'_>) -> MeteredSumm
         .map(|((model, service), figures)| MeteredModel { model: model.to_owned(), service, figures })
         .collect();
     models.sort_by(|a, b| b.figures.usd.total_cmp(&a.figures.usd).then(b.figures.calls.cmp(&a.figures.calls)));
-    let Around { turns, questions, bank_name, faults } = around;
+    let Around { turns, questions, bank_name, faults, accounts } = around;
     let usd_per_1000_turns = per(filling, 1000.0, turns);
     let usd_per_question = per(asking, 1.0, questions);
     let by_stage = by_stage.into_iter().map(|(stage, figures)| MeteredStage { stage, figures }).collect();
@@ -92,6 +94,7 @@ pub(crate) fn summary(calls: &[MeteredCalls], around: Around<'_>) -> MeteredSumm
         usd_per_1000_turns,
         usd_per_question,
         faults,
+        accounts,
     }
 }
 
@@ -104,6 +107,15 @@ pub(crate) fn warnings(metered: &MeteredSummary) -> Vec<String> {
             "the meter has seen no call: the memory system calls no model, or it does not use the address that it was given"
                 .to_owned(),
         );
+    }
+    let unseen = metered.accounts.as_ref().map(AccountsSpent::usd_unseen).filter(|usd| *usd > 0.0);
+    if let (Some(unseen), Some(of)) = (unseen, &metered.accounts) {
+        warnings.push(format!(
+            "the accounts of this run ({}) say that ${:.4} were spent while it was executed, of which ${unseen:.4} are in no call that was \
+             seen here: the memory system goes around the meter, or somebody else uses the same key",
+            of.accounts.join(", "),
+            of.usd
+        ));
     }
     if let Some(faults) = &metered.faults {
         warnings.push(format!(
@@ -183,7 +195,7 @@ mod tests {
     }
 
     fn around(bank_name: &dyn Fn(u32) -> String) -> Around<'_> {
-        Around { turns: 2_000, questions: 10, bank_name, faults: None }
+        Around { turns: 2_000, questions: 10, bank_name, faults: None, accounts: None }
     }
 
     #[test]
@@ -249,6 +261,16 @@ mod tests {
         let told = summary(&[], around(&name));
         assert!(told.usd_per_question.is_some_and(|usd| usd == 0.0 && usd.is_sign_positive()), "{told:?}");
         assert!(warnings(&told)[0].contains("has seen no call"));
+        // what prices and rounding make is no finding
+        for (usd, usd_booked, unseen) in
+            [(1.04, 1.0, 0.0), (0.008, 0.0, 0.0), (1.06, 1.0, 0.06), (0.5, 1.0, 0.0), (0.02, 0.0, 0.02)]
+        {
+            let accounts = AccountsSpent { accounts: vec!["openrouter".to_owned()], usd, usd_booked };
+            assert!((accounts.usd_unseen() - unseen).abs() < 1e-12, "{accounts:?}");
+            let told = summary(&[], Around { accounts: Some(accounts), ..around(&name) });
+            let is_told = warnings(&told).iter().any(|line| line.contains("goes around the meter, or somebody else"));
+            assert_eq!(is_told, unseen > 0.0, "{usd} of {usd_booked}");
+        }
         let none = summary(&[], Around { turns: 0, questions: 0, ..around(&name) });
         assert_eq!((none.usd_per_1000_turns, none.usd_per_question), (None, None));
     }

@@ -28,6 +28,7 @@ pub mod pace;
 pub mod prices;
 pub mod registry;
 pub mod routes;
+pub mod spent;
 pub mod stop;
 pub mod tokens;
 

@@ -25,12 +25,14 @@ pub struct Account {
     pub tpm: Option<u64>,
     /// Its token limit counts the reply that came and not the largest one that was asked for.
     pub tpm_counts_used: bool,
+    /// Who says what its key has spent: `openrouter` or `litellm`.
+    pub spent: Option<String>,
 }
 
 impl Account {
     /// An account without a server, a key or limits.
     pub(crate) const fn named(name: String) -> Self {
-        Self { name, base_url: None, key: ApiKey::None, rpm: None, tpm: None, tpm_counts_used: false }
+        Self { name, base_url: None, key: ApiKey::None, rpm: None, tpm: None, tpm_counts_used: false, spent: None }
     }
 }
 
@@ -113,7 +115,8 @@ fn account(name: &str, entries: &Entries, sources: &Sources<'_>) -> Account {
         _ => None,
     };
     let tpm_counts_used = field("tpm_counts").is_some_and(|entry| entry.value.text() == Some("used"));
-    Account { name: name.to_owned(), base_url, key, rpm: limit("rpm"), tpm: limit("tpm"), tpm_counts_used }
+    let spent = field("spent").and_then(|entry| entry.value.text()).map(str::to_owned);
+    Account { name: name.to_owned(), base_url, key, rpm: limit("rpm"), tpm: limit("tpm"), tpm_counts_used, spent }
 }
 
 /// A key file may not be there on machines that never use the account: that is no error until it is used.

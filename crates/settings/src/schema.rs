@@ -145,14 +145,18 @@ const COUNT: Kind = Kind::Whole { min: 1, max: i64::MAX };
 /// What a provider counts of a call: its largest reply, or the reply that came.
 const TPM_COUNTS: Kind = Kind::OneOf(&["reserved", "used"]);
 
+/// Who says what a key has spent, and how.
+const SPENT: Kind = Kind::OneOf(&["openrouter", "litellm"]);
+
 /// Fields of `[accounts.NAME]`.
-pub(crate) const ACCOUNT_FIELDS: [(&str, Kind); 6] = [
+pub(crate) const ACCOUNT_FIELDS: [(&str, Kind); 7] = [
     ("base_url", Kind::BaseUrl),
     ("api_key_env", Kind::Text),
     ("api_key_file", Kind::Path),
     ("rpm", COUNT),
     ("tpm", COUNT),
     ("tpm_counts", TPM_COUNTS),
+    ("spent", SPENT),
 ];
 
 /// All settings of the program itself, in the order of the default file.
@@ -235,18 +239,21 @@ pub(crate) const KEYS: &[Key] = &[
     key("accounts.openai.rpm", COUNT),
     key("accounts.openai.tpm", COUNT),
     key("accounts.openai.tpm_counts", TPM_COUNTS),
+    key("accounts.openai.spent", SPENT),
     key("accounts.anthropic.base_url", Kind::BaseUrl).env("ANTHROPIC_BASE_URL"),
     key("accounts.anthropic.api_key_env", Kind::Text),
     key("accounts.anthropic.api_key_file", Kind::Path),
     key("accounts.anthropic.rpm", COUNT),
     key("accounts.anthropic.tpm", COUNT),
     key("accounts.anthropic.tpm_counts", TPM_COUNTS),
+    key("accounts.anthropic.spent", SPENT),
     key("accounts.azure.base_url", Kind::BaseUrl).env("AZURE_OPENAI_ENDPOINT"),
     key("accounts.azure.api_key_env", Kind::Text),
     key("accounts.azure.api_key_file", Kind::Path),
     key("accounts.azure.rpm", COUNT),
     key("accounts.azure.tpm", COUNT),
     key("accounts.azure.tpm_counts", TPM_COUNTS),
+    key("accounts.azure.spent", SPENT),
     key("bm25.k1", Kind::Scalar),
     key("bm25.b", Kind::Scalar),
     key("random.seed", Kind::Scalar),

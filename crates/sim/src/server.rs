@@ -161,6 +161,8 @@ fn router(core: Arc<Core>) -> Router {
         .route("/openai/deployments/{deployment}/chat/completions", post(azure_chat))
         .route("/openai/deployments/{deployment}/embeddings", post(azure_embeddings))
         .route("/v1/models", get(models))
+        .route("/v1/key", get(spent_as_openrouter))
+        .route("/key/info", get(spent_as_litellm))
         .merge(admin::router())
         .fallback(async || {
             ApiError::new(StatusCode::NOT_FOUND, "invalid_request_error", None, "unknown path: the simulator serves /v1/chat/completions, /v1/embeddings, /v1/messages, /v1/models, /openai/deployments/NAME, /healthz, /stats, /reset, /outages and /control")
@@ -430,6 +432,20 @@ fn cut_body(parts: Vec<Bytes>) -> Body {
         Err(std::io::Error::other("cut by the simulator"))
     });
     Body::from_stream(stream::iter(parts.into_iter().map(Ok)).chain(broken))
+}
+
+/// What was paid so far, in dollars.
+fn spent(core: &Core, headers: &HeaderMap) -> Result<f64, ApiError> {
+    core.authorise(account(headers))?;
+    Ok(core.stats().cost_pico_usd as f64 / 1e12)
+}
+
+async fn spent_as_openrouter(State(core): State<Arc<Core>>, headers: HeaderMap) -> Result<Json<Value>, ApiError> {
+    Ok(Json(json!({"data": {"label": "sim", "usage": spent(&core, &headers)?}})))
+}
+
+async fn spent_as_litellm(State(core): State<Arc<Core>>, headers: HeaderMap) -> Result<Json<Value>, ApiError> {
+    Ok(Json(json!({"info": {"spend": spent(&core, &headers)?}})))
 }
 
 async fn models(State(core): State<Arc<Core>>, headers: HeaderMap) -> Result<Json<Value>, ApiError> {

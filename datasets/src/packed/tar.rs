@@ -122,7 +122,7 @@ fn each_entry<R: Read>(
 }
 
 /// The parts of a name, each of them a plain one.
-fn parts(name: &str) -> Result<Vec<&str>, Refused> {
+pub(super) fn parts(name: &str) -> Result<Vec<&str>, Refused> {
     let refused = |why: &str| Err(Refused::content(name, why));
     if name.starts_with('/') {
         return refused("is an absolute name; archives are unpacked only into their own folder");

@@ -72,6 +72,8 @@ impl RunSpec {
         ];
         counts.iter().filter(|(_, n)| *n > 0).for_each(|(key, n)| put((*key).into(), (*n).into()));
         self.taken_over.bank.iter().for_each(|bank| put("system.bank".into(), bank.clone().into()));
+        let others = self.taken_over.archive.iter().filter(|archive| archive.filled_by.is_some());
+        others.for_each(|archive| put("system.banks".into(), archive.sha256.clone().into()));
         put("system.name".into(), self.system.name.clone().into());
         put("system.version".into(), self.system.version.clone().into());
         put("system.top_k".into(), self.system.top_k.into());

@@ -121,6 +121,17 @@ fn a_fork_knows_who_recalled_and_who_answered() {
     let spec = |taken_over| RunSpec { taken_over, ..golden() };
     assert_eq!(spec(reuses.clone()).fingerprint(), golden().fingerprint(), "they hold the same");
     assert_ne!(spec(named).fingerprint(), golden().fingerprint(), "nobody knows what it holds");
+    let archive = |filled_by: Option<&str>| TakenOver {
+        archive: Some(AskedArchive { name: "a".into(), sha256: "0a".into(), filled_by: filled_by.map(str::to_owned) }),
+        ..TakenOver::default()
+    };
+    assert!(archive(None).asks_filled_banks());
+    assert_eq!(spec(archive(None)).fingerprint(), golden().fingerprint(), "they hold what the run would have filled");
+    assert_ne!(spec(archive(Some("other 2"))).fingerprint(), golden().fingerprint(), "another system has filled them");
+    assert_eq!(
+        TakenOver::of_fork(Phase::Judge, "b", &archive(Some("other 2"))).archive,
+        archive(Some("other 2")).archive
+    );
     let stored = serde_json::to_string(&spec(reuses.clone())).expect("serialises");
     assert_eq!(serde_json::from_str::<RunSpec>(&stored).expect("a spec").taken_over, reuses);
     let stored = serde_json::to_string(&golden()).expect("serialises");

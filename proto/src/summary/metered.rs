@@ -113,4 +113,28 @@ pub struct MeteredSummary {
     /// What was failed on purpose (`--meter-fault`); absent where nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub faults: Option<String>,
+    /// What the accounts of the run say was spent with their keys while it was executed, where they say it (`accounts.NAME.spent`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accounts: Option<AccountsSpent>,
+}
+
+/// What accounts say was spent with their keys, beside what was booked in the same time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AccountsSpent {
+    /// Names of the accounts: all that the run used.
+    pub accounts: Vec<String>,
+    /// Dollars by which their figures have risen.
+    pub usd: f64,
+    /// Dollars that the run has booked for its own calls and for those that the meter has seen, uncertain ones at their worst case.
+    pub usd_booked: f64,
+}
+
+impl AccountsSpent {
+    /// Dollars that nobody here has seen: paid around the meter, or by others with the same keys. 0 where the difference is one that
+    /// prices and rounding make: a cent, or a twentieth of what was booked.
+    #[must_use]
+    pub fn usd_unseen(&self) -> f64 {
+        let unseen = self.usd - self.usd_booked;
+        if unseen > (0.05 * self.usd_booked).max(0.01) { unseen } else { 0.0 }
+    }
 }

@@ -19,6 +19,10 @@ use crate::{
 const LOST_SINCE: &str =
     " by another run: the memory system has lost the others since; `retry --errors` fills the bank anew";
 
+/// What is said of one out of an archive that holds less than it was given.
+const LOST_ON_THE_WAY: &str = " as its archive says: what the memory system was started on holds less, so that nothing can be asked of it; export and import it \
+     again, or let the run fill its own";
+
 pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask) -> TaskResult {
     context.check_allowed()?;
     let mut clock = StepClock::start();
@@ -33,8 +37,8 @@ pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask) 
     let bank = context.bank_ref(&row, &data);
     let system = context.system();
     let filled = row.filled_before();
-    // of a bank that was there before the store knew it, nobody knows what it has to hold
-    let expects = filled.is_none_or(|filled| filled.by.is_some());
+    // of a bank that is asked by its name alone, nobody knows what it has to hold
+    let expects = context.row().spec.taken_over.bank.is_none();
     let mut known = if expects { is_ready(context, &bank, until).await? } else { Readiness::Promised };
     let consolidates = expects && system.capabilities().consolidates;
     // who filled it has consolidated it
@@ -51,8 +55,8 @@ pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask) 
         false => None,
     };
     if let Some(mut failure) = counted.filter(|_| !consolidates).and_then(|counted| guard::lost(&bank, counted)) {
-        if filled.is_some() {
-            failure.message.push_str(LOST_SINCE);
+        if let Some(filled) = filled {
+            failure.message.push_str(if filled.by.is_some() { LOST_SINCE } else { LOST_ON_THE_WAY });
         }
         return Err(failure.into());
     }

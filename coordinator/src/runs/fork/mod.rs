@@ -13,7 +13,7 @@ mod spec;
 
 use bench_datasets::LabelFixes;
 use bench_proto::{ids::RunId, spec::RunSpec};
-use bench_store::{Creation, NewRun, Right, RunRow, Runs, Store};
+use bench_store::{Creation, NewRun, Right, RunFilter, RunRow, Runs, Store};
 
 use crate::{
     app::{App, Deployment, reach::look_first},
@@ -189,6 +189,20 @@ async fn answered_again(store: &dyn Store, source: &RunRow, spec: &mut RunSpec) 
     let wrong = adopt::count_wrong(store, source).await?;
     if wrong == 0 {
         return Err(CliError::usage(format!("--wrong: every question of run {} passed", source.run_id)));
+    }
+    // the same draw of the same questions is paid once
+    let is_same_draw = |run: &RunRow| {
+        let of = &run.spec;
+        run.lineage == source.lineage
+            && of.taken_over.answered_again == spec.taken_over.answered_again
+            && of.answerer == spec.answerer
+    };
+    if let Some(run) = store.list_runs(&RunFilter::default()).await?.into_iter().find(is_same_draw) {
+        out::note(&format!(
+            "run {0} has answered them again already, and what was paid for is not paid twice: this run has the same answers; \
+             `bench-coord retry {0} --wrong` answers anew what is wrong there",
+            run.run_id
+        ));
     }
     spec.sample.notes.push(format!(
         "{wrong} questions that had not passed in run {} were answered again, the others have the answers of that run: the score \

@@ -149,6 +149,7 @@ pub(super) fn check_same_questions(
         ("--no-canaries", args.no_canaries),
         ("--meter", args.meter.meter),
         ("--reuse-banks", args.banks.reuse_banks),
+        ("--banks-from", args.banks.banks_from.is_some()),
         ("--bank", args.banks.bank.is_some()),
     ];
     let chosen = chosen.first_given().map(|flag| (flag, true));

@@ -249,7 +249,7 @@ pub(crate) async fn go_on(
         if let Some(graders) = &of.graders {
             store.add_event(run.run_no, SELF_CHECK_EVENT, &graders.event()).await?;
         }
-        let planner = Some(of.planned.measured.planner(&run));
+        let planner = Some(of.planned.measured.planner(&run, &app.home()));
         taken.push(Taken { run, executor, planner, app: Some(Arc::clone(&of.app)) });
     }
     let group = RunsOfGroup::of_id(store.as_ref(), id).await?.ok_or_else(|| gone(id))?;

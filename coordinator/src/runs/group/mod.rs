@@ -147,7 +147,7 @@ pub(crate) async fn start(app: &App, store: &Arc<dyn Store>, new: NewRepeats<'_>
     let mut taken = Vec::with_capacity(group.runs.len());
     for (run, executor) in group.runs.iter().zip(executors) {
         store.add_event(run.run_no, SELF_CHECK_EVENT, &new.graders.event()).await?;
-        let planner = Some(new.planned.measured.planner(run));
+        let planner = Some(new.planned.measured.planner(run, &app.home()));
         taken.push(Taken { run: run.clone(), executor, planner, app: None });
     }
     execution::to_the_end(app, store, &group, taken, (Some(&new.planned.measured), &new.args.output, new.args.detach))

@@ -65,6 +65,21 @@ fn say_tries((a, b): (&RunSpec, &RunSpec), is_declared: bool, reasons: &mut Vec<
     }
 }
 
+/// Says in what two samples differ, or the rules by which they may end early.
+fn say_samples((a, b): (&RunSpec, &RunSpec), reasons: &mut Vec<String>, notes: &mut Vec<String>) {
+    if a.sample.max_sessions != b.sample.max_sessions {
+        reasons.push("one run saw fewer sessions than the other (--max-sessions)".to_owned());
+    } else if a.sample.signature != b.sample.signature {
+        notes.push("the samples differ: only shared questions are compared".to_owned());
+    } else if a.stop != b.stop {
+        notes.push(
+            "the sample is the same, and the runs may end early by different rules (--stop-when): only questions that both have asked \
+             are compared"
+                .to_owned(),
+        );
+    }
+}
+
 /// Marks the differences of two runs that are compared by `metric`; `declared` are the groups that the user wants to
 /// differ.
 #[must_use]
@@ -106,11 +121,7 @@ pub fn comparability(a: &RunSettings<'_>, b: &RunSettings<'_>, metric: &str, dec
         reasons.push("the datasets differ".to_owned());
     }
     if differing.contains("sample") {
-        if a.spec.sample.max_sessions == b.spec.sample.max_sessions {
-            notes.push("the samples differ: only shared questions are compared".to_owned());
-        } else {
-            reasons.push("one run saw fewer sessions than the other (--max-sessions)".to_owned());
-        }
+        say_samples((a.spec, b.spec), &mut reasons, &mut notes);
     }
     let testable: Vec<&str> = TESTABLE.into_iter().filter(|group| differing.contains(group)).collect();
     let is_declared = |group: &str| declared.iter().any(|name| name == group || name == "all");

@@ -8,7 +8,7 @@ use bench_testkit::{
     s3::{S3, SECRET},
     troubled_s3::{Trouble, TroubledS3},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn submit(bench: &Bench, id: &str) -> Value {
     let args =
@@ -294,6 +294,20 @@ fn damage_is_found_and_named() {
     let bench = Bench::new();
     submit(&bench, "first");
     let _ = bench.run(["archive", "push", "first", "--archive", "kept"]).expect_code(0);
+    // tables are made of the index: what it says of a run is held against its report
+    let index = files(&bench.path().join("kept")).keys().find(|name| name.starts_with("index/")).cloned();
+    let index = bench.path().join("kept").join(index.expect("an entry"));
+    let told = std::fs::read_to_string(&index).expect("readable");
+    let mut entry: Value = serde_json::from_str(&told).expect("an entry");
+    (entry["value"], entry["n"]) = (json!(0.99), json!(1986));
+    std::fs::write(&index, entry.to_string()).expect("writable");
+    let verified = bench.run(["archive", "verify", "--archive", "kept", "--json"]).expect_code(5).json();
+    let damage = verified[0]["damage"].to_string();
+    for words in ["the index says value 0.99, and its manifest", "says n 1986, and report.json"] {
+        assert!(damage.contains(words), "{damage}");
+    }
+    std::fs::write(&index, told).expect("writable");
+    let _ = bench.run(["archive", "verify", "--archive", "kept"]).expect_code(0);
     let report = files(&bench.path().join("kept")).keys().find(|name| name.ends_with("report.json.zst")).cloned();
     let path = bench.path().join("kept").join(report.expect("a report"));
     let mut bytes = std::fs::read(&path).expect("readable");

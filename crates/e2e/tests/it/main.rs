@@ -34,6 +34,7 @@ mod long_tests;
 mod longmemeval;
 mod matrix;
 mod meter;
+mod meter_around;
 mod meter_ledger;
 mod mlflow;
 mod models;

@@ -6,6 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bench_proto::summary::Summary;
+use serde_json::{Map, Value};
+
 use super::{
     ArchiveError,
     manifest::{FileEntry, IndexEntry, MANIFEST_VERSION, Manifest, is_of_run, is_plain, parse, shown},
@@ -26,6 +29,11 @@ pub struct Listed {
 const MOST_RATIO: u64 = 1_000;
 /// What may come out of any file, however small.
 const ALWAYS_ALLOWED: u64 = 1 << 30;
+
+/// The file that has a run's figures.
+const REPORT: &str = "report.json";
+/// Largest one that is read to be held against the index.
+const MOST_REPORT: u64 = 256 << 20;
 
 /// Time that may be lost with entries that cannot be read, each of which is asked for again and again: beyond it the store is
 /// away, not an entry damaged.
@@ -187,7 +195,7 @@ pub async fn file(
     Ok(())
 }
 
-/// Checks every file of a run; returns what is wrong, one line each.
+/// Checks every file of a run, and what the index says of it; returns what is wrong, one line each.
 ///
 /// # Errors
 /// What the store meets; damage is no error here.
@@ -197,13 +205,63 @@ pub async fn verify(place: &ArchivePlace, entry: &IndexEntry) -> Result<Vec<Stri
         Err(ArchiveError::Damaged(what)) => return Ok(vec![what]),
         Err(error) => return Err(error),
     };
-    let mut wrong = Vec::new();
-    for entry in &manifest.files {
-        match file(place, &manifest, entry, &mut io::sink()).await {
+    let mut wrong = told_otherwise(entry, &manifest.entry, "its manifest");
+    for listed in &manifest.files {
+        let is_report = listed.name == REPORT && listed.plain_bytes <= MOST_REPORT;
+        let mut report = Vec::new();
+        let read = match is_report {
+            true => file(place, &manifest, listed, &mut report).await,
+            false => file(place, &manifest, listed, &mut io::sink()).await,
+        };
+        match read {
+            // one of a newer build is read by that
+            Ok(()) if is_report => {
+                let summary: Option<Summary> = serde_json::from_slice(&report).ok();
+                wrong.extend(summary.iter().flat_map(|summary| of_another_report(entry, summary)));
+            }
             Ok(()) => {}
             Err(ArchiveError::Damaged(what)) => wrong.push(what),
             Err(error) => return Err(error),
         }
     }
     Ok(wrong)
+}
+
+/// Where the index says something else of a run than its report does: figures are read from the index.
+fn of_another_report(entry: &IndexEntry, summary: &Summary) -> Vec<String> {
+    let headline = &summary.headline;
+    let reported = IndexEntry {
+        run_id: summary.run.id.clone(),
+        dataset: summary.dataset.name.clone(),
+        system: summary.spec.system.clone(),
+        metric: headline.metric.clone(),
+        value: headline.value,
+        low: headline.ci95.as_ref().map(|interval| interval.low),
+        high: headline.ci95.as_ref().map(|interval| interval.high),
+        n: headline.n,
+        verdict: summary.run.verdict.name().to_owned(),
+        fingerprint: summary.run.fingerprint.clone(),
+        result_digest: summary.result_digest.clone(),
+        ..entry.clone()
+    };
+    told_otherwise(entry, &reported, REPORT)
+}
+
+/// The fields in which the index differs from what stands elsewhere.
+fn told_otherwise(entry: &IndexEntry, other: &IndexEntry, place: &str) -> Vec<String> {
+    let fields = |entry: &IndexEntry| match serde_json::to_value(entry) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    };
+    let (index, other) = (fields(entry), fields(other));
+    let names: BTreeSet<&String> = index.keys().chain(other.keys()).collect();
+    let value = |fields: &Map<String, Value>, name: &String| match fields.get(name) {
+        Some(Value::String(text)) => shown(text),
+        Some(value) => value.to_string(),
+        None => "nothing".to_owned(),
+    };
+    let differing = names.into_iter().filter(|name| index.get(*name) != other.get(*name));
+    differing
+        .map(|name| format!("the index says {name} {}, and {place} {}", value(&index, name), value(&other, name)))
+        .collect()
 }

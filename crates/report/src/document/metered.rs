@@ -69,6 +69,14 @@ fn costs(metered: &MeteredSummary) -> String {
             usd(usd_uncertain)
         ));
     }
+    if let Some(of) = &metered.accounts {
+        words.push(format!(
+            "By the accounts ({}), {} were spent while the run was executed, and {} were booked in that time.",
+            of.accounts.join(", "),
+            usd(of.usd),
+            usd(of.usd_booked)
+        ));
+    }
     words.join(" ")
 }
 

@@ -30,6 +30,12 @@ pub(super) fn names_one(value: Option<&Value>) -> bool {
     }
 }
 
+/// Whether a text may be the handle of a bank, or its name.
+#[must_use]
+pub fn is_handle(text: &str) -> bool {
+    checked(text.to_owned()).is_ok()
+}
+
 fn is_name(name: &str) -> bool {
     !name.trim().is_empty() && name.split(['/', '\\']).all(|part| !matches!(part.trim(), "." | ".."))
 }

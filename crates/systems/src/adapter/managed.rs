@@ -6,6 +6,7 @@
 
 pub(super) mod child;
 mod conduct;
+mod kept;
 mod log;
 mod machine;
 mod record;
@@ -26,15 +27,18 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use tracing::{info, warn};
 
 pub use self::conduct::BROKEN;
+pub use self::kept::{KeptData, copy_folder, hold_data, imported_banks};
 pub use self::record::{InstanceRecord, end_orphans, host, remove_data};
 use self::{
     child::Child,
+    kept::{DATA, NEW_DATA},
     machine::Machine,
     record::{folder_name, remove_secrets},
     trials::{Conduct, Trials},
 };
 pub(super) use self::{
     child::passed_on,
+    kept::put_in_place,
     log::{last_words, log_path},
 };
 use super::{
@@ -124,6 +128,8 @@ pub(super) struct Managed {
     secrets: Secrets,
     /// What stands for variables of the environment.
     given: Given,
+    /// The archive of filled banks that its instances begin with.
+    filled: Option<PathBuf>,
     instances: Instances,
 }
 
@@ -213,6 +219,7 @@ impl Managed {
             host: record::host(),
             survives: spec.can.survives_restart,
             given: context.given.clone(),
+            filled: context.filled.clone(),
             instances: context.instances.clone(),
         })
     }
@@ -392,7 +399,11 @@ impl Managed {
     }
 
     fn spawn(&self, folder: &Path, bank: Option<&str>, port: u16) -> Result<Child, String> {
-        let dir = folder.join("data");
+        let dir = folder.join(DATA);
+        if let Some(archive) = &self.filled {
+            put_in_place(archive, &self.folder, folder)
+                .map_err(|e| format!("filled banks cannot be put into {}: {e}", dir.display()))?;
+        }
         private::create_folder(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
         let bank = bank.filter(|_| self.is_per_bank());
         let places = BTreeMap::from([("port", port.to_string()), ("dir", dir.display().to_string())]);
@@ -527,7 +538,8 @@ fn leads_elsewhere(folder: &Path, path: &Path) -> bool {
 /// Makes the folder of an instance, unless it leads elsewhere.
 pub(super) fn own_folder(folder: &Path) -> std::io::Result<()> {
     let above = folder.ancestors().take(DEPTH).take_while(|at| !at.ends_with("systems")).last().unwrap_or(folder);
-    let inside = ["data", "system.log", "instance.json", "instance.json.new", "lock"].map(|name| folder.join(name));
+    let inside =
+        [DATA, NEW_DATA, "system.log", "instance.json", "instance.json.new", "lock"].map(|name| folder.join(name));
     match inside.into_iter().find(|path| leads_elsewhere(above, path)) {
         Some(path) => Err(std::io::Error::other(format!(
             "{} leads elsewhere, by a link that no run has made: remove it",

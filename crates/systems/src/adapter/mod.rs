@@ -50,13 +50,16 @@ use std::{
 
 use serde_json::Value;
 
+pub use handle::is_handle;
 pub use http::{NO_REPLY, SystemHttp, UNREACHABLE};
-pub use managed::{BROKEN, InstanceRecord, Instances, end_orphans, host, remove_data};
+pub use managed::{
+    BROKEN, InstanceRecord, Instances, KeptData, copy_folder, end_orphans, hold_data, host, imported_banks, remove_data,
+};
 pub use mcp::NO_SUCH_TOOL;
 pub use process::{
     PROTOCOL, ProcessFilter, ProcessHit, ProcessItem, ProcessOp, ProcessReply, ProcessRequest, ProcessSearch,
 };
-pub use spec::AdapterSpec;
+pub use spec::{AdapterSpec, InstancePer};
 
 use self::secrets::{Discreet, Secrets};
 use crate::{Capabilities, MemorySystem, SystemSettings};
@@ -74,6 +77,8 @@ pub struct AdapterContext {
     pub run: Option<String>,
     /// Systems that are processes work in a folder of their own, not in that of whoever started this process.
     pub apart: bool,
+    /// The archive of filled banks whose files its instances begin with.
+    pub filled: Option<PathBuf>,
     /// What stands for variables of the environment in a metered run.
     pub given: given::Given,
 }
@@ -106,6 +111,15 @@ pub(crate) fn build(
         system::build(&spec, url, context, consolidated, secrets.clone())
     };
     Ok(Discreet::around(system?, secrets))
+}
+
+/// What nobody else may read, of the adapter of these settings and of this process: what is handed on is searched for it.
+#[must_use]
+pub fn secrets_of(settings: &SystemSettings) -> Vec<String> {
+    let spec = settings.get(ADAPTER).and_then(|spec| serde_json::from_value::<AdapterSpec>(spec.clone()).ok());
+    let of_spec = spec.map(|spec| Secrets::from_spec(&spec, settings.get(URL).and_then(Value::as_str)));
+    let all = of_spec.into_iter().chain([Secrets::from_environment()]);
+    all.flat_map(|secrets| secrets.values().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
 /// Where a run's memory server listens, in the words of its spec; `None` for systems that need no server or start their own.

@@ -63,6 +63,11 @@ impl Secrets {
         values.filter(|value| value.len() >= redact::SHORTEST_SECRET).map(|value| (value, HIDDEN.to_owned())).collect()
     }
 
+    /// Those that are secret by their names, or are keys: not the addresses among what is filled in.
+    pub(super) fn values(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(|(_, mark)| mark == HIDDEN).map(|(value, _)| value.as_str())
+    }
+
     /// Takes them out of a text, also where the text was cut within one.
     pub(super) fn hide(&self, text: &str) -> String {
         let mut shown = text.to_owned();

@@ -327,7 +327,7 @@ struct Run {
     counted_as: Option<String>,
     /// `VALID` or `INVALID`; null before it has ended.
     verdict: Option<String>,
-    /// Dollars spent.
+    /// Dollars that were surely paid.
     usd: f64,
     /// What it was forked, imported or restored from.
     source: Option<String>,

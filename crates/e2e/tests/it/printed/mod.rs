@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use self::{
     forms::{Archived, BanksRemoved, Config, Countings, Dataset, Doctor, Fetched, Gc, Models, Published, Runs, Status},
-    pages::{Banks, BanksOfRuns, Site},
+    pages::{Banks, BanksExported, BanksImported, BanksOfRuns, ImportedBanks, Site},
     plans::MatrixPlan,
 };
 
@@ -59,6 +59,9 @@ fn schemas_of_small_verbs_are_published() {
     published::<BanksOfRuns>("banks-list");
     published::<Banks>("banks-show");
     published::<BanksRemoved>("banks-remove");
+    published::<BanksExported>("banks-export");
+    published::<BanksImported>("banks-import");
+    published::<ImportedBanks>("banks-list-imported");
     let listed = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas/cli")).expect("a folder");
     let page = include_str!("../../../../../docs/CLI.md");
     for file in listed.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()) {

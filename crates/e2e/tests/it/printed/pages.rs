@@ -196,7 +196,7 @@ struct BanksOfRun {
     banks: u64,
     /// Of them, those that it has filled to their ends itself.
     filled: u64,
-    /// Runs whose banks it asks.
+    /// Runs whose banks it asks, and `imported NAME` for those of an archive.
     asks: Vec<String>,
     /// A run that asks its banks and has not ended; null without one.
     in_use_by: Option<String>,
@@ -227,4 +227,45 @@ struct Bank {
     of: u64,
     /// It was filled before the run began.
     filled_before: bool,
+}
+
+/// `banks import FILE --json` and `banks fetch URL --json`: an archive of filled banks that lies on this machine.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BanksImported {
+    /// Its name, for `--banks-from`.
+    name: String,
+    /// sha256 of its manifest, which has those of its files.
+    sha256: String,
+    /// The memory system that filled it, with its version.
+    system: String,
+    /// The dataset.
+    dataset: String,
+    /// The run that filled it; null where no run of this program did.
+    run: Option<String>,
+    /// Banks that it says it holds; 0 where it does not say.
+    banks: u64,
+    /// Turns or memories that were stored in them; null where nobody says.
+    turns: Option<u64>,
+    /// Under what terms it may be handed on; null where nobody says.
+    licence: Option<String>,
+    /// Files of the memory system.
+    files: u64,
+    /// Their bytes.
+    bytes: u64,
+}
+
+/// `banks list --imported --json`: the archives that lie on this machine, by name.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(crate) struct ImportedBanks(Vec<BanksImported>);
+
+/// `banks export RUN --json`: what was written.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BanksExported {
+    /// The new file.
+    file: String,
+    /// What it holds; named by its run.
+    archive: BanksImported,
 }

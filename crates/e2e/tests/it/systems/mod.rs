@@ -4,6 +4,7 @@
 mod alias;
 mod astrocyte;
 pub(crate) mod away;
+mod banks_archive;
 mod batches;
 mod canaries;
 mod classes;

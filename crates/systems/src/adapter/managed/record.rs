@@ -13,6 +13,7 @@ use tracing::warn;
 
 use super::{
     child::{Child, remove_container, signal_group},
+    kept::{DATA, NEW_DATA},
     leads_elsewhere,
 };
 
@@ -192,7 +193,9 @@ fn folders(root: &Path, depth: usize) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
     let is_folder = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
-    for entry in entries.filter(|entry| is_folder(entry) && entry.file_name() != "data") {
+    for entry in
+        entries.filter(|entry| is_folder(entry) && ![DATA, NEW_DATA].iter().any(|name| entry.file_name() == *name))
+    {
         let path = entry.path();
         if depth > 1 {
             found.extend(folders(&path, depth - 1));

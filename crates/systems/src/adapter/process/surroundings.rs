@@ -28,6 +28,8 @@ pub(in super::super) struct Surroundings {
     /// File that their stderr goes to.
     pub(in super::super) log: PathBuf,
     values: Values,
+    /// The archive of filled banks that they begin with.
+    filled: Option<PathBuf>,
     /// Folders that have been made for one process alone.
     folders: AtomicU64,
 }
@@ -49,6 +51,7 @@ impl Surroundings {
             folder: context.apart.then(|| home.join("data")),
             home,
             values,
+            filled: context.filled.clone(),
             folders: AtomicU64::new(0),
         })
     }
@@ -71,6 +74,8 @@ impl Surroundings {
         if alone {
             let number = self.folders.fetch_add(1, Ordering::Relaxed);
             folder = folder.join(format!("{}-{number}", std::process::id()));
+        } else if let Some(archive) = &self.filled {
+            managed::put_in_place(archive, &self.home, &self.home)?;
         }
         private::create_folder(&folder)?;
         Ok(folder)

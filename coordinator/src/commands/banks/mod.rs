@@ -1,5 +1,9 @@
-//! `banks`: what runs have stored in memory services, which of it another run may ask, and how it is removed.
+//! `banks`: what runs have stored in memory services, which of it another run may ask, how it is removed, and how it is handed on
+//! ([`handed_on`]).
 
+mod handed_on;
+
+use bench_proto::spec::TakenOver;
 use bench_store::{BankRow, BankState, Right, RunFilter, RunRow, Runs, Store};
 use bench_systems::{BuildContext, registry as systems};
 use serde::Serialize;
@@ -15,7 +19,10 @@ use crate::{
         tables::{render, table},
     },
     planning::filled::{is_filled, why_not_kept},
-    runs::removal::{Remover, ended},
+    runs::{
+        banks_archive::Wanted,
+        removal::{Remover, ended},
+    },
     standing::{find_run, is_restored, keeps_banks, removed_banks},
 };
 
@@ -29,7 +36,7 @@ struct BanksOfRun {
     banks: usize,
     /// Of them, those that it has filled to their ends itself.
     filled: usize,
-    /// Runs that filled the others which it asks.
+    /// Runs that filled the others which it asks, and `imported NAME` for those of an archive.
     asks: Vec<String>,
     /// A run that asks its banks and has not ended.
     in_use_by: Option<String>,
@@ -55,14 +62,25 @@ struct BankOfRun {
 
 /// Prints banks; exit 2 for a run that is not there, and for one without any.
 pub(super) async fn run(app: &App, verb: &BanksVerb) -> CliResult {
-    let store = app.open_store().await?;
     match verb {
-        BanksVerb::List(args) => list(store.as_ref(), args).await,
+        BanksVerb::Import { file, import } => handed_on::import(app, file, import).await,
+        BanksVerb::Fetch { url, sha256, import } => handed_on::fetch(app, url, sha256.as_deref(), import).await,
+        BanksVerb::List(args) if args.imported => handed_on::list(app, args),
+        BanksVerb::Remove { runs, imported: true, json } => handed_on::remove(app, runs, *json),
+        BanksVerb::Export { run, to, data, licence, json } => {
+            let store = app.open_store().await?;
+            let run = find_run(store.as_ref(), run).await?;
+            let to = to.clone().unwrap_or_else(|| format!("banks-{}.tar.gz", run.run_id).into());
+            let wanted = Wanted { to: &to, data: data.as_deref(), licence: licence.as_deref() };
+            handed_on::export(app, store.as_ref(), &run, &wanted, *json).await
+        }
+        BanksVerb::List(args) => list(app.open_store().await?.as_ref(), args).await,
         BanksVerb::Show { run, json } => {
+            let store = app.open_store().await?;
             let run = find_run(store.as_ref(), run).await?;
             show(store.as_ref(), &run, *json).await
         }
-        BanksVerb::Remove { runs, json } => remove(app, store.as_ref(), runs, *json).await,
+        BanksVerb::Remove { runs, json, .. } => remove(app, app.open_store().await?.as_ref(), runs, *json).await,
     }
 }
 
@@ -100,7 +118,10 @@ async fn list(store: &dyn Store, args: &BanksArgs) -> CliResult {
         return Ok(Exit::Done);
     }
     if all.is_empty() {
-        out::note(&format!("no run in {} has stored anything in a memory service", store.describe()));
+        out::note(&format!(
+            "no run in {} has stored anything in a memory service; `banks list --imported` has what came from elsewhere",
+            store.describe()
+        ));
         return Ok(Exit::Done);
     }
     let mut lines = table(["run", "system", "dataset", "banks", "filled", "asks those of", "state"])
@@ -122,10 +143,16 @@ async fn of_run(store: &dyn Store, run: &RunRow) -> Result<BanksOfRun, CliError>
         dataset: run.spec.dataset.name.clone(),
         banks: rows.len(),
         filled: rows.iter().filter(|row| is_filled(row)).count(),
-        asks: run.spec.taken_over.banks_of.clone(),
+        asks: asks(&run.spec.taken_over),
         in_use_by: store.banks_in_use(run.run_no).await?.into_values().next(),
         state: state(store, run).await?,
     })
+}
+
+/// Whose banks a run asks: runs, and imported banks by their names.
+fn asks(taken_over: &TakenOver) -> Vec<String> {
+    let archive = taken_over.archive.iter().map(|archive| format!("imported {}", archive.name));
+    taken_over.banks_of.iter().cloned().chain(archive).collect()
 }
 
 /// What becomes of the banks of a run: `removed`, `kept` (another run may ask them), `of this run alone`, `there before` for one that

@@ -1,0 +1,303 @@
+//! The banks of a run as a file: what its memory system keeps is copied while nothing writes it, and searched for keys first.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+};
+
+use bench_proto::{
+    banks_archive::{ArchivedBank, BANKS_ARCHIVE_VERSION, BanksManifest, FILES, FilledDataset, FilledSystem, MANIFEST},
+    ids::Sha256Hash,
+    spec::RunSpec,
+};
+use bench_store::{BankRow, RunRow, RunState, Store};
+use bench_systems::{
+    BuildContext, SystemSettings,
+    adapter::{self, AdapterSpec, KeptData},
+    registry,
+};
+use flate2::{Compression, write::GzEncoder};
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    app::App,
+    banks::files::{self, Content},
+    exit::CliError,
+    planning::filled::is_filled,
+    standing::{is_restored, keeps_banks, removed_banks},
+};
+
+/// What is exported, and whereto.
+pub(crate) struct Wanted<'a> {
+    /// The new file.
+    pub(crate) to: &'a Path,
+    /// The folder in which a server keeps what it stores, where the runner does not start it.
+    pub(crate) data: Option<&'a Path>,
+    /// Under what terms it may be handed on, where a person says it.
+    pub(crate) licence: Option<&'a str>,
+}
+
+/// Writes the banks that a run has filled, with what its memory system keeps, into a new file; its manifest, and the sha256 of that.
+///
+/// # Errors
+/// Exit 2 for a run that has not ended or has filled nothing that can be handed on, for a system that runs, for files that hold a key
+/// or are none; exit 4 for what the disk says.
+pub(crate) async fn export(
+    app: &App,
+    store: &dyn Store,
+    run: &RunRow,
+    wanted: &Wanted<'_>,
+) -> Result<(BanksManifest, String), CliError> {
+    let banks = filled_banks(store, run).await?;
+    let kept = kept(app, run, wanted.data).await?;
+    if wanted.to.exists() {
+        return Err(CliError::usage(format!("{} is there already: name another file", wanted.to.display())));
+    }
+    let folders: Vec<(String, PathBuf)> = match &kept {
+        Kept::Started(held) => held.iter().map(|kept| (in_archive(&kept.instance), kept.folder.clone())).collect(),
+        Kept::Named(folder) => vec![(in_archive(""), folder.clone())],
+    };
+    let secrets = adapter::secrets_of(&run.spec.system.settings);
+    let manifest = manifest(run, banks, wanted.licence);
+    let to = wanted.to.to_owned();
+    let written = tokio::task::spawn_blocking(move || write(&folders, &secrets, manifest, &to)).await;
+    drop(kept);
+    written.map_err(|e| CliError::infrastructure(format!("the export stopped: {e}")).because(e))?
+}
+
+/// Name of an instance's data in an archive.
+fn in_archive(instance: &str) -> String {
+    if instance.is_empty() { "data".to_owned() } else { format!("{instance}/data") }
+}
+
+/// The banks that a run has filled itself, to their ends.
+async fn filled_banks(store: &dyn Store, run: &RunRow) -> Result<Vec<ArchivedBank>, CliError> {
+    let id = &run.run_id;
+    let refused = |why: String| Err(CliError::usage(format!("the banks of {id} cannot be exported: {why}")));
+    if run.imported || !keeps_banks(&run.spec) {
+        return refused(format!("{} is computed from the stored texts", run.spec.system.name));
+    }
+    if is_restored(store, run).await? {
+        return refused("the run came from an archive, and its banks are where it ran".to_owned());
+    }
+    if let Some(of) = removed_banks(store, run).await? {
+        return refused(format!("those of {of} were removed"));
+    }
+    if !matches!(run.state, RunState::Finished | RunState::Cancelled) {
+        return refused("it has not ended, and its memory system is in use".to_owned());
+    }
+    let system = &run.spec.system;
+    let can = registry::capabilities(&system.name, &system.settings, &BuildContext::default());
+    if can.is_ok_and(|can| can.recall_mutates) {
+        return refused("its questions have changed them, so that they are not what was filled".to_owned());
+    }
+    let rows = store.banks(run.run_no, None).await?;
+    let own: Vec<ArchivedBank> = rows.iter().filter(|row| is_filled(row)).filter_map(archived).collect();
+    if own.is_empty() {
+        return refused("it has filled none to its end".to_owned());
+    }
+    Ok(own)
+}
+
+fn archived(row: &BankRow) -> Option<ArchivedBank> {
+    let handle = row.handle.as_deref()?;
+    Some(ArchivedBank {
+        bank_id: row.bank_id.clone(),
+        name: row.name_of(row.generation),
+        // where a started system ran is of no use elsewhere
+        handle: handle.split_once('|').map_or(handle, |(_, own)| own).to_owned(),
+        content: row.content,
+        retained: row.position,
+    })
+}
+
+/// Where the data lie, which nobody writes meanwhile.
+enum Kept {
+    /// Of a system that is started for its runs: nobody starts it while this is held.
+    Started(Vec<KeptData>),
+    /// Of a server that was stopped.
+    Named(PathBuf),
+}
+
+async fn kept(app: &App, run: &RunRow, data: Option<&Path>) -> Result<Kept, CliError> {
+    let system = &run.spec.system;
+    let refused = |why: &str| Err(CliError::usage(format!("the banks of {} cannot be exported: {why}", run.run_id)));
+    let spec = system.settings.get(adapter::ADAPTER).and_then(|spec| serde_json::from_value(spec.clone()).ok());
+    let Some(spec): Option<AdapterSpec> = spec else {
+        return refused(&format!(
+            "{} keeps them in a database of its own, which has its own way to copy it",
+            system.name
+        ));
+    };
+    if let Some(folder) = data {
+        if !folder.is_dir() {
+            return Err(CliError::usage(format!("--data {}: there is no such folder", folder.display())));
+        }
+        check_stopped(app, &system.name, &system.settings).await?;
+        return Ok(Kept::Named(folder.to_owned()));
+    }
+    if adapter::server_of(&system.settings).is_some() {
+        return refused(
+            "its memory system is a server that you start: stop it, and name the folder in which it keeps what it stores with --data",
+        );
+    }
+    if !spec.can.survives_restart {
+        return refused("what its memory system stores ends with its process");
+    }
+    let held = adapter::hold_data(&app.home(), &run.run_id.0, &system.name).await;
+    let held = held.map_err(|e| CliError::infrastructure(e.to_string()).because(e))?;
+    if held.is_empty() {
+        return refused(
+            "nothing is kept in the folder of the run on this machine; where its memory system keeps its data is said with --data",
+        );
+    }
+    Ok(Kept::Started(held))
+}
+
+/// Refuses a server that answers: what it writes while it is copied is neither old nor new.
+async fn check_stopped(app: &App, name: &str, settings: &SystemSettings) -> Result<(), CliError> {
+    let is_server = adapter::server_of(settings).is_some();
+    let policy = app.policy();
+    if !is_server || policy.check(settings).is_err() {
+        return Ok(());
+    }
+    let environment = app.environment_outside_of_runs(policy)?;
+    let system = registry::build(name, settings, &environment.systems.for_run("export")).map_err(CliError::usage_of)?;
+    let health = system.health().await;
+    system.close().await;
+    match health {
+        Ok(_) => Err(CliError::usage(format!(
+            "{name} answers: stop it first, since what it writes while its folder is copied is neither old nor new"
+        ))),
+        Err(_) => Ok(()),
+    }
+}
+
+fn manifest(run: &RunRow, banks: Vec<ArchivedBank>, licence: Option<&str>) -> BanksManifest {
+    let RunSpec { system, dataset, .. } = &run.spec;
+    let is_own = |name: &str| name != adapter::ADAPTER && name != adapter::URL;
+    let settings = system.settings.iter().filter(|(name, _)| is_own(name));
+    let of_dataset = || {
+        let known = bench_datasets::find(&dataset.name).ok()?;
+        known.manifest.may_be_handed_on().then(|| known.manifest.licence.clone())
+    };
+    BanksManifest {
+        version: BANKS_ARCHIVE_VERSION,
+        run: Some(run.run_id.0.clone()),
+        code_version: Some(run.code_version.clone()),
+        system: FilledSystem {
+            name: system.name.clone(),
+            version: system.version.clone(),
+            settings: settings.map(|(name, value)| (name.clone(), value.clone())).collect(),
+        },
+        dataset: FilledDataset {
+            name: dataset.name.clone(),
+            version: Some(dataset.version.clone()),
+            sha256: Some(dataset.sha256.clone()),
+            settings: dataset.settings.clone(),
+        },
+        turns: Some(banks.iter().map(|bank| u64::from(bank.retained)).sum()),
+        licence: licence.map(str::to_owned).or_else(of_dataset),
+        banks,
+        files: Vec::new(),
+        metadata: None,
+    }
+}
+
+/// Sums up the files, and writes them behind their manifest.
+fn write(
+    folders: &[(String, PathBuf)],
+    secrets: &[String],
+    mut manifest: BanksManifest,
+    to: &Path,
+) -> Result<(BanksManifest, String), CliError> {
+    let mut all = Vec::new();
+    for (name, folder) in folders {
+        all.extend(files::below(folder, name)?);
+    }
+    if all.is_empty() {
+        return Err(CliError::usage("the memory system has kept nothing in its folder: there is nothing to export"));
+    }
+    for (name, path) in &all {
+        let content = Content::read(path, secrets).map_err(|e| files::unreadable(path, e))?;
+        if content.has.is_some() {
+            return Err(CliError::usage(format!(
+                "{} holds a key of this process or of its adapter: it is not handed on; have the system read its key from its \
+                 environment and store nothing of it",
+                path.display()
+            )));
+        }
+        manifest.files.push(content.entry(name));
+    }
+    let text = serde_json::to_vec_pretty(&manifest).map_err(CliError::infrastructure_of)?;
+    let unwritable =
+        |e: io::Error| CliError::infrastructure(format!("{} cannot be written: {e}", to.display())).because(e);
+    let beside = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    let written = tempfile::NamedTempFile::new_in(beside).map_err(Failed::Write).and_then(|making| {
+        pack(&all, &manifest, &text, making.as_file())?;
+        making.persist_noclobber(to).map(drop).map_err(|e| Failed::Write(e.error))
+    });
+    written.map(|()| (manifest, Sha256Hash::of(&text).hex())).map_err(|failed| match failed {
+        Failed::Write(error) => unwritable(error),
+        Failed::Changed(path) => CliError::usage(format!(
+            "{} has changed while it was copied: stop whatever writes there, and try again",
+            path.display()
+        )),
+    })
+}
+
+/// Why an archive was not written.
+enum Failed {
+    Write(io::Error),
+    /// A file is not what it was when it was summed up.
+    Changed(PathBuf),
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Self::Write(error)
+    }
+}
+
+fn pack(all: &[(String, PathBuf)], manifest: &BanksManifest, text: &[u8], to: &File) -> Result<(), Failed> {
+    let mut archive = tar::Builder::new(GzEncoder::new(io::BufWriter::new(to), Compression::default()));
+    let header = |bytes: u64| {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Regular);
+        header.set_size(bytes);
+        // the same files make the same archive
+        header.set_mode(0o600);
+        header
+    };
+    archive.append_data(&mut header(text.len() as u64), MANIFEST, text)?;
+    for ((name, path), listed) in all.iter().zip(&manifest.files) {
+        let mut content = Summed { inner: File::open(path)?.take(listed.bytes), sum: Sha256::new(), bytes: 0 };
+        let appended = archive.append_data(&mut header(listed.bytes), format!("{FILES}/{name}"), &mut content);
+        let is_longer = fs::metadata(path)?.len() > listed.bytes;
+        if is_longer || content.bytes < listed.bytes || hex::encode(content.sum.finalize()) != listed.sha256 {
+            return Err(Failed::Changed(path.clone()));
+        }
+        appended?;
+    }
+    let mut file = archive.into_inner()?.finish()?;
+    file.flush()?;
+    file.get_ref().sync_all()?;
+    Ok(())
+}
+
+/// Sums up what is read.
+struct Summed<R> {
+    inner: R,
+    sum: Sha256,
+    bytes: u64,
+}
+
+impl<R: Read> Read for Summed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.sum.update(&buffer[..read]);
+        self.bytes += read as u64;
+        Ok(read)
+    }
+}

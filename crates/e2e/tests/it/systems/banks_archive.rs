@@ -1,0 +1,222 @@
+//! Filled banks as a file: exported from a run, imported elsewhere, asked without being filled again.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use bench_testkit::{
+    bench::{Bench, signal, wait},
+    ports,
+    process::{Process, wait_until},
+};
+use serde_json::{Value, json};
+
+use super::{PATIENCE, assert_ended, digest, instances, program, submit};
+use crate::printed::{
+    self,
+    pages::{BanksExported, BanksImported, ImportedBanks},
+};
+
+/// An adapter for the testkit's memory server, which keeps its memories in a file of its folder. `more` is what else is said of its
+/// start.
+fn write_adapter(bench: &Bench, name: &str, more: &str) -> String {
+    let server = program("memory_server.py");
+    let text = format!(
+        "
+name: {name}
+start: {{command: [python3, '{server}', '{{port}}'], env: {{MEMORY_FILE: '{{dir}}/memories.json'}}{more}}}
+can: {{order: true}}
+retain: {{request: POST /add, body: {{text: '{{content}}', user: '{{bank}}', meta: {{turn: '{{id}}'}}}}}}
+recall:
+  request: POST /search
+  body: {{query: '{{query}}', user: '{{bank}}', limit: '{{k}}'}}
+  hits: [{{list: results, text: memory, id: meta.turn, score: score}}]
+verify: {{request: POST /count, body: {{user: '{{bank}}'}}, count: memories}}
+health: {{request: GET /health, version: version}}
+"
+    );
+    fs::write(bench.path().join(format!("{name}.yaml")), text).expect("the adapter can be written");
+    format!("./{name}.yaml")
+}
+
+fn export(bench: &Bench, run: &str, more: &[&str]) -> PathBuf {
+    let done = bench.run([&["banks", "export", run, "--json"], more].concat()).expect_code(0).json();
+    printed::held::<BanksExported>(&done);
+    bench.path().join(done["file"].as_str().expect("a file"))
+}
+
+fn import(bench: &Bench, archive: &Path, more: &[&str]) -> Value {
+    let file = archive.to_str().expect("UTF-8");
+    let done = bench.run([&["banks", "import", file, "--json"], more].concat()).expect_code(0).json();
+    printed::held::<BanksImported>(&done);
+    done
+}
+
+/// The server on a folder, as somebody starts it by hand.
+fn start_server(bench: &Bench, folder: &Path, name: &str) -> (Process, String) {
+    let [port] = ports::reserve().expect("a free port");
+    let mut command = Command::new("python3");
+    command.arg(program("memory_server.py")).arg(port.to_string()).env("MEMORY_FILE", folder.join("memories.json"));
+    let server = Process::start(command, bench.path(), name);
+    wait_until("the server answers", PATIENCE, || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+    (server, format!("system.url=http://127.0.0.1:{port}"))
+}
+
+#[test]
+fn p33_banks_of_an_archive_are_asked_as_if_the_run_had_filled_them() {
+    for (number, more) in ["", ", per: bank"].into_iter().enumerate() {
+        let first = Bench::new();
+        let mine = write_adapter(&first, "mine", more);
+        let filled = first.run(submit(&mine, "filled")).expect_code(0);
+        let archive = export(&first, "filled", &["--to", "handed-on.tar.gz", "--licence", "CC-BY-4.0"]);
+
+        let other = Bench::new();
+        let mine = write_adapter(&other, "mine", more);
+        let imported = import(&other, &archive, &["--name", "theirs"]);
+        assert_eq!((&imported["banks"], &imported["run"]), (&json!(2), &json!("filled")));
+        assert_eq!((&imported["licence"], &imported["dataset"]), (&json!("CC-BY-4.0"), &json!("locomo-sim")));
+        let list = other.run(["banks", "list", "--imported", "--json"]).expect_code(0).json();
+        printed::held::<ImportedBanks>(&list);
+        assert_eq!((&list[0]["name"], &list[0]["turns"]), (&json!("theirs"), &imported["turns"]));
+
+        // one that is killed goes on with what it was given
+        let asks = [submit(&mine, "asks"), vec!["--banks-from", "theirs", "--concurrency", "1"]].concat();
+        let child = other.start(&asks);
+        wait_until("a system is started", PATIENCE, || !instances(&other.path().join(".bench")).is_empty());
+        signal(&child, "KILL");
+        let _ = wait(child);
+        let done = match other.run(["status", "asks", "--json"]).code {
+            0 => other.run(["resume", "asks", "--json", "--display", "none"]).expect_code(0),
+            _ => other.run(&asks).expect_code(0),
+        };
+        assert_eq!(digest(&done), digest(&filled), "{number}");
+        let report = other.report("asks");
+        assert_eq!((&report["outcomes"]["coverage"], &report["run"]["verdict"]), (&json!(1.0), &json!("VALID")));
+        assert_eq!(report["run"]["fingerprint"], filled.json()["run"]["fingerprint"], "it measures the same");
+        let notes = report["dataset"].to_string();
+        assert!(notes.contains("2 of 2 banks from the archive theirs"), "{notes}");
+        let shown = other.run(["banks", "show", "asks", "--json"]).expect_code(0).json();
+        let before: Vec<&Value> = shown.as_array().expect("banks").iter().map(|bank| &bank["filled_before"]).collect();
+        assert_eq!(before, [&json!(true), &json!(true)], "nothing was stored");
+        let refused = other.run(["banks", "export", "asks"]).expect_code(2).stderr;
+        assert!(refused.contains("it has filled none to its end"), "{refused}");
+        assert_ended(&other.path().join(".bench"));
+        let removed = other.run(["banks", "remove", "--imported", "theirs"]).expect_code(0).stdout;
+        assert_eq!(removed, "theirs removed\n");
+        assert!(!other.path().join(".bench/banks/theirs").exists());
+    }
+}
+
+#[test]
+fn what_cannot_be_asked_of_an_archive_is_refused_before_anything_starts() {
+    let bench = Bench::new().with_env("MINE_KEY", "sk-planted-4711-planted");
+    let mine = write_adapter(&bench, "mine", "");
+    let _ = bench.run(submit(&mine, "filled")).expect_code(0);
+    let data = bench.path().join(".bench/systems/filled/mine/data");
+    // what a system has kept of its environment does not go with it
+    fs::write(data.join("cache"), "before sk-planted-4711-planted behind").expect("is written");
+    let refused = bench.run(["banks", "export", "filled"]).expect_code(2).stderr;
+    assert!(refused.contains("data/cache holds a key") && !refused.contains("sk-planted"), "{refused}");
+    fs::remove_file(data.join("cache")).expect("is removed");
+    std::os::unix::fs::symlink("/etc/hostname", data.join("link")).expect("is made");
+    let refused = bench.run(["banks", "export", "filled"]).expect_code(2).stderr;
+    assert!(refused.contains("is no plain file"), "{refused}");
+    fs::remove_file(data.join("link")).expect("is removed");
+    let archive = export(&bench, "filled", &[]);
+    assert!(archive.ends_with("banks-filled.tar.gz"));
+    let again = bench.run(["banks", "export", "filled"]).expect_code(2).stderr;
+    assert!(again.contains("is there already"), "{again}");
+    let computed =
+        ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--run-id", "computed", "--display", "none"];
+    let _ = bench.run(computed).expect_code(0);
+    let none = bench.run(["banks", "export", "computed"]).expect_code(2).stderr;
+    assert!(none.contains("is computed from the stored texts"), "{none}");
+
+    let _ = import(&bench, &archive, &[]);
+    let by_bank = write_adapter(&bench, "each", ", per: bank");
+    let class =
+        "class Mine:\n    def retain(self, bank, items): pass\n    def recall(self, bank, query, k): return []\n";
+    fs::write(bench.path().join("mine.py"), class).expect("is written");
+    for (system, more, words) in [
+        (mine.as_str(), ["--banks-from", "nobody"].as_slice(), "there are filled"),
+        (&mine, &["--banks-from", "../filled"], "is no name of imported banks"),
+        (&mine, &["--banks-from", "filled", "--bank", "x"], "leave --bank out"),
+        (
+            &mine,
+            &["--banks-from", "filled", "--no-canaries"],
+            "none of its 2 banks holds what a bank of this run would",
+        ),
+        (&mine, &["--banks-from", "filled", "--reuse-banks"], "cannot be used with"),
+        (&by_bank, &["--banks-from", "filled"], "has one for each (`per: bank`)"),
+        ("mine.py:Mine", &["--banks-from", "filled"], "is a program that keeps what it stores where it likes"),
+        ("bm25", &["--banks-from", "filled"], "has no folder of its own"),
+    ] {
+        let refused = bench.run([submit(system, "refused"), more.to_vec()].concat()).expect_code(2).stderr;
+        assert!(refused.contains(words), "{system} {more:?}: {refused}");
+    }
+    // another system on the same memories is another measurement, and says so
+    let other = write_adapter(&bench, "other", "");
+    let report = bench.run([submit(&other, "other"), vec!["--banks-from", "filled"]].concat()).expect_code(0).json();
+    let notes = report["dataset"].to_string();
+    assert!(notes.contains("its banks were filled by mine"), "{notes}");
+    let own = bench.run(submit(&other, "own")).expect_code(0).json();
+    assert_eq!(report["result_digest"], own["result_digest"]);
+    assert_ne!(report["run"]["fingerprint"], own["run"]["fingerprint"]);
+}
+
+#[test]
+fn a_server_that_somebody_starts_is_copied_when_it_stands_still() {
+    let bench = Bench::new();
+    let mine = write_adapter(&bench, "mine", "");
+    let data = bench.path().join("kept");
+    fs::create_dir(&data).expect("is made");
+    let (mut server, url) = start_server(&bench, &data, "first");
+    let filled = bench.run([submit(&mine, "filled"), vec!["--set", &url]].concat()).expect_code(0);
+    let needs = bench.run(["banks", "export", "filled"]).expect_code(2).stderr;
+    assert!(needs.contains("stop it, and name the folder"), "{needs}");
+    let runs = bench.run(["banks", "export", "filled", "--data", "kept"]).expect_code(2).stderr;
+    assert!(runs.contains("mine answers: stop it first"), "{runs}");
+    server.kill();
+    let archive = export(&bench, "filled", &["--data", "kept"]);
+    let _ = import(&bench, &archive, &["--data", "copy", "--name", "copy"]);
+    let (mut server, url) = start_server(&bench, &bench.path().join("copy"), "second");
+    let asks = bench.run([submit(&mine, "asks"), vec!["--set", &url, "--banks-from", "copy"]].concat()).expect_code(0);
+    assert_eq!(digest(&asks), digest(&filled));
+    // the same file is started by the runner too
+    let started = bench.run([submit(&mine, "started"), vec!["--banks-from", "copy"]].concat()).expect_code(0);
+    assert_eq!(digest(&started), digest(&filled));
+    server.kill();
+}
+
+#[test]
+fn an_archive_is_fetched_and_held_to_its_sum() {
+    let bench = Bench::new();
+    let mine = write_adapter(&bench, "mine", "");
+    let _ = bench.run(submit(&mine, "filled")).expect_code(0);
+    let archive = export(&bench, "filled", &[]);
+    let sum = bench_proto::ids::Sha256Hash::of(&fs::read(&archive).expect("is there")).hex();
+    let [port] = ports::reserve().expect("a free port");
+    let mut command = Command::new("python3");
+    command.args(["-m", "http.server", "--bind", "127.0.0.1", &port.to_string()]).current_dir(bench.path());
+    let mut server = Process::start(command, bench.path(), "files");
+    wait_until("the server answers", PATIENCE, || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+    let url = format!("http://127.0.0.1:{port}/banks-filled.tar.gz");
+    let wrong = bench.run(["banks", "fetch", &url, "--sha256", &"0".repeat(64)]).expect_code(4).stderr;
+    assert!(wrong.contains(&sum) && !wrong.contains("dataset"), "{wrong}");
+    let fetched = bench.run(["banks", "fetch", &url, "--sha256", &sum, "--json"]).expect_code(0).json();
+    printed::held::<BanksImported>(&fetched);
+    assert_eq!(fetched["name"], "filled");
+    let again = bench.run(["banks", "fetch", &url]).expect_code(0).stdout;
+    assert!(again.contains("filled was here already"), "{again}");
+    for (url, words) in [
+        ("http://example.invalid/banks.tar.gz", "has no TLS"),
+        ("ftp://127.0.0.1/banks.tar.gz", "are downloaded by https"),
+        ("banks.tar.gz", "is no address"),
+    ] {
+        let refused = bench.run(["banks", "fetch", url]).expect_code(2).stderr;
+        assert!(refused.contains(words), "{url}: {refused}");
+    }
+    server.kill();
+}
