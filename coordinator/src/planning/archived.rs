@@ -87,6 +87,13 @@ pub(super) async fn ask(app: &App, name: &str, bank: Option<&str>, planned: &mut
              on a copy (`banks import --data DIR`) and ask it with --bank",
         ));
     }
+    if planned.capabilities.from_items {
+        out::note(&format!(
+            "--banks-from {name}: {} is computed from the stored texts: it has nothing to take from an archive",
+            planned.spec.system.name
+        ));
+        return Ok(());
+    }
     check_system(&planned.spec, &archive)?;
     let asked = AskedArchive {
         name: archive.name.clone(),

@@ -55,7 +55,12 @@ pub(crate) async fn export(
         return Err(CliError::usage(format!("{} is there already: name another file", wanted.to.display())));
     }
     let folders: Vec<(String, PathBuf)> = match &kept {
-        Kept::Started(held) => held.iter().map(|kept| (in_archive(&kept.instance), kept.folder.clone())).collect(),
+        Kept::Started(held) => held
+            .iter()
+            // instances of banks that were begun anew stay behind
+            .filter(|kept| kept.instance.is_empty() || banks.iter().any(|bank| bank.name == kept.instance))
+            .map(|kept| (in_archive(&kept.instance), kept.folder.clone()))
+            .collect(),
         Kept::Named(folder) => vec![(in_archive(""), folder.clone())],
     };
     let secrets = adapter::secrets_of(&run.spec.system.settings);

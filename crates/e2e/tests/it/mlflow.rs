@@ -64,7 +64,7 @@ impl MlFlow {
         command.env("MLFLOW_DISABLE_TELEMETRY", "true").current_dir(folder.path());
         let process = Process::start(command, folder.path(), "mlflow");
         let this = Self { process, place, _folder: folder };
-        wait_until("the MLflow server", Duration::from_secs(60), || {
+        wait_until("the MLflow server", Duration::from_secs(180), || {
             get(&this.place, "/health").is_ok_and(|r| r.status == 200)
         });
         this
