@@ -8,7 +8,7 @@ use std::{
 };
 
 use bench_datasets::{MOST_ARCHIVED, unpackable_name};
-use bench_proto::banks_archive::ArchivedFile;
+use bench_proto::{banks_archive::ArchivedFile, text};
 use sha2::{Digest as _, Sha256};
 
 use crate::exit::CliError;
@@ -51,7 +51,8 @@ fn collect(folder: &Path, before: &str, found: &mut Vec<(String, PathBuf)>) -> R
 }
 
 fn refused(path: &Path, why: &str) -> CliError {
-    CliError::usage(format!("{} {why}: it is not handed on", path.display()))
+    let shown = path.display().to_string();
+    CliError::usage(format!("{} {why}: it is not handed on", text::one_line(&shown)))
 }
 
 /// What is said of a file or folder that cannot be read.

@@ -2,10 +2,11 @@
 //! its name. Nothing in it says what may run here.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs::{self, File},
     io::{self, Read as _},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use bench_datasets::unpack_archive;
@@ -25,6 +26,8 @@ use crate::exit::CliError;
 
 /// How the names of folders begin in which archives are unpacked.
 const MAKING: &str = ".making-";
+/// After so long an import is one that was killed.
+const KILLED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 /// What another program says of its archive: the runner of amplihack, whose agent keeps its memories in [`MEMORY`].
 const METADATA: &str = "metadata.json";
 const MEMORY: &str = "memory_db";
@@ -58,6 +61,7 @@ pub(crate) fn import(
     let unwritable =
         |e: io::Error| CliError::infrastructure(format!("{} cannot be written: {e}", root.display())).because(e);
     private::create_folder(&root).map_err(unwritable)?;
+    remove_killed(&root);
     let making = tempfile::Builder::new().prefix(MAKING).tempdir_in(&root).map_err(unwritable)?;
     let unpacked = making.path().join("unpacked");
     unpack_archive(archive, &unpacked, most).map_err(|error| {
@@ -69,7 +73,16 @@ pub(crate) fn import(
     })?;
     let unpacked = only_folder(&unpacked)?;
     let manifest = if unpacked.join(MANIFEST).is_file() {
-        let (manifest, _) = read_manifest(&unpacked.join(MANIFEST))?;
+        let read = read_manifest(&unpacked.join(MANIFEST));
+        // where it was unpacked is gone before anybody could look there
+        let (manifest, _) = read.map_err(|error| {
+            let place = unpacked.join(MANIFEST).display().to_string();
+            let message = error.message.replace(&place, &format!("{}, {MANIFEST}", archive.display()));
+            error.saying(message)
+        })?;
+        if manifest.banks.is_empty() {
+            return Err(damaged("it names no bank"));
+        }
         check_files(&unpacked, &manifest)?;
         manifest
     } else if unpacked.join(METADATA).is_file() && unpacked.join(MEMORY).is_dir() {
@@ -87,13 +100,18 @@ pub(crate) fn import(
     };
     let place = folder(home, &name)?;
     let (_, sha256) = read_manifest(&unpacked.join(MANIFEST))?;
-    let was_there = place.exists();
+    let mut was_there = place.exists();
     if was_there {
-        let there = ImportedBanks::open(home, &name).ok();
-        if there.is_none_or(|there| there.sha256 != sha256) {
+        let there = ImportedBanks::open(home, &name).ok().filter(|there| there.sha256 == sha256);
+        let Some(there) = there else {
             return Err(CliError::usage(format!(
                 "other banks were imported as '{name}': give this archive another --name"
             )));
+        };
+        if check_files(&place, &there.manifest).is_err() {
+            // what has changed since is made whole again
+            fs::rename(&place, making.path().join("changed")).map_err(unwritable)?;
+            was_there = false;
         }
     }
     if let Some(data) = data {
@@ -130,9 +148,36 @@ fn only_folder(unpacked: &Path) -> Result<PathBuf, CliError> {
     })
 }
 
+fn damaged(what: &str) -> CliError {
+    CliError::usage(format!("the archive is damaged: {what}"))
+}
+
+/// Removes what imports have left that were killed.
+fn remove_killed(root: &Path) {
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        let is_making = entry.file_name().to_string_lossy().starts_with(MAKING);
+        let age = entry.metadata().and_then(|about| about.modified()).ok().and_then(|begun| begun.elapsed().ok());
+        if is_making && age.is_some_and(|age| age > KILLED_AFTER) {
+            // another process may remove it too
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Holds the files of an archive that lies here to its manifest, before a run asks it: somebody may have changed them.
+///
+/// # Errors
+/// Exit 2 with the first file that is not what was imported.
+pub(crate) fn check_unchanged(home: &Path, banks: &ImportedBanks) -> Result<(), CliError> {
+    check_files(&folder(home, &banks.name)?, &banks.manifest).map_err(|error| {
+        let message = format!("'{}' is not what was imported ({}): import it again", banks.name, error.message);
+        error.saying(message)
+    })
+}
+
 /// Holds the files of an archive to its manifest: all of them, and no others.
 fn check_files(unpacked: &Path, manifest: &BanksManifest) -> Result<(), CliError> {
-    let broken = |what: String| CliError::usage(format!("the archive is damaged: {what}"));
+    let broken = |what: String| damaged(&what);
     let root = unpacked.join(FILES);
     let found = if root.is_dir() { files::below(&root, "")? } else { Vec::new() };
     let mut listed: BTreeMap<&str, &ArchivedFile> =
@@ -142,7 +187,13 @@ fn check_files(unpacked: &Path, manifest: &BanksManifest) -> Result<(), CliError
             return Err(broken(format!("{FILES}/{name} is not in its manifest")));
         };
         let content = Content::read(path, &[]).map_err(|e| unreadable(path, e))?;
-        if content.bytes != file.bytes || !content.sha256.eq_ignore_ascii_case(&file.sha256) {
+        if content.bytes != file.bytes {
+            return Err(broken(format!(
+                "{FILES}/{name} has {} bytes, and {} in the manifest",
+                content.bytes, file.bytes
+            )));
+        }
+        if !content.sha256.eq_ignore_ascii_case(&file.sha256) {
             return Err(broken(format!(
                 "{FILES}/{name} has sha256 {}, and {} in the manifest",
                 content.sha256,
@@ -161,12 +212,13 @@ fn check_files(unpacked: &Path, manifest: &BanksManifest) -> Result<(), CliError
 /// Handles become parts of addresses and paths of a memory system.
 fn check_banks(manifest: &BanksManifest) -> Result<(), CliError> {
     let is_fine = |word: &str| adapter::is_handle(word);
+    let mut seen = BTreeSet::new();
+    if let Some(bank) = manifest.banks.iter().find(|bank| !seen.insert(&bank.bank_id)) {
+        return Err(damaged(&format!("it names bank {} twice", text::one_line(&bank.bank_id))));
+    }
     match manifest.banks.iter().find(|bank| !is_fine(&bank.handle) || !is_fine(&bank.name)) {
         None => Ok(()),
-        Some(bank) => Err(CliError::usage(format!(
-            "the archive is damaged: the handle of its bank {} names no bank",
-            text::one_line(&bank.bank_id)
-        ))),
+        Some(bank) => Err(damaged(&format!("the handle of its bank {} names no bank", text::one_line(&bank.bank_id)))),
     }
 }
 
@@ -294,6 +346,12 @@ mod tests {
         assert!(import_here(home.path(), &whole).expect("is the same").was_there);
         let place = home.path().join("banks/0193-filled");
         assert_eq!(fs::read_to_string(place.join("files/data/notes")).expect("is there"), "all");
+        // what somebody has changed since is not asked, and made whole by another import
+        fs::write(place.join("files/data/notes"), "lal").expect("is written");
+        let changed = check_unchanged(home.path(), &first.banks).expect_err("it has changed").message;
+        assert!(changed.contains("is not what was imported") && changed.contains("import it again"), "{changed}");
+        assert!(!import_here(home.path(), &whole).expect("is made whole").was_there);
+        check_unchanged(home.path(), &first.banks).expect("is whole");
 
         let changed = [(MANIFEST, text.as_slice()), ("files/data/notes", b"lal"), ("files/data/sub/more", b"")];
         let more = [all.as_slice(), &[("files/data/key", b"x")]].concat();
@@ -310,6 +368,11 @@ mod tests {
             ("beside", &beside, "does not belong to it"),
             ("leads-out", &leads_out, "'..' in its name"),
             ("handle", &handle, "names no bank"),
+            (
+                "size",
+                &[(MANIFEST, text.as_slice()), ("files/data/notes", b"al"), ("files/data/sub/more", b"")],
+                "has 2 bytes, and 3",
+            ),
             ("none", &[("a", b"".as_slice()), ("b", b"")], "is no archive of filled banks"),
         ] {
             let archive = packed(folder.path(), &format!("{name}.tar.gz"), files);

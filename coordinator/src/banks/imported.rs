@@ -16,6 +16,8 @@ use bench_systems::adapter;
 
 use crate::exit::CliError;
 
+/// Longest name of an archive.
+const MOST_NAME: usize = 128;
 /// Largest manifest, in bytes.
 const MOST_MANIFEST: u64 = 64 << 20;
 
@@ -55,12 +57,13 @@ impl ImportedBanks {
 /// Exit 2 for a name that is none of a folder.
 pub(super) fn folder(home: &Path, name: &str) -> Result<PathBuf, CliError> {
     let folder = adapter::imported_banks(home, name);
-    let is_plain = folder.file_name().is_some_and(|own| own == name) && !name.starts_with('.');
+    let begins = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    let is_plain = folder.file_name().is_some_and(|own| own == name) && begins && name.len() <= MOST_NAME;
     if is_plain {
         return Ok(folder);
     }
     Err(CliError::usage(format!(
-        "'{}' is no name of imported banks: letters, digits, '.', '_' and '-', and no '.' in front",
+        "'{}' is no name of imported banks: at most {MOST_NAME} letters, digits, '.', '_' and '-', and no '.' or '-' in front",
         text::one_line(name)
     )))
 }
@@ -115,7 +118,7 @@ mod tests {
     #[test]
     fn names_stay_names_and_those_that_are_here_are_told() {
         let home = tempfile::tempdir().expect("a folder");
-        for wrong in ["", ".", "..", "../x", "a/b", ".making-1", "a b", "a\nb"] {
+        for wrong in ["", ".", "..", "../x", "a/b", ".making-1", "-x", &"x".repeat(129), "a b", "a\nb"] {
             let error = ImportedBanks::open(home.path(), wrong).expect_err("is none");
             assert!(error.message.contains("is no name of imported banks"), "{wrong}: {error}");
         }

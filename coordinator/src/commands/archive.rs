@@ -14,7 +14,7 @@ use bench_report::archive::{
 };
 use bench_settings::private;
 use bench_store::{RunRow, RunState};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     app::App,
@@ -314,11 +314,20 @@ async fn get_matrix(
 }
 
 async fn verify(place: &ArchivePlace, run: Option<&str>, json: bool) -> CliResult {
-    let entries = match run {
-        Some(selector) => vec![found(place, selector).await?],
-        None => entries(place).await?,
+    let (entries, left_out) = match run {
+        Some(selector) => (vec![found(place, selector).await?], Vec::new()),
+        None => {
+            let listed = list(place).await?;
+            (listed.entries, listed.left_out)
+        }
     };
-    let mut wrong = Vec::new();
+    let mut wrong: Vec<Value> = Vec::new();
+    for why in left_out {
+        if !json {
+            out::result(&format!("index: DAMAGED\n  {why}"));
+        }
+        wrong.push(json!({"run": null, "sound": false, "damage": [why]}));
+    }
     for entry in &entries {
         let found = fetch::verify(place, entry).await?;
         if !json {

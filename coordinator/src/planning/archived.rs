@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     app::{App, Deployment},
-    banks::imported::ImportedBanks,
+    banks::{import::check_unchanged, imported::ImportedBanks},
     exit::CliError,
     out::{self, amounts::counted},
 };
@@ -95,6 +95,9 @@ pub(super) async fn ask(app: &App, name: &str, bank: Option<&str>, planned: &mut
         return Ok(());
     }
     check_system(&planned.spec, &archive)?;
+    let (home, here) = (app.home(), archive.clone());
+    let checked = tokio::task::spawn_blocking(move || check_unchanged(&home, &here)).await;
+    checked.map_err(|e| CliError::infrastructure(format!("the archive could not be read: {e}")).because(e))??;
     let asked = AskedArchive {
         name: archive.name.clone(),
         sha256: archive.sha256.clone(),
@@ -116,7 +119,15 @@ pub(super) async fn ask(app: &App, name: &str, bank: Option<&str>, planned: &mut
         (None, false) => find(planned, &archive, &asked).await?,
     }
     if let Some(filler) = &asked.filled_by {
-        note(planned, format!("its banks were filled by {filler}: they are a part of what is measured here"));
+        let of = &archive.manifest.dataset.name;
+        note(
+            planned,
+            format!(
+                "the banks of the archive {name} (manifest {}) were filled by {filler} with {of}: they are a part of what is measured \
+                 here",
+                &asked.sha256[..12]
+            ),
+        );
     }
     planned.spec.taken_over = TakenOver { archive: Some(asked), ..planned.spec.taken_over.clone() };
     Ok(())
@@ -196,6 +207,10 @@ fn differs(spec: &RunSpec, manifest: &BanksManifest) -> Option<String> {
     let (asked, filler) = (&spec.system, &manifest.system);
     let own =
         asked.settings.iter().filter(|(name, _)| name.as_str() != adapter::ADAPTER && name.as_str() != adapter::URL);
-    let is_same = asked.name == filler.name && asked.version == filler.version && own.eq(filler.settings.iter());
-    (!is_same).then(|| format!("{} {}", filler.name, filler.version).trim_end().to_owned())
+    let same_settings = own.eq(filler.settings.iter());
+    if asked.name == filler.name && asked.version == filler.version && same_settings {
+        return None;
+    }
+    let told = format!("{} {}", filler.name, filler.version).trim_end().to_owned();
+    Some(if same_settings { told } else { format!("{told} with other settings") })
 }

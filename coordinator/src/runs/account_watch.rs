@@ -10,7 +10,13 @@ use bench_models::{
 use bench_proto::summary::AccountsSpent;
 use bench_store::{RunRow, Store};
 
-use crate::{app::App, exit::CliError, out, results::accounts_spent::SPENT_EVENT, standing::group::group_of_equals};
+use crate::{
+    app::App,
+    exit::CliError,
+    out,
+    results::accounts_spent::{SPENT_EVENT, UNWATCHED_EVENT, WATCHED_EVENT, Watched, Watches},
+    standing::group::group_of_equals,
+};
 
 /// How long a figure is waited for that lags behind what was paid, and how often it is asked meanwhile.
 const LAG: Duration = Duration::from_secs(60);
@@ -19,13 +25,12 @@ const ASKED_EVERY: Duration = Duration::from_secs(5);
 /// The accounts of a run, with what they said when it began.
 pub(super) struct AccountWatch {
     accounts: Vec<(Account, SpentAt)>,
-    usd: f64,
-    booked: f64,
+    begun: Watched,
 }
 
 impl AccountWatch {
-    /// Begins a watch where all accounts of a metered run say what they have spent; runs that are executed side by side share them, and
-    /// nobody could say whose it was.
+    /// Begins a watch where all accounts of a metered run say what they have spent, or goes on with one whose process was killed. Runs
+    /// that are executed side by side share accounts, and nobody could say whose it was. That a watch was not possible is kept.
     ///
     /// # Errors
     /// What the store meets.
@@ -33,15 +38,30 @@ impl AccountWatch {
         if run.spec.limits.meter.is_none() || group_of_equals(run).is_some() {
             return Ok(None);
         }
-        let Some(accounts) = app.accounts_that_tell(&run.spec) else { return Ok(None) };
+        let watches = Watches::read(&store.events(run.run_no).await?);
+        let Some(accounts) = app.accounts_that_tell(&run.spec) else {
+            if watches.are_any() {
+                let why = "the settings of a later part did not say how its accounts are asked (accounts.NAME.spent)";
+                store.add_event(run.run_no, UNWATCHED_EVENT, why).await?;
+            }
+            return Ok(None);
+        };
+        let names: Vec<String> = accounts.iter().map(|(account, _)| account.name.clone()).collect();
         let usd = match sum(&accounts).await {
             Ok(usd) => usd,
             Err(why) => {
                 out::note(&format!("{why}: whether the memory system goes around the meter is not looked at"));
+                store.add_event(run.run_no, UNWATCHED_EVENT, &why).await?;
                 return Ok(None);
             }
         };
-        Ok(Some(Self { accounts, usd, booked: booked(store, run).await? }))
+        if let Some(begun) = watches.open.filter(|begun| begun.accounts == names && begun.usd <= usd) {
+            return Ok(Some(Self { accounts, begun }));
+        }
+        let begun = Watched { accounts: names, usd, usd_booked: booked(store, run).await? };
+        let text = serde_json::to_string(&begun).map_err(CliError::infrastructure_of)?;
+        store.add_event(run.run_no, WATCHED_EVENT, &text).await?;
+        Ok(Some(Self { accounts, begun }))
     }
 
     /// Ends it, and keeps what was found with the run. A figure that lags behind what was booked is waited for.
@@ -49,22 +69,30 @@ impl AccountWatch {
     /// # Errors
     /// What the store meets.
     pub(super) async fn end(self, store: &dyn Store, run: &RunRow) -> Result<(), CliError> {
-        let usd_booked = booked(store, run).await? - self.booked;
+        let Self { accounts, begun } = self;
+        let usd_booked = booked(store, run).await? - begun.usd_booked;
         let began = tokio::time::Instant::now();
-        let usd = loop {
-            match sum(&self.accounts).await {
-                Ok(usd) if usd - self.usd >= usd_booked * 0.99 || began.elapsed() > LAG => break usd - self.usd,
-                Ok(_) => tokio::time::sleep(ASKED_EVERY).await,
-                Err(why) => {
-                    out::note(&format!("{why}: whether the memory system went around the meter is not known"));
-                    return Ok(());
+        let found = loop {
+            match sum(&accounts).await {
+                Ok(now) if now < begun.usd => {
+                    break Err(format!("the accounts say less than before: ${now:.4}, and ${:.4} then", begun.usd));
                 }
+                Ok(now) if now - begun.usd >= usd_booked * 0.99 || began.elapsed() > LAG => break Ok(now - begun.usd),
+                Ok(_) => tokio::time::sleep(ASKED_EVERY).await,
+                Err(why) => break Err(why),
             }
         };
-        let accounts = self.accounts.into_iter().map(|(account, _)| account.name).collect();
-        let found = serde_json::to_string(&AccountsSpent { accounts, usd, usd_booked });
-        store.add_event(run.run_no, SPENT_EVENT, &found.map_err(CliError::infrastructure_of)?).await?;
-        Ok(())
+        let (kind, text) = match found {
+            Ok(usd) => {
+                let spent = AccountsSpent { accounts: begun.accounts, usd, usd_booked, not_watched: None };
+                (SPENT_EVENT, serde_json::to_string(&spent).map_err(CliError::infrastructure_of)?)
+            }
+            Err(why) => {
+                out::note(&format!("{why}: whether the memory system went around the meter is not known"));
+                (UNWATCHED_EVENT, why)
+            }
+        };
+        Ok(store.add_event(run.run_no, kind, &text).await?)
     }
 }
 

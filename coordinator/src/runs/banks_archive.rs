@@ -8,15 +8,18 @@ use std::{
 
 use bench_proto::{
     banks_archive::{ArchivedBank, BANKS_ARCHIVE_VERSION, BanksManifest, FILES, FilledDataset, FilledSystem, MANIFEST},
+    dataset::StreamEntry,
     ids::Sha256Hash,
     spec::RunSpec,
 };
+use bench_settings::private;
 use bench_store::{BankRow, RunRow, RunState, Store};
 use bench_systems::{
     BuildContext, SystemSettings,
     adapter::{self, AdapterSpec, KeptData},
     registry,
 };
+use bench_worker::banks::BankData;
 use flate2::{Compression, write::GzEncoder};
 use sha2::{Digest as _, Sha256};
 
@@ -49,11 +52,11 @@ pub(crate) async fn export(
     run: &RunRow,
     wanted: &Wanted<'_>,
 ) -> Result<(BanksManifest, String), CliError> {
-    let banks = filled_banks(store, run).await?;
-    let kept = kept(app, run, wanted.data).await?;
+    let Filled { banks, turns } = filled_banks(store, run).await?;
     if wanted.to.exists() {
         return Err(CliError::usage(format!("{} is there already: name another file", wanted.to.display())));
     }
+    let kept = kept(app, run, wanted.data).await?;
     let folders: Vec<(String, PathBuf)> = match &kept {
         Kept::Started(held) => held
             .iter()
@@ -64,7 +67,17 @@ pub(crate) async fn export(
         Kept::Named(folder) => vec![(in_archive(""), folder.clone())],
     };
     let secrets = adapter::secrets_of(&run.spec.system.settings);
-    let manifest = manifest(run, banks, wanted.licence);
+    // one folder for all banks has those too that came with an archive: they are somebody else's to hand on
+    if let Some(archive) = &run.spec.taken_over.archive
+        && folders.iter().any(|(name, _)| *name == in_archive(""))
+    {
+        return Err(CliError::usage(format!(
+            "the banks of {} cannot be exported: they lie in one folder with those of the archive {}, which the run has not filled; \
+             submit a run without --banks-from that fills all of them",
+            run.run_id, archive.name
+        )));
+    }
+    let manifest = manifest(run, banks, turns, wanted.licence);
     let to = wanted.to.to_owned();
     let written = tokio::task::spawn_blocking(move || write(&folders, &secrets, manifest, &to)).await;
     drop(kept);
@@ -76,8 +89,14 @@ fn in_archive(instance: &str) -> String {
     if instance.is_empty() { "data".to_owned() } else { format!("{instance}/data") }
 }
 
-/// The banks that a run has filled itself, to their ends.
-async fn filled_banks(store: &dyn Store, run: &RunRow) -> Result<Vec<ArchivedBank>, CliError> {
+/// Banks that a run has filled itself, to their ends.
+struct Filled {
+    banks: Vec<ArchivedBank>,
+    /// Turns and memories of the dataset that they were given.
+    turns: u64,
+}
+
+async fn filled_banks(store: &dyn Store, run: &RunRow) -> Result<Filled, CliError> {
     let id = &run.run_id;
     let refused = |why: String| Err(CliError::usage(format!("the banks of {id} cannot be exported: {why}")));
     if run.imported || !keeps_banks(&run.spec) {
@@ -98,11 +117,30 @@ async fn filled_banks(store: &dyn Store, run: &RunRow) -> Result<Vec<ArchivedBan
         return refused("its questions have changed them, so that they are not what was filled".to_owned());
     }
     let rows = store.banks(run.run_no, None).await?;
-    let own: Vec<ArchivedBank> = rows.iter().filter(|row| is_filled(row)).filter_map(archived).collect();
-    if own.is_empty() {
-        return refused("it has filled none to its end".to_owned());
+    let mut filled = Filled { banks: Vec::new(), turns: 0 };
+    for row in rows.iter().filter(|row| is_filled(row)) {
+        let Some(bank) = archived(row) else { continue };
+        let content = BankData::read(store, row.clone()).await?.content;
+        let planted = run.spec.facts_in(row.bank_no, &row.bank_id).len() as u64;
+        filled.turns += content.entries.iter().map(turns_of).sum::<u64>().saturating_sub(planted);
+        filled.banks.push(bank);
     }
-    Ok(own)
+    if filled.banks.is_empty() {
+        let of = run.spec.taken_over.archive.as_ref();
+        return refused(of.map_or_else(
+            || "it has filled none to its end".to_owned(),
+            |archive| format!("they are those of the archive {}", archive.name),
+        ));
+    }
+    Ok(filled)
+}
+
+/// Turns of a session; what is no session is one memory.
+fn turns_of(entry: &StreamEntry) -> u64 {
+    match entry {
+        StreamEntry::Session(session) => session.turns.len() as u64,
+        StreamEntry::Memory(_) | StreamEntry::Update { .. } => 1,
+    }
 }
 
 fn archived(row: &BankRow) -> Option<ArchivedBank> {
@@ -113,7 +151,8 @@ fn archived(row: &BankRow) -> Option<ArchivedBank> {
         // where a started system ran is of no use elsewhere
         handle: handle.split_once('|').map_or(handle, |(_, own)| own).to_owned(),
         content: row.content,
-        retained: row.position,
+        // a segment that retains nothing is a step too
+        retained: row.position.min(row.segments.last().map_or(0, |segment| segment.until)),
     })
 }
 
@@ -138,6 +177,14 @@ async fn kept(app: &App, run: &RunRow, data: Option<&Path>) -> Result<Kept, CliE
     if let Some(folder) = data {
         if !folder.is_dir() {
             return Err(CliError::usage(format!("--data {}: there is no such folder", folder.display())));
+        }
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        if real(&app.home()).starts_with(real(folder)) {
+            return Err(CliError::usage(format!(
+                "--data {}: it holds {}, with the store and all results of this runner: name the folder of the memory system alone",
+                folder.display(),
+                app.home().display()
+            )));
         }
         check_stopped(app, &system.name, &system.settings).await?;
         return Ok(Kept::Named(folder.to_owned()));
@@ -175,11 +222,15 @@ async fn check_stopped(app: &App, name: &str, settings: &SystemSettings) -> Resu
         Ok(_) => Err(CliError::usage(format!(
             "{name} answers: stop it first, since what it writes while its folder is copied is neither old nor new"
         ))),
-        Err(_) => Ok(()),
+        Err(failure) if failure.code == adapter::UNREACHABLE => Ok(()),
+        Err(failure) => Err(CliError::usage(format!(
+            "{name} is there and does not answer as it should ({}): stop it first, since a server that hangs still has its files open",
+            failure.message
+        ))),
     }
 }
 
-fn manifest(run: &RunRow, banks: Vec<ArchivedBank>, licence: Option<&str>) -> BanksManifest {
+fn manifest(run: &RunRow, banks: Vec<ArchivedBank>, turns: u64, licence: Option<&str>) -> BanksManifest {
     let RunSpec { system, dataset, .. } = &run.spec;
     let is_own = |name: &str| name != adapter::ADAPTER && name != adapter::URL;
     let settings = system.settings.iter().filter(|(name, _)| is_own(name));
@@ -202,7 +253,7 @@ fn manifest(run: &RunRow, banks: Vec<ArchivedBank>, licence: Option<&str>) -> Ba
             sha256: Some(dataset.sha256.clone()),
             settings: dataset.settings.clone(),
         },
-        turns: Some(banks.iter().map(|bank| u64::from(bank.retained)).sum()),
+        turns: Some(turns),
         licence: licence.map(str::to_owned).or_else(of_dataset),
         banks,
         files: Vec::new(),
@@ -226,11 +277,12 @@ fn write(
     }
     for (name, path) in &all {
         let content = Content::read(path, secrets).map_err(|e| files::unreadable(path, e))?;
-        if content.has.is_some() {
+        if content.has.is_some() || secrets.iter().any(|secret| name.contains(secret)) {
+            let mut shown = path.display().to_string();
+            secrets.iter().for_each(|secret| shown = shown.replace(secret, "***"));
             return Err(CliError::usage(format!(
-                "{} holds a key of this process or of its adapter: it is not handed on; have the system read its key from its \
-                 environment and store nothing of it",
-                path.display()
+                "{shown} holds a key of this process or of its adapter: it is not handed on; have the system read its key from its \
+                 environment and store nothing of it"
             )));
         }
         manifest.files.push(content.entry(name));
@@ -238,11 +290,16 @@ fn write(
     let text = serde_json::to_vec_pretty(&manifest).map_err(CliError::infrastructure_of)?;
     let unwritable =
         |e: io::Error| CliError::infrastructure(format!("{} cannot be written: {e}", to.display())).because(e);
-    let beside = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-    let written = tempfile::NamedTempFile::new_in(beside).map_err(Failed::Write).and_then(|making| {
-        pack(&all, &manifest, &text, making.as_file())?;
-        making.persist_noclobber(to).map(drop).map_err(|e| Failed::Write(e.error))
+    // what a killed one has left is written over by the next
+    let making = to.with_added_extension("part");
+    let file = private::options().create(true).truncate(true).write(true).open(&making).map_err(unwritable)?;
+    let written = pack(&all, &manifest, &text, &file);
+    let written = written.and_then(|()| match to.exists() {
+        true => Err(Failed::Write(io::ErrorKind::AlreadyExists.into())),
+        false => Ok(fs::rename(&making, to)?),
     });
+    // it has its name, or is of no use
+    let _ = fs::remove_file(&making);
     written.map(|()| (manifest, Sha256Hash::of(&text).hex())).map_err(|failed| match failed {
         Failed::Write(error) => unwritable(error),
         Failed::Changed(path) => CliError::usage(format!(

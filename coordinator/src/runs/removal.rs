@@ -204,7 +204,8 @@ pub(crate) async fn clean_after(app: &App, store: &dyn Store, runs: &[RunRow]) -
 /// Whether a run asks banks that were filled before it began, and no others: whoever removes those that filled them decides. One that
 /// somebody has `named` is told of.
 async fn has_none_of_its_own(store: &dyn Plan, run: &RunRow, named: bool) -> Result<bool, CliError> {
-    if !run.spec.taken_over.asks_filled_banks() {
+    // what was started for it has a copy of its own
+    if !run.spec.taken_over.asks_filled_banks() || was_started(run) {
         return Ok(false);
     }
     let banks = store.banks(run.run_no, None).await?;

@@ -111,10 +111,16 @@ pub(crate) fn warnings(metered: &MeteredSummary) -> Vec<String> {
     let unseen = metered.accounts.as_ref().map(AccountsSpent::usd_unseen).filter(|usd| *usd > 0.0);
     if let (Some(unseen), Some(of)) = (unseen, &metered.accounts) {
         warnings.push(format!(
-            "the accounts of this run ({}) say that ${:.4} were spent while it was executed, of which ${unseen:.4} are in no call that was \
+            "the accounts of this run ({}) say that ${:.4} were spent while it was watched, of which ${unseen:.4} are in no call that was \
              seen here: the memory system goes around the meter, or somebody else uses the same key",
             of.accounts.join(", "),
             of.usd
+        ));
+    }
+    if let Some(why) = metered.accounts.as_ref().and_then(|of| of.not_watched.as_ref()) {
+        warnings.push(format!(
+            "what the accounts say was spent is not known for a part of this run, or all of it ({why}): whether the memory system went \
+             around the meter then, nobody can say"
         ));
     }
     if let Some(faults) = &metered.faults {
@@ -265,7 +271,8 @@ mod tests {
         for (usd, usd_booked, unseen) in
             [(1.04, 1.0, 0.0), (0.008, 0.0, 0.0), (1.06, 1.0, 0.06), (0.5, 1.0, 0.0), (0.02, 0.0, 0.02)]
         {
-            let accounts = AccountsSpent { accounts: vec!["openrouter".to_owned()], usd, usd_booked };
+            let accounts =
+                AccountsSpent { accounts: vec!["openrouter".to_owned()], usd, usd_booked, not_watched: None };
             assert!((accounts.usd_unseen() - unseen).abs() < 1e-12, "{accounts:?}");
             let told = summary(&[], Around { accounts: Some(accounts), ..around(&name) });
             let is_told = warnings(&told).iter().any(|line| line.contains("goes around the meter, or somebody else"));

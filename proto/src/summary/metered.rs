@@ -127,6 +127,9 @@ pub struct AccountsSpent {
     pub usd: f64,
     /// Dollars that the run has booked for its own calls and for those that the meter has seen, uncertain ones at their worst case.
     pub usd_booked: f64,
+    /// Why a part of the run was not watched, or all of it; absent where all was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_watched: Option<String>,
 }
 
 impl AccountsSpent {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bench_datasets::DatasetError;
 use bench_proto::{banks_archive::BanksManifest, redact};
-use bench_store::{RunRow, Store};
+use bench_store::{RunFilter, RunRow, RunState, Store};
 use serde::Serialize;
 use serde_json::json;
 
@@ -171,7 +171,9 @@ pub(super) async fn fetch(app: &App, url: &str, sha256: Option<&str>, args: &Kee
         downloaded.map_err(|e| CliError::infrastructure(format!("the download stopped: {e}")).because(e))?;
     downloaded.map_err(|error| match error {
         DatasetError::Download { ref reason, .. } => {
-            CliError::infrastructure(format!("{shown} was not fetched: {reason}")).because(error)
+            // another file than was said is no matter of the network
+            let exit = if reason.starts_with("sha256 is") { Exit::Usage } else { Exit::Infrastructure };
+            CliError::new(exit, format!("{shown} was not fetched: {reason}")).because(error)
         }
         other => other.into(),
     })?;
@@ -220,10 +222,21 @@ pub(super) fn list(app: &App, args: &BanksArgs) -> CliResult {
 /// Removes imported banks.
 ///
 /// # Errors
-/// Exit 2 for names that are none.
-pub(super) fn remove(app: &App, names: &[String], json: bool) -> CliResult {
+/// Exit 2 for names that are none, and for banks that a run asks which has not ended.
+pub(super) async fn remove(app: &App, names: &[String], json: bool) -> CliResult {
     for name in names {
-        imported::ImportedBanks::open(&app.home(), name)?;
+        ImportedBanks::open(&app.home(), name)?;
+    }
+    let open = |run: &RunRow| matches!(run.state, RunState::Running | RunState::Paused);
+    let runs = app.open_store().await?.list_runs(&RunFilter::default()).await?;
+    for run in runs.iter().filter(|run| open(run)) {
+        let asked = run.spec.taken_over.archive.iter().find(|asked| names.contains(&asked.name));
+        if let Some(asked) = asked {
+            return Err(CliError::usage(format!(
+                "run {0} asks the banks of '{1}' and has not ended: `bench-coord resume {0}` or `cancel {0}` first",
+                run.run_id, asked.name
+            )));
+        }
     }
     for name in names {
         import::remove(&app.home(), name)?;

@@ -66,7 +66,7 @@ pub(super) async fn run(app: &App, verb: &BanksVerb) -> CliResult {
         BanksVerb::Import { file, import } => handed_on::import(app, file, import).await,
         BanksVerb::Fetch { url, sha256, import } => handed_on::fetch(app, url, sha256.as_deref(), import).await,
         BanksVerb::List(args) if args.imported => handed_on::list(app, args),
-        BanksVerb::Remove { runs, imported: true, json } => handed_on::remove(app, runs, *json),
+        BanksVerb::Remove { runs, imported: true, json } => handed_on::remove(app, runs, *json).await,
         BanksVerb::Export { run, to, data, licence, json } => {
             let store = app.open_store().await?;
             let run = find_run(store.as_ref(), run).await?;

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use bench_proto::{comparison::MarkedDifference, spec::RunSpec};
+use bench_proto::{
+    comparison::MarkedDifference,
+    spec::{AskedArchive, RunSpec},
+};
 
 /// Groups that may be under test.
 pub const TESTABLE: [&str; 3] = ["system", "answerer", "grading"];
@@ -80,6 +83,19 @@ fn say_samples((a, b): (&RunSpec, &RunSpec), reasons: &mut Vec<String>, notes: &
     }
 }
 
+/// Refuses to hold a run on banks that another system has filled against one on other banks: what differs may be what was filled.
+fn say_banks((a, b): (&RunSpec, &RunSpec), is_declared: bool, reasons: &mut Vec<String>) {
+    let [of_a, of_b] = [a, b].map(|spec| spec.taken_over.archive.as_ref());
+    let foreign = [of_a, of_b].into_iter().flatten().find(|archive| archive.filled_by.is_some());
+    let are_same = of_a.zip(of_b).is_some_and(|(a, b)| a.sha256 == b.sha256);
+    if let Some(AskedArchive { name, filled_by: Some(filler), .. }) = foreign.filter(|_| !are_same && !is_declared) {
+        reasons.push(format!(
+            "one run asks banks of the archive {name}, which {filler} has filled, and the other one other banks: compare runs on the \
+             same archive (--under-test all compares all the same)"
+        ));
+    }
+}
+
 /// Marks the differences of two runs that are compared by `metric`; `declared` are the groups that the user wants to
 /// differ.
 #[must_use]
@@ -123,6 +139,7 @@ pub fn comparability(a: &RunSettings<'_>, b: &RunSettings<'_>, metric: &str, dec
     if differing.contains("sample") {
         say_samples((a.spec, b.spec), &mut reasons, &mut notes);
     }
+    say_banks((a.spec, b.spec), declared.iter().any(|name| name == "all"), &mut reasons);
     let testable: Vec<&str> = TESTABLE.into_iter().filter(|group| differing.contains(group)).collect();
     let is_declared = |group: &str| declared.iter().any(|name| name == group || name == "all");
     let undeclared: Vec<&str> = testable.iter().copied().filter(|group| !is_declared(group)).collect();

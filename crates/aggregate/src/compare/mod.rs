@@ -153,6 +153,7 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
     notes.extend(facet_notes);
     let mcnemar = mcnemar::test(counted.iter().map(|pair| (pair.a, pair.b)), scale);
     notes.extend(disagreement(&all, &mcnemar, bootstrap_ci95.as_ref()));
+    notes.extend(chance_among(&by_category));
     let (retrieval, of_sessions) = retrieval((a.facts, b.facts), &means, &facts, options);
     notes.extend(of_sessions);
     let (flips, flip_counts) = flips(&facts, scale, options.flips);
@@ -183,6 +184,25 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
         better: scale.better,
         metric,
     }
+}
+
+/// Which categories change by their own intervals, while among so many a change like theirs is no surprise: their words follow the
+/// interval, and the p value beside them takes the number of categories into account.
+fn chance_among(by_category: &[CategoryDifference]) -> Option<String> {
+    let changes = |paired: &PairedDifference| matches!(paired.verdict, Word::Better | Word::Worse);
+    let may_be_chance = |paired: &PairedDifference| paired.p_holm.is_some_and(|p| p >= SIGNIFICANT);
+    let names: Vec<String> = by_category
+        .iter()
+        .filter(|of| changes(&of.paired) && may_be_chance(&of.paired))
+        .map(|of| format!("{} ({} by its own interval)", of.category, of.paired.verdict.name()))
+        .collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "among {} categories a change like that of {} is no surprise (p (Holm) {SIGNIFICANT} or more): no firm result",
+            by_category.len(),
+            names.join(", ")
+        )
+    })
 }
 
 /// Where the checks say otherwise than the interval that decides.

@@ -426,6 +426,21 @@ fn where_checks_disagree_a_note_says_so() {
 }
 
 #[test]
+fn a_category_that_may_have_changed_by_chance_among_so_many_is_named() {
+    let said = |word: Word, p_holm: Option<f64>| {
+        let mut by_category = compared(60, |_, _| {}).by_category;
+        let first = &mut by_category[0].paired;
+        (first.verdict, first.p_holm) = (word, p_holm);
+        chance_among(&by_category)
+    };
+    let note = said(Word::Worse, Some(0.08)).expect("a note");
+    assert!(note.contains("(WORSE by its own interval)") && note.contains("among 3 categories"), "{note}");
+    for (word, p_holm) in [(Word::Worse, Some(0.01)), (Word::Inconclusive, Some(0.5)), (Word::Better, None)] {
+        assert_eq!(said(word, p_holm), None, "{word:?} {p_holm:?}");
+    }
+}
+
+#[test]
 fn rounding_is_no_difference() {
     let pairs: Vec<Pair> = pairs().into_iter().map(|pair| Pair { a: 0.1 + 0.2, b: 0.3, ..pair }).collect();
     let paired = difference(&pairs, Estimator::Weighted);

@@ -306,8 +306,12 @@ fn damage_is_found_and_named() {
     for words in ["the index says value 0.99, and its manifest", "says n 1986, and report.json"] {
         assert!(damage.contains(words), "{damage}");
     }
-    std::fs::write(&index, told).expect("writable");
+    std::fs::write(&index, &told).expect("writable");
     let _ = bench.run(["archive", "verify", "--archive", "kept"]).expect_code(0);
+    std::fs::write(&index, "{").expect("writable");
+    let verified = bench.run(["archive", "verify", "--archive", "kept", "--json"]).expect_code(5).json();
+    assert!(verified[0]["damage"].to_string().contains("is left out"), "{verified}");
+    std::fs::write(&index, &told).expect("writable");
     let report = files(&bench.path().join("kept")).keys().find(|name| name.ends_with("report.json.zst")).cloned();
     let path = bench.path().join("kept").join(report.expect("a report"));
     let mut bytes = std::fs::read(&path).expect("readable");

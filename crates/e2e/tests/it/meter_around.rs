@@ -1,13 +1,16 @@
 //! Memory systems that go around the meter: what the account says was spent is held against what was booked.
 
-use std::fs;
+use std::{fs, time::Duration};
 
 use bench_testkit::{
-    bench::{Bench, submit_sim},
+    bench::{Bench, signal, submit_sim, wait},
+    process::wait_until,
     provider::{KEY, Provider},
 };
 use serde_json::Value;
 
+/// How long a test waits for what has to happen.
+const PATIENCE: Duration = Duration::from_secs(120);
 /// As the runner has it: two conversations cost some cents.
 const PRICES: [&str; 2] = ["--price", "gpt-4o=2.5/10"];
 
@@ -77,6 +80,19 @@ fn p34_what_goes_around_the_meter_is_found_where_the_account_says_what_was_spent
     assert!(warned(&report), "{}", report["warnings"]);
     let text = goes_around.run(["report", "c", "--full"]).expect_code(0).stdout;
     assert!(text.contains("By the accounts (openai)"), "{text}");
+    // nothing is lost by a kill: what was spent until then is in the figure of the whole
+    let before = provider.paid();
+    let child = goes_around.start(submit("k", &["--set", "accounts.openai.spent=openrouter", "--concurrency", "1"]));
+    let at_first = provider.count("requests");
+    wait_until("some calls are paid", PATIENCE, || provider.count("requests") > at_first + 36);
+    signal(&child, "KILL");
+    let _ = wait(child);
+    let resume = ["resume", "k", "--set", "accounts.openai.spent=openrouter", "--display", "none", "--json"];
+    let report = goes_around.run(resume).json();
+    let accounts = &report["metered"]["accounts"];
+    let paid = provider.paid() - before;
+    assert!(accounts["usd"].as_f64().is_some_and(|usd| usd > 0.9 * paid && usd < paid + 1e-9), "{accounts}, ${paid}");
+    assert!(warned(&report), "{}", report["warnings"]);
     // nobody can say whose it was where runs share an account at the same time, and without a figure nothing is said
     let twice = goes_around.run(submit("d", &["--set", "accounts.openai.spent=openrouter", "--repeats", "2"]));
     assert!([0, 5].contains(&twice.code), "{}", twice.stderr);

@@ -69,9 +69,9 @@ fn costs(metered: &MeteredSummary) -> String {
             usd(usd_uncertain)
         ));
     }
-    if let Some(of) = &metered.accounts {
+    if let Some(of) = metered.accounts.as_ref().filter(|of| !of.accounts.is_empty()) {
         words.push(format!(
-            "By the accounts ({}), {} were spent while the run was executed, and {} were booked in that time.",
+            "By the accounts ({}), {} were spent while the run was watched, and {} were booked in that time.",
             of.accounts.join(", "),
             usd(of.usd),
             usd(of.usd_booked)

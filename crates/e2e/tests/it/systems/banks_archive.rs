@@ -7,7 +7,7 @@ use std::{
 };
 
 use bench_testkit::{
-    bench::{Bench, signal, wait},
+    bench::{Bench, signal, submit_sim, wait},
     ports,
     process::{Process, wait_until},
 };
@@ -157,14 +157,43 @@ fn what_cannot_be_asked_of_an_archive_is_refused_before_anything_starts() {
     }
     let computed = bench.run([submit("bm25", "bm25"), vec!["--banks-from", "filled"]].concat()).expect_code(0).stderr;
     assert!(computed.contains("it has nothing to take from an archive"), "{computed}");
+    // what came with an archive is somebody else's to hand on, and neither is the runner's own home handed on
+    let bare = |run: &str, banks: &str, more: &[&str]| {
+        let flags = ["--max-banks", banks, "--sample", "2", "--system", &mine, "--run-id", run, "--no-canaries"];
+        bench.run(submit_sim(&[&flags[..], more].concat())).expect_code(0)
+    };
+    let _ = bare("bare", "2", &[]);
+    let _ = import(&bench, &export(&bench, "bare", &[]), &[]);
+    let some = bare("some", "3", &["--banks-from", "bare"]).stderr;
+    assert!(some.contains("2 of 3 banks from the archive bare"), "{some}");
+    let refused = bench.run(["banks", "export", "some"]).expect_code(2).stderr;
+    assert!(refused.contains("they lie in one folder with those of the archive bare"), "{refused}");
+    let refused = bench.run(["banks", "export", "bare", "--to", "all.tar.gz", "--data", "."]).expect_code(2).stderr;
+    assert!(refused.contains("with the store and all results of this runner"), "{refused}");
+    // what has changed since it was imported is not asked
+    let kept = bench.path().join(".bench/banks/bare/files/data/memories.json");
+    let text = fs::read_to_string(&kept).expect("is there");
+    fs::write(&kept, text.replacen('e', "E", 1)).expect("is written");
+    let changed = bench.run([submit(&mine, "changed"), vec!["--banks-from", "bare"]].concat()).expect_code(2).stderr;
+    assert!(changed.contains("'bare' is not what was imported"), "{changed}");
+    // a copy goes with its run
+    let copy = bench.path().join(".bench/systems/some/mine/data");
+    assert!(copy.exists());
+    let _ = bench.run(["banks", "remove", "some"]).expect_code(0);
+    assert!(!copy.exists());
     // another system on the same memories is another measurement, and says so
     let other = write_adapter(&bench, "other", "");
     let report = bench.run([submit(&other, "other"), vec!["--banks-from", "filled"]].concat()).expect_code(0).json();
     let notes = report["dataset"].to_string();
-    assert!(notes.contains("its banks were filled by mine"), "{notes}");
+    assert!(notes.contains("of the archive filled (manifest") && notes.contains("were filled by mine"), "{notes}");
     let own = bench.run(submit(&other, "own")).expect_code(0).json();
     assert_eq!(report["result_digest"], own["result_digest"]);
     assert_ne!(report["run"]["fingerprint"], own["run"]["fingerprint"]);
+    let compared = bench.run(["compare", "own", "other", "--json"]).expect_code(5).json();
+    assert!(compared["reasons"].to_string().contains("asks banks of the archive filled"), "{}", compared["reasons"]);
+    let asks = [submit(&mine, "same"), vec!["--banks-from", "filled"]].concat();
+    let _ = bench.run(asks).expect_code(0);
+    let _ = bench.run(["compare", "same", "other"]).expect_code(0);
 }
 
 #[test]
@@ -204,7 +233,7 @@ fn an_archive_is_fetched_and_held_to_its_sum() {
     let mut server = Process::start(command, bench.path(), "files");
     wait_until("the server answers", PATIENCE, || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
     let url = format!("http://127.0.0.1:{port}/banks-filled.tar.gz");
-    let wrong = bench.run(["banks", "fetch", &url, "--sha256", &"0".repeat(64)]).expect_code(4).stderr;
+    let wrong = bench.run(["banks", "fetch", &url, "--sha256", &"0".repeat(64)]).expect_code(2).stderr;
     assert!(wrong.contains(&sum) && !wrong.contains("dataset"), "{wrong}");
     let fetched = bench.run(["banks", "fetch", &url, "--sha256", &sum, "--json"]).expect_code(0).json();
     printed::held::<BanksImported>(&fetched);

@@ -73,8 +73,11 @@ pub(in super::super) fn put_in_place(archive: &Path, system: &Path, folder: &Pat
     if making.exists() {
         fs::remove_dir_all(&making)?;
     }
-    copy_folder(&from, &making)?;
-    fs::rename(making, data)
+    let copied = copy_folder(&from, &making).and_then(|()| fs::rename(&making, data));
+    copied.inspect_err(|_| {
+        // half of it is of no use, and may be what has filled the disk
+        let _ = fs::remove_dir_all(&making);
+    })
 }
 
 /// Copies a folder of plain files to a new one, for its owner alone.
