@@ -70,14 +70,17 @@ impl AccountWatch {
     /// What the store meets.
     pub(super) async fn end(self, store: &dyn Store, run: &RunRow) -> Result<(), CliError> {
         let Self { accounts, begun } = self;
-        let usd_booked = booked(store, run).await? - begun.usd_booked;
+        let counters = store.run(run.run_no).await?.counters;
+        let usd_booked = counters.spent.usd() - begun.usd_booked;
+        // of uncertain calls nobody knows whether they were paid: they are not waited for
+        let sure = usd_booked - counters.uncertain.usd();
         let began = tokio::time::Instant::now();
         let found = loop {
             match sum(&accounts).await {
                 Ok(now) if now < begun.usd => {
                     break Err(format!("the accounts say less than before: ${now:.4}, and ${:.4} then", begun.usd));
                 }
-                Ok(now) if now - begun.usd >= usd_booked * 0.99 || began.elapsed() > LAG => break Ok(now - begun.usd),
+                Ok(now) if now - begun.usd >= sure * 0.99 || began.elapsed() > LAG => break Ok(now - begun.usd),
                 Ok(_) => tokio::time::sleep(ASKED_EVERY).await,
                 Err(why) => break Err(why),
             }

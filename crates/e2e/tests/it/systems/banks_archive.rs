@@ -101,7 +101,7 @@ fn p33_banks_of_an_archive_are_asked_as_if_the_run_had_filled_them() {
         let before: Vec<&Value> = shown.as_array().expect("banks").iter().map(|bank| &bank["filled_before"]).collect();
         assert_eq!(before, [&json!(true), &json!(true)], "nothing was stored");
         let refused = other.run(["banks", "export", "asks"]).expect_code(2).stderr;
-        assert!(refused.contains("it has filled none to its end"), "{refused}");
+        assert!(refused.contains("they are those of the archive theirs"), "{refused}");
         assert_ended(&other.path().join(".bench"));
         let removed = other.run(["banks", "remove", "--imported", "theirs"]).expect_code(0).stdout;
         assert_eq!(removed, "theirs removed\n");
