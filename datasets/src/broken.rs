@@ -1,13 +1,20 @@
 //! Errors of broken input that name file, place and field, and JSON that is read so that it has them.
 
-use bench_proto::nearest::{did_you_mean, nearest};
+use bench_proto::{
+    nearest::{did_you_mean, nearest},
+    text,
+};
 use serde::de::DeserializeOwned;
 
 use crate::DatasetError;
 
-/// Broken content of a file, at a place: a line, a field.
+/// Most of a place or a problem that is told, in characters: names of fields are somebody else's words.
+const MOST_TOLD: usize = 1_000;
+
+/// Broken content of a file, at a place: a line, a field. What a file says of itself stays within one line.
 pub(crate) fn broken(path: &str, place: impl Into<String>, problem: impl Into<String>) -> DatasetError {
-    DatasetError::Broken { path: path.to_owned(), place: place.into(), problem: problem.into() }
+    let told = |words: String| text::one_line(&words).chars().take(MOST_TOLD).collect();
+    DatasetError::Broken { path: path.to_owned(), place: told(place.into()), problem: told(problem.into()) }
 }
 
 /// Reads JSON. The path of a broken field costs time to track, so it is looked for only after a failure.
