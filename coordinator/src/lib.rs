@@ -16,6 +16,7 @@
 //! | `display` | how is progress shown? |
 //! | `dispatch` | which tasks are handed out now? |
 //! | `import` | how are results read that others made? |
+//! | `banks` | how does a file become filled banks of this machine? |
 //! | `app` | which store, queue, accounts and memory systems does this process have? |
 //! | `standing` | how does a run stand? |
 //! | [`cli`] | what can be typed? |

@@ -81,7 +81,7 @@ pub use manage::{
 pub use manifest::{Manifest, SourceFile};
 pub use mirror::{Arrival, Wanted, wanted};
 pub use opening::{About, Opening};
-pub use packed::{MOST_ARCHIVED, unpack_archive, unpackable_name};
+pub use packed::{MOST_ARCHIVED, TOO_MUCH_COMES_OUT, unpack_archive, unpackable_name};
 pub use published::{PublishedResult, published};
 pub use registry::{DATASETS, DatasetEntry, Known, Open, find, full_name, known, open};
 

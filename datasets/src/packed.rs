@@ -32,6 +32,9 @@ const MOST_LIST: u64 = 64 << 20;
 /// How the names of folders begin that are in the making.
 const MAKING: &str = ".making-";
 
+/// How the words begin by which a file is refused that would fill the disk.
+pub const TOO_MUCH_COMES_OUT: &str = "far more comes out of it";
+
 /// How a file is packed, as its name says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Packing {
@@ -270,7 +273,7 @@ impl<R: Read> Read for Bounded<R> {
         self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::InvalidData,
-                "far more comes out of it than its size lets expect: it is not unpacked",
+                format!("{TOO_MUCH_COMES_OUT} than its size lets expect: it is not unpacked"),
             )
         })?;
         Ok(read)

@@ -9,9 +9,10 @@ use std::{
     time::Duration,
 };
 
-use bench_datasets::unpack_archive;
+use bench_datasets::{TOO_MUCH_COMES_OUT, unpack_archive};
 use bench_proto::{
     banks_archive::{ArchivedFile, BANKS_ARCHIVE_VERSION, BanksManifest, FILES, FilledDataset, FilledSystem, MANIFEST},
+    ids::Sha256Hash,
     text,
 };
 use bench_settings::private;
@@ -67,15 +68,15 @@ pub(crate) fn import(
     unpack_archive(archive, &unpacked, most).map_err(|error| {
         let more = "; give --max-bytes if you know that so much belongs to it";
         let message = error.to_string();
-        let is_bomb = message.contains("far more comes out of it");
+        let is_bomb = message.contains(TOO_MUCH_COMES_OUT);
         let usage = CliError::from(error);
         if is_bomb { usage.saying(format!("{message}{more}")) } else { usage }
     })?;
     let unpacked = only_folder(&unpacked)?;
-    let manifest = if unpacked.join(MANIFEST).is_file() {
+    let (manifest, sha256) = if unpacked.join(MANIFEST).is_file() {
         let read = read_manifest(&unpacked.join(MANIFEST));
         // where it was unpacked is gone before anybody could look there
-        let (manifest, _) = read.map_err(|error| {
+        let (manifest, sha256) = read.map_err(|error| {
             let place = unpacked.join(MANIFEST).display().to_string();
             let message = error.message.replace(&place, &format!("{}, {MANIFEST}", archive.display()));
             error.saying(message)
@@ -84,7 +85,7 @@ pub(crate) fn import(
             return Err(damaged("it names no bank"));
         }
         check_files(&unpacked, &manifest)?;
-        manifest
+        (manifest, sha256)
     } else if unpacked.join(METADATA).is_file() && unpacked.join(MEMORY).is_dir() {
         adopt(&unpacked)?
     } else {
@@ -99,7 +100,6 @@ pub(crate) fn import(
         None => own_name(&manifest, archive),
     };
     let place = folder(home, &name)?;
-    let (_, sha256) = read_manifest(&unpacked.join(MANIFEST))?;
     let mut was_there = place.exists();
     if was_there {
         let there = ImportedBanks::open(home, &name).ok().filter(|there| there.sha256 == sha256);
@@ -222,8 +222,9 @@ fn check_banks(manifest: &BanksManifest) -> Result<(), CliError> {
     }
 }
 
-/// Gives the archive of another program the form of one's own: what its agent keeps, and what is said of it.
-fn adopt(unpacked: &Path) -> Result<BanksManifest, CliError> {
+/// Gives the archive of another program the form of one's own: what its agent keeps, and what is said of it. Its manifest, and the
+/// sha256 of that.
+fn adopt(unpacked: &Path) -> Result<(BanksManifest, String), CliError> {
     let path = unpacked.join(METADATA);
     let mut bytes = Vec::new();
     let file = File::open(&path).map_err(|e| unreadable(&path, e))?;
@@ -270,7 +271,7 @@ fn adopt(unpacked: &Path) -> Result<BanksManifest, CliError> {
     };
     let text = serde_json::to_vec_pretty(&manifest).map_err(CliError::infrastructure_of)?;
     private::write(&unpacked.join(MANIFEST), &text).map_err(unwritable)?;
-    Ok(manifest)
+    Ok((manifest, Sha256Hash::of(&text).hex()))
 }
 
 /// What an archive calls itself: its run, what another program calls it, else its file.

@@ -8,11 +8,11 @@ use bench_proto::{
     spec::{AskedArchive, RunSpec, TakenOver},
 };
 use bench_store::{FilledBank, RunRow};
-use bench_systems::adapter::{self, AdapterSpec};
+use bench_systems::adapter;
 
 use super::{
     PlannedRun,
-    filled::{ask_by_name, is_asked_at_its_end, looked_up},
+    filled::{ask_by_name, is_asked_at_its_end, looked_up, note},
 };
 use crate::{
     app::{App, Deployment},
@@ -63,15 +63,7 @@ pub(crate) fn check_here(home: &Path, run: &RunRow) -> Result<(), CliError> {
 
 /// What stands in front of the handles of a run's banks: the machine on which its system is started, where it is.
 pub(super) fn host(spec: &RunSpec) -> String {
-    if is_started(spec) { format!("{}|", adapter::host()) } else { String::new() }
-}
-
-fn adapter_of(spec: &RunSpec) -> Option<AdapterSpec> {
-    serde_json::from_value(spec.system.settings.get(adapter::ADAPTER)?.clone()).ok()
-}
-
-fn is_started(spec: &RunSpec) -> bool {
-    !spec.system.settings.contains_key(adapter::URL) && adapter_of(spec).is_some_and(|adapter| adapter.start.is_some())
+    if adapter::is_started(&spec.system.settings) { format!("{}|", adapter::host()) } else { String::new() }
 }
 
 /// Lets a planned run ask what an archive holds of its banks; it fills the others. `bank`: the bank's name in the memory system, for an
@@ -121,7 +113,7 @@ pub(super) async fn ask(app: &App, name: &str, bank: Option<&str>, planned: &mut
     if let Some(filler) = &asked.filled_by {
         let of = &archive.manifest.dataset.name;
         note(
-            planned,
+            &mut planned.spec,
             format!(
                 "the banks of the archive {name} (manifest {}) were filled by {filler} with {of}: they are a part of what is measured \
                  here",
@@ -131,12 +123,6 @@ pub(super) async fn ask(app: &App, name: &str, bank: Option<&str>, planned: &mut
     }
     planned.spec.taken_over = TakenOver { archive: Some(asked), ..planned.spec.taken_over.clone() };
     Ok(())
-}
-
-/// Says something, and keeps it for the report.
-fn note(planned: &mut PlannedRun, note: String) {
-    out::note(&note);
-    planned.spec.sample.notes.push(note);
 }
 
 /// Looks which of the run's banks the archive has.
@@ -163,7 +149,7 @@ async fn find(planned: &mut PlannedRun, archive: &ImportedBanks, asked: &AskedAr
     let rest = banks - found.len() as u64;
     let rest = if rest == 0 { String::new() } else { format!("; {} filled by this run", counted(rest, "bank")) };
     note(
-        planned,
+        &mut planned.spec,
         format!(
             "{} of {} from the archive {} (manifest {}){filled_by}{rest}",
             found.len(),
@@ -179,7 +165,7 @@ async fn find(planned: &mut PlannedRun, archive: &ImportedBanks, asked: &AskedAr
 fn check_system(spec: &RunSpec, archive: &ImportedBanks) -> Result<(), CliError> {
     let (name, system) = (&archive.name, &spec.system.name);
     let refused = |why: String| Err(CliError::usage(format!("--banks-from {name}: {why}")));
-    let Some(adapter) = adapter_of(spec) else {
+    let Some(adapter) = adapter::spec_of(&spec.system.settings) else {
         return refused(format!("{system} has no folder of its own that files could be put into"));
     };
     // whoever starts a server has given it the files
@@ -205,9 +191,7 @@ fn check_system(spec: &RunSpec, archive: &ImportedBanks) -> Result<(), CliError>
 /// The memory system that filled an archive, where a run asks another one.
 fn differs(spec: &RunSpec, manifest: &BanksManifest) -> Option<String> {
     let (asked, filler) = (&spec.system, &manifest.system);
-    let own =
-        asked.settings.iter().filter(|(name, _)| name.as_str() != adapter::ADAPTER && name.as_str() != adapter::URL);
-    let same_settings = own.eq(filler.settings.iter());
+    let same_settings = adapter::settings_of_banks(&asked.settings).eq(filler.settings.iter());
     if asked.name == filler.name && asked.version == filler.version && same_settings {
         return None;
     }

@@ -249,6 +249,12 @@ fn name_bank(name: &str, planned: &mut PlannedRun) -> Result<(), CliError> {
     ask_by_name(name, spec)
 }
 
+/// Says something of the banks of a run, and keeps it for the report.
+pub(super) fn note(spec: &mut RunSpec, told: String) {
+    out::note(&told);
+    spec.sample.notes.push(told);
+}
+
 /// Lets a run ask banks by their names alone: nobody says what they hold.
 ///
 /// # Errors
@@ -264,11 +270,12 @@ pub(super) fn ask_by_name(name: &str, spec: &mut RunSpec) -> Result<(), CliError
     // nothing is stored beside what is there, and nothing is known to be in it
     spec.canaries = Some(CanarySpec::OFF);
     spec.lists = false;
-    let note = format!(
-        "bank {name} was there before and nothing was stored in it: what it holds is not known here, and not proven"
+    note(
+        spec,
+        format!(
+            "bank {name} was there before and nothing was stored in it: what it holds is not known here, and not proven"
+        ),
     );
-    out::note(&note);
-    spec.sample.notes.push(note);
     spec.taken_over.bank = Some(name.to_owned());
     Ok(())
 }
@@ -316,15 +323,14 @@ async fn reuse_banks(app: &App, planned: &mut PlannedRun, look: bool) -> Result<
             of.push(filled.run.clone());
         }
     });
-    let note = format!(
+    let told = format!(
         "{} of {} {} filled by run {}: what that took stands in its report",
         found.len(),
         counted(banks, "bank"),
         if found.len() == 1 { "was" } else { "were" },
         of.join(", ")
     );
-    out::note(&note);
-    planned.spec.sample.notes.push(note);
+    note(&mut planned.spec, told);
     planned.spec.taken_over = TakenOver { banks_of: of, ..TakenOver::default() };
     Ok(())
 }

@@ -478,8 +478,7 @@ async fn look_at_system(app: &App, name: &str, settings: &BTreeMap<String, serde
     let context = BuildContext { policy, ..BuildContext::default() }.in_home(app.home());
     adapter::end_orphans(&app.home()).await;
     let system = systems::build(name, settings, &context).map_err(CliError::usage_of)?;
-    let starts = settings.get(adapter::ADAPTER).is_some_and(|spec| spec.get("start").is_some());
-    if starts && !settings.contains_key(adapter::URL) {
+    if adapter::is_started(settings) {
         return Ok(());
     }
     let health = system.health().await;

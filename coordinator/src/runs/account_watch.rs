@@ -64,24 +64,34 @@ impl AccountWatch {
         Ok(Some(Self { accounts, begun }))
     }
 
-    /// Ends it, and keeps what was found with the run. A figure that lags behind what was booked is waited for.
+    /// Ends it, and keeps what was found with the run. Of a run that has `finished` a figure is waited for that lags behind what was
+    /// booked; whoever has interrupted one does not wait.
     ///
     /// # Errors
     /// What the store meets.
-    pub(super) async fn end(self, store: &dyn Store, run: &RunRow) -> Result<(), CliError> {
+    pub(super) async fn end(self, store: &dyn Store, run: &RunRow, finished: bool) -> Result<(), CliError> {
         let Self { accounts, begun } = self;
         let counters = store.run(run.run_no).await?.counters;
         let usd_booked = counters.spent.usd() - begun.usd_booked;
         // of uncertain calls nobody knows whether they were paid: they are not waited for
         let sure = usd_booked - counters.uncertain.usd();
-        let began = tokio::time::Instant::now();
+        let (began, mut told) = (tokio::time::Instant::now(), false);
         let found = loop {
             match sum(&accounts).await {
                 Ok(now) if now < begun.usd => {
                     break Err(format!("the accounts say less than before: ${now:.4}, and ${:.4} then", begun.usd));
                 }
-                Ok(now) if now - begun.usd >= sure * 0.99 || began.elapsed() > LAG => break Ok(now - begun.usd),
-                Ok(_) => tokio::time::sleep(ASKED_EVERY).await,
+                Ok(now) if !finished || now - begun.usd >= sure * 0.99 || began.elapsed() > LAG => {
+                    break Ok(now - begun.usd);
+                }
+                Ok(_) => {
+                    if !std::mem::replace(&mut told, true) {
+                        out::note(
+                            "waiting for the account's figure, which lags behind what was booked: a minute at most",
+                        );
+                    }
+                    tokio::time::sleep(ASKED_EVERY).await;
+                }
                 Err(why) => break Err(why),
             }
         };

@@ -16,7 +16,7 @@ use bench_settings::private;
 use bench_store::{BankRow, RunRow, RunState, Store};
 use bench_systems::{
     BuildContext, SystemSettings,
-    adapter::{self, AdapterSpec, KeptData},
+    adapter::{self, KeptData},
     registry,
 };
 use bench_worker::banks::BankData;
@@ -122,7 +122,8 @@ async fn filled_banks(store: &dyn Store, run: &RunRow) -> Result<Filled, CliErro
         let Some(bank) = archived(row) else { continue };
         let content = BankData::read(store, row.clone()).await?.content;
         let planted = run.spec.facts_in(row.bank_no, &row.bank_id).len() as u64;
-        filled.turns += content.entries.iter().map(turns_of).sum::<u64>().saturating_sub(planted);
+        let turns: usize = content.entries.iter().map(StreamEntry::turns).sum();
+        filled.turns += (turns as u64).saturating_sub(planted);
         filled.banks.push(bank);
     }
     if filled.banks.is_empty() {
@@ -133,14 +134,6 @@ async fn filled_banks(store: &dyn Store, run: &RunRow) -> Result<Filled, CliErro
         ));
     }
     Ok(filled)
-}
-
-/// Turns of a session; what is no session is one memory.
-fn turns_of(entry: &StreamEntry) -> u64 {
-    match entry {
-        StreamEntry::Session(session) => session.turns.len() as u64,
-        StreamEntry::Memory(_) | StreamEntry::Update { .. } => 1,
-    }
 }
 
 fn archived(row: &BankRow) -> Option<ArchivedBank> {
@@ -167,8 +160,7 @@ enum Kept {
 async fn kept(app: &App, run: &RunRow, data: Option<&Path>) -> Result<Kept, CliError> {
     let system = &run.spec.system;
     let refused = |why: &str| Err(CliError::usage(format!("the banks of {} cannot be exported: {why}", run.run_id)));
-    let spec = system.settings.get(adapter::ADAPTER).and_then(|spec| serde_json::from_value(spec.clone()).ok());
-    let Some(spec): Option<AdapterSpec> = spec else {
+    let Some(spec) = adapter::spec_of(&system.settings) else {
         return refused(&format!(
             "{} keeps them in a database of its own, which has its own way to copy it",
             system.name
@@ -232,8 +224,7 @@ async fn check_stopped(app: &App, name: &str, settings: &SystemSettings) -> Resu
 
 fn manifest(run: &RunRow, banks: Vec<ArchivedBank>, turns: u64, licence: Option<&str>) -> BanksManifest {
     let RunSpec { system, dataset, .. } = &run.spec;
-    let is_own = |name: &str| name != adapter::ADAPTER && name != adapter::URL;
-    let settings = system.settings.iter().filter(|(name, _)| is_own(name));
+    let settings = adapter::settings_of_banks(&system.settings);
     let of_dataset = || {
         let known = bench_datasets::find(&dataset.name).ok()?;
         known.manifest.may_be_handed_on().then(|| known.manifest.licence.clone())

@@ -56,7 +56,7 @@ impl Execution<'_> {
         };
         let end = executor.execute(app, store, run, planner, &watching).await?;
         if let Some(watch) = watch {
-            watch.end(store.as_ref(), run).await?;
+            watch.end(store.as_ref(), run, end == RunEnd::Finished).await?;
         }
         tracing::debug!("run at rest");
         controls::planned(plans_of_controls).await?;

@@ -221,9 +221,7 @@ const OLD: &str = "old generations";
 
 /// Whether the run's system was started for it alone.
 fn was_started(run: &RunRow) -> bool {
-    let settings = &run.spec.system.settings;
-    let adapter = settings.get(adapter::ADAPTER);
-    adapter.is_some_and(|spec| spec.get("start").is_some()) && !settings.contains_key(adapter::URL)
+    adapter::is_started(&run.spec.system.settings)
 }
 
 /// What of a run was removed.

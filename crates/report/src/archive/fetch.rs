@@ -229,22 +229,8 @@ pub async fn verify(place: &ArchivePlace, entry: &IndexEntry) -> Result<Vec<Stri
 
 /// Where the index says something else of a run than its report does: figures are read from the index.
 fn of_another_report(entry: &IndexEntry, summary: &Summary) -> Vec<String> {
-    let headline = &summary.headline;
-    let reported = IndexEntry {
-        run_id: summary.run.id.clone(),
-        dataset: summary.dataset.name.clone(),
-        system: summary.spec.system.clone(),
-        metric: headline.metric.clone(),
-        value: headline.value,
-        low: headline.ci95.as_ref().map(|interval| interval.low),
-        high: headline.ci95.as_ref().map(|interval| interval.high),
-        n: headline.n,
-        verdict: summary.run.verdict.name().to_owned(),
-        fingerprint: summary.run.fingerprint.clone(),
-        result_digest: summary.result_digest.clone(),
-        ..entry.clone()
-    };
-    told_otherwise(entry, &reported, REPORT)
+    let reported = IndexEntry::of_report(summary, entry.folder.clone(), entry.conditions.clone());
+    told_otherwise(entry, &IndexEntry { without_texts: entry.without_texts.clone(), ..reported }, REPORT)
 }
 
 /// The fields in which the index differs from what stands elsewhere.

@@ -112,16 +112,20 @@ impl IndexEntry {
     /// What the index says of a run.
     #[must_use]
     pub fn of_run(spec: &RunSpec, summary: &Summary) -> Self {
-        let headline = &summary.headline;
         let date = summary.run.finished_at.as_deref().or(summary.run.started_at.as_deref());
         let date = date.and_then(|at| at.get(..10)).unwrap_or("undated");
+        let (dataset, methodology) = (&summary.dataset.name, spec.dataset.profile.methodology);
+        let folder = format!("runs/{date}/{dataset}/v{methodology}/{}", summary.run.id);
+        Self::of_report(summary, folder, conditions(spec))
+    }
+
+    /// The same by the report alone, with what it does not say: folder and conditions.
+    pub(super) fn of_report(summary: &Summary, folder: String, conditions: String) -> Self {
+        let headline = &summary.headline;
         Self {
             run_id: summary.run.id.clone(),
             name: summary.run.name.clone(),
-            folder: format!(
-                "runs/{date}/{}/v{}/{}",
-                summary.dataset.name, spec.dataset.profile.methodology, summary.run.id
-            ),
+            folder,
             finished_at: summary.run.finished_at.clone(),
             dataset: summary.dataset.name.clone(),
             preset: summary.dataset.sample.preset.clone(),
@@ -139,7 +143,7 @@ impl IndexEntry {
             n: headline.n,
             verdict: summary.run.verdict.name().to_owned(),
             fingerprint: summary.run.fingerprint.clone(),
-            conditions: conditions(spec),
+            conditions,
             result_digest: summary.result_digest.clone(),
             code_version: summary.run.code_version.clone(),
             without_texts: None,

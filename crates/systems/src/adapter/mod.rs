@@ -113,11 +113,28 @@ pub(crate) fn build(
     Ok(Discreet::around(system?, secrets))
 }
 
+/// The adapter file of these settings; none where there is none, or one that this build cannot read.
+#[must_use]
+pub fn spec_of(settings: &SystemSettings) -> Option<AdapterSpec> {
+    serde_json::from_value(settings.get(ADAPTER)?.clone()).ok()
+}
+
+/// Whether the system of these settings is a server that the runner starts for each run.
+#[must_use]
+pub fn is_started(settings: &SystemSettings) -> bool {
+    let starts = |spec: &Value| spec.get("start").is_some_and(|start| !start.is_null());
+    settings.get(ADAPTER).is_some_and(starts) && !settings.contains_key(URL)
+}
+
+/// The settings that make banks what they are: without the adapter file, whose fingerprint is in the version, and the address.
+pub fn settings_of_banks(settings: &SystemSettings) -> impl Iterator<Item = (&String, &Value)> {
+    settings.iter().filter(|(name, _)| ![ADAPTER, URL].contains(&name.as_str()))
+}
+
 /// What nobody else may read, of the adapter of these settings and of this process: what is handed on is searched for it.
 #[must_use]
 pub fn secrets_of(settings: &SystemSettings) -> Vec<String> {
-    let spec = settings.get(ADAPTER).and_then(|spec| serde_json::from_value::<AdapterSpec>(spec.clone()).ok());
-    let of_spec = spec.map(|spec| Secrets::from_spec(&spec, settings.get(URL).and_then(Value::as_str)));
+    let of_spec = spec_of(settings).map(|spec| Secrets::from_spec(&spec, settings.get(URL).and_then(Value::as_str)));
     let all = of_spec.into_iter().chain([Secrets::from_environment()]);
     all.flat_map(|secrets| secrets.values().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
@@ -140,7 +157,7 @@ pub fn server_of(settings: &SystemSettings) -> Option<&str> {
 #[must_use]
 pub fn keyed_server(settings: &SystemSettings) -> Option<String> {
     let url = server_of(settings)?;
-    let spec: AdapterSpec = serde_json::from_value(settings.get(ADAPTER)?.clone()).ok()?;
+    let spec = spec_of(settings)?;
     let secret = || call::Secret::read(spec.auth.as_ref()?).ok().flatten();
     (file::sends_variables(&spec, url) || secret().is_some()).then(|| variables::fill_env(url).ok()).flatten()
 }

@@ -129,7 +129,7 @@ impl InstanceRecord {
 
 /// Removes files of an instance that hold secrets; they are written anew whenever it is started.
 pub(super) fn remove_secrets<'a>(folder: &Path, names: impl Iterator<Item = &'a String>) {
-    let data = folder.join("data");
+    let data = folder.join(DATA);
     let files = names.filter(|name| super::stays_inside(name)).map(|name| data.join(name));
     for file in files.filter(|file| !leads_elsewhere(folder, file)) {
         // it may have removed them itself
@@ -170,7 +170,7 @@ pub async fn end_orphans(home: &Path) -> usize {
 pub async fn remove_data(home: &Path, run: &str) -> std::io::Result<usize> {
     let mut removed = 0;
     for folder in folders(&home.join("systems").join(folder_name(run)), 2) {
-        let data = folder.join("data");
+        let data = folder.join(DATA);
         if !data.is_dir() {
             continue;
         }
