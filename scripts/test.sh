@@ -86,7 +86,7 @@ if [ -s "$log.code" ]; then
         exit "$(cat "$log.code")"
     fi
     say "== failed beside the others, run again alone:" $failed
-    cargo test --workspace --locked --lib --test '*' -- --test-threads 1 --exact $failed >"$log" 2>&1 || { cat "$log"; exit 1; }
+    cargo test --workspace --locked --no-fail-fast --lib --test '*' -- --test-threads 1 --exact $failed >"$log" 2>&1 || { cat "$log"; exit 1; }
     passed=$(grep -c '^test .* \.\.\. ok$' "$log" || true)
     if [ "$passed" -lt "$count" ]; then
         cat "$log"
