@@ -151,6 +151,12 @@ pub trait Dataset: Send + Sync {
     /// # Errors
     /// As [`Dataset::outline`].
     fn bank(&self, bank: usize) -> Result<Bank, DatasetError>;
+
+    /// The ids that sessions, turns and memories of a bank have in its file, each with the id that the bank has for it: for people
+    /// who say what was retrieved by their own ids. None where a bank has those of its file, or others are not known.
+    fn given_ids(&self, _bank: usize) -> Option<&BTreeMap<String, String>> {
+        None
+    }
 }
 
 /// Progress of a download: (bytes so far, bytes in all when known).

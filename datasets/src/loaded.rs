@@ -1,5 +1,7 @@
 //! A dataset that was read from files: all of it is in memory.
 
+use std::collections::BTreeMap;
+
 use bench_proto::dataset::{Bank, BankOutline};
 
 use crate::{About, Dataset, DatasetError, files::Files, neutral::hide_order, notes::Notes, opening::Opening};
@@ -9,6 +11,8 @@ use crate::{About, Dataset, DatasetError, files::Files, neutral::hide_order, not
 pub(crate) struct Loaded {
     about: About,
     banks: Vec<Bank>,
+    /// Ids of the file → those of its bank, where it is a single one that has others.
+    given: Option<BTreeMap<String, String>>,
 }
 
 impl Loaded {
@@ -20,12 +24,17 @@ impl Loaded {
     /// Banks of which everything else is known. The order of the questions is hidden.
     pub(crate) fn with(about: About, mut banks: Vec<Bank>) -> Self {
         banks.iter_mut().for_each(hide_order);
-        Self { about, banks }
+        Self::as_published(about, banks)
     }
 
     /// Banks whose questions keep the order and the ids that everybody else sends.
     pub(crate) fn as_published(about: About, banks: Vec<Bank>) -> Self {
-        Self { about, banks }
+        Self { about, banks, given: None }
+    }
+
+    /// With the ids that the file has for what is in its only bank.
+    pub(crate) fn with_given(self, given: BTreeMap<String, String>) -> Self {
+        Self { given: Some(given), ..self }
     }
 
     fn bank_ref(&self, bank: usize) -> Result<&Bank, DatasetError> {
@@ -48,6 +57,10 @@ impl Dataset for Loaded {
 
     fn bank(&self, bank: usize) -> Result<Bank, DatasetError> {
         self.bank_ref(bank).cloned()
+    }
+
+    fn given_ids(&self, _bank: usize) -> Option<&BTreeMap<String, String>> {
+        self.given.as_ref()
     }
 }
 

@@ -50,7 +50,7 @@ pub struct Usage {
     /// Attempts answered with 429.
     #[serde(skip_serializing_if = "is_default")]
     pub rate_limited: u64,
-    /// Prompt tokens, as the provider counts them.
+    /// Prompt tokens, as the provider counts them; those of `uncounted` calls as they were counted here.
     #[serde(skip_serializing_if = "is_default")]
     pub prompt_tokens: u64,
     /// Completion tokens, as the provider counts them.
@@ -62,6 +62,9 @@ pub struct Usage {
     /// What the calls served from the call store had cost when they were made.
     #[serde(skip_serializing_if = "is_default")]
     pub saved: PicoUsd,
+    /// Replies without a number of tokens that can be true. Where the model's vocabulary is not known, bytes stand for tokens.
+    #[serde(skip_serializing_if = "is_default")]
+    pub uncounted: u64,
 }
 
 /// Whether a field may be left out.
@@ -79,6 +82,7 @@ impl std::ops::AddAssign for Usage {
         self.completion_tokens = self.completion_tokens.saturating_add(other.completion_tokens);
         self.cost = self.cost.saturating_add(other.cost);
         self.saved = self.saved.saturating_add(other.saved);
+        self.uncounted = self.uncounted.saturating_add(other.uncounted);
     }
 }
 

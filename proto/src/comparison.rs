@@ -266,6 +266,9 @@ pub struct Comparison {
     /// True when one run has from the other, or both from a third, all that the metric looks at: nothing was measured anew.
     #[serde(default, skip_serializing_if = "is_default")]
     pub copied: bool,
+    /// The run that made what is copied; absent where nothing is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copied_of: Option<String>,
     /// The compared metric.
     pub metric: String,
     /// In which direction its scores are better.

@@ -85,8 +85,12 @@ pub struct MatrixCell {
     pub usd: f64,
     /// What a run of it that has ended cost on average, in dollars. A call that a run was given from the store cost it nothing.
     pub usd_per_run: Option<f64>,
-    /// Whether no other cell with the same questions, metric and judges is at least as good for no more dollars a run, and better in
-    /// one of the two; null before one of its runs has ended.
+    /// What it would have cost had nothing come from the call store, with what a metered memory spent: by this cells are held against
+    /// each other. Absent in reports of older builds, where the front is by `usd_per_run`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd_list_per_run: Option<f64>,
+    /// Whether no other VALID cell with the same questions, metric and judges is at least as good for no more dollars a run by list
+    /// price, and better in one of the two; null before one of its runs has ended, and where it is not VALID.
     pub on_front_of_usd: Option<bool>,
     /// Latency of recalls made one at a time after all questions; null where it was not measured.
     pub probe: Option<CellProbe>,
@@ -110,6 +114,26 @@ pub struct MatrixCell {
     /// Axes in which it differs from the cell that is nearest to it, where these are more than one: what is between the two cannot
     /// be told apart.
     pub differs_in: Vec<String>,
+}
+
+impl MatrixCell {
+    /// Dollars a run by which it is held against others.
+    #[must_use]
+    pub fn usd_held(&self) -> Option<f64> {
+        self.usd_list_per_run.or(self.usd_per_run)
+    }
+
+    /// Whether its results may be used: only such cells are on a front, or push others off it.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.verdict == Some(Verdict::Valid)
+    }
+
+    /// Whether a run of it may not be used.
+    #[must_use]
+    pub fn is_invalid(&self) -> bool {
+        self.verdict == Some(Verdict::Invalid)
+    }
 }
 
 /// The latency probes of a cell's runs.

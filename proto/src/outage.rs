@@ -136,6 +136,10 @@ impl fmt::Display for RouteKey {
                 let what = if *kind == RouteKind::Embeddings { "embeddings of " } else { "" };
                 write!(f, "{what}{model} (account {account})")
             }
+            // a process that the runner started has no place
+            Self::Memory { operation, place, system } if place.is_empty() => {
+                write!(f, "{system} ({})", operation.name())
+            }
             Self::Memory { operation, place, system } => write!(f, "{system} ({} at {place})", operation.name()),
         }
     }

@@ -66,8 +66,11 @@ class Ended:
         for at in range(len(self.said) - 1, -1, -1):
             if self.said[at].startswith("error: "):
                 return "\n".join([self.said[at][len("error: ") :], *self.said[at + 1 :]]).strip()
-        last = [line for line in self.said if line.strip()][-1:]
-        return last[0] if last else f"bench-coord ended with {self.code} and said nothing"
+        # a command that is offered stands behind blanks, below what offers it: neither says why
+        nexts = [*self.said[1:], ""]
+        own = zip(self.said, nexts)
+        last = [line for line, below in own if line.strip() and not line.startswith(" ") and not below.startswith("  ")]
+        return last[-1] if last else f"bench-coord ended with {self.code} and said nothing"
 
     def json(self) -> Any:
         """Its result, where it printed one."""

@@ -8,7 +8,7 @@ use std::{
 };
 
 use bench_aggregate::{
-    compare::{CompareOptions, Rates, RunFacts, common_metric, compare, fingerprints},
+    compare::{CompareOptions, Member, Rates, RunFacts, Side, common_metric, compare, fingerprints},
     gate::{
         GateFlags, Policy, gate,
         policy::{DEFAULT_POLICY_YAML, Floors},
@@ -164,8 +164,9 @@ async fn against(
     let metric = common_metric(&new.spec, &options);
     let Some(k) = last_of(named)? else {
         let old = LoadedRun::named(app, store, named, Some(&new.spec)).await?;
+        let is_itself = old.summary.run.id == new.summary.run.id;
         // who types one name twice knows; who names a baseline by the name of all runs does not
-        if named != selector && old.summary.run.id == new.summary.run.id {
+        if named != selector && is_itself {
             return Err(CliError::usage(format!(
                 "--baseline {named} is the run itself ({}): name the one before it, such as {named}@2 where runs have one name, or last:1",
                 new.summary.run.id
@@ -177,6 +178,15 @@ async fn against(
             options.metric = Some(metric);
         }
         let name = old.summary.run.id.clone();
+        let (of_old, of_new) = (old.runs(), new.runs());
+        if is_itself {
+            out::note(&format!("the baseline is {name} itself: that it passes says nothing of a change"));
+        } else if let Some(both) = of_new.iter().find(|run| of_old.iter().any(|other| other.id == run.id)) {
+            out::note(&format!(
+                "run {} is a part of both sides: in so far they are equal whatever has changed",
+                both.id
+            ));
+        }
         return Ok((name, pair(store, &old, new, &options, true).await?));
     };
     options.metric = Some(metric.clone());
@@ -189,9 +199,11 @@ async fn against(
     let mean = RunFacts::mean(facts);
     let of_new = new.facts(store, &metric, top_k).await?;
     let count = olds.len();
+    let members: Vec<Member> = olds.iter().filter(|_| count > 1).flat_map(LoadedRun::runs).collect();
     // the newest of them lends its settings, latency and cost
     let newest = olds.swap_remove(0);
-    let mut comparison = compare(&newest.side(&mean), &new.side(&of_new), &options);
+    let of_olds = Side { members: &members, ..newest.side(&mean) };
+    let mut comparison = compare(&of_olds, &new.side(&of_new), &options);
     comparison.notes.push(format!(
         "the baseline is the mean of the last {count} comparable {}, question by question; settings, latency and cost are those of the newest",
         if count == 1 { "run" } else { "runs" }

@@ -121,12 +121,18 @@ fn scorers_of(
 
 /// What the flags say about the file.
 fn reading(args: &ImportArgs) -> Result<Reading, String> {
-    if args.scale.is_nan() || args.scale <= 0.0 {
-        return Err(format!("--scale {} is not above 0", args.scale));
-    }
+    check_scale(args.scale)?;
     let score = args.score_field.as_ref().map(|path| format!("{}={path}", Ours::Score.name()));
     let given = Given::read(args.field.iter().chain(&score).map(String::as_str))?;
     Ok(Reading { given, scale: args.scale, reduce: args.reduce, metric: args.metric.clone() })
+}
+
+/// Grades are divided by it: by an endless one they would all be 0.
+fn check_scale(scale: f64) -> Result<(), String> {
+    if scale.is_finite() && scale > 0.0 {
+        return Ok(());
+    }
+    Err(format!("--scale {scale} is not a finite number above 0"))
 }
 
 /// What was made elsewhere is a whole run unless it is said to be a part.
@@ -233,6 +239,18 @@ mod tests {
         assert_eq!(kept(&["a", "c", "d"]), Ok(expected));
         let none: Result<Vec<String>, String> = kept(&["d"]);
         assert!(none.is_err_and(|why| why.contains("none of the 3 questions")));
+    }
+
+    #[test]
+    fn grades_are_divided_by_a_finite_number_above_0() {
+        assert_eq!((check_scale(100.0), check_scale(0.5)), (Ok(()), Ok(())));
+        for scale in [0.0, -5.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let refused = check_scale(scale).expect_err("is refused");
+            assert!(
+                refused.starts_with("--scale ") && refused.ends_with("is not a finite number above 0"),
+                "{refused}"
+            );
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use bench_aggregate::compare::{RunFacts, Side};
+use bench_aggregate::compare::{Member, RunFacts, Side};
 use bench_proto::{
     comparison::{Flip, FlipSide},
     facts::{QuestionFacts, QuestionIdentity},
@@ -40,6 +40,8 @@ pub(crate) struct LoadedRun {
     imported: bool,
     /// Runs of one lineage share paid answers.
     lineage: String,
+    /// The runs that it is the mean of; none where it is one run.
+    members: Vec<Member>,
     source: Source,
 }
 
@@ -63,6 +65,7 @@ impl LoadedRun {
             summary,
             imported: row.imported,
             lineage: row.lineage.clone(),
+            members: Vec::new(),
             source: Source::Store(Box::new(row)),
         })
     }
@@ -124,8 +127,11 @@ impl LoadedRun {
     ) -> Result<Self, CliError> {
         let first = ended.first().cloned().ok_or_else(|| CliError::usage(format!("{id} has no run that ended")))?;
         let mut one = Self::of_row(app, store, first).await?;
+        let mut members = one.runs();
         for other in ended.iter().skip(1) {
-            let run = results::summary_of(app, store, other).await?.run;
+            let loaded = Self::of_row(app, store, other.clone()).await?;
+            members.extend(loaded.runs());
+            let run = &loaded.summary.run;
             if run.verdict == Verdict::Invalid {
                 one.summary.run.verdict = Verdict::Invalid;
                 one.summary.run.reasons.extend(run.reasons.iter().map(|reason| format!("{}: {reason}", other.run_id)));
@@ -133,7 +139,21 @@ impl LoadedRun {
         }
         (one.summary.run.id, one.summary.run.name) = (id.clone(), name);
         one.lineage = id;
-        Ok(Self { source: Source::Repeats(ended), ..one })
+        Ok(Self { source: Source::Repeats(ended), members, ..one })
+    }
+
+    /// The runs that it is the mean of, or itself.
+    pub(crate) fn runs(&self) -> Vec<Member> {
+        if !self.members.is_empty() {
+            return self.members.clone();
+        }
+        vec![Member {
+            id: self.summary.run.id.clone(),
+            lineage: self.lineage.clone(),
+            imported: self.imported,
+            taken_over: self.spec.taken_over.clone(),
+            calls_of: self.summary.run.calls_of.clone(),
+        }]
     }
 
     /// How many repeats it is the mean of.
@@ -172,7 +192,14 @@ impl LoadedRun {
 
     /// As a side of a comparison.
     pub(crate) fn side<'a>(&'a self, facts: &'a RunFacts) -> Side<'a> {
-        Side { spec: &self.spec, summary: &self.summary, facts, imported: self.imported, lineage: &self.lineage }
+        Side {
+            spec: &self.spec,
+            summary: &self.summary,
+            facts,
+            imported: self.imported,
+            lineage: &self.lineage,
+            members: &self.members,
+        }
     }
 
     /// The run in the store; none of a folder.
@@ -332,6 +359,7 @@ fn folder(path: &Path, like: Option<&RunSpec>) -> Result<LoadedRun, CliError> {
         spec,
         imported: false,
         lineage: format!("folder:{}", summary.run.id),
+        members: Vec::new(),
         summary,
         source: Source::Folder(questions),
     })

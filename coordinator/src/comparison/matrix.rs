@@ -107,6 +107,7 @@ async fn tell(app: &App, store: &dyn Store, cell: &CellRows, all: &[CellRows]) -
         verdict: None,
         usd: cell.runs.iter().map(|run| run.counters.spent.usd()).sum(),
         usd_per_run: None,
+        usd_list_per_run: None,
         on_front_of_usd: None,
         probe: None,
         probe_note: Some("no run of it has ended".to_owned()),
@@ -128,6 +129,7 @@ async fn tell(app: &App, store: &dyn Store, cell: &CellRows, all: &[CellRows]) -
         told.verdict = Some(if invalid.is_empty() { Verdict::Valid } else { Verdict::Invalid });
         let usd: f64 = ended.iter().map(|run| run.counters.spent.usd()).sum();
         told.usd_per_run = Some(usd / ended.len() as f64);
+        told.usd_list_per_run = list_price(&of.summaries);
         told.memory = memory_of(&of.summaries);
         let probes: Vec<LatencyProbe> = of.summaries.into_iter().filter_map(|summary| summary.latency_probe).collect();
         told.probe = mean_of(&probes);
@@ -139,6 +141,16 @@ async fn tell(app: &App, store: &dyn Store, cell: &CellRows, all: &[CellRows]) -
         return Ok(Told { cell: told, conditions, invalid, better });
     }
     Ok(Told { cell: told, conditions: Vec::new(), invalid: Vec::new(), better: Better::Higher })
+}
+
+/// Dollars a run as if nothing had come from the call store, with what the memory system spent itself: a cell that was given the
+/// answers of another is not cheaper than that.
+fn list_price(summaries: &[Summary]) -> Option<f64> {
+    let price = |summary: &Summary| {
+        let of_memory = summary.metered.as_ref().map_or(0.0, |metered| metered.total.usd_list());
+        summary.usage.total.usd_list + of_memory
+    };
+    (!summaries.is_empty()).then(|| summaries.iter().map(price).sum::<f64>() / summaries.len() as f64)
 }
 
 /// What the memory system spent itself, as the mean over a cell's runs; none where one of them was not metered.
@@ -166,14 +178,14 @@ fn mean_of(probes: &[LatencyProbe]) -> Option<CellProbe> {
     Some(CellProbe { n, p50_ms: mean(|probe| probe.p50_ms)?, p95_ms: mean(|probe| probe.p95_ms)? })
 }
 
-/// Marks the cells that no other one whose score is the same figure beats in quality and one of the costs.
+/// Marks the VALID cells that no other such one whose score is the same figure beats in quality and one of the costs.
 fn set_fronts(cells: &[CellRows], told: &mut [Told]) {
     let mut open: Vec<usize> = (0..told.len()).collect();
     while let Some(first) = open.first().and_then(|at| cells.get(*at)) {
         let is_like = |at: &usize| cells.get(*at).is_some_and(|cell| cell.is_measured_like(first));
         let (here, others) = open.into_iter().partition::<Vec<usize>, _>(is_like);
         note_other_conditions(&here, told);
-        set_front(&here, told, |cell| cell.usd_per_run, |cell, on| cell.on_front_of_usd = Some(on));
+        set_front(&here, told, MatrixCell::usd_held, |cell, on| cell.on_front_of_usd = Some(on));
         let latency =
             |cell: &MatrixCell| cell.probe.as_ref().filter(|_| cell.probe_note.is_none()).map(|probe| probe.p50_ms);
         set_front(&here, told, latency, |cell, on| cell.on_front_of_probe = Some(on));
@@ -190,14 +202,17 @@ fn set_fronts(cells: &[CellRows], told: &mut [Told]) {
     }
 }
 
-/// Marks those of some cells that have a score and a cost.
+/// Marks those of some cells that have a score and a cost, and may be used: one that may not is no reason to leave another.
 fn set_front(
     here: &[usize],
     told: &mut [Told],
     cost: impl Fn(&MatrixCell) -> Option<f64>,
     mark: impl Fn(&mut MatrixCell, bool),
 ) {
-    let point = |at: usize| told.get(at).and_then(|told| Some((told.cell.value?, cost(&told.cell)?)));
+    let point = |at: usize| {
+        let cell = told.get(at).map(|told| &told.cell).filter(|cell| cell.is_valid())?;
+        Some((cell.value?, cost(cell)?))
+    };
     let (places, points): (Vec<usize>, Vec<(f64, f64)>) = here.iter().filter_map(|at| Some((*at, point(*at)?))).unzip();
     for (at, on) in places.into_iter().zip(front(&points)) {
         if let Some(told) = told.get_mut(at) {
@@ -206,11 +221,11 @@ fn set_front(
     }
 }
 
-/// Says of which cells the latency was measured under other conditions than that of the first cell that has one (P43). How many
+/// Says of which cells the latency was measured under other conditions than that of the first VALID cell that has one (P43). How many
 /// hits are asked for is a setting of a cell, and no condition here.
 fn note_other_conditions(here: &[usize], told: &mut [Told]) {
-    let first =
-        here.iter().filter_map(|at| told.get(*at)).find_map(|told| Some((told.cell.number, told.conditions.first()?)));
+    let mut valid = here.iter().filter_map(|at| told.get(*at)).filter(|told| told.cell.is_valid());
+    let first = valid.find_map(|told| Some((told.cell.number, told.conditions.first()?)));
     let Some((number, first)) = first.map(|(number, first)| (number, first.clone())) else { return };
     for at in here {
         let Some(Told { cell, conditions, .. }) = told.get_mut(*at) else { continue };
@@ -357,6 +372,41 @@ fn notes(cells: &[CellRows]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A cell of so good a score at such a list price, of which so much was paid.
+    fn cell(number: u32, verdict: Verdict, (value, list, paid): (f64, f64, f64)) -> Told {
+        let golden = include_str!("../../../proto/golden/matrix.v1.json");
+        let report: MatrixReport = serde_json::from_str(golden).expect("the golden report is read");
+        let cell = report.cells.into_iter().next().expect("a cell");
+        let cell = MatrixCell {
+            number,
+            value: Some(value),
+            verdict: Some(verdict),
+            usd_per_run: Some(paid),
+            usd_list_per_run: Some(list),
+            on_front_of_usd: None,
+            ..cell
+        };
+        Told { cell, conditions: Vec::new(), invalid: Vec::new(), better: Better::Higher }
+    }
+
+    #[test]
+    fn the_front_of_dollars_is_that_of_valid_cells_by_list_price() {
+        let marks = |cells: &[(Verdict, (f64, f64, f64))]| {
+            let mut told: Vec<Told> =
+                (1..).zip(cells).map(|(number, (verdict, figures))| cell(number, *verdict, *figures)).collect();
+            let here: Vec<usize> = (0..told.len()).collect();
+            set_front(&here, &mut told, MatrixCell::usd_held, |cell, on| cell.on_front_of_usd = Some(on));
+            told.into_iter().map(|told| told.cell.on_front_of_usd).collect::<Vec<_>>()
+        };
+        let (valid, invalid) = (Verdict::Valid, Verdict::Invalid);
+        // the second was answered from the calls of another run
+        let cached = [(valid, (0.8, 1.0, 1.0)), (valid, (0.8, 2.0, 0.0))];
+        assert_eq!(marks(&cached), [Some(true), Some(false)]);
+        let spoiled = [(valid, (0.5, 1.0, 1.0)), (invalid, (0.9, 0.1, 0.1)), (valid, (0.6, 2.0, 2.0))];
+        assert_eq!(marks(&spoiled), [Some(true), None, Some(true)]);
+        assert_eq!(marks(&[(invalid, (0.9, 0.1, 0.1))]), [None]);
+    }
 
     #[test]
     fn a_difference_among_many_pairs_decides_by_its_corrected_p() {

@@ -19,6 +19,7 @@ use super::{
     read,
     records::{Record, Search},
     resolve::{KnownBank, KnownQuestion, Resolver},
+    retrieved,
 };
 use crate::exit::CliError;
 
@@ -82,6 +83,7 @@ pub(crate) fn read(dataset: &dyn Dataset, path: &Path, reading: &Reading, most_b
     add_texts(dataset, &mut banks, &lines)?;
     let mut by_question = by_question(&banks, lines).map_err(in_file)?;
     notes.extend(drop_gold(dataset, &mut by_question)?);
+    notes.extend(retrieved::settle(dataset, &banks, &mut by_question)?.say().map_err(in_file)?);
     Ok(Lines { by_question, metric, notes })
 }
 
@@ -357,6 +359,23 @@ mod tests {
         let table = "question_id,outcome,answer,retrieved,score:exact,score:judge,score:judge.tone\n\
                      Q0,scored,x,D1:1,0,1,0\nQ1,scored,x,,0,,\nQ2,scored,x,,0,0.5,1\n";
         assert_eq!(grades(table, "questions.csv"), (imported(), vec![one, none, half]), "as in JSON lines");
+    }
+
+    #[test]
+    fn retrieved_ids_that_the_dataset_does_not_have_are_told() {
+        let line = |at: u8, ids: &str| format!(r#"{{"question_id": "Q{at}", "retrieved": [{ids}]}}"#);
+        let of = |ids: [&str; 3]| {
+            let lines: Vec<String> = (0..).zip(ids).map(|(at, ids)| line(at, ids)).collect();
+            three("theirs.jsonl", &lines.join("\n"))
+        };
+        let none = of([r#""x1:1""#, "", r#""x2""#]).err().expect("is refused");
+        assert!(none.contains("line 1: ") && none.contains("'x1:1'") && none.contains("'D1:1'"), "{none}");
+        let (lines, read) = of([r#""D1:1", "x1""#, r#""D1""#, r#""D1:9999""#]).expect("reads");
+        let [note] = &lines.notes[..] else { panic!("one note: {:?}", lines.notes) };
+        assert!(note.starts_with("2 of 4 retrieved ids ") && note.contains("'x1' (line 1)"), "{note}");
+        assert_eq!(read[2].retrieved, Some(vec!["D1:9999".to_owned()]), "its session is known");
+        let (lines, _) = of([r#""D1:1""#, "", ""]).expect("reads");
+        assert!(lines.notes.is_empty(), "{:?}", lines.notes);
     }
 
     #[test]

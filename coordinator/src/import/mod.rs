@@ -9,6 +9,7 @@
 //! | [`fields`], [`grades`] | what do a record's fields say, and what its grade? |
 //! | [`advice`] | what is to be done about a file that cannot be read? |
 //! | [`resolve`] | which question of the dataset is meant? |
+//! | [`retrieved`] | which turns, memories and sessions do retrieved ids name? |
 //! | [`lines`] | the whole way from a file to one line a question |
 //! | [`facts`] | what a line means as the result of a question |
 //! | [`system`] | whose results are they? |
@@ -30,6 +31,7 @@ pub(crate) mod planted;
 pub(crate) mod read;
 pub(crate) mod records;
 pub(crate) mod resolve;
+mod retrieved;
 pub(crate) mod system;
 
 /// The last part of a file's path, for people; the whole path where it has none.

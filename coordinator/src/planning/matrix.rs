@@ -39,6 +39,10 @@ const NOT_OF_A_CELL: [&str; 21] = [
     "config",
     "profile",
 ];
+/// Those of them that only a run of its own can have: a matrix has none of them.
+const OF_SINGLE_RUNS: [&str; 4] = ["fork", "from", "controls", "stop-when"];
+/// Those of them that are keys of the file too.
+const KEYS: [&str; 2] = ["name", "repeats"];
 /// The axis whose values are names for several settings each.
 const SETTINGS: &str = "settings";
 
@@ -231,10 +235,8 @@ impl Matrix {
         if *form == Some(Form::Grid) && !baseline.is_empty() {
             return Err(self.error("form", "a grid has no baseline: leave one of the two out"));
         }
-        if let Some(flag) = flags.iter().find(|flag| is_of_all(flag)) {
-            return Err(
-                self.error(flag, &format!("{flag} is no flag of a cell: give it to `matrix`, or as a key of the file"))
-            );
+        if let Some((flag, name)) = flags.iter().find_map(|flag| of_all(flag).map(|name| (flag, name))) {
+            return Err(self.error(flag, &format!("{flag} is no flag of a cell: {}", instead_of(name))));
         }
         axes.iter().try_for_each(|(axis, values)| self.check_axis(axis, values))?;
         self.check_named()
@@ -242,6 +244,9 @@ impl Matrix {
 
     /// Refuses an axis that no cell can have, and values that are not there or are there twice.
     fn check_axis(&self, axis: &str, values: &[Value]) -> Result<(), CliError> {
+        if OF_SINGLE_RUNS.contains(&axis) {
+            return Err(self.error(axis, &format!("{axis} is no axis: {}", instead_of(axis))));
+        }
         if NOT_OF_A_CELL.contains(&axis) {
             return Err(self.error(axis, &format!("{axis} is no axis: it is of the whole matrix, not of a cell")));
         }
@@ -378,10 +383,22 @@ fn with<'a>(cell: &Combination<'a>, axis: &'a str, value: &'a Value) -> Combinat
     cell
 }
 
-/// Whether a flag, with or without its value, is one of the whole matrix.
-fn is_of_all(flag: &str) -> bool {
-    let name = flag.strip_prefix("--").map(|rest| rest.split('=').next().unwrap_or(rest));
-    name.is_some_and(|name| NOT_OF_A_CELL.contains(&name))
+/// The name of a flag, given with or without its value, that is no property of a cell.
+fn of_all(flag: &str) -> Option<&str> {
+    let rest = flag.strip_prefix("--")?;
+    let name = rest.split('=').next().unwrap_or(rest);
+    NOT_OF_A_CELL.contains(&name).then_some(name)
+}
+
+/// Where a flag belongs that is no property of a cell.
+fn instead_of(name: &str) -> &'static str {
+    if OF_SINGLE_RUNS.contains(&name) {
+        "a matrix cannot have it, only a `submit` of one run can; leave it out"
+    } else if KEYS.contains(&name) {
+        "give it to `matrix`, or as a key of the file"
+    } else {
+        "give it to `matrix`"
+    }
 }
 
 /// Whether a text has a word, with nothing that could belong to it on either side.
@@ -500,6 +517,15 @@ mod tests {
                 "[axes]\nsystem = ['a', 'b']\ntop-k = [5]\n[[exclude]]\nsystem = 'b'\n[[exclude]]\nsystem = 'b'\n",
                 "m.toml:4: the exclusion of system = b leaves out no cell",
             ),
+            (
+                "flags = ['--stop-when', 'ci<=8pt']\n[axes]\nsystem = ['a']\n",
+                "m.toml:1: --stop-when is no flag of a cell: a matrix cannot have it",
+            ),
+            (
+                "flags = ['--repeats=2']\n[axes]\nsystem = ['a']\n",
+                "m.toml:1: --repeats=2 is no flag of a cell: give it to `matrix`, or as a key of the file",
+            ),
+            ("[axes]\nstop-when = ['ci<=8pt']\n", "m.toml:2: stop-when is no axis: a matrix cannot have it"),
             ("flags = ['--max-cost=3']\n[axes]\nsystem = ['a']\n", "m.toml:1: --max-cost=3 is no flag of a cell"),
             (
                 "[axes]\nseed = [0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24]\ntop-k = [0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24]\n",

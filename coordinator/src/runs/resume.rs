@@ -49,6 +49,10 @@ pub(crate) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
     }
     match run.state {
         RunState::Finished if controls.is_empty() && !goes_on => {
+            if args.release_uncertain {
+                store.may(Right::Results).await?;
+                release_uncertain(app, store.as_ref(), &run).await?;
+            }
             let (json, folder) = (args.output.json, args.output.output_dir.as_deref());
             return finish(app, store.as_ref(), run.run_no, json, folder).await;
         }
@@ -287,18 +291,21 @@ async fn change_limits(app: &App, store: &dyn Store, run: &RunRow, args: &Resume
     if limits != run.spec.limits {
         store.set_limits(run.run_no, &limits).await?;
     }
-    if args.release_uncertain {
-        // a killed owner's reservations become uncertain when its session ends
-        end_dead_sessions(store, run.run_no).await?;
-        let mut released = store.release_uncertain(run.run_no).await?;
-        for control in controls::not_ended(store, run.run_no).await? {
-            // somebody else may be at work on it
-            if let Ok(_owned) = RunExecutor::for_run(app, &control.run_id) {
-                end_dead_sessions(store, control.run_no).await?;
-                released = released.saturating_add(store.release_uncertain(control.run_no).await?);
-            }
+    if args.release_uncertain { release_uncertain(app, store, run).await } else { Ok(()) }
+}
+
+/// Takes what uncertain attempts of a run and of its controls may have cost out of what counts against the cap.
+async fn release_uncertain(app: &App, store: &dyn Store, run: &RunRow) -> Result<(), CliError> {
+    // a killed owner's reservations become uncertain when its session ends
+    end_dead_sessions(store, run.run_no).await?;
+    let mut released = store.release_uncertain(run.run_no).await?;
+    for control in controls::not_ended(store, run.run_no).await? {
+        // somebody else may be at work on it
+        if let Ok(_owned) = RunExecutor::for_run(app, &control.run_id) {
+            end_dead_sessions(store, control.run_no).await?;
+            released = released.saturating_add(store.release_uncertain(control.run_no).await?);
         }
-        out::note(&format!("{released} of uncertain attempts no longer count against the cap"));
     }
+    out::note(&format!("{released} of uncertain attempts no longer count against the cap"));
     Ok(())
 }

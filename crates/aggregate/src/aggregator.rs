@@ -362,7 +362,7 @@ impl Aggregator {
         let agreements = sections::agreements(input, &self.votes, questions);
         let mut warnings = sections::warnings(input, &outcomes, &headline, scores.first(), &agreements);
         warnings.extend(notes);
-        warnings.extend(sections::few_sessions(&scores, sums));
+        warnings.extend(sections::of_sums(&scores, sums, &outcomes));
         warnings.extend(answer_key.iter().flat_map(answer_key::warnings));
         let bank_name = |number| {
             let bank = questions.banks.iter().find(|bank| bank.number == number);

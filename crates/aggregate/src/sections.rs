@@ -6,7 +6,7 @@ use bench_proto::{
     call::Phase,
     counting::CountingSpec,
     digest::ResultDigest,
-    facts::Outcome,
+    facts::{Outcome, PhaseUsage},
     label_fixes::is_corrected,
     profile::{Part, Profile},
     spec::ScorerSpec,
@@ -306,6 +306,9 @@ pub(crate) fn labels(input: &AggregateInput) -> Vec<String> {
     fixed.map(str::to_owned).chain(counted).collect()
 }
 
+/// Share of the answers that may have been cut or filtered without a word.
+const SHARE_UNENDED: f64 = 0.05;
+
 pub(crate) fn warnings(
     input: &AggregateInput,
     outcomes: &Outcomes,
@@ -353,8 +356,14 @@ pub(crate) fn warnings(
     lines
 }
 
+/// What the sums of all questions give to be warned of.
+pub(crate) fn of_sums(scores: &[MetricScore], sums: &Sums, outcomes: &Outcomes) -> Vec<String> {
+    let answered = outcomes.scored + outcomes.abstained;
+    [few_sessions(scores, sums), uncounted(sums), unended(sums, answered)].into_iter().flatten().collect()
+}
+
 /// Of figures at k sessions that tell of fewer: the hits were cut before there were k sessions among them.
-pub(crate) fn few_sessions(scores: &[MetricScore], sums: &Sums) -> Option<String> {
+fn few_sessions(scores: &[MetricScore], sums: &Sums) -> Option<String> {
     let cut_off = |metric: &str| metric.strip_prefix("session-")?.split_once('@')?.1.parse::<u32>().ok();
     let figures = scores.iter().filter(|score| score.n > 0);
     let figures = figures.filter_map(|score| Some((score, sums.short_of_sessions(cut_off(&score.metric)?))));
@@ -364,6 +373,31 @@ pub(crate) fn few_sessions(scores: &[MetricScore], sums: &Sums) -> Option<String
          larger --top-k brings more",
         score.metric, score.n
     ))
+}
+
+/// Of calls whose provider told no number of tokens that can be true.
+fn uncounted(sums: &Sums) -> Option<String> {
+    let PhaseUsage { recall, answer, judge } = &sums.usage;
+    let used = [&sums.retain_usage, &sums.consolidate_usage, recall, answer, judge];
+    let calls: u64 = used.iter().map(|usage| usage.uncounted).sum();
+    (calls > 0).then(|| {
+        format!(
+            "the provider told no number of tokens that can be true for {calls} calls: their tokens were counted here, by bytes where the \
+             model's vocabulary is not known, and they and their dollars are at most what is shown"
+        )
+    })
+}
+
+/// Of answers that their model did not bring to an end, when they are more than a few.
+fn unended(sums: &Sums, scored: u64) -> Option<String> {
+    let n: u64 = sums.replies.values().sum();
+    let ends: Vec<String> = sums.replies.iter().map(|(end, n)| format!("{end} {n}")).collect();
+    (n as f64 > SHARE_UNENDED * scored as f64).then(|| {
+        format!(
+            "{n} of {scored} answers did not end by themselves ({}): their scores are of what came",
+            ends.join(", ")
+        )
+    })
 }
 
 /// Percentiles of all phases, and the curves of those that are plotted.

@@ -269,6 +269,7 @@ impl<'a> Call<'a> {
 
     async fn drive<T: Send>(&mut self, accept: Accept<'_, T>) -> Result<Answered<T>, CallStop> {
         if let Some(answered) = self.look_up(accept).await? {
+            self.caller.first.could_read();
             return Ok(answered);
         }
         loop {
@@ -291,7 +292,8 @@ impl<'a> Call<'a> {
                 let hold = caller.parts.pace.as_ref().map_or(asked, |pace| pace.told(asked));
                 caller.parts.gate.block.hold(hold);
             }
-            if attempt.result.is_ok() {
+            let replied = attempt.result.is_ok();
+            if replied {
                 caller.first.replied();
             }
             let mut next = self.settle(attempt, reservation, accept, failed);
@@ -301,8 +303,18 @@ impl<'a> Call<'a> {
             {
                 next = self.doubt(failure.clone()).await;
             }
+            if let Next::Retry { failure, .. } = &next
+                && replied
+                && let Some(failure) =
+                    caller.first.could_not_read(caller.parts.model.model(), failure, self.context.task)
+            {
+                next = Next::Stop(CallStop::Failed(failure));
+            }
             match next {
-                Next::Done(answered) => return Ok(answered),
+                Next::Done(answered) => {
+                    caller.first.could_read();
+                    return Ok(answered);
+                }
                 Next::Stop(stop) => return Err(stop),
                 Next::Again => {}
                 Next::Retry { failure, counts } => {

@@ -247,6 +247,9 @@ const SOFTENED: [f64; 2] = [0.0, 0.1];
 /// Standard deviation of what a run does to a bank.
 const BANK_NOISE: f64 = 0.3;
 
+/// Banks of the largest datasets. They are drawn a quarter as often: a draw of them takes fifty times as long as one of ten.
+const MANY_BANKS: usize = 500;
+
 /// Sets of chances by name: generated ones, and those of each file of published grades in a folder, both also softened.
 pub(crate) fn sets(grades: Option<&Path>) -> anyhow::Result<Vec<(String, Vec<Vec<Rate>>)>> {
     let mut sets = vec![("generated".to_owned(), own_rates())];
@@ -287,15 +290,20 @@ pub(crate) fn decisions(draws: u32, seed: u64, grades: Option<&Path>) -> anyhow:
         for (sample, sampled) in
             [("full", Sampled::Full), ("fair", Sampled::PerBank(FAIR)), ("fair-2", Sampled::Share(FAIR))]
         {
-            for count in [3, 5, 10] {
+            for count in [3, 5, 10, 20, MANY_BANKS] {
                 pairs.push((name.clone(), sample, DecisionCase { sampled, count, ..of(banks) }));
             }
             for drop in [0.02, 0.04, 0.08] {
                 pairs.push((name.clone(), sample, DecisionCase { sampled, drop, ..of(banks) }));
             }
         }
+        // as LongMemEval has them: each question with a bank of its own
+        let single: Vec<Vec<Rate>> = banks.iter().flatten().map(|question| vec![*question]).collect();
+        pairs.push((name.clone(), "1 each", DecisionCase { count: MANY_BANKS, ..of(&single) }));
     }
-    let said = on_all_cores(pairs.len(), |place| words(&pairs[place].2, draws, seed + place as u64));
+    let draws_of = |case: &DecisionCase| if case.count == MANY_BANKS { draws.div_ceil(4) } else { draws };
+    let said =
+        on_all_cores(pairs.len(), |place| words(&pairs[place].2, draws_of(&pairs[place].2), seed + place as u64));
     let policy = Policy::default();
     let tolerance = policy.overall.map_or(0.0, |rule| rule.tolerance);
     let mut gates: Vec<(String, &str, DecisionCase)> = Vec::new();
@@ -313,7 +321,7 @@ pub(crate) fn decisions(draws: u32, seed: u64, grades: Option<&Path>) -> anyhow:
     let ended = on_all_cores(gates.len(), |place| ends(&gates[place].2, &policy, draws, seed + place as u64));
     let word_row = |((name, sample, case), said): (&(String, &str, DecisionCase), &Words)| {
         json!({
-            "grades": name, "sample": sample, "banks": case.count, "drop": case.drop, "better": said.better,
+            "grades": name, "sample": sample, "banks": case.count, "draws": draws_of(case), "drop": case.drop, "better": said.better,
             "worse": said.worse, "no_change": said.no_change, "inconclusive": said.inconclusive,
             "detectable": said.detectable,
         })

@@ -4,7 +4,7 @@ mod seeds;
 
 use std::{cmp::Reverse, collections::BTreeSet};
 
-use bench_proto::matrix::{MatrixCell, MatrixReport};
+use bench_proto::matrix::{MatrixCell, MatrixPair, MatrixReport};
 
 use crate::{
     blocks::{Block, heading, table},
@@ -17,6 +17,8 @@ use crate::{
 
 /// Longest value of an axis that is shown.
 const VALUE_WIDTH: usize = 40;
+/// What stands between the name of a run and why it may not be used.
+const SAYS_INVALID: &str = " is INVALID: ";
 
 /// The matrix for a terminal.
 #[must_use]
@@ -55,7 +57,7 @@ const COSTS: [Cost; 4] = [
         file_name: "front-dollars.svg",
         title: "score against dollars a run",
         written: usd,
-        of: |cell| cell.usd_per_run,
+        of: MatrixCell::usd_held,
         on_front: |cell| cell.on_front_of_usd,
     },
     Cost {
@@ -134,7 +136,7 @@ fn document(report: &MatrixReport) -> Vec<Block> {
     let mut blocks = vec![
         Block::Title(format!("{name}: {} of {}", count(ended), counted(report.cells.len() as u64, "cell"))),
         Block::Headline(format!("spent by the group: {}{cap}", usd(report.booked_usd))),
-        Block::List(report.notes.clone()),
+        Block::List(report.notes.iter().filter(|note| !is_verdict(report, note)).cloned().collect()),
     ];
     blocks.extend(cells(report));
     blocks.extend(effects(report));
@@ -164,7 +166,7 @@ fn cells(report: &MatrixReport) -> Vec<Block> {
             cell.sd.map_or_else(|| NONE.to_owned(), |sd| format!("{:.2}", sd * 100.0)),
             format!("{}/{}", cell.ended, cell.runs.len()),
             cell.verdict.map_or(NONE, |verdict| verdict.name()).to_owned(),
-            cell.usd_per_run.map_or_else(|| NONE.to_owned(), usd),
+            cell.usd_held().map_or_else(|| NONE.to_owned(), usd),
             probe(cell),
         ]);
         if is_metered {
@@ -178,6 +180,8 @@ fn cells(report: &MatrixReport) -> Vec<Block> {
     };
     let titles: Vec<&str> = columns.iter().map(String::as_str).collect();
     let mut blocks = vec![heading("Cells"), table(&titles, report.cells.iter().map(row).collect())];
+    let verdicts: Vec<String> = report.notes.iter().filter(|note| is_verdict(report, note)).cloned().collect();
+    blocks.extend((!verdicts.is_empty()).then_some(Block::List(verdicts)));
     blocks.extend(words_of_fronts(report));
     let marked = report.cells.iter().filter(|cell| !cell.differs_in.is_empty());
     let marks: Vec<String> = marked
@@ -210,15 +214,16 @@ fn fronts(cell: &MatrixCell) -> String {
 
 /// What *front* means, and which latencies are left out of it.
 fn words_of_fronts(report: &MatrixReport) -> Vec<Block> {
-    if !report.cells.iter().any(|cell| cell.on_front_of_usd.is_some()) {
+    if !report.cells.iter().any(|cell| cell.ended > 0) {
         return Vec::new();
     }
     let mut lines = vec![
         "front: no other cell with the same questions, metric and judges has at least this score for no more of a cost, and more of it or \
-         for less; $ dollars a run, ms milliseconds a recall, $fill and $ask what the memory itself spends on filling and asking; by the \
-         figures as they are, without their intervals"
+         for less, among VALID cells alone; $ dollars a run by list price, ms milliseconds a recall, $fill and $ask what the memory \
+         itself spends on filling and asking; by the figures as they are, without their intervals"
             .to_owned(),
     ];
+    lines.extend(paid_otherwise(report));
     // one line for all cells of which the same is said
     let mut said: Vec<(&String, Vec<String>)> = Vec::new();
     for cell in report.cells.iter().filter(|cell| cell.ended > 0) {
@@ -232,6 +237,40 @@ fn words_of_fronts(report: &MatrixReport) -> Vec<Block> {
         said.into_iter().map(|(note, cells)| format!("probe of {} {}: {note}", of_cells(&cells), cells.join(", "))),
     );
     vec![Block::List(lines)]
+}
+
+/// The cells of which something else was paid than the list price that the table has.
+fn paid_otherwise(report: &MatrixReport) -> Option<String> {
+    let paid = |cell: &MatrixCell| {
+        let (list, paid) = (usd(cell.usd_list_per_run?), usd(cell.usd_per_run?));
+        (list != paid).then(|| format!("{paid} in cell {}", cell.number))
+    };
+    let paid: Vec<String> = report.cells.iter().filter_map(paid).collect();
+    (!paid.is_empty()).then(|| {
+        format!(
+            "$/run is the list price, as if nothing had come from the call store; what was paid for a run differs: {}",
+            paid.join(", ")
+        )
+    })
+}
+
+/// Whether a note says why a run of a cell is INVALID: these stand where the verdicts are.
+fn is_verdict(report: &MatrixReport, note: &str) -> bool {
+    let mut runs = report.cells.iter().filter(|cell| cell.is_invalid()).flat_map(|cell| &cell.runs);
+    runs.any(|run| note.strip_prefix(run.as_str()).is_some_and(|said| said.starts_with(SAYS_INVALID)))
+}
+
+/// Why two cells cannot be compared. What makes a cell INVALID is said once, below the cells, and not again in each of its pairs.
+fn why_not(report: &MatrixReport, pair: &MatrixPair) -> String {
+    let is_of_verdict = |reason: &&String| {
+        ["the first run (", "the second run ("].iter().any(|side| reason.starts_with(side))
+            && reason.contains(&format!("){SAYS_INVALID}"))
+    };
+    let of_pair = report.cells.iter().filter(|cell| [pair.a, pair.b].contains(&cell.number));
+    let invalid: Vec<String> = of_pair.filter(|cell| cell.is_invalid()).map(|cell| cell.number.to_string()).collect();
+    let short = (!invalid.is_empty()).then(|| format!("INVALID: {} {}", of_cells(&invalid), invalid.join(", ")));
+    let others = pair.reasons.iter().filter(|reason| short.is_none() || !is_of_verdict(reason));
+    short.clone().into_iter().chain(others.cloned()).collect::<Vec<_>>().join("; ")
 }
 
 fn of_cells(cells: &[String]) -> &'static str {
@@ -268,7 +307,7 @@ fn pairs(report: &MatrixReport) -> Vec<Block> {
         return Vec::new();
     }
     let rows = report.pairs.iter().map(|pair| {
-        let why = if pair.comparable { note(pair.note.as_ref()) } else { format!("; {}", pair.reasons.join("; ")) };
+        let why = if pair.comparable { note(pair.note.as_ref()) } else { format!("; {}", why_not(report, pair)) };
         vec![
             format!("{} against {}", pair.b, pair.a),
             if pair.comparable { pair.verdict.name() } else { "NOT COMPARABLE" }.to_owned(),
@@ -286,7 +325,7 @@ fn pairs(report: &MatrixReport) -> Vec<Block> {
 
 #[cfg(test)]
 mod tests {
-    use bench_proto::comparison::MemoryCost;
+    use bench_proto::{comparison::MemoryCost, summary::Verdict};
 
     use super::*;
 
@@ -346,6 +385,42 @@ mod tests {
         // others' figures are not drawn among them
         report.cells[3].alike_with = Some(4);
         assert!(plots(&report).iter().all(|plot| plot.svg.matches("<circle ").count() == 3));
+    }
+
+    #[test]
+    fn why_a_cell_is_invalid_stands_once_below_the_cells() {
+        let mut report = golden();
+        let why = "coverage is 0.5, and less than 0.9 of the questions is no result";
+        report.cells[0].verdict = Some(Verdict::Invalid);
+        let run = report.cells[0].runs[0].clone();
+        report.notes.insert(0, format!("{run}{SAYS_INVALID}{why}"));
+        let number = report.cells[0].number;
+        for pair in report.pairs.iter_mut().filter(|pair| pair.a == number) {
+            pair.comparable = false;
+            pair.reasons =
+                vec![format!("the first run (cell {number}){SAYS_INVALID}{why}"), "the datasets differ".to_owned()];
+        }
+        let text = markdown(&report);
+        assert_eq!(text.matches(why).count(), 1, "{text}");
+        assert_eq!(text.matches("; INVALID: cell 1; the datasets differ").count(), 3, "{text}");
+        let places = ["## Cells", why, "All pairs"].map(|words| text.find(words));
+        assert!(places.is_sorted() && places.iter().all(Option::is_some), "{places:?}: {text}");
+    }
+
+    #[test]
+    fn dollars_are_those_of_the_list_and_what_was_paid_is_told_beside_them() {
+        let mut report = golden();
+        for cell in &mut report.cells {
+            cell.usd_list_per_run = cell.usd_per_run;
+        }
+        assert!(!markdown(&report).contains("list price, as if"), "nothing differs");
+        (report.cells[1].usd_list_per_run, report.cells[1].usd_per_run) = (Some(7.5), Some(0.0));
+        let text = markdown(&report);
+        let row = text.lines().find(|line| line.starts_with("| 2 |")).expect("a row of cell 2");
+        assert!(row.contains(&usd(7.5)), "{row}");
+        assert!(text.contains(&format!("differs: {} in cell 2", usd(0.0))), "{text}");
+        report.cells.iter_mut().for_each(|cell| cell.alike_with = Some(1));
+        assert!(plots(&report).iter().any(|plot| plot.svg.contains(&usd(7.5))), "the picture has the list price");
     }
 
     #[test]

@@ -188,6 +188,10 @@ impl Dataset for Annotated {
         bank.gold.iter_mut().for_each(|record| self.fixes.annotate(record));
         Ok(bank)
     }
+
+    fn given_ids(&self, bank: usize) -> Option<&BTreeMap<String, String>> {
+        self.dataset.given_ids(bank)
+    }
 }
 
 #[cfg(test)]

@@ -53,12 +53,13 @@ pub(super) fn open(file: &OwnFile) -> Result<Box<dyn Dataset>, DatasetError> {
     }
     let said = set.said.take().unwrap_or_default();
     let said = Said { scorers: Some(said.scorers.unwrap_or_else(|| vec!["substring".to_owned()])), ..said };
+    let given = set.given();
     let (bank, notes) = set.settle();
     let mut counted = Counted::default();
     counted.add(&bank.outline());
     let file = OwnFile { beside: beside.map(Box::new), ..file.clone() };
     let about = file.about(said, VERSION, profile(&bank), counted, notes)?;
-    Ok(Box::new(Loaded::with(about, vec![bank])))
+    Ok(Box::new(Loaded::with(about, vec![bank]).with_given(given)))
 }
 
 /// The file's name without its ending.

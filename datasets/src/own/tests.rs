@@ -78,6 +78,9 @@ fn every_field_of_a_question_set_counts() {
         (&["place".to_owned()][..], Some("ben"), &["home".to_owned()][..])
     );
     assert_eq!(memory.fields["kind"], "fact");
+    let given = dataset.given_ids(0).expect("the file has ids of its own");
+    let ours = ["answer_1", "answer_1:2", "7"].map(|id| given.get(id).map(String::as_str));
+    assert_eq!((ours, given.len()), ([Some("S1"), Some("S1:2"), Some("m2")], 4));
     assert_eq!(bank.content.speakers, ["Ann", "user"]);
 
     let [(first, gold), (second, none), (third, oslo)] = ["a_abs", "2", "3"].map(|id| asked(&bank, id));

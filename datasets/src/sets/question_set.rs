@@ -325,6 +325,14 @@ impl Set {
         }
     }
 
+    /// The user's ids of sessions, turns and memories, with ours.
+    pub(crate) fn given(&self) -> BTreeMap<String, String> {
+        let ours = |(given, (entry, turn)): (&String, &(String, Option<String>))| {
+            (given.clone(), turn.as_ref().unwrap_or(entry).clone())
+        };
+        self.known.iter().map(ours).collect()
+    }
+
     /// Whether it has something to ask, and something to remember.
     pub(crate) fn has(&self) -> (bool, bool) {
         (!self.bank.questions.is_empty(), !self.bank.content.entries.is_empty())

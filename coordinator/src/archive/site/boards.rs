@@ -238,7 +238,14 @@ fn compared(read: &[ReadRun], rows: &[BoardRow], seed: u64) -> Vec<Compared> {
 fn side(read: &ReadRun) -> Side<'_> {
     let ReadRun { run, summary, facts, .. } = read;
     // calls are not archived, and who shares them with whom is not known beyond what the report says
-    Side { spec: &run.bundle.spec, summary, facts, imported: run.bundle.imported, lineage: &run.entry.run_id }
+    Side {
+        spec: &run.bundle.spec,
+        summary,
+        facts,
+        imported: run.bundle.imported,
+        lineage: &run.entry.run_id,
+        members: &[],
+    }
 }
 
 fn pair_of(rows: &[BoardRow], pair: &Compared) -> BoardPair {

@@ -256,5 +256,6 @@ fn saved(usage: &Usage) -> Usage {
         completion_tokens: usage.completion_tokens,
         cost: PicoUsd(0),
         saved: usage.cost.saturating_add(usage.saved),
+        uncounted: usage.uncounted,
     }
 }

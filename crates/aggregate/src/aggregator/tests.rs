@@ -512,6 +512,26 @@ fn what_a_system_of_another_process_uses_is_unknown_until_it_tells() {
 }
 
 #[test]
+fn replies_without_a_count_and_answers_that_were_cut_are_warned_of() {
+    let warnings = |uncounted: u64, cut: u64| {
+        let mut aggregator = Aggregator::new(input(60));
+        for n in 0..60 {
+            let mut facts = question(n);
+            facts.usage.answer.uncounted = u64::from(n < uncounted);
+            facts.finish = (n < cut).then(|| "length".to_owned());
+            aggregator.add(&facts);
+        }
+        let warnings = aggregator.finish(NONE).summary.warnings;
+        let with = |words: &str| warnings.iter().find(|line| line.contains(words)).cloned();
+        (with("told no number of tokens"), with("did not end by themselves"))
+    };
+    assert_eq!(warnings(0, 2), (None, None), "a few are cut in any run");
+    let (uncounted, cut) = warnings(7, 20);
+    assert!(uncounted.is_some_and(|line| line.contains(" for 7 calls")));
+    assert!(cut.is_some_and(|line| line.starts_with("20 of 54 answers ") && line.contains("(length 20)")));
+}
+
+#[test]
 fn unproven_banks_make_the_run_invalid() {
     let mut aggregator = aggregate((0..44).filter(|i| i % 11 != 1));
     aggregator.add_retain_step(&ready(3, false));

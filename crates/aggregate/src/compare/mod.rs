@@ -9,6 +9,7 @@
 //! | `pairs` | which questions did both runs score, in few bytes? |
 //! | `difference` | mean, interval, p value, detectable difference, verdict word |
 //! | `mcnemar`, `holm` | the exact test; the correction over categories |
+//! | `in_common` | what of both sides was paid or made once? |
 //! | `ranks` | who shares a rank where differences may be chance? |
 //! | [`fingerprints`] | does more than one thing differ? |
 
@@ -16,6 +17,7 @@ pub mod fingerprints;
 
 pub(crate) mod difference;
 mod holm;
+mod in_common;
 pub(crate) mod latency;
 mod mcnemar;
 pub(crate) mod pairs;
@@ -29,13 +31,14 @@ use bench_proto::{
         PairedDifference, RetrievalDifference, Word,
     },
     metric::{Better, Scale},
-    spec::{RunSpec, SampleSpec, TakenOver},
+    spec::{RunSpec, SampleSpec},
     strata::Stratum,
     summary::{Estimator, Interval, MetricScore, Summary, Verdict},
 };
 
 pub(crate) use difference::{RULE_OF_THREE, gains};
 pub(crate) use holm::adjusted;
+pub use in_common::Member;
 pub(crate) use pairs::TurnsSeen;
 pub use pairs::{PairedFacts, Rate, Rates, RunFacts};
 pub use ranks::ranks;
@@ -99,6 +102,8 @@ pub struct Side<'a> {
     pub imported: bool,
     /// Runs of one lineage share paid answers.
     pub lineage: &'a str,
+    /// The runs that it is the mean of; none where it is one run.
+    pub members: &'a [Member],
 }
 
 /// The metric that two runs are compared by.
@@ -142,14 +147,11 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
         reasons.push(format!("no question has a score by '{metric}' in both runs"));
     }
     let mut notes = settings.notes;
-    let shared = shared_answers(a, b);
-    let independent = shared.is_none();
-    notes.extend(shared);
-    let copied = copied(a, b, &metric);
-    let of = copied.as_ref().map(|(what, of)| {
-        format!("both runs have the {what} of {of}: by '{metric}' nothing was measured anew, equal figures are a copy")
-    });
-    notes.extend(of);
+    let paid_once = in_common::paid(a, b);
+    let independent = paid_once.is_none();
+    notes.extend(paid_once);
+    let copied = in_common::copied(a, b, &metric);
+    notes.extend(copied.as_ref().map(|copied| copied.note.clone()));
     notes.extend(facet_notes);
     let mcnemar = mcnemar::test(counted.iter().map(|pair| (pair.a, pair.b)), scale);
     notes.extend(disagreement(&all, &mcnemar, bootstrap_ci95.as_ref()));
@@ -170,6 +172,7 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
         differences: settings.differences,
         independent,
         copied: copied.is_some(),
+        copied_of: copied.map(|copied| copied.of),
         verdict: all.verdict,
         mcnemar,
         paired: all,
@@ -245,40 +248,6 @@ pub(crate) fn category_differences(
         category.paired.p_holm = p_holm;
     }
     by_category
-}
-
-/// Why the noise of two runs is not independent, when it is not: they have answers in common that were paid once (P9).
-fn shared_answers(a: &Side<'_>, b: &Side<'_>) -> Option<String> {
-    if a.lineage == b.lineage {
-        let why = "the runs share paid answers (one was made from the other): their noise is not independent";
-        return Some(why.to_owned());
-    }
-    let (ids, used) = ([&a.summary.run.id, &b.summary.run.id], [&a.summary.run.calls_of, &b.summary.run.calls_of]);
-    let others = [ids[1], ids[0]];
-    let from_other = (0..2).find(|at| used[*at].contains(others[*at]));
-    if let Some(at) = from_other {
-        return Some(format!(
-            "{} used stored answers of {} (--cache shared): their noise is not independent",
-            ids[at], others[at]
-        ));
-    }
-    let common = used[0].iter().find(|id| used[1].contains(id))?;
-    Some(format!("both runs used stored answers of {common} (--cache shared): their noise is not independent"))
-}
-
-/// What deterministic scorers look at, and the run that made it, where both runs have the same because one took it over. A judge
-/// that grades again measures anew.
-fn copied(a: &Side<'_>, b: &Side<'_>, metric: &str) -> Option<(&'static str, String)> {
-    let sides = [a, b];
-    if sides.iter().any(|side| side.imported || side.spec.judge_metrics().iter().any(|name| name == metric)) {
-        return None;
-    }
-    let of_recalls = sides.iter().any(|side| side.spec.grades_recalls(metric));
-    let (what, made_by): (_, fn(&TakenOver) -> &Option<String>) =
-        if of_recalls { ("recalls", |taken| &taken.recalls_of) } else { ("answers", |taken| &taken.answers_of) };
-    let [of_a, of_b] = sides.map(|side| made_by(&side.spec.taken_over).as_deref());
-    let [by_a, by_b] = [(of_a, a), (of_b, b)].map(|(of, side)| of.unwrap_or(side.summary.run.id.as_str()));
-    ((of_a.is_some() || of_b.is_some()) && by_a == by_b).then(|| (what, by_a.to_owned()))
 }
 
 /// The questions that two stratified samples share, or that one shares with a whole dataset, are a stratified sample.

@@ -152,8 +152,9 @@ pub(super) fn of_comparison(comparison: &Comparison, policy: &Policy) -> Vec<Che
             value: None,
             bound: None,
             detail: format!(
-                "the run has from its baseline what '{}' looks at: nothing was measured anew; gate by another --metric",
-                comparison.metric
+                "the run has from its baseline what '{}' looks at{}: nothing was measured anew; gate by another --metric",
+                comparison.metric,
+                comparison.copied_of.as_ref().map(|of| format!(" (made by {of})")).unwrap_or_default()
             ),
             change: None,
         });

@@ -26,7 +26,8 @@ fn comparison() -> Comparison {
     let (input, summary) = (input(300), summary());
     let mut facts = RunFacts::new("judge", 10);
     (0..300).for_each(|i| facts.add(&question(i)));
-    let side = |lineage| Side { spec: &input.spec, summary: &summary, facts: &facts, imported: false, lineage };
+    let side =
+        |lineage| Side { spec: &input.spec, summary: &summary, facts: &facts, imported: false, lineage, members: &[] };
     compare(&side("a"), &side("b"), &CompareOptions::default())
 }
 
@@ -241,8 +242,13 @@ fn a_floor_fails_without_a_score_and_shows_how_far_it_was_missed() {
 
 #[test]
 fn figures_that_are_copied_from_the_baseline_pass_no_gate() {
-    let report = gated(|comparison| comparison.copied = true);
-    assert_eq!((report.exit_code, report.checks.iter().any(|check| check.rule == "measured")), (6, true));
+    let report = gated(|comparison| {
+        comparison.copied = true;
+        comparison.copied_of = Some("g3-r1".to_owned());
+    });
+    let check = report.checks.iter().find(|check| check.rule == "measured").expect("is a line");
+    assert_eq!((report.exit_code, check.outcome), (6, CheckOutcome::Inconclusive));
+    assert!(check.detail.contains("(made by g3-r1)"), "{}", check.detail);
     assert_eq!(gated(|_| {}).exit_code, 0);
 }
 

@@ -171,6 +171,39 @@ fn repeats_are_gated_by_their_mean() {
     assert!((number(&compared["b"]["value"]) - mean).abs() < 1e-9, "the figure that is shown is that of all repeats");
 }
 
+/// What one run of a baseline has lent is no evidence beside it, and a mean is not independent of its runs.
+#[test]
+fn a_mean_is_no_evidence_beside_what_one_of_its_runs_is_made_of() {
+    let bench = Bench::new();
+    let sample = ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--latency-probe", "off"];
+    let _ = bench.run(sample.iter().chain(&["--repeats", "2", "--run-id", "g"])).expect_code(0);
+    let _ = bench.run(["rescore", "g-r1", "--scorer", "exact", "--run-id", "fork"]).expect_code(0);
+    for baseline in ["g-r1", "g", "last:2"] {
+        let gate = ["gate", "fork", "--baseline", baseline, "--metric", "locomo-f1", "--json"];
+        let gate = bench.run(gate).expect_code(6).json();
+        let measured = gate["checks"].as_array().into_iter().flatten().find(|check| check["rule"] == "measured");
+        let detail = measured.map_or("", |check| check["detail"].as_str().unwrap_or_default());
+        assert!(detail.contains("(made by g-r1)"), "{baseline}: {gate:#}");
+    }
+    for (a, b, said) in
+        [("g", "g-r2", "run g-r2 is a part of both sides"), ("fork", "g", "g-r1 (one run of the second)")]
+    {
+        let compared = bench.run(["compare", a, b, "--metric", "locomo-f1", "--json"]).json();
+        assert_eq!(compared["independent"], false);
+        assert!(compared["notes"].to_string().contains(said), "{compared:#}");
+    }
+    // one that is named twice is gated, and says so
+    for (gated, baseline, said) in [
+        ("g", "g", "the baseline is g itself"),
+        ("g", "g-r1", "run g-r1 is a part of both sides"),
+        ("g-r1", "g", "run g-r1 is a part of both sides"),
+        ("g-r1", "g-r1", "the baseline is g-r1 itself"),
+    ] {
+        let gated = bench.run(["gate", gated, "--baseline", baseline, "--allow-inconclusive"]).expect_code(0);
+        assert!(gated.stderr.contains(said), "{said}: {}", gated.stderr);
+    }
+}
+
 /// What failed in any of the repeats is repeated, and nothing else.
 #[test]
 fn what_failed_in_a_group_is_repeated_in_each_of_its_runs() {

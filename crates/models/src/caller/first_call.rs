@@ -1,6 +1,6 @@
 //! A refusal before anything of a run has worked is a question about the run's requests, not about one of its questions: a
 //! parameter that the server does not know, a header that it does not want. One small request of the same form is the test.
-//! Nothing of this matters any more after the first reply.
+//! Nothing of this matters any more after the first reply. Replies are another such question, until one of them can be read.
 
 use std::{
     collections::HashSet,
@@ -22,6 +22,8 @@ use crate::{AttemptError, ChatMessage, ChatRequest, stop::StopCause};
 /// Questions that were refused with the same words, with no reply to any, after which the form is to blame although the
 /// probe passed.
 const ALIKE: usize = 5;
+/// Replies, to five tasks or more, none of which could be read, after which no call is made again for another one.
+const UNREAD: u32 = 30;
 /// What a probe says, whoever says it.
 const PROBE_TEXT: &str = "Reply with the word ok.";
 /// Probes in a row, when a model learns from a refusal what to leave out.
@@ -34,6 +36,16 @@ pub(super) struct FirstCall {
     /// Set by the first probe that was answered in one way or the other: the words of its refusal.
     probed: OnceCell<Option<Failure>>,
     alike: Mutex<Alike>,
+    /// A reply passed its parser.
+    read: AtomicBool,
+    unread: Mutex<Unread>,
+}
+
+/// Replies that did not pass their parser, and whose they were.
+#[derive(Debug, Default)]
+struct Unread {
+    replies: u32,
+    tasks: HashSet<TaskKey>,
 }
 
 /// Refusals in the same words.
@@ -62,6 +74,35 @@ impl FirstCall {
         if !self.replied.load(Ordering::Relaxed) {
             self.replied.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// A reply could be read: others will be too.
+    pub(super) fn could_read(&self) {
+        if !self.read.load(Ordering::Relaxed) {
+            self.read.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes a reply that could not be read. Where that is all that ever came, the failure of a call that is not worth another
+    /// attempt.
+    pub(super) fn could_not_read(&self, model: &str, why: &Failure, task: TaskKey) -> Option<Failure> {
+        if self.read.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+        unread.replies = unread.replies.saturating_add(1);
+        if unread.tasks.len() < ALIKE {
+            unread.tasks.insert(task);
+        }
+        (unread.replies >= UNREAD && unread.tasks.len() >= ALIKE).then(|| {
+            let words = &why.message;
+            Failure::permanent(
+                why.code.clone(),
+                format!(
+                    "{words}; none of the first {UNREAD} replies of {model} could be read, so each call is made once"
+                ),
+            )
+        })
     }
 
     /// Whether a failure may be about the form of all requests.

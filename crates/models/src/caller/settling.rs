@@ -83,7 +83,10 @@ impl Call<'_> {
             self.caller.doubt_count(&reply);
             (reply.prompt_tokens, reply.completion_tokens) = (None, None);
         }
-        // a server that does not count is counted for
+        // a server that does not count is counted for; of vectors it may leave out what has no words
+        let told =
+            reply.prompt_tokens.is_some() && (reply.completion_tokens.is_some() || self.request.output_limit() == 0);
+        self.usage.uncounted += u64::from(!told);
         let prompt_tokens = reply.prompt_tokens.unwrap_or_else(|| self.prompt_tokens());
         let completion_tokens = reply.completion_tokens.unwrap_or_else(|| match self.request.output_limit() {
             // vectors are no words

@@ -579,6 +579,31 @@ async fn nothing_is_probed_after_a_reply_and_a_probe_that_shows_nothing_lets_the
 }
 
 #[tokio::test(start_paused = true)]
+async fn replies_that_can_never_be_read_are_soon_paid_once_a_call() {
+    let garbage = |n: usize| (0..n).map(|_| good("perhaps")).collect::<Vec<_>>();
+    let Setup { model, parts, .. } = setup(garbage(60));
+    let caller = Caller::new(parts);
+    for n in 0..20 {
+        let outcome = caller.call(task(n), &request(), &yes).await.outcome;
+        let Err(CallStop::Failed(failure)) = outcome else { panic!("no grade: {outcome:?}") };
+        assert!(failure.message.starts_with("'perhaps' is no verdict"), "{failure}");
+        assert_eq!(failure.message.contains("none of the first 30 replies"), n >= 9, "{n}: {failure}");
+    }
+    assert_eq!(model.sent.lock().expect("no panic").len(), 40, "three attempts of ten, and one of ten");
+    assert_eq!(caller.stop_flag().cause(), None, "the run goes on to its end");
+
+    // a single one that could be read, and the others are matters of their questions
+    let Setup { model, parts, .. } = setup([vec![good("yes")], garbage(60)].concat());
+    let caller = Caller::new(parts);
+    assert!(caller.call(task(0), &request(), &yes).await.outcome.is_ok());
+    for n in 1..=20 {
+        let outcome = caller.call(task(n), &request(), &yes).await.outcome;
+        assert!(matches!(outcome, Err(CallStop::Failed(_))), "{outcome:?}");
+    }
+    assert_eq!(model.sent.lock().expect("no panic").len(), 61, "three attempts each");
+}
+
+#[tokio::test(start_paused = true)]
 async fn p39_a_probe_of_a_provider_that_lets_requests_hang_ends_soon_and_may_have_been_billed() {
     let Setup { budget, mut parts, .. } = setup(vec![]);
     let takes = Duration::from_secs(3600);
@@ -616,6 +641,7 @@ async fn counts_that_cannot_be_true_are_booked_with_the_most_that_the_call_can_c
         assert_eq!(record.cost, PRICE.worst((worst * 21).div_ceil(20), 50, None, false));
         assert_eq!((budget.state().spent, budget.state().overdraft), (record.cost, PicoUsd::ZERO));
         assert_eq!((result.usage.prompt_tokens, result.usage.completion_tokens), (worst, 1));
+        assert_eq!(result.usage.uncounted, 1, "reports say so");
     }
     // a model may think far beyond what it says
     let Setup { parts, .. } = setup(vec![counted(100, 30_000, 40)]);

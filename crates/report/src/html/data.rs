@@ -2,7 +2,7 @@
 
 mod texts;
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{borrow::Cow, collections::HashMap, io};
 
 use bench_proto::{
     comparison::{ComparedRun, Comparison, Flip},
@@ -13,7 +13,7 @@ use bench_proto::{
     summary::{CauseKind, JudgementLine, LineLevel, MetricScore, QuestionLine, RetrievedLine, Summary},
     text,
 };
-use serde::Serialize;
+use serde::{Serialize, ser::Error as _};
 
 use self::texts::{Texts, cut};
 use super::{
@@ -303,8 +303,25 @@ impl<'a> Data<'a> {
 
     /// JSON that no HTML parser mistakes for markup, and in which nothing turns the direction of writing or drives an editor.
     pub(super) fn to_script(&self) -> Result<String, serde_json::Error> {
-        let json = serde_json::to_string(self)?;
-        Ok(text::json(&json).replace('<', "\\u003c"))
+        let mut script = Vec::new();
+        self.serialize(&mut serde_json::Serializer::with_formatter(&mut script, InScript))?;
+        // JSON of texts is text
+        String::from_utf8(script).map_err(|e| serde_json::Error::custom(e.utf8_error()))
+    }
+}
+
+/// Writes strings so that they may stand in a script of a page: a large page is written once, and not copied to be mended.
+struct InScript;
+
+impl serde_json::ser::Formatter for InScript {
+    fn write_string_fragment<W: ?Sized + io::Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        let plain = text::json(fragment);
+        let mut parts = plain.split('<');
+        writer.write_all(parts.next().unwrap_or_default().as_bytes())?;
+        parts.try_for_each(|part| {
+            writer.write_all(b"\\u003c")?;
+            writer.write_all(part.as_bytes())
+        })
     }
 }
 

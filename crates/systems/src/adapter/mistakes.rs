@@ -85,11 +85,30 @@ pub(super) fn check_whole(spec: &AdapterSpec) -> Result<(), String> {
             spec.verify.as_ref().is_some_and(|verify| verify.count.is_none()),
             "verify.count is missing: where is the number in the response?",
         ),
-        ([spec.limits.max_k, spec.limits.batch, spec.limits.parallel].contains(&Some(0)), "limits must be at least 1"),
+        (spec.limits.max_k == Some(0), "limits.max_k must be at least 1"),
+        (spec.limits.batch == Some(0), "limits.batch must be at least 1"),
+        (spec.limits.parallel == Some(0), "limits.parallel must be at least 1"),
     ];
     match mistakes.iter().find(|(made, _)| *made) {
         Some((_, mistake)) => Err((*mistake).to_owned()),
-        None => check_kind(spec),
+        None => {
+            check_headers(spec)?;
+            check_kind(spec)
+        }
+    }
+}
+
+/// Headers that say how a request is sent, and to whom: the client writes them.
+const OF_THE_CLIENT: [&str; 5] = ["host", "content-length", "transfer-encoding", "connection", "upgrade"];
+
+fn check_headers(spec: &AdapterSpec) -> Result<(), String> {
+    let mut calls = spec.clone();
+    let of_calls: Vec<&CallSpec> =
+        calls.calls_mut().map(|call| &*call).flat_map(|call| std::iter::once(call).chain(&call.then)).collect();
+    let names = spec.headers.keys().chain(of_calls.iter().flat_map(|call| call.headers.keys()));
+    match names.into_iter().find(|name| OF_THE_CLIENT.contains(&name.to_ascii_lowercase().as_str())) {
+        Some(name) => Err(format!("headers: {name} is written with each request by itself: leave it out")),
+        None => Ok(()),
     }
 }
 

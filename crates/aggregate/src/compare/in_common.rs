@@ -1,0 +1,146 @@
+//! What two sides have in common that was paid or made once. A mean has what any one of its runs has.
+
+use std::{borrow::Cow, collections::BTreeMap, slice};
+
+use bench_proto::spec::TakenOver;
+
+use super::Side;
+
+/// A run behind a side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Public id.
+    pub id: String,
+    /// Runs of one lineage share paid answers.
+    pub lineage: String,
+    /// Made elsewhere.
+    pub imported: bool,
+    /// Whose recalls and answers it has.
+    pub taken_over: TakenOver,
+    /// Other runs whose stored replies it used.
+    pub calls_of: Vec<String>,
+}
+
+/// What makes two runs meet.
+type Keys = fn(&Member) -> &[String];
+/// A run of the first side, one of the second, and the key that both have.
+type Met<'m> = (&'m Member, &'m Member, &'m str);
+
+fn id(run: &Member) -> &[String] {
+    slice::from_ref(&run.id)
+}
+
+fn lineage(run: &Member) -> &[String] {
+    slice::from_ref(&run.lineage)
+}
+
+fn calls_of(run: &Member) -> &[String] {
+    &run.calls_of
+}
+
+/// The runs that a side is the mean of, or itself.
+fn members<'a>(side: &Side<'a>) -> Cow<'a, [Member]> {
+    if !side.members.is_empty() {
+        return Cow::Borrowed(side.members);
+    }
+    let run = &side.summary.run;
+    Cow::Owned(vec![Member {
+        id: run.id.clone(),
+        lineage: side.lineage.to_owned(),
+        imported: side.imported,
+        taken_over: side.spec.taken_over.clone(),
+        calls_of: run.calls_of.clone(),
+    }])
+}
+
+/// The first run of one side that has a key of a run of the other.
+fn meet<'m>(of_a: &'m [Member], of_b: &'m [Member], (keys_of_a, keys_of_b): (Keys, Keys)) -> Option<Met<'m>> {
+    let mut known: BTreeMap<&str, &Member> = BTreeMap::new();
+    for run in of_b {
+        for key in keys_of_b(run) {
+            known.entry(key).or_insert(run);
+        }
+    }
+    of_a.iter().find_map(|run| {
+        let met = keys_of_a(run).iter().find_map(|key| known.get(key.as_str()).map(|other| (*other, key.as_str())));
+        met.map(|(other, key)| (run, other, key))
+    })
+}
+
+/// Ids of a run of either side; of a mean with the side that it is a part of.
+fn names(a: &Side<'_>, b: &Side<'_>, (of_a, of_b): (&Member, &Member)) -> (String, String) {
+    let name = |side: &Side<'_>, run: &Member, which: &str| match side.members.is_empty() {
+        true => run.id.clone(),
+        false => format!("{} (one run of the {which})", run.id),
+    };
+    (name(a, of_a, "first"), name(b, of_b, "second"))
+}
+
+/// Why the noise of two sides is not independent, when it is not: runs of both have answers in common that were paid once (P9).
+pub(super) fn paid(a: &Side<'_>, b: &Side<'_>) -> Option<String> {
+    let (of_a, of_b) = (members(a), members(b));
+    let found = |keys_of_a: Keys, keys_of_b: Keys| meet(&of_a, &of_b, (keys_of_a, keys_of_b));
+    let named = |met: Met<'_>| names(a, b, (met.0, met.1));
+    let single = a.members.is_empty() && b.members.is_empty();
+    let why = if let Some((run, ..)) = found(id, id).filter(|_| !single) {
+        format!("run {} is a part of both sides", run.id)
+    } else if let Some(met) = found(lineage, lineage) {
+        match (single, named(met)) {
+            (true, _) => "the runs share paid answers (one was made from the other)".to_owned(),
+            (false, (x, y)) => {
+                format!("{x} and {y} share paid answers (one was made from the other, or both from one)")
+            }
+        }
+    } else if let Some(met) = found(calls_of, id) {
+        let (user, maker) = named(met);
+        format!("{user} used stored answers of {maker} (--cache shared)")
+    } else if let Some(met) = found(id, calls_of) {
+        let (maker, user) = named(met);
+        format!("{user} used stored answers of {maker} (--cache shared)")
+    } else {
+        let met = found(calls_of, calls_of)?;
+        match (single, named(met)) {
+            (true, _) => format!("both runs used stored answers of {} (--cache shared)", met.2),
+            (false, (x, y)) => format!("{x} and {y} used stored answers of {} (--cache shared)", met.2),
+        }
+    };
+    Some(format!("{why}: their noise is not independent"))
+}
+
+/// That two sides have from one run all that a deterministic scorer looks at.
+pub(super) struct Copied {
+    /// The run that made it.
+    pub(super) of: String,
+    /// What a reader has to know.
+    pub(super) note: String,
+}
+
+/// What deterministic scorers look at, and the run that made it, where a run of either side has the same because one took it over. A
+/// judge that grades again measures anew.
+pub(super) fn copied(a: &Side<'_>, b: &Side<'_>, metric: &str) -> Option<Copied> {
+    let sides = [a, b];
+    if sides.iter().any(|side| side.spec.judge_metrics().iter().any(|name| name == metric)) {
+        return None;
+    }
+    let of_recalls = sides.iter().any(|side| side.spec.grades_recalls(metric));
+    let (what, taken): (_, fn(&TakenOver) -> &Option<String>) =
+        if of_recalls { ("recalls", |taken| &taken.recalls_of) } else { ("answers", |taken| &taken.answers_of) };
+    let (of_a, of_b) = (members(a), members(b));
+    let is_copy = |x: &Member, y: &Member| {
+        let [of_x, of_y] = [x, y].map(|run| taken(&run.taken_over).as_deref());
+        let took_over = of_x.is_some() || of_y.is_some();
+        took_over && !x.imported && !y.imported && of_x.unwrap_or(&x.id) == of_y.unwrap_or(&y.id)
+    };
+    let (x, y) = of_a.iter().find_map(|x| of_b.iter().find(|y| is_copy(x, y)).map(|y| (x, y)))?;
+    let of = taken(&x.taken_over).clone().unwrap_or_else(|| x.id.clone());
+    let who = match a.members.is_empty() && b.members.is_empty() {
+        true => "both runs".to_owned(),
+        false => {
+            let (x, y) = names(a, b, (x, y));
+            format!("{x} and {y} both")
+        }
+    };
+    let note =
+        format!("{who} have the {what} of {of}: by '{metric}' nothing was measured anew, equal figures are a copy");
+    Some(Copied { of, note })
+}
