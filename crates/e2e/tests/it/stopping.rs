@@ -141,10 +141,12 @@ fn p46_a_run_ends_when_its_difference_to_another_is_decided() {
 fn p46_a_run_that_is_killed_between_its_looks_stops_where_it_would_have() {
     let bench = Bench::new();
     let whole = bench.run(submit("whole", "bm25", "ci<=4pt")).expect_code(0).json();
-    let mut child = bench.start(submit("killed", "bm25", "ci<=4pt"));
+    // one question at a time: it is still at work when somebody has read that it has looked
+    let slowly = submit("killed", "bm25", "ci<=4pt").into_iter().chain(["--concurrency", "1"]);
+    let mut child = bench.start(slowly);
     wait_until("a look was made", PATIENCE, || {
-        let ended = child.try_wait().expect("is a child").is_some();
-        ended || bench.run(["status", "killed"]).stdout.contains("look 1 of")
+        assert!(child.try_wait().expect("is a child").is_none(), "it ended before it was killed");
+        bench.run(["status", "killed"]).stdout.contains("look 1 of")
     });
     signal(&child, "KILL");
     let _ = wait(child);
