@@ -1,9 +1,11 @@
 //! `facts` with `bench-sim` as its model: newer facts in the place of older ones, calls that are estimated, counted, capped and
 //! paid once, kills after which the rest is asked.
 
+use bench_e2e::faults::PATIENCE;
 use bench_testkit::{
     bench::{Bench, signal, wait},
-    provider::{PASSING_FAULTS, Provider},
+    cluster::{Cluster, wait_until_ready},
+    provider::{KEY, PASSING_FAULTS, Provider},
 };
 use serde_json::{Value, json};
 
@@ -92,6 +94,27 @@ fn p10_notes_are_under_the_cap_and_go_on_where_they_stopped() {
     let _ = wait(child);
     let done = bench.run(["resume", "r", "--json", "--display", "none"]).expect_code(0).json();
     assert_eq!((&done["outcomes"]["coverage"], &done["result_digest"]), (&json!(1.0), &expected["result_digest"]));
+    assert!(provider.paid() <= number(&done["usage"]["total"]["usd_booked"]) + 1e-12, "{}", done["usage"]["total"]);
+}
+
+#[test]
+fn notes_of_a_cluster_are_those_of_one_machine_though_a_worker_is_killed_while_it_takes_them() {
+    let expected = Provider::start(&PRICED).bench().run(submit("facts", "whole", &[])).expect_code(0).json();
+    let provider = Provider::start(&[&PRICED[..], &["--latency-ms", "60"]].concat());
+    let cluster = Cluster::new().with_provider(provider.base_url(), KEY);
+    let mut coordinator = cluster.coordinator("coordinator");
+    let mut workers = ["one", "two"].map(|name| cluster.worker(name, &["--concurrency", "2"]));
+    wait_until_ready(&mut coordinator);
+    workers.iter_mut().for_each(wait_until_ready);
+    let client = cluster.client(&submit("facts", "r", &[]));
+    provider.wait_for_requests(20);
+    workers[0].kill();
+    workers[0] = cluster.worker("three", &["--concurrency", "2"]);
+    let done = client.wait(PATIENCE).expect_code(0).json();
+    assert_eq!((&done["outcomes"]["coverage"], &done["result_digest"]), (&json!(1.0), &expected["result_digest"]));
+    // what the killed worker had under way is asked again, and nothing else
+    let (needed, asked) = (number(&expected["usage"]["retain"]["calls"]), chats(&provider) as f64);
+    assert!(needed <= asked && asked <= needed + 16.0, "{asked} requests for {needed} calls");
     assert!(provider.paid() <= number(&done["usage"]["total"]["usd_booked"]) + 1e-12, "{}", done["usage"]["total"]);
 }
 

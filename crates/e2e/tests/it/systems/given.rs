@@ -3,7 +3,12 @@
 
 use std::{fs, path::Path};
 
-use bench_testkit::{bench::Bench, data};
+use bench_e2e::faults::PATIENCE;
+use bench_testkit::{
+    bench::Bench,
+    cluster::{Cluster, wait_until_ready},
+    data,
+};
 use serde_json::{Value, json};
 
 /// Two memories whose words say the opposite of their vectors.
@@ -26,13 +31,14 @@ fn written(bench: &Bench, name: &str, records: &[Value]) -> String {
 
 /// The beginning of the best hit of each question of a run.
 fn best(bench: &Bench, run: &str) -> Vec<String> {
-    let first = |question: &Value| {
-        let text = question["retrieved"][0]["text"].as_str().unwrap_or_default();
-        format!("{} {}", question["question_id"].as_str().unwrap_or_default(), text.get(..3).unwrap_or_default())
-    };
-    let mut best: Vec<String> = bench.questions(run).iter().map(first).collect();
+    let mut best: Vec<String> = bench.questions(run).iter().map(begin_of_best).collect();
     best.sort();
     best
+}
+
+fn begin_of_best(question: &Value) -> String {
+    let text = question["retrieved"][0]["text"].as_str().unwrap_or_default();
+    format!("{} {}", question["question_id"].as_str().unwrap_or_default(), text.get(..3).unwrap_or_default())
 }
 
 #[test]
@@ -97,6 +103,36 @@ fn keywords_and_given_vectors_are_one_matrix_over_equal_memories() {
     assert!(!runs.contains("\"two\""), "{runs}");
     let check = bench.run([&["systems", "check", "vector"], &given[..]].concat()).expect_code(2).stderr;
     assert!(check.contains("makes up memories of its own"), "{check}");
+}
+
+#[test]
+fn given_vectors_are_searched_by_the_workers_of_a_cluster() {
+    let cluster = Cluster::new();
+    let bench = cluster.bench();
+    let set = bench.path().join("drinks.jsonl");
+    fs::write(&set, SET).expect("is written");
+    let memories = [record("Ann drinks tea at noon.", [1.0, 0.1]), record("Ben cycles to the harbour.", [0.0, 2.0])];
+    let queries = [record("Who drinks tea?", [0.1, 1.0]), record("Who cycles to the harbour?", [5.0, 0.0])];
+    let [memories, queries] =
+        [("m.json", &memories[..]), ("q.json", &queries[..])].map(|(name, records)| written(bench, name, records));
+    let given = [format!("vector.precomputed={memories}"), format!("vector.queries={queries}")];
+    let submit = |run: &'static str| {
+        let line = ["submit", "--dataset", &set.display().to_string(), "--preset", "full", "--system", "vector"];
+        let quiet = ["--scenario", "retrieve-only", "--latency-probe", "off", "--scorer", "session-recall@10"];
+        let named = ["--json", "--display", "none", "--run-id", run, "--set", &given[0], "--set", &given[1]];
+        [&line[..], &quiet, &named].concat().into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let alone = Bench::new().run(submit("r")).expect_code(0).json();
+    let mut coordinator = cluster.coordinator("coordinator");
+    let mut worker = cluster.worker("worker", &[]);
+    [&mut coordinator, &mut worker].into_iter().for_each(wait_until_ready);
+    let line = submit("r");
+    let line: Vec<&str> = line.iter().map(String::as_str).collect();
+    let done = cluster.client(&line).wait(PATIENCE).expect_code(0).json();
+    assert_eq!(done["result_digest"], alone["result_digest"], "{done:#}");
+    let mut best: Vec<String> = cluster.questions("r").iter().map(begin_of_best).collect();
+    best.sort();
+    assert_eq!(best, ["a Ben", "b Ann"]);
 }
 
 /// The published vectors of PrecisionMemBench, when they are there.

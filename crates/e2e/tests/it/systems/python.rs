@@ -86,11 +86,11 @@ fn python_itself_is_no_part_of_a_class() {
     let library = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python");
     let looks = "import sys; sys.path.insert(0, sys.argv[1])
 from bench_coord._process import own_path
-sys.prefix = sys.exec_prefix = '/home/ann/work/env'
+sys.prefix = sys.exec_prefix = '/home/ann/project/env'
 sys.base_prefix = sys.base_exec_prefix = '/home/ann/.pyenv/versions/3.12'
 for path, own in [
     ('/home/ann/mine.py', 'mine.py'), ('/home/ann/work/parts/words.py', 'work/parts/words.py'), ('/home/bob/mine.py', None),
-    ('/home/ann/work/env/lib/python3.12/site-packages/x.py', None), ('/home/ann/.local/lib/site-packages/x.py', None),
+    ('/home/ann/project/env/lib/python3.12/site-packages/x.py', None), ('/home/ann/.local/lib/site-packages/x.py', None),
     ('/home/ann/.pyenv/versions/3.12/lib/python3.12/asyncio/__init__.py', None), (sys.argv[1] + '/bench_coord/_process.py', None),
 ]:
     assert own_path(path, '/home/ann') == own, path
