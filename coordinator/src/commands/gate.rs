@@ -8,7 +8,7 @@ use std::{
 };
 
 use bench_aggregate::{
-    compare::{CompareOptions, Member, Rates, RunFacts, Side, common_metric, compare, fingerprints},
+    compare::{CompareOptions, Member, Rates, RunFacts, Side, common_metric, compare, fingerprints, part_of_both},
     gate::{
         GateFlags, Policy, gate,
         policy::{DEFAULT_POLICY_YAML, Floors},
@@ -178,14 +178,10 @@ async fn against(
             options.metric = Some(metric);
         }
         let name = old.summary.run.id.clone();
-        let (of_old, of_new) = (old.runs(), new.runs());
         if is_itself {
             out::note(&format!("the baseline is {name} itself: that it passes says nothing of a change"));
-        } else if let Some(both) = of_new.iter().find(|run| of_old.iter().any(|other| other.id == run.id)) {
-            out::note(&format!(
-                "run {} is a part of both sides: in so far they are equal whatever has changed",
-                both.id
-            ));
+        } else if let Some(run) = part_of_both(&new.members, &old.members) {
+            out::note(&format!("run {run} is a part of both sides: in so far they are equal whatever has changed"));
         }
         return Ok((name, pair(store, &old, new, &options, true).await?));
     };
@@ -199,7 +195,7 @@ async fn against(
     let mean = RunFacts::mean(facts);
     let of_new = new.facts(store, &metric, top_k).await?;
     let count = olds.len();
-    let members: Vec<Member> = olds.iter().filter(|_| count > 1).flat_map(LoadedRun::runs).collect();
+    let members: Vec<Member> = olds.iter().flat_map(|old| old.members.iter().cloned()).collect();
     // the newest of them lends its settings, latency and cost
     let newest = olds.swap_remove(0);
     let of_olds = Side { members: &members, ..newest.side(&mean) };

@@ -36,12 +36,8 @@ pub(crate) struct LoadedRun {
     pub(crate) spec: RunSpec,
     /// The run's summary.
     pub(crate) summary: Summary,
-    /// Made elsewhere.
-    imported: bool,
-    /// Runs of one lineage share paid answers.
-    lineage: String,
-    /// The runs that it is the mean of; none where it is one run.
-    members: Vec<Member>,
+    /// The runs that it is the mean of, or the one that it is.
+    pub(crate) members: Vec<Member>,
     source: Source,
 }
 
@@ -60,14 +56,9 @@ impl LoadedRun {
     /// What the store meets.
     pub(crate) async fn of_row(app: &App, store: &dyn Store, row: RunRow) -> Result<Self, CliError> {
         let summary = results::summary_of(app, store, &row).await?;
-        Ok(Self {
-            spec: row.asked_spec().into_owned(),
-            summary,
-            imported: row.imported,
-            lineage: row.lineage.clone(),
-            members: Vec::new(),
-            source: Source::Store(Box::new(row)),
-        })
+        let spec = row.asked_spec().into_owned();
+        let members = vec![Member::new(&spec, &summary, row.lineage.clone(), row.imported)];
+        Ok(Self { spec, summary, members, source: Source::Store(Box::new(row)) })
     }
 
     /// What a person names: a run, or a folder or `questions.jsonl` when there is one. `like` lends a folder the settings that
@@ -127,33 +118,17 @@ impl LoadedRun {
     ) -> Result<Self, CliError> {
         let first = ended.first().cloned().ok_or_else(|| CliError::usage(format!("{id} has no run that ended")))?;
         let mut one = Self::of_row(app, store, first).await?;
-        let mut members = one.runs();
         for other in ended.iter().skip(1) {
             let loaded = Self::of_row(app, store, other.clone()).await?;
-            members.extend(loaded.runs());
+            one.members.extend(loaded.members);
             let run = &loaded.summary.run;
             if run.verdict == Verdict::Invalid {
                 one.summary.run.verdict = Verdict::Invalid;
                 one.summary.run.reasons.extend(run.reasons.iter().map(|reason| format!("{}: {reason}", other.run_id)));
             }
         }
-        (one.summary.run.id, one.summary.run.name) = (id.clone(), name);
-        one.lineage = id;
-        Ok(Self { source: Source::Repeats(ended), members, ..one })
-    }
-
-    /// The runs that it is the mean of, or itself.
-    pub(crate) fn runs(&self) -> Vec<Member> {
-        if !self.members.is_empty() {
-            return self.members.clone();
-        }
-        vec![Member {
-            id: self.summary.run.id.clone(),
-            lineage: self.lineage.clone(),
-            imported: self.imported,
-            taken_over: self.spec.taken_over.clone(),
-            calls_of: self.summary.run.calls_of.clone(),
-        }]
+        (one.summary.run.id, one.summary.run.name) = (id, name);
+        Ok(Self { source: Source::Repeats(ended), ..one })
     }
 
     /// How many repeats it is the mean of.
@@ -192,14 +167,7 @@ impl LoadedRun {
 
     /// As a side of a comparison.
     pub(crate) fn side<'a>(&'a self, facts: &'a RunFacts) -> Side<'a> {
-        Side {
-            spec: &self.spec,
-            summary: &self.summary,
-            facts,
-            imported: self.imported,
-            lineage: &self.lineage,
-            members: &self.members,
-        }
+        Side { spec: &self.spec, summary: &self.summary, facts, members: &self.members }
     }
 
     /// The run in the store; none of a folder.
@@ -355,14 +323,8 @@ fn folder(path: &Path, like: Option<&RunSpec>) -> Result<LoadedRun, CliError> {
         Some(like) => spec_like(like, &summary),
         None => spec_like(&spec_of(&summary), &summary),
     };
-    Ok(LoadedRun {
-        spec,
-        imported: false,
-        lineage: format!("folder:{}", summary.run.id),
-        members: Vec::new(),
-        summary,
-        source: Source::Folder(questions),
-    })
+    let members = vec![Member::new(&spec, &summary, format!("folder:{}", summary.run.id), false)];
+    Ok(LoadedRun { spec, summary, members, source: Source::Folder(questions) })
 }
 
 fn open(path: &Path) -> Result<BufReader<File>, CliError> {

@@ -146,10 +146,7 @@ async fn tell(app: &App, store: &dyn Store, cell: &CellRows, all: &[CellRows]) -
 /// Dollars a run as if nothing had come from the call store, with what the memory system spent itself: a cell that was given the
 /// answers of another is not cheaper than that.
 fn list_price(summaries: &[Summary]) -> Option<f64> {
-    let price = |summary: &Summary| {
-        let of_memory = summary.metered.as_ref().map_or(0.0, |metered| metered.total.usd_list());
-        summary.usage.total.usd_list + of_memory
-    };
+    let price = |summary: &Summary| summary.usage.usd_list_with(summary.metered.as_ref());
     (!summaries.is_empty()).then(|| summaries.iter().map(price).sum::<f64>() / summaries.len() as f64)
 }
 

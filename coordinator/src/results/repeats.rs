@@ -92,7 +92,7 @@ impl Together {
     /// Of each run that may not be used, why.
     pub(crate) fn invalid(&self) -> Vec<String> {
         let invalid = self.summaries.iter().map(|summary| &summary.run).filter(|run| run.verdict == Verdict::Invalid);
-        invalid.map(|run| format!("{} is INVALID: {}", run.id, run.reasons.join("; "))).collect()
+        invalid.map(|run| [run.id.as_str(), Verdict::IS_INVALID, &run.reasons.join("; ")].concat()).collect()
     }
 }
 

@@ -81,7 +81,7 @@ pub(crate) fn usd_per_correct(
     metered: Option<&MeteredSummary>,
     table: &RecallAnswer,
 ) -> Option<f64> {
-    let usd = usage.total.usd_list + metered.map_or(0.0, |metered| metered.total.usd_list());
+    let usd = usage.usd_list_with(metered);
     let passed = [table.evidence_found, table.evidence_partial, table.evidence_missing, table.no_ground_truth]
         .iter()
         .map(|count| count.passed)

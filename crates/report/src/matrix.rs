@@ -4,7 +4,10 @@ mod seeds;
 
 use std::{cmp::Reverse, collections::BTreeSet};
 
-use bench_proto::matrix::{MatrixCell, MatrixPair, MatrixReport};
+use bench_proto::{
+    matrix::{MatrixCell, MatrixPair, MatrixReport},
+    summary::Verdict,
+};
 
 use crate::{
     blocks::{Block, heading, table},
@@ -17,8 +20,6 @@ use crate::{
 
 /// Longest value of an axis that is shown.
 const VALUE_WIDTH: usize = 40;
-/// What stands between the name of a run and why it may not be used.
-const SAYS_INVALID: &str = " is INVALID: ";
 
 /// The matrix for a terminal.
 #[must_use]
@@ -257,14 +258,14 @@ fn paid_otherwise(report: &MatrixReport) -> Option<String> {
 /// Whether a note says why a run of a cell is INVALID: these stand where the verdicts are.
 fn is_verdict(report: &MatrixReport, note: &str) -> bool {
     let mut runs = report.cells.iter().filter(|cell| cell.is_invalid()).flat_map(|cell| &cell.runs);
-    runs.any(|run| note.strip_prefix(run.as_str()).is_some_and(|said| said.starts_with(SAYS_INVALID)))
+    runs.any(|run| note.strip_prefix(run.as_str()).is_some_and(|said| said.starts_with(Verdict::IS_INVALID)))
 }
 
 /// Why two cells cannot be compared. What makes a cell INVALID is said once, below the cells, and not again in each of its pairs.
 fn why_not(report: &MatrixReport, pair: &MatrixPair) -> String {
     let is_of_verdict = |reason: &&String| {
         ["the first run (", "the second run ("].iter().any(|side| reason.starts_with(side))
-            && reason.contains(&format!("){SAYS_INVALID}"))
+            && reason.contains(&[")", Verdict::IS_INVALID].concat())
     };
     let of_pair = report.cells.iter().filter(|cell| [pair.a, pair.b].contains(&cell.number));
     let invalid: Vec<String> = of_pair.filter(|cell| cell.is_invalid()).map(|cell| cell.number.to_string()).collect();
@@ -325,7 +326,7 @@ fn pairs(report: &MatrixReport) -> Vec<Block> {
 
 #[cfg(test)]
 mod tests {
-    use bench_proto::{comparison::MemoryCost, summary::Verdict};
+    use bench_proto::comparison::MemoryCost;
 
     use super::*;
 
@@ -393,12 +394,14 @@ mod tests {
         let why = "coverage is 0.5, and less than 0.9 of the questions is no result";
         report.cells[0].verdict = Some(Verdict::Invalid);
         let run = report.cells[0].runs[0].clone();
-        report.notes.insert(0, format!("{run}{SAYS_INVALID}{why}"));
+        report.notes.insert(0, [run.as_str(), Verdict::IS_INVALID, why].concat());
         let number = report.cells[0].number;
         for pair in report.pairs.iter_mut().filter(|pair| pair.a == number) {
             pair.comparable = false;
-            pair.reasons =
-                vec![format!("the first run (cell {number}){SAYS_INVALID}{why}"), "the datasets differ".to_owned()];
+            pair.reasons = vec![
+                format!("the first run (cell {number}){}{why}", Verdict::IS_INVALID),
+                "the datasets differ".to_owned(),
+            ];
         }
         let text = markdown(&report);
         assert_eq!(text.matches(why).count(), 1, "{text}");

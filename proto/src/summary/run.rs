@@ -63,6 +63,9 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Stands between what may not be used and why, wherever a sentence says so: by it a page knows such sentences.
+    pub const IS_INVALID: &str = " is INVALID: ";
+
     /// The verdict's word.
     #[must_use]
     pub const fn name(self) -> &'static str {

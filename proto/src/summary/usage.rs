@@ -7,6 +7,7 @@ use crate::{
     call::{Ledger, Phase, Usage},
     facts::PhaseUsage,
     money::PicoUsd,
+    summary::MeteredSummary,
 };
 
 /// Usage per phase: what went into the results of questions that have ended, and into banks. What else was paid is named in
@@ -33,6 +34,14 @@ pub struct UsageSummary {
     /// figures are unknown and not 0, and `total` is the least.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<Phase>,
+}
+
+impl UsageSummary {
+    /// Dollars as if no reply had come from the call store, with what the memory system spent itself where that was metered.
+    #[must_use]
+    pub fn usd_list_with(&self, metered: Option<&MeteredSummary>) -> f64 {
+        self.total.usd_list + metered.map_or(0.0, |metered| metered.total.usd_list())
+    }
 }
 
 /// What the store's ledger has booked of a run, and what of it is in no phase.

@@ -205,7 +205,7 @@ fn rows_of(read: &[ReadRun]) -> Vec<BoardRow> {
             ci95: summary.headline.ci95.clone(),
             questions: summary.headline.n,
             // what the memory system spent itself is a part of what its score costs
-            usd: summary.total.usd_list + summary.metered.as_ref().map_or(0.0, |metered| metered.total.usd_list()),
+            usd: summary.usage.usd_list_with(summary.metered.as_ref()),
             // nobody has told what results made elsewhere have cost
             usd_incomplete: !summary.usage.unknown.is_empty() || run.bundle.imported,
             probe_p50_ms: probe.and_then(|probe| probe.p50_ms),
@@ -236,16 +236,7 @@ fn compared(read: &[ReadRun], rows: &[BoardRow], seed: u64) -> Vec<Compared> {
 }
 
 fn side(read: &ReadRun) -> Side<'_> {
-    let ReadRun { run, summary, facts, .. } = read;
-    // calls are not archived, and who shares them with whom is not known beyond what the report says
-    Side {
-        spec: &run.bundle.spec,
-        summary,
-        facts,
-        imported: run.bundle.imported,
-        lineage: &run.entry.run_id,
-        members: &[],
-    }
+    Side { spec: &read.run.bundle.spec, summary: &read.summary, facts: &read.facts, members: &read.members }
 }
 
 fn pair_of(rows: &[BoardRow], pair: &Compared) -> BoardPair {

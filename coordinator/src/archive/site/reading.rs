@@ -1,6 +1,6 @@
 //! What of an archived run is read, with bounds, and when it is left out.
 
-use bench_aggregate::compare::RunFacts;
+use bench_aggregate::compare::{Member, RunFacts};
 use bench_proto::{facts::QuestionFacts, summary::Summary};
 use bench_report::{
     archive::{ArchivePlace, IndexEntry, Manifest, fetch},
@@ -34,6 +34,8 @@ pub(super) struct ReadRun {
     pub(super) run: ArchivedRun,
     pub(super) summary: Summary,
     pub(super) facts: RunFacts,
+    /// The run alone, as comparisons look at it.
+    pub(super) members: [Member; 1],
     /// Questions that ended.
     pub(super) questions: usize,
     /// The runs that it stands for.
@@ -177,7 +179,10 @@ pub(super) async fn read(
     facts.settle();
     let questions = digested.len();
     digested.check(&summary)?;
-    Ok(ReadRun { run, summary, facts, questions, same_settings: None })
+    // calls are not archived, and who shares them with whom is not known beyond what the report says
+    let RunBundle { spec, imported, .. } = &run.bundle;
+    let members = [Member::new(spec, &summary, run.entry.run_id.clone(), *imported)];
+    Ok(ReadRun { run, summary, facts, members, questions, same_settings: None })
 }
 
 /// Holds a report to what the index says, and its figures to what figures can be.

@@ -1,8 +1,11 @@
 //! What two sides have in common that was paid or made once. A mean has what any one of its runs has.
 
-use std::{borrow::Cow, collections::BTreeMap, slice};
+use std::{collections::BTreeMap, slice};
 
-use bench_proto::spec::TakenOver;
+use bench_proto::{
+    spec::{RunSpec, TakenOver},
+    summary::Summary,
+};
 
 use super::Side;
 
@@ -19,6 +22,16 @@ pub struct Member {
     pub taken_over: TakenOver,
     /// Other runs whose stored replies it used.
     pub calls_of: Vec<String>,
+}
+
+impl Member {
+    /// The run of these settings and this summary.
+    #[must_use]
+    pub fn new(spec: &RunSpec, summary: &Summary, lineage: String, imported: bool) -> Self {
+        let run = &summary.run;
+        let (id, calls_of) = (run.id.clone(), run.calls_of.clone());
+        Self { id, lineage, imported, taken_over: spec.taken_over.clone(), calls_of }
+    }
 }
 
 /// What makes two runs meet.
@@ -38,21 +51,6 @@ fn calls_of(run: &Member) -> &[String] {
     &run.calls_of
 }
 
-/// The runs that a side is the mean of, or itself.
-fn members<'a>(side: &Side<'a>) -> Cow<'a, [Member]> {
-    if !side.members.is_empty() {
-        return Cow::Borrowed(side.members);
-    }
-    let run = &side.summary.run;
-    Cow::Owned(vec![Member {
-        id: run.id.clone(),
-        lineage: side.lineage.to_owned(),
-        imported: side.imported,
-        taken_over: side.spec.taken_over.clone(),
-        calls_of: run.calls_of.clone(),
-    }])
-}
-
 /// The first run of one side that has a key of a run of the other.
 fn meet<'m>(of_a: &'m [Member], of_b: &'m [Member], (keys_of_a, keys_of_b): (Keys, Keys)) -> Option<Met<'m>> {
     let mut known: BTreeMap<&str, &Member> = BTreeMap::new();
@@ -67,9 +65,15 @@ fn meet<'m>(of_a: &'m [Member], of_b: &'m [Member], (keys_of_a, keys_of_b): (Key
     })
 }
 
+/// The first run that is a part of both.
+#[must_use]
+pub fn part_of_both<'m>(of_a: &'m [Member], of_b: &'m [Member]) -> Option<&'m str> {
+    meet(of_a, of_b, (id, id)).map(|(run, ..)| run.id.as_str())
+}
+
 /// Ids of a run of either side; of a mean with the side that it is a part of.
 fn names(a: &Side<'_>, b: &Side<'_>, (of_a, of_b): (&Member, &Member)) -> (String, String) {
-    let name = |side: &Side<'_>, run: &Member, which: &str| match side.members.is_empty() {
+    let name = |side: &Side<'_>, run: &Member, which: &str| match side.is_one_run() {
         true => run.id.clone(),
         false => format!("{} (one run of the {which})", run.id),
     };
@@ -78,12 +82,11 @@ fn names(a: &Side<'_>, b: &Side<'_>, (of_a, of_b): (&Member, &Member)) -> (Strin
 
 /// Why the noise of two sides is not independent, when it is not: runs of both have answers in common that were paid once (P9).
 pub(super) fn paid(a: &Side<'_>, b: &Side<'_>) -> Option<String> {
-    let (of_a, of_b) = (members(a), members(b));
-    let found = |keys_of_a: Keys, keys_of_b: Keys| meet(&of_a, &of_b, (keys_of_a, keys_of_b));
+    let found = |keys_of_a: Keys, keys_of_b: Keys| meet(a.members, b.members, (keys_of_a, keys_of_b));
     let named = |met: Met<'_>| names(a, b, (met.0, met.1));
-    let single = a.members.is_empty() && b.members.is_empty();
-    let why = if let Some((run, ..)) = found(id, id).filter(|_| !single) {
-        format!("run {} is a part of both sides", run.id)
+    let single = a.is_one_run() && b.is_one_run();
+    let why = if let Some(run) = part_of_both(a.members, b.members).filter(|_| !single) {
+        format!("run {run} is a part of both sides")
     } else if let Some(met) = found(lineage, lineage) {
         match (single, named(met)) {
             (true, _) => "the runs share paid answers (one was made from the other)".to_owned(),
@@ -125,15 +128,14 @@ pub(super) fn copied(a: &Side<'_>, b: &Side<'_>, metric: &str) -> Option<Copied>
     let of_recalls = sides.iter().any(|side| side.spec.grades_recalls(metric));
     let (what, taken): (_, fn(&TakenOver) -> &Option<String>) =
         if of_recalls { ("recalls", |taken| &taken.recalls_of) } else { ("answers", |taken| &taken.answers_of) };
-    let (of_a, of_b) = (members(a), members(b));
     let is_copy = |x: &Member, y: &Member| {
         let [of_x, of_y] = [x, y].map(|run| taken(&run.taken_over).as_deref());
         let took_over = of_x.is_some() || of_y.is_some();
         took_over && !x.imported && !y.imported && of_x.unwrap_or(&x.id) == of_y.unwrap_or(&y.id)
     };
-    let (x, y) = of_a.iter().find_map(|x| of_b.iter().find(|y| is_copy(x, y)).map(|y| (x, y)))?;
+    let (x, y) = a.members.iter().find_map(|x| b.members.iter().find(|y| is_copy(x, y)).map(|y| (x, y)))?;
     let of = taken(&x.taken_over).clone().unwrap_or_else(|| x.id.clone());
-    let who = match a.members.is_empty() && b.members.is_empty() {
+    let who = match a.is_one_run() && b.is_one_run() {
         true => "both runs".to_owned(),
         false => {
             let (x, y) = names(a, b, (x, y));

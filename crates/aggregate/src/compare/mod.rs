@@ -38,7 +38,7 @@ use bench_proto::{
 
 pub(crate) use difference::{RULE_OF_THREE, gains};
 pub(crate) use holm::adjusted;
-pub use in_common::Member;
+pub use in_common::{Member, part_of_both};
 pub(crate) use pairs::TurnsSeen;
 pub use pairs::{PairedFacts, Rate, Rates, RunFacts};
 pub use ranks::ranks;
@@ -98,12 +98,20 @@ pub struct Side<'a> {
     pub summary: &'a Summary,
     /// Its questions.
     pub facts: &'a RunFacts,
-    /// Made elsewhere: its answerer is not known.
-    pub imported: bool,
-    /// Runs of one lineage share paid answers.
-    pub lineage: &'a str,
-    /// The runs that it is the mean of; none where it is one run.
+    /// The runs that it is the mean of, or the one that it is.
     pub members: &'a [Member],
+}
+
+impl Side<'_> {
+    /// Whether it is a run, and no mean of some.
+    fn is_one_run(&self) -> bool {
+        matches!(self.members, [run] if run.id == self.summary.run.id)
+    }
+
+    /// Whether some of it was made elsewhere, by an answerer that is not known.
+    fn is_imported(&self) -> bool {
+        self.members.iter().any(|run| run.imported)
+    }
 }
 
 /// The metric that two runs are compared by.
@@ -128,19 +136,16 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
     let (by_facet, facet_notes) = by_facet(&means, &facts, options.category_tolerance);
     let (bootstrap_ci95, bootstrap_note) = difference::bootstrap(&means, &counted, options.seed);
     let settings = fingerprints::comparability(
-        &RunSettings { spec: a.spec, imported: a.imported },
-        &RunSettings { spec: b.spec, imported: b.imported },
+        &RunSettings { spec: a.spec, imported: a.is_imported() },
+        &RunSettings { spec: b.spec, imported: b.is_imported() },
         &metric,
         &options.under_test,
     );
     let mut reasons = settings.reasons;
     for (which, side) in [("first", a), ("second", b)] {
         if side.summary.run.verdict == Verdict::Invalid {
-            reasons.push(format!(
-                "the {which} run ({}) is INVALID: {}",
-                side.summary.run.id,
-                side.summary.run.reasons.join("; ")
-            ));
+            let run = &side.summary.run;
+            reasons.push(format!("the {which} run ({}){}{}", run.id, Verdict::IS_INVALID, run.reasons.join("; ")));
         }
     }
     if counted.is_empty() {

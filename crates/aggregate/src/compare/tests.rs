@@ -6,14 +6,12 @@
 //! ```
 
 use bench_proto::{
-    call::Phase,
     comparison::{PairedDifference, Word},
     counting::CountingSpec,
     facts::{Outcome, QuestionFacts},
     metric::MetricSpec,
     profile::GoldRubrics,
-    scenario::Scenario,
-    spec::{ScorerSpec, TakenOver},
+    spec::ScorerSpec,
     summary::Interval,
 };
 
@@ -27,6 +25,8 @@ use crate::{
     aggregator::tests::{input, question},
     kinds::Kind,
 };
+
+mod in_common;
 
 const NAMES: [&str; 4] = ["c0", "c1", "c2", "c3"];
 
@@ -185,8 +185,8 @@ fn compared(n: u64, change: impl Fn(u64, &mut QuestionFacts)) -> Comparison {
     // one question in eleven fails by construction
     summary_a.run.verdict = Verdict::Valid;
     summary_b.run.verdict = Verdict::Valid;
-    let a = Side { spec: &input.spec, summary: &summary_a, facts: &of_a, imported: false, lineage: "a", members: &[] };
-    let b = Side { spec: &input.spec, summary: &summary_b, facts: &of_b, imported: false, lineage: "b", members: &[] };
+    let a = Side { spec: &input.spec, summary: &summary_a, facts: &of_a, members: &[] };
+    let b = Side { spec: &input.spec, summary: &summary_b, facts: &of_b, members: &[] };
     compare(&a, &b, &CompareOptions::default())
 }
 
@@ -239,10 +239,8 @@ fn where_lower_is_better_a_fall_is_better() {
     };
     let ((of_a, summary_a), (of_b, summary_b)) = (side(0.4), side(0.1));
     let sides = |turned: bool| {
-        let a =
-            Side { spec: &input.spec, summary: &summary_a, facts: &of_a, imported: false, lineage: "a", members: &[] };
-        let b =
-            Side { spec: &input.spec, summary: &summary_b, facts: &of_b, imported: false, lineage: "b", members: &[] };
+        let a = Side { spec: &input.spec, summary: &summary_a, facts: &of_a, members: &[] };
+        let b = Side { spec: &input.spec, summary: &summary_b, facts: &of_b, members: &[] };
         let (a, b) = if turned { (b, a) } else { (a, b) };
         compare(&a, &b, &CompareOptions::default())
     };
@@ -291,7 +289,7 @@ fn samples_by_facets_are_compared_by_their_strata() {
     let difference = |first: bool, second: bool| {
         let (a, b) = (plan(first), plan(second));
         let summary = Aggregator::new(a.clone()).finish(std::iter::empty::<&str>()).summary;
-        let side = |spec, facts| Side { spec, summary: &summary, facts, imported: false, lineage: "a", members: &[] };
+        let side = |spec, facts| Side { spec, summary: &summary, facts, members: &[] };
         compare(&side(&a.spec, &of_a), &side(&b.spec, &of_b), &CompareOptions::default()).paired.difference
     };
     near(difference(true, true), 0.01);
@@ -332,8 +330,7 @@ fn the_value_beside_an_interval_is_the_one_that_it_is_around() {
     let mut summary = aggregator.finish(std::iter::empty::<&str>()).summary;
     for estimator in [Estimator::Mean, Estimator::Weighted] {
         summary.headline.estimator = estimator;
-        let side =
-            Side { spec: &input.spec, summary: &summary, facts: &run, imported: false, lineage: "a", members: &[] };
+        let side = Side { spec: &input.spec, summary: &summary, facts: &run, members: &[] };
         let compared = compared_run(&side, "locomo-f1");
         let score = summary.scores.iter().find(|score| score.metric == "locomo-f1").expect("is there");
         let expected = if estimator == Estimator::Mean { score.micro } else { score.weighted };
@@ -680,108 +677,6 @@ fn p45_turns_are_not_compared_with_a_run_whose_hits_carry_none() {
 }
 
 #[test]
-fn figures_of_a_fork_are_a_copy_where_it_has_all_that_they_rest_on() {
-    let (input, mut facts) = (input(300), RunFacts::new("session-recall@10", 10));
-    (0..300).for_each(|i| facts.add(&question(i)));
-    let spec = |scenario, judged: bool, taken_over: &TakenOver| {
-        let mut spec = RunSpec { scenario, taken_over: taken_over.clone(), ..input.spec.clone() };
-        spec.judges.truncate(usize::from(judged));
-        spec
-    };
-    let of_parts = |mut spec: RunSpec| {
-        spec.judging.metrics = vec![MetricSpec { name: "hallucination".to_owned(), scale: Scale::lower(0.0) }];
-        spec
-    };
-    let own = TakenOver::default();
-    let (recalls, both) = (TakenOver::of_fork(Phase::Answer, "a", &own), TakenOver::of_fork(Phase::Judge, "a", &own));
-    let copied = |a: &RunSpec, b: &RunSpec, metric: &str| {
-        let named = |id: &str| {
-            let mut summary = Aggregator::new(input.clone()).finish(std::iter::empty::<&str>()).summary;
-            summary.run.id = id.to_owned();
-            summary
-        };
-        let (of_a, of_b) = (named("a"), named("b"));
-        let side = |spec, summary| Side { spec, summary, facts: &facts, imported: false, lineage: "a", members: &[] };
-        let options = CompareOptions { metric: Some(metric.to_owned()), ..CompareOptions::default() };
-        compare(&side(a, &of_a), &side(b, &of_b), &options).copied
-    };
-    let (only, answer) = (Scenario::RetrieveOnly, Scenario::Answer);
-    for (a, b, metric, expected) in [
-        (spec(only, false, &own), spec(answer, false, &recalls), "session-recall@10", true),
-        (spec(only, false, &recalls), spec(answer, false, &recalls), "session-recall@10", true),
-        (spec(only, false, &own), spec(only, false, &own), "session-recall@10", false),
-        (spec(answer, false, &own), spec(answer, false, &recalls), "locomo-f1", false),
-        (spec(answer, false, &own), spec(answer, false, &both), "locomo-f1", true),
-        (spec(answer, true, &own), spec(answer, true, &both), "judge", false),
-        // what a judge measures beside its grade is measured anew with it
-        (of_parts(spec(answer, true, &own)), of_parts(spec(answer, true, &both)), "judge.hallucination", false),
-    ] {
-        assert_eq!(copied(&a, &b, metric), expected, "{metric} {:?}", b.taken_over);
-    }
-}
-
-#[test]
-fn a_mean_has_in_common_what_one_of_its_runs_has() {
-    let (input, mut facts) = (input(300), RunFacts::new("locomo-f1", 10));
-    (0..300).for_each(|i| facts.add(&question(i)));
-    let named = |id: &str| {
-        let mut summary = Aggregator::new(input.clone()).finish(std::iter::empty::<&str>()).summary;
-        summary.run.id = id.to_owned();
-        summary
-    };
-    let run = |id: &str, lineage: &str| Member {
-        id: id.to_owned(),
-        lineage: lineage.to_owned(),
-        imported: false,
-        taken_over: TakenOver::default(),
-        calls_of: Vec::new(),
-    };
-    let (repeats, of_mean) = ([run("rep-r1", "rep-r1"), run("rep-r2", "rep-r2")], named("rep"));
-    let beside = |other: Member| {
-        let mut summary = named(&other.id);
-        summary.run.calls_of = other.calls_of.clone();
-        let spec = RunSpec { taken_over: other.taken_over.clone(), ..input.spec.clone() };
-        let mean = Side {
-            spec: &input.spec,
-            summary: &of_mean,
-            facts: &facts,
-            imported: false,
-            lineage: "rep",
-            members: &repeats,
-        };
-        let single = Side {
-            spec: &spec,
-            summary: &summary,
-            facts: &facts,
-            imported: other.imported,
-            lineage: &other.lineage,
-            members: &[],
-        };
-        let options = CompareOptions { metric: Some("locomo-f1".to_owned()), ..CompareOptions::default() };
-        let (there, back) = (compare(&mean, &single, &options), compare(&single, &mean, &options));
-        assert_eq!((there.independent, &there.copied_of), (back.independent, &back.copied_of));
-        assert_eq!(there.copied, there.copied_of.is_some());
-        (there.independent, there.copied_of, there.notes.join("; "))
-    };
-    let (independent, copied_of, notes) = beside(run("other", "other"));
-    assert_eq!((independent, copied_of), (true, None), "{notes}");
-    let forked = TakenOver::of_fork(Phase::Judge, "rep-r2", &TakenOver::default());
-    let fork = Member { taken_over: forked, ..run("fork", "rep-r2") };
-    let shared = Member { calls_of: vec!["rep-r1".to_owned()], ..run("shared", "shared") };
-    for (other, of, said) in [
-        (run("rep-r1", "rep-r1"), None, "run rep-r1 is a part of both sides"),
-        (run("retried", "rep-r2"), None, "rep-r2 (one run of the first) and retried share paid answers"),
-        (shared, None, "shared used stored answers of rep-r1 (one run of the first)"),
-        (fork.clone(), Some("rep-r2"), "rep-r2 (one run of the first) and fork both have the answers of rep-r2"),
-        (Member { imported: true, ..fork }, None, "rep-r2 (one run of the first) and fork share paid answers"),
-    ] {
-        let (independent, copied_of, notes) = beside(other);
-        assert!(!independent && notes.contains(said), "{said}: {notes}");
-        assert_eq!(copied_of.as_deref(), of, "{notes}");
-    }
-}
-
-#[test]
 fn sessions_are_compared_where_as_many_hits_were_asked_for() {
     let (input, summary) = (input(60), {
         let mut aggregator = Aggregator::new(input(60));
@@ -794,15 +689,8 @@ fn sessions_are_compared_where_as_many_hits_were_asked_for() {
         facts
     };
     let levels = |a: &RunFacts, b: &RunFacts| {
-        let side = |facts, lineage| Side {
-            spec: &input.spec,
-            summary: &summary,
-            facts,
-            imported: false,
-            lineage,
-            members: &[],
-        };
-        let compared = compare(&side(a, "a"), &side(b, "b"), &CompareOptions::default());
+        let side = |facts| Side { spec: &input.spec, summary: &summary, facts, members: &[] };
+        let compared = compare(&side(a), &side(b), &CompareOptions::default());
         let said = compared.notes.iter().any(|note| note.starts_with("session recall is not compared"));
         let levels: Vec<(String, u32)> = compared.retrieval.into_iter().map(|level| (level.level, level.k)).collect();
         (levels, said)

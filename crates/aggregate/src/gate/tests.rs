@@ -26,9 +26,8 @@ fn comparison() -> Comparison {
     let (input, summary) = (input(300), summary());
     let mut facts = RunFacts::new("judge", 10);
     (0..300).for_each(|i| facts.add(&question(i)));
-    let side =
-        |lineage| Side { spec: &input.spec, summary: &summary, facts: &facts, imported: false, lineage, members: &[] };
-    compare(&side("a"), &side("b"), &CompareOptions::default())
+    let side = Side { spec: &input.spec, summary: &summary, facts: &facts, members: &[] };
+    compare(&side, &side, &CompareOptions::default())
 }
 
 fn set(paired: &mut PairedDifference, low: f64, high: f64) {

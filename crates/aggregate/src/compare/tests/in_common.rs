@@ -1,0 +1,99 @@
+//! What two sides have in common that was paid or made once.
+
+use bench_proto::{call::Phase, metric::MetricSpec, scenario::Scenario, spec::TakenOver};
+
+use super::*;
+use crate::AggregateInput;
+
+/// The summary of a run of this id that has no questions yet.
+fn named(id: &str, input: &AggregateInput) -> Summary {
+    let mut summary = Aggregator::new(input.clone()).finish(std::iter::empty::<&str>()).summary;
+    summary.run.id = id.to_owned();
+    summary
+}
+
+/// All questions by a metric.
+fn facts(metric: &str) -> RunFacts {
+    let mut facts = RunFacts::new(metric, 10);
+    (0..300).for_each(|i| facts.add(&question(i)));
+    facts
+}
+
+#[test]
+fn figures_of_a_fork_are_a_copy_where_it_has_all_that_they_rest_on() {
+    let (input, facts) = (input(300), facts("session-recall@10"));
+    let spec = |scenario, judged: bool, taken_over: &TakenOver| {
+        let mut spec = RunSpec { scenario, taken_over: taken_over.clone(), ..input.spec.clone() };
+        spec.judges.truncate(usize::from(judged));
+        spec
+    };
+    let of_parts = |mut spec: RunSpec| {
+        spec.judging.metrics = vec![MetricSpec { name: "hallucination".to_owned(), scale: Scale::lower(0.0) }];
+        spec
+    };
+    let own = TakenOver::default();
+    let (recalls, both) = (TakenOver::of_fork(Phase::Answer, "a", &own), TakenOver::of_fork(Phase::Judge, "a", &own));
+    let copied = |a: &RunSpec, b: &RunSpec, metric: &str| {
+        let sides = [("a", a), ("b", b)].map(|(id, spec)| (spec, named(id, &input)));
+        let members = sides.each_ref().map(|(spec, summary)| [Member::new(spec, summary, "a".to_owned(), false)]);
+        let side = |at: usize| {
+            let (spec, summary): &(&RunSpec, Summary) = &sides[at];
+            Side { spec, summary, facts: &facts, members: &members[at] }
+        };
+        let options = CompareOptions { metric: Some(metric.to_owned()), ..CompareOptions::default() };
+        compare(&side(0), &side(1), &options).copied
+    };
+    let (only, answer) = (Scenario::RetrieveOnly, Scenario::Answer);
+    for (a, b, metric, expected) in [
+        (spec(only, false, &own), spec(answer, false, &recalls), "session-recall@10", true),
+        (spec(only, false, &recalls), spec(answer, false, &recalls), "session-recall@10", true),
+        (spec(only, false, &own), spec(only, false, &own), "session-recall@10", false),
+        (spec(answer, false, &own), spec(answer, false, &recalls), "locomo-f1", false),
+        (spec(answer, false, &own), spec(answer, false, &both), "locomo-f1", true),
+        (spec(answer, true, &own), spec(answer, true, &both), "judge", false),
+        // what a judge measures beside its grade is measured anew with it
+        (of_parts(spec(answer, true, &own)), of_parts(spec(answer, true, &both)), "judge.hallucination", false),
+    ] {
+        assert_eq!(copied(&a, &b, metric), expected, "{metric} {:?}", b.taken_over);
+    }
+}
+
+#[test]
+fn a_mean_has_in_common_what_one_of_its_runs_has() {
+    let (input, facts) = (input(300), facts("locomo-f1"));
+    let run = |id: &str, lineage: &str| Member {
+        id: id.to_owned(),
+        lineage: lineage.to_owned(),
+        imported: false,
+        taken_over: TakenOver::default(),
+        calls_of: Vec::new(),
+    };
+    let (repeats, of_mean) = ([run("rep-r1", "rep-r1"), run("rep-r2", "rep-r2")], named("rep", &input));
+    let beside = |other: Member| {
+        let summary = named(&other.id, &input);
+        let mean = Side { spec: &input.spec, summary: &of_mean, facts: &facts, members: &repeats };
+        let alone = [other];
+        let single = Side { spec: &input.spec, summary: &summary, facts: &facts, members: &alone };
+        let options = CompareOptions { metric: Some("locomo-f1".to_owned()), ..CompareOptions::default() };
+        let (there, back) = (compare(&mean, &single, &options), compare(&single, &mean, &options));
+        assert_eq!((there.independent, &there.copied_of), (back.independent, &back.copied_of));
+        assert_eq!(there.copied, there.copied_of.is_some());
+        (there.independent, there.copied_of, there.notes.join("; "))
+    };
+    let (independent, copied_of, notes) = beside(run("other", "other"));
+    assert_eq!((independent, copied_of), (true, None), "{notes}");
+    let forked = TakenOver::of_fork(Phase::Judge, "rep-r2", &TakenOver::default());
+    let fork = Member { taken_over: forked, ..run("fork", "rep-r2") };
+    let shared = Member { calls_of: vec!["rep-r1".to_owned()], ..run("shared", "shared") };
+    for (other, of, said) in [
+        (run("rep-r1", "rep-r1"), None, "run rep-r1 is a part of both sides"),
+        (run("retried", "rep-r2"), None, "rep-r2 (one run of the first) and retried share paid answers"),
+        (shared, None, "shared used stored answers of rep-r1 (one run of the first)"),
+        (fork.clone(), Some("rep-r2"), "rep-r2 (one run of the first) and fork both have the answers of rep-r2"),
+        (Member { imported: true, ..fork }, None, "rep-r2 (one run of the first) and fork share paid answers"),
+    ] {
+        let (independent, copied_of, notes) = beside(other);
+        assert!(!independent && notes.contains(said), "{said}: {notes}");
+        assert_eq!(copied_of.as_deref(), of, "{notes}");
+    }
+}
