@@ -39,7 +39,7 @@ use self::{
 pub(super) use self::{
     child::passed_on,
     kept::put_in_place,
-    log::{last_words, log_path},
+    log::{how_it_ended, last_words, log_path},
 };
 use super::{
     AdapterContext,

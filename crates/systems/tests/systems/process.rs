@@ -125,7 +125,9 @@ child = subprocess.Popen(['sleep', '600'], stdin=subprocess.DEVNULL, stdout=subp
 open({:?}, 'w').write(str(child.pid))
 for line in sys.stdin:
     request = json.loads(line)
-    if request['op'] == 'recall': os._exit(1)
+    if request['op'] == 'recall':
+        print('no memory left', file=sys.stderr, flush=True)
+        os._exit(7)
     print(json.dumps({{'id': request['id'], 'ok': True}}), flush=True)
 open({:?}, 'w').close()",
         at("child"),
@@ -149,7 +151,9 @@ open({:?}, 'w').close()",
     system.health().await.expect("answers");
     let first = child();
     assert!(lives(&first));
-    assert!(system.recall(&super::robust::bank(), &query).await.is_err(), "it ends in the middle");
+    let failure = system.recall(&super::robust::bank(), &query).await.expect_err("it ends in the middle");
+    let expected = "recall: the process starts ended (exit status: 7): no memory left";
+    assert_eq!((failure.code.as_str(), failure.message.as_str()), ("system_connection", expected));
     system.health().await.expect("another one answers");
     assert!(ends(&first).await && lives(&child()));
     let began = std::time::Instant::now();

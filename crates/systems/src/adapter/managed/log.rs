@@ -3,6 +3,7 @@
 use std::{
     fs::File,
     path::{Path, PathBuf},
+    process::ExitStatus,
 };
 
 use bench_models::classify::one_line;
@@ -28,6 +29,13 @@ pub(in super::super) fn last_words(log: &Path, secrets: &Secrets) -> String {
     let text = without_colours(&secrets.hide(&text[cut..]));
     let lines: Vec<&str> = text.lines().rev().filter(|line| !line.trim().is_empty()).take(LINES).collect();
     lines.into_iter().rev().map(|line| one_line(line, None)).collect::<Vec<_>>().join(" / ")
+}
+
+/// How a process ended and the last words of its log, to stand behind a sentence that says that it did; empty where nothing is known.
+pub(in super::super) fn how_it_ended(status: Option<ExitStatus>, log: &Path, secrets: &Secrets) -> String {
+    let status = status.map_or_else(String::new, |status| format!(" ({status})"));
+    let said = last_words(log, secrets);
+    if said.is_empty() { status } else { format!("{status}: {said}") }
 }
 
 /// A text without the sequences that colour a terminal.

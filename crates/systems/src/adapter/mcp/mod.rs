@@ -35,7 +35,7 @@ use self::{
 use super::{
     UNREACHABLE,
     call::excerpt,
-    managed::{child::signal_group, last_words},
+    managed::{child::signal_group, how_it_ended, last_words},
     process::{
         keeping::Banks,
         surroundings::{Surroundings, in_folder},
@@ -336,9 +336,7 @@ impl Process {
     }
 
     fn words(&self, status: Option<ExitStatus>) -> String {
-        let status = status.map_or_else(String::new, |status| format!(" ({status})"));
-        let said = self.last_words();
-        if said.is_empty() { status } else { format!("{status}: {said}") }
+        how_it_ended(status, &self.log, &self.secrets)
     }
 
     fn last_words(&self) -> String {

@@ -64,6 +64,9 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Longest time that a process has to end after its input has ended.
 const LAST: Duration = Duration::from_secs(3);
 
+/// Longest wait for the status of a process whose replies have ended.
+const NOTICED: Duration = Duration::from_millis(500);
+
 struct ProcessSystem {
     spec: AdapterSpec,
     command: Vec<String>,
@@ -298,10 +301,8 @@ impl ProcessSystem {
                     return Err(Failure::terminal("system_start", format!("{}: {error}", self.spec.name)));
                 }
                 Err(_) => {
-                    let status = started.child.wait().await.map(|status| status.to_string()).unwrap_or_default();
-                    let said = managed::last_words(&self.around.log, &self.secrets);
-                    let message =
-                        format!("{}: the process ended before its first reply ({status}): {said}", self.spec.name);
+                    let how = managed::how_it_ended(started.child.wait().await.ok(), &self.around.log, &self.secrets);
+                    let message = format!("{}: the process ended before its first reply{how}", self.spec.name);
                     return Err(Failure::transient(UNREACHABLE, message));
                 }
             }
@@ -351,8 +352,20 @@ impl ProcessSystem {
         match receiver.await {
             Ok(Ok(reply)) => Ok((reply, process)),
             Ok(Err(failure)) => Err(Failure { message: format!("{what}: {}", failure.message), ..failure }),
-            Err(_) => Err(gone()),
+            Err(_) => Err(self.ended(what, &process).await),
         }
+    }
+
+    /// That a process ended while it was asked; how, and its last words, where nobody has started another one yet.
+    async fn ended(&self, what: &str, process: &Arc<Banks>) -> Failure {
+        let mut running = self.running.lock().await;
+        let Some(of_it) = running.as_mut().filter(|running| Arc::ptr_eq(&running.banks, process)) else {
+            return self.gone(what);
+        };
+        let status = tokio::time::timeout(NOTICED, of_it.child.wait()).await;
+        let how = managed::how_it_ended(status.ok().and_then(Result::ok), &self.around.log, &self.secrets);
+        let gone = self.gone(what);
+        Failure { message: format!("{}{how}", gone.message), ..gone }
     }
 
     fn cut<'a>(&self, bank: &'a BankRef) -> Cut<'a> {
