@@ -100,8 +100,7 @@ pub(crate) fn build(
     own_code: Option<PathBuf>,
 ) -> Result<Arc<dyn MemorySystem>, String> {
     let spec = run.get(ADAPTER).ok_or("the adapter is missing")?;
-    let spec: AdapterSpec = serde_json::from_value(spec.clone()).map_err(|e| e.to_string())?;
-    let spec = settings::told(dispositions::told(spec, run)?, run)?;
+    let spec = filled(serde_json::from_value(spec.clone()).map_err(|e| e.to_string())?, run)?;
     let url = run.get(URL).and_then(Value::as_str);
     let consolidated = run.get(MODE).and_then(Value::as_str) == Some("consolidated");
     let secrets = Secrets::from_spec(&spec, url);
@@ -111,6 +110,14 @@ pub(crate) fn build(
         system::build(&spec, url, context, consolidated, secrets.clone())
     };
     Ok(Discreet::around(system?, secrets))
+}
+
+/// An adapter as it speaks with the settings of its run: what is started and asked is what stands here, not what the file has.
+///
+/// # Errors
+/// A setting that the adapter does not have, or one with a value that it may not have.
+pub(crate) fn filled(spec: AdapterSpec, run: &SystemSettings) -> Result<AdapterSpec, String> {
+    settings::told(dispositions::told(spec, run)?, run)
 }
 
 /// The adapter file of these settings; none where there is none, or one that this build cannot read.
@@ -134,8 +141,12 @@ pub fn settings_of_banks(settings: &SystemSettings) -> impl Iterator<Item = (&St
 /// What nobody else may read, of the adapter of these settings and of this process: what is handed on is searched for it.
 #[must_use]
 pub fn secrets_of(settings: &SystemSettings) -> Vec<String> {
-    let of_spec = spec_of(settings).map(|spec| Secrets::from_spec(&spec, settings.get(URL).and_then(Value::as_str)));
-    let all = of_spec.into_iter().chain([Secrets::from_environment()]);
+    let url = settings.get(URL).and_then(Value::as_str);
+    let of_file = spec_of(settings);
+    // a setting may name what the file does not
+    let of_run = of_file.clone().and_then(|spec| filled(spec, settings).ok());
+    let of_specs = of_file.into_iter().chain(of_run).map(|spec| Secrets::from_spec(&spec, url));
+    let all = of_specs.chain([Secrets::from_environment()]);
     all.flat_map(|secrets| secrets.values().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 

@@ -142,6 +142,7 @@ pub fn command_line(words: &[String]) -> String {
 /// What a run asks of a process.
 struct Asked<'a> {
     spec: AdapterSpec,
+    settings: &'a SystemSettings,
     hash: SystemHash,
     /// Where it was pointed instead of where its file says.
     moved: Option<&'a str>,
@@ -155,7 +156,7 @@ impl<'a> Asked<'a> {
             serde_json::from_value(spec.clone()).map_err(|error| Box::new(Refusal::unreadable(error.to_string())))?;
         let hash = SystemHash::compute(&spec, settings);
         let moved = settings.get(adapter::URL).and_then(Value::as_str).filter(|_| spec.program().is_none());
-        Ok(Some(Self { spec, hash, moved }))
+        Ok(Some(Self { spec, settings, hash, moved }))
     }
 
     fn check(&self, policy: &SystemPolicy, view: View) -> Result<(), Box<Refusal>> {
@@ -163,6 +164,18 @@ impl<'a> Asked<'a> {
         if policy.any || known && self.moved.is_none() {
             return Ok(());
         }
+        // what is listed is what is started and asked: values of settings come with the run, which also says what they may be
+        let spec = adapter::filled(self.spec.clone(), self.settings);
+        let spec = spec.map_err(|error| Box::new(Refusal::unreadable(error)))?;
+        let lacks: Vec<Lack> = Self { spec, ..*self }.lacks(policy, view).into_iter().collect();
+        if lacks.is_empty() {
+            return Ok(());
+        }
+        Err(Box::new(Refusal::new(&self.spec.name, self.hash, known, self.moved.is_some(), lacks)))
+    }
+
+    /// What is not listed of that which is started or asked.
+    fn lacks(&self, policy: &SystemPolicy, view: View) -> BTreeSet<Lack> {
         let mut lacks = BTreeSet::new();
         match (self.spec.program(), &self.spec.start) {
             (Some(words), _) => {
@@ -180,11 +193,7 @@ impl<'a> Asked<'a> {
             }
             _ => self.asked_over_the_network(policy, view, &mut lacks),
         }
-        if lacks.is_empty() {
-            return Ok(());
-        }
-        let lacks = lacks.into_iter().collect();
-        Err(Box::new(Refusal::new(&self.spec.name, self.hash, known, self.moved.is_some(), lacks)))
+        lacks
     }
 
     /// Something is run. What it is given beside its command line decides as much as that line (`LD_PRELOAD`, `PYTHONPATH`).

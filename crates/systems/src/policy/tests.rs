@@ -215,6 +215,25 @@ fn p42_what_is_listed_one_by_one_allows_that_and_no_more() {
 }
 
 #[test]
+fn p42_a_command_line_is_listed_with_the_values_that_a_run_has_chosen() {
+    let file = |values: &str| {
+        format!(
+            "command: [mem, --mode, '{{setting.mode}}']\nsettings: {{mode: {{about: how, type: text, values: [{values}], default: slow}}}}\n"
+        )
+    };
+    let policy =
+        listed(|policy| policy.commands = vec!["mem --mode slow".to_owned(), "mem --mode {setting.mode}".into()]);
+    let chosen = |values: &str, value: &str| lacks(&policy, &settings(&file(values), &[("mine.mode", value)]));
+    assert_eq!(lacks(&policy, &settings(&file("slow, fast"), &[])), [""; 0]);
+    assert_eq!(chosen("slow, fast", "slow"), [""; 0]);
+    assert_eq!(chosen("slow, fast", "fast"), ["runs mem --mode fast"]);
+    // which values there are comes with the run too
+    assert_eq!(chosen("slow, '--plugin=/tmp/x.so'", "--plugin=/tmp/x.so"), ["runs mem --mode --plugin=/tmp/x.so"]);
+    assert_eq!(chosen("slow, '${env:HOME}'", "${env:HOME}"), ["runs mem --mode ${env:HOME}"]);
+    assert!(chosen("slow, fast", "other")[0].starts_with("cannot be read: "));
+}
+
+#[test]
 fn p42_others_are_told_enough_to_say_at_once_who_would_take_a_system() {
     let mine = settings("command: [python3, memory.py]\n", &[]);
     let hash = SystemHash::of_settings(&mine).expect("an adapter");
