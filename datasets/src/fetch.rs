@@ -73,8 +73,14 @@ impl From<reqwest::Error> for Problem {
     }
 }
 
+/// A client for a file. What was asked for by TLS is not taken from a place without it, wherever a redirect points.
+fn client_for(url: &str) -> reqwest::Result<reqwest::Client> {
+    let by_tls = url.starts_with("https://");
+    reqwest::Client::builder().https_only(by_tls).connect_timeout(SILENCE).read_timeout(SILENCE).build()
+}
+
 async fn transfer(url: &str, expected: Expected<'_>, path: &Path, on_progress: OnProgress<'_>) -> Result<(), Problem> {
-    let client = reqwest::Client::builder().connect_timeout(SILENCE).read_timeout(SILENCE).build()?;
+    let client = client_for(url)?;
     let mut incoming = Incoming::resumed(path, expected)?;
     let total = expected.bytes;
     on_progress(incoming.received(), total);
@@ -243,6 +249,18 @@ mod tests {
         let (outcome, files) = run(reply("200 OK", None, BODY));
         outcome.expect("download");
         assert_eq!(files.len(), 1);
+    }
+
+    #[test]
+    fn what_was_asked_for_by_tls_is_taken_from_nowhere_else() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let asked = |of: &str| {
+            let plain = serve(reply("200 OK", Some(BODY.len()), BODY));
+            let sent = client_for(of).expect("a client").get(plain).send();
+            runtime.block_on(sent).map(|reply| reply.status().as_u16()).map_err(|error| error.is_builder())
+        };
+        assert_eq!(asked("http://mem.example/f"), Ok(200));
+        assert_eq!(asked("https://mem.example/f"), Err(true), "it is not asked at all");
     }
 
     #[test]
