@@ -1,5 +1,7 @@
 //! What a request says of itself, read without changing it.
 
+mod names;
+
 use std::{fmt, sync::OnceLock};
 
 use bench_models::tokens::Encoding;
@@ -166,16 +168,32 @@ impl Head<'_> {
         }
     }
 
-    fn max_reply_tokens(&self, operation: Operation) -> Option<u64> {
-        let limits = [self.max_completion_tokens, self.max_tokens, self.max_output_tokens];
-        let each = limits.into_iter().filter_map(read::<f64>).find(|limit| limit.is_finite() && *limit >= 0.0)?;
+    /// A number, as digits alone: what is written in another way might be taken for another number by somebody else.
+    fn whole(value: Raw<'_>, name: &'static str) -> Result<Option<u64>, Rejection> {
+        match value.map(RawValue::get) {
+            None | Some("null") => Ok(None),
+            // a limit beyond all numbers is one all the same
+            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Ok(Some(digits.parse().unwrap_or(u64::MAX)))
+            }
+            Some(_) => Err(Rejection::unreadable(Some(name), format!("{name}: expected a whole number of 0 or more"))),
+        }
+    }
+
+    /// The largest limit that is given, for all choices: providers differ in which of several they follow, and take 0 for none.
+    fn max_reply_tokens(&self, operation: Operation) -> Result<Option<u64>, Rejection> {
+        let limits = [
+            Self::whole(self.max_completion_tokens, "max_completion_tokens")?,
+            Self::whole(self.max_tokens, "max_tokens")?,
+            Self::whole(self.max_output_tokens, "max_output_tokens")?,
+        ];
+        let (n, best_of) = (Self::whole(self.n, "n")?, Self::whole(self.best_of, "best_of")?);
         let choices = match operation {
-            Operation::Chat => read::<u64>(self.n).unwrap_or(1),
-            Operation::Completions => read::<u64>(self.n).max(read::<u64>(self.best_of)).unwrap_or(1),
+            Operation::Chat | Operation::Completions => n.max(best_of).unwrap_or(1),
             _ => 1,
         };
-        // a limit beyond all numbers is one all the same
-        Some((each.ceil() as u64).saturating_mul(choices.max(1)))
+        let largest = limits.into_iter().flatten().max().filter(|limit| *limit > 0);
+        Ok(largest.map(|limit| limit.saturating_mul(choices.max(1))))
     }
 
     fn is_cacheable(&self, operation: Operation, stream: bool) -> bool {
@@ -211,6 +229,9 @@ impl Asked {
             serde_json::from_slice(&body)
                 .map_err(|error| refuse(None, &format!("the body is no JSON object: {error}")))?
         };
+        if operation != Operation::Models {
+            names::check(&body)?;
+        }
         let named = match head.model {
             Some(raw) if raw.get() != "null" => {
                 let name = read::<String>(Some(raw)).filter(|name| is_model(name));
@@ -237,7 +258,7 @@ impl Asked {
             token: token(headers),
             prompt_bytes: body.len() as u64,
             prompt_tokens: PromptTokens::new(operation, &model, body.clone()),
-            max_reply_tokens: head.max_reply_tokens(operation),
+            max_reply_tokens: head.max_reply_tokens(operation)?,
             cacheable: head.is_cacheable(operation, stream),
             body_hash: Sha256Hash::of(identity.as_bytes()),
             attempt_hint: hint,

@@ -33,6 +33,7 @@ use crate::{
     refusal::{Form, Rejection},
     relay::Given,
     room::Part,
+    secrets::{Secrets, Veil},
     settings::Common,
     upstream::Upstream,
     url,
@@ -301,11 +302,13 @@ impl Sending {
         self.flight.status = head.status.as_u16();
         self.flight.retry_after = retry_ms.map(Duration::from_millis);
         let times = (self.upstream.idle, until);
+        let secrets = Secrets::of(&self.upstream.headers);
+        let veil = Veil::over(secrets.clone());
         if !head.status.is_success() {
             let asked = &self.flight.asked;
             let reply = Reading::new(asked, Body::Encoded, false);
-            let reply = Reply::new(self.flight, body, reply, false, times);
-            let answered = refused(reply, head, &self.upstream).await;
+            let reply = Reply::new(self.flight, body, reply, false, times, veil);
+            let answered = refused(reply, head, &secrets).await;
             let _ = answer.send(answered);
             return;
         }
@@ -324,17 +327,17 @@ impl Sending {
         let takes_out = self.asks && is_stream && !is_encoded;
         let is_kept = settings.keep_replies || !is_stream;
         let reading = Reading::new(&self.flight.asked, how, takes_out);
-        let reply = Reply::new(self.flight, body, reading, is_kept, times);
+        let reply = Reply::new(self.flight, body, reading, is_kept, times, veil);
         let mut response = Response::new(Given::relayed(reply));
         *response.status_mut() = head.status;
-        *response.headers_mut() = headers::to_client(head.headers, takes_out);
+        *response.headers_mut() = headers::to_client(head.headers, takes_out, &secrets);
         // without its receiver it is dropped here, and read on
         let _ = answer.send(Ok(response));
     }
 }
 
 /// A status other than success: passed on as it is, but for a key that it shows.
-async fn refused(mut reply: Reply, head: http::response::Parts, upstream: &Upstream) -> Answer {
+async fn refused(mut reply: Reply, head: http::response::Parts, secrets: &Secrets) -> Answer {
     let (mut body, mut out) = (Vec::new(), std::collections::VecDeque::new());
     let ended = loop {
         match std::future::poll_fn(|cx| reply.poll_next(cx)).await {
@@ -353,7 +356,7 @@ async fn refused(mut reply: Reply, head: http::response::Parts, upstream: &Upstr
             Next::Broken(cause) => break Some(cause),
         }
     };
-    headers::hide(&mut body, &upstream.headers);
+    secrets.hide(&mut body);
     let told = Bytes::copy_from_slice(body.get(..TOLD_ERROR).unwrap_or(&body));
     reply.refuse(head.status.as_u16(), told);
     if let Some(cause) = ended {
@@ -361,7 +364,7 @@ async fn refused(mut reply: Reply, head: http::response::Parts, upstream: &Upstr
     }
     let mut response = Response::new(Given::whole(body.into()));
     *response.status_mut() = head.status;
-    *response.headers_mut() = headers::to_client(head.headers, true);
+    *response.headers_mut() = headers::to_client(head.headers, true, secrets);
     Ok(response)
 }
 

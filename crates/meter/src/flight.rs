@@ -20,6 +20,7 @@ use crate::{
     outcome::{Ended, Outcome},
     reading::{Read, Reading},
     room::Part,
+    secrets::Veil,
     settings::Common,
 };
 
@@ -88,6 +89,8 @@ pub(crate) enum Next {
 pub(crate) struct Reply {
     flight: Flight,
     body: reqwest::Body,
+    /// Before all that reads, keeps and passes on.
+    veil: Veil,
     reading: Reading,
     kept: Option<Kept>,
     /// Bytes that are still to come, where their number was said.
@@ -133,6 +136,7 @@ impl Reply {
         reading: Reading,
         is_kept: bool,
         times: (Duration, Instant),
+        veil: Veil,
     ) -> Self {
         let (idle, until) = times;
         Self {
@@ -143,6 +147,7 @@ impl Reply {
             is_waiting: false,
             flight,
             body,
+            veil,
             reading,
             idle,
             until,
@@ -181,10 +186,18 @@ impl Reply {
         if let Some(left) = &mut self.left {
             *left = left.saturating_sub(bytes.len() as u64);
         }
+        let bytes = self.veil.push(bytes);
+        self.read(bytes, out);
+        self.left == Some(0)
+    }
+
+    fn read(&mut self, bytes: Bytes, out: &mut VecDeque<Bytes>) {
+        if bytes.is_empty() {
+            return;
+        }
         self.keep(&bytes);
         let held = self.flight.asked.body.len() + self.kept.as_ref().map_or(0, |kept| kept.bytes);
         self.reading.push(bytes, &mut self.flight.part, held, out);
-        self.left == Some(0)
     }
 
     fn keep(&mut self, bytes: &Bytes) {
@@ -198,13 +211,17 @@ impl Reply {
         }
     }
 
-    /// What is still held.
-    pub(crate) fn rest(&mut self) -> Option<Bytes> {
-        self.reading.rest()
+    /// Gives out what is still held.
+    pub(crate) fn rest(&mut self, out: &mut VecDeque<Bytes>) {
+        let held = self.veil.end();
+        self.read(held, out);
+        out.extend(self.reading.rest());
     }
 
     /// Settles it: it came to its end, or was cut in this way.
-    pub(crate) fn finish(self, cut: Option<Ended>, client_left: bool) {
+    pub(crate) fn finish(mut self, cut: Option<Ended>, client_left: bool) {
+        // where nobody has taken it, it is read all the same
+        self.rest(&mut VecDeque::new());
         let Self { flight, reading, kept, first_byte, .. } = self;
         let latency = flight.sent.elapsed();
         let kept = kept.map(Kept::joined);

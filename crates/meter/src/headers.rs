@@ -1,12 +1,15 @@
-//! Which headers pass. All do but those of one connection, those that say who asks whom, and the key.
+//! Which headers pass. Of a request those that SDKs need: gateways go by headers of their own where they send a request and its key.
+//! Of a reply all but those of one connection, and those that show the key.
 
 use http::{
     HeaderMap, HeaderName, HeaderValue,
     header::{
-        ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, PROXY_AUTHENTICATE,
-        PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+        ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
+        TRAILER, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
     },
 };
+
+use crate::secrets::Secrets;
 
 /// Of one connection (RFC 9110, 7.6.1).
 const HOP_BY_HOP: [HeaderName; 9] = [
@@ -21,14 +24,27 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     UPGRADE,
 ];
 
-/// Of the client's account, which is not the one that pays.
-const ACCOUNT: [HeaderName; 5] = [
-    AUTHORIZATION,
-    HeaderName::from_static("api-key"),
-    HeaderName::from_static("x-api-key"),
-    HeaderName::from_static("openai-organization"),
-    HeaderName::from_static("openai-project"),
+/// What SDKs say beside the body, and none of it says where a request goes or who pays.
+const PASSING: [HeaderName; 11] = [
+    ACCEPT,
+    CONTENT_TYPE,
+    USER_AGENT,
+    HeaderName::from_static("anthropic-beta"),
+    HeaderName::from_static("anthropic-version"),
+    HeaderName::from_static("idempotency-key"),
+    HeaderName::from_static("openai-beta"),
+    HeaderName::from_static("traceparent"),
+    HeaderName::from_static("tracestate"),
+    HeaderName::from_static("x-client-request-id"),
+    HeaderName::from_static("x-request-id"),
 ];
+
+/// How those begin in which the SDKs of OpenAI and Anthropic tell of themselves.
+const OF_SDKS: &str = "x-stainless-";
+
+fn passes(name: &HeaderName) -> bool {
+    PASSING.contains(name) || name.as_str().starts_with(OF_SDKS)
+}
 
 fn without_hops(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
@@ -47,43 +63,27 @@ fn without_hops(headers: &mut HeaderMap) {
 pub(crate) fn to_provider(mut headers: HeaderMap, own: &HeaderMap) -> HeaderMap {
     without_hops(&mut headers);
     // the length is that of the body that is sent
-    for name in ACCOUNT.iter().chain(&[HOST, CONTENT_LENGTH, EXPECT]) {
-        headers.remove(name);
-    }
+    let passing = headers.iter().filter(|(name, _)| passes(name));
+    let mut sent: HeaderMap = passing.map(|(name, value)| (name.clone(), value.clone())).collect();
     for (name, value) in own {
-        headers.insert(name.clone(), value.clone());
+        sent.insert(name.clone(), value.clone());
     }
     // what is compressed cannot be read on its way
-    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    headers
+    sent.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    sent
 }
 
 /// A reply's headers as the client gets them.
-pub(crate) fn to_client(mut headers: HeaderMap, changes_length: bool) -> HeaderMap {
+pub(crate) fn to_client(mut headers: HeaderMap, changes_length: bool, secrets: &Secrets) -> HeaderMap {
     without_hops(&mut headers);
     if changes_length {
         headers.remove(CONTENT_LENGTH);
     }
-    headers
-}
-
-/// Replaces what is secret in a text by stars, as many as it has bytes: a server that shows the key that it refuses shows it to nobody.
-pub(crate) fn hide(text: &mut [u8], own: &HeaderMap) {
-    /// Nothing shorter is a key, and a short one is in many texts.
-    const SHORTEST: usize = 8;
-    for value in own.values().filter(|value| value.is_sensitive()) {
-        let secret = value.as_bytes();
-        let secret = secret.split(|byte| *byte == b' ').next_back().unwrap_or(secret);
-        if secret.len() < SHORTEST {
-            continue;
-        }
-        let found: Vec<usize> = memchr::memmem::find_iter(text, secret).collect();
-        for at in found {
-            if let Some(part) = text.get_mut(at..at + secret.len()) {
-                part.fill(b'*');
-            }
-        }
+    if !headers.values().any(|value| secrets.are_in(value.as_bytes())) {
+        return headers;
     }
+    let passing = headers.iter().filter(|(_, value)| !secrets.are_in(value.as_bytes()));
+    passing.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 #[cfg(test)]
@@ -95,52 +95,83 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_gets_everything_but_the_key_and_what_is_of_the_connection() {
-        let client = headers(&[
+    fn a_provider_gets_what_sdks_need_and_its_own_key() {
+        let passing = [
+            ("accept", "application/json"),
+            ("content-type", "application/json; charset=utf-8"),
+            ("user-agent", "OpenAI/Python 3.57.0"),
+            ("anthropic-beta", "a"),
+            ("anthropic-beta", "b"),
+            ("anthropic-version", "2023-06-01"),
+            ("idempotency-key", "stainless-python-retry-1"),
+            ("openai-beta", "assistants=v2"),
+            ("x-stainless-lang", "python"),
+            ("x-stainless-retry-count", "0"),
+            ("traceparent", "00-1-2-01"),
+            ("tracestate", "a=b"),
+            ("x-client-request-id", "c-1"),
+            ("x-request-id", "r-1"),
+        ];
+        let of_the_connection = [
             ("host", "127.0.0.1:1"),
+            ("connection", "keep-alive, X-Stainless-Mine"),
+            ("x-stainless-mine", "1"),
+            ("te", "trailers"),
+            ("transfer-encoding", "chunked"),
+            ("content-length", "3"),
+            ("expect", "100-continue"),
+            ("accept-encoding", "gzip, br"),
             ("authorization", "Bearer token"),
             ("api-key", "token"),
             ("x-api-key", "token"),
             ("openai-organization", "org"),
-            ("connection", "keep-alive, X-Mine"),
-            ("x-mine", "1"),
-            ("te", "trailers"),
-            ("transfer-encoding", "chunked"),
-            ("content-length", "3"),
-            ("accept-encoding", "gzip, br"),
-            ("content-type", "application/json; charset=utf-8"),
-            ("openai-beta", "assistants=v2"),
-            ("x-stainless-lang", "python"),
-            ("traceparent", "00-1-2-01"),
-        ]);
+            ("openai-project", "project"),
+        ];
+        let client = headers(&[&passing[..], &of_the_connection[..]].concat());
         let sent = to_provider(client, &headers(&[("authorization", "Bearer real")]));
-        let expected = headers(&[
-            ("authorization", "Bearer real"),
-            ("accept-encoding", "identity"),
-            ("content-type", "application/json; charset=utf-8"),
-            ("openai-beta", "assistants=v2"),
-            ("x-stainless-lang", "python"),
-            ("traceparent", "00-1-2-01"),
+        let own = [("authorization", "Bearer real"), ("accept-encoding", "identity")];
+        assert_eq!(sent, headers(&[&passing[..], &own[..]].concat()));
+    }
+
+    #[test]
+    fn no_header_of_a_client_says_where_a_gateway_sends_the_key() {
+        let client = headers(&[
+            ("x-portkey-custom-host", "https://evil.example"),
+            ("x-portkey-config", "{}"),
+            ("x-portkey-provider", "openai"),
+            ("helicone-target-url", "https://evil.example"),
+            ("helicone-auth", "Bearer x"),
+            ("cf-aig-authorization", "Bearer x"),
+            ("x-litellm-api-base", "https://evil.example"),
+            ("x-forwarded-host", "evil.example"),
+            ("forwarded", "host=evil.example"),
+            ("cookie", "a=1"),
+            ("x-http-method-override", "DELETE"),
+            ("x-mine", "1"),
         ]);
-        assert_eq!(sent, expected);
+        let sent = to_provider(client, &headers(&[("api-key", "real")]));
+        assert_eq!(sent, headers(&[("api-key", "real"), ("accept-encoding", "identity")]));
     }
 
     #[test]
     fn a_client_gets_everything_but_what_is_of_the_connection() {
         let of = [("connection", "close"), ("keep-alive", "timeout=5"), ("content-length", "7"), ("x-request-id", "r")];
-        assert_eq!(to_client(headers(&of), false), headers(&[("content-length", "7"), ("x-request-id", "r")]));
-        assert_eq!(to_client(headers(&of), true), headers(&[("x-request-id", "r")]));
+        let none = Secrets::default();
+        assert_eq!(to_client(headers(&of), false, &none), headers(&[("content-length", "7"), ("x-request-id", "r")]));
+        assert_eq!(to_client(headers(&of), true, &none), headers(&[("x-request-id", "r")]));
     }
 
     #[test]
-    fn keys_are_hidden_and_lengths_stay() {
-        let mut own = HeaderMap::new();
-        let mut secret = HeaderValue::from_static("Bearer sk-secret-1");
-        secret.set_sensitive(true);
-        own.insert(AUTHORIZATION, secret);
-        own.insert("x-team", HeaderValue::from_static("team-blue"));
-        let mut text = b"wrong key sk-secret-1, sk-secret-1 of team-blue".to_vec();
-        hide(&mut text, &own);
-        assert_eq!(text, b"wrong key ***********, *********** of team-blue");
+    fn a_header_that_shows_the_key_is_taken_out_and_those_beside_it_stay() {
+        let mut own = headers(&[("x-api-key", "sk-secret-1")]);
+        own.values_mut().for_each(|value| value.set_sensitive(true));
+        let came = headers(&[
+            ("x-sent", "x-api-key: sk-secret-1; b"),
+            ("set-cookie", "a=1"),
+            ("set-cookie", "key=sk-secret-1"),
+            ("x-request-id", "r"),
+        ]);
+        let expected = headers(&[("set-cookie", "a=1"), ("x-request-id", "r")]);
+        assert_eq!(to_client(came, false, &Secrets::of(&own)), expected);
     }
 }

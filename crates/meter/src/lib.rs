@@ -26,6 +26,7 @@ mod refusal;
 mod relay;
 mod room;
 mod seats;
+mod secrets;
 mod server;
 mod settings;
 mod texts;

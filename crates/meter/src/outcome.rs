@@ -114,8 +114,8 @@ pub struct Outcome {
     pub model: String,
     /// The service tier that the provider says it served.
     pub service_tier: Option<String>,
-    /// The body as it came: of a whole reply whose request is cacheable, or of any where the settings keep replies; never more than
-    /// their bound.
+    /// The body as it came, without the key: of a whole reply whose request is cacheable, or of any where the settings keep replies;
+    /// never more than their bound.
     pub reply: Option<Bytes>,
     /// The body of an error, without the key, for telling kinds of errors apart.
     pub error: Option<Bytes>,

@@ -93,18 +93,18 @@ impl Given {
         match next {
             Next::Bytes(bytes) => {
                 if reply.take(bytes, &mut self.ready) {
-                    self.ready.extend(reply.rest());
+                    reply.rest(&mut self.ready);
                     reply.finish(None, false);
                 } else {
                     self.reply = Some(reply);
                 }
             }
             Next::End => {
-                self.ready.extend(reply.rest());
+                reply.rest(&mut self.ready);
                 reply.finish(None, false);
             }
             Next::Broken(cause) => {
-                self.ready.extend(reply.rest());
+                reply.rest(&mut self.ready);
                 reply.finish(Some(Ended::CutByProvider(cause.clone())), false);
                 self.broken = Some(cause);
             }

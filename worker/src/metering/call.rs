@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bench_meter::{Admitted, Ended, Faults, Outcome, PromptTokens, StoredReply, Tokens, Upstream};
 use bench_models::{
-    budget::Reservation, caller::Bookkeeper as _, classify, gate::Gate, limiter::Seen, pace::Pace, tokens,
+    budget::Reservation, caller::Bookkeeper as _, classify, gate::Gate, limiter::Seen, pace::Pace, prices, tokens,
 };
 use bench_proto::{
     call::{CallOutcome, CallRecord, Phase},
@@ -19,7 +19,14 @@ use tokio::sync::oneshot;
 use tracing::warn;
 use uuid::Uuid;
 
-use super::{outages::Target, run::MeteredRun};
+use super::{
+    outages::Target,
+    run::MeteredRun,
+    told::{Answered, shown},
+};
+
+/// Code of what is said of a model that has answered in the place of another one.
+const OTHER_MODEL: &str = "other_model";
 
 /// A request that may be sent, and what it has reserved.
 pub(super) struct MeteredCall {
@@ -27,6 +34,8 @@ pub(super) struct MeteredCall {
     pub(super) key: MeteredKey,
     pub(super) call_key: Sha256Hash,
     pub(super) model: String,
+    /// Whose prices hold.
+    pub(super) provider: String,
     pub(super) upstream: Upstream,
     pub(super) prompt_tokens: PromptTokens,
     pub(super) max_reply: u64,
@@ -110,29 +119,62 @@ impl MeteredCall {
     pub(super) fn to_reserve(&self, prompt_tokens: u64) -> Option<PicoUsd> {
         let most = tokens::with_margin(prompt_tokens).saturating_add(self.max_reply);
         let usage = self.counts().map(|unit| PicoUsd(unit.of_attempt(most)));
-        usage.or_else(|| self.price.is_some().then(|| self.worst(prompt_tokens)))
+        usage.or_else(|| self.price.is_some().then(|| self.worst(prompt_tokens, &Answered::AsAsked)))
     }
 
     /// Prompt × 1.05 and the longest reply, as for the runner's own calls.
-    fn worst(&self, prompt_tokens: u64) -> PicoUsd {
+    fn worst(&self, prompt_tokens: u64, answered: &Answered) -> PicoUsd {
         let prompt = tokens::with_margin(prompt_tokens);
-        self.price.as_ref().map_or(PicoUsd::ZERO, |price| price.worst(prompt, self.max_reply, None, true))
+        answered.cost(self.price.as_ref(), |price| price.worst(prompt, self.max_reply, None, true))
     }
 
-    fn spent(&self, outcome: &Outcome) -> Spent {
+    /// Whose price the reply has, by the model that it names.
+    fn answered_by(&self, outcome: &Outcome) -> Answered {
+        // what costs nothing, or was not sent, has no price
+        if !self.key_costs() || free_end(outcome).is_some() {
+            return Answered::AsAsked;
+        }
+        let price_of = |model: &str| prices::price_at(&self.provider, model, &self.run.limits);
+        Answered::of(&self.model, &outcome.model, price_of)
+    }
+
+    /// Says once, for each pair of models, that what a reply costs is a guess: many servers name models in a way of their own, and a
+    /// few have another one answer.
+    fn say_unpriced(&self, outcome: &Outcome, answered: &Answered) {
+        if *answered != Answered::Unpriced || self.price.is_none() {
+            return;
+        }
+        let (asked, told, account) = (shown(&self.model), shown(&outcome.model), self.target.account.as_str());
+        if self.run.outages.unpriced.is_new(&asked, &told) {
+            warn!(
+                code = OTHER_MODEL,
+                account,
+                asked = asked.as_str(),
+                told = told.as_str(),
+                "the memory system asked account {account} for {asked}, and {told} has answered, whose price is not known: it is booked at the price of {asked}; if it is another model, give its price with --price {told}=INPUT,OUTPUT"
+            );
+        }
+    }
+
+    fn spent(&self, outcome: &Outcome, answered: &Answered) -> Spent {
         let nothing =
             |end| Spent { end, outcome: CallOutcome::Rejected, tokens: Tokens::default(), cost: PicoUsd::ZERO };
         if let Some(end) = free_end(outcome) {
             return nothing(end);
         }
         match (&outcome.ended, outcome.usage) {
-            (Ended::Complete, Some(tokens)) if !outcome.implausible => self.answered(outcome, tokens),
+            (Ended::Complete, Some(tokens)) if !outcome.implausible => self.answered(outcome, tokens, answered),
             (Ended::Complete, None) if !self.key_costs() => nothing(MeteredEnd::Answered { counted_here: false }),
             (_, seen) => {
                 let seen = seen.unwrap_or_default();
                 let prompt = seen.prompt.max(self.prompt_tokens.count());
                 let tokens = Tokens { prompt, completion: seen.completion.max(self.max_reply), ..Tokens::default() };
-                Spent { end: MeteredEnd::Cut, outcome: CallOutcome::Uncertain, tokens, cost: self.worst(prompt) }
+                Spent {
+                    end: MeteredEnd::Cut,
+                    outcome: CallOutcome::Uncertain,
+                    tokens,
+                    cost: self.worst(prompt, answered),
+                }
             }
         }
     }
@@ -141,7 +183,7 @@ impl MeteredCall {
         self.key.service != Service::Free
     }
 
-    fn answered(&self, outcome: &Outcome, tokens: Tokens) -> Spent {
+    fn answered(&self, outcome: &Outcome, tokens: Tokens, answered: &Answered) -> Spent {
         let counts = TokenCounts {
             prompt: tokens.prompt,
             cached: tokens.cached,
@@ -150,7 +192,7 @@ impl MeteredCall {
             completion: tokens.completion,
         };
         let tier = outcome.service_tier.as_deref();
-        let cost = self.price.as_ref().map_or(PicoUsd::ZERO, |price| price.cost(&counts, tier));
+        let cost = answered.cost(self.price.as_ref(), |price| price.cost(&counts, tier));
         let kept = self.is_kept && outcome.reply.as_ref().is_some_and(|reply| std::str::from_utf8(reply).is_ok());
         Spent {
             end: MeteredEnd::Answered { counted_here: outcome.counted_here },
@@ -261,7 +303,9 @@ impl Admitted for MeteredCall {
 
     async fn settle(mut self: Box<Self>, outcome: Outcome) {
         self.teach(&outcome);
-        let spent = self.spent(&outcome);
+        let answered = self.answered_by(&outcome);
+        self.say_unpriced(&outcome, &answered);
+        let spent = self.spent(&outcome, &answered);
         let record = self.record(&outcome, &spent);
         let (run, task) = (Arc::clone(&self.run), self.key.task());
         if let Err(failure) = run.ledger.put(task, vec![record]).await {

@@ -9,6 +9,7 @@ mod call;
 mod in_flight;
 mod outages;
 mod run;
+mod told;
 
 use std::{
     collections::HashMap,

@@ -95,6 +95,7 @@ impl MeteredRun {
             key,
             call_key: self.call_key(asked, way.account),
             model: asked.model.clone(),
+            provider: way.provider.to_owned(),
             upstream: upstream(way.provider, way.account)?,
             prompt_tokens: asked.prompt_tokens.clone(),
             max_reply: longest_reply(asked),

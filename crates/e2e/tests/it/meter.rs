@@ -137,15 +137,16 @@ fn p34_a_memory_system_never_holds_the_real_key_and_another_key_opens_nothing() 
         "{MINE}\n    def consolidate(self, bank):\n        pass\n\nimport sys, urllib.request\n\
          assert '{}' + '{}' not in repr(dict(os.environ)), 'the real key'\n\
          base = os.environ.get('OPENAI_BASE_URL', '')\n\
-         def told(run, key, model='gpt-4o-mini'):\n    \
+         def told(run, key, model='gpt-4o-mini', more={{}}):\n    \
              request = urllib.request.Request(base.replace('/m/' + base.split('/m/')[1].split('/')[0], '/m/' + run) + '/chat/completions',\n        \
-                 json.dumps({{'model': model, 'messages': [{{'role': 'user', 'content': 'x'}}]}}).encode(),\n        \
+                 json.dumps(dict({{'model': model, 'messages': [{{'role': 'user', 'content': 'x'}}]}}, **more)).encode(),\n        \
                  {{'Authorization': 'Bearer ' + key, 'Content-Type': 'application/json'}})\n    \
              try:\n        return urllib.request.urlopen(request, timeout=60).status, ''\n    \
              except urllib.error.HTTPError as error:\n        return error.code, error.read().decode()\n\
          if base:\n    \
              mine = os.environ['OPENAI_API_KEY']\n    \
              said = [told('spied', 'other'), told('other-run', mine), told('spied', mine, 'o1-pro')]\n    \
+             said += [told('spied', mine, more=more) for more in ({{'models': ['o1-pro']}}, {{'Model': 'o1-pro'}})]\n    \
              open('{}', 'w').write(json.dumps(said))\n",
         &KEY[..6],
         &KEY[6..],
@@ -158,7 +159,10 @@ fn p34_a_memory_system_never_holds_the_real_key_and_another_key_opens_nothing() 
         serde_json::from_str(&fs::read_to_string(bench.path().join("said.json")).expect("was written")).expect("JSON");
     assert_eq!((said[0].0, said[1].0), (401, 401), "{said:?}");
     assert!(matches!(said[2].0, 400 | 403 | 404) && said[2].1.contains("o1-pro"), "{said:?}");
-    assert_eq!(provider.count_of_model("o1-pro", "requests"), 0, "nothing was forwarded");
+    for ((status, why), name) in said[3..].iter().zip(["models", "Model"]) {
+        assert!(*status == 400 && why.contains(&format!("{name}: ")), "{said:?}");
+    }
+    assert_eq!((said.len(), provider.count_of_model("o1-pro", "requests")), (5, 0), "nothing was forwarded");
 }
 
 #[test]

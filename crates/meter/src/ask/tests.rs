@@ -26,7 +26,7 @@ fn a_request_says_what_it_wants() {
     assert!(asked.prompt_tokens.is_exact());
     let shown = format!("{asked:?}");
     assert!(!shown.contains("hello"), "{shown}");
-    let asked = chat(r#"{"model":"m","max_tokens":1e3,"stream":true,"temperature":0.0}"#);
+    let asked = chat(r#"{"model":"m","max_tokens":1000,"stream":true,"temperature":0.0}"#);
     assert_eq!((asked.max_reply_tokens, asked.stream, asked.cacheable), (Some(1000), true, false));
     assert!(asked.wish.is_added());
     let asked = chat(r#"{"model":"m","stream":true,"stream_options":{"include_usage":true}}"#);
@@ -58,6 +58,9 @@ fn what_cannot_be_read_is_refused() {
         r#"{"model":"a","stream":1}"#,
         r#"{"model":"a","stream":true,"stream":false}"#,
         r#"{"model":"a","background":true}"#,
+        r#"{"model":"a","models":["a","b"]}"#,
+        r#"{"model":"a","Model":"b"}"#,
+        r#"{"model":"a","fallbacks":["b"]}"#,
         r#"{"model":"a"} {"#,
     ] {
         let rejection = ask("chat/completions", body).expect_err(body);
@@ -67,6 +70,40 @@ fn what_cannot_be_read_is_refused() {
     assert!(ask("chat/completions", &long).is_err());
     let target = address::read("/m/r/v1/embeddings").expect("a path");
     assert!(Asked::read(target, None, &HeaderMap::new(), Bytes::from_static(b"{\"model\":\"\xff\"}")).is_err());
+}
+
+#[test]
+fn the_largest_limit_holds_whatever_it_is_called_and_0_is_none() {
+    for (limits, most) in [
+        (r#""max_completion_tokens":1,"max_tokens":50000"#, Some(50_000)),
+        (r#""max_tokens":1,"max_completion_tokens":50000"#, Some(50_000)),
+        (r#""max_output_tokens":9,"max_tokens":3,"n":2"#, Some(18)),
+        (r#""max_tokens":0"#, None),
+        (r#""max_tokens":0,"max_completion_tokens":5"#, Some(5)),
+        (r#""max_tokens":null,"max_completion_tokens":5,"n":null"#, Some(5)),
+        (r#""max_tokens":7,"n":2,"best_of":3"#, Some(21)),
+        (r#""max_tokens":7,"n":0"#, Some(7)),
+        (r#""max_tokens":99999999999999999999999,"n":3"#, Some(u64::MAX)),
+        (r#""n":3"#, None),
+    ] {
+        assert_eq!(chat(&format!(r#"{{"model":"m",{limits}}}"#)).max_reply_tokens, most, "{limits}");
+    }
+}
+
+#[test]
+fn a_number_that_somebody_could_read_in_another_way_is_refused_and_named() {
+    for name in ["max_tokens", "max_completion_tokens", "max_output_tokens", "n", "best_of"] {
+        for value in ["\"9\"", "-1", "-0", "1e3", "7.0", "0.5", "true", "[]", "{}", "[9]"] {
+            for path in ["chat/completions", "completions", "responses", "messages"] {
+                let body = format!(r#"{{"model":"m","{name}":{value}}}"#);
+                let rejection = ask(path, &body).expect_err(&body);
+                assert_eq!(rejection.status.as_u16(), 400, "{body}");
+                let (_, said) = rejection.written(crate::refusal::Form::OpenAi);
+                let said: serde_json::Value = serde_json::from_slice(&said).expect("json");
+                assert_eq!(said["error"]["param"], name, "{body}");
+            }
+        }
+    }
 }
 
 #[test]

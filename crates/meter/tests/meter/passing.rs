@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::{
     books::{REAL_KEY, meter, meter_to, real_key},
-    scripted::{Scripted, exchange, reply, request},
+    scripted::{Scripted, exchange, reply, request, streamed},
 };
 
 /// A body that no writer of JSON would write.
@@ -197,6 +197,45 @@ async fn errors_and_redirects_pass_as_they_are_but_for_a_key_that_they_show() {
         assert_eq!(told.error.as_deref(), Some(expected.as_bytes()));
         assert_eq!(upstream.requests().len(), 1, "nothing is repeated or followed");
     }
+}
+
+#[tokio::test]
+async fn a_key_in_a_reply_of_success_or_its_headers_is_hidden_too() {
+    let shown =
+        format!("{{\"model\":\"m\",\"data\":[],\"sent\":\"Bearer {REAL_KEY}\",\"usage\":{{\"prompt_tokens\":1}}}}");
+    let event = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{REAL_KEY}\"}}}}]}}\n\ndata: [DONE]\n\n");
+    let starred = |text: &str| text.replace(REAL_KEY, &"*".repeat(REAL_KEY.len()));
+    let headers = format!("content-type: application/json\r\nx-sent: Bearer {REAL_KEY}\r\nx-request-id: r\r\n");
+    let list = b"GET /m/run-1/v1/models HTTP/1.1\r\nhost: localhost\r\napi-key: token-1\r\nconnection: close\r\n\r\n";
+    let embed = request("/m/run-1/v1/embeddings", "", br#"{"model":"m","input":"x"}"#);
+    let stream = request("/m/run-1/v1/chat/completions", "", br#"{"model":"m","stream":true,"messages":[]}"#);
+    for (text, said, body) in [
+        (list.to_vec(), reply("200 OK", &headers, &shown), &shown),
+        (embed.clone(), reply("200 OK", &headers, &shown), &shown),
+        (embed, reply("400 Bad Request", &headers, &shown), &shown),
+        (stream.clone(), streamed(&event, 5), &event),
+        (stream, streamed(&event, usize::MAX), &event),
+    ] {
+        let upstream = Scripted::saying(said).await;
+        let meter = meter(&upstream.base(), MeterSettings { keep_replies: true, ..MeterSettings::default() }).await;
+        let got = exchange(meter.address, &text).await;
+        assert_eq!(String::from_utf8_lossy(&got.body), starred(body));
+        assert!(!got.head.contains(REAL_KEY) && got.header("x-sent").is_none(), "{}", got.head);
+        let told = meter.books.only().await;
+        let kept = told.reply.or(told.error).expect("kept");
+        assert_eq!(String::from_utf8_lossy(&kept), starred(body), "nor is it kept");
+    }
+}
+
+#[tokio::test]
+async fn no_client_leads_a_gateway_elsewhere() {
+    let upstream = Scripted::saying(reply("200 OK", "content-type: application/json\r\n", COMPLETION)).await;
+    let meter = meter(&upstream.base(), MeterSettings::default()).await;
+    let sent = "x-portkey-custom-host: https://evil.example\r\nhelicone-target-url: https://evil.example\r\nx-request-id: r-1\r\n";
+    exchange(meter.address, &request("/m/run-1/v1/chat/completions", sent, ODD.as_bytes())).await;
+    let [came] = &upstream.requests()[..] else { panic!("one request") };
+    assert!(!came.head.contains("evil.example"), "{}", came.head);
+    assert_eq!((came.header("x-request-id"), came.header("content-type")), (Some("r-1"), Some("application/json")));
 }
 
 #[tokio::test]

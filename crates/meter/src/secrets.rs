@@ -1,0 +1,157 @@
+//! What is secret in the headers of a provider, hidden in what it says: a server that shows the key shows it to nobody.
+
+use http::HeaderMap;
+use hyper::body::Bytes;
+use memchr::memmem;
+
+/// Nothing shorter is a key, and a short one is in many texts.
+const SHORTEST: usize = 8;
+
+/// Texts that no client may see; the longest first.
+#[derive(Clone, Default)]
+pub(crate) struct Secrets(Vec<Bytes>);
+
+impl Secrets {
+    /// Those of the headers that are put into a request: values that are marked as sensitive, without their scheme (`Bearer`).
+    pub(crate) fn of(own: &HeaderMap) -> Self {
+        let without_scheme = |value: &[u8]| {
+            let secret = value.split(|byte| *byte == b' ').next_back().unwrap_or(value);
+            Bytes::copy_from_slice(secret)
+        };
+        let values = own.values().filter(|value| value.is_sensitive());
+        let mut all: Vec<Bytes> =
+            values.map(|value| without_scheme(value.as_bytes())).filter(|secret| secret.len() >= SHORTEST).collect();
+        all.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        Self(all)
+    }
+
+    /// Whether one of them is in a text.
+    pub(crate) fn are_in(&self, text: &[u8]) -> bool {
+        self.0.iter().any(|secret| memmem::find(text, secret).is_some())
+    }
+
+    /// Replaces them in a text by stars, as many as they have bytes.
+    pub(crate) fn hide(&self, text: &mut [u8]) {
+        for secret in &self.0 {
+            let found: Vec<usize> = memmem::find_iter(text, secret).collect();
+            for at in found {
+                if let Some(part) = text.get_mut(at..at + secret.len()) {
+                    part.fill(b'*');
+                }
+            }
+        }
+    }
+
+    /// Bytes at the end of a text with which one of them may begin.
+    fn begun(&self, text: &[u8]) -> usize {
+        let longest = |secret: &Bytes| {
+            let mut lengths = (1..secret.len().min(text.len() + 1)).rev();
+            lengths.find(|length| secret.get(..*length).is_some_and(|begin| text.ends_with(begin)))
+        };
+        self.0.iter().filter_map(longest).max().unwrap_or(0)
+    }
+}
+
+/// Hides them in a body that passes in pieces. It holds the end of a piece only where a secret may begin there.
+pub(crate) struct Veil {
+    secrets: Secrets,
+    held: Vec<u8>,
+}
+
+impl Veil {
+    /// Over a body that has not begun.
+    pub(crate) const fn over(secrets: Secrets) -> Self {
+        Self { secrets, held: Vec::new() }
+    }
+
+    /// Takes a piece, and returns what may be seen by now. Where no secret is near, that is the piece itself.
+    pub(crate) fn push(&mut self, piece: Bytes) -> Bytes {
+        let mut seen = piece;
+        if !self.held.is_empty() {
+            let mut whole = std::mem::take(&mut self.held);
+            whole.extend_from_slice(&seen);
+            seen = whole.into();
+        }
+        if self.secrets.are_in(&seen) {
+            let mut text = Vec::from(seen);
+            self.secrets.hide(&mut text);
+            seen = text.into();
+        }
+        let begun = self.secrets.begun(&seen);
+        if begun > 0 {
+            let end = seen.len() - begun;
+            self.held = seen.split_off(end).to_vec();
+        }
+        seen
+    }
+
+    /// What is held when the body has ended: no secret, since none is whole.
+    pub(crate) fn end(&mut self) -> Bytes {
+        std::mem::take(&mut self.held).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderValue, header::AUTHORIZATION};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SECRET: &str = "sk-secret-1";
+
+    fn secrets() -> Secrets {
+        let mut own = HeaderMap::new();
+        let mut secret = HeaderValue::from_static("Bearer sk-secret-1");
+        secret.set_sensitive(true);
+        own.insert(AUTHORIZATION, secret);
+        let mut short = HeaderValue::from_static("team");
+        short.set_sensitive(true);
+        own.insert("x-short", short);
+        own.insert("x-team", HeaderValue::from_static("team-blue"));
+        Secrets::of(&own)
+    }
+
+    fn veiled(pieces: &[&[u8]]) -> Vec<u8> {
+        let mut veil = Veil::over(secrets());
+        let mut seen = Vec::new();
+        for piece in pieces {
+            seen.extend_from_slice(&veil.push(Bytes::copy_from_slice(piece)));
+        }
+        seen.extend_from_slice(&veil.end());
+        seen
+    }
+
+    #[test]
+    fn keys_are_hidden_and_lengths_stay() {
+        let mut text = b"wrong key sk-secret-1, sk-secret-1 of team-blue".to_vec();
+        assert!(secrets().are_in(&text));
+        secrets().hide(&mut text);
+        assert_eq!(text, b"wrong key ***********, *********** of team-blue");
+        assert!(!secrets().are_in(&text) && !Secrets::default().are_in(b"sk-secret-1"));
+    }
+
+    #[test]
+    fn a_key_is_hidden_wherever_pieces_end_and_what_is_none_passes() {
+        let text = b"sk- sk-sk-secret-1 and s sk-secret-sk-secret-1";
+        for size in 1..text.len() {
+            let pieces: Vec<&[u8]> = text.chunks(size).collect();
+            assert_eq!(veiled(&pieces), b"sk- sk-*********** and s sk-secret-***********", "{size}");
+        }
+        assert_eq!(veiled(&[b"nothing", b"", b" of it, and sk-secr"]), b"nothing of it, and sk-secr");
+        let mut veil = Veil::over(secrets());
+        assert_eq!(veil.push(Bytes::from_static(b"{\"a\":1}\n\n")), b"{\"a\":1}\n\n".as_slice(), "nothing is held");
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_come_to_the_same_as_the_whole(text in "([ask1-]|sk-secret-1){0,30}", size in 1_usize..20) {
+            let mut whole = text.clone().into_bytes();
+            secrets().hide(&mut whole);
+            let pieces: Vec<&[u8]> = text.as_bytes().chunks(size).collect();
+            let seen = veiled(&pieces);
+            prop_assert!(memmem::find(&seen, SECRET.as_bytes()).is_none());
+            prop_assert_eq!(seen, whole);
+        }
+    }
+}
