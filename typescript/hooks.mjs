@@ -1,6 +1,7 @@
 // How modules of a system are found and read. `bench-coord` is what the runner brings along. Modules of the system's
 // own folder go with the run as text: each of them is told, and read by what it is called, whatever the package.json
-// around it says, which does not go along. TypeScript is read by node where it can, else by the package amaro.
+// around it says, which does not go along. When a run is served, those that it has recorded are read and no others.
+// TypeScript is read by node where it can, else by the package amaro.
 //
 // The two hooks run in the thread of the modules where node has `registerHooks`, else in a thread of their own, where
 // what `next` returns is a promise.
@@ -15,12 +16,19 @@ const ENDINGS = [".ts", ".mts", ".mjs", ".js", ".cjs", ".json"];
 const WRITTEN_AS = { ".js": ".ts", ".mjs": ".mts" };
 const COMPILED = /\.(node|wasm)$/;
 
-let folder, library, packages, tell;
+// Why a module of the folder is not run, and what helps.
+export const UNRECORDED =
+  "it was not imported when the run was planned, so it is no part of what was recorded and trusted; import it at the top " +
+  "of the file, and start a new run";
+
+let folder, library, packages, recorded, tell;
 
 /** `folder`: the system's own, `library`: this one, `packages`: folders whose node_modules are used, null for those
- * around the module that imports; `port` or `tell` is told each module of the folder that is read. */
+ * around the module that imports; `files`: the modules of the folder that there are, null for any; `port` or `tell` is
+ * told each module of the folder that is read. */
 export function initialize(rules) {
   ({ folder, library, packages } = rules);
+  recorded = rules.files === null ? null : new Set(rules.files);
   tell = rules.tell ?? ((path) => rules.port.postMessage(path));
 }
 
@@ -32,6 +40,17 @@ export function ownPath(path) {
     if (lies && !inside.split(sep).includes("node_modules") && !path.startsWith(library + sep)) return inside;
   }
   return null;
+}
+
+/** Whether a file may be run: of the system's own folder those that the run has recorded. */
+export function isRecorded(path) {
+  const own = ownPath(path);
+  return recorded === null || own === null || recorded.has(own.split(sep).join("/"));
+}
+
+/** Ends the import of a module of the folder that the run has not recorded. */
+export function checkRecorded(path) {
+  if (!isRecorded(path)) throw new Error(`${ownPath(path)} is not run: ${UNRECORDED}`);
 }
 
 function after(value, then) {
@@ -80,11 +99,23 @@ function importer(specifier) {
   throw new Error(`Cannot find package '${name}' ${where}`);
 }
 
-function onDisk(path) {
+/** The file that a path stands for. What has come to lie beside a recorded one does not take its place; others are found too, for
+ * a path may be asked for that is data. */
+export function onDisk(path) {
   const written = Object.entries(WRITTEN_AS).filter(([end]) => path.endsWith(end));
   const names = [path, ...written.map(([end, other]) => path.slice(0, -end.length) + other)];
   const inside = [...ENDINGS.map((end) => path + end), ...ENDINGS.map((end) => join(path, `index${end}`))];
-  return [...names, ...inside].find((one) => statSync(one, { throwIfNoEntry: false })?.isFile());
+  const all = [...names, ...inside];
+  return all.find((one) => isRecorded(one) && isFile(one)) ?? all.find(isFile);
+}
+
+function isFile(path) {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+  } catch {
+    // what should be a folder is a file
+    return false;
+  }
 }
 
 export function load(url, context, next) {
@@ -94,6 +125,7 @@ export function load(url, context, next) {
   if (COMPILED.test(path)) {
     throw new Error(`${own} is compiled, and only text goes with the run: install it as a package`);
   }
+  checkRecorded(path);
   tell(path);
   if (/\.m?ts$/.test(path)) {
     if (process.features.typescript) return next(url, { ...context, format: "module-typescript" });

@@ -74,11 +74,12 @@ process.exit = (code) => {
 const told = new Set();
 const channel = new MessageChannel();
 
-/** `packages`: folders whose node_modules are used; null for those around the module that imports. */
-async function load(folder, file, name, packages) {
+/** `packages`: folders whose node_modules are used; null for those around the module that imports. `files`: the modules of
+ * the folder that the run has recorded; null while the class is described. */
+async function load(folder, file, name, packages, files) {
   const path = join(folder, file);
   if (!existsSync(path)) throw new Mistake(`there is no file ${path}`);
-  const rules = { folder, library: LIBRARY, packages };
+  const rules = { folder, library: LIBRARY, packages, files };
   hooks.initialize({ ...rules, tell: (path) => told.add(path) });
   if (typeof Module.registerHooks === "function") {
     Module.registerHooks({ resolve: hooks.resolve, load: hooks.load });
@@ -99,13 +100,24 @@ async function load(folder, file, name, packages) {
   return find(module, file, name);
 }
 
-/** `require` of the system's own modules: no compiled ones, and packages from where imports have them. */
+/** `require` of the system's own modules: no compiled ones, those that the run has recorded, and packages from where imports
+ * have them. */
 function guardRequire(packages) {
-  const compiled = Module._extensions[".node"];
-  Module._extensions[".node"] = (module, path) => {
-    const own = hooks.ownPath(path);
-    if (own !== null) throw new Error(`${own} is compiled, and only text goes with the run: install it as a package`);
-    return compiled(module, path);
+  for (const [end, read] of Object.entries(Module._extensions)) {
+    Module._extensions[end] = (module, path, ...rest) => {
+      const own = hooks.ownPath(path);
+      if (own !== null && end === ".node") {
+        throw new Error(`${own} is compiled, and only text goes with the run: install it as a package`);
+      }
+      hooks.checkRecorded(path);
+      return read(module, path, ...rest);
+    };
+  }
+  const resolve = Module._resolveFilename;
+  Module._resolveFilename = (asked, parent, ...rest) => {
+    const found = resolve.call(Module, asked, parent, ...rest);
+    const isOther = /^\.{1,2}\//.test(asked) && parent?.filename && !hooks.isRecorded(found);
+    return isOther ? (hooks.onDisk(join(dirname(parent.filename), asked)) ?? found) : found;
   };
   const paths = Module._nodeModulePaths;
   Module._nodeModulePaths = (from) => {
@@ -252,7 +264,7 @@ function attributes(name, cls) {
 }
 
 async function describe(folder, file, wanted) {
-  const [name, cls] = await load(folder, file, wanted, null);
+  const [name, cls] = await load(folder, file, wanted, null, null);
   check(name, cls);
   const has = methods(cls);
   const said = attributes(name, cls);
@@ -304,7 +316,9 @@ function oneLine(error, folder) {
     .slice(0, 2)
     .map((one) => `, ${basename(one.path)} line ${one.line}${one.name ? ` in ${one.name}` : ""}${text(one)}`)
     .join("");
-  return cut(said.slice(0, LONGEST_ERROR - Math.min(at.length, 160)) + at);
+  // what helps is said before where it was thrown
+  const place = said.includes(hooks.UNRECORDED) ? 0 : Math.min(at.length, 160);
+  return cut(said.slice(0, LONGEST_ERROR - place) + at);
 }
 
 function cut(said) {
@@ -451,12 +465,12 @@ class Server {
   // what is left of listings that are under way, by bank
   #listings = new Map();
 
-  constructor(place, settings, packages) {
-    Object.assign(this, { place, settings, packages });
+  constructor(place, settings, packages, files) {
+    Object.assign(this, { place, settings, packages, files });
   }
 
   async begin() {
-    const [name, cls] = await load(...this.place, this.packages);
+    const [name, cls] = await load(...this.place, this.packages, this.files);
     check(name, cls);
     const known = settingsOf(name, cls);
     const defaults = Object.fromEntries(Object.entries(known).map(([key, one]) => [key, one.default]));
@@ -557,14 +571,14 @@ async function* lines(input) {
 }
 
 /** `describe` or `serve`, the process of the runner, the folder, the file and the class; to serve, with what the class is
- * made and where its packages are. */
-async function main([verb, runner, folder, file, name, settings, packages]) {
+ * made, where its packages are, and the modules of the folder that are its own. */
+async function main([verb, runner, folder, file, name, settings, packages, files]) {
   new Worker(new URL("./watch.cjs", import.meta.url), { workerData: Number(runner), env: {} }).unref();
   // what nobody waits for must not end the process with all that it holds
   process.on("unhandledRejection", (error) => console.error(error));
   process.on("uncaughtException", (error) => console.error(error));
   if (verb === "serve") {
-    await new Server([folder, file, name], JSON.parse(settings), JSON.parse(packages)).serve();
+    await new Server([folder, file, name], JSON.parse(settings), JSON.parse(packages), JSON.parse(files)).serve();
     return;
   }
   try {

@@ -93,11 +93,97 @@ def own_path(path, folder):
     return None
 
 
-def import_from_text(folder):
-    """Modules of the folder are imported from their text alone: it goes with the run, and nothing that is compiled does."""
+# Modules that were asked for and lie in the folder of the class, but are no part of what the run has recorded: their files.
+unrecorded = {}
+# Why their text is not run.
+UNRECORDED = "it was not imported when the run was planned, so it is no part of what was recorded and trusted"
+
+
+class Recorded:
+    """Finds modules in the folder of a class, or in one below it: those whose files the run has recorded. All other names are left
+    to the rest of `sys.path`, whatever lies in the folder by now."""
+
+    def __init__(self, place, inside, files):
+        self.place, self.inside, self.files = place, "" if inside == "." else f"{inside}/", files
+
+    def find_spec(self, fullname, target=None):
+        name = fullname.rpartition(".")[2]
+        names = (f"{name}/__init__.py", f"{name}.py")
+        for file in names:
+            if self.inside + file in self.files:
+                return spec_from_text(fullname, os.path.join(self.place, file))
+        if any(file.startswith(f"{self.inside}{name}/") for file in self.files):
+            return namespace(fullname, os.path.join(self.place, name))
+        for file in names + (f"{name}/",):
+            if fullname not in unrecorded and holds_text(os.path.join(self.place, file)):
+                unrecorded[fullname] = self.inside + file
+                print(f"bench-coord: {self.inside}{file} is not run: {UNRECORDED}", file=sys.stderr)
+        return None
+
+    def iter_modules(self, prefix=""):
+        """What `pkgutil` lists."""
+        inside = (file[len(self.inside) :].split("/") for file in self.files if file.startswith(self.inside))
+        found = {tuple(parts) for parts in inside}
+        packages = {parts[0] for parts in found if parts[1:] == ("__init__.py",)}
+        modules = {parts[0][: -len(".py")] for parts in found if len(parts) == 1} - packages - {"__init__"}
+        return [(prefix + name, name in packages) for name in sorted(packages | modules)]
+
+
+class Above(importlib.machinery.FileFinder):
+    """Finds modules in the folder above that of a class, which may be a package by what the run has recorded alone."""
+
+    def __init__(self, place, folder, files):
+        machinery = importlib.machinery
+        super().__init__(
+            place,
+            (machinery.ExtensionFileLoader, machinery.EXTENSION_SUFFIXES),
+            (machinery.SourceFileLoader, machinery.SOURCE_SUFFIXES),
+            (machinery.SourcelessFileLoader, machinery.BYTECODE_SUFFIXES),
+        )
+        self.folder, self.files = os.path.join(place, os.path.basename(folder)), files
+
+    def find_spec(self, fullname, target=None):
+        if fullname.rpartition(".")[2] != os.path.basename(self.folder):
+            return super().find_spec(fullname, target)
+        if "__init__.py" in self.files:
+            return spec_from_text(fullname, os.path.join(self.folder, "__init__.py"))
+        return namespace(fullname, self.folder)
+
+
+def spec_from_text(fullname, path):
+    inside = [os.path.dirname(path)] if os.path.basename(path) == "__init__.py" else None
+    loader = FromText(fullname, path)
+    return importlib.util.spec_from_file_location(fullname, path, loader=loader, submodule_search_locations=inside)
+
+
+def namespace(fullname, folder):
+    """A folder of modules that is no module itself."""
+    spec = importlib.machinery.ModuleSpec(fullname, None)
+    spec.submodule_search_locations = [folder]
+    return spec
+
+
+def holds_text(path):
+    """Whether this could be imported: a file, or a folder with modules."""
+    if not path.endswith("/"):
+        return os.path.isfile(path)
+    try:
+        return any(name.endswith(".py") for name in os.listdir(path))
+    except OSError:
+        return False
+
+
+def import_from_text(folder, files=None):
+    """Modules of the folder are imported from their text alone: it goes with the run, and nothing that is compiled does. With `files`
+    these and no others are, and nothing is looked for in archives that lie there."""
 
     def finder(path):
-        if not os.path.isdir(path) or own_path(path, folder) is None:
+        inside = own_path(path, folder)
+        if files is not None and inside is not None:
+            return Recorded(path, inside, files)
+        if files is not None and any(full(path) == os.path.dirname(full(folder)) for full in (os.path.abspath, os.path.realpath)):
+            return Above(path, os.path.abspath(folder), files)
+        if inside is None or not os.path.isdir(path):
             raise ImportError(f"{path} is no folder of this system")
         return importlib.machinery.FileFinder(path, (FromText, importlib.machinery.SOURCE_SUFFIXES))
 
@@ -105,12 +191,13 @@ def import_from_text(folder):
     sys.path_importer_cache.clear()
 
 
-def load(folder, file, name):
-    """The class of a file, its folder first among those that modules come from."""
+def load(folder, file, name, files=None):
+    """The class of a file, its folder first among those that modules come from: of any there while the class is described, of those
+    that the run has recorded when it is served."""
     path = os.path.join(folder, file)
     if not os.path.isfile(path):
         raise Mistake(f"there is no file {path}")
-    import_from_text(folder)
+    import_from_text(folder, files)
     sys.path.insert(0, folder)
     stem = os.path.splitext(os.path.basename(file))[0]
     spec = importlib.util.spec_from_file_location(stem, path, loader=FromText(stem, path))
@@ -120,7 +207,8 @@ def load(folder, file, name):
         spec.loader.exec_module(module)
     except BaseException as error:
         traceback.print_exc()
-        raise Mistake(f"{file} cannot be imported: {one_line(error, folder)}{import_hint(error, stem, folder)}") from error
+        said = f"{file} cannot be imported: {one_line(error, folder)}"
+        raise Mistake(with_record(said, error, file) or said + import_hint(error, stem, folder)) from error
     return find(module, file, name)
 
 
@@ -382,6 +470,18 @@ def variable_hint(error):
     return ""
 
 
+def with_record(said, error, file):
+    """What is said of an import that failed since the run has not recorded the module; None of other errors."""
+    if not isinstance(error, ImportError):
+        return None
+    for name, missing in list(unrecorded.items()):
+        package, _, module = name.rpartition(".")
+        if error.name == name or (package and error.name == package and f"'{module}'" in str(error)):
+            hint = f"; {missing} is not run: {UNRECORDED}. Import it at the top of {file}, and start a new run"
+            return said[: max(0, LONGEST_ERROR - len(hint))] + hint
+    return None
+
+
 def may_pass(error):
     """Whether another try may work: connections, time limits, servers that are overloaded or broken for now."""
     status = getattr(error, "status_code", None)
@@ -482,9 +582,9 @@ def as_line(fields):
 class Server:
     """Answers requests with the methods of one object."""
 
-    def __init__(self, folder, file, name, parallel, settings):
-        self.place, self.settings = (folder, file, name), settings
-        self.folder, self.system, self.lock = folder, None, threading.Lock()
+    def __init__(self, folder, file, name, parallel, settings, files):
+        self.place, self.settings = (folder, file, name, files), settings
+        self.folder, self.file, self.system, self.lock = folder, file, None, threading.Lock()
         # banks that were removed, of a class that has no `reset` and holds them in memory
         self.removed = set()
         # what is left of listings that are under way, by bank
@@ -621,7 +721,8 @@ class Server:
         # a system that wants to end the process has failed too, and is asked again
         except BaseException as error:
             traceback.print_exc()
-            said = one_line(error, self.folder) + variable_hint(error)
+            said = one_line(error, self.folder)
+            said = with_record(said, error, self.file) or said + variable_hint(error)
             self.say({"id": number, "ok": False, "error": said, "retry": may_pass(error)})
         return None
 
@@ -657,11 +758,12 @@ class Server:
 
 def main(arguments):
     """`describe` (`described`, once it has the variables that it should) or `serve`, the folder, the file, the class and how many
-    operations at a time (0 for any), with what the class is made."""
+    operations at a time (0 for any), with what the class is made, and the files of the folder that are its own."""
     linecache.checkcache()
     verb, folder, file, name = arguments[:4]
     if verb == "serve":
-        server = Server(folder, file, name, int(arguments[4]), json.loads(arguments[5]))
+        settings, files = json.loads(arguments[5]), frozenset(json.loads(arguments[6]))
+        server = Server(folder, file, name, int(arguments[4]), settings, files)
         try:
             asyncio.run(server.serve())
         finally:

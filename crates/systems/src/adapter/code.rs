@@ -293,7 +293,8 @@ pub(super) fn check(code: &CodeSpec) -> Result<(), String> {
 }
 
 /// How the process of a class is started: with the files of the folder in which its user has named it, while they say what the run
-/// carries, else with copies in the run's folder.
+/// carries, else with copies in the run's folder. Its process is told which files these are: what has come to lie beside them is no
+/// part of the class.
 ///
 /// # Errors
 /// There is no Python or node; what the disk says.
@@ -324,9 +325,10 @@ pub(super) fn launch(code: &CodeSpec, folder: &Path, own: Option<&Path>) -> Resu
         }
     };
     let settings = serde_json::to_string(&code.settings).map_err(|e| e.to_string())?;
+    let recorded = serde_json::to_string(&code.files.keys().collect::<Vec<_>>()).map_err(|e| e.to_string())?;
     let further = match language {
-        Language::Python => [code.at_once.unwrap_or(0).to_string(), settings],
-        Language::Node => [settings, serde_json::to_string(&found_in).map_err(|e| e.to_string())?],
+        Language::Python => [code.at_once.unwrap_or(0).to_string(), settings, recorded],
+        Language::Node => [settings, serde_json::to_string(&found_in).map_err(|e| e.to_string())?, recorded],
     };
     let words = ["serve".into(), from.into(), code.file.clone().into(), code.class.clone().into()];
     let words = words.into_iter().chain(further.map(OsString::from)).collect();
@@ -417,6 +419,18 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         for wrong in ["/tmp/mine.py", "../mine.py", "a/../mine.py", "./mine.py"] {
             assert!(launch(&code(wrong, wrong), folder.path(), None).is_err(), "{wrong} leads out of the folder");
+        }
+    }
+
+    #[test]
+    fn a_process_is_told_which_files_of_a_folder_are_those_of_its_class() {
+        let (run, own) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        for file in ["mine.py", "colorsys.py"] {
+            fs::write(own.path().join(file), "pass").expect("is written");
+        }
+        for from in [Some(own.path()), None] {
+            let started = launch(&code("mine.py", "mine.py"), run.path(), from).expect("Python is there");
+            assert_eq!(started.arguments.last(), Some(&OsString::from(r#"["mine.py"]"#)));
         }
     }
 

@@ -668,6 +668,54 @@ fn p42_a_run_takes_code_from_the_folder_in_which_its_class_was_named_and_from_no
     }
 }
 
+/// What lies in the folder of the class when a run goes on, and was no part of it when the run was planned.
+#[test]
+fn p42_a_file_that_came_to_lie_beside_a_class_later_is_not_run() {
+    for side in SIDES {
+        let (bench, mine) = (side.bench(), side.named("Mine"));
+        with_words(side, bench.path());
+        let class = fs::read_to_string(bench.path().join(side.file)).expect("is there");
+        // a path that leaves the ending out could stand for a file that has none, too
+        let class = class.replace("'./words.ts'", "'./words'").replace("'./words.mjs'", "'./words'");
+        let class = side.behind(&class, side.top, "import os\n", "import fs from 'node:fs';\n");
+        let class = side.behind(
+            &class,
+            side.recall,
+            "        import colorsys\n        open(os.path.join(os.path.dirname(__file__), 'beside'))\n",
+            "    fs.readFileSync(new URL('beside', import.meta.url));\n",
+        );
+        write(bench.path(), side.file, &class);
+        let _ = bench.run(side.submit(&mine, "a")).expect_code(5);
+        let ran = bench.path().join("ran");
+        let python = format!("open({:?}, 'w')\n", ran.display().to_string());
+        let javascript = format!("require('fs').writeFileSync({:?}, '')\n", ran.display().to_string());
+        write(bench.path(), side.or("colorsys.py", "words"), side.or(&python, &javascript));
+        write(bench.path(), "beside", "is there now");
+        let done = bench.run(["retry", "a", "--errors"]).expect_code(0);
+        assert!(!ran.exists(), "{}: {}", side.file, done.stderr);
+        assert!(!done.stderr.contains("is not what it was"), "data beside the class was found: {}", done.stderr);
+
+        // a module of one's own that is imported within a method was neither hashed nor recorded
+        let lazy = side.behind(
+            &side.readme(),
+            side.recall,
+            "        import late\n",
+            "    return import('./late.mjs').then(() => []);\n",
+        );
+        let late = side.or("late.py", "late.mjs");
+        write(bench.path(), side.file, &lazy);
+        let javascript = format!("import fs from 'node:fs';\nfs.writeFileSync({:?}, '');\n", ran.display().to_string());
+        write(bench.path(), late, side.or(&python, &javascript));
+        let _ = bench.run(side.submit(&mine, "lazy")).expect_code(5);
+        let refused = bench.run(["retry", "lazy", "--errors"]);
+        let why = format!("{late} is not run: it was not imported when the run was planned");
+        for said in [why.as_str(), "at the top of"] {
+            assert!(refused.stderr.contains(said), "{said}: {}", refused.stderr);
+        }
+        assert!(!ran.exists(), "{}", side.file);
+    }
+}
+
 /// What a language takes for a list or a text may have no end, or be no text for anybody else.
 #[test]
 fn absurd_lists_texts_and_numbers_of_a_class_hold_up_no_run() {
