@@ -256,8 +256,10 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let asked = |of: &str| {
             let plain = serve(reply("200 OK", Some(BODY.len()), BODY));
-            let sent = client_for(of).expect("a client").get(plain).send();
-            runtime.block_on(sent).map(|reply| reply.status().as_u16()).map_err(|error| error.is_builder())
+            let client = client_for(of).expect("a client");
+            let status =
+                runtime.block_on(async { client.get(plain).send().await.map(|reply| reply.status().as_u16()) });
+            status.map_err(|error| error.is_builder())
         };
         assert_eq!(asked("http://mem.example/f"), Ok(200));
         assert_eq!(asked("https://mem.example/f"), Err(true), "it is not asked at all");

@@ -19,6 +19,10 @@ impl WholeFile {
     /// Starts a file that will be at `path`; makes the folders above it.
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
         let folder = folder(path);
+        // a file takes the place of whatever has its name: of a device or a pipe that is not meant
+        if path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a device or a pipe, and no file"));
+        }
         fs::create_dir_all(folder)?;
         let mut builder = tempfile::Builder::new();
         // readable as any other file (the umask applies), not for the owner alone as temporary files are

@@ -1,8 +1,12 @@
 //! Memory systems as settings name them, and what they may do in this process.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use bench_settings::{CommandLine, ExtraKey};
+use bench_settings::{CommandLine, ExtraKey, bounded};
 use bench_systems::{
     BuildContext, MemorySystem, SystemSettings,
     adapter::{self, AdapterSpec, code, code::libraries, dispositions, settings as of_run},
@@ -39,7 +43,7 @@ pub(super) fn section_of_file(cli: &Cli, line: &CommandLine) -> Option<ExtraKey>
     if !registry::is_file(named) {
         return None;
     }
-    let text = std::fs::read_to_string(named).ok()?;
+    let text = bounded::text(Path::new(named), bounded::BY_HAND).ok()?;
     let spec = adapter::file::parse(&text).ok()?;
     Some(ExtraKey { name: format!("{}.*", spec.name), default: None })
 }

@@ -77,7 +77,7 @@ pub(super) async fn run(app: &App, verb: &ArchiveVerb) -> CliResult {
             let trajectory = Trajectory::through(entries(&at(place)?).await?, &wanted);
             if let Some(path) = svg {
                 let picture = trajectory.svg();
-                results::write_text(path, &picture)?;
+                results::write_named(path, &picture)?;
             }
             if *json {
                 out::json(&trajectory);

@@ -51,7 +51,7 @@ pub(super) async fn run(app: &App, args: &CompareArgs) -> CliResult {
     };
     match (&args.output, format) {
         (Some(file), _) => {
-            results::write_text(file, &shown)?;
+            results::write_named(file, &shown)?;
             out::note(&format!("comparison: {}", file.display()));
         }
         (None, ComparisonFormat::Terminal) => out::painted(&shown),

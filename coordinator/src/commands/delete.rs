@@ -188,7 +188,7 @@ async fn told(store: &dyn Store, run: &RunRow) -> Result<String, CliError> {
         local(run.created_ms),
         run.counters.ended(),
         run.spec.sample.n,
-        dollars(run.counters.spent.usd())
+        dollars(run.counters.usd_paid())
     ))
 }
 

@@ -8,7 +8,10 @@ use std::{
 };
 
 use bench_aggregate::{
-    compare::{CompareOptions, Member, Rates, RunFacts, Side, common_metric, compare, fingerprints, part_of_both},
+    compare::{
+        CompareOptions, Member, NOT_INDEPENDENT, Rates, RunFacts, Side, common_metric, compare, fingerprints,
+        part_of_both,
+    },
     gate::{
         GateFlags, Policy, gate,
         policy::{DEFAULT_POLICY_YAML, Floors},
@@ -47,7 +50,7 @@ pub(super) async fn run(app: &App, args: &GateArgs) -> CliResult {
     }
     let policy = policy(args)?;
     if let Some(path) = &args.junit {
-        results::check_writable(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")))?;
+        results::check_file(path)?;
     }
     // clap asks for it wherever no policy is printed
     let selector = args.run.as_deref().unwrap_or("latest");
@@ -72,6 +75,9 @@ pub(super) async fn run(app: &App, args: &GateArgs) -> CliResult {
         None => None,
         Some(named) => Some(against_named(app, store.as_ref(), args, named, (selector, &new)).await?),
     };
+    // copies end inconclusive and say so; what was paid once and drawn anew from the store does not
+    let shared = baseline.iter().flat_map(|(_, comparison)| &comparison.notes);
+    shared.filter(|note| note.ends_with(NOT_INDEPENDENT)).for_each(|note| out::note(note));
     let flags = GateFlags { advisory: args.advisory, allow_inconclusive: args.allow_inconclusive };
     let report = gate(&new.summary, baseline, &policy, flags);
     show(args, &report)?;
@@ -362,7 +368,7 @@ async fn last(
 fn show(args: &GateArgs, report: &GateReport) -> Result<(), CliError> {
     if let Some(path) = &args.junit {
         let xml = view::junit(report).map_err(CliError::infrastructure_of)?;
-        results::write_text(path, &xml)?;
+        results::write_named(path, &xml)?;
     }
     if args.json {
         out::json(report);

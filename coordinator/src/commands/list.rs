@@ -29,11 +29,13 @@ pub(super) async fn run(app: &App, args: &ListArgs) -> CliResult {
     // all runs of a group are shown, unless less is asked for
     let limit = args.limit.or_else(|| args.run.is_none().then_some(NEWEST)).map(|limit| limit as usize);
     let (mut listed, mut lines, mut groups) = (Vec::new(), 0, HashSet::new());
+    let mut are_more = false;
     for run in runs {
         let group = group_of_equals(&run).filter(|_| args.run.is_none()).map(|group| group.group_no);
         let is_new = group.is_none_or(|group| !groups.contains(&group));
         // older runs of a group that is shown may still come
         if is_new && limit.is_some_and(|limit| lines >= limit) {
+            are_more = true;
             continue;
         }
         let run = Listed::of_run(app, store.as_ref(), run).await?;
@@ -50,6 +52,9 @@ pub(super) async fn run(app: &App, args: &ListArgs) -> CliResult {
         out::note(&nothing(args.chooses() || args.run.is_some(), &store.describe()));
     } else {
         out::result(&table_of(&lines_of(args, &listed, &sizes), out::view().width));
+        if are_more && args.limit.is_none() {
+            out::note(&format!("the newest {NEWEST} are shown: --limit 100 shows more"));
+        }
     }
     Ok(Exit::Done)
 }
@@ -87,7 +92,8 @@ async fn candidates(store: &dyn Store, args: &ListArgs) -> Result<(Vec<RunRow>, 
 
 /// The newest runs of the store: all where it is not known yet how many lines they make.
 async fn newest(store: &dyn Store, args: &ListArgs) -> Result<Vec<RunRow>, CliError> {
-    let limit = (!args.chooses()).then_some(args.limit.unwrap_or(NEWEST));
+    // one more says that there are more
+    let limit = (!args.chooses()).then_some(args.limit.unwrap_or(NEWEST).saturating_add(1));
     let filter = RunFilter { controls: args.controls, limit, ..RunFilter::default() };
     let runs = store.list_runs(&filter).await?;
     if limit.is_some() && runs.iter().any(member) {

@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, fmt::Write as _, io::Write as _, path::PathBuf, time::Duration};
 
 use bench_models::prices::{self, DEFAULT_PROVIDERS, LiteLlmTable, ModelKind, PriceTable, PricedModel, per_million};
-use bench_settings::Way;
+use bench_settings::{Way, bounded};
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 
@@ -53,7 +53,7 @@ fn existing(path: &std::path::Path) -> Result<Option<PriceTable>, CliError> {
     let refuse = |problem: String| {
         CliError::usage(format!("{} is no price file, so it is not written over: {problem}", path.display()))
     };
-    match std::fs::read_to_string(path) {
+    match bounded::text(path, bounded::BY_HAND) {
         Ok(text) => PriceTable::read(&text).map(Some).map_err(refuse),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(refuse(error.to_string())),

@@ -79,7 +79,7 @@ async fn index(app: &App, args: &ReportArgs) -> CliResult {
     }
     let made = out::times::rfc3339(jiff::Timestamp::now().as_millisecond());
     let rendered = html::index(&store.describe(), &made, &lines).map_err(CliError::infrastructure_of)?;
-    results::write_text(&file, &rendered)?;
+    results::write_named(&file, &rendered)?;
     out::note(&format!("{} runs: {}", listed.len(), file.display()));
     Ok(Exit::Done)
 }

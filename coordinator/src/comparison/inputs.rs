@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     fs::File,
     io::BufReader,
     path::{Path, PathBuf},
@@ -21,7 +21,7 @@ use bench_proto::{
 use bench_settings::bounded;
 use bench_store::{RunRow, RunState, Store};
 use bench_worker::banks::BankData;
-use serde::Deserialize;
+use serde::{Deserialize, de::Error as _};
 
 use crate::{
     app::App,
@@ -147,9 +147,17 @@ impl LoadedRun {
         let new = || RunFacts::new(metric, top_k).asking_for(self.spec.system.top_k);
         match &self.source {
             Source::Folder(questions) => {
-                let mut facts = new();
+                let (mut facts, mut seen) = (new(), HashSet::new());
                 each_line(questions, |line| {
-                    facts.add(&facts_of(&parsed(line)?));
+                    let line: QuestionLine = parsed(line)?;
+                    check_line(&line)?;
+                    if !seen.insert(line.question_id.clone()) {
+                        return Err(serde_json::Error::custom(format!(
+                            "question {} stands in a line before already",
+                            line.question_id
+                        )));
+                    }
+                    facts.add(&facts_of(&line));
                     Ok(())
                 })?;
                 Ok(facts)
@@ -346,6 +354,17 @@ fn each_line(path: &Path, mut take: impl FnMut(&str) -> serde_json::Result<()>) 
         take(text.trim_end_matches(['\n', '\r'])).map_err(|e| wrong(&e))?;
     }
     Ok(())
+}
+
+/// Refuses a line whose scores are none: a mean of such would be no score either.
+fn check_line(line: &QuestionLine) -> serde_json::Result<()> {
+    match line.scores.iter().find(|(_, score)| !(0.0..=1.0).contains(*score)) {
+        Some((metric, score)) => Err(serde_json::Error::custom(format!(
+            "the score of question {} by '{metric}' is {score}, and not between 0 and 1",
+            line.question_id
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// The name of a question's line: all that is looked at of most of them.

@@ -105,7 +105,7 @@ async fn tell(app: &App, store: &dyn Store, cell: &CellRows, all: &[CellRows]) -
         sd: None,
         questions: cell.runs.first().map_or(0, |run| run.spec.sample.n),
         verdict: None,
-        usd: cell.runs.iter().map(|run| run.counters.spent.usd()).sum(),
+        usd: cell.runs.iter().map(|run| run.counters.usd_paid()).sum(),
         usd_per_run: None,
         usd_list_per_run: None,
         on_front_of_usd: None,
@@ -127,7 +127,7 @@ async fn tell(app: &App, store: &dyn Store, cell: &CellRows, all: &[CellRows]) -
         let mean = of.figures.mean;
         (told.value, told.ci95, told.ci95_note, told.sd) = (mean.value, mean.ci95, mean.ci95_note, mean.sd);
         told.verdict = Some(if invalid.is_empty() { Verdict::Valid } else { Verdict::Invalid });
-        let usd: f64 = ended.iter().map(|run| run.counters.spent.usd()).sum();
+        let usd: f64 = ended.iter().map(|run| run.counters.usd_paid()).sum();
         told.usd_per_run = Some(usd / ended.len() as f64);
         told.usd_list_per_run = list_price(&of.summaries);
         told.memory = memory_of(&of.summaries);
@@ -333,9 +333,12 @@ async fn effects(
             let (Some(a), Some(b)) = (loaded(app, store, &first).await?, loaded(app, store, &second).await?) else {
                 continue;
             };
-            let paired = pair(store, &a, &b, options, false).await?.paired;
+            let Comparison { paired, reasons, .. } = pair(store, &a, &b, options, false).await?;
             let invalid = [&a, &b].into_iter().any(|side| side.summary.run.verdict == Verdict::Invalid);
-            let invalid = invalid.then(|| "some of these cells are INVALID".to_owned());
+            let why = match (invalid, reasons.first()) {
+                (true, _) => Some("some of these cells are INVALID".to_owned()),
+                (false, why) => why.map(|why| format!("these cells cannot be compared: {why}")),
+            };
             effects.push(MainEffect {
                 axis: axis.clone(),
                 from: from.clone(),
@@ -343,7 +346,7 @@ async fn effects(
                 pairs: matched.len() as u32,
                 difference: paired.difference,
                 ci95: paired.ci95,
-                note: invalid.or(paired.ci95_note),
+                note: why.or(paired.ci95_note),
                 p_value: paired.p_value,
             });
         }

@@ -169,45 +169,45 @@ fn is_of_recalls(metric: &str) -> bool {
 /// Reads one field. Nothing in it, or only missing votes: the question failed.
 fn read(name: &str, value: &Value, scale: f64, reduce: Reduce) -> Result<Grade, String> {
     let mut grades = Vec::new();
-    collect(value, &mut grades).map_err(|what| format!("{name}: {what}"))?;
+    collect(value, scale, &mut grades).map_err(|what| format!("{name}: {what}"))?;
     if grades.is_empty() {
         return Ok(Grade::Failed);
     }
-    let scaled: Vec<f64> = grades.iter().map(|grade| grade / scale).collect();
-    if let Some(wrong) = scaled.iter().find(|grade| !(0.0..=1.0).contains(*grade)) {
+    if let Some(wrong) = grades.iter().find(|grade| !(0.0..=1.0).contains(*grade)) {
         return Err(format!("{name}: score {wrong:?} is not in [0, 1]; --scale N divides grades by N"));
     }
     Ok(Grade::Score(match reduce {
-        Reduce::Mean => scaled.iter().sum::<f64>() / scaled.len() as f64,
+        Reduce::Mean => grades.iter().sum::<f64>() / grades.len() as f64,
         Reduce::Majority => {
-            let passed = scaled.iter().filter(|grade| Scale::PLAIN.passes(**grade)).count();
-            f64::from(u8::from(passed * 2 > scaled.len()))
+            let passed = grades.iter().filter(|grade| Scale::PLAIN.passes(**grade)).count();
+            f64::from(u8::from(passed * 2 > grades.len()))
         }
     }))
 }
 
-/// All grades of a value: one, a list, an object of votes, or an object with a known field.
-fn collect(value: &Value, grades: &mut Vec<f64>) -> Result<(), String> {
+/// All grades of a value: one, a list, an object of votes, or an object with a known field. Numbers are divided by the scale; words, true
+/// and false, and percent have none.
+fn collect(value: &Value, scale: f64, grades: &mut Vec<f64>) -> Result<(), String> {
     match value {
         Value::Null => {}
         Value::Bool(right) => grades.push(f64::from(u8::from(*right))),
-        Value::Number(number) => grades.push(number.as_f64().ok_or_else(|| format!("{number} is no grade"))?),
+        Value::Number(number) => grades.push(number.as_f64().ok_or_else(|| format!("{number} is no grade"))? / scale),
         Value::String(text) if text.trim_start().starts_with(['[', '{']) => {
             let inner = literal(text).ok_or_else(|| format!("'{}' is no grade", shown(text)))?;
-            collect(&inner, grades)?;
+            collect(&inner, scale, grades)?;
         }
         Value::String(word) if is_missing(word) => {}
         Value::String(word) => {
-            grades.push(word_grade(word).ok_or_else(|| no_grade(word))?);
+            grades.push(word_grade(word, scale).ok_or_else(|| no_grade(word))?);
         }
-        Value::Array(values) => values.iter().try_for_each(|value| collect(value, grades))?,
+        Value::Array(values) => values.iter().try_for_each(|value| collect(value, scale, grades))?,
         Value::Object(object) => {
             match Fields::in_record(object)
                 .find(&INNER.map(FieldPlace::read))
                 .iter()
                 .find(|found| !found.value.is_null())
             {
-                Some(inner) => collect(&inner.value, grades)?,
+                Some(inner) => collect(&inner.value, scale, grades)?,
                 None => {
                     let is_metric = |name: &String| METRICS.iter().any(|metric| plain(name).contains(metric));
                     if object.keys().any(is_metric) {
@@ -217,7 +217,7 @@ fn collect(value: &Value, grades: &mut Vec<f64>) -> Result<(), String> {
                             names.join(", ")
                         ));
                     }
-                    object.values().try_for_each(|value| collect(value, grades))?;
+                    object.values().try_for_each(|value| collect(value, scale, grades))?;
                 }
             }
         }
@@ -236,7 +236,7 @@ fn is_missing(word: &str) -> bool {
 }
 
 /// Whole words only: "incorrect" contains "correct".
-fn word_grade(word: &str) -> Option<f64> {
+fn word_grade(word: &str, scale: f64) -> Option<f64> {
     match plain(word).as_str() {
         "correct" | "true" | "yes" | "right" | "pass" | "passed" | "y" | "t" => return Some(1.0),
         "incorrect" | "wrong" | "false" | "no" | "fail" | "failed" | "n" | "f" | "notcorrect" => return Some(0.0),
@@ -244,7 +244,7 @@ fn word_grade(word: &str) -> Option<f64> {
         _ => {}
     }
     let word = word.trim();
-    let (number, unit) = word.strip_suffix('%').map_or((word, 1.0), |number| (number.trim_end(), 100.0));
+    let (number, unit) = word.strip_suffix('%').map_or((word, scale), |number| (number.trim_end(), 100.0));
     number.parse().ok().filter(|number: &f64| number.is_finite()).map(|number| number / unit)
 }
 
@@ -350,6 +350,10 @@ mod tests {
     fn scales_and_fields_can_be_named() {
         let reading = Reading { scale: 100.0, ..reading(&["score=m.f1"]) };
         assert_eq!(by(json!({"score": true, "m": {"F1": 62.5}}), &reading), Ok(Grade::Score(0.625)));
+        // what says its own unit is not divided again
+        for (said, grade) in [(json!("62 %"), 0.62), (json!("correct"), 1.0), (json!(true), 1.0), (json!("80"), 0.8)] {
+            assert_eq!(by(json!({"m": {"F1": said}}), &reading), Ok(Grade::Score(grade)));
+        }
         let missing = by(json!({"score": 0.5}), &reading).expect_err("has no such field");
         assert!(missing.contains("m.f1") && missing.contains("score"), "{missing}");
         let missing = by(json!({"figure": "0.5", "scores": {"f1": 1, "note": "x"}}), &reading).expect_err("has none");

@@ -2,6 +2,7 @@
 
 use std::{
     borrow::Cow,
+    collections::HashMap,
     fs::File,
     io::{BufRead, BufReader, Read},
     path::{Path, PathBuf},
@@ -267,6 +268,7 @@ fn csv_records(text: &str, group: Option<String>) -> Result<Vec<Record>, ImportE
         reader.records().collect::<Result<_, _>>().map_err(|e| ImportError::file(e.to_string()))?;
     let used: Vec<bool> = (0..header.len()).map(|column| rows.iter().any(|row| !row[column].is_empty())).collect();
     let is_ours = header.iter().any(|name| name == "outcome");
+    check_columns(&header, &rows)?;
     let record = |row: &csv::StringRecord| {
         let mut fields = Map::new();
         for ((name, cell), _) in header.iter().zip(row).zip(&used).filter(|(_, used)| **used) {
@@ -281,6 +283,18 @@ fn csv_records(text: &str, group: Option<String>) -> Result<Vec<Record>, ImportE
         Record { place, groups: group.iter().cloned().collect(), fields }
     };
     Ok(rows.iter().map(record).collect())
+}
+
+/// Refuses a table of which nobody knows what a column says: two have one name and do not say the same.
+fn check_columns(header: &csv::StringRecord, rows: &[csv::StringRecord]) -> Result<(), ImportError> {
+    let mut columns: HashMap<&str, usize> = HashMap::new();
+    for (column, name) in header.iter().enumerate().filter(|(_, name)| !name.trim().is_empty()) {
+        let first = *columns.entry(name.trim()).or_insert(column);
+        if rows.iter().any(|row| row[first] != row[column]) {
+            return Err(ImportError::file(format!("two columns are called '{}': rename one of them", name.trim())));
+        }
+    }
+    Ok(())
 }
 
 /// What columns of a table of ours are called by that hold a metric.
@@ -387,6 +401,13 @@ mod tests {
         assert_eq!(records[0].fields["votes"], json!({"1": "True", "2": "False"}));
         assert_eq!(records[1].fields["votes"], json!({"1": "True", "2": null}));
         assert_eq!(records[0].fields["x."], Value::Null);
+    }
+
+    #[test]
+    fn columns_of_one_name_have_to_say_the_same() {
+        let two = read("a.csv", b"question_id,score,score\na:0,1,0\n").expect_err("nobody knows which").to_string();
+        assert!(two.contains("two columns are called 'score'"), "{two}");
+        assert_eq!(read("a.csv", b"question_id,score,score\na:0,1,1\n").expect("reads").len(), 1);
     }
 
     #[test]

@@ -129,11 +129,7 @@ fn notes_of_stress(result: &StressResult) -> Vec<String> {
     let widths = widths.collect::<Vec<_>>().join(", ");
     let found = (!widths.is_empty()).then(|| format!("found by the hits that were asked for: {widths}"));
     let duplicates = &result.duplicates;
-    let once = match duplicates.stored_once() {
-        Some(true) => "stored once",
-        Some(false) => "stored twice",
-        None => "the system does not count, and nothing shows that they were stored twice",
-    };
+    let once = duplicates.in_words();
     let sent = (duplicates.sent > 0).then(|| {
         format!(
             "{} memories sent again in bulk: {once}; of {} recalls {} had the memory once among their hits and {} more often",

@@ -8,8 +8,9 @@ use std::{
 
 use bench_proto::{
     canary::CanarySpec,
-    ids::{RunId, Sha256Hash},
+    ids::{RunId, Sha256Hash, TaskKind},
     spec::{RunSpec, TakenOver},
+    step::StepFacts,
 };
 use bench_store::{
     BankRow, BankState, FilledBank, NewBank, RunFilter, RunState, Runs, SessionRow, Store, StoreResult, retry_until,
@@ -30,6 +31,8 @@ use crate::{
 
 /// Banks that are counted at once.
 const COUNTED_AT_ONCE: usize = 8;
+/// Steps that are looked through for the version that a system said it has: one for each segment of a bank.
+const READY_LOOKED_AT: u32 = 32;
 /// What stands for the dataset's id of a bank in a name.
 const BANK_ID: &str = "{bank_id}";
 /// Runs of the same memory system that are looked through, newest first.
@@ -405,7 +408,11 @@ async fn check_counts(app: &App, store: &dyn Store, spec: &RunSpec, found: &[Fil
     let environment = app.environment_outside_of_runs(app.policy_naming(&spec.system.settings, given))?;
     let context = environment.systems.for_run("reuse");
     let system = registry::build(&spec.system.name, &spec.system.settings, &context).map_err(CliError::usage_of)?;
-    let counted = count_all(&system, store, found).await;
+    let checked = async {
+        check_versions(&system, store, found).await?;
+        count_all(&system, store, found).await
+    };
+    let counted = checked.await;
     system.close().await;
     if !counted? {
         out::note(&format!(
@@ -414,6 +421,44 @@ async fn check_counts(app: &App, store: &dyn Store, spec: &RunSpec, found: &[Fil
         ));
     }
     Ok(())
+}
+
+/// Holds the version that the system says it has now to what it said when each of the runs filled its banks. One that says nothing is
+/// known by the version of its adapter file alone.
+async fn check_versions(system: &Arc<dyn MemorySystem>, store: &dyn Store, found: &[Filled]) -> Result<(), CliError> {
+    let mut seen = BTreeSet::new();
+    for filled in found.iter().filter(|filled| seen.insert(&filled.run)) {
+        let Some(run) = store.run_by_id(&RunId(filled.run.clone())).await? else { continue };
+        let steps = store.steps(run.run_no, TaskKind::Ready, None, READY_LOOKED_AT).await?;
+        let then = steps.into_iter().find_map(|step| match step.facts {
+            StepFacts::Ready { stats, .. } => stats.version,
+            _ => None,
+        });
+        let Some(then) = then else { continue };
+        let bank = asked(store, &filled.row).await?;
+        // whoever does not answer is told of by the count
+        let now = system.statistics(&bank).await.ok().and_then(|said| said.version);
+        if let Some(now) = now.filter(|now| *now != then) {
+            return Err(CliError::usage(format!(
+                "--reuse-banks: the system that filled the banks of run {} said that it is version {then}, and it is {now} now; \
+                 without --reuse-banks the run fills banks of its own",
+                filled.run
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A bank as its memory system knows it.
+async fn asked(store: &dyn Store, row: &BankRow) -> Result<BankRef, CliError> {
+    let data = BankData::read(store, row.clone()).await?;
+    Ok(BankRef {
+        name: row.name_of(row.generation),
+        handle: row.handle.clone(),
+        bank_id: row.bank_id.clone(),
+        content_hash: row.content,
+        content: Some(Arc::clone(&data.content)),
+    })
 }
 
 /// Whether all banks could be counted.
@@ -429,14 +474,7 @@ async fn count_all(system: &Arc<dyn MemorySystem>, store: &dyn Store, found: &[F
 /// Whether a bank could be counted.
 async fn count(system: &Arc<dyn MemorySystem>, store: &dyn Store, filled: &Filled) -> Result<bool, CliError> {
     let Filled { run, row } = filled;
-    let data = BankData::read(store, row.clone()).await?;
-    let bank = BankRef {
-        name: row.name_of(row.generation),
-        handle: row.handle.clone(),
-        bank_id: row.bank_id.clone(),
-        content_hash: row.content,
-        content: Some(Arc::clone(&data.content)),
-    };
+    let bank = asked(store, row).await?;
     let counted = system.verify(&bank, row.position).await.map_err(|failure| {
         CliError::infrastructure(format!(
             "bank {} of run {run} cannot be counted ({}): try again when the memory system answers; without --reuse-banks the run \

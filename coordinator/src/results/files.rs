@@ -37,10 +37,15 @@ pub(crate) fn check_writable(folder: &Path) -> Result<(), CliError> {
 /// # Errors
 /// Exit 2 naming the file.
 pub(crate) fn check_file(file: &Path) -> Result<(), CliError> {
-    let folder = folder_of(file);
-    let made = private::create_folder(folder).and_then(|()| tempfile::NamedTempFile::new_in(folder).map(drop));
-    let wrong =
-        |e| CliError::usage(format!("{} cannot be written: {e}; choose another place with --output", file.display()));
+    let made = match Named::of(file) {
+        Named::File(place) => {
+            let folder = folder_of(&place);
+            private::create_folder(folder).and_then(|()| tempfile::NamedTempFile::new_in(folder).map(drop))
+        }
+        // it may be a pipe whose reader has not come yet
+        Named::Other => Ok(()),
+    };
+    let wrong = |e| CliError::usage(format!("{} cannot be written: {e}; name another file", file.display()));
     made.map_err(wrong)
 }
 
@@ -149,6 +154,41 @@ pub(crate) fn write_atomically(
 /// What the disk meets.
 pub(crate) fn write_text(path: &Path, text: &str) -> Result<(), CliError> {
     write_atomically(path, |file| file.write_all(text.as_bytes()))
+}
+
+/// Writes a text to a file that a person has named. A link is followed, and what is no file, such as `/dev/stdout` or a pipe, is written to.
+///
+/// # Errors
+/// Exit 4 naming the file.
+pub(crate) fn write_named(path: &Path, text: &str) -> Result<(), CliError> {
+    let through = || {
+        let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
+        file.write_all(text.as_bytes()).and_then(|()| file.flush())
+    };
+    match Named::of(path) {
+        Named::File(place) => replace(&place, |file| file.write_all(text.as_bytes())),
+        Named::Other => through(),
+    }
+    .map_err(|e| disk(path, e))
+}
+
+/// What a person has named to be written.
+enum Named {
+    /// A file that is put in the place of what is there.
+    File(PathBuf),
+    /// A device, a pipe, or a link to what is not there.
+    Other,
+}
+
+impl Named {
+    fn of(path: &Path) -> Self {
+        match (path.metadata(), path.symlink_metadata()) {
+            (Ok(there), _) if there.is_file() => Self::File(path.canonicalize().unwrap_or_else(|_| path.to_owned())),
+            (Ok(there), _) if there.is_dir() => Self::File(path.to_owned()),
+            (Err(_), Err(_)) => Self::File(path.to_owned()),
+            _ => Self::Other,
+        }
+    }
 }
 
 /// The same as [`write_atomically`], for files of which the store knows nothing.

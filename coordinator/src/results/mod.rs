@@ -49,7 +49,7 @@ pub(crate) use self::{
     beside::{beside, told_questions},
     files::{
         TERMINAL, check_file, check_format, check_writable, could_be_written, file_name, folder_of, on_screen, render,
-        render_summary, replace, run_folder, write_atomically, write_files, write_text,
+        render_summary, replace, run_folder, write_atomically, write_files, write_named, write_text,
     },
     questions::{each_question, facts_of_bank, questions_named, questions_of_bank},
     score::{Score, score_of},

@@ -223,7 +223,7 @@ fn told(app: &App, row: &RunRow) -> RepeatedRun {
         coverage: None,
         verdict: None,
         result_digest: None,
-        usd: row.counters.spent.usd(),
+        usd: row.counters.usd_paid(),
     }
 }
 

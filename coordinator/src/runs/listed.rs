@@ -39,8 +39,7 @@ impl Listed {
 
     /// Dollars that were surely paid: those of its report, whose calls may be in another store, else those that are booked so far.
     pub(crate) fn usd(&self) -> f64 {
-        let counters = &self.run.counters;
-        self.score.usd.unwrap_or_else(|| counters.spent.usd() - counters.uncertain.usd())
+        self.score.usd.unwrap_or_else(|| self.run.counters.usd_paid())
     }
 
     /// Its model judges.

@@ -107,7 +107,9 @@ impl<'a> Remover<'a> {
             }
             Err(problem) => {
                 self.failed += 1;
-                out::note(&format!("{}: {problem}; the next `bench-coord gc` tries again", run.run_id));
+                // a `gc` without names leaves alone what was meant to stay
+                let again = if named { "the same command" } else { "the next `bench-coord gc`" };
+                out::note(&format!("{}: {problem}; {again} tries again", run.run_id));
             }
         }
         Ok(())

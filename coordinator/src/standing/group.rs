@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use bench_proto::{
     ids::RunId,
     matrix::{CELL_EVENT, CellNote},
+    spec::{DatasetSpec, ModelSpec, RunSpec, SampleSpec},
 };
 use bench_store::{RunFilter, RunGroup, RunRow, RunState, Runs, Store, StoreError};
+use serde_json::Value;
 
 use super::{LATEST, current_user, find_run};
 use crate::exit::CliError;
@@ -228,10 +230,7 @@ impl CellRows {
 
     /// Whether scores of both are the same figure: of the same questions, by the same metric and judges.
     pub(crate) fn is_measured_like(&self, other: &Self) -> bool {
-        let of = |cell: &Self| {
-            let spec = &cell.runs.first()?.spec;
-            Some((spec.dataset.clone(), spec.sample.clone(), spec.headline_metric(), spec.judges.clone(), spec.votes))
-        };
+        let of = |cell: &Self| cell.runs.first().map(|run| measured(&run.spec));
         of(self) == of(other)
     }
 
@@ -239,5 +238,28 @@ impl CellRows {
     pub(crate) fn dataset(&self) -> Option<(&str, &str)> {
         let dataset = &self.runs.first()?.spec.dataset;
         Some((&dataset.name, &dataset.sha256))
+    }
+}
+
+/// What makes two scores the same figure: data, sample, metric, judges and votes. What is said about a sample, such as whose banks it
+/// asks, is not what it is.
+fn measured(spec: &RunSpec) -> (DatasetSpec, SampleSpec, String, Vec<ModelSpec>, u32) {
+    let sample = SampleSpec { notes: Vec::new(), request: Value::Null, ..spec.sample.clone() };
+    (spec.dataset.clone(), sample, spec.headline_metric(), spec.judges.clone(), spec.votes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores_are_the_same_figure_whoever_filled_the_banks() {
+        let spec: RunSpec =
+            serde_json::from_str(include_str!("../../../proto/golden/run_spec.v1.json")).expect("a spec");
+        let mut reuses = spec.clone();
+        reuses.sample.notes.push("2 of 2 banks were filled by run a".to_owned());
+        assert_eq!(measured(&reuses), measured(&spec));
+        reuses.sample.signature.push('0');
+        assert_ne!(measured(&reuses), measured(&spec));
     }
 }

@@ -243,7 +243,7 @@ fn done(s: &Snapshot) -> Vec<String> {
         // their questions are under way, and behind these their canaries are asked for
         parts.push(format!("{}/{} banks done", s.banks_ready, s.banks));
     } else if s.banks_ready < s.banks {
-        parts.push(format!("{}/{} banks ready ({} sessions retained)", s.banks_ready, s.banks, s.entries_retained));
+        parts.push(format!("{}/{} banks ready ({} entries retained)", s.banks_ready, s.banks, s.entries_retained));
     }
     if s.judged && s.answered > s.ended {
         parts.push(format!("{} to judge", s.answered - s.ended));

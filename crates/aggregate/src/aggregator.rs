@@ -167,9 +167,12 @@ impl Aggregator {
             StepFacts::Retained { generation, turns, usage, timing, .. } => {
                 sums.retain(step.task.bank(), *generation, *turns);
                 sums.retain_usage += *usage;
-                sums.retain.add(time(timing));
-                self.retained.push(timing.operation_us() as f32);
-                self.conditions.retained(timing);
+                // a made-up fact beside the dataset is short, and there are many of them: it says nothing of a session
+                if *turns > 0 {
+                    sums.retain.add(time(timing));
+                    self.retained.push(timing.operation_us() as f32);
+                    self.conditions.retained(timing);
+                }
             }
             StepFacts::Consolidated { usage, timing, .. } => {
                 sums.consolidate_usage += *usage;

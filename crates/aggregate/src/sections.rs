@@ -285,10 +285,15 @@ fn answer_variety(questions: &Questions, profile: &Profile) -> Variety {
 
 /// The phases in which the memory system works where nobody sees what it does with models.
 pub(crate) fn phases_of_system(input: &AggregateInput) -> &'static [Phase] {
-    match (input.is_remote, input.spec.answerer.provider.as_str()) {
+    let (taken_over, by_system) = (&input.spec.taken_over, input.spec.answerer.provider == "system");
+    match (input.is_remote, by_system) {
         (false, _) => &[],
-        (true, "system") => &[Phase::Retain, Phase::Recall, Phase::Answer],
-        (true, _) => &[Phase::Retain, Phase::Recall],
+        // whose recalls a fork has taken over, there stands what they cost
+        _ if taken_over.answers_of.is_some() => &[],
+        (true, true) if taken_over.recalls_of.is_some() => &[Phase::Answer],
+        (true, false) if taken_over.recalls_of.is_some() => &[],
+        (true, true) => &[Phase::Retain, Phase::Recall, Phase::Answer],
+        (true, false) => &[Phase::Retain, Phase::Recall],
     }
 }
 

@@ -123,15 +123,33 @@ pub struct Duplicates {
 }
 
 impl Duplicates {
-    /// Whether what is sent twice is stored once; `None` where nothing tells. A count tells more than hits.
+    /// Whether what is sent twice is stored once; `None` where nothing tells. What is seen twice is there twice; that nothing is seen
+    /// twice tells less than a count.
     #[must_use]
     pub fn stored_once(&self) -> Option<bool> {
         match (self.before, self.after) {
-            (Some(before), Some(after)) if after.found != before.found => Some(after.found < before.found),
             _ if self.seen_twice > 0 => Some(false),
-            (Some(_), Some(_)) => Some(true),
+            (Some(before), Some(after)) if after.found <= before.found => Some(true),
+            // more than there were and no more than there should be: the second sending may have put back what the first had lost
+            (Some(_), Some(after)) if after.found <= after.expected => None,
+            (Some(_), Some(_)) => Some(false),
             // who hides equal hits may have stored them twice
             _ => None,
+        }
+    }
+
+    /// The same in words, with the numbers that leave it open.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        match (self.stored_once(), self.before, self.after) {
+            (Some(true), ..) => "stored once".to_owned(),
+            (Some(false), ..) => "stored twice".to_owned(),
+            (None, Some(before), Some(after)) => format!(
+                "not known whether stored twice, for {} items were there before and {} afterwards, of {}: what was lost the \
+                 first time may only have come back",
+                before.found, after.found, after.expected
+            ),
+            (None, ..) => "the system does not count, and nothing shows that they were stored twice".to_owned(),
         }
     }
 }
@@ -245,13 +263,25 @@ mod tests {
     #[test]
     fn whether_duplicates_are_stored_once_is_counted_and_not_guessed() {
         let count = |found| Some(Count { expected: 1_000, found });
-        let of = |before, after, seen_once, seen_twice| {
-            Duplicates { sent: 100, before, after, asked: 100, seen_once, seen_twice }.stored_once()
+        let duplicates = |before, after, seen_once, seen_twice| {
+            let sent = Duplicates { sent: 100, asked: 100, ..Duplicates::default() };
+            Duplicates { before, after, seen_once, seen_twice, ..sent }
         };
+        let of = |before, after, once, twice| duplicates(before, after, once, twice).stored_once();
         assert_eq!(of(count(1_000), count(1_000), 100, 0), Some(true));
         assert_eq!(of(count(1_000), count(1_100), 100, 0), Some(false), "equal hits may be hidden");
         assert_eq!(of(count(1_000), count(1_000), 20, 80), Some(false), "the count may be of distinct items");
         assert_eq!(of(None, None, 20, 80), Some(false));
         assert_eq!(of(None, None, 100, 0), None);
+        // a system that loses what it is sent, and replaces by key
+        assert_eq!(of(count(687), count(704), 86, 0), None, "what was lost may have come back");
+        assert_eq!(of(count(687), count(1_000), 100, 0), None);
+        assert_eq!(of(count(687), count(704), 80, 6), Some(false), "what is seen twice is there twice");
+        assert_eq!(of(count(980), count(1_050), 100, 0), Some(false), "more than was ever sent");
+        assert_eq!(of(count(687), count(687), 86, 0), Some(true));
+        let words = duplicates(count(687), count(704), 86, 0).in_words();
+        assert!(words.contains("687 items were there before and 704 afterwards, of 1000"), "{words}");
+        assert_eq!(duplicates(count(1_000), count(1_100), 0, 100).in_words(), "stored twice");
+        assert!(duplicates(None, None, 100, 0).in_words().starts_with("the system does not count"));
     }
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::{
     BankRef, MemorySystem, RecallQuery,
+    check::heard,
     filling::{Filled, fill},
 };
 
@@ -26,6 +27,9 @@ pub struct Trial {
     pub recall_ms: Option<u64>,
     /// What the search found, best first.
     pub hits: Vec<RetrievedHit>,
+    /// What hits come without, although the adapter says where it stands.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// The system's own answer, where it does not search.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
@@ -56,7 +60,7 @@ pub async fn run(
     let content = BankContent { bank_id: "try".to_owned(), speakers: vec!["Ann".to_owned()], entries };
     let mut bank = BankRef::outside_of_runs(name, content);
     bank.handle = Some(system.open_bank(&bank).await?);
-    let tried = asked(system, &bank, question, k).await;
+    let tried = heard::listening(asked(system, &bank, question, k)).await;
     // a system that keeps nothing, or cannot remove it, is no reason to hide what came back
     if let Err(failure) = system.reset_bank(&bank).await {
         tracing::debug!(%failure, "the bank of a trial was not removed");
@@ -68,8 +72,9 @@ async fn asked(system: &dyn MemorySystem, bank: &BankRef, question: &str, k: u32
     let entries = bank.content.as_deref().map_or(&[][..], |content| &content.entries);
     let began = Instant::now();
     let Filled { proven, .. } = fill(system, bank, entries).await?;
-    let mut trial =
-        Trial { stored_ms: ms(began), proven, recall_ms: None, hits: Vec::new(), answer: None, answer_ms: None };
+    let stored_ms = ms(began);
+    let (hits, notes) = (Vec::new(), Vec::new());
+    let mut trial = Trial { stored_ms, proven, recall_ms: None, hits, notes, answer: None, answer_ms: None };
     let capabilities = system.capabilities();
     let k = capabilities.max_k.map_or(k, |most| k.min(most));
     let query = RecallQuery {
@@ -84,6 +89,10 @@ async fn asked(system: &dyn MemorySystem, bank: &BankRef, question: &str, k: u32
         let began = Instant::now();
         trial.hits = system.recall(bank, &query).await?.hits;
         trial.recall_ms = Some(ms(began));
+        if let Some(beyond) = heard::beyond_k() {
+            trial.notes.push(format!("{k} hits asked for, {} came: cut to {k}", beyond.came));
+        }
+        trial.notes.extend(heard::take_remarks().into_iter().map(|remark| remark.text));
     }
     if capabilities.answers && !capabilities.recalls {
         let began = Instant::now();

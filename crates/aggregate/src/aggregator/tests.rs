@@ -8,7 +8,10 @@ use bench_proto::{
     metric::{Better, MetricSpec, Scale},
     money::PicoUsd,
     scenario::{RecallPlan, Scenario},
-    spec::{DatasetSpec, JudgingSpec, Limits, ModelSpec, RunSpec, SPEC_VERSION, SampleSpec, ScorerSpec, SystemSpec},
+    spec::{
+        DatasetSpec, JudgingSpec, Limits, ModelSpec, RunSpec, SPEC_VERSION, SampleSpec, ScorerSpec, SystemSpec,
+        TakenOver,
+    },
     step::{Canary, RankHits, Retrieval, StepNo},
     strata::Stratum,
     summary::{
@@ -509,6 +512,13 @@ fn what_a_system_of_another_process_uses_is_unknown_until_it_tells() {
     assert_eq!(unknown(true, 0), (vec![Phase::Retain, Phase::Recall], true));
     assert_eq!(unknown(true, 3), (vec![Phase::Retain], false), "what it told is known");
     assert_eq!(unknown(false, 0), (vec![], false), "who computes from the stored items calls nobody");
+    let of_fork = |from| {
+        let mut input = AggregateInput { is_remote: true, ..input(60) };
+        input.spec.taken_over = TakenOver::of_fork(from, "source", &TakenOver::default());
+        sections::phases_of_system(&input)
+    };
+    assert_eq!(of_fork(Phase::Recall), [Phase::Retain, Phase::Recall]);
+    assert_eq!([of_fork(Phase::Answer), of_fork(Phase::Judge)], [[]; 2], "it was not asked");
 }
 
 #[test]
@@ -536,6 +546,25 @@ fn unproven_banks_make_the_run_invalid() {
     let mut aggregator = aggregate((0..44).filter(|i| i % 11 != 1));
     aggregator.add_retain_step(&ready(3, false));
     assert_eq!(aggregator.finish(NONE).summary.run.reasons, ["1 of 7 banks were not proven ready (first: conv-3)"]);
+}
+
+#[test]
+fn facts_of_our_own_are_paid_and_are_no_sessions_in_the_latency() {
+    let mut aggregator = aggregate(0..60);
+    let latency = |aggregator: &Aggregator| {
+        let summary = aggregator.clone().finish(std::iter::empty::<&str>()).summary;
+        let retain = summary.latency_ms.retain.expect("was retained");
+        ((retain.n, retain.p50), summary.usage.retain.calls)
+    };
+    let (before, calls) = latency(&aggregator);
+    for _ in 0..200 {
+        let mut fact = retained(0, 1);
+        if let StepFacts::Retained { turns, timing, .. } = &mut fact.facts {
+            (*turns, timing.provider_us) = (0, 1);
+        }
+        aggregator.add_retain_step(&fact);
+    }
+    assert_eq!(latency(&aggregator), (before, calls + 400));
 }
 
 #[test]

@@ -9,6 +9,9 @@ use bench_proto::{
 
 use super::Side;
 
+/// How a note ends that says what two sides have in common.
+pub const NOT_INDEPENDENT: &str = ": their noise is not independent";
+
 /// A run behind a side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
@@ -107,7 +110,7 @@ pub(super) fn paid(a: &Side<'_>, b: &Side<'_>) -> Option<String> {
             (false, (x, y)) => format!("{x} and {y} used stored answers of {} (--cache shared)", met.2),
         }
     };
-    Some(format!("{why}: their noise is not independent"))
+    Some(format!("{why}{NOT_INDEPENDENT}"))
 }
 
 /// That two sides have from one run all that a deterministic scorer looks at.

@@ -313,8 +313,11 @@ fn latency(rule: &LatencyRule, a: &ComparedRun, b: &ComparedRun) -> Check {
     let (Some(old), Some(new)) = (of(a), of(b)) else {
         return not_compared("a latency probe has no such figure".to_owned());
     };
-    let quotient = if (new - old).abs() <= SAME_MS { 1.0 } else { new / old.max(f64::MIN_POSITIVE) };
-    let unit = format!("{new:.1} ms after {old:.1} ms");
+    let (quotient, same) = match (new - old).abs() <= SAME_MS {
+        true => (1.0, format!(" (what differs by at most {SAME_MS:.0} ms counts as equal)")),
+        false => (new / old.max(f64::MIN_POSITIVE), String::new()),
+    };
+    let unit = format!("{new:.1} ms after {old:.1} ms{same}");
     let change = Change::new(&format!("latency_probe.{}_ms", rule.percentile), new, old);
     quotient_check(name, (rule.level, rule.ratio), quotient, &unit, change)
 }

@@ -100,6 +100,71 @@ fn what_is_printed_can_be_read_by_programs() {
     assert_eq!((&fetched["id"], &fetched["restored"]), (&"a".into(), &false.into()), "{fetched}");
 }
 
+/// Whoever names a link, a device or a pipe means what is behind it.
+#[test]
+fn a_named_output_is_written_through_links_and_takes_the_place_of_no_device() {
+    let bench = Bench::new();
+    for run in ["a", "b"] {
+        let _ = bench.run(["submit", "--dataset", "smoke", "--run-id", run, "--display", "none"]).expect_code(0);
+    }
+    let folder = bench.path().join("out");
+    fs::create_dir(&folder).expect("is made");
+    let at = |name: &str| folder.join(name).display().to_string();
+    let compare = |to: &str| bench.run(["compare", "a", "b", "--format", "md", "--output", to]);
+    fs::write(folder.join("target"), "old").expect("is written");
+    std::os::unix::fs::symlink("target", folder.join("link")).expect("is linked");
+    let _ = compare(&at("link")).expect_code(0);
+    let written = fs::read_to_string(folder.join("target")).expect("reads");
+    assert!(written.contains("NO CHANGE") || written.contains("INCONCLUSIVE"), "{written}");
+    assert!(folder.join("link").is_symlink());
+    // a link to a device stands for one: tests make no devices
+    std::os::unix::fs::symlink("/dev/full", folder.join("full")).expect("is linked");
+    let full = compare(&at("full")).expect_code(4).stderr;
+    assert!(full.contains("cannot be written") && full.contains("No space left"), "{full}");
+    assert!(folder.join("full").is_symlink());
+    let refused = bench.run(["datasets", "generate", "locomo-sim", "--output", &at("full"), "--force"]);
+    assert!(refused.code != 0 && refused.stderr.contains("it is a device or a pipe"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_list_says_that_there_is_more() {
+    let bench = Bench::new();
+    for run in 0..21 {
+        let id = format!("r{run}");
+        let _ = bench.run(["submit", "--dataset", "smoke", "--run-id", &id, "--display", "none"]).expect_code(0);
+    }
+    let newest = bench.run(["list"]).expect_code(0);
+    assert!(newest.stderr.contains("the newest 20 are shown") && !newest.stdout.contains("r0 "), "{}", newest.stderr);
+    let all = bench.run(["list", "--limit", "21"]).expect_code(0);
+    assert!(all.stderr.is_empty() && all.stdout.contains("r0 "), "{}", all.stderr);
+}
+
+/// A folder is somebody else's input.
+#[test]
+fn a_folder_with_a_question_twice_or_with_a_score_that_is_none_is_not_compared() {
+    let bench = Bench::new();
+    let folder = bench.path().join("theirs");
+    let to = folder.display().to_string();
+    let submit = ["submit", "--dataset", "smoke", "--display", "none", "--run-id"];
+    let _ = bench.run([&submit[..], &["a"]].concat()).expect_code(0);
+    let _ = bench.run([&submit[..], &["b", "--output-dir", &to]].concat()).expect_code(0);
+    let path = folder.join("questions.jsonl");
+    let text = fs::read_to_string(&path).expect("reads");
+    let first = text.lines().next().expect("a line").to_owned();
+    let compared = || bench.run(["compare", &to, "a"]);
+    assert!([0, 6].contains(&compared().code));
+    fs::write(&path, format!("{text}{first}\n")).expect("is written");
+    let twice = compared().expect_code(2).stderr;
+    assert!(twice.contains("stands in a line before already"), "{twice}");
+    let mut line: serde_json::Value = serde_json::from_str(&first).expect("a line");
+    for score in line["scores"].as_object_mut().expect("scores").values_mut() {
+        *score = 7.5.into();
+    }
+    fs::write(&path, text.replacen(&first, &line.to_string(), 1)).expect("is written");
+    let beyond = compared().expect_code(2).stderr;
+    assert!(beyond.contains("is 7.5, and not between 0 and 1"), "{beyond}");
+}
+
 #[test]
 fn a_deleted_run_is_gone_and_what_depends_on_it_is_told() {
     let bench = Bench::new();

@@ -285,6 +285,12 @@ impl RunCounters {
         self.scored + self.abstained + self.infra_error
     }
 
+    /// Dollars that were surely paid: without attempts of which nobody knows what they cost.
+    #[must_use]
+    pub fn usd_paid(&self) -> f64 {
+        self.spent.usd() - self.uncertain.usd()
+    }
+
     /// Mean headline score of the questions that have one; none before the first.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {

@@ -52,6 +52,26 @@ impl Path {
         self.all(value).into_iter().next()
     }
 
+    /// Whether `null` stands at the path, and nothing else.
+    pub(super) fn is_null(&self, value: &Value) -> bool {
+        let leads_somewhere = |way: &Vec<Segment>| {
+            let mut found = Vec::new();
+            walk(value, way, &mut found);
+            !found.is_empty()
+        };
+        self.first(value).is_none() && self.ways.iter().any(leads_somewhere)
+    }
+
+    /// Whether it leads to all elements of a list or an object, and not to one.
+    pub(super) fn has_each(&self) -> bool {
+        self.ways.iter().any(|way| way.contains(&Segment::Each))
+    }
+
+    /// That there is no value at the path, for messages.
+    pub(super) fn absent(&self, value: &Value) -> String {
+        format!("field '{}' is {}", self.shown(), if self.is_null(value) { "null" } else { "missing" })
+    }
+
     /// The value as text; numbers and booleans as they are printed.
     pub(super) fn string(&self, value: &Value) -> Option<String> {
         match self.first(value)? {
@@ -64,7 +84,7 @@ impl Path {
 
     /// The elements of the list at the path.
     pub(super) fn list<'v>(&self, value: &'v Value) -> Result<Option<Vec<&'v Value>>, String> {
-        let has_each = self.ways.iter().any(|way| way.contains(&Segment::Each));
+        let has_each = self.has_each();
         let found = self.all(value);
         match found.as_slice() {
             [] if has_each => Ok(Some(Vec::new())),
@@ -82,7 +102,7 @@ impl Path {
             Some(Value::Number(number)) => number.as_u64().ok_or_else(|| self.no_count(&number.to_string())),
             Some(Value::String(text)) => text.parse().map_err(|_| self.no_count("a text of something else")),
             Some(other) => Err(format!("field '{}' must be a number or a list, not {}", self.shown(), kind(other))),
-            None => Err(format!("field '{}' is missing", self.shown())),
+            None => Err(self.absent(value)),
         }
     }
 
@@ -149,6 +169,11 @@ mod tests {
         let value = json!({ "a": { "b": "text" } });
         assert_eq!(Path::new("a.b").list(&value), Err("field 'a.b' must be a list, not a text".to_owned()));
         assert_eq!(Path::new("a.c").count(&value), Err("field 'a.c' is missing".to_owned()));
+        let absent = |path: &str| Path::new(path).absent(&json!({ "a": null, "b": [{ "c": null }], "d": 1 }));
+        for (path, said) in [("a", "null"), ("a.c", "missing"), ("b.*.c", "null"), ("x|a", "null"), ("x|y", "missing")]
+        {
+            assert_eq!(absent(path), format!("field '{path}' is {said}"));
+        }
         assert_eq!(Path::new("a").count(&value), Err("field 'a' must be a number or a list, not an object".to_owned()));
         for (count, shown) in [(json!(-5), "-5"), (json!(51.5), "51.5"), (json!("many"), "a text of something else")] {
             let expected = format!("field 'n' must be a whole number from 0 on, or a list, not {shown}");

@@ -15,10 +15,16 @@ use super::{
     system::{AdapterSystem, bank_vars},
     template::Vars,
 };
-use crate::{BankRef, ListCursor, ListedPage, NativeAnswer, Recall, RecallQuery, moments::Bounds};
+use crate::{
+    BankRef, ListCursor, ListedPage, NativeAnswer, Recall, RecallQuery,
+    check::heard::{self, BeyondK, Remark},
+    moments::Bounds,
+};
 
 /// Fields that a message names.
 const MOST_KEYS: usize = 12;
+/// Letters of a value that a remark shows.
+const SHOWN: usize = 24;
 /// Tokens of a recall for systems that are asked by budget, when nothing is said.
 const DEFAULT_MAX_TOKENS: u32 = 4096;
 /// Items that a page of a listing is asked for.
@@ -38,6 +44,9 @@ impl AdapterSystem {
             usage += read.usage;
             for hits in lists_of {
                 let found = hits_of(call, &read, hits, bank, &self.indexes, self.adapter.spec.unit)?;
+                if found.len() > query.k as usize && !hits.beside_k && !self.capabilities.token_budget {
+                    heard::note_beyond_k(BeyondK { came: found.len(), was_told: is_bounded(call, lists_of, hits) });
+                }
                 if hits.beside_k { beside.extend(found) } else { lists.push(found) }
             }
         }
@@ -147,12 +156,16 @@ pub(super) fn hits_of(
     let list = match list {
         Some(list) => list,
         None if hits.optional => return Ok(Vec::new()),
-        None => return Err(call.shape(format!("field '{}' is missing{}", hits.list.shown(), keys_of(&read.value)))),
+        None => return Err(call.shape(absent(&hits.list, None, &read.value))),
     };
     let index = indexes.find_or_build(bank.content_hash, bank.content.as_deref(), unit);
-    let mut found = Vec::with_capacity(list.len());
     let is_other = |element: &&Value| hits.not_with.as_ref().is_some_and(|path| path.first(element).is_some());
-    for (at, element) in list.into_iter().filter(|element| !is_other(element)).enumerate() {
+    let list: Vec<&Value> = list.into_iter().filter(|element| !is_other(element)).collect();
+    if heard::is_listening() {
+        remark_on(hits, &list);
+    }
+    let mut found = Vec::with_capacity(list.len());
+    for (at, element) in list.into_iter().enumerate() {
         let text = match hits.text.first(element) {
             Some(Value::String(text)) => text.clone(),
             Some(other) => {
@@ -162,10 +175,7 @@ pub(super) fn hits_of(
                     kind(other)
                 )));
             }
-            None => {
-                let keys = keys_of(element);
-                return Err(call.shape(format!("field '{}' of hit {at} is missing{keys}", hits.text.shown())));
-            }
+            None => return Err(call.shape(absent(&hits.text, Some(at), element))),
         };
         let read_path = |path: &Option<Path>| path.as_ref().and_then(|path| path.string(element));
         let score = hits.score.as_ref().and_then(|path| path.first(element)).and_then(Value::as_f64);
@@ -175,6 +185,49 @@ pub(super) fn hits_of(
         found.push(index.place(at, Handed { id, session, text, score, details }));
     }
     Ok(found)
+}
+
+/// Whether a list has no more hits than the request asks for: it asks for a number, and that of nothing else in the response.
+fn is_bounded(call: &Call, lists: &[Hits], hits: &Hits) -> bool {
+    call.uses("k") && !hits.list.has_each() && lists.iter().filter(|hits| !hits.beside_k).count() == 1
+}
+
+/// Whether a field has the type that it is to have.
+type IsRight = fn(&Value) -> bool;
+
+/// Tells who listens of fields that the file names and that no hit has, or that are of another type: hits come without them.
+fn remark_on(hits: &Hits, list: &[&Value]) {
+    let is_name = |value: &Value| value.is_string() || value.is_number() || value.is_boolean();
+    let fields: [(&str, &Option<Path>, IsRight, &str); 3] = [
+        ("score", &hits.score, Value::is_number, "a number"),
+        ("id", &hits.id, is_name, "a text"),
+        ("session", &hits.session, is_name, "a text"),
+    ];
+    for (what, path, is_right, wanted) in fields {
+        let Some(path) = path else { continue };
+        let values: Vec<Option<&Value>> = list.iter().map(|element| path.first(element)).collect();
+        let is_wrong = |value: &Option<&Value>| value.is_some_and(|value| !is_right(value));
+        let wrong = match (values.iter().position(is_wrong), list.first()) {
+            (Some(at), _) => {
+                let (path, value) = (path.shown(), values[at].unwrap_or(&Value::Null));
+                let begin: String = value.to_string().chars().take(SHOWN).collect();
+                format!("field '{path}' of hit {at} must be {wanted}, not {} ({begin})", kind(value))
+            }
+            (None, Some(first)) if values.iter().all(Option::is_none) => absent(path, Some(0), first),
+            _ => continue,
+        };
+        let about = format!("{what} {}", path.shown());
+        heard::remark(Remark { about, text: format!("hits come without {what}: {wrong}") });
+    }
+}
+
+/// That a field of a response, or of one of its hits, is not there, and what is there instead.
+fn absent(path: &Path, hit: Option<usize>, value: &Value) -> String {
+    let of = hit.map(|at| format!(" of hit {at}")).unwrap_or_default();
+    match path.is_null(value) {
+        true => format!("field '{}'{of} is null", path.shown()),
+        false => format!("field '{}'{of} is missing{}", path.shown(), keys_of(value)),
+    }
 }
 
 /// What stands there instead of a field that is missing, for messages.
@@ -191,8 +244,7 @@ fn keys_of(value: &Value) -> String {
 pub(super) fn answer_text(call: &Call, read: &Read, spec: Option<&CallSpec>) -> Result<String, Failure> {
     let path = Path::new(spec.and_then(|spec| spec.text.as_deref()).unwrap_or_default());
     let text = if read.events.is_empty() {
-        let found =
-            path.first(&read.value).ok_or_else(|| call.shape(format!("field '{}' is missing", path.shown())))?;
+        let found = path.first(&read.value).ok_or_else(|| call.shape(path.absent(&read.value)))?;
         found.as_str().map_or_else(|| found.to_string(), str::to_owned)
     } else {
         read.events.iter().filter_map(|event| path.string(&event.data)).collect()

@@ -336,6 +336,22 @@ impl AdapterSystem {
         }
         Err(Failure::permanent("system_refused", format!("{}: the items of the bank do not go away", list.what)))
     }
+
+    /// What a server means that does not find what it is to remove: a bank that is gone is what was wanted, and an address that it does
+    /// not have removes nothing. Where banks can be counted that tells the two apart.
+    async fn check_gone(&self, bank: &BankRef, not_found: Failure) -> Result<(), Failure> {
+        let (Some(call), Some(spec)) = (&self.adapter.verify, &self.adapter.spec.verify) else { return Ok(()) };
+        let Ok(read) = self.send(call, Some(bank), &bank_vars(bank).with("expected", 0_u64)).await else {
+            return Ok(());
+        };
+        match Path::new(spec.count.as_deref().unwrap_or_default()).count(&read.value) {
+            Ok(held) if held > 0 => Err(Failure::permanent(
+                "system_refused",
+                format!("{}; {} says that the bank still holds {held} items", not_found.message, call.what),
+            )),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The bank's name for the system: its own handle, or ours.
@@ -491,7 +507,7 @@ impl MemorySystem for AdapterSystem {
         self.purge(bank).await?;
         match self.send(call, Some(bank), &bank_vars(bank)).await {
             Ok(_) => {}
-            Err(failure) if failure.code == "system_http_404" => {}
+            Err(failure) if failure.code == "system_http_404" => self.check_gone(bank, failure).await?,
             Err(failure) => return Err(failure),
         }
         self.progress.lock().unwrap_or_else(PoisonError::into_inner).remove(&bank.name);

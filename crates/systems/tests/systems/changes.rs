@@ -446,3 +446,22 @@ async fn a_bound_in_time_that_cannot_be_read_fails_the_recall_and_a_date_is_its_
     let sent = fake.with(|world| world.bodies.last().cloned().expect("a request"));
     assert_eq!(sent["filter"], json!({"until": "2031-05-03T23:59:59Z"}));
 }
+
+/// A server that does not find what it is to remove has removed it, or was asked at an address that it does not have.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bank_that_was_not_found_and_still_holds_items_was_not_removed() {
+    let fake = Fake::start("whole");
+    let elsewhere = ALL.replace("reset: {request: 'DELETE /banks/{bank}'}", "reset: {request: 'POST /nowhere/{bank}'}");
+    let content = stream();
+    let bank = bank(&content);
+    let system = of_text(&elsewhere, Some(fake.url()));
+    retained(system.as_ref(), &bank, 2).await;
+    let failure = system.reset_bank(&bank).await.expect_err("nothing was removed");
+    assert!(failure.message.contains("404") && failure.message.contains("still holds"), "{failure}");
+    // without a count nobody knows better, and what is gone may be removed again
+    let uncounted = elsewhere.replace("verify: {request: 'GET /banks/{bank}', count: items}\n", "");
+    of_text(&uncounted, Some(fake.url())).reset_bank(&bank).await.expect("is taken for removed");
+    let right = of_text(ALL, Some(fake.url()));
+    right.reset_bank(&bank).await.expect("is removed");
+    system.reset_bank(&bank).await.expect("is gone");
+}

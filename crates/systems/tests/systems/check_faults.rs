@@ -123,6 +123,53 @@ async fn a_wrong_path_of_hits_is_named_with_the_fields_that_there_are() {
     assert!(said.contains("field 'memory' of hit 0 is missing: it has id, score, session, text"), "{said}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hits_beyond_k_are_told_although_they_are_cut() {
+    // the server knows `k`, and gives ten to who does not say it
+    let steps = found(|_| (), &[("k: '{k}', filter", "limit: '{k}', filter")]).await;
+    let said = detail(&steps, "limits");
+    assert_eq!(outcome(&steps, "limits"), Outcome::Fail, "{said}");
+    assert!(said.starts_with("2 hits asked for, ") && said.contains(" came: cut to 2; it is told how many"), "{said}");
+    let steps = found(|_| (), &[("k: '{k}', filter", "filter")]).await;
+    let said = detail(&steps, "limits");
+    assert_eq!(outcome(&steps, "limits"), Outcome::Pass, "nobody tells it how many: {said}");
+    assert!(said.ends_with(" came: cut to 2; no upper limit is known"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fields_that_hits_come_without_are_named_once() {
+    for (score, wrong) in [
+        ("text", "field 'text' of hit 0 must be a number, not a text (\""),
+        ("relevance", "field 'relevance' of hit 0 is missing: it has id, score, session, text"),
+        ("session", "field 'session' of hit 0 is null"),
+    ] {
+        let named = format!("id: id, score: {score}}}]");
+        let steps = found(|_| (), &[("id: id}]", named.as_str())]).await;
+        let said = detail(&steps, "ready is true");
+        assert!(said.contains(&format!("; note: hits come without score: {wrong}")), "{said}");
+        let notes = steps.iter().filter(|step| step.detail.contains("; note: ")).count();
+        assert_eq!((notes, outcome(&steps, "ready is true")), (1, Outcome::Pass), "{steps:#?}");
+    }
+    let steps = found(|_| (), &[("id: id}]", "id: id, score: score}]")]).await;
+    assert!(steps.iter().all(|step| !step.detail.contains("note:")), "{steps:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_lost_the_first_time_is_not_stored_again() {
+    // what has a key is there once
+    let changes = [
+        ("can: {order: true}", "can: {order: true, repeat: true}"),
+        ("items\n  body: &item {id", "batch\n  body: {items: [&item {id"),
+        ("'{scopes?}'}\nupdate", "'{scopes?}'}]}\nupdate"),
+    ];
+    let whole = found(|_| (), &changes).await;
+    assert_eq!(outcome(&whole, "repeat"), Outcome::Pass, "{whole:#?}");
+    let steps = found(|world| world.loses_every = 3, &changes).await;
+    let said = detail(&steps, "repeat");
+    assert_eq!(outcome(&steps, "repeat"), Outcome::Fail, "{said}");
+    assert!(said.starts_with("6 of 8 items were stored, ") && !said.contains("stored again:"), "{said}");
+}
+
 #[test]
 fn a_variable_without_quotes_is_told_from_an_object() {
     let parsed = adapter::file::parse(&FILE.replace("k: '{k}'", "k: {k}"));

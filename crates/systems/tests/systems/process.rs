@@ -153,7 +153,7 @@ open({:?}, 'w').close()",
     assert!(lives(&first));
     let failure = system.recall(&super::robust::bank(), &query).await.expect_err("it ends in the middle");
     let expected = "recall: the process starts ended (exit status: 7): no memory left";
-    assert_eq!((failure.code.as_str(), failure.message.as_str()), ("system_connection", expected));
+    assert!(failure.code == "system_connection" && failure.message.starts_with(expected), "{failure}");
     system.health().await.expect("another one answers");
     assert!(ends(&first).await && lives(&child()));
     let began = std::time::Instant::now();

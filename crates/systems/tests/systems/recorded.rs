@@ -110,6 +110,12 @@ fn the_same_is_true_of_exchanges_made_here() {
         read("recall", 200, json, "{\"hits\": [{}]}").expect_err("no text").message,
         "recall (POST /v1/recall): field 'text' of hit 0 is missing: it has no field at all"
     );
+    for (reply, field) in
+        [(json!({ "hits": null }), "field 'hits'"), (json!({ "hits": [{ "text": null }] }), "field 'text' of hit 0")]
+    {
+        let message = read("recall", 200, json, &reply.to_string()).expect_err("it is null").message;
+        assert_eq!(message, format!("recall (POST /v1/recall): {field} is null"));
+    }
     assert_eq!(read("retain", 200, json, "{\"stored\": false}").expect_err("not stored").code, "system_refused");
     assert!(read("open", 409, json, "{}").is_ok());
     let events = "event: answer_delta\ndata: {\"text\": \"Ma\"}\n\nevent: answer_delta\ndata: {\"text\": \"x\"}\n\n";
