@@ -169,11 +169,30 @@ async fn go(app: &App, lines: Lines, apps: &mut Vec<Arc<App>>) -> CliResult {
         app.telemetry()?;
     }
     let will_call = !dry_run && app.deployment()? == Deployment::Local;
-    if let Some(id) = run_id.as_ref().filter(|_| !dry_run) {
-        keep_usage_cap(app.open_store().await?.as_ref(), id, &mut cells).await?;
+    let there = match &run_id {
+        // nothing is made for a dry run: without a store there is no matrix that it could be about
+        Some(_) if dry_run => app.open_store().await.ok(),
+        Some(_) => Some(app.open_store().await?),
+        None => None,
+    };
+    if let Some((id, store)) = run_id.as_ref().zip(there.as_ref()) {
+        keep_usage_cap(store.as_ref(), id, &mut cells).await?;
     }
-    let planned = plan_all(&matrix, cells, (repeats, will_call), apps).await?;
+    let mut planned = plan_all(&matrix, cells, (repeats, will_call), apps).await?;
     if dry_run {
+        if let Some((id, store)) = run_id.zip(there) {
+            let mut wanted = Wanted::find(store.as_ref(), id, planned, repeats).await?;
+            let cap = wanted.cap(store.as_ref()).await?;
+            wanted.cap_all(&cap);
+            planned = wanted.cells.into_iter().filter(|of| !of.missing.is_empty()).collect();
+        }
+        if planned.is_empty() {
+            out::note("all runs of the matrix are there: nothing would be made");
+            if output.json {
+                out::json(&json!({"cells": [], "repeats": repeats, "usd_cap": null, "total": null}));
+            }
+            return Ok(Exit::Done);
+        }
         return print(&planned, repeats, output.json).await;
     }
     let run_id = run_id.unwrap_or_else(bench_proto::ids::RunId::fresh);
@@ -303,14 +322,15 @@ async fn estimates(
 
 /// Prints what a matrix would be and cost.
 async fn print(planned: &[PlannedCell], repeats: u32, json: bool) -> CliResult {
-    let (total, each) = estimates(planned.iter().map(|of| (of, repeats)).collect(), Counting::Exact).await?;
+    let new = |of: &PlannedCell| u32::try_from(of.missing.len()).unwrap_or(u32::MAX);
+    let (total, each) = estimates(planned.iter().map(|of| (of, new(of))).collect(), Counting::Exact).await?;
     let is_paid = planned.iter().any(|of| of.planned.measured.is_paid());
     let caps = planned.iter().filter_map(|of| of.planned.measured.spec.limits.max_cost).max();
     let cap = caps.filter(|_| is_paid).map(PicoUsd::usd);
     if json {
         let cell = |(of, one): &(&PlannedCell, RunEstimate)| {
             json!({
-                "number": of.cell.number, "values": of.cell.values, "flags": of.cell.flags, "repeats": repeats,
+                "number": of.cell.number, "values": of.cell.values, "flags": of.cell.flags, "repeats": new(of),
                 "questions": of.planned.measured.spec.sample.n, "estimate": one.totals(),
             })
         };
@@ -327,12 +347,11 @@ async fn print(planned: &[PlannedCell], repeats: u32, json: bool) -> CliResult {
     let used = planned.iter().filter_map(|of| of.planned.measured.spec.limits.max_usage).max_by_key(|cap| cap.most);
     let cap = used.map(|cap| cap.to_string()).or(cap.map(dollars));
     let cap = cap.map(|cap| format!(" (cap {cap})")).unwrap_or_default();
-    out::result(&format!(
-        "{} × {}: {} calls, {}{cap}",
-        counted(planned.len() as u64, "cell"),
-        counted(u64::from(repeats), "run"),
-        total.calls(),
-        dollars(total.expected_usd())
-    ));
+    let cells = counted(planned.len() as u64, "cell");
+    let what = match planned.iter().all(|of| new(of) == repeats) {
+        true => format!("{cells} × {}", counted(u64::from(repeats), "run")),
+        false => format!("{cells}, {}", counted(planned.iter().map(|of| u64::from(new(of))).sum(), "run")),
+    };
+    out::result(&format!("{what}: {} calls, {}{cap}", total.calls(), dollars(total.expected_usd())));
     Ok(Exit::Done)
 }

@@ -3,7 +3,7 @@
 //! A cell with repeats is the mean over them, question by question. A main effect is the paired difference of two such means: over
 //! the cells that have one value of the axis and those that have the other and differ in nothing else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bench_aggregate::{
     compare::{CompareOptions, RunFacts, compare, correct_over_pairs},
@@ -360,6 +360,14 @@ fn notes(cells: &[CellRows]) -> Vec<String> {
     let mut notes = Vec::new();
     if open > 0 {
         notes.push(format!("{open} of {} runs have not ended, and are in no figure", runs().count()));
+    }
+    let counted: BTreeSet<&str> =
+        runs().filter_map(|run| run.spec.counting.as_ref()).map(|counting| counting.name.as_str()).collect();
+    if !counted.is_empty() {
+        let names = counted.into_iter().collect::<Vec<_>>().join(", ");
+        notes.push(format!(
+            "figures here are by our own counting; `list` and the report of each run have that of {names}"
+        ));
     }
     notes.push(
         "a main effect is the mean over the pairs of cells that differ in that axis alone; where axes work together, single pairs say \

@@ -267,6 +267,12 @@ fn notes(spec: &RunSpec, draws: &Draws, deterministic: bool, repeats: &RunsOfGro
                 .to_owned(),
         );
     }
+    notes.extend(spec.counting.as_ref().map(|counting| {
+        format!(
+            "figures here are by our own counting; `list` and the report of each repeat have that of {}",
+            counting.name
+        )
+    }));
     let open = repeats.runs.iter().filter(|run| run.state != RunState::Finished).count();
     if open > 0 {
         notes.push(format!("{open} of {} repeats have not ended, and are in no figure", repeats.runs.len()));

@@ -327,7 +327,13 @@ fn cells_and_repeats_are_added_later_and_keep_their_numbers() {
     let first = run(&small, &["--max-cost", "1"]).expect_code(0).json();
     let before = (digests(&bench, &["m-c1-r1"]), provider.count("requests"));
     assert_eq!(before.1, CALLS);
-    // the new cell stands before the old one in the file, and has the next number all the same
+    // the new cell stands before the old one in the file, and has the next number all the same; a dry run tells what will be made
+    let dry = run(PAID, &["--dry-run"]).expect_code(0).json();
+    let told = dry["cells"].as_array().into_iter().flatten();
+    let told: Vec<_> = told.map(|cell| (&cell["number"], &cell["values"]["top-k"], &cell["repeats"])).collect();
+    assert_eq!(told, [(&json!(2), &json!("5"), &json!(2)), (&json!(1), &json!("10"), &json!(1))]);
+    assert_eq!((&dry["usd_cap"], provider.count("requests")), (&json!(1.0), CALLS));
+    assert_eq!(run(&small, &["--dry-run"]).expect_code(0).json()["cells"], json!([]), "nothing would be made");
     let grown = run(PAID, &[]).expect_code(0);
     assert!(grown.stderr.contains("3 runs added"), "{}", grown.stderr);
     let report = grown.json();

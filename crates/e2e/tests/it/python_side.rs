@@ -205,7 +205,8 @@ fn ctrl_c_stops_a_script_so_that_the_run_goes_on_later() {
     let text = "
 import bench_coord, json, sys
 try:
-    run = bench_coord.run(dataset='locomo-sim', preset='quick', system='mine.py:Mine', latency_probe='off')
+    # two at a time: when these are finished there is something left to stop
+    run = bench_coord.run(dataset='locomo-sim', preset='quick', system='mine.py:Mine', latency_probe='off', concurrency=2)
     print(json.dumps(dict(digest=run.summary.result_digest)))
 except bench_coord.Interrupted as stopped:
     assert isinstance(stopped, KeyboardInterrupt)
