@@ -7,7 +7,7 @@ use crate::{
     cli::RenameArgs,
     exit::{CliError, CliResult, Exit},
     out,
-    standing::find_run,
+    standing::{find_run, group::RunsOfGroup},
 };
 
 /// Gives a run another name, whatever its state.
@@ -17,6 +17,12 @@ pub(super) async fn run(app: &App, args: &RenameArgs) -> CliResult {
     if store.run_by_id(&RunId(args.name.clone())).await?.is_some_and(|other| other.run_no != run.run_no) {
         return Err(CliError::usage(format!(
             "'{}' is the id of another run, and would always mean that one: choose another name",
+            args.name
+        )));
+    }
+    if RunsOfGroup::of_id(store.as_ref(), &RunId(args.name.clone())).await?.is_some() {
+        return Err(CliError::usage(format!(
+            "'{}' is the id of a group of runs, and to most verbs would mean that one: choose another name",
             args.name
         )));
     }

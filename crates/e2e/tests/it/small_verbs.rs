@@ -258,6 +258,9 @@ fn only_what_was_wrong_is_asked_again() {
 
     let taken = bench.run(["rename", "again", "first"]).expect_code(2);
     assert!(taken.stderr.contains("the id of another run"), "{}", taken.stderr);
+    let _ = bench.run(["submit", "--dataset", "smoke", "--repeats", "2", "--run-id", "twice", "--display", "none"]);
+    let taken = bench.run(["rename", "again", "twice"]).expect_code(2);
+    assert!(taken.stderr.contains("the id of a group of runs"), "{}", taken.stderr);
     let _ = bench.run(SMALL.iter().chain(&["--run-id", "extractive"]));
     let refused = bench.run(["retry", "extractive", "--wrong"]).expect_code(2);
     assert!(refused.stderr.contains("says the same again"), "{}", refused.stderr);
