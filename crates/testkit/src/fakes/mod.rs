@@ -85,6 +85,8 @@ pub struct World {
     pub takes_part: bool,
     /// The same of the next batch alone.
     pub takes_part_once: bool,
+    /// The version that `whole` says it is; empty where it says none.
+    pub version: String,
     /// So many requests to come are well; all behind them get this status.
     pub fails_after: Option<(usize, u16)>,
     /// Removing a bank removes all of them.

@@ -30,7 +30,8 @@ pub(super) fn whole(world: &mut World, ask: &Ask<'_>) -> Reply {
         before > items.len()
     };
     match (ask.method, ask.path.as_slice()) {
-        ("GET", ["health"]) => Reply::Json(200, json!({ "ok": true })),
+        ("GET", ["health"]) if world.version.is_empty() => Reply::Json(200, json!({ "ok": true })),
+        ("GET", ["health"]) => Reply::Json(200, json!({ "ok": true, "version": world.version })),
         ("POST", ["banks", bank, "items"]) => {
             world.store(bank, text(body, "text"), body.clone());
             Reply::Json(200, json!({}))

@@ -42,6 +42,25 @@ fn held(fake: &Fake) -> Vec<String> {
     fake.with(|world| world.banks.keys().cloned().collect())
 }
 
+/// What one version of a server has filled says nothing of the next one.
+#[test]
+fn banks_that_another_version_of_the_server_has_filled_are_not_asked() {
+    let fake = Fake::start("whole");
+    let bench = Bench::new();
+    write_adapter(&bench, fake.url(), "");
+    let file = bench.path().join("mine.yaml");
+    let text = std::fs::read_to_string(&file).expect("reads");
+    let tells = text.replace("health: {request: GET /health}", "health: {request: GET /health, version: version}");
+    std::fs::write(&file, tells).expect("is written");
+    fake.with(|world| world.version = "1.0".to_owned());
+    let _ = bench.run([submit("./mine.yaml", "old"), vec!["--keep-banks"]].concat()).expect_code(0);
+    let same = reuse(&bench, "same", &[]).expect_code(0);
+    assert!(same.stderr.contains("2 of 2 banks were filled by run old"), "{}", same.stderr);
+    fake.with(|world| world.version = "2.0".to_owned());
+    let other = reuse(&bench, "other", &[]).expect_code(2).stderr;
+    assert!(other.contains("of run old said that it is version 1.0, and it is 2.0 now"), "{other}");
+}
+
 #[test]
 fn banks_go_when_their_run_has_ended_and_somebody_said_so() {
     let fake = Fake::start("whole");
