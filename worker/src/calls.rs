@@ -57,7 +57,7 @@ use crate::{
     ending::{BUDGET, GivenUp, TaskEnd},
     environment::WorkerEnvironment,
     journal::Journal,
-    metering::{MeteredRun, Outages},
+    metering::{MeteredRun, Outages, Said},
     served::ServedNotes,
 };
 
@@ -180,6 +180,7 @@ impl<'a> RunCallers<'a> {
             lineage: self.row.lineage.clone(),
             limits: self.row.spec.limits.clone(),
             outages: Outages::default(),
+            unpriced: Said::default(),
             is_alone: self.routes.is_alone(),
             plan: self.row.spec.limits.meter.clone().unwrap_or_default(),
             answerer: (answerer.provider.clone(), answerer.account.clone()),

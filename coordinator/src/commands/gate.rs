@@ -8,10 +8,7 @@ use std::{
 };
 
 use bench_aggregate::{
-    compare::{
-        CompareOptions, Member, NOT_INDEPENDENT, Rates, RunFacts, Side, common_metric, compare, fingerprints,
-        part_of_both,
-    },
+    compare::{CompareOptions, Member, NOT_INDEPENDENT, Rates, RunFacts, Side, common_metric, compare, fingerprints},
     gate::{
         GateFlags, Policy, gate,
         policy::{DEFAULT_POLICY_YAML, Floors},
@@ -75,9 +72,9 @@ pub(super) async fn run(app: &App, args: &GateArgs) -> CliResult {
         None => None,
         Some(named) => Some(against_named(app, store.as_ref(), args, named, (selector, &new)).await?),
     };
-    // copies end inconclusive and say so; what was paid once and drawn anew from the store does not
-    let shared = baseline.iter().flat_map(|(_, comparison)| &comparison.notes);
-    shared.filter(|note| note.ends_with(NOT_INDEPENDENT)).for_each(|note| out::note(note));
+    if let Some((_, comparison)) = &baseline {
+        say_what_is_shared(comparison);
+    }
     let flags = GateFlags { advisory: args.advisory, allow_inconclusive: args.allow_inconclusive };
     let report = gate(&new.summary, baseline, &policy, flags);
     show(args, &report)?;
@@ -88,6 +85,15 @@ pub(super) async fn run(app: &App, args: &GateArgs) -> CliResult {
         (_, GateVerdict::Inconclusive) => Exit::Inconclusive,
         _ => Exit::Invalid,
     })
+}
+
+/// Says that the baseline is the run itself, or what both have in common: in so far they are equal whatever has changed.
+fn say_what_is_shared(comparison: &Comparison) {
+    if comparison.a.id == comparison.b.id {
+        let id = &comparison.a.id;
+        return out::note(&format!("the baseline is {id} itself: that it passes says nothing of a change"));
+    }
+    comparison.notes.iter().filter(|note| note.ends_with(NOT_INDEPENDENT)).for_each(|note| out::note(note));
 }
 
 fn check_finished(row: &RunRow, resume: &RunId) -> Result<(), CliError> {
@@ -184,11 +190,6 @@ async fn against(
             options.metric = Some(metric);
         }
         let name = old.summary.run.id.clone();
-        if is_itself {
-            out::note(&format!("the baseline is {name} itself: that it passes says nothing of a change"));
-        } else if let Some(run) = part_of_both(&new.members, &old.members) {
-            out::note(&format!("run {run} is a part of both sides: in so far they are equal whatever has changed"));
-        }
         return Ok((name, pair(store, &old, new, &options, true).await?));
     };
     options.metric = Some(metric.clone());

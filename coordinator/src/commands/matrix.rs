@@ -181,9 +181,7 @@ async fn go(app: &App, lines: Lines, apps: &mut Vec<Arc<App>>) -> CliResult {
     let mut planned = plan_all(&matrix, cells, (repeats, will_call), apps).await?;
     if dry_run {
         if let Some((id, store)) = run_id.zip(there) {
-            let mut wanted = Wanted::find(store.as_ref(), id, planned, repeats).await?;
-            let cap = wanted.cap(store.as_ref()).await?;
-            wanted.cap_all(&cap);
+            let wanted = Wanted::find(store.as_ref(), id, planned, repeats).await?;
             planned = wanted.cells.into_iter().filter(|of| !of.missing.is_empty()).collect();
         }
         if planned.is_empty() {
@@ -200,8 +198,6 @@ async fn go(app: &App, lines: Lines, apps: &mut Vec<Arc<App>>) -> CliResult {
     let store = app.open_store().await?;
     group::check_free(store.as_ref(), &run_id, Some(repeats)).await?;
     let mut wanted = Wanted::find(store.as_ref(), run_id, planned, repeats).await?;
-    let cap = wanted.cap(store.as_ref()).await?;
-    wanted.cap_all(&cap);
     if wanted.grows() {
         check(&matrix, &mut wanted, store.as_ref()).await?;
     }

@@ -3,7 +3,7 @@
 //! A cell with repeats is the mean over them, question by question. A main effect is the paired difference of two such means: over
 //! the cells that have one value of the axis and those that have the other and differ in nothing else.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use bench_aggregate::{
     compare::{CompareOptions, RunFacts, compare, correct_over_pairs},
@@ -22,7 +22,7 @@ use super::{figures_of_both, inputs::LoadedRun, pair, seeds::seeds};
 use crate::{
     app::App,
     exit::CliError,
-    results::repeats::figures_of,
+    results::repeats::{counted_elsewhere, figures_of},
     standing::group::{CellRows, RunsOfGroup},
 };
 
@@ -361,14 +361,7 @@ fn notes(cells: &[CellRows]) -> Vec<String> {
     if open > 0 {
         notes.push(format!("{open} of {} runs have not ended, and are in no figure", runs().count()));
     }
-    let counted: BTreeSet<&str> =
-        runs().filter_map(|run| run.spec.counting.as_ref()).map(|counting| counting.name.as_str()).collect();
-    if !counted.is_empty() {
-        let names = counted.into_iter().collect::<Vec<_>>().join(", ");
-        notes.push(format!(
-            "figures here are by our own counting; `list` and the report of each run have that of {names}"
-        ));
-    }
+    notes.extend(counted_elsewhere(runs().map(|run| &run.spec)));
     notes.push(
         "a main effect is the mean over the pairs of cells that differ in that axis alone; where axes work together, single pairs say \
          more"

@@ -316,9 +316,10 @@ async fn reuse_banks(app: &App, planned: &mut PlannedRun, look: bool) -> Result<
         ));
         return Ok(());
     }
-    // what consolidation leaves of the items is the system's own business
-    if look && !planned.capabilities.consolidates {
-        check_counts(app, store.as_ref(), spec, &found).await?;
+    if look {
+        // what consolidation leaves of the items is the system's own business
+        let counts = !planned.capabilities.consolidates;
+        check_filled(app, store.as_ref(), spec, &found, counts).await?;
     }
     let mut of: Vec<String> = Vec::new();
     found.iter().for_each(|filled| {
@@ -402,15 +403,22 @@ pub(super) async fn looked_up<T: Send + 'static>(
     looked.map_err(|e| CliError::infrastructure(format!("banks could not be compared: {e}")).because(e))?
 }
 
-/// Counts what banks hold, where the memory system can be asked: one that has lost memories is not asked as if it had them.
-async fn check_counts(app: &App, store: &dyn Store, spec: &RunSpec, found: &[Filled]) -> Result<(), CliError> {
+/// Asks the memory system which version it is and, where that tells anything, counts what banks hold: one that has lost memories is not
+/// asked as if it had them.
+async fn check_filled(
+    app: &App,
+    store: &dyn Store,
+    spec: &RunSpec,
+    found: &[Filled],
+    counts: bool,
+) -> Result<(), CliError> {
     let given = &app.settings().run.system;
     let environment = app.environment_outside_of_runs(app.policy_naming(&spec.system.settings, given))?;
     let context = environment.systems.for_run("reuse");
     let system = registry::build(&spec.system.name, &spec.system.settings, &context).map_err(CliError::usage_of)?;
     let checked = async {
         check_versions(&system, store, found).await?;
-        count_all(&system, store, found).await
+        if counts { count_all(&system, store, found).await } else { Ok(true) }
     };
     let counted = checked.await;
     system.close().await;
@@ -435,7 +443,7 @@ async fn check_versions(system: &Arc<dyn MemorySystem>, store: &dyn Store, found
             _ => None,
         });
         let Some(then) = then else { continue };
-        let bank = asked(store, &filled.row).await?;
+        let bank = bank_ref(store, &filled.row).await?;
         // whoever does not answer is told of by the count
         let now = system.statistics(&bank).await.ok().and_then(|said| said.version);
         if let Some(now) = now.filter(|now| *now != then) {
@@ -450,7 +458,7 @@ async fn check_versions(system: &Arc<dyn MemorySystem>, store: &dyn Store, found
 }
 
 /// A bank as its memory system knows it.
-async fn asked(store: &dyn Store, row: &BankRow) -> Result<BankRef, CliError> {
+async fn bank_ref(store: &dyn Store, row: &BankRow) -> Result<BankRef, CliError> {
     let data = BankData::read(store, row.clone()).await?;
     Ok(BankRef {
         name: row.name_of(row.generation),
@@ -474,7 +482,7 @@ async fn count_all(system: &Arc<dyn MemorySystem>, store: &dyn Store, found: &[F
 /// Whether a bank could be counted.
 async fn count(system: &Arc<dyn MemorySystem>, store: &dyn Store, filled: &Filled) -> Result<bool, CliError> {
     let Filled { run, row } = filled;
-    let bank = asked(store, row).await?;
+    let bank = bank_ref(store, row).await?;
     let counted = system.verify(&bank, row.position).await.map_err(|failure| {
         CliError::infrastructure(format!(
             "bank {} of run {run} cannot be counted ({}): try again when the memory system answers; without --reuse-banks the run \

@@ -2,7 +2,7 @@
 //!
 //! One run's questions are in memory at a time, beside a table of their scores.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use bench_aggregate::{
     compare::RunFacts,
@@ -256,6 +256,16 @@ async fn group(
 }
 
 /// What a reader should know beside the figures.
+/// Where the figure by somebody else's counting stands, of runs that have one: those of a group are by ours.
+pub(crate) fn counted_elsewhere<'s>(specs: impl IntoIterator<Item = &'s RunSpec>) -> Option<String> {
+    let counted = specs.into_iter().filter_map(|spec| spec.counting.as_ref());
+    let names: BTreeSet<&str> = counted.map(|counting| counting.name.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        let names = names.into_iter().collect::<Vec<_>>().join(", ");
+        format!("figures here are by our own counting; `list` and the report of each run have that of {names}")
+    })
+}
+
 fn notes(spec: &RunSpec, draws: &Draws, deterministic: bool, repeats: &RunsOfGroup) -> Vec<String> {
     let mut notes = vec![filling(spec, draws)];
     if draws.none() {
@@ -267,12 +277,7 @@ fn notes(spec: &RunSpec, draws: &Draws, deterministic: bool, repeats: &RunsOfGro
                 .to_owned(),
         );
     }
-    notes.extend(spec.counting.as_ref().map(|counting| {
-        format!(
-            "figures here are by our own counting; `list` and the report of each repeat have that of {}",
-            counting.name
-        )
-    }));
+    notes.extend(counted_elsewhere([spec]));
     let open = repeats.runs.iter().filter(|run| run.state != RunState::Finished).count();
     if open > 0 {
         notes.push(format!("{open} of {} repeats have not ended, and are in no figure", repeats.runs.len()));

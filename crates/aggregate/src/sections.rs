@@ -285,15 +285,15 @@ fn answer_variety(questions: &Questions, profile: &Profile) -> Variety {
 
 /// The phases in which the memory system works where nobody sees what it does with models.
 pub(crate) fn phases_of_system(input: &AggregateInput) -> &'static [Phase] {
-    let (taken_over, by_system) = (&input.spec.taken_over, input.spec.answerer.provider == "system");
-    match (input.is_remote, by_system) {
-        (false, _) => &[],
-        // whose recalls a fork has taken over, there stands what they cost
-        _ if taken_over.answers_of.is_some() => &[],
-        (true, true) if taken_over.recalls_of.is_some() => &[Phase::Answer],
-        (true, false) if taken_over.recalls_of.is_some() => &[],
+    // whose recalls or answers a fork has taken over, there stands what they cost
+    let taken_over = &input.spec.taken_over;
+    let recalls = input.is_remote && taken_over.recalls_of.is_none();
+    let answers = input.is_remote && input.spec.answerer.provider == "system" && taken_over.answers_of.is_none();
+    match (recalls, answers) {
         (true, true) => &[Phase::Retain, Phase::Recall, Phase::Answer],
         (true, false) => &[Phase::Retain, Phase::Recall],
+        (false, true) => &[Phase::Answer],
+        (false, false) => &[],
     }
 }
 

@@ -145,7 +145,7 @@ impl MeteredCall {
             return;
         }
         let (asked, told, account) = (shown(&self.model), shown(&outcome.model), self.target.account.as_str());
-        if self.run.outages.unpriced.is_new(&asked, &told) {
+        if self.run.unpriced.is_new(&asked, &told) {
             warn!(
                 code = OTHER_MODEL,
                 account,

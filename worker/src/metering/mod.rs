@@ -29,7 +29,7 @@ use tokio::{net::TcpListener, sync::OnceCell, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-pub(crate) use self::{in_flight::InFlight, outages::Outages, run::MeteredRun};
+pub(crate) use self::{in_flight::InFlight, outages::Outages, run::MeteredRun, told::Said};
 use crate::meter_place::MeterPlace;
 
 /// Longest wait for requests under way when the process stops.

@@ -14,8 +14,6 @@ use bench_proto::ids::Sha256Hash;
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
-use super::told::Said;
-
 /// Code of what is said of a provider that is away.
 pub(crate) const PROVIDER_AWAY: &str = "provider_away";
 /// Failures on the way, with no reply between them, after which requests are held.
@@ -54,8 +52,6 @@ pub(crate) struct Away {
 pub(crate) struct Outages {
     state: Mutex<State>,
     changed: Notify,
-    /// Models of no known price that have answered in the place of others.
-    pub(super) unpriced: Said,
 }
 
 #[derive(Default)]

@@ -34,6 +34,7 @@ use super::{
     call::{MeteredCall, Taken},
     in_flight::InFlight,
     outages::{Away, Outages, PROVIDER_AWAY, Target},
+    told::Said,
 };
 use crate::{cost_ledger::CostLedger, ending::BUDGET, environment::WorkerEnvironment};
 
@@ -63,6 +64,8 @@ pub(crate) struct MeteredRun {
     pub(crate) paces: Arc<dyn Paces>,
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) outages: Outages,
+    /// Models of no known price that have answered in the place of others.
+    pub(crate) unpriced: Said,
     /// No other process works for this run.
     pub(crate) is_alone: bool,
     pub(crate) faults: Faults,

@@ -70,7 +70,7 @@ fn is_date(suffix: &str) -> bool {
 
 /// What has been said of models in a run: once is enough.
 #[derive(Default)]
-pub(super) struct Said(Mutex<HashSet<(String, String)>>);
+pub(crate) struct Said(Mutex<HashSet<(String, String)>>);
 
 impl Said {
     /// Whether this is to be said now, and not again.

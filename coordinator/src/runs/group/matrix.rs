@@ -64,10 +64,10 @@ pub(crate) struct Wanted {
 
 impl Wanted {
     /// Holds a file's cells against the group of that id: numbers those that exist as they were, the others behind them, and finds
-    /// which runs are missing.
+    /// which runs are missing. All come under the group's cap, a cell that costs nothing too.
     ///
     /// # Errors
-    /// Exit 2 for a cell that exists with other settings; what the store meets.
+    /// Exit 2 for a cell that exists with other settings, and for a cap in another unit; what the store meets.
     pub(crate) async fn find(
         store: &dyn Store,
         id: RunId,
@@ -106,7 +106,13 @@ impl Wanted {
             let others = counted(others as u64, "cell");
             out::note(&format!("{others} of matrix {id} not in the file: what was measured stays"));
         }
-        Ok(Self { id, cells, existing, told })
+        let mut wanted = Self { id, cells, existing, told };
+        let cap = wanted.cap(store).await?;
+        for of in &mut wanted.cells {
+            let limits = &mut of.planned.measured.spec.limits;
+            (limits.max_cost, limits.max_usage) = (cap.usd, cap.usage);
+        }
+        Ok(wanted)
     }
 
     /// Whether runs are to be created.
@@ -118,7 +124,7 @@ impl Wanted {
     ///
     /// # Errors
     /// What the store meets.
-    pub(crate) async fn cap(&self, store: &dyn Store) -> Result<GroupCap, CliError> {
+    async fn cap(&self, store: &dyn Store) -> Result<GroupCap, CliError> {
         let of_cells = GroupCap::of(self.cells.iter().map(|of| &of.planned.measured.spec.limits))?;
         let is_said = self.cells.iter().any(|of| of.args.limits.max_cost.is_some());
         let Some(run) = self.existing.as_ref().and_then(|group| group.runs.first()) else { return Ok(of_cells) };
@@ -131,14 +137,6 @@ impl Wanted {
         }
         let usd = store.group(run.run_no).await?.and_then(|group| group.cap).or(of_cells.usd);
         Ok(GroupCap { usd: usd.filter(|_| had.is_none()), usage: had })
-    }
-
-    /// Sets the cap of every run that is to be created: a cell that costs nothing is under the same one.
-    pub(crate) fn cap_all(&mut self, cap: &GroupCap) {
-        for of in &mut self.cells {
-            let limits = &mut of.planned.measured.spec.limits;
-            (limits.max_cost, limits.max_usage) = (cap.usd, cap.usage);
-        }
     }
 }
 

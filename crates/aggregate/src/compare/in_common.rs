@@ -68,12 +68,6 @@ fn meet<'m>(of_a: &'m [Member], of_b: &'m [Member], (keys_of_a, keys_of_b): (Key
     })
 }
 
-/// The first run that is a part of both.
-#[must_use]
-pub fn part_of_both<'m>(of_a: &'m [Member], of_b: &'m [Member]) -> Option<&'m str> {
-    meet(of_a, of_b, (id, id)).map(|(run, ..)| run.id.as_str())
-}
-
 /// Ids of a run of either side; of a mean with the side that it is a part of.
 fn names(a: &Side<'_>, b: &Side<'_>, (of_a, of_b): (&Member, &Member)) -> (String, String) {
     let name = |side: &Side<'_>, run: &Member, which: &str| match side.is_one_run() {
@@ -88,8 +82,8 @@ pub(super) fn paid(a: &Side<'_>, b: &Side<'_>) -> Option<String> {
     let found = |keys_of_a: Keys, keys_of_b: Keys| meet(a.members, b.members, (keys_of_a, keys_of_b));
     let named = |met: Met<'_>| names(a, b, (met.0, met.1));
     let single = a.is_one_run() && b.is_one_run();
-    let why = if let Some(run) = part_of_both(a.members, b.members).filter(|_| !single) {
-        format!("run {run} is a part of both sides")
+    let why = if let Some((run, ..)) = found(id, id).filter(|_| !single) {
+        format!("run {} is a part of both sides", run.id)
     } else if let Some(met) = found(lineage, lineage) {
         match (single, named(met)) {
             (true, _) => "the runs share paid answers (one was made from the other)".to_owned(),

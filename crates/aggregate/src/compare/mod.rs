@@ -38,7 +38,7 @@ use bench_proto::{
 
 pub(crate) use difference::{RULE_OF_THREE, gains};
 pub(crate) use holm::adjusted;
-pub use in_common::{Member, NOT_INDEPENDENT, part_of_both};
+pub use in_common::{Member, NOT_INDEPENDENT};
 pub(crate) use pairs::TurnsSeen;
 pub use pairs::{PairedFacts, Rate, Rates, RunFacts};
 pub use ranks::ranks;

@@ -67,9 +67,9 @@ impl Path {
         self.ways.iter().any(|way| way.contains(&Segment::Each))
     }
 
-    /// That there is no value at the path, for messages.
-    pub(super) fn absent(&self, value: &Value) -> String {
-        format!("field '{}' is {}", self.shown(), if self.is_null(value) { "null" } else { "missing" })
+    /// That there is no value at the path, for messages; `of` says of what, such as ` of hit 3`.
+    pub(super) fn absent(&self, of: &str, value: &Value) -> String {
+        format!("field '{}'{of} is {}", self.shown(), if self.is_null(value) { "null" } else { "missing" })
     }
 
     /// The value as text; numbers and booleans as they are printed.
@@ -102,7 +102,7 @@ impl Path {
             Some(Value::Number(number)) => number.as_u64().ok_or_else(|| self.no_count(&number.to_string())),
             Some(Value::String(text)) => text.parse().map_err(|_| self.no_count("a text of something else")),
             Some(other) => Err(format!("field '{}' must be a number or a list, not {}", self.shown(), kind(other))),
-            None => Err(self.absent(value)),
+            None => Err(self.absent("", value)),
         }
     }
 
@@ -169,7 +169,7 @@ mod tests {
         let value = json!({ "a": { "b": "text" } });
         assert_eq!(Path::new("a.b").list(&value), Err("field 'a.b' must be a list, not a text".to_owned()));
         assert_eq!(Path::new("a.c").count(&value), Err("field 'a.c' is missing".to_owned()));
-        let absent = |path: &str| Path::new(path).absent(&json!({ "a": null, "b": [{ "c": null }], "d": 1 }));
+        let absent = |path: &str| Path::new(path).absent("", &json!({ "a": null, "b": [{ "c": null }], "d": 1 }));
         for (path, said) in [("a", "null"), ("a.c", "missing"), ("b.*.c", "null"), ("x|a", "null"), ("x|y", "missing")]
         {
             assert_eq!(absent(path), format!("field '{path}' is {said}"));

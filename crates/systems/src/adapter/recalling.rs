@@ -223,11 +223,8 @@ fn remark_on(hits: &Hits, list: &[&Value]) {
 
 /// That a field of a response, or of one of its hits, is not there, and what is there instead.
 fn absent(path: &Path, hit: Option<usize>, value: &Value) -> String {
-    let of = hit.map(|at| format!(" of hit {at}")).unwrap_or_default();
-    match path.is_null(value) {
-        true => format!("field '{}'{of} is null", path.shown()),
-        false => format!("field '{}'{of} is missing{}", path.shown(), keys_of(value)),
-    }
+    let said = path.absent(&hit.map(|at| format!(" of hit {at}")).unwrap_or_default(), value);
+    if path.is_null(value) { said } else { said + &keys_of(value) }
 }
 
 /// What stands there instead of a field that is missing, for messages.
@@ -244,7 +241,7 @@ fn keys_of(value: &Value) -> String {
 pub(super) fn answer_text(call: &Call, read: &Read, spec: Option<&CallSpec>) -> Result<String, Failure> {
     let path = Path::new(spec.and_then(|spec| spec.text.as_deref()).unwrap_or_default());
     let text = if read.events.is_empty() {
-        let found = path.first(&read.value).ok_or_else(|| call.shape(path.absent(&read.value)))?;
+        let found = path.first(&read.value).ok_or_else(|| call.shape(path.absent("", &read.value)))?;
         found.as_str().map_or_else(|| found.to_string(), str::to_owned)
     } else {
         read.events.iter().filter_map(|event| path.string(&event.data)).collect()

@@ -89,7 +89,7 @@ from bench_coord._process import own_path
 sys.prefix = sys.exec_prefix = '/home/ann/project/env'
 sys.base_prefix = sys.base_exec_prefix = '/home/ann/.pyenv/versions/3.12'
 for path, own in [
-    ('/home/ann/mine.py', 'mine.py'), ('/home/ann/work/parts/words.py', 'work/parts/words.py'), ('/home/bob/mine.py', None),
+    ('/home/ann/mine.py', 'mine.py'), ('/home/ann/project/parts/words.py', 'project/parts/words.py'), ('/home/bob/mine.py', None),
     ('/home/ann/project/env/lib/python3.12/site-packages/x.py', None), ('/home/ann/.local/lib/site-packages/x.py', None),
     ('/home/ann/.pyenv/versions/3.12/lib/python3.12/asyncio/__init__.py', None), (sys.argv[1] + '/bench_coord/_process.py', None),
 ]:
