@@ -110,6 +110,12 @@ pub(crate) fn ms(ms: f64) -> String {
     }
 }
 
+/// What a group has booked against its cap, in dollars; the costs of its runs, which are without uncertain calls, may come to less.
+pub(crate) fn booked_by_group(booked: f64, cap: Option<f64>) -> String {
+    let cap = cap.map(|cap| format!(" of {}", usd(cap))).unwrap_or_default();
+    format!("booked by the group, calls included of which nobody knows what they cost: {}{cap}", usd(booked))
+}
+
 /// `$12.34`, `$0.0042`, `$0`.
 pub(crate) fn usd(usd: f64) -> String {
     match usd {

@@ -12,7 +12,10 @@ use bench_proto::{
 use crate::{
     blocks::{Block, heading, table},
     error::RenderError,
-    figures::{NONE, count, counted, interval, ms, one_line, p_value, percent_or_none, points, points_interval, usd},
+    figures::{
+        NONE, booked_by_group, count, counted, interval, ms, one_line, p_value, percent_or_none, points,
+        points_interval, usd,
+    },
     html, markdown,
     svg::{FrontAxis, FrontPoint, Plot, front_plot},
     terminal::{self, View},
@@ -133,10 +136,9 @@ fn document(report: &MatrixReport) -> Vec<Block> {
         .as_deref()
         .map_or_else(|| report.id.clone(), |name| format!("{} ({})", one_line(name, VALUE_WIDTH), report.id));
     let ended = report.cells.iter().filter(|cell| cell.ended as usize == cell.runs.len()).count() as u64;
-    let cap = report.cap_usd.map(|cap| format!(" of {}", usd(cap))).unwrap_or_default();
     let mut blocks = vec![
         Block::Title(format!("{name}: {} of {}", count(ended), counted(report.cells.len() as u64, "cell"))),
-        Block::Headline(format!("spent by the group: {}{cap}", usd(report.booked_usd))),
+        Block::Headline(booked_by_group(report.booked_usd, report.cap_usd)),
         Block::List(report.notes.iter().filter(|note| !is_verdict(report, note)).cloned().collect()),
     ];
     blocks.extend(cells(report));

@@ -8,7 +8,9 @@ use bench_proto::{
 use crate::{
     blocks::{Block, heading, table},
     error::RenderError,
-    figures::{NONE, count, counted, interval, interval_with_width, one_line, percent, percent_or_none, usd},
+    figures::{
+        NONE, booked_by_group, count, counted, interval, interval_with_width, one_line, percent, percent_or_none, usd,
+    },
     html, markdown,
     svg::{HistoryPoint, Plot, history_plain},
     terminal::{self, View},
@@ -125,11 +127,10 @@ fn runs(report: &RepeatsReport) -> Vec<Block> {
         ]
     });
     let group = &report.group;
-    let cap = group.cap_usd.map(|cap| format!(" of {}", usd(cap))).unwrap_or_default();
     vec![
         heading("Repeats"),
         table(&["Run", "Status", ">Score", ">Questions", "Verdict", ">Cost", "Digest"], rows.collect()),
-        Block::Text(format!("spent by the group: {}{cap}", usd(group.booked_usd))),
+        Block::Text(booked_by_group(group.booked_usd, group.cap_usd)),
     ]
 }
 
