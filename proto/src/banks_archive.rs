@@ -15,6 +15,10 @@ pub const MANIFEST: &str = "bench-banks.json";
 /// Folder of an archive that holds what the memory system keeps.
 pub const FILES: &str = "files";
 
+/// Folder below [`FILES`] of what a server has handed on by calls of its own: a file for each bank, of the bank's name. Everything
+/// else is folders that memory systems keep.
+pub const EXPORTED: &str = "exported";
+
 /// What an archive of filled banks holds, and what filled them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct BanksManifest {

@@ -43,6 +43,7 @@ pub mod served;
 pub mod server;
 pub mod session;
 pub mod spec;
+pub mod started_again;
 pub mod step;
 pub mod stop;
 pub mod strata;

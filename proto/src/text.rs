@@ -50,6 +50,52 @@ pub fn json(text: &str) -> Cow<'_, str> {
     escaped.into()
 }
 
+/// The first number in JSON that is none: `NaN` and `Infinity`, which JSON does not have and Python writes, or one beyond all
+/// others (`1e999`). A long one is cut; what stands in strings is no number.
+///
+/// ```
+/// assert_eq!(bench_proto::text::not_finite(r#"{"text": "score: NaN", "score": -Infinity}"#), Some("-Infinity"));
+/// ```
+#[must_use]
+pub fn not_finite(json: &str) -> Option<&str> {
+    const LONGEST: usize = 40;
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    let (mut rest, mut before) = (json, ' ');
+    while let Some(c) = rest.chars().next() {
+        let length = match c {
+            '"' => end_of_string(rest),
+            c if is_part(c) => rest.find(|c: char| !is_part(c)).unwrap_or(rest.len()),
+            c => c.len_utf8(),
+        };
+        let (token, behind) = rest.split_at(length);
+        // elsewhere it is a word of a text that is no JSON
+        if matches!(before, ':' | ',' | '[') && is_not_finite(token) {
+            return Some(&token[..token.len().min(LONGEST)]);
+        }
+        if !c.is_whitespace() {
+            before = c;
+        }
+        rest = behind;
+    }
+    None
+}
+
+fn is_not_finite(token: &str) -> bool {
+    let is_number = token.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+    matches!(token, "NaN" | "Infinity" | "-Infinity") || (is_number && token.parse::<f64>().is_ok_and(f64::is_infinite))
+}
+
+/// Bytes of a text up to the end of the string that it begins with.
+fn end_of_string(text: &str) -> usize {
+    let mut escaped = false;
+    let ends = |(_, c): &(usize, char)| {
+        let ends = *c == '"' && !escaped;
+        escaped = *c == '\\' && !escaped;
+        ends
+    };
+    text.char_indices().skip(1).find(ends).map_or(text.len(), |(at, _)| at + 1)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -69,11 +115,40 @@ mod tests {
         assert_eq!(one_line("a\r\nb\tc"), "a  b c");
     }
 
+    #[test]
+    fn a_number_that_is_none_is_found_outside_of_strings() {
+        for (json, found) in [
+            (r#"{"score": NaN}"#, Some("NaN")),
+            ("[1, Infinity]", Some("Infinity")),
+            ("{\"score\":\n -Infinity }", Some("-Infinity")),
+            (r#"{"a": "\"", "score": 1e999}"#, Some("1e999")),
+            ("[-1E+400]", Some("-1E+400")),
+            (r#"{"a": "x \\", "score": NaN"#, Some("NaN")),
+            (r#"{"score": 1e308, "nan": "Infinity", "b": ": NaN"}"#, None),
+            (r#"{"a": "cut \": NaN"#, None),
+            ("to Infinity", None),
+            ("{\"ä\": \"ö\"}", None),
+            ("\"", None),
+            ("", None),
+        ] {
+            assert_eq!(not_finite(json), found, "{json}");
+        }
+        let long = format!("[{}]", "9".repeat(1000));
+        assert_eq!(not_finite(&long).map(str::len), Some(40));
+    }
+
     proptest! {
         #[test]
         fn nothing_that_acts_is_left(text in any::<String>()) {
             prop_assert!(!plain(&text).chars().any(|c| acts(c) && !matches!(c, '\n' | '\t')));
             prop_assert!(!one_line(&text).chars().any(acts));
+        }
+
+        #[test]
+        fn what_json_can_say_is_finite(text in any::<String>(), number in -1e300..1e300_f64) {
+            let written = serde_json::json!({ "a": text, "b": [number, 1], "c": number }).to_string();
+            prop_assert_eq!(not_finite(&written), None);
+            let _ = not_finite(&text);
         }
 
         #[test]

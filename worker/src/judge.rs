@@ -1,7 +1,7 @@
 //! Model judges: the calls of a rubric's program, each with a reply of a form that is strictly read.
 
 use bench_grading::judging::{JudgeCall, Reply};
-use bench_models::{ChatReply, ReplySchema};
+use bench_models::{ChatReply, ChatRequest, ReplySchema};
 use bench_proto::{call::Phase, failure::Failure, spec::ModelSpec};
 use serde_json::Value;
 
@@ -33,15 +33,22 @@ impl Judge {
 
     /// Makes a call of a vote; its draw is the vote's number.
     pub(crate) async fn ask(&self, asked: AskedFor<'_>, call: &JudgeCall) -> Result<Called<Reply>, TaskEnd> {
-        let form = call.form;
-        let schema = form.schema().map(|schema| ReplySchema { name: form.name().to_owned(), schema });
-        let mut request = chat_request(&self.spec, call.messages.clone(), schema, form.max_tokens());
-        if asked.draw > 0 {
-            vary(&mut request.params, asked.question_id, asked.draw);
-        }
-        let accept = |reply: &ChatReply| form.read(&reply.text).map_err(|e| e.to_string());
+        let request = judge_request(&self.spec, call, asked.question_id, asked.draw);
+        let accept = |reply: &ChatReply| call.form.read(&reply.text).map_err(|e| e.to_string());
         self.caller.call(asked, &request, &accept).await
     }
+}
+
+/// What a judge is sent for a call of a vote on a question.
+#[must_use]
+pub fn judge_request(spec: &ModelSpec, call: &JudgeCall, question_id: &str, vote: u32) -> ChatRequest {
+    let form = call.form;
+    let schema = form.schema().map(|schema| ReplySchema { name: form.name().to_owned(), schema });
+    let mut request = chat_request(spec, call.messages.clone(), schema, form.max_tokens());
+    if vote > 0 {
+        vary(&mut request.params, question_id, vote);
+    }
+    request
 }
 
 /// Makes a further vote an independent draw, where the model takes a temperature at all.

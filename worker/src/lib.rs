@@ -26,7 +26,7 @@ pub mod engine;
 pub mod environment;
 mod guard;
 mod journal;
-mod judge;
+pub mod judge;
 pub mod machine;
 pub mod meter_place;
 mod metering;

@@ -33,7 +33,7 @@ use std::{
 
 use bench_proto::{ids::Role, spec::RunSpec};
 use bench_queue::{Queue, QueueError};
-use bench_settings::{CommandLine, Settings, signals::Interrupts};
+use bench_settings::{CommandLine, ExtraKey, Settings, signals::Interrupts};
 use bench_store::{Access, Store};
 use bench_worker::{
     environment::{LOCAL_SLOTS, RETAIN_SLOTS, WorkerEnvironment},
@@ -74,6 +74,8 @@ pub(crate) struct App {
     access: Access,
     /// The class that the command line names.
     class: Option<systems::OfClass>,
+    /// Settings of a fork's command line that the memory system of its source may have.
+    set_of_source: Vec<String>,
     dataset_lies: flags::DatasetLies,
     /// The store, once a verb has opened it.
     store: OnceCell<Arc<dyn Store>>,
@@ -102,11 +104,14 @@ impl App {
         extra.extend(systems::section_of_file(cli, &line));
         let class = systems::OfClass::of(cli, &line);
         extra.extend(class.iter().flat_map(systems::OfClass::keys));
+        let set_of_source = systems::set_of_source(cli, &line, &extra);
+        extra.extend(set_of_source.iter().map(|name| ExtraKey { name: name.clone(), default: None }));
         let settings = bench_settings::from_process(line, extra).map_err(CliError::usage_of)?;
         Ok(Self {
             settings,
             access: home::access(&cli.verb),
             class,
+            set_of_source,
             dataset_lies: flags::dataset_lies(cli),
             store: OnceCell::new(),
             telemetry: OnceLock::new(),
@@ -120,6 +125,12 @@ impl App {
     #[must_use]
     pub(crate) fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Settings that the command line of a fork gives and that only the memory system of its source can have, by their dotted names.
+    #[must_use]
+    pub(crate) fn set_of_source(&self) -> &[String] {
+        &self.set_of_source
     }
 
     /// What flags say about the dataset of a run that exists.

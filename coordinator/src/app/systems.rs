@@ -48,6 +48,22 @@ pub(super) fn section_of_file(cli: &Cli, line: &CommandLine) -> Option<ExtraKey>
     Some(ExtraKey { name: format!("{}.*", spec.name), default: None })
 }
 
+/// Settings that the command line of a fork gives and nobody here knows, by their dotted names: the memory system of its source, which
+/// is not known yet, may have them.
+pub(super) fn set_of_source(cli: &Cli, line: &CommandLine, known: &[ExtraKey]) -> Vec<String> {
+    let (Verb::Submit(args) | Verb::Estimate(args)) = &cli.verb else { return Vec::new() };
+    if args.fork.is_none() {
+        return Vec::new();
+    }
+    let is_known = |section: &str| {
+        let is_its = |key: &ExtraKey| key.name.split_once('.').is_some_and(|(of, _)| of == section);
+        bench_settings::has_section(section) || known.iter().any(is_its)
+    };
+    let names = line.sets.iter().filter_map(|set| set.split_once('=').map(|(name, _)| name.trim()));
+    let unknown = names.filter(|name| name.split_once('.').is_some_and(|(section, _)| !is_known(section)));
+    unknown.map(str::to_owned).collect()
+}
+
 /// A class that the command line names, as it was imported.
 pub(super) struct OfClass {
     given: String,
@@ -286,5 +302,25 @@ impl Driven {
         } else if self.folder.is_dir() {
             out::note(&format!("what the system has said and stored is in {}", self.folder.display()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[test]
+    fn a_fork_takes_settings_of_a_system_that_it_does_not_know_yet() {
+        let set = |words: &str| {
+            let cli = Cli::try_parse_from(["bench-coord"].into_iter().chain(words.split(' '))).expect("is read");
+            let line = CommandLine { sets: cli.global.set.clone(), ..CommandLine::default() };
+            set_of_source(&cli, &line, &bench_worker::environment::extra_keys())
+        };
+        let fork = "submit --fork a --from judge --set mine.w=1";
+        assert_eq!(set(fork), ["mine.w"]);
+        assert_eq!(set(&format!("{fork} --set bm25.k1=1 --set run.seed=1 --set w=1")), ["mine.w"]);
+        assert_eq!(set("submit --set mine.w=1"), [""; 0], "whose system is named with it");
     }
 }

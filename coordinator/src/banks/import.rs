@@ -20,6 +20,7 @@ use bench_systems::adapter;
 use serde_json::Value;
 
 use super::{
+    by_calls,
     files::{self, Content, unreadable},
     imported::{ImportedBanks, folder, read_manifest},
 };
@@ -287,6 +288,11 @@ fn own_name(manifest: &BanksManifest, archive: &Path) -> String {
 /// Copies what a server keeps into a new folder, in which it is to be started.
 fn copy_data(unpacked: &Path, manifest: &BanksManifest, data: &Path) -> Result<(), CliError> {
     let refused = |why: &str| Err(CliError::usage(format!("--data {}: {why}", data.display())));
+    if by_calls::are_in(manifest) {
+        return refused(
+            "a server has handed these banks on by its own calls, so that there is no folder: --into gives them to one",
+        );
+    }
     if manifest.files.iter().any(|file| !file.name.starts_with("data/")) {
         return refused("each bank of this archive has an instance of its own, and no single server has all of them");
     }

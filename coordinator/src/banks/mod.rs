@@ -5,8 +5,10 @@
 //! |---|---|
 //! | [`import`] | how does a file become banks of this machine, and what is refused of it? |
 //! | [`imported`] | which archives lie here, and what do they hold? |
+//! | [`by_calls`] | how does a server hand banks on and take them in, where nobody can copy its folder? |
 //! | [`files`] | which files are there, and what do they hold to the last byte? |
 
+pub(crate) mod by_calls;
 pub(crate) mod files;
 pub(crate) mod import;
 pub(crate) mod imported;

@@ -6,7 +6,7 @@ use bench_proto::spec::BanksAfter;
 use clap::{Args, Subcommand};
 
 use super::{Display, ForkFrom};
-use crate::standing::{LAST, LATEST};
+use crate::standing::naming;
 
 /// Most repeats of one group.
 pub(crate) const MOST_REPEATS: i64 = 1_000;
@@ -267,7 +267,7 @@ pub struct MatrixArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub struct NamingArgs {
     /// Name of the run: every verb takes it in place of the id
-    #[arg(long, value_name = "TEXT", value_parser = label)]
+    #[arg(long, value_name = "TEXT", value_parser = run_name)]
     pub name: Option<String>,
     /// Tag of the run; may be repeated
     #[arg(long, value_name = "TEXT", value_parser = label)]
@@ -277,14 +277,14 @@ pub struct NamingArgs {
     pub run_id: Option<String>,
 }
 
-/// A name or a tag: one that can be typed, and that means no other run.
+/// A name: one that can be typed, and that means no other run.
+fn run_name(text: &str) -> Result<String, String> {
+    naming::check_name(text).map(|()| text.to_owned())
+}
+
+/// A tag, in the same way.
 fn label(text: &str) -> Result<String, String> {
-    match text.trim() {
-        "" => Err("it is empty".to_owned()),
-        LATEST => Err(format!("`{LATEST}` is the run that was created last, whatever its name")),
-        text if text.starts_with(LAST) => Err(format!("`{LAST}K` are the last K runs, whatever their names")),
-        _ => Ok(text.to_owned()),
-    }
+    naming::check_label(text).map(|()| text.to_owned())
 }
 
 impl NamingArgs {
@@ -537,7 +537,7 @@ pub struct RetryArgs {
     #[arg(long)]
     pub wrong: bool,
     /// Name of the new run
-    #[arg(long, value_name = "TEXT", value_parser = label, requires = "wrong")]
+    #[arg(long, value_name = "TEXT", value_parser = run_name, requires = "wrong")]
     pub name: Option<String>,
     /// Id of the new run
     #[arg(long, value_name = "ID", requires = "wrong")]
@@ -603,7 +603,7 @@ pub struct RenameArgs {
     /// Run: its id, name, start or end of the id, or `latest`
     pub run: String,
     /// The new name
-    #[arg(value_name = "NAME", value_parser = label)]
+    #[arg(value_name = "NAME", value_parser = run_name)]
     pub name: String,
 }
 

@@ -116,6 +116,10 @@ pub struct KeepArgs {
     /// Copy its files into this new folder too, for a server that you start on it
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
+    /// Give the banks to the server of this adapter by its `import`, where `export` has handed them on; --set system.url=ADDRESS says
+    /// where it listens
+    #[arg(long, value_name = "NAME|FILE", conflicts_with = "data")]
+    pub into: Option<String>,
     /// Bytes that may come out of it [default: 200 times its size, at least 16 MiB]
     #[arg(long, value_name = "N")]
     pub max_bytes: Option<u64>,

@@ -5,7 +5,7 @@ use std::{
     path::Path,
 };
 
-use bench_proto::ids::RunId;
+use bench_proto::{ids::RunId, text::one_line};
 use bench_report::archive::{
     ArchivePlace, IndexEntry,
     fetch::{self, find, list},
@@ -84,7 +84,8 @@ pub(super) async fn run(app: &App, verb: &ArchiveVerb) -> CliResult {
                 return Ok(Exit::Done);
             }
             for line in &trajectory.lines {
-                out::result(&format!("{} · {} · {}", line.dataset, line.system, line.metric));
+                let counted = line.counted_as.as_ref().map(|name| format!(" · counted as {name}")).unwrap_or_default();
+                out::result(&one_line(&format!("{} · {} · {}{counted}", line.dataset, line.system, line.metric)));
                 show(&line.points, false)?;
             }
             Ok(Exit::Done)
@@ -157,11 +158,12 @@ fn show(entries: &[IndexEntry], json: bool) -> CliResult {
         out::json(&entries);
         return Ok(Exit::Done);
     }
-    let percent = |fraction: Option<f64>| fraction.map_or_else(|| "-".to_owned(), |f| format!("{:.2}", f * 100.0));
+    let percent = |fraction: f64| format!("{:.2}", fraction * 100.0);
     let mut table =
         table(["run", "finished", "dataset", "system", "answerer", "metric", "score", "95 %", "verdict", "name"])
             .sparing(&["answerer", "metric", "finished", "95 %", "name", "system"]);
     for entry in entries {
+        let (value, interval) = entry.figure();
         table.add_row([
             entry.run_id.clone(),
             entry.finished_at.clone().unwrap_or_default().get(..16).unwrap_or_default().replace('T', " "),
@@ -169,14 +171,23 @@ fn show(entries: &[IndexEntry], json: bool) -> CliResult {
             format!("{} {}", entry.system, entry.system_version),
             entry.answerer.clone(),
             entry.metric.clone(),
-            percent(entry.value),
-            format!("{} to {}", percent(entry.low), percent(entry.high)),
+            scored(value, entry.counted_as.as_deref()),
+            interval.map_or_else(|| "-".to_owned(), |(low, high)| format!("{} to {}", percent(low), percent(high))),
             entry.verdict.clone(),
             entry.name.clone().unwrap_or_default(),
         ]);
     }
     out::result(&render(&table));
     Ok(Exit::Done)
+}
+
+/// A score as a list shows it, in percent; whose counting it is by, where that is not ours, stands with it in every width.
+fn scored(value: Option<f64>, counted_as: Option<&str>) -> String {
+    let figure = value.map_or_else(|| "-".to_owned(), |value| format!("{:.2}", value * 100.0));
+    match counted_as {
+        Some(name) => format!("{figure} as {name}"),
+        None => figure,
+    }
 }
 
 /// Refuses to rebuild a run whose texts are not there.
@@ -350,4 +361,15 @@ async fn verify(place: &ArchivePlace, run: Option<&str>, json: bool) -> CliResul
         out::json(&wrong);
     }
     Ok(if sound { Exit::Done } else { Exit::Invalid })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_score_says_whose_counting_it_is_by() {
+        assert_eq!([scored(Some(0.625), None), scored(None, None)], ["62.50", "-"]);
+        assert_eq!(scored(Some(0.625), Some("mem0-2025")), "62.50 as mem0-2025");
+    }
 }

@@ -32,7 +32,7 @@ use crate::{
     },
     results::own_answers::{graded_answers, name_judge},
     runs::{ending::finish, fork},
-    standing::find_run,
+    standing::{find_run, naming::check_no_id},
 };
 
 /// Most bytes of a file of answers: it is all read into memory.
@@ -225,6 +225,7 @@ async fn planted_run(
         }
     }
     store.may(Right::Results).await?;
+    check_no_id(store, naming.name.as_deref(), &run_id).await?;
     let new_run = new_run(&naming, run_id, spec);
     let run_no = results.keep(store, &new_run, &format!("{name} answers")).await?;
     if !args.dry_run {
@@ -239,6 +240,7 @@ async fn named_again(store: &dyn Store, known: RunRow, naming: &NamingArgs) -> R
         return Ok(known);
     }
     store.may(Right::Results).await?;
+    check_no_id(store, naming.name.as_deref(), &known.run_id).await?;
     let name = naming.name.as_deref().or(known.name.as_deref());
     let tags = if naming.tag.is_empty() { &known.tags } else { &naming.tag };
     store.set_labels(known.run_no, name, tags).await?;

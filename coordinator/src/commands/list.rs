@@ -128,11 +128,17 @@ fn shown_id(id: &str, width: Option<usize>) -> &str {
     random_end(id).filter(|_| is_narrow(width)).unwrap_or(id)
 }
 
-/// A score as it is shown: narrower terminals show the figure alone.
-fn shown_score(score: &str, width: Option<usize>) -> &str {
-    let figure = score.split(' ').next().filter(|_| is_narrow(width));
-    figure.unwrap_or(score)
+/// A score as it is shown: narrower terminals show the figure alone, and whose counting it is by where that is not ours.
+fn shown_score(score: &str, counted_as: Option<&str>, width: Option<usize>) -> String {
+    let Some(figure) = score.split(' ').next().filter(|_| is_narrow(width)) else { return score.to_owned() };
+    match counted_as.filter(|_| figure != NO_SCORE) {
+        Some(name) => format!("{figure} as {name}"),
+        None => figure.to_owned(),
+    }
 }
+
+/// What stands where there is no score.
+const NO_SCORE: &str = "-";
 
 /// The id of a line, and how many runs stand behind it.
 fn named(line: &Line<'_>, width: Option<usize>) -> String {
@@ -144,11 +150,22 @@ fn named(line: &Line<'_>, width: Option<usize>) -> String {
     }
 }
 
+/// By whose counting the score of a line is, where that is not ours; repeats have one.
+fn counted_as<'a>(line: &Line<'a>) -> Option<&'a str> {
+    line.runs.first()?.score.counted_as.as_deref()
+}
+
 /// The score of a line: that of its run, or the mean of repeats.
 fn scored(line: &Line<'_>) -> String {
     match (line.group, line.runs.first()) {
         (None, Some(run)) => run.score.shown(),
-        _ => line.mean().map_or_else(|| "-".to_owned(), |(mean, n)| format!("{mean:.3} mean of {n}")),
+        _ => line.mean().map_or_else(
+            || NO_SCORE.to_owned(),
+            |(mean, n)| {
+                let counted = counted_as(line).map(|name| format!(", counted as {name}")).unwrap_or_default();
+                format!("{mean:.3} mean of {n}{counted}")
+            },
+        ),
     }
 }
 
@@ -214,7 +231,7 @@ fn table_of(lines: &[Line<'_>], width: Option<usize>) -> String {
                 if judges.is_empty() { "-".to_owned() } else { judges.join(", ") }
             }),
             format!("{ended}/{questions}"),
-            shown_score(&scored(line), width).to_owned(),
+            shown_score(&scored(line), counted_as(line), width),
             dollars(line.usd()),
             line.name().unwrap_or_default().to_owned(),
             each.source.clone().unwrap_or_default(),
@@ -236,6 +253,15 @@ mod tests {
             [drawn; 2],
             "whoever reads a pipe gets all of it"
         );
+    }
+
+    #[test]
+    fn whose_counting_a_score_is_by_is_said_in_every_width() {
+        let (theirs, name) = ("0.583 counted as mem0-2025", Some("mem0-2025"));
+        assert_eq!(shown_score(theirs, name, Some(80)), "0.583 as mem0-2025");
+        assert_eq!([shown_score(theirs, name, None), shown_score("-", name, Some(80))], [theirs, "-"]);
+        let ours = "0.583 mean";
+        assert_eq!([shown_score(ours, None, Some(80)), shown_score(ours, None, Some(100))], ["0.583", ours]);
     }
 
     #[test]

@@ -32,7 +32,7 @@ use crate::{
         },
         start::{check_detach, check_servers, confirm},
     },
-    standing::group::RunsOfGroup,
+    standing::{group::RunsOfGroup, naming::check_no_id},
 };
 
 /// A cell with the command line that it stands for.
@@ -194,7 +194,7 @@ async fn go(app: &App, lines: Lines, apps: &mut Vec<Arc<App>>) -> CliResult {
         return print(&planned, repeats, output.json).await;
     }
     let run_id = run_id.unwrap_or_else(bench_proto::ids::RunId::fresh);
-    results::check_writable(&results::run_folder(app, &run_id, output.output_dir.as_deref()))?;
+    results::check_run_folder(app, &run_id, output.output_dir.as_deref())?;
     let store = app.open_store().await?;
     group::check_free(store.as_ref(), &run_id, Some(repeats)).await?;
     let mut wanted = Wanted::find(store.as_ref(), run_id, planned, repeats).await?;
@@ -222,6 +222,8 @@ async fn keep_usage_cap(store: &dyn Store, id: &RunId, cells: &mut [CellLine]) -
 async fn check(matrix: &Matrix, wanted: &mut Wanted, store: &dyn Store) -> Result<(), CliError> {
     let new: Vec<(&PlannedCell, u32)> =
         wanted.cells.iter().filter(|of| !of.missing.is_empty()).map(|of| (of, of.missing.len() as u32)).collect();
+    let name = wanted.cells.first().and_then(|of| of.args.naming.name.as_deref());
+    check_no_id(store, name, &wanted.id).await?;
     for (of, _) in &new {
         let checked = check_servers(&of.app, store, &of.planned.measured.spec).await;
         checked.map_err(|error| matrix.of_cell(&of.cell, error))?;

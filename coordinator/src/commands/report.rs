@@ -72,7 +72,13 @@ async fn index(app: &App, args: &ReportArgs) -> CliResult {
         None => app.home().join("runs").join("index.html"),
     };
     let folder = results::folder_of(&file);
-    results::check_file(&file)?;
+    results::check_file(&file).map_err(|error| match args.output {
+        Some(_) => error,
+        None => {
+            let said = format!("{error}: give --output FILE, or set BENCH_HOME to a folder that can be written");
+            error.saying(said)
+        }
+    })?;
     let mut lines = Vec::new();
     for line in Line::of_groups(&listed, &sizes) {
         lines.push(line.indexed(app, store.as_ref(), folder).await?);

@@ -9,7 +9,7 @@ use crate::{
     cli::{LimitArgs, ResumeArgs, RetryArgs},
     exit::{CliError, CliResult},
     out,
-    results::{check_writable, run_folder},
+    results::check_run_folder,
     runs::{
         ending::finish,
         execution::Execution,
@@ -30,7 +30,7 @@ pub(super) async fn run(app: &App, args: &RetryArgs) -> CliResult {
     let run = find_run(store.as_ref(), &args.run).await?;
     check(app, store.as_ref(), &run).await?;
     let folder = args.output.output_dir.as_deref();
-    check_writable(&run_folder(app, &run.run_id, folder))?;
+    check_run_folder(app, &run.run_id, folder)?;
     app.check_run_accounts(&run.spec)?;
     let executor = RunExecutor::for_run(app, &run.run_id)?;
     executor.check_domain(&run)?;

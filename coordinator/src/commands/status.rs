@@ -163,7 +163,11 @@ impl<'a> RunStatus<'a> {
         if let Some(waiting) = Waiting::from_open(&self.open, self.waits_for.clone()) {
             return Some(waiting.line());
         }
-        (!self.run.planned).then(|| "the plan is still being written".to_owned())
+        let asks = self.run.spec.taken_over.banks_of.first();
+        (!self.run.planned).then(|| match asks {
+            Some(of) => format!("the plan is written as run {of} fills the banks that are asked"),
+            None => "the plan is still being written".to_owned(),
+        })
     }
 
     fn snapshot(&self) -> Snapshot {

@@ -30,7 +30,7 @@ use crate::{
         start::{check_detach, check_servers, confirm, new_run},
         stopping,
     },
-    standing::group::id_of_repeat,
+    standing::{group::id_of_repeat, naming::check_no_id},
 };
 
 /// The six steps of a run: it is planned, estimated, checked, created, executed and concluded. Reads settings, the dataset and
@@ -62,7 +62,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
 
     // 3. check: the output folder, the servers that will be called, the person's consent, the graders
     let run_id = run_id.unwrap_or_else(RunId::fresh);
-    results::check_writable(&results::run_folder(app, &run_id, args.output.output_dir.as_deref()))?;
+    results::check_run_folder(app, &run_id, args.output.output_dir.as_deref())?;
     let store = app.open_store().await?;
     group::check_free(store.as_ref(), &run_id, repeats).await?;
     if let Some(existing) = store.run_by_id(&first_of(&run_id, repeats)).await? {
@@ -71,6 +71,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
             None => attach(app, store, spec, existing, args).await,
         };
     }
+    check_no_id(store.as_ref(), args.naming.name.as_deref(), &run_id).await?;
     check_servers(app, store.as_ref(), spec).await?;
     confirm(&estimate, spec, args).await?;
     tracing::debug!("planned");
@@ -143,6 +144,7 @@ async fn plan(app: &App, args: &SubmitArgs) -> Result<PlannedGroup, CliError> {
         group::check_meter_address(app, &[&group.measured.spec], args.repeats.unwrap_or(1))?;
     }
     equal_votes(&group.measured.spec).iter().for_each(|warning| out::note(warning));
+    self_check::left_out(&group.measured).await?.iter().for_each(|warning| out::note(warning));
     Ok(group)
 }
 

@@ -244,11 +244,6 @@ fn names_ids(adapter: &Value) -> bool {
     }
 }
 
-/// Whether an id is the place that a hit without one is named by.
-fn is_made_up(id: &str) -> bool {
-    id.strip_prefix("hit-").is_some_and(|at| at.parse::<u32>().is_ok())
-}
-
 /// Stores a text, asks a question, and prints what came back; exit 4 when the system fails.
 async fn try_system(app: &App, given: &str, (text, question): (&str, &str), json: bool) -> CliResult {
     let driven = app.drive(given, &format!("try-{}", std::process::id())).await?;
@@ -281,7 +276,7 @@ async fn try_system(app: &App, given: &str, (text, question): (&str, &str), json
             let mut table = table(["", "score", "id", "text"]);
             for (at, hit) in tried.hits.iter().enumerate() {
                 let score = hit.score.map_or_else(|| "-".to_owned(), |score| format!("{score:.4}"));
-                let id = if is_made_up(&hit.id) { "(no id)" } else { hit.id.as_str() };
+                let id = if tried.without_id.contains(&at) { "(no id)" } else { hit.id.as_str() };
                 table.add_row([(at + 1).to_string(), score, id.to_owned(), hit.text.clone()]);
             }
             out::result(&render(&table));

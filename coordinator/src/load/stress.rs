@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
     time::{Duration, Instant},
 };
 
@@ -32,10 +33,17 @@ use crate::{
     out,
 };
 
+/// Operations of a kind that may all end with their time over before the suite is given up: it has thousands, and an adapter gives
+/// each a minute.
+const HANGING: u32 = 8;
+/// Code of the failure of an operation that was given up because nothing came.
+const NOTHING_CAME: &str = "system_timeout";
+
 /// Carries the suite out. What was measured before an interruption is a result too.
 ///
 /// # Errors
-/// Exit 2 for a system that cannot do what is asked, 4 when it does not store, 3 when it was interrupted before anything was measured.
+/// Exit 2 for a system that cannot do what is asked, 4 when it does not store or hangs, 3 when it was interrupted before anything was
+/// measured.
 pub(super) async fn run(app: &App, args: &LoadArgs, driven: &Driven, id: &str) -> Result<StressResult, CliError> {
     let can = driven.system.capabilities();
     if !can.recalls || !can.banks || can.sees_gold {
@@ -61,9 +69,7 @@ pub(super) async fn run(app: &App, args: &LoadArgs, driven: &Driven, id: &str) -
         remove(driven, &named, &opened).await;
     }
     if let Err(failure) = ended {
-        return Err(CliError::infrastructure(format!(
-            "the system does not store: {failure}; `bench-coord systems check` shows what works"
-        )));
+        return Err(CliError::infrastructure(why_ended(driven, suite.hanging(), &failure)));
     }
     if suite.at_once.iter().all(|at| at.rounds.is_empty()) {
         return Err(interrupted(id));
@@ -88,6 +94,42 @@ pub(super) async fn run(app: &App, args: &LoadArgs, driven: &Driven, id: &str) -
     Ok(result.counted())
 }
 
+/// What somebody is told whose system the suite could not be asked of.
+fn why_ended(driven: &Driven, hanging: Option<&str>, failure: &Failure) -> String {
+    let place = driven.system.place();
+    let system = if place.is_empty() { driven.name.clone() } else { format!("{} at {place}", driven.name) };
+    match hanging {
+        Some(what) => format!(
+            "{system} hangs: the first {HANGING} {what} all ended with their time over ({failure}); look at its log and at what it \
+             waits for itself (a database, a model), or raise `timeout` in its file if it is only slow"
+        ),
+        None => format!("{system} does not store: {failure}; `bench-coord systems check` shows what works"),
+    }
+}
+
+/// What is known of the operations of a kind while none of them was answered.
+#[derive(Default)]
+struct Silence {
+    answered: AtomicBool,
+    ended: AtomicU32,
+}
+
+impl Silence {
+    fn note<T>(&self, ended: &Result<T, Failure>) {
+        match ended {
+            Err(failure) if failure.code == NOTHING_CAME => {
+                self.ended.fetch_add(1, Ordering::Relaxed);
+            }
+            // a failure is an answer too
+            _ => self.answered.store(true, Ordering::Relaxed),
+        }
+    }
+
+    fn is_long(&self) -> bool {
+        !self.answered.load(Ordering::Relaxed) && self.ended.load(Ordering::Relaxed) >= HANGING
+    }
+}
+
 /// The suite while it goes on.
 struct Suite<'a> {
     system: &'a dyn MemorySystem,
@@ -95,6 +137,8 @@ struct Suite<'a> {
     words: BankWords,
     widths: &'a [u32],
     banks: Vec<BankRef>,
+    /// Of retains and of recalls.
+    silence: [Silence; 2],
     retain: OperationResult,
     at_once: Vec<AtOnce>,
     stored: Option<Count>,
@@ -118,11 +162,18 @@ impl<'a> Suite<'a> {
             words: BankWords::of(facts, BANKS),
             widths,
             banks: (0..BANKS).map(bank).collect(),
+            silence: Default::default(),
             retain: OperationResult::default(),
             at_once: AT_ONCE.map(at_once).to_vec(),
             stored: None,
             duplicates: Duplicates::default(),
         }
+    }
+
+    /// The operations of which not one was answered, where it was given up for that.
+    fn hanging(&self) -> Option<&'static str> {
+        let mut kinds = self.silence.iter().zip(["retains", "recalls"]);
+        kinds.find(|(silence, _)| silence.is_long()).map(|(_, what)| what)
     }
 
     /// Everything, until it is stopped.
@@ -135,7 +186,7 @@ impl<'a> Suite<'a> {
             let going = async {
                 self.grow(round).await?;
                 for at in 0..self.at_once.len() {
-                    self.ask(round, at).await;
+                    self.ask(round, at).await?;
                 }
                 Ok::<(), Failure>(())
             };
@@ -155,8 +206,9 @@ impl<'a> Suite<'a> {
     async fn grow(&mut self, round: u32) -> Result<(), Failure> {
         let system = self.system;
         let (first, stored) = ((round * GROWTH) as usize, (round + 1) * GROWTH);
+        let (silence, of_round) = (&self.silence[0], first..stored as usize);
         let growing: Vec<_> =
-            self.banks.iter().map(|bank| retain_all(system, bank, &entries(bank)[first..stored as usize])).collect();
+            self.banks.iter().map(|bank| retain_all(system, bank, &entries(bank)[of_round.clone()], silence)).collect();
         let grown = stream::iter(growing).buffered(AT_A_TIME).collect::<Vec<_>>().await;
         let mut first_failure = None;
         for (took, ended) in grown.into_iter().flatten() {
@@ -176,12 +228,21 @@ impl<'a> Suite<'a> {
     }
 
     /// All recalls of a round, so many at once as stands at place `at`.
-    async fn ask(&mut self, round: u32, at: usize) {
+    async fn ask(&mut self, round: u32, at: usize) -> Result<(), Failure> {
         let stored = (round + 1) * GROWTH;
         let at_once = self.at_once[at].at_once as usize;
         let this = &*self;
         let asking: Vec<_> = recalls(round, this.widths).into_iter().map(|asked| this.timed(asked, stored)).collect();
-        let ended = stream::iter(asking).buffer_unordered(at_once).collect::<Vec<_>>().await;
+        let (mut asking, mut ended) = (stream::iter(asking).buffer_unordered(at_once), Vec::new());
+        while let Some((asked, took, brought)) = asking.next().await {
+            let silence = &this.silence[1];
+            silence.note(&brought);
+            if silence.is_long() {
+                return brought.map(drop);
+            }
+            ended.push((asked, took, brought));
+        }
+        drop(asking);
         let (mut of_round, into) = (Latencies::default(), &mut self.at_once[at]);
         for (asked, took, brought) in ended {
             let ended = match brought {
@@ -196,6 +257,7 @@ impl<'a> Suite<'a> {
             into.recall.tally.note(share_of(round), took, ended);
         }
         into.rounds.push(Round { memories: stored, median_ms: of_round.quantile_ms(0.5, 0), n: of_round.n() });
+        Ok(())
     }
 
     /// A recall, with the time that it took.
@@ -259,16 +321,21 @@ impl<'a> Suite<'a> {
     }
 }
 
-/// Retains memories one after the other, each with the time that it took.
+/// Retains memories one after the other, each with the time that it took, unless nothing comes of any.
 async fn retain_all(
     system: &dyn MemorySystem,
     bank: &BankRef,
     entries: &[StreamEntry],
+    silence: &Silence,
 ) -> Vec<(Duration, Result<(), Failure>)> {
     let mut ends = Vec::with_capacity(entries.len());
     for entry in entries {
+        if silence.is_long() {
+            break;
+        }
         let begun = Instant::now();
         let ended = system.retain(bank, std::slice::from_ref(entry), StepContext::default()).await;
+        silence.note(&ended);
         ends.push((begun.elapsed(), ended.map(drop)));
     }
     ends
@@ -282,4 +349,84 @@ fn entries(bank: &BankRef) -> &[StreamEntry] {
 /// Where in the suite a round is, 0 to 1.
 fn share_of(round: u32) -> f64 {
     f64::from(round) / f64::from(ROUNDS)
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use bench_systems::{Capabilities, ListCursor, ListedPage, Readiness, Recall, RecallQuery, RetainReceipt};
+
+    use super::*;
+
+    /// A server that takes requests and answers none of some kinds; counts those.
+    struct Hung {
+        can: Capabilities,
+        stores: bool,
+        unanswered: AtomicU32,
+    }
+
+    impl Hung {
+        fn hang<T>(&self) -> Result<T, Failure> {
+            self.unanswered.fetch_add(1, Ordering::Relaxed);
+            Err(Failure::transient(NOTHING_CAME, "no complete response within 60 s"))
+        }
+    }
+
+    #[async_trait]
+    impl MemorySystem for Hung {
+        fn capabilities(&self) -> &Capabilities {
+            &self.can
+        }
+
+        async fn open_bank(&self, bank: &BankRef) -> Result<String, Failure> {
+            Ok(bank.name.clone())
+        }
+
+        async fn retain(&self, _: &BankRef, _: &[StreamEntry], _: StepContext<'_>) -> Result<RetainReceipt, Failure> {
+            if self.stores { Ok(RetainReceipt::default()) } else { self.hang() }
+        }
+
+        async fn readiness(&self, _: &BankRef, _: u32) -> Result<Readiness, Failure> {
+            Ok(Readiness::Returned)
+        }
+
+        async fn recall(&self, _: &BankRef, _: &RecallQuery<'_>) -> Result<Recall, Failure> {
+            self.hang()
+        }
+
+        async fn list(&self, _: &BankRef, _: u32, _: &ListCursor) -> Result<ListedPage, Failure> {
+            self.hang()
+        }
+
+        async fn reset_bank(&self, _: &BankRef) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        async fn health(&self) -> Result<String, Failure> {
+            Ok(String::new())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_hangs_is_given_up_after_the_first_operations() {
+        for (stores, what) in [(false, "retains"), (true, "recalls")] {
+            let hung = Hung { can: Capabilities::from_items("1"), stores, unanswered: AtomicU32::new(0) };
+            let mut suite = Suite::new(&hung, "bench-load-x-stress", &WIDTHS);
+            let failure = suite.all(&CancellationToken::new()).await.expect_err("it hangs");
+            assert_eq!((failure.code.as_str(), suite.hanging()), (NOTHING_CAME, Some(what)));
+            let unanswered = hung.unanswered.load(Ordering::Relaxed);
+            assert!((HANGING..HANGING + AT_A_TIME as u32).contains(&unanswered), "{unanswered} {what}");
+        }
+    }
+
+    #[test]
+    fn one_answer_of_whatever_kind_ends_the_silence() {
+        let silence = Silence::default();
+        let late = || Err::<(), _>(Failure::transient(NOTHING_CAME, "60 s"));
+        (1..HANGING).for_each(|_| silence.note(&late()));
+        assert!(!silence.is_long());
+        silence.note(&Err::<(), _>(Failure::transient("system_http_500", "500")));
+        (0..HANGING).for_each(|_| silence.note(&late()));
+        assert!(!silence.is_long(), "it is a result that most of them end so");
+    }
 }

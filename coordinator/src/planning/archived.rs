@@ -1,6 +1,9 @@
 //! Banks out of an archive, for a run that asks them instead of filling its own (`--banks-from`).
 
-use std::{collections::HashMap, path::Path};
+use std::{
+    collections::{HashMap, HashSet},
+    path::Path,
+};
 
 use bench_proto::{
     banks_archive::{ArchivedBank, BanksManifest, FILES},
@@ -16,7 +19,11 @@ use super::{
 };
 use crate::{
     app::{App, Deployment},
-    banks::{import::check_unchanged, imported::ImportedBanks},
+    banks::{
+        by_calls,
+        import::check_unchanged,
+        imported::{self, ImportedBanks},
+    },
     exit::CliError,
     out::{self, amounts::counted},
 };
@@ -51,12 +58,16 @@ pub(super) fn banks(
     Ok(all)
 }
 
-/// Whether the archive that a run asks is still here: instances that have not been started yet begin with its files.
+/// Whether the archive that a run asks is still here: instances that have not been started yet begin with its files, and what is not
+/// planned yet is looked up in its manifest.
 ///
 /// # Errors
 /// Exit 2 with what to import again.
 pub(crate) fn check_here(home: &Path, run: &RunRow) -> Result<(), CliError> {
     let spec = &run.spec;
+    if run.planned && adapter::server_of(&spec.system.settings).is_some() {
+        return Ok(());
+    }
     let asked = spec.taken_over.archive.as_ref().filter(|_| spec.taken_over.recalls_of.is_none());
     asked.map_or(Ok(()), |asked| banks(home, asked, spec).map(drop))
 }
@@ -73,12 +84,6 @@ pub(super) fn host(spec: &RunSpec) -> String {
 /// Exit 2 where the archive is not here, the memory system cannot be given its files, and when it holds none of the run's banks.
 pub(super) async fn ask(app: &App, name: &str, bank: Option<&str>, planned: &mut PlannedRun) -> Result<(), CliError> {
     let archive = ImportedBanks::open(&app.home(), name)?;
-    if app.deployment()? != Deployment::Local {
-        return Err(CliError::usage(
-            "--banks-from: imported banks lie on this machine, and workers of a cluster cannot take them from here; start their server \
-             on a copy (`banks import --data DIR`) and ask it with --bank",
-        ));
-    }
     if planned.capabilities.from_items {
         out::note(&format!(
             "--banks-from {name}: {} is computed from the stored texts: it has nothing to take from an archive",
@@ -87,6 +92,14 @@ pub(super) async fn ask(app: &App, name: &str, bank: Option<&str>, planned: &mut
         return Ok(());
     }
     check_system(&planned.spec, &archive)?;
+    // what a server has that stands somewhere is asked from everywhere
+    if app.deployment()? == Deployment::Cluster && adapter::server_of(&planned.spec.system.settings).is_none() {
+        return Err(CliError::usage(format!(
+            "--banks-from {name}: {} is started by the workers of the cluster, which do not have the files of this machine; start its \
+             server on a copy where they reach it (`bench-coord banks import FILE --data DIR`), and add --set system.url=ADDRESS",
+            planned.spec.system.name
+        )));
+    }
     let (home, here) = (app.home(), archive.clone());
     let checked = tokio::task::spawn_blocking(move || check_unchanged(&home, &here)).await;
     checked.map_err(|e| CliError::infrastructure(format!("the archive could not be read: {e}")).because(e))??;
@@ -123,6 +136,33 @@ pub(super) async fn ask(app: &App, name: &str, bank: Option<&str>, planned: &mut
     }
     planned.spec.taken_over = TakenOver { archive: Some(asked), ..planned.spec.taken_over.clone() };
     Ok(())
+}
+
+/// Name of the archive here that the same memory system has filled with what a planned run would store; of several that with most of
+/// it, of equal ones the first by name.
+///
+/// # Errors
+/// What the dataset meets; exit 4 for a folder that cannot be read.
+pub(super) async fn fitting(home: &Path, planned: &PlannedRun) -> Result<Option<String>, CliError> {
+    let fits = |archive: &ImportedBanks| {
+        differs(&planned.spec, &archive.manifest).is_none() && check_system(&planned.spec, archive).is_ok()
+    };
+    let here: Vec<ImportedBanks> = imported::all(home)?.into_iter().filter(fits).collect();
+    if here.is_empty() {
+        return Ok(None);
+    }
+    let wanted = looked_up(planned, |bank| is_asked_at_its_end(bank).then_some(bank.content)).await?;
+    Ok(fullest(here.iter().map(|archive| (archive.name.as_str(), &archive.manifest)), &wanted).map(str::to_owned))
+}
+
+/// The archive that holds most of what is wanted, by its name; `None` where none holds any of it.
+fn fullest<'a>(archives: impl Iterator<Item = (&'a str, &'a BanksManifest)>, wanted: &[Sha256Hash]) -> Option<&'a str> {
+    let held = |manifest: &BanksManifest| {
+        let of: HashSet<Sha256Hash> = manifest.banks.iter().map(|bank| bank.content).collect();
+        wanted.iter().filter(|content| of.contains(*content)).count()
+    };
+    let all = archives.map(|(name, manifest)| (held(manifest), name)).filter(|(held, _)| *held > 0);
+    all.reduce(|first, other| if other.0 > first.0 { other } else { first }).map(|(_, name)| name)
 }
 
 /// Looks which of the run's banks the archive has.
@@ -172,6 +212,12 @@ fn check_system(spec: &RunSpec, archive: &ImportedBanks) -> Result<(), CliError>
     if adapter::server_of(&spec.system.settings).is_some() {
         return Ok(());
     }
+    if by_calls::are_in(&archive.manifest) {
+        return refused(String::from(
+            "a server has handed its banks on by calls of its own, and no folder is in it: give them to one \
+             (`bench-coord banks import FILE --into ADAPTER`), and say where it listens with --set system.url=ADDRESS",
+        ));
+    }
     if adapter.command.is_some() {
         return refused(format!("{system} is a program that keeps what it stores where it likes: no folder is known"));
     }
@@ -197,4 +243,30 @@ fn differs(spec: &RunSpec, manifest: &BanksManifest) -> Option<String> {
     }
     let told = format!("{} {}", filler.name, filler.version).trim_end().to_owned();
     Some(if same_settings { told } else { format!("{told} with other settings") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_archive_that_holds_most_of_a_run_is_asked() {
+        let hashes: Vec<Sha256Hash> = (0..4_u8).map(|n| Sha256Hash::of(&[n])).collect();
+        let manifest = |held: &[usize]| {
+            let bank = |at: &usize| ArchivedBank {
+                bank_id: format!("b{at}"),
+                name: format!("n{at}"),
+                handle: format!("n{at}"),
+                content: hashes[*at],
+                retained: 1,
+            };
+            BanksManifest { banks: held.iter().map(bank).collect(), ..BanksManifest::default() }
+        };
+        let all = [("a", manifest(&[3])), ("b", manifest(&[0, 1])), ("c", manifest(&[1, 2])), ("d", manifest(&[]))];
+        let of = |wanted: &[Sha256Hash]| fullest(all.iter().map(|(name, manifest)| (*name, manifest)), wanted);
+        assert_eq!(of(&hashes[..3]), Some("b"), "of equal ones the first");
+        assert_eq!(of(&hashes[2..]), Some("a"));
+        assert_eq!(of(&hashes[1..3]), Some("c"));
+        assert_eq!((of(&[Sha256Hash::of(b"other")]), of(&[])), (None, None));
+    }
 }

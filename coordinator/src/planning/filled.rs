@@ -7,13 +7,15 @@ use std::{
 };
 
 use bench_proto::{
+    CLUSTER_DOMAIN,
     canary::CanarySpec,
     ids::{RunId, Sha256Hash, TaskKind},
     spec::{RunSpec, TakenOver},
     step::StepFacts,
 };
 use bench_store::{
-    BankRow, BankState, FilledBank, NewBank, RunFilter, RunState, Runs, SessionRow, Store, StoreResult, retry_until,
+    BankRow, BankState, FilledBank, NewBank, RunFilter, RunRow, RunState, Runs, SessionRow, Store, StoreResult,
+    retry_until,
 };
 use bench_systems::{BankRef, Capabilities, MemorySystem, adapter, registry};
 use bench_worker::banks::BankData;
@@ -26,7 +28,10 @@ use crate::{
     cli::{BankArgs, SubmitArgs},
     exit::CliError,
     out::{self, amounts::counted},
-    standing::{are_banks_removed, domains::session_domain},
+    standing::{
+        are_banks_removed,
+        domains::{planner_domain, session_domain},
+    },
 };
 
 /// Banks that are counted at once.
@@ -55,13 +60,36 @@ pub(crate) struct FilledBefore {
     host: String,
 }
 
-/// A bank that a run has filled.
+/// A bank that a run has filled, or has found filled in an archive.
 #[derive(Debug, Clone)]
 struct Filled {
     /// Id of the run.
     run: String,
+    /// The archive.
+    archive: Option<String>,
     /// Its row.
     row: BankRow,
+}
+
+impl Filled {
+    /// Of a run that has the bank; `None` for one that is another run's, or holds something that nobody knows.
+    fn of_run(run: &RunRow, row: BankRow) -> Option<Self> {
+        let taken_over = &run.spec.taken_over;
+        // what another system has filled is a part of what is measured
+        let archive =
+            taken_over.archive.as_ref().filter(|asked| asked.filled_by.is_none() && taken_over.bank.is_none());
+        let archive = match row.filled_before() {
+            None => None,
+            Some(before) => Some(archive.filter(|_| before.by.is_none())?.name.clone()),
+        };
+        as_filled(&row)?;
+        Some(Self { run: run.run_id.0.clone(), archive, row })
+    }
+
+    /// How its run has it.
+    const fn has(&self) -> &'static str {
+        if self.archive.is_some() { "asks" } else { "filled" }
+    }
 }
 
 /// A bank as another run may ask it: where it was filled, by its own run or before that. `None` for one that does not hold all that it
@@ -104,24 +132,25 @@ impl FilledBefore {
             if run.state == RunState::Cancelled || are_banks_removed(store, &run).await? {
                 continue;
             }
-            let is_at_work = run.state == RunState::Running;
+            let goes_on = run.state == RunState::Running;
+            // a client of a cluster plans the runs of a group on while they are paused one after the other
+            let is_at_work = goes_on || (run.domain == CLUSTER_DOMAIN && run.state == RunState::Paused);
             found.more_to_come |= is_at_work && !run.planned;
-            if is_at_work {
-                let workers = store.open_sessions(&session_domain(run.run_no)).await?;
-                found.is_worked_on |= workers.iter().any(SessionRow::is_alive);
-            }
+            found.is_worked_on |= goes_on && will_be_filled(store, &run).await?;
             for row in store.banks(run.run_no, None).await? {
-                if is_filled(&row) {
-                    found.by_content.entry(row.content).or_insert_with(|| Filled { run: id.clone(), row });
-                } else if is_at_work && row.state == BankState::Building && row.filled_before().is_none() {
-                    found.awaited.insert(row.content);
+                let (content, is_own) = (row.content, row.filled_before().is_none());
+                let is_awaited = is_at_work && row.state == BankState::Building && is_own;
+                if let Some(filled) = Filled::of_run(&run, row) {
+                    found.by_content.entry(content).or_insert(filled);
+                } else if is_awaited {
+                    found.awaited.insert(content);
                 }
             }
         }
         Ok(found)
     }
 
-    /// Whether anybody works on a run that fills some of them.
+    /// Whether what such a run has not filled yet will be filled, as far as can be told.
     #[must_use]
     pub(crate) const fn is_worked_on(&self) -> bool {
         self.is_worked_on
@@ -178,14 +207,24 @@ pub(crate) fn is_filled(row: &BankRow) -> bool {
     row.filled_before().is_none() && as_filled(row).is_some()
 }
 
-/// Whether runs that are created together may share what the first of them fills: one in this process writes the plans of the
-/// others as it goes.
+/// Whether a run that goes on fills its banks some day: of a run of this machine, whether somebody works on it. A cluster works on its
+/// runs as soon as it has workers, which whoever waits needs too; but what a client has left unplanned waits for another client.
+async fn will_be_filled(store: &dyn Store, run: &RunRow) -> StoreResult<bool> {
+    let at_work = match (run.domain == CLUSTER_DOMAIN, run.planned) {
+        (true, true) => return Ok(true),
+        (true, false) => planner_domain(run.run_no),
+        (false, _) => session_domain(run.run_no),
+    };
+    Ok(store.open_sessions(&at_work).await?.iter().any(SessionRow::is_alive))
+}
+
+/// Whether runs that are created together may share what the first of them fills: whoever creates them writes the plans of the others
+/// as it goes, and does not leave before.
 #[must_use]
-pub(crate) fn shares_banks(app: &App, args: &SubmitArgs, planned: &PlannedRun) -> bool {
+pub(crate) fn shares_banks(args: &SubmitArgs, planned: &PlannedRun) -> bool {
     let (spec, capabilities) = (&planned.spec, &planned.capabilities);
     let is_free = !args.repeat_ingest && !spec.taken_over.asks_filled_banks();
-    let is_local = app.deployment().is_ok_and(|deployment| deployment == Deployment::Local);
-    is_free && is_local && !capabilities.from_items && why_not_kept(spec, capabilities).is_none()
+    is_free && !args.detach && !capabilities.from_items && why_not_kept(spec, capabilities).is_none()
 }
 
 /// Whether two runs that share banks fill the same ones.
@@ -298,6 +337,13 @@ async fn reuse_banks(app: &App, planned: &mut PlannedRun, look: bool) -> Result<
         ));
         return Ok(());
     }
+    // whoever is started for each run begins with the files of an archive as well as with none
+    let begins_anew = adapter::server_of(&spec.system.settings).is_none() && !planned.capabilities.recall_mutates;
+    let may_begin = begins_anew && app.deployment()? == Deployment::Local;
+    let archive = if may_begin { archived::fitting(&app.home(), planned).await? } else { None };
+    if let Some(archive) = archive {
+        return archived::ask(app, &archive, None, planned).await;
+    }
     check_kept(spec, &planned.capabilities, "--reuse-banks")?;
     let store = app.open_store().await?;
     let Candidates { runs, others } = candidates(store.as_ref(), spec).await?;
@@ -310,6 +356,10 @@ async fn reuse_banks(app: &App, planned: &mut PlannedRun, look: bool) -> Result<
             (_, Some(run)) => format!("; those of run {run} hold something else, or are not filled to their ends"),
             (None, None) => String::new(),
         };
+        let archived = archived::fitting(&app.home(), planned).await?.map(|name| {
+            format!("; the archive {name} holds the same: --banks-from {name} asks it of a server that was started on a copy")
+        });
+        let why = why + &archived.unwrap_or_default();
         out::note(&format!(
             "--reuse-banks: no run here has filled the same banks of {}{why}: this run fills its own",
             spec.system.name
@@ -327,16 +377,24 @@ async fn reuse_banks(app: &App, planned: &mut PlannedRun, look: bool) -> Result<
             of.push(filled.run.clone());
         }
     });
-    let told = format!(
-        "{} of {} {} filled by run {}: what that took stands in its report",
-        found.len(),
-        counted(banks, "bank"),
-        if found.len() == 1 { "was" } else { "were" },
-        of.join(", ")
-    );
-    note(&mut planned.spec, told);
+    note(&mut planned.spec, who_filled(&found, banks, &of));
     planned.spec.taken_over = TakenOver { banks_of: of, ..TakenOver::default() };
     Ok(())
+}
+
+/// Says where filled banks are from. `banks`: how many the run has; `of`: the runs that have those which were found.
+fn who_filled(found: &[Filled], banks: u64, of: &[String]) -> String {
+    let archives: BTreeSet<&str> = found.iter().filter_map(|filled| filled.archive.as_deref()).collect();
+    let archived = found.iter().filter(|filled| filled.archive.is_some()).count();
+    let (own, of) = (found.len() - archived, of.join(", "));
+    let banks = counted(banks, "bank");
+    let named = archives.into_iter().collect::<Vec<_>>().join(", ");
+    match (own, archived) {
+        (1, 0) => format!("1 of {banks} was filled by run {of}: what that took stands in its report"),
+        (_, 0) => format!("{own} of {banks} were filled by run {of}: what that took stands in its report"),
+        (0, _) => format!("{archived} of {banks} as run {of} asks them, from the archive {named}"),
+        _ => format!("{} of {banks} as run {of} has them, {archived} of these from the archive {named}", found.len()),
+    }
 }
 
 /// Runs whose banks may hold the same, newest first.
@@ -481,7 +539,7 @@ async fn count_all(system: &Arc<dyn MemorySystem>, store: &dyn Store, found: &[F
 
 /// Whether a bank could be counted.
 async fn count(system: &Arc<dyn MemorySystem>, store: &dyn Store, filled: &Filled) -> Result<bool, CliError> {
-    let Filled { run, row } = filled;
+    let Filled { run, row, .. } = filled;
     let bank = bank_ref(store, row).await?;
     let counted = system.verify(&bank, row.position).await.map_err(|failure| {
         CliError::infrastructure(format!(
@@ -493,9 +551,12 @@ async fn count(system: &Arc<dyn MemorySystem>, store: &dyn Store, filled: &Fille
     })?;
     match counted {
         Some(counted) if counted.found < counted.expected => Err(CliError::usage(format!(
-            "--reuse-banks: bank {}, which run {run} filled, holds {} of {} items now: the memory system has lost the others; \
+            "--reuse-banks: bank {}, which run {run} {}, holds {} of {} items now: the memory system has lost the others; \
              without --reuse-banks the run fills banks of its own",
-            row.bank_id, counted.found, counted.expected
+            row.bank_id,
+            filled.has(),
+            counted.found,
+            counted.expected
         ))),
         counted => Ok(counted.is_some()),
     }
@@ -503,10 +564,121 @@ async fn count(system: &Arc<dyn MemorySystem>, store: &dyn Store, filled: &Fille
 
 #[cfg(test)]
 mod tests {
+    use bench_proto::spec::AskedArchive;
+    use bench_store::{NewRun, Segment, conformance};
     use bench_systems::SystemSettings;
     use serde_json::{Value, json};
 
     use super::*;
+
+    async fn store_in(folder: &Path) -> Arc<dyn Store> {
+        let url = format!("sqlite:{}", folder.join("bench.db").display());
+        bench_store::open(&url).await.expect("the store opens")
+    }
+
+    #[tokio::test]
+    async fn what_a_run_of_a_cluster_fills_is_waited_for_while_it_goes_on() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = store_in(folder.path()).await;
+        let first = NewRun { domain: CLUSTER_DOMAIN.to_owned(), ..conformance::new_run("g-r1") };
+        let run = store.create_run(&first).await.expect("is created");
+        let bank = conformance::bank(0, &[(2, &[0])]);
+        let seen = async |of: &str| {
+            let before = FilledBefore::read(store.as_ref(), &[of.to_owned()]).await.expect("is read");
+            (before.awaits(&bank), before.is_worked_on())
+        };
+        assert_eq!(seen("g-r1").await, (true, false), "it is not planned, and nobody plans it");
+        let client = store.open_session("planner", &planner_domain(run), "{}").await.expect("begins");
+        assert_eq!(seen("g-r1").await, (true, true));
+        store.add_banks(run, std::slice::from_ref(&bank)).await.expect("is added");
+        store.finish_plan(run).await.expect("is planned");
+        store.close_session(client).await.expect("ends");
+        assert_eq!(seen("g-r1").await, (true, true), "workers come some day");
+        let paused = store.set_run_state(run, &[RunState::Running], RunState::Paused, None).await;
+        assert!(paused.expect("is set"));
+        assert_eq!(
+            seen("g-r1").await,
+            (true, false),
+            "the others of its group are about to be paused, or it is too late"
+        );
+
+        let own = store.create_run(&conformance::new_run("own")).await.expect("is created");
+        store.add_banks(own, std::slice::from_ref(&bank)).await.expect("is added");
+        store.finish_plan(own).await.expect("is planned");
+        assert_eq!(seen("own").await, (true, false), "on this machine somebody has to work on it");
+        let paused = store.set_run_state(own, &[RunState::Running], RunState::Paused, None).await;
+        assert!(paused.expect("is set"));
+        assert_eq!(seen("own").await, (false, false));
+    }
+
+    #[tokio::test]
+    async fn banks_out_of_an_archive_are_found_as_those_of_the_run_that_asks_them() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = store_in(folder.path()).await;
+        let run = store.create_run(&conformance::new_run("asks")).await.expect("is created");
+        let run = store.run(run).await.expect("is there");
+        let hash = Sha256Hash::of(b"content");
+        let row = BankRow {
+            bank_no: 0,
+            bank_id: "b".to_owned(),
+            bank_row: 1,
+            content: hash,
+            questions: hash,
+            gold: hash,
+            segments: vec![Segment { until: 2, questions: vec![0] }],
+            generation: 1,
+            handle: Some("theirs-1".to_owned()),
+            state: BankState::Ready,
+            position: 2,
+            segment: 0,
+            open_recalls: 0,
+            reason: None,
+            namespaces: String::new(),
+            outdated: false,
+            filled: None,
+            later: None,
+        };
+        let before = |by| Some(FilledBank { name: "theirs-1".to_owned(), handle: "theirs-1".to_owned(), by });
+        let archive = |filled_by: Option<&str>| {
+            let asked = AskedArchive {
+                name: "theirs".to_owned(),
+                filled_by: filled_by.map(str::to_owned),
+                ..AskedArchive::default()
+            };
+            TakenOver { archive: Some(asked), ..TakenOver::default() }
+        };
+        let named = TakenOver { bank: Some("theirs-1".to_owned()), ..archive(None) };
+        for (taken_over, filled, found) in [
+            (TakenOver::default(), None, Some(None)),
+            (archive(None), before(None), Some(Some("theirs"))),
+            (archive(None), None, Some(None)),
+            (archive(None), before(Some(7)), None),
+            (archive(Some("other 1")), before(None), None),
+            (TakenOver::default(), before(Some(7)), None),
+            (named, before(None), None),
+        ] {
+            let mut asks = run.clone();
+            asks.spec.taken_over = taken_over.clone();
+            let of_run = Filled::of_run(&asks, BankRow { filled, ..row.clone() });
+            let archives = of_run.as_ref().map(|filled| filled.archive.as_deref());
+            assert_eq!(archives, found, "{taken_over:?}");
+        }
+        let half = BankRow { filled: before(None), position: 1, ..row.clone() };
+        let mut asks = run.clone();
+        asks.spec.taken_over = archive(None);
+        assert!(Filled::of_run(&asks, half).is_none(), "nothing is known of one that was not proven");
+
+        let of = |archive: Option<&str>| Filled {
+            run: "a".to_owned(),
+            archive: archive.map(str::to_owned),
+            row: row.clone(),
+        };
+        let told = |found: &[Filled]| who_filled(found, 3, &["a".to_owned()]);
+        assert_eq!(told(&[of(None)]), "1 of 3 banks was filled by run a: what that took stands in its report");
+        assert_eq!(told(&[of(Some("theirs"))]), "1 of 3 banks as run a asks them, from the archive theirs");
+        let mixed = told(&[of(None), of(Some("theirs"))]);
+        assert_eq!(mixed, "2 of 3 banks as run a has them, 1 of these from the archive theirs");
+    }
 
     fn kept(adapter: Option<Value>, url: Option<&str>, capabilities: &Capabilities) -> Result<(), String> {
         let mut spec: RunSpec =

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bench_proto::weight;
 use serde::Deserialize;
 
-use crate::{cli::MOST_REPEATS, exit::CliError};
+use crate::{cli::MOST_REPEATS, exit::CliError, standing::naming::check_name};
 
 /// What a matrix file may become when its aliases are written out, in bytes.
 const MOST_WEIGHT: usize = 16 << 20;
@@ -225,7 +225,10 @@ impl Matrix {
 
     /// Refuses what makes no cells.
     fn check(&self) -> Result<(), CliError> {
-        let MatrixFile { axes, baseline, repeats, flags, form, .. } = &self.file;
+        let MatrixFile { name, axes, baseline, repeats, flags, form, .. } = &self.file;
+        if let Some(why) = name.as_deref().and_then(|name| check_name(name).err()) {
+            return Err(self.error("name", &format!("name: {why}")));
+        }
         if axes.is_empty() {
             return Err(self.error("axes", "a matrix needs an axis, such as system = [\"bm25\", \"none\"]"));
         }
@@ -508,6 +511,8 @@ mod tests {
             ("[axes]\nsystem = ['a']\n[[exclude]]\nsystem = 'b'\n", "m.toml:4: system = b is a value of no axis"),
             ("[axes]\nsystem = ['a']\n[[exclude]]\nsystem = 'a'\n", "m.toml:3: every cell is excluded"),
             ("repeats = 0\n[axes]\nsystem = ['a']\n", "m.toml:1: repeats: 1 to 1000"),
+            ("name = 'a@2'\n[axes]\nsystem = ['a']\n", "m.toml:1: name: `a@2` is number 2, counted from the newest"),
+            ("name = 'latest'\n[axes]\nsystem = ['a']\n", "m.toml:1: name: `latest` is the run that was created last"),
             (
                 "[axes]\nsystem = ['a']\n[[include]]\nsytem = 'b'\n",
                 "m.toml:4: sytem = b: there is no axis sytem; the axes are system",

@@ -30,6 +30,8 @@ const BYTES_PER_BATCH: usize = 4 << 20;
 const UNTIL_GIVEN_UP: Duration = Duration::from_secs(30);
 /// How often a planner looks whether a bank that another run fills is filled.
 const LOOK_FOR_FILLED: Duration = Duration::from_millis(500);
+/// The same in a cluster, where many such runs look at one store.
+const LOOK_FOR_FILLED_AFAR: Duration = Duration::from_secs(1);
 /// Banks that may be planned and not yet ready: more would only fill the store ahead of time.
 const BANKS_AHEAD: i64 = 64;
 /// Questions that may be planned and not yet ended: a bound on the rows that the dispatcher looks through.
@@ -73,6 +75,7 @@ impl Planner {
         let mut filled = find_filled().await?;
         // when somebody was last seen at work on the run whose banks are awaited
         let mut worked_on = Instant::now();
+        let look_again = if ahead == Ahead::Unbounded { LOOK_FOR_FILLED_AFAR } else { LOOK_FOR_FILLED };
         // a bank that is filled is asked before the next one is
         let at_once = if taken_over.asks_filled_banks() { 1 } else { BANKS_PER_BATCH };
         let mut next = self.done as usize;
@@ -109,7 +112,7 @@ impl Planner {
                 }
                 tokio::select! {
                     () = stop.cancelled() => return Ok(()),
-                    () = tokio::time::sleep(LOOK_FOR_FILLED) => {}
+                    () = tokio::time::sleep(look_again) => {}
                 }
             }
             prepared.banks.iter_mut().for_each(|bank| bank.filled = filled.of(bank));

@@ -8,7 +8,7 @@ use bench_grading::scorers::{
 };
 use bench_plan::SampledBank;
 use bench_proto::{
-    dataset::{GoldRecord, Question},
+    dataset::{Gold, GoldRecord, Question},
     profile::Profile,
     spec::RunSpec,
 };
@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 
 use crate::{
     exit::CliError,
-    out,
+    out::{self, amounts::counted},
     planning::{
         PlannedRun,
         planner::{BankParts, parts},
@@ -30,6 +30,9 @@ use crate::{
 const MAX_BANKS: usize = 10;
 /// Bytes of their conversations after which no further bank is looked at.
 const MOST_BYTES: usize = 8 << 20;
+
+/// Scorers of answers that have something to say of questions without an answer, those of texts first.
+const GRADERS: [&str; 3] = ["locomo-f1", "exact", "rubric"];
 
 /// Before the reasons, in the event of a check that failed.
 pub(crate) const FAILED: &str = "failed: ";
@@ -72,6 +75,29 @@ impl Looked {
 /// # Errors
 /// When the dataset cannot be read, and exit 2 when the headline has nothing to measure.
 pub(crate) async fn run(planned: &PlannedRun) -> Result<SelfCheckResult, CliError> {
+    check_apart(&planned.spec, banks_of(planned)).await
+}
+
+/// What the headline of a user's own dataset leaves out, because its scorer has nothing to say of questions without an answer; to be
+/// told before anything is paid.
+///
+/// # Errors
+/// When the dataset cannot be read.
+pub(crate) async fn left_out(planned: &PlannedRun) -> Result<Option<String>, CliError> {
+    // of datasets that come along each question has a score by their scorers
+    if bench_datasets::find(&planned.spec.dataset.name).is_ok() {
+        return Ok(None);
+    }
+    let (headline, profile) = (planned.spec.headline_metric(), planned.spec.dataset.profile.clone());
+    let of_answers = planned.spec.scorers.iter().find(|scorer| scorer.name == headline && !scorer.of_recalls);
+    let Some(scorer) = of_answers else { return Ok(None) };
+    let scorer = registry::find(&scorer.name).map_err(CliError::usage_of)?;
+    let mut banks = banks_of(planned);
+    apart(move || Ok(left_out_of(scorer, &first_of(&mut banks)?, &profile))).await
+}
+
+/// The banks of a run's sample in the order of work, as far as graders look at them.
+fn banks_of(planned: &PlannedRun) -> impl Iterator<Item = Result<Looked, CliError>> + Clone + Send + 'static + use<> {
     let (dataset, max_sessions) = (Arc::clone(&planned.dataset), planned.spec.sample.max_sessions);
     let read = move |sampled: SampledBank| {
         let bank = dataset.bank(sampled.file_index as usize)?;
@@ -79,7 +105,7 @@ pub(crate) async fn run(planned: &PlannedRun) -> Result<SelfCheckResult, CliErro
         let BankParts { questions, gold, .. } = parts(bank, &sampled, max_sessions)?.1;
         Ok::<_, CliError>(Looked { text, asked: questions.into_iter().zip(gold).collect() })
     };
-    check_apart(&planned.spec, planned.banks_in_order().into_iter().map(read)).await
+    planned.banks_in_order().into_iter().map(read)
 }
 
 /// Checks all deterministic scorers of a fork on the banks that its source has stored.
@@ -104,15 +130,19 @@ pub(crate) async fn of_stored(
     check_apart(spec, rows.into_iter().map(read)).await
 }
 
+/// Works on a thread that may block.
+async fn apart<T: Send + 'static>(work: impl FnOnce() -> Result<T, CliError> + Send + 'static) -> Result<T, CliError> {
+    let worked = tokio::task::spawn_blocking(work).await;
+    worked.map_err(|e| CliError::infrastructure(format!("the grader self-check stopped: {e}")).because(e))?
+}
+
 /// Checks on a thread that may block, and says what was found.
 async fn check_apart(
     spec: &RunSpec,
     banks: impl Iterator<Item = Result<Looked, CliError>> + Clone + Send + 'static,
 ) -> Result<SelfCheckResult, CliError> {
     let spec = spec.clone();
-    let checked = tokio::task::spawn_blocking(move || check(&spec, banks)).await;
-    let result =
-        checked.map_err(|e| CliError::infrastructure(format!("the grader self-check stopped: {e}")).because(e))??;
+    let result = apart(move || check(&spec, banks)).await?;
     if let Some(why) = &result.failed {
         out::note(&format!("grader self-check failed, the run will be INVALID: {why}"));
     }
@@ -120,12 +150,8 @@ async fn check_apart(
     Ok(result)
 }
 
-/// Reads the first banks, and further ones for a scorer that applies to no question of these.
-fn check(
-    spec: &RunSpec,
-    mut banks: impl Iterator<Item = Result<Looked, CliError>> + Clone,
-) -> Result<SelfCheckResult, CliError> {
-    let (profile, headline) = (&spec.dataset.profile, spec.headline_metric());
+/// The first banks.
+fn first_of(banks: &mut impl Iterator<Item = Result<Looked, CliError>>) -> Result<Vec<Looked>, CliError> {
     let (mut looked, mut bytes) = (Vec::new(), 0);
     while looked.len() < MAX_BANKS
         && bytes < MOST_BYTES
@@ -135,6 +161,16 @@ fn check(
         bytes += bank.text.len();
         looked.push(bank);
     }
+    Ok(looked)
+}
+
+/// Reads the first banks, and further ones for a scorer that applies to no question of these.
+fn check(
+    spec: &RunSpec,
+    mut banks: impl Iterator<Item = Result<Looked, CliError>> + Clone,
+) -> Result<SelfCheckResult, CliError> {
+    let (profile, headline) = (&spec.dataset.profile, spec.headline_metric());
+    let looked = first_of(&mut banks)?;
     let (mut problems, mut notes) = (Vec::new(), Vec::new());
     for spec in &spec.scorers {
         let scorer = registry::find(&spec.name).map_err(CliError::usage_of)?;
@@ -160,6 +196,30 @@ fn check(
     Ok(SelfCheckResult { failed: (!problems.is_empty()).then(|| problems.join("; ")), notes })
 }
 
+/// Questions without an answer that a scorer has nothing to say of, and who has.
+fn left_out_of(scorer: &dyn Scorer, looked: &[Looked], profile: &Profile) -> Option<String> {
+    let cases: Vec<ScoreCase<'_>> = looked.iter().flat_map(|bank| bank.cases(profile)).collect();
+    let grades =
+        |scorer: &dyn Scorer, case: &ScoreCase<'_>| scorer.score(&ScoreCase { answer: Some(""), ..*case }).is_some();
+    let is_unanswerable =
+        |case: &&ScoreCase<'_>| case.rules.unanswerable || case.gold().is_some_and(Gold::is_unanswerable);
+    let left_out = cases.iter().filter(is_unanswerable).filter(|case| !grades(scorer, case));
+    let ids: Vec<&str> = left_out.map(|case| case.question.question_id.as_str()).collect();
+    let (first, more) = (ids.get(..3).unwrap_or(&ids).join(", "), if ids.len() > 3 { ", …" } else { "" });
+    let mut others = GRADERS.iter().filter_map(|name| registry::find(name).ok());
+    let other = others.find(|other| cases.iter().all(|case| grades(*other, case)));
+    let other = other.map(|other| format!("`--scorer {0} --headline {0}` or ", other.name())).unwrap_or_default();
+    (!ids.is_empty()).then(|| {
+        format!(
+            "{} has nothing to say of questions without an answer: {} of {} have no score by it, and the total leaves them out \
+             ({first}{more}); {other}a judge (`--judge PROVIDER:MODEL`) grades them too",
+            scorer.name(),
+            ids.len(),
+            counted(cases.len() as u64, "question"),
+        )
+    })
+}
+
 /// The headline would be about nothing: said before anything is spent.
 fn nothing_to_find(scorer: &dyn Scorer) -> CliError {
     let (lacks, named) = match scorer.reads() {
@@ -172,4 +232,41 @@ fn nothing_to_find(scorer: &dyn Scorer) -> CliError {
          --headline), or take a dataset that {named}",
         scorer.name()
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bank(asked: &[(&str, Gold)]) -> Looked {
+        let asked = asked.iter().map(|(id, gold)| {
+            let question =
+                Question { question_id: (*id).to_owned(), category: "any".to_owned(), ..Question::default() };
+            (question, GoldRecord { gold: gold.clone(), ..GoldRecord::default() })
+        });
+        Looked { text: String::new(), asked: asked.collect() }
+    }
+
+    #[test]
+    fn questions_without_an_answer_that_the_headline_leaves_out_are_told_with_who_grades_them() {
+        let (profile, oslo) = (Profile::implied(), Gold::Text("Oslo".to_owned()));
+        let said = |scorer: &str, asked: &[(&str, Gold)]| {
+            left_out_of(registry::find(scorer).expect("is registered"), &[bank(asked)], &profile)
+        };
+        let mixed = [("q1", oslo.clone()), ("q2", Gold::Abstain), ("q3", Gold::Unanswerable("no".to_owned()))];
+        for scorer in ["substring", "contains"] {
+            let said = said(scorer, &mixed).expect("two have no score");
+            let begins = format!("{scorer} has nothing to say of questions without an answer: 2 of 3 questions");
+            assert!(said.starts_with(&begins) && said.contains("(q2, q3)"), "{said}");
+            assert!(said.contains("`--scorer locomo-f1 --headline locomo-f1` or a judge"), "{said}");
+        }
+        for scorer in ["exact", "locomo-f1"] {
+            assert_eq!(said(scorer, &mixed), None, "{scorer}");
+        }
+        assert_eq!(said("substring", &[("q1", oslo)]), None, "all have an answer");
+        let choices =
+            [("q1", Gold::Choice("a".to_owned())), ("q2", Gold::Assertions(Default::default())), ("q3", Gold::Abstain)];
+        let said = said("substring", &choices).expect("one has no score");
+        assert!(said.contains("(q3); a judge"), "no scorer grades all of them: {said}");
+    }
 }

@@ -28,8 +28,36 @@ pub(crate) fn run_folder(app: &App, run: &RunId, output_dir: Option<&Path>) -> P
 /// # Errors
 /// Exit 2 naming the folder.
 pub(crate) fn check_writable(folder: &Path) -> Result<(), CliError> {
-    private::create_folder(folder).map_err(|e| not_writable(folder, &e))?;
-    tempfile::NamedTempFile::new_in(folder).map(drop).map_err(|e| not_writable(folder, &e))
+    try_folder(folder).map_err(|e| not_writable(folder, &e))
+}
+
+/// The same of the folder of a run's files, which lies in the home unless the person named one.
+///
+/// # Errors
+/// Exit 2 naming the home, where nothing can be written to it, else the folder.
+pub(crate) fn check_run_folder(app: &App, run: &RunId, output_dir: Option<&Path>) -> Result<(), CliError> {
+    let folder = run_folder(app, run, output_dir);
+    match output_dir {
+        Some(_) => check_writable(&folder),
+        None => check_in_home(&folder, &app.home()),
+    }
+}
+
+fn check_in_home(folder: &Path, home: &Path) -> Result<(), CliError> {
+    let Err(error) = try_folder(folder) else { return Ok(()) };
+    // where the home itself can be written, it is this folder that cannot
+    let Err(of_home) = try_folder(home) else { return Err(not_writable(folder, &error)) };
+    let what = if home.is_dir() { "written" } else { "made" };
+    Err(CliError::usage(format!(
+        "the home {} cannot be {what}: {of_home}; set BENCH_HOME to a folder that can be, or name other places with --store and --output-dir",
+        home.display()
+    )))
+}
+
+/// Makes a folder, and a file in it that goes at once.
+fn try_folder(folder: &Path) -> std::io::Result<()> {
+    private::create_folder(folder)?;
+    tempfile::NamedTempFile::new_in(folder).map(drop)
 }
 
 /// Makes sure that a file can be written, before any work.
@@ -242,4 +270,25 @@ async fn write_questions(store: &dyn Store, run: &RunRow, path: &Path) -> Result
     std::io::Seek::rewind(&mut spool).map_err(|e| disk(path, e))?;
     write_atomically(path, |file| std::io::copy(&mut spool, file).map(|_| ()))?;
     Ok(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_home_that_cannot_be_made_is_named_with_what_to_set() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let home = folder.path().join("home");
+        std::fs::write(&home, "a file").expect("is written");
+        let refused = check_in_home(&home.join("runs/a"), &home).expect_err("is refused");
+        let begin = format!("the home {} cannot be made: ", home.display());
+        assert!(refused.message.starts_with(&begin) && refused.message.contains("set BENCH_HOME to"), "{refused}");
+        std::fs::remove_file(&home).expect("is removed");
+        assert!(check_in_home(&home.join("runs/a"), &home).is_ok());
+        // a part of the home that cannot be used is no reason for another home
+        std::fs::write(home.join("runs/b"), "a file").expect("is written");
+        let refused = check_in_home(&home.join("runs/b"), &home).expect_err("is refused");
+        assert!(refused.message.ends_with("choose another place with --output-dir"), "{refused}");
+    }
 }

@@ -9,6 +9,7 @@
 //! | [`accounts_spent`] | what did the accounts of a metered run say meanwhile? |
 //! | `ahead` | how is something read before it is asked for, and never much of it? |
 //! | `score` | by which one figure is a run shown? |
+//! | `started_again` | did processes of its memory system end before it? |
 //! | `models` | where were its models, and what did they answer by? |
 //! | `questions` | what is told of a single question? |
 //! | `beside` | what does a page tell of it beside that? |
@@ -40,6 +41,7 @@ mod questions;
 pub(crate) mod repeats;
 mod score;
 mod shards;
+mod started_again;
 mod summary;
 pub(crate) mod wandb;
 
@@ -48,8 +50,8 @@ pub(crate) use self::files::disk;
 pub(crate) use self::{
     beside::{beside, told_questions},
     files::{
-        TERMINAL, check_file, check_format, check_writable, could_be_written, file_name, folder_of, on_screen, render,
-        render_summary, replace, run_folder, write_atomically, write_files, write_named, write_text,
+        TERMINAL, check_file, check_format, check_run_folder, check_writable, could_be_written, file_name, folder_of,
+        on_screen, render, render_summary, replace, run_folder, write_atomically, write_files, write_named, write_text,
     },
     questions::{each_question, facts_of_bank, questions_named, questions_of_bank},
     score::{Score, score_of},

@@ -22,7 +22,7 @@ use bench_worker::banks::{BankData, BankQuestions};
 
 use tracing::Instrument as _;
 
-use super::{accounts_spent, shards};
+use super::{accounts_spent, shards, started_again};
 use crate::{
     app::App,
     exit::CliError,
@@ -103,7 +103,9 @@ async fn aggregate(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary
     let Finished { mut summary, worst } = aggregator.finish(not_run);
     fill_worst(store, run, &mut summary, &worst).await?;
     summary.outages = crate::standing::outages::met(store, run).await?;
-    super::models::fill(&mut summary, &run.spec, &store.events(run.run_no).await?);
+    let events = store.events(run.run_no).await?;
+    summary.warnings.extend(started_again::warning(&run.spec.system.name, &events));
+    super::models::fill(&mut summary, &run.spec, &events);
     Ok(summary)
 }
 

@@ -7,7 +7,9 @@ use std::{
 };
 
 use bench_proto::{
-    banks_archive::{ArchivedBank, BANKS_ARCHIVE_VERSION, BanksManifest, FILES, FilledDataset, FilledSystem, MANIFEST},
+    banks_archive::{
+        ArchivedBank, BANKS_ARCHIVE_VERSION, BanksManifest, EXPORTED, FILES, FilledDataset, FilledSystem, MANIFEST,
+    },
     dataset::StreamEntry,
     ids::Sha256Hash,
     spec::RunSpec,
@@ -22,10 +24,14 @@ use bench_systems::{
 use bench_worker::banks::BankData;
 use flate2::{Compression, write::GzEncoder};
 use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
 
 use crate::{
     app::App,
-    banks::files::{self, Content},
+    banks::{
+        by_calls,
+        files::{self, Content},
+    },
     exit::CliError,
     planning::filled::is_filled,
     standing::{is_restored, keeps_banks, removed_banks},
@@ -56,7 +62,7 @@ pub(crate) async fn export(
     if wanted.to.exists() {
         return Err(CliError::usage(format!("{} is there already: name another file", wanted.to.display())));
     }
-    let kept = kept(app, run, wanted.data).await?;
+    let kept = kept(app, run, &banks, wanted.data).await?;
     let folders: Vec<(String, PathBuf)> = match &kept {
         Kept::Started(held) => held
             .iter()
@@ -65,6 +71,7 @@ pub(crate) async fn export(
             .map(|kept| (in_archive(&kept.instance), kept.folder.clone()))
             .collect(),
         Kept::Named(folder) => vec![(in_archive(""), folder.clone())],
+        Kept::HandedOn(folder) => vec![(EXPORTED.to_owned(), folder.path().to_owned())],
     };
     let secrets = adapter::secrets_of(&run.spec.system.settings);
     // one folder for all banks has those too that came with an archive: they are somebody else's to hand on
@@ -155,9 +162,11 @@ enum Kept {
     Started(Vec<KeptData>),
     /// Of a server that was stopped.
     Named(PathBuf),
+    /// As a server has handed it on, in a folder that goes with this.
+    HandedOn(TempDir),
 }
 
-async fn kept(app: &App, run: &RunRow, data: Option<&Path>) -> Result<Kept, CliError> {
+async fn kept(app: &App, run: &RunRow, banks: &[ArchivedBank], data: Option<&Path>) -> Result<Kept, CliError> {
     let system = &run.spec.system;
     let refused = |why: &str| Err(CliError::usage(format!("the banks of {} cannot be exported: {why}", run.run_id)));
     let Some(spec) = adapter::spec_of(&system.settings) else {
@@ -182,8 +191,12 @@ async fn kept(app: &App, run: &RunRow, data: Option<&Path>) -> Result<Kept, CliE
         return Ok(Kept::Named(folder.to_owned()));
     }
     if adapter::server_of(&system.settings).is_some() {
+        if spec.export.is_some() {
+            return handed_on(app, run, banks).await.map(Kept::HandedOn);
+        }
         return refused(
-            "its memory system is a server that you start: stop it, and name the folder in which it keeps what it stores with --data",
+            "its memory system is a server that you start: stop it, and name the folder in which it keeps what it stores with --data; \
+             one that can hand a bank on says how with `export` in its adapter",
         );
     }
     if !spec.can.survives_restart {
@@ -197,6 +210,20 @@ async fn kept(app: &App, run: &RunRow, data: Option<&Path>) -> Result<Kept, CliE
         );
     }
     Ok(Kept::Started(held))
+}
+
+/// What the run's server hands on of each bank, by its own call.
+async fn handed_on(app: &App, run: &RunRow, banks: &[ArchivedBank]) -> Result<TempDir, CliError> {
+    let (spec, home) = (&run.spec.system, app.home());
+    let made = tempfile::Builder::new().prefix(".exported-").tempdir_in(&home);
+    let folder =
+        made.map_err(|e| CliError::infrastructure(format!("{} cannot be written: {e}", home.display())).because(e))?;
+    let environment = app.environment_outside_of_runs(app.policy())?;
+    let context = environment.systems.for_run("export");
+    let system = registry::build(&spec.name, &spec.settings, &context).map_err(CliError::usage_of)?;
+    let exported = by_calls::export(system.as_ref(), banks, folder.path()).await;
+    system.close().await;
+    exported.map(|()| folder)
 }
 
 /// Refuses a server that answers: what it writes while it is copied is neither old nor new.

@@ -29,6 +29,8 @@ const LOOK: Duration = Duration::from_millis(250);
 const LOOK_FOR_WORKERS: Duration = Duration::from_secs(2);
 /// How long a run may be without a coordinator or workers before the person is told.
 const SAY_AFTER: Duration = Duration::from_secs(4);
+/// What nobody but a client can do.
+const INCOMPLETE: &str = "its plan is incomplete, `resume` writes the rest";
 /// How often the session of a plan's writer is renewed (P4).
 const RENEW_EVERY: Duration = Duration::from_secs(2);
 
@@ -124,7 +126,7 @@ pub(crate) async fn follow(
     loop {
         tokio::select! {
             () = tokio::time::sleep(LOOK) => {}
-            () = interrupts.stop.cancelled() => return leave(planning, interrupts).await,
+            () = interrupts.stop.cancelled() => return leave(run, planning, interrupts).await,
             planned = async { planning.as_mut().expect("guarded by the condition").await }, if planning.is_some() => {
                 planning = None;
                 planned.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")).because(e))??;
@@ -141,7 +143,10 @@ pub(crate) async fn follow(
         match who_is_missing(store, &run.spec.limits.pool).await {
             Ok(None) => (alive, said) = (Instant::now(), false),
             Ok(Some(missing)) if alive.elapsed() >= patience => {
-                return Ok(RunEnd::LeftRunning { reason: format!("{missing} (waited {} s)", patience.as_secs()) });
+                let rest = if planning.is_some() { format!("; {INCOMPLETE}") } else { String::new() };
+                return Ok(RunEnd::LeftRunning {
+                    reason: format!("{missing} (waited {} s){rest}", patience.as_secs()),
+                });
             }
             Ok(Some(missing)) if !said && alive.elapsed() >= SAY_AFTER => {
                 said = true;
@@ -157,15 +162,25 @@ pub(crate) async fn follow(
 
 /// The person leaves: the cluster goes on, but only this process can write the rest of the plan.
 async fn leave(
+    run: &RunRow,
     planning: Option<JoinHandle<Result<(), CliError>>>,
     interrupts: &Interrupts,
 ) -> Result<RunEnd, CliError> {
     if let Some(planning) = planning {
-        out::note("writing the rest of the plan first; Ctrl-C again leaves it incomplete");
+        // of several runs that are left at once the first one tells
+        if !interrupts.now.is_cancelled() {
+            out::note(&match run.spec.taken_over.banks_of.first() {
+                Some(of) => format!(
+                    "waiting for the banks that run {of} fills and {} asks; Ctrl-C again leaves its plan incomplete",
+                    run.run_id
+                ),
+                None => "writing the rest of the plan first; Ctrl-C again leaves it incomplete".to_owned(),
+            });
+        }
         tokio::select! {
             planned = planning => planned.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")).because(e))??,
             () = interrupts.now.cancelled() => {
-                return Ok(RunEnd::LeftRunning { reason: "its plan is incomplete, `resume` writes the rest".to_owned() });
+                return Ok(RunEnd::LeftRunning { reason: INCOMPLETE.to_owned() });
             }
         }
     }

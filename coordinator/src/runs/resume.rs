@@ -15,7 +15,7 @@ use crate::{
         accounts, archived, banks_in_order, open_dataset, parse_usd, planner::Planner, take_rounds, take_sample,
         with_label_fixes,
     },
-    results::{self, run_folder},
+    results,
     runs::{
         client::has_planner,
         controls, elsewhere,
@@ -65,7 +65,7 @@ pub(crate) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
         }
         RunState::Running | RunState::Paused | RunState::Cancelled | RunState::Finished => {}
     }
-    results::check_writable(&run_folder(app, &run.run_id, args.output.output_dir.as_deref()))?;
+    results::check_run_folder(app, &run.run_id, args.output.output_dir.as_deref())?;
     let (executor, planner) = make_ready(app, store.as_ref(), &run, args).await?;
     let execution = Execution { app, store: &store, run: &run, executor: &executor, planner, planned: None };
     if run.state == RunState::Running && executor.is_cluster() {

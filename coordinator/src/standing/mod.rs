@@ -10,6 +10,7 @@
 //! | [`domains`] | in which queue domain do its processes work? |
 //! | [`progress`] | how far is it, and how fast? |
 //! | [`group`] | which group of runs is meant? |
+//! | [`naming`] | which names may a run get? |
 //! | [`latency`] | how far is the latency probe at its end (P43)? |
 //! | [`outages`] | which providers and memory servers are away? |
 //! | [`waiting`] | why does nothing move although nothing is away? |
@@ -18,6 +19,7 @@ pub(crate) mod domains;
 pub(crate) mod group;
 pub(crate) mod latency;
 pub(crate) mod lock;
+pub(crate) mod naming;
 pub(crate) mod outages;
 pub(crate) mod progress;
 pub(crate) mod waiting;
@@ -135,8 +137,7 @@ pub(crate) async fn look_for_run(store: &dyn Store, selector: &str) -> Result<Op
 
 /// The newest run of a name; of `name@2` the one before it, and so on.
 async fn named(store: &dyn Runs, selector: &str) -> Result<Option<RunRow>, CliError> {
-    let counted = selector.rsplit_once('@').and_then(|(name, place)| Some((name, place.parse().ok()?)));
-    let choices = [Some((selector, 1)), counted.filter(|(_, place)| *place > 0)];
+    let choices = [Some((selector, 1)), naming::counted(selector)];
     for (name, place) in choices.into_iter().flatten() {
         let filter = RunFilter { name: Some(name.to_owned()), limit: Some(place), ..RunFilter::default() };
         let mut runs = store.list_runs(&filter).await?;

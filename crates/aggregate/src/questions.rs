@@ -86,10 +86,12 @@ pub(crate) struct Bank {
     pub(crate) name: String,
     /// Its number within the run, as in task keys.
     pub(crate) number: u32,
-    /// Questions that reached the answerer.
+    /// Questions with a recall, but for those of `silent`.
     pub(crate) contexts: u64,
-    /// Answered questions with an empty context.
+    /// Those of them with an empty context.
     pub(crate) empty_contexts: u64,
+    /// Questions for which nothing came back where that may be right.
+    pub(crate) silent: u64,
     /// Questions with a score.
     pub(crate) with_score: u64,
 }
@@ -113,8 +115,12 @@ impl Questions {
     pub(crate) fn add(&mut self, facts: &QuestionFacts) {
         let bank = self.bank(&facts.bank_id, facts.task.bank());
         let counts = &mut self.banks[bank as usize];
-        counts.contexts += u64::from(facts.retrieval.is_some());
-        counts.empty_contexts += u64::from(facts.retrieval.is_some() && facts.empty_context);
+        if let Some(retrieval) = &facts.retrieval {
+            let is_silent = retrieval.nothing_expected && facts.context_bytes == Some(0);
+            counts.silent += u64::from(is_silent);
+            counts.contexts += u64::from(!is_silent);
+            counts.empty_contexts += u64::from(facts.empty_context);
+        }
         counts.with_score += u64::from(facts.outcome.has_score());
         let row = QuestionRow {
             id: facts.question_id.as_str().into(),
@@ -179,6 +185,7 @@ impl Questions {
                 let counts = &mut self.banks[here as usize];
                 counts.contexts += bank.contexts;
                 counts.empty_contexts += bank.empty_contexts;
+                counts.silent += bank.silent;
                 counts.with_score += bank.with_score;
                 here
             })
@@ -268,7 +275,8 @@ impl Questions {
             return *known;
         }
         let new = self.banks.len() as u32;
-        self.banks.push(Bank { name: name.to_owned(), number, contexts: 0, empty_contexts: 0, with_score: 0 });
+        let (contexts, empty_contexts, silent, with_score) = (0, 0, 0, 0);
+        self.banks.push(Bank { name: name.to_owned(), number, contexts, empty_contexts, silent, with_score });
         self.bank_numbers.insert(name.to_owned(), new);
         new
     }
@@ -308,7 +316,23 @@ fn ranks<T>(items: &[T], name: impl Fn(&T) -> &str) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
+    use bench_proto::step::Retrieval;
+
     use super::*;
+    use crate::aggregator::tests::question;
+
+    #[test]
+    fn a_silence_that_may_be_right_is_no_context() {
+        let counted = |nothing_expected, context_bytes| {
+            let of = question(2);
+            let retrieval = of.retrieval.clone().map(|retrieval| Retrieval { nothing_expected, ..retrieval });
+            let mut questions = Questions::default();
+            questions.add(&QuestionFacts { retrieval, context_bytes, ..of });
+            (questions.banks[0].contexts, questions.banks[0].silent)
+        };
+        assert_eq!(counted(true, Some(0)), (0, 1));
+        assert_eq!([counted(true, Some(9)), counted(true, None), counted(false, Some(0))], [(1, 0); 3]);
+    }
 
     #[test]
     fn a_question_is_small() {

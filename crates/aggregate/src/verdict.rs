@@ -86,19 +86,28 @@ pub(crate) fn coverage(outcomes: &Outcomes, headline: &Headline) -> Finding {
     passed(format!("{covered} of {sample} questions have a score{which}"))
 }
 
-/// No more than 1 % of the contexts are empty, and no bank has empty contexts only. Not for systems without memory.
+/// No more than 1 % of the contexts are empty, and no bank has empty contexts only. Not for systems without memory; where silence may be
+/// right, it is neither empty nor among those that could have been.
 pub(crate) fn empty_context(banks: &[Bank], expected: bool) -> Finding {
     let contexts: u64 = banks.iter().map(|bank| bank.contexts).sum();
     let empty: u64 = banks.iter().map(|bank| bank.empty_contexts).sum();
+    let silent: u64 = banks.iter().map(|bank| bank.silent).sum();
     if expected {
         return not_checked("the system has no memory by design");
+    }
+    if contexts == 0 && silent > 0 {
+        return not_checked(format!("nothing came back for any of {silent} questions, for which that may be right"));
     }
     if contexts == 0 {
         return not_checked("nothing was recalled");
     }
+    let beside = match silent {
+        0 => String::new(),
+        _ => format!(", not counting {silent} for which nothing came back where that may be right"),
+    };
     if empty * 100 > contexts {
         return failed(format!(
-            "{empty} of {contexts} questions ({:.1} %) had an empty context",
+            "{empty} of {contexts} questions ({:.1} %) had an empty context{beside}",
             percent(empty, contexts)
         ));
     }
@@ -111,7 +120,7 @@ pub(crate) fn empty_context(banks: &[Bank], expected: bool) -> Finding {
             plural(whole.len(), "bank")
         ));
     }
-    passed(format!("{empty} of {contexts} contexts were empty"))
+    passed(format!("{empty} of {contexts} contexts were empty{beside}"))
 }
 
 /// The system can be asked for as many hits as the run asks for; fewer hits are no fault.

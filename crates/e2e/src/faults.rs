@@ -30,9 +30,9 @@ pub const SLOTS: u64 = 4;
 /// How large a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Size {
-    /// 50 questions of 10 banks.
+    /// 50 questions of 5 banks.
     Small,
-    /// 200 questions of 10 banks.
+    /// 200 questions of 5 banks.
     Middle,
     /// 398 questions of 10 banks.
     Large,
@@ -80,8 +80,8 @@ impl Size {
 
     const fn flags(self) -> &'static [&'static str] {
         match self {
-            Self::Small => &["--preset", "quick"],
-            Self::Middle => &["--preset", "fair"],
+            Self::Small => &["--preset", "quick", "--max-banks", "5"],
+            Self::Middle => &["--per-bank", "40", "--max-banks", "5"],
             Self::Large => &["--per-bank", "40"],
             Self::Full => &["--preset", "full"],
         }

@@ -1,6 +1,9 @@
 //! What a request says of itself, read without changing it.
 
+mod head;
 mod names;
+mod query;
+mod tools;
 
 use std::{fmt, sync::OnceLock};
 
@@ -8,9 +11,10 @@ use bench_models::tokens::Encoding;
 use bench_proto::ids::Sha256Hash;
 use http::HeaderMap;
 use hyper::body::Bytes;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use self::head::{Head, Raw};
 use crate::{
     address::{Address, Operation, Target},
     refusal::Rejection,
@@ -110,45 +114,6 @@ impl PromptTokens {
     }
 }
 
-/// The members of a body that matter here. Each may be there once: readers of JSON differ in which of two they believe.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Head<'a> {
-    #[serde(borrow, deserialize_with = "raw")]
-    model: Raw<'a>,
-    #[serde(borrow, deserialize_with = "raw")]
-    stream: Raw<'a>,
-    #[serde(borrow, deserialize_with = "raw")]
-    stream_options: Raw<'a>,
-    #[serde(borrow, deserialize_with = "raw")]
-    max_tokens: Raw<'a>,
-    #[serde(borrow, deserialize_with = "raw")]
-    max_completion_tokens: Raw<'a>,
-    #[serde(borrow, deserialize_with = "raw")]
-    max_output_tokens: Raw<'a>,
-    #[serde(borrow, deserialize_with = "raw")]
-    n: Raw<'a>,
-    #[serde(borrow, deserialize_with = "raw")]
-    best_of: Raw<'a>,
-    #[serde(borrow, deserialize_with = "raw")]
-    temperature: Raw<'a>,
-    #[serde(borrow, deserialize_with = "raw")]
-    service_tier: Raw<'a>,
-    #[serde(borrow, deserialize_with = "raw")]
-    background: Raw<'a>,
-    #[serde(borrow, deserialize_with = "raw")]
-    previous_response_id: Raw<'a>,
-    #[serde(borrow, deserialize_with = "raw")]
-    conversation: Raw<'a>,
-}
-
-type Raw<'a> = Option<&'a RawValue>;
-
-/// A value where it stands, `null` too.
-fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Raw<'de>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
-}
-
 fn read<T: for<'de> Deserialize<'de>>(raw: Raw<'_>) -> Option<T> {
     serde_json::from_str(raw?.get()).ok()
 }
@@ -223,14 +188,12 @@ impl Asked {
     ) -> Result<Self, Rejection> {
         let Target { address, operation, suffix, deployment } = target;
         let refuse = |param, why: &str| Rejection::unreadable(param, why);
-        let head: Head<'_> = if operation == Operation::Models {
-            Head::default()
-        } else {
-            serde_json::from_slice(&body)
-                .map_err(|error| refuse(None, &format!("the body is no JSON object: {error}")))?
-        };
-        if operation != Operation::Models {
-            names::check(&body)?;
+        query::check(query, operation)?;
+        let head = if operation == Operation::Models { Head::default() } else { Head::read(&body)? };
+        tools::check(head.tools)?;
+        if operation == Operation::Responses && head.prompt.is_some_and(|prompt| prompt.get().starts_with('{')) {
+            let why = "prompt: write the prompt out; one that the provider keeps may name further models and tools";
+            return Err(refuse(Some("prompt"), why));
         }
         let named = match head.model {
             Some(raw) if raw.get() != "null" => {

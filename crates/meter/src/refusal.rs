@@ -3,7 +3,7 @@
 //! SDKs repeat 408, 409, 429 and 5xx by themselves, and follow `retry-after` and `x-should-retry`. So what passes by itself is one of
 //! these, and what somebody has to do something about is none, and says `x-should-retry: false` besides.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use http::{
     HeaderMap, HeaderValue, StatusCode,
@@ -28,7 +28,7 @@ pub(crate) struct Rejection {
     /// OpenAI's `type`, and its `code`.
     kind: &'static str,
     code: &'static str,
-    param: Option<&'static str>,
+    param: Option<Cow<'static, str>>,
     message: String,
     retry_after: Option<Duration>,
     allow: Option<&'static str>,
@@ -61,7 +61,17 @@ impl Rejection {
     }
 
     pub(crate) fn unreadable(param: Option<&'static str>, message: impl Into<String>) -> Self {
+        let param = param.map(Cow::Borrowed);
         Self { param, ..Self::new(StatusCode::BAD_REQUEST, INVALID, "invalid_request", message) }
+    }
+
+    /// A parameter of the query that is not passed on.
+    pub(crate) fn foreign_parameter(name: &str) -> Self {
+        let shown: String = name.chars().filter(|c| !c.is_control()).take(40).collect();
+        let message = format!(
+            "{shown}: leave this parameter out of the URL; the meter passes on api-version, beta=true of Anthropic's, and those of lists of models"
+        );
+        Self { param: Some(Cow::Owned(shown)), ..Self::unreadable(None, message) }
     }
 
     pub(crate) fn encoded(encoding: &str) -> Self {
@@ -178,11 +188,14 @@ impl From<Refusal> for Rejection {
             }
             Refusal::ModelNotAllowed { model, allowed } => {
                 let message = format!("the run may not use {model}; it may use {}", allowed.join(", "));
-                Self { param: Some("model"), ..new(StatusCode::FORBIDDEN, INVALID, "model_not_allowed", &message) }
+                Self {
+                    param: Some("model".into()),
+                    ..new(StatusCode::FORBIDDEN, INVALID, "model_not_allowed", &message)
+                }
             }
             Refusal::UnknownModel(model) => {
                 let message = format!("nobody has told the meter where {model} is");
-                Self { param: Some("model"), ..new(StatusCode::NOT_FOUND, INVALID, "model_not_found", &message) }
+                Self { param: Some("model".into()), ..new(StatusCode::NOT_FOUND, INVALID, "model_not_found", &message) }
             }
             Refusal::Busy { retry_after, reason } => Self::busy(retry_after, &reason),
             // 429 would be repeated until the SDK gives up, and then again by the system under test

@@ -14,16 +14,25 @@ const PER_SCHEMA: u64 = 32;
 /// A picture of the largest size that providers take without making it smaller.
 const PER_PICTURE: u64 = 1_600;
 
+/// Members of a request that [`prompt_tokens`] reads.
+pub(crate) const READ: [&str; 8] =
+    ["input", "instructions", "messages", "prompt", "response_format", "system", "text", "tools"];
+
 /// Tokens of a request's prompt, or their upper bound. A body that cannot be read has as many as bytes.
 pub(crate) fn prompt_tokens(operation: Operation, encoding: Encoding, body: &[u8]) -> u64 {
     let Ok(Value::Object(fields)) = serde_json::from_slice(body) else { return body.len() as u64 };
-    let of = |name: &str| fields.get(name).map_or(0, |value| spoken(encoding, value));
-    let described = |name: &str| match fields.get(name) {
+    let field = |name: &str| {
+        // whoever reads another member has it refused in other spellings too
+        debug_assert!(READ.contains(&name), "{name} is read and not listed");
+        fields.get(name)
+    };
+    let of = |name: &str| field(name).map_or(0, |value| spoken(encoding, value));
+    let described = |name: &str| match field(name) {
         None | Some(Value::Null) => 0,
         Some(value) => PER_SCHEMA + encoding.count(&value.to_string()),
     };
     let schema = |pointer: [&str; 2]| {
-        let format = fields.get(pointer[0]).and_then(|value| value.get(pointer[1]));
+        let format = field(pointer[0]).and_then(|value| value.get(pointer[1]));
         format.map_or(0, |schema| PER_SCHEMA + encoding.count(&schema.get("schema").unwrap_or(schema).to_string()))
     };
     match operation {

@@ -30,11 +30,14 @@ use bench_proto::{
 };
 use tracing::warn;
 
-pub use self::result::{Accept, Answered, CallContext, CallResult, CallStop, CallTiming};
 use self::{
     admission::Admitted,
     first_call::FirstCall,
     settling::{Counts, Next, held, lost, seen, unanswered, way_of},
+};
+pub use self::{
+    result::{Accept, Answered, CallContext, CallResult, CallStop, CallTiming},
+    settling::is_unread,
 };
 use super::{
     ChatModel, ChatReply, ChatRequest,
@@ -240,6 +243,8 @@ struct Call<'a> {
     failed_attempts: u32,
     /// When attempts were sent that failed on the way, while nobody knows whose fault it was.
     pending: Vec<Instant>,
+    /// The last attempt that failed may have been billed.
+    maybe_billed: bool,
     delays: Option<Delays>,
     records: Vec<CallRecord>,
     usage: Usage,
@@ -260,6 +265,7 @@ impl<'a> Call<'a> {
             slot_tokens: 0,
             failed_attempts: context.failed_attempts,
             pending,
+            maybe_billed: false,
             delays: None,
             records: Vec::new(),
             usage: Usage::default(),
@@ -424,7 +430,15 @@ impl<'a> Call<'a> {
         if asked.is_some_and(|asked| asked > patience) {
             return Err(self.park(delay, failure.message));
         }
-        match self.caller.parts.stop.unless_stopped(tokio::time::sleep(delay)).await {
+        let (CallerParts { stop, route, .. }, maybe_billed) = (&self.caller.parts, self.maybe_billed);
+        let waiting = async {
+            tokio::time::sleep(delay).await;
+            // an outage costs no more than what was on its way when it began
+            if let Some(route) = route.as_ref().filter(|_| maybe_billed) {
+                route.verdict(patience).await;
+            }
+        };
+        match stop.unless_stopped(waiting).await {
             Ok(()) => {}
             Err(cause) => return Err(CallStop::Stopped(cause)),
         }

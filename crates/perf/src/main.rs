@@ -185,6 +185,15 @@ enum Scenario {
         #[arg(long, default_value_t = 20_000)]
         calls: usize,
     },
+    /// Recalls of `pgvector` against the statements that find the same, over a PostgreSQL of its own or that of a URL
+    Pgvector {
+        /// Database with the extension vector, of which nothing stays behind [default: one of its own]
+        #[arg(long, env = "BENCH_PGVECTOR_URL", hide_env_values = true)]
+        url: Option<String>,
+        /// Memories of the large bank
+        #[arg(long, default_value_t = 20_000)]
+        memories: usize,
+    },
     /// Load: 10,000 operations a second that begin when they are due, against a loop that knows nothing of them
     Load {
         /// Operations a second
@@ -313,8 +322,13 @@ fn main() -> anyhow::Result<()> {
         return print(cli.rounds, &[scorers::scorers(cli.rounds.max(1), pairs.max(1), &options)?]);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    if let Scenario::Batches = cli.scenario {
-        return print(cli.rounds, &[runtime.block_on(systems::batches(cli.rounds))?]);
+    match &cli.scenario {
+        Scenario::Batches => return print(cli.rounds, &[runtime.block_on(systems::batches(cli.rounds))?]),
+        Scenario::Pgvector { url, memories } => {
+            let asked = systems::pgvector(cli.datasets_dir.as_deref(), cli.rounds, *memories, url.as_deref());
+            return print(cli.rounds, &runtime.block_on(asked)?);
+        }
+        _ => {}
     }
     if let Scenario::Yardstick { store, queue, items } = &cli.scenario {
         let pace = runtime.block_on(cluster::yardstick::run(store, queue, *items))?;

@@ -80,6 +80,8 @@ pub struct EstimateInput {
     pub judge_calls: u64,
     /// The same at worst, where it is more: answers that are not there yet decide how many calls some votes are.
     pub most_judge_calls: u64,
+    /// Of the calls of each judge, by its place, how many of so many are stored: they are not paid again.
+    pub stored: Vec<(u64, u64)>,
     /// Votes per judge.
     pub votes: u32,
     /// Expected share of calls that are paid twice (a reply that does not pass its parser), such as 0.02.
@@ -120,6 +122,8 @@ pub struct Estimate {
     pub calls: u64,
     /// See [`PhaseEstimate::most_calls`].
     pub most_calls: u64,
+    /// Calls that are stored, and counted nowhere else.
+    pub stored_calls: u64,
     /// Expected prompt tokens.
     pub prompt_tokens: u64,
     /// Expected completion tokens.
@@ -142,6 +146,7 @@ impl Estimate {
     pub fn followed_by(&mut self, next: &Self) {
         self.minutes += next.minutes;
         self.minutes_at_most += next.minutes_at_most;
+        self.stored_calls = self.stored_calls.saturating_add(next.stored_calls);
         for phase in &next.phases {
             self.calls = self.calls.saturating_add(phase.calls);
             self.most_calls = self.most_calls.saturating_add(phase.most_calls);
@@ -182,6 +187,12 @@ fn part_of_questions(calls: u64, part: Option<u64>, all: u64) -> u64 {
     u64::try_from((u128::from(calls) * u128::from(part)).div_ceil(u128::from(all.max(1)))).unwrap_or(u64::MAX)
 }
 
+/// Calls that are stored, where that was looked for with some of them.
+fn stored_part(calls: u64, share: Option<&(u64, u64)>) -> u64 {
+    let Some((stored, of)) = share.filter(|(_, of)| *of > 0) else { return 0 };
+    u64::try_from(u128::from(calls) * u128::from(*stored.min(of)) / u128::from(*of)).unwrap_or(u64::MAX)
+}
+
 /// Adds it up.
 #[must_use]
 pub fn estimate(input: &EstimateInput) -> Estimate {
@@ -190,9 +201,11 @@ pub fn estimate(input: &EstimateInput) -> Estimate {
     let of_votes = |calls: u64| calls.saturating_mul(u64::from(input.votes.max(1)));
     let judge_calls = of_votes(input.judge_calls);
     let most_judge_calls = of_votes(input.most_judge_calls).max(judge_calls);
+    let part = |at: usize, calls| part_of_questions(calls, input.judged.get(at).copied().flatten(), input.questions);
+    let stored = |at: usize, calls| stored_part(part(at, calls), input.stored.get(at));
     let of_judge = |(at, profile)| {
-        let part = |calls| part_of_questions(calls, input.judged.get(at).copied().flatten(), input.questions);
-        (Phase::Judge, (part(judge_calls), part(most_judge_calls)), profile)
+        let left = |calls| part(at, calls) - stored(at, calls);
+        (Phase::Judge, (left(judge_calls), left(most_judge_calls)), profile)
     };
     let judge = input.judges.iter().enumerate().map(of_judge);
     let system = input.system.iter().map(|calls| (calls.phase, calls.calls, &calls.profile));
@@ -200,7 +213,8 @@ pub fn estimate(input: &EstimateInput) -> Estimate {
     let mut parts: Vec<Part<'_>> = others.chain(judge).filter(|(_, (calls, _), _)| *calls > 0).collect();
     parts.sort_by_key(|(phase, ..)| *phase);
 
-    let mut result = Estimate::default();
+    let stored_calls = (0..input.judges.len()).map(|at| stored(at, judge_calls)).fold(0, u64::saturating_add);
+    let mut result = Estimate { stored_calls, ..Estimate::default() };
     for (phase, calls, profile) in &parts {
         add_phase(&mut result, price(*phase, *calls, profile, input.repeat_share));
     }
@@ -383,6 +397,25 @@ mod tests {
         assert_eq!((result.calls, result.most_calls, result.phases[0].most_calls), (30, 4000, 4000));
         assert_eq!(result.expected, PicoUsd(30 * (1000 * 150_000 + 50 * 600_000)));
         assert_eq!(result.worst, PicoUsd(4000 * (2100 * 150_000 + 500 * 600_000)));
+    }
+
+    #[test]
+    fn judgements_that_are_stored_are_not_paid_again() {
+        let input = EstimateInput {
+            questions: 200,
+            judges: vec![small_model(), small_model()],
+            judge_calls: 200,
+            stored: vec![(50, 50), (20, 80)],
+            votes: 3,
+            ..EstimateInput::default()
+        };
+        let result = estimate(&input);
+        assert_eq!((result.calls, result.stored_calls), (450, 750), "all of one, a quarter of the other");
+        assert_eq!(result.worst, PicoUsd(450 * (2100 * 150_000 + 500 * 600_000)));
+        let all = estimate(&EstimateInput { stored: vec![(9, 9), (1, 1)], ..input.clone() });
+        assert_eq!((all.calls, all.stored_calls, all.worst), (0, 1_200, PicoUsd::ZERO));
+        let none = estimate(&EstimateInput { stored: vec![(0, 9), (0, 0)], ..input });
+        assert_eq!((none.calls, none.stored_calls), (1_200, 0));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Two runs side by side, for a terminal and for pull requests; several runs as a table of all pairs.
 
 use bench_proto::comparison::{ComparedRun, Comparison, Flip, MemoryCost, PairedDifference, Word};
-use bench_proto::summary::{JudgementLine, LatencyProbe, Percentiles};
+use bench_proto::summary::{JudgementLine, LatencyProbe, Percentiles, UsageFigures};
 
 use crate::{
     blocks::{Block, heading, table},
@@ -234,23 +234,47 @@ fn side_by_side(comparison: &Comparison) -> Vec<Block> {
             rows.push(vec![format!("{phase} under load, not compared, p50 / p95 / p99 ms"), p(x), p(y)]);
         }
     }
-    // what is not known of one of them is in neither
-    let both_metered = a.metered.is_some() && b.metered.is_some();
-    let money = |run: &bench_proto::comparison::ComparedRun| {
-        let per_correct = run.usd_per_correct.map(|usd_each| format!(", {} per correct", usd(usd_each)));
-        let unknown = if run.usage.unknown.is_empty() { "" } else { " and the system's own, unknown" };
-        let of_memory = run.metered.as_ref().filter(|_| both_metered).map_or(0.0, |metered| metered.usd);
-        format!("{}{}{unknown}", usd(run.usage.total.usd_list + of_memory), per_correct.unwrap_or_default())
-    };
-    rows.push(vec!["Cost".to_owned(), money(a), money(b)]);
-    rows.extend(memory_costs(a, b));
-    let tokens = |run: &bench_proto::comparison::ComparedRun| {
-        format!("{} / {}", count(run.usage.total.used.prompt_tokens), count(run.usage.total.used.completion_tokens))
-    };
-    rows.push(vec!["Tokens in / out".to_owned(), tokens(a), tokens(b)]);
+    rows.extend(costs(a, b));
     let first = format!("First: {} {}", a.system, a.answerer);
     let second = format!("Second: {} {}", b.system, b.answerer);
     vec![heading("Side by side"), table(&["", &first, &second], rows), Block::Text(words::RETAIN_AND_RECALL.to_owned())]
+}
+
+/// Dollars by list price, and what was paid: replies that came from the call store were free, and tokens count those of paid ones alone.
+fn costs(a: &ComparedRun, b: &ComparedRun) -> Vec<Vec<String>> {
+    // what is not known of one of them is in neither
+    let both_metered = a.metered.is_some() && b.metered.is_some();
+    let list = |run: &ComparedRun| {
+        let of_memory = run.metered.as_ref().filter(|_| both_metered).map_or(0.0, |metered| metered.usd);
+        run.usage.total.usd_list + of_memory
+    };
+    let paid = |run: &ComparedRun| {
+        let of_memory = run.usage.booked.as_ref().and_then(|booked| booked.metered.as_ref()).filter(|_| !both_metered);
+        let (used, apart) = (&run.usage.total.used, of_memory.cloned().unwrap_or_default());
+        UsageFigures {
+            prompt_tokens: used.prompt_tokens.saturating_sub(apart.prompt_tokens),
+            completion_tokens: used.completion_tokens.saturating_sub(apart.completion_tokens),
+            usd: (used.usd - apart.usd).max(0.0),
+            ..UsageFigures::default()
+        }
+    };
+    let cost = |run: &ComparedRun| {
+        let per_correct = run.usd_per_correct.map(|usd_each| format!(", {} per correct", usd(usd_each)));
+        let unknown = if run.usage.unknown.is_empty() { "" } else { " and the system's own, unknown" };
+        format!("{}{}{unknown}", usd(list(run)), per_correct.unwrap_or_default())
+    };
+    let mut rows = vec![vec!["Cost by list price".to_owned(), cost(a), cost(b)]];
+    if [a, b].into_iter().any(|run| usd(paid(run).usd) != usd(list(run))) {
+        let name = "Paid, whatever became of it".to_owned();
+        rows.push(vec![name, usd(paid(a).usd), usd(paid(b).usd)]);
+    }
+    rows.extend(memory_costs(a, b));
+    let tokens = |run: &ComparedRun| {
+        let paid = paid(run);
+        format!("{} / {}", count(paid.prompt_tokens), count(paid.completion_tokens))
+    };
+    rows.push(vec!["Tokens paid for, in / out".to_owned(), tokens(a), tokens(b)]);
+    rows
 }
 
 /// What the memory systems themselves spend, where one of the runs was metered.
@@ -371,4 +395,72 @@ pub(crate) fn pairs_document(pairs: &[Comparison]) -> Vec<Block> {
     let worse = pairs.iter().filter(|c| c.verdict == Word::Worse).count() as u64;
     blocks.push(Block::Text(format!("{} of {} are worse.", count(worse), counted(pairs.len() as u64, "pair"))));
     blocks
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_proto::summary::{Booked, UsageSummary, UsageTotal, Verdict};
+
+    use super::*;
+
+    fn run(usd_list: f64, used: UsageFigures) -> ComparedRun {
+        let text = |text: &str| text.to_owned();
+        ComparedRun {
+            id: text("a"),
+            name: None,
+            system: text("bm25"),
+            answerer: text("openai:m"),
+            judge: None,
+            preset: text("fair"),
+            fingerprint: text("f"),
+            verdict: Verdict::Valid,
+            reasons: vec![],
+            value: Some(0.5),
+            ci95: None,
+            n: 10,
+            coverage: Some(1.0),
+            result_digest: text("d"),
+            retrieval: Default::default(),
+            latency_ms: Default::default(),
+            latency_probe: None,
+            usage: UsageSummary {
+                total: UsageTotal { used, usd_list, ..UsageTotal::default() },
+                ..UsageSummary::default()
+            },
+            usd_per_correct: None,
+            metered: None,
+        }
+    }
+
+    fn figures(prompt_tokens: u64, usd: f64) -> UsageFigures {
+        UsageFigures { prompt_tokens, usd, ..UsageFigures::default() }
+    }
+
+    #[test]
+    fn dollars_of_the_list_and_tokens_that_were_paid_say_which_they_are() {
+        let cached = run(2.0, figures(0, 0.0));
+        let rows = costs(&run(2.0, figures(1_000, 2.0)), &cached);
+        assert_eq!(
+            rows,
+            [
+                ["Cost by list price", "$2.00", "$2.00"],
+                ["Paid, whatever became of it", "$2.00", "$0"],
+                ["Tokens paid for, in / out", "1,000 / 0", "0 / 0"],
+            ]
+        );
+        assert_eq!(costs(&run(2.0, figures(9, 2.0)), &run(2.0, figures(9, 2.0))).len(), 2, "nothing differs");
+    }
+
+    #[test]
+    fn what_one_memory_was_metered_is_in_neither_tokens_nor_dollars() {
+        let mut metered = run(2.0, figures(1_500, 3.0));
+        metered.usage.booked = Some(Booked { metered: Some(figures(500, 1.0)), ..Booked::default() });
+        metered.metered = Some(MemoryCost { usd: 1.0, usd_per_1000_turns: None, usd_per_question: None });
+        let rows = costs(&metered, &run(2.0, figures(1_000, 2.0)));
+        assert_eq!(rows.first().map(|row| row[1..].to_vec()), Some(vec!["$2.00".to_owned(); 2]));
+        assert_eq!(rows.last().map(|row| row[1..].to_vec()), Some(vec!["1,000 / 0".to_owned(); 2]));
+        let both = costs(&metered, &metered);
+        assert_eq!(both.first().map(|row| row[1].clone()), Some("$3.00".to_owned()));
+        assert_eq!(both.last().map(|row| row[1].clone()), Some("1,500 / 0".to_owned()));
+    }
 }

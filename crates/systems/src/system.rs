@@ -4,7 +4,7 @@
 //! times, proven readiness, hard limits that are refused rather than clipped in silence. A system never sees gold;
 //! the one control that does (`oracle`) says so in its capabilities.
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bench_proto::{
@@ -359,6 +359,16 @@ pub trait MemorySystem: Send + Sync {
     /// Removes this bank, and nothing else.
     async fn reset_bank(&self, bank: &BankRef) -> Result<(), Failure>;
 
+    /// Writes a bank, as the system itself hands it on, into a new file of at most `most` bytes; how many it has.
+    async fn export_bank(&self, _bank: &BankRef, _to: &Path, _most: u64) -> Result<u64, Failure> {
+        Err(cannot("call that hands a bank on"))
+    }
+
+    /// Takes in a bank that was handed on, out of its file.
+    async fn import_bank(&self, _bank: &BankRef, _from: &Path) -> Result<(), Failure> {
+        Err(cannot("call that takes a bank in"))
+    }
+
     /// Is it up? One line about it.
     async fn health(&self) -> Result<String, Failure>;
 
@@ -405,6 +415,11 @@ pub trait MemorySystem: Send + Sync {
     /// The server that requests about a bank go to, for traces; none where nothing leaves the process.
     async fn server(&self, _bank: &BankRef) -> Option<ServerAddress> {
         None
+    }
+
+    /// How processes of it ended in whose place others were started, since this was asked the last time: one text each, without secrets.
+    fn started_again(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// Ends what this process has started for it.

@@ -27,6 +27,9 @@ pub struct Trial {
     pub recall_ms: Option<u64>,
     /// What the search found, best first.
     pub hits: Vec<RetrievedHit>,
+    /// Places of the hits, from 0, that came without an id: theirs is made of their place.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub without_id: Vec<usize>,
     /// What hits come without, although the adapter says where it stands.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -73,8 +76,9 @@ async fn asked(system: &dyn MemorySystem, bank: &BankRef, question: &str, k: u32
     let began = Instant::now();
     let Filled { proven, .. } = fill(system, bank, entries).await?;
     let stored_ms = ms(began);
-    let (hits, notes) = (Vec::new(), Vec::new());
-    let mut trial = Trial { stored_ms, proven, recall_ms: None, hits, notes, answer: None, answer_ms: None };
+    let (hits, without_id, notes) = (Vec::new(), Vec::new(), Vec::new());
+    let mut trial =
+        Trial { stored_ms, proven, recall_ms: None, hits, without_id, notes, answer: None, answer_ms: None };
     let capabilities = system.capabilities();
     let k = capabilities.max_k.map_or(k, |most| k.min(most));
     let query = RecallQuery {
@@ -89,6 +93,8 @@ async fn asked(system: &dyn MemorySystem, bank: &BankRef, question: &str, k: u32
         let began = Instant::now();
         trial.hits = system.recall(bank, &query).await?.hits;
         trial.recall_ms = Some(ms(began));
+        let made_up = trial.hits.iter().enumerate().filter(|(_, hit)| heard::is_made_up(hit));
+        trial.without_id = made_up.map(|(at, _)| at).collect();
         if let Some(beyond) = heard::beyond_k() {
             trial.notes.push(format!("{k} hits asked for, {} came: cut to {k}", beyond.came));
         }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{JudgementLine, QuestionLine, RetrievedLine, SearchLine, Summary};
-use crate::facts::QuestionFacts;
+use crate::{facts::QuestionFacts, started_again::ENDED_WITH};
 
 impl QuestionLine {
     /// The line without texts. An error keeps its code.
@@ -55,6 +55,11 @@ impl Summary {
         }
         for outage in &mut self.outages {
             outage.reason = code_of(&outage.reason);
+        }
+        for warning in &mut self.warnings {
+            if let Some(at) = warning.find(ENDED_WITH) {
+                warning.truncate(at);
+            }
         }
         self
     }
@@ -123,10 +128,12 @@ mod tests {
         if let Some(probe) = &mut summary.latency_probe {
             probe.failure = Some(format!("timeout: {SECRET}"));
         }
+        summary.warnings = vec![format!("a process was started again{ENDED_WITH}KeyError: {SECRET}")];
         assert!(!summary.worst.is_empty() && summary.latency_probe.is_some(), "the golden report has some");
         let told = summary.clone().without_texts();
         assert!(!serde_json::to_string(&told).expect("serialises").contains("ferry"));
         let failure = told.latency_probe.as_ref().and_then(|probe| probe.failure.as_deref());
+        assert_eq!(told.warnings, ["a process was started again"]);
         assert_eq!((failure, told.outages[0].reason.as_str()), (Some("timeout"), "http_503"));
         assert_eq!(
             (&told.headline, &told.scores, &told.result_digest),

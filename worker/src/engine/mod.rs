@@ -2,8 +2,9 @@
 //!
 //! In: deliveries of the queue. Out: tasks that have ended, in the store. Start with `consume`, which takes tasks and starts them;
 //! `settle` carries out how they end, `quarantine` keeps dangerous ones alone, `refused` leaves runs to others that this process may
-//! not serve. `heartbeat` keeps the session alive and follows the states of runs, `past` writes again what the store has forgotten,
-//! `route_host` is what the watch over routes asks of the worker, `panics` makes failures of panics.
+//! not serve, `unread` counts what is given up for replies that cannot be read. `heartbeat` keeps the session alive and follows the
+//! states of runs, `past` writes again what the store has forgotten, `route_host` is what the watch over routes asks of the worker,
+//! `panics` makes failures of panics.
 
 mod consume;
 mod heartbeat;
@@ -14,6 +15,7 @@ mod refused;
 mod route_host;
 mod settle;
 mod span;
+mod unread;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -65,6 +67,7 @@ use consume::Lane;
 use heartbeat::Heartbeat;
 use quarantine::Quarantine;
 use refused::Refused;
+use unread::Unread;
 
 pub use panics::catch_all;
 
@@ -179,6 +182,8 @@ struct Runs {
     unserved: SyncMutex<BTreeSet<RunNo>>,
     /// Runs whose memory system is not allowed here.
     refused: SyncMutex<HashMap<RunNo, Refused>>,
+    /// Tasks that were given up for replies that cannot be read.
+    unread: Unread,
 }
 
 impl Shared {
@@ -369,6 +374,7 @@ impl Worker {
             contexts: Mutex::default(),
             unserved: SyncMutex::default(),
             refused: SyncMutex::default(),
+            unread: Unread::default(),
         };
         let shared = Arc::new(Shared {
             tools: Tools { store, writer, banks, journal, keeper, active: Active::default() },

@@ -18,7 +18,7 @@ use bench_store::{ClaimedTask, Release, retry};
 use bench_telemetry::metrics::catalogue;
 use tracing::{debug, warn};
 
-use super::{Shared, refused};
+use super::{Shared, refused, unread};
 use crate::{
     clock::StepClock,
     ending::{GivenUp, TaskEnd, failed_record, may_retry, retry_delay_ms},
@@ -156,9 +156,33 @@ async fn say_failed(shared: &Shared, task: ClaimedTask, failure: &Failure, again
     let message = &failure.message;
     if again {
         about.info(&failure.code, &format!("failed and is tried again: {message}"));
-    } else {
-        about.warn(&failure.code, &format!("is given up: {message}"));
+        return;
     }
+    let what = format!("is given up: {message}");
+    match shared.runs.unread.add(task.run, task.task, failure) {
+        // a model that keeps to no form fails at every task in the same way
+        Some(count @ 2..) => {
+            about.info(&failure.code, &what);
+            if unread::is_told(count) {
+                say_unread(shared, task, failure, count).await;
+            }
+        }
+        _ => about.warn(&failure.code, &what),
+    }
+}
+
+/// How many tasks of a run were given up for replies of a model that cannot be read.
+async fn say_unread(shared: &Shared, task: ClaimedTask, failure: &Failure, count: u64) {
+    let context = shared.runs.contexts.lock().await.get(&task.run).cloned();
+    let Some(context) = context else { return };
+    let (run, model) = (context.row().run_id.0.as_str(), unread::model_of(&context, task.task));
+    let (code, message) = (failure.code.as_str(), &failure.message);
+    warn!(
+        run,
+        code,
+        "replies of {model} cannot be read: {count} tasks of run {run} are given up, the last one for: {message} \
+         (bench-coord show {run} --failed lists their questions)"
+    );
 }
 
 /// The same about a run that this worker cannot serve: said once, although its tasks are offered again and again. True when it

@@ -9,6 +9,7 @@
 //! route of all workers; what this process has started itself has routes of its own.
 
 mod probe;
+mod started_again;
 
 use std::{
     collections::BTreeMap,
@@ -37,7 +38,7 @@ use bench_proto::{
     outage::{Operation, RouteKey},
     server::ServerAddress,
 };
-use bench_store::{RunRow, Store};
+use bench_store::{RunRow, Runs, Store};
 use bench_systems::{
     BankRef, Capabilities, Consolidation, Counted, ListCursor, ListedPage, MemorySystem, NativeAnswer, Prepared,
     Readiness, Recall, RecallQuery, RetainReceipt, StepContext, SystemStats,
@@ -45,7 +46,7 @@ use bench_systems::{
 };
 use tokio::sync::Semaphore;
 
-use self::probe::SystemProbe;
+use self::{probe::SystemProbe, started_again::StartedAgain};
 use crate::{banks::BankCache, metering::InFlight, routes::memory_route};
 
 /// Code of the same of an operation that may have been carried out and cannot be repeated.
@@ -80,6 +81,8 @@ pub(crate) struct Guarded {
     in_flight: Option<Arc<InFlight>>,
     /// What its banks have to hold is known: not so of one that was there before the run.
     counts: bool,
+    /// What is noted of its processes.
+    again: StartedAgain,
 }
 
 /// What a guard needs of its surroundings.
@@ -158,6 +161,7 @@ impl Guarded {
         }
         let Surroundings { run, store, banks, routes, stop, calls, in_flight } = around;
         let spec = &run.spec.system;
+        let again = StartedAgain::new(Arc::clone(&store) as Arc<dyn Runs>, run.run_no);
         let way = |operation: Operation| {
             let route = match memory_route(spec, operation) {
                 Some(key) => routes.route(&key),
@@ -177,7 +181,8 @@ impl Guarded {
         let name = format!("{}@{}", spec.name, system.place());
         let slots = system.capabilities().max_parallel.map(|most| Semaphore::new(most as usize));
         let counts = run.spec.taken_over.bank.is_none();
-        Arc::new(Self { slots, system, name, ways, stop, calls, active: AtomicUsize::new(0), in_flight, counts })
+        let active = AtomicUsize::new(0);
+        Arc::new(Self { slots, system, name, ways, stop, calls, active, in_flight, counts, again })
     }
 
     /// Carries an operation out, again and again while it fails on the way and nobody knows whose fault that is.
@@ -205,6 +210,7 @@ impl Guarded {
             let running = self.in_flight.as_ref().map(|of| of.enter(&asked.bank, asked.stage()));
             let result = self.timed(asked.what, work()).await;
             drop((slot, running));
+            self.again.note(self.system.started_again()).await;
             let failure = match result {
                 Err(failure) => failure,
                 done => {
@@ -472,6 +478,7 @@ impl MemorySystem for Guarded {
         while self.active.load(Ordering::SeqCst) > 0 && asked.elapsed() < CLOSE_WAIT {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+        self.again.note(self.system.started_again()).await;
         self.system.close().await;
     }
 }

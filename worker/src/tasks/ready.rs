@@ -21,7 +21,7 @@ const LOST_SINCE: &str =
 
 /// What is said of one out of an archive that holds less than it was given.
 const LOST_ON_THE_WAY: &str = " as its archive says: what the memory system was started on holds less, so that nothing can be asked of it; a run without \
-     --banks-from fills its own";
+     --banks-from or --reuse-banks fills its own";
 
 pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask) -> TaskResult {
     context.check_allowed()?;

@@ -5,12 +5,14 @@ use std::path::Path;
 use bench_datasets::DatasetError;
 use bench_proto::{banks_archive::BanksManifest, redact};
 use bench_store::{RunFilter, RunRow, RunState, Store};
+use bench_systems::adapter;
 use serde::Serialize;
 use serde_json::json;
 
 use crate::{
     app::App,
     banks::{
+        by_calls,
         import::{self, Outcome},
         imported::{self, ImportedBanks},
     },
@@ -107,13 +109,16 @@ pub(super) async fn export(app: &App, store: &dyn Store, run: &RunRow, wanted: &
 pub(super) async fn import(app: &App, file: &Path, args: &KeepArgs) -> CliResult {
     let (home, file, args) = (app.home(), file.to_owned(), args.clone());
     app.begin_home(false);
-    let json = args.json;
+    let (json, into) = (args.json, args.into.clone());
     let imported = tokio::task::spawn_blocking(move || {
         import::import(&home, &file, args.name.as_deref(), args.max_bytes, args.data.as_deref())
     })
     .await;
     let Outcome { banks, was_there } =
         imported.map_err(|e| CliError::infrastructure(format!("the import stopped: {e}")).because(e))??;
+    if let Some(into) = &into {
+        take_in(app, into, &banks).await?;
+    }
     let told = Told::of(&banks);
     if json {
         out::json(&told);
@@ -135,6 +140,26 @@ pub(super) async fn import(app: &App, file: &Path, args: &KeepArgs) -> CliResult
         told.name
     ));
     Ok(Exit::Done)
+}
+
+/// Gives the banks of an archive to the server of an adapter.
+///
+/// # Errors
+/// Exit 2 where the archive holds folders, or the adapter does not say how a server takes banks in; as [`by_calls::import`].
+async fn take_in(app: &App, into: &str, banks: &ImportedBanks) -> Result<(), CliError> {
+    let refused = |why: &str| Err(CliError::usage(format!("--into {into}: {why}")));
+    if !by_calls::are_in(&banks.manifest) {
+        return refused("the archive holds the folder of a system: --data copies it for a server that you start on it");
+    }
+    let driven = app.drive(into, "banks-import").await?;
+    let takes = adapter::spec_of(&driven.settings).is_some_and(|spec| spec.import.is_some());
+    let taken_in = match takes && adapter::server_of(&driven.settings).is_some() {
+        true => by_calls::import(driven.system.as_ref(), banks, &app.home()).await,
+        false => refused("its adapter says no `import`, or no address: write one, and add --set system.url=ADDRESS"),
+    };
+    driven.close().await;
+    driven.leave(taken_in.is_ok());
+    taken_in
 }
 
 /// Downloads an archive, and keeps it on this machine.

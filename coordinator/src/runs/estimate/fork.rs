@@ -1,6 +1,7 @@
 //! What a fork will call, before it does: its prompts are made of what its source has stored.
 //!
-//! Every question counts as called. Replies that the lineage has paid for are not paid again, so the truth may be less.
+//! Every question counts as called, but for judgements of the same answers that are found in the call store. Other replies that the
+//! lineage has paid for are not paid again either, so the truth may be less.
 
 use std::collections::BTreeMap;
 
@@ -22,6 +23,7 @@ use bench_worker::{answerer::Shown, banks::BankData};
 
 use super::{
     Counting, RunEstimate,
+    known::{KnownCalls, KnownVotes},
     rehearsal::{Embedded, Measured, MeasuredVotes, Rehearsal, Sent, spread, stand_in},
 };
 use crate::{app::App, cli::ForkFrom, exit::CliError};
@@ -52,11 +54,18 @@ pub(crate) async fn estimate_fork(
 ) -> Result<RunEstimate, CliError> {
     let &ForkOf { source, spec, from, .. } = fork;
     let answers = fork.answers();
-    let measured = match answers || !spec.judges.is_empty() {
-        true => fork.measure(store, counting).await?,
-        false => MeasuredFork::from_spec(spec),
+    let mut measured = MeasuredFork::from_spec(spec);
+    if from == ForkFrom::Judge && !spec.judges.is_empty() && spec.limits.cache.reads() {
+        measured.known = Some(KnownVotes::of_fork(app, spec));
+    }
+    if answers || !spec.judges.is_empty() {
+        fork.measure(&mut measured, store, counting).await?;
+    }
+    let MeasuredFork { asked, own_hits, answered, rephrased, searched, votes, known } = measured;
+    let known = match known {
+        Some(known) => known.look_up(store, &source.lineage).await?,
+        None => KnownCalls::default(),
     };
-    let MeasuredFork { asked, own_hits, answered, rephrased, searched, votes } = measured;
     let all = asked == spec.sample.n && from == ForkFrom::Judge;
     let scaled = |guess: TokenGuess| match from {
         ForkFrom::Recall => by_hits(guess, (source.spec.system.top_k, spec.system.top_k), (own_hits, answered.calls())),
@@ -74,7 +83,7 @@ pub(crate) async fn estimate_fork(
         searches: new_searches(spec.sample.n, spec.scenario, spec.recalls),
         question,
     });
-    let prompts = Rehearsal { answer, rephrase, judge_calls, judges, embeddings, notes: None };
+    let prompts = Rehearsal { answer, rephrase, judge_calls, judges, embeddings, notes: None, known };
     let estimate = match fork.anew {
         None => RunEstimate::of_prompts(app, spec, &prompts, announcement).await,
         Some(n) => {
@@ -112,26 +121,32 @@ struct MeasuredFork<'a> {
     /// What is embedded for a search, where that is paid for.
     searched: Measured,
     votes: MeasuredVotes<'a>,
+    /// The same calls, to be looked for in the call store; none where nothing could be found.
+    known: Option<KnownVotes<'a>>,
 }
 
 impl<'a> MeasuredFork<'a> {
     fn from_spec(spec: &'a RunSpec) -> Self {
         let votes = MeasuredVotes::for_judges(&spec.judges);
         let none = Measured::default();
-        Self { asked: 0, own_hits: 0, answered: none, rephrased: none, searched: none, votes }
+        Self { asked: 0, own_hits: 0, answered: none, rephrased: none, searched: none, votes, known: None }
     }
 }
 
-impl<'a> ForkOf<'a> {
+impl ForkOf<'_> {
     /// Whether a model answers anew.
     fn answers(&self) -> bool {
         self.from != ForkFrom::Judge && self.spec.answerer.is_remote()
     }
 
     /// Looks at questions of all banks, as many as `counting` wants.
-    async fn measure(&self, store: &dyn Store, counting: Counting) -> Result<MeasuredFork<'a>, CliError> {
+    async fn measure(
+        &self,
+        measured: &mut MeasuredFork<'_>,
+        store: &dyn Store,
+        counting: Counting,
+    ) -> Result<(), CliError> {
         let &Self { source, spec, from, .. } = self;
-        let mut measured = MeasuredFork::from_spec(spec);
         let instructions = Instructions::from_profile(&spec.dataset.profile, spec.scenario)?;
         let (banks, effort) = (store.banks(source.run_no, None).await?, counting.effort());
         for row in spread(&banks, effort.banks) {
@@ -147,10 +162,10 @@ impl<'a> ForkOf<'a> {
                 }
                 let stored = stored.take(key);
                 let shown = Shown { question, gold: gold.as_ref(), hits: &[], bank: &bank.content };
-                self.measure_question(&mut measured, shown, stored, &instructions, counting)?;
+                self.measure_question(measured, shown, stored, &instructions, counting)?;
             }
         }
-        Ok(measured)
+        Ok(())
     }
 
     /// Adds the prompts of a question; `shown` is without the hits, which are among what is stored of it.
@@ -184,8 +199,12 @@ impl<'a> ForkOf<'a> {
             // a fork that answers anew gets answers of about the same length
             let answered = stored.answer.is_some() && self.from == ForkFrom::Judge;
             let answer = stored.answer.unwrap_or_else(|| stand_in(gold.map(|gold| &gold.gold)));
+            let case = Case::by_profile(&spec.dataset.profile, question, gold, &answer, shown.bank)?;
+            if let Some(known) = measured.known.as_mut().filter(|_| answered) {
+                known.add(&case, question);
+            }
             measured.votes.add(
-                &Case::by_profile(&spec.dataset.profile, question, gold, &answer, shown.bank)?,
+                &case,
                 answered,
                 &|model, messages| counting.message_tokens(model, messages),
                 &|model, text| counting.tokens(model, text),

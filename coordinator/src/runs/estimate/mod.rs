@@ -2,11 +2,13 @@
 //!
 //! In comes a plan (or, for a fork, what its source has stored); out comes a [`RunEstimate`], which prints itself. Nothing is
 //! called and nothing stored. [`rehearsal`] makes the prompts without sending them, [`calls`] says what a call of each model
-//! needs, [`fork`] measures stored prompts, [`judged`] says what it saves that a judge grades a sample, [`words`] prints the result.
+//! needs, [`fork`] measures stored prompts, [`known`] looks for judgements that are stored, [`judged`] says what it saves that a
+//! judge grades a sample, [`words`] prints the result.
 
 mod calls;
 pub(crate) mod fork;
 mod judged;
+mod known;
 pub(crate) mod rehearsal;
 mod words;
 
@@ -110,6 +112,8 @@ pub(crate) struct RunEstimate {
     old_prices: Vec<String>,
     /// Calls were counted in a part of the sample.
     is_rough: bool,
+    /// Some of the calls may be stored, which cannot be seen from here.
+    at_most: bool,
     /// Judges that grade a sample, with what that saves in each run; of a matrix those that are the same in all cells.
     samples: Vec<JudgedPart>,
 }
@@ -224,6 +228,7 @@ impl RunEstimate {
         input.judge_calls = prompts.judge_calls.expected;
         input.most_judge_calls = prompts.judge_calls.most;
         let samples = judged::judged(spec, &mut input);
+        input.stored.clone_from(&prompts.known.stored);
         if let (Some(embeds), Some(model)) =
             (prompts.embeddings, vector::remote_model(&spec.system.name, &spec.system.settings))
         {
@@ -250,6 +255,7 @@ impl RunEstimate {
             canary_recalls: 0,
             is_metered: spec.limits.meter.is_some(),
             is_rough: false,
+            at_most: prompts.known.at_most,
             cap_usd: spec.limits.max_cost.map(PicoUsd::usd),
             old_prices: old_prices(app, spec, jiff::Zoned::now().date()),
             samples,

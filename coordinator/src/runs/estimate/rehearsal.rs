@@ -23,7 +23,7 @@ use bench_systems::{
 use bench_worker::answerer::{Shown, answer_prompt, move_prompts};
 use futures::FutureExt;
 
-use super::calls::VERDICT_TOKENS;
+use super::{calls::VERDICT_TOKENS, known::KnownCalls};
 use crate::planning::PlannedRun;
 
 /// Tokens that stand around the schema of a reply.
@@ -59,6 +59,8 @@ pub(crate) struct Rehearsal {
     pub embeddings: Option<Embedded>,
     /// What a model is asked about banks, for the system that has it take notes.
     pub notes: Option<Notes>,
+    /// Calls of judges that are stored.
+    pub known: KnownCalls,
 }
 
 /// Calls by which a model takes notes of banks.
@@ -310,6 +312,7 @@ pub(crate) async fn rehearse(
         rephrase: rephrased.guess(all),
         embeddings: of_system.embeddings(planned, all),
         notes: of_system.notes(planned, all),
+        known: KnownCalls::default(),
         judge_calls,
         judges,
     }

@@ -38,6 +38,12 @@ impl RunEstimate {
         })
     }
 
+    /// What is not paid again.
+    fn stored(&self) -> Option<String> {
+        let stored = self.total.stored_calls;
+        (stored > 0).then(|| format!("{stored} further calls of judges are stored and are not paid again"))
+    }
+
     /// Says which prices were read long ago, where something is paid by them.
     pub(crate) fn tell_old_prices(&self) {
         self.old_prices().for_each(out::note);
@@ -50,8 +56,9 @@ impl RunEstimate {
     /// One or two lines for the start of a run.
     #[must_use]
     pub(crate) fn line(&self) -> String {
+        let stored = self.stored().map(|stored| format!("{stored}; ")).unwrap_or_default();
         let interval = format!(
-            "expected 95 % interval {}; a paired comparison can detect {:.1} points",
+            "{stored}expected 95 % interval {}; a paired comparison can detect {:.1} points",
             half_width(&self.announcement),
             self.announcement.detectable_points
         );
@@ -65,7 +72,11 @@ impl RunEstimate {
         format!(
             "estimate{}: {}{}, {} prompt and {} completion tokens, {} (worst {}){}, {}{}; {interval}",
             self.what(),
-            if self.is_rough { "about " } else { "" },
+            match (self.at_most, self.is_rough) {
+                (true, _) => "at most ",
+                (false, true) => "about ",
+                (false, false) => "",
+            },
             number_of_calls((total.calls, total.most_calls)),
             total.prompt_tokens,
             total.completion_tokens,
@@ -113,6 +124,7 @@ impl RunEstimate {
         all["questions"] = json!(self.questions);
         all["usd_cap"] = json!(self.cap_usd);
         all["canary_recalls"] = json!(self.canary_recalls);
+        all["stored_calls"] = json!(self.total.stored_calls);
         all["old_prices"] = json!(self.old_prices().collect::<Vec<_>>());
         all["phases"] = json!(phases);
         all["interval"] = json!(self.announcement);
@@ -144,6 +156,12 @@ impl RunEstimate {
         } else {
             let cap = self.cap_usd.map(|cap| format!(" (cap {})", dollars(cap))).unwrap_or_default();
             lines.push(format!("  total{}: {}{cap}", self.what(), of(&self.total)));
+        }
+        lines.extend(self.stored().map(|stored| format!("  {stored}")));
+        if self.at_most {
+            lines.push(
+                "  at most: replies that are stored are not paid again, and which are is not known here".to_owned(),
+            );
         }
         if self.is_metered {
             lines.push(

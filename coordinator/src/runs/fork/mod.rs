@@ -21,7 +21,7 @@ use crate::{
     exit::{CliError, CliResult},
     out,
     planning::{dataset_of, metric_by_answer_key, open_label_fixes, panel, self_check},
-    results::{SELF_CHECK_EVENT, check_writable, run_folder},
+    results::{SELF_CHECK_EVENT, check_run_folder},
     runs::{
         attach::attach,
         ending::show_ending,
@@ -34,7 +34,7 @@ use crate::{
         start::{check_detach, confirm, new_run},
         takers::check_allowed,
     },
-    standing::{check_whole, find_run},
+    standing::{check_whole, find_run, naming::check_no_id},
 };
 
 /// Kind of the run event that says from which run and phase a run was forked: `<phase> <run id>`.
@@ -76,10 +76,11 @@ pub(crate) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
     check_detach(args.detach, app.deployment()?)?;
     app.check_queue().await?;
     let run_id = args.naming.id()?.unwrap_or_else(RunId::fresh);
-    check_writable(&run_folder(app, &run_id, args.output.output_dir.as_deref()))?;
+    check_run_folder(app, &run_id, args.output.output_dir.as_deref())?;
     if let Some(existing) = store.run_by_id(&run_id).await? {
         return attach(app, store, &spec, existing, args).await;
     }
+    check_no_id(store.as_ref(), args.naming.name.as_deref(), &run_id).await?;
     app.check_run_accounts(&spec)?;
     if app.deployment()? == Deployment::Local {
         look_first(app, &spec, from != ForkFrom::Judge).await?;

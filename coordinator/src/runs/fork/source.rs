@@ -123,6 +123,7 @@ pub(super) fn check_same_questions(
     source: &RunSpec,
     from: ForkFrom,
 ) -> Result<(), CliError> {
+    check_set(app, source)?;
     let other = |given: &Option<String>, own: &str| given.as_ref().is_some_and(|given| given != own);
     let SampleArgs { dataset, dataset_seed, preset, sampler, seed, .. } = &args.sample;
     let dataset = dataset.as_deref().map(bench_datasets::full_name).map(str::to_owned);
@@ -164,6 +165,19 @@ pub(super) fn check_same_questions(
         source.dataset.name,
         source.system.name,
     )))
+}
+
+/// Refuses settings of a memory system that is not the source's.
+fn check_set(app: &App, source: &RunSpec) -> Result<(), CliError> {
+    let is_of_source = |set: &&String| set.split_once('.').is_some_and(|(section, _)| section == source.system.name);
+    match app.set_of_source().iter().find(|set| !is_of_source(set)) {
+        None => Ok(()),
+        Some(set) => Err(CliError::usage(format!(
+            "--set {set}: unknown setting '{set}': the memory system of a fork is that of its source, {}; leave it out, or submit a run \
+             of its own with --system",
+            source.system.name
+        ))),
+    }
 }
 
 /// Whether a value is what the source's memory system takes where nothing is said.

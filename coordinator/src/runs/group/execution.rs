@@ -129,14 +129,16 @@ async fn follow(
     let spawned = taken
         .into_iter()
         .map(|Taken { run, planner, .. }| (run, planner.map(|planner| spawn_planner(Arc::clone(store), planner))));
-    let mut left = None;
+    let mut left: Vec<String> = Vec::new();
     for (run, planning) in spawned.collect::<Vec<_>>() {
         let end = client::follow(store.as_ref(), &run, planning, watching.worker_timeout, &interrupts).await?;
-        if let RunEnd::LeftRunning { reason } = end {
-            left.get_or_insert(reason);
+        if let RunEnd::LeftRunning { reason } = end
+            && !left.contains(&reason)
+        {
+            left.push(reason);
         }
     }
-    Ok(left)
+    Ok((!left.is_empty()).then(|| left.join("; ")))
 }
 
 /// Says what a person needs to come back to a group.

@@ -275,7 +275,7 @@ fn new_runs<'a>(
     for (number, of) in order {
         let executor = RunExecutor::for_run(app, &id_of_cell(id, of.cell.number, number))?;
         let mut new = new_cell(id, of, &executor, number)?;
-        if filled::shares_banks(&of.app, &of.args, &of.planned.measured) {
+        if filled::shares_banks(&of.args, &of.planned.measured) {
             // the first that is created fills, and the others ask what it has filled
             let made = runs.iter().map(|run| (&run.run_id, &run.spec));
             let mut others = there.iter().map(|run| (&run.run_id, &run.spec)).chain(made);

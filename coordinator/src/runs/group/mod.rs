@@ -125,7 +125,7 @@ fn tell(spec: &RunSpec, asks_filled: bool) {
 pub(crate) async fn start(app: &App, store: &Arc<dyn Store>, new: NewRepeats<'_>) -> CliResult {
     let measured = &new.planned.measured;
     let spec = &measured.spec;
-    let shares = filled::shares_banks(app, new.args, measured);
+    let shares = filled::shares_banks(new.args, measured);
     tell(spec, shares || spec.taken_over.asks_filled_banks());
     let executors = (1..=new.repeats).map(|number| RunExecutor::for_run(app, &id_of_repeat(&new.id, number)));
     let executors: Vec<RunExecutor> = executors.collect::<Result<_, _>>()?;

@@ -77,12 +77,20 @@ fn names(a: &Side<'_>, b: &Side<'_>, (of_a, of_b): (&Member, &Member)) -> (Strin
     (name(a, of_a, "first"), name(b, of_b, "second"))
 }
 
+/// Whether two summaries are of one run, wherever they were read: another store may have another run of this id.
+fn is_one(a: &Summary, b: &Summary) -> bool {
+    let same_begin = a.run.started_at.is_some() && a.run.started_at == b.run.started_at;
+    a.run.id == b.run.id && (same_begin || a.result_digest == b.result_digest)
+}
+
 /// Why the noise of two sides is not independent, when it is not: runs of both have answers in common that were paid once (P9).
 pub(super) fn paid(a: &Side<'_>, b: &Side<'_>) -> Option<String> {
     let found = |keys_of_a: Keys, keys_of_b: Keys| meet(a.members, b.members, (keys_of_a, keys_of_b));
     let named = |met: Met<'_>| names(a, b, (met.0, met.1));
     let single = a.is_one_run() && b.is_one_run();
-    let why = if let Some((run, ..)) = found(id, id).filter(|_| !single) {
+    let why = if single && is_one(a.summary, b.summary) {
+        format!("both sides are run {}", a.summary.run.id)
+    } else if let Some((run, ..)) = found(id, id).filter(|_| !single) {
         format!("run {} is a part of both sides", run.id)
     } else if let Some(met) = found(lineage, lineage) {
         match (single, named(met)) {

@@ -6,7 +6,7 @@ use bench_proto::metric::Better;
 use super::*;
 
 fn bank(name: &str, number: u32, contexts: u64, empty_contexts: u64) -> Bank {
-    Bank { name: name.into(), number, contexts, empty_contexts, with_score: contexts }
+    Bank { name: name.into(), number, contexts, empty_contexts, silent: 0, with_score: contexts }
 }
 
 fn outcomes(scored: u64, sample: u64) -> Outcomes {
@@ -66,6 +66,22 @@ fn empty_contexts_of_one_percent_or_of_a_whole_bank() {
     assert_eq!(empty_context(&[bank("a", 0, 1_000, 0), bank("b", 1, 2, 2)], false).0, Failed);
     assert_eq!(empty_context(&[bank("a", 0, 10, 10)], true).0, NotChecked, "system none");
     assert_eq!(empty_context(&[bank("a", 0, 0, 0)], false).0, NotChecked, "imported answers");
+}
+
+#[test]
+fn silence_that_may_be_right_is_not_among_the_contexts() {
+    let silent = |contexts, empty| Bank { silent: 2, ..bank("a", 0, contexts, empty) };
+    assert_eq!(
+        empty_context(&[silent(18, 18)], false).1,
+        "18 of 18 questions (100.0 %) had an empty context, not counting 2 for which nothing came back where that may be right"
+    );
+    let (state, detail) = empty_context(&[silent(0, 0)], false);
+    assert_eq!(
+        (state, detail.as_str()),
+        (NotChecked, "nothing came back for any of 2 questions, for which that may be right")
+    );
+    let whole = empty_context(&[bank("b", 1, 1_000, 0), silent(3, 3)], false);
+    assert_eq!((whole.0, whole.1.contains("every context of 1 bank was empty")), (Failed, true), "{}", whole.1);
 }
 
 #[test]

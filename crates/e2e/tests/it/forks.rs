@@ -18,6 +18,15 @@ fn judging_again_calls_the_judge_alone() {
     let bench = provider.bench();
     let first = bench.run(provider.submit(&["--run-id", "first"])).expect_code(0).json();
     assert_eq!(calls(&provider), 100, "fifty answers and fifty judgements");
+    // what is stored is no part of what a fork would cost
+    let estimated = |judge: &str, votes: &str| {
+        let args = ["rejudge", "first", "--judge", judge, "--votes", votes, "--dry-run", "--json"];
+        let estimate = bench.run(args).expect_code(0).json();
+        (estimate["calls"].as_u64(), estimate["stored_calls"].as_u64(), estimate["usd"]["worst"] == 0.0)
+    };
+    assert_eq!(estimated("openai:gpt-4o-mini", "1"), (Some(0), Some(50), true));
+    assert_eq!(estimated("openai:gpt-4o-mini", "3"), (Some(100), Some(50), false), "two votes are new");
+    assert_eq!(estimated("openai:gpt-4o", "1"), (Some(50), Some(0), false));
     // the same judge again: the lineage has paid for its judgements too
     let again = ["rejudge", "first", "--judge", "openai:gpt-4o-mini", "--run-id", "again", "--json"];
     let again = bench.run(again).expect_code(0).json();
@@ -104,9 +113,8 @@ fn forks_are_estimated_and_dear_ones_are_not_started_unasked() {
     let _ = bench.run(provider.submit(&["--run-id", "first"])).expect_code(0);
     let before = calls(&provider);
     let phases = |from: &str| -> Vec<(String, u64)> {
-        let args = ["submit", "--fork", "first", "--from", from, "--answerer", "openai:gpt-4o", "--dry-run", "--json"];
-        let args: Vec<&str> = args.into_iter().filter(|arg| from != "judge" || !arg.contains("answerer")).collect();
-        let args: Vec<&str> = args.into_iter().filter(|arg| from != "judge" || !arg.contains("gpt-4o")).collect();
+        let changed = if from == "judge" { "--judge" } else { "--answerer" };
+        let args = ["submit", "--fork", "first", "--from", from, changed, "openai:gpt-4o", "--dry-run", "--json"];
         let estimate = bench.run(args).expect_code(0).json();
         let phases = estimate["phases"].as_array().expect("phases");
         phases

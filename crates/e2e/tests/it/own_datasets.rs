@@ -52,6 +52,12 @@ fn a_users_file_is_a_dataset() {
     std::fs::write(&key, r#"[{"question_id": "lives", "correct_answer": "Bergen"}]"#).expect("writes");
     let _ = bench.run(["report", "own", "--answer-key", &key.display().to_string()]).expect_code(0);
 
+    // what its scorer has nothing to say of is told before anything is paid
+    let unanswerable = r#"{"id": "age", "question": "How old is Ben?", "unanswerable": true}"#;
+    std::fs::write(&file, format!("{}{unanswerable}\n", SET.replace("exact", "substring"))).expect("writes");
+    let told = bench.run(submit(&named, &["--dry-run"])).expect_code(0).stderr;
+    assert!(told.contains("1 of 3 questions have no score by it") && told.contains("(age)"), "{told}");
+
     std::fs::write(&file, SET.replace("\"question\"", "\"qestion\"")).expect("writes");
     let refused = bench.run(submit(&named, &[])).expect_code(2).stderr;
     assert!(

@@ -86,6 +86,11 @@ fn what_is_no_store_stays_as_it_was() {
         }
     }
     let _ = bench.run(["list", "--store", "sqlite:text.db/bench.db"]).expect_code(0);
+    // nor is a file a home
+    let mut homeless = bench.command(SMALL);
+    homeless.env("BENCH_HOME", bench.path().join("text.db"));
+    let refused = wait(homeless.spawn().expect("starts")).expect_code(2).stderr;
+    assert!(refused.contains("text.db cannot be made") && refused.contains("set BENCH_HOME"), "{refused}");
     assert_eq!(files(bench.path()), [".bench", "other.db", "text.db"], "nothing is beside them");
 }
 

@@ -261,6 +261,10 @@ fn only_what_was_wrong_is_asked_again() {
     let _ = bench.run(["submit", "--dataset", "smoke", "--repeats", "2", "--run-id", "twice", "--display", "none"]);
     let taken = bench.run(["rename", "again", "twice"]).expect_code(2);
     assert!(taken.stderr.contains("the id of a group of runs"), "{}", taken.stderr);
+    for (name, why) in [("twice", "the id of a group of runs"), ("first", "the id of another run")] {
+        let taken = bench.run(["submit", "--dataset", "smoke", "--name", name, "--display", "none"]).expect_code(2);
+        assert!(taken.stderr.contains(why), "{name}: {}", taken.stderr);
+    }
     let _ = bench.run(SMALL.iter().chain(&["--run-id", "extractive"]));
     let refused = bench.run(["retry", "extractive", "--wrong"]).expect_code(2);
     assert!(refused.stderr.contains("says the same again"), "{}", refused.stderr);

@@ -1,5 +1,6 @@
 //! Strict forms: JSON that a server can be held to, with the reasoning before the grade, and `yes` or `no` alone.
 
+use bench_proto::text::not_finite;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
@@ -7,8 +8,12 @@ use super::{MOST_CALLS, Reply, ReplyError, ReplyForm, reply::json_of};
 
 /// Reads a reply that is one JSON object, alone or in a code fence.
 fn object<T: DeserializeOwned>(reply: &str) -> Result<T, ReplyError> {
-    let wanted = |error| ReplyError(format!("the judge's reply is not the wanted JSON: {error}"));
-    serde_json::from_str(json_of(reply)).map_err(wanted)
+    let json = json_of(reply);
+    let wanted = |error| match not_finite(json) {
+        Some(number) => ReplyError(format!("the judge's reply holds {number}, which is not a finite number")),
+        None => ReplyError(format!("the judge's reply is not the wanted JSON: {error}")),
+    };
+    serde_json::from_str(json).map_err(wanted)
 }
 
 /// The schema of an object with reasoning and a field, whose name comes after it in the alphabet: models write fields in the order of
@@ -325,6 +330,21 @@ mod tests {
         assert_eq!(["1.01", "-0.1", "\"0.7\"", "[1]"].map(of), [None; 4]);
         assert!(Graded.read(r#"{"score": 1, "reasoning": "x", "reason": "y"}"#).is_err());
         assert!(Graded.read(r#"{"score": 1}"#).is_err() && Graded.read("I rate this 8/10").is_err());
+    }
+
+    #[test]
+    fn a_grade_that_is_no_number_is_said_so_however_it_is_written() {
+        for number in ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"] {
+            let said = format!("the judge's reply holds {number}, which is not a finite number");
+            let one = format!(r#"{{"reasoning": "x", "score": {number}}}"#);
+            let several = format!(r#"{{"reasoning": "x", "scores": {{"first": 1, "second": {number}}}}}"#);
+            let forms: [(&dyn ReplyForm, &str); 3] = [(&Graded, &one), (&Criterion, &one), (&PAIR, &several)];
+            for (form, reply) in forms {
+                assert_eq!(form.read(reply), Err(ReplyError(said.clone())), "{}", form.name());
+            }
+        }
+        let beyond = Graded.read(r#"{"reasoning": "x", "score": 1e300}"#).expect_err("is no grade").to_string();
+        assert!(beyond.ends_with("not from 0 to 1"), "{beyond}");
     }
 
     #[test]

@@ -1,39 +1,10 @@
 //! Names of members that are not passed on: those that name other models than the one that is priced, and those that some readers of
 //! JSON take for a member that the meter has read.
 
-use std::fmt;
-
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
-};
 use serde_json::{Value, value::RawValue};
 
-use crate::refusal::Rejection;
-
-/// What is read here: what is asked, of whom, how much of it, and how its use is told.
-const READ: [&str; 20] = [
-    "background",
-    "best_of",
-    "conversation",
-    "input",
-    "instructions",
-    "max_completion_tokens",
-    "max_output_tokens",
-    "max_tokens",
-    "messages",
-    "model",
-    "n",
-    "previous_response_id",
-    "prompt",
-    "service_tier",
-    "stream",
-    "stream_options",
-    "system",
-    "temperature",
-    "text",
-    "tools",
-];
+use super::head::HEAD;
+use crate::{refusal::Rejection, texts};
 
 /// What has gateways ask other models (OpenRouter, LiteLLM), or holds members that they put beside these.
 const ELSEWHERE: [&str; 8] = [
@@ -47,6 +18,9 @@ const ELSEWHERE: [&str; 8] = [
     "route",
 ];
 
+/// What has a provider or gateway do more than answer (searches of OpenAI and xAI, OpenRouter's plugins): no tokens tell its price.
+const BEYOND_TOKENS: [&str; 3] = ["plugins", "search_parameters", "web_search_options"];
+
 /// What says by which provider a model is served, and may say by which model (Vercel); without capitals.
 const ROUTING: [&str; 3] = ["provider", "provider_options", "provideroptions"];
 
@@ -56,48 +30,11 @@ const NAMING: [&str; 3] = ["fallbacks", "model", "models"];
 /// Bytes of the longest name that can be one of these, however it is written.
 const LONGEST: usize = 96;
 
-/// Refuses a body that may not be passed on because of a name.
-pub(super) fn check(body: &[u8]) -> Result<(), Rejection> {
-    match serde_json::from_slice(body) {
-        Ok(Checked(checked)) => checked,
-        Err(error) => Err(Rejection::unreadable(None, format!("the body is no JSON object: {error}"))),
-    }
-}
-
-/// What came of a look at all names; of several that are refused it is the first.
-struct Checked(Result<(), Rejection>);
-
-impl<'de> Deserialize<'de> for Checked {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Names)
-    }
-}
-
-struct Names;
-
-impl<'de> Visitor<'de> for Names {
-    type Value = Checked;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Checked, A::Error> {
-        let mut checked = Ok(());
-        while let Some(name) = members.next_key::<String>()? {
-            let value = members.next_value::<&'de RawValue>()?;
-            if checked.is_ok() {
-                checked = member(&name, value);
-            }
-        }
-        Ok(Checked(checked))
-    }
-}
-
-fn member(name: &str, value: &RawValue) -> Result<(), Rejection> {
+/// Refuses a member of a body that may not be passed on.
+pub(super) fn check(name: &str, value: &RawValue) -> Result<(), Rejection> {
     let small = folded(name);
     let of = |names: &[&'static str]| names.iter().copied().find(|known| *known == small);
-    if let Some(known) = of(&READ)
+    if let Some(known) = of(HEAD).or_else(|| of(&texts::READ))
         && known != name
     {
         let why = format!("{name}: write it as {known}, some readers of JSON take both for one member");
@@ -108,6 +45,12 @@ fn member(name: &str, value: &RawValue) -> Result<(), Rejection> {
     {
         let why =
             format!("{name}: leave it out, a request through the meter is priced by its own model and asks no other");
+        return Err(Rejection::unreadable(Some(known), why));
+    }
+    if let Some(known) = of(&BEYOND_TOKENS)
+        && !matches!(value.get(), "null" | "[]")
+    {
+        let why = format!("{name}: leave it out, the provider charges for it what no count of tokens tells");
         return Err(Rejection::unreadable(Some(known), why));
     }
     if let Some(known) = of(&ROUTING)
@@ -121,7 +64,7 @@ fn member(name: &str, value: &RawValue) -> Result<(), Rejection> {
 
 /// A name as readers see it that make no difference between capitals and small letters: to some, two letters beyond ASCII are small
 /// ones of it. Empty where it is too long to matter.
-fn folded(name: &str) -> String {
+pub(super) fn folded(name: &str) -> String {
     if name.len() > LONGEST {
         return String::new();
     }
@@ -153,9 +96,10 @@ fn names_a_model(value: &RawValue) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ask::head::Head;
 
     fn refused(body: &str) -> Option<String> {
-        let rejection = check(body.as_bytes()).err()?;
+        let rejection = Head::read(body.as_bytes()).err()?;
         assert_eq!(rejection.status.as_u16(), 400, "{body}");
         let (_, said) = rejection.written(crate::refusal::Form::OpenAi);
         let said: Value = serde_json::from_slice(&said).expect("json");
@@ -175,6 +119,9 @@ mod tests {
             (r#"{"model":"m","context_window_fallbacks":[]}"#, "context_window_fallbacks"),
             (r#"{"model":"m","extra_body":{"models":["gpt-5-pro"]}}"#, "extra_body"),
             (r#"{"model":"m","preset":"dear"}"#, "preset"),
+            (r#"{"model":"m","web_search_options":{}}"#, "web_search_options"),
+            (r#"{"model":"m","plugins":[{"id":"web"}]}"#, "plugins"),
+            (r#"{"model":"m","Search_Parameters":{"mode":"on"}}"#, "search_parameters"),
             (r#"{"model":"m","provider":{"models":["gpt-5-pro"]}}"#, "provider"),
             (r#"{"model":"m","providerOptions":{"gateway":{"models":["gpt-5-pro"]}}}"#, "provideroptions"),
         ] {
@@ -187,6 +134,11 @@ mod tests {
 
     #[test]
     fn a_name_that_is_another_one_but_for_capitals_is_refused_and_named() {
+        for name in HEAD.iter().chain(&texts::READ) {
+            let body = format!(r#"{{"{}":1}}"#, name.to_uppercase());
+            let said = refused(&body).unwrap_or_else(|| panic!("passes: {body}"));
+            assert!(said.contains(&format!("write it as {name}")), "{said}");
+        }
         for name in ["Model", "MODEL", "Max_Tokens", "N", "Stream", "max_to\u{212a}ens", "\u{17f}tream", "Messages"] {
             let body = format!(r#"{{"model":"m","{name}":1}}"#);
             let said = refused(&body).unwrap_or_else(|| panic!("passes: {body}"));
@@ -201,7 +153,7 @@ mod tests {
         for body in [
             r#"{"model":"m","messages":[{"role":"user","content":"x","Model":"y","models":["z"]}],"n":2,"stream":true}"#,
             r#"{"model":"m","provider":{"order":["a","b"],"allow_fallbacks":false,"sort":"price"}}"#,
-            r#"{"model":"m","provider":"openai","models":null,"fallbacks":null}"#,
+            r#"{"model":"m","provider":"openai","models":null,"fallbacks":null,"plugins":[],"web_search_options":null}"#,
             r#"{"model":"m","modalities":["text"],"metadata":{"route":"a"},"tools":[{"function":{"name":"models"}}]}"#,
             r#"{}"#,
         ] {

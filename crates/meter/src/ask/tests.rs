@@ -61,11 +61,15 @@ fn what_cannot_be_read_is_refused() {
         r#"{"model":"a","models":["a","b"]}"#,
         r#"{"model":"a","Model":"b"}"#,
         r#"{"model":"a","fallbacks":["b"]}"#,
+        r#"{"model":"a","tools":[{"type":"web_search"}]}"#,
         r#"{"model":"a"} {"#,
     ] {
         let rejection = ask("chat/completions", body).expect_err(body);
         assert_eq!(rejection.status.as_u16(), 400, "{body}");
     }
+    let kept = r#"{"model":"a","prompt":{"id":"pmpt_1"}}"#;
+    assert!(ask("responses", kept).is_err(), "what the provider keeps may name tools");
+    assert!(ask("completions", r#"{"model":"a","prompt":["b"]}"#).is_ok());
     let long = json!({"model": "m".repeat(LONGEST_MODEL + 1)}).to_string();
     assert!(ask("chat/completions", &long).is_err());
     let target = address::read("/m/r/v1/embeddings").expect("a path");

@@ -19,7 +19,7 @@ async fn bodies_are_equal_byte_for_byte_and_the_use_is_told() {
     let meter = meter(&upstream.base(), MeterSettings::default()).await;
     let sent =
         "openai-organization: org-1\r\nx-stainless-lang: python\r\naccept-encoding: gzip, deflate\r\nte: trailers\r\n";
-    let text = request("/m/run-1/conv-26/3/v1/chat/completions?x=%20y", sent, ODD.as_bytes());
+    let text = request("/m/run-1/conv-26/3/v1/chat/completions?api-version=2025%2D01-01", sent, ODD.as_bytes());
     let got = exchange(meter.address, &text).await;
     assert_eq!((got.status, got.body.as_slice()), (200, COMPLETION.as_bytes()));
     assert_eq!(got.header("x-request-id").as_deref(), Some("req_1"));
@@ -30,7 +30,7 @@ async fn bodies_are_equal_byte_for_byte_and_the_use_is_told() {
 
     let [came] = &upstream.requests()[..] else { panic!("one request") };
     assert_eq!(came.body, ODD.as_bytes());
-    assert!(came.head.starts_with("POST /v1/chat/completions?x=%20y HTTP/1.1\r\n"), "{}", came.head);
+    assert!(came.head.starts_with("POST /v1/chat/completions?api-version=2025%2D01-01 HTTP/1.1\r\n"), "{}", came.head);
     assert_eq!(came.header("authorization"), Some(format!("Bearer {REAL_KEY}").as_str()));
     assert_eq!(came.header("host"), Some(upstream.address.to_string().as_str()));
     assert_eq!(came.header("x-stainless-lang"), Some("python"));

@@ -83,6 +83,8 @@ async fn what_cannot_be_forwarded_is_not() {
         (request(CHAT, "", br#"{"model":"small","models":["small","large"]}"#), 400, "invalid_request"),
         (request(CHAT, "", br#"{"model":"small","Model":"large"}"#), 400, "invalid_request"),
         (request(CHAT, "", br#"{"model":"small","max_tokens":-1}"#), 400, "invalid_request"),
+        (request(CHAT, "", br#"{"model":"small","tools":[{"type":"web_search"}]}"#), 400, "invalid_request"),
+        (request(&format!("{CHAT}?model=large"), "", BODY), 400, "invalid_request"),
         (request(CHAT, "", large.as_bytes()), 413, "request_too_large"),
         (chunked.into_bytes(), 413, "request_too_large"),
         (request(CHAT, "content-encoding: gzip\r\n", BODY), 415, "unsupported_encoding"),

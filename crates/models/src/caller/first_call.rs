@@ -176,6 +176,7 @@ impl Call<'_> {
             slot_tokens: 0,
             failed_attempts: self.failed_attempts,
             pending: Vec::new(),
+            maybe_billed: false,
             delays: None,
             records: std::mem::take(&mut self.records),
             usage: std::mem::take(&mut self.usage),

@@ -154,6 +154,7 @@ impl Call<'_> {
         self.usage.retries += 1;
         self.usage.rate_limited += u64::from(rate_limited);
         self.record_failure(&error, duration_us, reservation);
+        self.maybe_billed = error.maybe_billed;
         let AttemptError { failure, adapted, .. } = error;
         match failure.class {
             _ if adapted => Next::Again,
@@ -285,5 +286,33 @@ fn unusable(phase: Phase, reply: &ChatReply) -> &'static str {
         Phase::Judge => "unparsable_judgement",
         Phase::Answer => "unparsable_answer",
         Phase::Retain | Phase::Recall => "unparsable_reply",
+    }
+}
+
+/// Whether a failure of this code is of replies that came and could not be read.
+#[must_use]
+pub fn is_unread(code: &str) -> bool {
+    matches!(code, "cut_off" | "empty_reply" | "unparsable_judgement" | "unparsable_answer" | "unparsable_reply")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_parser_refuses_is_unread_and_what_a_provider_withholds_is_not() {
+        let reply = |text: &str, finish: &str| ChatReply {
+            text: text.to_owned(),
+            finish: finish.to_owned(),
+            ..ChatReply::default()
+        };
+        for phase in [Phase::Judge, Phase::Answer, Phase::Retain, Phase::Recall] {
+            for unread in [reply("x", "stop"), reply(" ", "stop"), reply("x", "length")] {
+                assert!(is_unread(unusable(phase, &unread)), "{phase:?} {unread:?}");
+            }
+            for withheld in [reply("", "content_filter"), reply("I cannot", "refusal")] {
+                assert!(!is_unread(unusable(phase, &withheld)), "{phase:?} {withheld:?}");
+            }
+        }
     }
 }

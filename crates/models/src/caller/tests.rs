@@ -269,6 +269,26 @@ async fn p39_what_is_not_decided_of_a_call_that_is_put_off_counts_once_it_is() {
     assert_eq!(failed_attempts().await, 2, "the route works: they were its own; of the third nobody knows yet");
 }
 
+#[tokio::test(start_paused = true)]
+async fn p39_what_may_have_been_billed_is_not_sent_again_before_it_is_known_whose_fault_it_was() {
+    let key = RouteKey::Model { kind: RouteKind::Chat, account: "openai".to_owned(), model: "gpt-4o-mini".to_owned() };
+    for (kind, again) in [(Transport::Garbage, false), (Transport::Cut, false), (Transport::Connect, true)] {
+        let Setup { model, mut parts, .. } = setup((0..1_000).map(|_| broken(kind)).collect());
+        let routes = crate::routes::Routes::new(true);
+        parts.route = Some(routes.route(&key));
+        let caller = Caller::new(parts);
+        let asked = futures::future::join_all((0..8).map(|n| {
+            let caller = &caller;
+            async move { caller.call(task(n), &request(), &yes).await }
+        }));
+        // the route is closed after five seconds
+        let ended = tokio::time::timeout(Duration::from_secs(4), asked).await;
+        assert!(ended.is_err(), "nobody knows yet: {kind:?}");
+        let sent = model.sent.lock().expect("no panic").len();
+        assert_eq!(sent > 8, again, "{sent} were sent, eight of which were on their way when it began: {kind:?}");
+    }
+}
+
 #[tokio::test]
 async fn attempts_before_a_park_count() {
     let Setup { parts, model, .. } = setup(vec![broken(Transport::Connect), broken(Transport::Connect)]);

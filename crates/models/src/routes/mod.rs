@@ -309,6 +309,14 @@ impl Route {
         let _ = tokio::time::timeout(LOOK_AGAIN, self.changed.notified()).await;
     }
 
+    /// Waits while it is to be found out whose fault the failures are, up to `patience`.
+    pub async fn verdict(&self, patience: Duration) {
+        let begun = tokio::time::Instant::now();
+        while lock(&self.state).is_suspect() && begun.elapsed() < patience {
+            self.news().await;
+        }
+    }
+
     /// Nobody but this process hears of its outages.
     pub const fn is_own(&self) -> bool {
         self.own.is_some()

@@ -281,6 +281,11 @@ impl RouteState {
         self.out.get(&call).zip(self.lost).is_some_and(|(sent, lost)| *sent < lost)
     }
 
+    /// Whether so much has failed since the last success that it will be found out whose fault that is.
+    pub(super) fn is_suspect(&self) -> bool {
+        self.standing == Standing::Clear && self.failures >= SUSPICIOUS_FAILURES
+    }
+
     /// Whether somebody has to look at the route before its time.
     pub(super) fn is_troubled(&self, now: Instant) -> bool {
         let failing = self.failing.is_some_and(|since| now.saturating_duration_since(since) >= Duration::from_secs(1));

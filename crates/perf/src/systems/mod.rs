@@ -4,6 +4,7 @@
 mod adapter;
 mod banks;
 mod batches;
+mod pgvector;
 mod search;
 mod take_in;
 
@@ -12,6 +13,7 @@ use serde_json::Value;
 pub(crate) use self::{
     adapter::{Server as MemoryServer, memory_server},
     batches::batches,
+    pgvector::by_size as pgvector,
 };
 use crate::scenarios::Lab;
 
@@ -22,10 +24,15 @@ pub(crate) async fn systems(lab: &Lab, memories: usize, calls: usize) -> anyhow:
         search::keywords("systems-bm25-locomo", &conversations, lab.rounds, 2.0).await?,
         search::keywords("systems-bm25-large", &[banks::large(memories)?], lab.rounds, 20.0).await?,
         search::vectors(memories, lab.rounds)?,
-        search::in_postgres(&conversations, lab.rounds).await?,
+        pgvector::recalls("systems-pgvector", &conversations, lab.rounds, &own_database()?).await?,
         take_in::take_in(lab, &conversations).await?,
         adapter::overhead(&conversations[0], calls, lab.rounds).await?,
     ])
+}
+
+/// An empty database of a PostgreSQL that is started for it, with the extension vector.
+fn own_database() -> anyhow::Result<String> {
+    bench_testkit::postgres::with_vector().create_database()
 }
 
 /// Percentiles of times in milliseconds, by nearest rank.

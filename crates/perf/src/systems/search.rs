@@ -4,14 +4,10 @@ use std::{hint::black_box, time::Instant};
 
 use bench_proto::dataset::StreamEntry;
 use bench_systems::{
-    BankRef, BuildContext, StepContext, SystemSettings,
-    embed::{Embed as _, EmbeddingModel, HashEmbeddings},
-    registry,
+    BuildContext, SystemSettings, registry,
     vector::{Vectors, nearest},
 };
-use bench_testkit::postgres;
 use serde_json::{Value, json};
-use sqlx::{AssertSqlSafe, Connection as _};
 
 use super::{Percentiles, banks::Asked, timed};
 
@@ -22,8 +18,6 @@ const SEARCHES: usize = 200;
 /// Vectors lie around so many centres, as those of real texts lie around subjects.
 const SUBJECTS: usize = 200;
 const TARGET_VECTORS_MS: f64 = 15.0;
-/// A recall over PostgreSQL, by the statement alone.
-const TARGET_PGVECTOR_RATIO: f64 = 1.3;
 
 /// Every question of some banks, asked of `bm25` in each round; indexes are built beforehand, as in a run.
 pub(super) async fn keywords(scenario: &str, banks: &[Asked], rounds: usize, target_ms: f64) -> anyhow::Result<Value> {
@@ -52,59 +46,6 @@ pub(super) async fn keywords(scenario: &str, banks: &[Asked], rounds: usize, tar
         "met": recall.p99_ms < target_ms,
         "index_build": Percentiles::from_times(builds),
         "yardstick": {"what": "one look at every byte of the bank's texts", "p50_ms": pass.p50_ms, "ratio": recall.p50_ms / pass.p50_ms},
-    }))
-}
-
-/// Questions of some banks, asked of `pgvector` over a PostgreSQL of its own, and the same search as a statement by hand.
-pub(super) async fn in_postgres(banks: &[Asked], rounds: usize) -> anyhow::Result<Value> {
-    let url = postgres::with_vector().create_database()?;
-    let context = BuildContext { pgvector_url: Some(url.clone()), ..BuildContext::default() }.for_run("perf");
-    let settings = SystemSettings::from([("vector.model".to_owned(), "hash".into())]);
-    let system = registry::build("pgvector", &settings, &context)?;
-    let mut connection = sqlx::PgConnection::connect(&url).await?;
-    let (mut times, mut by_hand) = (Vec::new(), Vec::new());
-    for asked in banks {
-        let bank = BankRef { handle: Some(system.open_bank(&asked.bank).await?), ..asked.bank.clone() };
-        for entries in asked.entries().chunks(system.together(asked.entries()).max(1)) {
-            system.retain(&bank, entries, StepContext::default()).await?;
-        }
-        let newest = "SELECT schemaname || '.' || tablename FROM pg_tables WHERE tablename LIKE 'bank\\_%' \
-                      ORDER BY (schemaname || '.' || tablename)::regclass::oid DESC LIMIT 1";
-        let table: String = sqlx::query_scalar(newest).fetch_one(&mut connection).await?;
-        let statement = format!(
-            "SELECT id, session, body, embedding <=> $1::text::vector FROM {table} ORDER BY embedding <=> $1::text::vector LIMIT 10"
-        );
-        for _ in 0..rounds {
-            for text in &asked.questions {
-                let began = Instant::now();
-                black_box(system.recall(&bank, &asked.query(text)).await?);
-                times.push(began.elapsed().as_secs_f64() * 1e3);
-                let vector = HashEmbeddings
-                    .embed(
-                        &EmbeddingModel { name: "hash".to_owned(), account: String::new() },
-                        std::slice::from_ref(text),
-                    )
-                    .await?;
-                let began = Instant::now();
-                let vector = format!("{:?}", vector[0]);
-                let rows =
-                    sqlx::query(AssertSqlSafe(statement.clone())).bind(vector).fetch_all(&mut connection).await?;
-                by_hand.push(began.elapsed().as_secs_f64() * 1e3);
-                black_box(rows);
-            }
-        }
-    }
-    system.close().await;
-    let (recall, hand) = (Percentiles::from_times(times), Percentiles::from_times(by_hand));
-    let ratio = recall.p50_ms / hand.p50_ms;
-    Ok(json!({
-        "scenario": "systems-pgvector",
-        "banks": banks.len(),
-        "memories": banks.iter().map(Asked::turns).sum::<usize>(),
-        "recall": recall,
-        "target_ratio": TARGET_PGVECTOR_RATIO,
-        "met": ratio < TARGET_PGVECTOR_RATIO,
-        "yardstick": {"what": "the same search as a statement by hand, over a connection of its own", "p50_ms": hand.p50_ms, "ratio": ratio},
     }))
 }
 

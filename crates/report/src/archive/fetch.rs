@@ -229,8 +229,13 @@ pub async fn verify(place: &ArchivePlace, entry: &IndexEntry) -> Result<Vec<Stri
 
 /// Where the index says something else of a run than its report does: figures are read from the index.
 fn of_another_report(entry: &IndexEntry, summary: &Summary) -> Vec<String> {
-    let reported = IndexEntry::of_report(summary, entry.folder.clone(), entry.conditions.clone());
-    told_otherwise(entry, &IndexEntry { without_texts: entry.without_texts.clone(), ..reported }, REPORT)
+    let mut reported = IndexEntry::of_report(summary, entry.folder.clone(), entry.conditions.clone());
+    reported.without_texts.clone_from(&entry.without_texts);
+    if entry.counted_as.is_none() && entry.counted_value.is_none() {
+        // written before the index said it
+        (reported.counted_as, reported.counted_value) = (None, None);
+    }
+    told_otherwise(entry, &reported, REPORT)
 }
 
 /// The fields in which the index differs from what stands elsewhere.

@@ -70,6 +70,13 @@ pub struct IndexEntry {
     pub low: Option<f64>,
     /// Upper bound of its interval.
     pub high: Option<f64>,
+    /// By whose counting the run is held, where that is not ours; `value` and its interval are by ours all the same. Absent too from
+    /// entries of releases that did not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_as: Option<String>,
+    /// The figure by that counting, 0 to 1; it has no interval of ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_value: Option<f64>,
     /// Questions behind it.
     pub n: u64,
     /// `VALID` or `INVALID`.
@@ -94,7 +101,9 @@ impl IndexEntry {
     /// What is no plain name, and no score.
     pub(crate) fn check(&self) -> Result<(), String> {
         RunId::parse(&self.run_id).map_err(|e| e.to_string())?;
-        if !are_figures(self.value, self.low.into_iter().chain(self.high)) {
+        let are_scores = are_figures(self.value, self.low.into_iter().chain(self.high))
+            && are_figures(self.counted_value, std::iter::empty());
+        if !are_scores {
             return Err("its score or its interval is beyond 0 and 1".to_owned());
         }
         let parts: Vec<&str> = self.folder.split('/').collect();
@@ -121,7 +130,7 @@ impl IndexEntry {
 
     /// The same by the report alone, with what it does not say: folder and conditions.
     pub(super) fn of_report(summary: &Summary, folder: String, conditions: String) -> Self {
-        let headline = &summary.headline;
+        let (headline, counted) = (&summary.headline, summary.counting.as_ref());
         Self {
             run_id: summary.run.id.clone(),
             name: summary.run.name.clone(),
@@ -140,6 +149,8 @@ impl IndexEntry {
             value: headline.value,
             low: headline.ci95.as_ref().map(|interval| interval.low),
             high: headline.ci95.as_ref().map(|interval| interval.high),
+            counted_as: counted.map(|counted| counted.counting.name.clone()),
+            counted_value: counted.and_then(|counted| counted.value),
             n: headline.n,
             verdict: summary.run.verdict.name().to_owned(),
             fingerprint: summary.run.fingerprint.clone(),
@@ -147,6 +158,16 @@ impl IndexEntry {
             result_digest: summary.result_digest.clone(),
             code_version: summary.run.code_version.clone(),
             without_texts: None,
+        }
+    }
+
+    /// The figure that lists, histories and badges show, with the ends of its interval: that by somebody else's counting, where the run
+    /// is held to one.
+    #[must_use]
+    pub fn figure(&self) -> (Option<f64>, Option<(f64, f64)>) {
+        match self.counted_as {
+            Some(_) => (self.counted_value, None),
+            None => (self.value, self.low.zip(self.high)),
         }
     }
 
@@ -160,18 +181,19 @@ impl IndexEntry {
     /// The badge of a run, as shields.io reads it.
     #[must_use]
     pub fn badge(&self) -> serde_json::Value {
-        let message = match (self.value, self.low, self.high) {
+        let message = match self.figure() {
             _ if self.verdict != "VALID" => "invalid".to_owned(),
-            (Some(value), Some(low), Some(high)) => {
+            (Some(value), Some((low, high))) => {
                 format!("{:.1} % ({:.1} to {:.1})", value * 100.0, low * 100.0, high * 100.0)
             }
-            (Some(value), ..) => format!("{:.1} %", value * 100.0),
-            (None, ..) => "no score".to_owned(),
+            (Some(value), None) => format!("{:.1} %", value * 100.0),
+            (None, _) => "no score".to_owned(),
         };
+        let counted = self.counted_as.as_ref().map(|name| format!(" counted as {name}")).unwrap_or_default();
         let colour = if self.verdict == "VALID" { "blue" } else { "lightgrey" };
         serde_json::json!({
             "schemaVersion": 1,
-            "label": format!("{} {} {}", self.dataset, self.preset, self.metric),
+            "label": format!("{} {} {}{counted}", self.dataset, self.preset, self.metric),
             "message": message,
             "color": colour,
         })

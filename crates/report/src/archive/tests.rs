@@ -28,6 +28,8 @@ fn entry(id: &str, digest: &str) -> IndexEntry {
         value: Some(0.5),
         low: Some(0.4),
         high: Some(0.6),
+        counted_as: None,
+        counted_value: None,
         n: 100,
         verdict: "VALID".to_owned(),
         fingerprint: "f".to_owned(),
@@ -421,6 +423,22 @@ async fn a_run_without_its_texts_says_so_and_is_not_mistaken_for_one_with_them()
     // what older archives hold says nothing of it, and has all texts
     let text = serde_json::to_string(&whole).expect("is JSON");
     assert!(!text.contains("without_texts"), "{text}");
+}
+
+#[tokio::test]
+async fn a_run_counted_as_others_do_says_so_with_its_figure() {
+    let ours = entry("a", "d");
+    let counted = IndexEntry { counted_as: Some("mem0-2025".to_owned()), counted_value: Some(0.625), ..ours.clone() };
+    let told = |entry: &IndexEntry| {
+        let badge = entry.badge();
+        ["label", "message"].map(|key| badge[key].as_str().unwrap_or_default().to_owned())
+    };
+    assert_eq!(told(&ours), ["locomo full locomo-f1", "50.0 % (40.0 to 60.0)"]);
+    assert_eq!(told(&counted), ["locomo full locomo-f1 counted as mem0-2025", "62.5 %"]);
+    let text = serde_json::to_string(&ours).expect("is JSON");
+    assert!(!text.contains("counted"), "{text}");
+    let beyond = IndexEntry { counted_value: Some(1e300), ..counted };
+    assert!(push(&memory(), &beyond, &files().files).await.is_err(), "a picture would be drawn of it");
 }
 
 #[tokio::test]

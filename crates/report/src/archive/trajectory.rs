@@ -1,6 +1,8 @@
 //! The history of scores in an archive. Runs of a system stand on one line when they were asked and graded alike; what
 //! is the system's own, as its version, its settings and its number of hits, may have changed along it.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::manifest::IndexEntry;
@@ -22,6 +24,8 @@ pub struct Line {
     pub system: String,
     /// The metric that the scores are of.
     pub metric: String,
+    /// By whose counting they are, where that is not ours.
+    pub counted_as: Option<String>,
     /// Hash of everything that can change a score but the memory system with its version, settings and number of hits.
     pub conditions: String,
     /// Its runs, oldest first.
@@ -46,7 +50,7 @@ impl Trajectory {
         let fits = |want: &Option<String>, is: &str| want.as_deref().is_none_or(|want| want == is);
         let mut lines: Vec<Line> = Vec::new();
         for entry in entries {
-            if entry.value.is_none()
+            if entry.figure().0.is_none()
                 || !fits(&wanted.dataset, &entry.dataset)
                 || !fits(&wanted.system, &entry.system)
                 || !fits(&wanted.preset, &entry.preset)
@@ -54,7 +58,8 @@ impl Trajectory {
                 continue;
             }
             let same = |line: &&mut Line| {
-                line.conditions == entry.conditions && line.system == entry.system && line.metric == entry.metric
+                (&line.conditions, &line.system, &line.metric, &line.counted_as)
+                    == (&entry.conditions, &entry.system, &entry.metric, &entry.counted_as)
             };
             match lines.iter_mut().find(same) {
                 Some(line) => line.points.push(entry),
@@ -62,6 +67,7 @@ impl Trajectory {
                     dataset: entry.dataset.clone(),
                     system: entry.system.clone(),
                     metric: entry.metric.clone(),
+                    counted_as: entry.counted_as.clone(),
                     conditions: entry.conditions.clone(),
                     points: vec![entry],
                 }),
@@ -84,16 +90,20 @@ impl Trajectory {
             .into_iter()
             .map(|(entry, group)| HistoryPoint {
                 label: entry.finished_at.as_deref().and_then(|at| at.get(..10)).unwrap_or("").to_owned(),
-                value: entry.value.unwrap_or(0.0),
-                interval: entry.low.zip(entry.high),
+                value: entry.figure().0.unwrap_or(0.0),
+                interval: entry.figure().1,
                 group,
                 valid: entry.verdict == "VALID",
             })
             .collect();
-        history(
-            "scores with clustered 95 % intervals; runs of a system that were asked and graded alike are joined",
-            &points,
-        )
+        let names: BTreeSet<&str> = self.lines.iter().filter_map(|line| line.counted_as.as_deref()).collect();
+        let counted = match names.is_empty() {
+            true => String::new(),
+            false => format!("; without an interval: counted as {}", names.into_iter().collect::<Vec<_>>().join(", ")),
+        };
+        let title =
+            "scores with clustered 95 % intervals; runs of a system that were asked and graded alike are joined";
+        history(&format!("{title}{counted}"), &points)
     }
 }
 
@@ -125,5 +135,20 @@ mod tests {
         let points: Vec<usize> = trajectory.lines.iter().map(|line| line.points.len()).collect();
         assert_eq!(points, [3, 1]);
         assert!(trajectory.svg().contains("runs of a system that were asked and graded alike are joined"));
+        assert!(!trajectory.svg().contains("counted as"));
+        // what an index of an earlier release has not said is on a line of its own, as its figure is another one
+        let counted = |id: &str| IndexEntry {
+            counted_as: Some("mem0-2025".to_owned()),
+            counted_value: Some(0.75),
+            ..entry(id, "2", "g", "c")
+        };
+        let trajectory = Trajectory::through(vec![entry("a", "1", "f", "c"), counted("b")], &Wanted::default());
+        let told: Vec<Option<&str>> = trajectory.lines.iter().map(|line| line.counted_as.as_deref()).collect();
+        assert_eq!(told, [None, Some("mem0-2025")]);
+        let picture = trajectory.svg();
+        assert!(
+            picture.contains("without an interval: counted as mem0-2025") && picture.contains("75.00"),
+            "{picture}"
+        );
     }
 }

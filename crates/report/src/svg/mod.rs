@@ -47,7 +47,7 @@ pub fn range(value: Option<f64>, ci95: Option<&Interval>, naive: Option<&Interva
 }
 
 /// Colours of the plots, for a file that stands alone.
-pub const STYLE: &str = "svg{--ink:#1c2530;--soft:#5d6b7a;--line:#d4dae1;--fill:#2f6f9f;--naive:#b9c6d2;--good:#20794b;--bad:#b3372f;--paper:#fff;--a:#2f6f9f;--b:#b06a1f;--c:#20794b;--d:#7b4fa3;background:var(--paper);font:12px system-ui,sans-serif}@media(prefers-color-scheme:dark){svg{--ink:#e6eaee;--soft:#9aa7b4;--line:#38424d;--fill:#6fb1e0;--naive:#4d5a67;--good:#5fc48d;--bad:#f08a80;--paper:#14191f;--a:#6fb1e0;--b:#e0a35c;--c:#5fc48d;--d:#b691d8}}text{fill:var(--ink)}.soft{fill:var(--soft)}.rule{stroke:var(--line)}.zero{stroke:var(--soft);stroke-dasharray:3 3}.bar{fill:var(--fill)}.band{fill:var(--line);opacity:.5}.whisker{stroke:var(--ink);stroke-width:1.5;fill:none}.thin{stroke:var(--naive);stroke-width:5;fill:none}.good{fill:var(--good)}.bad{fill:var(--bad)}.dot{fill:var(--ink)}.whisker.good{stroke:var(--good)}.whisker.bad{stroke:var(--bad)}.open{fill:var(--paper);stroke:var(--ink);stroke-width:1.5}.part{opacity:.75}.control{opacity:.35}.strong{font-weight:600}.track{fill:var(--line)}.wide{stroke-width:3}.s0{stroke:var(--a)}.s1{stroke:var(--b)}.s2{stroke:var(--c)}.s3{stroke:var(--d)}.f0{fill:var(--a)}.f1{fill:var(--b)}.f2{fill:var(--c)}.f3{fill:var(--d)}.path{fill:none;stroke-width:2}";
+pub const STYLE: &str = "svg{--ink:#1c2530;--soft:#5d6b7a;--line:#d4dae1;--fill:#2f6f9f;--naive:#b9c6d2;--good:#20794b;--bad:#b3372f;--paper:#fff;--a:#2f6f9f;--b:#b06a1f;--c:#20794b;--d:#7b4fa3;background:var(--paper);font:12px system-ui,sans-serif}@media(prefers-color-scheme:dark){svg{--ink:#e6eaee;--soft:#9aa7b4;--line:#38424d;--fill:#6fb1e0;--naive:#4d5a67;--good:#5fc48d;--bad:#f08a80;--paper:#14191f;--a:#6fb1e0;--b:#e0a35c;--c:#5fc48d;--d:#b691d8}}text{fill:var(--ink)}.paper{fill:var(--paper)}.soft{fill:var(--soft)}.rule{stroke:var(--line)}.zero{stroke:var(--soft);stroke-dasharray:3 3}.bar{fill:var(--fill)}.band{fill:var(--line);opacity:.5}.whisker{stroke:var(--ink);stroke-width:1.5;fill:none}.thin{stroke:var(--naive);stroke-width:5;fill:none}.good{fill:var(--good)}.bad{fill:var(--bad)}.dot{fill:var(--ink)}.whisker.good{stroke:var(--good)}.whisker.bad{stroke:var(--bad)}.open{fill:var(--paper);stroke:var(--ink);stroke-width:1.5}.part{opacity:.75}.control{opacity:.35}.strong{font-weight:600}.track{fill:var(--line)}.wide{stroke-width:3}.s0{stroke:var(--a)}.s1{stroke:var(--b)}.s2{stroke:var(--c)}.s3{stroke:var(--d)}.f0{fill:var(--a)}.f1{fill:var(--b)}.f2{fill:var(--c)}.f3{fill:var(--d)}.path{fill:none;stroke-width:2}";
 
 /// A plot: its file's name and its picture without colours.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,7 +79,9 @@ pub fn plots(summary: &Summary) -> Vec<Plot> {
 
 fn with_style(svg: &str) -> String {
     let at = svg.find('>').map_or(0, |at| at + 1);
-    format!("{}<style>{STYLE}</style>{}\n", &svg[..at], &svg[at..])
+    // not all viewers paint the background of a root: dark words must not stand on a dark page
+    let paper = "<rect width=\"100%\" height=\"100%\" class=\"paper\"/>";
+    format!("{}<style>{STYLE}</style>{paper}{}\n", &svg[..at], &svg[at..])
 }
 
 /// Wraps shapes; the title is read out where the picture cannot be seen.
@@ -143,5 +145,24 @@ mod tests {
         let svg = figure(10.0, 10.0, "<script>\u{1}\"", &text(0.0, 0.0, "start", "", "a<b"));
         assert!(!svg.contains("<script>") && svg.contains("&lt;script&gt; &quot;") && svg.contains("a&lt;b"));
         assert!(with_style(&svg).starts_with("<svg") && with_style(&svg).contains("><style>"));
+    }
+
+    #[test]
+    fn a_picture_that_stands_alone_has_paper_and_colours_of_its_own_light_and_dark() {
+        let curve =
+            |n: u32| Curve { name: format!("{n} at once"), points: vec![(1.0, 2.0 + f64::from(n)), (2.0, 30.0)] };
+        let curves: Vec<Curve> = (0..4).map(curve).collect();
+        let alone = latency_plot("a.svg", "latency", &curves).expect("has points").standalone();
+        assert!(alone.contains("<rect width=\"100%\" height=\"100%\" class=\"paper\"/>"), "{alone}");
+        let (light, dark) = STYLE.split_once("@media(prefers-color-scheme:dark)").expect("has both");
+        let dark = dark.split("}}").next().unwrap_or_default();
+        for colour in STYLE.split("var(").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let set = format!("{colour}:");
+            assert!(light.contains(&set) && dark.contains(&set), "{colour}");
+        }
+        let classes = alone.split("class=\"").skip(1).filter_map(|rest| rest.split('"').next());
+        for class in classes.flat_map(str::split_whitespace) {
+            assert!(STYLE.contains(&format!(".{class}{{")), "{class} has no colour");
+        }
     }
 }

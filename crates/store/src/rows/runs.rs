@@ -39,6 +39,9 @@ pub const SERVED_EVENT: &str = "served";
 /// Kind of the run event that says which worker session does not take the run, and why: `<session> <name>: <reason>` (P42).
 pub const SYSTEM_REFUSED_EVENT: &str = "system_refused";
 
+/// Kind of the run events that say that a process of its memory system was started again: a `StartedAgainNote` as JSON.
+pub const STARTED_AGAIN_EVENT: &str = "system_started_again";
+
 /// Kind of the run event that says which of its banks were removed from its memory system.
 pub const BANKS_GONE_EVENT: &str = "banks_gone";
 

@@ -87,15 +87,15 @@ pub async fn open(url: &str) -> StoreResult<Arc<dyn Store>> {
 pub(crate) async fn open_for(url: &str, access: Access) -> StoreResult<Arc<dyn Store>> {
     let path = path_of(url)?;
     match access {
-        Access::Make => prepare_place(&path)?,
+        Access::Make => prepare_place(&path, access)?,
         Access::Change | Access::Read if is_missing(&path)? => {
             // shared by the connections of this process, gone with the last of them
             let nowhere = "sqlite::memory:".parse().map_err(|e| errors::on_open(&path, &e))?;
             return begin(nowhere, path).await;
         }
-        Access::Change => prepare_place(&path)?,
+        Access::Change => prepare_place(&path, access)?,
         Access::Read => {
-            if let Err(refusal) = prepare_place(&path) {
+            if let Err(refusal) = prepare_place(&path, access) {
                 return if path.is_dir() { Err(refusal) } else { only_read(path).await };
             }
         }
@@ -110,7 +110,12 @@ fn is_missing(path: &Path) -> StoreResult<bool> {
     match path.metadata() {
         Ok(file) => Ok(file.is_file() && file.len() == 0 && log_of(path).symlink_metadata().is_err()),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(true),
-        Err(error) => Err(refuse(path, format!("it cannot be looked at: {error}"))),
+        Err(error) => Err(refuse(
+            path,
+            format!(
+                "it cannot be looked at: {error}; name one that can with --store sqlite:PATH, or another home with BENCH_HOME"
+            ),
+        )),
     }
 }
 
@@ -226,27 +231,35 @@ fn path_of(url: &str) -> StoreResult<PathBuf> {
 
 /// Makes the parent folder and finds out whether the file and its folder can be written: SQLite itself would only say so
 /// in the middle of the work.
-fn prepare_place(path: &Path) -> StoreResult<()> {
+fn prepare_place(path: &Path, access: Access) -> StoreResult<()> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    folder_options()
-        .create(folder)
-        .map_err(|e| refuse(path, format!("the folder {} cannot be made: {e}", folder.display())))?;
+    let refused = |what: String, error: std::io::Error| refuse(path, format!("{what}: {error}; {}", instead(access)));
+    let place = folder.display();
+    folder_options().create(folder).map_err(|e| refused(format!("the folder {place} cannot be made"), e))?;
     if path.is_dir() {
         return Err(refuse(path, "it is a folder, name a file in it".to_owned()));
     }
     // whatever the umask says; the files that SQLite puts beside it take its mode
     private(std::fs::OpenOptions::new().append(true).create(true))
         .open(path)
-        .map_err(|e| refuse(path, format!("the file cannot be written: {e}")))?;
+        .map_err(|e| refused("the file cannot be written".to_owned(), e))?;
     // the write-ahead log is a second file beside it
     let probe = folder.join(format!(".bench-probe-{}", std::process::id()));
-    std::fs::write(&probe, b"")
-        .map_err(|e| refuse(path, format!("the folder {} cannot be written: {e}", folder.display())))?;
-    std::fs::remove_file(&probe)
-        .map_err(|e| refuse(path, format!("a file in {} cannot be removed: {e}", folder.display())))
+    std::fs::write(&probe, b"").map_err(|e| refused(format!("the folder {place} cannot be written"), e))?;
+    std::fs::remove_file(&probe).map_err(|e| refused(format!("a file in {place} cannot be removed"), e))
+}
+
+/// What to do where a place cannot be written: what begins can begin elsewhere, what is there is elsewhere as a copy alone.
+const fn instead(access: Access) -> &'static str {
+    match access {
+        Access::Make => "name another file with --store sqlite:PATH, or another home with BENCH_HOME",
+        Access::Change | Access::Read => {
+            "ask for the right to write there, or name a copy of the store with --store sqlite:PATH"
+        }
+    }
 }
 
 /// Options for folders that are their owner's alone.

@@ -48,8 +48,15 @@ async fn places_that_cannot_be_used_are_refused_with_a_reason() {
     assert!(refusal(&format!("sqlite:{}", folder.path().display())).await.contains("folder"));
     let damaged = open(&at("text")).await.err().expect("text is no database");
     assert!(matches!(&damaged, StoreError::Corrupt(message) if message.contains("no SQLite file")), "{damaged:?}");
-    assert!(refusal(&at("text/bench.db")).await.contains("cannot be made"));
-    assert!(refusal("sqlite:/proc/bench.db").await.contains("cannot be written"));
+    for (url, what) in
+        [(at("text/bench.db"), "cannot be made"), ("sqlite:/proc/bench.db".to_owned(), "cannot be written")]
+    {
+        let refused = refusal(&url).await;
+        assert!(
+            refused.contains(what) && refused.contains("--store sqlite:PATH, or another home with BENCH_HOME"),
+            "{refused}"
+        );
+    }
 }
 
 /// A connection of its own to look at rows, and to damage them.

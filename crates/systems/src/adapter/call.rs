@@ -9,6 +9,7 @@ use std::{collections::BTreeSet, time::Duration};
 use bench_proto::{
     call::Usage,
     failure::Failure,
+    text::not_finite,
     trace::{StepTrace, TRACEPARENT},
 };
 use reqwest::{
@@ -425,10 +426,7 @@ impl Call {
             match serde_json::from_str(&text) {
                 Ok(value) => value,
                 Err(_) if looks_like_json(&response) => {
-                    return Err(Failure::transient(
-                        SHAPE,
-                        format!("{}: the response is no JSON: {}", self.what, excerpt(&text)),
-                    ));
+                    return Err(Failure::transient(SHAPE, format!("{}: {}", self.what, no_json(&text))));
                 }
                 Err(_) if looks_like_a_page(&text) => {
                     let message = format!("{}: the response is a page for people: {}", self.what, excerpt(&text));
@@ -490,7 +488,8 @@ impl Call {
         Failure::permanent("system_refused", format!("{}: {}; {said}", self.what, wanted.join(" or ")))
     }
 
-    fn refused(&self, response: &Response) -> Failure {
+    /// What a status that is no success means.
+    pub(super) fn refused(&self, response: &Response) -> Failure {
         let text = String::from_utf8_lossy(&response.body);
         let line = format!("{}: status {}: {}", self.what, response.status, excerpt(&text));
         match response.status {
@@ -518,6 +517,12 @@ pub(super) fn believed(tokens: u64) -> u64 {
 fn looks_like_json(response: &Response) -> bool {
     let kind = response.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     kind.contains("json")
+}
+
+/// Why a response cannot be read, with its beginning.
+fn no_json(text: &str) -> String {
+    let why = not_finite(text).map(|number| format!(" ({number} is not a finite number: send null in its place)"));
+    format!("the response is no JSON{}: {}", why.unwrap_or_default(), excerpt(text))
 }
 
 fn looks_like_a_page(text: &str) -> bool {
@@ -551,6 +556,15 @@ pub(super) fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_score_that_is_no_number_is_said_so() {
+        assert_eq!(
+            no_json(r#"{"score": NaN}"#),
+            r#"the response is no JSON (NaN is not a finite number: send null in its place): {"score": NaN}"#
+        );
+        assert_eq!(no_json("{"), "the response is no JSON: {");
+    }
 
     #[test]
     fn p39_a_page_for_people_is_told_from_a_plain_text() {

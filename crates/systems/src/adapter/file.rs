@@ -95,8 +95,9 @@ fn conversation(spec: &AdapterSpec) -> AdapterSpec {
     let mut spec = spec.clone();
     (spec.url, spec.start, spec.auth, spec.timeout) = (None, None, None, None);
     (spec.description, spec.traps, spec.allow, spec.statistics) = (String::new(), Vec::new(), Vec::new(), None);
-    // what it holds is asked for when all questions have been
+    // what it holds is asked for when all questions have been, and handed on when no run does
     (spec.list, spec.can.lists) = (None, false);
+    (spec.export, spec.import) = (None, None);
     (spec.limits.parallel, spec.limits.response_bytes) = (None, None);
     if let Some(mcp) = &mut spec.mcp {
         mcp.url = None;
@@ -125,6 +126,8 @@ pub(super) struct Adapter {
     pub(super) list: Option<Listing>,
     pub(super) statistics: Option<Call>,
     pub(super) reset: Option<Call>,
+    pub(super) export: Option<Call>,
+    pub(super) import: Option<Call>,
     pub(super) purge: Option<(Call, Path, Call)>,
     pub(super) health: Option<Call>,
     pub(super) item: Option<Template>,
@@ -151,6 +154,8 @@ impl Adapter {
             &self.verify,
             &self.statistics,
             &self.reset,
+            &self.export,
+            &self.import,
             &self.health,
         ];
         let searches = self.searches.iter().map(|(call, _)| call).chain(self.list.iter().map(|listing| &listing.call));
@@ -286,6 +291,8 @@ pub(super) fn compile(spec: &AdapterSpec) -> Result<Adapter, String> {
         list: compile_listing(spec, timeout)?,
         statistics: call("statistics", &spec.statistics, BANK_VARS)?,
         reset: call("reset", &spec.reset, BANK_VARS)?,
+        export: call("export", &spec.export, BANK_VARS)?,
+        import: call("import", &spec.import, BANK_VARS)?,
         purge: match &spec.purge {
             None => None,
             Some(purge) => Some((
@@ -475,6 +482,30 @@ reset: {request: 'DELETE /users/{bank}'}
         let lines: Vec<String> =
             changes.iter().map(|(from, to)| format!("{to}\n  -> {}", error(&SMALL.replace(from, to)))).collect();
         insta::assert_snapshot!(lines.join("\n"));
+    }
+
+    #[test]
+    fn a_bank_that_is_handed_on_is_one_body_and_changes_no_fingerprint() {
+        let both = "export: {request: 'GET /banks/{bank}/dump'}\nimport: {request: 'PUT /banks/{bank}/dump'}\n";
+        let spec = parse(&format!("{SMALL}{both}")).expect("reads");
+        assert!(compile(&spec).is_ok_and(|adapter| adapter.export.is_some() && adapter.import.is_some()));
+        assert_eq!(fingerprint(&spec), fingerprint(&parse(SMALL).expect("reads")));
+        for (from, to, words) in [
+            (
+                "GET /banks/{bank}/dump'",
+                "GET /dump', hits: [{list: a, text: b}]",
+                "export.hits: this call does not read it",
+            ),
+            ("GET /banks/{bank}/dump'", "POST /dump', then: [{request: GET /dump}]", "export: is one request"),
+            ("GET /banks/{bank}/dump'", "GET /dump', expect: [{path: ok, is: true}]", "export.expect:"),
+            ("PUT /banks/{bank}/dump'", "PUT /dump', body: {all: true}", "import: its body is what `export`"),
+            ("PUT /banks/{bank}/dump'", "PUT /dump/{query}'", "query"),
+        ] {
+            let said = error(&format!("{SMALL}{}", both.replace(from, to)));
+            assert!(said.contains(words), "{to}: {said}");
+        }
+        let said = error(&format!("{TOOLS}export: {{tool: dump}}\n"));
+        assert!(said.contains("export: is for systems over HTTP"), "{said}");
     }
 
     const TOOLS: &str = "

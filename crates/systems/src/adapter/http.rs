@@ -174,7 +174,17 @@ pub(super) async fn send(client: &reqwest::Client, request: Request, what: &str)
 }
 
 async fn exchange(client: &reqwest::Client, request: Request, what: &str) -> Result<Response, Failure> {
-    let Request { mut method, mut url, headers, mut body, max_bytes, redirects, .. } = request;
+    let max_bytes = request.max_bytes;
+    read_whole(answered(client, request, what).await?, max_bytes, what).await
+}
+
+/// Sends a request; its response has a body that is still to be read.
+pub(super) async fn answered(
+    client: &reqwest::Client,
+    request: Request,
+    what: &str,
+) -> Result<reqwest::Response, Failure> {
+    let Request { mut method, mut url, headers, mut body, redirects, .. } = request;
     let origin = url.origin();
     for _ in 0..=MAX_REDIRECTS {
         let mut builder = client.request(method.clone(), url.clone()).headers(headers.clone());
@@ -203,11 +213,16 @@ async fn exchange(client: &reqwest::Client, request: Request, what: &str) -> Res
             }
             continue;
         }
-        let (status, headers) = (status.as_u16(), response.headers().clone());
-        let body = read_body(response, max_bytes, what).await?;
-        return Ok(Response { status, headers, body });
+        return Ok(response);
     }
     Err(Failure::permanent("system_redirect", format!("{what}: more than {MAX_REDIRECTS} redirects")))
+}
+
+/// Reads all of a response.
+pub(super) async fn read_whole(response: reqwest::Response, max_bytes: usize, what: &str) -> Result<Response, Failure> {
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    let body = read_body(response, max_bytes, what).await?;
+    Ok(Response { status, headers, body })
 }
 
 async fn read_body(mut response: reqwest::Response, max_bytes: usize, what: &str) -> Result<Vec<u8>, Failure> {

@@ -17,7 +17,7 @@ use super::{
     items::{Cut, session_item_id, whole_id},
     spec::Unit,
 };
-use crate::kept::Kept;
+use crate::{check::heard, kept::Kept};
 
 /// Bytes of indexes that are kept: those of the banks that were asked last.
 const KEPT_BYTES: u64 = 32 << 20;
@@ -113,9 +113,14 @@ impl BankIndex {
         let level = self.level(&id, session.as_deref());
         let session_id = self.session_of.get(&id).or_else(|| self.memories.get(&id)).cloned().or(session);
         let session_id = session_id.unwrap_or_default();
-        let id = if id.is_empty() { format!("hit-{}", at + 1) } else { id };
+        let came_without = id.is_empty();
+        let id = if came_without { format!("hit-{}", at + 1) } else { id };
         let placed_by = (level != HitLevel::Unknown).then_some(placed_by);
-        RetrievedHit { id, session_id, score, text, placed_by, level: Some(level), details }
+        let hit = RetrievedHit { id, session_id, score, text, placed_by, level: Some(level), details };
+        if came_without {
+            heard::note_made_up(&hit);
+        }
+        hit
     }
 
     /// The dataset's id of what may be a part of a text or of a session.
@@ -207,6 +212,19 @@ mod tests {
     use bench_proto::dataset::Memory;
 
     use super::*;
+
+    #[tokio::test]
+    async fn an_id_of_our_own_making_is_known_by_where_it_was_made() {
+        let handed =
+            |id: Option<&str>| Handed { id: id.map(str::to_owned), text: "tea".to_owned(), ..Handed::default() };
+        heard::listening(async {
+            let index = BankIndex::default();
+            let (ours, theirs) = (index.place(0, handed(None)), index.place(1, handed(Some("hit-2"))));
+            assert_eq!((ours.id.as_str(), heard::is_made_up(&ours)), ("hit-1", true));
+            assert_eq!((theirs.id.as_str(), heard::is_made_up(&theirs)), ("hit-2", false));
+        })
+        .await;
+    }
 
     #[test]
     fn an_index_is_built_once_for_all_who_ask_at_the_same_time() {

@@ -18,6 +18,8 @@ const READERS: &[(&str, &[&str])] = &[
     ("list", &["hits", "next"]),
     ("statistics", &["numbers"]),
     ("reset", &[]),
+    ("export", &[]),
+    ("import", &[]),
     ("health", &["version"]),
     ("then", &["usage"]),
 ];
@@ -93,8 +95,32 @@ pub(super) fn check_whole(spec: &AdapterSpec) -> Result<(), String> {
         Some((_, mistake)) => Err((*mistake).to_owned()),
         None => {
             check_headers(spec)?;
+            check_handing_on(spec)?;
             check_kind(spec)
         }
+    }
+}
+
+/// A bank that is handed on is the body of one response, and then that of one request.
+fn check_handing_on(spec: &AdapterSpec) -> Result<(), String> {
+    for (what, call) in [("export", &spec.export), ("import", &spec.import)] {
+        let Some(call) = call else { continue };
+        if spec.mcp.is_some() {
+            return Err(format!("{what}: is for systems over HTTP, for a tool has no body"));
+        }
+        if !call.then.is_empty() || call.until.is_some() || !call.capture.is_empty() {
+            return Err(format!("{what}: is one request, without `then`, `until` and `capture`"));
+        }
+    }
+    let given = |call: &CallSpec| call.body.is_some() || call.text_body.is_some() || !call.multipart.is_empty();
+    if spec.import.as_ref().is_some_and(given) {
+        return Err(
+            "import: its body is what `export` has handed on: leave `body`, `text_body` and `multipart` out".to_owned()
+        );
+    }
+    match spec.export.as_ref().is_some_and(|call| !call.expect.is_empty()) {
+        true => Err("export.expect: what is handed on is kept as it is, and not read".to_owned()),
+        false => Ok(()),
     }
 }
 

@@ -8,6 +8,7 @@
 //! what is stored, `index` the way back to the dataset's ids, `literal` finds secrets that stand in a file, `variables` fills in
 //! those that are named, `secrets` keeps them out of messages, `dispositions` and `settings`
 //! are those of a run.
+//! `handing_on` is a bank as a file that a server gives and takes.
 //! `mcp` calls the tools of a server, `mistakes` is what is wrong with a file whose fields can all be read. `given` stands for variables in a metered run. `code` makes a process of a class of the user's. `managed` starts systems, `process` speaks to those that are no servers. The shipped files are in `shipped`.
 
 mod call;
@@ -15,6 +16,7 @@ pub mod code;
 pub mod dispositions;
 pub mod file;
 pub mod given;
+mod handing_on;
 mod handle;
 mod http;
 mod index;

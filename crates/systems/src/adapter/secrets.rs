@@ -1,7 +1,7 @@
 //! What a system is given and nobody else may read. Servers and processes repeat their keys in their words; no failure, line of a log
 //! or version leaves an adapter before they were taken out.
 
-use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
+use std::{cmp::Reverse, collections::BTreeMap, path::Path, sync::Arc};
 
 use async_trait::async_trait;
 use bench_proto::{dataset::StreamEntry, failure::Failure, redact, server::ServerAddress};
@@ -169,6 +169,14 @@ impl MemorySystem for Discreet {
         self.secrets.hide_in(self.inner.reset_bank(bank).await)
     }
 
+    async fn export_bank(&self, bank: &BankRef, to: &Path, most: u64) -> Result<u64, Failure> {
+        self.secrets.hide_in(self.inner.export_bank(bank, to, most).await)
+    }
+
+    async fn import_bank(&self, bank: &BankRef, from: &Path) -> Result<(), Failure> {
+        self.secrets.hide_in(self.inner.import_bank(bank, from).await)
+    }
+
     async fn health(&self) -> Result<String, Failure> {
         self.secrets.hide_in(self.inner.health().await).map(|about| self.secrets.hide(&about))
     }
@@ -212,6 +220,10 @@ impl MemorySystem for Discreet {
 
     async fn server(&self, bank: &BankRef) -> Option<ServerAddress> {
         self.inner.server(bank).await
+    }
+
+    fn started_again(&self) -> Vec<String> {
+        self.inner.started_again().iter().map(|ended| self.secrets.hide(ended)).collect()
     }
 
     async fn close(&self) {

@@ -127,6 +127,13 @@ pub struct AdapterSpec {
     /// Removes the items of a bank one by one before `reset`, where removing the bank leaves them behind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purge: Option<PurgeSpec>,
+    /// Hands a bank on: the body of the response, whatever it is, is what `banks export` keeps of it. For a server whose folder nobody
+    /// can copy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub export: Option<CallSpec>,
+    /// Takes in a bank that `export` has handed on, as the body of the request (`banks import --into`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub import: Option<CallSpec>,
     /// Is it up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<CallSpec>,
@@ -175,6 +182,8 @@ impl AdapterSpec {
             &mut self.list,
             &mut self.statistics,
             &mut self.reset,
+            &mut self.export,
+            &mut self.import,
             &mut self.health,
         ];
         let purge = self.purge.iter_mut().flat_map(|purge| [&mut purge.list, &mut purge.remove]);

@@ -277,16 +277,21 @@ impl AdapterSystem {
     }
 
     async fn send_to(&self, base: &Url, step: StepContext<'_>, call: &Call, vars: &Vars) -> Result<Read, Failure> {
-        let connection = Connection::Server(ToServer {
+        let connection = Connection::Server(ToServer { trace: step.trace, ..self.server_at(base) });
+        call.carry_out(&connection, vars).await
+    }
+
+    /// What a request shares that belongs to no step.
+    fn server_at<'a>(&'a self, base: &'a Url) -> ToServer<'a> {
+        ToServer {
             client: &self.client,
             base,
             auth: self.secret.as_ref(),
             headers: &self.headers,
-            trace: step.trace,
+            trace: None,
             max_bytes: response_bytes(&self.adapter.spec),
             redirects: self.adapter.spec.allow.contains(&Permission::Redirects),
-        });
-        call.carry_out(&connection, vars).await
+        }
     }
 
     /// One look at a system's health: its version, when it tells.
@@ -357,6 +362,10 @@ impl AdapterSystem {
 /// The bank's name for the system: its own handle, or ours.
 pub(super) fn handle(bank: &BankRef) -> &str {
     bank.handle.as_deref().map_or(bank.name.as_str(), |handle| handle.split_once('|').map_or(handle, |(_, own)| own))
+}
+
+fn no_call(name: &str) -> Failure {
+    Failure::permanent("system_cannot", format!("the adapter file has no `{name}`"))
 }
 
 pub(super) fn bank_vars(bank: &BankRef) -> Vars {
@@ -515,6 +524,18 @@ impl MemorySystem for AdapterSystem {
             managed.end_bank(&bank.name).await;
         }
         Ok(())
+    }
+
+    async fn export_bank(&self, bank: &BankRef, to: &std::path::Path, most: u64) -> Result<u64, Failure> {
+        let Some(call) = &self.adapter.export else { return Err(no_call("export")) };
+        let base = self.base_of(call, bank).await?;
+        call.download(&self.server_at(&base.url), &bank_vars(bank), (to, most)).await
+    }
+
+    async fn import_bank(&self, bank: &BankRef, from: &std::path::Path) -> Result<(), Failure> {
+        let Some(call) = &self.adapter.import else { return Err(no_call("import")) };
+        let base = self.base_of(call, bank).await?;
+        call.upload(&self.server_at(&base.url), &bank_vars(bank), from).await
     }
 
     async fn health(&self) -> Result<String, Failure> {

@@ -1,7 +1,9 @@
 //! What is seen while recalls are read and stands in none of their hits: fields of the file that are not there or of another
-//! type, hits beyond those that were asked for. Only who listens hears it, and a run does not.
+//! type, hits beyond those that were asked for, ids that are of our own making. Only who listens hears it, and a run does not.
 
 use std::cell::RefCell;
+
+use bench_proto::step::RetrievedHit;
 
 tokio::task_local! {
     static HEARD: RefCell<Heard>;
@@ -11,6 +13,8 @@ tokio::task_local! {
 struct Heard {
     remarks: Vec<Remark>,
     beyond_k: Option<BeyondK>,
+    /// Id and text of hits that came without an id.
+    made_up: Vec<(String, String)>,
 }
 
 /// What is worth a word about the hits of a system.
@@ -49,6 +53,17 @@ pub(crate) fn remark(remark: Remark) {
 /// Says that more hits came than were asked for.
 pub(crate) fn note_beyond_k(seen: BeyondK) {
     let _ = HEARD.try_with(|heard| heard.borrow_mut().beyond_k = Some(seen));
+}
+
+/// Says that a hit came without an id, and has one that was made of its place.
+pub(crate) fn note_made_up(hit: &RetrievedHit) {
+    let _ = HEARD.try_with(|heard| heard.borrow_mut().made_up.push((hit.id.clone(), hit.text.clone())));
+}
+
+/// Whether the id of a hit was made of its place, in the recalls since remarks were taken.
+pub(crate) fn is_made_up(hit: &RetrievedHit) -> bool {
+    let is_this = |(id, text): &(String, String)| (id, text) == (&hit.id, &hit.text);
+    HEARD.try_with(|heard| heard.borrow().made_up.iter().any(is_this)).unwrap_or_default()
 }
 
 /// What has been remarked since the last time; forgets all else.

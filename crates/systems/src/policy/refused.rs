@@ -1,7 +1,7 @@
 //! In place of a system that is not allowed here: it says so to whoever asks it. What needs no memory system, such as grading
 //! answers that are stored, goes on.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use async_trait::async_trait;
 use bench_proto::{dataset::StreamEntry, failure::Failure};
@@ -69,6 +69,14 @@ impl MemorySystem for RefusedSystem {
     }
 
     async fn reset_bank(&self, _bank: &BankRef) -> Result<(), Failure> {
+        self.refuse()
+    }
+
+    async fn export_bank(&self, _bank: &BankRef, _to: &Path, _most: u64) -> Result<u64, Failure> {
+        self.refuse()
+    }
+
+    async fn import_bank(&self, _bank: &BankRef, _from: &Path) -> Result<(), Failure> {
         self.refuse()
     }
 

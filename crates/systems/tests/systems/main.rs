@@ -7,6 +7,7 @@ mod changes;
 mod cheats;
 mod check_faults;
 mod contracts;
+mod handed_on;
 mod hosted;
 mod letters;
 mod listing;

@@ -154,7 +154,11 @@ open({:?}, 'w').close()",
     let failure = system.recall(&super::robust::bank(), &query).await.expect_err("it ends in the middle");
     let expected = "recall: the process starts ended (exit status: 7): no memory left";
     assert!(failure.code == "system_connection" && failure.message.starts_with(expected), "{failure}");
+    assert!(system.started_again().is_empty(), "no other one was needed yet");
     system.health().await.expect("another one answers");
+    let told = system.started_again();
+    assert!(told.len() == 1 && told[0].starts_with("(exit status: 7): no memory left"), "{told:?}");
+    assert!(system.started_again().is_empty(), "it is told once");
     assert!(ends(&first).await && lives(&child()));
     let began = std::time::Instant::now();
     system.close().await;

@@ -20,7 +20,23 @@ fn is_admitted(item: &Stored, filter: &Value) -> bool {
         && until.is_none_or(|until| time.is_some_and(|time| time <= until))
 }
 
-/// `POST /banks/B/items`, `POST /banks/B/batch`, `PUT` and `DELETE /banks/B/items/KEY`, `POST /banks/B/search`, `GET` and `DELETE /banks/B`.
+/// A bank as lines, which [`take_in`] reads.
+fn hand_on(world: &World, bank: &str) -> Reply {
+    let line = |item: &Stored| format!("{}\n", json!({ "text": item.text, "meta": item.meta }));
+    Reply::Text(world.banks.get(bank).into_iter().flatten().map(line).collect())
+}
+
+fn take_in(world: &mut World, bank: &str, lines: &[u8]) -> Reply {
+    world.banks.remove(bank);
+    for line in String::from_utf8_lossy(lines).lines() {
+        let item: Value = serde_json::from_str(line).unwrap_or_default();
+        world.store(bank, text(&item, "text"), item["meta"].clone());
+    }
+    Reply::Json(200, json!({}))
+}
+
+/// `POST /banks/B/items`, `POST /banks/B/batch`, `PUT` and `DELETE /banks/B/items/KEY`, `POST /banks/B/search`, `GET /banks/B/export`,
+/// `PUT /banks/B/import`, `GET` and `DELETE /banks/B`.
 pub(super) fn whole(world: &mut World, ask: &Ask<'_>) -> Reply {
     let body = &ask.body;
     let remove = |world: &mut World, bank: &str, key: &str| {
@@ -80,6 +96,8 @@ pub(super) fn whole(world: &mut World, ask: &Ask<'_>) -> Reply {
             let item = |item: &Stored| json!({ "id": item.meta["id"], "text": item.text });
             Reply::Json(200, json!({ "items": all.iter().skip(first).take(most).map(item).collect::<Vec<_>>() }))
         }
+        ("GET", ["banks", bank, "export"]) => hand_on(world, bank),
+        ("PUT", ["banks", bank, "import"]) => take_in(world, bank, ask.raw),
         ("GET", ["banks", bank]) => Reply::Json(200, json!({ "items": world.banks.get(*bank).map_or(0, Vec::len) })),
         ("DELETE", ["banks", bank]) => {
             world.banks.remove(*bank);

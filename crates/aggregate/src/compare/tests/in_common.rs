@@ -97,3 +97,31 @@ fn a_mean_has_in_common_what_one_of_its_runs_has() {
         assert_eq!(copied_of.as_deref(), of, "{notes}");
     }
 }
+
+#[test]
+fn one_run_on_both_sides_is_named_wherever_it_was_read() {
+    let (input, facts) = (input(300), facts("locomo-f1"));
+    let told = |begun: Option<&str>, digest: &str| {
+        let mut summary = named("a", &input);
+        (summary.run.started_at, summary.result_digest) = (begun.map(str::to_owned), digest.to_owned());
+        summary
+    };
+    let (begun, this) = (Some("2026-11-29T01:00:00Z"), told(Some("2026-11-29T01:00:00Z"), "d"));
+    let beside = |other: &Summary| {
+        let stored = [Member::new(&input.spec, &this, "a".to_owned(), false)];
+        // a folder says nothing of a lineage
+        let of_folder = [Member::new(&input.spec, other, "folder:a".to_owned(), false)];
+        let a = Side { spec: &input.spec, summary: &this, facts: &facts, members: &stored };
+        let b = Side { spec: &input.spec, summary: other, facts: &facts, members: &of_folder };
+        let options = CompareOptions { metric: Some("locomo-f1".to_owned()), ..CompareOptions::default() };
+        let compared = compare(&a, &b, &options);
+        (compared.independent, compared.notes.join("; "))
+    };
+    // before and after a `retry`, and as it is
+    for same in [told(begun, "e"), told(None, "d")] {
+        let (independent, notes) = beside(&same);
+        assert!(!independent && notes.contains("both sides are run a: their noise is not independent"), "{notes}");
+    }
+    let (independent, notes) = beside(&told(Some("2026-11-28T01:00:00Z"), "e"));
+    assert!(independent, "a run of another store that has the id too: {notes}");
+}

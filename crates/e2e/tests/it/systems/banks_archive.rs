@@ -8,12 +8,14 @@ use std::{
 
 use bench_testkit::{
     bench::{Bench, signal, submit_sim, wait},
+    cluster::{Cluster, wait_until_ready},
+    fakes::Fake,
     ports,
     process::{Process, wait_until},
 };
 use serde_json::{Value, json};
 
-use super::{PATIENCE, assert_ended, digest, instances, program, submit};
+use super::{PATIENCE, assert_ended, digest, instances, program, submit, write_whole};
 use crate::printed::{
     self,
     pages::{BanksExported, BanksImported, ImportedBanks},
@@ -214,10 +216,76 @@ fn a_server_that_somebody_starts_is_copied_when_it_stands_still() {
     let (mut server, url) = start_server(&bench, &bench.path().join("copy"), "second");
     let asks = bench.run([submit(&mine, "asks"), vec!["--set", &url, "--banks-from", "copy"]].concat()).expect_code(0);
     assert_eq!(digest(&asks), digest(&filled));
+    let again = bench.run([submit(&mine, "again"), vec!["--set", &url, "--reuse-banks"]].concat()).expect_code(0);
+    assert!(again.stderr.contains("2 of 2 banks as run asks asks them, from the archive copy"), "{}", again.stderr);
+    assert_eq!(digest(&again), digest(&filled));
     // the same file is started by the runner too
     let started = bench.run([submit(&mine, "started"), vec!["--banks-from", "copy"]].concat()).expect_code(0);
     assert_eq!(digest(&started), digest(&filled));
+    // and what is started for each run finds the archive that holds the same by itself
+    let found = bench.run([submit(&mine, "found"), vec!["--reuse-banks"]].concat()).expect_code(0);
+    assert!(found.stderr.contains("2 of 2 banks from the archive copy"), "{}", found.stderr);
+    assert_eq!(digest(&found), digest(&filled));
     server.kill();
+}
+
+#[test]
+fn p33_in_a_cluster_repeats_share_what_the_first_fills_and_an_archive_is_asked_of_a_server() {
+    let cluster = Cluster::new().with_env("BENCH_ALLOW_SYSTEMS", "any");
+    let bench = cluster.bench();
+    let mine = write_adapter(bench, "mine", "");
+    let data = bench.path().join("kept");
+    fs::create_dir(&data).expect("is made");
+    let (mut server, url) = start_server(bench, &data, "first");
+    let mut people = [cluster.coordinator("coordinator"), cluster.worker("worker", &["--concurrency", "4"])];
+    people.iter_mut().for_each(wait_until_ready);
+    let group = cluster.run(&[submit(&mine, "g"), vec!["--set", &url, "--repeats", "2"]].concat()).expect_code(0);
+    assert!(group.stderr.contains("all repeats ask the same filled banks of mine"), "{}", group.stderr);
+    assert_eq!(cluster.sql("SELECT count(filled_by) FROM banks").trim(), "2", "those of the second repeat");
+    let filled = cluster.report("g-r1")["result_digest"].clone();
+    assert!(filled.is_string() && filled == cluster.report("g-r2")["result_digest"], "{filled}");
+    server.kill();
+
+    let _ = cluster.run(&["banks", "export", "g-r1", "--data", "kept", "--to", "mine.tar.gz"]).expect_code(0);
+    let _ = cluster.run(&["banks", "import", "mine.tar.gz", "--name", "theirs", "--data", "copy"]).expect_code(0);
+    let started = cluster.run(&[submit(&mine, "started"), vec!["--banks-from", "theirs"]].concat()).expect_code(2);
+    assert!(started.stderr.contains("which do not have the files of this machine"), "{}", started.stderr);
+    let (mut server, url) = start_server(bench, &bench.path().join("copy"), "second");
+    let asks = cluster.run(&[submit(&mine, "asks"), vec!["--set", &url, "--banks-from", "theirs"]].concat());
+    assert_eq!(digest(&asks.expect_code(0)), filled);
+    let again = cluster.run(&[submit(&mine, "again"), vec!["--set", &url, "--reuse-banks"]].concat()).expect_code(0);
+    assert!(again.stderr.contains("2 of 2 banks as run asks asks them, from the archive theirs"), "{}", again.stderr);
+    assert_eq!(digest(&again), filled);
+    server.kill();
+}
+
+#[test]
+fn a_server_hands_its_banks_on_by_a_call_of_its_own_and_another_one_takes_them_in() {
+    let (fake, other) = (Fake::start("whole"), Fake::start("whole"));
+    let bench = Bench::new();
+    let counts = "verify: {request: 'GET /banks/{bank}', count: items}\n";
+    write_whole(&bench, fake.url(), counts);
+    let filled = bench.run(submit("./mine.yaml", "filled")).expect_code(0);
+    let refused = bench.run(["banks", "export", "filled"]).expect_code(2).stderr;
+    assert!(refused.contains("with `export` in its adapter"), "{refused}");
+    // what a file says of it changes no measurement
+    let calls = "export: {request: 'GET /banks/{bank}/export'}\nimport: {request: 'PUT /banks/{bank}/import'}\n";
+    write_whole(&bench, fake.url(), &format!("{counts}{calls}"));
+    let filled_too = bench.run([submit("./mine.yaml", "again"), vec!["--reuse-banks"]].concat()).expect_code(0);
+    assert!(filled_too.stderr.contains("2 of 2 banks were filled by run filled"), "{}", filled_too.stderr);
+    let own = bench.run(submit("./mine.yaml", "own")).expect_code(0);
+    let archive = export(&bench, "own", &[]);
+
+    let url = format!("system.url={}", other.url());
+    let copied = bench.run(["banks", "import", "banks-own.tar.gz", "--data", "copy"]).expect_code(2).stderr;
+    assert!(copied.contains("--into gives them to one"), "{copied}");
+    let _ = import(&bench, &archive, &["--name", "theirs", "--into", "./mine.yaml", "--set", &url]);
+    let asks = [submit("./mine.yaml", "asks"), vec!["--set", &url, "--banks-from", "theirs"]].concat();
+    let asks = bench.run(asks).expect_code(0);
+    assert_eq!((digest(&asks), digest(&own)), (digest(&filled), digest(&filled)));
+    let stored = |request: &String| request.starts_with("POST") && request.ends_with("/items");
+    assert!(!other.with(|world| world.requests.iter().any(stored)), "it has what was handed on");
+    assert_eq!(asks.json()["run"]["fingerprint"], own.json()["run"]["fingerprint"]);
 }
 
 #[test]

@@ -114,7 +114,7 @@ impl Side {
     }
 
     fn submit<'a>(&self, system: &'a str, run: &'a str) -> Vec<&'a str> {
-        submit_sim(&["--preset", "quick", "--system", system, "--run-id", run])
+        submit_sim(&["--preset", "quick", "--max-banks", "2", "--system", system, "--run-id", run])
     }
 }
 
@@ -357,6 +357,16 @@ fn a_class_is_made_with_the_settings_of_its_run() {
         let less = run("less", &["--set", "mine.most=2"], 5);
         assert_ne!(less.1, plain.1, "another setting is another system");
         assert_eq!((most("plain"), most("less")), (Some(10), Some(2)));
+        // a fork has the system of its source, with its settings
+        let fork = |set: &str| bench.run(["submit", "--fork", "less", "--from", "answer", "--dry-run", "--set", set]);
+        let _ = fork("mine.most=2").expect_code(0);
+        for (set, said) in [
+            ("mine.most=3", "--set mine.most cannot change what a fork --from answer takes over"),
+            ("yours.most=2", "unknown setting 'yours.most': the memory system of a fork is that of its source, mine"),
+        ] {
+            let refused = fork(set).expect_code(2);
+            assert!(refused.stderr.contains(said), "{set}: {}", refused.stderr);
+        }
         for (setting, said) in [
             ("mine.most=few", "setting mine.most must be a whole number, not \"few\""),
             ("mine.order=odd", "setting mine.order must be best, worst, not \"odd\""),
@@ -442,6 +452,8 @@ fn processes_side_by_side_find_what_one_finds_also_when_some_die() {
         let done = bench.run(side.submit(&mine, "three")).expect_code(0);
         assert_eq!(digest(&done), expected);
         assert!(bench.path().join("died").exists(), "one process has died");
+        let warnings = bench.report("three")["warnings"].to_string();
+        assert!(warnings.contains("a process of mine had ended and was started again 1 time"), "{warnings}");
         let log = logs(&bench, "three", "mine").concat();
         let processes: std::collections::BTreeSet<&str> =
             log.lines().filter(|line| line.starts_with("asked ")).collect();

@@ -64,6 +64,9 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Longest time that a process has to end after its input has ended.
 const LAST: Duration = Duration::from_secs(3);
 
+/// Most ends of processes that are kept for who asks for them.
+const MOST_REPLACED: usize = 1_000;
+
 /// Longest wait for the status of a process whose replies have ended.
 const NOTICED: Duration = Duration::from_millis(500);
 
@@ -85,6 +88,10 @@ struct ProcessSystem {
     indexes: Indexes,
     /// What it said of itself when it was greeted.
     version: std::sync::Mutex<Option<String>>,
+    /// Processes that were greeted.
+    greeted: AtomicU64,
+    /// How those ended in whose place another one was greeted, until somebody asks.
+    replaced: std::sync::Mutex<Vec<String>>,
 }
 
 pub(super) fn capabilities(spec: &AdapterSpec) -> Result<Capabilities, String> {
@@ -97,6 +104,8 @@ pub(super) fn capabilities(spec: &AdapterSpec) -> Result<Capabilities, String> {
         ("recall", spec.recall.is_some()),
         ("item", spec.item.is_some()),
         ("list", spec.list.is_some()),
+        ("export", spec.export.is_some()),
+        ("import", spec.import.is_some()),
         ("mcp", spec.mcp.is_some()),
     ];
     if let Some((field, _)) = http.iter().find(|(_, given)| *given) {
@@ -197,6 +206,8 @@ fn build_one(
         running: Mutex::default(),
         next: AtomicU64::new(1),
         version: std::sync::Mutex::default(),
+        greeted: AtomicU64::new(0),
+        replaced: std::sync::Mutex::default(),
         indexes: Indexes::default(),
     }))
 }
@@ -283,10 +294,17 @@ impl ProcessSystem {
             Ok(running) => (running, Prepared::Ready),
             Err(_) => (self.running.lock().await, Prepared::Waited),
         };
-        if running.as_mut().is_some_and(Running::is_over) {
+        let mut status = None;
+        if let Some(over) = running.as_mut()
+            && over.is_over()
+        {
+            status = over.child.try_wait().ok().flatten();
             *running = None;
         }
         if running.is_none() {
+            // before the next one says anything in the same log
+            let ended = (self.greeted.load(Ordering::Relaxed) > 0)
+                .then(|| managed::how_it_ended(status, &self.around.log, &self.secrets));
             let mut started = self.start()?;
             let hello = ProcessRequest { id: 0, op: ProcessOp::Hello { protocol: PROTOCOL } };
             let (ready, greeted) = oneshot::channel();
@@ -308,8 +326,18 @@ impl ProcessSystem {
             }
             *running = Some(started);
             prepared = Prepared::Built;
+            self.greeted.fetch_add(1, Ordering::Relaxed);
+            self.note_replaced(ended);
         }
         Ok((running, prepared))
+    }
+
+    /// Notes how a process ended in whose place another one runs now.
+    fn note_replaced(&self, ended: Option<String>) {
+        let mut replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
+        if replaced.len() < MOST_REPLACED {
+            replaced.extend(ended.map(|how| how.trim_start_matches([' ', ':']).to_owned()));
+        }
     }
 
     fn gone(&self, what: &str) -> Failure {
@@ -622,7 +650,13 @@ impl MemorySystem for ProcessSystem {
         Ok(format!("{} {}, a process of the runner", self.spec.name, reply.version.unwrap_or_default()))
     }
 
+    fn started_again(&self) -> Vec<String> {
+        std::mem::take(&mut *self.replaced.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     async fn close(&self) {
+        // one that is started after this takes nobody's place
+        self.greeted.store(0, Ordering::Relaxed);
         if let Some(mut running) = self.running.lock().await.take() {
             running.stdin = None;
             // its output ends with it; what is left then is killed when it is dropped

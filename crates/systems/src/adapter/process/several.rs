@@ -98,6 +98,11 @@ impl MemorySystem for Several {
         self.of(bank).statistics(bank).await
     }
 
+    fn started_again(&self) -> Vec<String> {
+        let all = std::iter::once(&self.first).chain(&self.further);
+        all.flat_map(|process| process.started_again()).collect()
+    }
+
     async fn close(&self) {
         let all = std::iter::once(&self.first).chain(&self.further);
         join_all(all.map(|process| process.close())).await;

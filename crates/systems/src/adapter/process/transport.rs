@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use bench_proto::failure::Failure;
+use bench_proto::{failure::Failure, text::not_finite};
 use rustix::process::Signal;
 use serde::Deserialize;
 use tokio::{
@@ -110,10 +110,16 @@ pub(super) async fn read_replies<R: tokio::io::AsyncBufRead + Unpin>(
         let reply: ProcessReply = match serde_json::from_slice(&line) {
             Ok(reply) => reply,
             Err(error) => {
-                let said = format!("({error}): {}", excerpt(&String::from_utf8_lossy(&line)));
+                let text = String::from_utf8_lossy(&line);
+                let why = match not_finite(&text) {
+                    Some(number) => format!("{number} is not a finite number: send null in its place"),
+                    None => error.to_string(),
+                };
+                let said = format!("({why}): {}", excerpt(&text));
                 warn!("{name}: a line on stdout is no reply {}", secrets.hide(&said));
                 // whoever waits for it need not wait longer; a stray print of a library has no number
-                if let Ok(Numbered { id }) = serde_json::from_slice(&line) {
+                let numbered = serde_json::from_slice(&line).map(|Numbered { id }| id).ok();
+                if let Some(id) = numbered.or_else(|| id_at_the_beginning(&line)) {
                     answer(waiting, id, Err(Failure::permanent(SHAPE, format!("the reply cannot be read {said}"))));
                 }
                 continue;
@@ -183,5 +189,18 @@ mod tests {
         let unread = failure(receivers.pop().and_then(|mut reply| reply.try_recv().ok()));
         assert!(unread.code == SHAPE && unread.message.contains("expected u64"), "{unread}");
         assert!(receivers.pop().is_some_and(|mut reply| reply.try_recv().is_err()), "it still waits");
+    }
+
+    #[tokio::test]
+    async fn a_score_that_is_no_number_is_said_so_at_once_however_it_is_written() {
+        for number in ["NaN", "Infinity", "-Infinity", "1e999"] {
+            let (sender, mut receiver) = oneshot::channel();
+            let waiting: Waiting = Arc::new(Mutex::new(Some(HashMap::from([(7, sender)]))));
+            let line = format!("{{\"id\": 7, \"ok\": true, \"hits\": [{{\"text\": \"tea\", \"score\": {number}}}]}}\n");
+            read_replies(line.as_bytes(), 1000, "mine", &Secrets::default(), &waiting).await;
+            let failure = receiver.try_recv().expect("nobody waits longer").expect_err("cannot be read");
+            let said = format!("the reply cannot be read ({number} is not a finite number: send null in its place)");
+            assert!(failure.code == SHAPE && failure.message.starts_with(&said), "{failure}");
+        }
     }
 }

@@ -1,0 +1,99 @@
+//! What a server hands on of a bank, and takes in of one: a response whose body goes into a file, and a request whose body comes out of
+//! one. Neither is ever held in memory as a whole. Start reading at `Call::download` and `Call::upload`.
+
+use std::{io, path::Path};
+
+use bench_proto::failure::Failure;
+use bench_settings::private;
+use reqwest::{
+    Body,
+    header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue},
+};
+use tokio::{fs::File, io::AsyncWriteExt as _};
+
+use super::{
+    call::{Call, ToServer},
+    http::{self, Request},
+    template::Vars,
+    time,
+};
+
+/// Bytes of a refusal that are read.
+const REFUSAL: usize = 64 * 1024;
+
+impl Call {
+    /// Sends the request, and writes the body of its response into a new file of at most `most` bytes; how many it has. What fails
+    /// leaves no file.
+    ///
+    /// # Errors
+    /// What the system or the disk says.
+    pub(super) async fn download(
+        &self,
+        server: &ToServer<'_>,
+        vars: &Vars,
+        (to, most): (&Path, u64),
+    ) -> Result<u64, Failure> {
+        let made = private::options().create_new(true).write(true).open(to).map_err(|e| self.disk(to, &e))?;
+        let written = self.in_time(self.write(server, vars, (File::from_std(made), to, most))).await;
+        if written.is_err() {
+            // half of a bank is none
+            let _ = tokio::fs::remove_file(to).await;
+        }
+        written
+    }
+
+    async fn write(
+        &self,
+        server: &ToServer<'_>,
+        vars: &Vars,
+        (mut file, to, most): (File, &Path, u64),
+    ) -> Result<u64, Failure> {
+        let request = self.request(server, vars)?;
+        let mut response = http::answered(server.client, request, &self.what).await?;
+        if !response.status().is_success() {
+            return Err(self.refused(&http::read_whole(response, REFUSAL, &self.what).await?));
+        }
+        let mut bytes = 0;
+        while let Some(piece) = response.chunk().await.map_err(|e| http::network(&e, &self.what))? {
+            bytes += piece.len() as u64;
+            if bytes > most {
+                let message = format!("{}: more than {most} bytes are handed on of one bank", self.what);
+                return Err(Failure::permanent("system_response_too_long", message));
+            }
+            file.write_all(&piece).await.map_err(|e| self.disk(to, &e))?;
+        }
+        file.flush().await.map_err(|e| self.disk(to, &e))?;
+        if bytes == 0 { Err(self.shape("the response is empty: nothing is handed on")) } else { Ok(bytes) }
+    }
+
+    /// Sends the request with a file for its body, and looks at the response.
+    ///
+    /// # Errors
+    /// What the system or the disk says.
+    pub(super) async fn upload(&self, server: &ToServer<'_>, vars: &Vars, from: &Path) -> Result<(), Failure> {
+        let file = File::open(from).await.map_err(|e| self.disk(from, &e))?;
+        let bytes = file.metadata().await.map_err(|e| self.disk(from, &e))?.len();
+        let Request { method, url, mut headers, max_bytes, .. } = self.request(server, vars)?;
+        headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/octet-stream"));
+        // many servers take no body of unknown length
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes));
+        let request = server.client.request(method, url).headers(headers).body(Body::from(file));
+        let sent = async {
+            let response = request.send().await.map_err(|e| http::network(&e, &self.what))?;
+            http::read_whole(response, max_bytes, &self.what).await
+        };
+        self.read(self.in_time(sent).await?).map(drop)
+    }
+
+    async fn in_time<T>(&self, sent: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+        let most = self.timeout();
+        tokio::time::timeout(most, sent).await.unwrap_or_else(|_| {
+            let message = format!("{}: not done within {}: give it a longer `timeout`", self.what, time::show(most));
+            Err(Failure::transient("system_timeout", message))
+        })
+    }
+
+    fn disk(&self, path: &Path, error: &io::Error) -> Failure {
+        Failure::permanent("system_request", format!("{}: {}: {error}", self.what, path.display()))
+    }
+}
