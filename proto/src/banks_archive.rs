@@ -92,6 +92,9 @@ pub struct ArchivedBank {
     pub content: Sha256Hash,
     /// Sessions or memories that it holds.
     pub retained: u32,
+    /// Items that the memory system counted in it when it handed it on; `None` where it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items: Option<u64>,
 }
 
 /// A file of the memory system.

@@ -40,6 +40,9 @@ pub enum BanksVerb {
         /// The folder in which a server that you start keeps what it stores; stop it first
         #[arg(long, value_name = "DIR")]
         data: Option<PathBuf>,
+        /// Ask the server by the `export` of this adapter file in place of the run's; what is a part of the fingerprint has to be the same
+        #[arg(long, value_name = "FILE", conflicts_with = "data")]
+        adapter: Option<String>,
         /// Under what terms it may be handed on, as an SPDX name [default: that of the dataset]
         #[arg(long, value_name = "NAME")]
         licence: Option<String>,

@@ -1,6 +1,6 @@
 //! `delete RUN…`: removes runs from the store for good, with their files and their controls. An archive keeps what it has.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bench_proto::{
     ids::{RunId, RunNo},
@@ -16,9 +16,9 @@ use crate::{
     exit::{CliError, CliResult, Exit},
     out::{self, amounts::dollars, times::local},
     results::run_folder,
-    runs::fork::source_of,
+    runs::{fork::source_of, removal::is_about_to_ask},
     standing::{
-        Standing, are_banks_removed,
+        Standing, are_banks_removed, asked_rows,
         group::{find_runs, member},
         is_restored, keeps_banks,
         lock::OwnerLock,
@@ -127,24 +127,37 @@ async fn check_forks(store: &dyn Store, runs: &[RunRow], others: &[RunRow]) -> R
     )))
 }
 
-/// Refuses runs whose banks others ask: nobody could say any more whose they are, or remove them.
+/// Refuses runs whose banks others ask, or are about to: nobody could say any more whose they are, or remove them.
 async fn check_banks(store: &dyn Store, runs: &[RunRow], others: &[RunRow]) -> Result<(), CliError> {
-    let mut filled: BTreeSet<&str> = BTreeSet::new();
-    for run in runs.iter().filter(|run| keeps_banks(&run.spec)) {
-        // those of a restored run are where it ran
-        if !are_banks_removed(store, run).await? && !is_restored(store, run).await? {
-            filled.insert(run.run_id.0.as_str());
-        }
+    let mut filled: BTreeMap<i64, &RunRow> = BTreeMap::new();
+    for run in runs {
+        filled.extend(own_banks(store, run).await?.into_iter().map(|row| (row, run)));
     }
-    for run in others {
-        if let Some(of) = run.spec.taken_over.banks_of.iter().find(|of| filled.contains(of.as_str())) {
+    if filled.is_empty() {
+        return Ok(());
+    }
+    for run in others.iter().filter(|run| !run.spec.taken_over.banks_of.is_empty()) {
+        let rows = store.banks(run.run_no, None).await?;
+        let asked = asked_rows(&rows).find_map(|row| filled.get(&row).copied());
+        if let Some(of) = asked.or_else(|| filled.values().copied().find(|of| is_about_to_ask(run, of))) {
             return Err(CliError::usage(format!(
                 "run {} asks banks that {of} has filled: name it too, or remove them first (`bench-coord banks remove {of}`)",
-                run.run_id
+                run.run_id,
+                of = of.run_id
             )));
         }
     }
     Ok(())
+}
+
+/// Rows of the banks that a run has filled itself, or was about to, and that are still in its memory system.
+async fn own_banks(store: &dyn Store, run: &RunRow) -> Result<Vec<i64>, CliError> {
+    // those of a restored run are where it ran
+    if !keeps_banks(&run.spec) || are_banks_removed(store, run).await? || is_restored(store, run).await? {
+        return Ok(Vec::new());
+    }
+    let rows = store.banks(run.run_no, None).await?;
+    Ok(rows.iter().filter(|row| row.filled_before().is_none()).map(|row| row.bank_row).collect())
 }
 
 /// Refuses runs that others are held against, which may stop early: without a baseline these ask, and pay, everything.
@@ -175,10 +188,9 @@ fn baseline_needed<'a>(state: RunState, rule: Option<&'a StopRule>, looks: &Look
 /// A run in a line, with what stays of it elsewhere.
 async fn told(store: &dyn Store, run: &RunRow) -> Result<String, CliError> {
     let name = run.name.as_ref().map(|name| format!(" '{name}'")).unwrap_or_default();
-    let stays = if keeps_banks(&run.spec) && !are_banks_removed(store, run).await? && !is_restored(store, run).await? {
-        format!("; its banks stay in {}, {}", run.spec.system.name, how_banks_go(run.state, &run.run_id))
-    } else {
-        String::new()
+    let stays = match own_banks(store, run).await?.is_empty() {
+        true => String::new(),
+        false => format!("; its banks stay in {}, {}", run.spec.system.name, how_banks_go(run.state, &run.run_id)),
     };
     Ok(format!(
         "{}{name}: {} · {} · {}, {} of {} questions, {}{stays}",
@@ -235,7 +247,47 @@ async fn remove_files(app: &App, run: &RunRow) {
 
 #[cfg(test)]
 mod tests {
+    use bench_store::{FilledBank, NewBank, NewRun, conformance};
+
     use super::*;
+
+    #[tokio::test]
+    async fn only_who_has_filled_what_others_ask_is_needed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let url = format!("sqlite:{}", folder.path().join("bench.db").display());
+        let store = bench_store::open(&url).await.expect("the store opens");
+        let store = store.as_ref();
+        let run = async |id: &str, banks_of: &[&str], filled: Option<FilledBank>| {
+            let mut new: NewRun = conformance::new_run(id);
+            new.spec.system.settings.insert(adapter::ADAPTER.to_owned(), json!({ "url": "http://mine" }));
+            new.spec.taken_over.banks_of = banks_of.iter().map(|id| (*id).to_owned()).collect();
+            let run = store.create_run(&new).await.expect("is created");
+            let bank = NewBank { filled, ..conformance::bank(0, &[(2, &[0])]) };
+            store.add_banks(run, &[bank]).await.expect("is added");
+            store.finish_plan(run).await.expect("is planned");
+            store.run(run).await.expect("is there")
+        };
+        let there = || FilledBank { name: "theirs".to_owned(), handle: "theirs".to_owned(), by: None };
+        let fills = run("fills", &[], None).await;
+        let row = store.banks(fills.run_no, None).await.expect("are read").remove(0);
+        let filled = FilledBank { by: Some(row.bank_row), ..there() };
+        let asks = run("asks", &["fills"], Some(filled)).await;
+        let of_archive = run("of-archive", &[], Some(there())).await;
+        let again = run("again", &["of-archive"], Some(there())).await;
+        let own = run("own", &["fills"], None).await;
+        let refused = async |run: &RunRow, others: &[RunRow]| {
+            check_banks(store, std::slice::from_ref(run), others).await.err().map(|error| error.message)
+        };
+        let said = refused(&fills, std::slice::from_ref(&asks)).await.expect("is needed");
+        assert!(said.contains("run asks asks banks that fills has filled: name it too"), "{said}");
+        assert_eq!(refused(&of_archive, std::slice::from_ref(&again)).await, None, "the banks are not its to remove");
+        assert_eq!(refused(&fills, std::slice::from_ref(&own)).await, None);
+        // one that is not planned to its end may ask them yet
+        let half = RunRow { planned: false, ..own };
+        assert!(refused(&fills, std::slice::from_ref(&half)).await.is_some());
+        let told = told(store, &of_archive).await.expect("is told");
+        assert!(!told.contains("banks stay"), "{told}");
+    }
 
     #[test]
     fn a_baseline_is_needed_until_its_rule_is_over() {

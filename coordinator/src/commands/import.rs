@@ -32,7 +32,7 @@ use crate::{
     planning::{self, scenario::Fewest},
     results,
     runs::ending::finish,
-    standing::naming::check_no_id,
+    standing::naming::check_new,
 };
 
 /// Prints the known forms.
@@ -85,7 +85,7 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
     store.may(Right::Results).await?;
     let new_run = new_run(&args.naming, run_id, spec);
     let run_id = &new_run.run_id;
-    check_no_id(store.as_ref(), args.naming.name.as_deref(), run_id).await?;
+    check_new(store.as_ref(), args.naming.name.as_deref(), run_id).await?;
     results::check_run_folder(app, run_id, args.output_dir.as_deref())?;
 
     let run_no = results.keep(store.as_ref(), &new_run, &answers.display().to_string()).await?;

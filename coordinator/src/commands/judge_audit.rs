@@ -32,7 +32,10 @@ use crate::{
     },
     results::own_answers::{graded_answers, name_judge},
     runs::{ending::finish, fork},
-    standing::{find_run, naming::check_no_id},
+    standing::{
+        find_run,
+        naming::{check_new, check_no_id},
+    },
 };
 
 /// Most bytes of a file of answers: it is all read into memory.
@@ -225,7 +228,7 @@ async fn planted_run(
         }
     }
     store.may(Right::Results).await?;
-    check_no_id(store, naming.name.as_deref(), &run_id).await?;
+    check_new(store, naming.name.as_deref(), &run_id).await?;
     let new_run = new_run(&naming, run_id, spec);
     let run_no = results.keep(store, &new_run, &format!("{name} answers")).await?;
     if !args.dry_run {

@@ -32,7 +32,7 @@ use crate::{
         },
         start::{check_detach, check_servers, confirm},
     },
-    standing::{group::RunsOfGroup, naming::check_no_id},
+    standing::{group::RunsOfGroup, naming::check_new},
 };
 
 /// A cell with the command line that it stands for.
@@ -223,7 +223,7 @@ async fn check(matrix: &Matrix, wanted: &mut Wanted, store: &dyn Store) -> Resul
     let new: Vec<(&PlannedCell, u32)> =
         wanted.cells.iter().filter(|of| !of.missing.is_empty()).map(|of| (of, of.missing.len() as u32)).collect();
     let name = wanted.cells.first().and_then(|of| of.args.naming.name.as_deref());
-    check_no_id(store, name, &wanted.id).await?;
+    check_new(store, name, &wanted.id).await?;
     for (of, _) in &new {
         let checked = check_servers(&of.app, store, &of.planned.measured.spec).await;
         checked.map_err(|error| matrix.of_cell(&of.cell, error))?;

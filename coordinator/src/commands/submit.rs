@@ -30,7 +30,7 @@ use crate::{
         start::{check_detach, check_servers, confirm, new_run},
         stopping,
     },
-    standing::{group::id_of_repeat, naming::check_no_id},
+    standing::{group::id_of_repeat, naming::check_new},
 };
 
 /// The six steps of a run: it is planned, estimated, checked, created, executed and concluded. Reads settings, the dataset and
@@ -71,7 +71,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
             None => attach(app, store, spec, existing, args).await,
         };
     }
-    check_no_id(store.as_ref(), args.naming.name.as_deref(), &run_id).await?;
+    check_new(store.as_ref(), args.naming.name.as_deref(), &run_id).await?;
     check_servers(app, store.as_ref(), spec).await?;
     confirm(&estimate, spec, args).await?;
     tracing::debug!("planned");

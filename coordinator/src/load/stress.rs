@@ -2,7 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::atomic::{AtomicBool, AtomicU32, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -100,8 +103,8 @@ fn why_ended(driven: &Driven, hanging: Option<&str>, failure: &Failure) -> Strin
     let system = if place.is_empty() { driven.name.clone() } else { format!("{} at {place}", driven.name) };
     match hanging {
         Some(what) => format!(
-            "{system} hangs: the first {HANGING} {what} all ended with their time over ({failure}); look at its log and at what it \
-             waits for itself (a database, a model), or raise `timeout` in its file if it is only slow"
+            "{system} hangs: {HANGING} {what} ended with their time over before one was answered ({failure}); look at its log and at \
+             what it waits for itself (a database, a model), or raise `timeout` in its file if it is only slow"
         ),
         None => format!("{system} does not store: {failure}; `bench-coord systems check` shows what works"),
     }
@@ -112,22 +115,35 @@ fn why_ended(driven: &Driven, hanging: Option<&str>, failure: &Failure) -> Strin
 struct Silence {
     answered: AtomicBool,
     ended: AtomicU32,
+    given_up: OnceLock<Failure>,
 }
 
 impl Silence {
     fn note<T>(&self, ended: &Result<T, Failure>) {
         match ended {
             Err(failure) if failure.code == NOTHING_CAME => {
-                self.ended.fetch_add(1, Ordering::Relaxed);
+                let ended = self.ended.fetch_add(1, Ordering::Relaxed) + 1;
+                if ended >= HANGING && !self.answered.load(Ordering::Relaxed) {
+                    self.given_up.get_or_init(|| failure.clone());
+                }
             }
-            // a failure is an answer too
+            // who was not reached, or was cut off, has said nothing
+            Err(failure) if !is_answer(failure) => {}
             _ => self.answered.store(true, Ordering::Relaxed),
         }
     }
 
-    fn is_long(&self) -> bool {
-        !self.answered.load(Ordering::Relaxed) && self.ended.load(Ordering::Relaxed) >= HANGING
+    /// The failure with which operations of the kind were given up. An answer that comes later changes nothing: some were not begun.
+    fn given_up(&self) -> Option<&Failure> {
+        self.given_up.get()
     }
+}
+
+/// Whether a failure is what a system has said itself.
+fn is_answer(failure: &Failure) -> bool {
+    const SAID: [&str; 5] =
+        ["system_auth", "system_refused", "system_shape", "system_item_failed", "system_partial_batch"];
+    failure.code.starts_with("system_http_") || SAID.contains(&failure.code.as_str())
 }
 
 /// The suite while it goes on.
@@ -173,7 +189,7 @@ impl<'a> Suite<'a> {
     /// The operations of which not one was answered, where it was given up for that.
     fn hanging(&self) -> Option<&'static str> {
         let mut kinds = self.silence.iter().zip(["retains", "recalls"]);
-        kinds.find(|(silence, _)| silence.is_long()).map(|(_, what)| what)
+        kinds.find(|(silence, _)| silence.given_up().is_some()).map(|(_, what)| what)
     }
 
     /// Everything, until it is stopped.
@@ -210,6 +226,10 @@ impl<'a> Suite<'a> {
         let growing: Vec<_> =
             self.banks.iter().map(|bank| retain_all(system, bank, &entries(bank)[of_round.clone()], silence)).collect();
         let grown = stream::iter(growing).buffered(AT_A_TIME).collect::<Vec<_>>().await;
+        // some memories were never sent: whoever went on would count them as lost
+        if let Some(failure) = silence.given_up() {
+            return Err(failure.clone());
+        }
         let mut first_failure = None;
         for (took, ended) in grown.into_iter().flatten() {
             if let Err(failure) = &ended {
@@ -237,8 +257,8 @@ impl<'a> Suite<'a> {
         while let Some((asked, took, brought)) = asking.next().await {
             let silence = &this.silence[1];
             silence.note(&brought);
-            if silence.is_long() {
-                return brought.map(drop);
+            if let Some(failure) = silence.given_up() {
+                return Err(failure.clone());
             }
             ended.push((asked, took, brought));
         }
@@ -330,7 +350,7 @@ async fn retain_all(
 ) -> Vec<(Duration, Result<(), Failure>)> {
     let mut ends = Vec::with_capacity(entries.len());
     for entry in entries {
-        if silence.is_long() {
+        if silence.given_up().is_some() {
             break;
         }
         let begun = Instant::now();
@@ -358,10 +378,11 @@ mod tests {
 
     use super::*;
 
-    /// A server that takes requests and answers none of some kinds; counts those.
+    /// A server that takes requests and answers retains of some banks alone; counts what it does not answer.
     struct Hung {
         can: Capabilities,
-        stores: bool,
+        /// How the names of those banks end.
+        stores: &'static str,
         unanswered: AtomicU32,
     }
 
@@ -382,8 +403,18 @@ mod tests {
             Ok(bank.name.clone())
         }
 
-        async fn retain(&self, _: &BankRef, _: &[StreamEntry], _: StepContext<'_>) -> Result<RetainReceipt, Failure> {
-            if self.stores { Ok(RetainReceipt::default()) } else { self.hang() }
+        async fn retain(
+            &self,
+            bank: &BankRef,
+            _: &[StreamEntry],
+            _: StepContext<'_>,
+        ) -> Result<RetainReceipt, Failure> {
+            if !bank.name.ends_with(self.stores) {
+                return self.hang();
+            }
+            // it is under way while others end
+            tokio::task::yield_now().await;
+            Ok(RetainReceipt::default())
         }
 
         async fn readiness(&self, _: &BankRef, _: u32) -> Result<Readiness, Failure> {
@@ -409,13 +440,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_that_hangs_is_given_up_after_the_first_operations() {
-        for (stores, what) in [(false, "retains"), (true, "recalls")] {
+        // of one bank: it is answered when the others were given up already
+        for (stores, what) in [("no bank", "retains"), ("", "recalls"), ("-b0", "retains")] {
             let hung = Hung { can: Capabilities::from_items("1"), stores, unanswered: AtomicU32::new(0) };
             let mut suite = Suite::new(&hung, "bench-load-x-stress", &WIDTHS);
             let failure = suite.all(&CancellationToken::new()).await.expect_err("it hangs");
             assert_eq!((failure.code.as_str(), suite.hanging()), (NOTHING_CAME, Some(what)));
             let unanswered = hung.unanswered.load(Ordering::Relaxed);
-            assert!((HANGING..HANGING + AT_A_TIME as u32).contains(&unanswered), "{unanswered} {what}");
+            assert!((HANGING..HANGING + AT_A_TIME as u32).contains(&unanswered), "{unanswered} {what} {stores}");
         }
     }
 
@@ -424,9 +456,21 @@ mod tests {
         let silence = Silence::default();
         let late = || Err::<(), _>(Failure::transient(NOTHING_CAME, "60 s"));
         (1..HANGING).for_each(|_| silence.note(&late()));
-        assert!(!silence.is_long());
+        assert!(silence.given_up().is_none());
         silence.note(&Err::<(), _>(Failure::transient("system_http_500", "500")));
         (0..HANGING).for_each(|_| silence.note(&late()));
-        assert!(!silence.is_long(), "it is a result that most of them end so");
+        assert!(silence.given_up().is_none(), "it is a result that most of them end so");
+    }
+
+    #[test]
+    fn what_never_reached_the_server_is_no_answer_and_a_late_one_changes_nothing() {
+        let silence = Silence::default();
+        let failed = |code: &str| Err::<(), _>(Failure::transient(code, "x"));
+        for code in ["system_unreachable", "system_connection"] {
+            silence.note(&failed(code));
+        }
+        (0..HANGING).for_each(|_| silence.note(&failed(NOTHING_CAME)));
+        silence.note(&Ok(()));
+        assert_eq!(silence.given_up().map(|failure| failure.code.as_str()), Some(NOTHING_CAME));
     }
 }

@@ -15,7 +15,10 @@ use bench_systems::adapter;
 
 use super::{
     PlannedRun,
-    filled::{ask_by_name, is_asked_at_its_end, looked_up, note},
+    filled::{
+        look::{is_asked_at_its_end, looked_up, note},
+        named::ask_by_name,
+    },
 };
 use crate::{
     app::{App, Deployment},
@@ -259,6 +262,7 @@ mod tests {
                 handle: format!("n{at}"),
                 content: hashes[*at],
                 retained: 1,
+                items: None,
             };
             BanksManifest { banks: held.iter().map(bank).collect(), ..BanksManifest::default() }
         };

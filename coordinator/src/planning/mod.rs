@@ -115,6 +115,7 @@ impl PlannedRun {
             // a control asks all of them
             rounds: self.rounds.clone().filter(|_| run.spec.stop.is_some()),
             done: 0,
+            waits: true,
         }
     }
 

@@ -15,7 +15,7 @@ use bench_proto::{
     ids::RunNo,
     spec::RunSpec,
 };
-use bench_store::{Item, Later, LaterRound, NewBank, Runs, Segment, Store, retry_until};
+use bench_store::{Item, Later, LaterRound, NewBank, RunState, Runs, Segment, Store, retry_until};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -28,6 +28,9 @@ const BANKS_PER_BATCH: usize = 8;
 const BYTES_PER_BATCH: usize = 4 << 20;
 /// How long a planner waits for the filling of a run that nobody works on, before its run fills banks of its own.
 const UNTIL_GIVEN_UP: Duration = Duration::from_secs(30);
+/// How long a planner waits for a paused run of its own group before it pauses its run too: whoever pauses a group pauses its runs one
+/// after the other.
+const UNTIL_PAUSED_TOO: Duration = Duration::from_secs(2);
 /// How often a planner looks whether a bank that another run fills is filled.
 const LOOK_FOR_FILLED: Duration = Duration::from_millis(500);
 /// The same in a cluster, where many such runs look at one store.
@@ -55,6 +58,19 @@ pub(crate) struct Planner {
     pub home: PathBuf,
     /// Banks that an earlier owner has planned already.
     pub done: u32,
+    /// What another run is about to fill is waited for. Whoever leaves asks what is filled by now, and its run fills the rest.
+    pub waits: bool,
+}
+
+/// The wait for what other runs are about to fill, over all banks of a plan.
+struct Awaiting<'a> {
+    store: &'a dyn Store,
+    /// Id of the run's group.
+    group: Option<String>,
+    stop: &'a CancellationToken,
+    look_again: Duration,
+    /// When somebody was last seen at work on the run whose banks are awaited.
+    worked_on: Instant,
 }
 
 impl Planner {
@@ -71,11 +87,18 @@ impl Planner {
         ahead: Ahead,
     ) -> Result<(), CliError> {
         let taken_over = &self.spec.taken_over;
-        let find_filled = || FilledBefore::of_run(store.as_ref(), &self.spec, &self.home, &stop);
-        let mut filled = find_filled().await?;
-        // when somebody was last seen at work on the run whose banks are awaited
-        let mut worked_on = Instant::now();
-        let look_again = if ahead == Ahead::Unbounded { LOOK_FOR_FILLED_AFAR } else { LOOK_FOR_FILLED };
+        let mut awaiting = Awaiting {
+            store: store.as_ref(),
+            group: None,
+            stop: &stop,
+            look_again: if ahead == Ahead::Unbounded { LOOK_FOR_FILLED_AFAR } else { LOOK_FOR_FILLED },
+            worked_on: Instant::now(),
+        };
+        if !taken_over.banks_of.is_empty() {
+            let run = retry_until(stop.cancelled(), || store.run(self.run)).await?;
+            awaiting.group = run.group.map(|group| group.id);
+        }
+        let mut filled = self.filled_by_now(&awaiting).await?;
         // a bank that is filled is asked before the next one is
         let at_once = if taken_over.asks_filled_banks() { 1 } else { BANKS_PER_BATCH };
         let mut next = self.done as usize;
@@ -103,17 +126,8 @@ impl Planner {
             })
             .await
             .map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")).because(e))??;
-            while prepared.banks.iter().any(|bank| filled.awaits(bank)) {
-                filled = find_filled().await?;
-                if filled.is_worked_on() {
-                    worked_on = Instant::now();
-                } else if worked_on.elapsed() > UNTIL_GIVEN_UP {
-                    break;
-                }
-                tokio::select! {
-                    () = stop.cancelled() => return Ok(()),
-                    () = tokio::time::sleep(look_again) => {}
-                }
+            if self.waits && !self.wait_for_filled(&mut awaiting, &prepared.banks, &mut filled).await? {
+                return Ok(());
             }
             prepared.banks.iter_mut().for_each(|bank| bank.filled = filled.of(bank));
             let planned = next + prepared.banks.len();
@@ -154,6 +168,47 @@ fn ask_later(bank: &mut NewBank, sampled: &SampledBank, rounds: &Rounds) {
 }
 
 impl Planner {
+    /// What other runs have filled, or are about to.
+    async fn filled_by_now(&self, awaiting: &Awaiting<'_>) -> Result<FilledBefore, CliError> {
+        let group = awaiting.group.as_deref();
+        FilledBefore::of_run(awaiting.store, &self.spec, &self.home, group, awaiting.stop).await
+    }
+
+    /// Waits for those who are about to fill what new banks are to hold; false where the plan is not to be gone on with: it was
+    /// stopped, or its run is paused with the one that fills.
+    async fn wait_for_filled(
+        &self,
+        awaiting: &mut Awaiting<'_>,
+        banks: &[NewBank],
+        filled: &mut FilledBefore,
+    ) -> Result<bool, CliError> {
+        let mut paused_since: Option<Instant> = None;
+        while banks.iter().any(|bank| filled.awaits(bank)) {
+            *filled = self.filled_by_now(awaiting).await?;
+            match filled.paused() {
+                _ if filled.is_worked_on() => (awaiting.worked_on, paused_since) = (Instant::now(), None),
+                // banks of its own would be filled under the same cap, and at the same server
+                Some(why) => {
+                    awaiting.worked_on = Instant::now();
+                    if paused_since.get_or_insert_with(Instant::now).elapsed() >= UNTIL_PAUSED_TOO {
+                        let pause = || {
+                            awaiting.store.set_run_state(self.run, &[RunState::Running], RunState::Paused, Some(why))
+                        };
+                        retry_until(awaiting.stop.cancelled(), pause).await?;
+                        return Ok(false);
+                    }
+                }
+                None if awaiting.worked_on.elapsed() > UNTIL_GIVEN_UP => break,
+                None => {}
+            }
+            tokio::select! {
+                () = awaiting.stop.cancelled() => return Ok(false),
+                () = tokio::time::sleep(awaiting.look_again) => {}
+            }
+        }
+        Ok(true)
+    }
+
     async fn is_far_ahead(
         &self,
         store: &dyn Runs,
@@ -301,4 +356,76 @@ pub(crate) fn parts(
         )));
     }
     Ok((bank.content, BankParts { bank_id: sampled.bank_id.clone(), questions, gold }))
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_datasets::OpenOptions;
+    use bench_store::{NewGroup, NewRun, RunRow, conformance};
+
+    use super::*;
+
+    /// The first of two runs of one group, and what writes the plan of the second, which asks what the first fills.
+    async fn group_in(folder: &std::path::Path) -> (Arc<dyn Store>, RunRow, Planner) {
+        let url = format!("sqlite:{}", folder.join("bench.db").display());
+        let store = bench_store::open(&url).await.expect("the store opens");
+        let of_group = |id: &str| {
+            let group = Some(NewGroup { id: "g".to_owned(), cap: None });
+            NewRun { group, ..conformance::new_run(id) }
+        };
+        let first = store.create_run(&of_group("g-r1")).await.expect("is created");
+        let mut second = of_group("g-r2");
+        second.spec.taken_over.banks_of = vec!["g-r1".to_owned()];
+        let run = store.create_run(&second).await.expect("is created");
+        let dataset = bench_datasets::open("locomo-sim", &OpenOptions::default(), &|_, _| ()).expect("is generated");
+        let bank = dataset.bank(0).expect("is generated");
+        let asked = bank.questions.first().expect("is asked something").index;
+        let banks =
+            vec![SampledBank { file_index: 0, bank_id: "b".to_owned(), entries: 0, turns: 0, questions: vec![asked] }];
+        let planner = Planner {
+            run,
+            dataset: Arc::from(dataset),
+            banks,
+            spec: Arc::new(second.spec),
+            rounds: None,
+            home: folder.to_owned(),
+            done: 0,
+            waits: true,
+        };
+        let first = store.run(first).await.expect("is there");
+        (store, first, planner)
+    }
+
+    async fn write(planner: &Planner, store: &Arc<dyn Store>) -> RunRow {
+        let (opened, stop) = (Arc::new(Notify::new()), CancellationToken::new());
+        planner.run(Arc::clone(store), opened, stop, Ahead::Unbounded).await.expect("is planned as far as it goes");
+        store.run(planner.run).await.expect("is there")
+    }
+
+    #[tokio::test]
+    async fn who_leaves_waits_for_no_filling() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (store, _, planner) = group_in(folder.path()).await;
+        let row = write(&Planner { waits: false, ..planner }, &store).await;
+        assert!(row.planned && row.state == RunState::Running);
+        let banks = store.banks(row.run_no, None).await.expect("are read");
+        assert_eq!(banks.iter().map(|bank| bank.filled.is_none()).collect::<Vec<_>>(), [true], "it fills its own");
+    }
+
+    #[tokio::test]
+    async fn a_run_is_paused_with_the_one_of_its_group_that_fills() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (store, first, planner) = group_in(folder.path()).await;
+        let why = Some("budget: the cap is reached");
+        let paused = store.set_run_state(first.run_no, &[RunState::Running], RunState::Paused, why).await;
+        assert!(paused.expect("is set"));
+        let row = write(&planner, &store).await;
+        assert_eq!((row.state, row.planned), (RunState::Paused, false), "its plan stays open");
+        let reason = row.reason.expect("is told");
+        assert!(
+            reason.contains("`bench-coord resume g` goes on with both (g-r1: budget: the cap is reached)"),
+            "{reason}"
+        );
+        assert!(store.banks(row.run_no, None).await.expect("are read").is_empty(), "it fills none of its own");
+    }
 }

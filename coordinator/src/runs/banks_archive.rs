@@ -12,14 +12,14 @@ use bench_proto::{
     },
     dataset::StreamEntry,
     ids::Sha256Hash,
-    spec::RunSpec,
+    spec::{RunSpec, SystemSpec},
 };
 use bench_settings::private;
 use bench_store::{BankRow, RunRow, RunState, Store};
 use bench_systems::{
     BuildContext, SystemSettings,
     adapter::{self, KeptData},
-    registry,
+    registry::{self, Named},
 };
 use bench_worker::banks::BankData;
 use flate2::{Compression, write::GzEncoder};
@@ -43,8 +43,63 @@ pub(crate) struct Wanted<'a> {
     pub(crate) to: &'a Path,
     /// The folder in which a server keeps what it stores, where the runner does not start it.
     pub(crate) data: Option<&'a Path>,
+    /// The adapter of today that takes the place of the run's.
+    pub(crate) adapter: Option<&'a str>,
     /// Under what terms it may be handed on, where a person says it.
     pub(crate) licence: Option<&'a str>,
+}
+
+/// The adapter by which a run's memory system is asked.
+struct Asked<'a> {
+    /// The run's settings, with this adapter among them.
+    settings: SystemSettings,
+    /// How a person has named it just now.
+    given: Option<&'a str>,
+}
+
+impl<'a> Asked<'a> {
+    /// # Errors
+    /// Exit 2 for an adapter that says something else to the system than the one that the run was submitted with.
+    fn new(run: &RunRow, given: Option<&'a str>) -> Result<Self, CliError> {
+        let recorded = &run.spec.system.settings;
+        let settings = given.map_or_else(|| Ok(recorded.clone()), |given| of_today(&run.spec.system, given))?;
+        Ok(Self { settings, given })
+    }
+
+    /// What nobody else may read of it, and of what the run was submitted with.
+    fn secrets(&self, run: &RunRow) -> Vec<String> {
+        let mut secrets = adapter::secrets_of(&self.settings);
+        if self.given.is_some() {
+            secrets.extend(adapter::secrets_of(&run.spec.system.settings));
+        }
+        secrets
+    }
+}
+
+/// The settings of a run's memory system with the adapter of today in the place of the recorded one, which says the same to it: it has
+/// to have the same fingerprint.
+fn of_today(system: &SystemSpec, given: &str) -> Result<SystemSettings, CliError> {
+    let Named::Adapter(spec) = registry::named(given).map_err(CliError::usage_of)? else {
+        return Err(CliError::usage(format!("--adapter {given}: it is a built-in system; name an adapter file")));
+    };
+    let value = serde_json::to_value(&spec).map_err(CliError::infrastructure_of)?;
+    let mut settings = system.settings.clone();
+    settings.insert(adapter::ADAPTER.to_owned(), value);
+    let version = |settings: &SystemSettings| {
+        registry::capabilities(&system.name, settings, &BuildContext::default()).map(|can| can.version)
+    };
+    // the same build says of both what they are
+    let (then, now) = (version(&system.settings).ok(), version(&settings).map_err(CliError::usage_of)?);
+    if spec.name == system.name && then.as_ref() == Some(&now) {
+        return Ok(settings);
+    }
+    Err(CliError::usage(format!(
+        "--adapter {given}: it is {} {now}, and {} {} has filled the banks: take the file of that run, and change nothing in it but \
+         `export`, its `timeout`, and what else is no part of the fingerprint",
+        spec.name,
+        system.name,
+        then.as_ref().unwrap_or(&system.version)
+    )))
 }
 
 /// Writes the banks that a run has filled, with what its memory system keeps, into a new file; its manifest, and the sha256 of that.
@@ -58,11 +113,12 @@ pub(crate) async fn export(
     run: &RunRow,
     wanted: &Wanted<'_>,
 ) -> Result<(BanksManifest, String), CliError> {
-    let Filled { banks, turns } = filled_banks(store, run).await?;
+    let Filled { mut banks, turns } = filled_banks(store, run).await?;
     if wanted.to.exists() {
         return Err(CliError::usage(format!("{} is there already: name another file", wanted.to.display())));
     }
-    let kept = kept(app, run, &banks, wanted.data).await?;
+    let asked = Asked::new(run, wanted.adapter)?;
+    let kept = kept(app, run, &asked, &mut banks, wanted.data).await?;
     let folders: Vec<(String, PathBuf)> = match &kept {
         Kept::Started(held) => held
             .iter()
@@ -73,7 +129,7 @@ pub(crate) async fn export(
         Kept::Named(folder) => vec![(in_archive(""), folder.clone())],
         Kept::HandedOn(folder) => vec![(EXPORTED.to_owned(), folder.path().to_owned())],
     };
-    let secrets = adapter::secrets_of(&run.spec.system.settings);
+    let secrets = asked.secrets(run);
     // one folder for all banks has those too that came with an archive: they are somebody else's to hand on
     if let Some(archive) = &run.spec.taken_over.archive
         && folders.iter().any(|(name, _)| *name == in_archive(""))
@@ -153,6 +209,7 @@ fn archived(row: &BankRow) -> Option<ArchivedBank> {
         content: row.content,
         // a segment that retains nothing is a step too
         retained: row.position.min(row.segments.last().map_or(0, |segment| segment.until)),
+        items: None,
     })
 }
 
@@ -166,10 +223,16 @@ enum Kept {
     HandedOn(TempDir),
 }
 
-async fn kept(app: &App, run: &RunRow, banks: &[ArchivedBank], data: Option<&Path>) -> Result<Kept, CliError> {
-    let system = &run.spec.system;
+async fn kept(
+    app: &App,
+    run: &RunRow,
+    asked: &Asked<'_>,
+    banks: &mut [ArchivedBank],
+    data: Option<&Path>,
+) -> Result<Kept, CliError> {
+    let (system, settings) = (&run.spec.system, &asked.settings);
     let refused = |why: &str| Err(CliError::usage(format!("the banks of {} cannot be exported: {why}", run.run_id)));
-    let Some(spec) = adapter::spec_of(&system.settings) else {
+    let Some(spec) = adapter::spec_of(settings) else {
         return refused(&format!(
             "{} keeps them in a database of its own, which has its own way to copy it",
             system.name
@@ -187,16 +250,16 @@ async fn kept(app: &App, run: &RunRow, banks: &[ArchivedBank], data: Option<&Pat
                 app.home().display()
             )));
         }
-        check_stopped(app, &system.name, &system.settings).await?;
+        check_stopped(app, &system.name, settings).await?;
         return Ok(Kept::Named(folder.to_owned()));
     }
-    if adapter::server_of(&system.settings).is_some() {
+    if adapter::server_of(settings).is_some() {
         if spec.export.is_some() {
-            return handed_on(app, run, banks).await.map(Kept::HandedOn);
+            return handed_on(app, &system.name, asked, banks).await.map(Kept::HandedOn);
         }
         return refused(
             "its memory system is a server that you start: stop it, and name the folder in which it keeps what it stores with --data; \
-             one that can hand a bank on says how with `export` in its adapter",
+             one that can hand a bank on says how with `export` in its adapter: add it there, and name the file with --adapter",
         );
     }
     if !spec.can.survives_restart {
@@ -213,15 +276,16 @@ async fn kept(app: &App, run: &RunRow, banks: &[ArchivedBank], data: Option<&Pat
 }
 
 /// What the run's server hands on of each bank, by its own call.
-async fn handed_on(app: &App, run: &RunRow, banks: &[ArchivedBank]) -> Result<TempDir, CliError> {
-    let (spec, home) = (&run.spec.system, app.home());
+async fn handed_on(app: &App, name: &str, asked: &Asked<'_>, banks: &mut [ArchivedBank]) -> Result<TempDir, CliError> {
+    let (settings, home) = (&asked.settings, app.home());
     let made = tempfile::Builder::new().prefix(".exported-").tempdir_in(&home);
     let folder =
         made.map_err(|e| CliError::infrastructure(format!("{} cannot be written: {e}", home.display())).because(e))?;
-    let environment = app.environment_outside_of_runs(app.policy())?;
+    let policy = asked.given.map_or_else(|| app.policy(), |given| app.policy_naming(settings, given));
+    let environment = app.environment_outside_of_runs(policy)?;
     let context = environment.systems.for_run("export");
-    let system = registry::build(&spec.name, &spec.settings, &context).map_err(CliError::usage_of)?;
-    let exported = by_calls::export(system.as_ref(), banks, folder.path()).await;
+    let system = registry::build(name, settings, &context).map_err(CliError::usage_of)?;
+    let exported = by_calls::export(system.as_ref(), banks, folder.path(), adapter::counts(settings)).await;
     system.close().await;
     exported.map(|()| folder)
 }

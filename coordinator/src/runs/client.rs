@@ -2,7 +2,9 @@
 //! at any time (P30).
 
 use std::{
-    sync::Arc,
+    collections::HashMap,
+    future::{Future, pending},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -11,6 +13,7 @@ use bench_settings::signals::Interrupts;
 use bench_store::{Renewal, RunRow, SessionId, SessionRow, Sessions, Store, StoreError};
 use bench_telemetry::outage;
 use bench_worker::version::VERSION;
+use futures::{StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 use tokio::{sync::Notify, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -20,31 +23,66 @@ use crate::{
     out,
     planning::planner::{Ahead, Planner},
     runs::ending::RunEnd,
-    standing::{domains::planner_domain, row_of},
+    standing::{
+        domains::{is_served, planner_domain},
+        row_of,
+    },
 };
 
 /// How often the run's row is looked at.
 const LOOK: Duration = Duration::from_millis(250);
+/// Runs of one command after which their rows are looked at no more seldom.
+const MOST_LOOKS: usize = 8;
 /// How often it is checked that a coordinator and workers are there.
 const LOOK_FOR_WORKERS: Duration = Duration::from_secs(2);
 /// How long a run may be without a coordinator or workers before the person is told.
 const SAY_AFTER: Duration = Duration::from_secs(4);
+/// What is told is not told again so soon.
+const TELL_AGAIN: Duration = Duration::from_secs(60);
+/// Longest wait for the writer of a plan to end when this process leaves.
+const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 /// What nobody but a client can do.
-const INCOMPLETE: &str = "its plan is incomplete, `resume` writes the rest";
+pub(crate) const INCOMPLETE: &str = "its plan is incomplete, `resume` writes the rest";
 /// How often the session of a plan's writer is renewed (P4).
 const RENEW_EVERY: Duration = Duration::from_secs(2);
 
+/// A plan that this process writes.
+pub(crate) struct Planning {
+    task: JoinHandle<Result<(), CliError>>,
+    stop: CancellationToken,
+}
+
+impl Planning {
+    /// Waits until it is written. Nobody waits for it again.
+    ///
+    /// # Errors
+    /// What writing it met.
+    pub(crate) async fn written(&mut self) -> Result<(), CliError> {
+        let written = (&mut self.task).await;
+        written.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")).because(e))?
+    }
+
+    /// Leaves the rest to somebody else, who sees at once that nobody writes it.
+    pub(crate) async fn leave(self) {
+        self.stop.cancel();
+        // a store that is out of reach does not keep the person waiting
+        let _ = tokio::time::timeout(LEAVE_WITHIN, self.task).await;
+    }
+}
+
 /// Writes the plan of a run under a session, so that others can see whether somebody does.
-pub(crate) fn spawn_planner(store: Arc<dyn Store>, mut planner: Planner) -> JoinHandle<Result<(), CliError>> {
-    tokio::spawn(async move {
+pub(crate) fn spawn_planner(store: Arc<dyn Store>, mut planner: Planner) -> Planning {
+    let stop = CancellationToken::new();
+    let stopped = stop.clone();
+    let task = tokio::spawn(async move {
         let info = SessionInfo::of_this_process(VERSION, "", Default::default(), "").to_json();
         let session = store.open_session("planner", &planner_domain(planner.run), &info).await?;
         let mut counter = 0;
         let written = loop {
-            match write_plan(&store, &planner, session, &mut counter).await {
+            match write_plan(&store, &planner, &stopped, (session, &mut counter)).await {
                 // rows that were written before may be forgotten (P44)
-                Ok(true) => planner.done = 0,
-                Ok(false) => break Ok(()),
+                Ok(true) if !stopped.is_cancelled() => planner.done = 0,
+                Ok(_) => break Ok(()),
                 Err(error) => break Err(error),
             }
         };
@@ -52,17 +90,18 @@ pub(crate) fn spawn_planner(store: Arc<dyn Store>, mut planner: Planner) -> Join
             warn!(code = "store", "the plan's session could not be ended: {error}");
         }
         written
-    })
+    });
+    Planning { task, stop }
 }
 
 /// Writes a plan, and renews its session. True when the store went back in time meanwhile.
 async fn write_plan(
     store: &Arc<dyn Store>,
     planner: &Planner,
-    session: SessionId,
-    counter: &mut i64,
+    stop: &CancellationToken,
+    (session, counter): (SessionId, &mut i64),
 ) -> Result<bool, CliError> {
-    let writing = planner.run(Arc::clone(store), Arc::new(Notify::new()), CancellationToken::new(), Ahead::Unbounded);
+    let writing = planner.run(Arc::clone(store), Arc::new(Notify::new()), stop.clone(), Ahead::Unbounded);
     tokio::pin!(writing);
     let (mut waiting, mut went_back) = (None, false);
     loop {
@@ -93,6 +132,14 @@ pub(crate) async fn has_planner(store: &dyn Sessions, run: RunNo) -> Result<bool
     Ok(store.open_sessions(&planner_domain(run)).await?.iter().any(SessionRow::is_alive))
 }
 
+/// How often those who write the plan of a run have renewed their sessions: a number that rises while one of them lives.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn renewals_of_planners(store: &dyn Sessions, run: RunNo) -> Result<i64, StoreError> {
+    Ok(store.open_sessions(&planner_domain(run)).await?.iter().map(|session| session.counter).sum())
+}
+
 /// Why nobody works on the runs of a pool, when that is so.
 ///
 /// # Errors
@@ -102,87 +149,263 @@ pub(crate) async fn who_is_missing(store: &dyn Store, pool: &str) -> Result<Opti
     if leader.is_none_or(|leader| !leader.is_alive()) {
         return Ok(Some("no coordinator hands out tasks: start `bench-coord serve`".to_owned()));
     }
-    let workers = store.open_sessions(CLUSTER_DOMAIN).await?;
-    let serving = workers.iter().filter(|worker| worker.is_alive());
-    if serving.map(|worker| SessionInfo::from_json(&worker.info_json)).any(|info| info.pool == pool) {
+    if is_served(store, pool).await? {
         return Ok(None);
     }
     Ok(Some(format!("no worker serves pool '{pool}': start `bench-worker --pool {pool}`")))
 }
 
-/// Follows a run until it comes to rest, nobody has worked for `patience`, or the person leaves.
-///
-/// # Errors
-/// When the plan cannot be written or the store is broken.
-pub(crate) async fn follow(
-    store: &dyn Store,
-    run: &RunRow,
-    mut planning: Option<JoinHandle<Result<(), CliError>>>,
+/// What writes the rest of a run's plan, where nobody does.
+pub(crate) type MissingPlanner<'a> = dyn Fn(RunRow) -> BoxFuture<'a, Result<Option<Planner>, CliError>> + Sync + 'a;
+
+/// How the runs of one command are followed while a cluster executes them.
+pub(crate) struct Following<'a> {
+    store: &'a Arc<dyn Store>,
+    /// How long nobody may work on a run.
     patience: Duration,
-    interrupts: &Interrupts,
-) -> Result<RunEnd, CliError> {
-    let (mut alive, mut looked, mut said) = (Instant::now(), None::<Instant>, false);
-    let mut waiting = None;
-    loop {
-        tokio::select! {
-            () = tokio::time::sleep(LOOK) => {}
-            () = interrupts.stop.cancelled() => return leave(run, planning, interrupts).await,
-            planned = async { planning.as_mut().expect("guarded by the condition").await }, if planning.is_some() => {
-                planning = None;
-                planned.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")).because(e))??;
+    /// How often the row of each run is looked at.
+    look: Duration,
+    interrupts: Interrupts,
+    /// What was told of any of them, and when.
+    told: Mutex<HashMap<String, Instant>>,
+}
+
+impl<'a> Following<'a> {
+    /// Of so many runs.
+    pub(crate) fn new(store: &'a Arc<dyn Store>, runs: usize, patience: Duration, interrupts: &Interrupts) -> Self {
+        // an error of one run ends all of them, and no other command of this process
+        let interrupts = Interrupts { stop: interrupts.stop.child_token(), now: interrupts.now.child_token() };
+        let look = LOOK * runs.clamp(1, MOST_LOOKS) as u32;
+        Self { store, patience, look, interrupts, told: Mutex::default() }
+    }
+
+    /// Follows a run until it comes to rest, nobody has worked for as long as there is patience, or the person leaves. `missing` is
+    /// asked for what writes the rest of its plan when nobody does.
+    ///
+    /// # Errors
+    /// When the plan cannot be written or the store is broken.
+    pub(crate) async fn follow(
+        &self,
+        run: &RunRow,
+        mut planning: Option<Planning>,
+        missing: &MissingPlanner<'_>,
+    ) -> Result<RunEnd, CliError> {
+        let store = self.store.as_ref();
+        let (mut alive, mut looked, mut said) = (Instant::now(), None::<Instant>, false);
+        let (mut waiting, mut leaves) = (None, false);
+        let end = loop {
+            tokio::select! {
+                () = tokio::time::sleep(self.look) => {}
+                () = self.interrupts.stop.cancelled(), if !leaves => {
+                    if planning.is_none() {
+                        break left("detached");
+                    }
+                    leaves = true;
+                    self.tell_of_leaving(run);
+                }
+                () = self.interrupts.now.cancelled(), if leaves => {
+                    break left(if planning.is_some() { INCOMPLETE } else { "detached" });
+                }
+                written = written(&mut planning) => {
+                    planning = None;
+                    written?;
+                }
+            }
+            let Some(row) = row_of(store, run.run_no, &mut waiting).await? else { continue };
+            if let Some(end) = RunEnd::of_row(&row) {
+                break end;
+            }
+            if leaves && planning.is_none() {
+                break left("detached");
+            }
+            if looked.is_some_and(|looked| looked.elapsed() < LOOK_FOR_WORKERS) {
+                continue;
+            }
+            looked = Some(Instant::now());
+            if planning.is_none() && !row.planned {
+                planning = self.take_over(&row, missing).await?;
+            }
+            match who_is_missing(store, &run.spec.limits.pool).await {
+                Ok(None) => (alive, said) = (Instant::now(), false),
+                Ok(Some(missing)) if alive.elapsed() >= self.patience => {
+                    let rest = if row.planned { String::new() } else { format!("; {INCOMPLETE}") };
+                    break left(&format!("{missing} (waited {} s){rest}", self.patience.as_secs()));
+                }
+                Ok(Some(missing)) if !said && alive.elapsed() >= SAY_AFTER => {
+                    said = true;
+                    self.tell(format!("waiting: {missing}"));
+                }
+                Ok(Some(_)) => {}
+                // the run's row is read next, and says when the store is away
+                Err(error) if error.is_transient() => {}
+                Err(error) => warn!(code = "store", "workers could not be looked for: {error}"),
+            }
+        };
+        if let Some(planning) = planning {
+            planning.leave().await;
+        }
+        Ok(end)
+    }
+
+    /// Follows runs beside each other. What one of them meets is told at once: the others are left.
+    ///
+    /// # Errors
+    /// What the first of them met.
+    pub(crate) async fn side_by_side(
+        &self,
+        runs: impl IntoIterator<Item = impl Future<Output = Result<RunEnd, CliError>>>,
+    ) -> Result<Vec<RunEnd>, CliError> {
+        let mut runs: FuturesUnordered<_> = runs.into_iter().collect();
+        let (mut ends, mut met) = (Vec::new(), None);
+        while let Some(end) = runs.next().await {
+            match end {
+                Ok(end) => ends.push(end),
+                Err(error) => {
+                    self.interrupts.now.cancel();
+                    self.interrupts.stop.cancel();
+                    met.get_or_insert(error);
+                }
             }
         }
-        let Some(row) = row_of(store, run.run_no, &mut waiting).await? else { continue };
-        if let Some(end) = RunEnd::of_row(&row) {
-            return Ok(end);
-        }
-        if looked.is_some_and(|looked| looked.elapsed() < LOOK_FOR_WORKERS) {
-            continue;
-        }
-        looked = Some(Instant::now());
-        match who_is_missing(store, &run.spec.limits.pool).await {
-            Ok(None) => (alive, said) = (Instant::now(), false),
-            Ok(Some(missing)) if alive.elapsed() >= patience => {
-                let rest = if planning.is_some() { format!("; {INCOMPLETE}") } else { String::new() };
-                return Ok(RunEnd::LeftRunning {
-                    reason: format!("{missing} (waited {} s){rest}", patience.as_secs()),
-                });
-            }
-            Ok(Some(missing)) if !said && alive.elapsed() >= SAY_AFTER => {
-                said = true;
-                out::note(&format!("waiting: {missing}"));
-            }
-            Ok(Some(_)) => {}
+        met.map_or(Ok(ends), Err)
+    }
+
+    /// Writes the rest of a plan whose writer is gone.
+    async fn take_over(&self, row: &RunRow, missing: &MissingPlanner<'_>) -> Result<Option<Planning>, CliError> {
+        match has_planner(self.store.as_ref(), row.run_no).await {
+            Ok(false) => {}
+            Ok(true) => return Ok(None),
             // the run's row is read next, and says when the store is away
-            Err(error) if error.is_transient() => {}
-            Err(error) => warn!(code = "store", "workers could not be looked for: {error}"),
+            Err(error) if error.is_transient() => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+        tokio::select! {
+            planner = missing(row.clone()) => Ok(planner?.map(|planner| spawn_planner(Arc::clone(self.store), planner))),
+            // the next look leaves
+            () = self.interrupts.stop.cancelled() => Ok(None),
+        }
+    }
+
+    /// The person leaves: the cluster goes on, but only this process can write the rest of the plan.
+    fn tell_of_leaving(&self, run: &RunRow) {
+        if self.interrupts.now.is_cancelled() {
+            return;
+        }
+        self.tell(match run.spec.taken_over.banks_of.first() {
+            Some(of) => format!(
+                "waiting until run {of} has filled the banks that are asked here; Ctrl-C again leaves the plan incomplete"
+            ),
+            None => "writing the rest of the plan first; Ctrl-C again leaves it incomplete".to_owned(),
+        });
+    }
+
+    /// Says once what is to be said of several runs.
+    fn tell(&self, line: String) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.get(&line).is_none_or(|before| before.elapsed() >= TELL_AGAIN) {
+            out::note(&line);
+            told.insert(line, Instant::now());
         }
     }
 }
 
-/// The person leaves: the cluster goes on, but only this process can write the rest of the plan.
-async fn leave(
-    run: &RunRow,
-    planning: Option<JoinHandle<Result<(), CliError>>>,
-    interrupts: &Interrupts,
-) -> Result<RunEnd, CliError> {
-    if let Some(planning) = planning {
-        // of several runs that are left at once the first one tells
-        if !interrupts.now.is_cancelled() {
-            out::note(&match run.spec.taken_over.banks_of.first() {
-                Some(of) => format!(
-                    "waiting for the banks that run {of} fills and {} asks; Ctrl-C again leaves its plan incomplete",
-                    run.run_id
-                ),
-                None => "writing the rest of the plan first; Ctrl-C again leaves it incomplete".to_owned(),
-            });
-        }
-        tokio::select! {
-            planned = planning => planned.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")).because(e))??,
-            () = interrupts.now.cancelled() => {
-                return Ok(RunEnd::LeftRunning { reason: INCOMPLETE.to_owned() });
-            }
-        }
+/// Waits until a plan is written, where this process writes one.
+async fn written(planning: &mut Option<Planning>) -> Result<(), CliError> {
+    match planning {
+        Some(planning) => planning.written().await,
+        None => pending().await,
     }
-    Ok(RunEnd::LeftRunning { reason: "detached".to_owned() })
+}
+
+fn left(reason: &str) -> RunEnd {
+    RunEnd::LeftRunning { reason: reason.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use bench_store::{NewRun, conformance};
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    async fn store_in(folder: &std::path::Path) -> Arc<dyn Store> {
+        let url = format!("sqlite:{}", folder.join("bench.db").display());
+        bench_store::open(&url).await.expect("the store opens")
+    }
+
+    /// A run of a cluster whose plan is not written.
+    async fn new_run(store: &dyn Store, id: &str) -> RunRow {
+        let new = NewRun { domain: CLUSTER_DOMAIN.to_owned(), ..conformance::new_run(id) };
+        let run = store.create_run(&new).await.expect("is created");
+        store.run(run).await.expect("is there")
+    }
+
+    #[tokio::test]
+    async fn a_plan_is_taken_over_when_its_writer_is_gone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = store_in(folder.path()).await;
+        let run = new_run(store.as_ref(), "r").await;
+        let writer = store.open_session("planner", &planner_domain(run.run_no), "{}").await.expect("begins");
+        let following = Following::new(&store, 1, Duration::from_secs(60), &Interrupts::default());
+        let asked = AtomicU32::new(0);
+        let missing = |_: RunRow| -> BoxFuture<'_, Result<Option<Planner>, CliError>> {
+            asked.fetch_add(1, Ordering::SeqCst);
+            async { Err(CliError::usage("the dataset is gone")) }.boxed()
+        };
+        let looks = tokio::time::timeout(LOOK * 4, following.follow(&run, None, &missing)).await;
+        assert!(looks.is_err() && asked.load(Ordering::SeqCst) == 0, "somebody writes it");
+        assert_eq!(renewals_of_planners(store.as_ref(), run.run_no).await.expect("are read"), 0);
+        let _ = store.renew_session(writer, None).await.expect("is renewed");
+        assert_eq!(renewals_of_planners(store.as_ref(), run.run_no).await.expect("are read"), 1);
+
+        store.close_session(writer).await.expect("ends");
+        let error = following.follow(&run, None, &missing).await.expect_err("it cannot be written here");
+        assert_eq!((error.message.as_str(), asked.load(Ordering::SeqCst)), ("the dataset is gone", 1));
+    }
+
+    #[tokio::test]
+    async fn an_error_of_one_run_is_told_at_once_and_the_others_are_left() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = store_in(folder.path()).await;
+        let (first, second) = (new_run(store.as_ref(), "g-r1").await, new_run(store.as_ref(), "g-r2").await);
+        let following = Following::new(&store, 2, Duration::from_secs(60), &Interrupts::default());
+        let nobody = |_: RunRow| -> BoxFuture<'_, Result<Option<Planner>, CliError>> { async { Ok(None) }.boxed() };
+        let (left, stop) = (CancellationToken::new(), CancellationToken::new());
+        let stopped = left.clone();
+        let waits = tokio::spawn(async move {
+            stopped.cancelled().await;
+            Ok::<(), CliError>(())
+        });
+        let fails = tokio::spawn(async { Err::<(), _>(CliError::usage("the second cannot be planned")) });
+        let runs = [
+            following.follow(&first, Some(Planning { task: waits, stop: left.clone() }), &nobody),
+            following.follow(&second, Some(Planning { task: fails, stop }), &nobody),
+        ];
+        let ended = tokio::time::timeout(Duration::from_secs(30), following.side_by_side(runs)).await;
+        let error = ended.expect("is told at once").expect_err("cannot be planned");
+        assert_eq!(error.message, "the second cannot be planned");
+        assert!(left.is_cancelled(), "nobody thinks that its plan is still written");
+    }
+
+    #[tokio::test]
+    async fn all_runs_of_a_command_have_one_patience() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = store_in(folder.path()).await;
+        let mut all = Vec::new();
+        for number in 1..=MOST_LOOKS {
+            all.push(new_run(store.as_ref(), &format!("g-r{number}")).await);
+        }
+        let following = Following::new(&store, all.len(), Duration::ZERO, &Interrupts::default());
+        let nobody = |_: RunRow| -> BoxFuture<'_, Result<Option<Planner>, CliError>> { async { Ok(None) }.boxed() };
+        let began = Instant::now();
+        let ends = following.side_by_side(all.iter().map(|run| following.follow(run, None, &nobody))).await;
+        let ends = ends.expect("are left");
+        // one after the other they would take eight times as long
+        assert!(ends.len() == MOST_LOOKS && began.elapsed() < following.look * 4, "{:?}", began.elapsed());
+        let told = "no coordinator hands out tasks: start `bench-coord serve` (waited 0 s)";
+        let waited = |end: &RunEnd| matches!(end, RunEnd::LeftRunning { reason } if reason.starts_with(told));
+        assert!(ends.iter().all(waited), "{ends:?}");
+    }
 }

@@ -12,7 +12,6 @@ use bench_proto::{
     spec::TakenOver,
 };
 use bench_store::{MEASURED_FIRST, NewRun, RunFilter, RunRow, RunState, Runs, Store};
-use tokio::task::JoinHandle;
 
 use crate::{
     app::App,
@@ -21,7 +20,7 @@ use crate::{
     out,
     planning::{PlannedRun, filled, plan_run},
     runs::{
-        client::spawn_planner,
+        client::{Planning, spawn_planner},
         ending::RunEnd,
         executor::{RunExecutor, Watching},
         resume,
@@ -111,7 +110,7 @@ pub(crate) async fn plan_missing(
     store: &Arc<dyn Store>,
     run: RunNo,
     planned: Option<&PlannedRun>,
-) -> Result<Vec<JoinHandle<Result<(), CliError>>>, CliError> {
+) -> Result<Vec<Planning>, CliError> {
     let mut writing = Vec::new();
     for control in not_ended(store.as_ref(), run).await?.into_iter().filter(|control| !control.planned) {
         let planner = match planned {
@@ -127,11 +126,18 @@ pub(crate) async fn plan_missing(
 ///
 /// # Errors
 /// What one of them met.
-pub(crate) async fn planned(writing: Vec<JoinHandle<Result<(), CliError>>>) -> Result<(), CliError> {
-    for planning in writing {
-        planning.await.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")).because(e))??;
+pub(crate) async fn planned(writing: Vec<Planning>) -> Result<(), CliError> {
+    for mut planning in writing {
+        planning.written().await?;
     }
     Ok(())
+}
+
+/// Leaves the rest of plans to somebody else.
+pub(crate) async fn leave(writing: Vec<Planning>) {
+    for planning in writing {
+        planning.leave().await;
+    }
 }
 
 /// Controls of a run, in the order of their creation.

@@ -4,18 +4,18 @@ use std::{sync::Arc, time::Duration};
 
 use bench_proto::ids::RunNo;
 use bench_store::{RunRow, Store};
-use tokio::task::JoinHandle;
 
 use crate::{
     app::App,
     cli::OutputArgs,
     exit::{CliError, CliResult},
+    out,
     planning::{PlannedRun, planner::Planner},
     runs::{
         account_watch::AccountWatch,
-        client::spawn_planner,
+        client::{INCOMPLETE, Planning, renewals_of_planners, spawn_planner},
         controls,
-        ending::{RunEnd, detached},
+        ending::{RunEnd, detached, left_running},
         executor::{RunExecutor, Watching},
         resume::planner_if_missing,
     },
@@ -66,19 +66,23 @@ impl Execution<'_> {
         Ok(end)
     }
 
-    /// Leaves the run to a cluster (`--detach`) as soon as nothing is undone that only a client can do: all plans are written.
+    /// Leaves the run to a cluster (`--detach`) as soon as nothing is undone that only this client can do: all plans are written, or
+    /// another client writes what is left.
     ///
     /// # Errors
     /// Exit 3 with the way back to the run, always; before that what writing the plans meets.
     pub(crate) async fn leave_to_cluster(self, json: bool) -> CliResult {
         let plans_of_controls = self.plans_of_controls().await?;
-        plan_fully(self.app, self.store, self.run.run_no, self.planner).await?;
+        if !plan_fully(self.app, self.store, self.run.run_no, self.planner).await? {
+            controls::leave(plans_of_controls).await;
+            return Err(left_running(&self.run.run_id, INCOMPLETE));
+        }
         controls::planned(plans_of_controls).await?;
         detached(self.run, json)
     }
 
     /// In a cluster a control may begin when nobody looks on any more: its plan is written beside that of the run.
-    async fn plans_of_controls(&self) -> Result<Vec<JoinHandle<Result<(), CliError>>>, CliError> {
+    async fn plans_of_controls(&self) -> Result<Vec<Planning>, CliError> {
         match self.executor.is_cluster() {
             true => controls::plan_missing(self.app, self.store, self.run.run_no, self.planned).await,
             false => Ok(Vec::new()),
@@ -86,7 +90,9 @@ impl Execution<'_> {
     }
 }
 
-/// Writes the rest of a run's plan, or waits for whoever does, and takes over when that one is gone.
+/// Writes the rest of a run's plan, or waits for whoever does, and takes over when that one is gone; false when the person leaves before
+/// that. What other runs are about to fill is not waited for: a client that is there for that is left to it, and without one the run
+/// fills it too.
 ///
 /// # Errors
 /// What writing it meets.
@@ -95,17 +101,37 @@ pub(crate) async fn plan_fully(
     store: &Arc<dyn Store>,
     run: RunNo,
     mut planner: Option<Planner>,
-) -> Result<(), CliError> {
+) -> Result<bool, CliError> {
+    let interrupts = app.interrupts();
+    let mut renewals = None;
     loop {
         if let Some(planner) = planner {
-            let written = spawn_planner(Arc::clone(store), planner).await;
-            return written.map_err(|e| CliError::infrastructure(format!("planning stopped: {e}")).because(e))?;
+            let mut planning = spawn_planner(Arc::clone(store), Planner { waits: false, ..planner });
+            tokio::select! {
+                written = planning.written() => return written.map(|()| true),
+                () = interrupts.stop.cancelled() => {}
+            }
+            planning.leave().await;
+            return Ok(false);
         }
         let row = store.run(run).await?;
         if row.planned {
-            return Ok(());
+            return Ok(true);
         }
-        tokio::time::sleep(LOOK_AT_PLAN).await;
+        if let Some(of) = row.spec.taken_over.banks_of.first() {
+            let now = renewals_of_planners(store.as_ref(), run).await?;
+            let before = renewals.map_or(now, |before: i64| before.min(now));
+            renewals = Some(before);
+            if now > before {
+                let id = &row.run_id;
+                out::note(&format!("another command writes the plan of run {id} as run {of} fills its banks"));
+                return Ok(true);
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(LOOK_AT_PLAN) => {}
+            () = interrupts.stop.cancelled() => return Ok(false),
+        }
         planner = planner_if_missing(app, store.as_ref(), &row).await?;
     }
 }

@@ -8,9 +8,16 @@ use bench_proto::{
 };
 use bench_settings::signals::Interrupts;
 use bench_store::{RunRow, Store};
+use futures::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 
-use super::{client, ending::RunEnd, local::LocalRun, probe_turns::ProbeTurns};
+use super::{
+    client::{Following, spawn_planner},
+    ending::RunEnd,
+    local::LocalRun,
+    probe_turns::ProbeTurns,
+    resume::planner_if_missing,
+};
 use crate::{
     app::{App, Deployment},
     cli::{Display, OutputArgs},
@@ -99,8 +106,13 @@ impl RunExecutor {
                 local.own(run, lock, planner, (view.interrupts, place)).await
             }
             Self::Cluster => {
-                let planning = planner.map(|planner| client::spawn_planner(Arc::clone(store), planner));
-                client::follow(store.as_ref(), run, planning, view.worker_timeout, view.interrupts).await
+                let planning = planner.map(|planner| spawn_planner(Arc::clone(store), planner));
+                let following = Following::new(store, 1, view.worker_timeout, view.interrupts);
+                following
+                    .follow(run, planning, &|row| {
+                        async move { planner_if_missing(app, store.as_ref(), &row).await }.boxed()
+                    })
+                    .await
             }
         };
         stop.cancel();

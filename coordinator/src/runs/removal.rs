@@ -11,7 +11,7 @@ use std::{
 };
 
 use bench_proto::spec::BanksAfter;
-use bench_store::{BANKS_GONE_EVENT, BankRow, Plan, Right, RunRow, RunState, Store};
+use bench_store::{BANKS_GONE_EVENT, BankRow, Plan, Right, RunFilter, RunRow, RunState, Store, StoreError};
 use bench_systems::{BankRef, MemorySystem, adapter, policy::Policy, registry};
 
 use crate::{
@@ -95,7 +95,7 @@ impl<'a> Remover<'a> {
                 if let Some((bank, user)) = in_use.first_key_value() {
                     let (id, n) = (&run.run_id, counted(in_use.len() as u64, "bank"));
                     out::note(&format!(
-                        "{id}: {n} (the first is number {bank}) stay while run {user}, which asks them, has not ended"
+                        "{id}: {n} (the first is number {bank}) stay while run {user}, which asks them or is about to, has not ended"
                     ));
                 } else if !told {
                     if !elsewhere.is_empty() {
@@ -218,6 +218,34 @@ async fn has_none_of_its_own(store: &dyn Plan, run: &RunRow, named: bool) -> Res
     Ok(has_none)
 }
 
+/// Banks of a run that others ask which have not ended, by number, with the id of one of them: they must stay. A run that is not planned
+/// yet may ask any of those that its spec names. `runs`: all of the store.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn in_use(
+    store: &dyn Store,
+    run: &RunRow,
+    runs: &[RunRow],
+) -> Result<BTreeMap<u32, String>, StoreError> {
+    let mut in_use = store.banks_in_use(run.run_no).await?;
+    // nobody plans to ask those of a run that was cancelled
+    let asker = runs.iter().find(|other| run.state != RunState::Cancelled && is_about_to_ask(other, run));
+    if let Some(asker) = asker {
+        let banks = store.banks(run.run_no, None).await?;
+        for bank in banks.iter().filter(|bank| bank.filled_before().is_none()) {
+            in_use.entry(bank.bank_no).or_insert_with(|| asker.run_id.0.clone());
+        }
+    }
+    Ok(in_use)
+}
+
+/// Whether a run that has not ended has banks to plan that may be those of another one.
+pub(crate) fn is_about_to_ask(run: &RunRow, of: &RunRow) -> bool {
+    let is_open = matches!(run.state, RunState::Running | RunState::Paused);
+    is_open && !run.planned && run.spec.taken_over.banks_of.contains(&of.run_id.0)
+}
+
 /// What an event says has been removed: generations that were begun anew. [`ALL_BANKS`] is the other word.
 const OLD: &str = "old generations";
 
@@ -232,7 +260,7 @@ struct Removed {
     banks: usize,
     /// Machines that hold banks of the run which only they can remove.
     elsewhere: Vec<String>,
-    /// Numbers of banks that another run asks which has not ended, with the id of that run.
+    /// Numbers of banks that another run asks, or is about to, which has not ended, with the id of that run.
     in_use: BTreeMap<u32, String>,
 }
 
@@ -251,8 +279,13 @@ async fn remove(
     let environment = app.environment_outside_of_runs(Policy::clone(policy)).map_err(|error| error.message)?;
     let context = environment.systems.for_run(run.run_id.0.clone());
     let system = registry::build(&spec.name, &spec.settings, &context).map_err(|error| error.to_string())?;
-    let in_use =
-        if all { store.banks_in_use(run.run_no).await.map_err(|error| error.to_string())? } else { BTreeMap::new() };
+    let in_use = match all {
+        true => {
+            let runs = store.list_runs(&RunFilter::default()).await.map_err(|error| error.to_string())?;
+            in_use(store, run, &runs).await.map_err(|error| error.to_string())?
+        }
+        false => BTreeMap::new(),
+    };
     let result = reset_all(&system, store, run, all, &in_use).await;
     system.close().await;
     result.map(|banks| Removed { banks, in_use, ..Removed::default() })
@@ -323,9 +356,46 @@ fn handle_of(handle: &str, current: &str, wanted: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use bench_proto::ids::Sha256Hash;
-    use bench_store::BankState;
+    use bench_store::{BankState, FilledBank, NewBank, conformance};
 
     use super::*;
+
+    #[tokio::test]
+    async fn banks_that_a_run_is_about_to_ask_stay() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let url = format!("sqlite:{}", folder.path().join("bench.db").display());
+        let store = bench_store::open(&url).await.expect("the store opens");
+        let store = store.as_ref();
+        let fills = store.create_run(&conformance::new_run("g-r1")).await.expect("is created");
+        let there = FilledBank { name: "theirs".to_owned(), handle: "theirs".to_owned(), by: None };
+        let banks = [
+            conformance::bank(0, &[(2, &[0])]),
+            NewBank { filled: Some(there), ..conformance::bank(1, &[(2, &[0])]) },
+            conformance::bank(2, &[(2, &[0])]),
+        ];
+        store.add_banks(fills, &banks).await.expect("are added");
+        store.finish_plan(fills).await.expect("is planned");
+        let mut second = conformance::new_run("g-r2");
+        second.spec.taken_over.banks_of = vec!["g-r1".to_owned()];
+        let asks = store.create_run(&second).await.expect("is created");
+        let used = async || {
+            let runs = store.list_runs(&RunFilter::default()).await.expect("are read");
+            let run = store.run(fills).await.expect("is there");
+            in_use(store, &run, &runs).await.expect("is read").into_iter().collect::<Vec<_>>()
+        };
+        let by = |bank: u32| (bank, "g-r2".to_owned());
+        assert_eq!(used().await, [by(0), by(2)], "its second bank is another's");
+        // what is planned is known by its rows
+        store.finish_plan(asks).await.expect("is planned");
+        assert!(used().await.is_empty());
+
+        let mut third = conformance::new_run("g-r3");
+        third.spec.taken_over.banks_of = vec!["g-r1".to_owned()];
+        let third = store.create_run(&third).await.expect("is created");
+        assert_eq!(used().await.len(), 2);
+        let cancelled = store.set_run_state(third, &[RunState::Running], RunState::Cancelled, None).await;
+        assert!(cancelled.expect("is set") && used().await.is_empty());
+    }
 
     #[test]
     fn the_machine_of_a_bank_is_in_its_handle() {

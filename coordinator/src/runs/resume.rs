@@ -247,6 +247,7 @@ async fn planner_of(app: &App, store: &dyn Plan, run: &RunRow) -> Result<Planner
         spec: Arc::new(spec.clone()),
         rounds,
         done: u32::try_from(done).unwrap_or(u32::MAX),
+        waits: true,
     })
 }
 

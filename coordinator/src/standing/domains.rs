@@ -1,6 +1,7 @@
 //! Names of the queue domains in which processes work and tell each other things (P21).
 
-use bench_proto::{CLUSTER_DOMAIN, ids::RunNo};
+use bench_proto::{CLUSTER_DOMAIN, ids::RunNo, session::SessionInfo};
+use bench_store::{SessionRow, Sessions, StoreError};
 
 /// Domain of runs that one process owns.
 pub(crate) const LOCAL_DOMAIN: &str = "local";
@@ -13,4 +14,14 @@ pub(crate) fn session_domain(run: RunNo) -> String {
 /// Domain of the sessions in which clients write plans: a plan whose session has ended is nobody's.
 pub(crate) fn planner_domain(run: RunNo) -> String {
     format!("{CLUSTER_DOMAIN}/plan/{}", run.0)
+}
+
+/// Whether a worker of the cluster serves a pool.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn is_served(store: &dyn Sessions, pool: &str) -> Result<bool, StoreError> {
+    let workers = store.open_sessions(CLUSTER_DOMAIN).await?;
+    let mut alive = workers.iter().filter(|worker| SessionRow::is_alive(worker));
+    Ok(alive.any(|worker| SessionInfo::from_json(&worker.info_json).pool == pool))
 }

@@ -103,14 +103,25 @@ impl RunsOfGroup {
                 return Ok(Some(group));
             }
         }
+        match Self::named(store, selector).await? {
+            Some(group) => Ok(Some(group)),
+            None => Self::by_part(store, selector).await,
+        }
+    }
+
+    /// The newest group of exactly this name.
+    ///
+    /// # Errors
+    /// What the store meets.
+    pub(super) async fn named(store: &dyn Store, name: &str) -> Result<Option<Self>, CliError> {
         for first in FIRST_NAME {
-            let name = Some(format!("{selector}{first}"));
-            let by_name = RunFilter { name, limit: Some(1), ..RunFilter::default() };
+            let of_first = Some(format!("{name}{first}"));
+            let by_name = RunFilter { name: of_first, limit: Some(1), ..RunFilter::default() };
             if let Some(group) = Self::around(store, store.list_runs(&by_name).await?.pop()).await? {
                 return Ok(Some(group));
             }
         }
-        Self::by_part(store, selector).await
+        Ok(None)
     }
 
     /// The only group whose id starts or ends so, where no other run fits.

@@ -24,14 +24,14 @@ pub(crate) mod outages;
 pub(crate) mod progress;
 pub(crate) mod waiting;
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use bench_proto::{
     CLUSTER_DOMAIN,
     ids::{RunId, RunNo},
     spec::{RunSpec, SystemSpec},
 };
-use bench_store::{BANKS_GONE_EVENT, MEASURED_FIRST, RunFilter, RunRow, RunState, Runs, Store, StoreError};
+use bench_store::{BANKS_GONE_EVENT, BankRow, MEASURED_FIRST, RunFilter, RunRow, RunState, Runs, Store, StoreError};
 use bench_systems::{BuildContext, adapter, registry as systems};
 use bench_telemetry::outage::{self, Waiting};
 
@@ -192,6 +192,9 @@ pub(crate) fn keeps_banks(spec: &RunSpec) -> bool {
         || systems::capabilities(name, settings, &BuildContext::default()).is_ok_and(|can| !can.from_items)
 }
 
+/// How the reason begins for which a run is paused that waits for the banks of another one of its group: the rest says what to do.
+pub(crate) const FILLER_PAUSED: &str = "the run that fills its banks is paused";
+
 /// What the event [`BANKS_GONE_EVENT`] says when every bank of a run was removed.
 pub(crate) const ALL_BANKS: &str = "all";
 
@@ -209,7 +212,7 @@ pub(crate) async fn are_banks_removed(store: &dyn Runs, run: &RunRow) -> Result<
 ///
 /// # Errors
 /// Exit 2.
-pub(crate) async fn check_banks(store: &dyn Runs, run: &RunRow) -> Result<(), CliError> {
+pub(crate) async fn check_banks(store: &dyn Store, run: &RunRow) -> Result<(), CliError> {
     match removed_banks(store, run).await? {
         None => Ok(()),
         Some(of) if of == run.run_id => {
@@ -222,27 +225,43 @@ pub(crate) async fn check_banks(store: &dyn Runs, run: &RunRow) -> Result<(), Cl
     }
 }
 
-/// The run whose banks were removed: this one, or one whose banks it asks and that may have been deleted since.
+/// The run whose banks were removed: this one, or one of whose banks it asks some, and that may have been deleted since. Those that it
+/// has filled itself, because nobody else had, are its own whatever its spec names.
 ///
 /// # Errors
 /// What the store meets.
-pub(crate) async fn removed_banks(store: &dyn Runs, run: &RunRow) -> Result<Option<RunId>, StoreError> {
+pub(crate) async fn removed_banks(store: &dyn Store, run: &RunRow) -> Result<Option<RunId>, StoreError> {
     if are_banks_removed(store, run).await? {
         return Ok(Some(run.run_id.clone()));
     }
-    for source in &run.spec.taken_over.banks_of {
-        let Some(source) = store.run_by_id(&RunId(source.clone())).await? else {
-            // a run is deleted when nobody asks its banks, or when they are gone; of one that came from an archive they are elsewhere
-            if is_restored(store, run).await? {
-                continue;
-            }
-            return Ok(Some(RunId(source.clone())));
+    let sources = &run.spec.taken_over.banks_of;
+    if sources.is_empty() {
+        return Ok(None);
+    }
+    let mut asked: BTreeSet<i64> = asked_rows(&store.banks(run.run_no, None).await?).collect();
+    let mut deleted = None;
+    for id in sources.iter().map(|source| RunId(source.clone())) {
+        let Some(source) = store.run_by_id(&id).await? else {
+            deleted.get_or_insert(id);
+            continue;
         };
-        if are_banks_removed(store, &source).await? {
+        let filled = store.banks(source.run_no, None).await?;
+        let filled: BTreeSet<i64> = filled.iter().map(|row| row.bank_row).collect();
+        if !asked.is_disjoint(&filled) && are_banks_removed(store, &source).await? {
             return Ok(Some(source.run_id));
         }
+        asked.retain(|row| !filled.contains(row));
     }
-    Ok(None)
+    // a run is deleted when nobody asks its banks, or when they are gone; of one that came from an archive they are elsewhere
+    match deleted.filter(|_| !asked.is_empty()) {
+        Some(of) if !is_restored(store, run).await? => Ok(Some(of)),
+        _ => Ok(None),
+    }
+}
+
+/// Rows of the banks that the banks of a run are: those that other runs have filled.
+pub(crate) fn asked_rows(banks: &[BankRow]) -> impl Iterator<Item = i64> {
+    banks.iter().filter_map(|bank| bank.filled_before()?.by)
 }
 
 /// The flag of `resume` that raises the cap for which a run was paused: the reason says which cap that is, and in what it counts.
@@ -318,6 +337,7 @@ impl Standing {
             Self::Paused { reason } if reason == MEASURED_FIRST => {
                 Some(format!("{reason}, and this control when that has ended"))
             }
+            Self::Paused { reason } if reason.starts_with(FILLER_PAUSED) => Some(reason.clone()),
             Self::Paused { reason } if reason.starts_with("budget") => {
                 let raised = raised_with(reason);
                 Some(format!("{reason}; `bench-coord resume {run} {raised}` goes on with a higher cap"))
@@ -325,5 +345,56 @@ impl Standing {
             Self::Paused { reason } => Some(format!("{reason}; `bench-coord resume {run}` goes on")),
             Self::Cancelled => Some(format!("cancelled; `bench-coord resume {run} --reopen` goes on all the same")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_store::{FilledBank, NewBank, NewRun, conformance};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn only_a_run_that_asks_banks_which_were_removed_cannot_go_on() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let url = format!("sqlite:{}", folder.path().join("bench.db").display());
+        let store = bench_store::open(&url).await.expect("the store opens");
+        let store = store.as_ref();
+        let bank = || conformance::bank(0, &[(2, &[0])]);
+        let fills = store.create_run(&conformance::new_run("fills")).await.expect("is created");
+        store.add_banks(fills, &[bank()]).await.expect("is added");
+        let row = store.banks(fills, None).await.expect("are read").remove(0);
+        let filled = FilledBank { name: row.name_of(1), handle: "h".to_owned(), by: Some(row.bank_row) };
+        let beside = async |id: &str, filled: Option<FilledBank>| {
+            let mut new: NewRun = conformance::new_run(id);
+            new.spec.taken_over.banks_of = vec!["fills".to_owned()];
+            let run = store.create_run(&new).await.expect("is created");
+            store.add_banks(run, &[NewBank { filled, ..bank() }]).await.expect("is added");
+            store.run(run).await.expect("is there")
+        };
+        let asks = beside("asks", Some(filled)).await;
+        let own = beside("own", None).await;
+        let archived = FilledBank { name: "theirs".to_owned(), handle: "theirs".to_owned(), by: None };
+        let archived = beside("archived", Some(archived)).await;
+        let removed = async |run: &RunRow| removed_banks(store, run).await.expect("is read").map(|of| of.0);
+        assert_eq!(removed(&asks).await, None);
+
+        store.add_event(fills, BANKS_GONE_EVENT, ALL_BANKS).await.expect("is noted");
+        let of_run = store.run(fills).await.expect("is there");
+        assert_eq!(removed(&of_run).await.as_deref(), Some("fills"));
+        assert_eq!(removed(&asks).await.as_deref(), Some("fills"));
+        assert_eq!((removed(&own).await, removed(&archived).await), (None, None), "theirs are somewhere else");
+
+        let ended = store.set_run_state(fills, &[RunState::Running], RunState::Finished, None).await;
+        assert!(ended.expect("is set") && store.delete_runs(&[fills]).await.expect("is deleted"));
+        assert_eq!(removed(&asks).await.as_deref(), Some("fills"));
+        assert_eq!((removed(&own).await, removed(&archived).await), (None, None));
+    }
+
+    #[test]
+    fn who_waits_for_a_paused_run_is_told_what_to_resume() {
+        let reason = format!("{FILLER_PAUSED}; `bench-coord resume g` goes on with both (g-r1: paused)");
+        let told = Standing::Paused { reason: reason.clone() }.advice(&RunId("g-r2".to_owned()));
+        assert_eq!(told, Some(reason));
     }
 }

@@ -1,7 +1,7 @@
 //! Which names a run may get: none that already means something else wherever runs are named.
 
 use bench_proto::ids::RunId;
-use bench_store::Store;
+use bench_store::{RunFilter, Store};
 
 use super::{LAST, LATEST, group::RunsOfGroup};
 use crate::exit::CliError;
@@ -57,6 +57,29 @@ pub(crate) async fn check_no_id(store: &dyn Store, name: Option<&str>, own: &Run
         )));
     }
     Ok(())
+}
+
+/// Refuses what a new run, or group, is to be called where that would hide another one: a name that is an id, an id that is a name. An
+/// id that a run or a group has already is that one's, whatever is called so.
+///
+/// # Errors
+/// Exit 2 with what has it.
+pub(crate) async fn check_new(store: &dyn Store, name: Option<&str>, id: &RunId) -> Result<(), CliError> {
+    check_no_id(store, name, id).await?;
+    if store.run_by_id(id).await?.is_some() || RunsOfGroup::of_id(store, id).await?.is_some() {
+        return Ok(());
+    }
+    let named = RunFilter { name: Some(id.0.clone()), limit: Some(1), ..RunFilter::default() };
+    let has = match store.list_runs(&named).await?.pop() {
+        Some(run) => format!("run {}", run.run_id),
+        None => match RunsOfGroup::named(store, &id.0).await? {
+            Some(group) => format!("the group {}", group.id),
+            None => return Ok(()),
+        },
+    };
+    Err(CliError::usage(format!(
+        "'{id}' is the name of {has}, and would always mean the new one: choose another --run-id"
+    )))
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ const NAMES: [&str; 4] = ["usage", "model", "service_tier", "error"];
 /// Reads on as bytes come.
 #[derive(Debug, Default)]
 pub(crate) struct Members {
+    /// The first byte that is no blank.
+    first: Option<u8>,
     depth: u32,
     in_text: bool,
     escaped: bool,
@@ -32,6 +34,11 @@ impl Members {
         self.is_object && self.ended
     }
 
+    /// Whether it begins as web pages do, whatever braces stand in their scripts and styles.
+    pub(crate) const fn is_page(&self) -> bool {
+        matches!(self.first, Some(b'<'))
+    }
+
     /// The value of a member as JSON text.
     pub(crate) fn value(&self, name: &str) -> Option<&[u8]> {
         let at = NAMES.iter().position(|of| *of == name)?;
@@ -40,6 +47,9 @@ impl Members {
 
     /// Reads some bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
+        if self.first.is_none() {
+            self.first = bytes.iter().copied().find(|byte| !byte.is_ascii_whitespace());
+        }
         let mut rest = bytes;
         while let Some((byte, after)) = rest.split_first() {
             if !self.in_text {
@@ -171,6 +181,18 @@ mod tests {
         let members = read(&long, 100);
         assert_eq!((value(&members, "usage"), value(&members, "model")), (None, Some(json!("m"))));
         assert_eq!(value(&read(r#"{"usage":1,"usage":{"a":2}}"#, 9), "usage"), Some(json!({"a": 2})));
+    }
+
+    #[test]
+    fn a_page_is_told_from_an_object_by_how_it_begins() {
+        for size in [1, 2, 1000] {
+            for page in ["<html>welcome</html>", " \r\n<!doctype html><style>p{color:red}</style>"] {
+                assert!(read(page, size).is_page(), "{page}");
+            }
+            for other in ["", " ", "{\"a\":\"<p>\"}", "[\"<\"]", "busy <b>now</b>"] {
+                assert!(!read(other, size).is_page(), "{other}");
+            }
+        }
     }
 
     fn any_json() -> impl Strategy<Value = Value> {

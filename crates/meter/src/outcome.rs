@@ -84,6 +84,8 @@ pub enum Ended {
     CutByClient,
     /// The reply came whole and is none of its operation.
     NotAReply,
+    /// A web page came in the place of a reply, with the status of success: no model has answered.
+    Page,
     /// There was no connection, and so no request; the cause.
     NotReached(String),
     /// A status other than success, by the provider or, with [`Outcome::fault`], by the meter.

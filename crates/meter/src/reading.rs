@@ -156,6 +156,7 @@ impl Reading {
         let ended = match &body {
             _ if !operation.costs() => Ended::Complete,
             Body::Encoded => Ended::Complete,
+            Body::Whole(members) if members.is_page() => Ended::Page,
             Body::Whole(members) => {
                 said.whole(members);
                 if !members.is_whole() || said.failed.is_some() { Ended::NotAReply } else { Ended::Complete }
@@ -169,7 +170,8 @@ impl Reading {
         let is_stream = matches!(body, Body::Events(_));
         let reply_bytes = if is_stream { said.words.bytes + said.words.text.len() as u64 } else { bytes };
         let believed = believe(said.told.as_ref(), asked, reply_bytes);
-        let counts = operation.costs() && !matches!(body, Body::Encoded) && ended != Ended::NotAReply;
+        let is_reply = !matches!(ended, Ended::NotAReply | Ended::Page);
+        let counts = operation.costs() && !matches!(body, Body::Encoded) && is_reply;
         let (usage, counted_here) = match believed {
             // the use so far is told with the first event of some streams
             Believed::Yes(tokens) if is_stream && !said.finished => {

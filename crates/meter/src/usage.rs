@@ -27,7 +27,7 @@ pub(crate) struct Told {
     prompt_tokens_details: Details,
     #[serde(deserialize_with = "or_default")]
     input_tokens_details: Details,
-    // Anthropic's: beside the prompt's tokens, not part of them
+    // Anthropic's: beside `input_tokens`, not part of them
     #[serde(deserialize_with = "count")]
     cache_read_input_tokens: Option<u64>,
     #[serde(deserialize_with = "count")]
@@ -91,7 +91,11 @@ impl Told {
         let written = self.cache_creation_input_tokens.unwrap_or(0);
         let hour = self.cache_creation.ephemeral_1h_input_tokens.unwrap_or(0).min(written);
         let beside = self.cache_read_input_tokens.unwrap_or(0);
-        let prompt = self.prompt_tokens.or(self.input_tokens)?.saturating_add(written).saturating_add(beside);
+        let prompt = match self.prompt_tokens {
+            // gateways such as LiteLLM tell Anthropic's parts beside a prompt that has them in it
+            Some(whole) => whole,
+            None => self.input_tokens?.saturating_add(written).saturating_add(beside),
+        };
         let details = self.prompt_tokens_details.cached_tokens.or(self.input_tokens_details.cached_tokens);
         let cached = details.unwrap_or(0).max(beside);
         Some(Tokens { prompt, completion, cached, cache_write: written - hour, cache_write_1h: hour })
@@ -148,6 +152,10 @@ mod tests {
             (
                 json!({"input_tokens": 9, "output_tokens": 2, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 7, "cache_creation": {"ephemeral_1h_input_tokens": 3}}),
                 Tokens { prompt: 21, completion: 2, cached: 5, cache_write: 4, cache_write_1h: 3 },
+            ),
+            (
+                json!({"prompt_tokens": 21, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 5}, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 7}),
+                Tokens { prompt: 21, completion: 2, cached: 5, cache_write: 7, cache_write_1h: 0 },
             ),
         ] {
             assert_eq!(told(&value).tokens(false), Some(expected), "{value}");

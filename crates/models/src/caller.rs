@@ -52,6 +52,8 @@ use super::{
     tokens::Encoding,
 };
 
+/// When a call may come again that was put off while it is to be found out whether its route is away.
+const FOUND_OUT: Duration = Duration::from_secs(1);
 /// Longest time that a probe waits for its reply.
 pub const PROBE_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -62,7 +64,8 @@ pub struct CallSettings {
     pub retries: u32,
     /// Delays between attempts.
     pub backoff: BackoffSettings,
-    /// Longest wait for pace or Retry-After that is spent in place; a longer one parks the task (P11).
+    /// Longest wait for pace, for Retry-After, or from a failure until the route may be used, that is spent in place; a longer one
+    /// parks the task (P11).
     pub patience: Duration,
     /// What the run's cap counts in the place of dollars.
     pub counts: Option<UsageUnit>,
@@ -243,8 +246,10 @@ struct Call<'a> {
     failed_attempts: u32,
     /// When attempts were sent that failed on the way, while nobody knows whose fault it was.
     pending: Vec<Instant>,
-    /// The last attempt that failed may have been billed.
+    /// The last attempt may have been billed for nothing.
     maybe_billed: bool,
+    /// When the last attempt failed, while the next one is waited for.
+    failed_at: Option<tokio::time::Instant>,
     delays: Option<Delays>,
     records: Vec<CallRecord>,
     usage: Usage,
@@ -254,7 +259,9 @@ struct Call<'a> {
 impl<'a> Call<'a> {
     fn new(caller: &'a Caller, context: CallContext<'a>, request: &'a ChatRequest) -> Self {
         let key = caller.key(request, context.question_id, context.draw);
-        let pending = caller.parts.route.as_ref().map(|route| route.kept(&key)).unwrap_or_default();
+        let pending = caller.parts.route.as_ref().map(|route| route.kept(&kept_as(&context, key))).unwrap_or_default();
+        // of what was put off before anybody knew whose fault it was
+        let maybe_billed = !pending.is_empty();
         Self {
             caller,
             context,
@@ -265,7 +272,8 @@ impl<'a> Call<'a> {
             slot_tokens: 0,
             failed_attempts: context.failed_attempts,
             pending,
-            maybe_billed: false,
+            maybe_billed,
+            failed_at: None,
             delays: None,
             records: Vec::new(),
             usage: Usage::default(),
@@ -284,6 +292,7 @@ impl<'a> Call<'a> {
             let admitted = self.admit().await;
             self.waited(waiting, WaitFor::Pace);
             let Admitted { reservation, permit, sent } = admitted?;
+            self.failed_at = None;
             let offset_us = micros(self.begun.elapsed());
             let sending = Instant::now();
             let attempt = tokio::select! {
@@ -386,20 +395,28 @@ impl<'a> Call<'a> {
     fn put_off(&mut self, wait: Duration, reason: String, outage: bool) -> CallStop {
         self.decide();
         if let Some(route) = &self.caller.parts.route {
-            route.keep(self.key, std::mem::take(&mut self.pending));
+            route.keep(kept_as(&self.context, self.key), std::mem::take(&mut self.pending));
         }
         CallStop::Park { wait, reason, failed_attempts: self.failed_attempts, outage }
     }
 
-    /// Waits until the route may be used; a call that has failed is decided about first.
+    /// Waits until the route may be used, and for what may have been billed until it is known whose fault that was: an outage costs
+    /// no more than what was on its way when it began. What has failed has waited since then.
     async fn find_way(&mut self) -> Result<(), CallStop> {
         let CallerParts { stop, route: Some(route), settings, .. } = &self.caller.parts else { return Ok(()) };
-        match stop.unless_stopped(route.wait(settings.patience)).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(NotNow { wait, reason })) => {
-                let reason = format!("{} is away: {reason}", route.key());
-                Err(self.put_off(wait, reason, true))
+        let (maybe_billed, patience) = (self.maybe_billed, settings.patience);
+        let since = self.failed_at.unwrap_or_else(tokio::time::Instant::now);
+        let left = || patience.saturating_sub(since.elapsed());
+        let finding = async {
+            if maybe_billed && !route.verdict(left()).await {
+                return Err((FOUND_OUT, format!("it is being found out whether {} is away", route.key())));
             }
+            let not_now = |NotNow { wait, reason }| (wait, format!("{} is away: {reason}", route.key()));
+            route.wait(left()).await.map_err(not_now)
+        };
+        match stop.unless_stopped(finding).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err((wait, reason))) => Err(self.put_off(wait, reason, true)),
             Err(cause) => Err(CallStop::Stopped(cause)),
         }
     }
@@ -430,12 +447,13 @@ impl<'a> Call<'a> {
         if asked.is_some_and(|asked| asked > patience) {
             return Err(self.park(delay, failure.message));
         }
+        let since = *self.failed_at.insert(tokio::time::Instant::now());
         let (CallerParts { stop, route, .. }, maybe_billed) = (&self.caller.parts, self.maybe_billed);
         let waiting = async {
-            tokio::time::sleep(delay).await;
-            // an outage costs no more than what was on its way when it began
+            tokio::time::sleep(delay.min(patience)).await;
+            // what is found out now may have used up the attempts; what is not is put off before it is sent
             if let Some(route) = route.as_ref().filter(|_| maybe_billed) {
-                route.verdict(patience).await;
+                route.verdict(patience.saturating_sub(since.elapsed())).await;
             }
         };
         match stop.unless_stopped(waiting).await {
@@ -445,6 +463,11 @@ impl<'a> Call<'a> {
         self.decide();
         if self.failed_attempts > retries { Err(CallStop::Failed(failure)) } else { Ok(()) }
     }
+}
+
+/// By what a route keeps the failures of a call: equal calls of other runs and tasks, such as repeats, have failed on their own.
+fn kept_as(context: &CallContext<'_>, call: Sha256Hash) -> Sha256Hash {
+    Sha256Hash::of(format!("{} {} {}", context.run.0, context.task.0, call.hex()).as_bytes())
 }
 
 fn micros(duration: Duration) -> u64 {

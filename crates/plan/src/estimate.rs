@@ -61,6 +61,17 @@ pub struct PhaseCalls {
     pub profile: CallProfile,
 }
 
+/// What is known of the calls of a judge whose answers are there: the call store was asked for them, one by one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LookedFor {
+    /// Calls that were found: they are not paid again.
+    pub stored: u64,
+    /// Calls that were not found, and those that were not looked for: so many are left at least.
+    pub left: u64,
+    /// The same at worst.
+    pub most_left: u64,
+}
+
 /// What is to be done.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EstimateInput {
@@ -80,8 +91,8 @@ pub struct EstimateInput {
     pub judge_calls: u64,
     /// The same at worst, where it is more: answers that are not there yet decide how many calls some votes are.
     pub most_judge_calls: u64,
-    /// Of the calls of each judge, by its place, how many of so many are stored: they are not paid again.
-    pub stored: Vec<(u64, u64)>,
+    /// What is known of the calls of each judge, by its place; nothing where it is missing.
+    pub looked_for: Vec<LookedFor>,
     /// Votes per judge.
     pub votes: u32,
     /// Expected share of calls that are paid twice (a reply that does not pass its parser), such as 0.02.
@@ -187,12 +198,6 @@ fn part_of_questions(calls: u64, part: Option<u64>, all: u64) -> u64 {
     u64::try_from((u128::from(calls) * u128::from(part)).div_ceil(u128::from(all.max(1)))).unwrap_or(u64::MAX)
 }
 
-/// Calls that are stored, where that was looked for with some of them.
-fn stored_part(calls: u64, share: Option<&(u64, u64)>) -> u64 {
-    let Some((stored, of)) = share.filter(|(_, of)| *of > 0) else { return 0 };
-    u64::try_from(u128::from(calls) * u128::from(*stored.min(of)) / u128::from(*of)).unwrap_or(u64::MAX)
-}
-
 /// Adds it up.
 #[must_use]
 pub fn estimate(input: &EstimateInput) -> Estimate {
@@ -202,18 +207,21 @@ pub fn estimate(input: &EstimateInput) -> Estimate {
     let judge_calls = of_votes(input.judge_calls);
     let most_judge_calls = of_votes(input.most_judge_calls).max(judge_calls);
     let part = |at: usize, calls| part_of_questions(calls, input.judged.get(at).copied().flatten(), input.questions);
-    let stored = |at: usize, calls| stored_part(part(at, calls), input.stored.get(at));
     let of_judge = |(at, profile)| {
-        let left = |calls| part(at, calls) - stored(at, calls);
-        (Phase::Judge, (left(judge_calls), left(most_judge_calls)), profile)
+        let LookedFor { stored, left, most_left } = input.looked_for.get(at).copied().unwrap_or_default();
+        // the number of calls may be a guess; what was found is none, and neither is what was not
+        let calls = part(at, judge_calls).saturating_sub(stored).max(left);
+        let most = part(at, most_judge_calls).saturating_sub(stored).max(most_left).max(calls);
+        (Phase::Judge, (calls, most), profile)
     };
     let judge = input.judges.iter().enumerate().map(of_judge);
     let system = input.system.iter().map(|calls| (calls.phase, calls.calls, &calls.profile));
     let others = system.chain(answer).map(|(phase, calls, profile)| (phase, (calls, calls), profile));
-    let mut parts: Vec<Part<'_>> = others.chain(judge).filter(|(_, (calls, _), _)| *calls > 0).collect();
+    let mut parts: Vec<Part<'_>> = others.chain(judge).filter(|(_, (_, most), _)| *most > 0).collect();
     parts.sort_by_key(|(phase, ..)| *phase);
 
-    let stored_calls = (0..input.judges.len()).map(|at| stored(at, judge_calls)).fold(0, u64::saturating_add);
+    let found = input.judges.iter().zip(&input.looked_for).map(|(_, looked_for)| looked_for.stored);
+    let stored_calls = found.fold(0, u64::saturating_add);
     let mut result = Estimate { stored_calls, ..Estimate::default() };
     for (phase, calls, profile) in &parts {
         add_phase(&mut result, price(*phase, *calls, profile, input.repeat_share));
@@ -401,21 +409,45 @@ mod tests {
 
     #[test]
     fn judgements_that_are_stored_are_not_paid_again() {
+        let looked_for = |stored, left, most_left| LookedFor { stored, left, most_left };
         let input = EstimateInput {
             questions: 200,
             judges: vec![small_model(), small_model()],
             judge_calls: 200,
-            stored: vec![(50, 50), (20, 80)],
+            looked_for: vec![looked_for(600, 0, 0), looked_for(150, 450, 450)],
             votes: 3,
             ..EstimateInput::default()
         };
         let result = estimate(&input);
         assert_eq!((result.calls, result.stored_calls), (450, 750), "all of one, a quarter of the other");
         assert_eq!(result.worst, PicoUsd(450 * (2100 * 150_000 + 500 * 600_000)));
-        let all = estimate(&EstimateInput { stored: vec![(9, 9), (1, 1)], ..input.clone() });
+        let all = estimate(&EstimateInput { looked_for: vec![looked_for(600, 0, 0); 2], ..input.clone() });
         assert_eq!((all.calls, all.stored_calls, all.worst), (0, 1_200, PicoUsd::ZERO));
-        let none = estimate(&EstimateInput { stored: vec![(0, 9), (0, 0)], ..input });
+        let none = estimate(&EstimateInput { looked_for: vec![looked_for(0, 600, 600)], ..input });
         assert_eq!((none.calls, none.stored_calls), (1_200, 0));
+    }
+
+    #[test]
+    fn what_was_found_of_some_calls_says_nothing_about_others() {
+        let of = |judge_calls, most_judge_calls, looked_for| {
+            let result = estimate(&EstimateInput {
+                questions: 1986,
+                judges: vec![small_model()],
+                judge_calls,
+                most_judge_calls,
+                looked_for: vec![looked_for],
+                votes: 1,
+                ..EstimateInput::default()
+            });
+            (result.calls, result.most_calls, result.stored_calls, result.worst > PicoUsd::ZERO)
+        };
+        let first_banks = LookedFor { stored: 24, left: 1962, most_left: 1962 };
+        assert_eq!(of(1986, 1986, first_banks), (1962, 1962, 24, true), "judged for its first banks only");
+        // the number of calls is taken from a part of the sample that has fewer of them
+        assert_eq!(of(1000, 1000, LookedFor { stored: 1000, left: 986, most_left: 986 }), (986, 986, 1000, true));
+        // the first calls of all votes are stored; whether those that rest on them are is not known
+        let first_calls = LookedFor { stored: 1986, left: 0, most_left: 5958 };
+        assert_eq!(of(1986, 1986, first_calls), (0, 5958, 1986, true));
     }
 
     #[test]

@@ -25,7 +25,9 @@ mod segments;
 pub use announce::{Announcement, DISCORDANCE, FacetHalfWidth, WeightedHalfWidth, announce, announce_spec};
 pub use bank_order::bank_order;
 pub use error::SampleError;
-pub use estimate::{CallProfile, Estimate, EstimateInput, PhaseCalls, PhaseEstimate, TokenGuess, TokenPrice, estimate};
+pub use estimate::{
+    CallProfile, Estimate, EstimateInput, LookedFor, PhaseCalls, PhaseEstimate, TokenGuess, TokenPrice, estimate,
+};
 pub use request::{Preset, SampleRequest, Sampler};
 pub use rounds::{Rounds, rounds};
 pub use sample::{Population, Sample, SampledBank};

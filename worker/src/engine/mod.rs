@@ -182,7 +182,7 @@ struct Runs {
     unserved: SyncMutex<BTreeSet<RunNo>>,
     /// Runs whose memory system is not allowed here.
     refused: SyncMutex<HashMap<RunNo, Refused>>,
-    /// Tasks that were given up for replies that cannot be read.
+    /// Tasks that were given up for replies that cannot be read, since the run's context was built.
     unread: Unread,
 }
 
@@ -227,6 +227,8 @@ impl Shared {
         let context = Arc::new(Box::pin(building).await?);
         contexts.insert(run, Arc::clone(&context));
         self.runs.unserved.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
+        // a run that ended and is worked on again, after `retry` say, is another stretch of work
+        self.runs.unread.forget(run);
         Ok(context)
     }
 

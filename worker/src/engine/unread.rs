@@ -34,6 +34,11 @@ impl Unread {
         *count += 1;
         Some(*count)
     }
+
+    /// Counts those of a run from the first one again: what it meets anew is told anew.
+    pub(super) fn forget(&self, run: RunNo) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|(of, ..), _| *of != run);
+    }
 }
 
 /// Whether a line says that there are so many: 10, 100, 1,000.
@@ -66,6 +71,9 @@ mod tests {
         assert_eq!(add(2, vote(0, 0), "unparsable_judgement"), Some(1), "another run");
         assert_eq!(add(1, TaskKey::question(0, 0), "cut_off"), Some(1), "the answerer");
         assert_eq!(add(1, vote(3, 0), "unparsable_judgement"), Some(3));
+        unread.forget(RunNo(1));
+        assert_eq!(add(1, vote(0, 0), "unparsable_judgement"), Some(1), "its work began again");
+        assert_eq!(add(2, vote(1, 0), "unparsable_judgement"), Some(2), "the other run goes on");
     }
 
     #[test]

@@ -54,10 +54,18 @@ fn free_end(outcome: &Outcome) -> Option<MeteredEnd> {
     match &outcome.ended {
         Ended::Stored => Some(MeteredEnd::Stored),
         Ended::NotReached(_) => Some(MeteredEnd::NotReached),
+        // whoever answers in the place of the provider charges nothing
+        Ended::Page => Some(MeteredEnd::Refused(outcome.status)),
         Ended::Refused(status) if outcome.failed_on_purpose() => Some(MeteredEnd::FailedOnPurpose(*status)),
         Ended::Refused(status) if !classify::may_be_billed(*status) => Some(MeteredEnd::Refused(*status)),
         _ => None,
     }
+}
+
+/// Whether what became of a request says anything of calls that cost: lists of models and counts of tokens have limits, rights and
+/// faults of their own, and what the meter fails on purpose never met the provider.
+const fn teaches(service: Service, outcome: &Outcome) -> bool {
+    !matches!(service, Service::Free) && !outcome.failed_on_purpose()
 }
 
 /// Tokens that a request has taken of the pace. When it is dropped, what it has not used goes to other calls.
@@ -254,8 +262,7 @@ impl MeteredCall {
         if let Some(taken) = self.taken.take() {
             taken.settle(outcome);
         }
-        // the provider was not asked
-        if outcome.failed_on_purpose() {
+        if !teaches(self.key.service, outcome) {
             return;
         }
         if matches!(outcome.status, 429 | 503)
@@ -358,6 +365,31 @@ mod tests {
         assert_eq!(end(500, Some(FaultKind::Status(500))), Some(MeteredEnd::FailedOnPurpose(500)));
         assert_eq!(end(500, Some(FaultKind::Slow)), end(500, None), "the provider itself has failed");
         assert_eq!(end(400, Some(FaultKind::Slow)), Some(MeteredEnd::Refused(400)));
+    }
+
+    #[test]
+    fn p39_what_costs_nothing_says_nothing_of_calls_that_do() {
+        let answered = outcome(Ended::Complete, None, None);
+        let failed_on_purpose = outcome(Ended::Refused(503), Some(FaultKind::Status(503)), None);
+        for service in Service::ALL {
+            let costs = service != Service::Free;
+            for status in [403, 429, 503] {
+                assert_eq!(teaches(service, &outcome(Ended::Refused(status), None, None)), costs, "{service:?}");
+            }
+            assert_eq!(teaches(service, &answered), costs, "{service:?}");
+            assert!(!teaches(service, &failed_on_purpose));
+        }
+    }
+
+    #[test]
+    fn p39_a_web_page_in_the_place_of_a_reply_costs_nothing_and_says_that_the_provider_is_away() {
+        let (target, outages) =
+            (Target { account: "openai".to_owned(), model: "m".to_owned(), embeds: false }, Outages::default());
+        let page = outcome(Ended::Page, None, None);
+        assert_eq!(free_end(&page), Some(MeteredEnd::Refused(200)));
+        assert_eq!(free_end(&outcome(Ended::NotAReply, None, None)), None, "another reply may have been billed");
+        outages.learn(&target, Sha256Hash::of(b"x"), &page);
+        assert!(outages.away().is_some_and(|away| away.reason.contains("web page")));
     }
 
     /// Notes what is given back.

@@ -100,6 +100,7 @@ impl Outages {
             Ended::Complete => self.through(target),
             Ended::NotReached(cause) | Ended::CutByProvider(cause) => failed(cause.clone()),
             Ended::NotAReply => failed("what came is no reply".to_owned()),
+            Ended::Page => failed("a web page came in the place of a reply".to_owned()),
             Ended::Refused(429) => self.limited(target),
             Ended::Refused(status @ (401..=403 | 408 | 500..)) => {
                 let request = (*status == 500).then_some(request);

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::{
-    app::App,
+    app::{App, systems::Driven},
     banks::{
         by_calls,
         import::{self, Outcome},
@@ -142,7 +142,7 @@ pub(super) async fn import(app: &App, file: &Path, args: &KeepArgs) -> CliResult
     Ok(Exit::Done)
 }
 
-/// Gives the banks of an archive to the server of an adapter.
+/// Gives the banks of an archive to the server of an adapter, as far as it does not hold them.
 ///
 /// # Errors
 /// Exit 2 where the archive holds folders, or the adapter does not say how a server takes banks in; as [`by_calls::import`].
@@ -154,12 +154,39 @@ async fn take_in(app: &App, into: &str, banks: &ImportedBanks) -> Result<(), Cli
     let driven = app.drive(into, "banks-import").await?;
     let takes = adapter::spec_of(&driven.settings).is_some_and(|spec| spec.import.is_some());
     let taken_in = match takes && adapter::server_of(&driven.settings).is_some() {
-        true => by_calls::import(driven.system.as_ref(), banks, &app.home()).await,
+        true => give(app, into, &driven, banks).await,
         false => refused("its adapter says no `import`, or no address: write one, and add --set system.url=ADDRESS"),
     };
     driven.close().await;
     driven.leave(taken_in.is_ok());
     taken_in
+}
+
+async fn give(app: &App, into: &str, driven: &Driven, banks: &ImportedBanks) -> Result<(), CliError> {
+    let version = &driven.system.capabilities().version;
+    if let Some(filler) = by_calls::other_filler(&banks.manifest, &driven.name, version) {
+        out::note(&format!(
+            "--into {into}: the banks were filled by {filler}, and are given to {} {version}: whether it reads them is not known here",
+            driven.name
+        ));
+    }
+    let counts = adapter::counts(&driven.settings);
+    if !counts {
+        out::note(&format!(
+            "--into {into}: {} cannot count what a bank holds (`verify`), so that each is given to it, also one that it has already: \
+             remove there first what an import that stopped has left",
+            driven.name
+        ));
+    }
+    let given = by_calls::import(driven.system.as_ref(), banks, &app.home(), counts).await?;
+    let there = banks.manifest.banks.len() - given;
+    if there > 0 {
+        out::note(&format!(
+            "--into {into}: {} were there already, and are left as they are",
+            counted(there as u64, "bank")
+        ));
+    }
+    Ok(())
 }
 
 /// Downloads an archive, and keeps it on this machine.

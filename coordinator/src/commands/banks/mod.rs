@@ -4,7 +4,7 @@
 mod handed_on;
 
 use bench_proto::spec::TakenOver;
-use bench_store::{BankRow, BankState, Right, RunFilter, RunRow, Runs, Store};
+use bench_store::{BankRow, BankState, Right, RunFilter, RunRow, Store};
 use bench_systems::{BuildContext, registry as systems};
 use serde::Serialize;
 use serde_json::json;
@@ -21,7 +21,7 @@ use crate::{
     planning::filled::{is_filled, why_not_kept},
     runs::{
         banks_archive::Wanted,
-        removal::{Remover, ended},
+        removal::{Remover, ended, in_use},
     },
     standing::{find_run, is_restored, keeps_banks, removed_banks},
 };
@@ -38,7 +38,7 @@ struct BanksOfRun {
     filled: usize,
     /// Runs that filled the others which it asks, and `imported NAME` for those of an archive.
     asks: Vec<String>,
-    /// A run that asks its banks and has not ended.
+    /// A run that asks its banks, or is about to, and has not ended.
     in_use_by: Option<String>,
     state: &'static str,
 }
@@ -67,11 +67,12 @@ pub(super) async fn run(app: &App, verb: &BanksVerb) -> CliResult {
         BanksVerb::Fetch { url, sha256, import } => handed_on::fetch(app, url, sha256.as_deref(), import).await,
         BanksVerb::List(args) if args.imported => handed_on::list(app, args),
         BanksVerb::Remove { runs, imported: true, json } => handed_on::remove(app, runs, *json).await,
-        BanksVerb::Export { run, to, data, licence, json } => {
+        BanksVerb::Export { run, to, data, adapter, licence, json } => {
             let store = app.open_store().await?;
             let run = find_run(store.as_ref(), run).await?;
             let to = to.clone().unwrap_or_else(|| format!("banks-{}.tar.gz", run.run_id).into());
-            let wanted = Wanted { to: &to, data: data.as_deref(), licence: licence.as_deref() };
+            let (data, adapter, licence) = (data.as_deref(), adapter.as_deref(), licence.as_deref());
+            let wanted = Wanted { to: &to, data, adapter, licence };
             handed_on::export(app, store.as_ref(), &run, &wanted, *json).await
         }
         BanksVerb::List(args) => list(app.open_store().await?.as_ref(), args).await,
@@ -104,10 +105,11 @@ async fn remove(app: &App, store: &dyn Store, selectors: &[String], json: bool) 
 
 async fn list(store: &dyn Store, args: &BanksArgs) -> CliResult {
     let mut all = Vec::new();
-    for run in store.list_runs(&RunFilter::default()).await? {
+    let runs = store.list_runs(&RunFilter::default()).await?;
+    for run in &runs {
         let is_wanted = args.system.as_ref().is_none_or(|system| *system == run.spec.system.name);
         if is_wanted && !run.imported && keeps_banks(&run.spec) {
-            all.push(of_run(store, &run).await?);
+            all.push(of_run(store, run, &runs).await?);
         }
         if all.len() == args.limit as usize {
             break;
@@ -135,7 +137,8 @@ async fn list(store: &dyn Store, args: &BanksArgs) -> CliResult {
     Ok(Exit::Done)
 }
 
-async fn of_run(store: &dyn Store, run: &RunRow) -> Result<BanksOfRun, CliError> {
+/// What one of the runs of the store has.
+async fn of_run(store: &dyn Store, run: &RunRow, runs: &[RunRow]) -> Result<BanksOfRun, CliError> {
     let rows = store.banks(run.run_no, None).await?;
     Ok(BanksOfRun {
         run: run.run_id.to_string(),
@@ -144,7 +147,7 @@ async fn of_run(store: &dyn Store, run: &RunRow) -> Result<BanksOfRun, CliError>
         banks: rows.len(),
         filled: rows.iter().filter(|row| is_filled(row)).count(),
         asks: asks(&run.spec.taken_over),
-        in_use_by: store.banks_in_use(run.run_no).await?.into_values().next(),
+        in_use_by: in_use(store, run, runs).await?.into_values().next(),
         state: state(store, run).await?,
     })
 }
@@ -157,7 +160,7 @@ fn asks(taken_over: &TakenOver) -> Vec<String> {
 
 /// What becomes of the banks of a run: `removed`, `kept` (another run may ask them), `of this run alone`, `there before` for one that
 /// was asked by its name, or `elsewhere` for a run that came from an archive.
-async fn state(store: &dyn Runs, run: &RunRow) -> Result<&'static str, CliError> {
+async fn state(store: &dyn Store, run: &RunRow) -> Result<&'static str, CliError> {
     if run.spec.taken_over.bank.is_some() {
         return Ok("there before");
     }

@@ -1,6 +1,6 @@
 //! What a fork will call, before it does: its prompts are made of what its source has stored.
 //!
-//! Every question counts as called, but for judgements of the same answers that are found in the call store. Other replies that the
+//! Every question counts as called, but for calls about the same answers that are found in the call store. Other replies that the
 //! lineage has paid for are not paid again either, so the truth may be less.
 
 use std::collections::BTreeMap;
@@ -55,16 +55,14 @@ pub(crate) async fn estimate_fork(
     let &ForkOf { source, spec, from, .. } = fork;
     let answers = fork.answers();
     let mut measured = MeasuredFork::from_spec(spec);
-    if from == ForkFrom::Judge && !spec.judges.is_empty() && spec.limits.cache.reads() {
-        measured.known = Some(KnownVotes::of_fork(app, spec));
-    }
     if answers || !spec.judges.is_empty() {
         fork.measure(&mut measured, store, counting).await?;
     }
-    let MeasuredFork { asked, own_hits, answered, rephrased, searched, votes, known } = measured;
-    let known = match known {
-        Some(known) => known.look_up(store, &source.lineage).await?,
-        None => KnownCalls::default(),
+    let MeasuredFork { asked, own_hits, answered, rephrased, searched, votes } = measured;
+    let may_be_known = from == ForkFrom::Judge && !spec.judges.is_empty() && spec.limits.cache.reads();
+    let known = match may_be_known {
+        true => KnownVotes::of_fork(app, spec).look_up(store, source, fork.fixes).await?,
+        false => KnownCalls::default(),
     };
     let all = asked == spec.sample.n && from == ForkFrom::Judge;
     let scaled = |guess: TokenGuess| match from {
@@ -100,7 +98,9 @@ pub(crate) async fn estimate_fork(
             }
         }
     };
-    Ok(estimate)
+    // calls of votes that were not looked at are taken to be as many as those of the others
+    let is_rough = asked < spec.sample.n && !spec.judges.is_empty();
+    Ok(RunEstimate { is_rough, ..estimate })
 }
 
 /// Searches of a fork that recalls anew for texts that its source has not searched for: the question's own is stored with it, unless
@@ -121,15 +121,13 @@ struct MeasuredFork<'a> {
     /// What is embedded for a search, where that is paid for.
     searched: Measured,
     votes: MeasuredVotes<'a>,
-    /// The same calls, to be looked for in the call store; none where nothing could be found.
-    known: Option<KnownVotes<'a>>,
 }
 
 impl<'a> MeasuredFork<'a> {
     fn from_spec(spec: &'a RunSpec) -> Self {
         let votes = MeasuredVotes::for_judges(&spec.judges);
         let none = Measured::default();
-        Self { asked: 0, own_hits: 0, answered: none, rephrased: none, searched: none, votes, known: None }
+        Self { asked: 0, own_hits: 0, answered: none, rephrased: none, searched: none, votes }
     }
 }
 
@@ -199,12 +197,8 @@ impl ForkOf<'_> {
             // a fork that answers anew gets answers of about the same length
             let answered = stored.answer.is_some() && self.from == ForkFrom::Judge;
             let answer = stored.answer.unwrap_or_else(|| stand_in(gold.map(|gold| &gold.gold)));
-            let case = Case::by_profile(&spec.dataset.profile, question, gold, &answer, shown.bank)?;
-            if let Some(known) = measured.known.as_mut().filter(|_| answered) {
-                known.add(&case, question);
-            }
             measured.votes.add(
-                &case,
+                &Case::by_profile(&spec.dataset.profile, question, gold, &answer, shown.bank)?,
                 answered,
                 &|model, messages| counting.message_tokens(model, messages),
                 &|model, text| counting.tokens(model, text),

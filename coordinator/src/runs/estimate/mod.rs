@@ -112,7 +112,7 @@ pub(crate) struct RunEstimate {
     old_prices: Vec<String>,
     /// Calls were counted in a part of the sample.
     is_rough: bool,
-    /// Some of the calls may be stored, which cannot be seen from here.
+    /// More of the calls may be stored than was looked for.
     at_most: bool,
     /// Judges that grade a sample, with what that saves in each run; of a matrix those that are the same in all cells.
     samples: Vec<JudgedPart>,
@@ -228,7 +228,7 @@ impl RunEstimate {
         input.judge_calls = prompts.judge_calls.expected;
         input.most_judge_calls = prompts.judge_calls.most;
         let samples = judged::judged(spec, &mut input);
-        input.stored.clone_from(&prompts.known.stored);
+        input.looked_for.clone_from(&prompts.known.of_judges);
         if let (Some(embeds), Some(model)) =
             (prompts.embeddings, vector::remote_model(&spec.system.name, &spec.system.settings))
         {

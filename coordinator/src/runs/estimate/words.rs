@@ -50,7 +50,7 @@ impl RunEstimate {
     }
 
     fn old_prices(&self) -> impl Iterator<Item = &str> {
-        self.old_prices.iter().filter(|_| self.total.calls > 0 || self.is_metered).map(String::as_str)
+        self.old_prices.iter().filter(|_| self.total.most_calls > 0 || self.is_metered).map(String::as_str)
     }
 
     /// One or two lines for the start of a run.
@@ -63,17 +63,18 @@ impl RunEstimate {
             self.announcement.detectable_points
         );
         let total = &self.total;
-        if total.calls == 0 && self.is_metered {
+        if total.most_calls == 0 && self.is_metered {
             return format!("what the memory system calls itself is not known beforehand; {interval}");
         }
-        if total.calls == 0 {
+        if total.most_calls == 0 {
             return interval;
         }
         format!(
             "estimate{}: {}{}, {} prompt and {} completion tokens, {} (worst {}){}, {}{}; {interval}",
             self.what(),
             match (self.at_most, self.is_rough) {
-                (true, _) => "at most ",
+                (true, true) => "at most about ",
+                (true, false) => "at most ",
                 (false, true) => "about ",
                 (false, false) => "",
             },
@@ -151,7 +152,7 @@ impl RunEstimate {
         for (name, estimate) in &self.controls {
             lines.push(format!("  control {name}: {}", of(estimate)));
         }
-        if self.total.calls == 0 && !self.is_metered {
+        if self.total.most_calls == 0 && !self.is_metered {
             lines.push("  no model calls: free".to_owned());
         } else {
             let cap = self.cap_usd.map(|cap| format!(" (cap {})", dollars(cap))).unwrap_or_default();

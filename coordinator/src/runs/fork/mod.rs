@@ -34,7 +34,7 @@ use crate::{
         start::{check_detach, confirm, new_run},
         takers::check_allowed,
     },
-    standing::{check_whole, find_run, naming::check_no_id},
+    standing::{check_whole, find_run, naming::check_new},
 };
 
 /// Kind of the run event that says from which run and phase a run was forked: `<phase> <run id>`.
@@ -80,7 +80,7 @@ pub(crate) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
     if let Some(existing) = store.run_by_id(&run_id).await? {
         return attach(app, store, &spec, existing, args).await;
     }
-    check_no_id(store.as_ref(), args.naming.name.as_deref(), &run_id).await?;
+    check_new(store.as_ref(), args.naming.name.as_deref(), &run_id).await?;
     app.check_run_accounts(&spec)?;
     if app.deployment()? == Deployment::Local {
         look_first(app, &spec, from != ForkFrom::Judge).await?;

@@ -37,7 +37,9 @@ pub(super) fn forked_spec(app: &App, args: &SubmitArgs, run: &RunRow, from: Fork
     spec.taken_over = TakenOver::of_fork(from.into(), &run.run_id.0, &source.taken_over);
     let keeps_banks = capabilities(source).is_some_and(|capabilities| !capabilities.from_items);
     if from == ForkFrom::Recall && keeps_banks && source.taken_over.bank.is_none() {
+        // those that its source asks are not its source's own
         spec.taken_over.banks_of = vec![run.run_id.0.clone()];
+        spec.taken_over.banks_of.extend(source.taken_over.banks_of.iter().cloned());
     }
     if args.only_wrong {
         spec.taken_over.answered_again = source.taken_over.answered_again + 1;

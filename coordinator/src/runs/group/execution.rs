@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bench_store::{RunRow, RunState, Store};
-use futures::{StreamExt as _, stream};
+use futures::{FutureExt as _, StreamExt as _, future::join_all, stream};
 use tokio_util::sync::CancellationToken;
 
 use super::ending;
@@ -15,11 +15,12 @@ use crate::{
     out,
     planning::{PlannedRun, planner::Planner},
     runs::{
-        client::{self, spawn_planner},
+        client::{Following, INCOMPLETE, spawn_planner},
         controls,
         ending::{RunEnd, left_running},
         execution::plan_fully,
         executor::{RunExecutor, Watching},
+        resume::planner_if_missing,
     },
     standing::group::RunsOfGroup,
 };
@@ -58,8 +59,9 @@ pub(super) async fn to_the_end(
         false => Vec::new(),
     };
     if detach {
-        for Taken { run, planner, .. } in taken {
-            plan_fully(app, store, run.run_no, planner).await?;
+        if !plan_all(app, store, taken).await? {
+            controls::leave(plans_of_controls).await;
+            return Err(left_running(&group.id, INCOMPLETE));
         }
         controls::planned(plans_of_controls).await?;
         return detached(group, output.json);
@@ -116,6 +118,22 @@ async fn own(
     executor.execute(own.as_deref().unwrap_or(app), store, &run, planner, watching).await
 }
 
+/// Writes the rest of all plans beside each other; false when the person leaves before that.
+async fn plan_all(app: &App, store: &Arc<dyn Store>, taken: Vec<Taken>) -> Result<bool, CliError> {
+    let plans = join_all(taken.into_iter().map(|one| plan(app, store, one))).await;
+    let written = plans.into_iter().collect::<Result<Vec<bool>, _>>()?;
+    Ok(written.into_iter().all(|written| written))
+}
+
+/// The same of one of the runs.
+async fn plan(
+    app: &App,
+    store: &Arc<dyn Store>,
+    Taken { run, planner, app: own, .. }: Taken,
+) -> Result<bool, CliError> {
+    plan_fully(own.as_deref().unwrap_or(app), store, run.run_no, planner).await
+}
+
 /// Looks on while a cluster executes the runs; why this process left before their end, where it did.
 async fn follow(
     app: &App,
@@ -125,13 +143,11 @@ async fn follow(
 ) -> Result<Option<String>, CliError> {
     let interrupts = app.interrupts();
     let watching = Watching::new(output, &interrupts);
+    let following = Following::new(store, taken.len(), watching.worker_timeout, &interrupts);
     // all plans are written beside each other: the dispatcher shares its room between runs that have something to give
-    let spawned = taken
-        .into_iter()
-        .map(|Taken { run, planner, .. }| (run, planner.map(|planner| spawn_planner(Arc::clone(store), planner))));
+    let ends = following.side_by_side(taken.into_iter().map(|one| followed(app, store, &following, one))).await?;
     let mut left: Vec<String> = Vec::new();
-    for (run, planning) in spawned.collect::<Vec<_>>() {
-        let end = client::follow(store.as_ref(), &run, planning, watching.worker_timeout, &interrupts).await?;
+    for end in ends {
         if let RunEnd::LeftRunning { reason } = end
             && !left.contains(&reason)
         {
@@ -139,6 +155,20 @@ async fn follow(
         }
     }
     Ok((!left.is_empty()).then(|| left.join("; ")))
+}
+
+/// Looks on while a cluster executes one of the runs, and writes its plan.
+async fn followed(
+    app: &App,
+    store: &Arc<dyn Store>,
+    following: &Following<'_>,
+    Taken { run, planner, app: own, .. }: Taken,
+) -> Result<RunEnd, CliError> {
+    let app = own.as_deref().unwrap_or(app);
+    let planning = planner.map(|planner| spawn_planner(Arc::clone(store), planner));
+    following
+        .follow(&run, planning, &|row| async move { planner_if_missing(app, store.as_ref(), &row).await }.boxed())
+        .await
 }
 
 /// Says what a person needs to come back to a group.

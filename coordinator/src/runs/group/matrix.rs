@@ -12,7 +12,7 @@ use bench_proto::{
     spec::Limits,
     usage_cap::UsageCap,
 };
-use bench_store::{Creation, NewGroup, NewRun, RunRow, Store};
+use bench_store::{Creation, NewGroup, NewRun, RunRow, RunState, Store};
 
 use super::{
     execution::{self, Taken},
@@ -31,7 +31,11 @@ use crate::{
         executor::RunExecutor,
         start::new_run,
     },
-    standing::group::{CellRows, RunsOfGroup, id_of_cell, name_of_cell},
+    standing::{
+        are_banks_removed,
+        group::{CellRows, RunsOfGroup, id_of_cell, name_of_cell},
+        is_restored,
+    },
 };
 
 /// A cell that could start.
@@ -228,7 +232,8 @@ pub(crate) async fn go_on(
     resume::take_up_all(store, &mut taken, &[]).await?;
     let _listening = app.interrupts();
     let there = existing.as_ref().map_or(&[][..], |group| &group.runs);
-    let (places, runs) = new_runs(app, (id, there), cells)?;
+    let fillers = may_fill(store.as_ref(), there).await?;
+    let (places, runs) = new_runs(app, (id, fillers.as_slice()), cells)?;
     let (first, others) = runs.split_first().ok_or_else(|| gone(id))?;
     let Creation::Made(made) = store.create_or_find(first, others).await? else {
         let why = format!(
@@ -261,10 +266,21 @@ fn gone(id: &RunId) -> CliError {
 /// A run that is to be created: its cell, who executes it, its number among the runs of the cell.
 type Place<'a> = (&'a PlannedCell, RunExecutor, u32);
 
-/// The runs that are missing beside those that are there, in the order in which they are created.
+/// Those of some runs whose banks others can ask: they are in the memory system, or will be.
+async fn may_fill(store: &dyn Store, runs: &[RunRow]) -> Result<Vec<RunRow>, CliError> {
+    let mut all = Vec::new();
+    for run in runs.iter().filter(|run| run.state != RunState::Cancelled) {
+        if !are_banks_removed(store, run).await? && !is_restored(store, run).await? {
+            all.push(run.clone());
+        }
+    }
+    Ok(all)
+}
+
+/// The runs that are missing, in the order in which they are created. `fillers`: runs that are there and may have filled what they ask.
 fn new_runs<'a>(
     app: &App,
-    (id, there): (&RunId, &[RunRow]),
+    (id, fillers): (&RunId, &[RunRow]),
     cells: &'a [PlannedCell],
 ) -> Result<(Vec<Place<'a>>, Vec<NewRun>), CliError> {
     let mut order: Vec<(u32, &PlannedCell)> =
@@ -278,7 +294,7 @@ fn new_runs<'a>(
         if filled::shares_banks(&of.args, &of.planned.measured) {
             // the first that is created fills, and the others ask what it has filled
             let made = runs.iter().map(|run| (&run.run_id, &run.spec));
-            let mut others = there.iter().map(|run| (&run.run_id, &run.spec)).chain(made);
+            let mut others = fillers.iter().map(|run| (&run.run_id, &run.spec)).chain(made);
             let filler = others
                 .find(|(_, spec)| !spec.taken_over.asks_filled_banks() && filled::fills_the_same(spec, &new.spec));
             new.spec.taken_over.banks_of.extend(filler.map(|(id, _)| id.0.clone()));
@@ -305,4 +321,35 @@ fn new_cell(id: &RunId, of: &PlannedCell, executor: &RunExecutor, repeat: u32) -
 fn note(cell: &Cell) -> Result<String, CliError> {
     let note = serde_json::to_string(&CellNote { values: cell.values.clone() });
     note.map_err(|e| CliError::infrastructure(format!("a cell cannot be noted: {e}")).because(e))
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_store::{BANKS_GONE_EVENT, conformance};
+
+    use super::*;
+    use crate::standing::ALL_BANKS;
+
+    #[tokio::test]
+    async fn runs_without_their_banks_fill_for_nobody() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let url = format!("sqlite:{}", folder.path().join("bench.db").display());
+        let store = bench_store::open(&url).await.expect("the store opens");
+        let mut runs = Vec::new();
+        for id in ["m-c1-r1", "m-c2-r1", "m-c3-r1", "m-c4-r1"] {
+            runs.push(store.create_run(&conformance::new_run(id)).await.expect("is created"));
+        }
+        store.add_event(runs[0], BANKS_GONE_EVENT, ALL_BANKS).await.expect("is noted");
+        for (run, to) in [(0, RunState::Finished), (1, RunState::Cancelled), (2, RunState::Finished)] {
+            let ended = store.set_run_state(runs[run], &[RunState::Running], to, None).await;
+            assert!(ended.expect("is set"));
+        }
+        let mut rows = Vec::new();
+        for run in runs {
+            rows.push(store.run(run).await.expect("is there"));
+        }
+        let fill = may_fill(store.as_ref(), &rows).await.expect("are read");
+        let ids: Vec<&str> = fill.iter().map(|run| run.run_id.0.as_str()).collect();
+        assert_eq!(ids, ["m-c3-r1", "m-c4-r1"]);
+    }
 }

@@ -10,7 +10,7 @@ const PRICED: [&str; 4] = ["--price", "text-embedding-3-small=0.02/0", "--price"
 
 /// `submit` of 50 questions to `vector`, answered without a model. No probe: what its recalls embed is paid again.
 fn submit<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    let fixed = ["--preset", "quick", "--system", "vector", "--latency-probe", "off"];
+    let fixed = ["--preset", "quick", "--max-banks", "5", "--system", "vector", "--latency-probe", "off"];
     submit_sim(&[&fixed[..], more].concat())
 }
 

@@ -29,7 +29,10 @@ fn judging_again_calls_the_judge_alone() {
     assert_eq!(estimated("openai:gpt-4o", "1"), (Some(50), Some(0), false));
     // the same judge again: the lineage has paid for its judgements too
     let again = ["rejudge", "first", "--judge", "openai:gpt-4o-mini", "--run-id", "again", "--json"];
-    let again = bench.run(again).expect_code(0).json();
+    let again = bench.run(again).expect_code(0);
+    // the start looks at a part of the prompts, and for all of the calls
+    assert!(again.stderr.contains("50 further calls of judges are stored"), "{}", again.stderr);
+    let again = again.json();
     assert_eq!(calls(&provider), 100, "nothing was paid twice");
     assert_eq!(again["result_digest"], first["result_digest"]);
     assert_eq!(

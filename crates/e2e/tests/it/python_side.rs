@@ -225,7 +225,7 @@ except bench_coord.Interrupted as stopped:
     wait_until("some questions are done", PATIENCE, || {
         let status = bench.run(["status", "latest", "--json"]).stdout;
         let status: Option<Value> = serde_json::from_str(&status).ok();
-        status.is_some_and(|status| status["progress"]["scored"].as_u64().is_some_and(|scored| scored >= 1))
+        status.is_some_and(|status| status["progress"]["ended"].as_u64().is_some_and(|ended| ended >= 1))
     });
     signal(&python, "INT");
     // what is in flight is finished, and is let go only when the signal has surely arrived

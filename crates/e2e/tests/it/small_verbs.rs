@@ -258,14 +258,23 @@ fn only_what_was_wrong_is_asked_again() {
 
     let taken = bench.run(["rename", "again", "first"]).expect_code(2);
     assert!(taken.stderr.contains("the id of another run"), "{}", taken.stderr);
-    let _ = bench.run(["submit", "--dataset", "smoke", "--repeats", "2", "--run-id", "twice", "--display", "none"]);
+    let repeats = ["--repeats", "2", "--run-id", "twice", "--name", "both"];
+    let _ = bench.run(["submit", "--dataset", "smoke", "--display", "none"].iter().chain(&repeats));
     let taken = bench.run(["rename", "again", "twice"]).expect_code(2);
     assert!(taken.stderr.contains("the id of a group of runs"), "{}", taken.stderr);
     for (name, why) in [("twice", "the id of a group of runs"), ("first", "the id of another run")] {
         let taken = bench.run(["submit", "--dataset", "smoke", "--name", name, "--display", "none"]).expect_code(2);
         assert!(taken.stderr.contains(why), "{name}: {}", taken.stderr);
     }
-    let _ = bench.run(SMALL.iter().chain(&["--run-id", "extractive"]));
+    // nor does an id mean what a name means; who has both goes on under it
+    let _ = bench.run(["rename", "again", "nightly"]).expect_code(0);
+    for (id, why) in [("nightly", "the name of run again"), ("both", "the name of the group twice")] {
+        let taken = bench.run(["submit", "--dataset", "smoke", "--run-id", id, "--display", "none"]).expect_code(2);
+        assert!(taken.stderr.contains(why), "{id}: {}", taken.stderr);
+    }
+    let own = ["--run-id", "extractive", "--name", "extractive", "--json"];
+    let [begun, attached] = [(); 2].map(|()| bench.run(SMALL.iter().chain(&own)).expect_code(0).json());
+    assert_eq!(attached["result_digest"], begun["result_digest"]);
     let refused = bench.run(["retry", "extractive", "--wrong"]).expect_code(2);
     assert!(refused.stderr.contains("says the same again"), "{}", refused.stderr);
 }

@@ -154,10 +154,12 @@ async fn a_use_that_is_not_told_or_cannot_be_true_is_counted_here() {
 
 #[tokio::test]
 async fn what_is_no_reply_is_told_and_passes() {
-    for (kind, body) in [
-        ("text/html", "<html>welcome</html>"),
-        ("application/json", "{\"error\":{\"message\":\"no\"}}"),
-        ("application/json", "[1]"),
+    for (kind, body, ended) in [
+        ("text/html", "<html>welcome</html>", Ended::Page),
+        // its braces are no object
+        ("text/html", "\n<!doctype html><style>p{color:red}</style>", Ended::Page),
+        ("application/json", "{\"error\":{\"message\":\"no\"}}", Ended::NotAReply),
+        ("application/json", "[1]", Ended::NotAReply),
     ] {
         let upstream = Scripted::saying(reply("200 OK", &format!("content-type: {kind}\r\n"), body)).await;
         let meter = meter(&upstream.base(), MeterSettings::default()).await;
@@ -165,7 +167,7 @@ async fn what_is_no_reply_is_told_and_passes() {
         let got = exchange(meter.address, &request("/m/run-1/v1/chat/completions", "", sent)).await;
         assert_eq!((got.status, got.body.as_slice()), (200, body.as_bytes()));
         let told = meter.books.only().await;
-        assert_eq!((told.usage, told.ended, told.reply), (None, Ended::NotAReply, None), "{body}");
+        assert_eq!((told.usage, told.ended, told.reply), (None, ended, None), "{body}");
     }
 }
 

@@ -35,7 +35,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// `None` when the route was closed while the call waited for the rest.
+    /// `None` when the route was closed, or came into doubt for what may have been billed, while the call waited for the rest.
     pub(super) async fn try_admit(&mut self) -> Result<Option<Admitted<'a>>, CallStop> {
         let CallerParts { stop, pace, gate, settings, account, route, .. } = &self.caller.parts;
         if let Some(cause) = stop.cause() {
@@ -77,6 +77,7 @@ impl<'a> Call<'a> {
             return Err(CallStop::Stopped(cause));
         }
         let sent = match route {
+            Some(route) if self.maybe_billed && route.is_suspect() => return Ok(None),
             Some(route) => match route.send() {
                 Some(sent) => Some(sent),
                 None => return Ok(None),

@@ -177,6 +177,7 @@ impl Call<'_> {
             failed_attempts: self.failed_attempts,
             pending: Vec::new(),
             maybe_billed: false,
+            failed_at: None,
             delays: None,
             records: std::mem::take(&mut self.records),
             usage: std::mem::take(&mut self.usage),
@@ -184,6 +185,8 @@ impl Call<'_> {
         };
         let asked = probe.ask().await;
         (self.records, self.usage, self.timing) = (probe.records, probe.usage, probe.timing);
+        // asked again, the call would bring along another probe
+        self.maybe_billed = probe.maybe_billed;
         asked
     }
 

@@ -65,7 +65,7 @@ pub enum CallStop {
         reason: String,
         /// Failed attempts so far, for [`CallContext::failed_attempts`].
         failed_attempts: u32,
-        /// The route is away: nothing is to be noted of the task.
+        /// The route is away, or that is being found out: nothing is to be noted of the task.
         outage: bool,
     },
 }

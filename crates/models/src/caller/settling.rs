@@ -78,6 +78,8 @@ impl Call<'_> {
         reservation: Option<Reservation>,
         accept: Accept<'_, T>,
     ) -> Next<T> {
+        // what it cost is known
+        self.maybe_billed = false;
         let believed = tokens::is_plausible(self.request, &reply);
         if !believed {
             self.caller.doubt_count(&reply);

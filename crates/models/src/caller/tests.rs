@@ -255,18 +255,24 @@ async fn p39_what_is_not_decided_of_a_call_that_is_put_off_counts_once_it_is() {
     let routes = crate::routes::Routes::new(true);
     let key = RouteKey::Model { kind: RouteKind::Chat, account: "openai".to_owned(), model: "gpt-4o-mini".to_owned() };
     let route = routes.route(&key);
-    let failed_attempts = async || {
+    let failed_attempts = async |context: CallContext<'static>| {
         let Setup { parts, .. } = setup(vec![answered(503, "busy", Some(60_000))]);
-        match call(CallerParts { route: Some(Arc::clone(&route)), ..parts }).await.outcome {
+        let caller = Caller::new(CallerParts { route: Some(Arc::clone(&route)), ..parts });
+        let result = caller.call(context, &request(), &yes).await;
+        match result.outcome {
             Err(CallStop::Park { failed_attempts, .. }) => failed_attempts,
             other => panic!("{other:?}"),
         }
     };
-    assert_eq!(failed_attempts().await, 0, "nobody knows yet whose fault it was");
-    assert_eq!(failed_attempts().await, 0, "nor now");
+    assert_eq!(failed_attempts(CONTEXT).await, 0, "nobody knows yet whose fault it was");
+    assert_eq!(failed_attempts(CONTEXT).await, 0, "nor now");
     std::thread::sleep(crate::routes::OVERTAKING);
     route.send().expect("is clear").end(Way::Through, None);
-    assert_eq!(failed_attempts().await, 2, "the route works: they were its own; of the third nobody knows yet");
+    let (other_run, other_task) = (CallContext { run: RunNo(2), ..CONTEXT }, task(1));
+    for equal in [other_run, other_task] {
+        assert_eq!(failed_attempts(equal).await, 0, "an equal call of another run or task has not failed");
+    }
+    assert_eq!(failed_attempts(CONTEXT).await, 2, "the route works: they were its own; of the third nobody knows yet");
 }
 
 #[tokio::test(start_paused = true)]
@@ -287,6 +293,62 @@ async fn p39_what_may_have_been_billed_is_not_sent_again_before_it_is_known_whos
         let sent = model.sent.lock().expect("no panic").len();
         assert_eq!(sent > 8, again, "{sent} were sent, eight of which were on their way when it began: {kind:?}");
     }
+}
+
+/// Eight calls of one caller, at the same time.
+async fn eight_at_once(caller: &Caller) -> Vec<CallResult<bool>> {
+    let request = request();
+    let calls = (0..8).map(|draw| caller.call(CallContext { draw, ..CONTEXT }, &request, &yes));
+    futures::future::join_all(calls).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn p39_what_may_have_been_billed_is_put_off_for_as_long_as_nobody_knows_whose_fault_it_was() {
+    let key = RouteKey::Model { kind: RouteKind::Chat, account: "openai".to_owned(), model: "gpt-4o-mini".to_owned() };
+    let Setup { model, mut parts, .. } = setup((0..8).map(|_| broken(Transport::Cut)).collect());
+    let routes = crate::routes::Routes::new(true);
+    let route = routes.route(&key);
+    parts.route = Some(Arc::clone(&route));
+    let (caller, patience) = (Caller::new(parts), CallSettings::default().patience);
+    let sent = || model.sent.lock().expect("no panic").len();
+    // nobody looks into it, as while the store is away
+    for time in 1..=3 {
+        let began = tokio::time::Instant::now();
+        for result in eight_at_once(&caller).await {
+            let Err(CallStop::Park { outage: true, failed_attempts: 0, .. }) = result.outcome else {
+                panic!("{time}: {result:?}")
+            };
+        }
+        let held = began.elapsed();
+        assert!(held < patience + Duration::from_millis(100), "back-off and route together: {held:?}");
+        assert_eq!(sent(), 8, "{time}: they come again, and nobody knows yet");
+    }
+    std::thread::sleep(crate::routes::OVERTAKING + Duration::from_millis(50));
+    route.send().expect("is clear").end(Way::Through, None);
+    let again = eight_at_once(&caller).await;
+    assert!(again.iter().all(|result| result.outcome.is_ok()), "{again:?}");
+    assert_eq!(sent(), 16);
+}
+
+#[tokio::test(start_paused = true)]
+async fn p39_a_reply_that_cannot_be_read_is_known_to_be_billed_and_asked_for_again_at_once() {
+    let key = RouteKey::Model { kind: RouteKind::Chat, account: "openai".to_owned(), model: "gpt-4o-mini".to_owned() };
+    let Setup { model, mut parts, .. } = setup(vec![broken(Transport::Cut), good("perhaps")]);
+    let routes = crate::routes::Routes::new(true);
+    let route = routes.route(&key);
+    parts.route = Some(Arc::clone(&route));
+    // meanwhile others fail
+    let read = |reply: &ChatReply| {
+        if reply.text != "yes" {
+            for _ in 0..5 {
+                route.send().expect("is clear").end(Way::Failed, None);
+            }
+        }
+        yes(reply)
+    };
+    let result = Caller::new(parts).call(CONTEXT, &request(), &read).await;
+    assert!(result.outcome.is_ok(), "{result:?}");
+    assert_eq!(model.sent.lock().expect("no panic").len(), 3);
 }
 
 #[tokio::test]

@@ -309,12 +309,22 @@ impl Route {
         let _ = tokio::time::timeout(LOOK_AGAIN, self.changed.notified()).await;
     }
 
-    /// Waits while it is to be found out whose fault the failures are, up to `patience`.
-    pub async fn verdict(&self, patience: Duration) {
+    /// Whether it is to be found out whose fault the failures are.
+    pub fn is_suspect(&self) -> bool {
+        lock(&self.state).is_suspect()
+    }
+
+    /// Waits while it is to be found out whose fault the failures are, up to `patience`; false when that is still open.
+    pub async fn verdict(&self, patience: Duration) -> bool {
         let begun = tokio::time::Instant::now();
-        while lock(&self.state).is_suspect() && begun.elapsed() < patience {
-            self.news().await;
+        while self.is_suspect() {
+            let left = patience.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return false;
+            }
+            let _ = tokio::time::timeout(left.min(LOOK_AGAIN), self.changed.notified()).await;
         }
+        true
     }
 
     /// Nobody but this process hears of its outages.

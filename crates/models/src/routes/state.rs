@@ -331,6 +331,17 @@ impl RouteState {
         }
     }
 
+    /// The newest outage that was heard of, and whether it lasts.
+    pub(super) const fn known(&self) -> (i64, bool) {
+        (self.opening, self.is_open)
+    }
+
+    /// The store has been set back (P44) and knows of fewer outages: what it says from now on holds.
+    pub(super) fn set_back(&mut self, opening: i64) {
+        self.opening = self.opening.min(opening);
+        self.failed_last = None;
+    }
+
     /// Takes over what the store says of the newest outage. `share`: calls in flight that this process begins with after it.
     pub(super) fn told(&mut self, row: &OutageRow, share: usize, now: Instant) -> Turn {
         let outage = &row.outage;
@@ -362,10 +373,10 @@ impl RouteState {
         if outage.is_confirmed() {
             self.forgive(now);
             self.lost = self.patience().and_then(|patience| now.checked_sub(patience));
-        } else {
+        } else if let Some(to_us) = outage.to_us {
             // The first probe came through: the route was sound. Whether what failed here was the calls' own or this
             // process's is found out by a success of its own, or by asking itself.
-            let ago = u64::try_from(row.now_us - outage.to_us.unwrap_or(row.now_us)).unwrap_or(0);
+            let ago = u64::try_from(row.now_us - to_us).unwrap_or(0);
             let ended = now.checked_sub(Duration::from_micros(ago)).unwrap_or(now);
             self.came = self.came.max(Some(ended));
         }

@@ -96,6 +96,9 @@ async fn look(
     searched: &mut Option<Instant>,
 ) -> Result<(), StoreError> {
     let (routes, domain) = (host.routes(), host.domain());
+    // noted before the store is read: what is heard of a newer outage meanwhile is no sign that the store was set back
+    let known = |route: &Arc<Route>| (route.key.clone(), lock(&route.state).known());
+    let known: BTreeMap<RouteKey, (i64, bool)> = routes.all().iter().map(known).collect();
     let rows = host.store().outages(domain).await?;
     let may_lack_runs = rows.iter().any(|row| row.outage.is_open()) || routes.is_idle();
     if may_lack_runs && searched.is_none_or(|at| at.elapsed() >= FIND_RUNS) {
@@ -104,7 +107,16 @@ async fn look(
     }
     for route in routes.all() {
         let text = route.key.to_text();
-        if let Some(row) = newest(&route, &rows) {
+        let (opening, is_open) = known.get(&route.key).copied().unwrap_or_default();
+        let row = match newest(&route, &rows) {
+            // it ended longer ago than the store tells of, or the store was set back to before it (P44)
+            None if is_open => Some(newest_of_all(host.as_ref(), &text).await?),
+            told => told,
+        };
+        if let Some(row) = row {
+            if row.outage.opening < opening {
+                lock(&route.state).set_back(row.outage.opening);
+            }
             route.hear(routes, &row);
         }
         let held = route.held.swap(0, Ordering::Relaxed);
@@ -141,6 +153,13 @@ async fn look(
 fn newest(route: &Route, rows: &[OutageRow]) -> Option<OutageRow> {
     let text = route.key.to_text();
     route.own_row().or_else(|| rows.iter().find(|row| row.route == text).cloned())
+}
+
+/// The newest outage of a route in the store, however long ago it ended; without an opening where there was none.
+async fn newest_of_all(host: &dyn RouteHost, route: &str) -> StoreResult<OutageRow> {
+    // who knows of less than none is told of the newest, and changes nothing
+    let event = OutageEvent::Suspect { known: -1 };
+    host.store().outage(host.domain(), route, event, "").await.map(|(_, row)| row)
 }
 
 /// Tells what has happened to an outage: the store, or who alone is concerned.
@@ -367,6 +386,85 @@ mod tests {
 
     fn key(account: &str) -> RouteKey {
         RouteKey::Model { kind: RouteKind::Chat, account: account.to_owned(), model: "gpt-4o-mini".to_owned() }
+    }
+
+    /// A worker that serves nobody, with a store of its own.
+    struct Looking(Arc<dyn Store>, Arc<Routes>);
+
+    #[async_trait]
+    impl RouteHost for Looking {
+        fn store(&self) -> &dyn Store {
+            self.0.as_ref()
+        }
+
+        fn routes(&self) -> &Arc<Routes> {
+            &self.1
+        }
+
+        fn domain(&self) -> &str {
+            "cluster"
+        }
+
+        fn name(&self) -> &str {
+            "w1"
+        }
+
+        fn session(&self) -> SessionId {
+            SessionId(1)
+        }
+
+        fn is_served(&self) -> bool {
+            false
+        }
+
+        async fn renew_now(&self) -> StoreResult<bool> {
+            Ok(true)
+        }
+
+        async fn meet_running_runs(&self, _: usize) -> StoreResult<()> {
+            Ok(())
+        }
+
+        async fn needs_at_hand(&self) -> Vec<Needs> {
+            Vec::new()
+        }
+
+        async fn stop_refused(&self, _: &RouteKey, _: &Failure) {}
+
+        fn wake(&self) {}
+    }
+
+    async fn looks(host: &Arc<dyn RouteHost>) {
+        look(host, &mut None, &mut None).await.expect("a look");
+    }
+
+    #[tokio::test]
+    async fn p44_a_store_that_knows_less_of_a_route_closes_it_no_longer_than_it_says() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let url = format!("sqlite:{}", folder.path().join("store.db").display());
+        let store = bench_store::sqlite::open(&url).await.expect("a store");
+        let routes = Routes::new(false);
+        let route = routes.route(&key("openai"));
+        let host: Arc<dyn RouteHost> = Arc::new(Looking(Arc::clone(&store), Arc::clone(&routes)));
+        let outage = bench_proto::outage::Outage { opening: 3, from_us: 1, failed_probes: 1, ..Default::default() };
+        let heard = OutageRow { route: route.key.to_text(), outage, ..OutageRow::default() };
+        route.hear(&routes, &heard);
+        assert!(route.send().is_none(), "closed");
+
+        looks(&host).await;
+        assert_eq!(lock(&route.state).known(), (0, false), "the store has never heard of it");
+        assert!(route.send().is_some() && !route.ever_worked(), "calls go on, and nothing has come through");
+
+        // the store was set back into an earlier outage: that one holds, and its end is heard
+        route.hear(&routes, &heard);
+        let tell = |event| store.outage("cluster", &heard.route, event, "503");
+        assert!(tell(OutageEvent::Suspect { known: 0 }).await.expect("opens").0);
+        looks(&host).await;
+        assert_eq!(lock(&route.state).known(), (1, true));
+        assert!(tell(OutageEvent::ProbeSucceeded { opening: 1 }).await.expect("ends").0);
+        looks(&host).await;
+        assert_eq!(lock(&route.state).known(), (1, false));
+        assert!(route.send().is_some());
     }
 
     /// Finds this, or panics, and counts how often it was asked.

@@ -428,10 +428,7 @@ impl Call {
                 Err(_) if looks_like_json(&response) => {
                     return Err(Failure::transient(SHAPE, format!("{}: {}", self.what, no_json(&text))));
                 }
-                Err(_) if looks_like_a_page(&text) => {
-                    let message = format!("{}: the response is a page for people: {}", self.what, excerpt(&text));
-                    return Err(Failure::transient(NO_REPLY, message));
-                }
+                Err(_) if looks_like_a_page(&text) => return Err(self.page(&text)),
                 Err(_) => Value::String(text.into_owned()),
             }
         };
@@ -503,6 +500,11 @@ impl Call {
         }
     }
 
+    /// What a page for people means in the place of a response.
+    pub(super) fn page(&self, text: &str) -> Failure {
+        Failure::transient(NO_REPLY, format!("{}: the response is a page for people: {}", self.what, excerpt(text)))
+    }
+
     /// A failure about the shape of the response to this call.
     pub(super) fn shape(&self, error: impl std::fmt::Display) -> Failure {
         Failure::permanent(SHAPE, format!("{}: {error}", self.what))
@@ -525,7 +527,8 @@ fn no_json(text: &str) -> String {
     format!("the response is no JSON{}: {}", why.unwrap_or_default(), excerpt(text))
 }
 
-fn looks_like_a_page(text: &str) -> bool {
+/// Whether a text begins as a page for people does.
+pub(super) fn looks_like_a_page(text: &str) -> bool {
     let begin: String = text.trim_start().chars().take(14).collect::<String>().to_ascii_lowercase();
     begin.starts_with("<!doctype html") || begin.starts_with("<html")
 }

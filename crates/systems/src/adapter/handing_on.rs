@@ -7,19 +7,22 @@ use bench_proto::failure::Failure;
 use bench_settings::private;
 use reqwest::{
     Body,
-    header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue},
+    header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue},
 };
+use serde_json::Value;
 use tokio::{fs::File, io::AsyncWriteExt as _};
 
 use super::{
-    call::{Call, ToServer},
+    call::{Call, ToServer, excerpt, looks_like_a_page},
     http::{self, Request},
     template::Vars,
     time,
 };
 
-/// Bytes of a refusal that are read.
+/// Bytes of a refusal that are read, and most that a body has which may be one.
 const REFUSAL: usize = 64 * 1024;
+/// Bytes of a body in which a page for people is known.
+const BEGINNING: usize = 1024;
 
 impl Call {
     /// Sends the request, and writes the body of its response into a new file of at most `most` bytes; how many it has. What fails
@@ -53,17 +56,36 @@ impl Call {
         if !response.status().is_success() {
             return Err(self.refused(&http::read_whole(response, REFUSAL, &self.what).await?));
         }
-        let mut bytes = 0;
+        let is_html = is_html(response.headers());
+        let (mut bytes, mut small) = (0, Vec::<u8>::new());
         while let Some(piece) = response.chunk().await.map_err(|e| http::network(&e, &self.what))? {
+            if bytes == 0 {
+                let begins = String::from_utf8_lossy(&piece[..piece.len().min(BEGINNING)]);
+                // whatever stands before a server answers in its place
+                if is_html || looks_like_a_page(&begins) {
+                    return Err(self.page(&begins));
+                }
+            }
             bytes += piece.len() as u64;
             if bytes > most {
                 let message = format!("{}: more than {most} bytes are handed on of one bank", self.what);
                 return Err(Failure::permanent("system_response_too_long", message));
             }
+            if bytes <= REFUSAL as u64 {
+                small.extend_from_slice(&piece);
+            }
             file.write_all(&piece).await.map_err(|e| self.disk(to, &e))?;
         }
         file.flush().await.map_err(|e| self.disk(to, &e))?;
-        if bytes == 0 { Err(self.shape("the response is empty: nothing is handed on")) } else { Ok(bytes) }
+        if bytes == 0 {
+            return Err(self.shape("the response is empty: nothing is handed on"));
+        }
+        if bytes <= REFUSAL as u64 && tells_an_error(&small) {
+            let said = excerpt(&String::from_utf8_lossy(&small));
+            let message = format!("{}: the response is an error, and no bank: {said}", self.what);
+            return Err(Failure::permanent("system_refused", message));
+        }
+        Ok(bytes)
     }
 
     /// Sends the request with a file for its body, and looks at the response.
@@ -96,4 +118,15 @@ impl Call {
     fn disk(&self, path: &Path, error: &io::Error) -> Failure {
         Failure::permanent("system_request", format!("{}: {}: {error}", self.what, path.display()))
     }
+}
+
+fn is_html(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    kind.trim_start().to_ascii_lowercase().starts_with("text/html")
+}
+
+/// Whether a body is the JSON by which a server says with status 200 that it failed.
+fn tells_an_error(body: &[u8]) -> bool {
+    let read: Option<Value> = serde_json::from_slice(body).ok();
+    read.is_some_and(|read| read.get("error").is_some_and(|error| !error.is_null()))
 }

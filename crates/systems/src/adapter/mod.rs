@@ -190,6 +190,14 @@ pub(crate) fn capabilities(adapter: &Value, run: &SystemSettings) -> Result<Capa
     check(&settings::told(dispositions::told(spec, run)?, run)?)
 }
 
+/// Whether the server of these settings counts what is in a bank without being told how much it should be.
+#[must_use]
+pub fn counts(settings: &SystemSettings) -> bool {
+    let spec = spec_of(settings).and_then(|spec| filled(spec, settings).ok());
+    let verify = spec.and_then(|spec| file::compile(&spec).ok()?.verify);
+    verify.is_some_and(|call| !call.uses("expected"))
+}
+
 /// The variables that an adapter's requests carry, by operation: what of an item, a question and its filter a system is told.
 pub type Sends = BTreeMap<&'static str, BTreeSet<String>>;
 

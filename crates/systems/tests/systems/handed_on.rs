@@ -3,8 +3,12 @@
 use std::{fs, sync::Arc};
 
 use bench_proto::dataset::{BankContent, Memory, StreamEntry};
-use bench_systems::{BankRef, filling::store};
+use bench_systems::{BankRef, SystemSettings, adapter, filling::store};
 use bench_testkit::fakes::Fake;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+};
 
 use super::{of_text, robust::bank};
 
@@ -61,4 +65,63 @@ async fn what_a_server_hands_on_another_one_takes_in() {
     let none = of_text(STORES, Some(one.url()));
     let cannot = none.export_bank(&bank, &small, MOST).await.expect_err("its file has no such call");
     assert!(cannot.code == "system_cannot" && !small.exists(), "{}", cannot.message);
+}
+
+#[test]
+fn a_bank_is_counted_before_it_is_given_where_the_server_needs_no_number_for_it() {
+    let counts = |verify: &str| {
+        let spec = adapter::file::parse(&format!("{STORES}{verify}")).expect("the adapter reads");
+        let spec = serde_json::to_value(&spec).expect("serialises");
+        adapter::counts(&SystemSettings::from([(adapter::ADAPTER.to_owned(), spec)]))
+    };
+    assert!(counts("verify: {request: 'GET /banks/{bank}', count: items}\n"));
+    // told to look for none it finds none
+    assert!(!counts("verify: {request: 'GET /banks/{bank}', query: {last: '{expected}'}, count: items}\n"));
+    assert!(!counts(""));
+}
+
+/// Where every request is answered with status 200 and this.
+async fn answering(kind: &'static str, body: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("bound"));
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let mut bytes = Vec::new();
+            while !bytes.windows(4).any(|four| four == b"\r\n\r\n") {
+                assert!(socket.read_buf(&mut bytes).await.expect("readable") > 0, "the request ends");
+            }
+            let length = body.len();
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n");
+            let reply = format!("{head}connection: close\r\n\r\n{body}");
+            socket.write_all(reply.as_bytes()).await.expect("writes");
+        }
+    });
+    url
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_or_an_error_with_status_200_is_no_bank() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("bank");
+    for (kind, body, code) in [
+        ("text/html; charset=utf-8", "please log in", "system_no_reply"),
+        ("application/octet-stream", "\n<!DOCTYPE html><html>502</html>", "system_no_reply"),
+        ("application/json", r#"{"error": {"message": "bank is locked"}}"#, "system_refused"),
+        ("text/plain", r#"{"error": "bank is locked"}"#, "system_refused"),
+    ] {
+        let from = of_text(&format!("{STORES}{HANDS_ON}"), Some(&answering(kind, body).await));
+        let failed = from.export_bank(&bank(), &file, MOST).await.expect_err("it is no bank");
+        assert!(failed.code == code && !file.exists(), "{kind} {body}: {} {}", failed.code, failed.message);
+        assert!(
+            ["log in", "502", "is locked"].iter().any(|words| failed.message.contains(words)),
+            "{}",
+            failed.message
+        );
+    }
+    for body in [r#"{"error": null, "items": []}"#, "[{\"error\": \"is what a memory says\"}]"] {
+        let from = of_text(&format!("{STORES}{HANDS_ON}"), Some(&answering("application/json", body).await));
+        let bytes = from.export_bank(&bank(), &file, MOST).await.expect("is handed on");
+        assert_eq!((bytes, fs::read_to_string(&file).expect("is there").as_str()), (body.len() as u64, body));
+        fs::remove_file(&file).expect("is removed");
+    }
 }

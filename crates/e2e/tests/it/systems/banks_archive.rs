@@ -237,10 +237,20 @@ fn p33_in_a_cluster_repeats_share_what_the_first_fills_and_an_archive_is_asked_o
     let data = bench.path().join("kept");
     fs::create_dir(&data).expect("is made");
     let (mut server, url) = start_server(bench, &data, "first");
+    // whoever hands the banks on is killed: the next command takes its place, also while that one still counts as alive
+    let mut first = cluster.client(&[submit(&mine, "g"), vec!["--set", &url, "--repeats", "2"]].concat());
+    let plans = "SELECT (SELECT sum(planned) FROM runs) || ' ' || (SELECT count(*) FROM sessions WHERE ended_us IS NULL \
+                 AND domain LIKE 'cluster/plan/%')";
+    wait_until("one plan is written, and the other one is not", PATIENCE, || cluster.sql(plans).trim() == "1 1");
+    first.kill();
+    assert!(first.stderr().contains("all repeats ask the same filled banks of mine"), "{}", first.stderr());
     let mut people = [cluster.coordinator("coordinator"), cluster.worker("worker", &["--concurrency", "4"])];
     people.iter_mut().for_each(wait_until_ready);
-    let group = cluster.run(&[submit(&mine, "g"), vec!["--set", &url, "--repeats", "2"]].concat()).expect_code(0);
-    assert!(group.stderr.contains("all repeats ask the same filled banks of mine"), "{}", group.stderr);
+    let _ = cluster.sql(
+        "UPDATE sessions SET renewed_us = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 11000000 \
+         WHERE ended_us IS NULL AND domain LIKE 'cluster/plan/%'",
+    );
+    let _ = cluster.run(&["resume", "g", "--display", "none"]).expect_code(0);
     assert_eq!(cluster.sql("SELECT count(filled_by) FROM banks").trim(), "2", "those of the second repeat");
     let filled = cluster.report("g-r1")["result_digest"].clone();
     assert!(filled.is_string() && filled == cluster.report("g-r2")["result_digest"], "{filled}");
@@ -270,7 +280,12 @@ fn a_server_hands_its_banks_on_by_a_call_of_its_own_and_another_one_takes_them_i
     assert!(refused.contains("with `export` in its adapter"), "{refused}");
     // what a file says of it changes no measurement
     let calls = "export: {request: 'GET /banks/{bank}/export'}\nimport: {request: 'PUT /banks/{bank}/import'}\n";
+    // a run that has filled its banks is asked by a file that says no more than that
+    write_whole(&bench, fake.url(), &format!("{counts}{calls}can: {{order: true}}\n"));
+    let other_file = bench.run(["banks", "export", "filled", "--adapter", "./mine.yaml"]).expect_code(2).stderr;
+    assert!(other_file.contains("has filled the banks"), "{other_file}");
     write_whole(&bench, fake.url(), &format!("{counts}{calls}"));
+    let _ = export(&bench, "filled", &["--adapter", "./mine.yaml", "--to", "of-today.tar.gz"]);
     let filled_too = bench.run([submit("./mine.yaml", "again"), vec!["--reuse-banks"]].concat()).expect_code(0);
     assert!(filled_too.stderr.contains("2 of 2 banks were filled by run filled"), "{}", filled_too.stderr);
     let own = bench.run(submit("./mine.yaml", "own")).expect_code(0);
@@ -279,13 +294,21 @@ fn a_server_hands_its_banks_on_by_a_call_of_its_own_and_another_one_takes_them_i
     let url = format!("system.url={}", other.url());
     let copied = bench.run(["banks", "import", "banks-own.tar.gz", "--data", "copy"]).expect_code(2).stderr;
     assert!(copied.contains("--into gives them to one"), "{copied}");
-    let _ = import(&bench, &archive, &["--name", "theirs", "--into", "./mine.yaml", "--set", &url]);
+    let into = ["--name", "theirs", "--into", "./mine.yaml", "--set", url.as_str()];
+    let _ = import(&bench, &archive, &into);
+    let again = bench.run([&["banks", "import", "banks-own.tar.gz"], &into[..]].concat()).expect_code(0).stderr;
+    assert!(again.contains("2 banks were there already"), "{again}");
+    let given = |request: &&String| request.ends_with("/import");
+    assert_eq!(other.with(|world| world.requests.iter().filter(given).count()), 2, "each once");
     let asks = [submit("./mine.yaml", "asks"), vec!["--set", &url, "--banks-from", "theirs"]].concat();
     let asks = bench.run(asks).expect_code(0);
     assert_eq!((digest(&asks), digest(&own)), (digest(&filled), digest(&filled)));
     let stored = |request: &String| request.starts_with("POST") && request.ends_with("/items");
     assert!(!other.with(|world| world.requests.iter().any(stored)), "it has what was handed on");
     assert_eq!(asks.json()["run"]["fingerprint"], own.json()["run"]["fingerprint"]);
+    other.with(|world| world.banks.values_mut().for_each(|items| items.truncate(1)));
+    let part = bench.run([&["banks", "import", "banks-own.tar.gz"], &into[..]].concat()).expect_code(2).stderr;
+    assert!(part.contains("the memory system counts 1 in it") && part.contains("there first"), "{part}");
 }
 
 #[test]

@@ -1,126 +1,23 @@
-//! Classes as memory systems, the same cases for each language that they are written in.
+//! Classes as memory systems, the same cases for each language that they are written in: the languages are in [`sides`], the classes
+//! in [`texts`].
 
-use std::{fs, path::Path, process::Command};
+mod sides;
+mod texts;
+
+use std::{fs, path::Path};
 
 use bench_testkit::{
-    bench::{Bench, signal, submit_sim, wait},
+    bench::{Bench, signal, wait},
     cluster::{Cluster, wait_until_ready},
-    node::{NODE, OLD_NODE, folder_of},
     process::wait_until,
-    python::Packages,
 };
 use serde_json::Value;
 
+use self::{
+    sides::{JAVASCRIPT, LANGUAGES, PYTHON, SIDES, TYPESCRIPT},
+    texts::{compile, endless, failing, hanging, that_dies, with_settings, with_words, write},
+};
 use super::{LONG, PATIENCE, digest, logs};
-
-/// A language, the file that its class stands in, and the lines of that class that others are put behind.
-pub(super) struct Side {
-    pub(super) file: &'static str,
-    words: &'static str,
-    node: Option<Packages>,
-    is_typed: bool,
-    top: &'static str,
-    class: &'static str,
-    retain: &'static str,
-    recall: &'static str,
-}
-
-const PYTHON: Side = Side {
-    file: "mine.py",
-    words: "words.py",
-    node: None,
-    is_typed: false,
-    top: "import bench_coord\n",
-    class: "class Mine(bench_coord.System):\n",
-    retain: "(self, bank, items):\n",
-    recall: "(self, bank, query, k):\n",
-};
-
-const TYPESCRIPT: Side = Side {
-    file: "mine.ts",
-    words: "words.ts",
-    node: Some(NODE),
-    is_typed: true,
-    top: "import { System, type Item } from \"bench-coord\";\n",
-    class: "export class Mine extends System {\n",
-    retain: "retain(bank: string, items: Item[]) {\n",
-    recall: "recall(bank: string, query: string, k: number) {\n",
-};
-
-/// By a node that reads no types, and finds modules by hooks in a thread of their own.
-const JAVASCRIPT: Side = Side {
-    file: "mine.mjs",
-    words: "words.mjs",
-    node: Some(OLD_NODE),
-    is_typed: false,
-    top: "import { System } from \"bench-coord\";\n",
-    class: "export class Mine extends System {\n",
-    retain: "retain(bank, items) {\n",
-    recall: "recall(bank, query, k) {\n",
-};
-
-pub(super) const SIDES: [&Side; 3] = [&PYTHON, &TYPESCRIPT, &JAVASCRIPT];
-/// One of each host: classes of JavaScript are run by what runs those of TypeScript, so they are tried where the text or an old node
-/// makes a difference.
-const LANGUAGES: [&Side; 2] = [&PYTHON, &TYPESCRIPT];
-
-/// What the types of the README's class are in its text.
-const TYPES: [&str; 7] =
-    [", type Item", "<string, Item[]>", ": string", ": Item[]", ": number", ": [Item, number]", ": Item"];
-
-impl Side {
-    fn is_python(&self) -> bool {
-        self.node.is_none()
-    }
-
-    /// What `--system` takes.
-    fn named(&self, class: &str) -> String {
-        format!("{}:{class}", self.file)
-    }
-
-    fn path(&self) -> String {
-        let node = self.node.map(|release| format!("{}:", folder_of(release).display()));
-        format!("{}/usr/bin:/bin", node.unwrap_or_default())
-    }
-
-    pub(super) fn bench(&self) -> Bench {
-        Bench::new().with_env("PATH", self.path())
-    }
-
-    /// The class of the README of its language.
-    pub(super) fn readme(&self) -> String {
-        let (text, fence) = if self.is_python() {
-            (include_str!("../../../../../README.md"), "```python\n")
-        } else {
-            (include_str!("../../../../../typescript/README.md"), "```ts\n")
-        };
-        let class = text.split(fence).nth(1).and_then(|rest| rest.split("```").next()).expect("it has a class");
-        if self.is_python() || self.is_typed {
-            return class.to_owned();
-        }
-        let plain = TYPES.iter().fold(class.to_owned(), |text, kind| text.replace(kind, ""));
-        plain.replace("get(bank)!", "get(bank)")
-    }
-
-    /// A text with lines behind a line of the class, in Python or in JavaScript.
-    fn behind(&self, text: &str, line: &str, python: &str, javascript: &str) -> String {
-        assert!(text.contains(line), "{line}: {text}");
-        text.replacen(line, &format!("{line}{}", if self.is_python() { python } else { javascript }), 1)
-    }
-
-    /// The same, of what the language has.
-    fn or<'a>(&self, python: &'a str, javascript: &'a str) -> &'a str {
-        if self.is_python() { python } else { javascript }
-    }
-
-    fn submit<'a>(&self, system: &'a str, run: &'a str) -> Vec<&'a str> {
-        submit_sim(&["--preset", "quick", "--max-banks", "2", "--system", system, "--run-id", run])
-    }
-}
-
-fn write(folder: &Path, name: &str, text: &str) {
-    fs::write(folder.join(name), text).expect("is written");
-}
 
 fn hash(bench: &Bench, system: &str) -> Value {
     bench.run(["systems", "hash", system, "--json"]).expect_code(0).json()["sha256"].clone()
@@ -179,29 +76,6 @@ fn the_class_of_a_readme_is_measured_and_what_it_prints_does_no_harm() {
     assert!(found.iter().all(|one| *one == found[0]), "one class in several languages: {found:?}");
 }
 
-/// A class whose words come from a module beside it.
-fn with_words(side: &Side, folder: &Path) {
-    let (import, module) = match side.file {
-        "mine.py" => ("from words import words_of\n", "def words_of(text):\n    return set(text.lower().split())\n"),
-        "mine.ts" => (
-            "import { words_of } from './words.ts';\n",
-            "export const words_of = (text: string) => new Set(text.toLowerCase().match(/\\S+/g));\n",
-        ),
-        _ => (
-            "import { words_of } from './words.mjs';\n",
-            "export const words_of = (text) => new Set(text.toLowerCase().match(/\\S+/g));\n",
-        ),
-    };
-    let readme = side.readme();
-    let class = side
-        .behind(&readme, side.top, import, import)
-        .replace("set(query.lower().split())", "words_of(query)")
-        .replace("wordsOf(query)", "words_of(query)");
-    assert!(class.contains("words_of(query)"), "{class}");
-    write(folder, side.file, &class);
-    write(folder, side.words, module);
-}
-
 #[test]
 fn a_kill_in_the_middle_changes_nothing_nor_does_another_file_in_its_place() {
     for side in LANGUAGES {
@@ -228,7 +102,7 @@ fn a_kill_in_the_middle_changes_nothing_nor_does_another_file_in_its_place() {
         wait_until("some questions are done", PATIENCE, || {
             let status = bench.run(["status", "a", "--json"]).stdout;
             serde_json::from_str::<Value>(&status)
-                .is_ok_and(|status| status["progress"]["scored"].as_u64().is_some_and(|scored| scored >= 10))
+                .is_ok_and(|status| status["progress"]["ended"].as_u64().is_some_and(|ended| ended >= 10))
         });
         signal(&child, "KILL");
         let _ = wait(child);
@@ -242,50 +116,6 @@ fn a_kill_in_the_middle_changes_nothing_nor_does_another_file_in_its_place() {
         assert_eq!(digest(&resumed), expected);
         assert!(resumed.stderr.contains(&format!("{} is not what it was", side.file)), "{}", resumed.stderr);
     }
-}
-
-/// Classes that fail in different ways; of what each says see the test.
-fn failing(side: &Side) -> &'static str {
-    side.or(
-        "import os
-class Mine:
-    env = ['MINE_KEY']
-    def retain(self, bank, items): pass
-    def recall(self, bank, query, k):
-        raise ValueError('no such key ' + os.environ['MINE_KEY'])
-class Ends(Mine):
-    def recall(self, bank, query, k): raise SystemExit('enough')
-class Tires:
-    calls = 0
-    def retain(self, bank, items): pass
-    def recall(self, bank, query, k):
-        self.calls += 1
-        if self.calls == 1: raise ConnectionError('away for now')
-        return [f'{query} {n}' for n in range(k)]
-class Nothing(Mine):
-    def recall(self, bank, query, k): pass
-",
-        "import { TryAgain } from 'bench-coord';
-export class Mine {
-  static env = ['MINE_KEY'];
-  retain(bank, items) {}
-  recall(bank, query, k) {
-    throw new RangeError('no such key ' + process.env.MINE_KEY);
-  }
-}
-export class Ends extends Mine { recall(bank, query, k) { process.exit(3); } }
-export class Tires {
-  calls = 0;
-  retain(bank, items) {}
-  async recall(bank, query, k) {
-    this.calls += 1;
-    if (this.calls === 1) throw new TryAgain('away for now');
-    return Array.from({ length: k }, (_, n) => `${query} ${n}`);
-  }
-}
-export class Nothing extends Mine { recall(bank, query, k) {} }
-",
-    )
 }
 
 #[test]
@@ -315,29 +145,6 @@ fn what_a_class_raises_is_said_with_its_place_and_without_its_keys() {
         let tires = bench.run(side.submit(&side.named("Tires"), "tires")).expect_code(0).json();
         assert_eq!(tires["outcomes"]["coverage"], 1.0, "what may pass is tried again: {tires}");
     }
-}
-
-/// The class with settings: `most` hits, the `order` of them, and a `note`.
-fn with_settings(side: &Side) -> String {
-    let readme = side.readme();
-    let text = if side.is_python() {
-        readme
-            .replace("import bench_coord\n", "import bench_coord\nfrom typing import Literal\n")
-            .replace(
-                "def __init__(self):",
-                "def __init__(self, most: int = 10, order: Literal['best', 'worst'] = 'best', note='', client=None):",
-            )
-            .replace("self.banks = {}", "self.banks, self.most, self.order = {}, most, order")
-            .replace("reverse=True)[:k]", "reverse=self.order == 'best')[:min(k, self.most)]")
-    } else {
-        let settings = "  static settings = { most: { type: 'whole', default: 10 }, order: ['best', 'worst'], note: '' };\n  \
-                        constructor(settings) { super(); this.given = settings; }\n";
-        side.behind(&readme, side.class, "", settings)
-            .replace("b[1] - a[1])", "(this.given.order === 'best' ? 1 : -1) * (b[1] - a[1]))")
-            .replace("slice(0, k)", "slice(0, Math.min(k, this.given.most))")
-    };
-    assert!(text.contains(".most)") && text.contains("best'"), "{text}");
-    text
 }
 
 #[test]
@@ -414,34 +221,6 @@ fn a_class_whose_name_has_settings_of_the_runner_takes_none_of_them() {
     }
 }
 
-/// A class that notes in which process it comes to a line, and once ends that process there without a word.
-fn that_dies(side: &Side, place: &str, processes: u32) -> String {
-    let text = side.behind(
-        &side.readme(),
-        side.class,
-        &format!("    processes = {processes}\n"),
-        &format!("  static processes = {processes};\n"),
-    );
-    let text = side.behind(&text, side.top, "import os\n", "import fs from 'node:fs';\n");
-    side.behind(
-        &text,
-        place,
-        "        print('asked', os.getpid(), flush=True)
-        try:
-            os.close(os.open('died', os.O_CREAT | os.O_EXCL))
-            os._exit(1)
-        except FileExistsError:
-            pass
-",
-        "    console.log('asked', process.pid);
-    try {
-      fs.closeSync(fs.openSync('died', 'wx'));
-      process.kill(process.pid, 'SIGKILL');
-    } catch {}
-",
-    )
-}
-
 #[test]
 fn processes_side_by_side_find_what_one_finds_also_when_some_die() {
     for side in LANGUAGES {
@@ -507,18 +286,6 @@ fn p42_the_hash_of_a_class_covers_its_code() {
         assert_ne!(hash(&format!("{readme}\n{}\n", side.or("MORE = 1", "const MORE = 1;"))), first);
         assert_eq!(hash(&readme), first);
     }
-}
-
-/// Compiles a text as Python does for itself, so that it is taken without a look at the text that it stands for.
-fn compile(folder: &Path, text: &str, into: &str) {
-    write(folder, "compiled.py", text);
-    let program = format!(
-        "import importlib.util, py_compile; into = {into}\n\
-         py_compile.compile('compiled.py', cfile=into, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)"
-    );
-    let done = Command::new("/usr/bin/python3").args(["-c", &program]).current_dir(folder).status();
-    assert!(done.expect("python3 is there").success());
-    fs::remove_file(folder.join("compiled.py")).expect("is removed");
 }
 
 #[test]
@@ -733,38 +500,7 @@ fn p42_a_file_that_came_to_lie_beside_a_class_later_is_not_run() {
 fn absurd_lists_texts_and_numbers_of_a_class_hold_up_no_run() {
     for side in LANGUAGES {
         let bench = side.bench();
-        let endless = side.or(
-            "import itertools
-class Mine:
-    def retain(self, bank, items): pass
-    def recall(self, bank, query, k): return itertools.cycle(['a half \\ud83d of a character'])
-class Yields(Mine):
-    def recall(self, bank, query, k):
-        while True: yield 'again'
-class Later(Mine):
-    async def recall(self, bank, query, k):
-        while True: yield 'again'
-class Scores(Mine):
-    def recall(self, bank, query, k): return [(f'{query} {n}', float('nan')) for n in range(200000)]
-class Answers(Mine):
-    def answer(self, bank, query): return {'text': 'yes', 'id': 10 ** 9, 'ok': False}
-class Large(Mine):
-    batch = 10 ** 12
-",
-            "export class Mine {
-  retain(bank, items) {}
-  *recall(bank, query, k) { for (;;) yield 'a half \\ud83d of a character'; }
-}
-export class Yields extends Mine { async recall(bank, query, k) { return { *[Symbol.iterator]() { for (;;) yield 'again'; } }; } }
-export class Later extends Mine { async *recall(bank, query, k) { for (;;) yield 'again'; } }
-export class Scores extends Mine {
-  recall(bank, query, k) { return Array.from({ length: 200000 }, (_, n) => [`${query} ${n}`, NaN]); }
-}
-export class Answers extends Mine { answer(bank, query) { return { text: 'yes', id: 1e9, ok: false }; } }
-export class Large extends Mine { static batch = 10 ** 12; }
-",
-        );
-        write(bench.path(), side.file, endless);
+        write(bench.path(), side.file, endless(side));
         for class in ["Mine", "Yields", "Later", "Scores"] {
             let run = class.to_lowercase();
             // lists like these are made for the questions alone: the probe would ask for two hundred more
@@ -831,33 +567,7 @@ fn a_class_with_every_method_passes_every_check_and_answers_by_itself() {
 fn a_class_that_cannot_be_made_or_never_answers_is_said_and_leaves_nothing_behind() {
     for side in SIDES {
         let bench = side.bench();
-        let text = side.or(
-            "import os, subprocess
-class Mine:
-    timeout = '1s'
-    def __init__(self):
-        sleeps = subprocess.Popen(['/bin/sleep', '600'])
-        open('pids', 'w').write(f'{os.getpid()} {sleeps.pid}')
-    def retain(self, bank, items): pass
-    def recall(self, bank, query, k):
-        while True: pass
-class Broken(Mine):
-    def __init__(self): raise ValueError('no disk')
-",
-            "import fs from 'node:fs';
-import { spawn } from 'node:child_process';
-export class Mine {
-  static timeout = '1s';
-  constructor() { fs.writeFileSync('pids', `${process.pid} ${spawn('/bin/sleep', ['600'], { stdio: 'inherit' }).pid}`); }
-  retain(bank, items) {}
-  recall(bank, query, k) { for (;;); }
-}
-export class Broken extends Mine {
-  constructor() { super(); throw new RangeError('no disk'); }
-}
-",
-        );
-        write(bench.path(), side.file, text);
+        write(bench.path(), side.file, hanging(side));
         let broken = bench.run(side.submit(&side.named("Broken"), "broken"));
         assert!(broken.code != 0 && broken.stderr.contains("no disk"), "{}: {}", broken.code, broken.stderr);
         let tried = bench.run(["systems", "try", &side.named("Mine")]).expect_code(4);

@@ -207,6 +207,9 @@ fn check_refused(bench: &Bench) {
         let refused = bench.run(moved).expect_code(2).stderr;
         assert!(refused.contains(&format!("--set {}", set.split('=').next().unwrap_or_default())), "{refused}");
     }
+    let listed = bench.run(["banks", "list", "--json"]).expect_code(0).json();
+    let asks = (&listed[0]["run"], &listed[0]["asks"]);
+    assert_eq!(asks, (&json!("fork"), &json!(["second", "first"])), "its source has filled none of them");
     // a run whose banks others ask is deleted with them, or when its banks are gone
     let refused = bench.run(["delete", "first", "--yes"]).expect_code(2).stderr;
     assert!(refused.contains("asks banks that first has filled: name it too"), "{refused}");

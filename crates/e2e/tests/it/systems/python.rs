@@ -9,7 +9,7 @@ fn write(folder: &Path, name: &str, text: &str) {
 }
 
 fn submit<'a>(system: &'a str, run: &'a str) -> Vec<&'a str> {
-    submit_sim(&["--preset", "quick", "--max-banks", "2", "--system", system, "--run-id", run])
+    submit_sim(&["--preset", "quick", "--max-banks", "5", "--system", system, "--run-id", run])
 }
 
 #[test]

@@ -16,7 +16,7 @@ use std::{
 use bench_proto::failure::{Failure, code::MEMORIES_LOST};
 use tokio::sync::OnceCell;
 
-use super::{ProcessOp, ProcessSystem, named};
+use super::{ProcessSystem, protocol::ProcessOp};
 use crate::BankRef;
 
 /// What is known once a bank is filled; several may wait for it.
@@ -114,4 +114,8 @@ impl ProcessSystem {
     fn lost(&self, bank: &BankRef) -> String {
         format!("the process of {} is a new one and holds nothing of bank {}", self.spec.name, bank.bank_id)
     }
+}
+
+fn named(bank: &BankRef) -> String {
+    bank.handle.clone().unwrap_or_else(|| bank.name.clone())
 }

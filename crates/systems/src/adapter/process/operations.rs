@@ -1,0 +1,233 @@
+//! The operations of a memory system, each as what the process is asked for it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{PoisonError, atomic::Ordering},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use bench_proto::{
+    dataset::StreamEntry,
+    failure::{Failure, FailureClass},
+    scenario::ReaderMode,
+    step::RetrievedHit,
+};
+
+use super::{
+    ProcessSystem,
+    keeping::Place,
+    protocol::{ProcessFilter, ProcessHit, ProcessOp, ProcessSearch},
+    storing::usage,
+};
+use crate::{
+    BankRef, Capabilities, Consolidation, Counted, ListCursor, ListedPage, MemorySystem, NativeAnswer, Prepared,
+    Readiness, Recall, RecallQuery, RetainReceipt, StepContext, SystemStats,
+    adapter::{
+        handle,
+        http::SHAPE,
+        index::{Handed, bounded},
+        items::{self, rfc3339},
+        recalling::PAGE_ITEMS,
+        spec::ReadyRule,
+        time,
+    },
+};
+
+/// Longest time that a process has to end after its input has ended.
+const LAST: Duration = Duration::from_secs(3);
+
+impl ProcessSystem {
+    /// What a process is told of a question.
+    fn search(&self, place: &Place, query: &RecallQuery<'_>) -> Result<ProcessSearch, Failure> {
+        Ok(ProcessSearch {
+            bank: place.name.clone(),
+            query: query.text.to_owned(),
+            k: query.k,
+            time_text: query.time_text.map(str::to_owned),
+            time: query.time.and_then(rfc3339),
+            filter: ProcessFilter::honoured_part(query.filter, self.capabilities.filters)?,
+        })
+    }
+}
+
+/// Whether the process does not have what it was asked for: it said no, and not that another try may help.
+fn is_lacking(failure: &Failure) -> bool {
+    failure.code == "system_refused" && failure.class == FailureClass::Permanent
+}
+
+fn handed(hit: ProcessHit) -> Handed {
+    let ProcessHit { id, session_id: session, text, score, details } = hit;
+    Handed { id, session, text, score, details: bounded(details) }
+}
+
+fn missing(what: &str, field: &str) -> Failure {
+    Failure::permanent(SHAPE, format!("{what}: field '{field}' is missing in the reply"))
+}
+
+#[async_trait]
+impl MemorySystem for ProcessSystem {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    async fn open_bank(&self, bank: &BankRef) -> Result<String, Failure> {
+        let (reply, process) = self.ask_in(None, ProcessOp::Open { bank: bank.name.clone() }).await?;
+        let named = reply.handle.unwrap_or_else(|| bank.name.clone());
+        let handle = handle::checked(named).map_err(|error| Failure::permanent(SHAPE, format!("open: {error}")))?;
+        process.opened(&handle);
+        Ok(handle)
+    }
+
+    fn together(&self, entries: &[StreamEntry]) -> usize {
+        items::together(entries, self.capabilities.max_batch)
+    }
+
+    async fn retain(
+        &self,
+        bank: &BankRef,
+        entries: &[StreamEntry],
+        _step: StepContext<'_>,
+    ) -> Result<RetainReceipt, Failure> {
+        let place = self.place_to_fill(bank).await?;
+        let used = self.store(bank, &place, entries).await?;
+        Ok(RetainReceipt {
+            written: entries.iter().map(|entry| entry.turns() as u64).sum(),
+            usage: used,
+            ..RetainReceipt::default()
+        })
+    }
+
+    async fn readiness(&self, bank: &BankRef, entries: u32) -> Result<Readiness, Failure> {
+        if self.spec.ready.when == ReadyRule::Promised {
+            return Ok(Readiness::Promised);
+        }
+        let place = self.place_with(bank, entries).await?;
+        let op = ProcessOp::Ready { bank: place.name.clone(), expected: self.expected(bank, entries)? };
+        let reply = self.ask_at(&place, op).await?;
+        match reply.ready {
+            Some(true) if reply.returned => Ok(Readiness::Returned),
+            Some(true) => Ok(Readiness::Proven),
+            Some(false) => {
+                Ok(Readiness::NotYet { poll_after_ms: u64::try_from(self.every.as_millis()).unwrap_or(u64::MAX) })
+            }
+            None => Err(missing("ready", "ready")),
+        }
+    }
+
+    async fn prepare(&self, bank: &BankRef, query: Option<&RecallQuery<'_>>) -> Result<Prepared, Failure> {
+        let started = tokio::time::timeout(self.timeout, self.started("start")).await;
+        let late = || format!("start: no reply within {}", time::show(self.timeout));
+        let (running, prepared) = started.map_err(|_| Failure::transient("system_timeout", late()))??;
+        drop(running);
+        let Some(query) = query.filter(|_| bank.handle.is_some()) else { return Ok(prepared) };
+        if self.place_if_here(bank).await?.is_some() {
+            return Ok(prepared);
+        }
+        self.place_with(bank, query.visible_entries).await.map(|_| Prepared::Built)
+    }
+
+    async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {
+        if let Some(most) = self.capabilities.max_k.filter(|most| query.k > *most) {
+            let message = format!("{} hits are asked for, the system gives at most {most}", query.k);
+            return Err(Failure::permanent("system_limit", message));
+        }
+        let place = self.place_with(bank, query.visible_entries).await?;
+        let reply = self.ask_at(&place, ProcessOp::Recall { search: self.search(&place, query)? }).await?;
+        let used = usage(&reply);
+        let index = self.indexes.find_or_build(bank.content_hash, bank.content.as_deref(), self.spec.unit);
+        let place = |(at, hit): (usize, ProcessHit)| index.place(at, handed(hit));
+        let found = reply.hits.ok_or_else(|| missing("recall", "hits"))?;
+        let most = if self.capabilities.token_budget { usize::MAX } else { query.k as usize };
+        let hits: Vec<RetrievedHit> = found.into_iter().take(most).enumerate().map(place).collect();
+        Ok(Recall { hits, effective_k: query.k, usage: used })
+    }
+
+    async fn consolidate(&self, bank: &BankRef) -> Result<Consolidation, Failure> {
+        let place = self.place_to_fill(bank).await?;
+        let reply = self.ask_at(&place, ProcessOp::Consolidate { bank: place.name.clone() }).await?;
+        Ok(Consolidation { usage: usage(&reply) })
+    }
+
+    async fn answer(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<NativeAnswer, Failure> {
+        let reader_mode = Some(query.reader_mode).filter(|mode| *mode != ReaderMode::default());
+        let place = self.place_with(bank, query.visible_entries).await?;
+        let op = ProcessOp::Answer { search: self.search(&place, query)?, reader_mode };
+        let reply = self.ask_at(&place, op).await?;
+        let used = usage(&reply);
+        let text = reply.text.ok_or_else(|| missing("answer", "text"))?;
+        Ok(NativeAnswer { text, citations: reply.citations, usage: used })
+    }
+
+    async fn verify(&self, bank: &BankRef, entries: u32) -> Result<Option<Counted>, Failure> {
+        let place = self.place_with(bank, entries).await?;
+        match self.ask_at(&place, ProcessOp::Verify { bank: place.name.clone() }).await {
+            Ok(reply) => {
+                let expected = self.expected(bank, entries)?;
+                Ok(reply.count.map(|found| Counted { expected, found }))
+            }
+            // a process that does not count
+            Err(failure) if is_lacking(&failure) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    async fn list(&self, bank: &BankRef, entries: u32, from: &ListCursor) -> Result<ListedPage, Failure> {
+        let place = self.place_with(bank, entries).await?;
+        let op = ProcessOp::List {
+            bank: place.name.clone(),
+            limit: PAGE_ITEMS,
+            offset: from.listed,
+            cursor: from.cursor.clone(),
+        };
+        let reply = self.ask_at(&place, op).await?;
+        if reply.cursor.is_some() && reply.cursor == from.cursor {
+            let message = "list: the next page is the one that was asked for: the listing has no end";
+            return Err(Failure::permanent(SHAPE, message));
+        }
+        let found = reply.hits.ok_or_else(|| missing("list", "hits"))?;
+        let index = self.indexes.find_or_build(bank.content_hash, bank.content.as_deref(), self.spec.unit);
+        let items: Vec<RetrievedHit> =
+            found.into_iter().enumerate().map(|(at, hit)| index.place(at, handed(hit))).collect();
+        let next = reply.cursor.map(|cursor| from.behind(items.len(), Some(cursor)));
+        Ok(ListedPage { items, next })
+    }
+
+    async fn statistics(&self, bank: &BankRef) -> Result<SystemStats, Failure> {
+        let version = self.version.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(place) = self.place_if_here(bank).await? else {
+            return Ok(SystemStats { version, numbers: BTreeMap::new() });
+        };
+        match self.ask_at(&place, ProcessOp::Statistics { bank: place.name.clone() }).await {
+            Ok(reply) => Ok(SystemStats { version: reply.version.or(version), numbers: reply.numbers }),
+            // a process without numbers
+            Err(failure) if is_lacking(&failure) => Ok(SystemStats { version, numbers: BTreeMap::new() }),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    async fn reset_bank(&self, bank: &BankRef) -> Result<(), Failure> {
+        // what only its process held is gone with it
+        let Some(place) = self.place_if_here(bank).await? else { return Ok(()) };
+        self.ask_at(&place, ProcessOp::Reset { bank: place.name.clone() }).await.map(drop)
+    }
+
+    async fn health(&self) -> Result<String, Failure> {
+        let reply = self.ask(ProcessOp::Health).await?;
+        Ok(format!("{} {}, a process of the runner", self.spec.name, reply.version.unwrap_or_default()))
+    }
+
+    fn started_again(&self) -> Vec<String> {
+        std::mem::take(&mut *self.replaced.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn close(&self) {
+        // one that is started after this takes nobody's place
+        self.greeted.store(0, Ordering::Relaxed);
+        if let Some(mut running) = self.running.lock().await.take() {
+            running.stdin = None;
+            // its output ends with it; what is left then is killed when it is dropped
+            let _ = tokio::time::timeout(LAST, &mut running.reader).await;
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! What an operation sends, and what is read from the response: [`CallSpec`] and what it is made of.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::is_false;
+
+/// One request and what is read from its response.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CallSpec {
+    /// Method and path, such as `POST /v1/recall`. Variables in the path are escaped.
+    pub request: String,
+    /// Name of the tool that is called, of a system with `mcp`, instead of `request`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// Arguments of the tool, as templates; those of `body` are written in the same way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
+    /// Query parameters.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub query: BTreeMap<String, String>,
+    /// Headers of this request.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// JSON body: `"{k}"` alone keeps its type, `"{time?}"` drops its key when there is no value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body: Option<Value>,
+    /// Body that is not JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text_body: Option<String>,
+    /// Statuses that count as success besides 2xx, such as 409 for what exists already.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub accept: Vec<u16>,
+    /// Time of this request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<String>,
+    /// What the response must say: at least one of these holds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub expect: Vec<Expectation>,
+    /// Path of the system's own message, shown when an expectation fails.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// `open`: path of the bank's handle, when the system makes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handle: Option<String>,
+    /// `retain`: path of the list with one element per stored item; a shorter list is a partial batch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stored: Option<String>,
+    /// `retain`: path of the `{id}` or `{key}` of an item in an element of the list `stored`. It is known then which items of a
+    /// partial batch were stored, and the bank goes on behind them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stored_id: Option<String>,
+    /// `verify`, `ready`: path of a number, or of a list that is counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<String>,
+    /// `recall`, `list`: where the hits are, or what the bank holds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hits: Vec<HitsSpec>,
+    /// `list`: path of what the next page is asked for by, `{cursor}`. A page without it is the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    /// `answer`: path of the text. With server-sent events the texts of all events are joined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// `answer`: path of the texts or ids that it cites.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cites: Option<String>,
+    /// `statistics`: paths of numbers, by the names under which they are reported.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub numbers: BTreeMap<String, String>,
+    /// `health`: path of the version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Server-sent events: names of the events that are read; all when empty. `error` always fails.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<String>,
+    /// Server-sent events: the event without which the stream was cut off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_event: Option<String>,
+    /// Paths of the tokens that the system says it used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsageSpec>,
+    /// A body of several parts (`multipart/form-data`) by their names, instead of `body`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub multipart: BTreeMap<String, PartSpec>,
+    /// Values of the response that requests of `then` have as `{step.NAME}`: their paths, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub capture: BTreeMap<String, String>,
+    /// The request is repeated until the system has done what it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<UntilSpec>,
+    /// Requests that follow in the same operation, one after the other: at most seven. What the operation reads (`hits`, `count`,
+    /// `handle`, `text`, …) it reads of the last response.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub then: Vec<CallSpec>,
+}
+
+/// A part of a body of several.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PartSpec {
+    /// Its content, as a template.
+    pub text: String,
+    /// Name of the file that it is, as a template; a plain field unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+}
+
+/// When a request has to be repeated no more.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UntilSpec {
+    /// Path of the state.
+    pub path: String,
+    /// States that mean done.
+    pub done: Vec<Value>,
+    /// States that mean failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<Value>,
+    /// Time between two requests (1s).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<String>,
+    /// Longest time until it is done (10m unless given, at most 4h).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<String>,
+}
+
+/// Something that a response must say.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Expectation {
+    /// Where.
+    pub path: String,
+    /// What.
+    pub is: Value,
+}
+
+/// A list of hits in a response.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct HitsSpec {
+    /// Path of the list; empty for the response itself.
+    pub list: String,
+    /// Path of the text in an element; empty when the element is the text.
+    pub text: String,
+    /// Path of the item's id in an element, when the system hands it back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Path of the session's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Path of the score.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub score: Option<String>,
+    /// The list may be missing.
+    pub optional: bool,
+    /// Path of what an element must not have: those that have it are no hits, but lists of another form of the same response.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_with: Option<String>,
+    /// Its hits come beside the k that are asked for, behind them: neighbours that the system adds to what it has found.
+    #[serde(skip_serializing_if = "is_false")]
+    pub beside_k: bool,
+    /// Paths of what else the system says of a hit, by the names under which it is kept for reports: at most 16.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub details: BTreeMap<String, String>,
+}
+
+/// Paths of what the system says it used.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct UsageSpec {
+    /// Path of the number of prompt tokens in the response; absent where the system does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt_tokens: Option<String>,
+    /// Path of the number of completion tokens in the response; absent where the system does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion_tokens: Option<String>,
+}
+
+/// How the items of a bank are removed one by one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PurgeSpec {
+    /// Lists items of the bank; asked again until there are none.
+    pub list: CallSpec,
+    /// Path of their ids in the response.
+    pub ids: String,
+    /// Removes the one that `{item}` names.
+    pub remove: CallSpec,
+}
