@@ -82,6 +82,13 @@ impl CliError {
         Self { message, ..self }
     }
 
+    /// Whether it was made from an error of the store after which the same may go well.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        let behind = self.behind.as_ref().and_then(|error| error.downcast_ref::<StoreError>());
+        behind.is_some_and(StoreError::is_transient)
+    }
+
     /// What `-v` prints below the message: the causes, the nearest first. The error whose words the message begins with is left
     /// out.
     pub fn causes(&self) -> impl Iterator<Item = String> {

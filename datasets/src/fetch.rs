@@ -3,8 +3,8 @@
 use std::{path::Path, time::Duration};
 
 use reqwest::{
-    Response, StatusCode,
-    header::{ACCEPT_RANGES, CONTENT_RANGE, ETAG, IF_RANGE, LAST_MODIFIED, RANGE},
+    Response, StatusCode, Version,
+    header::{ACCEPT_RANGES, CONTENT_RANGE, ETAG, IF_RANGE, LAST_MODIFIED, RANGE, TRANSFER_ENCODING},
 };
 
 use crate::{
@@ -135,6 +135,11 @@ async fn receive(
         (StatusCode::OK, _) => incoming.restart(tag(&response).as_deref())?,
         (status, _) => return Err(Problem::Other(format!("the server answered {status}"))),
     }
+    if total.is_none() && !incoming.is_known() && !has_end(&response) {
+        let reason = "the server tells neither the length of the file nor where it ends, so that half of it would look like the \
+                      whole: give its sha256, or take it from another server";
+        return Err(Problem::Other(reason.to_owned()));
+    }
     incoming.announced(total)?;
     on_progress(incoming.received());
     loop {
@@ -145,6 +150,12 @@ async fn receive(
         }
         on_progress(incoming.received());
     }
+}
+
+/// Whether a reply of unknown length has an end of its own, and does not just end where the connection does.
+fn has_end(response: &Response) -> bool {
+    let coding = response.headers().get(TRANSFER_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    response.version() >= Version::HTTP_2 || coding.to_ascii_lowercase().contains("chunked")
 }
 
 /// Which part of a file a reply holds.
@@ -446,6 +457,20 @@ mod tests {
             assert!(error.contains(expected), "{error}");
             assert_eq!(names(root.path()), Vec::<String>::new());
         }
+    }
+
+    #[test]
+    fn a_file_of_which_nothing_is_known_needs_an_end() {
+        let root = tempfile::tempdir().expect("temporary folder");
+        let path = root.path().join("f");
+        let url = serve(reply("200 OK", None, &BODY[..7]));
+        let error = download(&url, None, &path, &|_, _| ()).expect_err("it may be half of it").to_string();
+        assert!(error.contains("neither the length of the file nor where it ends"), "{error}");
+        assert_eq!(names(root.path()), Vec::<String>::new());
+        let chunked =
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n3\r\nall\r\n0\r\n\r\n";
+        download(&serve(chunked.to_vec()), None, &path, &|_, _| ()).expect("it ends");
+        assert_eq!(fs::read(&path).expect("read"), b"all");
     }
 
     #[test]

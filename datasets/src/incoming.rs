@@ -111,6 +111,11 @@ impl<'a> Incoming<'a> {
         self.expected.bytes.unwrap_or(MOST_BYTES)
     }
 
+    /// Whether its size or its checksum is known beforehand.
+    pub(crate) fn is_known(&self) -> bool {
+        self.expected != Expected::default()
+    }
+
     /// Whether all bytes are here; none where nobody knows how many there are.
     pub(crate) fn is_complete(&self) -> Option<bool> {
         self.whole().map(|whole| self.received >= whole)

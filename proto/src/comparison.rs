@@ -71,7 +71,7 @@ pub struct ComparedRun {
     pub verdict: Verdict,
     /// Why not.
     pub reasons: Vec<String>,
-    /// Its own headline over all of its questions, by the compared metric.
+    /// Its own headline over all of its questions, by the compared metric; null where nobody computed it.
     pub value: Option<f64>,
     /// The interval of that.
     pub ci95: Option<Interval>,

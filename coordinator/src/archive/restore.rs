@@ -32,9 +32,15 @@ const BANKS_AT_ONCE: usize = 8;
 const BANK_BYTES_AT_ONCE: usize = 4 << 20;
 /// Questions written at once.
 const RESULTS_AT_ONCE: usize = 1_000;
+/// Bytes of their lines after which no further question goes with them.
+const RESULT_BYTES_AT_ONCE: usize = 4 << 20;
 
-/// Longest line of banks and results, in bytes: the largest bank there is has less than a tenth.
+/// Longest line of banks, in bytes: the largest bank there is has less than a tenth.
 const MOST_LINE: u64 = 1 << 30;
+/// The same of results: one holds the texts of one question.
+const MOST_RESULT_LINE: u64 = 64 << 20;
+/// Longest id of a question, in bytes: the ids of all questions of a run are in memory together.
+const MOST_ID: usize = 1 << 10;
 
 /// What restoring found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -229,6 +235,11 @@ pub(super) fn check_headline(summary: &Summary) -> Result<(), CliError> {
 /// A question's id, how it ended, and its scores by metric.
 type Ended = (String, Outcome, Vec<(String, f64)>);
 
+fn check_id(question_id: &str) -> Result<(), CliError> {
+    let is_short = question_id.len() <= MOST_ID;
+    is_short.then_some(()).ok_or_else(|| damaged(format!("{RESULTS} has a question's id of more than {MOST_ID} bytes")))
+}
+
 /// What the digest of a run is made of.
 #[derive(Default)]
 pub(super) struct Digested {
@@ -239,11 +250,12 @@ impl Digested {
     /// Adds a result.
     ///
     /// # Errors
-    /// Exit 5 for a score that is none.
+    /// Exit 5 for a score that is none, or an id that is far too long.
     pub(super) fn add(&mut self, question: QuestionFacts) -> Result<(), CliError> {
         if question.scores.iter().any(|(_, score)| !(0.0..=1.0).contains(score)) {
             return Err(damaged("a score of it is beyond 0 and 1".to_owned()));
         }
+        check_id(&question.question_id)?;
         self.questions.push((question.question_id, question.outcome, question.scores));
         Ok(())
     }
@@ -304,10 +316,21 @@ async fn restore_banks(store: &dyn Store, run_no: RunNo, folder: &Path) -> Resul
     }
 }
 
+/// The next results that are written at once.
+fn part_of<T>(lines: &mut impl Iterator<Item = Result<(usize, T), CliError>>) -> Result<Vec<T>, CliError> {
+    let (mut part, mut bytes) = (Vec::new(), 0);
+    while part.len() < RESULTS_AT_ONCE && bytes < RESULT_BYTES_AT_ONCE {
+        let Some((size, result)) = lines.next().transpose()? else { break };
+        bytes += size;
+        part.push(result);
+    }
+    Ok(part)
+}
+
 async fn restore_results(store: &dyn Imports, run_no: RunNo, headline: &str, folder: &Path) -> Result<(), CliError> {
-    let mut lines = lines::<ResultBundle>(folder, RESULTS)?;
+    let mut lines = sized_lines::<ResultBundle>(folder, RESULTS)?;
     loop {
-        let part: Vec<ResultBundle> = lines.by_ref().take(RESULTS_AT_ONCE).collect::<Result<_, _>>()?;
+        let part = part_of(&mut lines)?;
         if part.is_empty() {
             return Ok(());
         }
@@ -378,8 +401,20 @@ pub(super) fn lines<T: DeserializeOwned>(
     folder: &Path,
     name: &'static str,
 ) -> Result<impl Iterator<Item = Result<T, CliError>> + Send, CliError> {
+    Ok(sized_lines::<T>(folder, name)?.map(|line| line.map(|(_, value)| value)))
+}
+
+/// The same, each with the bytes of its line.
+fn sized_lines<T: DeserializeOwned>(
+    folder: &Path,
+    name: &'static str,
+) -> Result<impl Iterator<Item = Result<(usize, T), CliError>> + Send, CliError> {
     let file = File::open(folder.join(name)).map_err(|e| missing(name, e))?;
-    Ok(bounded_lines(BufReader::new(file), MOST_LINE, name).map(move |line| parse(name, &line?)))
+    let most = if name == RESULTS { MOST_RESULT_LINE } else { MOST_LINE };
+    Ok(bounded_lines(BufReader::new(file), most, name).map(move |line| -> Result<(usize, T), CliError> {
+        let line = line?;
+        Ok((line.len(), parse(name, &line)?))
+    }))
 }
 
 /// Lines that hold something; the first error, and a line of more than `most` bytes, ends them.
@@ -461,6 +496,20 @@ mod tests {
         let refused = format!("{BANKS} has a line of more than 4 bytes: it is not read");
         assert_eq!(read("a\nbcdef\ng\n"), ["a", refused.as_str()]);
         assert_eq!(read("\n\n"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn results_that_are_written_at_once_are_bounded_in_number_and_bytes() {
+        let parts = |size: usize, number: usize| {
+            let mut lines = (0..number).map(|at| Ok((size, at)));
+            let part = std::iter::from_fn(|| part_of(&mut lines).ok().filter(|part: &Vec<usize>| !part.is_empty()));
+            part.map(|part| part.len()).collect::<Vec<_>>()
+        };
+        assert_eq!(parts(100, 2_500), [1_000, 1_000, 500]);
+        assert_eq!(parts(1 << 20, 10), [4, 4, 2]);
+        assert_eq!(parts(64 << 20, 3), [1, 1, 1]);
+        assert!(check_id(&"q".repeat(MOST_ID)).is_ok());
+        assert_eq!(check_id(&"q".repeat(MOST_ID + 1)).expect_err("is too long").exit, Exit::Invalid);
     }
 
     #[test]

@@ -8,7 +8,10 @@ use crate::{
     exit::{CliError, CliResult, Exit},
     out,
     runs::controls,
-    standing::group::find_runs,
+    standing::{
+        FILLER_PAUSED,
+        group::{RunsOfGroup, find_runs},
+    },
 };
 
 /// Puts a run and the controls that wait for it into state `cancelled`; exit 2 when it had ended before.
@@ -25,6 +28,19 @@ pub(super) async fn run(app: &App, args: &CancelArgs) -> CliResult {
     Ok(Exit::Done)
 }
 
+/// Runs of its group that were paused with a run because it fills their banks go on without it.
+async fn tell_who_waits(store: &dyn Store, run: &RunRow) -> Result<(), CliError> {
+    let group = RunsOfGroup::around(store, Some(run.clone())).await?;
+    for other in group.into_iter().flat_map(|group| group.runs) {
+        let waits = other.reason.as_deref().is_some_and(|reason| reason.starts_with(FILLER_PAUSED));
+        if waits && other.spec.taken_over.banks_of.contains(&run.run_id.0) {
+            let why = Some("the run that was to fill its banks was cancelled");
+            store.set_run_state(other.run_no, &[RunState::Paused], RunState::Paused, why).await?;
+        }
+    }
+    Ok(())
+}
+
 async fn cancel(store: &dyn Store, run: &RunRow, now: bool) -> CliResult {
     let reason = if now { CANCELLED_NOW } else { "cancelled by a user" };
     if store
@@ -32,6 +48,7 @@ async fn cancel(store: &dyn Store, run: &RunRow, now: bool) -> CliResult {
         .await?
     {
         controls::cancel_waiting(store, run.run_no).await?;
+        tell_who_waits(store, run).await?;
         out::note(&format!(
             "{} is cancelled; `bench-coord report {}` shows what was scored, `resume {} --reopen` goes on all the same",
             run.run_id, run.run_id, run.run_id
@@ -44,5 +61,37 @@ async fn cancel(store: &dyn Store, run: &RunRow, now: bool) -> CliResult {
             Ok(Exit::Done)
         }
         state => Err(CliError::usage(format!("{} is {}: there is nothing to cancel", run.run_id, state.name()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_store::{NewGroup, NewRun, conformance};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_waits_for_a_run_that_is_cancelled_is_told_to_go_on_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let url = format!("sqlite:{}", folder.path().join("bench.db").display());
+        let store = bench_store::open(&url).await.expect("the store opens");
+        let store = store.as_ref();
+        let of_group = |id: &str| {
+            let group = Some(NewGroup { id: "g".to_owned(), cap: None });
+            NewRun { group, ..conformance::new_run(id) }
+        };
+        let fills = store.create_run(&of_group("g-r1")).await.expect("is created");
+        let mut second = of_group("g-r2");
+        second.spec.taken_over.banks_of = vec!["g-r1".to_owned()];
+        let asks = store.create_run(&second).await.expect("is created");
+        let why = format!("{FILLER_PAUSED}; `bench-coord resume g` goes on with both (g-r1: paused)");
+        let paused = store.set_run_state(asks, &[RunState::Running], RunState::Paused, Some(&why)).await;
+        assert!(paused.expect("is set"));
+        let fills = store.run(fills).await.expect("is there");
+        cancel(store, &fills, false).await.expect("is cancelled");
+        let row = store.run(asks).await.expect("is there");
+        assert_eq!(row.state, RunState::Paused);
+        let reason = row.reason.expect("is told");
+        assert_eq!(reason, "the run that was to fill its banks was cancelled");
     }
 }

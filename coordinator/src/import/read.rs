@@ -21,6 +21,13 @@ use super::{
 
 /// Longest line of JSON lines.
 const MAX_LINE: usize = 16 << 20;
+/// Columns of a table, and bytes of their names.
+const MOST_COLUMNS: usize = 4_096;
+const MOST_HEADER: usize = 256 << 10;
+/// What a table may take in memory, in bytes for each byte that files may hold.
+const TABLE_TIMES: u64 = 4;
+/// Bytes that a cell takes in memory beside the name of its column.
+const CELL: usize = 64;
 /// Endings of files that are taken from a folder.
 const ENDINGS: [&str; 5] = ["json", "jsonl", "ndjson", "csv", "tsv"];
 /// What may separate the cells of a table.
@@ -117,10 +124,10 @@ fn of_bytes(
     let mut finder = Finder::new(search);
     match (ending, text.trim_start().chars().next()) {
         (_, None) => return Err(ImportError::file("no lines")),
-        (Some("csv" | "tsv"), _) => finder.records = csv_records(text, group)?,
+        (Some("csv" | "tsv"), _) => finder.records = csv_records(text, group, room)?,
         (_, Some('{')) if starts_as_lines(text, search.given) => json_lines(text, group, &mut finder)?,
         (_, Some('{' | '[')) => documents(text, group, &mut finder)?,
-        (_, Some(_)) => finder.records = csv_records(text, group)?,
+        (_, Some(_)) => finder.records = csv_records(text, group, room)?,
     }
     Ok(Content { records: finder.records, specimen: finder.specimen })
 }
@@ -139,6 +146,20 @@ impl Room {
         let fits = read <= self.left;
         self.left = self.left.saturating_sub(read);
         Ok(fits.then_some(bytes))
+    }
+
+    /// Refuses a table that takes far more in memory than its file does.
+    fn check_table(&self, rows: usize, bytes_of_row: usize) -> Result<(), ImportError> {
+        let most = self.most.saturating_mul(TABLE_TIMES);
+        let bytes = rows.saturating_mul(bytes_of_row) as u64;
+        if bytes <= most {
+            return Ok(());
+        }
+        Err(ImportError::file(format!(
+            "the table becomes more than {} MiB in memory: leave out the columns that are not needed (docs/IMPORT.md), or raise \
+             --max-mib",
+            most >> 20
+        )))
     }
 
     fn exceeded(&self) -> ImportError {
@@ -258,15 +279,29 @@ fn standard(text: &str) -> Cow<'_, str> {
 
 /// A table with a header. An empty cell of a column that is used says that there is nothing; columns without any cell are left
 /// out. Names with dots are nested, as pandas flattens them.
-fn csv_records(text: &str, group: Option<String>) -> Result<Vec<Record>, ImportError> {
+fn csv_records(text: &str, group: Option<String>, room: &Room) -> Result<Vec<Record>, ImportError> {
     let header = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let count = |delimiter: &u8| header.bytes().filter(|byte| byte == delimiter).count();
     let delimiter = DELIMITERS.into_iter().rev().max_by_key(count).unwrap_or(b',');
     let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(text.as_bytes());
     let header = reader.headers().map_err(|e| ImportError::file(e.to_string()))?.clone();
-    let rows: Vec<csv::StringRecord> =
-        reader.records().collect::<Result<_, _>>().map_err(|e| ImportError::file(e.to_string()))?;
+    if header.len() > MOST_COLUMNS || header.as_slice().len() > MOST_HEADER {
+        return Err(ImportError::file(format!(
+            "the table has more than {MOST_COLUMNS} columns, or names of them of more than {} KiB: leave out those that are not \
+             needed (docs/IMPORT.md)",
+            MOST_HEADER >> 10
+        )));
+    }
+    let mut rows: Vec<csv::StringRecord> = Vec::new();
+    for row in reader.records() {
+        rows.push(row.map_err(|e| ImportError::file(e.to_string()))?);
+        // each keeps where its cells end
+        room.check_table(rows.len(), header.len() * size_of::<usize>())?;
+    }
     let used: Vec<bool> = (0..header.len()).map(|column| rows.iter().any(|row| !row[column].is_empty())).collect();
+    // each row becomes a record that names all columns in use
+    let names = header.iter().zip(&used).filter(|(_, used)| **used).map(|(name, _)| name.len() + CELL);
+    room.check_table(rows.len(), names.sum())?;
     let is_ours = header.iter().any(|name| name == "outcome");
     check_columns(&header, &rows)?;
     let record = |row: &csv::StringRecord| {
@@ -441,7 +476,7 @@ mod tests {
 
     #[test]
     fn a_header_of_dots_is_no_tower() {
-        let deep = format!("id,{}\na:0,1\n", "a.".repeat(200_000));
+        let deep = format!("id,{}\na:0,1\n", "a.".repeat(100_000));
         let records = read("a.csv", deep.as_bytes()).expect("reads");
         assert_eq!(records[0].fields["id"], json!("a:0"));
         let levels = std::iter::successors(Some(&records[0].fields["a"]), |value| value.get("a")).count();
@@ -467,6 +502,23 @@ mod tests {
             std::fs::write(folder.path().join(name), &much[..700 << 10]).expect("writable");
         }
         assert!(records_at(folder.path()).is_err(), "files of a folder count together");
+    }
+
+    #[test]
+    fn a_small_table_that_becomes_a_large_one_is_refused_with_what_to_do() {
+        let names: Vec<String> = (0..200).map(|n| format!("{n}{}", "x".repeat(1_000))).collect();
+        let filled = vec!["y"; 200].join(",");
+        let table =
+            |rows: usize| format!("{}\n{filled}\n{}", names.join(","), format!("{}\n", ",".repeat(199)).repeat(rows));
+        assert_eq!(read("a.csv", table(10).as_bytes()).expect("reads").len(), 11);
+        let refused = read("a.csv", table(100).as_bytes()).expect_err("is refused").to_string();
+        assert!(refused.contains("more than 4 MiB in memory") && refused.contains("--max-mib"), "{refused}");
+        let wide = format!("id{}\na{}\n", ",".repeat(5_000), ",".repeat(5_000));
+        let long = format!("id,{}\na,b\n", "x".repeat(300 << 10));
+        for text in [wide, long] {
+            let refused = read("a.csv", text.as_bytes()).expect_err("is refused").to_string();
+            assert!(refused.contains("more than 4096 columns, or names"), "{refused}");
+        }
     }
 
     proptest! {

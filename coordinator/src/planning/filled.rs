@@ -23,6 +23,7 @@ mod still_there;
 pub(super) use self::before::FilledBefore;
 pub(crate) use self::{
     bank::{as_filled, is_filled},
+    before::paused_filler,
     kept::{check_kept, fills_the_same, shares_banks, why_not_kept},
 };
 use self::{named::name_bank, reuse::reuse_banks};

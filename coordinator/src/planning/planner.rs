@@ -69,8 +69,30 @@ struct Awaiting<'a> {
     group: Option<String>,
     stop: &'a CancellationToken,
     look_again: Duration,
-    /// When somebody was last seen at work on the run whose banks are awaited.
-    worked_on: Instant,
+    unattended: Unattended,
+}
+
+/// How long nobody was at work on the run whose banks are awaited. Looks are counted, not the clock: while this process stood still, or
+/// the store was away, nobody was looked for.
+#[derive(Debug, Default)]
+struct Unattended(Duration);
+
+impl Unattended {
+    /// Begins anew, unless it has been too long already: of a run that was given up not every bank is waited for.
+    fn begin(&mut self) {
+        if !self.is_too_long() {
+            self.0 = Duration::ZERO;
+        }
+    }
+
+    /// Counts a look that saw nobody.
+    fn seen(&mut self, since_last_look: Duration, look_again: Duration) {
+        self.0 += since_last_look.min(look_again * 2);
+    }
+
+    fn is_too_long(&self) -> bool {
+        self.0 > UNTIL_GIVEN_UP
+    }
 }
 
 impl Planner {
@@ -92,7 +114,7 @@ impl Planner {
             group: None,
             stop: &stop,
             look_again: if ahead == Ahead::Unbounded { LOOK_FOR_FILLED_AFAR } else { LOOK_FOR_FILLED },
-            worked_on: Instant::now(),
+            unattended: Unattended::default(),
         };
         if !taken_over.banks_of.is_empty() {
             let run = retry_until(stop.cancelled(), || store.run(self.run)).await?;
@@ -182,14 +204,17 @@ impl Planner {
         banks: &[NewBank],
         filled: &mut FilledBefore,
     ) -> Result<bool, CliError> {
-        let mut paused_since: Option<Instant> = None;
+        awaiting.unattended.begin();
+        let (mut looked, mut paused_since) = (Instant::now(), None::<Instant>);
         while banks.iter().any(|bank| filled.awaits(bank)) {
             *filled = self.filled_by_now(awaiting).await?;
+            let since_last_look = looked.elapsed();
+            looked = Instant::now();
             match filled.paused() {
-                _ if filled.is_worked_on() => (awaiting.worked_on, paused_since) = (Instant::now(), None),
+                _ if filled.is_worked_on() => (awaiting.unattended, paused_since) = (Unattended::default(), None),
                 // banks of its own would be filled under the same cap, and at the same server
                 Some(why) => {
-                    awaiting.worked_on = Instant::now();
+                    awaiting.unattended = Unattended::default();
                     if paused_since.get_or_insert_with(Instant::now).elapsed() >= UNTIL_PAUSED_TOO {
                         let pause = || {
                             awaiting.store.set_run_state(self.run, &[RunState::Running], RunState::Paused, Some(why))
@@ -198,8 +223,12 @@ impl Planner {
                         return Ok(false);
                     }
                 }
-                None if awaiting.worked_on.elapsed() > UNTIL_GIVEN_UP => break,
-                None => {}
+                None => {
+                    awaiting.unattended.seen(since_last_look, awaiting.look_again);
+                    if awaiting.unattended.is_too_long() {
+                        break;
+                    }
+                }
             }
             tokio::select! {
                 () = awaiting.stop.cancelled() => return Ok(false),
@@ -402,6 +431,24 @@ mod tests {
         store.run(planner.run).await.expect("is there")
     }
 
+    #[test]
+    fn a_gap_between_two_looks_is_no_time_in_which_nobody_worked() {
+        let mut unattended = Unattended::default();
+        unattended.seen(Duration::from_secs(3600), LOOK_FOR_FILLED_AFAR);
+        assert!(!unattended.is_too_long(), "the process stood still");
+        let looks = |unattended: &mut Unattended, number: u32| {
+            (0..number).for_each(|_| unattended.seen(LOOK_FOR_FILLED_AFAR, LOOK_FOR_FILLED_AFAR));
+        };
+        looks(&mut unattended, 20);
+        unattended.begin();
+        looks(&mut unattended, 30);
+        assert!(!unattended.is_too_long(), "each wait counts its own looks");
+        looks(&mut unattended, 1);
+        assert!(unattended.is_too_long());
+        unattended.begin();
+        assert!(unattended.is_too_long(), "a run that was given up is not waited for again");
+    }
+
     #[tokio::test]
     async fn who_leaves_waits_for_no_filling() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -422,10 +469,8 @@ mod tests {
         let row = write(&planner, &store).await;
         assert_eq!((row.state, row.planned), (RunState::Paused, false), "its plan stays open");
         let reason = row.reason.expect("is told");
-        assert!(
-            reason.contains("`bench-coord resume g` goes on with both (g-r1: budget: the cap is reached)"),
-            "{reason}"
-        );
+        let goes_on = "`bench-coord resume g --max-cost USD` goes on with both (g-r1: budget: the cap is reached)";
+        assert!(reason.contains(goes_on), "{reason}");
         assert!(store.banks(row.run_no, None).await.expect("are read").is_empty(), "it fills none of its own");
     }
 }

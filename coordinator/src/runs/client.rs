@@ -192,7 +192,7 @@ impl<'a> Following<'a> {
     ) -> Result<RunEnd, CliError> {
         let store = self.store.as_ref();
         let (mut alive, mut looked, mut said) = (Instant::now(), None::<Instant>, false);
-        let (mut waiting, mut leaves) = (None, false);
+        let (mut waiting, mut leaves, mut unwritten) = (None, false, None);
         let end = loop {
             tokio::select! {
                 () = tokio::time::sleep(self.look) => {}
@@ -223,7 +223,7 @@ impl<'a> Following<'a> {
             }
             looked = Some(Instant::now());
             if planning.is_none() && !row.planned {
-                planning = self.take_over(&row, missing).await?;
+                planning = self.take_over(&row, missing, &mut unwritten).await?;
             }
             match who_is_missing(store, &run.spec.limits.pool).await {
                 Ok(None) => (alive, said) = (Instant::now(), false),
@@ -270,17 +270,34 @@ impl<'a> Following<'a> {
         met.map_or(Ok(ends), Err)
     }
 
-    /// Writes the rest of a plan whose writer is gone.
-    async fn take_over(&self, row: &RunRow, missing: &MissingPlanner<'_>) -> Result<Option<Planning>, CliError> {
-        match has_planner(self.store.as_ref(), row.run_no).await {
-            Ok(false) => {}
-            Ok(true) => return Ok(None),
+    /// Writes the rest of a plan whose writer is gone. `unwritten`: since when nobody was seen to write it; one look may fall between a
+    /// writer and the next one.
+    async fn take_over(
+        &self,
+        row: &RunRow,
+        missing: &MissingPlanner<'_>,
+        unwritten: &mut Option<Instant>,
+    ) -> Result<Option<Planning>, CliError> {
+        let is_written = match has_planner(self.store.as_ref(), row.run_no).await {
+            Ok(is_written) => is_written,
             // the run's row is read next, and says when the store is away
-            Err(error) if error.is_transient() => return Ok(None),
+            Err(error) if error.is_transient() => true,
             Err(error) => return Err(error.into()),
+        };
+        if is_written {
+            *unwritten = None;
+            return Ok(None);
+        }
+        if unwritten.get_or_insert_with(Instant::now).elapsed() < RENEW_EVERY {
+            return Ok(None);
         }
         tokio::select! {
-            planner = missing(row.clone()) => Ok(planner?.map(|planner| spawn_planner(Arc::clone(self.store), planner))),
+            planner = missing(row.clone()) => match planner {
+                Ok(planner) => Ok(planner.map(|planner| spawn_planner(Arc::clone(self.store), planner))),
+                // asked for again at a later look
+                Err(error) if error.is_transient() => Ok(None),
+                Err(error) => Err(error),
+            },
             // the next look leaves
             () = self.interrupts.stop.cancelled() => Ok(None),
         }
@@ -351,8 +368,14 @@ mod tests {
         let following = Following::new(&store, 1, Duration::from_secs(60), &Interrupts::default());
         let asked = AtomicU32::new(0);
         let missing = |_: RunRow| -> BoxFuture<'_, Result<Option<Planner>, CliError>> {
-            asked.fetch_add(1, Ordering::SeqCst);
-            async { Err(CliError::usage("the dataset is gone")) }.boxed()
+            let is_first = asked.fetch_add(1, Ordering::SeqCst) == 0;
+            async move {
+                Err(match is_first {
+                    true => CliError::from(StoreError::Unavailable("away".to_owned())),
+                    false => CliError::usage("the dataset is gone"),
+                })
+            }
+            .boxed()
         };
         let looks = tokio::time::timeout(LOOK * 4, following.follow(&run, None, &missing)).await;
         assert!(looks.is_err() && asked.load(Ordering::SeqCst) == 0, "somebody writes it");
@@ -361,8 +384,11 @@ mod tests {
         assert_eq!(renewals_of_planners(store.as_ref(), run.run_no).await.expect("are read"), 1);
 
         store.close_session(writer).await.expect("ends");
+        let looks = tokio::time::timeout(LOOK * 4, following.follow(&run, None, &missing)).await;
+        assert!(looks.is_err() && asked.load(Ordering::SeqCst) == 0, "another one may be about to write it");
         let error = following.follow(&run, None, &missing).await.expect_err("it cannot be written here");
-        assert_eq!((error.message.as_str(), asked.load(Ordering::SeqCst)), ("the dataset is gone", 1));
+        let told = (error.message.as_str(), asked.load(Ordering::SeqCst));
+        assert_eq!(told, ("the dataset is gone", 2), "a store that is away comes back");
     }
 
     #[tokio::test]

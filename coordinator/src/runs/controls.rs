@@ -12,6 +12,8 @@ use bench_proto::{
     spec::TakenOver,
 };
 use bench_store::{MEASURED_FIRST, NewRun, RunFilter, RunRow, RunState, Runs, Store};
+use futures::future::join_all;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     app::App,
@@ -114,30 +116,49 @@ pub(crate) async fn plan_missing(
     let mut writing = Vec::new();
     for control in not_ended(store.as_ref(), run).await?.into_iter().filter(|control| !control.planned) {
         let planner = match planned {
-            Some(planned) => Some(planned.planner(&control, &app.home())),
-            None => resume::planner_if_missing(app, store.as_ref(), &control).await?,
+            Some(planned) => Ok(Some(planned.planner(&control, &app.home()))),
+            None => resume::planner_if_missing(app, store.as_ref(), &control).await,
         };
-        writing.extend(planner.map(|planner| spawn_planner(Arc::clone(store), planner)));
+        match planner {
+            Ok(planner) => writing.extend(planner.map(|planner| spawn_planner(Arc::clone(store), planner))),
+            Err(error) => {
+                leave(writing).await;
+                return Err(error);
+            }
+        }
     }
     Ok(writing)
 }
 
-/// Waits until plans are written.
+/// Waits until plans are written; false where the person `leaves` before that, and with them the rest.
 ///
 /// # Errors
 /// What one of them met.
-pub(crate) async fn planned(writing: Vec<Planning>) -> Result<(), CliError> {
-    for mut planning in writing {
-        planning.written().await?;
+pub(crate) async fn planned(mut writing: Vec<Planning>, leaves: &CancellationToken) -> Result<bool, CliError> {
+    while let Some(mut planning) = writing.pop() {
+        let written = tokio::select! {
+            written = planning.written() => Some(written),
+            () = leaves.cancelled() => None,
+        };
+        match written {
+            Some(Ok(())) => {}
+            Some(Err(error)) => {
+                leave(writing).await;
+                return Err(error);
+            }
+            None => {
+                writing.push(planning);
+                leave(writing).await;
+                return Ok(false);
+            }
+        }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Leaves the rest of plans to somebody else.
 pub(crate) async fn leave(writing: Vec<Planning>) {
-    for planning in writing {
-        planning.leave().await;
-    }
+    join_all(writing.into_iter().map(Planning::leave)).await;
 }
 
 /// Controls of a run, in the order of their creation.

@@ -91,7 +91,14 @@ pub(crate) async fn show_ending(
         }
         RunEnd::LeftRunning { reason } => Err(left_running(&run.run_id, &reason)),
         RunEnd::Paused { .. } | RunEnd::Cancelled { .. } => {
-            let row = store.run(run.run_no).await?;
+            let row = match (store.run(run.run_no).await, &end) {
+                // a store that is away does not keep who leaves
+                (Err(error), RunEnd::Paused { reason }) if error.is_transient() => {
+                    let standing = Standing::Paused { reason: reason.clone() };
+                    return Err(CliError::resumable(standing.advice(&run.run_id).unwrap_or_default()));
+                }
+                (row, _) => row?,
+            };
             let summary = summary_of(app, store, &row).await?;
             write_files(store, &row, &summary, &run_folder(app, &row.run_id, output.output_dir.as_deref())).await?;
             let standing = Standing::of_run(&row, None);

@@ -54,12 +54,24 @@ impl Execution<'_> {
             true => None,
             false => AccountWatch::begin(app, store.as_ref(), run).await?,
         };
-        let end = executor.execute(app, store, run, planner, &watching).await?;
+        let end = match executor.execute(app, store, run, planner, &watching).await {
+            Ok(end) => end,
+            Err(error) => {
+                controls::leave(plans_of_controls).await;
+                return Err(error);
+            }
+        };
         if let Some(watch) = watch {
-            watch.end(store.as_ref(), run, end == RunEnd::Finished).await?;
+            let told = watch.end(store.as_ref(), run, end == RunEnd::Finished).await;
+            // a store that is away does not keep who leaves
+            if !(interrupts.now.is_cancelled() && told.as_ref().is_err_and(CliError::is_transient)) {
+                told?;
+            }
         }
         tracing::debug!("run at rest");
-        controls::planned(plans_of_controls).await?;
+        if !controls::planned(plans_of_controls, &interrupts.now).await? && matches!(end, RunEnd::LeftRunning { .. }) {
+            return Ok(RunEnd::LeftRunning { reason: INCOMPLETE.to_owned() });
+        }
         if end == RunEnd::Finished && !executor.is_cluster() {
             controls::execute(app, store, run, planned, &watching).await?;
         }
@@ -73,11 +85,15 @@ impl Execution<'_> {
     /// Exit 3 with the way back to the run, always; before that what writing the plans meets.
     pub(crate) async fn leave_to_cluster(self, json: bool) -> CliResult {
         let plans_of_controls = self.plans_of_controls().await?;
-        if !plan_fully(self.app, self.store, self.run.run_no, self.planner).await? {
+        let interrupts = self.app.interrupts();
+        let written = plan_fully(self.app, self.store, self.run.run_no, self.planner).await;
+        if !matches!(written, Ok(true)) {
             controls::leave(plans_of_controls).await;
+            return Err(written.err().unwrap_or_else(|| left_running(&self.run.run_id, INCOMPLETE)));
+        }
+        if !controls::planned(plans_of_controls, &interrupts.stop).await? {
             return Err(left_running(&self.run.run_id, INCOMPLETE));
         }
-        controls::planned(plans_of_controls).await?;
         detached(self.run, json)
     }
 

@@ -9,7 +9,7 @@ use bench_proto::{
 };
 use bench_queue::Queue;
 use bench_settings::signals::Interrupts;
-use bench_store::{RunRow, RunState, Sessions, Store};
+use bench_store::{RunRow, RunState, Sessions, Store, retry_until};
 use bench_telemetry::{process, process_span};
 use bench_worker::{
     engine::{Worker, WorkerConfig},
@@ -71,6 +71,22 @@ impl LocalRun {
         (interrupts, place): (&Interrupts, Place),
     ) -> Result<RunEnd, CliError> {
         let _ = lock;
+        let end = self.work(run, planner, (interrupts, place)).await;
+        if let Err(error) = &end {
+            let (from, why) = ([RunState::Running], Some(error.message.as_str()));
+            // best effort: the store may be what is broken, and then the lock alone tells that nobody runs it
+            let _ = self.store.set_run_state(run.run_no, &from, RunState::Paused, why).await;
+        }
+        end
+    }
+
+    /// The same; whatever stands in the way of it is told, and the run is left as it is.
+    async fn work(
+        &self,
+        run: &RunRow,
+        planner: Option<Planner>,
+        (interrupts, place): (&Interrupts, Place),
+    ) -> Result<RunEnd, CliError> {
         let run_no = run.run_no;
         self.take_over(run_no).await?;
         let opened = Arc::new(Notify::new());
@@ -91,11 +107,6 @@ impl LocalRun {
         let now = matches!(end, Ok(RunEnd::Cancelled { now: true }));
         stop_worker(worker, now, interrupts).await;
         let _ = dispatcher.await;
-        if let Err(error) = &end {
-            // best effort: the store may be what is broken, and then the lock alone tells that nobody runs it
-            let _ =
-                self.store.set_run_state(run_no, &[RunState::Running], RunState::Paused, Some(&error.message)).await;
-        }
         end
     }
 
@@ -160,7 +171,7 @@ impl LocalRun {
                 () = worker.concluded.notified() => tokio::time::sleep(GATHER).await,
                 () = tokio::time::sleep(STATE_POLL) => {}
                 () = interrupts.stop.cancelled() => {
-                    return self.pause(run_no, "interrupted").await;
+                    return hold(self.store.as_ref(), run_no, interrupts).await;
                 }
                 planned = async { planning.as_mut().expect("guarded by the condition").await }, if planning.is_some() => {
                     planning = None;
@@ -222,10 +233,19 @@ impl LocalRun {
         }
         Ok(all_ended(&row))
     }
+}
 
-    async fn pause(&self, run_no: RunNo, reason: &str) -> Result<RunEnd, CliError> {
-        self.store.set_run_state(run_no, &[RunState::Running], RunState::Paused, Some(reason)).await?;
-        Ok(RunEnd::Paused { reason: reason.to_owned() })
+/// Holds a run that the person leaves. A store that is away is waited for until the second signal: then the lock alone tells that
+/// nobody works on the run.
+///
+/// # Errors
+/// What else the store meets.
+pub(crate) async fn hold(store: &dyn Store, run: RunNo, interrupts: &Interrupts) -> Result<RunEnd, CliError> {
+    let reason = "interrupted";
+    let pause = || store.set_run_state(run, &[RunState::Running], RunState::Paused, Some(reason));
+    match retry_until(interrupts.now.cancelled(), pause).await {
+        Err(error) if !error.is_transient() => Err(error.into()),
+        Ok(_) | Err(_) => Ok(RunEnd::Paused { reason: reason.to_owned() }),
     }
 }
 

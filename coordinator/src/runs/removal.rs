@@ -229,9 +229,8 @@ pub(crate) async fn in_use(
     runs: &[RunRow],
 ) -> Result<BTreeMap<u32, String>, StoreError> {
     let mut in_use = store.banks_in_use(run.run_no).await?;
-    // nobody plans to ask those of a run that was cancelled
-    let asker = runs.iter().find(|other| run.state != RunState::Cancelled && is_about_to_ask(other, run));
-    if let Some(asker) = asker {
+    // also of a run that was cancelled: who plans may have read before that what it had filled
+    if let Some(asker) = runs.iter().find(|other| is_about_to_ask(other, run)) {
         let banks = store.banks(run.run_no, None).await?;
         for bank in banks.iter().filter(|bank| bank.filled_before().is_none()) {
             in_use.entry(bank.bank_no).or_insert_with(|| asker.run_id.0.clone());
@@ -393,6 +392,8 @@ mod tests {
         third.spec.taken_over.banks_of = vec!["g-r1".to_owned()];
         let third = store.create_run(&third).await.expect("is created");
         assert_eq!(used().await.len(), 2);
+        let cancelled = store.set_run_state(fills, &[RunState::Running], RunState::Cancelled, None).await;
+        assert!(cancelled.expect("is set") && used().await.len() == 2, "they were read before");
         let cancelled = store.set_run_state(third, &[RunState::Running], RunState::Cancelled, None).await;
         assert!(cancelled.expect("is set") && used().await.is_empty());
     }

@@ -12,8 +12,8 @@ use crate::{
     exit::{CliError, CliResult},
     out,
     planning::{
-        accounts, archived, banks_in_order, open_dataset, parse_usd, planner::Planner, take_rounds, take_sample,
-        with_label_fixes,
+        accounts, archived, banks_in_order, filled::paused_filler, open_dataset, parse_usd, planner::Planner,
+        take_rounds, take_sample, with_label_fixes,
     },
     results,
     runs::{
@@ -64,6 +64,9 @@ pub(crate) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
             )));
         }
         RunState::Running | RunState::Paused | RunState::Cancelled | RunState::Finished => {}
+    }
+    if let Some(why) = paused_filler(store.as_ref(), &run).await? {
+        return Err(CliError::usage(format!("{}: {why}", run.run_id)));
     }
     results::check_run_folder(app, &run.run_id, args.output.output_dir.as_deref())?;
     let (executor, planner) = make_ready(app, store.as_ref(), &run, args).await?;

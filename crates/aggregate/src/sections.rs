@@ -62,8 +62,8 @@ pub(crate) fn context(bytes: &[f32], sums: &Sums) -> Option<ContextSummary> {
     let n = bytes.len() as u64;
     let spread = Spread::from_values(bytes.iter().copied())?.percentiles();
     let mean_bytes = sums.context_bytes as f64 / n as f64;
+    // the tokens are those of paid calls: the call store answers without any
     let answer = &sums.usage.answer;
-    let answered = answer.calls + answer.cached_calls;
     Some(ContextSummary {
         n,
         mean_bytes,
@@ -71,7 +71,7 @@ pub(crate) fn context(bytes: &[f32], sums: &Sums) -> Option<ContextSummary> {
         p50_bytes: spread.p50 * 1e3,
         p95_bytes: spread.p95 * 1e3,
         mean_tokens: mean_bytes / 4.0,
-        mean_prompt_tokens: (answered > 0).then(|| answer.prompt_tokens as f64 / answered as f64),
+        mean_prompt_tokens: (answer.calls > 0).then(|| answer.prompt_tokens as f64 / answer.calls as f64),
     })
 }
 
@@ -357,6 +357,15 @@ pub(crate) fn warnings(
     let planned = input.spec.sample.n;
     if planned != outcomes.sample {
         lines.push(format!("the sample has {planned} questions, {} are accounted for", outcomes.sample));
+    }
+    // nothing of it is unknown: it stands in another report
+    if input.is_remote
+        && let Some(source) = &input.spec.taken_over.recalls_of
+    {
+        lines.push(format!(
+            "the recalls are those of run {source}: what the memory system itself has spent on models stands there, and is no part of the \
+             dollars here"
+        ));
     }
     lines
 }

@@ -259,7 +259,10 @@ fn costs(a: &ComparedRun, b: &ComparedRun) -> Vec<Vec<String>> {
         }
     };
     let cost = |run: &ComparedRun| {
-        let per_correct = run.usd_per_correct.map(|usd_each| format!(", {} per correct", usd(usd_each)));
+        // of the dollars that stand before it
+        let in_all = run.usage.total.usd_list + run.metered.as_ref().map_or(0.0, |metered| metered.usd);
+        let part = if in_all > 0.0 { list(run) / in_all } else { 1.0 };
+        let per_correct = run.usd_per_correct.map(|usd_each| format!(", {} per correct", usd(usd_each * part)));
         let unknown = if run.usage.unknown.is_empty() { "" } else { " and the system's own, unknown" };
         format!("{}{}{unknown}", usd(list(run)), per_correct.unwrap_or_default())
     };
@@ -462,5 +465,15 @@ mod tests {
         let both = costs(&metered, &metered);
         assert_eq!(both.first().map(|row| row[1].clone()), Some("$3.00".to_owned()));
         assert_eq!(both.last().map(|row| row[1].clone()), Some("1,500 / 0".to_owned()));
+    }
+
+    #[test]
+    fn dollars_for_an_answer_that_is_right_are_of_those_beside_them() {
+        let mut metered = run(2.0, figures(0, 3.0));
+        metered.metered = Some(MemoryCost { usd: 1.0, usd_per_1000_turns: None, usd_per_question: None });
+        metered.usd_per_correct = Some(3.0);
+        let told = |other: &ComparedRun| costs(&metered, other).first().map(|row| row[1].clone());
+        assert_eq!(told(&run(2.0, figures(0, 2.0))).as_deref(), Some("$2.00, $2.00 per correct"));
+        assert_eq!(told(&metered).as_deref(), Some("$3.00, $3.00 per correct"));
     }
 }

@@ -24,7 +24,7 @@ pub struct Timing {
     /// Inside calls to the memory system or model.
     #[serde(rename = "p", skip_serializing_if = "is_zero")]
     pub provider_us: u64,
-    /// Whole step, waits included, queue wait excluded.
+    /// Whole step, waits included, queue wait excluded, and without a second recall that canaries alone made necessary.
     #[serde(rename = "t")]
     pub total_us: u64,
     /// The part of `total_us` in which the step built what it then used: an index, embeddings of a bank, a server that it started.

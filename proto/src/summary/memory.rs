@@ -173,7 +173,7 @@ pub struct ContextSummary {
     pub p95_bytes: f64,
     /// Mean length in tokens, estimated as a quarter of the bytes.
     pub mean_tokens: f64,
-    /// Mean prompt tokens of the answer calls as the provider counts them, prompt included; null without a model.
+    /// Mean prompt tokens of the answer calls that were paid, as the provider counts them, prompt included; null without one.
     pub mean_prompt_tokens: Option<f64>,
 }
 

@@ -17,7 +17,7 @@ use bench_proto::{
     step::{Effect, Opens, Retrieval, RetrievedHit, StepFacts, StepNo, StepRecord, StepText, StoredStep, Timing},
 };
 use bench_store::{ClaimedTask, Conclusion, StoreError};
-use bench_systems::{BankRef, Recall, RecallQuery};
+use bench_systems::{BankRef, MemorySystem, Recall, RecallQuery};
 
 use super::{TaskInput, prepare, prepared};
 use crate::{
@@ -132,16 +132,20 @@ impl Asked<'_> {
         let query = RecallQuery { text, evidence, step: payer.step(), ..recall_query(context, question, data) };
         let facts = context.row().spec.facts_in(row.bank_no, &row.bank_id);
         let recalled = recall_prepared(context, &bank, &query, &facts).await;
-        let ((mut recall, own), paid) = context.settle(payer, recalled)?;
+        let ((mut recall, own, again_us), paid) = context.settle(payer, recalled)?;
         recall.usage += paid.usage;
         let spent = clock.timing(&task, 0);
+        // calls that were seen on their own stay inside of their step
+        let seen_apart = !(paid.timing.calls.is_empty() && paid.timing.waits.is_empty());
+        let total_us = if seen_apart { spent.total_us } else { spent.total_us.saturating_sub(again_us) };
         let timing = Timing {
             rate_wait_us: paid.timing.rate_wait_us,
             calls: paid.timing.calls,
             replies: paid.timing.replies,
             waits: paid.timing.waits,
             server: context.server(&bank, paid.timing.server).await,
-            provider_us: spent.total_us.saturating_sub(own.build_us + own.build_wait_us),
+            provider_us: total_us.saturating_sub(own.build_us + own.build_wait_us),
+            total_us,
             build_us: own.build_us,
             build_wait_us: own.build_wait_us,
             in_flight: own.in_flight,
@@ -303,50 +307,53 @@ async fn read_hits_again(
 }
 
 /// A recall after what it rests on, which is timed apart: how long that took, and how many recalls were in flight at the system
-/// when this one began.
+/// when this one began. With the microseconds of the recall that facts made necessary beside it.
 async fn recall_prepared(
     context: &RunContext,
     bank: &BankRef,
     query: &RecallQuery<'_>,
     facts: &[Fact],
-) -> Result<(Recall, Timing), Failure> {
+) -> Result<(Recall, Timing, u64), Failure> {
     let mut own = Timing::default();
     if query.text.trim().is_empty() {
         // nothing to search for: what is asserted of it holds or fails by what the harness puts beside the hits
-        return Ok((Recall { effective_k: query.k, ..Recall::default() }, own));
+        return Ok((Recall { effective_k: query.k, ..Recall::default() }, own, 0));
     }
     prepared(context, bank, Some(query), &mut own).await?;
     let entered = context.enter(At::System);
     own.in_flight = entered.in_flight;
-    let recall = recall_without(context, bank, query, facts).await?;
-    Ok((recall, own))
+    let (recall, again_us) = recall_without(context.system(), bank, query, facts).await?;
+    Ok((recall, own, again_us))
 }
 
 /// A recall without the facts that the run has stored beside the dataset. Where they took places of others, it is made
-/// again for as many hits more; a system that refuses that gives what it gave.
+/// again for as many hits more; a system that refuses that gives what it gave. With the microseconds of that second recall,
+/// which no question needs: they are no latency of the system.
 async fn recall_without(
-    context: &RunContext,
+    system: &dyn MemorySystem,
     bank: &BankRef,
     query: &RecallQuery<'_>,
     facts: &[Fact],
-) -> Result<Recall, Failure> {
-    let system = context.system();
+) -> Result<(Recall, u64), Failure> {
     let mut recall = system.recall(bank, query).await?;
     let is_full = recall.hits.len() >= query.k as usize;
     let left_out = canary::without(facts, &mut recall.hits);
     let most = system.capabilities().max_k.unwrap_or(u32::MAX);
     let more = query.k.saturating_add(facts.len() as u32).min(most);
     if left_out == 0 || !is_full || more <= query.k || system.capabilities().token_budget {
-        return Ok(recall);
+        return Ok((recall, 0));
     }
-    match system.recall(bank, &RecallQuery { k: more, ..query.clone() }).await {
+    let clock = StepClock::start();
+    let again = system.recall(bank, &RecallQuery { k: more, ..query.clone() }).await;
+    let again_us = clock.elapsed_us();
+    match again {
         Ok(mut again) => {
             canary::without(facts, &mut again.hits);
             again.hits.truncate(query.k as usize);
             again.usage += recall.usage;
-            Ok(Recall { effective_k: recall.effective_k, ..again })
+            Ok((Recall { effective_k: recall.effective_k, ..again }, again_us))
         }
-        Err(failure) if failure.class == FailureClass::Permanent => Ok(recall),
+        Err(failure) if failure.class == FailureClass::Permanent => Ok((recall, again_us)),
         Err(failure) => Err(failure),
     }
 }
@@ -441,5 +448,87 @@ fn score_record(context: &RunContext, task: ClaimedTask, case: &ScoreCase<'_>) -
         text: None,
         calls: Vec::new(),
         effect: Effect::Done { opens: if judges.is_empty() { Opens::Nothing } else { Opens::Judges(judges) } },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use async_trait::async_trait;
+    use bench_proto::ids::Sha256Hash;
+    use bench_systems::{Capabilities, ListCursor, ListedPage, Readiness, RetainReceipt, StepContext};
+
+    use super::*;
+
+    /// Finds a made-up fact first, and takes its time for more than two hits.
+    struct Slow(Capabilities);
+
+    const SLOW: Duration = Duration::from_millis(30);
+
+    #[async_trait]
+    impl MemorySystem for Slow {
+        fn capabilities(&self) -> &Capabilities {
+            &self.0
+        }
+
+        async fn open_bank(&self, _bank: &BankRef) -> Result<String, Failure> {
+            Ok(String::new())
+        }
+
+        async fn retain(
+            &self,
+            _bank: &BankRef,
+            _entries: &[StreamEntry],
+            _step: StepContext<'_>,
+        ) -> Result<RetainReceipt, Failure> {
+            Ok(RetainReceipt::default())
+        }
+
+        async fn readiness(&self, _bank: &BankRef, _entries: u32) -> Result<Readiness, Failure> {
+            Ok(Readiness::Proven)
+        }
+
+        async fn recall(&self, _bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {
+            if query.k > 2 {
+                tokio::time::sleep(SLOW).await;
+            }
+            let hit = |id: &str| RetrievedHit { id: id.to_owned(), ..RetrievedHit::default() };
+            let hits = ["fact", "a", "b"].map(hit).into_iter().take(query.k as usize).collect();
+            Ok(Recall { hits, effective_k: query.k, ..Recall::default() })
+        }
+
+        async fn list(&self, _bank: &BankRef, _entries: u32, _from: &ListCursor) -> Result<ListedPage, Failure> {
+            Ok(ListedPage::default())
+        }
+
+        async fn reset_bank(&self, _bank: &BankRef) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        async fn health(&self) -> Result<String, Failure> {
+            Ok(String::new())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_recall_that_facts_alone_make_necessary_is_timed_apart() {
+        let system = Slow(Capabilities::from_items("1"));
+        let bank = BankRef {
+            name: "bench-1-g1".to_owned(),
+            handle: None,
+            bank_id: "conv-1".to_owned(),
+            content_hash: Sha256Hash::of(b""),
+            content: None,
+        };
+        let text = |text: &str| text.to_owned();
+        let fact = Fact { id: text("fact"), text: text("f"), question: text("q"), cue: text("c"), sign: text("qqxq") };
+        let query = RecallQuery { text: "who", k: 2, ..RecallQuery::default() };
+        let (recall, again_us) = recall_without(&system, &bank, &query, &[fact]).await.expect("it answers");
+        let ids: Vec<&str> = recall.hits.iter().map(|hit| hit.id.as_str()).collect();
+        assert_eq!((ids, recall.effective_k), (vec!["a", "b"], 2));
+        assert!(u128::from(again_us) >= SLOW.as_micros(), "{again_us}");
+        let (_, again_us) = recall_without(&system, &bank, &query, &[]).await.expect("it answers");
+        assert_eq!(again_us, 0, "nothing was left out");
     }
 }

@@ -25,6 +25,7 @@ use crate::{
     standing::{
         FILLER_PAUSED, are_banks_removed,
         domains::{is_served, planner_domain, session_domain},
+        raised_with,
     },
 };
 
@@ -96,8 +97,13 @@ impl FilledBefore {
             let paused = group.filter(|_| run.state == RunState::Paused);
             if let Some(group) = paused {
                 let why = run.reason.as_deref().unwrap_or("paused");
+                let is_capped = why.starts_with("budget");
+                let raised = if is_capped { format!(" {}", raised_with(why)) } else { String::new() };
                 found.paused.get_or_insert_with(|| {
-                    format!("{FILLER_PAUSED}; `bench-coord resume {group}` goes on with both ({}: {why})", run.run_id)
+                    format!(
+                        "{FILLER_PAUSED}; `bench-coord resume {group}{raised}` goes on with both ({}: {why})",
+                        run.run_id
+                    )
                 });
             }
             let is_at_work = goes_on || paused.is_some();
@@ -158,6 +164,22 @@ impl FilledBefore {
     pub(super) fn holding(&self, bank: &NewBank) -> Option<&Filled> {
         self.by_content.get(&bank.content).filter(|_| is_asked_at_its_end(bank))
     }
+}
+
+/// Why a run cannot go on alone, and what to resume instead: it is not planned to its end, and the run of its group that fills its
+/// banks is paused, with which it would be paused again.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn paused_filler(store: &dyn Store, run: &RunRow) -> StoreResult<Option<String>> {
+    let (of, pool) = (&run.spec.taken_over.banks_of, &run.spec.limits.pool);
+    if run.planned || of.is_empty() {
+        return Ok(None);
+    }
+    let asker = Asker { pool, group: run.group.as_ref().map(|group| group.id.as_str()) };
+    let found = FilledBefore::read(store, of, asker).await?;
+    let waits = !found.is_worked_on && (found.more_to_come || !found.awaited.is_empty());
+    Ok(found.paused.filter(|_| waits))
 }
 
 /// Whether a run that goes on fills its banks some day: of a run of this machine, whether somebody works on it. A cluster works on its
@@ -257,8 +279,21 @@ mod tests {
             let before = FilledBefore::read(store, std::slice::from_ref(&id), asker(Some(domain))).await;
             let before = before.expect("is read");
             let told = before.paused().expect("is paused");
-            assert!(told.contains(&format!("`bench-coord resume {domain}` goes on with both")), "{told}");
+            let goes_on = format!("`bench-coord resume {domain} --max-cost USD` goes on with both");
+            assert!(told.contains(&goes_on), "{told}");
             assert!(told.contains(&format!("({id}: budget: the cap of 1 $ is reached)")), "{told}");
+
+            let group = Some(NewGroup { id: domain.to_owned(), cap: None });
+            let mut second = NewRun { group, ..conformance::new_run(&format!("{domain}-r2")) };
+            second.spec.taken_over.banks_of = vec![id.clone()];
+            let second = store.create_run(&second).await.expect("is created");
+            let alone = async || {
+                let row = store.run(second).await.expect("is there");
+                paused_filler(store, &row).await.expect("is read")
+            };
+            assert_eq!(alone().await.as_deref(), Some(told), "{domain}");
+            store.finish_plan(second).await.expect("is planned");
+            assert_eq!(alone().await, None, "{domain}: it waits for nobody");
         }
     }
 }

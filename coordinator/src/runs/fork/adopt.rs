@@ -245,17 +245,29 @@ fn failed(failure: Failure) -> (StepNo, StepFacts, Option<StepText>) {
     (StepNo::FAILED, StepFacts::Failed { failure, usage: Usage::default(), timing: Timing::default() }, None)
 }
 
-/// Usage of another run, as if served from the call store: nothing is paid for it here.
+/// Usage of another run, as if served from the call store: nothing is paid for it here, tokens as little as dollars.
 fn saved(usage: &Usage) -> Usage {
     Usage {
         calls: 0,
         cached_calls: usage.calls + usage.cached_calls,
         retries: 0,
         rate_limited: 0,
-        prompt_tokens: usage.prompt_tokens,
-        completion_tokens: usage.completion_tokens,
+        prompt_tokens: 0,
+        completion_tokens: 0,
         cost: PicoUsd(0),
         saved: usage.cost.saturating_add(usage.saved),
         uncounted: usage.uncounted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_run_has_paid_for_is_saved_and_none_of_it_is_paid_here() {
+        let paid = Usage { calls: 2, cached_calls: 1, prompt_tokens: 90, completion_tokens: 7, ..Usage::default() };
+        let paid = Usage { retries: 1, cost: PicoUsd(5), saved: PicoUsd(3), ..paid };
+        assert_eq!(saved(&paid), Usage { cached_calls: 3, saved: PicoUsd(8), ..Usage::default() });
     }
 }

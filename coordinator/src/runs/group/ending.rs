@@ -40,10 +40,15 @@ pub(super) async fn show(
     left: Option<String>,
     output: &OutputArgs,
 ) -> CliResult {
+    let group = RunsOfGroup::find(store, &id.0).await;
     if let Some(reason) = left {
-        return Err(left_running(id, &reason));
+        // one whose runs have come to rest meanwhile does not go on
+        let goes_on = |group: &RunsOfGroup| group.runs.iter().any(|run| run.state == RunState::Running);
+        if !matches!(&group, Ok(Some(group)) if !goes_on(group)) {
+            return Err(left_running(id, &reason));
+        }
     }
-    let Some(group) = RunsOfGroup::find(store, &id.0).await? else {
+    let Some(group) = group? else {
         return Err(CliError::usage(format!("no group {id} in {}; `bench-coord list` shows all", store.describe())));
     };
     let folder = run_folder(app, id, output.output_dir.as_deref());

@@ -20,6 +20,7 @@ use crate::{
         ending::{RunEnd, left_running},
         execution::plan_fully,
         executor::{RunExecutor, Watching},
+        local::hold,
         resume::planner_if_missing,
     },
     standing::group::RunsOfGroup,
@@ -58,12 +59,16 @@ pub(super) async fn to_the_end(
         true => controls::plan_missing(app, store, first.run_no, planned).await?,
         false => Vec::new(),
     };
+    let interrupts = app.interrupts();
     if detach {
-        if !plan_all(app, store, taken).await? {
+        let written = plan_all(app, store, taken).await;
+        if !matches!(written, Ok(true)) {
             controls::leave(plans_of_controls).await;
+            return Err(written.err().unwrap_or_else(|| left_running(&group.id, INCOMPLETE)));
+        }
+        if !controls::planned(plans_of_controls, &interrupts.stop).await? {
             return Err(left_running(&group.id, INCOMPLETE));
         }
-        controls::planned(plans_of_controls).await?;
         return detached(group, output.json);
     }
     let stop = CancellationToken::new();
@@ -75,14 +80,30 @@ pub(super) async fn to_the_end(
     };
     stop.cancel();
     let _ = progress.await;
-    let left = ended?;
-    controls::planned(plans_of_controls).await?;
-    let first = store.run(first.run_no).await?;
-    if !is_cluster && first.state == RunState::Finished {
-        let interrupts = app.interrupts();
-        controls::execute(app, store, &first, planned, &Watching::new(output, &interrupts)).await?;
+    let mut left = match ended {
+        Ok(left) => left,
+        Err(error) => {
+            controls::leave(plans_of_controls).await;
+            return Err(error);
+        }
+    };
+    if !controls::planned(plans_of_controls, &interrupts.now).await? && left.is_some() {
+        left = Some(INCOMPLETE.to_owned());
     }
-    ending::show(app, store.as_ref(), &group.id, left, output).await
+    // who leaves begins no controls
+    if !is_cluster && !interrupts.stop.is_cancelled() {
+        let first = store.run(first.run_no).await?;
+        if first.state == RunState::Finished {
+            controls::execute(app, store, &first, planned, &Watching::new(output, &interrupts)).await?;
+        }
+    }
+    match ending::show(app, store.as_ref(), &group.id, left, output).await {
+        // a store that is away does not keep who leaves
+        Err(error) if interrupts.now.is_cancelled() && error.is_transient() => {
+            Err(CliError::resumable(format!("interrupted; `bench-coord resume {}` goes on", group.id)))
+        }
+        shown => shown,
+    }
 }
 
 /// Executes the runs in this process, as many at once as it has room for. All of them come to rest before an error is told.
@@ -111,9 +132,7 @@ async fn own(
     watching: &Watching<'_>,
 ) -> Result<RunEnd, CliError> {
     if watching.interrupts.stop.is_cancelled() {
-        let (from, reason) = ([RunState::Running], "interrupted".to_owned());
-        store.set_run_state(run.run_no, &from, RunState::Paused, Some(&reason)).await?;
-        return Ok(RunEnd::Paused { reason });
+        return hold(store.as_ref(), run.run_no, watching.interrupts).await;
     }
     executor.execute(own.as_deref().unwrap_or(app), store, &run, planner, watching).await
 }

@@ -421,6 +421,23 @@ fn p9_phases_answered_by_the_call_store_are_no_latency() {
 }
 
 #[test]
+fn tokens_of_a_prompt_are_a_mean_over_the_calls_that_were_paid() {
+    let mean = |paid: u64| {
+        let mut aggregator = Aggregator::new(input(4));
+        for n in 0..4 {
+            let mut facts = question(n);
+            facts.usage.answer = match n < paid {
+                true => Usage { calls: 1, prompt_tokens: 300, ..Usage::default() },
+                false => Usage { cached_calls: 1, ..Usage::default() },
+            };
+            aggregator.add(&facts);
+        }
+        aggregator.finish(NONE).summary.context.expect("has contexts").mean_prompt_tokens
+    };
+    assert_eq!([mean(4), mean(1), mean(0)], [Some(300.0), Some(300.0), None]);
+}
+
+#[test]
 fn rules_without_data_are_not_checked_and_nothing_is_zero_that_was_not_computed() {
     let mut plain = AggregateInput { effective_k: None, self_check: SelfCheck::NotRun, ..input(12) };
     plain.headline_metric = Some("imported".into());
@@ -519,6 +536,14 @@ fn what_a_system_of_another_process_uses_is_unknown_until_it_tells() {
     };
     assert_eq!(of_fork(Phase::Recall), [Phase::Retain, Phase::Recall]);
     assert_eq!([of_fork(Phase::Answer), of_fork(Phase::Judge)], [[]; 2], "it was not asked");
+    let says_where = |is_remote, from| {
+        let mut input = AggregateInput { is_remote, ..input(60) };
+        input.spec.taken_over = TakenOver::of_fork(from, "source", &TakenOver::default());
+        let warnings = Aggregator::new(input).finish(NONE).summary.warnings;
+        warnings.iter().any(|line| line.starts_with("the recalls are those of run source"))
+    };
+    assert!(says_where(true, Phase::Judge) && says_where(true, Phase::Answer));
+    assert!(!says_where(true, Phase::Recall) && !says_where(false, Phase::Judge));
 }
 
 #[test]

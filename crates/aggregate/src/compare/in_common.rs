@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, slice};
 
 use bench_proto::{
+    metered::Stage,
     spec::{RunSpec, TakenOver},
     summary::Summary,
 };
@@ -113,6 +114,34 @@ pub(super) fn paid(a: &Side<'_>, b: &Side<'_>) -> Option<String> {
         }
     };
     Some(format!("{why}{NOT_INDEPENDENT}"))
+}
+
+/// That dollars of one side alone hold what filling its banks took, the other having asked banks that were filled before.
+pub(super) fn filling(a: &Side<'_>, b: &Side<'_>) -> Option<String> {
+    // what is no figure of questions is that of the first run of a mean
+    let asks_filled = |side: &Side<'_>| {
+        let taken_over = side.members.first().map(|run| &run.taken_over);
+        taken_over.is_some_and(|taken| taken.asks_filled_banks() || taken.recalls_of.is_some())
+    };
+    let (filler, other) = match (has_filling(a.summary), has_filling(b.summary)) {
+        (true, false) if asks_filled(b) => ("first", "second"),
+        (false, true) if asks_filled(a) => ("second", "first"),
+        _ => return None,
+    };
+    Some(format!(
+        "the dollars of the {filler} run hold what filling its banks took, those of the {other} do not: it asks banks that were filled \
+         before"
+    ))
+}
+
+/// Whether filling banks took models.
+fn has_filling(summary: &Summary) -> bool {
+    let usage = &summary.usage;
+    let mut own = std::iter::once(&usage.retain).chain(&usage.consolidate);
+    let fills = |stage: Stage| matches!(stage, Stage::Retain | Stage::Consolidate);
+    let mut metered = summary.metered.iter().flat_map(|metered| &metered.by_stage);
+    own.any(|used| used.calls + used.cached_calls > 0)
+        || metered.any(|of| fills(of.stage) && of.figures.usd_list() > 0.0)
 }
 
 /// That two sides have from one run all that a deterministic scorer looks at.

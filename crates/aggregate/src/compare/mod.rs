@@ -157,6 +157,7 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
     notes.extend(paid_once);
     let copied = in_common::copied(a, b, &metric);
     notes.extend(copied.as_ref().map(|copied| copied.note.clone()));
+    notes.extend(in_common::filling(a, b));
     notes.extend(facet_notes);
     let mcnemar = mcnemar::test(counted.iter().map(|pair| (pair.a, pair.b)), scale);
     notes.extend(disagreement(&all, &mcnemar, bootstrap_ci95.as_ref()));
@@ -293,8 +294,10 @@ fn by_facet(means: &Means<'_>, facts: &PairedFacts<'_>, tolerance: f64) -> (Face
 
 fn compared_run(side: &Side<'_>, metric: &str) -> ComparedRun {
     let summary = side.summary;
-    let of_metric = summary.scores.iter().find(|score| score.metric == metric);
     let headline = summary.headline.metric == metric;
+    // of several runs all but the headline is that of the first, and no figure of their mean
+    let is_mean = side.members.len() > 1;
+    let of_metric = summary.scores.iter().find(|score| score.metric == metric && !is_mean);
     // the value that the interval is around
     let total = |score: &MetricScore| score.total(summary.headline.estimator);
     ComparedRun {

@@ -701,3 +701,25 @@ fn sessions_are_compared_where_as_many_hits_were_asked_for() {
     // the mean of runs that asked for different numbers, whichever is the first
     assert_eq!(levels(&RunFacts::mean(vec![facts(10), facts(3)]), &facts(10)), (vec![turn], true));
 }
+
+#[test]
+fn a_mean_of_runs_has_no_figure_of_its_first_one() {
+    let (input, summary) = (input(60), {
+        let mut aggregator = Aggregator::new(input(60));
+        (0..60).for_each(|i| aggregator.add(&question(i)));
+        aggregator.finish(std::iter::empty::<&str>()).summary
+    });
+    let headline = summary.headline.metric.clone();
+    let mut others = summary.scores.iter().filter(|score| score.metric != headline && score.n > 0);
+    let other = others.next().expect("has another metric").metric.clone();
+    let facts = RunFacts::new(&headline, 3);
+    let known = |metric: &str, runs: &[&str]| {
+        let member = |lineage: &&str| Member::new(&input.spec, &summary, (*lineage).to_owned(), false);
+        let members: Vec<Member> = runs.iter().map(member).collect();
+        let side = Side { spec: &input.spec, summary: &summary, facts: &facts, members: &members };
+        compared_run(&side, metric).value.is_some()
+    };
+    assert!(known(&headline, &["a"]) && known(&other, &["a"]), "a run has its own");
+    assert!(known(&headline, &["a", "b"]), "that of the mean is computed");
+    assert!(!known(&other, &["a", "b"]));
+}

@@ -336,11 +336,24 @@ fn cost(rule: Ratio, a: &ComparedRun, b: &ComparedRun) -> Check {
     per_question("cost", metric, rule, (dollars(a, of_a), dollars(b, of_b)), unit)
 }
 
-/// Calls of all phases, those that the call store answered too: what a change of code costs does not depend on the cache.
+/// Calls of all phases, those that the call store answered too: what a change of code costs does not depend on the cache. Those
+/// of the memory system where both runs were metered.
 fn calls(rule: Ratio, a: (&UsageSummary, u64), b: (&UsageSummary, u64)) -> Check {
-    let calls = |usage: &UsageSummary| (usage.total.used.calls + usage.total.used.cached_calls) as f64;
+    let metered = |usage: &UsageSummary| {
+        usage.booked.as_ref().and_then(|booked| booked.metered.as_ref()).map(|own| own.calls + own.cached_calls)
+    };
+    // what is not known of one of them is in neither
+    let (metric, own) = match metered(a.0).zip(metered(b.0)) {
+        Some(own) => ("calls of all phases and usage.booked.metered per question", own),
+        None => ("calls of all phases per question", (0, 0)),
+    };
+    let calls = |usage: &UsageSummary, own: u64| {
+        let phases = [&usage.retain, &usage.recall, &usage.answer, &usage.judge];
+        let of_phases = phases.into_iter().chain(&usage.consolidate).map(|used| used.calls + used.cached_calls);
+        (of_phases.sum::<u64>() + own) as f64
+    };
     let unit = |old: f64, new: f64| format!("{new:.3} calls after {old:.3} per question");
-    per_question("calls", "usage.total.calls per question", rule, ((calls(a.0), a.1), (calls(b.0), b.1)), unit)
+    per_question("calls", metric, rule, ((calls(a.0, own.0), a.1), (calls(b.0, own.1), b.1)), unit)
 }
 
 /// A rule on how often more of something is used for a question.

@@ -2,7 +2,7 @@ use bench_proto::{
     comparison::{CategoryDifference, Comparison, PairedDifference},
     gate::{CheckOutcome, GateVerdict},
     metric::Better,
-    summary::{Interval, LatencyProbe, ProbeConditions, Summary, Verdict},
+    summary::{Booked, Interval, LatencyProbe, ProbeConditions, Summary, UsageFigures, Verdict},
 };
 
 use super::*;
@@ -275,8 +275,8 @@ fn figures_are_found_by_their_path_also_where_names_hold_points() {
 #[test]
 fn more_calls_for_a_question_are_said() {
     let report = gated(|c| {
-        c.a.usage.total.used.calls = 100;
-        (c.b.usage.total.used.calls, c.b.usage.total.used.cached_calls) = (100, 200);
+        c.a.usage.answer.calls = 100;
+        (c.b.usage.answer.calls, c.b.usage.judge.cached_calls) = (100, 200);
     });
     let check = report.checks.iter().find(|check| check.rule == "calls").expect("is checked");
     assert_eq!((check.outcome, report.exit_code), (CheckOutcome::Regression, 0), "advisory in the shipped policy");
@@ -285,6 +285,25 @@ fn more_calls_for_a_question_are_said() {
         (change.current / change.baseline - 3.0).abs() < 1e-12 && change.delta_percent == Some(200.0),
         "{change:?}"
     );
+}
+
+#[test]
+fn calls_of_a_memory_that_one_run_alone_was_metered_for_are_in_neither() {
+    let times = |metered_before: bool| {
+        let own =
+            || Booked { metered: Some(UsageFigures { calls: 300, ..UsageFigures::default() }), ..Booked::default() };
+        let report = gated(|c| {
+            for run in [&mut c.a, &mut c.b] {
+                run.usage.answer.calls = 100;
+            }
+            c.a.usage.booked = metered_before.then(own);
+            (c.b.usage.booked, c.b.usage.total.used.calls) = (Some(own()), 400);
+            c.b.usage.answer.calls = 500;
+        });
+        let check = report.checks.into_iter().find(|check| check.rule == "calls").expect("is checked");
+        check.value.expect("is a quotient")
+    };
+    assert!((times(false) - 5.0).abs() < 1e-12 && (times(true) - 2.0).abs() < 1e-12);
 }
 
 #[test]

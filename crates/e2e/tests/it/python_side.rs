@@ -203,7 +203,9 @@ fn ctrl_c_stops_a_script_so_that_the_run_goes_on_later() {
         words = set";
     let slow = MINE.replace("        words = set", waits);
     let text = "
-import bench_coord, json, sys
+import bench_coord, json, signal
+# what a shell has begun in the background hears no Ctrl-C otherwise
+signal.signal(signal.SIGINT, signal.default_int_handler)
 try:
     # two at a time: when these are finished there is something left to stop
     run = bench_coord.run(dataset='locomo-sim', preset='quick', system='mine.py:Mine', latency_probe='off', concurrency=2)

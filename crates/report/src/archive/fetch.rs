@@ -50,7 +50,7 @@ pub async fn list(place: &ArchivePlace) -> Result<Listed, ArchiveError> {
         let began = Instant::now();
         let read = place.read(&name).await.and_then(|bytes| {
             let entry = bytes.map(|bytes| parse::<IndexEntry>(&name, &bytes)).transpose()?;
-            entry.map_or(Ok(None), |entry| entry.check().map(|()| Some(entry)).map_err(ArchiveError::Damaged))
+            entry.map(|entry| named_as_told(&name, entry)).transpose()
         });
         match read {
             Ok(entry) => listed.entries.extend(entry),
@@ -73,6 +73,16 @@ pub async fn list(place: &ArchivePlace) -> Result<Listed, ArchiveError> {
     Ok(listed)
 }
 
+/// An entry that may be used: its object is named by it, so that none takes the place of another run.
+fn named_as_told(name: &str, entry: IndexEntry) -> Result<IndexEntry, ArchiveError> {
+    entry.check().map_err(ArchiveError::Damaged)?;
+    let told = entry.object();
+    match told == name {
+        true => Ok(entry),
+        false => Err(ArchiveError::Damaged(format!("what it says belongs into {}", shown(&told)))),
+    }
+}
+
 /// The archived run with this id, with this name (of several the one that finished last), or with the only id that starts or ends
 /// so; `latest` is the one that finished last of all. With it, what the index holds and nobody could read, unless that could not
 /// change which run is meant.
@@ -82,6 +92,7 @@ pub async fn list(place: &ArchivePlace) -> Result<Listed, ArchiveError> {
 pub async fn find(place: &ArchivePlace, selector: &str) -> Result<(IndexEntry, Vec<String>), ArchiveError> {
     let Listed { entries, left_out } = list(place).await?;
     if let Some(exact) = entries.iter().find(|entry| entry.run_id == selector) {
+        only_one(&entries, exact)?;
         return Ok((exact.clone(), Vec::new()));
     }
     let missing = |what: String| {
@@ -94,10 +105,24 @@ pub async fn find(place: &ArchivePlace, selector: &str) -> Result<(IndexEntry, V
             "{} holds no run '{selector}'; `bench-coord archive list` shows all",
             place.describe()
         ))),
-        [one] => Ok((one.clone(), left_out)),
+        [one] => only_one(&entries, one).map(|()| (one.clone(), left_out)),
         ref several => Err(ArchiveError::Missing(format!(
             "'{selector}' is the start or end of {} archived runs; type more of it",
             several.len()
+        ))),
+    }
+}
+
+/// Refuses a run whose id another entry has too: which of them is meant nobody can say.
+fn only_one(entries: &[IndexEntry], one: &IndexEntry) -> Result<(), ArchiveError> {
+    let objects: Vec<String> =
+        entries.iter().filter(|entry| entry.run_id == one.run_id).map(IndexEntry::object).collect();
+    match objects.len() {
+        0 | 1 => Ok(()),
+        _ => Err(ArchiveError::Missing(format!(
+            "the archive has several runs of the id '{}' ({}): take away those that are wrong",
+            one.run_id,
+            objects.join(", ")
         ))),
     }
 }

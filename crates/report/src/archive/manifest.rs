@@ -106,6 +106,9 @@ impl IndexEntry {
         if !are_scores {
             return Err("its score or its interval is beyond 0 and 1".to_owned());
         }
+        if let Some(at) = self.finished_at.as_deref().filter(|at| !at.get(..10).is_some_and(is_date)) {
+            return Err(format!("it finished at '{}', which is no time", shown(at)));
+        }
         let parts: Vec<&str> = self.folder.split('/').collect();
         let [runs, date, dataset, methodology, run] = parts.as_slice() else {
             return Err(format!("'{}' is no folder of an archived run", shown(&self.folder)));

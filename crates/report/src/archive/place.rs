@@ -57,8 +57,17 @@ impl Folder {
         Ok(Self { root: root.to_owned(), mode: std::fs::metadata(root)?.permissions().mode() & 0o777 })
     }
 
+    /// Refuses names that lead out of the archive, or elsewhere than the store puts them: it takes `..` for a name like others.
+    fn check(name: &str) -> std::io::Result<()> {
+        match name.split('/').any(|part| matches!(part, "" | "." | "..")) {
+            true => Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is no name within the archive")),
+            false => Ok(()),
+        }
+    }
+
     /// Makes the folders above an object; those that are there stay as they are.
     fn make_way(&self, name: &str) -> std::io::Result<()> {
+        Self::check(name)?;
         let mut folder = self.root.clone();
         for part in name.split('/').rev().skip(1).collect::<Vec<_>>().into_iter().rev() {
             folder.push(part);
@@ -72,6 +81,7 @@ impl Folder {
     }
 
     fn settle(&self, name: &str) -> std::io::Result<()> {
+        Self::check(name)?;
         std::fs::set_permissions(self.root.join(name), Permissions::from_mode(self.mode & 0o666))
     }
 }

@@ -77,6 +77,12 @@ async fn finish_other(place: &ArchivePlace, entry: &IndexEntry, there: Manifest)
             entry.folder, there.entry.result_digest, entry.result_digest
         )));
     }
+    // whoever can write to the archive wrote it, and an object of the index is named by it
+    let damaged = |why: String| ArchiveError::Damaged(format!("{}/manifest.json cannot be used: {why}", entry.folder));
+    if (&there.entry.run_id, &there.entry.folder) != (&entry.run_id, &entry.folder) {
+        return Err(damaged(format!("it is of run {} in {}", shown(&there.entry.run_id), shown(&there.entry.folder))));
+    }
+    there.entry.check().map_err(damaged)?;
     index(place, &there.entry).await?;
     let with_texts = there.entry.without_texts.is_none();
     Ok(match with_texts == entry.without_texts.is_none() {

@@ -356,6 +356,61 @@ async fn a_run_whose_dataset_is_a_way_elsewhere_is_archived_nowhere() {
 }
 
 #[tokio::test]
+async fn a_manifest_that_somebody_wrote_names_no_way_out_of_the_archive() {
+    let around = tempfile::tempdir().expect("a folder");
+    let ours = entry("a", "d");
+    let other = |run_id: &str, finished_at: &str| IndexEntry {
+        run_id: run_id.to_owned(),
+        finished_at: Some(finished_at.to_owned()),
+        ..ours.clone()
+    };
+    let planted = [other("../../../out/config", "2026-11-20T10:00:00Z"), other("a", "../../evil"), entry("bb", "d")];
+    for (at, planted) in planted.into_iter().enumerate() {
+        let root = around.path().join(format!("in/{at}"));
+        let place = ArchivePlace::folder(&root).expect("is made");
+        let manifest = Manifest { manifest_version: 1, entry: planted, files: Vec::new() };
+        let bytes = Bytes::from(serde_json::to_vec(&manifest).expect("is JSON"));
+        let name = format!("{}/manifest.json", ours.folder);
+        assert_eq!(place.create(&name, bytes).await.expect("is written"), Put::Written);
+        let error = push(&place, &ours, &files().files).await.expect_err("is refused").to_string();
+        assert!(error.contains("manifest.json cannot be used"), "{error}");
+        let made: Vec<_> =
+            std::fs::read_dir(&root).expect("readable").map(|entry| entry.expect("is read").file_name()).collect();
+        assert_eq!(made, ["runs"], "no index is made of it");
+    }
+    let left: Vec<_> =
+        std::fs::read_dir(around.path()).expect("readable").map(|entry| entry.expect("is read").file_name()).collect();
+    assert_eq!(left, ["in"], "nothing was made beside the archive");
+    let place = ArchivePlace::folder(&around.path().join("in/0")).expect("opens");
+    for name in ["../beside/a", "index/../../beside/a", "index//a", "./a", "index/.."] {
+        assert!(place.create(name, Bytes::from_static(b"x")).await.is_err(), "{name}");
+    }
+    assert!(!around.path().join("in/beside").exists());
+}
+
+#[tokio::test]
+async fn an_index_entry_takes_the_place_of_no_other_run() {
+    let place = memory();
+    push(&place, &entry("a", "d"), &files().files).await.expect("is pushed");
+    let bytes = |entry: &IndexEntry| Bytes::from(serde_json::to_vec(entry).expect("is JSON"));
+    let planted = bytes(&IndexEntry { value: Some(1.0), ..entry("a", "d") });
+    assert_eq!(place.create("index/2026-11-20/0.json", planted).await.expect("is written"), Put::Written);
+    let listed = list(&place).await.expect("is listed");
+    assert_eq!(listed.entries, [entry("a", "d")]);
+    let why = "index/2026-11-20/0.json is left out: ";
+    assert!(listed.left_out[0].starts_with(why) && listed.left_out[0].contains("index/2026-11-20/a.json"));
+    assert_eq!(find(&place, "a").await.expect("is found").0, entry("a", "d"));
+
+    // under the name that it says, on another day
+    let earlier = IndexEntry { finished_at: Some("2026-11-19T10:00:00Z".to_owned()), ..entry("a", "other") };
+    assert_eq!(place.create(&earlier.object(), bytes(&earlier)).await.expect("is written"), Put::Written);
+    for selector in ["a", "latest"] {
+        let error = find(&place, selector).await.expect_err("is refused").to_string();
+        assert!(error.contains("index/2026-11-19/a.json, index/2026-11-20/a.json"), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn a_manifest_does_not_decide_how_much_comes_out_of_a_file() {
     let (place, files, entry) = (memory(), files(), entry("a", "d"));
     push(&place, &entry, &files.files).await.expect("is pushed");

@@ -116,8 +116,10 @@ fn money(summary: &Summary) -> Vec<String> {
     }
     let of_phases =
         [&u.retain, &u.recall, &u.answer, &u.judge].into_iter().chain(&u.consolidate).map(|of| of.usd).sum::<f64>();
-    if t.usd_list > of_phases + 1e-9 {
-        money.push(format!("Without the call store it would have been {}.", usd(t.usd_list)));
+    // what was paid and is in no phase would have been paid, too
+    let saved = (t.usd_list - of_phases).max(0.0) + summary.metered.as_ref().map_or(0.0, |own| own.total.usd_saved);
+    if saved > 1e-9 {
+        money.push(format!("Without the call store it would have been {}.", usd(t.used.usd + saved)));
     }
     if !summary.run.calls_of.is_empty() {
         money.push(format!("It uses replies of {}: not independent of them.", summary.run.calls_of.join(", ")));
@@ -133,4 +135,31 @@ fn money(summary: &Summary) -> Vec<String> {
         ));
     }
     money
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_proto::summary::{MeteredFigures, MeteredSummary};
+
+    use super::*;
+
+    #[test]
+    fn without_the_call_store_no_less_is_paid_than_with_it() {
+        let mut summary: Summary = serde_json::from_str(include_str!("../../../../proto/golden/report.v4.json"))
+            .expect("the golden report is read");
+        let told =
+            |summary: &Summary| money(summary).into_iter().find(|line| line.starts_with("Without the call store"));
+        let phases = UsageFigures { usd: 0.25, ..UsageFigures::default() };
+        let u = &mut summary.usage;
+        [u.retain, u.recall, u.answer, u.judge] = std::array::from_fn(|_| phases.clone());
+        (u.consolidate, summary.metered) = (None, None);
+        // two dollars went into what no result uses, half a dollar was saved
+        (summary.usage.total.used.usd, summary.usage.total.usd_list) = (3.0, 1.5);
+        assert_eq!(told(&summary).as_deref(), Some("Without the call store it would have been $3.50."));
+        summary.usage.total.usd_list = 1.0;
+        assert_eq!(told(&summary), None, "nothing was stored");
+        let total = MeteredFigures { usd_saved: 0.25, ..MeteredFigures::default() };
+        summary.metered = Some(MeteredSummary { total, ..MeteredSummary::default() });
+        assert_eq!(told(&summary).as_deref(), Some("Without the call store it would have been $3.25."));
+    }
 }

@@ -418,7 +418,7 @@ impl Call {
         }
         let text = String::from_utf8_lossy(&response.body);
         if response.is_events() || !self.events.is_empty() {
-            return self.read_events(&text);
+            return self.read_events(&text, (200..300).contains(&status));
         }
         let value: Value = if text.trim().is_empty() {
             Value::Null
@@ -449,7 +449,10 @@ impl Call {
         Ok(Read { value, events: Vec::new(), usage })
     }
 
-    fn read_events(&self, text: &str) -> Result<Read, Failure> {
+    fn read_events(&self, text: &str, is_success: bool) -> Result<Read, Failure> {
+        if looks_like_a_page(text) {
+            return Err(self.page(text));
+        }
         let events = sse::events(text);
         if let Some(error) = events.iter().find(|event| event.name == "error") {
             return Err(Failure::transient(
@@ -464,6 +467,10 @@ impl Call {
                 "system_cut_off",
                 format!("{}: the stream ended without its '{last}' event", self.what),
             ));
+        }
+        let fits = |event: &sse::Event| self.expect.iter().any(|(path, is)| path.first(&event.data) == Some(is));
+        if is_success && !self.expect.is_empty() && !events.iter().any(fits) {
+            return Err(self.unexpected(events.last().map_or(&Value::Null, |last| &last.data)));
         }
         let usage = events.iter().map(|event| self.usage_of(&event.data)).find(|u| *u != Usage::default());
         let kept = |event: &sse::Event| self.events.is_empty() || self.events.contains(&event.name);

@@ -6,8 +6,8 @@ use std::{io, path::Path};
 use bench_proto::failure::Failure;
 use bench_settings::private;
 use reqwest::{
-    Body,
-    header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue},
+    Body, Response, Version,
+    header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, TRANSFER_ENCODING},
 };
 use serde_json::Value;
 use tokio::{fs::File, io::AsyncWriteExt as _};
@@ -56,7 +56,7 @@ impl Call {
         if !response.status().is_success() {
             return Err(self.refused(&http::read_whole(response, REFUSAL, &self.what).await?));
         }
-        let is_html = is_html(response.headers());
+        let (is_html, has_end) = (is_html(response.headers()), tells_its_end(&response));
         let (mut bytes, mut small) = (0, Vec::<u8>::new());
         while let Some(piece) = response.chunk().await.map_err(|e| http::network(&e, &self.what))? {
             if bytes == 0 {
@@ -84,6 +84,11 @@ impl Call {
             let said = excerpt(&String::from_utf8_lossy(&small));
             let message = format!("{}: the response is an error, and no bank: {said}", self.what);
             return Err(Failure::permanent("system_refused", message));
+        }
+        if !has_end {
+            let why = "the response has neither Content-Length nor Transfer-Encoding: chunked, so that half of a bank would look \
+                       like a whole one: let the server send one of them";
+            return Err(self.shape(why));
         }
         Ok(bytes)
     }
@@ -123,6 +128,15 @@ impl Call {
 fn is_html(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     kind.trim_start().to_ascii_lowercase().starts_with("text/html")
+}
+
+/// Whether a body that is cut off is told from a whole one: with neither a length nor an end of its own it ends where the connection
+/// does.
+fn tells_its_end(response: &Response) -> bool {
+    let coding = response.headers().get(TRANSFER_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    response.version() >= Version::HTTP_2
+        || response.content_length().is_some()
+        || coding.to_ascii_lowercase().contains("chunked")
 }
 
 /// Whether a body is the JSON by which a server says with status 200 that it failed.

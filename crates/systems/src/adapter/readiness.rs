@@ -28,9 +28,33 @@ const PROGRESS_KEPT: usize = 4096;
 pub(super) struct Progress {
     seen: Value,
     since: Instant,
+    /// The most that was done, and of how many entries.
+    most: Option<(u32, u64)>,
     done: BTreeSet<String>,
     /// Entries that the bank had when it was flushed.
     flushed: Option<u32>,
+}
+
+impl Progress {
+    fn begun() -> Self {
+        Self { seen: Value::Null, since: Instant::now(), most: None, done: BTreeSet::new(), flushed: None }
+    }
+
+    /// How many are done of so many entries. Only more than ever is a move: a number that goes to and fro comes to nothing. More
+    /// entries begin anew.
+    fn count(&mut self, entries: u32, done: u64) {
+        if self.most.is_none_or(|(of, most)| entries > of || entries == of && done > most) {
+            (self.most, self.since) = (Some((entries, done)), Instant::now());
+        }
+    }
+}
+
+/// What is known of a bank's way; it begins here where nothing is.
+fn of_bank<'a>(progress: &'a mut HashMap<String, Progress>, bank: &BankRef) -> &'a mut Progress {
+    if progress.len() >= PROGRESS_KEPT && !progress.contains_key(&bank.name) {
+        progress.clear();
+    }
+    progress.entry(bank.name.clone()).or_insert_with(Progress::begun)
 }
 
 impl AdapterSystem {
@@ -53,14 +77,14 @@ impl AdapterSystem {
                 if count >= expected {
                     return Ok(Readiness::Proven);
                 }
-                match self.note(bank, Value::from(count)) {
+                match self.note_count(bank, entries, count) {
                     Ok(_) => Ok(self.not_yet()),
                     Err(still) => {
                         Err(self.stalled(bank, still, &format!("the count has stayed at {count} of {expected}")))
                     }
                 }
             }
-            ReadyRule::AllDone => self.all_done(call, bank, &read.value, expected),
+            ReadyRule::AllDone => self.all_done(call, bank, &read.value, (entries, expected)),
             ReadyRule::Status | ReadyRule::Stable => {
                 let state = self.state(call, &read.value)?;
                 if spec.failed.contains(&state) {
@@ -100,7 +124,13 @@ impl AdapterSystem {
     }
 
     /// Whether as many states as there are items mean done.
-    fn all_done(&self, call: &Call, bank: &BankRef, value: &Value, expected: u64) -> Result<Readiness, Failure> {
+    fn all_done(
+        &self,
+        call: &Call,
+        bank: &BankRef,
+        value: &Value,
+        (entries, expected): (u32, u64),
+    ) -> Result<Readiness, Failure> {
         let spec = &self.adapter.spec.ready;
         let path = Path::new(spec.status.as_deref().unwrap_or_default());
         let states = path.list(value).map_err(|error| call.shape(error))?.unwrap_or_default();
@@ -112,7 +142,7 @@ impl AdapterSystem {
         if done >= expected {
             return Ok(Readiness::Proven);
         }
-        match self.note(bank, Value::from(done)) {
+        match self.note_count(bank, entries, done) {
             Ok(_) => Ok(self.not_yet()),
             Err(still) => Err(self.stalled(bank, still, &format!("{done} of {expected} items are done, no more"))),
         }
@@ -121,20 +151,32 @@ impl AdapterSystem {
     /// Notes what was seen of a bank; `Err` when nothing has moved for too long.
     fn note(&self, bank: &BankRef, seen: Value) -> Result<Duration, Duration> {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        if progress.len() >= PROGRESS_KEPT {
-            progress.clear();
-        }
-        let entry = progress.entry(bank.name.clone()).or_insert_with(|| Progress {
-            seen: Value::Null,
-            since: Instant::now(),
-            done: BTreeSet::new(),
-            flushed: None,
-        });
+        let entry = of_bank(&mut progress, bank);
         if entry.seen != seen {
             (entry.seen, entry.since) = (seen, Instant::now());
         }
-        let still = entry.since.elapsed();
+        self.within_patience(entry.since.elapsed())
+    }
+
+    /// Notes how many are done; `Err` when there were no more for too long.
+    fn note_count(&self, bank: &BankRef, entries: u32, done: u64) -> Result<Duration, Duration> {
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = of_bank(&mut progress, bank);
+        entry.count(entries, done);
+        self.within_patience(entry.since.elapsed())
+    }
+
+    fn within_patience(&self, still: Duration) -> Result<Duration, Duration> {
         if still > self.adapter.stalled_after { Err(still) } else { Ok(still) }
+    }
+
+    /// Items that are changed are looked at again: what was done is what they were before.
+    pub(super) fn no_longer_done<'a>(&self, bank: &BankRef, ids: impl Iterator<Item = &'a String>) {
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(entry) = progress.get_mut(&bank.name) else { return };
+        for id in ids {
+            entry.done.remove(id);
+        }
     }
 
     fn stalled(&self, bank: &BankRef, still: Duration, what: &str) -> Failure {
@@ -173,7 +215,8 @@ impl AdapterSystem {
             progress.get(&bank.name).map(|progress| progress.done.clone()).unwrap_or_default()
         };
         let items: Vec<(u64, Item)> = (0..).zip(self.expected(bank, entries)?).collect();
-        let all = items.len();
+        let expected: Vec<String> = items.iter().map(|(_, item)| item.id.clone()).collect();
+        let all = expected.len();
         let open = items.into_iter().filter(|(_, item)| !done.contains(&item.id));
         let looks: Vec<(String, bool)> = stream::iter(open)
             .map(|(index, item)| {
@@ -208,23 +251,43 @@ impl AdapterSystem {
             .buffer_unordered(CHECKS_IN_FLIGHT)
             .try_collect()
             .await?;
-        let _ = self.note(bank, Value::from(0));
         let ready = {
             let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-            match progress.get_mut(&bank.name) {
-                Some(entry) => {
-                    entry.done.extend(looks.into_iter().filter(|(_, done)| *done).map(|(id, _)| id));
-                    entry.done.len()
-                }
-                None => 0,
-            }
+            let entry = of_bank(&mut progress, bank);
+            entry.done.extend(looks.into_iter().filter(|(_, done)| *done).map(|(id, _)| id));
+            // what was taken away since may have been done too
+            expected.iter().filter(|id| entry.done.contains(*id)).count()
         };
         if ready >= all {
             return Ok(Readiness::Proven);
         }
-        match self.note(bank, Value::from(ready)) {
+        match self.note_count(bank, entries, ready as u64) {
             Ok(_) => Ok(self.not_yet()),
             Err(still) => Err(self.stalled(bank, still, &format!("{ready} of {all} items are done, no more"))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_more_than_ever_is_a_move_and_more_entries_begin_anew() {
+        let mut progress = Progress::begun();
+        let mut moves = |entries, done| {
+            let before = progress.since;
+            // clocks may stand still for a moment
+            std::thread::sleep(Duration::from_millis(2));
+            progress.count(entries, done);
+            progress.since != before
+        };
+        assert!(moves(4, 0));
+        assert!(!moves(4, 0));
+        assert!(moves(4, 3));
+        assert!(!moves(4, 2) && !moves(4, 3), "it goes to and fro");
+        assert!(moves(4, 4));
+        assert!(moves(6, 3), "some were taken away, and others came");
+        assert!(!moves(6, 3) && !moves(4, 4), "a look at what it was before is none");
     }
 }

@@ -244,7 +244,11 @@ pub(super) fn answer_text(call: &Call, read: &Read, spec: Option<&CallSpec>) -> 
         let found = path.first(&read.value).ok_or_else(|| call.shape(path.absent("", &read.value)))?;
         found.as_str().map_or_else(|| found.to_string(), str::to_owned)
     } else {
-        read.events.iter().filter_map(|event| path.string(&event.data)).collect()
+        let parts: Vec<String> = read.events.iter().filter_map(|event| path.string(&event.data)).collect();
+        if let (true, Some(last)) = (parts.is_empty(), read.events.last()) {
+            return Err(call.shape(format!("{} in every event", path.absent("", &last.data))));
+        }
+        parts.concat()
     };
     Ok(text.trim().to_owned())
 }

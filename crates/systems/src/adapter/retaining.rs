@@ -115,6 +115,7 @@ impl AdapterSystem {
             Change::Replaces(gone) => (gone.as_slice(), true),
             Change::Withdraws(gone) => (gone.as_slice(), false),
         };
+        self.no_longer_done(bank, gone.iter().chain([&item.id]));
         let (mut usage, mut left) = (Usage::default(), gone);
         if let (Some(update), true, Some((first, more))) = (update, stored, gone.split_first()) {
             if !more.is_empty() && forget.is_none() {

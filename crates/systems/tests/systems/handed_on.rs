@@ -82,6 +82,11 @@ fn a_bank_is_counted_before_it_is_given_where_the_server_needs_no_number_for_it(
 
 /// Where every request is answered with status 200 and this.
 async fn answering(kind: &'static str, body: &'static str) -> String {
+    answering_with(format!("content-type: {kind}\r\ncontent-length: {}", body.len()), body.to_owned()).await
+}
+
+/// Where every request is answered with status 200, these headers and this body, and the connection ends.
+async fn answering_with(headers: String, body: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("bound"));
     tokio::spawn(async move {
@@ -90,9 +95,7 @@ async fn answering(kind: &'static str, body: &'static str) -> String {
             while !bytes.windows(4).any(|four| four == b"\r\n\r\n") {
                 assert!(socket.read_buf(&mut bytes).await.expect("readable") > 0, "the request ends");
             }
-            let length = body.len();
-            let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n");
-            let reply = format!("{head}connection: close\r\n\r\n{body}");
+            let reply = format!("HTTP/1.1 200 OK\r\n{headers}\r\nconnection: close\r\n\r\n{body}");
             socket.write_all(reply.as_bytes()).await.expect("writes");
         }
     });
@@ -124,4 +127,19 @@ async fn a_page_or_an_error_with_status_200_is_no_bank() {
         assert_eq!((bytes, fs::read_to_string(&file).expect("is there").as_str()), (body.len() as u64, body));
         fs::remove_file(&file).expect("is removed");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bank_whose_end_nobody_tells_is_no_whole_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("bank");
+    let export = async |headers: &str, body: &str| {
+        let url = answering_with(headers.to_owned(), body.to_owned()).await;
+        of_text(&format!("{STORES}{HANDS_ON}"), Some(&url)).export_bank(&bank(), &file, MOST).await
+    };
+    let failed = export("content-type: application/octet-stream", "half of").await.expect_err("it may be half of one");
+    assert!(failed.code == "system_shape" && !file.exists(), "{} {}", failed.code, failed.message);
+    assert!(failed.message.contains("neither Content-Length nor"), "{}", failed.message);
+    let bytes = export("transfer-encoding: chunked", "7\r\nall of \r\n2\r\nit\r\n0\r\n\r\n").await;
+    assert_eq!(bytes.expect("it is whole"), 9);
 }

@@ -92,6 +92,23 @@ fn every_recorded_exchange_is_read_or_left_out_on_purpose() {
 }
 
 #[test]
+fn what_a_reply_must_say_one_of_its_events_must_say() {
+    let text = "
+name: events
+retain: {request: 'POST /items', body: {text: '{content}'}}
+recall: {request: 'POST /search', body: {query: '{query}'}, hits: [{list: hits, text: text}]}
+answer: {request: 'POST /answer', body: {query: '{query}'}, text: text, expect: [{path: ok, is: true}]}
+";
+    let spec = file::parse(text).expect("the adapter reads");
+    let ask = |ok: bool| {
+        let body = format!("data: {{\"text\": \"Max\"}}\n\ndata: {{\"ok\": {ok}}}\n\n");
+        replay::read(&spec, "answer", 200, "text/event-stream", body.as_bytes())
+    };
+    assert_eq!(ask(true).expect("reads"), "Max");
+    assert_eq!(ask(false).expect_err("it says that it failed").code, "system_refused");
+}
+
+#[test]
 fn the_same_is_true_of_exchanges_made_here() {
     let hit = json!({ "text": "[D1] hello", "score": 0.5, "metadata": { "session_id": "D1", "unit_id": "D1" } });
     let read = |call: &str, status: u16, kind: &str, body: &str| {
@@ -124,4 +141,10 @@ fn the_same_is_true_of_exchanges_made_here() {
     assert_eq!(ask(&format!("{events}event: done\ndata: {{}}\n\n")).expect("reads"), "Max");
     let error = format!("{events}event: error\ndata: {{\"message\": \"x\"}}\n\nevent: done\ndata: {{}}\n\n");
     assert_eq!(ask(&error).expect_err("an error event").code, "system_error_event");
+    let silent = "event: answer_delta\ndata: {\"words\": \"Max\"}\n\nevent: done\ndata: {}\n\n";
+    let failure = ask(silent).expect_err("no event has a text");
+    assert!(failure.code == "system_shape" && failure.message.ends_with("is missing in every event"), "{failure}");
+    let empty = "event: answer_delta\ndata: {\"text\": \"\"}\n\nevent: done\ndata: {}\n\n";
+    assert_eq!(ask(empty).expect("is an answer of nothing"), "");
+    assert_eq!(ask("<!DOCTYPE html><html>502</html>").expect_err("a page").code, "system_no_reply");
 }

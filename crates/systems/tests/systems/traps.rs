@@ -228,6 +228,62 @@ async fn what_has_vanished_while_it_was_taken_in_has_failed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_dies_between_two_items_is_not_waited_for_for_ever() {
+    let fake = Fake::start("supermemory");
+    let changes = [changes_of("supermemory"), vec![("stalled_after: 15m", "stalled_after: 100ms")]].concat();
+    let supermemory = system("supermemory", fake.url(), &changes);
+    let mut bank = filled(4);
+    bank.handle = Some(supermemory.open_bank(&bank).await.expect("opens"));
+    let entries = bank.content.as_ref().expect("has content").entries.clone();
+    for (at, entry) in entries.iter().enumerate() {
+        fake.with(|world| world.worker_dead = at > 1);
+        let _ = supermemory.retain(&bank, std::slice::from_ref(entry), StepContext::default()).await.expect("takes it");
+    }
+    let waited = async {
+        loop {
+            match supermemory.readiness(&bank, 4).await {
+                Ok(Readiness::NotYet { .. }) => tokio::time::sleep(std::time::Duration::from_millis(5)).await,
+                other => return other,
+            }
+        }
+    };
+    let waited = tokio::time::timeout(std::time::Duration::from_secs(30), waited).await.expect("it ends");
+    let failure = waited.expect_err("the rest never comes");
+    assert_eq!(failure.code, "system_stalled", "{failure}");
+    assert!(failure.message.contains("of 4 items are done, no more"), "{failure}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_done_and_is_taken_away_is_not_counted_for_what_is_not_done() {
+    let text = "
+name: replacing
+retain:
+  request: POST /v3/documents
+  body: &item {content: '{content}', containerTag: '{bank}', customId: '{key}', metadata: {unit_id: '{id}'}}
+update: {request: POST /v3/documents, body: *item}
+ready: {when: each_done, call: {request: 'GET /v3/documents/{key}'}, status: status, done: [done], every: 10ms}
+recall: {request: POST /v4/search, body: {q: '{query}', containerTag: '{bank}'}, hits: [{list: results, text: memory, id: metadata.unit_id}]}
+";
+    let fake = Fake::start("supermemory");
+    let system = super::of_text(text, Some(fake.url()));
+    let memory = |id: &str| Memory { id: id.to_owned(), text: format!("heron {id}"), ..Memory::default() };
+    let entries = vec![
+        StreamEntry::Memory(memory("m0")),
+        StreamEntry::Update { replaces: "m0".to_owned(), memory: Some(memory("m1")) },
+    ];
+    let content = BankContent { bank_id: "b".to_owned(), speakers: Vec::new(), entries: entries.clone() };
+    let bank = BankRef { content: Some(Arc::new(content)), ..bank() };
+    let _ = system.retain(&bank, &entries[..1], StepContext::default()).await.expect("takes it");
+    assert_eq!(system.readiness(&bank, 1).await.expect("answers"), Readiness::Proven);
+    fake.with(|world| world.worker_dead = true);
+    let _ = system.retain(&bank, &entries[1..], StepContext::default()).await.expect("takes it");
+    let ready = system.readiness(&bank, 2).await.expect("answers");
+    assert!(matches!(ready, Readiness::NotYet { .. }), "its update waits: {ready:?}");
+    fake.with(|world| world.worker_dead = false);
+    assert_eq!(system.readiness(&bank, 2).await.expect("answers"), Readiness::Proven);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_partial_batch_is_no_success() {
     let (fake, hebb) = start("hebb-mind");
     fake.with(|world| world.takes_part = true);

@@ -125,3 +125,26 @@ fn one_run_on_both_sides_is_named_wherever_it_was_read() {
     let (independent, notes) = beside(&told(Some("2026-11-28T01:00:00Z"), "e"));
     assert!(independent, "a run of another store that has the id too: {notes}");
 }
+
+#[test]
+fn dollars_of_which_one_side_alone_holds_the_filling_are_told() {
+    let (input, facts) = (input(300), facts("judge"));
+    let noted = |own: bool, asks_filled: bool| {
+        let mut first = named("a", &input);
+        first.usage.retain.calls = u64::from(own);
+        let second = named("b", &input);
+        let mut spec = input.spec.clone();
+        if asks_filled {
+            spec.taken_over.banks_of.push("a".to_owned());
+        }
+        let of_a = [Member::new(&input.spec, &first, "a".to_owned(), false)];
+        let of_b = [Member::new(&spec, &second, "b".to_owned(), false)];
+        let a = Side { spec: &input.spec, summary: &first, facts: &facts, members: &of_a };
+        let b = Side { spec: &spec, summary: &second, facts: &facts, members: &of_b };
+        let notes = |a: &Side<'_>, b: &Side<'_>, start: &str| {
+            compare(a, b, &CompareOptions::default()).notes.iter().any(|note| note.starts_with(start))
+        };
+        [notes(&a, &b, "the dollars of the first run hold"), notes(&b, &a, "the dollars of the second run hold")]
+    };
+    assert_eq!([noted(true, true), noted(true, false), noted(false, true)], [[true; 2], [false; 2], [false; 2]]);
+}

@@ -281,7 +281,7 @@ fn a_server_hands_its_banks_on_by_a_call_of_its_own_and_another_one_takes_them_i
     // what a file says of it changes no measurement
     let calls = "export: {request: 'GET /banks/{bank}/export'}\nimport: {request: 'PUT /banks/{bank}/import'}\n";
     // a run that has filled its banks is asked by a file that says no more than that
-    write_whole(&bench, fake.url(), &format!("{counts}{calls}can: {{order: true}}\n"));
+    write_whole(&bench, fake.url(), &format!("{counts}{calls}bank: 'other-{{name}}'\n"));
     let other_file = bench.run(["banks", "export", "filled", "--adapter", "./mine.yaml"]).expect_code(2).stderr;
     assert!(other_file.contains("has filled the banks"), "{other_file}");
     write_whole(&bench, fake.url(), &format!("{counts}{calls}"));

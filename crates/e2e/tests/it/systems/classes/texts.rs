@@ -178,7 +178,7 @@ pub(super) fn hanging(side: &Side) -> &'static str {
     side.or(
         "import os, subprocess
 class Mine:
-    timeout = '1s'
+    timeout = '5s'
     def __init__(self):
         sleeps = subprocess.Popen(['/bin/sleep', '600'])
         open('pids', 'w').write(f'{os.getpid()} {sleeps.pid}')
@@ -191,7 +191,7 @@ class Broken(Mine):
         "import fs from 'node:fs';
 import { spawn } from 'node:child_process';
 export class Mine {
-  static timeout = '1s';
+  static timeout = '5s';
   constructor() { fs.writeFileSync('pids', `${process.pid} ${spawn('/bin/sleep', ['600'], { stdio: 'inherit' }).pid}`); }
   retain(bank, items) {}
   recall(bank, query, k) { for (;;); }
