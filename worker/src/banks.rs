@@ -240,8 +240,7 @@ mod tests {
     /// A store with banks of so many bytes of text each.
     async fn store(banks: &[usize]) -> (tempfile::TempDir, Arc<dyn Store>, RunNo) {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let url = format!("sqlite:{}", folder.path().join("bench.db").display());
-        let store = bench_store::open(&url).await.expect("the store opens");
+        let store = bench_store::conformance::store_in(folder.path()).await;
         let mut rows = Vec::new();
         for (bank_no, bytes) in (0..).zip(banks) {
             let turn = Turn { id: "S1:1".to_owned(), text: "x".repeat(*bytes), ..Turn::default() };

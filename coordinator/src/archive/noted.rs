@@ -145,7 +145,10 @@ mod tests {
     use std::sync::Arc;
 
     use bench_proto::ids::RunId;
-    use bench_store::{NewGroup, NewRun, conformance::new_run};
+    use bench_store::{
+        NewGroup, NewRun,
+        conformance::{new_run, store_in},
+    };
 
     use super::*;
 
@@ -160,10 +163,9 @@ mod tests {
     impl Scene {
         async fn set() -> Self {
             let folder = tempfile::tempdir().expect("a folder");
-            let url = format!("sqlite:{}", folder.path().join("bench.db").display());
             let place = |name: &str| ArchivePlace::folder(&folder.path().join(name)).expect("can be made");
             let scene = Self {
-                store: bench_store::open(&url).await.expect("the store opens"),
+                store: store_in(folder.path()).await,
                 here: place("here"),
                 elsewhere: place("elsewhere"),
                 _folder: folder,

@@ -73,8 +73,7 @@ mod tests {
     #[tokio::test]
     async fn who_waits_for_a_run_that_is_cancelled_is_told_to_go_on_alone() {
         let folder = tempfile::tempdir().expect("a folder");
-        let url = format!("sqlite:{}", folder.path().join("bench.db").display());
-        let store = bench_store::open(&url).await.expect("the store opens");
+        let store = conformance::store_in(folder.path()).await;
         let store = store.as_ref();
         let of_group = |id: &str| {
             let group = Some(NewGroup { id: "g".to_owned(), cap: None });

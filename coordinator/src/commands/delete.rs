@@ -254,8 +254,7 @@ mod tests {
     #[tokio::test]
     async fn only_who_has_filled_what_others_ask_is_needed() {
         let folder = tempfile::tempdir().expect("a folder");
-        let url = format!("sqlite:{}", folder.path().join("bench.db").display());
-        let store = bench_store::open(&url).await.expect("the store opens");
+        let store = conformance::store_in(folder.path()).await;
         let store = store.as_ref();
         let run = async |id: &str, banks_of: &[&str], filled: Option<FilledBank>| {
             let mut new: NewRun = conformance::new_run(id);

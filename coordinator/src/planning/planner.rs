@@ -396,8 +396,7 @@ mod tests {
 
     /// The first of two runs of one group, and what writes the plan of the second, which asks what the first fills.
     async fn group_in(folder: &std::path::Path) -> (Arc<dyn Store>, RunRow, Planner) {
-        let url = format!("sqlite:{}", folder.join("bench.db").display());
-        let store = bench_store::open(&url).await.expect("the store opens");
+        let store = conformance::store_in(folder).await;
         let of_group = |id: &str| {
             let group = Some(NewGroup { id: "g".to_owned(), cap: None });
             NewRun { group, ..conformance::new_run(id) }

@@ -347,11 +347,6 @@ mod tests {
 
     use super::*;
 
-    async fn store_in(folder: &std::path::Path) -> Arc<dyn Store> {
-        let url = format!("sqlite:{}", folder.join("bench.db").display());
-        bench_store::open(&url).await.expect("the store opens")
-    }
-
     /// A run of a cluster whose plan is not written.
     async fn new_run(store: &dyn Store, id: &str) -> RunRow {
         let new = NewRun { domain: CLUSTER_DOMAIN.to_owned(), ..conformance::new_run(id) };
@@ -362,7 +357,7 @@ mod tests {
     #[tokio::test]
     async fn a_plan_is_taken_over_when_its_writer_is_gone() {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = store_in(folder.path()).await;
+        let store = conformance::store_in(folder.path()).await;
         let run = new_run(store.as_ref(), "r").await;
         let writer = store.open_session("planner", &planner_domain(run.run_no), "{}").await.expect("begins");
         let following = Following::new(&store, 1, Duration::from_secs(60), &Interrupts::default());
@@ -394,7 +389,7 @@ mod tests {
     #[tokio::test]
     async fn an_error_of_one_run_is_told_at_once_and_the_others_are_left() {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = store_in(folder.path()).await;
+        let store = conformance::store_in(folder.path()).await;
         let (first, second) = (new_run(store.as_ref(), "g-r1").await, new_run(store.as_ref(), "g-r2").await);
         let following = Following::new(&store, 2, Duration::from_secs(60), &Interrupts::default());
         let nobody = |_: RunRow| -> BoxFuture<'_, Result<Option<Planner>, CliError>> { async { Ok(None) }.boxed() };
@@ -418,7 +413,7 @@ mod tests {
     #[tokio::test]
     async fn all_runs_of_a_command_have_one_patience() {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = store_in(folder.path()).await;
+        let store = conformance::store_in(folder.path()).await;
         let mut all = Vec::new();
         for number in 1..=MOST_LOOKS {
             all.push(new_run(store.as_ref(), &format!("g-r{number}")).await);

@@ -362,8 +362,7 @@ mod tests {
     #[tokio::test]
     async fn banks_that_a_run_is_about_to_ask_stay() {
         let folder = tempfile::tempdir().expect("a folder");
-        let url = format!("sqlite:{}", folder.path().join("bench.db").display());
-        let store = bench_store::open(&url).await.expect("the store opens");
+        let store = conformance::store_in(folder.path()).await;
         let store = store.as_ref();
         let fills = store.create_run(&conformance::new_run("g-r1")).await.expect("is created");
         let there = FilledBank { name: "theirs".to_owned(), handle: "theirs".to_owned(), by: None };

@@ -357,8 +357,7 @@ mod tests {
     #[tokio::test]
     async fn only_a_run_that_asks_banks_which_were_removed_cannot_go_on() {
         let folder = tempfile::tempdir().expect("a folder");
-        let url = format!("sqlite:{}", folder.path().join("bench.db").display());
-        let store = bench_store::open(&url).await.expect("the store opens");
+        let store = conformance::store_in(folder.path()).await;
         let store = store.as_ref();
         let bank = || conformance::bank(0, &[(2, &[0])]);
         let fills = store.create_run(&conformance::new_run("fills")).await.expect("is created");

@@ -34,7 +34,7 @@ pub(crate) fn check_name(text: &str) -> Result<(), String> {
     check_label(text)?;
     match counted(text.trim()) {
         Some((name, place)) => Err(format!(
-            "`{name}@{place}` is number {place}, counted from the newest, of the runs with the name `{name}`: end it otherwise"
+            "`{name}@{place}` is number {place}, counted from the newest, of the runs with the name `{name}`: choose another one"
         )),
         None => Ok(()),
     }

@@ -78,42 +78,21 @@ pub(super) fn who_filled(found: &[Filled], banks: u64, of: &[String]) -> String 
 
 #[cfg(test)]
 mod tests {
-    use bench_proto::{
-        ids::Sha256Hash,
-        spec::{AskedArchive, TakenOver},
-    };
-    use bench_store::{Segment, conformance};
+    use bench_proto::spec::{AskedArchive, TakenOver};
+    use bench_store::conformance;
 
     use super::*;
 
     #[tokio::test]
     async fn banks_out_of_an_archive_are_found_as_those_of_the_run_that_asks_them() {
         let folder = tempfile::tempdir().expect("a folder");
-        let url = format!("sqlite:{}", folder.path().join("bench.db").display());
-        let store = bench_store::open(&url).await.expect("the store opens");
+        let store = conformance::store_in(folder.path()).await;
         let run = store.create_run(&conformance::new_run("asks")).await.expect("is created");
         let run = store.run(run).await.expect("is there");
-        let hash = Sha256Hash::of(b"content");
-        let row = BankRow {
-            bank_no: 0,
-            bank_id: "b".to_owned(),
-            bank_row: 1,
-            content: hash,
-            questions: hash,
-            gold: hash,
-            segments: vec![Segment { until: 2, questions: vec![0] }],
-            generation: 1,
-            handle: Some("theirs-1".to_owned()),
-            state: BankState::Ready,
-            position: 2,
-            segment: 0,
-            open_recalls: 0,
-            reason: None,
-            namespaces: String::new(),
-            outdated: false,
-            filled: None,
-            later: None,
-        };
+        store.add_banks(run.run_no, &[conformance::bank(0, &[(2, &[0])])]).await.expect("is added");
+        let new = store.banks(run.run_no, None).await.expect("are read").remove(0);
+        let handle = Some("theirs-1".to_owned());
+        let row = BankRow { handle, state: BankState::Ready, position: 2, ..new };
         let before = |by| Some(FilledBank { name: "theirs-1".to_owned(), handle: "theirs-1".to_owned(), by });
         let archive = |filled_by: Option<&str>| {
             let asked = AskedArchive {

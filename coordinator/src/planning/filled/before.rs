@@ -199,17 +199,10 @@ async fn will_be_filled(store: &dyn Store, run: &RunRow, asker: Asker<'_>) -> St
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use bench_proto::session::SessionInfo;
     use bench_store::{NewGroup, NewRun, conformance};
 
     use super::*;
-
-    async fn store_in(folder: &Path) -> Arc<dyn Store> {
-        let url = format!("sqlite:{}", folder.join("bench.db").display());
-        bench_store::open(&url).await.expect("the store opens")
-    }
 
     /// Whether a bank that a run fills is awaited, whether somebody works on it, and whether its group has to be resumed first.
     async fn seen(store: &dyn Store, of: &str, bank: &NewBank, asker: Asker<'_>) -> (bool, bool, bool) {
@@ -220,7 +213,7 @@ mod tests {
     #[tokio::test]
     async fn what_a_run_of_a_cluster_fills_is_waited_for_while_it_goes_on() {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = store_in(folder.path()).await;
+        let store = conformance::store_in(folder.path()).await;
         let store = store.as_ref();
         let first = NewRun { domain: CLUSTER_DOMAIN.to_owned(), ..conformance::new_run("g-r1") };
         let run = store.create_run(&first).await.expect("is created");
@@ -259,7 +252,7 @@ mod tests {
     #[tokio::test]
     async fn a_paused_run_is_waited_for_by_its_own_group_alone() {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = store_in(folder.path()).await;
+        let store = conformance::store_in(folder.path()).await;
         let store = store.as_ref();
         for domain in [CLUSTER_DOMAIN, "local"] {
             let id = format!("{domain}-r1");

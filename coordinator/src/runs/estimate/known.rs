@@ -228,8 +228,7 @@ mod tests {
     impl Answered {
         async fn with(rubric: &str, gold: Gold, answer: &'static str) -> Self {
             let folder = tempfile::tempdir().expect("a folder");
-            let url = format!("sqlite:{}", folder.path().join("bench.db").display());
-            let store = bench_store::open(&url).await.expect("the store opens");
+            let store = conformance::store_in(folder.path()).await;
             let mut new = conformance::new_run("judged");
             new.spec.dataset.profile = Profile { only_rubric: Some(rubric.to_owned()), ..Profile::implied() };
             let run = store.create_run(&new).await.expect("is created");

@@ -333,8 +333,7 @@ mod tests {
     #[tokio::test]
     async fn runs_without_their_banks_fill_for_nobody() {
         let folder = tempfile::tempdir().expect("a folder");
-        let url = format!("sqlite:{}", folder.path().join("bench.db").display());
-        let store = bench_store::open(&url).await.expect("the store opens");
+        let store = conformance::store_in(folder.path()).await;
         let mut runs = Vec::new();
         for id in ["m-c1-r1", "m-c2-r1", "m-c3-r1", "m-c4-r1"] {
             runs.push(store.create_run(&conformance::new_run(id)).await.expect("is created"));

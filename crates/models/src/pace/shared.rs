@@ -201,8 +201,7 @@ mod tests {
 
     async fn store() -> (tempfile::TempDir, Arc<dyn Store>) {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let url = format!("sqlite:{}", folder.path().join("bench.db").display());
-        let store = bench_store::open(&url).await.expect("the store opens");
+        let store = bench_store::conformance::store_in(folder.path()).await;
         (folder, store)
     }
 

@@ -1,6 +1,6 @@
 //! Builders that make the cases read as stories.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use bench_proto::{
     call::{CallOutcome, CallRecord, Phase, Usage},
@@ -14,6 +14,15 @@ use bench_proto::{
 };
 
 use crate::{ClaimedTask, CommitOutcome, Item, NewBank, NewRun, Segment, SessionId, Store, StoreResult};
+
+/// A store of its own in a folder, for tests of what stands on stores.
+///
+/// # Panics
+/// When it cannot be opened.
+pub async fn store_in(folder: &Path) -> Arc<dyn Store> {
+    let url = format!("sqlite:{}", folder.join("bench.db").display());
+    crate::open(&url).await.expect("the store opens")
+}
 
 /// The metric that heads the reports of [`spec`].
 pub const HEADLINE: &str = "token-f1";

@@ -36,8 +36,7 @@ impl Bank {
 
     async fn opened_for(run: &NewRun) -> Arc<Self> {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let url = format!("sqlite:{}", folder.path().join("bench.db").display());
-        let store = bench_store::open(&url).await.expect("the store opens");
+        let store = bench_store::conformance::store_in(folder.path()).await;
         let run = store.create_run(run).await.expect("is created");
         let run = store.run(run).await.expect("is read");
         Arc::new(Self { money: Counted::new(&store), store, run, _folder: Some(folder) })
