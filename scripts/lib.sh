@@ -3,6 +3,12 @@
 # say WORDS...: one line to standard error
 say() { printf '%s\n' "$*" >&2; }
 
+# What tests are built with: all features but the allocator of the programs, whose C library takes longer to build than they gain
+# by it. Every night, and what is released, has it.
+test_features() {
+    [ "${BENCH_TEST_FAULTS:-}" = long ] || printf '%s' "--no-default-features --features bench-coord/full,bench-worker/full"
+}
+
 # need_tools [NAME...]: a C compiler and linker for the bundled SQLite, zstd and aws-lc; a Rust toolchain; programs that
 # are packages of the same name.
 need_tools() {

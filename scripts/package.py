@@ -15,6 +15,7 @@ import base64
 import gzip
 import hashlib
 import io
+import json
 import os
 import re
 import subprocess
@@ -41,6 +42,13 @@ def manifest(key):
     """A value of the workspace's manifest."""
     section = (ROOT / "Cargo.toml").read_text(encoding="utf-8").split("[workspace.package]")[1]
     return re.search(rf'^{key} = "([^"]+)"', section, re.MULTILINE)[1]
+
+
+def python_side(section):
+    """Names and values of a section of the Python side's manifest: texts and lists of texts, which TOML writes as JSON does."""
+    text = (ROOT / "python/pyproject.toml").read_text(encoding="utf-8")
+    inside = re.search(rf"^\[{re.escape(section)}\]\n(.*?)(?=^\[|\Z)", text, re.MULTILINE | re.DOTALL)[1]
+    return {name: json.loads(value) for name, value in re.findall(r"^([\w-]+) = (.+)$", inside, re.MULTILINE)}
 
 
 VERSION = manifest("version")
@@ -130,6 +138,21 @@ def description():
     return re.sub(r"(?<!\!)(\[[^\]]*\]\()(?!https?://|#)", rf"\g<1>{base}", text)
 
 
+def extras():
+    """What the Python side uses where it is installed."""
+    lines = []
+    for name, packages in python_side("project.optional-dependencies").items():
+        lines += [f"Provides-Extra: {name}", *(f"Requires-Dist: {package}; extra == '{name}'" for package in packages)]
+    return "\n".join(lines)
+
+
+def entry_points():
+    """By which pytest finds the gate."""
+    group = "pytest11"
+    named = python_side(f"project.entry-points.{group}").items()
+    return "".join([f"[{group}]\n", *(f"{name} = {module}\n" for name, module in named)])
+
+
 def metadata():
     return f"""Metadata-Version: 2.4
 Name: bench-coord
@@ -146,6 +169,7 @@ Classifier: Topic :: System :: Benchmark
 Project-URL: Repository, {REPOSITORY}
 Project-URL: Changelog, {REPOSITORY}/blob/v{VERSION}/CHANGELOG.md
 Requires-Python: >=3.9
+{extras()}
 Description-Content-Type: text/markdown
 
 {description()}"""
@@ -157,8 +181,10 @@ def wheel(args):
     tag = f"py3-none-{args.platform}"
     info = f"bench_coord-{VERSION}.dist-info"
     files = {f"bench_coord-{VERSION}.data/scripts/{name}": (data, 0o755) for name, data in programs(args.programs).items()}
-    plain = {f"bench_coord/{path.name}": path.read_bytes() for path in sorted((ROOT / "python/bench_coord").glob("*.py"))}
+    package = ROOT / "python/bench_coord"
+    plain = {f"bench_coord/{path.name}": path.read_bytes() for path in sorted([*package.glob("*.py"), package / "py.typed"])}
     plain[f"{info}/METADATA"] = metadata().encode()
+    plain[f"{info}/entry_points.txt"] = entry_points().encode()
     plain[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: bench-coord ({VERSION})\nRoot-Is-Purelib: false\nTag: {tag}\n".encode()
     plain[f"{info}/licenses/LICENSE"] = (ROOT / "LICENSE").read_bytes()
     plain.update({f"{info}/sboms/{file}": data for file, data in bills(args.sbom).items()})

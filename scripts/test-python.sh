@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
-need_tools make # of jemalloc
+need_tools
 PYTHON="${PYTHON:-python3}"
 ROOT="${CARGO_TARGET_DIR:-target}/python-side"
 
@@ -29,7 +29,8 @@ environment() {
 
 say "== program"
 # as the tests of the workspace have it: after them there is nothing to build
-cargo test --workspace --locked --quiet --no-run --test help
+# shellcheck disable=SC2046
+cargo test --workspace --locked --quiet $(test_features) --no-run --test help
 TARGET="$(cd "${CARGO_TARGET_DIR:-target}" && pwd)/debug"
 export BENCH_TEST_PROGRAMS="$TARGET" PYTHONPATH="$PWD/python" PYTHONDONTWRITEBYTECODE=1
 say "== notebooks and frames"

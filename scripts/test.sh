@@ -4,7 +4,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
-need_tools make # of jemalloc
+if [ "${BENCH_TEST_FAULTS:-}" = long ]; then need_tools make; else need_tools; fi # make builds jemalloc
+features=$(test_features)
 if ! cargo deny --version >/dev/null 2>&1 || ! cargo shear --version >/dev/null 2>&1; then
     need_python_tools target/cargo-tools scripts/cargo-tools.txt
     PATH="$PWD/target/cargo-tools/bin:$PATH"
@@ -50,7 +51,7 @@ else
     export RUSTC_WORKSPACE_WRAPPER CLIPPY_ARGS
 fi
 phase "build"
-cargo test --workspace --locked --no-run
+cargo test --workspace --locked $features --no-run
 deployed=0
 wait "$deploying" || deployed=$?
 deploying=""
@@ -69,7 +70,7 @@ if [ "${BENCH_TEST_FAULTS:-}" != long ]; then
 fi
 # Tests of processes, faults and time share few cores here: what fails beside the others is run again alone, which says
 # whether it is broken. More than ten are not: then it is no matter of time.
-{ cargo test --workspace --locked --no-fail-fast -- $skips 2>&1 || printf '%s\n' $? >"$log.code"; } | tee "$log"
+{ cargo test --workspace --locked $features --no-fail-fast -- $skips 2>&1 || printf '%s\n' $? >"$log.code"; } | tee "$log"
 if [ -s "$log.code" ]; then
     failed=$(awk '/^failures:$/ { names = "" } /^    [A-Za-z0-9_:]+$/ { names = names $1 "\n" }
         /^test result: FAILED/ { printf "%s", names }' "$log" | sort -u)
@@ -86,7 +87,7 @@ if [ -s "$log.code" ]; then
         exit "$(cat "$log.code")"
     fi
     say "== failed beside the others, run again alone:" $failed
-    cargo test --workspace --locked --no-fail-fast --lib --test '*' -- --test-threads 1 --exact $failed >"$log" 2>&1 || { cat "$log"; exit 1; }
+    cargo test --workspace --locked $features --no-fail-fast --lib --test '*' -- --test-threads 1 --exact $failed >"$log" 2>&1 || { cat "$log"; exit 1; }
     passed=$(grep -c '^test .* \.\.\. ok$' "$log" || true)
     if [ "$passed" -lt "$count" ]; then
         cat "$log"

@@ -101,9 +101,10 @@ export declare class System {
   static processes?: number;
   /** Largest k of a recall, where there is one. */
   static max_k?: number;
-  /** Time of one operation, such as "90s". */
+  /** Time of one operation, such as "90s". `close` has as much, at most 30 seconds. */
   static timeout?: string;
-  /** Parts of a question's filter that `recall` and `answer` honour: "tags", "user", "scope", "scopes", "from", "until". */
+  /** Parts of a question's filter that `recall` and `answer` honour, in `asked.filter`: "tags", "user", "scope", "scopes", "from",
+   * "until". */
   static filters?: readonly string[];
   /** Variables of the environment that the code reads; written as a list of texts. It sees no others. */
   static env?: readonly string[];

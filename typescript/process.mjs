@@ -19,6 +19,10 @@ const [REPLIES, REQUESTS] = [3, 4];
 const LONGEST_ERROR = 280;
 // Milliseconds that operations under way have when the input has ended.
 const LAST_MS = 1000;
+// Milliseconds that `close` has where nobody waits for this process any more: a runner that does ends it earlier.
+const CLOSE_MS = 40_000;
+// 1 once the input has ended: who watches then leaves `close` its time.
+const ending = new Int32Array(new SharedArrayBuffer(4));
 // Most items of a bank that are listed, and one more, which tells that there are.
 const MOST_LISTED = 100_001;
 // Largest number that an attribute may have.
@@ -263,11 +267,28 @@ function attributes(name, cls) {
   };
 }
 
+/** What a class says that it honours reaches it: a filter that no parameter takes is left out of every question. */
+function checkFilters(name, cls, filters) {
+  for (const op of ASKING.filter((op) => filters.length > 0 && method(cls, op))) {
+    const [found, given] = [method(cls, op), GIVEN[op]];
+    const taken = parameters(found);
+    // one whose parameters are more than names, or that looks at all that it was given, may take it
+    const isShort = taken !== null && taken.length <= given.length && !/\barguments\b/.test(Function.prototype.toString.call(found));
+    if (isShort) {
+      throw new Mistake(
+        `${name}.filters names ${filters.join(", ")}, and ${op} has no parameter that brings them: ` +
+          `write ${op}(${[...given, "asked"].join(", ")}) { … }, asked.filter has them`,
+      );
+    }
+  }
+}
+
 async function describe(folder, file, wanted) {
   const [name, cls] = await load(folder, file, wanted, null, null);
   check(name, cls);
   const has = methods(cls);
   const said = attributes(name, cls);
+  checkFilters(name, cls, said.filters);
   const isAsync = has.every((op) => inspect(method(cls, op)).startsWith("[AsyncFunction"));
   return {
     ...said,
@@ -328,7 +349,16 @@ function cut(said) {
 /** Where a line of a stack leads. */
 function frame(line) {
   const place = /^\s+at (?:async )?(?:(.*?) \()?(?:file:\/\/)?(\/[^()]*?):(\d+):\d+\)?$/.exec(line);
-  return place && { name: place[1]?.replace(/ \[as .*\]$/, "").split(".").at(-1), path: decodeURI(place[2]), line: Number(place[3]) };
+  return place && { name: place[1]?.replace(/ \[as .*\]$/, "").split(".").at(-1), path: decoded(place[2]), line: Number(place[3]) };
+}
+
+/** A path of a stack, which is that of a URL or not: a folder may be called `50%`. */
+function decoded(path) {
+  try {
+    return decodeURI(path);
+  } catch {
+    return path;
+  }
 }
 
 function text({ path, line }) {
@@ -417,10 +447,11 @@ async function reply(op, request, value) {
       return { hits: await first(value, (request.k ?? 0) + 1, "recall") };
     case "answer": {
       if (value === null || typeof value !== "object") return { text: textOf(value, "an answer") };
-      const { citations = [], prompt_tokens, completion_tokens } = value;
+      const { citations, prompt_tokens, completion_tokens } = value;
+      const cited = typeof citations === "string" ? [citations] : Array.from(citations ?? [], (one) => String(one?.id ?? one?.text ?? one));
       const tokens = (used) => (Number.isSafeInteger(used) && used > 0 ? used : 0);
       const known = { prompt_tokens: tokens(prompt_tokens), completion_tokens: tokens(completion_tokens) };
-      return { ...known, text: textOf(value.text, "the text of an answer"), citations: Array.from(citations, String) };
+      return { ...known, text: textOf(value.text, "the text of an answer"), citations: cited };
     }
     case "ready":
       if (typeof value !== "boolean") throw new TypeError(`ready must return true or false, it returned ${shown(value)}`);
@@ -484,7 +515,7 @@ class Server {
       if (op === "ready") return { ready: true, returned: true };
       if (op === "open") this.#removed.delete(request.bank);
       else if (op === "reset" && !this.cls.durable) this.#removed.add(request.bank);
-      else if (op !== "health") return { ok: false, error: `this system has no ${op}` };
+      else if (op !== "health") return { ok: false, lacking: true, error: `this system has no ${op}` };
       return {};
     }
     if (this.#removed.has(request.bank)) return { ok: false, error: "the bank was removed" };
@@ -496,7 +527,11 @@ class Server {
     }
     const value = await this.system[op](...given);
     if (op === "list") {
-      this.#listings.set(request.bank, await first(value, MOST_LISTED, "list"));
+      const held = await first(value, MOST_LISTED, "list");
+      // a process that goes on in the place of this one in the middle of the pages has the same order
+      const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+      held.sort((a, b) => order(a.id ?? "", b.id ?? "") || order(a.text, b.text));
+      this.#listings.set(request.bank, held);
       return this.page(request);
     }
     return reply(op, request, value);
@@ -521,7 +556,8 @@ class Server {
     try {
       if (op === "hello") {
         await this.begin();
-        say({ id, ok: true, version: this.version() });
+        const closes = typeof this.system.close === "function" ? { closes: true } : {};
+        say({ id, ok: true, version: this.version(), ...closes });
         return;
       }
       const fields = await this.do(op, request);
@@ -548,11 +584,24 @@ class Server {
       underWay.add(task);
       task.finally(() => underWay.delete(task));
     }
-    const late = () => new Promise((done) => setTimeout(done, LAST_MS));
-    await Promise.race([Promise.allSettled(underWay), late()]);
-    if (typeof this.system?.close === "function") {
-      await Promise.race([Promise.resolve(this.system.close()).catch(() => {}), late()]);
+    Atomics.store(ending, 0, 1);
+    await Promise.race([Promise.allSettled(underWay), new Promise((done) => setTimeout(done, LAST_MS))]);
+    await this.close();
+  }
+
+  /** Lets the system put away what it has. How it fails, and that it did not end, is in the log. */
+  async close() {
+    if (typeof this.system?.close !== "function") return;
+    const late = setTimeout(() => {
+      console.error(`bench-coord: close() did not end within ${CLOSE_MS / 1000} s: what it had not saved is lost`);
+      leave();
+    }, CLOSE_MS);
+    try {
+      await this.system.close();
+    } catch (error) {
+      console.error(error);
     }
+    clearTimeout(late);
   }
 }
 
@@ -573,7 +622,8 @@ async function* lines(input) {
 /** `describe` or `serve`, the process of the runner, the folder, the file and the class; to serve, with what the class is
  * made, where its packages are, and the modules of the folder that are its own. */
 async function main([verb, runner, folder, file, name, settings, packages, files]) {
-  new Worker(new URL("./watch.cjs", import.meta.url), { workerData: Number(runner), env: {} }).unref();
+  const workerData = { runner: Number(runner), ending };
+  new Worker(new URL("./watch.cjs", import.meta.url), { workerData, env: {} }).unref();
   // what nobody waits for must not end the process with all that it holds
   process.on("unhandledRejection", (error) => console.error(error));
   process.on("uncaughtException", (error) => console.error(error));
@@ -588,16 +638,19 @@ async function main([verb, runner, folder, file, name, settings, packages, files
   }
 }
 
+/** Ends this process with all that it has started. */
+function leave() {
+  try {
+    // what the system has started goes with it, also where nobody is left to see to that
+    if (process.argv[2] === "serve") process.kill(-process.pid, "SIGKILL");
+  } catch {
+    // it leads no group
+  }
+  end(0);
+}
+
 main(process.argv.slice(2)).then(
-  () => {
-    try {
-      // what the system has started goes with it, also where nobody is left to see to that
-      if (process.argv[2] === "serve") process.kill(-process.pid, "SIGKILL");
-    } catch {
-      // it leads no group
-    }
-    end(0);
-  },
+  leave,
   (error) => {
     console.error(error);
     end(1);

@@ -118,13 +118,14 @@ impl From<StoreError> for CliError {
             StoreError::Open(_) | StoreError::Denied(_) | StoreError::Missing(_) | StoreError::Exists(_) => Exit::Usage,
             StoreError::Full(_)
             | StoreError::Corrupt(_)
+            | StoreError::Broken(_)
             | StoreError::Unavailable(_)
             | StoreError::BadData(_)
             | StoreError::Schema { .. } => Exit::Infrastructure,
         };
         let advice = match &error {
-            StoreError::Full(_) => "; free some space, then `bench-coord resume`; nothing is lost",
-            StoreError::Corrupt(_) => {
+            StoreError::Full(_) => "; free some space, then `bench-coord resume RUN`; nothing is lost",
+            StoreError::Corrupt(_) | StoreError::Broken(_) => {
                 "; finished results can still be read from the run's folder; restore the store from a copy, or start a new one with --store"
             }
             StoreError::Unavailable(_) => "; try again, or see what `bench-coord doctor` says",

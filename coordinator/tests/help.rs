@@ -31,6 +31,24 @@ fn every_verb_explains_itself_and_stands_on_the_first_screen() {
     }
 }
 
+/// A flag that several verbs have says what it does at this one.
+#[test]
+fn the_help_of_a_verb_is_about_that_verb() {
+    let says = |verb: &str, words: &str| {
+        let (_, help, _) = run(&[verb, "--help"]);
+        help.split_whitespace().collect::<Vec<_>>().join(" ").contains(words)
+    };
+    assert!(says("submit", "(1,2,3) are a matrix"));
+    for verb in ["import", "judge-audit"] {
+        assert!(says(verb, "--dataset-seed") && !says(verb, "are a matrix"), "{verb}");
+    }
+    for verb in ["submit", "matrix", "retry"] {
+        assert!(says(verb, "--max-cost <USD|Ncalls|Ntokens>"), "{verb}");
+    }
+    assert!(says("banks", "list, show, remove, export, import, fetch"));
+    assert!(says("config", "take a .bench that came with this folder as your own"));
+}
+
 #[test]
 fn unknown_verbs_and_flags_are_bad_usage() {
     for args in [&["sumbit"][..], &["submit", "--datasett", "x"], &["report"], &[]] {

@@ -92,7 +92,7 @@ fn list_own(path: PathBuf, options: &OpenOptions) -> Listed {
         Some(Ok(dataset)) => (dataset.manifest().clone(), None),
         Some(Err(error)) => (Manifest { name: name.clone(), ..Manifest::default() }, Some(error.to_string())),
         None => {
-            let description = "a large file of your own; `bench-coord datasets show` reads it".to_owned();
+            let description = format!("a large file of your own; `bench-coord datasets show {name}` reads it");
             (Manifest { name: name.clone(), description, ..Manifest::default() }, None)
         }
     };
@@ -371,7 +371,8 @@ fn published(name: &str, verb: &str, options: &OpenOptions) -> Result<&'static M
     let manifest = registry::manifest(name)?;
     if manifest.is_generated() {
         let text = format!(
-            "dataset '{name}' is generated, there is nothing to {verb}; `bench-coord datasets generate` writes it to a file"
+            "dataset '{name}' is generated, there is nothing to {verb}; `bench-coord datasets generate {name} --output FILE` writes it to \
+             a file"
         );
         return Err(DatasetError::Setting(text));
     }
@@ -599,7 +600,7 @@ mod tests {
     fn wrong_verbs_say_the_right_one() {
         let options = OpenOptions::default();
         let error = verify("locomo-sim", &options).expect_err("generated").to_string();
-        insta::assert_snapshot!(error, @"dataset 'locomo-sim' is generated, there is nothing to verify; `bench-coord datasets generate` writes it to a file");
+        insta::assert_snapshot!(error, @"dataset 'locomo-sim' is generated, there is nothing to verify; `bench-coord datasets generate locomo-sim --output FILE` writes it to a file");
         let error = generate("locomo", &options, Path::new("f"), Form::Locomo).expect_err("not generated").to_string();
         insta::assert_snapshot!(error, @"dataset 'locomo' is not generated; `bench-coord datasets fetch locomo` downloads it");
         assert!(matches!(fetch("locomo-sim", &options, &|_, _| ()), Err(DatasetError::Setting(_))));

@@ -44,7 +44,7 @@ def answer(r):
         return {"hits": [{"id": i["id"], "text": i["content"], "score": score(i)} for i in best if score(i)]}
     if op == "reset":
         return {"ok": banks.pop(bank, None) is not None or True}
-    return {"ok": False, "error": f"this system has no {op}"}
+    return {"ok": False, "lacking": True, "error": f"this system has no {op}"}
 
 
 for line in sys.stdin:

@@ -127,7 +127,7 @@ pub enum CacheScope {
     Lineage,
     /// Those of all runs of the store, the newest first: such runs are not independent of each other.
     Shared,
-    /// Nobody's, and nobody uses the run's own either.
+    /// Nobody's; the run's own are found by those alone that are forked from it.
     Off,
     /// Nobody's; the run's own are what later shared runs find.
     Refresh,

@@ -44,7 +44,7 @@ pub struct MatrixReport {
     pub cells: Vec<MatrixCell>,
     /// All pairs of cells that ended and share a dataset, with Holm's correction over all of them.
     pub pairs: Vec<MatrixPair>,
-    /// What changing one axis does, on average over the cells that differ in nothing else.
+    /// What changing one axis does, on average over the cells of a dataset and metric that differ in nothing else.
     pub effects: Vec<MainEffect>,
     /// What cells that differ in the seed of a generated dataset alone come to together; absent where [`SEED_AXIS`] is no axis.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -183,6 +183,9 @@ pub struct MainEffect {
     pub from: String,
     /// Its value in the others.
     pub to: String,
+    /// Axis → value that its cells have in common, where cells of another dataset or metric have an effect of their own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub within: BTreeMap<String, String>,
     /// Pairs of cells that differ in nothing else.
     pub pairs: u32,
     /// Mean difference over these pairs, question by question.

@@ -14,6 +14,8 @@ pub const DEFAULT_RECALLS: u32 = 200;
 pub const MOST_RECALLS: u32 = 10_000;
 /// Most rates at which a run may be probed beside one at a time.
 pub const MOST_RATES: usize = 8;
+/// Lowest rate, in recalls per second: at a lower one a probe is over before anything is measured.
+pub const LOWEST_RATE: f64 = 0.1;
 /// Highest rate, in recalls per second.
 pub const HIGHEST_RATE: f64 = 10_000.0;
 
@@ -71,6 +73,7 @@ mod tests {
             rate: Some(25.0),
             first: 3,
             of: 200,
+            left_out: 0,
             us: vec![50_100, 50_200],
             failed: 1,
             failure: Some(Failure::transient("system_http_503", "busy")),

@@ -27,6 +27,7 @@ use crate::{
     counting::CountingSpec,
     label_fixes::LabelFixesSpec,
     metric::MetricSpec,
+    outage::{RouteKey, RouteKind},
     panel::JudgedSample,
     profile::Profile,
     scenario::{RecallPlan, Scenario},
@@ -300,6 +301,14 @@ impl ModelSpec {
     #[must_use]
     pub fn is_remote(&self) -> bool {
         !matches!(self.provider.as_str(), "extractive" | "none" | "system")
+    }
+
+    /// The route of its chats; `None` for what needs no server.
+    #[must_use]
+    pub fn chat_route(&self) -> Option<RouteKey> {
+        let route =
+            || RouteKey::Model { kind: RouteKind::Chat, account: self.account.clone(), model: self.name.clone() };
+        self.is_remote().then(route)
     }
 }
 

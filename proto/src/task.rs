@@ -193,6 +193,21 @@ impl TaskMessage {
     }
 }
 
+/// Most bytes of a pool's name. It is part of the names of queues, of which AMQP takes 255 bytes; there is room for a topology
+/// with a longer number.
+pub const MOST_POOL_BYTES: usize = 200;
+
+/// Refuses what cannot be the name of a pool.
+///
+/// # Errors
+/// What the name has to be like.
+pub fn check_pool(name: &str) -> Result<(), String> {
+    if name.trim().is_empty() || name.len() > MOST_POOL_BYTES || name.chars().any(char::is_control) {
+        return Err(format!("a pool has a name of 1 to {MOST_POOL_BYTES} bytes, of printable characters"));
+    }
+    Ok(())
+}
+
 /// A queue: one per pool and role.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QueueName {
@@ -250,6 +265,19 @@ mod tests {
         assert_eq!(serde_json::to_string_pretty(&message).expect("serialises"), golden.trim_end());
         let newer = golden.replacen('{', "{\"added_later\": [1],", 1);
         assert_eq!(TaskMessage::from_bytes(newer.as_bytes()), Ok(message));
+    }
+
+    #[test]
+    fn p12_a_pool_has_a_name_that_a_broker_takes_for_each_of_its_queues() {
+        let longest = "p".repeat(MOST_POOL_BYTES);
+        for pool in ["default", "gpu.large", "größer", longest.as_str()] {
+            assert_eq!(check_pool(pool), Ok(()), "{pool}");
+            assert!(Role::ALL.into_iter().all(|role| QueueName::new(pool, role).wire_name().len() <= 255), "{pool}");
+        }
+        let (long, umlauts) = ("p".repeat(MOST_POOL_BYTES + 1), "ö".repeat(MOST_POOL_BYTES / 2 + 1));
+        for wrong in ["", " ", "a\nb", "a\0", long.as_str(), umlauts.as_str()] {
+            assert!(check_pool(wrong).is_err(), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl UsageUnit {
 pub struct UsageCap {
     /// What is counted.
     pub unit: UsageUnit,
-    /// Most of it; above 0.
+    /// Most of it; above 0, where it is not what deleted runs have left of a cap.
     pub most: i64,
 }
 

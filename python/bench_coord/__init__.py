@@ -70,12 +70,16 @@ class TryAgain(Exception):
     limits and overloaded servers are taken so by themselves."""
 
 
+# What an item has where nothing of the kind was said of it: the runner leaves these out.
+_WHERE_ABSENT: Dict[str, Any] = {"tags": list, "user": lambda: None, "scopes": list, "fields": dict}
+
+
 class Item(Dict[str, Any]):
     """Something to store: a turn, a session or a memory. `item.text` is `item["text"]`.
 
     `id` hits give it back; `text` what is said, with who says it; `content` the same after its date; `speaker`; `role`
     (`user` or `assistant`); `session_id`; `time` (RFC 3339, in UTC) and `time_text` (the dataset's words), or None; and
-    of a memory `tags`, `user`, `scopes`, `fields`.
+    of a memory `tags`, `user`, `scopes`, `fields`, which are empty (`user` None) where it has none.
     """
 
     id: str
@@ -95,6 +99,8 @@ class Item(Dict[str, Any]):
         try:
             return self[name]
         except KeyError:
+            if name in _WHERE_ABSENT:
+                return _WHERE_ABSENT[name]()
             raise AttributeError(f"an item has no '{name}', it has: {', '.join(self)}") from None
 
     def __hash__(self) -> int:  # type: ignore[override]
@@ -122,13 +128,13 @@ class Answer(Dict[str, Any]):
     def __init__(
         self,
         text: str,
-        citations: Iterable[str] = (),
-        prompt_tokens: int = 0,
-        completion_tokens: int = 0,
+        citations: Optional[Iterable[str]] = (),
+        prompt_tokens: Optional[int] = 0,
+        completion_tokens: Optional[int] = 0,
     ) -> None:
         super().__init__(
             text=text,
-            citations=list(citations),
+            citations=[citations] if isinstance(citations, str) else list(citations or ()),
             prompt_tokens=prompt_tokens,
             completion_tokens=completion_tokens,
         )
@@ -170,10 +176,10 @@ class System:
     processes: Optional[int] = None
     #: Largest k of a recall, where there is one.
     max_k: Optional[int] = None
-    #: Time of one operation, such as "90s".
+    #: Time of one operation, such as "90s". `close` has as much, at most 30 seconds.
     timeout: Optional[str] = None
     #: Parts of a question's filter that `recall` and `answer` honour: "tags", "user", "scope", "scopes", "from",
-    #: "until".
+    #: "until". Both then have a parameter `filter`.
     filters: List[str] = []
     #: Variables of the environment that the code reads. It sees no others.
     env: List[str] = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import contextlib
+import functools
 import importlib.machinery
 import importlib.util
 import inspect
@@ -32,6 +33,8 @@ from . import Item, System, TryAgain
 LONGEST_ERROR = 280
 # Seconds that operations under way have when the input has ended.
 LAST_SECONDS = 1.0
+# Seconds that `close` has where nobody waits for this process any more: a runner that does ends it earlier.
+LAST_OF_CLOSE = 40.0
 
 # Most items of a bank that are listed, and one more, which tells that there are.
 MOST_LISTED = 100_001
@@ -61,6 +64,17 @@ METHODS = {
 }
 # What `recall` and `answer` are given when they name it.
 ON_REQUEST = ("k", "time", "time_text", "filter", "reader_mode")
+# Operations that a class need not have, and that nothing takes the place of.
+OPTIONAL = ("verify", "statistics")
+# What `asyncio.run` and the like say where a loop runs already.
+LOOP_RUNS = (
+    "cannot be called from a running event loop",
+    "loop is already running",
+    "while another loop is running",
+    "Already running ",
+)
+# Errors of replies that were cut off, by their names: those of libraries are not imported to be told.
+CUT_OFF = {"IncompleteRead", "ChunkedEncodingError", "RemoteProtocolError", "ClientPayloadError"}
 
 
 class Mistake(Exception):
@@ -346,10 +360,39 @@ def lists(cls):
     return True
 
 
-def is_async(cls):
+def methods(cls):
     names = [name for name, _ in METHODS.values() if name != "list" or lists(cls)]
-    methods = [m for m in (method(cls, name) for name in names) if m is not None]
-    return all(inspect.iscoroutinefunction(m) for m in methods)
+    return [found for found in (method(cls, name) for name in names) if found is not None]
+
+
+def is_async(cls):
+    return all(inspect.iscoroutinefunction(found) for found in methods(cls))
+
+
+def lives_in_loop(cls):
+    """Whether all methods run in the thread of the loop, where nothing of the class has another one to share."""
+    return all(inspect.iscoroutinefunction(found) or inspect.isasyncgenfunction(found) for found in methods(cls))
+
+
+def takes(found, name):
+    """Whether a method has a parameter of a name; so it is said of one whose parameters are not known."""
+    try:
+        parameters = inspect.signature(found).parameters
+    except (TypeError, ValueError):
+        return True
+    return name in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+
+
+def check_filters(cls, filters):
+    """What a class says that it honours reaches it: a filter that no parameter takes is left out of every question."""
+    for op in ("recall", "answer"):
+        found = method(cls, op)
+        if filters and found is not None and not takes(found, "filter"):
+            given = ", ".join(("self",) + METHODS[op][1] + ("filter=None",))
+            raise Mistake(
+                f"{cls.__name__}.filters names {', '.join(filters)}, and {op} has no parameter filter that brings them: "
+                f"write def {op}({given})"
+            )
 
 
 def describe(folder, file, name):
@@ -397,6 +440,7 @@ def describe(folder, file, name):
     for key in ("batch", "parallel", "processes", "max_k"):
         if said[key] is not None and not 1 <= said[key] <= MOST:
             raise Mistake(f"{cls.__name__}.{key} must be {limit}, it is {said[key]!r}")
+    check_filters(cls, said["filters"])
     return said
 
 
@@ -413,8 +457,9 @@ ALWAYS = {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT
 
 def wanted_variables(path, name):
     """What the class says in `env`, read without running it: whoever imports it has to have set them."""
-    with contextlib.suppress(OSError, SyntaxError, ValueError, UnicodeDecodeError):
-        with open(path, encoding="utf-8") as file:
+    with contextlib.suppress(OSError, SyntaxError, ValueError):
+        # as Python reads it: the bytes say how they are to be taken
+        with open(path, "rb") as file:
             tree = ast.parse(file.read())
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and name in (None, "", node.name):
@@ -448,9 +493,13 @@ def only_variables(arguments):
 
 def one_line(error, folder):
     """An error with where it was raised: the author's own lines, the innermost last."""
-    said = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()[-1]
+    lines = [line.strip() for line in "".join(traceback.format_exception_only(type(error), error)).splitlines()]
+    lines = [line for line in lines if line] or [type(error).__name__]
     if isinstance(error, SyntaxError) and error.filename:
-        return f"{os.path.basename(error.filename)} line {error.lineno}: {said}"
+        # what stands before that is the text of the line
+        return f"{os.path.basename(error.filename)} line {error.lineno}: {lines[-1]}"
+    # of several lines the first ones may only say how many faults there are
+    said = " ".join(lines)
     here = os.path.dirname(os.path.abspath(__file__))
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith((here, "<frozen"))]
     own = [f for f in frames if os.path.realpath(f.filename).startswith(os.path.realpath(folder) + os.sep)] or frames
@@ -491,6 +540,7 @@ def may_pass(error):
         or status in (408, 429)
         or (isinstance(status, int) and 500 <= status < 600)
         or any("Timeout" in name or "ConnectError" in name or "ConnectionError" in name for name in names)
+        or not CUT_OFF.isdisjoint(names)
     )
 
 
@@ -537,9 +587,32 @@ def count(value, what):
     return int(value)
 
 
+def tokens(value):
+    """A number of tokens; none where it is not said."""
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        return min(max(int(value), 0), 2**64 - 1)
+    return 0
+
+
+def cited(value):
+    """What an answer rests on, as texts."""
+    if value is None:
+        return []
+    several = [value] if isinstance(value, (str, dict)) else value
+    return [str(one.get("id") or one.get("text", "")) if isinstance(one, dict) else str(one) for one in several]
+
+
 def most_of(request):
     """How many hits are read of what a recall returns, which need not have an end: one too many tells that it gives more."""
     return request.get("k", 0) + 1
+
+
+def read(op, request, value):
+    """What a method returned, as a list where it comes bit by bit: as much of it as is wanted. Call it where the method ran: what
+    libraries return may be bound to a thread."""
+    wanted = {"recall": most_of(request), "list": MOST_LISTED}.get(op)
+    is_whole = isinstance(value, (str, dict, list, tuple)) or inspect.isawaitable(value) or not hasattr(value, "__iter__")
+    return value if wanted is None or is_whole else list(itertools.islice(value, wanted))
 
 
 def reply(op, request, value):
@@ -555,10 +628,13 @@ def reply(op, request, value):
     if op == "answer":
         if isinstance(value, dict) and "text" in value:
             # and nothing of what tells whose reply it is
-            known = {key: value[key] for key in ("citations", "prompt_tokens", "completion_tokens") if key in value}
-            return {**known, "text": text_of(value["text"], "the text of an answer")}
+            used = {key: tokens(value.get(key)) for key in ("prompt_tokens", "completion_tokens")}
+            return {**used, "citations": cited(value.get("citations")), "text": text_of(value["text"], "the text of an answer")}
         return {"text": text_of(value, "an answer")}
     if op == "ready":
+        if "bool" in str(getattr(value, "dtype", "")):
+            # what comparisons of numpy and the like return
+            value = bool(value)
         if not isinstance(value, bool):
             raise TypeError(f"ready must return True or False, it returned {type(value).__name__}")
         return {"ready": value}
@@ -589,6 +665,8 @@ class Server:
         self.removed = set()
         # what is left of listings that are under way, by bank
         self.listings = {}
+        # whether its object lives in the thread of the loop, and whether what is left there is called off by this side
+        self.in_loop = self.ending = False
         self.threads = ThreadPoolExecutor(max_workers=parallel or 8)
         # replies have a pipe of their own: what the class prints and what it starts print goes to the log
         self.output, self.input = os.dup(1), os.fdopen(os.dup(0), "rb")
@@ -604,13 +682,31 @@ class Server:
             while line:
                 line = line[os.write(self.output, line) :]
 
-    def begin(self):
-        cls = load(*self.place)
-        check(cls)
-        self.system = cls(**self.settings)
+    async def begin(self):
+        """Makes the object where its methods run: some libraries are bound to the thread or the loop that made their objects."""
+
+        def of_file():
+            cls = load(*self.place)
+            check(cls)
+            return cls
+
+        cls = await self.in_thread(of_file)
+        self.in_loop = lives_in_loop(cls)
+        self.system = await self.where_it_lives(lambda: cls(**self.settings))
         self.takes = {op: self.on_request(name) for op, (name, _) in METHODS.items() if method(cls, name)}
         if not lists(cls):
             self.takes.pop("list", None)
+
+    async def where_it_lives(self, work):
+        """Runs something of the object in the thread in which its methods run; what runs a loop of its own in another one."""
+        if self.in_loop:
+            try:
+                return work()
+            except RuntimeError as error:
+                if not any(words in str(error) for words in LOOP_RUNS):
+                    raise
+                self.in_loop = False
+        return await self.in_thread(work)
 
     async def in_thread(self, work):
         """Runs something in a thread of the system. What it raises is raised here, `SystemExit` too."""
@@ -644,7 +740,7 @@ class Server:
                 return {}
             if op == "health":
                 return {}
-            return {"ok": False, "error": f"this system has no {op}"}
+            return {"ok": False, "lacking": True, "error": f"this system has no {op}"}
         if request.get("bank") in self.removed:
             return {"ok": False, "error": "the bank was removed"}
         if op == "list" and request.get("offset") and request["bank"] in self.listings:
@@ -659,12 +755,13 @@ class Server:
             key: request.get(key) for key in self.takes[op] if key not in given
         }
         call = getattr(self.system, name)
+        ask = functools.partial(call, *arguments, **asked)
         if inspect.iscoroutinefunction(call):
-            value = await call(*arguments, **asked)
+            value = read(op, request, await ask())
         else:
-            value = await self.in_thread(lambda: call(*arguments, **asked))
+            value = await self.in_thread(lambda: read(op, request, ask()))
             if inspect.isawaitable(value):
-                value = await value
+                value = read(op, request, await value)
         if op == "list":
             self.listings[request["bank"]] = await self.all_of(value)
             return self.page(request)
@@ -674,13 +771,11 @@ class Server:
                 value.append(one)
                 if len(value) == most_of(request):
                     break
-        elif inspect.isgenerator(value):
-            found = value
-            value = await self.in_thread(lambda: list(itertools.islice(found, most_of(request))))
         return reply(op, request, value)
 
     async def all_of(self, value):
-        """Everything that a class lists of a bank, as the runner reads hits."""
+        """Everything that a class lists of a bank, as the runner reads hits. In an order of its own: a process that goes on in the
+        place of this one in the middle of the pages has the same one, whatever the order of a set is there."""
         if value is None or isinstance(value, (str, dict)) or not (hasattr(value, "__iter__") or inspect.isasyncgen(value)):
             raise TypeError(f"list must return a list of what the bank holds; it returned {type(value).__name__}")
         if inspect.isasyncgen(value):
@@ -690,8 +785,8 @@ class Server:
                 if len(found) == MOST_LISTED:
                     break
         else:
-            found = await self.in_thread(lambda: list(itertools.islice(value, MOST_LISTED)))
-        return [hit(one) for one in found]
+            found = itertools.islice(value, MOST_LISTED)
+        return sorted((hit(one) for one in found), key=lambda one: (one.get("id") or "", one["text"]))
 
     def page(self, request):
         """The part of a listing that is asked for. It is kept until its last page has gone."""
@@ -707,23 +802,24 @@ class Server:
         number, op = request.get("id", 0), request.get("op", "")
         try:
             if op == "hello":
-                # in the thread in which methods run: some libraries are bound to the one that made their objects
-                await self.in_thread(self.begin)
-                return self.say({"id": number, "ok": True, "version": self.version()})
+                await self.begin()
+                closes = {"closes": True} if callable(getattr(self.system, "close", None)) else {}
+                return self.say({"id": number, "ok": True, "version": self.version(), **closes})
             fields = await self.do(op, request)
             if op == "health":
                 fields = {"version": self.version(), **fields}
             self.say({"id": number, "ok": True, **fields})
         except Mistake as error:
             self.say({"id": number, "ok": False, "error": str(error)})
-        except asyncio.CancelledError:
-            raise
-        # a system that wants to end the process has failed too, and is asked again
+        # a system that wants to end the process, or calls off what it waits for, has failed too, and is asked again
         except BaseException as error:
+            if self.ending and isinstance(error, asyncio.CancelledError):
+                raise
             traceback.print_exc()
             said = one_line(error, self.folder)
             said = with_record(said, error, self.file) or said + variable_hint(error)
-            self.say({"id": number, "ok": False, "error": said, "retry": may_pass(error)})
+            lacking = {"lacking": True} if op in OPTIONAL and isinstance(error, NotImplementedError) else {}
+            self.say({"id": number, "ok": False, "error": said, "retry": may_pass(error), **lacking})
         return None
 
     def version(self):
@@ -747,13 +843,43 @@ class Server:
                 task.add_done_callback(under_way.discard)
         if under_way:
             await asyncio.wait(under_way, timeout=LAST_SECONDS)
+        self.ending = True
+        await self.close()
+
+    async def close(self):
+        """Lets the system put away what it has. How it fails, and that it did not end, is in the log."""
         close = getattr(self.system, "close", None)
-        if callable(close):
-            ended = close() if inspect.iscoroutinefunction(close) else loop.run_in_executor(self.threads, close)
-            with contextlib.suppress(Exception):
-                await asyncio.wait_for(ended, LAST_SECONDS)
+        if not callable(close):
+            return
+        # from a thread of its own: it may hold up this one
+        late = threading.Timer(LAST_OF_CLOSE, too_late)
+        late.daemon = True
+        late.start()
+        try:
+            ended = close() if inspect.iscoroutinefunction(close) else await self.where_it_lives(close)
+            if inspect.isawaitable(ended):
+                await ended
+        except BaseException:
+            traceback.print_exc()
+        late.cancel()
 
     reader = ThreadPoolExecutor(max_workers=1)
+
+
+def too_late():
+    print(f"bench-coord: close() did not end within {LAST_OF_CLOSE:.0f} s: what it had not saved is lost", file=sys.stderr)
+    leave()
+
+
+def leave():
+    """Ends this process with all that it has started."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # what the system has started goes with it, also where nobody is left to see to that
+    if os.getpgrp() == os.getpid():
+        os.killpg(os.getpid(), signal.SIGKILL)
+    # a thread of the system that still works would keep the process
+    os._exit(0)
 
 
 def main(arguments):
@@ -767,13 +893,7 @@ def main(arguments):
         try:
             asyncio.run(server.serve())
         finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            # what the system has started goes with it, also where nobody is left to see to that
-            if os.getpgrp() == os.getpid():
-                os.killpg(os.getpid(), signal.SIGKILL)
-            # a thread of the system that still works would keep the process
-            os._exit(0)
+            leave()
     if verb == "describe":
         only_variables(arguments)
     output = os.dup(1)

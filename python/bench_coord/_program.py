@@ -14,12 +14,22 @@ import sysconfig
 import threading
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from ._errors import Interrupted, Unavailable, error
+from ._errors import Interrupted, Unavailable, UsageError, error
 
 # Lines that are kept of what the program says beside its result.
 MOST_LINES = 400
 # The line that names a run, or a group of runs, when it begins.
 BEGINS = re.compile(r"(?:run|group|matrix) ([^\s:]+): ")
+
+# Flags whose value may be "off": False says so.
+CAN_BE_OFF = ("cache", "latency_probe")
+# Flags without a value: False is as if they were not given. Of any other one it says nothing.
+SWITCHES = (
+    *("advisory", "allow_inconclusive", "allow_modified_dataset", "allow_unfiltered", "canonical_judge", "clean_after"),
+    *("controls", "detach", "dry_run", "full", "json", "keep_banks", "meter", "no_canaries", "no_stop", "plan"),
+    *("print_policy", "release_uncertain", "reopen", "repeat_ingest", "reuse_banks", "trace_content", "unpriced_ok"),
+    *("verbose", "yes"),
+)
 
 Snapshot = Dict[str, Any]
 
@@ -182,23 +192,51 @@ class Heard:
 
 def flags(given: Mapping[str, Any]) -> List[str]:
     """Arguments of a function as flags of a verb: `top_k=20` is `--top-k 20`, True a flag alone, a list the flag once
-    for each, a mapping `--set KEY=VALUE` for each."""
+    for each, a mapping `--set KEY=VALUE` for each. None is as if it were not given, in a mapping too."""
     words: List[str] = []
     for key, value in given.items():
-        flag = "--" + key.rstrip("_").replace("_", "-")
-        if value is None or value is False:
+        name = key.rstrip("_")
+        flag = "--" + name.replace("_", "-")
+        if value is None:
             continue
-        if value is True:
+        if value is False:
+            words += off(name, flag)
+        elif value is True:
             words.append(flag)
         elif isinstance(value, Mapping):
-            for name, one in value.items():
-                words += [flag, f"{name}={text(one)}"]
-        elif isinstance(value, (list, tuple)):
-            for one in value:
+            for setting, one in value.items():
+                if one is not None:
+                    words += [flag, f"{setting}={text(one)}"]
+        elif hasattr(value, "__iter__") and not isinstance(value, (str, bytes, os.PathLike)):
+            for one in several(name, value):
                 words += joined(flag, text(one))
         else:
             words += joined(flag, text(value))
     return words
+
+
+def off(name: str, flag: str) -> List[str]:
+    """The words of a flag that is False."""
+    if name in CAN_BE_OFF:
+        return [flag, "off"]
+    if name not in SWITCHES:
+        raise UsageError(f"{name}=False says nothing: {flag} takes a value; leave it out, or give one")
+    return []
+
+
+def several(name: str, values: Any) -> List[Any]:
+    """The values of a flag that is given once for each. None at all would be as if it were not given: everything."""
+    listed = ordered(values) if isinstance(values, (set, frozenset)) else list(values)
+    if not listed:
+        raise UsageError(f"{name} is empty: leave it out, or name what it is to hold")
+    if any(one is None for one in listed):
+        raise UsageError(f"{name} holds None: leave that out")
+    return listed
+
+
+def ordered(values: Any) -> List[Any]:
+    """A set as a list, the same one each time."""
+    return sorted(values, key=lambda one: (type(one).__name__, one if isinstance(one, (int, float)) else 0, str(one)))
 
 
 def joined(flag: str, value: str) -> List[str]:
@@ -209,6 +247,8 @@ def joined(flag: str, value: str) -> List[str]:
 def text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, (set, frozenset)):
+        value = ordered(value)
     if isinstance(value, (list, tuple, dict)):
         return json.dumps(value)
     return os.fspath(value) if isinstance(value, os.PathLike) else str(value)

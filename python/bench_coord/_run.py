@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import csv
 import html
 import json
 import os
@@ -20,6 +21,14 @@ Environment = Optional[Mapping[str, str]]
 
 # Flags that every verb takes: which store, which settings.
 EVERYWHERE = ("store", "queue", "config", "profile")
+
+# Columns of exported questions that hold numbers, besides those of scores.
+NUMBERS = ("recall_ms", "answer_ms", "judge_ms", "question_ms", "prompt_tokens", "completion_tokens", "usd", "attempts")
+# Columns whose empty cells are empty texts, and nothing absent.
+ALWAYS_TEXT = (
+    *("question_id", "bank_id", "category", "outcome", "question", "retrieved", "evidence", "citations", "failures"),
+    *("verdicts", "trace_id"),
+)
 
 
 class Record(Dict[str, Any]):
@@ -561,5 +570,10 @@ def frame(kind: str, export: Any) -> Any:
 
     with contextlib.suppress(ImportError):
         return pandas.read_parquet(export("parquet"))
-    # without a package that reads Parquet: the same columns
-    return pandas.read_csv(export("csv"))
+    # without a package that reads Parquet: the same columns, of which texts stay as they are ("None", "007")
+    path = export("csv")
+    with open(path, encoding="utf-8", newline="") as file:
+        columns = next(csv.reader(file))
+    texts = {column: str for column in columns if column not in NUMBERS and not column.startswith("score:")}
+    absent = {column: [""] for column in columns if column not in ALWAYS_TEXT}
+    return pandas.read_csv(path, keep_default_na=False, na_values=absent, dtype=texts)

@@ -15,9 +15,19 @@ import symtable
 import sys
 import tempfile
 import types
-from typing import Any, Dict, Iterator, List, Optional, Set
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from ._errors import UsageError
+
+# Shortest text that is taken for the value of a variable: a shorter one is it by chance.
+SHORTEST_SECRET = 8
+# Length from which it is looked for inside of other texts too ("Bearer …").
+SHORTEST_INSIDE = 16
+# Variables that hold no keys.
+NO_SECRETS = re.compile(
+    r"_|PATH|HOME|PWD|OLDPWD|SHELL|TERM|COLORTERM|USER|LOGNAME|HOSTNAME|EDITOR|VISUAL|PAGER|DISPLAY|TZ|TMPDIR|LANG|LANGUAGE"
+    r"|MPLBACKEND|PYTHONPATH|CONDA_DEFAULT_ENV|(LC|XDG)_\w+"
+)
 
 
 @contextlib.contextmanager
@@ -104,6 +114,7 @@ class Written:
 
     def __init__(self, namespace: Dict[str, Any]) -> None:
         self.namespace = namespace
+        self.secrets = secrets(namespace)
         self.begun: Set[str] = set()
         self.futures: Set[str] = set()
         self.parts: List[str] = []
@@ -130,10 +141,11 @@ class Written:
         if home is not None and not own and known and getattr(home, known, None) is value:
             self.parts.append(f"from {home.__name__} import {known} as {name}")
             return
+        statement = typed(name)
+        refuse_secrets(name, value, statement, self.secrets)
         if is_plain(value):
             self.parts.append(f"{name} = {value!r}")
             return
-        statement = typed(name)
         if statement is None:
             raise UsageError(
                 f"the class uses {name}, a {type(value).__name__} of the notebook that cannot be written to a file: "
@@ -176,6 +188,68 @@ def is_plain(value: Any) -> bool:
         return False
     with contextlib.suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return bool(ast.literal_eval(repr(value)) == value)
+    return False
+
+
+def secrets(namespace: Dict[str, Any]) -> Dict[str, Tuple[str, str]]:
+    """Texts that came from outside of the notebook, each with where it came from and the variable to read it from."""
+    asked = {name for source in cells() for node in top(source) if asks_for_a_text(node) for name in bound(node)}
+    entered = {name: namespace[name] for name in sorted(asked) if isinstance(namespace.get(name), str)}
+    found = {held: (f"what was typed in for {name}", name) for name, held in entered.items()}
+    for variable, held in os.environ.items():
+        # a path that is there is no key
+        if not NO_SECRETS.fullmatch(variable) and not os.path.exists(held):
+            found[held] = (f"variable {variable}", variable)
+    return {held: about for held, about in found.items() if len(held) >= SHORTEST_SECRET}
+
+
+def refuse_secrets(name: str, value: Any, statement: Optional[str], known: Dict[str, Tuple[str, str]]) -> None:
+    """What is written goes with the run into the store and the report: nothing of it comes from outside of the notebook."""
+    if statement is not None and any(asks_for_a_text(node) for node in top(statement)):
+        raise UsageError(outside(name, f"what was typed in for {name}", name))
+    if statement is not None and is_literal(statement, value):
+        return
+    for text in texts_of(value):
+        for held, (source, variable) in known.items():
+            if text == held or (len(held) >= SHORTEST_INSIDE and held in text):
+                raise UsageError(outside(name, source, variable))
+
+
+def outside(name: str, source: str, variable: str) -> str:
+    return (
+        f"the class uses {name}, which comes from {source} and would be stored with the run: read it in __init__ with "
+        f'os.environ["{variable}"], and name it in the class: env = ["{variable}"]'
+    )
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """The texts that a plain value holds."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, bytes):
+        yield value.decode("utf-8", "replace")
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            yield from texts_of(key)
+            yield from texts_of(one)
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for one in value:
+            yield from texts_of(one)
+
+
+def asks_for_a_text(statement: ast.stmt) -> bool:
+    """Whether a statement asks a person for something: written into a file it would ask where nobody is."""
+    if isinstance(statement, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+        return False
+    called = [node.func for node in ast.walk(statement) if isinstance(node, ast.Call)]
+    by_name = any(isinstance(one, ast.Name) and one.id in ("getpass", "input") for one in called)
+    return by_name or any(isinstance(one, ast.Attribute) and one.attr == "getpass" for one in called)
+
+
+def is_literal(statement: str, value: Any) -> bool:
+    """Whether a value stands in its statement as it is."""
+    with contextlib.suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError, AttributeError, IndexError):
+        return bool(ast.literal_eval(top(statement)[0].value) == value)  # type: ignore[attr-defined]
     return False
 
 

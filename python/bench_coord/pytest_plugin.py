@@ -7,7 +7,8 @@
 The marker takes the arguments of `bench_coord.run` and those of a gate: `baseline`, `floor`, `policy`, `metric`,
 `under_test`, `allow_inconclusive`. The run is made before the test, which then fails when the gate does not pass, with
 the questions that flipped; its body, if any, looks at the run besides. A run that cannot be made is an error and no
-failure. With `repeats=3` it is the `Group` of these, whose mean the gate holds. A matrix has no gate.
+failure. With `repeats=3` it is the `Group` of these, whose mean the gate holds. A matrix has no gate. Methods of
+`unittest.TestCase` are held by the marker too; they have no `bench_run` to look at.
 """
 
 from __future__ import annotations
@@ -24,8 +25,11 @@ MARKER = "bench_gate"
 OF_GATE = ("baseline", "policy", "floor", "metric", "under_test", "allow_inconclusive")
 # Arguments that make a matrix when they have several values.
 OF_MATRIX = ("dataset", "preset", "system", "dataset_seed")
-# What was measured, for the lines at the end.
-SEEN = pytest.StashKey[List[str]]()
+# What was measured, for the lines at the end, as a property of the test: its report brings it along, also from another
+# process (pytest-xdist).
+SEEN = "bench_coord_gate"
+# The baseline as it was before the run of the test, which may have the same name.
+BASELINE = pytest.StashKey[Any]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -34,7 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
         f"{MARKER}(dataset, preset, system, baseline=None, floor=None, …): runs a benchmark, and fails where its gate does "
         "(arguments of bench_coord.run and of Run.gate)",
     )
-    config.stash[SEEN] = []
+    config.pluginmanager.register(Seen(), "bench_coord_seen")
 
 
 def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
@@ -64,7 +68,7 @@ def bench_run(request: pytest.FixtureRequest, record_property: Any) -> Iterator[
 
     given, of_gate = arguments(request.node)
     try:
-        look_for(of_gate.get("baseline"), given)
+        request.node.stash[BASELINE] = look_for(of_gate.get("baseline"), given)
         if holds(of_gate):
             refuse_matrix(given)
         run = _run.run(**{"display": "text", **given, "check": False})
@@ -79,8 +83,8 @@ def bench_run(request: pytest.FixtureRequest, record_property: Any) -> Iterator[
     yield run
 
 
-def look_for(baseline: Any, given: Dict[str, Any]) -> None:
-    """A baseline that is not there is found before the run, which may cost money."""
+def look_for(baseline: Any, given: Dict[str, Any]) -> Any:
+    """The baseline. One that is not there is found before the run, which may cost money."""
     from . import _run
 
     if isinstance(baseline, str) and not baseline.startswith("last:") and not os.path.exists(baseline):
@@ -88,6 +92,7 @@ def look_for(baseline: Any, given: Dict[str, Any]) -> None:
         baseline = _run.load(baseline, **where)
     if baseline is not None:
         _run.side(baseline)
+    return baseline
 
 
 def refuse_matrix(given: Dict[str, Any]) -> None:
@@ -111,12 +116,13 @@ def holds(of_gate: Dict[str, Any]) -> bool:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
-    """The gate, before the body of the test."""
-    if pyfuncitem.get_closest_marker(MARKER) is not None:
-        _, of_gate = arguments(pyfuncitem)
-        run = pyfuncitem.funcargs["bench_run"]
-        hold(pyfuncitem, run, of_gate)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """The gate, before the body of the test, whoever carries that out."""
+    if isinstance(item, pytest.Function) and item.get_closest_marker(MARKER) is not None:
+        _, of_gate = arguments(item)
+        if "baseline" in of_gate:
+            of_gate["baseline"] = item.stash.get(BASELINE, of_gate["baseline"])
+        hold(item, item.funcargs["bench_run"], of_gate)
 
 
 def hold(item: pytest.Function, run: Any, of_gate: Dict[str, Any]) -> None:
@@ -138,12 +144,21 @@ def hold(item: pytest.Function, run: Any, of_gate: Dict[str, Any]) -> None:
 
 
 def note(item: pytest.Item, line: str) -> None:
-    item.config.stash[SEEN].append(line)
+    item.user_properties.append((SEEN, line))
 
 
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    lines = config.stash[SEEN]
-    if lines:
-        terminalreporter.section("bench-coord")
-        for line in lines:
-            terminalreporter.write_line(line)
+class Seen:
+    """Says at the end what was measured."""
+
+    def __init__(self) -> None:
+        self.lines: List[str] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call":
+            self.lines += [str(value) for key, value in report.user_properties if key == SEEN]
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if self.lines:
+            terminalreporter.section("bench-coord")
+            for line in self.lines:
+                terminalreporter.write_line(line)

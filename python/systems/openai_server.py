@@ -1,5 +1,6 @@
 """Embeddings by an OpenAI-compatible server, with nothing but the standard library."""
 
+import http.client
 import json
 import os
 import urllib.error
@@ -42,9 +43,13 @@ class Embeddings:
         )
         try:
             with urllib.request.urlopen(request, timeout=50) as response:
-                found = json.load(response)["data"]
+                said = json.load(response)
         except urllib.error.HTTPError as refused:
             raise Refused(refused.code, refused.read(2000).decode("utf-8", "replace")) from None
         except urllib.error.URLError as away:
             raise bench_coord.TryAgain(f"{self.url} is away: {away.reason}") from None
+        except (http.client.IncompleteRead, http.client.BadStatusLine, json.JSONDecodeError, UnicodeDecodeError) as broken:
+            # cut off in the middle, or a page of whatever stands before the server
+            raise bench_coord.TryAgain(f"{self.url} gave a reply that cannot be read: {broken!r}") from None
+        found = said["data"]
         return [one["embedding"] for one in sorted(found, key=lambda one: one["index"])]

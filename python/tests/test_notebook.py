@@ -1,9 +1,13 @@
 """A class of a cell, progress that is updated, and a run that shows itself, in a real kernel."""
 
 import textwrap
+import types
 
 import nbformat
+import pytest
 from nbclient import NotebookClient
+
+from bench_coord import UsageError, _source
 
 SIZE = "dataset='locomo-sim', preset='quick', top_k=5, latency_probe='off'"
 
@@ -87,3 +91,37 @@ def test_an_interrupt_of_the_kernel_stops_the_run_so_that_it_goes_on():
     notebook.cells = [nbformat.v4.new_code_cell(textwrap.dedent(cell)) for cell in cells]
     NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
     assert printed(notebook.cells[1]) == "VALID\n"
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        ("USED = os.environ['MEM_PIN']", "comes from variable MEM_PIN"),
+        ("USED = {'headers': [f\"Bearer {os.environ['MEM_LONG_KEY']}\"]}", "comes from variable MEM_LONG_KEY"),
+        ("from getpass import getpass\nUSED = getpass()", "comes from what was typed in for USED"),
+        ("KEY = input('key: ')\nUSED = {'key': KEY}", "comes from what was typed in for KEY"),
+        ("USED = 'open-sesame'", None),
+        ("USED = os.environ['MEM_FOLDER']", None),
+        ("USED = os.environ['MEM_SHORT']", None),
+        ("USED = os.environ['USER']", None),
+    ],
+)
+def test_what_came_from_outside_of_a_notebook_is_not_written_into_its_code(cell, words, monkeypatch, tmp_path):
+    outside = dict(MEM_PIN="open-sesame", MEM_LONG_KEY="open-sesame-of-mine", MEM_FOLDER=str(tmp_path), MEM_SHORT="on", USER="benchmark")
+    for variable, value in outside.items():
+        monkeypatch.setenv(variable, value)
+    monkeypatch.setattr("getpass.getpass", lambda *_: "typed-in-1234")
+    namespace = types.ModuleType("cells").__dict__
+    namespace["input"] = lambda *_: "typed-in-1234"
+    monkeypatch.setattr(_source, "cells", lambda: ["import os", cell])
+    exec(f"import os\n{cell}", namespace)
+    written = _source.Written(namespace)
+    if words is None:
+        written.define("USED", namespace["USED"])
+        assert written.text() == f"USED = {namespace['USED']!r}\n"
+        return
+    with pytest.raises(UsageError, match=words) as refused:
+        written.define("USED", namespace["USED"])
+    said = str(refused.value)
+    assert "read it in __init__ with os.environ[" in said and "env = [" in said
+    assert not any(value in said for value in [*outside.values(), "typed-in-1234"] if len(value) > 8), said

@@ -1,5 +1,5 @@
 //! Group commits (P8): whatever is submitted while a commit is under way goes into the next one, and one is under way at a time. What
-//! the store refuses for its data is halved until the bad submission stands alone.
+//! the store refuses for its data, or cannot take for a row that it cannot read, is halved until the bad submission stands alone.
 
 use std::time::Duration;
 
@@ -173,13 +173,18 @@ impl<C: Committer> Inbox<C> {
     }
 }
 
+/// Whether an error says nothing of the other submissions of its batch.
+fn is_of_one(error: &StoreError) -> bool {
+    matches!(error, StoreError::BadData(_)) || error.is_about_rows()
+}
+
 async fn commit<C: Committer>(committer: &C, batch: Vec<Submission<C>>) {
     let (items, waiting): (Vec<_>, Vec<_>) = batch.into_iter().map(|of| (of.item, of.done)).unzip();
     let mut parts = vec![(items, waiting)];
     while let Some((items, mut waiting)) = parts.pop() {
         let told = match committer.commit(items).await {
             Ok(told) => told,
-            Err((StoreError::BadData(_), mut items)) if waiting.len() > 1 => {
+            Err((error, mut items)) if is_of_one(&error) && waiting.len() > 1 => {
                 let half = waiting.len() / 2;
                 parts.push((items.split_off(half), waiting.split_off(half)));
                 parts.push((items, waiting));
@@ -200,7 +205,7 @@ mod tests {
 
     use super::*;
 
-    /// Numbers, of which a commit holds ten; 13 is refused.
+    /// Numbers, of which a commit holds ten; 13 is refused, and in the place of 15 stands what cannot be read.
     #[derive(Clone, Default)]
     struct Numbers(Arc<Mutex<Vec<Vec<u32>>>>);
 
@@ -218,6 +223,12 @@ mod tests {
         async fn commit(&self, items: Vec<u32>) -> Result<Vec<Told<Self>>, Failed<Self>> {
             if items.contains(&13) {
                 return Err((StoreError::BadData("13".to_owned()), items));
+            }
+            if items.contains(&15) {
+                return Err((StoreError::Corrupt("15".to_owned()), items));
+            }
+            if items.contains(&50) {
+                return Err((StoreError::Full("50".to_owned()), items));
             }
             let told = items.iter().copied().map(Ok).collect();
             self.0.lock().expect("a lock").push(items);
@@ -254,10 +265,17 @@ mod tests {
         let batcher = Batcher::start(numbers.clone());
         let told = futures::future::join_all((10..17).map(|item| batcher.store(item))).await;
         for (item, told) in (10..17).zip(told) {
-            assert_eq!(told.is_err(), item == 13, "{item}: {told:?}");
+            assert_eq!(told.is_err(), item == 13 || item == 15, "{item}: {told:?}");
         }
         let stored = numbers.0.lock().expect("a lock").concat();
-        assert_eq!(stored, [10, 11, 12, 14, 15, 16]);
+        assert_eq!(stored, [10, 11, 12, 14, 16]);
+    }
+
+    #[tokio::test]
+    async fn p8_what_is_wrong_with_the_store_fails_all() {
+        let batcher = Batcher::start(Numbers::default());
+        let told = futures::future::join_all([1, 50, 2].map(|item| batcher.store(item))).await;
+        assert!(told.iter().all(Result::is_err), "{told:?}");
     }
 
     #[tokio::test(start_paused = true)]

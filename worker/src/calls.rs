@@ -512,13 +512,13 @@ impl RunCaller {
             CallStop::Stopped(StopCause::Terminal(failure)) => TaskEnd::HandBack { reason: failure.message, calls },
             // a cap that is used up ends a probe, and not a run whose questions have all ended
             CallStop::Budget(over_cap) if of_probe => TaskEnd::GiveUp(Box::new(GivenUp {
-                failure: Failure::permanent(BUDGET, over_cap.to_string()),
+                failure: Failure::permanent(BUDGET, over_cap.of_run(&self.run.0)),
                 calls,
                 usage,
                 timing,
             })),
             CallStop::Budget(over_cap) => {
-                let reason = format!("{BUDGET}: {over_cap}");
+                let reason = format!("{BUDGET}: {}", over_cap.of_run(&self.run.0));
                 self.stop.set(StopCause::Terminal(Failure::terminal(BUDGET, reason.clone())));
                 TaskEnd::HandBack { reason, calls }
             }

@@ -2,7 +2,7 @@
 
 use bench_proto::{
     call::{CallRecord, Usage},
-    failure::{Failure, FailureClass},
+    failure::{Failure, FailureClass, code},
     step::{Effect, StepFacts, StepNo, StepRecord, Timing},
 };
 use bench_store::{ClaimedTask, StoreError};
@@ -116,6 +116,7 @@ impl From<WriteError> for TaskEnd {
     fn from(error: WriteError) -> Self {
         match error {
             WriteError::Refused(reason) => Self::Failed(Failure::permanent("result_refused", reason)),
+            WriteError::Damaged(reason) => Self::Failed(Failure::permanent(code::STORE, reason)),
             WriteError::Overtaken => Self::Overtaken,
             WriteError::Broken(reason) => Self::hand_back(reason),
         }

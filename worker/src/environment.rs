@@ -88,8 +88,14 @@ pub fn usable_accounts(settings: &Settings) -> BTreeMap<String, Account> {
     let accounts = named.chain(of_roles).filter_map(|account| {
         let key = account.key.secret().cloned();
         let limits = PaceLimits { rpm: account.rpm, tpm: account.tpm };
-        let counts_used_tokens = account.tpm_counts_used;
-        let usable = Account { name: account.name, base_url: account.base_url?, key, limits, counts_used_tokens };
+        let usable = Account {
+            name: account.name,
+            base_url: account.base_url?,
+            key,
+            limits,
+            counts_used_tokens: account.tpm_counts_used,
+            asks_stream_usage: account.stream_usage,
+        };
         (usable.key.is_some() || usable.is_local()).then(|| (usable.name.clone(), usable))
     });
     accounts.collect()

@@ -2,7 +2,10 @@
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
-use bench_proto::{ids::Role, task::TOPOLOGY_VERSION};
+use bench_proto::{
+    ids::Role,
+    task::{TOPOLOGY_VERSION, check_pool},
+};
 use bench_queue::QueueError;
 use bench_settings::{CommandLine, FlagValue, signals::Interrupts};
 use bench_store::{Right, StoreError, WORKER_CONNECTIONS};
@@ -195,6 +198,7 @@ async fn work(args: Args) -> Result<(), Stop> {
     };
     let settings = bench_settings::from_process(line, environment::extra_keys()).map_err(Stop::usage)?;
     let roles = roles(&args.roles)?;
+    check_pool(&args.pool).map_err(|why| Stop::usage(format!("--pool: {why}")))?;
     if settings.queue_url.starts_with("memory:") || settings.store_url.starts_with("sqlite:") {
         return Err(Stop::usage(
             "a worker needs a broker and a store that others share: --queue amqp://… and --store postgres://…; memory: and sqlite: are for runs on one machine, which need no bench-worker",

@@ -1,6 +1,6 @@
 //! Where a process has its meter, and the keys by which runs are told apart.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use bench_proto::{
     failure::{Failure, code::CANNOT_SERVE},
@@ -16,6 +16,8 @@ const VARIABLE: &str = "BENCH_METER_SECRET";
 const FILE_VARIABLE: &str = "BENCH_METER_SECRET_FILE";
 /// Fewest characters of a secret.
 const SHORTEST: usize = 16;
+/// Longest wait for requests under way at the end of a process that has other work.
+const LONGEST_END: Duration = Duration::from_secs(10);
 
 /// Where a process has its meter.
 #[derive(Clone)]
@@ -24,6 +26,10 @@ pub struct MeterPlace {
     pub(crate) listen: String,
     /// Base URL under which memory systems reach it, where that is another one.
     pub(crate) url: Option<String>,
+    /// Names by which it may be called on loopback, beside those of this machine.
+    pub(crate) hosts: Vec<String>,
+    /// Longest wait for requests under way when the process ends.
+    pub(crate) longest_end: Duration,
     /// What keys of runs are made of.
     secret: [u8; 32],
     /// Other processes have the same secret.
@@ -33,7 +39,14 @@ pub struct MeterPlace {
 impl Default for MeterPlace {
     /// On loopback, with keys that hold as long as the process.
     fn default() -> Self {
-        Self { listen: "127.0.0.1:0".to_owned(), url: None, secret: drawn(), shared: false }
+        Self {
+            listen: "127.0.0.1:0".to_owned(),
+            url: None,
+            hosts: Vec::new(),
+            longest_end: LONGEST_END,
+            secret: drawn(),
+            shared: false,
+        }
     }
 }
 
@@ -62,7 +75,8 @@ impl MeterPlace {
     /// # Errors
     /// When the secret is too short, or its file cannot be read.
     pub fn of_settings(settings: &Settings) -> Result<Self, Failure> {
-        let (listen, url) = (settings.meter.listen.clone(), settings.meter.url.clone());
+        let of = &settings.meter;
+        let (listen, url, hosts) = (of.listen.clone(), of.url.clone(), of.hosts.clone());
         let given = secret()?;
         let shared = given.is_some();
         let secret = match given {
@@ -75,12 +89,17 @@ impl MeterPlace {
             Some(secret) => Sha256Hash::of(secret.trim().as_bytes()).0,
             None => drawn(),
         };
-        Ok(Self { listen, url, secret, shared })
+        Ok(Self { listen, url, hosts, longest_end: LONGEST_END, secret, shared })
     }
 
     /// Listens at another address than the settings say.
     pub fn listen_at(&mut self, address: &str) {
         address.clone_into(&mut self.listen);
+    }
+
+    /// Waits for so long for requests under way when the process ends.
+    pub const fn end_within(&mut self, longest: Duration) {
+        self.longest_end = longest;
     }
 
     /// Whether other processes make the same keys.

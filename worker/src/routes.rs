@@ -6,15 +6,9 @@ use bench_models::routes::Needs;
 use bench_proto::{
     ids::Role,
     outage::{Operation, RouteKey, RouteKind},
-    spec::{IMPORTED_SYSTEM, ModelSpec, RunSpec, SystemSpec},
+    spec::{IMPORTED_SYSTEM, RunSpec, SystemSpec},
 };
 use bench_systems::{adapter, facts, vector};
-
-/// The route of a model's chats; `None` for what needs no server.
-#[must_use]
-pub fn chat_route(model: &ModelSpec) -> Option<RouteKey> {
-    model.is_remote().then(|| of_model(RouteKind::Chat, &model.account, &model.name))
-}
 
 /// The route of an operation of a run's memory server; `None` for systems of this process, and for those that it starts itself:
 /// what goes wrong with them is its own matter.
@@ -42,7 +36,8 @@ pub fn needs(spec: &RunSpec) -> Needs {
         }
         needs.entry(Role::Question).or_default().push(vec![key]);
     }
-    if let Some(key) = facts::chat_model(&spec.system.name, &spec.system.settings).as_ref().and_then(chat_route) {
+    if let Some(key) = facts::chat_model(&spec.system.name, &spec.system.settings).and_then(|model| model.chat_route())
+    {
         // what was noted is read back from the store
         needs.entry(Role::Retain).or_default().push(vec![key]);
     }
@@ -58,10 +53,10 @@ pub fn needs(spec: &RunSpec) -> Needs {
             needs.entry(role).or_default().push(vec![key]);
         }
     }
-    if let Some(key) = chat_route(&spec.answerer).filter(|_| spec.taken_over.answers_of.is_none()) {
+    if let Some(key) = spec.answerer.chat_route().filter(|_| spec.taken_over.answers_of.is_none()) {
         needs.entry(Role::Question).or_default().push(vec![key]);
     }
-    let judges: Vec<RouteKey> = spec.judges.iter().filter_map(chat_route).collect();
+    let judges = spec.judge_routes();
     if !judges.is_empty() && judges.len() == spec.judges.len() {
         needs.entry(Role::Judge).or_default().push(judges);
     }

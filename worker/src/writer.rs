@@ -2,6 +2,7 @@
 //! slot waits for yet goes with the next commit, or after 20 ms.
 
 use std::{
+    collections::HashSet,
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering},
@@ -37,6 +38,9 @@ pub(crate) enum WriteError {
     /// has a newer generation.
     #[error("another worker holds the task, or its bank has begun anew")]
     Overtaken,
+    /// What the store holds beside exactly this submission cannot be read: its task fails, and others go on.
+    #[error("what is stored of this cannot be read: {0}")]
+    Damaged(String),
     /// The store cannot be written any more; the process has to stop.
     #[error("{0}")]
     Broken(String),
@@ -168,6 +172,9 @@ impl Committer for Steps {
         if let StoreError::BadData(reason) = error {
             return WriteError::Refused(reason.clone());
         }
+        if error.is_about_rows() {
+            return WriteError::Damaged(error.to_string());
+        }
         // the process ends with this reason as its last words
         self.hooks.broken.send_if_modified(|reason| {
             let first = reason.is_none();
@@ -232,15 +239,25 @@ impl Part {
     /// Counts what was stored, and hands on the traces that are kept.
     fn tell(&self, hooks: &WriterHooks, outcome: &CommitOutcome, took: Duration) {
         meter::committed(&self.records, |at| outcome.already.get(at).is_some_and(Option::is_none), took);
-        let stored = |conclusion: &&Conclusion| {
-            let open = outcome.to_conclude.contains(&(conclusion.run, conclusion.facts.task));
-            !open && outcome.refused.is_empty()
-        };
-        meter::ended(self.conclusions.iter().filter(stored).map(|conclusion| &conclusion.facts));
+        let concluded = self.concluded(outcome);
+        meter::ended(concluded.iter().map(|conclusion| &conclusion.facts));
         if let Some(keeper) = &hooks.keeper {
-            let kept = self.conclusions.iter().filter(|conclusion| conclusion.facts.kept.is_some());
-            kept.filter(stored).for_each(|conclusion| keeper.send(conclusion.run, &conclusion.facts));
+            let kept = concluded.iter().filter(|conclusion| conclusion.facts.kept.is_some());
+            kept.for_each(|conclusion| keeper.send(conclusion.run, &conclusion.facts));
         }
+    }
+
+    /// The questions that this commit has ended: those whose records were all stored by it. The others are concluded from the store,
+    /// or were before.
+    fn concluded(&self, outcome: &CommitOutcome) -> Vec<&Conclusion> {
+        let told = self.records.iter().zip(&outcome.already);
+        let not_new: HashSet<(RunNo, TaskKey)> =
+            told.filter(|(_, already)| already.is_some()).map(|(record, _)| (record.run, record.task)).collect();
+        let is_stored = |conclusion: &&Conclusion| {
+            let question = (conclusion.run, conclusion.facts.task);
+            !not_new.contains(&question) && !outcome.to_conclude.contains(&question)
+        };
+        self.conclusions.iter().filter(is_stored).collect()
     }
 }
 
@@ -269,10 +286,11 @@ impl WriterHooks {
 #[cfg(test)]
 mod tests {
     use bench_proto::{
+        facts::Outcome,
         failure::Failure,
         step::{Opens, StepNo, Timing},
     };
-    use bench_store::conformance::{Scene, bank, ending, recalled, record, scored};
+    use bench_store::conformance::{HEADLINE, Scene, bank, ending, question_facts, recalled, record, scored};
     use futures::FutureExt as _;
 
     use super::*;
@@ -321,6 +339,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn p8_a_row_that_cannot_be_read_fails_its_task_and_not_the_process() {
+        let (_folder, store) = store().await;
+        let (hooks, _receiver) = hooks();
+        let broken = hooks.broken.subscribe();
+        let steps = Steps { store, hooks };
+        let of_row = steps.refusal(&StoreError::Corrupt("a stored step is not readable".to_owned()));
+        assert!(matches!(of_row, WriteError::Damaged(_)) && broken.borrow().is_none(), "{of_row:?}");
+        let of_all = steps.refusal(&StoreError::Full("quota".to_owned()));
+        assert!(matches!(of_all, WriteError::Broken(_)) && broken.borrow().is_some(), "{of_all:?}");
+    }
+
+    #[tokio::test]
     async fn p8_what_is_stored_beside_its_task_is_there_when_asked_for() {
         let (_folder, store) = store().await;
         let scene = Scene::start(store.as_ref(), &[bank(0, &[(1, &[0, 1])])]).await;
@@ -334,6 +364,30 @@ mod tests {
         drop(writer.submit_beside(vec![record(1)]).await.expect("is sent"));
         assert_eq!(to_conclude.recv().await, Some((scene.run, TaskKey::question(0, 0))));
         assert_eq!(to_conclude.recv().await, Some((scene.run, TaskKey::question(0, 1))), "though nobody asked");
+    }
+
+    #[test]
+    fn a_record_that_is_refused_hides_no_other_question_of_its_commit() {
+        let tasks = [0, 1, 2].map(|index| TaskKey::question(0, index));
+        let part = Part {
+            records: tasks
+                .map(|task| ending(RunNo(1), task, StepNo::SCORE, 1, scored(0.5), Opens::Nothing))
+                .into_iter()
+                .collect(),
+            conclusions: tasks
+                .map(|task| Conclusion {
+                    run: RunNo(1),
+                    headline_metric: HEADLINE.to_owned(),
+                    facts: question_facts(task, Outcome::Scored, 0.5),
+                })
+                .into_iter()
+                .collect(),
+            sizes: vec![1; 3],
+        };
+        let already = vec![None, Some(scored(0.5)), None];
+        let outcome = CommitOutcome { refused: vec![1], already, ..CommitOutcome::default() };
+        let concluded: Vec<TaskKey> = part.concluded(&outcome).iter().map(|conclusion| conclusion.facts.task).collect();
+        assert_eq!(concluded, [tasks[0], tasks[2]]);
     }
 
     #[tokio::test]

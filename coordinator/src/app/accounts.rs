@@ -111,6 +111,7 @@ impl App {
             key,
             limits,
             counts_used_tokens: account.tpm_counts_used,
+            asks_stream_usage: account.stream_usage,
         };
         if usable.key.is_none() && !usable.is_local() {
             return Err(CliError::usage(format!("{flag}: {}", missing_key(&account, role))));

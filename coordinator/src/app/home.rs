@@ -10,7 +10,7 @@ use super::App;
 #[cfg(feature = "archive")]
 use crate::cli::ArchiveVerb;
 use crate::{
-    cli::{SystemsVerb, Verb},
+    cli::{BanksVerb, SystemsVerb, Verb},
     exit::CliError,
     out,
 };
@@ -25,6 +25,8 @@ pub(crate) fn acts(verb: &Verb) -> bool {
         | Verb::Retry(_)
         | Verb::Gc(_)
         | Verb::Delete(_)
+        // imported banks are files of this home, and nobody is asked
+        | Verb::Banks(BanksVerb::Remove { imported: false, .. } | BanksVerb::Export { .. })
         | Verb::Systems(SystemsVerb::Check { .. } | SystemsVerb::Try { .. }) => true,
         _ => false,
     }
@@ -45,6 +47,7 @@ pub(super) fn access(verb: &Verb) -> Access {
         Verb::Archive(ArchiveVerb::Push { .. }) => Access::Change,
         Verb::Resume(_) | Verb::Retry(_) | Verb::Pause(_) | Verb::Cancel(_) => Access::Change,
         Verb::Rename(_) | Verb::Tag(_) | Verb::Gc(_) | Verb::Delete(_) => Access::Change,
+        Verb::Banks(BanksVerb::Remove { imported: false, .. }) => Access::Change,
         _ => Access::Read,
     }
 }

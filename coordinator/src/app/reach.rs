@@ -151,6 +151,7 @@ async fn one(app: &App, provider: &str, account: &Account, model: Option<(ModelR
         key,
         limits: Default::default(),
         counts_used_tokens: false,
+        asks_stream_usage: true,
     };
     if usable.key.is_none() && !usable.is_local() {
         let why = match &account.key {

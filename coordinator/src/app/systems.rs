@@ -24,7 +24,7 @@ use crate::{
     out,
 };
 
-/// What `--system` of a command line names.
+/// What a command line names as its memory system, by `--system` or as an argument.
 fn named_system<'a>(cli: &'a Cli, line: &'a CommandLine) -> Option<&'a str> {
     let flagged = line.flags.iter().filter(|flag| flag.key == "run.system").find_map(|flag| flag.values.first());
     let set = line.sets.iter().rev().find_map(|set| set.strip_prefix("run.system="));
@@ -32,6 +32,7 @@ fn named_system<'a>(cli: &'a Cli, line: &'a CommandLine) -> Option<&'a str> {
         Verb::Systems(
             SystemsVerb::Check { system, .. } | SystemsVerb::Hash { system, .. } | SystemsVerb::Try { system, .. },
         ) => Some(system.as_str()),
+        Verb::Load(args) => args.system.as_deref(),
         _ => flagged.map(String::as_str).or(set),
     }
 }
@@ -310,6 +311,20 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
+
+    #[test]
+    fn verbs_that_drive_a_system_take_its_settings() {
+        let named = |words: &str| {
+            let cli = Cli::try_parse_from(["bench-coord"].into_iter().chain(words.split(' '))).expect("is read");
+            named_system(&cli, &CommandLine::default()).map(str::to_owned)
+        };
+        for words in
+            ["load ./mine.yaml --rate 5 --set mine.w=1", "systems check ./mine.yaml", "systems try ./mine.yaml"]
+        {
+            assert_eq!(named(words).as_deref(), Some("./mine.yaml"), "{words}");
+        }
+        assert_eq!(named("load --merge one.json"), None);
+    }
 
     #[test]
     fn a_fork_takes_settings_of_a_system_that_it_does_not_know_yet() {

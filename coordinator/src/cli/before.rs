@@ -220,7 +220,8 @@ pub enum ConfigVerb {
         #[arg(long)]
         json: bool,
     },
-    /// Trust ./bench.toml as it is now: until it changes, it may decide where texts and keys go and what runs
+    /// Trust ./bench.toml as it is now, until it changes, and take a .bench that came with this folder as your own: they may decide where
+    /// texts and keys go, what runs and what is spent
     Trust,
 }
 

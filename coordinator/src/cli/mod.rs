@@ -16,6 +16,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+// archives, clusters and their verbs are named too
+#[cfg(all(test, feature = "archive", feature = "cluster"))]
+mod advised;
 mod before;
 mod handed_on;
 mod load;
@@ -92,6 +95,11 @@ pub struct GlobalArgs {
     /// Log more to standard error: -v info, -vv debug (RUST_LOG filters finely)
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Everywhere")]
     pub verbose: u8,
+}
+
+/// The name of a pool whose queues a broker takes.
+fn pool(name: &str) -> Result<String, String> {
+    bench_proto::task::check_pool(name).map(|()| name.to_owned())
 }
 
 impl Verb {
@@ -206,7 +214,7 @@ pub enum Verb {
     Restore,
     /// Drop what no run needs: banks of cancelled runs in their memory systems, dataset items that no run refers to
     Gc(GcArgs),
-    /// What runs have stored in memory services, and which of it another run may ask: list, show
+    /// What runs have stored in memory services, and which of it another run may ask: list, show, remove, export, import, fetch
     #[command(subcommand)]
     Banks(BanksVerb),
     /// Copy a local store to one file, also while runs go on in it

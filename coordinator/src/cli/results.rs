@@ -132,8 +132,12 @@ pub enum Reduce {
     Majority,
 }
 
+/// Help of `--dataset-seed` where questions are of one dataset.
+const ONE_SEED: &str = "Seed of a generated dataset, such as locomo-sim or long-horizon: the same as `--set sim.seed=N`, `--set horizon.seed=N`";
+
 /// Flags of `import`.
 #[derive(Debug, Clone, Args)]
+#[command(mut_arg("dataset_seed", |arg| arg.help(ONE_SEED)))]
 pub struct ImportArgs {
     /// Which questions
     #[command(flatten)]
@@ -329,7 +333,7 @@ pub struct RegradeArgs {
     #[arg(long, value_name = "NAME")]
     pub label_fixes: Option<String>,
     /// Worker pool
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = super::pool)]
     pub pool: Option<String>,
     /// What is shown, and where the files go
     #[command(flatten, next_help_heading = "Output")]
@@ -377,6 +381,7 @@ pub struct RejudgeArgs {
 
 /// Flags of `judge-audit`.
 #[derive(Debug, Clone, Args)]
+#[command(mut_arg("dataset_seed", |arg| arg.help(ONE_SEED)))]
 pub struct JudgeAuditArgs {
     /// In which questions answers are planted
     #[command(flatten)]
@@ -421,7 +426,7 @@ pub struct JudgeAuditArgs {
     #[command(flatten, next_help_heading = "The run")]
     pub naming: NamingArgs,
     /// Worker pool
-    #[arg(long, value_name = "NAME", help_heading = "The run")]
+    #[arg(long, value_name = "NAME", value_parser = super::pool, help_heading = "The run")]
     pub pool: Option<String>,
     /// Estimate, then stop; the planted answers are stored all the same
     #[arg(long, help_heading = "The run")]

@@ -114,7 +114,7 @@ pub struct SubmitArgs {
     #[command(flatten, next_help_heading = "The run")]
     pub naming: NamingArgs,
     /// Worker pool [default: default]
-    #[arg(long, value_name = "NAME", help_heading = "The run")]
+    #[arg(long, value_name = "NAME", value_parser = super::pool, help_heading = "The run")]
     pub pool: Option<String>,
     /// Recalls made one at a time when all questions have ended, for a latency that can be compared; off: none [default: 200]
     #[arg(long, value_name = "N|off", help_heading = "The run")]
@@ -243,8 +243,9 @@ pub struct MatrixArgs {
     /// Run each cell so many times [default: what the file says, else 1]
     #[arg(long, alias = "epochs", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_REPEATS))]
     pub repeats: Option<u32>,
-    /// Hard cap on what all runs of the matrix spend, in dollars [default with paid models: 20]
-    #[arg(long, alias = "cost-limit", value_name = "USD")]
+    /// Hard cap on what all runs of the matrix spend in dollars; or on what they use, such as 500calls or 2000000tokens [default with
+    /// paid models: 20]
+    #[arg(long, alias = "cost-limit", value_name = "USD|Ncalls|Ntokens")]
     pub max_cost: Option<String>,
     /// What it is called
     #[command(flatten)]
@@ -542,8 +543,8 @@ pub struct RetryArgs {
     /// Id of the new run
     #[arg(long, value_name = "ID", requires = "wrong")]
     pub run_id: Option<String>,
-    /// Hard cap on the new run's spending in dollars
-    #[arg(long, value_name = "USD", requires = "wrong")]
+    /// Hard cap on the new run's spending in dollars; or on what it uses, such as 500calls or 2000000tokens
+    #[arg(long, value_name = "USD|Ncalls|Ntokens", requires = "wrong")]
     pub max_cost: Option<String>,
     /// Estimate the new run, then stop
     #[arg(long, requires = "wrong")]

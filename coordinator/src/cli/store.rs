@@ -155,7 +155,7 @@ pub struct MigrateArgs {
     #[arg(long, value_name = "PREFIX")]
     pub roles: Option<String>,
     /// Pools whose queues are declared
-    #[arg(long, value_name = "NAME", default_value = "default")]
+    #[arg(long, value_name = "NAME", default_value = "default", value_parser = super::pool)]
     pub pool: Vec<String>,
 }
 

@@ -20,7 +20,7 @@ use super::scale::COUNTED;
 use crate::{
     dispatch::window::{Slots, window},
     exit::CliError,
-    standing::progress::ProgressMeter,
+    standing::{progress::ProgressMeter, waiting::waits_for},
 };
 
 /// Two looks at the cluster that are closer together than this show the same gauges.
@@ -108,14 +108,18 @@ impl ClusterGauges {
     }
 
     async fn look(&self, seen: &mut Seen, found: &mut Found) -> Result<(), CliError> {
-        let filter = RunFilter { controls: true, limit: Some(RUNS), ..RunFilter::default() };
+        let filter = RunFilter { controls: true, open: true, limit: Some(RUNS), ..RunFilter::default() };
         let mut runs = self.store.list_runs(&filter).await?;
-        runs.retain(|run| run.domain == CLUSTER_DOMAIN && matches!(run.state, RunState::Running | RunState::Paused));
+        runs.retain(|run| run.domain == CLUSTER_DOMAIN);
         let open_runs: BTreeSet<i64> = runs.iter().map(|run| run.run_no.0).collect();
         seen.meters.retain(|run, _| open_runs.contains(run));
         seen.moved.retain(|run, _| open_runs.contains(run));
+        let running: Vec<_> = runs.iter().filter(|run| run.state == RunState::Running).map(|run| run.run_no).collect();
+        let open = self.store.open_tasks_of(&running, COUNTED).await?;
         for run in &runs {
             look_at_run(seen, found, run);
+            let waits = open.get(&run.run_no).is_some_and(|open| !waits_for(run, open, &runs).is_empty());
+            look_at_moves(seen, found, run, waits);
         }
         for row in self.store.outages(CLUSTER_DOMAIN).await?.iter().filter(|row| row.outage.is_open()) {
             let away = (row.now_us - row.outage.from_us) as f64 / 1e6;
@@ -130,8 +134,6 @@ impl ClusterGauges {
             }
         }
         let slots = self.look_at_workers(found).await?;
-        let running: Vec<_> = runs.iter().filter(|run| run.state == RunState::Running).map(|run| run.run_no).collect();
-        let open = self.store.open_tasks_of(&running, COUNTED).await?;
         let mut by_pool: BTreeMap<&str, Vec<&OpenByRole>> = BTreeMap::new();
         for run in &runs {
             if let Some(of_run) = open.get(&run.run_no) {
@@ -232,16 +234,6 @@ fn look_at_run(seen: &mut Seen, found: &mut Found, run: &RunRow) {
     if let Some(eta) = snapshot.eta_seconds.filter(|eta| eta.is_finite()) {
         found.put(&catalogue::RUN_ETA_SECONDS, &[id], eta);
     }
-    if run.state == RunState::Running {
-        let done = counters.ended() + counters.answered + counters.entries_retained + counters.banks_ready;
-        let (before, since) = seen.moved.entry(run.run_no.0).or_insert((done, Instant::now()));
-        if *before != done {
-            (*before, *since) = (done, Instant::now());
-        }
-        found.put(&catalogue::RUN_STILL_SECONDS, &[id], since.elapsed().as_secs_f64());
-    } else {
-        seen.moved.remove(&run.run_no.0);
-    }
     for (kind, usd) in [
         ("spent", Some(counters.spent)),
         ("reserved", Some(counters.reserved)),
@@ -255,6 +247,21 @@ fn look_at_run(seen: &mut Seen, found: &mut Found, run: &RunRow) {
     let spec = &run.spec;
     let labels = [id, &spec.dataset.name, &spec.system.name, &spec.answerer.display(), run.state.name()];
     found.put(&catalogue::RUN_INFO, &labels, 1.0);
+}
+
+/// How long nothing of a run has moved: nothing of one that is held, or that waits for others at its end.
+fn look_at_moves(seen: &mut Seen, found: &mut Found, run: &RunRow, waits: bool) {
+    if run.state != RunState::Running || waits {
+        seen.moved.remove(&run.run_no.0);
+        return;
+    }
+    let counters = &run.counters;
+    let done = counters.ended() + counters.answered + counters.entries_retained + counters.banks_ready;
+    let (before, since) = seen.moved.entry(run.run_no.0).or_insert((done, Instant::now()));
+    if *before != done {
+        (*before, *since) = (done, Instant::now());
+    }
+    found.put(&catalogue::RUN_STILL_SECONDS, &[run.run_id.0.as_str()], since.elapsed().as_secs_f64());
 }
 
 fn look_at_tasks(found: &mut Found, pool: &str, of_runs: &[&OpenByRole]) {

@@ -117,6 +117,7 @@ impl Supervisor {
         for open in [&mut supervised.probing, &mut supervised.waiting] {
             open.retain(|run| running.iter().any(|(running, _)| running == run));
         }
+        supervised.left_out.keep(|run| running.iter().any(|(running, _)| running == run));
         // what is wrong with one run holds up no other
         let mut wrong = None;
         for (run, _) in running {
@@ -130,6 +131,7 @@ impl Supervisor {
             supervised.dead_letters = Some(Instant::now());
             self.take_back_dead_letters().await?;
         }
+        self.trouble.set("damaged runs", supervised.left_out.text());
         wrong.map_or(Ok(()), Err)
     }
 
@@ -150,9 +152,12 @@ impl Supervisor {
             process::failed(&span, &error.to_string());
         }
         drop(span);
+        if !matches!(&swept, Err(TickError::Store(error)) if error.is_transient()) {
+            // a sweep over a very large run takes its time: it may use 5 % of it; what cannot be read is not read at each tick
+            supervised.next_sweep.insert(run, Instant::now() + SWEEP_EVERY.max(began.elapsed() * 20));
+        }
         swept?;
-        // a sweep over a very large run takes its time: it may use 5 % of it
-        supervised.next_sweep.insert(run, Instant::now() + SWEEP_EVERY.max(began.elapsed() * 20));
+        supervised.left_out.forget(run);
         let row = self.store.run(run).await?;
         if row.state != RunState::Running {
             return Ok(());
@@ -202,8 +207,7 @@ impl Supervisor {
             by_run.entry(run).or_default().push(question);
         }
         for (run, questions) in by_run {
-            let concluded = supervised.concluder.conclude_complete(run, questions).await;
-            concluded.map_err(|failure| TickError::Other(failure.to_string()))?;
+            supervised.concluder.conclude_complete(run, questions).await?;
         }
         Ok(())
     }

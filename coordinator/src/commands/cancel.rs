@@ -1,4 +1,4 @@
-//! `cancel RUN`: ends a run; what was scored stays readable (P23). Of a group of repeats it ends all.
+//! `cancel RUN`: ends a run and its controls; what was scored stays readable (P23). Of a group of repeats it ends all.
 
 use bench_store::{CANCELLED_NOW, RunRow, RunState, Store};
 
@@ -14,18 +14,28 @@ use crate::{
     },
 };
 
-/// Puts a run and the controls that wait for it into state `cancelled`; exit 2 when it had ended before.
+/// Puts a run and its controls that have not ended into state `cancelled`; exit 2 when all had ended before.
 pub(super) async fn run(app: &App, args: &CancelArgs) -> CliResult {
     let store = app.open_store().await?;
     let runs = find_runs(store.as_ref(), &args.run).await?;
     let several = runs.len() > 1;
     for run in runs {
         // repeats that have ended stay what they are
-        if !several || matches!(run.state, RunState::Running | RunState::Paused) {
+        if !several || is_open(store.as_ref(), &run, args.now).await? {
             cancel(store.as_ref(), &run, args.now).await?;
         }
     }
     Ok(Exit::Done)
+}
+
+/// Whether there is something of a run to cancel.
+async fn is_open(store: &dyn Store, run: &RunRow, now: bool) -> Result<bool, CliError> {
+    Ok(match run.state {
+        RunState::Running | RunState::Paused => true,
+        // its calls may be in flight yet
+        RunState::Cancelled if now => true,
+        RunState::Cancelled | RunState::Finished => !controls::not_ended(store, run.run_no).await?.is_empty(),
+    })
 }
 
 /// Runs of its group that were paused with a run because it fills their banks go on without it.
@@ -43,32 +53,84 @@ async fn tell_who_waits(store: &dyn Store, run: &RunRow) -> Result<(), CliError>
 
 async fn cancel(store: &dyn Store, run: &RunRow, now: bool) -> CliResult {
     let reason = if now { CANCELLED_NOW } else { "cancelled by a user" };
-    if store
-        .set_run_state(run.run_no, &[RunState::Running, RunState::Paused], RunState::Cancelled, Some(reason))
-        .await?
-    {
-        controls::cancel_waiting(store, run.run_no).await?;
-        tell_who_waits(store, run).await?;
-        out::note(&format!(
-            "{} is cancelled; `bench-coord report {}` shows what was scored, `resume {} --reopen` goes on all the same",
-            run.run_id, run.run_id, run.run_id
-        ));
-        return Ok(Exit::Done);
-    }
-    match run.state {
-        RunState::Cancelled => {
-            out::note(&format!("{} was cancelled already", run.run_id));
-            Ok(Exit::Done)
+    let is_cancelled = controls::cancel_one(store, run, reason).await?;
+    let controls = controls::cancel(store, run.run_no, now).await?;
+    let id = &run.run_id;
+    match (run.state, is_cancelled) {
+        (RunState::Cancelled, true) => {
+            out::note(&format!("{id} was cancelled already; its calls in flight are dropped"))
         }
-        state => Err(CliError::usage(format!("{} is {}: there is nothing to cancel", run.run_id, state.name()))),
+        (RunState::Cancelled, false) => out::note(&format!("{id} was cancelled already")),
+        (_, true) => {
+            tell_who_waits(store, run).await?;
+            out::note(&format!(
+                "{id} is cancelled; `bench-coord report {id}` shows what was scored, `resume {id} --reopen` goes on all the same"
+            ));
+        }
+        (state, false) if controls.is_none() => {
+            return Err(CliError::usage(format!("{id} is {}: there is nothing to cancel", state.name())));
+        }
+        (_, false) => {}
     }
+    if let Some(controls) = controls {
+        out::note(&format!("{controls} cancelled"));
+    }
+    Ok(Exit::Done)
 }
 
 #[cfg(test)]
 mod tests {
-    use bench_store::{NewGroup, NewRun, conformance};
+    use bench_proto::ids::RunId;
+    use bench_store::{Creation, NewGroup, NewRun, conformance};
 
     use super::*;
+
+    #[tokio::test]
+    async fn p23_a_run_takes_its_controls_with_it_whatever_has_ended() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = conformance::store_in(folder.path()).await;
+        let store = store.as_ref();
+        let waits = |id: &str| NewRun { waits: true, ..conformance::new_run(id) };
+        let created = store.create_or_find(&conformance::new_run("r"), &[waits("r-none"), waits("r-oracle")]).await;
+        let Creation::Made(run) = created.expect("is created") else { panic!("it is new") };
+        let row = async |id: &str| store.run_by_id(&RunId(id.to_owned())).await.expect("is read").expect("is there");
+        let none = row("r-none").await.run_no;
+        let begun = store.set_run_state(none, &[RunState::Paused], RunState::Running, None).await;
+        let ended = store.set_run_state(run, &[RunState::Running], RunState::Finished, None).await;
+        assert!(begun.expect("is set") && ended.expect("is set"));
+
+        let paused = controls::pause(store, run).await.expect("is set");
+        assert_eq!(paused.as_deref(), Some("its control lexical is"));
+        assert_eq!(row("r-none").await.state, RunState::Paused);
+        assert!(row("r-oracle").await.waits(), "nobody has begun it");
+
+        cancel(store, &row("r").await, false).await.expect("its controls are cancelled");
+        assert_eq!(row("r").await.state, RunState::Finished);
+        for control in ["r-none", "r-oracle"] {
+            assert_eq!(row(control).await.state, RunState::Cancelled, "{control}");
+        }
+        let nothing = cancel(store, &row("r").await, false).await.expect_err("nothing is left");
+        assert!(nothing.message.contains("r is finished: there is nothing to cancel"), "{}", nothing.message);
+        // what they have in flight is dropped all the same
+        cancel(store, &row("r").await, true).await.expect("calls are dropped");
+        assert_eq!(row("r-none").await.reason.as_deref(), Some(CANCELLED_NOW));
+    }
+
+    #[tokio::test]
+    async fn p23_what_was_paused_or_cancelled_before_is_cancelled_at_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = conformance::store_in(folder.path()).await;
+        let store = store.as_ref();
+        let run = store.create_run(&conformance::new_run("r")).await.expect("is created");
+        let reason = async |now| {
+            let row = store.run(run).await.expect("is read");
+            cancel(store, &row, now).await.expect("is cancelled");
+            store.run(run).await.expect("is read").reason.expect("a reason")
+        };
+        assert_eq!(reason(false).await, "cancelled by a user");
+        assert_eq!(reason(true).await, CANCELLED_NOW, "its calls need not be waited for any more");
+        assert_eq!(reason(false).await, CANCELLED_NOW, "what was dropped is dropped");
+    }
 
     #[tokio::test]
     async fn who_waits_for_a_run_that_is_cancelled_is_told_to_go_on_alone() {

@@ -219,7 +219,8 @@ fn text_of(details: &Details) -> String {
     }
     lines.extend(details.files.iter().map(|file| format!("  file {}", file.display())));
     if details.content.is_none() {
-        lines.push("  not on this machine yet: submit or `bench-coord datasets fetch` downloads it".to_owned());
+        let name = &manifest.name;
+        lines.push(format!("  not on this machine yet: submit or `bench-coord datasets fetch {name}` downloads it"));
     }
     if let Some(content) = &details.content {
         lines.push(format!(

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bench_proto::{
     ids::{RunId, RunNo},
+    spec::Limits,
     stop::{Looks, StopGoal, StopRule},
 };
 use bench_store::{Right, RunFilter, RunRow, RunState, Store};
@@ -19,7 +20,7 @@ use crate::{
     runs::{fork::source_of, removal::is_about_to_ask},
     standing::{
         Standing, are_banks_removed, asked_rows,
-        group::{find_runs, member},
+        group::{RunsOfGroup, find_runs, group_of_equals, member},
         is_restored, keeps_banks,
         lock::OwnerLock,
     },
@@ -62,6 +63,7 @@ pub(super) async fn run(app: &App, args: &DeleteArgs) -> CliResult {
     for run in &runs {
         remove_files(app, run).await;
     }
+    tell_caps(store, &runs).await?;
     let ids: Vec<&str> = runs.iter().map(|run| run.run_id.0.as_str()).collect();
     if args.json {
         out::json(&json!({ "deleted": ids }));
@@ -202,6 +204,29 @@ async fn told(store: &dyn Store, run: &RunRow) -> Result<String, CliError> {
         run.spec.sample.n,
         dollars(run.counters.usd_paid())
     ))
+}
+
+/// Says what the caps of groups are which have lost some of their runs: what these have cost counts there no longer, and the caps are
+/// lower by it.
+async fn tell_caps(store: &dyn Store, deleted: &[RunRow]) -> Result<(), CliError> {
+    let groups: BTreeMap<&str, &RunRow> =
+        deleted.iter().filter_map(|run| Some((group_of_equals(run)?.id.as_str(), run))).collect();
+    for (id, run) in groups {
+        let Some(group) = RunsOfGroup::of_id(store, &RunId(id.to_owned())).await? else { continue };
+        let Some(cap) = group.runs.first().and_then(|left| lowered(&run.spec.limits, &left.spec.limits)) else {
+            continue;
+        };
+        out::note(&format!("the cap of group {id} is {cap} now: it is lower by what the deleted runs had cost"));
+    }
+    Ok(())
+}
+
+/// A cap that is another than before, in words.
+fn lowered(before: &Limits, now: &Limits) -> Option<String> {
+    if let Some(cap) = now.max_usage.filter(|_| now.max_usage != before.max_usage) {
+        return Some(cap.to_string());
+    }
+    now.max_cost.filter(|_| now.max_cost != before.max_cost).map(|cap| dollars(cap.usd()))
 }
 
 /// How the banks of a run are removed, which only a run that has ended lets go.

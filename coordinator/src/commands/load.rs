@@ -6,13 +6,14 @@ use crate::{
     app::App,
     cli::LoadArgs,
     exit::{CliError, CliResult, Exit},
-    load::{self, Gate, Measured},
+    load::{self, Baseline, Gate, Measured},
     out,
     results::check_writable,
 };
 
 /// Measures, or reads what was measured; writes the files, prints the table and what a gate says. Exit 3 when it was interrupted, 4
-/// when nothing was served, 5 when a bank answered with what is in another or the baseline is of other conditions, 1 and 6 as a gate.
+/// when nothing was served or the system has ended a suite, 5 when a bank answered with what is in another or the baseline is of
+/// other conditions, 1 and 6 as a gate.
 pub(super) async fn run(app: &App, args: &LoadArgs) -> CliResult {
     if !(args.ratio.is_finite() && args.ratio >= 1.0) {
         return Err(CliError::usage(format!("--ratio {}: give a number from 1", args.ratio)));
@@ -20,6 +21,7 @@ pub(super) async fn run(app: &App, args: &LoadArgs) -> CliResult {
     if let Some(folder) = &args.output_dir {
         check_writable(folder)?;
     }
+    let baseline = Baseline::read(args)?;
     let measured = match &args.system {
         Some(given) => load::run(app, args, given).await?,
         None => load::read_all(&args.merge)?,
@@ -28,7 +30,7 @@ pub(super) async fn run(app: &App, args: &LoadArgs) -> CliResult {
     // what one process has measured has its files already
     let is_new = args.system.is_some() || args.merge.len() > 1 || args.output_dir.is_some();
     let written = if is_new { load::write(&measured, &folder) } else { Ok(()) };
-    let gate = load::gated(args, &measured);
+    let gate = load::gated(args, baseline.as_ref(), &measured);
     let shown = gate.as_ref().ok().and_then(Option::as_ref);
     if args.json {
         print_json(&measured, shown)?
@@ -57,9 +59,12 @@ fn exit_of(measured: &Measured, gate: Option<&Gate>) -> CliResult {
     if measured.is_interrupted() {
         return Ok(Exit::Resumable);
     }
+    if let Some(why) = measured.failure() {
+        return Err(CliError::infrastructure(why));
+    }
     if operations.iter().all(|of| of.figures.served == 0) {
         return Err(CliError::infrastructure(
-            "not one operation was served; `bench-coord systems check` shows what works",
+            "not one operation was served; `bench-coord systems check SYSTEM` shows what works",
         ));
     }
     if operations.iter().any(|of| of.findings.is_some_and(|findings| findings.foreign > 0)) {

@@ -25,9 +25,9 @@ use crate::{
     standing::{find_run, group::RunsOfGroup, look_for_run},
 };
 
-/// Longest wait for calls in flight after a stop.
+/// Longest wait for requests in flight after a stop: it has nothing else to end, and a memory system's call may take its minute.
 #[cfg(feature = "cluster")]
-const DRAIN: Duration = Duration::from_secs(180);
+const DRAIN: Duration = Duration::from_secs(60);
 /// Pool of its session: no run is planned for it, since it takes no task.
 #[cfg(feature = "cluster")]
 const POOL: &str = "meter";
@@ -123,10 +123,11 @@ async fn serve(app: &App, args: &MeterRoleArgs) -> CliResult {
     let accounts = usable_accounts(settings);
     let mut environment =
         traced_environment(settings, accounts, rights, None).map_err(|f| CliError::usage(f.message))?;
-    if let Some(environment) = Arc::get_mut(&mut environment)
-        && let Some(listen) = &args.listen
-    {
-        environment.meter.listen_at(listen);
+    if let Some(environment) = Arc::get_mut(&mut environment) {
+        environment.meter.end_within(DRAIN);
+        if let Some(listen) = &args.listen {
+            environment.meter.listen_at(listen);
+        }
     }
     if !environment.meter.is_shared() {
         return Err(CliError::usage(
@@ -147,6 +148,12 @@ async fn serve(app: &App, args: &MeterRoleArgs) -> CliResult {
     let worker = Worker::start(config, environment, Arc::clone(&store), queue, Arc::default()).await?;
     let address = worker.listen_for_systems().await.map_err(|failure| CliError::infrastructure(failure.message))?;
     out::note(&format!("meter of {}, for memory systems at {address}", store.describe()));
+    until_stopped(app, worker).await
+}
+
+/// Lets calls through until a signal or a broken store ends it; those in flight come to their end, unless a second signal comes.
+#[cfg(feature = "cluster")]
+async fn until_stopped(app: &App, worker: Worker) -> CliResult {
     let interrupts = app.interrupts();
     let mut broken = worker.broken.clone();
     tokio::select! {
@@ -154,6 +161,19 @@ async fn serve(app: &App, args: &MeterRoleArgs) -> CliResult {
         _ = broken.changed() => {}
     }
     let reason = broken.borrow().clone();
-    worker.stop().await;
+    if reason.is_none() {
+        out::note("stopping: no request is taken, those in flight finish; a second signal drops them");
+    }
+    let hurry = if reason.is_none() { interrupts.now } else { interrupts.stop };
+    let drop_calls = worker.drop_calls();
+    let stopping = worker.stop();
+    tokio::pin!(stopping);
+    tokio::select! {
+        () = &mut stopping => {}
+        () = hurry.cancelled() => {
+            drop_calls.cancel();
+            stopping.await;
+        }
+    }
     reason.map_or(Ok(Exit::Done), |reason| Err(CliError::infrastructure(reason)))
 }

@@ -17,6 +17,8 @@ use crate::{
 /// Brings the schema of the store and the queues of the broker up to date and prints what was done; may be repeated.
 pub(super) async fn run(app: &App, args: &MigrateArgs) -> CliResult {
     transport::warn(app.settings(), transport::to_store(app.settings()));
+    // as the store of any verb that begins something: who made it goes on with it
+    app.begin_home(true);
     let version = bench_store::migrate(&app.settings().store_url).await?;
     out::result(&format!("store: schema {version}"));
     if let Some(prefix) = &args.roles {

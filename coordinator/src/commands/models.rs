@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bench_models::{
     capabilities::Capabilities,
-    prices::{PriceTable, PricedModel, per_million},
+    prices::{LITELLM_TABLE, PriceTable, PricedModel, per_million},
     tokens::Encoding,
 };
 use serde_json::{Value, json};
@@ -29,7 +29,8 @@ pub(super) fn run(app: &App, verb: &ModelsVerb) -> CliResult {
         listed(own.as_ref()).into_iter().filter(|model| model.name.to_lowercase().contains(&wanted)).collect();
     if listed.is_empty() {
         return Err(CliError::usage(format!(
-            "no model with a known price has '{wanted}' in its name; --price IN,OUT gives one for a run, `bench-coord prices update` reads more"
+            "no model with a known price has '{wanted}' in its name; --price IN,OUT gives one for a run, `bench-coord prices update --from \
+             {LITELLM_TABLE}` reads more"
         )));
     }
     if *json {

@@ -9,13 +9,14 @@ use crate::{
     cli::{LimitArgs, ResumeArgs, RetryArgs},
     exit::{CliError, CliResult},
     out,
+    planning::filled::paused_filler,
     results::check_run_folder,
     runs::{
         ending::finish,
         execution::Execution,
         executor::RunExecutor,
         group::resume::resume,
-        resume::{check_goes_on, go_on, planner_if_missing},
+        resume::{check_goes_on, go_on, pause_interrupted, planner_if_missing, take_up},
     },
     standing::{find_run, group::RunsOfGroup},
 };
@@ -40,21 +41,21 @@ pub(super) async fn run(app: &App, args: &RetryArgs) -> CliResult {
             run.run_id
         )));
     }
-    if run.state == RunState::Running {
-        store.close_lost_interval(run.run_no).await?;
-        store.set_run_state(run.run_no, &[RunState::Running], RunState::Paused, Some("interrupted")).await?;
+    if let Some(why) = paused_filler(store.as_ref(), &run).await? {
+        return Err(CliError::usage(format!("{}: {why}", run.run_id)));
     }
+    let planner = planner_if_missing(app, store.as_ref(), &run).await?;
+    pause_interrupted(store.as_ref(), &run).await?;
     let reopened = store.reopen(run.run_no, scope(args)).await?;
     if reopened == 0 && run.state == RunState::Finished {
         out::note(&format!("{} has nothing to repeat", run.run_id));
         return finish(app, store.as_ref(), run.run_no, args.output.json, folder).await;
     }
     out::note(&format!("{reopened} questions are repeated"));
-    let from = [RunState::Paused, RunState::Cancelled, RunState::Finished];
-    if !store.set_run_state(run.run_no, &from, RunState::Running, None).await? {
+    // what had ended is paused by now, but for a cancelled run of which nothing was opened
+    if !take_up(store.as_ref(), &run, &[RunState::Cancelled]).await? {
         return Err(CliError::usage(format!("{} was changed by somebody else just now; try again", run.run_id)));
     }
-    let planner = planner_if_missing(app, store.as_ref(), &run).await?;
     let execution = Execution { app, store: &store, run: &run, executor: &executor, planner, planned: None };
     go_on(execution, false, &args.output).await
 }
@@ -86,12 +87,8 @@ async fn of_group(app: &App, args: &RetryArgs, store: &Arc<dyn Store>, group: Ru
     }
     let mut reopened = 0;
     for run in &group.runs {
-        let questions = store.reopen(run.run_no, scope(args)).await?;
-        reopened += questions;
-        if questions > 0 {
-            let from = [RunState::Finished, RunState::Cancelled];
-            store.set_run_state(run.run_no, &from, RunState::Paused, Some("what failed is repeated")).await?;
-        }
+        // pauses each of which something is opened: whoever kills this leaves what `resume` goes on with
+        reopened += store.reopen(run.run_no, scope(args)).await?;
     }
     out::note(&match reopened {
         0 => format!("group {} has nothing to repeat", group.id),

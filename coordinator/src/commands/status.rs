@@ -25,7 +25,7 @@ use crate::{
         latency::{self, Probing},
         outages::{self, Away},
         progress::{ProgressMeter, Snapshot, line},
-        waiting::Waiting,
+        waiting::{Waiting, at_its_end},
     },
 };
 
@@ -35,9 +35,15 @@ pub(super) async fn run(app: &App, args: &StatusArgs) -> CliResult {
     let runs = match &args.run {
         Some(selector) => find_runs(store.as_ref(), selector).await?,
         None => {
-            let open = |run: &RunRow| matches!(run.state, RunState::Running | RunState::Paused);
-            let filter = RunFilter { limit: Some(100), controls: true, ..RunFilter::default() };
-            store.list_runs(&filter).await?.into_iter().filter(open).collect()
+            let filter = RunFilter { open: true, limit: Some(MOST_RUNS + 1), controls: true, ..RunFilter::default() };
+            let mut runs = store.list_runs(&filter).await?;
+            if runs.len() > MOST_RUNS as usize {
+                runs.truncate(MOST_RUNS as usize);
+                out::note(&format!(
+                    "the newest {MOST_RUNS} open runs are shown, and there are more; `status RUN` shows each"
+                ));
+            }
+            runs
         }
     };
     if runs.is_empty() && !args.json {
@@ -66,6 +72,9 @@ pub(super) async fn run(app: &App, args: &StatusArgs) -> CliResult {
     }
     Ok(Exit::Done)
 }
+
+/// Open runs that are shown.
+const MOST_RUNS: u32 = 100;
 
 /// Events of a store that went back that are shown to people.
 const MOST_EVENTS: usize = 8;
@@ -99,6 +108,8 @@ struct RunStatus<'a> {
     missing: Option<String>,
     open: OpenByRole,
     waits_for: Option<String>,
+    /// What it waits for at its end.
+    at_its_end: Option<String>,
     failed_banks: Vec<(String, String)>,
     outages: Vec<Away>,
     /// How far its latency probe is.
@@ -126,12 +137,14 @@ impl<'a> RunStatus<'a> {
         if served && missing.is_none() && !run.planned && !has_planner(store, run.run_no).await? {
             missing = Some(format!("nobody writes the rest of its plan; `bench-coord resume {}` does", run.run_id));
         }
+        let open = store.open_tasks(run.run_no).await?;
         Ok(RunStatus {
             run,
             cluster,
             missing,
             standing: Standing::of_run(run, app.store_file().as_deref()),
-            open: store.open_tasks(run.run_no).await?,
+            at_its_end: at_its_end(store, run, &open).await?,
+            open,
             outages: outages::away(store, run).await?,
             probing: latency::probing(store, run).await?,
             waits_for: store.waits_for(run.run_no).await?,
@@ -162,6 +175,9 @@ impl<'a> RunStatus<'a> {
         }
         if let Some(waiting) = Waiting::from_open(&self.open, self.waits_for.clone()) {
             return Some(waiting.line());
+        }
+        if self.at_its_end.is_some() {
+            return self.at_its_end.clone();
         }
         let asks = self.run.spec.taken_over.banks_of.first();
         (!self.run.planned).then(|| match asks {

@@ -488,6 +488,7 @@ fn version_of(summary: &Summary, scorer: &str) -> Option<u32> {
     known.then(|| summary.spec.scorer_versions.get(scorer).copied().unwrap_or(1))
 }
 
+/// What a line says of its question. A recall without any hit is known by the evidence that it was looked through for.
 fn facts_of(line: &QuestionLine) -> QuestionFacts {
     let hits =
         line.retrieved.iter().map(|hit| (hit.id.as_str(), hit.session_id.as_str(), hit.level.map(HitLevel::from)));
@@ -500,11 +501,53 @@ fn facts_of(line: &QuestionLine) -> QuestionFacts {
     };
     QuestionFacts {
         scores: line.scores.iter().map(|(metric, score)| (metric.clone(), *score)).collect(),
-        retrieval: (!line.retrieved.is_empty())
+        retrieval: (!line.retrieved.is_empty() || !line.found.is_empty())
             .then(|| Retrieval::from_hits(hits, &line.evidence, &line.evidence_sessions)),
         hits: u32::try_from(line.retrieved.len()).ok(),
         top1_score: line.retrieved.first().and_then(|hit| hit.score),
         attempts: line.attempts,
         ..QuestionFacts::without_steps(identity, line.outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_proto::{
+        retrieval::RetrievalMetrics,
+        summary::{FoundLine, PhaseUsageLine, TimingLine},
+    };
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// The line of a question with this evidence, of which these hits were recalled.
+    fn line(evidence: &[&str], hits: Option<&[&str]>) -> QuestionLine {
+        let evidence: Vec<String> = evidence.iter().map(|id| (*id).to_owned()).collect();
+        let found = hits.map(|hits| {
+            let placed = hits.iter().map(|id| (*id, "D1", Some(HitLevel::Turn)));
+            FoundLine::of_levels(&Retrieval::from_hits(placed, &evidence, &[]))
+        });
+        let hit = |id: &&str| json!({"id": id, "session_id": "D1", "score": null, "text": "", "level": "turn"});
+        let retrieved: Vec<Value> = hits.unwrap_or_default().iter().map(hit).collect();
+        serde_json::from_value(json!({
+            "question_id": "b:1", "bank_id": "b", "category": "temporal", "question": "When?", "gold": "in May",
+            "answer": "in May", "outcome": "scored", "scores": {"judge": 1.0}, "retrieved": retrieved, "evidence": evidence,
+            "found": found.unwrap_or_default(), "citations": [], "failures": [], "judgements": [], "error": null,
+            "usage": PhaseUsageLine::default(), "timing_ms": TimingLine::default(), "trace_id": "0".repeat(32), "attempts": 1,
+        }))
+        .expect("a line of questions.jsonl")
+    }
+
+    #[test]
+    fn a_recall_that_found_nothing_is_one_and_none_is_none() {
+        let recall = |evidence: &[&str], hits: Option<&[&str]>| {
+            let retrieval = facts_of(&line(evidence, hits)).retrieval?;
+            RetrievalMetrics::at(&retrieval.turn, 10).map(|metrics| metrics.recall)
+        };
+        assert_eq!(recall(&["D1:1"], Some(&["D1:2", "D1:1"])), Some(1.0));
+        assert_eq!(recall(&["D1:1"], Some(&["D1:2"])), Some(0.0));
+        assert_eq!(recall(&["D1:1"], Some(&[])), Some(0.0), "as in the store");
+        assert_eq!(recall(&["D1:1"], None), None, "nothing was recalled");
+        assert_eq!(recall(&[], Some(&[])), None, "nothing was to be found");
     }
 }

@@ -1,7 +1,7 @@
 //! The report of a matrix: its cells, all pairs of them, and what changing one axis does.
 //!
 //! A cell with repeats is the mean over them, question by question. A main effect is the paired difference of two such means: over
-//! the cells that have one value of the axis and those that have the other and differ in nothing else.
+//! the cells of a dataset and metric that have one value of the axis and those that have the other and differ in nothing else.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,14 @@ use bench_aggregate::{
 };
 use bench_proto::{
     comparison::{Comparison, MemoryCost, Word},
-    matrix::{CellProbe, MATRIX_SCHEMA_VERSION, MainEffect, MatrixCell, MatrixPair, MatrixReport},
+    matrix::{CellProbe, MATRIX_SCHEMA_VERSION, MainEffect, MatrixCell, MatrixPair, MatrixReport, SEED_AXIS},
     metric::Better,
     money::PicoUsd,
+    spec::RunSpec,
     summary::{LatencyProbe, MeteredSummary, ProbeConditions, Summary, Verdict},
 };
 use bench_store::{RunRow, RunState, Store};
+use serde_json::Value;
 
 use super::{figures_of_both, inputs::LoadedRun, pair, seeds::seeds};
 use crate::{
@@ -308,6 +310,77 @@ pub(crate) fn in_view_of_all(verdict: Word, p_holm: Option<f64>) -> Word {
     }
 }
 
+/// Axis → value.
+type Values = BTreeMap<String, String>;
+
+/// What the cells of one effect are measured on: other data has other weights, and perhaps other questions of the same ids.
+#[derive(Debug, Clone, PartialEq)]
+struct Measured {
+    dataset: String,
+    /// None of data that a seed of the matrix makes: the ids of such data hold their seed.
+    sha256: Option<String>,
+    /// Settings of the data, but for such a seed.
+    settings: BTreeMap<String, Value>,
+    metric: String,
+}
+
+impl Measured {
+    /// That of a cell with these values and settings.
+    fn of(values: &Values, spec: &RunSpec) -> Self {
+        let mut settings = spec.dataset.settings.clone();
+        let of_seed = values.contains_key(SEED_AXIS) && settings.remove("seed").is_some();
+        Self {
+            dataset: spec.dataset.name.clone(),
+            sha256: (!of_seed).then(|| spec.dataset.sha256.clone()),
+            settings,
+            metric: spec.headline_metric(),
+        }
+    }
+}
+
+/// What is measured alike, in the order of its first members; each part with those of its common values that tell it from others.
+fn apart<T>(all: Vec<(Measured, Values, T)>) -> Vec<(Values, Vec<T>)> {
+    let mut parts: Vec<(Measured, Values, Vec<T>)> = Vec::new();
+    for (on, values, member) in all {
+        match parts.iter_mut().find(|(part, ..)| *part == on) {
+            Some((_, common, members)) => {
+                common.retain(|axis, value| values.get(axis) == Some(&*value));
+                members.push(member);
+            }
+            None => parts.push((on, values, vec![member])),
+        }
+    }
+    let several = parts.len() > 1;
+    let mut everywhere = parts.first().map(|(_, common, _)| common.clone()).unwrap_or_default();
+    everywhere.retain(|axis, value| parts.iter().all(|(_, common, _)| common.get(axis) == Some(&*value)));
+    let told = |(on, mut common, members): (Measured, Values, Vec<T>)| {
+        common.retain(|axis, _| !everywhere.contains_key(axis));
+        if several && common.is_empty() {
+            common.insert("dataset".to_owned(), on.dataset);
+        }
+        (common, members)
+    };
+    parts.into_iter().map(told).collect()
+}
+
+/// A cell with one value of an axis, and the cell with another that differs in nothing else.
+type PairOfCells<'c> = (&'c CellRows, &'c CellRows);
+
+/// Those of one dataset and metric together.
+fn matched<'c>(cells: &'c [CellRows], axis: &str, [from, to]: [&str; 2]) -> Vec<(Values, Vec<PairOfCells<'c>>)> {
+    let has = |cell: &CellRows, value: &str| {
+        cell.values.get(axis).is_some_and(|own| own == value) && !cell.ended().is_empty()
+    };
+    let pair = |a: &'c CellRows| {
+        let b = cells.iter().filter(|b| has(b, to)).find(|b| a.differs_in(b) == [axis])?;
+        let spec = &a.runs.first()?.spec;
+        let mut shared = a.values.clone();
+        shared.remove(axis);
+        (a.dataset() == b.dataset()).then(|| (Measured::of(&a.values, spec), shared, (a, b)))
+    };
+    apart(cells.iter().filter(|cell| has(cell, from)).filter_map(pair).collect())
+}
+
 /// What each axis does, from its first value to each of its others.
 async fn effects(
     app: &App,
@@ -319,39 +392,50 @@ async fn effects(
     for (axis, values) in axes(cells) {
         let Some((from, others)) = values.split_first() else { continue };
         for to in others {
-            let has =
-                |cell: &&CellRows, value: &String| cell.values.get(&axis) == Some(value) && !cell.ended().is_empty();
-            let matched: Vec<(&CellRows, &CellRows)> = cells
-                .iter()
-                .filter(|cell| has(cell, from))
-                .filter_map(|a| {
-                    Some((a, cells.iter().filter(|b| has(b, to)).find(|b| a.differs_in(b) == [axis.clone()])?))
-                })
-                .filter(|(a, b)| a.dataset() == b.dataset())
-                .collect();
-            let (first, second): (Vec<&CellRows>, Vec<&CellRows>) = matched.iter().copied().unzip();
-            let (Some(a), Some(b)) = (loaded(app, store, &first).await?, loaded(app, store, &second).await?) else {
-                continue;
-            };
-            let Comparison { paired, reasons, .. } = pair(store, &a, &b, options, false).await?;
-            let invalid = [&a, &b].into_iter().any(|side| side.summary.run.verdict == Verdict::Invalid);
-            let why = match (invalid, reasons.first()) {
-                (true, _) => Some("some of these cells are INVALID".to_owned()),
-                (false, why) => why.map(|why| format!("these cells cannot be compared: {why}")),
-            };
-            effects.push(MainEffect {
-                axis: axis.clone(),
-                from: from.clone(),
-                to: to.clone(),
-                pairs: matched.len() as u32,
-                difference: paired.difference,
-                ci95: paired.ci95,
-                note: why.or(paired.ci95_note),
-                p_value: paired.p_value,
-            });
+            for (within, matched) in matched(cells, &axis, [from, to]) {
+                let untold = MainEffect {
+                    axis: axis.clone(),
+                    from: from.clone(),
+                    to: to.clone(),
+                    within,
+                    pairs: matched.len() as u32,
+                    difference: None,
+                    ci95: None,
+                    note: None,
+                    p_value: None,
+                };
+                effects.extend(effect(app, store, untold, &matched, options).await?);
+            }
         }
     }
     Ok(effects)
+}
+
+/// An effect with its figures; none without runs that have ended.
+async fn effect(
+    app: &App,
+    store: &dyn Store,
+    untold: MainEffect,
+    matched: &[PairOfCells<'_>],
+    options: &CompareOptions,
+) -> Result<Option<MainEffect>, CliError> {
+    let (first, second): (Vec<&CellRows>, Vec<&CellRows>) = matched.iter().copied().unzip();
+    let (Some(a), Some(b)) = (loaded(app, store, &first).await?, loaded(app, store, &second).await?) else {
+        return Ok(None);
+    };
+    let Comparison { paired, reasons, .. } = pair(store, &a, &b, options, false).await?;
+    let invalid = [&a, &b].into_iter().any(|side| side.summary.run.verdict == Verdict::Invalid);
+    let why = match (invalid, reasons.first()) {
+        (true, _) => Some("some of these cells are INVALID".to_owned()),
+        (false, why) => why.map(|why| format!("these cells cannot be compared: {why}")),
+    };
+    Ok(Some(MainEffect {
+        difference: paired.difference,
+        ci95: paired.ci95,
+        note: why.or(paired.ci95_note),
+        p_value: paired.p_value,
+        ..untold
+    }))
 }
 
 fn notes(cells: &[CellRows]) -> Vec<String> {
@@ -363,8 +447,8 @@ fn notes(cells: &[CellRows]) -> Vec<String> {
     }
     notes.extend(counted_elsewhere(runs().map(|run| &run.spec)));
     notes.push(
-        "a main effect is the mean over the pairs of cells that differ in that axis alone; where axes work together, single pairs say \
-         more"
+        "a main effect is the mean over the pairs of cells of one dataset and metric that differ in that axis alone; where axes \
+         work together, single pairs say more"
             .to_owned(),
     );
     notes
@@ -407,6 +491,53 @@ mod tests {
         let spoiled = [(valid, (0.5, 1.0, 1.0)), (invalid, (0.9, 0.1, 0.1)), (valid, (0.6, 2.0, 2.0))];
         assert_eq!(marks(&spoiled), [Some(true), None, Some(true)]);
         assert_eq!(marks(&[(invalid, (0.9, 0.1, 0.1))]), [None]);
+    }
+
+    type Named<'a> = &'a [(&'a str, &'a str)];
+    type Change<'a> = &'a dyn Fn(&mut RunSpec);
+
+    fn within(values: Named<'_>) -> Values {
+        values.iter().map(|(axis, value)| ((*axis).to_owned(), (*value).to_owned())).collect()
+    }
+
+    /// Parts of cells with these values, settings changed so: the values of each that others do not have, and how many cells it has.
+    fn parts(cells: &[(Named<'_>, Change<'_>)]) -> Vec<(Values, usize)> {
+        let golden = include_str!("../../../proto/golden/run_spec.v1.json");
+        let cell = |(values, change): &(Named<'_>, Change<'_>)| {
+            let mut spec: RunSpec = serde_json::from_str(golden).expect("a spec");
+            change(&mut spec);
+            let values = within(values);
+            (Measured::of(&values, &spec), values, ())
+        };
+        apart(cells.iter().map(cell).collect()).into_iter().map(|(within, cells)| (within, cells.len())).collect()
+    }
+
+    #[test]
+    fn an_effect_is_of_one_dataset_and_one_metric_and_of_all_seeds() {
+        let file = |hash: &'static str| move |spec: &mut RunSpec| hash.clone_into(&mut spec.dataset.sha256);
+        let (one, other) = (file("1"), file("2"));
+        let whole = parts(&[(&[("top-k", "5")], &one), (&[("top-k", "10")], &one)]);
+        assert_eq!(whole, [(within(&[]), 2)], "cells of one file need no name");
+        let of_files = parts(&[
+            (&[("dataset", "a"), ("top-k", "5")], &one),
+            (&[("dataset", "a"), ("top-k", "10")], &one),
+            (&[("dataset", "b"), ("top-k", "5")], &other),
+        ]);
+        // what the cells of the second have in common tells them apart
+        let second = within(&[("dataset", "b"), ("top-k", "5")]);
+        assert_eq!(of_files, [(within(&[("dataset", "a")]), 2), (second, 1)]);
+        let by_another_metric = |spec: &mut RunSpec| spec.headline = Some("recall@10".to_owned());
+        let of_metrics = parts(&[(&[("judge", "x")], &one), (&[("judge", "none")], &by_another_metric)]);
+        assert_eq!(of_metrics.len(), 2);
+        let seed = |seed: u64| {
+            move |spec: &mut RunSpec| {
+                spec.dataset.sha256 = seed.to_string();
+                spec.dataset.settings.insert("seed".to_owned(), seed.into());
+            }
+        };
+        let (four, five) = (seed(4), seed(5));
+        let of_seeds = parts(&[(&[(SEED_AXIS, "4")], &four), (&[(SEED_AXIS, "5")], &five)]);
+        assert_eq!(of_seeds, [(within(&[]), 2)]);
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub(crate) fn check_metric(pairing: &PairingArgs, run: &LoadedRun) -> Result<(),
     match pairing.metric.as_deref().filter(|metric| !known.contains(metric)) {
         None => Ok(()),
         Some(metric) => Err(CliError::usage(format!(
-            "--metric {metric}: run {} has {}; `bench-coord rescore` and `rejudge` add others",
+            "--metric {metric}: run {0} has {1}; `bench-coord rescore {0} --scorer NAME` and `rejudge` make a run that has others",
             run.summary.run.id,
             known.join(", ")
         ))),

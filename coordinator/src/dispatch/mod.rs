@@ -11,6 +11,7 @@
 //! | `survey` | which runs, workers and queues are there? |
 //! | [`window`] | how many tasks does each run get? |
 //! | `losses` | what has the broker lost? |
+//! | `refused` | which pools does the broker refuse? |
 //! | `outages` | which runs are held back because a provider is away? |
 //! | `context` | which trace does a message belong to? |
 //! | `rest` | what wakes the dispatcher before its time? |
@@ -22,6 +23,7 @@ mod losses;
 mod outages;
 #[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "a build for one machine has no `serve`"))]
 pub(crate) mod past;
+mod refused;
 mod rest;
 mod survey;
 pub(crate) mod trouble;
@@ -38,7 +40,7 @@ use bench_proto::{
     task::{QueueName, TASK_MESSAGE_VERSION, TaskMessage},
 };
 use bench_queue::{Outgoing, Queue, QueueError};
-use bench_store::{ReadyTask, Store, StoreError};
+use bench_store::{OpenByRole, ReadyTask, Store, StoreError};
 use bench_telemetry::{
     outage::{self, Upset},
     process, process_span,
@@ -214,7 +216,7 @@ impl Dispatcher {
         self.survey(learned).await?;
         self.read_outages(learned).await?;
         if learned.runs.is_empty() {
-            self.trouble.set("runs", learned.left_out.text());
+            self.tell_left_out(learned);
             learned.open.clear();
             return Ok(Looked { published: 0, full: true, next_due: None, found: Load::default() });
         }
@@ -228,35 +230,8 @@ impl Dispatcher {
             learned.moved = Some(Instant::now());
         }
         learned.turn = learned.turn.wrapping_add(1);
-        let (mut published, mut full, mut found) = (0, true, Load::default());
-        for (name, pool) in by_pool(&learned.runs) {
-            let slots = learned.pools.get(name).map(|pool| pool.slots.clone()).unwrap_or_default();
-            let version = learned.pools.get(name).and_then(|pool| pool.message_version);
-            let demands: Vec<Demand> = pool
-                .iter()
-                .map(|(run, facts)| Demand {
-                    run: **run,
-                    most: facts.most,
-                    open: open.get(run).cloned().unwrap_or_default(),
-                    bounds: learned.outages.bounds(&facts.needs, Instant::now()),
-                })
-                .collect();
-            let granted = shares(&demands, &slots, learned.turn);
-            full &= fills(&demands, &slots, &granted);
-            found.at_limit |= demands.iter().any(is_at_limit);
-            found.in_flight += in_flight_of_all(&demands);
-            for (run, role, count) in granted {
-                let (facts, queue) = (&learned.runs[&run], QueueName::new(name, role));
-                let grant = Grant { run, facts, queue, count, version };
-                match self.publish(grant, &mut learned.contexts).await {
-                    Err(DispatchError::Store(error)) if error.is_about_rows() && !self.is_local() => {
-                        learned.left_out.add(run, &error);
-                    }
-                    handed_out => published += handed_out?,
-                }
-            }
-        }
-        self.trouble.set("runs", learned.left_out.text());
+        let (published, full, mut found) = self.hand_out(learned, &open).await?;
+        self.tell_left_out(learned);
         self.give_up(learned, &open).await?;
         found.in_flight += i64::from(published);
         let next_due = open.values().flat_map(BTreeMap::values).filter_map(|tasks| tasks.next_due_ms).min();
@@ -266,6 +241,68 @@ impl Dispatcher {
         }
         let next_due = next_due.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0)));
         Ok(Looked { published, full, next_due: next_due.filter(|due| !due.is_zero()), found })
+    }
+
+    /// Hands out to each pool what fits into it: how many tasks, whether they fill the windows, and how much is in flight.
+    async fn hand_out(
+        &self,
+        learned: &mut Learned,
+        open: &BTreeMap<RunNo, OpenByRole>,
+    ) -> Result<(u32, bool, Load), DispatchError> {
+        let (mut published, mut full, mut found) = (0, true, Load::default());
+        let now = Instant::now();
+        learned.granted.clear();
+        for (name, pool) in by_pool(&learned.runs) {
+            if learned.refused.is_left_alone(name, now) {
+                continue;
+            }
+            let slots = learned.pools.get(name).map(|pool| pool.slots.clone()).unwrap_or_default();
+            let version = learned.pools.get(name).and_then(|pool| pool.message_version);
+            let demands: Vec<Demand> = pool
+                .iter()
+                .map(|(run, facts)| Demand {
+                    run: **run,
+                    most: facts.most,
+                    open: open.get(run).cloned().unwrap_or_default(),
+                    bounds: learned.outages.bounds(&facts.needs, Instant::now()),
+                    judge_is_away: learned.outages.is_any_away(&facts.judges),
+                })
+                .collect();
+            let granted = shares(&demands, &slots, learned.turn);
+            full &= fills(&demands, &slots, &granted);
+            found.at_limit |= demands.iter().any(is_at_limit);
+            found.in_flight += in_flight_of_all(&demands);
+            for (run, role, count) in granted {
+                learned.granted.entry(run).or_default().insert(role);
+                let (facts, queue) = (&learned.runs[&run], QueueName::new(name, role));
+                let grant = Grant { run, facts, queue, count, version };
+                match self.publish(grant, &mut learned.contexts).await {
+                    Err(DispatchError::Store(error)) if error.is_about_rows() && !self.is_local() => {
+                        learned.left_out.add(run, &error);
+                    }
+                    Err(DispatchError::Queue(QueueError::Setup(why))) if !self.is_local() => {
+                        // its queues are declared again before the next attempt: they may be gone
+                        learned.declared.retain(|queue| queue.pool != name);
+                        learned.refused.add(name, why, now);
+                        break;
+                    }
+                    handed_out => {
+                        let count = handed_out?;
+                        published += count;
+                        if count > 0 {
+                            learned.refused.published(name);
+                        }
+                    }
+                }
+            }
+        }
+        Ok((published, full, found))
+    }
+
+    /// Says what is left out, for `status`.
+    fn tell_left_out(&self, learned: &Learned) {
+        self.trouble.set("runs", learned.left_out.text());
+        self.trouble.set("pools", learned.refused.text());
     }
 
     /// Hands out ready tasks of one run and role; how many.

@@ -24,6 +24,24 @@ pub(super) struct OutageWatch {
 /// How long a run has to move before it counts: a task that is put off comes back, is handed out and put off again.
 const MOVED: Duration = Duration::from_secs(5);
 
+/// What there is of a run at a look.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AtHand<'a> {
+    /// Its open tasks.
+    pub(super) open: &'a OpenByRole,
+    /// Roles in which something of it was handed out at this look.
+    pub(super) granted: Option<&'a BTreeSet<Role>>,
+}
+
+impl AtHand<'_> {
+    /// Whether something of a role is on its way. What could be handed out and is not (a limit, banks that wait for questions) does
+    /// not move, and neither does what is put off: its own route may be there, and what it asks for away.
+    fn moves(&self, role: Role) -> bool {
+        let on_its_way = self.open.get(&role).is_some_and(|tasks| tasks.queued + tasks.leased > 0);
+        on_its_way || self.granted.is_some_and(|granted| granted.contains(&role))
+    }
+}
+
 /// A run that waits for what is away.
 #[derive(Debug, Clone, Copy)]
 struct Stuck {
@@ -47,6 +65,11 @@ impl OutageWatch {
 
     fn is_away(&self, route: &RouteKey) -> bool {
         self.rows.get(route).is_some_and(|row| row.outage.is_open())
+    }
+
+    /// Whether one of some routes is away.
+    pub(super) fn is_any_away(&self, routes: &[RouteKey]) -> bool {
+        routes.iter().any(|route| self.is_away(route))
     }
 
     /// Calls that a route is trusted with over all processes; `None`: as many as there are.
@@ -80,21 +103,18 @@ impl OutageWatch {
         &mut self,
         run: RunNo,
         needs: &Needs,
-        open: &OpenByRole,
+        at_hand: AtHand<'_>,
         longest: Duration,
         now: Instant,
     ) -> Option<(&'static str, String)> {
         let away = needs.values().flatten().flatten().find(|route| self.is_away(route));
         let is_open = |tasks: &OpenTasks| tasks.unpublished + tasks.queued + tasks.delayed + tasks.leased > 0;
-        let Some(route) = away.filter(|_| open.values().any(is_open)) else {
+        let Some(route) = away.filter(|_| at_hand.open.values().any(is_open)) else {
             self.stuck.remove(&run);
             return None;
         };
-        // what is only put off does not move either: its own route may be there, and what it asks for away
         let stopped: BTreeSet<Role> = stopped_roles(needs, |route| self.is_away(route));
-        let moves = open
-            .iter()
-            .any(|(role, tasks)| !stopped.contains(role) && tasks.unpublished + tasks.queued + tasks.leased > 0);
+        let moves = Role::ALL.into_iter().any(|role| !stopped.contains(&role) && at_hand.moves(role));
         let stuck = self.stuck.entry(run).or_insert(Stuck { since: now, moving: None });
         if moves {
             if now.saturating_duration_since(*stuck.moving.get_or_insert(now)) >= MOVED {
@@ -182,13 +202,15 @@ mod tests {
         let questions = OpenByRole::from([(Role::Question, tasks)]);
         let both = OpenByRole::from([(Role::Question, tasks), (Role::Judge, tasks)]);
         let mut watch = watch(vec![row("answerer", None)], now);
-        let run = RunNo(1);
-        assert_eq!(watch.gives_up(run, &needs(), &questions, minute, now), None);
+        let (run, judging) = (RunNo(1), BTreeSet::from([Role::Judge]));
+        let questions = AtHand { open: &questions, granted: None };
+        let judged = AtHand { open: &both, granted: Some(&judging) };
+        assert_eq!(watch.gives_up(run, &needs(), questions, minute, now), None);
         let at = |seconds| now + Duration::from_secs(seconds);
-        assert_eq!(watch.gives_up(run, &needs(), &both, minute, at(54)), None);
-        assert_eq!(watch.gives_up(run, &needs(), &both, minute, at(59)), None, "judging moves: it begins anew");
-        assert_eq!(watch.gives_up(run, &needs(), &questions, minute, at(61)), None);
-        let (code, why) = watch.gives_up(run, &needs(), &questions, minute, at(121)).expect("its time is over");
+        assert_eq!(watch.gives_up(run, &needs(), judged, minute, at(54)), None);
+        assert_eq!(watch.gives_up(run, &needs(), judged, minute, at(59)), None, "judging moves: it begins anew");
+        assert_eq!(watch.gives_up(run, &needs(), questions, minute, at(61)), None);
+        let (code, why) = watch.gives_up(run, &needs(), questions, minute, at(121)).expect("its time is over");
         assert_eq!(code, "provider_away");
         assert_eq!(why, "answerer (account openai) has been away for 2 min 0 s (503); `resume` tries again at once");
     }
@@ -202,14 +224,28 @@ mod tests {
         let run = RunNo(1);
         for second in 0..60 {
             let open = if second % 10 == 9 { &tried } else { &put_off };
-            assert_eq!(
-                watch.gives_up(run, &needs(), open, minute, now + Duration::from_secs(second)),
-                None,
-                "{second}"
-            );
+            let at_hand = AtHand { open, granted: None };
+            let gives_up = watch.gives_up(run, &needs(), at_hand, minute, now + Duration::from_secs(second));
+            assert_eq!(gives_up, None, "{second}");
         }
+        let put_off = AtHand { open: &put_off, granted: None };
         let (code, _) =
-            watch.gives_up(run, &needs(), &put_off, minute, now + Duration::from_secs(61)).expect("its time is over");
+            watch.gives_up(run, &needs(), put_off, minute, now + Duration::from_secs(61)).expect("its time is over");
         assert_eq!(code, "provider_away");
+    }
+
+    #[test]
+    fn p39_tasks_that_could_be_handed_out_and_are_not_keep_no_run_going() {
+        let (now, minute) = (Instant::now(), Duration::from_secs(60));
+        // banks wait while enough questions are open, and those wait for what is away
+        let held = OpenTasks { unpublished: 3000, ..OpenTasks::default() };
+        let open = OpenByRole::from([(Role::Retain, held), (Role::Question, held)]);
+        let at_hand = AtHand { open: &open, granted: None };
+        let mut watch = watch(vec![row("answerer", None)], now);
+        for second in 0..60 {
+            let at = now + Duration::from_secs(second);
+            assert_eq!(watch.gives_up(RunNo(1), &needs(), at_hand, minute, at), None, "{second}");
+        }
+        assert!(watch.gives_up(RunNo(1), &needs(), at_hand, minute, now + minute).is_some());
     }
 }

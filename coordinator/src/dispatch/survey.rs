@@ -8,6 +8,7 @@ use std::{
 use bench_models::routes::Needs;
 use bench_proto::{
     ids::{Role, RunId, RunNo},
+    outage::RouteKey,
     session::SessionInfo,
     task::QueueName,
     trace::TracePolicy,
@@ -20,7 +21,8 @@ use super::{
     DispatchError, Dispatcher, Scope,
     context::Contexts,
     losses::{LossWatch, Seen},
-    outages::OutageWatch,
+    outages::{AtHand, OutageWatch},
+    refused::RefusedPools,
     trouble::LeftOut,
     window::{AtOnce, Slots},
 };
@@ -40,6 +42,7 @@ pub(super) struct DispatchedRun {
     /// Lowest version of task messages whose readers know how to work on it.
     pub(super) message_version: u32,
     pub(super) needs: Needs,
+    pub(super) judges: Vec<RouteKey>,
     outage_timeout: Option<Duration>,
 }
 
@@ -58,6 +61,8 @@ pub(super) struct Learned {
     pub(super) pools: BTreeMap<String, Pool>,
     pub(super) declared: BTreeSet<QueueName>,
     pub(super) open: BTreeMap<RunNo, OpenByRole>,
+    /// Roles in which something of a run was handed out at the last look.
+    pub(super) granted: BTreeMap<RunNo, BTreeSet<Role>>,
     surveyed: Option<Instant>,
     pub(super) moved: Option<Instant>,
     pub(super) reconnects: Option<u64>,
@@ -69,6 +74,20 @@ pub(super) struct Learned {
     pub(super) went_back: u64,
     /// Runs that cannot be read, with why.
     pub(super) left_out: LeftOut,
+    /// Pools that the broker refuses, with why.
+    pub(super) refused: RefusedPools,
+}
+
+impl Learned {
+    /// Leaves the runs of a pool out for a while; then its queues are declared again.
+    fn refuse(&mut self, pool: &str, why: String) {
+        self.declared.retain(|queue| queue.pool != pool);
+        self.refused.add(pool, why, Instant::now());
+    }
+
+    fn runs_of(&self, pool: &str) -> Vec<RunNo> {
+        self.runs.iter().filter(|(_, facts)| facts.pool == pool).map(|(run, _)| *run).collect()
+    }
 }
 
 impl Dispatcher {
@@ -99,6 +118,7 @@ impl Dispatcher {
             learned.moved = Some(Instant::now());
             let facts = DispatchedRun {
                 needs: bench_worker::routes::needs(&row.spec),
+                judges: row.spec.judge_routes(),
                 outage_timeout: row.spec.limits.outage_timeout_s.map(Duration::from_secs),
                 run_id: row.run_id,
                 most: AtOnce::of_spec(&row.spec),
@@ -134,9 +154,9 @@ impl Dispatcher {
         for (run, facts) in &learned.runs {
             let Some(open) = open.get(run) else { continue };
             let longest = facts.outage_timeout.unwrap_or(self.outage_timeout);
-            let Some((code, why)) = learned.outages.gives_up(*run, &facts.needs, open, longest, Instant::now()) else {
-                continue;
-            };
+            let at_hand = AtHand { open, granted: learned.granted.get(run) };
+            let gives_up = learned.outages.gives_up(*run, &facts.needs, at_hand, longest, Instant::now());
+            let Some((code, why)) = gives_up else { continue };
             if self.store.set_run_state(*run, &[RunState::Running], RunState::Paused, Some(&why)).await?
                 && !self.is_local()
             {
@@ -159,9 +179,12 @@ impl Dispatcher {
             }
             return Ok(());
         };
+        let (runs, now) = (&learned.runs, Instant::now());
+        learned.refused.keep(|pool| runs.values().any(|facts| facts.pool == pool));
         let queues: BTreeSet<QueueName> = learned
             .runs
             .values()
+            .filter(|facts| !learned.refused.is_left_alone(&facts.pool, now))
             .flat_map(|facts| Role::ALL.map(|role| QueueName::new(facts.pool.clone(), role)))
             .collect();
         let due = learned.surveyed.is_none_or(|surveyed| surveyed.elapsed() >= SURVEY);
@@ -176,24 +199,51 @@ impl Dispatcher {
         };
         learned.pools = pools(self.store.open_sessions(domain).await?.iter().map(serving));
         learned.surveyed = Some(Instant::now());
-        let missing: Vec<QueueName> = queues.difference(&learned.declared).cloned().collect();
-        if !missing.is_empty() {
-            self.queue.declare(&missing).await?;
-            learned.declared.extend(missing);
-        }
+        self.declare_missing(learned, &queues).await?;
         self.look_for_losses(learned, &queues).await
+    }
+
+    /// Declares queues pool by pool: the broker may refuse those of one.
+    async fn declare_missing(&self, learned: &mut Learned, queues: &BTreeSet<QueueName>) -> Result<(), DispatchError> {
+        let mut missing: BTreeMap<String, Vec<QueueName>> = BTreeMap::new();
+        for queue in queues.difference(&learned.declared) {
+            missing.entry(queue.pool.clone()).or_default().push(queue.clone());
+        }
+        for (pool, queues) in missing {
+            match self.queue.declare(&queues).await {
+                Err(QueueError::Setup(why)) => learned.refuse(&pool, why),
+                declared => {
+                    declared?;
+                    learned.declared.extend(queues);
+                    if learned.refused.declared(&pool) {
+                        // messages may have gone with the queues
+                        let why = format!("the queues of pool '{pool}' are there again");
+                        self.publish_again(&learned.runs_of(&pool), None, Duration::ZERO, &why).await?;
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Publishes again what the broker has lost: queues that are gone, connections that broke, tasks without a message.
     async fn look_for_losses(&self, learned: &mut Learned, queues: &BTreeSet<QueueName>) -> Result<(), DispatchError> {
         let mut lost = None;
         for queue in queues {
+            if !learned.declared.contains(queue) {
+                continue; // of a pool that was refused
+            }
             let depth = match self.queue.depth(queue).await {
                 Ok(depth) => depth,
                 Err(QueueError::Setup(reason)) => {
                     info!("{reason}: declaring it again");
-                    self.queue.declare(std::slice::from_ref(queue)).await?;
-                    lost = Some("a queue was gone");
+                    match self.queue.declare(std::slice::from_ref(queue)).await {
+                        Err(QueueError::Setup(why)) => learned.refuse(&queue.pool, why),
+                        declared => {
+                            declared?;
+                            lost = Some("a queue was gone");
+                        }
+                    }
                     continue;
                 }
                 Err(error) => return Err(error.into()),
@@ -208,8 +258,7 @@ impl Dispatcher {
             let ready = i64::try_from(depth.ready).unwrap_or(i64::MAX);
             let seen = Seen { queued, leased, ready, consumers: depth.consumers, slots: i64::from(slots) };
             if let Some(lasting) = learned.losses.see(queue, seen, Instant::now()) {
-                let runs: Vec<RunNo> =
-                    learned.runs.iter().filter(|(_, facts)| facts.pool == queue.pool).map(|(run, _)| *run).collect();
+                let runs = learned.runs_of(&queue.pool);
                 let why = "the store counts more queued tasks than the broker holds";
                 let again = self.publish_again(&runs, Some(queue.role), lasting, why).await?;
                 learned.losses.repaired(queue, again);

@@ -43,6 +43,18 @@ impl LeftOut {
         self.now.clear();
     }
 
+    /// Forgets one that can be read again.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn forget(&mut self, run: RunNo) {
+        self.now.remove(&run);
+    }
+
+    /// Forgets those that nobody looks after any more.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn keep(&mut self, is_looked_after: impl Fn(&RunNo) -> bool) {
+        self.now.retain(|run, _| is_looked_after(run));
+    }
+
     /// Leaves a run out, and says so once.
     pub(crate) fn add(&mut self, run: RunNo, error: &StoreError) {
         let what = format!("run number {} is left out: {error}", run.0);

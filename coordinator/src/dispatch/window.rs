@@ -29,6 +29,8 @@ pub(crate) struct Demand {
     pub open: OpenByRole,
     /// What of a role may be in flight because of an outage (P39).
     pub bounds: BTreeMap<Role, u32>,
+    /// One of its judges is away (P39).
+    pub judge_is_away: bool,
 }
 
 /// What of a run may be in flight over all workers (P25). The claim holds it exactly; the dispatcher hands out no more, so that
@@ -41,6 +43,9 @@ pub(crate) struct AtOnce {
     pub segments: Option<u32>,
     /// Votes of a question, of all judges together.
     pub votes: u32,
+    /// No more votes than those of so many questions either. Not of a run that judges the answers of another: it asks nothing, and
+    /// what a memory system takes at a time is no bound of judges.
+    pub bounds_votes: bool,
 }
 
 impl AtOnce {
@@ -51,6 +56,7 @@ impl AtOnce {
             questions: spec.limits.questions_at_once(),
             segments: spec.limits.segments_at_once(),
             votes: plan.votes * u32::try_from(plan.metrics.len()).unwrap_or(u32::MAX),
+            bounds_votes: spec.taken_over.answers_of.is_none(),
         }
     }
 }
@@ -114,17 +120,23 @@ fn all_open(open: &OpenByRole, role: Role) -> i64 {
 }
 
 /// How many more tasks of a role the run's own limit allows; nothing where it has none (P25).
+///
+/// A question is in flight until its votes are in. Those that wait for a judge that is away take no place, or its outage would
+/// stop the answers (P39). When it is back they do again: no question is handed out before all but a limit's worth of them is
+/// judged, and of votes no more are on their way than a limit's worth of questions has. So at most twice the limit is worked
+/// on, until the questions that were begun before have ended.
 fn room(demand: &Demand, role: Role) -> Option<i64> {
-    let open = &demand.open;
+    let (open, votes) = (&demand.open, i64::from(demand.most.votes.max(1)));
     match role {
         Role::Retain => demand.most.segments.map(|most| i64::from(most) - in_flight(open, Role::Retain)),
-        // a question is in flight until its votes are in
         Role::Question => demand.most.questions.map(|most| {
-            let votes = i64::from(demand.most.votes.max(1));
-            let judged = (all_open(open, Role::Judge) + votes - 1) / votes;
-            i64::from(most) - in_flight(open, Role::Question) - judged
+            let judged = if demand.judge_is_away { in_flight(open, Role::Judge) } else { all_open(open, Role::Judge) };
+            i64::from(most) - in_flight(open, Role::Question) - (judged + votes - 1) / votes
         }),
-        Role::Judge => None,
+        Role::Judge => {
+            let most = demand.most.questions.filter(|_| demand.most.bounds_votes);
+            most.map(|most| i64::from(most) * votes - in_flight(open, Role::Judge))
+        }
     }
 }
 
@@ -191,7 +203,7 @@ mod tests {
 
     fn demand(run: i64, tasks: &[(Role, OpenTasks)]) -> Demand {
         let open = tasks.iter().copied().collect();
-        Demand { run: RunNo(run), most: AtOnce::default(), open, bounds: BTreeMap::new() }
+        Demand { run: RunNo(run), most: AtOnce::default(), open, bounds: BTreeMap::new(), judge_is_away: false }
     }
 
     fn unpublished(count: i64) -> OpenTasks {
@@ -238,6 +250,25 @@ mod tests {
         };
         assert_eq!([None, Some(200), Some(106), Some(105), Some(1)].map(at_limit), [false, false, false, true, true]);
         assert_eq!((with(8, 3), with(5, 3), with(4, 3)), (4, 1, 0), "three votes are one question");
+    }
+
+    #[test]
+    fn p39_votes_that_wait_for_a_judge_that_is_away_take_no_place() {
+        let granted = |judge_is_away, votes: OpenTasks| {
+            let tasks = [(Role::Question, OpenTasks { leased: 1, ..unpublished(100) }), (Role::Judge, votes)];
+            let most = AtOnce { questions: Some(4), votes: 1, bounds_votes: true, ..AtOnce::default() };
+            let bounds = if judge_is_away { BTreeMap::from([(Role::Judge, 0)]) } else { BTreeMap::new() };
+            let demand = Demand { most, bounds, judge_is_away, ..demand(1, &tasks) };
+            let shares = shares(std::slice::from_ref(&demand), &Slots::new(), 0);
+            let of = |role| shares.iter().find(|(_, of, _)| *of == role).map_or(0, |(.., count)| *count);
+            [Role::Question, Role::Judge].map(of)
+        };
+        let waiting = OpenTasks { unpublished: 30, delayed: 10, ..OpenTasks::default() };
+        assert_eq!(granted(true, waiting), [3, 0], "answers go on");
+        assert_eq!(granted(true, OpenTasks { leased: 2, ..waiting }), [1, 0], "what is on its way takes places");
+        assert_eq!(granted(false, waiting), [0, 4], "it is back: votes first, as many as the limit has questions");
+        assert_eq!(granted(false, OpenTasks { leased: 4, ..waiting }), [0, 0]);
+        assert_eq!(granted(false, OpenTasks { leased: 1, ..OpenTasks::default() }), [2, 0], "and all is as before");
     }
 
     #[test]

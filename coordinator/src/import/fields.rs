@@ -66,6 +66,11 @@ impl Line {
     }
 }
 
+/// Whether a file of ours says that the question of a record was not run.
+pub(super) fn was_not_run(record: &Record) -> bool {
+    Fields::in_record(&record.fields).exact("outcome").and_then(Value::as_str) == Some("not_run")
+}
+
 /// What a file of ours says of how the question of a record ended.
 fn ended(fields: &Fields<'_>) -> Option<Ended> {
     match fields.exact("outcome")?.as_str()? {

@@ -67,6 +67,11 @@ pub(crate) fn read(dataset: &dyn Dataset, path: &Path, reading: &Reading, most_b
         read::records(path, search, most_bytes).map_err(in_file)?
     };
     check_given(&records, &reading.given).map_err(in_file)?;
+    // as if it were not there: its question is not_run with us too
+    records.retain(|record| !fields::was_not_run(record));
+    if records.is_empty() {
+        return Err(in_file(ImportError::file("all of its questions are not_run: there is nothing to import")));
+    }
     if reading.metric.is_none() && reading.given.path(Ours::Score).is_none() {
         grades::keep_one_grade(&mut records);
     }
@@ -326,6 +331,26 @@ mod tests {
             (lines.metric.as_deref(), grades),
             (Some("imported"), vec![Grade::Score(1.0), Grade::None, Grade::Failed])
         );
+    }
+
+    #[test]
+    fn a_question_of_ours_that_was_not_run_is_as_good_as_absent() {
+        let line = |id: &str, outcome: &str, answer: &str, scores: &str| {
+            format!(
+                r#"{{"question_id": "{id}", "outcome": "{outcome}", "answer": {answer}, "retrieved": [], "scores": {scores}}}"#
+            )
+        };
+        let of = |outcome: &str| {
+            let first = line("Q0", "scored", r#""x""#, r#"{"exact": 1}"#);
+            let lines = [first, line("Q1", outcome, "null", "{}"), line("Q2", "infra_error", "null", "{}")];
+            three("questions.jsonl", &lines.join("\n")).expect("reads").1
+        };
+        let grades = |lines: &[Line]| lines.iter().map(|line| line.grade).collect::<Vec<_>>();
+        assert_eq!(grades(&of("infra_error")), [Grade::Score(1.0), Grade::Failed, Grade::Failed]);
+        assert_eq!(grades(&of("not_run")), [Grade::Score(1.0), Grade::Failed], "the second is missing");
+        let table = "question_id,outcome,answer\nQ0,not_run,\n";
+        let nothing = three("questions.csv", table).err().expect("is refused");
+        assert!(nothing.contains("all of its questions are not_run"), "{nothing}");
     }
 
     /// Some questions have no figure of recalls, and some no judge's grade: none is graded by what the others are not.

@@ -1,7 +1,7 @@
 //! The banks of a load: filled with made-up memories before, asked for them, and removed afterwards.
 
 use std::sync::{
-    Arc,
+    Arc, PoisonError,
     atomic::{AtomicU32, Ordering},
 };
 
@@ -49,40 +49,54 @@ pub(super) struct Banks {
     pub(super) words: BankWords,
     /// Memories that each was filled with.
     pub(super) size: u32,
-    name: String,
+    /// What is retained is stored: not by a system that is computed from what a bank was filled with.
+    grow: bool,
+}
+
+/// Banks that were opened, whatever becomes of them: they are removed at the end.
+#[derive(Default)]
+pub(super) struct Opened(std::sync::Mutex<Vec<BankRef>>);
+
+impl Opened {
+    fn note(&self, bank: &BankRef) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(BankRef { content: None, ..bank.clone() });
+    }
+
+    /// All of them, as the system knows them.
+    pub(super) fn into_all(self) -> Vec<BankRef> {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How the names of the banks of a size begin.
+pub(super) fn named(id: &str, size: u32) -> String {
+    format!("bench-load-{id}-s{size}")
 }
 
 impl Banks {
-    /// Makes and fills the banks of a size, and builds what their recalls rest on.
+    /// Makes and fills the banks of a size, and builds what their recalls rest on. What it opens is noted, also where it fails or is
+    /// dropped in the middle.
     ///
     /// # Errors
     /// Exit 4 with what the system said.
     pub(super) async fn fill(
         system: &dyn MemorySystem,
         plan: &LoadPlan,
-        id: &str,
+        name: &str,
         size: u32,
+        opened: &Opened,
     ) -> Result<Self, CliError> {
-        let (facts, name) = (plan.facts, format!("bench-load-{id}-s{size}"));
+        let facts = plan.facts;
         let at_a_time = AT_A_TIME.min(plan.shown.in_flight as usize);
         let fillings: Vec<_> =
-            (0..plan.shown.banks).map(|number| fill_one(system, facts, &name, number, size)).collect();
-        let filled = stream::iter(fillings)
-            .buffered(at_a_time)
-            .try_collect::<Vec<_>>()
-            .await
-            .map_err(|failure| {
-                CliError::infrastructure(format!(
-                    "the banks cannot be filled: {failure}; `bench-coord systems check` shows what works; banks named {name}-… may be left"
-                ))
-            })?;
+            (0..plan.shown.banks).map(|number| fill_one(system, facts, name, number, size, opened)).collect();
+        let filled = stream::iter(fillings).buffered(at_a_time).try_collect::<Vec<_>>().await.map_err(|failure| {
+            CliError::infrastructure(format!(
+                "the banks cannot be filled: {failure}; `bench-coord systems check SYSTEM` shows what works"
+            ))
+        })?;
         let words = BankWords::of(facts, plan.shown.banks);
-        Ok(Self { all: filled, facts, words, size, name })
-    }
-
-    /// How the names of the banks begin.
-    pub(super) fn named(&self) -> &str {
-        &self.name
+        Ok(Self { all: filled, facts, words, size, grow: !system.capabilities().from_items })
     }
 
     /// A bank by lot.
@@ -92,13 +106,11 @@ impl Banks {
 
     /// Memories of a bank on average, those among them whose retain was begun.
     pub(super) fn memories_per_bank(&self) -> f64 {
+        if !self.grow {
+            return self.size.into();
+        }
         let all: u64 = self.all.iter().map(|bank| u64::from(bank.next.load(Ordering::Relaxed))).sum();
         all as f64 / self.all.len() as f64
-    }
-
-    /// All of them, as the system knows them.
-    pub(super) fn references(&self) -> Vec<&BankRef> {
-        self.all.iter().map(|bank| &bank.reference).collect()
     }
 }
 
@@ -121,9 +133,11 @@ async fn fill_one(
     name: &str,
     number: u32,
     size: u32,
+    opened: &Opened,
 ) -> Result<Arc<Bank>, Failure> {
     let mut reference = bank_of(facts, format!("{name}-b{number}"), number, size);
     reference.handle = Some(system.open_bank(&reference).await?);
+    opened.note(&reference);
     if let Some(content) = &reference.content {
         fill(system, &reference, &content.entries).await?;
     }
@@ -148,8 +162,8 @@ pub(super) fn query(text: &str, k: u32, entries: u32) -> RecallQuery<'_> {
 
 /// What a recall brought.
 pub(super) struct Brought {
-    /// Hits with the memory that was asked for.
-    pub(super) times: usize,
+    /// Hits with the memory that was asked for, in equal words: a text that a system has made of it beside it is no second one.
+    pub(super) copies: usize,
     /// Whether one of another bank was among the hits.
     pub(super) foreign: bool,
 }
@@ -163,8 +177,11 @@ pub(super) async fn look_for(
     entries: u32,
 ) -> Result<Brought, Failure> {
     let hits = system.recall(bank, &query(&fact.query, k, entries)).await?.hits;
+    let mut with_it: Vec<&str> =
+        hits.iter().map(|hit| hit.text.trim()).filter(|text| text.contains(&fact.sign)).collect();
+    with_it.sort_unstable();
     Ok(Brought {
-        times: hits.iter().filter(|hit| hit.text.contains(&fact.sign)).count(),
+        copies: with_it.chunk_by(|one, other| one == other).map(|equal| equal.len()).max().unwrap_or(0),
         foreign: hits.iter().any(|hit| words.is_foreign(&hit.text, number)),
     })
 }

@@ -64,6 +64,14 @@ impl Measured {
         self.processes().iter().any(|process| process.interrupted)
     }
 
+    /// Why it is not whole, where the system has ended it.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        match self {
+            Self::Load(_) => None,
+            Self::Stress(result) => result.failure.as_deref(),
+        }
+    }
+
     /// All operations.
     pub(crate) fn operations(&self) -> Vec<&OperationResult> {
         match self {
@@ -147,7 +155,7 @@ struct Head {
 fn read(path: &Path) -> Result<Measured, CliError> {
     let wrong = |why: String| CliError::usage(format!("{}: {why}", path.display()));
     let text = bounded::text(path, bounded::RESULTS).map_err(|error| wrong(error.to_string()))?;
-    let none = |error: serde_json::Error| wrong(format!("is no result of `bench-coord load`: {error}"));
+    let none = |error: serde_json::Error| wrong(format!("is no result of the verb `load`: {error}"));
     let head: Head = serde_json::from_str(&text).map_err(none)?;
     if head.schema == stress::SCHEMA {
         let result: StressResult = serde_json::from_str(&text).map_err(none)?;

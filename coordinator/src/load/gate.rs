@@ -1,6 +1,6 @@
 //! Whether a load or a suite is worse than before, or beyond a ceiling: the flags of a gate, read and answered.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use bench_load::gate::{self, Ceiling, Check, Outcome};
 use serde::Serialize;
@@ -31,20 +31,41 @@ impl Gate {
     }
 }
 
+/// What is measured is held against this: it is read before anything is loaded.
+pub(crate) struct Baseline<'a> {
+    path: &'a Path,
+    measured: Measured,
+}
+
+impl<'a> Baseline<'a> {
+    /// That of the flags, where one is given.
+    ///
+    /// # Errors
+    /// Exit 2 for one that cannot be read.
+    pub(crate) fn read(args: &'a LoadArgs) -> Result<Option<Self>, CliError> {
+        let Some(path) = &args.baseline else { return Ok(None) };
+        Ok(Some(Self { path, measured: read_all(std::slice::from_ref(path))? }))
+    }
+}
+
 /// Holds what was measured against baseline and ceilings; `None` where neither was given.
 ///
 /// # Errors
-/// Exit 2 for a baseline that cannot be read, 5 for one of other conditions.
-pub(crate) fn gated(args: &LoadArgs, measured: &Measured) -> Result<Option<Gate>, CliError> {
-    if args.baseline.is_none() && args.ceiling.is_empty() {
+/// Exit 5 for a baseline of other conditions, and when nothing at all was measured.
+pub(crate) fn gated(
+    args: &LoadArgs,
+    baseline: Option<&Baseline<'_>>,
+    measured: &Measured,
+) -> Result<Option<Gate>, CliError> {
+    if baseline.is_none() && args.ceiling.is_empty() {
         return Ok(None);
     }
     let mut checks = ceilings(measured, &args.ceiling);
     if !args.ceiling.is_empty() && checks.is_empty() {
         return Err(CliError::new(Exit::Invalid, "nothing was measured that --ceiling is about"));
     }
-    if let Some(path) = &args.baseline {
-        checks.extend(against(measured, path, args.ratio)?);
+    if let Some(baseline) = baseline {
+        checks.extend(against(measured, baseline, args.ratio)?);
     }
     let outcome = checks.iter().map(|check| check.outcome).max().unwrap_or(Outcome::Pass);
     Ok(Some(Gate { outcome, checks }))
@@ -57,9 +78,9 @@ fn ceilings(measured: &Measured, ceilings: &[Ceiling]) -> Vec<Check> {
     }
 }
 
-fn against(measured: &Measured, path: &PathBuf, ratio: f64) -> Result<Vec<Check>, CliError> {
-    let baseline = read_all(std::slice::from_ref(path))?;
-    let checks = match (measured, &baseline) {
+fn against(measured: &Measured, baseline: &Baseline<'_>, ratio: f64) -> Result<Vec<Check>, CliError> {
+    let path = baseline.path;
+    let checks = match (measured, &baseline.measured) {
         (Measured::Load(new), Measured::Load(old)) => gate::load(new, old, ratio),
         (Measured::Stress(new), Measured::Stress(old)) => gate::stress(new, old, ratio),
         _ => Err("one is a load, the other a suite".to_owned()),

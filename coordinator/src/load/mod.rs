@@ -30,13 +30,13 @@ use bench_worker::{machine, version};
 use jiff::Timestamp;
 
 use self::{
-    banks::{Banks, remove_all},
+    banks::{Banks, Opened, named, remove_all},
     plan::LoadPlan,
     steps::Stepper,
 };
 pub(crate) use self::{
     files::{Measured, folder_of, read_all, write},
-    gate::{Gate, gated},
+    gate::{Baseline, Gate, gated},
     table::show,
 };
 use crate::{
@@ -64,7 +64,7 @@ pub(crate) async fn run(app: &App, args: &LoadArgs, given: &str) -> Result<Measu
     };
     // however it ends: what was started does not stay
     driven.close().await;
-    driven.leave(ended.is_ok());
+    driven.leave(ended.as_ref().is_ok_and(|measured| measured.failure().is_none()));
     ended
 }
 
@@ -72,25 +72,28 @@ async fn driven_through(app: &App, args: &LoadArgs, driven: &Driven, id: &str) -
     let plan = LoadPlan::new(args, driven, id)?;
     let stop = app.interrupts().stop;
     out::note(&plan.announcement(id, driven));
+    if driven.system.capabilities().from_items && args.mix.retain > 0 {
+        out::note(&format!(
+            "{} is computed from what its banks were filled with: retains are answered and store nothing, and its banks do not grow",
+            driven.name
+        ));
+    }
     let started_at = Timestamp::now();
     let mut steps = Vec::new();
     for size in &plan.shown.bank_sizes {
-        let filling = Banks::fill(driven.system.as_ref(), &plan, id, *size);
+        let (name, opened) = (named(id, *size), Opened::default());
         let filled = tokio::select! {
-            filled = filling => filled,
+            filled = Banks::fill(driven.system.as_ref(), &plan, &name, *size, &opened) => filled,
             () = stop.cancelled() => Err(interrupted(id)),
         };
         let ended = match filled {
-            Ok(banks) => {
-                let stepper = Stepper { driven, plan: &plan, stop: &stop, banks: banks.into() };
-                let ended = stepper.all(&mut steps).await;
-                if !args.keep_banks {
-                    remove(driven, stepper.banks.named(), &stepper.banks.references()).await;
-                }
-                ended
-            }
+            Ok(banks) => Stepper { driven, plan: &plan, stop: &stop, banks: banks.into() }.all(&mut steps).await,
             Err(error) => Err(error),
         };
+        if !args.keep_banks {
+            let opened = opened.into_all();
+            remove(driven, &name, &opened.iter().collect::<Vec<_>>()).await;
+        }
         match ended {
             // what is there is worth more than why the rest is not
             Err(error) if !steps.is_empty() => {
@@ -134,7 +137,7 @@ fn process(id: &str, seed: u64, started_at: Timestamp, interrupted: bool) -> Pro
 
 fn interrupted(id: &str) -> CliError {
     CliError::resumable(format!(
-        "interrupted before anything was measured: banks named bench-load-{id}-… may be left in a system that runs on; load again"
+        "interrupted before anything was measured: load again; a bank named bench-load-{id}-… may be left that was just being made"
     ))
 }
 

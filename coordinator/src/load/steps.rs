@@ -229,7 +229,7 @@ impl Hands {
         let about = (&fact, &self.banks.words);
         let brought = look_for(self.system.as_ref(), of, about, self.top_k, self.banks.size).await?;
         if asked.counted == Counted::Step {
-            let counter = if brought.times > 0 { &self.seen.found } else { &self.seen.missed };
+            let counter = if brought.copies > 0 { &self.seen.found } else { &self.seen.missed };
             counter.fetch_add(1, Ordering::Relaxed);
             self.seen.foreign.fetch_add(brought.foreign.into(), Ordering::Relaxed);
         }

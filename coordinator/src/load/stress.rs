@@ -18,9 +18,13 @@ use bench_load::{
         SEED, SUITE_VERSION, StressResult, WIDTHS, recalls,
     },
 };
-use bench_proto::{dataset::StreamEntry, failure::Failure, ids::Sha256Hash};
+use bench_proto::{
+    dataset::StreamEntry,
+    failure::{Failure, FailureClass},
+    ids::Sha256Hash,
+};
 use bench_systems::{BankRef, MemorySystem, StepContext, filling::until_ready};
-use futures::{StreamExt as _, TryStreamExt as _, stream};
+use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
@@ -41,12 +45,16 @@ use crate::{
 const HANGING: u32 = 8;
 /// Code of the failure of an operation that was given up because nothing came.
 const NOTHING_CAME: &str = "system_timeout";
+/// Memories in each bank when it has grown to its end.
+const FULL: u32 = ROUNDS * GROWTH;
+/// Entries that may be seen when memories were sent a second time: what is appended then is behind the others.
+const FULL_TWICE: u32 = FULL + DUPLICATES;
 
-/// Carries the suite out. What was measured before an interruption is a result too.
+/// Carries the suite out. What was measured before an interruption or a failure is a result too, and says why it is not whole.
 ///
 /// # Errors
-/// Exit 2 for a system that cannot do what is asked, 4 when it does not store or hangs, 3 when it was interrupted before anything was
-/// measured.
+/// Exit 2 for a system that cannot do what is asked, 4 when it does not store or hangs, or 3 when it was interrupted, before anything
+/// was measured.
 pub(super) async fn run(app: &App, args: &LoadArgs, driven: &Driven, id: &str) -> Result<StressResult, CliError> {
     let can = driven.system.capabilities();
     if !can.recalls || !can.banks || can.sees_gold {
@@ -57,7 +65,7 @@ pub(super) async fn run(app: &App, args: &LoadArgs, driven: &Driven, id: &str) -
     }
     let widths: Vec<u32> = WIDTHS.into_iter().filter(|k| can.max_k.is_none_or(|most| *k <= most)).collect();
     let (stop, started_at) = (app.interrupts().stop, Timestamp::now());
-    let memories = BANKS * ROUNDS * GROWTH;
+    let memories = BANKS * FULL;
     out::note(&format!(
         "stress {id}: {} {}, {memories} retains over {BANKS} banks, {} recalls at {AT_ONCE:?} at once each",
         driven.name,
@@ -71,11 +79,9 @@ pub(super) async fn run(app: &App, args: &LoadArgs, driven: &Driven, id: &str) -
         let opened: Vec<&BankRef> = suite.banks.iter().filter(|bank| bank.handle.is_some()).collect();
         remove(driven, &named, &opened).await;
     }
-    if let Err(failure) = ended {
-        return Err(CliError::infrastructure(why_ended(driven, suite.hanging(), &failure)));
-    }
-    if suite.at_once.iter().all(|at| at.rounds.is_empty()) {
-        return Err(interrupted(id));
+    let failure = ended.err().map(|failure| why_ended(driven, &suite, &failure));
+    if !suite.has_measured() {
+        return Err(failure.map_or_else(|| interrupted(id), CliError::infrastructure));
     }
     let settings = serde_json::to_vec(&driven.settings).map_err(CliError::usage_of)?;
     let Suite { at_once, retain, stored, duplicates, .. } = suite;
@@ -92,21 +98,25 @@ pub(super) async fn run(app: &App, args: &LoadArgs, driven: &Driven, id: &str) -
         at_once,
         stored,
         duplicates,
+        failure,
         notes: Vec::new(),
     };
     Ok(result.counted())
 }
 
-/// What somebody is told whose system the suite could not be asked of.
-fn why_ended(driven: &Driven, hanging: Option<&str>, failure: &Failure) -> String {
+/// What somebody is told whose system has ended the suite.
+fn why_ended(driven: &Driven, suite: &Suite<'_>, failure: &Failure) -> String {
     let place = driven.system.place();
     let system = if place.is_empty() { driven.name.clone() } else { format!("{} at {place}", driven.name) };
-    match hanging {
+    match suite.hanging() {
         Some(what) => format!(
             "{system} hangs: {HANGING} {what} ended with their time over before one was answered ({failure}); look at its log and at \
              what it waits for itself (a database, a model), or raise `timeout` in its file if it is only slow"
         ),
-        None => format!("{system} does not store: {failure}; `bench-coord systems check` shows what works"),
+        None => {
+            let doing = suite.doing;
+            format!("{system} does not {doing}: {failure}; `bench-coord systems check SYSTEM` shows what works")
+        }
     }
 }
 
@@ -153,6 +163,8 @@ struct Suite<'a> {
     words: BankWords,
     widths: &'a [u32],
     banks: Vec<BankRef>,
+    /// What the system is to do, for who is told that it does not.
+    doing: &'static str,
     /// Of retains and of recalls.
     silence: [Silence; 2],
     retain: OperationResult,
@@ -164,7 +176,7 @@ struct Suite<'a> {
 impl<'a> Suite<'a> {
     fn new(system: &'a dyn MemorySystem, named: &str, widths: &'a [u32]) -> Self {
         let facts = Facts::new(SEED);
-        let bank = |number| bank_of(facts, format!("{named}-b{number}"), number, ROUNDS * GROWTH);
+        let bank = |number| bank_of(facts, format!("{named}-b{number}"), number, FULL);
         let at_once = |at_once| AtOnce {
             at_once,
             recall: OperationResult { findings: Some(Findings::default()), ..OperationResult::default() },
@@ -178,6 +190,7 @@ impl<'a> Suite<'a> {
             words: BankWords::of(facts, BANKS),
             widths,
             banks: (0..BANKS).map(bank).collect(),
+            doing: "make banks",
             silence: Default::default(),
             retain: OperationResult::default(),
             at_once: AT_ONCE.map(at_once).to_vec(),
@@ -190,6 +203,11 @@ impl<'a> Suite<'a> {
     fn hanging(&self) -> Option<&'static str> {
         let mut kinds = self.silence.iter().zip(["retains", "recalls"]);
         kinds.find(|(silence, _)| silence.given_up().is_some()).map(|(_, what)| what)
+    }
+
+    /// Whether anything was measured that a result can tell of.
+    fn has_measured(&self) -> bool {
+        self.at_once.iter().any(|at| !at.rounds.is_empty())
     }
 
     /// Everything, until it is stopped.
@@ -212,7 +230,7 @@ impl<'a> Suite<'a> {
             }
         }
         let end = async {
-            self.stored = self.count().await?;
+            self.stored = self.count(FULL).await;
             self.send_again().await
         };
         stop.run_until_cancelled(end).await.unwrap_or(Ok(()))
@@ -221,6 +239,7 @@ impl<'a> Suite<'a> {
     /// Each bank grows by its memories of a round, four banks side by side, one memory after the other.
     async fn grow(&mut self, round: u32) -> Result<(), Failure> {
         let system = self.system;
+        self.doing = "store";
         let (first, stored) = ((round * GROWTH) as usize, (round + 1) * GROWTH);
         let (silence, of_round) = (&self.silence[0], first..stored as usize);
         let growing: Vec<_> =
@@ -240,6 +259,7 @@ impl<'a> Suite<'a> {
         if let Some(failure) = first_failure.filter(|_| self.retain.tally.served.n() == 0) {
             return Err(failure);
         }
+        self.doing = "get ready for recalls";
         for bank in &self.banks {
             until_ready(system, bank, stored).await?;
             system.prepare(bank, Some(&query("anything", 1, stored))).await?;
@@ -249,6 +269,7 @@ impl<'a> Suite<'a> {
 
     /// All recalls of a round, so many at once as stands at place `at`.
     async fn ask(&mut self, round: u32, at: usize) -> Result<(), Failure> {
+        self.doing = "answer recalls";
         let stored = (round + 1) * GROWTH;
         let at_once = self.at_once[at].at_once as usize;
         let this = &*self;
@@ -291,53 +312,78 @@ impl<'a> Suite<'a> {
         let bank = (&self.banks[asked.bank as usize], asked.bank);
         let fact = self.facts.fact(asked.bank, asked.index);
         let brought = look_for(self.system, bank, (&fact, &self.words), asked.k, stored).await?;
-        let found = u64::from(brought.times > 0);
+        let found = u64::from(brought.copies > 0);
         Ok(Findings { found, missed: 1 - found, foreign: brought.foreign.into() })
     }
 
-    /// How often a memory is among the hits of a full bank.
-    async fn times(&self, Asked { bank, index, k }: Asked) -> Result<usize, Failure> {
+    /// How often a memory is among the hits of a bank to which it was sent a second time.
+    async fn copies(&self, Asked { bank, index, k }: Asked) -> Result<usize, Failure> {
         let (of, fact) = ((&self.banks[bank as usize], bank), self.facts.fact(bank, index));
-        let brought = look_for(self.system, of, (&fact, &self.words), k, ROUNDS * GROWTH).await?;
-        Ok(brought.times)
+        let brought = look_for(self.system, of, (&fact, &self.words), k, FULL_TWICE).await?;
+        Ok(brought.copies)
     }
 
-    /// Items of all banks, when the system counts them.
-    async fn count(&self) -> Result<Option<Count>, Failure> {
+    /// Items of all banks, of their first entries, when the system counts them. One that fails at it has not counted.
+    async fn count(&self, entries: u32) -> Option<Count> {
         let mut all = Count::default();
         for bank in &self.banks {
-            let Some(counted) = self.system.verify(bank, ROUNDS * GROWTH).await? else { return Ok(None) };
+            let counted = match self.system.verify(bank, entries).await {
+                Ok(counted) => counted?,
+                Err(failure) => {
+                    out::note(&format!("the items are not counted: {failure}"));
+                    return None;
+                }
+            };
             all.expected += counted.expected;
             all.found += counted.found;
         }
-        Ok(Some(all))
+        Some(all)
     }
 
     /// The first memories of each bank once more, as many in a request as the system takes; then each is asked for.
     async fn send_again(&mut self) -> Result<(), Failure> {
         let system = self.system;
-        let batch = system.capabilities().max_batch.clamp(1, DUPLICATES) as usize;
-        let mut duplicates = Duplicates { before: self.stored, ..Duplicates::default() };
-        for bank in &self.banks {
-            for chunk in entries(bank)[..DUPLICATES as usize].chunks(batch) {
-                // who refuses what is there already has not stored it twice
-                if let Ok(receipt) = system.retain(bank, chunk, StepContext::default()).await {
-                    duplicates.sent += (chunk.len() as u64).saturating_sub(receipt.left.into());
-                }
-            }
-            until_ready(system, bank, ROUNDS * GROWTH).await?;
+        self.duplicates.before = self.stored;
+        for at in 0..self.banks.len() {
+            self.send_again_to(at).await;
         }
-        duplicates.after = self.count().await?;
+        self.doing = "get ready after memories were sent a second time";
+        for bank in &self.banks {
+            until_ready(system, bank, FULL).await?;
+        }
+        let after = self.count(FULL_TWICE).await;
         let widest = self.widths.last().copied().unwrap_or(1);
         let this = &*self;
         let all = (0..BANKS).flat_map(|bank| (0..DUPLICATES).map(move |index| Asked { bank, index, k: widest }));
-        let asking: Vec<_> = all.map(|asked| this.times(asked)).collect();
-        let times: Vec<usize> = stream::iter(asking).buffer_unordered(AT_A_TIME).try_collect().await?;
-        let count = |wanted: fn(usize) -> bool| times.iter().filter(|times| wanted(**times)).count() as u64;
-        duplicates.asked = times.len() as u64;
-        (duplicates.seen_once, duplicates.seen_twice) = (count(|times| times == 1), count(|times| times > 1));
-        self.duplicates = duplicates;
+        let asking: Vec<_> = all.map(|asked| this.copies(asked)).collect();
+        let ended: Vec<Result<usize, Failure>> = stream::iter(asking).buffer_unordered(AT_A_TIME).collect().await;
+        let copies: Vec<usize> = ended.into_iter().filter_map(Result::ok).collect();
+        let count = |wanted: fn(usize) -> bool| copies.iter().filter(|copies| wanted(**copies)).count() as u64;
+        let asked = copies.len() as u64;
+        let (seen_once, seen_twice) = (count(|copies| copies == 1), count(|copies| copies > 1));
+        self.duplicates = Duplicates { after, asked, seen_once, seen_twice, ..self.duplicates };
         Ok(())
+    }
+
+    /// The first memories of a bank once more; what a request has left is sent again, as when a bank is filled.
+    async fn send_again_to(&mut self, at: usize) {
+        let (system, bank) = (self.system, &self.banks[at]);
+        let batch = system.capabilities().max_batch.clamp(1, DUPLICATES) as usize;
+        let mut rest = &entries(bank)[..DUPLICATES as usize];
+        while !rest.is_empty() {
+            let chunk = &rest[..batch.min(rest.len())];
+            let ended = system.retain(bank, chunk, StepContext::default()).await;
+            let (done, counter) = match &ended {
+                Ok(receipt) if (receipt.left as usize) < chunk.len() => {
+                    (chunk.len() - receipt.left as usize, &mut self.duplicates.sent)
+                }
+                // who refuses what is there already has not stored it twice
+                Err(failure) if failure.class == FailureClass::Permanent => (chunk.len(), &mut self.duplicates.refused),
+                _ => (chunk.len(), &mut self.duplicates.failed),
+            };
+            *counter += done as u64;
+            rest = &rest[done..];
+        }
     }
 }
 
@@ -373,8 +419,11 @@ fn share_of(round: u32) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use async_trait::async_trait;
-    use bench_systems::{Capabilities, ListCursor, ListedPage, Readiness, Recall, RecallQuery, RetainReceipt};
+    use bench_proto::step::RetrievedHit;
+    use bench_systems::{Capabilities, Counted, ListCursor, ListedPage, Readiness, Recall, RecallQuery, RetainReceipt};
 
     use super::*;
 
@@ -449,6 +498,145 @@ mod tests {
             let unanswered = hung.unanswered.load(Ordering::Relaxed);
             assert!((HANGING..HANGING + AT_A_TIME as u32).contains(&unanswered), "{unanswered} {what} {stores}");
         }
+    }
+
+    /// Keeps memories behind each other, and sees of them what an operation may see.
+    struct Keeps {
+        can: Capabilities,
+        banks: Mutex<BTreeMap<String, Vec<String>>>,
+        /// What becomes of a memory that it has already.
+        again: Again,
+        /// It makes something of each memory, and brings that too.
+        derives: bool,
+        /// It gets ready no more, and counts no more, from so many entries on.
+        fails_from: u32,
+    }
+
+    #[derive(Clone, Copy, PartialEq)]
+    enum Again {
+        Stored,
+        Refused,
+        Fails,
+    }
+
+    impl Keeps {
+        fn new(again: Again) -> Self {
+            let can = Capabilities::from_items("1");
+            Self { can, banks: Mutex::default(), again, derives: false, fails_from: u32::MAX }
+        }
+
+        fn check(&self, entries: u32) -> Result<(), Failure> {
+            match entries >= self.fails_from {
+                true => Err(Failure::transient("system_http_503", "busy")),
+                false => Ok(()),
+            }
+        }
+
+        fn of_bank<T>(&self, bank: &BankRef, use_of: impl FnOnce(&mut Vec<String>) -> T) -> T {
+            let mut banks = self.banks.lock().expect("is not poisoned");
+            use_of(banks.entry(bank.name.clone()).or_default())
+        }
+
+        async fn duplicates(&self) -> Duplicates {
+            let mut suite = Suite::new(self, "bench-load-x-stress", &WIDTHS);
+            suite.all(&CancellationToken::new()).await.expect("it answers");
+            suite.duplicates
+        }
+    }
+
+    #[async_trait]
+    impl MemorySystem for Keeps {
+        fn capabilities(&self) -> &Capabilities {
+            &self.can
+        }
+
+        async fn open_bank(&self, bank: &BankRef) -> Result<String, Failure> {
+            Ok(bank.name.clone())
+        }
+
+        async fn retain(
+            &self,
+            bank: &BankRef,
+            entries: &[StreamEntry],
+            _: StepContext<'_>,
+        ) -> Result<RetainReceipt, Failure> {
+            let texts = entries.iter().map(|entry| match entry {
+                StreamEntry::Memory(memory) => memory.text.clone(),
+                _ => String::new(),
+            });
+            let texts: Vec<String> = texts.collect();
+            self.of_bank(bank, |held| match self.again {
+                Again::Refused if held.contains(&texts[0]) => Err(Failure::permanent("system_http_409", "it is there")),
+                Again::Fails if held.contains(&texts[0]) => Err(Failure::transient("system_http_503", "busy")),
+                _ => {
+                    held.extend(texts);
+                    Ok(RetainReceipt::default())
+                }
+            })
+        }
+
+        async fn readiness(&self, _: &BankRef, entries: u32) -> Result<Readiness, Failure> {
+            self.check(entries).map(|()| Readiness::Proven)
+        }
+
+        async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {
+            let drawer = query.text.split(' ').nth(5).unwrap_or_default();
+            let found = self.of_bank(bank, |held| {
+                let seen = held.iter().take(query.visible_entries as usize);
+                seen.filter(|text| text.contains(drawer)).cloned().collect::<Vec<_>>()
+            });
+            let made_of = found.first().filter(|_| self.derives).map(|text| format!("It was noted: {text}"));
+            let hit = |text: String| RetrievedHit { text, ..RetrievedHit::default() };
+            Ok(Recall { hits: found.into_iter().chain(made_of).map(hit).collect(), ..Recall::default() })
+        }
+
+        async fn verify(&self, bank: &BankRef, entries: u32) -> Result<Option<Counted>, Failure> {
+            self.check(entries)?;
+            let found = self.of_bank(bank, |held| held.len().min(entries as usize) as u64);
+            Ok(Some(Counted { expected: FULL.into(), found }))
+        }
+
+        async fn list(&self, _: &BankRef, _: u32, _: &ListCursor) -> Result<ListedPage, Failure> {
+            Ok(ListedPage::default())
+        }
+
+        async fn reset_bank(&self, _: &BankRef) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        async fn health(&self) -> Result<String, Failure> {
+            Ok(String::new())
+        }
+    }
+
+    /// What is appended is behind all that was stored before.
+    #[tokio::test]
+    async fn what_is_stored_a_second_time_is_counted_and_seen_and_what_is_made_of_it_is_not() {
+        let twice = Keeps::new(Again::Stored).duplicates().await;
+        assert_eq!((twice.sent, twice.after.map(|after| after.found)), (100, Some(1_100)), "{twice:?}");
+        assert_eq!((twice.asked, twice.seen_twice, twice.stored_once()), (100, 100, Some(false)));
+        let derives = Keeps { derives: true, ..Keeps::new(Again::Refused) }.duplicates().await;
+        assert_eq!((derives.sent, derives.refused, derives.failed), (0, 100, 0));
+        assert_eq!((derives.seen_once, derives.seen_twice, derives.stored_once()), (100, 0, Some(true)));
+        let fails = Keeps::new(Again::Fails).duplicates().await;
+        assert_eq!((fails.failed, fails.stored_once()), (100, None), "nothing was sent a second time");
+    }
+
+    #[tokio::test]
+    async fn what_was_measured_stays_where_the_system_fails_later() {
+        let of = |fails_from| Keeps { fails_from, ..Keeps::new(Again::Stored) };
+        let (late, counts_no_more, never) = (of(50), of(FULL_TWICE), of(1));
+        for (system, rounds, ends) in [(&late, 4, true), (&counts_no_more, 10, false), (&never, 0, true)] {
+            let mut suite = Suite::new(system, "bench-load-x-stress", &WIDTHS);
+            let ended = suite.all(&CancellationToken::new()).await;
+            let measured = suite.at_once[0].rounds.len();
+            assert_eq!((measured, ended.is_err(), suite.has_measured()), (rounds, ends, rounds > 0));
+            if ends {
+                assert_eq!(suite.doing, "get ready for recalls");
+            }
+        }
+        let uncounted = counts_no_more.duplicates().await;
+        assert_eq!((uncounted.before.is_some(), uncounted.after), (true, None), "{uncounted:?}");
     }
 
     #[test]

@@ -130,10 +130,12 @@ fn notes_of_stress(result: &StressResult) -> Vec<String> {
     let found = (!widths.is_empty()).then(|| format!("found by the hits that were asked for: {widths}"));
     let duplicates = &result.duplicates;
     let once = duplicates.in_words();
-    let sent = (duplicates.sent > 0).then(|| {
+    let all = duplicates.sent + duplicates.refused + duplicates.failed;
+    let refused = if duplicates.refused > 0 { format!(" ({} refused)", duplicates.refused) } else { String::new() };
+    let sent = (all > 0).then(|| {
         format!(
-            "{} memories sent again in bulk: {once}; of {} recalls {} had the memory once among their hits and {} more often",
-            duplicates.sent, duplicates.asked, duplicates.seen_once, duplicates.seen_twice
+            "{all} memories sent again in bulk{refused}: {once}; of {} recalls {} had the memory once among their hits and {} more often",
+            duplicates.asked, duplicates.seen_once, duplicates.seen_twice
         )
     });
     let stored = result.stored.map(|count| format!("stored: {} of {} items are there", count.found, count.expected));
@@ -162,6 +164,8 @@ fn facts(result: &LoadResult) -> Vec<String> {
 /// A row for each step and operation.
 fn rows(result: &LoadResult) -> Vec<[String; 9]> {
     let of_step = |step: &'_ StepResult| -> Vec<[String; 9]> {
+        // what was held for a part of its time may not have been held for all of it
+        let standing = if step.is_cut(result.plan.seconds) { "cut" } else { step.standing.name() };
         let of = |(at, (operation, of)): (usize, (&Operation, &OperationResult))| {
             let first = |text: String| if at == 0 { text } else { String::new() };
             let (figures, latency) = (&of.figures, &of.figures.latency_ms);
@@ -174,7 +178,7 @@ fn rows(result: &LoadResult) -> Vec<[String; 9]> {
                 percentile(latency.p99, 0.99, figures.intended),
                 percentile(latency.p99_9, 0.999, figures.intended),
                 (figures.intended - figures.served).to_string(),
-                first(step.standing.name().to_owned()),
+                first(standing.to_owned()),
             ]
         };
         step.operations.iter().enumerate().map(of).collect()

@@ -2,7 +2,7 @@
 
 use bench_proto::{
     call::Phase,
-    probe::{HIGHEST_RATE, MOST_RATES, ProbePlan},
+    probe::{HIGHEST_RATE, LOWEST_RATE, MOST_RATES, ProbePlan},
     spec::{BanksAfter, Limits},
     trace::TracePolicy,
 };
@@ -72,9 +72,9 @@ fn check_caps(run: &RunSettings) -> Result<(), CliError> {
 pub(crate) fn latency_probe(app: &App) -> Result<ProbePlan, CliError> {
     let run = &app.settings().run;
     let rate = |text: &String| match text.trim().parse::<f64>() {
-        Ok(rate) if rate > 0.0 && rate <= HIGHEST_RATE => Ok(rate),
+        Ok(rate) if (LOWEST_RATE..=HIGHEST_RATE).contains(&rate) => Ok(rate),
         _ => Err(CliError::usage(format!(
-            "--latency-probe-rate {text}: give recalls per second, above 0 and at most {HIGHEST_RATE}"
+            "--latency-probe-rate {text}: give recalls per second, from {LOWEST_RATE} to {HIGHEST_RATE}"
         ))),
     };
     let rates = run.latency_probe_rate.iter().map(rate).collect::<Result<Vec<_>, _>>()?;

@@ -75,6 +75,7 @@ mod tests {
             on,
             listen: "127.0.0.1:0".to_owned(),
             url: None,
+            hosts: Vec::new(),
             allow: Vec::new(),
             accounts: vec!["openai = mine".to_owned()],
             variables: vec!["MINE={url}/v1".to_owned()],

@@ -67,9 +67,10 @@ pub(crate) async fn score(
     check_answers(store, run, planted, &audit).await?;
     let answers = answers(store, &audit, &metric).await?;
     if answers.is_empty() {
-        return Err(refused(
-            "its judge has graded none of its answers; `bench-coord report` says what happened".to_owned(),
-        ));
+        return Err(refused(format!(
+            "its judge has graded none of its answers; `bench-coord report {}` says what happened",
+            audit.run_id
+        )));
     }
     let Some(score) = summary.scores.iter().find(|score| score.metric == summary.headline.metric) else {
         return Err(refused(format!("run {} has no score yet", run.run_id)));

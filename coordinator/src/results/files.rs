@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    error::Error as _,
     io::Write,
     path::{Path, PathBuf},
 };
@@ -98,6 +99,15 @@ fn not_writable(folder: &Path, error: &std::io::Error) -> CliError {
 /// # Errors
 /// What the store or the disk meets.
 pub(crate) async fn write_files(
+    store: &dyn Store,
+    run: &RunRow,
+    summary: &Summary,
+    folder: &Path,
+) -> Result<(Vec<QuestionLine>, HashMap<String, Beside>), CliError> {
+    written(store, run, summary, folder).await.map_err(|error| in_store(&run.run_id, error))
+}
+
+async fn written(
     store: &dyn Store,
     run: &RunRow,
     summary: &Summary,
@@ -247,10 +257,21 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 /// What a person reads about a file that cannot be written.
 pub(crate) fn disk(path: &Path, error: std::io::Error) -> CliError {
     CliError::infrastructure(format!(
-        "{} cannot be written: {error}; the results are in the store, `bench-coord report` writes them again",
+        "{} cannot be written: {error}; make room there, or name another place",
         path.display()
     ))
     .because(error)
+}
+
+/// The same of a run's files, which are made of what the store holds.
+fn in_store(run: &RunId, error: CliError) -> CliError {
+    if !error.source().is_some_and(|behind| behind.is::<std::io::Error>()) {
+        return error;
+    }
+    let message = format!(
+        "{error}: the results are in the store, and `bench-coord report {run} --output-dir DIR` writes them again"
+    );
+    error.saying(message)
 }
 
 /// Writes all questions and returns the first of them, as many as a page holds.
@@ -275,6 +296,16 @@ async fn write_questions(store: &dyn Store, run: &RunRow, path: &Path) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_that_cannot_be_written_are_made_again_by_a_command_that_names_their_run() {
+        let run = RunId("mine".to_owned());
+        let full = disk(Path::new("report.md"), std::io::ErrorKind::StorageFull.into());
+        let told = in_store(&run, full).message;
+        assert!(told.ends_with("`bench-coord report mine --output-dir DIR` writes them again"), "{told}");
+        let other = in_store(&run, CliError::infrastructure("the store is away"));
+        assert_eq!(other.message, "the store is away");
+    }
 
     #[test]
     fn a_home_that_cannot_be_made_is_named_with_what_to_set() {

@@ -157,7 +157,7 @@ pub(crate) fn name_judge(audit: &mut RunSpec, of: &RunSpec) -> Result<(), CliErr
 fn check(run: &RunRow) -> Result<(), CliError> {
     let refused = |problem: &str| Err(CliError::usage(format!("--of {}: {problem}", run.run_id)));
     if run.state != RunState::Finished {
-        return refused("it is not finished; `bench-coord resume` ends it");
+        return refused(&format!("it is not finished; `bench-coord resume {}` ends it", run.run_id));
     }
     if !run.spec.scenario.answers() {
         return refused("it has no answers that could be graded");

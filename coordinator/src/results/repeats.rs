@@ -62,7 +62,7 @@ impl Draws {
             filled_apart: (0, 0),
             fills_alike: asks_filled || (computed && !embeds_anew),
             answers: !computed || embeds_anew || spec.answerer.is_remote() || spec.answerer.provider == "system",
-            judges: spec.judges.iter().any(ModelSpec::is_remote),
+            judges: draws_headline(spec),
         }
     }
 
@@ -70,6 +70,17 @@ impl Draws {
     pub(crate) const fn none(&self) -> bool {
         self.fills_alike && !self.answers && !self.judges
     }
+}
+
+/// Whether a judge that is a model gives the headline, or a part of what it says does.
+fn draws_headline(spec: &RunSpec) -> bool {
+    let headline = spec.headline_metric();
+    let gives = |metric: &String| {
+        let rest = headline.strip_prefix(metric.as_str());
+        rest.is_some_and(|part| part.is_empty() || part.starts_with('.'))
+    };
+    let metrics = spec.judge_plan().metrics;
+    metrics.iter().zip(&spec.judges).any(|(metric, judge)| gives(metric) && judge.is_remote())
 }
 
 /// What runs that are the same run say together.
@@ -315,8 +326,9 @@ pub(crate) fn filling(spec: &RunSpec, draws: &Draws) -> String {
 
 /// Why repeats say nothing.
 pub(crate) fn nothing_draws(spec: &RunSpec) -> String {
+    let what = if spec.judges.iter().any(ModelSpec::is_remote) { "the headline of this run" } else { "this run" };
     format!(
-        "nothing of this run is drawn: {} is computed, {} answers and {} grades the same each time; repeats are of use with a model \
+        "nothing of {what} is drawn: {} is computed, {} answers and {} grades the same each time; repeats are of use with a model \
          that answers or judges",
         spec.system.name,
         spec.who_answers(),
@@ -373,4 +385,25 @@ async fn votes_by_task(store: &dyn Store, run: &RunRow, judge: u32) -> Result<Ha
         VotesOn { mean, variance: squares / (n - 1.0).max(1.0), n: votes.len() as u32 }
     };
     Ok(votes.into_iter().map(|(task, votes)| (task, of(votes))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_judge_draws_where_it_gives_the_headline() {
+        let golden = include_str!("../../../proto/golden/run_spec.v1.json");
+        let spec: RunSpec = serde_json::from_str(golden).expect("a spec");
+        let judges = |headline: Option<&str>, provider: &str| {
+            let mut spec = RunSpec { headline: headline.map(str::to_owned), ..spec.clone() };
+            spec.judges.iter_mut().for_each(|judge| provider.clone_into(&mut judge.provider));
+            Draws::of(&spec, true).judges
+        };
+        assert!(judges(None, "openai") && judges(Some("judge.tone"), "openai"));
+        for headline in ["locomo-f1", "recall@10", "judge-2"] {
+            assert!(!judges(Some(headline), "openai"), "{headline}");
+        }
+        assert!(!judges(None, "extractive"));
+    }
 }

@@ -11,7 +11,7 @@ use bench_proto::{
     probe::ProbePlan,
     spec::TakenOver,
 };
-use bench_store::{MEASURED_FIRST, NewRun, RunFilter, RunRow, RunState, Runs, Store};
+use bench_store::{CANCELLED_NOW, MEASURED_FIRST, NewRun, RunFilter, RunRow, RunState, Runs, Store};
 use futures::future::join_all;
 use tokio_util::sync::CancellationToken;
 
@@ -162,7 +162,10 @@ pub(crate) async fn leave(writing: Vec<Planning>) {
 }
 
 /// Controls of a run, in the order of their creation.
-async fn all(store: &dyn Runs, run: RunNo) -> Result<Vec<RunRow>, CliError> {
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn all(store: &dyn Runs, run: RunNo) -> Result<Vec<RunRow>, CliError> {
     let filter = RunFilter { control_of: Some(run), controls: true, ..RunFilter::default() };
     let mut controls = store.list_runs(&filter).await?;
     controls.reverse();
@@ -213,32 +216,73 @@ pub(crate) async fn execute(
         let row = store.run(control.run_no).await?;
         if let RunEnd::Paused { reason } = executor.execute(app, store, &row, planner, watching).await? {
             out::note(&format!("control {system} is paused: {reason}"));
+            // whoever holds one of them holds what would come after it
+            if reason == PAUSED_BY_USER {
+                break;
+            }
         }
     }
     Ok(())
 }
 
-/// Puts controls that were held into state `running`: a cluster goes on with them.
+/// Puts controls that were held into state `running`, where a cluster goes on with their run and with them: those that wait for it
+/// begin when it has ended.
 ///
 /// # Errors
 /// What the store meets.
-pub(crate) async fn start(store: &dyn Runs, controls: &[RunRow]) -> Result<(), CliError> {
-    for control in controls {
+pub(crate) async fn start_beside(store: &dyn Runs, run: &RunRow, controls: &[RunRow]) -> Result<(), CliError> {
+    for control in controls.iter().filter(|control| run.state == RunState::Finished || !control.waits()) {
         store.set_run_state(control.run_no, &[RunState::Paused], RunState::Running, None).await?;
     }
     Ok(())
 }
 
-/// Ends the controls that wait for a run which was cancelled.
+/// Reason of a run that somebody holds.
+pub(crate) const PAUSED_BY_USER: &str = "paused by a user";
+
+/// Holds the controls of a run that are at work; those that wait for it, or for each other, are begun by nobody meanwhile. Says which,
+/// where there are some: `its control oracle is`.
 ///
 /// # Errors
 /// What the store meets.
-pub(crate) async fn cancel_waiting(store: &dyn Store, run: RunNo) -> Result<(), CliError> {
-    for control in all(store, run).await?.into_iter().filter(RunRow::waits) {
-        let reason = Some("cancelled with the measured run");
-        store.set_run_state(control.run_no, &[RunState::Paused], RunState::Cancelled, reason).await?;
+pub(crate) async fn pause(store: &dyn Store, run: RunNo) -> Result<Option<String>, CliError> {
+    let mut held = Vec::new();
+    for control in not_ended(store, run).await? {
+        let (no, reason) = (control.run_no, Some(PAUSED_BY_USER));
+        if store.set_run_state(no, &[RunState::Running], RunState::Paused, reason).await? {
+            held.push(control);
+        }
     }
-    Ok(())
+    Ok(names(&held, "is", "are"))
+}
+
+/// Ends the controls of a run which have not ended, and with `now` drops what those have in flight that were cancelled before. Says
+/// which, where there are some.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn cancel(store: &dyn Store, run: RunNo, now: bool) -> Result<Option<String>, CliError> {
+    let reason = if now { CANCELLED_NOW } else { "cancelled with the measured run" };
+    let mut ended = Vec::new();
+    for control in all(store, run).await? {
+        if cancel_one(store, &control, reason).await? {
+            ended.push(control);
+        }
+    }
+    Ok(names(&ended, "is", "are"))
+}
+
+/// Cancels a run that has not ended, and one that was cancelled before and is to be at once; false where there is nothing to cancel.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn cancel_one(store: &dyn Store, run: &RunRow, reason: &str) -> Result<bool, CliError> {
+    let again = reason == CANCELLED_NOW && run.reason.as_deref() != Some(CANCELLED_NOW);
+    let from: &[RunState] = match again {
+        true => &[RunState::Running, RunState::Paused, RunState::Cancelled],
+        false => &[RunState::Running, RunState::Paused],
+    };
+    Ok(store.set_run_state(run.run_no, from, RunState::Cancelled, Some(reason)).await?)
 }
 
 /// What is to be said of the controls of a finished run that have not ended, and how to go on with them; nothing when all have.
@@ -247,7 +291,7 @@ pub(crate) async fn cancel_waiting(store: &dyn Store, run: RunNo) -> Result<(), 
 /// What the store meets.
 pub(crate) async fn left_over(store: &dyn Store, run: &RunRow) -> Result<Option<String>, CliError> {
     let open = not_ended(store, run.run_no).await?;
-    let Some(names) = names(&open) else { return Ok(None) };
+    let Some(names) = names(&open, "has", "have") else { return Ok(None) };
     let reason = open.iter().filter_map(|control| control.reason.as_deref()).find(|reason| *reason != MEASURED_FIRST);
     let of_budget = reason.filter(|reason| reason.starts_with("budget"));
     let more = of_budget.map_or_else(String::new, |reason| format!(" {}", raised_with(reason)));
@@ -263,16 +307,16 @@ pub(crate) async fn left_over(store: &dyn Store, run: &RunRow) -> Result<Option<
 /// # Errors
 /// What the store meets.
 pub(crate) async fn waiting(store: &dyn Store, run: RunNo) -> Result<Option<String>, CliError> {
-    let names = names(&not_ended(store, run).await?);
+    let names = names(&not_ended(store, run).await?, "has", "have");
     Ok(names.map(|names| format!("{names} not been run: the measured run goes first")))
 }
 
-/// `its controls none and oracle have`.
-fn names(controls: &[RunRow]) -> Option<String> {
+/// `its controls none and oracle have`, where several `have` and one `has`.
+fn names(controls: &[RunRow], has: &str, have: &str) -> Option<String> {
     let names: Vec<&str> = controls.iter().map(|control| control.spec.system.name.as_str()).collect();
     match names.as_slice() {
         [] => None,
-        [one] => Some(format!("its control {one} has")),
-        [first @ .., last] => Some(format!("its controls {} and {last} have", first.join(", "))),
+        [one] => Some(format!("its control {one} {has}")),
+        [first @ .., last] => Some(format!("its controls {} and {last} {have}", first.join(", "))),
     }
 }

@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 use super::{
     client::{Following, spawn_planner},
     ending::RunEnd,
-    local::LocalRun,
-    probe_turns::ProbeTurns,
+    local::{LocalRun, hold},
+    probe_turns::{Place, ProbeTurns},
     resume::planner_if_missing,
 };
 use crate::{
@@ -92,19 +92,21 @@ impl RunExecutor {
         let stop = CancellationToken::new();
         let progress = display::follow(Arc::clone(store), run.run_no, view.display, stop.clone());
         let end = match self {
-            Self::Owner(lock) => {
-                let place = view.turns.begin();
-                let telemetry = app.telemetry()?;
-                let local = LocalRun {
-                    store: Arc::clone(store),
-                    queue: app.open_queue().await?,
-                    environment: app.worker_environment(&run.spec, telemetry)?,
-                    slots: view.part_of_slots(app.slots(&run.spec)),
-                    drain: app.drain(),
-                    bank_bytes: app.settings().worker.bank_bytes() / view.at_once.max(1) as u64,
-                };
-                local.own(run, lock, planner, (view.interrupts, place)).await
-            }
+            Self::Owner(lock) => match view.begin().await {
+                Some(place) => {
+                    let telemetry = app.telemetry()?;
+                    let local = LocalRun {
+                        store: Arc::clone(store),
+                        queue: app.open_queue().await?,
+                        environment: app.worker_environment(&run.spec, telemetry)?,
+                        slots: view.part_of_slots(app.slots(&run.spec)),
+                        drain: app.drain(),
+                        bank_bytes: app.settings().worker.bank_bytes() / view.at_once.max(1) as u64,
+                    };
+                    local.own(run, lock, planner, (view.interrupts, place)).await
+                }
+                None => hold(store.as_ref(), run.run_no, view.interrupts).await,
+            },
             Self::Cluster => {
                 let planning = planner.map(|planner| spawn_planner(Arc::clone(store), planner));
                 let following = Following::new(store, 1, view.worker_timeout, view.interrupts);
@@ -144,6 +146,14 @@ impl<'a> Watching<'a> {
             interrupts,
             at_once: 1,
             turns: Arc::default(),
+        }
+    }
+
+    /// Waits until a run may begin beside the others; nothing where the person leaves before that.
+    async fn begin(&self) -> Option<Place> {
+        tokio::select! {
+            place = self.turns.begin() => Some(place),
+            () = self.interrupts.stop.cancelled() => None,
         }
     }
 

@@ -9,7 +9,7 @@ use bench_proto::{
 };
 use bench_queue::Queue;
 use bench_settings::signals::Interrupts;
-use bench_store::{RunRow, RunState, Sessions, Store, retry_until};
+use bench_store::{RunRow, RunState, Runs, Sessions, Store, retry_until};
 use bench_telemetry::{process, process_span};
 use bench_worker::{
     engine::{Worker, WorkerConfig},
@@ -85,7 +85,7 @@ impl LocalRun {
         &self,
         run: &RunRow,
         planner: Option<Planner>,
-        (interrupts, place): (&Interrupts, Place),
+        (interrupts, mut place): (&Interrupts, Place),
     ) -> Result<RunEnd, CliError> {
         let run_no = run.run_no;
         self.take_over(run_no).await?;
@@ -99,14 +99,18 @@ impl LocalRun {
         let dispatcher = tokio::spawn(self.dispatcher(run_no, &opened, &worker).run(stop.clone()));
 
         debug!("worker started");
-        let end = self.watch(run, &worker, &opened, planning, (interrupts, place)).await;
+        let end = self.watch(run, &worker, &opened, planning, (interrupts, &mut place)).await;
         debug!("run ended");
 
         stop.cancel();
         // a run that is finished has nothing in flight; everything else drains what it paid for
-        let now = matches!(end, Ok(RunEnd::Cancelled { now: true }));
-        stop_worker(worker, now, interrupts).await;
+        match end {
+            Ok(RunEnd::Cancelled { now: true }) => worker.stop_now().await,
+            _ => stop_worker(worker, interrupts, cancelled_at_once(self.store.as_ref(), run_no)).await,
+        }
         let _ = dispatcher.await;
+        // what was in flight until now would have been in the probe of another run
+        drop(place);
         end
     }
 
@@ -158,7 +162,7 @@ impl LocalRun {
         worker: &Worker,
         opened: &Notify,
         mut planning: Option<JoinHandle<Result<(), CliError>>>,
-        (interrupts, mut place): (&Interrupts, Place),
+        (interrupts, place): (&Interrupts, &mut Place),
     ) -> Result<RunEnd, CliError> {
         let run_no = run.run_no;
         let (mut broken, mut waiting) = (worker.broken.clone(), None);
@@ -204,7 +208,7 @@ impl LocalRun {
                     continue;
                 }
             }
-            if probing && place.may_probe() {
+            if probing && (run.spec.limits.latency_probe.is_off() || place.may_probe()) {
                 match latency::is_over(self.store.as_ref(), &row).await {
                     Ok(true) => {
                         self.store.set_run_state(run_no, &[RunState::Running], RunState::Finished, None).await?;
@@ -249,19 +253,29 @@ pub(crate) async fn hold(store: &dyn Store, run: RunNo, interrupts: &Interrupts)
     }
 }
 
-/// Waits for calls in flight, unless they are to be dropped: `now`, or at a second signal.
-async fn stop_worker(worker: Worker, now: bool, interrupts: &Interrupts) {
+/// Waits for calls in flight; they are dropped at a second signal, and when the run is `cancelled_at_once`.
+async fn stop_worker(worker: Worker, interrupts: &Interrupts, cancelled_at_once: impl Future<Output = ()>) {
     let drop_calls = worker.drop_calls();
-    if now {
-        drop_calls.cancel();
-    }
     let stopping = worker.stop();
     tokio::pin!(stopping);
     tokio::select! {
-        () = &mut stopping => {}
-        () = interrupts.now.cancelled() => {
-            drop_calls.cancel();
-            stopping.await;
+        () = &mut stopping => return,
+        () = interrupts.now.cancelled() => {}
+        () = cancelled_at_once => {}
+    }
+    drop_calls.cancel();
+    stopping.await;
+}
+
+/// Waits until a run is cancelled without waiting for its calls, whatever it was held for before (P23).
+async fn cancelled_at_once(store: &dyn Runs, run: RunNo) {
+    loop {
+        tokio::time::sleep(STATE_POLL).await;
+        // a store that is away says nothing: the drain has an end of its own
+        if let Ok(row) = store.run(run).await
+            && RunEnd::of_row(&row) == Some(RunEnd::Cancelled { now: true })
+        {
+            return;
         }
     }
 }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use bench_proto::spec::BanksAfter;
-use bench_store::{BANKS_GONE_EVENT, BankRow, Plan, Right, RunFilter, RunRow, RunState, Store, StoreError};
+use bench_store::{BANKS_GONE_EVENT, BankRow, Plan, Right, RunEvent, RunFilter, RunRow, RunState, Store, StoreError};
 use bench_systems::{BankRef, MemorySystem, adapter, policy::Policy, registry};
 
 use crate::{
@@ -66,10 +66,8 @@ impl<'a> Remover<'a> {
         if has_none_of_its_own(store, run, named).await? {
             return Ok(());
         }
-        let events = store.events(run.run_no).await?;
-        let has = |message: &str| events.iter().any(|e| e.kind == BANKS_GONE_EVENT && e.message == message);
         let what = if all { ALL_BANKS } else { OLD };
-        let told = has(ALL_BANKS) || has(what);
+        let told = is_told(&store.events(run.run_no).await?, what);
         // another machine may have told of its own part
         if told && !(all && was_started(run)) {
             return Ok(());
@@ -248,6 +246,14 @@ pub(crate) fn is_about_to_ask(run: &RunRow, of: &RunRow) -> bool {
 /// What an event says has been removed: generations that were begun anew. [`ALL_BANKS`] is the other word.
 const OLD: &str = "old generations";
 
+/// Whether the events of a run say that what is to be removed is gone. Of old generations what was said before its last end says
+/// nothing: a run that was repeated since may have left further ones behind.
+fn is_told(events: &[RunEvent], what: &str) -> bool {
+    let ended = events.iter().rposition(|event| event.kind == RunState::Finished.name()).unwrap_or(0);
+    let told = |event: &RunEvent, what: &str| event.kind == BANKS_GONE_EVENT && event.message == what;
+    events.iter().any(|event| told(event, ALL_BANKS)) || events.iter().skip(ended).any(|event| told(event, what))
+}
+
 /// Whether the run's system was started for it alone.
 fn was_started(run: &RunRow) -> bool {
     adapter::is_started(&run.spec.system.settings)
@@ -395,6 +401,25 @@ mod tests {
         assert!(cancelled.expect("is set") && used().await.len() == 2, "they were read before");
         let cancelled = store.set_run_state(third, &[RunState::Running], RunState::Cancelled, None).await;
         assert!(cancelled.expect("is set") && used().await.is_empty());
+    }
+
+    #[test]
+    fn p5_generations_that_a_repetition_leaves_behind_are_looked_for_again() {
+        let events = |kinds: &[(&str, &str)]| -> Vec<RunEvent> {
+            let event = |(kind, message): &(&str, &str)| RunEvent {
+                at_ms: 0,
+                kind: (*kind).to_owned(),
+                message: (*message).to_owned(),
+            };
+            kinds.iter().map(event).collect()
+        };
+        let first = [("created", ""), ("finished", ""), (BANKS_GONE_EVENT, OLD)];
+        let again = [("reopened", "1 questions"), ("paused", ""), ("resumed", ""), ("finished", "")];
+        assert!(is_told(&events(&first), OLD) && !is_told(&events(&first), ALL_BANKS));
+        assert!(!is_told(&events(&[&first[..], &again].concat()), OLD), "what was left since is there yet");
+        assert!(is_told(&events(&[&first[..], &again, &first[2..]].concat()), OLD));
+        let all = [("finished", ""), (BANKS_GONE_EVENT, ALL_BANKS), ("finished", "")];
+        assert!(is_told(&events(&all), OLD) && is_told(&events(&all), ALL_BANKS), "nothing is left that could be");
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! A run goes on where it stopped; nothing that is stored is done again. `resume`, `retry` and a submit that attaches come
 //! through here.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use bench_proto::{spec::Limits, stop::Looks, usage_cap::UsageCap};
+use bench_proto::{call::Phase, ids::RunNo, money::PicoUsd, spec::Limits, stop::Looks, usage_cap::UsageCap};
 use bench_store::{Plan, Right, RunRow, RunState, Store};
 
 use crate::{
     app::{App, Deployment},
-    cli::{OutputArgs, ResumeArgs, SampleArgs},
+    cli::{LimitArgs, OutputArgs, ResumeArgs, SampleArgs},
     exit::{CliError, CliResult},
     out,
     planning::{
@@ -39,19 +39,18 @@ const RESUMABLE: [RunState; 2] = [RunState::Running, RunState::Paused];
 /// Exit 2 when another process owns it or it was cancelled without `--reopen`.
 pub(crate) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: &ResumeArgs) -> CliResult {
     check_detach(args.detach, app.deployment()?)?;
+    if args.release_uncertain {
+        store.may(Right::Results).await?;
+    }
     let run = if args.no_stop { to_the_end(app, store.as_ref(), run).await? } else { run };
     // one that has stopped early goes on with what it has left out
     let goes_on = run.spec.stop.is_some() && !all_ended(&run);
-    // a measured run that has ended goes on with the controls that have not
-    let mut controls = Vec::new();
-    if run.state == RunState::Finished {
-        controls = controls::not_ended(store.as_ref(), run.run_no).await?;
-    }
+    // a measured run goes on with the controls that have not ended
+    let controls = controls::not_ended(store.as_ref(), run.run_no).await?;
     match run.state {
         RunState::Finished if controls.is_empty() && !goes_on => {
             if args.release_uncertain {
-                store.may(Right::Results).await?;
-                release_uncertain(app, store.as_ref(), &run).await?;
+                release_uncertain(app, store.as_ref(), std::slice::from_ref(&run), &[]).await?;
             }
             let (json, folder) = (args.output.json, args.output.output_dir.as_deref());
             return finish(app, store.as_ref(), run.run_no, json, folder).await;
@@ -69,14 +68,21 @@ pub(crate) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
         return Err(CliError::usage(format!("{}: {why}", run.run_id)));
     }
     results::check_run_folder(app, &run.run_id, args.output.output_dir.as_deref())?;
-    let (executor, planner) = make_ready(app, store.as_ref(), &run, args).await?;
+    let limits = NewLimits::of(app, &args.limits);
+    let (executor, planner) = make_ready(app, store.as_ref(), &run, &limits).await?;
+    for control in &controls {
+        change_limits(store.as_ref(), control, &limits).await?;
+    }
+    if args.release_uncertain {
+        release_uncertain(app, store.as_ref(), std::slice::from_ref(&run), &[run.run_no]).await?;
+    }
     let execution = Execution { app, store: &store, run: &run, executor: &executor, planner, planned: None };
     if run.state == RunState::Running && executor.is_cluster() {
         // it goes on without anybody's help: attach to it
         return go_on(execution, args.detach, &args.output).await;
     }
     if executor.is_cluster() {
-        controls::start(store.as_ref(), &controls).await?;
+        controls::start_beside(store.as_ref(), &run, &controls).await?;
     }
     let more: &[RunState] = match run.state {
         RunState::Finished => &[RunState::Finished],
@@ -131,20 +137,17 @@ pub(crate) async fn make_ready(
     app: &App,
     store: &dyn Store,
     run: &RunRow,
-    args: &ResumeArgs,
+    limits: &NewLimits,
 ) -> Result<(RunExecutor, Option<Planner>), CliError> {
     if run.state != RunState::Finished {
         check_goes_on(app, store, run).await?;
-    }
-    if args.release_uncertain {
-        store.may(Right::Results).await?;
     }
     app.check_queue().await?;
     app.check_run_accounts(&run.spec)?;
     let executor = RunExecutor::for_run(app, &run.run_id)?;
     executor.check_domain(run)?;
     let planner = planner_if_missing(app, store, run).await?;
-    change_limits(app, store, run, args).await?;
+    change_limits(store, run, limits).await?;
     outages::probe_now(store, run).await?;
     Ok((executor, planner))
 }
@@ -155,14 +158,22 @@ pub(crate) async fn make_ready(
 /// # Errors
 /// What the store meets.
 pub(crate) async fn take_up(store: &dyn Store, run: &RunRow, more: &[RunState]) -> Result<bool, CliError> {
-    if run.state == RunState::Running {
-        // its owner was killed: the lock is ours, so nobody else can be at work
-        store.close_lost_interval(run.run_no).await?;
-        store.set_run_state(run.run_no, &[RunState::Running], RunState::Paused, Some("interrupted")).await?;
-    }
+    pause_interrupted(store, run).await?;
     store.release_holds(run.run_no, &accounts(&run.spec)).await?;
     let from: Vec<RunState> = RESUMABLE.iter().chain(more).copied().collect();
     Ok(store.set_run_state(run.run_no, &from, RunState::Running, None).await?)
+}
+
+/// Pauses a run whose owner was killed, as of its last result: the lock is ours, so nobody else can be at work.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn pause_interrupted(store: &dyn Store, run: &RunRow) -> Result<(), CliError> {
+    if run.state == RunState::Running {
+        store.close_lost_interval(run.run_no).await?;
+        store.set_run_state(run.run_no, &[RunState::Running], RunState::Paused, Some("interrupted")).await?;
+    }
+    Ok(())
 }
 
 /// Executes a run that was put into state `running`, and prints what came of it.
@@ -271,12 +282,32 @@ fn change_cap(limits: &mut Limits, text: &str, run: &RunRow) -> Result<(), CliEr
     Ok(())
 }
 
-async fn change_limits(app: &App, store: &dyn Store, run: &RunRow, args: &ResumeArgs) -> Result<(), CliError> {
-    let mut limits = run.spec.limits.clone();
-    if let Some(text) = &args.limits.max_cost {
+/// What a command says of the limits of a run that goes on.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NewLimits {
+    /// Flags.
+    pub(crate) flags: LimitArgs,
+    /// `run.max_cost_PHASE` of its settings.
+    pub(crate) by_phase: BTreeMap<Phase, PicoUsd>,
+}
+
+impl NewLimits {
+    /// As flags and the settings of a process say.
+    pub(crate) fn of(app: &App, flags: &LimitArgs) -> Self {
+        Self { flags: flags.clone(), by_phase: app.settings().run.max_cost_by_phase.clone() }
+    }
+}
+
+/// Gives a run the limits that a command names; all others stay what they are.
+///
+/// # Errors
+/// Exit 2 for a cap in another unit.
+pub(crate) async fn change_limits(store: &dyn Store, run: &RunRow, new: &NewLimits) -> Result<(), CliError> {
+    let (flags, mut limits) = (&new.flags, run.spec.limits.clone());
+    if let Some(text) = &flags.max_cost {
         change_cap(&mut limits, text, run)?;
     }
-    if let Some(text) = &args.limits.max_cost_per_day {
+    if let Some(text) = &flags.max_cost_per_day {
         if let Some(cap) = limits.max_usage {
             return Err(CliError::usage(format!(
                 "--max-cost-per-day is in dollars, and run {} is capped in {}: leave it out",
@@ -286,28 +317,42 @@ async fn change_limits(app: &App, store: &dyn Store, run: &RunRow, args: &Resume
         }
         limits.max_cost_per_day = Some(parse_usd("--max-cost-per-day", text)?);
     }
-    limits.max_cost_by_phase.extend(app.settings().run.max_cost_by_phase.clone());
-    limits.max_rpm = args.limits.max_rpm.or(limits.max_rpm);
-    limits.max_tpm = args.limits.max_tpm.or(limits.max_tpm);
-    limits.concurrency = args.limits.concurrency.or(limits.concurrency);
-    limits.outage_timeout_s = args.limits.outage_timeout.or(limits.outage_timeout_s);
-    limits.retries = args.limits.retries.unwrap_or(limits.retries);
+    limits.max_cost_by_phase.extend(new.by_phase.clone());
+    limits.max_rpm = flags.max_rpm.or(limits.max_rpm);
+    limits.max_tpm = flags.max_tpm.or(limits.max_tpm);
+    limits.concurrency = flags.concurrency.or(limits.concurrency);
+    limits.outage_timeout_s = flags.outage_timeout.or(limits.outage_timeout_s);
+    limits.retries = flags.retries.unwrap_or(limits.retries);
     if limits != run.spec.limits {
         store.set_limits(run.run_no, &limits).await?;
     }
-    if args.release_uncertain { release_uncertain(app, store, run).await } else { Ok(()) }
+    Ok(())
 }
 
-/// Takes what uncertain attempts of a run and of its controls may have cost out of what counts against the cap.
-async fn release_uncertain(app: &App, store: &dyn Store, run: &RunRow) -> Result<(), CliError> {
-    // a killed owner's reservations become uncertain when its session ends
-    end_dead_sessions(store, run.run_no).await?;
-    let mut released = store.release_uncertain(run.run_no).await?;
-    for control in controls::not_ended(store, run.run_no).await? {
-        // somebody else may be at work on it
-        if let Ok(_owned) = RunExecutor::for_run(app, &control.run_id) {
-            end_dead_sessions(store, control.run_no).await?;
-            released = released.saturating_add(store.release_uncertain(control.run_no).await?);
+/// Takes what uncertain attempts of runs and of their controls may have cost out of what counts against the cap. Of those that are
+/// not `ours`, what somebody else may be at work on is left.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn release_uncertain(
+    app: &App,
+    store: &dyn Store,
+    runs: &[RunRow],
+    ours: &[RunNo],
+) -> Result<(), CliError> {
+    let mut released = PicoUsd::default();
+    for run in runs {
+        let controls = controls::all(store, run.run_no).await?;
+        for run in std::iter::once(run).chain(&controls) {
+            let owned = match ours.contains(&run.run_no) {
+                true => None,
+                false => Some(RunExecutor::for_run(app, &run.run_id)),
+            };
+            if !matches!(owned, Some(Err(_))) {
+                // a killed owner's reservations become uncertain when its session ends
+                end_dead_sessions(store, run.run_no).await?;
+                released = released.saturating_add(store.release_uncertain(run.run_no).await?);
+            }
         }
     }
     out::note(&format!("{released} of uncertain attempts no longer count against the cap"));

@@ -1,10 +1,8 @@
 //! Names of the queue domains in which processes work and tell each other things (P21).
 
-use bench_proto::{CLUSTER_DOMAIN, ids::RunNo, session::SessionInfo};
+pub(crate) use bench_proto::LOCAL_DOMAIN;
+use bench_proto::{CLUSTER_DOMAIN, PLANS_DOMAIN, ids::RunNo, session::SessionInfo};
 use bench_store::{SessionRow, Sessions, StoreError};
-
-/// Domain of runs that one process owns.
-pub(crate) const LOCAL_DOMAIN: &str = "local";
 
 /// Domain of the sessions of a local run: its own, so that two local runs in one store never end each other's.
 pub(crate) fn session_domain(run: RunNo) -> String {
@@ -13,7 +11,7 @@ pub(crate) fn session_domain(run: RunNo) -> String {
 
 /// Domain of the sessions in which clients write plans: a plan whose session has ended is nobody's.
 pub(crate) fn planner_domain(run: RunNo) -> String {
-    format!("{CLUSTER_DOMAIN}/plan/{}", run.0)
+    format!("{PLANS_DOMAIN}/{}", run.0)
 }
 
 /// Whether a worker of the cluster serves a pool.

@@ -65,6 +65,9 @@ pub(crate) struct Snapshot {
     pub waits: Option<Waiting>,
 }
 
+/// Longest time to go that is told: a rate that has nearly come to a stop tells of none.
+const LONGEST_LEFT_SECONDS: f64 = 1_000.0 * 3_600.0;
+
 /// For how long no question has ended when progress begins to say what the run waits for.
 const STILL: Duration = Duration::from_secs(3);
 
@@ -168,6 +171,11 @@ fn active_seconds(run: &RunRow) -> f64 {
     (run.active_ms + open_ms) as f64 / 1000.0
 }
 
+fn seconds_left(left: u64, per_second: f64) -> Option<f64> {
+    let seconds = (per_second > 0.0 && left > 0).then(|| left as f64 / per_second);
+    seconds.filter(|seconds| *seconds < LONGEST_LEFT_SECONDS)
+}
+
 fn snapshot(run: &RunRow, per_second: f64, elapsed_seconds: f64) -> Snapshot {
     let RunCounters {
         banks_ready,
@@ -203,7 +211,7 @@ fn snapshot(run: &RunRow, per_second: f64, elapsed_seconds: f64) -> Snapshot {
         usd_uncertain: uncertain.usd(),
         usd_cap: run.spec.limits.max_cost.map(PicoUsd::usd),
         per_second,
-        eta_seconds: (per_second > 0.0 && left > 0).then(|| left as f64 / per_second),
+        eta_seconds: seconds_left(left, per_second),
         elapsed_seconds,
         workers: None,
         latency_probe: None,
@@ -318,6 +326,12 @@ pub(crate) mod tests {
             outages: Vec::new(),
             waits: None,
         }
+    }
+
+    #[test]
+    fn a_rate_that_has_nearly_come_to_a_stop_tells_of_no_end() {
+        assert_eq!(seconds_left(100, 0.5), Some(200.0));
+        assert_eq!([seconds_left(0, 0.5), seconds_left(100, 0.0), seconds_left(100, 2e-14)], [None; 3]);
     }
 
     #[test]

@@ -350,6 +350,15 @@ impl Aggregator {
         self.input.metered.as_deref().map(|calls| metered::summary(calls, around))
     }
 
+    /// What its stop rule came to. It saves the calls and dollars that as many questions as were added have taken; canaries are asked
+    /// once a run.
+    fn stopped(&self, metered: Option<&MeteredSummary>) -> Option<StopSummary> {
+        let (calls, usd) = self.sums.of_questions();
+        let (more_calls, more_usd) = metered.map_or((0, 0.0), metered::of_questions);
+        let looks = self.input.looks.as_ref()?;
+        StopSummary::new(&self.input.spec, looks, (calls + more_calls, usd.usd() + more_usd))
+    }
+
     /// The summary; `not_run` are the ids of the sample's questions that were not added.
     #[must_use]
     pub fn finish<S: AsRef<str>>(mut self, not_run: impl IntoIterator<Item = S>) -> Finished {
@@ -401,7 +410,7 @@ impl Aggregator {
             corrected: None,
             counting: counting::counting(input, questions, &self.votes),
             judge_audit: audit::audit(input, questions, &self.votes),
-            stop: input.looks.as_ref().and_then(|looks| StopSummary::new(&input.spec, looks, &usage)),
+            stop: self.stopped(metered.as_ref()),
             scores,
             retrieval: sums.retrieval.finish(input.spec.system.top_k),
             failure_attribution: sums.attribution.clone(),

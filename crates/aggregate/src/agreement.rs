@@ -35,6 +35,11 @@ impl Votes {
         self.0.extend(other.0);
     }
 
+    /// Whether none is known.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The votes on each answer, by the answer's task: their numbers, and whether they passed it.
     pub(crate) fn by_question(&self, judge: usize) -> HashMap<TaskKey, Vec<(u32, bool)>> {
         let mut votes: HashMap<TaskKey, Vec<(u32, bool)>> = HashMap::new();

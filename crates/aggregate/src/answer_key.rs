@@ -41,6 +41,8 @@ pub struct AnswerKey {
 struct Tally {
     n: u64,
     wrong: u64,
+    /// Wrong answers in the place of which none is known.
+    without_correction: u64,
     published: Mean,
     corrected: Mean,
     without_wrong: Mean,
@@ -89,6 +91,7 @@ impl AnswerKey {
         }
         tally.n += 1;
         tally.wrong += u64::from(wrong);
+        tally.without_correction += u64::from(wrong && corrected.is_none());
         tally.published.add(published);
         tally.corrected.add(if wrong { corrected } else { published });
         tally.without_wrong.add(published.filter(|_| !wrong));
@@ -101,6 +104,7 @@ impl AnswerKey {
         let all = by_category.values().fold(Tally::default(), |all, tally| Tally {
             n: all.n + tally.n,
             wrong: all.wrong + tally.wrong,
+            without_correction: all.without_correction + tally.without_correction,
             published: all.published.and(tally.published),
             corrected: all.corrected.and(tally.corrected),
             without_wrong: all.without_wrong.and(tally.without_wrong),
@@ -122,13 +126,15 @@ impl Tally {
     fn score(&self, corrects: bool) -> KeyedScore {
         let ceiling = (self.n > 0).then(|| 1.0 - self.wrong as f64 / self.n as f64);
         let published = self.published.value();
+        // without a wrong answer both keys are one, and without a right one there is no other
+        let has_other = corrects && self.without_correction < self.wrong;
         KeyedScore {
             n: self.n,
             wrong: self.wrong,
             ceiling,
             published,
-            // without a wrong answer both keys are one
-            corrected: self.corrected.value().filter(|_| corrects || self.wrong == 0),
+            corrected: self.corrected.value().filter(|_| has_other || self.wrong == 0),
+            without_correction: if corrects { self.without_correction } else { 0 },
             without_wrong: self.without_wrong.value(),
             above_ceiling: published.zip(ceiling).is_some_and(|(score, ceiling)| score > ceiling + ROUNDING),
         }
@@ -212,6 +218,25 @@ mod tests {
         let once = key(false);
         assert_eq!([once.all.corrected, once.by_category[0].score.corrected], [None, None]);
         assert_eq!(once.by_category[1].score.corrected, Some(0.0), "nothing is wrong there");
+    }
+
+    #[test]
+    fn wrong_answers_without_a_right_one_are_told_beside_the_corrected_figure() {
+        let score = |corrections: &[Option<f64>]| {
+            let mut key = AnswerKey::new("locomo-f1", &["a".to_owned()], true);
+            let right = Keyed { published: Some(1.0), ..Keyed::default() };
+            key.add("a", right);
+            for corrected in corrections {
+                key.add("a", Keyed { wrong: true, published: Some(0.0), corrected: *corrected });
+            }
+            let KeyedScore { n, wrong, corrected, without_correction, .. } = key.finish(String::new()).all;
+            (n, wrong, corrected, without_correction)
+        };
+        assert_eq!(score(&[Some(1.0), None]), (3, 2, Some(1.0), 1));
+        assert_eq!(score(&[None, None]), (3, 2, None, 2), "the key is corrected nowhere");
+        assert_eq!(score(&[Some(0.0)]), (2, 1, Some(0.5), 0));
+        let once = key(false).all;
+        assert_eq!((once.corrected, once.without_correction), (None, 0), "grades of one key say nothing of it");
     }
 
     #[test]

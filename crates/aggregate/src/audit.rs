@@ -61,7 +61,9 @@ pub(crate) fn audit(input: &AggregateInput, questions: &Questions, votes: &Votes
         }
         groups.into_iter().map(|(group, answers)| rate(metric, group, &answers)).collect::<Vec<_>>()
     });
-    Some(JudgeAudit { rates: rates.collect(), planted })
+    // of grades that were brought with their judge, what its votes were is not
+    let medians_of = Some(input.spec.votes).filter(|several| by_judges && *several > 1 && votes.is_empty());
+    Some(JudgeAudit { rates: rates.collect(), planted, medians_of })
 }
 
 /// What judgements make of an answer.
@@ -175,10 +177,10 @@ mod tests {
         assert!(audit.rates.iter().all(|rate| rate.rate.naive_ci95.is_some()));
     }
 
-    /// Planted answers that one judge grades, or that came with their grades: a third each gets 0.2, 0.5 and 0.9.
-    fn graded(by_judge: bool) -> Vec<AuditRate> {
+    /// Planted answers that one judge grades by so many votes, or that came with their grades: a third each gets 0.2, 0.5 and 0.9.
+    fn graded(by_judge: bool, votes: u32) -> JudgeAudit {
         let mut input = input(30);
-        input.spec.votes = 1;
+        input.spec.votes = votes;
         if !by_judge {
             input.spec.judges.clear();
             input.spec.headline = Some("imported".to_owned());
@@ -196,18 +198,27 @@ mod tests {
             };
             aggregator.add(&facts);
         }
-        aggregator.finish(Vec::<String>::new()).summary.judge_audit.expect("is an audit").rates
+        aggregator.finish(Vec::<String>::new()).summary.judge_audit.expect("is an audit")
     }
 
     #[test]
     fn a_grade_between_the_verdicts_errs_by_the_threshold_of_its_metric() {
-        for rate in graded(true) {
+        for rate in graded(true, 1).rates {
             assert_eq!((rate.rate.value, rate.by_majority), (Some(2.0 / 3.0), Some(2.0 / 3.0)), "{rate:?}");
         }
-        for rate in graded(false) {
+        for rate in graded(false, 1).rates {
             let mean = rate.rate.value.expect("has one");
             assert!((mean - 1.6 / 3.0).abs() < 1e-9, "the mean of what came with the answers: {rate:?}");
         }
+    }
+
+    #[test]
+    fn medians_of_votes_that_are_not_known_are_told_as_such() {
+        let audit = graded(true, 3);
+        assert_eq!(audit.medians_of, Some(3));
+        assert!(audit.rates.iter().all(|rate| rate.rate.value == rate.by_majority), "{audit:?}");
+        assert_eq!(audited(3).medians_of, None, "each vote is known");
+        assert_eq!([graded(true, 1), graded(false, 3)].map(|audit| audit.medians_of), [None, None]);
     }
 
     #[test]

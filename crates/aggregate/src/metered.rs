@@ -98,6 +98,13 @@ pub(crate) fn summary(calls: &[MeteredCalls], around: Around<'_>) -> MeteredSumm
     }
 }
 
+/// Calls that questions took, and dollars as if no reply had come from the store: what is stored, checked or not attributed is for none
+/// of them.
+pub(crate) fn of_questions(metered: &MeteredSummary) -> (u64, f64) {
+    let asking = metered.by_stage.iter().filter(|of| matches!(of.stage, Stage::Recall | Stage::Answer));
+    asking.fold((0, 0.0), |(calls, usd), of| (calls + of.figures.calls, usd + of.figures.usd_list()))
+}
+
 /// What readers must know before they believe the figures, one line each.
 pub(crate) fn warnings(metered: &MeteredSummary) -> Vec<String> {
     let mut warnings = Vec::new();

@@ -141,10 +141,7 @@ impl Conditions {
         }
         let alone = Pass::from_parts(&self.parts, 0);
         let asked = self.parts.iter().map(|part| part.of).max().unwrap_or(spec.limits.latency_probe.recalls);
-        let failure =
-            self.parts.iter().filter(|part| part.pass == 0).filter_map(|part| part.failure.as_ref()).next_back();
-        let missing = alone.n() < u64::from(asked) || asked == 0;
-        let failure = self.given_up.clone().or_else(|| failure.filter(|_| missing).map(ToString::to_string));
+        let failure = self.given_up.clone().or_else(|| alone.missing(asked));
         let [p50_ms, p95_ms, p99_ms] = alone.percentiles();
         let at_rates = (1..).zip(&spec.limits.latency_probe.rates);
         let at_rates = at_rates.map(|(pass, rate)| (Pass::from_parts(&self.parts, pass), *rate));
@@ -157,7 +154,7 @@ impl Conditions {
             failed: alone.failed,
             failure,
             conditions: self.conditions(spec, asked),
-            at_rates: at_rates.filter(|(pass, _)| pass.made()).map(|(pass, rate)| pass.at_rate(rate)).collect(),
+            at_rates: at_rates.filter(|(pass, _)| pass.made()).map(|(pass, rate)| pass.at_rate(rate, asked)).collect(),
             curve: alone.curve(),
         })
     }
@@ -191,6 +188,10 @@ struct Pass {
     n: usize,
     failed: u64,
     in_flight: u32,
+    /// Recalls whose questions failed in the run.
+    left_out: u32,
+    /// What failed last, or why it ended before its time.
+    failure: Option<String>,
 }
 
 impl Pass {
@@ -201,7 +202,21 @@ impl Pass {
             n: parts().map(|part| part.us.len()).sum(),
             failed: parts().map(|part| u64::from(part.failed)).sum(),
             in_flight: parts().map(|part| part.in_flight).max().unwrap_or(0),
+            left_out: parts().map(|part| part.left_out).max().unwrap_or(0),
+            failure: parts().filter_map(|part| part.failure.as_ref()).next_back().map(ToString::to_string),
         }
+    }
+
+    /// Why fewer recalls than `asked` have a time. Easy questions alone make another figure than all of them.
+    fn missing(&self, asked: u32) -> Option<String> {
+        if asked > 0 && self.n() >= u64::from(asked) {
+            return None;
+        }
+        self.failure.clone().or_else(|| match self.left_out {
+            0 if self.n() < u64::from(asked) => Some(format!("{} of {asked} recalls were made", self.n())),
+            0 => None,
+            left_out => Some(format!("{left_out} of {asked} questions failed in the run and were not asked again")),
+        })
     }
 
     fn n(&self) -> u64 {
@@ -224,10 +239,11 @@ impl Pass {
         self.spread.as_ref().map(Spread::curve).unwrap_or_default()
     }
 
-    fn at_rate(&self, rate: f64) -> ProbeAtRate {
+    fn at_rate(&self, rate: f64, asked: u32) -> ProbeAtRate {
         let [p50_ms, p95_ms, p99_ms] = self.percentiles();
         let (n, failed, in_flight) = (self.n(), self.failed, self.in_flight);
-        ProbeAtRate { rate, n, p50_ms, p95_ms, p99_ms, failed, in_flight, curve: self.curve() }
+        let (failure, curve) = (self.missing(asked), self.curve());
+        ProbeAtRate { rate, n, p50_ms, p95_ms, p99_ms, failed, failure, in_flight, curve }
     }
 }
 
@@ -303,6 +319,26 @@ mod tests {
         assert_eq!(given_up.latency_probe(&spec), None, "it was not wanted");
         spec.limits.latency_probe.recalls = 200;
         assert!(given_up.latency_probe(&spec).and_then(|probe| probe.failure).is_some_and(|why| why.contains("oh")));
+    }
+
+    /// The slowest questions end as `infra_error`, and what is left is quicker than the whole.
+    #[test]
+    fn p43_a_probe_of_fewer_questions_is_not_whole() {
+        let of = |left_out, us: &[u64]| probed(vec![ProbePart { left_out, ..part(0, 0, us) }], &[]).expect("was made");
+        let fewer = of(1, &[1, 2, 3]);
+        assert_eq!(fewer.failure.as_deref(), Some("1 of 4 questions failed in the run and were not asked again"));
+        // an earlier build did not note it
+        assert_eq!(of(0, &[1, 2, 3]).failure.as_deref(), Some("3 of 4 recalls were made"));
+        assert_eq!(of(0, &[1, 2, 3, 4]).failure, None);
+        let cut = Failure::transient("probe_too_slow", "stopped after 600 s");
+        let parts = vec![
+            part(0, 0, &[1, 2, 3, 4]),
+            ProbePart { failure: Some(cut), ..part(1, 0, &[1, 2]) },
+            part(2, 0, &[1, 2, 3, 4]),
+        ];
+        let at_rates = probed(parts, &[10.0, 20.0]).expect("was made").at_rates;
+        assert!(at_rates[0].failure.as_deref().is_some_and(|why| why.contains("stopped after 600 s")), "{at_rates:?}");
+        assert_eq!(at_rates[1].failure, None);
     }
 
     #[test]

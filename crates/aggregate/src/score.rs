@@ -45,7 +45,7 @@ pub(crate) struct Category {
 
 impl Category {
     /// Questions that ended with scores, though a metric need not apply to each of them.
-    const fn scored(&self) -> u64 {
+    pub(crate) const fn scored(&self) -> u64 {
         self.asked.saturating_sub(self.lost)
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bench_proto::{
     call::Usage,
     facts::{PhaseUsage, QuestionFacts},
+    money::PicoUsd,
     step::{Canary, SystemStats},
     summary::{BankLeak, CanaryShare, CanarySummary, FailureAttribution, PassCount, RecallAnswer},
 };
@@ -46,6 +47,8 @@ impl TimeSum {
 pub(crate) struct Sums {
     pub(crate) retain_usage: Usage,
     pub(crate) usage: PhaseUsage,
+    /// The part of it that no question used.
+    canary_usage: Usage,
     pub(crate) retain: TimeSum,
     pub(crate) consolidate_usage: Usage,
     pub(crate) consolidate: TimeSum,
@@ -83,6 +86,7 @@ impl Sums {
         self.usage.recall += other.usage.recall;
         self.usage.answer += other.usage.answer;
         self.usage.judge += other.usage.judge;
+        self.canary_usage += other.canary_usage;
         self.retain.merge(other.retain);
         self.consolidate_usage += other.consolidate_usage;
         self.consolidate.merge(other.consolidate);
@@ -178,7 +182,18 @@ impl Sums {
 
     pub(crate) fn sing(&mut self, bank: u32, canary: &Canary) {
         self.usage.recall += canary.usage;
+        self.canary_usage += canary.usage;
         self.canaries.insert(bank, canary.clone());
+    }
+
+    /// Calls that questions took, and what they come to at list prices.
+    pub(crate) fn of_questions(&self) -> (u64, PicoUsd) {
+        let listed = |usage: &Usage| usage.cost.saturating_add(usage.saved);
+        let all = [self.usage.recall, self.usage.answer, self.usage.judge];
+        let calls: u64 = all.iter().map(|usage| usage.calls).sum();
+        let usd: PicoUsd = all.iter().map(listed).sum();
+        let beside = &self.canary_usage;
+        (calls.saturating_sub(beside.calls), PicoUsd(usd.0.saturating_sub(listed(beside).0).max(0)))
     }
 
     /// What all canaries have shown; `name` is the dataset's id of a bank by its number.

@@ -12,7 +12,7 @@ use crate::{
     histogram::Latencies,
     line::Line,
     mix::Operation,
-    result::{Findings, LoadResult, OperationResult, Process},
+    result::{Findings, GrowthOfBanks, LoadResult, OperationResult, Process, StepResult},
     saturation::Standing,
     stress::StressResult,
 };
@@ -21,6 +21,8 @@ use crate::{
 const Z: f64 = 1.959_964;
 /// Share of recalls that may be found less often before that is worse.
 const FOUND_TOLERANCE: f64 = 0.02;
+/// Share of the larger of two banks that the smaller one has to have to be about as large.
+const ABOUT: f64 = 0.8;
 
 /// How a check ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -62,6 +64,18 @@ pub struct Check {
 pub struct Ceiling {
     figure: CeilingOf,
     limit: f64,
+}
+
+impl Ceiling {
+    /// The line of a ceiling about which nothing was measured: it is not kept, and not broken.
+    fn not_measured(&self, of: &str, why: &str) -> Check {
+        let figure = match self.figure {
+            CeilingOf::Share(share) => format!("p{}", percent(share)),
+            CeilingOf::Slope => "slope".to_owned(),
+        };
+        let seen = format!("not measured: {why}");
+        Check { what: format!("{of}: {figure}"), seen, outcome: Outcome::Inconclusive }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -198,6 +212,9 @@ fn percent(share: f64) -> String {
     written.trim_end_matches(".0").to_owned()
 }
 
+/// Why nothing is compared with what was cut.
+const NOT_WHOLE: &str = "it ended before its time: measure a whole one";
+
 /// Percentiles that are held against a baseline: beyond them, few operations decide.
 const SHARES: [f64; 2] = [0.5, 0.95];
 
@@ -206,14 +223,18 @@ const SHARES: [f64; 2] = [0.5, 0.95];
 pub fn stress_ceilings(new: &StressResult, ceilings: &[Ceiling]) -> Vec<Check> {
     let of = |at: &crate::stress::AtOnce, ceiling: &Ceiling| {
         let what = format!("recall, {} at once", at.at_once);
-        match ceiling.figure {
-            CeilingOf::Share(share) => ceiling_of_share(&what, &at.recall, share, ceiling.limit),
-            CeilingOf::Slope => {
-                at.ms_per_1000_memories.map(|line| ceiling_of_line(format!("{what}: slope"), line, ceiling.limit))
+        let (checked, why) = match ceiling.figure {
+            CeilingOf::Share(share) => {
+                (ceiling_of_share(&what, &at.recall, share, ceiling.limit), "no recall was asked for")
             }
-        }
+            CeilingOf::Slope => {
+                let of_line = |line| ceiling_of_line(format!("{what}: slope"), line, ceiling.limit);
+                (at.ms_per_1000_memories.map(of_line), "recalls were served in fewer than three rounds")
+            }
+        };
+        checked.unwrap_or_else(|| ceiling.not_measured(&what, why))
     };
-    new.at_once.iter().flat_map(|at| ceilings.iter().filter_map(move |ceiling| of(at, ceiling))).collect()
+    new.at_once.iter().flat_map(|at| ceilings.iter().map(move |ceiling| of(at, ceiling))).collect()
 }
 
 /// The suite against an earlier one.
@@ -230,6 +251,9 @@ pub fn stress(new: &StressResult, old: &StressResult, ratio: f64) -> Result<Vec<
         ]
     };
     equal(&conditions(new), &conditions(old))?;
+    if !old.is_whole() {
+        return Err(NOT_WHOLE.to_owned());
+    }
     let mut checks = vec![found("recalls that found their memory".to_owned(), new.findings(), old.findings())];
     checks.push(apart(new.findings().foreign));
     for at in &new.at_once {
@@ -271,20 +295,69 @@ pub fn load_ceilings(new: &LoadResult, ceilings: &[Ceiling]) -> Vec<Check> {
     let mut checks = Vec::new();
     for ceiling in ceilings {
         match ceiling.figure {
-            CeilingOf::Share(share) => checks.extend(new.steps.iter().filter_map(|step| {
+            CeilingOf::Share(share) => checks.extend(new.steps.iter().map(|step| {
                 let what = format!("recall at {} a second, banks of {}", step.rate, step.bank_size);
-                ceiling_of_share(&what, step.operations.get(&Operation::Recall)?, share, ceiling.limit)
+                let recall = step.operations.get(&Operation::Recall);
+                let checked = recall.and_then(|recall| ceiling_of_share(&what, recall, share, ceiling.limit));
+                checked.unwrap_or_else(|| ceiling.not_measured(&what, "no recall was due"))
             })),
-            CeilingOf::Slope => {
-                let recalls = new.growth_of_banks.iter().filter(|growth| growth.operation == Operation::Recall);
-                checks.extend(recalls.map(|growth| {
-                    let what = format!("recall at {} a second: slope", growth.rate);
-                    ceiling_of_line(what, growth.ms_per_1000_memories, ceiling.limit)
-                }));
-            }
+            CeilingOf::Slope => checks.extend(slopes(new, ceiling)),
         }
     }
     checks
+}
+
+/// The slope of recalls at each rate against a ceiling.
+fn slopes(new: &LoadResult, ceiling: &Ceiling) -> Vec<Check> {
+    let of_rate = |rate: f64| {
+        let is_it =
+            |growth: &&GrowthOfBanks| growth.operation == Operation::Recall && growth.rate.total_cmp(&rate).is_eq();
+        (rate, new.growth_of_banks.iter().find(is_it))
+    };
+    let all: Vec<(f64, Option<&GrowthOfBanks>)> = rates(new).into_iter().map(of_rate).collect();
+    // such steps end with a rate that is not held
+    let is_enough = new.plan.arrivals == "steps" && all.iter().any(|(_, growth)| growth.is_some());
+    let check = |(rate, growth): (f64, Option<&GrowthOfBanks>)| {
+        let what = format!("recall at {rate} a second");
+        match growth {
+            Some(growth) => Some(ceiling_of_line(format!("{what}: slope"), growth.ms_per_1000_memories, ceiling.limit)),
+            None if is_enough => None,
+            None => Some(ceiling.not_measured(&what, "it takes three sizes of banks with which the rate is held")),
+        }
+    };
+    all.into_iter().filter_map(check).collect()
+}
+
+/// The rates of its steps, each once.
+fn rates(result: &LoadResult) -> Vec<f64> {
+    let mut rates: Vec<f64> = result.steps.iter().map(|step| step.rate).collect();
+    rates.sort_by(f64::total_cmp);
+    rates.dedup();
+    rates
+}
+
+/// In which conditions loads are equal whose latencies are compared.
+fn conditions(result: &LoadResult) -> [(&'static str, String); 11] {
+    let plan = &result.plan;
+    // of the same processes, in whatever order they were added up
+    let of = |of: fn(&Process) -> &String| {
+        let mut all: Vec<&str> = result.processes.iter().map(|process| of(process).as_str()).collect();
+        all.sort_unstable();
+        all.join("; ")
+    };
+    [
+        ("--arrivals", plan.arrivals.clone()),
+        ("--mix", plan.mix.to_string()),
+        ("--banks", plan.banks.to_string()),
+        ("--top-k", plan.top_k.to_string()),
+        ("--seconds", plan.seconds.to_string()),
+        ("--warm-up", plan.warm_up_seconds.to_string()),
+        ("--drain", plan.drain_seconds.to_string()),
+        ("--in-flight", plan.in_flight.to_string()),
+        ("processes", result.processes.len().to_string()),
+        ("machine", of(|process| &process.machine)),
+        ("build", of(|process| &process.build)),
+    ]
 }
 
 /// A load against an earlier one, at the rates and sizes that both have.
@@ -292,46 +365,43 @@ pub fn load_ceilings(new: &LoadResult, ceilings: &[Ceiling]) -> Vec<Check> {
 /// # Errors
 /// In which condition the two differ: their latencies are not comparable (P43).
 pub fn load(new: &LoadResult, old: &LoadResult, ratio: f64) -> Result<Vec<Check>, String> {
-    let conditions = |result: &LoadResult| {
-        let plan = &result.plan;
-        let of = |of: fn(&Process) -> &String| {
-            result.processes.iter().map(|process| of(process).as_str()).collect::<Vec<_>>().join("; ")
-        };
-        [
-            ("--arrivals", plan.arrivals.clone()),
-            ("--mix", plan.mix.to_string()),
-            ("--banks", plan.banks.to_string()),
-            ("--top-k", plan.top_k.to_string()),
-            ("--seconds", plan.seconds.to_string()),
-            ("processes", result.processes.len().to_string()),
-            ("machine", of(|process| &process.machine)),
-            ("build", of(|process| &process.build)),
-        ]
-    };
     equal(&conditions(new), &conditions(old))?;
+    if old.is_interrupted() {
+        return Err(NOT_WHOLE.to_owned());
+    }
     let mut checks = Vec::new();
     for step in &new.steps {
-        let same = |before: &&crate::result::StepResult| {
-            before.bank_size == step.bank_size && before.rate.total_cmp(&step.rate).is_eq()
-        };
+        let same =
+            |before: &&StepResult| before.bank_size == step.bank_size && before.rate.total_cmp(&step.rate).is_eq();
         let Some(before) = old.steps.iter().find(same) else { continue };
-        let at = format!("at {} a second, banks of {}", step.rate, step.bank_size);
-        let outcome = match (before.standing, step.standing) {
-            (Standing::Held, Standing::Behind) => Outcome::Regression,
-            _ => Outcome::Pass,
-        };
-        let seen = format!("{} against {}", step.standing.name(), before.standing.name());
-        checks.push(Check { what: at.clone(), seen, outcome });
-        for (operation, now) in &step.operations {
-            let Some(before) = before.operations.get(operation) else { continue };
-            checks.extend(shares(&format!("{} {at}", operation.name()), now, before, ratio));
-            if let (Some(now), Some(before)) = (now.findings, before.findings) {
-                checks.push(found(format!("{} {at}: found", operation.name()), now, before));
-                checks.push(apart(now.foreign));
-            }
-        }
+        checks.extend(of_step(step, before, ratio));
     }
     if checks.is_empty() { Err("they have no rate and no size of banks in common".to_owned()) } else { Ok(checks) }
+}
+
+/// A step against the same one before, where the banks had grown about as much until then.
+fn of_step(step: &StepResult, before: &StepResult, ratio: f64) -> Vec<Check> {
+    let at = format!("at {} a second, banks of {}", step.rate, step.bank_size);
+    let (now, then) = (step.memories_per_bank, before.memories_per_bank);
+    if now.min(then) < ABOUT * now.max(then) {
+        let seen = format!("not compared: banks had {now:.0} memories when it began, and {then:.0} before");
+        return vec![Check { what: at, seen, outcome: Outcome::Inconclusive }];
+    }
+    let outcome = match (before.standing, step.standing) {
+        (Standing::Held, Standing::Behind) => Outcome::Regression,
+        _ => Outcome::Pass,
+    };
+    let seen = format!("{} against {}", step.standing.name(), before.standing.name());
+    let mut checks = vec![Check { what: at.clone(), seen, outcome }];
+    for (operation, now) in &step.operations {
+        let Some(before) = before.operations.get(operation) else { continue };
+        checks.extend(shares(&format!("{} {at}", operation.name()), now, before, ratio));
+        if let (Some(now), Some(before)) = (now.findings, before.findings) {
+            checks.push(found(format!("{} {at}: found", operation.name()), now, before));
+            checks.push(apart(now.foreign));
+        }
+    }
+    checks
 }
 
 fn equal(new: &[(&str, String)], old: &[(&str, String)]) -> Result<(), String> {

@@ -13,7 +13,7 @@ use crate::{
     line::Line,
     mix::{Mix, Operation},
     saturation::{self, Measured, Saturation, Standing},
-    tally::{Tally, growth},
+    tally::{Tally, countable, growth},
 };
 
 /// Name of the form.
@@ -22,6 +22,8 @@ pub const SCHEMA: &str = "bench-load";
 pub const SCHEMA_VERSION: u32 = 1;
 /// Share of the longer of two steps in which both have to be under way to be one load.
 const TOGETHER: f64 = 0.8;
+/// Share of its time that a whole step has been under way: clocks do not agree to the last digit.
+const WHOLE: f64 = 0.999;
 /// Latest start at the 99th percentile that nobody is told of, in milliseconds.
 const LATE_MS: f64 = 1.0;
 
@@ -119,6 +121,10 @@ impl Findings {
         self.missed += other.missed;
         self.foreign += other.foreign;
     }
+
+    pub(crate) const fn counts(&self) -> [u64; 3] {
+        [self.found, self.missed, self.foreign]
+    }
 }
 
 /// Figures of an operation, made of its tally.
@@ -183,7 +189,7 @@ pub struct StepResult {
     pub rate: f64,
     /// When operations began to be due, milliseconds of Unix time.
     pub begun_at_ms: u64,
-    /// Seconds in which operations were due.
+    /// Seconds in which operations were due; of several processes on average, by their rates.
     pub seconds: f64,
     /// Whether the system kept up.
     pub standing: Standing,
@@ -216,6 +222,12 @@ impl StepResult {
         self.standing = Standing::of(sum(Tally::intended), sum(Tally::unserved), self.growth);
     }
 
+    /// Whether it ended before its `window` was over: it may have been held for no longer than that.
+    #[must_use]
+    pub fn is_cut(&self, window: f64) -> bool {
+        self.seconds < window * WHOLE
+    }
+
     fn measured(&self) -> Measured {
         let all = || self.operations.values().map(|operation| &operation.tally.served);
         let n: u64 = all().map(Latencies::n).sum();
@@ -230,9 +242,13 @@ impl StepResult {
 
     /// Adds the same step of another process.
     fn add(&mut self, other: &Self) {
-        self.rate += other.rate;
+        let rate = self.rate + other.rate;
+        if rate > 0.0 {
+            // what was served, through these, is the sum of what each process has served a second
+            self.seconds = (self.rate * self.seconds + other.rate * other.seconds) / rate;
+        }
+        self.rate = rate;
         self.memories_per_bank = self.memories_per_bank.max(other.memories_per_bank);
-        self.seconds = self.seconds.min(other.seconds);
         self.begun_at_ms = self.begun_at_ms.min(other.begun_at_ms);
         for (operation, more) in &other.operations {
             let sum = self.operations.entry(*operation).or_default();
@@ -246,10 +262,28 @@ impl StepResult {
         self.late.add(&other.late);
     }
 
-    /// Whether another process had the same step under way at the same time.
-    fn is_beside(&self, other: &Self) -> bool {
+    /// Why another process had not the same step under way at the same time.
+    fn apart_from(&self, other: &Self) -> Option<String> {
+        let (longer, shorter) = (self.seconds.max(other.seconds), self.seconds.min(other.seconds));
         let apart = self.begun_at_ms.abs_diff(other.begun_at_ms) as f64 / 1e3;
-        apart <= (1.0 - TOGETHER) * self.seconds.max(other.seconds)
+        if self.bank_size != other.bank_size || apart > (1.0 - TOGETHER) * longer {
+            return Some("not under way at the same time: start all processes with the same --start-at".to_owned());
+        }
+        (shorter < TOGETHER * longer).then(|| {
+            format!(
+                "a step was under way for {shorter:.1} s in one process and for {longer:.1} s in another: one was stopped in the middle of it"
+            )
+        })
+    }
+
+    /// Everything that it counts.
+    fn counts(&self) -> impl Iterator<Item = u64> + '_ {
+        let operations = self.operations.values().flat_map(|of| {
+            let findings = of.findings.iter().flat_map(|findings| findings.counts());
+            of.tally.counts().chain(findings)
+        });
+        let all = operations.chain(self.warm_up.tally.counts());
+        all.chain([self.waited_for_a_place, self.late.n()])
     }
 }
 
@@ -337,7 +371,7 @@ impl LoadResult {
     pub fn checked(mut self) -> Result<Self, MergeError> {
         let unreadable = |why: &str| MergeError::Unreadable(why.to_owned());
         if self.schema != SCHEMA {
-            return Err(unreadable("is no result of `bench-coord load`"));
+            return Err(unreadable("is no result of the verb `load`"));
         }
         if self.schema_version != SCHEMA_VERSION {
             let version = self.schema_version;
@@ -349,8 +383,15 @@ impl LoadResult {
         if self.processes.is_empty() || !self.steps.iter().all(|step| is_time(step.seconds) && is_time(step.rate)) {
             return Err(unreadable("has no process, or times and rates that no process can have"));
         }
+        if !self.is_countable() {
+            return Err(unreadable("has counts that no process can have"));
+        }
         self.count();
         Ok(self)
+    }
+
+    fn is_countable(&self) -> bool {
+        countable(self.steps.iter().flat_map(StepResult::counts))
     }
 
     /// Adds up processes that have loaded one system together.
@@ -377,12 +418,13 @@ impl LoadResult {
             let common = sum.steps.len().min(other.steps.len());
             sum.steps.truncate(common);
             for (step, more) in sum.steps.iter_mut().zip(&other.steps) {
-                if step.bank_size != more.bank_size || !step.is_beside(more) {
-                    return not_one(
-                        "not under way at the same time: start all processes with the same --start-at".to_owned(),
-                    );
+                if let Some(why) = step.apart_from(more) {
+                    return not_one(why);
                 }
                 step.add(more);
+            }
+            if !sum.is_countable() {
+                return not_one("together they count more than can be counted".to_owned());
             }
             sum.processes.extend(other.processes);
         }
@@ -398,11 +440,12 @@ impl LoadResult {
 
     /// Makes everything anew that is made of tallies.
     fn count(&mut self) {
-        self.steps.iter_mut().for_each(|step| step.count(self.plan.seconds));
+        let window = self.plan.seconds;
+        self.steps.iter_mut().for_each(|step| step.count(window));
         let mut sizes: Vec<u32> = self.steps.iter().map(|step| step.bank_size).collect();
         sizes.dedup();
         let at_size = |bank_size| {
-            let of_size = self.steps.iter().filter(|step| step.bank_size == bank_size);
+            let of_size = self.steps.iter().filter(|step| step.bank_size == bank_size && !step.is_cut(window));
             let measured: Vec<Measured> = of_size.map(StepResult::measured).collect();
             let (saturation, knee) = (saturation::saturation(&measured), saturation::knee(&measured));
             AtBankSize { bank_size, saturation, knee }
@@ -418,7 +461,9 @@ impl LoadResult {
         rates.dedup();
         let mut found = Vec::new();
         for rate in rates {
-            let at_rate = || self.steps.iter().filter(move |step| step.rate.total_cmp(&rate).is_eq());
+            let is_whole = |step: &&StepResult| !step.is_cut(self.plan.seconds);
+            let of_rate = move |step: &&StepResult| step.rate.total_cmp(&rate).is_eq();
+            let at_rate = || self.steps.iter().filter(of_rate).filter(is_whole);
             if at_rate().any(|step| step.standing == Standing::Behind) {
                 continue;
             }
@@ -487,6 +532,7 @@ fn different(one: &Plan, other: &Plan) -> Option<String> {
             ("--seconds", plan.seconds.to_string()),
             ("--warm-up", plan.warm_up_seconds.to_string()),
             ("--drain", plan.drain_seconds.to_string()),
+            ("--in-flight", plan.in_flight.to_string()),
         ]
     };
     let pairs = shown(one).into_iter().zip(shown(other));

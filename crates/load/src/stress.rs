@@ -10,6 +10,7 @@ use crate::{
     draws::Draws,
     line::Line,
     result::{Figures, Findings, MergeError, OperationResult, Process},
+    tally::countable,
 };
 
 /// Raised when something else is stored or asked.
@@ -110,16 +111,26 @@ pub struct Count {
 pub struct Duplicates {
     /// Memories that were sent a second time and taken.
     pub sent: u64,
+    /// Those that the system refused: nothing was stored of them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub refused: u64,
+    /// Those whose sending failed otherwise: nobody knows what became of them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failed: u64,
     /// Items before, as the system counts them; `null` when it does not count.
     pub before: Option<Count>,
     /// Items afterwards.
     pub after: Option<Count>,
-    /// Recalls that asked for such a memory.
+    /// Recalls that asked for such a memory and were served.
     pub asked: u64,
     /// Those among them that had it once among their hits.
     pub seen_once: u64,
-    /// Those that had it more than once.
+    /// Those that had it more than once, in equal words: what a system has made of a memory is beside it and no second one.
     pub seen_twice: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Duplicates {
@@ -129,13 +140,19 @@ impl Duplicates {
     pub fn stored_once(&self) -> Option<bool> {
         match (self.before, self.after) {
             _ if self.seen_twice > 0 => Some(false),
+            (Some(before), Some(after)) if after.found > before.found.max(after.expected) => Some(false),
+            // of what was not sent nothing can be there twice
+            _ if !self.is_whole() => None,
             (Some(before), Some(after)) if after.found <= before.found => Some(true),
-            // more than there were and no more than there should be: the second sending may have put back what the first had lost
-            (Some(_), Some(after)) if after.found <= after.expected => None,
-            (Some(_), Some(_)) => Some(false),
-            // who hides equal hits may have stored them twice
+            // more than there were and no more than there should be: the second sending may have put back what the first had lost; and
+            // who does not count and hides equal hits may have stored them twice
             _ => None,
         }
+    }
+
+    /// Whether it is known of all memories that were to be sent a second time what became of them.
+    const fn is_whole(&self) -> bool {
+        self.sent + self.refused >= (BANKS * DUPLICATES) as u64
     }
 
     /// The same in words, with the numbers that leave it open.
@@ -144,6 +161,10 @@ impl Duplicates {
         match (self.stored_once(), self.before, self.after) {
             (Some(true), ..) => "stored once".to_owned(),
             (Some(false), ..) => "stored twice".to_owned(),
+            (None, ..) if !self.is_whole() => {
+                let (known, all) = (self.sent + self.refused, BANKS * DUPLICATES);
+                format!("not known whether stored twice, for {known} of {all} were taken or refused")
+            }
             (None, Some(before), Some(after)) => format!(
                 "not known whether stored twice, for {} items were there before and {} afterwards, of {}: what was lost the \
                  first time may only have come back",
@@ -181,6 +202,9 @@ pub struct StressResult {
     pub stored: Option<Count>,
     /// What was sent a second time.
     pub duplicates: Duplicates,
+    /// Why it ended before its time, where the system ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
     /// What a reader has to know.
     #[serde(skip_deserializing)]
     pub notes: Vec<String>,
@@ -207,7 +231,28 @@ impl StressResult {
                 "has form {schema} {version}, this program reads {SCHEMA} {SCHEMA_VERSION}"
             )));
         }
+        if !countable(self.counts()) {
+            return Err(MergeError::Unreadable("has counts that no process can have".to_owned()));
+        }
         Ok(self.counted())
+    }
+
+    /// Everything that it counts.
+    fn counts(&self) -> impl Iterator<Item = u64> + '_ {
+        let Duplicates { sent, refused, failed, before, after, asked, seen_once, seen_twice } = self.duplicates;
+        let items = [self.stored, before, after].into_iter().flatten().flat_map(|count| [count.expected, count.found]);
+        let recalls = self.at_once.iter().flat_map(|at| {
+            let findings = at.recall.findings.iter().chain(at.found_by_width.values());
+            at.recall.tally.counts().chain(findings.flat_map(|findings| findings.counts()))
+        });
+        let again = [sent, refused, failed, asked, seen_once, seen_twice];
+        self.retain.tally.counts().chain(recalls).chain(items).chain(again)
+    }
+
+    /// Whether it is the whole suite: neither a person nor the system has ended it before.
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        !self.process.interrupted && self.failure.is_none()
     }
 
     /// What all its recalls found.
@@ -223,6 +268,9 @@ impl StressResult {
         if self.process.interrupted {
             notes.push("interrupted: what was measured until then".to_owned());
         }
+        if let Some(why) = &self.failure {
+            notes.push(format!("what was measured until it ended before its time: {why}"));
+        }
         if findings.foreign > 0 {
             notes
                 .push(format!("{} recalls found a memory of another bank: banks are not kept apart", findings.foreign));
@@ -236,6 +284,10 @@ impl StressResult {
         let unserved = unserved + self.retain.tally.unserved();
         if unserved > 0 {
             notes.push(format!("{unserved} operations failed"));
+        }
+        if self.duplicates.failed > 0 {
+            let (failed, all) = (self.duplicates.failed, BANKS * DUPLICATES);
+            notes.push(format!("sending {failed} of {all} memories a second time failed"));
         }
         if self.widths.len() < WIDTHS.len() {
             notes.push("the system gives fewer hits than the widest recalls ask for: those are left out".to_owned());
@@ -283,5 +335,32 @@ mod tests {
         assert!(words.contains("687 items were there before and 704 afterwards, of 1000"), "{words}");
         assert_eq!(duplicates(count(1_000), count(1_100), 0, 100).in_words(), "stored twice");
         assert!(duplicates(None, None, 100, 0).in_words().starts_with("the system does not count"));
+    }
+
+    #[test]
+    fn what_was_not_sent_a_second_time_is_not_stored_once() {
+        let count = |found| Some(Count { expected: 1_000, found });
+        let of = |sent, refused, failed, after, seen_twice| Duplicates {
+            sent,
+            refused,
+            failed,
+            before: count(1_000),
+            after: count(after),
+            asked: 100,
+            seen_once: 100 - seen_twice,
+            seen_twice,
+        };
+        assert_eq!(of(0, 0, 100, 1_000, 0).stored_once(), None, "all failed");
+        assert_eq!(of(99, 0, 1, 1_000, 0).stored_once(), None, "one failed");
+        assert_eq!(of(0, 100, 0, 1_000, 0).stored_once(), Some(true), "who refuses what is there has it once");
+        assert_eq!(of(60, 40, 0, 1_000, 0).stored_once(), Some(true));
+        assert_eq!(of(50, 0, 50, 1_000, 1).stored_once(), Some(false), "what is seen twice is there twice");
+        assert_eq!(of(50, 0, 50, 1_050, 0).stored_once(), Some(false), "and so is what is counted twice");
+        assert!(of(90, 0, 10, 1_000, 0).in_words().contains("90 of 100 were taken or refused"));
+        let old: Duplicates = serde_json::from_str(
+            r#"{"sent": 100, "before": null, "after": null, "asked": 100, "seen_once": 1, "seen_twice": 99}"#,
+        )
+        .expect("is read");
+        assert_eq!((old.refused, old.failed, old.stored_once()), (0, 0, Some(false)));
     }
 }

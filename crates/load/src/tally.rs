@@ -14,6 +14,14 @@ pub const PARTS: usize = 10;
 const MOST_KINDS: usize = 32;
 /// The kind of all further ones.
 const OTHER: &str = "other";
+/// Numbers from here on are no counts: no process makes so many, and sums of them are no numbers.
+const MOST_COUNTED: u64 = 1 << 53;
+
+/// Whether counts, and their sum, are such that a process can have counted them. Files come from anywhere.
+pub(crate) fn countable(counts: impl IntoIterator<Item = u64>) -> bool {
+    let mut counts = counts.into_iter();
+    counts.try_fold(0_u64, |sum, n| sum.checked_add(n).filter(|sum| *sum < MOST_COUNTED)).is_some()
+}
 
 /// How an operation failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,6 +98,13 @@ impl Tally {
             part.n += more.n;
             part.seconds += more.seconds;
         }
+    }
+
+    /// Everything that it counts.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = u64> + '_ {
+        let failed = self.failed.values().map(|kind| kind.n);
+        let parts = self.parts.iter().map(|part| part.n);
+        [self.served.n(), self.unsent, self.unfinished, self.departed].into_iter().chain(failed).chain(parts)
     }
 
     /// Operations that failed.

@@ -93,6 +93,8 @@ fn stress() -> StressResult {
         stored: Some(count),
         duplicates: Duplicates {
             sent: 100,
+            refused: 0,
+            failed: 0,
             before: Some(count),
             after: Some(count),
             asked: 100,
@@ -100,6 +102,7 @@ fn stress() -> StressResult {
             seen_twice: 0,
         },
         notes: Vec::new(),
+        failure: None,
     }
     .counted()
 }

@@ -42,7 +42,7 @@ impl Rejection {
     }
 
     pub(crate) fn foreign_host() -> Self {
-        let why = "the meter on loopback answers only those who name this machine: use 127.0.0.1 or localhost in the base URL, or list the name in the meter's hosts";
+        let why = "the meter on loopback answers only those who name this machine: use 127.0.0.1 or localhost in the base URL, or list the name in the setting meter.hosts";
         Self::new(StatusCode::FORBIDDEN, INVALID, "foreign_host", why)
     }
 

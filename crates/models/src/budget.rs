@@ -43,13 +43,7 @@ pub enum Refusal {
 }
 
 /// A reservation does not fit and nothing is outstanding that could make room.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the next call may {}, {} are left under {}",
-    use_of(*.scope, *.needed),
-    amount(*.scope, *.left),
-    advice(*.scope, *.cap)
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OverCap {
     /// Worst case of the call.
     pub needed: PicoUsd,
@@ -73,31 +67,56 @@ fn use_of(scope: BudgetScope, needed: PicoUsd) -> String {
     format!("{does} {}", amount(scope, needed))
 }
 
-fn advice(scope: BudgetScope, cap: PicoUsd) -> String {
+impl std::error::Error for OverCap {}
+
+impl std::fmt::Display for OverCap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.of_run("RUN"))
+    }
+}
+
+impl OverCap {
+    /// The same for a run of this id: with the commands that go on with it.
+    #[must_use]
+    pub fn of_run(&self, run: &str) -> String {
+        let &Self { needed, left, cap, scope } = self;
+        format!(
+            "the next call may {}, {} are left under {}",
+            use_of(scope, needed),
+            amount(scope, left),
+            advice(scope, cap, run)
+        )
+    }
+}
+
+fn advice(scope: BudgetScope, cap: PicoUsd, run: &str) -> String {
     match scope {
         BudgetScope::Run => {
-            "the cap, against which uncertain attempts count too: raise it with `resume --max-cost`, or `resume \
-             --release-uncertain` when you know what was paid"
-                .to_owned()
+            format!(
+                "the cap, against which uncertain attempts count too: raise it with `bench-coord resume {run} --max-cost USD`, or \
+                 `bench-coord resume {run} --release-uncertain` when you know what was paid"
+            )
         }
         BudgetScope::Group => {
-            format!("the group's cap of {cap} for all runs of one command: raise it with `resume --max-cost`")
+            format!(
+                "the group's cap of {cap} for all runs of one command: raise it with `bench-coord resume {run} --max-cost USD`"
+            )
         }
         BudgetScope::Phase(phase) => {
             let phase = phase.name();
-            format!("the cap of phase {phase}: raise it with `resume --set run.max_cost_{phase}=USD`")
+            format!("the cap of phase {phase}: raise it with `bench-coord resume {run} --set run.max_cost_{phase}=USD`")
         }
         BudgetScope::Usage(unit) => {
             let most = amount(scope, cap);
             format!(
-                "the cap of {most}, against which uncertain attempts count too: raise it with `resume --max-cost N{}`, or `resume \
-                 --release-uncertain` when you know what was used",
+                "the cap of {most}, against which uncertain attempts count too: raise it with `bench-coord resume {run} --max-cost \
+                 N{}`, or `bench-coord resume {run} --release-uncertain` when you know what was used",
                 unit.name()
             )
         }
-        BudgetScope::Day => {
-            "the cap of the day: raise it with `resume --max-cost-per-day`, or go on after midnight UTC".to_owned()
-        }
+        BudgetScope::Day => format!(
+            "the cap of the day: raise it with `bench-coord resume {run} --max-cost-per-day USD`, or go on after midnight UTC"
+        ),
     }
 }
 

@@ -251,7 +251,7 @@ mod tests {
     async fn look_at(base_url: String) -> Look {
         let key = Some("open-sesame".into());
         let (name, limits) = ("a".to_owned(), PaceLimits::default());
-        let account = Account { name, base_url, key, limits, counts_used_tokens: false };
+        let account = Account { name, base_url, key, limits, counts_used_tokens: false, asks_stream_usage: true };
         look("openai", &account, Duration::from_secs(20)).await.expect("looks")
     }
 

@@ -11,7 +11,7 @@ use bench_proto::{
 };
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 
-pub use self::litellm::{DEFAULT_PROVIDERS, Read as LiteLlmTable, read as read_litellm};
+pub use self::litellm::{DEFAULT_PROVIDERS, PUBLISHED_AT as LITELLM_TABLE, Read as LiteLlmTable, read as read_litellm};
 use super::{capabilities::bare_name, registry};
 
 /// The data file.

@@ -174,6 +174,8 @@ pub struct Account {
     pub limits: PaceLimits,
     /// Its token limit counts the reply that came and not the largest one that was asked for.
     pub counts_used_tokens: bool,
+    /// Its server takes the wish that a stream tells its use.
+    pub asks_stream_usage: bool,
 }
 
 impl std::fmt::Debug for Account {
@@ -280,6 +282,7 @@ mod tests {
             key: key.map(SecretString::from),
             limits: PaceLimits::default(),
             counts_used_tokens: false,
+            asks_stream_usage: true,
         }
     }
 
@@ -291,6 +294,7 @@ mod tests {
             key: Some("sk-s3cret-three".into()),
             limits: PaceLimits::default(),
             counts_used_tokens: false,
+            asks_stream_usage: true,
         };
         let shown = format!("{account:?}");
         assert!(shown.contains("mine") && shown.contains("api.example") && !shown.contains("s3cret"), "{shown}");

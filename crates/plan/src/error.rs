@@ -77,7 +77,11 @@ pub enum SampleError {
         limit: usize,
     },
     /// No such question.
-    #[error("unknown question id '{id}'{}{}; `bench-coord datasets show` lists the ids", hint(.nearest), more(*.others))]
+    #[error(
+        "unknown question id '{id}'{}{}; `bench-coord datasets show NAME --questions` lists the ids",
+        hint(.nearest),
+        more(*.others)
+    )]
     UnknownQuestion {
         /// The first unknown id.
         id: String,

@@ -77,6 +77,8 @@ pub struct LookedFor {
 pub struct EstimateInput {
     /// Questions of the sample.
     pub questions: u64,
+    /// Questions that are answered, where the others have their answers; all of them without it.
+    pub answered: Option<u64>,
     /// Model calls that the memory system makes by itself, when they are known.
     pub system: Vec<PhaseCalls>,
     /// The answerer; `None` when answering calls no model.
@@ -201,7 +203,7 @@ fn part_of_questions(calls: u64, part: Option<u64>, all: u64) -> u64 {
 /// Adds it up.
 #[must_use]
 pub fn estimate(input: &EstimateInput) -> Estimate {
-    let answers = input.questions.saturating_mul(u64::from(input.moves.max(1)));
+    let answers = input.answered.unwrap_or(input.questions).saturating_mul(u64::from(input.moves.max(1)));
     let answer = input.answerer.iter().map(|profile| (Phase::Answer, answers, profile));
     let of_votes = |calls: u64| calls.saturating_mul(u64::from(input.votes.max(1)));
     let judge_calls = of_votes(input.judge_calls);
@@ -372,6 +374,25 @@ mod tests {
         let of_all = estimate(&EstimateInput { judged: vec![None, Some(200)], ..input });
         assert_eq!((of_all.calls, of_all.most_calls), (800, 1_600));
         assert!((result.minutes - 1.0).abs() < 1e-9, "{}", result.minutes);
+    }
+
+    #[test]
+    fn questions_that_keep_their_answers_are_judged_all_the_same() {
+        let input = EstimateInput {
+            questions: 10,
+            answered: Some(2),
+            answerer: Some(small_model()),
+            judges: vec![small_model(), small_model()],
+            judged: vec![None, Some(5)],
+            judge_calls: 10,
+            votes: 1,
+            ..EstimateInput::default()
+        };
+        let calls = |input: &EstimateInput| estimate(input).phases.iter().map(|phase| phase.calls).collect::<Vec<_>>();
+        assert_eq!(calls(&input), [2, 15]);
+        // eight kept answers, the judgements of which are stored
+        let stored = |stored| LookedFor { stored, ..LookedFor::default() };
+        assert_eq!(calls(&EstimateInput { looked_for: vec![stored(8), stored(4)], ..input }), [2, 3]);
     }
 
     #[test]

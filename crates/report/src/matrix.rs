@@ -5,7 +5,7 @@ mod seeds;
 use std::{cmp::Reverse, collections::BTreeSet};
 
 use bench_proto::{
-    matrix::{MatrixCell, MatrixPair, MatrixReport},
+    matrix::{MainEffect, MatrixCell, MatrixPair, MatrixReport},
     summary::Verdict,
 };
 
@@ -287,10 +287,11 @@ fn effects(report: &MatrixReport) -> Vec<Block> {
     let rows = report.effects.iter().map(|effect| {
         vec![
             format!(
-                "{}: {} to {}",
+                "{}: {} to {}{}",
                 effect.axis,
                 one_line(&effect.from, VALUE_WIDTH),
-                one_line(&effect.to, VALUE_WIDTH)
+                one_line(&effect.to, VALUE_WIDTH),
+                within(effect)
             ),
             points(effect.difference),
             points_interval(effect.ci95.as_ref()),
@@ -299,6 +300,12 @@ fn effects(report: &MatrixReport) -> Vec<Block> {
         ]
     });
     vec![heading("Main effects, in points"), table(&["Change", ">Difference", ">95 %", ">p", "How"], rows.collect())]
+}
+
+/// The cells that an effect is of, where others have one of their own.
+fn within(effect: &MainEffect) -> String {
+    let value = |(axis, value): (&String, &String)| format!(", {axis} {}", one_line(value, VALUE_WIDTH));
+    effect.within.iter().map(value).collect()
 }
 
 fn note(note: Option<&String>) -> String {
@@ -350,6 +357,15 @@ mod tests {
             assert!(row.contains(&fronts(cell)), "{row}");
         }
         assert!(text.contains("Main effects") && text.contains("p (Holm)"), "{text}");
+    }
+
+    #[test]
+    fn an_effect_says_of_which_dataset_it_is_where_there_are_several() {
+        let mut report = golden();
+        let first = report.effects.first_mut().expect("has effects");
+        first.within = std::collections::BTreeMap::from([("dataset".to_owned(), "smoke".to_owned())]);
+        let named = format!("{}: {} to {}, dataset smoke", first.axis, first.from, first.to);
+        assert!(markdown(&report).contains(&named), "{named}");
     }
 
     #[test]

@@ -27,12 +27,23 @@ pub struct Account {
     pub tpm_counts_used: bool,
     /// Who says what its key has spent: `openrouter` or `litellm`.
     pub spent: Option<String>,
+    /// Its server takes the wish that a stream tells its use (`stream_options`).
+    pub stream_usage: bool,
 }
 
 impl Account {
     /// An account without a server, a key or limits.
     pub(crate) const fn named(name: String) -> Self {
-        Self { name, base_url: None, key: ApiKey::None, rpm: None, tpm: None, tpm_counts_used: false, spent: None }
+        Self {
+            name,
+            base_url: None,
+            key: ApiKey::None,
+            rpm: None,
+            tpm: None,
+            tpm_counts_used: false,
+            spent: None,
+            stream_usage: true,
+        }
     }
 }
 
@@ -116,7 +127,9 @@ fn account(name: &str, entries: &Entries, sources: &Sources<'_>) -> Account {
     };
     let tpm_counts_used = field("tpm_counts").is_some_and(|entry| entry.value.text() == Some("used"));
     let spent = field("spent").and_then(|entry| entry.value.text()).map(str::to_owned);
-    Account { name: name.to_owned(), base_url, key, rpm: limit("rpm"), tpm: limit("tpm"), tpm_counts_used, spent }
+    let stream_usage = field("stream_usage").is_none_or(|entry| !matches!(entry.value, Value::Bool(false)));
+    let (rpm, tpm) = (limit("rpm"), limit("tpm"));
+    Account { name: name.to_owned(), base_url, key, rpm, tpm, tpm_counts_used, spent, stream_usage }
 }
 
 /// A key file may not be there on machines that never use the account: that is no error until it is used.

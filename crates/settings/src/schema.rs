@@ -8,6 +8,7 @@ use bench_proto::{
     probe::MOST_RECALLS,
     redact,
     scenario::{MOST_REPHRASED, MOST_SEARCHES},
+    task::MOST_POOL_BYTES,
 };
 
 /// What other tools call settings of ours, by the last part of the name.
@@ -47,6 +48,8 @@ pub enum Kind {
     OneOf(&'static [&'static str]),
     /// A list of texts.
     List,
+    /// The name of a pool.
+    Pool,
     /// A URL with its scheme; its password is never shown.
     Url,
     /// Where a model's server is: http or https, with the path of its API.
@@ -75,6 +78,7 @@ impl Kind {
             Self::Duration => r#"a duration such as "500ms", "2s" or "15m""#.into(),
             Self::OneOf(words) => format!("one of {}", words.join(", ")),
             Self::List => r#"a list of texts such as ["a", "b"]"#.into(),
+            Self::Pool => format!("a name of 1 to {MOST_POOL_BYTES} bytes, of printable characters"),
             Self::Url => r#"a URL with its scheme, such as "sqlite:bench.db""#.into(),
             Self::BaseUrl => match found.and_then(base_url_meant) {
                 Some(meant) => format!("a URL that begins with http:// or https://; did you mean {meant}?"),
@@ -149,7 +153,7 @@ const TPM_COUNTS: Kind = Kind::OneOf(&["reserved", "used"]);
 const SPENT: Kind = Kind::OneOf(&["openrouter", "litellm"]);
 
 /// Fields of `[accounts.NAME]`.
-pub(crate) const ACCOUNT_FIELDS: [(&str, Kind); 7] = [
+pub(crate) const ACCOUNT_FIELDS: [(&str, Kind); 8] = [
     ("base_url", Kind::BaseUrl),
     ("api_key_env", Kind::Text),
     ("api_key_file", Kind::Path),
@@ -157,6 +161,7 @@ pub(crate) const ACCOUNT_FIELDS: [(&str, Kind); 7] = [
     ("tpm", COUNT),
     ("tpm_counts", TPM_COUNTS),
     ("spent", SPENT),
+    ("stream_usage", Kind::Bool),
 ];
 
 /// All settings of the program itself, in the order of the default file.
@@ -199,7 +204,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("run.outage_timeout", Kind::Whole { min: 0, max: 604_800 }),
     key("run.latency_probe", Kind::Whole { min: 0, max: MOST_RECALLS as i64 }),
     key("run.latency_probe_rate", Kind::List),
-    key("run.pool", Kind::Text),
+    key("run.pool", Kind::Pool),
     key("run.max_cost", Kind::Cap),
     key("run.max_cost_retain", Kind::Usd),
     key("run.max_cost_recall", Kind::Usd),
@@ -240,6 +245,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("accounts.openai.tpm", COUNT),
     key("accounts.openai.tpm_counts", TPM_COUNTS),
     key("accounts.openai.spent", SPENT),
+    key("accounts.openai.stream_usage", Kind::Bool),
     key("accounts.anthropic.base_url", Kind::BaseUrl).env("ANTHROPIC_BASE_URL"),
     key("accounts.anthropic.api_key_env", Kind::Text),
     key("accounts.anthropic.api_key_file", Kind::Path),
@@ -247,6 +253,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("accounts.anthropic.tpm", COUNT),
     key("accounts.anthropic.tpm_counts", TPM_COUNTS),
     key("accounts.anthropic.spent", SPENT),
+    key("accounts.anthropic.stream_usage", Kind::Bool),
     key("accounts.azure.base_url", Kind::BaseUrl).env("AZURE_OPENAI_ENDPOINT"),
     key("accounts.azure.api_key_env", Kind::Text),
     key("accounts.azure.api_key_file", Kind::Path),
@@ -254,6 +261,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("accounts.azure.tpm", COUNT),
     key("accounts.azure.tpm_counts", TPM_COUNTS),
     key("accounts.azure.spent", SPENT),
+    key("accounts.azure.stream_usage", Kind::Bool),
     key("bm25.k1", Kind::Scalar),
     key("bm25.b", Kind::Scalar),
     key("random.seed", Kind::Scalar),
@@ -278,6 +286,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("meter.fault", Kind::Text),
     key("meter.listen", Kind::Text).env("BENCH_METER_LISTEN"),
     key("meter.url", Kind::Url).env("BENCH_METER_PUBLIC_URL"),
+    key("meter.hosts", Kind::List),
     key("stats.seed", Kind::Whole { min: 0, max: i64::MAX }),
     key("telemetry.endpoint", Kind::Url).env("OTEL_EXPORTER_OTLP_ENDPOINT"),
     key("telemetry.protocol", Kind::OneOf(&["grpc", "http/protobuf"])).env("OTEL_EXPORTER_OTLP_PROTOCOL"),

@@ -266,6 +266,21 @@ fn a_base_url_without_its_scheme_is_refused_with_the_one_that_was_meant() {
 }
 
 #[test]
+fn p12_a_pool_whose_queues_no_broker_takes_is_refused() {
+    let of = |pool: &str| {
+        let flags = vec![FlagValue::new("run.pool", "--pool", pool)];
+        load(Sources { flags, ..Sources::default() }).map(|settings| settings.run.pool)
+    };
+    assert_eq!(of("gpu").as_deref(), Ok("gpu"));
+    for wrong in ["p".repeat(300), " ".to_owned(), "a\u{7}".to_owned()] {
+        let message = of(&wrong).expect_err("must be refused");
+        assert!(message.ends_with("expected a name of 1 to 200 bytes, of printable characters"), "{message}");
+    }
+    let number = load(Sources { file: file("[run]\npool = 5\n"), ..Sources::default() }).expect("valid");
+    assert_eq!(number.run.pool, "5");
+}
+
+#[test]
 fn p32_a_key_is_only_used_with_its_own_base_url() {
     let secret = |account: &Account| account.key.secret().map(|key| key.expose_secret().to_owned());
     let of = |variables: &[(&str, &str)]| {
@@ -293,6 +308,15 @@ fn p32_a_key_is_only_used_with_its_own_base_url() {
     let own = [("BENCH_EMBEDDER_BASE_URL", "http://localhost:9/v1"), ("BENCH_EMBEDDER_API_KEY", "sk-own")];
     assert_eq!(embedding(&[openai, own[0], own[1]]), ("embedder".into(), own[0].1.into(), Some("sk-own".into())));
     assert_eq!(embedding(&[openai]), ("openai".into(), public, Some("sk-openai".into())));
+}
+
+#[test]
+fn streams_are_asked_for_their_use_unless_their_account_says_otherwise() {
+    let text = "[accounts.openai]\nstream_usage = false\n[accounts.mine]\nbase_url = 'http://e/v1'\n[meter]\nhosts = ['box']\n";
+    let settings = load(Sources { file: file(text), ..Sources::default() }).expect("valid");
+    let asks = |name: &str| settings.accounts[name].stream_usage;
+    assert_eq!([asks("openai"), asks("mine"), asks("anthropic")], [false, true, true]);
+    assert_eq!(settings.meter.hosts, ["box"]);
 }
 
 #[test]

@@ -37,10 +37,17 @@ fn wants_a_word(key: &str, value: &Value) -> bool {
         || key.starts_with("meter.")
         || ["account", "datasets_url", "folder", "memory", "params", "precomputed", "queries", "unpriced_ok", "url"].contains(&last)
         || key == "run.system"
+        || (key == "run.dataset" && value.text().is_some_and(is_path))
         // what others are given to read
         || key == "archive.texts"
         // questions, answers and what is expected, to whoever collects traces
         || key == "trace.content"
+}
+
+/// Whether a dataset is a file that is named and not one that is known: its texts go to a provider, and may be any that lie here.
+fn is_path(dataset: &str) -> bool {
+    // no name of a known one has a dot
+    dataset.contains(['/', '\\', '.'])
 }
 
 /// A file of the current folder, as it was read.
@@ -177,6 +184,10 @@ mod tests {
             ("[accounts.openai]\napi_key_env = 'HOME'", "accounts.openai.api_key_env"),
             ("[accounts.openai]\napi_key_file = '/x'", "accounts.openai.api_key_file"),
             ("[run]\nsystem = './mine.yaml'", "run.system"),
+            ("[run]\ndataset = '/home/somebody/notes.jsonl'", "run.dataset"),
+            ("[run]\ndataset = 'notes.jsonl'", "run.dataset"),
+            ("[run]\ndataset = 'MINE.YAML.gz'", "run.dataset"),
+            ("[run]\ndataset = 'mine/notes'", "run.dataset"),
             ("[allow]\nsystems = 'any'", "allow.systems"),
             ("[allow]\nhosts = ['10.0.0.7']", "allow.hosts"),
             ("allow_plaintext = ['db.example']", "allow_plaintext"),
@@ -202,7 +213,7 @@ mod tests {
 
     #[test]
     fn what_only_says_what_is_asked_needs_no_word() {
-        let text = "[run]\ntop_k = 5\npreset = 'quick'\nanswerer = 'openai:gpt-4o-mini'\nconcurrency = 3\n\
+        let text = "[run]\ndataset = 'locomo-sim'\ntop_k = 5\npreset = 'quick'\nanswerer = 'openai:gpt-4o-mini'\nconcurrency = 3\n\
                     [bm25]\nk1 = 1.5\n[telemetry]\nprocess_rate = 1.0\n[backoff]\nmax_interval = '2s'\n";
         assert!(unasked(text, None).is_empty());
     }

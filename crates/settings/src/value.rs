@@ -2,7 +2,7 @@
 
 use std::{fmt, path::PathBuf, time::Duration};
 
-use bench_proto::{money::PicoUsd, redact, usage_cap::UsageCap};
+use bench_proto::{money::PicoUsd, redact, task::check_pool, usage_cap::UsageCap};
 use secrecy::SecretString;
 use toml::de::DeValue;
 
@@ -57,6 +57,7 @@ impl Value {
             Kind::List => {
                 Self::List(text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect())
             }
+            Kind::Pool => Self::Text(check_pool(text).is_ok().then(|| text.to_owned())?),
             Kind::Url => Self::Url(has_scheme(text).then(|| text.to_owned())?),
             Kind::BaseUrl => {
                 let scheme = text.split_once("://")?.0;
@@ -91,7 +92,9 @@ impl Value {
                 Self::from_text(kind, number.as_str())
             }
             // a seed may be written as a number
-            (Kind::Text, DeValue::Integer(_)) => digits(value).map(|number| Self::Text(number.to_string())),
+            (Kind::Text | Kind::Pool, DeValue::Integer(_)) => {
+                digits(value).map(|number| Self::Text(number.to_string()))
+            }
             (Kind::List, DeValue::String(text)) => Some(Self::List(vec![text.clone().into_owned()])),
             (Kind::List, DeValue::Array(items)) => items
                 .iter()
@@ -103,6 +106,7 @@ impl Value {
                 Kind::Text
                 | Kind::Duration
                 | Kind::OneOf(_)
+                | Kind::Pool
                 | Kind::Url
                 | Kind::BaseUrl
                 | Kind::Path

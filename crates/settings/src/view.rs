@@ -186,6 +186,8 @@ pub struct MeterSettings {
     pub listen: String,
     /// Base URL under which memory systems reach it, where that is another one.
     pub url: Option<String>,
+    /// Names by which a meter on loopback may be called, beside those of this machine.
+    pub hosts: Vec<String>,
     /// Models that memory systems may call; a name that ends with `*` stands for all that begin so.
     pub allow: Vec<String>,
     /// Accounts that calls go to, each as `openai=NAME` or `anthropic=NAME`.
@@ -291,6 +293,7 @@ impl Settings {
                 on: read.flag("meter.on"),
                 listen: read.text("meter.listen"),
                 url: read.maybe_text("meter.url").filter(|url| !url.is_empty()),
+                hosts: read.list("meter.hosts"),
                 allow: read.list("meter.allow"),
                 accounts: read.list("meter.accounts"),
                 variables: read.list("meter.variables"),

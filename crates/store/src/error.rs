@@ -14,9 +14,12 @@ pub enum StoreError {
     /// A row of this batch cannot be stored; smaller batches find out which (P8).
     #[error("the store refuses the data: {0}")]
     BadData(String),
-    /// What was read does not make sense (failed checksum, unreadable JSON, damaged file).
+    /// What was read does not make sense (failed checksum, unreadable JSON, damaged page).
     #[error("the store is damaged: {0}")]
     Corrupt(String),
+    /// The store as a whole does not make sense: a file that is no database, a schema that is not what its row says.
+    #[error("the store is damaged: {0}")]
+    Broken(String),
     /// The schema is not one that this build can use.
     #[error("the store has schema version {found}, this build reads {supported}: {advice}")]
     Schema {
@@ -50,7 +53,7 @@ impl StoreError {
         matches!(self, Self::Unavailable(_))
     }
 
-    /// Whether it is about the rows that were asked for, and says nothing of others.
+    /// Whether it is about the rows that were asked for, and says nothing of others: of a batch, smaller ones find out which.
     #[must_use]
     pub const fn is_about_rows(&self) -> bool {
         matches!(self, Self::Corrupt(_) | Self::Missing(_))

@@ -286,7 +286,8 @@ pub trait Checkpoints: Send + Sync {
     async fn sweep(&self, run: RunNo) -> StoreResult<CommitOutcome>;
 
     /// Reopens what failed for another try (`retry`): removes the conclusions and failed steps, makes the tasks ready with
-    /// fresh counters, starts failed banks in a new generation. Keeps every good step. Returns the number of questions.
+    /// fresh counters, starts failed banks in a new generation. Keeps every good step. Returns the number of questions. Where
+    /// there are any, a run that has ended becomes paused in the same transaction: it is over for nobody from then on.
     async fn reopen(&self, run: RunNo, scope: RetryScope) -> StoreResult<u64>;
 }
 
@@ -563,8 +564,9 @@ pub trait Store:
         Ok(())
     }
 
-    /// Deletes runs with everything of them but what they have cost the days on which they ran, all or none. False when one of them is
-    /// running. Needs [`Right::Delete`].
+    /// Deletes runs with everything of them but what they have cost the days on which they ran, all or none. The caps of their groups
+    /// get lower by what they have cost; what is reserved is booked as uncertain. False when one of them is running. Needs
+    /// [`Right::Delete`].
     async fn delete_runs(&self, runs: &[RunNo]) -> StoreResult<bool>;
 
     /// Flushes and closes.

@@ -350,10 +350,12 @@ impl Cluster {
         let has = |flag: &str| args.contains(&flag);
         match args {
             ["retry" | "rejudge" | "rescore" | "judge-audit" | "import" | "gc" | "restore", ..] => &roles.coordinate,
+            ["banks", "remove", ..] => &roles.coordinate,
             ["archive", "fetch", ..] if has("--restore") => &roles.coordinate,
             ["submit", ..] if has("--fork") => &roles.coordinate,
             ["resume", ..] if has("--release-uncertain") => &roles.coordinate,
-            ["submit" | "matrix" | "resume" | "pause" | "cancel", ..] | ["archive", "push", ..] => &roles.submit,
+            ["submit" | "matrix" | "resume" | "pause" | "cancel" | "rename" | "tag", ..] => &roles.submit,
+            ["archive", "push", ..] => &roles.submit,
             _ => &roles.read,
         }
     }

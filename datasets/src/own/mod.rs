@@ -161,7 +161,7 @@ pub(crate) fn open(path: &Path, options: &OpenOptions, is_taken: IsTaken) -> Res
     let (keys, ending) = (file.keys()?, ending.to_ascii_lowercase());
     let form = FORMS.iter().find(|form| (form.is_it)(&ending, keys.as_ref())).ok_or_else(|| {
         let known = "a suite (YAML), a set of questions (JSON lines with question and expected_substrings or reference_answer), \
-                     or banks as `bench-coord datasets generate --format jsonl` writes them";
+                     or banks as `bench-coord datasets generate NAME --format jsonl --output FILE` writes them";
         file.broken(("line 1".to_owned(), format!("is of no form that is known: {known}; docs/DATASETS.md shows them")))
     })?;
     (form.open)(&file)

@@ -1,10 +1,11 @@
 //! How the figures of a run are read: which metric heads them, what each metric means, and who answered.
 
-use super::{OwnK, RunSpec, ScorerSpec};
+use super::{ModelSpec, OwnK, RunSpec, ScorerSpec};
 use crate::{
     canary::Fact,
     facts::{JudgePlan, judge_metric, part_of_judge},
     metric::Scale,
+    outage::RouteKey,
     scenario::{AnsweredBy, RecallPlan, Scenario},
     task::{FILLED_TASK_MESSAGE, NEWEST_TASK_MESSAGE},
 };
@@ -21,6 +22,12 @@ impl RunSpec {
         } else {
             0
         }
+    }
+
+    /// The routes of its judges; those that need no server have none.
+    #[must_use]
+    pub fn judge_routes(&self) -> Vec<RouteKey> {
+        self.judges.iter().filter_map(ModelSpec::chat_route).collect()
     }
 
     /// Metric names of the judges: `judge`, `judge-2`, …

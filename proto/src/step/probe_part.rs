@@ -23,6 +23,9 @@ pub struct ProbePart {
     pub first: u32,
     /// Recalls that were to be made in the pass.
     pub of: u32,
+    /// Those among them that are not made, for their questions failed in the run.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub left_out: u32,
     /// Microseconds of each recall that succeeded: of the recall alone, building, warming up and waits for pace left out; with a rate,
     /// from the moment at which it was to begin.
     pub us: Vec<u64>,

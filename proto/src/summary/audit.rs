@@ -13,6 +13,9 @@ pub struct JudgeAudit {
     pub planted: PlantedSpec,
     /// All wrong answers and all right ones, then each kind, then each kind by form and by length; of each judge.
     pub rates: Vec<AuditRate>,
+    /// Its grades are medians of so many votes each, of which none is known singly: a rate is then a share of answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub medians_of: Option<u32>,
 }
 
 /// In which direction a judge can err about an answer.

@@ -128,6 +128,9 @@ pub struct ProbeAtRate {
     /// Recalls that failed.
     #[serde(default)]
     pub failed: u64,
+    /// Why there are fewer recalls than were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
     /// Most recalls in flight at once.
     pub in_flight: u32,
     /// As [`LatencyProbe::curve`].

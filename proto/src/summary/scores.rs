@@ -305,6 +305,9 @@ pub struct KeyedScore {
     /// By the corrected key, without the questions of which nobody knows the right answer; null for grades that were given by
     /// the published key alone.
     pub corrected: Option<f64>,
+    /// Those of the wrong ones of which no right answer is known: `corrected` is without them, and null where these are all.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub without_correction: u64,
     /// Without the questions whose expected answer is wrong.
     pub without_wrong: Option<f64>,
     /// The score by the published key is above what a perfect system reaches: wrong answers were taken for right.

@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::UsageSummary;
 use crate::{
     spec::RunSpec,
     stop::{Look, LookOutcome, Looks, StopGoal},
@@ -40,20 +39,17 @@ pub struct Saved {
 }
 
 impl StopSummary {
-    /// What the looks of a run have found; nothing for a run without a rule.
+    /// What the looks of a run have found; nothing for a run without a rule. `taken`: calls and dollars of the questions that it has
+    /// asked, without what is asked once whatever is saved, such as canaries.
     #[must_use]
-    pub fn new(spec: &RunSpec, looks: &Looks, usage: &UsageSummary) -> Option<Self> {
+    pub fn new(spec: &RunSpec, looks: &Looks, taken: (u64, f64)) -> Option<Self> {
         let rule = spec.stop.as_ref()?;
         let stopped = looks.stopped();
-        let of_question = [&usage.recall, &usage.answer, &usage.judge];
+        let (calls, usd) = taken;
         let saved = stopped.and_then(|look| {
             let left = rule.looks.last()?.checked_sub(look.asked).filter(|left| *left > 0)?;
             let ratio = left as f64 / look.asked.max(1) as f64;
-            Some(Saved {
-                questions: left,
-                calls: (of_question.iter().map(|phase| phase.calls).sum::<u64>() as f64 * ratio).round() as u64,
-                usd: of_question.iter().map(|phase| phase.usd).sum::<f64>() * ratio,
-            })
+            Some(Saved { questions: left, calls: (calls as f64 * ratio).round() as u64, usd: usd * ratio })
         });
         Some(Self {
             rule: rule.goal.to_string(),

@@ -52,6 +52,9 @@ impl Summary {
         }
         if let Some(probe) = &mut self.latency_probe {
             probe.failure = probe.failure.as_deref().map(code_of);
+            for at in &mut probe.at_rates {
+                at.failure = at.failure.as_deref().map(code_of);
+            }
         }
         for outage in &mut self.outages {
             outage.reason = code_of(&outage.reason);

@@ -12,7 +12,7 @@ use bench_proto::{
     task::{NEWEST_TASK_MESSAGE, QueueName},
 };
 use bench_queue::{Consumer, Delivery, QueueError};
-use bench_store::{ClaimedTask, StoreResult, retry_until};
+use bench_store::{ClaimedTask, SessionId, StoreResult, retry_until};
 use bench_telemetry::{
     outage::{self, Upset},
     process, process_span,
@@ -240,7 +240,12 @@ impl Lane {
             }
             let session = self.shared.session.id();
             // a try that was committed although its answer was lost is found by `LostLeases`
-            let claimed = self.patiently(|| self.shared.tools.store.claim(session, tasks)).await?;
+            let claimed = match self.patiently(|| self.shared.tools.store.claim(session, tasks)).await {
+                Err(error) if error.is_about_rows() && self.shared.session.is_served() => {
+                    self.claim_apart(session, tasks).await?
+                }
+                claimed => claimed?,
+            };
             if claimed.as_ref().is_none_or(|claimed| !claimed.is_empty()) {
                 // the claim itself may have met a store that went back in time
                 return Ok(if self.is_sure().await? { claimed } else { None });
@@ -252,6 +257,30 @@ impl Lane {
                 Some(false) => drop(self.patiently(|| self.shared.begin_again(session)).await?),
             }
         }
+    }
+
+    /// Claims by halves, and leaves out the tasks of which something cannot be read: they are one run's, and there are others.
+    async fn claim_apart(
+        &self,
+        session: SessionId,
+        tasks: &[(RunNo, TaskKey)],
+    ) -> StoreResult<Option<Vec<ClaimedTask>>> {
+        let (mut parts, mut all) = (vec![tasks], Vec::new());
+        while let Some(part) = parts.pop() {
+            match self.patiently(|| self.shared.tools.store.claim(session, part)).await {
+                Err(error) if error.is_about_rows() => match part {
+                    [] => {}
+                    [(run, task)] => self.shared.say_damaged(*run, *task, &error).await,
+                    several => {
+                        let (first, second) = several.split_at(several.len() / 2);
+                        parts.extend([second, first]);
+                    }
+                },
+                Ok(None) => return Ok(None),
+                claimed => all.extend(claimed?.into_iter().flatten()),
+            }
+        }
+        Ok(Some(all))
     }
 
     /// Waits until the store is known to remember what it has acknowledged (P44); false when the worker stops meanwhile.

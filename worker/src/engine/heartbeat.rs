@@ -1,6 +1,7 @@
 //! Signs of life: the session that guards a worker's leases, and whether calls may start at all (P4, P23).
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -168,14 +169,15 @@ impl Shared {
 
     /// Stops the calls of all runs at hand; a task that comes later builds its run's context anew.
     async fn drop_contexts(&self, reason: &str) {
-        for (_, context) in self.runs.contexts.lock().await.drain() {
+        for (run, context) in self.runs.contexts.lock().await.drain() {
             context.stop_calls(reason);
+            self.runs.former().add(run, &context);
         }
     }
 }
 
-/// Polls the states of the runs at hand, stops the calls of those that are no longer running, and pauses those that cannot
-/// go on by themselves: their cap is reached, or their provider refuses every call (P23).
+/// Polls the states of the runs that something is at work for, stops the calls of those that are no longer running, and pauses those
+/// that cannot go on by themselves: their cap is reached, or their provider refuses every call (P23).
 pub(super) async fn follow_runs(shared: Arc<Shared>) {
     let mut waiting = None;
     loop {
@@ -184,16 +186,18 @@ pub(super) async fn follow_runs(shared: Arc<Shared>) {
             () = shared.look_at_runs.notified() => {}
         }
         shared.runs.environment.systems.adapters.instances.let_go().await;
-        let contexts: Vec<Arc<RunContext>> = shared.runs.contexts.lock().await.values().cloned().collect();
+        let contexts = shared.contexts_at_hand().await;
         for context in &contexts {
             if let Some(reason) = context.stop_reason() {
                 pause(&shared, context, &reason, &mut waiting).await;
             }
         }
-        let runs: Vec<RunNo> = contexts.iter().map(|c| c.run_no()).collect();
+        let mut runs: BTreeSet<RunNo> = contexts.iter().map(|c| c.run_no()).collect();
+        runs.extend(shared.runs.former().runs());
         if runs.is_empty() {
             continue;
         }
+        let runs: Vec<RunNo> = runs.into_iter().collect();
         let states = match shared.tools.store.run_states(&runs).await {
             Ok(states) => {
                 waiting = None;
@@ -205,25 +209,41 @@ pub(super) async fn follow_runs(shared: Arc<Shared>) {
             }
         };
         for (run, state, version) in states {
-            let Some(context) = contexts.iter().find(|c| c.run_no() == run) else { continue };
-            match state {
-                RunState::Running => {}
-                RunState::Cancelled if was_cancelled_at_once(&shared, context).await => {
-                    context.drop_calls(state.name());
-                    tokio::spawn(book_dropped(Arc::clone(&shared), Arc::clone(context)));
-                }
-                RunState::Paused | RunState::Cancelled | RunState::Finished => context.stop_calls(state.name()),
-            }
+            let at_hand = contexts.iter().find(|c| c.run_no() == run);
             // a run that was resumed or got other limits is a new context: fresh limits, fresh flag
-            if state != RunState::Running || version != context.row().state_version {
+            if let Some(context) = at_hand
+                && (state != RunState::Running || version != context.row().state_version)
+            {
                 shared.forget_context(context).await;
                 if state != RunState::Running {
+                    context.stop_calls(state.name());
                     // waits for calls in flight, so it is not waited for here
-                    let context = Arc::clone(context);
-                    tokio::spawn(async move { context.close_system().await });
+                    shared.runs.close_later(Arc::clone(context));
                 }
             }
+            if state != RunState::Running {
+                stop_former(&shared, run, state).await;
+            }
         }
+    }
+}
+
+/// Stops what is still at work for a run that is no longer running; what a run that is cancelled at once has in flight is dropped,
+/// whatever it was held for before (P23).
+async fn stop_former(shared: &Arc<Shared>, run: RunNo, state: RunState) {
+    let former = shared.runs.former().of(run);
+    if former.is_empty() {
+        return;
+    }
+    if state == RunState::Cancelled && was_cancelled_at_once(shared, run).await {
+        // it is dropped, and booked, once
+        let dropped = shared.runs.former().take(run);
+        for context in dropped {
+            context.drop_calls(state.name());
+            tokio::spawn(book_dropped(Arc::clone(shared), context));
+        }
+    } else {
+        former.iter().for_each(|context| context.stop_calls(state.name()));
     }
 }
 
@@ -249,12 +269,14 @@ async fn book_dropped(shared: Arc<Shared>, context: Arc<RunContext>) {
     }
 }
 
-async fn was_cancelled_at_once(shared: &Shared, context: &RunContext) -> bool {
-    match shared.tools.store.run(context.run_no()).await {
+async fn was_cancelled_at_once(shared: &Shared, run: RunNo) -> bool {
+    match shared.tools.store.run(run).await {
         Ok(row) => row.reason.as_deref() == Some(CANCELLED_NOW),
+        // the next look reads it again
+        Err(error) if error.is_transient() => false,
         Err(error) => {
-            let run = context.row().run_id.0.as_str();
-            warn!(run, code = code::STORE, "why run {run} was cancelled could not be read, its calls finish: {error}");
+            let code = code::STORE;
+            warn!(code, "why run number {} was cancelled could not be read, its calls finish: {error}", run.0);
             false
         }
     }

@@ -3,10 +3,11 @@
 //! In: deliveries of the queue. Out: tasks that have ended, in the store. Start with `consume`, which takes tasks and starts them;
 //! `settle` carries out how they end, `quarantine` keeps dangerous ones alone, `refused` leaves runs to others that this process may
 //! not serve, `unread` counts what is given up for replies that cannot be read. `heartbeat` keeps the session alive and follows the
-//! states of runs, `past` writes again what the store has forgotten, `route_host` is what the watch over routes asks of the worker,
-//! `panics` makes failures of panics.
+//! states of runs (`former` has what is at work under what they were before), `past` writes again what the store has forgotten,
+//! `route_host` is what the watch over routes asks of the worker, `panics` makes failures of panics.
 
 mod consume;
+mod former;
 mod heartbeat;
 mod panics;
 mod past;
@@ -20,7 +21,7 @@ mod unread;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{
-        Arc, Mutex as SyncMutex, PoisonError, Weak,
+        Arc, Mutex as SyncMutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
@@ -53,7 +54,7 @@ use crate::{
     about::About,
     active::Active,
     banks::BankCache,
-    concluder::{self, Concluder},
+    concluder::{self, Concluder, ConcluderHooks},
     context::{Building, RunContext},
     environment::WorkerEnvironment,
     journal::Journal,
@@ -64,12 +65,16 @@ use crate::{
     writer::{Writer, WriterHooks},
 };
 use consume::Lane;
+use former::Former;
 use heartbeat::Heartbeat;
 use quarantine::Quarantine;
 use refused::Refused;
 use unread::Unread;
 
 pub use panics::catch_all;
+
+/// Longest wait for a memory system to end once calls are dropped.
+const HURRIED_CLOSE: Duration = Duration::from_secs(5);
 
 /// How a worker is set up.
 #[derive(Debug, Clone)]
@@ -178,12 +183,35 @@ struct Runs {
     /// The ways to models and memory servers.
     routes: Arc<Routes>,
     contexts: Mutex<HashMap<RunNo, Arc<RunContext>>>,
+    /// What some of their tasks began under.
+    former: SyncMutex<Former<RunContext>>,
+    /// Memory systems of runs that have ended, as they are ended.
+    closing: SyncMutex<JoinSet<()>>,
     /// Runs of which it was said that this worker cannot serve them.
     unserved: SyncMutex<BTreeSet<RunNo>>,
+    /// Runs of which it was said that tasks of theirs cannot be read.
+    damaged: SyncMutex<BTreeSet<RunNo>>,
     /// Runs whose memory system is not allowed here.
     refused: SyncMutex<HashMap<RunNo, Refused>>,
     /// Tasks that were given up for replies that cannot be read, since the run's context was built.
     unread: Unread,
+}
+
+impl Runs {
+    fn former(&self) -> MutexGuard<'_, Former<RunContext>> {
+        self.former.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn closing(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.closing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends what this process has started for a run, beside the caller.
+    fn close_later(&self, context: Arc<RunContext>) {
+        let mut closing = self.closing();
+        while closing.try_join_next().is_some() {}
+        closing.spawn(async move { context.close_system().await });
+    }
 }
 
 impl Shared {
@@ -232,11 +260,12 @@ impl Shared {
         Ok(context)
     }
 
-    /// Forgets a context, unless another has taken its place.
+    /// Lets no further task have a context, unless another has taken its place.
     async fn forget_context(&self, context: &Arc<RunContext>) {
-        let mut contexts = self.runs.contexts.lock().await;
-        if contexts.get(&context.run_no()).is_some_and(|current| Arc::ptr_eq(current, context)) {
-            contexts.remove(&context.run_no());
+        let (run, mut contexts) = (context.run_no(), self.runs.contexts.lock().await);
+        if contexts.get(&run).is_some_and(|current| Arc::ptr_eq(current, context)) {
+            contexts.remove(&run);
+            self.runs.former().add(run, context);
         }
     }
 
@@ -248,6 +277,14 @@ impl Shared {
     /// How lines of the log name a task.
     async fn about(&self, task: ClaimedTask) -> About {
         About::task(task, self.run_id(task.run).await, &self.tools.banks).await
+    }
+
+    /// Says of a run, once, that tasks of it cannot be claimed.
+    async fn say_damaged(&self, run: RunNo, task: TaskKey, error: &StoreError) {
+        if self.runs.damaged.lock().unwrap_or_else(PoisonError::into_inner).insert(run) {
+            let run = self.run_id(run).await.map_or_else(|| run.0.to_string(), |run| run.0);
+            warn!(run, code = code::STORE, "{task:?} of run {run} cannot be claimed: {error}; other tasks go on");
+        }
     }
 
     fn refresh_metrics(&self) {
@@ -374,7 +411,10 @@ impl Worker {
             environment,
             routes: Routes::new(!session.is_served()),
             contexts: Mutex::default(),
+            former: SyncMutex::new(Former::new()),
+            closing: SyncMutex::default(),
             unserved: SyncMutex::default(),
+            damaged: SyncMutex::default(),
             refused: SyncMutex::default(),
             unread: Unread::default(),
         };
@@ -394,7 +434,12 @@ impl Worker {
         shared.runs.metering.ask(finder);
         let (stop, drop_calls) = (CancellationToken::new(), CancellationToken::new());
         let mut background = JoinSet::new();
-        background.spawn(concluder::run(concluder, conclude_receiver, Arc::clone(&concluded), broken_sender.clone()));
+        let hooks = ConcluderHooks {
+            concluded: Arc::clone(&concluded),
+            broken: broken_sender.clone(),
+            is_served: shared.session.is_served(),
+        };
+        background.spawn(concluder::run(concluder, conclude_receiver, hooks));
         background.spawn(heartbeat::renew(Arc::clone(&shared), stop.clone()));
         background.spawn(heartbeat::follow_runs(Arc::clone(&shared)));
         background.spawn(routes::watch(shared.clone()));
@@ -450,8 +495,10 @@ impl Worker {
         let contexts: Vec<_> = self.shared.runs.contexts.lock().await.drain().map(|(_, context)| context).collect();
         for context in contexts {
             context.close_reservations().await;
-            context.close_system().await;
+            unless_hurried(context.close_system(), &self.drop_calls).await;
         }
+        let mut closing = std::mem::take(&mut *self.shared.runs.closing());
+        unless_hurried(async move { while closing.join_next().await.is_some() {} }, &self.drop_calls).await;
         self.shared.runs.environment.systems.adapters.instances.close_all().await;
         if let Err(error) = self.shared.tools.store.end_session(self.shared.session.id()).await {
             // a supervisor ends it when it has been silent for long enough
@@ -483,6 +530,16 @@ impl Worker {
     pub fn drop_calls(&self) -> CancellationToken {
         self.drop_calls.clone()
     }
+}
+
+/// Waits until what this process has started has ended. Once calls are dropped not for long: it ends where it is let go.
+async fn unless_hurried(ends: impl Future<Output = ()>, drop_calls: &CancellationToken) {
+    tokio::pin!(ends);
+    tokio::select! {
+        () = &mut ends => return,
+        () = drop_calls.cancelled() => {}
+    }
+    let _ = tokio::time::timeout(HURRIED_CLOSE, ends).await;
 }
 
 /// Why a worker could not start.

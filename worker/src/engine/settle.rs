@@ -14,7 +14,7 @@ use bench_proto::{
     task::TaskEvent,
     trace::{AttemptEnd, AttemptNote},
 };
-use bench_store::{ClaimedTask, Release, retry};
+use bench_store::{ClaimedTask, Release, RunState, retry};
 use bench_telemetry::metrics::catalogue;
 use tracing::{debug, warn};
 
@@ -239,8 +239,24 @@ async fn give_up(shared: &Shared, task: ClaimedTask, record: StepRecord) {
     match shared.tools.writer.submit(vec![record]).await {
         // a store that is broken is told when the process ends, and what another holds is another's
         Ok(_) | Err(WriteError::Broken(_) | WriteError::Overtaken) => {}
-        Err(error @ WriteError::Refused(_)) => {
+        Err(error @ (WriteError::Refused(_) | WriteError::Damaged(_))) => {
             shared.about(task).await.warn(code::STORE, &format!("has a failure that could not be stored: {error}"));
+            if let WriteError::Damaged(why) = error {
+                pause_damaged(shared, task, &why).await;
+            }
         }
+    }
+}
+
+/// Pauses a run of which not even failures can be stored: its tasks would be tried, and paid for, again and again.
+async fn pause_damaged(shared: &Shared, task: ClaimedTask, why: &str) {
+    let reason = format!("{why}; mend the store or restore it from a copy, then resume the run");
+    let paused =
+        shared.tools.store.set_run_state(task.run, &[RunState::Running], RunState::Paused, Some(&reason)).await;
+    let run = shared.run_id(task.run).await.map_or_else(|| task.run.0.to_string(), |run| run.0);
+    match paused {
+        Ok(true) => warn!(run, code = code::STORE, "run {run} is paused: {reason}"),
+        Ok(false) => {}
+        Err(error) => warn!(run, code = code::STORE, "run {run} could not be paused ({error}): {reason}"),
     }
 }

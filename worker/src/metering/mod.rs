@@ -14,7 +14,6 @@ mod told;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
-    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -31,9 +30,6 @@ use tracing::warn;
 
 pub(crate) use self::{in_flight::InFlight, outages::Outages, run::MeteredRun, told::Said};
 use crate::meter_place::MeterPlace;
-
-/// Longest wait for requests under way when the process stops.
-const LONGEST_END: Duration = Duration::from_secs(10);
 
 /// Finds runs that this process has not worked on yet.
 #[async_trait]
@@ -98,8 +94,7 @@ impl Metering {
             let admission = Arc::clone(self) as Arc<dyn Admission>;
             let stop = self.stop.clone();
             let failed = |error| Failure::terminal(CANNOT_SERVE, format!("the meter cannot be started: {error}"));
-            let settings = MeterSettings { stop: LONGEST_END, ..MeterSettings::default() };
-            let meter = Meter::new(admission, settings).map_err(failed)?;
+            let meter = Meter::new(admission, settings_of(&self.place)).map_err(failed)?;
             let hurry = meter.hurry();
             let task = tokio::spawn(async move {
                 if let Err(error) = meter.serve(listener, stop.cancelled_owned()).await {
@@ -130,8 +125,8 @@ impl Metering {
         self.serving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes no more requests, and waits until those under way are booked: for some seconds, and no longer once `hurry` is cancelled.
-    /// What does not end until then is uncertain.
+    /// Takes no more requests, and waits until those under way are booked: for as long as its place says, and no longer once `hurry` is
+    /// cancelled. What does not end until then is uncertain.
     pub(crate) async fn stop(&self, hurry: &CancellationToken) {
         self.stop.cancel();
         let Some(mut serving) = self.serving().take() else { return };
@@ -176,6 +171,10 @@ impl Metering {
     }
 }
 
+fn settings_of(place: &MeterPlace) -> MeterSettings {
+    MeterSettings { stop: place.longest_end, hosts: place.hosts.clone(), ..MeterSettings::default() }
+}
+
 #[async_trait]
 impl Admission for Metering {
     async fn authenticate(&self, address: &Address, token: &str) -> Result<(), Refusal> {
@@ -189,7 +188,7 @@ impl Admission for Metering {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
@@ -224,8 +223,33 @@ mod tests {
         hurry.cancel();
         let begun = Instant::now();
         metering.stop(&hurry).await;
-        assert!(begun.elapsed() < LONGEST_END);
+        assert!(begun.elapsed() < metering.place.longest_end);
         assert!(TcpStream::connect(&address).await.is_err(), "nobody listens any more");
         metering.stop(&hurry).await;
+    }
+
+    #[test]
+    fn a_process_that_does_nothing_else_waits_longer_for_requests_under_way() {
+        let mut place = MeterPlace::default();
+        assert_eq!(settings_of(&place).stop, Duration::from_secs(10));
+        place.end_within(Duration::from_secs(60));
+        assert_eq!(settings_of(&place).stop, Duration::from_secs(60));
+    }
+
+    #[tokio::test]
+    async fn p34_names_that_are_listed_are_answered_on_loopback() {
+        let mut place = MeterPlace::default();
+        place.hosts = vec!["host.docker.internal".to_owned()];
+        let metering = Metering::new(place);
+        let url = metering.listen().await.expect("listens").to_owned();
+        // without a key of a run
+        for (host, status) in [("host.docker.internal", b"HTTP/1.1 401"), ("evil.example", b"HTTP/1.1 403")] {
+            let mut asking = TcpStream::connect(url.trim_start_matches("http://")).await.expect("connects");
+            let head = format!("POST /m/r/v1/embeddings HTTP/1.1\r\nhost: {host}\r\ncontent-length: 0\r\n\r\n");
+            asking.write_all(head.as_bytes()).await.expect("writes");
+            let mut said = [0; 12];
+            asking.read_exact(&mut said).await.expect("reads");
+            assert_eq!(&said, status, "{host}");
+        }
     }
 }

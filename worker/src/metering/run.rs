@@ -310,7 +310,7 @@ impl MeteredRun {
             Ok(Ok(Ok(reservation))) => Ok(Some(reservation)),
             Ok(Ok(Err(NoMoney::Stopped(why)))) => Err(Refusal::Stopped(why)),
             Ok(Ok(Err(NoMoney::OverCap(over)))) => {
-                let reason = format!("{BUDGET}: {over}");
+                let reason = format!("{BUDGET}: {}", over.of_run(&asked.address.run));
                 // what the system does meanwhile is given back and not failed: the run waits for its owner
                 self.stop.set(StopCause::Terminal(Failure::terminal(BUDGET, reason.clone())));
                 Err(Refusal::OverBudget(reason))
@@ -395,6 +395,7 @@ fn upstream(provider: &str, account: &Account) -> Result<Upstream, Refusal> {
         "azure" => bench_meter::Paths::Azure,
         _ => bench_meter::Paths::OpenAi,
     };
+    upstream.asks_usage = account.asks_stream_usage;
     Ok(upstream)
 }
 
@@ -416,6 +417,22 @@ mod tests {
         assert_eq!(account_of(azure, &none, |name| name == "openai"), Some(("openai", "openai")));
         assert_eq!(account_of(openai, &none, |name| name == AZURE), Some((AZURE, AZURE)));
         assert_eq!(account_of(openai, &none, |_| false), None);
+    }
+
+    #[test]
+    fn p34_a_server_that_refuses_stream_options_is_spared_them() {
+        for asks in [true, false] {
+            let account = Account {
+                name: "mine".to_owned(),
+                base_url: "http://127.0.0.1:9/v1".to_owned(),
+                key: None,
+                limits: PaceLimits::default(),
+                counts_used_tokens: false,
+                asks_stream_usage: asks,
+            };
+            let upstream = upstream("openai", &account).expect("has a way");
+            assert_eq!(upstream.asks_usage, asks);
+        }
     }
 
     #[test]

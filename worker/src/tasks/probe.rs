@@ -43,6 +43,9 @@ const MOST_FAILURES: u32 = 5;
 /// The timers of the runtime are as coarse as this: what is left is waited for without them.
 const TIMER: Duration = Duration::from_millis(2);
 
+/// How often a pass at a rate looks, beside recalls that end or are due, whether it is to stop.
+const TICK: Duration = Duration::from_secs(1);
+
 /// Code of the failure of a probe whose banks are in systems that other machines have started.
 const ELSEWHERE: &str = "probe_elsewhere";
 
@@ -58,6 +61,7 @@ pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask) 
     };
     let (asked, sample) = sample(tools, context).await?;
     prober.part.of = asked;
+    prober.part.left_out = asked.saturating_sub(u32::try_from(sample.len()).unwrap_or(u32::MAX));
     if sample.is_empty() {
         return prober.end(Failure::permanent("not_probed", "no question of the run was recalled")).await;
     }
@@ -149,9 +153,9 @@ impl<'a> Prober<'a> {
 
     /// Begins a part of a pass.
     fn begin(&mut self, pass: u32, rate: Option<f64>, first: usize) {
-        let ProbePart { of, machine, build, .. } = std::mem::take(&mut self.part);
+        let ProbePart { of, left_out, machine, build, .. } = std::mem::take(&mut self.part);
         let first = u32::try_from(first).unwrap_or(u32::MAX);
-        self.part = ProbePart { pass, rate, first, of, machine, build, ..ProbePart::default() };
+        self.part = ProbePart { pass, rate, first, of, left_out, machine, build, ..ProbePart::default() };
         self.clock = StepClock::start();
     }
 
@@ -251,7 +255,7 @@ impl<'a> Prober<'a> {
         let this = &*self;
         let (mut underway, mut part) = (FuturesUnordered::new(), this.part.clone());
         let (begun, mut next) = (Instant::now(), 0);
-        let due = |at: usize| begun + Duration::from_secs_f64(at as f64 / rate);
+        let due = |at: usize| begun + due_after(at, rate);
         while next < sample.len() || !underway.is_empty() {
             this.context.check_running()?;
             let too_slow = this.begun.elapsed() > PROBE_WITHIN;
@@ -264,6 +268,7 @@ impl<'a> Prober<'a> {
                     part.others = part.others.max(this.tools.others());
                     continue;
                 }
+                () = tokio::time::sleep(TICK), if next < sample.len() && !too_slow || !underway.is_empty() => continue,
                 else => break,
             };
             note(&mut part, recalled?);
@@ -347,6 +352,11 @@ fn note(part: &mut ProbePart, recalled: Recalled) {
     }
 }
 
+/// How long after the beginning of a pass its recall number `at` is due; what is due behind the end of the probe is never.
+fn due_after(at: usize, rate: f64) -> Duration {
+    Duration::from_secs_f64((at as f64 / rate).min(2.0 * PROBE_WITHIN.as_secs_f64()))
+}
+
 /// Waits until a moment, more exactly than a timer does.
 async fn until(due: Instant) {
     let left = due.saturating_duration_since(Instant::now());
@@ -355,5 +365,18 @@ async fn until(due: Instant) {
     }
     while Instant::now() < due {
         tokio::task::yield_now().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p43_recalls_are_due_by_their_rate_and_none_is_due_never() {
+        assert_eq!((due_after(0, 10.0), due_after(5, 10.0)), (Duration::ZERO, Duration::from_millis(500)));
+        for rate in [1e-20, f64::MIN_POSITIVE] {
+            assert!(due_after(0, rate).is_zero() && due_after(1, rate) > PROBE_WITHIN, "{rate}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What of an archived run is read, with bounds, and when it is left out.
 
 use bench_aggregate::compare::{Member, RunFacts};
-use bench_proto::{facts::QuestionFacts, summary::Summary};
+use bench_proto::{facts::QuestionFacts, stop::Looks, summary::Summary};
 use bench_report::{
     archive::{ArchivePlace, IndexEntry, Manifest, fetch},
     site::{SameSettings, names::MOST_NAME_BYTES},
@@ -25,6 +25,7 @@ const MOST_BYTES: u64 = 64 << 20;
 /// A run of an archive, without its report and its questions.
 pub(super) struct ArchivedRun {
     pub(super) entry: IndexEntry,
+    /// Of a run that has stopped early with the sample that it has asked.
     pub(super) bundle: RunBundle,
     manifest: Manifest,
 }
@@ -100,7 +101,7 @@ async fn run(place: &ArchivePlace, entry: IndexEntry) -> Result<ArchivedRun, Cli
         return Err(damaged(format!("the name of its dataset has more than {MOST_NAME_BYTES} bytes")));
     }
     let manifest = fetch::manifest(place, &entry).await?;
-    let bundle: RunBundle = document(place, &manifest, RUN).await?;
+    let mut bundle: RunBundle = document(place, &manifest, RUN).await?;
     if bundle.bundle_version > BUNDLE_VERSION {
         return Err(damaged(format!("it was archived with version {}: use a newer build", bundle.bundle_version)));
     }
@@ -114,6 +115,10 @@ async fn run(place: &ArchivePlace, entry: IndexEntry) -> Result<ArchivedRun, Cli
     }
     if spec.dataset.planted.is_some() {
         return Err(damaged("it is a judge audit, and measures a judge instead of a memory system"));
+    }
+    // what is compared is the sample that was asked
+    if let Some(look) = bundle.looks.as_ref().filter(|_| spec.stop.is_some()).and_then(Looks::stopped) {
+        bundle.spec = bundle.spec.stopped_at(look);
     }
     Ok(ArchivedRun { entry, bundle, manifest })
 }

@@ -6,6 +6,7 @@ use bench_proto::{
     facts::{Outcome, QuestionFacts, QuestionIdentity},
     ids::TaskKey,
     spec::ScorerSpec,
+    stop::{Look, LookOutcome, Looks, StopGoal, StopRule},
     summary::{Interval, SpecSummary, Summary, Verdict},
 };
 use bench_report::{
@@ -261,6 +262,48 @@ async fn the_newest_valid_run_of_the_same_settings_is_shown_and_what_nobody_chec
     let pair = tables[0].pairs.iter().find(|pair| pair.b == "other" && pair.a == "theirs").expect("has a page");
     assert!(!pair.ranked && pair.p_holm.is_none(), "{pair:?}");
     assert!(archive.file(&pair.page).contains("unverified: answers or grades were made elsewhere"));
+}
+
+/// A run with a rule to stop by, over a dataset of four plain questions for each one about time.
+fn may_stop(run: &mut Run) {
+    run.bundle.spec.dataset.population = BTreeMap::from([("single-hop".to_owned(), 160), ("temporal".to_owned(), 40)]);
+    run.bundle.spec.stop = Some(StopRule { goal: StopGoal::Interval { half_width: 0.03 }, looks: vec![100, 200] });
+    run.bundle.looks = Some(Looks::default());
+    run.facts.iter_mut().filter(|of| of.task.index() < 4).for_each(|of| of.category = "temporal".to_owned());
+}
+
+/// The run after a look at half of its questions, among them all about time.
+fn stopped(run: &mut Run) {
+    may_stop(run);
+    run.facts.retain(|of| of.task.index() < 10);
+    let look = Look {
+        asked: 100,
+        banks: BANKS.into(),
+        used: 100,
+        estimate: Some(0.6),
+        low: Some(0.57),
+        high: Some(0.63),
+        clustered: None,
+        outcome: LookOutcome::Narrow,
+        by_category: BTreeMap::from([("single-hop".to_owned(), 60), ("temporal".to_owned(), 40)]),
+        by_stratum: Vec::new(),
+    };
+    run.bundle.looks = Some(Looks { made: vec![look], ..Looks::default() });
+}
+
+#[tokio::test]
+async fn a_run_that_stopped_early_is_compared_by_the_sample_that_it_asked() {
+    let archive = Archive::of([
+        Run::new("whole", "bm25", |_, question| question < 4).with(may_stop).honest(),
+        Run::new("early", "vector", |_, question| question >= 4).with(stopped).honest(),
+    ])
+    .await;
+    let site = archive.pages("site").await.expect("is made");
+    let pairs = &site.datasets[0].tables[0].pairs;
+    assert!(site.left_out.is_empty() && pairs.len() == 1, "{:?} {pairs:?}", site.left_out);
+    // four fifths of the dataset are plain questions, and three fifths of what both were asked
+    let found = pairs[0].difference.expect("has one").abs();
+    assert!((found - 0.6).abs() < 1e-9, "{found}");
 }
 
 #[tokio::test]

@@ -181,15 +181,18 @@ fn in_reading_order(trace: &QuestionTrace) -> Vec<&Span> {
 
 /// Where the time went, in one line. What went on at the same time is counted more than once.
 fn totals(trace: &QuestionTrace) -> Option<Vec<String>> {
-    let of = |classes: &[SpanClass]| {
-        let spans = trace.spans.iter().filter(|span| classes.contains(&span.class));
-        spans.map(|span| span.end_us - span.start_us).sum::<i64>()
+    // an index that is built, or a server that is started, is waited for too, and not on anybody's account
+    let builds = |span: &Span| ["build", "build_wait"].contains(&span.name.as_str());
+    let of = |classes: &[SpanClass], of_building: bool| {
+        let of_class = |span: &&Span| classes.contains(&span.class) && builds(span) == of_building;
+        trace.spans.iter().filter(of_class).map(|span| span.end_us - span.start_us).sum::<i64>()
     };
     let parts = [
-        ("in calls", of(&[SpanClass::Call])),
-        ("waiting for allowances, money and repeats", of(&[SpanClass::Wait])),
-        ("in queues", of(&[SpanClass::Dispatch, SpanClass::Queue])),
-        ("being stored", of(&[SpanClass::Checkpoint])),
+        ("in calls", of(&[SpanClass::Call], false)),
+        ("building, or waiting for it", of(&[SpanClass::Wait], true)),
+        ("waiting for allowances, money and repeats", of(&[SpanClass::Wait], false)),
+        ("in queues", of(&[SpanClass::Dispatch, SpanClass::Queue], false)),
+        ("being stored", of(&[SpanClass::Checkpoint], false)),
     ];
     let words: Vec<String> =
         parts.iter().filter(|(_, us)| *us > 0).map(|(what, us)| format!("{} {what}", duration(*us))).collect();

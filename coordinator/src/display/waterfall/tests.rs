@@ -70,6 +70,19 @@ fn a_waterfall_shows_where_the_time_went() {
 }
 
 #[test]
+fn an_index_that_is_built_is_no_wait_for_an_allowance() {
+    let spans = vec![
+        span(1, None, "question", SpanClass::Question, 0, 900_000),
+        span(2, Some(1), "recall", SpanClass::Step, 0, 900_000),
+        span(3, Some(2), "build", SpanClass::Wait, 0, 300_000),
+        span(4, Some(2), "build_wait", SpanClass::Wait, 300_000, 500_000),
+        span(5, Some(2), "rate_wait", SpanClass::Wait, 500_000, 510_000),
+    ];
+    let told = totals(&trace_of(spans)).expect("something was waited for");
+    assert_eq!(told, ["500 ms building, or waiting for it", "10 ms waiting for allowances, money and repeats"]);
+}
+
+#[test]
 fn votes_are_numbered_and_what_belongs_to_one_stands_together() {
     let of_vote = |span: Span, vote: u64| span.with("bench.judge", 0_u64).with("bench.vote", vote);
     let mut failed = span(9, Some(6), "chat gpt-4o-mini", SpanClass::Call, 20_000, 30_000);

@@ -3,7 +3,7 @@
 //! Every question counts as called, but for calls about the same answers that are found in the call store. Other replies that the
 //! lineage has paid for are not paid again either, so the truth may be less.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use bench_datasets::LabelFixes;
 use bench_grading::{
@@ -14,7 +14,7 @@ use bench_plan::{TokenGuess, announce_spec};
 use bench_proto::{
     ids::TaskKey,
     scenario::{RecallPlan, Scenario},
-    spec::{RunSpec, SampleSpec},
+    spec::RunSpec,
     step::{RetrievedHit, StepText},
 };
 use bench_store::{Results, RunRow, Store};
@@ -38,8 +38,18 @@ pub(crate) struct ForkOf<'a> {
     pub(crate) from: ForkFrom,
     /// Corrections of the answer key that judges are to see.
     pub(crate) fixes: Option<&'a LabelFixes>,
-    /// Questions of which something is called for; all of them without it.
-    pub(crate) anew: Option<u64>,
+    /// What is answered again, where not all of it is.
+    pub(crate) anew: Option<&'a Anew>,
+}
+
+/// Questions that are answered again, while the others keep their answers.
+pub(crate) struct Anew {
+    /// How many there are.
+    pub(crate) questions: u64,
+    /// The others: they are judged all the same, and their judgements may be stored.
+    pub(crate) kept: HashSet<TaskKey>,
+    /// Another run has answered them in the same draw: what it has paid for is not paid again.
+    pub(crate) drawn: bool,
 }
 
 /// The estimate of a fork.
@@ -59,11 +69,7 @@ pub(crate) async fn estimate_fork(
         fork.measure(&mut measured, store, counting).await?;
     }
     let MeasuredFork { asked, own_hits, answered, rephrased, searched, votes } = measured;
-    let may_be_known = from == ForkFrom::Judge && !spec.judges.is_empty() && spec.limits.cache.reads();
-    let known = match may_be_known {
-        true => KnownVotes::of_fork(app, spec).look_up(store, source, fork.fixes).await?,
-        false => KnownCalls::default(),
-    };
+    let known = fork.known(app, store).await?;
     let all = asked == spec.sample.n && from == ForkFrom::Judge;
     let scaled = |guess: TokenGuess| match from {
         ForkFrom::Recall => by_hits(guess, (source.spec.system.top_k, spec.system.top_k), (own_hits, answered.calls())),
@@ -71,7 +77,7 @@ pub(crate) async fn estimate_fork(
     };
     let whole = asked == spec.sample.n && spec.scenario != Scenario::Agentic;
     let answer = answers.then(|| answered.guess(whole).map(scaled).unwrap_or_default());
-    let (judge_calls, judges) = votes.guess(fork.anew.unwrap_or(spec.sample.n), all);
+    let (judge_calls, judges) = votes.guess(spec.sample.n, all);
     let announcement = announce_spec(&spec.sample, &spec.dataset.population);
     let rephrase = rephrased.guess(asked == spec.sample.n);
     // banks stay as the source has built them
@@ -81,23 +87,13 @@ pub(crate) async fn estimate_fork(
         searches: new_searches(spec.sample.n, spec.scenario, spec.recalls),
         question,
     });
-    let prompts = Rehearsal { answer, rephrase, judge_calls, judges, embeddings, notes: None, known };
-    let estimate = match fork.anew {
-        None => RunEstimate::of_prompts(app, spec, &prompts, announcement).await,
-        Some(n) => {
-            let sample = SampleSpec { n, ..spec.sample.clone() };
-            let mut part = RunSpec { sample, ..spec.clone() };
-            // of the questions that are answered again, a judge of a sample grades its share; what its score is worth is of all
-            for judged in &mut part.judging.samples {
-                judged.n = (judged.n * n).div_ceil(spec.sample.n.max(1));
-            }
-            RunEstimate {
-                questions: spec.sample.n,
-                samples: Vec::new(),
-                ..RunEstimate::of_prompts(app, &part, &prompts, announcement).await
-            }
-        }
-    };
+    let answered = fork.anew.map(|anew| anew.questions);
+    let prompts = Rehearsal { answer, answered, rephrase, judge_calls, judges, embeddings, notes: None, known };
+    let mut estimate = RunEstimate::of_prompts(app, spec, &prompts, announcement).await;
+    if fork.anew.is_some() {
+        // what a judge of a sample saves is of runs that judge all anew
+        estimate.samples.clear();
+    }
     // calls of votes that were not looked at are taken to be as many as those of the others
     let is_rough = asked < spec.sample.n && !spec.judges.is_empty();
     Ok(RunEstimate { is_rough, ..estimate })
@@ -135,6 +131,24 @@ impl ForkOf<'_> {
     /// Whether a model answers anew.
     fn answers(&self) -> bool {
         self.from != ForkFrom::Judge && self.spec.answerer.is_remote()
+    }
+
+    /// What is known of the judgements of answers that are there.
+    async fn known(&self, app: &App, store: &dyn Store) -> Result<KnownCalls, CliError> {
+        let &Self { source, spec, from, anew, .. } = self;
+        if !spec.limits.cache.reads() {
+            return Ok(KnownCalls::default());
+        }
+        let has_answers = from == ForkFrom::Judge || anew.is_some();
+        let mut known = match has_answers && !spec.judges.is_empty() {
+            true => {
+                let votes = KnownVotes::of_fork(app, spec).about(anew.map(|anew| &anew.kept));
+                votes.look_up(store, source, self.fixes).await?
+            }
+            false => KnownCalls::default(),
+        };
+        known.at_most |= anew.is_some_and(|anew| anew.drawn);
+        Ok(known)
     }
 
     /// Looks at questions of all banks, as many as `counting` wants.

@@ -1,9 +1,9 @@
 //! Judgements that the lineage of a fork has paid for already: the calls that its judges will make are looked for in the call
 //! store by their keys (P9), and what is found is not paid again.
 //!
-//! All answers of the source are looked at, a part at a time: what is stored of some says nothing about the others. Of a vote only
-//! the calls are looked for that rest on no reply; the others count as left, since a vote may have been cut. In a cluster nothing is
-//! looked for: who carries the run out may call another server by the name of an account.
+//! All answers that the fork keeps are looked at, a part at a time: what is stored of some says nothing about the others. Of a vote
+//! only the calls are looked for that rest on no reply; the others count as left, since a vote may have been cut. In a cluster
+//! nothing is looked for: who carries the run out may call another server by the name of an account.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -39,6 +39,8 @@ const ANSWERS_AT_ONCE: usize = 256;
 /// The calls of the votes of a fork whose answers are there.
 pub(super) struct KnownVotes<'a> {
     spec: &'a RunSpec,
+    /// Questions whose answers are there, where others are answered anew; all of them without it.
+    kept: Option<&'a HashSet<TaskKey>>,
     judges: Vec<Asked>,
 }
 
@@ -74,10 +76,15 @@ impl<'a> KnownVotes<'a> {
 
     fn asking(spec: &'a RunSpec, whom: impl Fn(&ModelSpec) -> Option<(String, String)>) -> Self {
         let asked = |judge| Asked { whom: whom(judge), ..Asked::default() };
-        Self { spec, judges: spec.judges.iter().map(asked).collect() }
+        Self { spec, kept: None, judges: spec.judges.iter().map(asked).collect() }
     }
 
-    /// Looks for the calls about all answers of a run among the calls of its lineage, and of all runs where the fork shares calls.
+    /// The same, of these answers alone where some are named: the others are given anew.
+    pub(super) fn about(self, kept: Option<&'a HashSet<TaskKey>>) -> Self {
+        Self { kept, ..self }
+    }
+
+    /// Looks for the calls about the answers of a run among the calls of its lineage, and of all runs where the fork shares calls.
     /// `fixes`: corrections of the answer key that the judges are to see.
     ///
     /// # Errors
@@ -103,7 +110,7 @@ impl<'a> KnownVotes<'a> {
         Ok(KnownCalls { of_judges: self.judges.into_iter().map(|asked| asked.known).collect(), at_most })
     }
 
-    /// Adds the votes on all answers of a bank.
+    /// Adds the votes on the answers of a bank.
     async fn add_bank(
         &mut self,
         store: &dyn Store,
@@ -119,6 +126,9 @@ impl<'a> KnownVotes<'a> {
             let texts = store.step_texts(source.run_no, &tasks, StepNo::ANSWER).await?;
             let texts: BTreeMap<TaskKey, StepText> = texts.into_iter().collect();
             for (question, task) in questions.iter().zip(&tasks) {
+                if self.kept.is_some_and(|kept| !kept.contains(task)) {
+                    continue;
+                }
                 let Some(StepText::Answered { answer, .. }) = texts.get(task) else { continue };
                 let mut gold = bank.gold(&question.question_id).cloned();
                 if let (Some(fixes), Some(gold)) = (fixes, &mut gold) {
@@ -193,6 +203,7 @@ fn whom(app: &App, judge: &ModelSpec, http: &SharedHttp) -> Option<(String, Stri
         key: account.key.secret().cloned(),
         limits: PaceLimits::default(),
         counts_used_tokens: false,
+        asks_stream_usage: true,
     };
     let model = registry::build_chat(&judge.provider, &judge.name, &account, http).ok()?;
     Some((model.endpoint().to_owned(), account.name))
@@ -284,9 +295,13 @@ mod tests {
         }
 
         async fn known(&self, is_local: bool) -> KnownCalls {
+            self.known_of(is_local, None).await
+        }
+
+        async fn known_of(&self, is_local: bool, kept: Option<&HashSet<TaskKey>>) -> KnownCalls {
             let source = self.store.run(self.run).await.expect("is there");
             let whom = |_: &ModelSpec| is_local.then(|| ("http://judge/v1".to_owned(), "openai".to_owned()));
-            let votes = KnownVotes::asking(&self.spec, whom);
+            let votes = KnownVotes::asking(&self.spec, whom).about(kept);
             votes.look_up(self.store.as_ref(), &source, None).await.expect("is looked up")
         }
     }
@@ -310,6 +325,10 @@ mod tests {
         run.pay_for(1).await;
         run.pay_for(2).await;
         assert_eq!(run.known(true).await, KnownCalls { of_judges: looked_for(3, 0, 0), at_most: false });
+        // the others are answered anew
+        let kept = HashSet::from([TaskKey::question(0, 0), TaskKey::question(2, 0)]);
+        let of_kept = KnownCalls { of_judges: looked_for(2, 0, 0), at_most: false };
+        assert_eq!(run.known_of(true, Some(&kept)).await, of_kept);
         // workers may call another server
         assert_eq!(run.known(false).await, KnownCalls { of_judges: looked_for(0, 0, 0), at_most: true });
     }

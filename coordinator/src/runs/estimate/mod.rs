@@ -198,6 +198,7 @@ impl RunEstimate {
             )
         };
         input.answerer = prompts.answer.map(answered);
+        input.answered = prompts.answered;
         if spec.scenario == Scenario::Agentic {
             // the last move is to answer: it has nothing to search for
             input.moves = spec.recalls.at_most + 1;
@@ -320,8 +321,9 @@ fn old_prices(app: &App, spec: &RunSpec, today: jiff::civil::Date) -> Vec<String
         let table = tables.into_iter().find(|table| table.price(name).is_some())?;
         let days = table.age_days(today).filter(|days| *days > MOST_DAYS_OF_A_PRICE)?;
         Some(format!(
-            "the price of {name} is of {}, {days} days ago: look it up, or read newer ones with `bench-coord prices update`",
-            table.date()
+            "the price of {name} is of {}, {days} days ago: look it up, or read newer ones with `bench-coord prices update --from {}`",
+            table.date(),
+            prices::LITELLM_TABLE
         ))
     };
     names.into_iter().filter(|name| !spec.limits.prices.contains_key(*name)).filter_map(read_long_ago).collect()

@@ -49,6 +49,8 @@ pub(crate) type CountText<'a> = &'a (dyn Fn(&str, &str) -> u64 + Sync);
 pub(crate) struct Rehearsal {
     /// Prompt tokens of a call for an answer; `None` when the system cannot be rehearsed here.
     pub answer: Option<TokenGuess>,
+    /// Questions that are answered, where the others keep their answers; all of them without it.
+    pub answered: Option<u64>,
     /// Prompt tokens of a call for rephrasings; `None` when the run has none.
     pub rephrase: Option<TokenGuess>,
     /// Calls of one vote on every question.
@@ -309,6 +311,7 @@ pub(crate) async fn rehearse(
     judges.iter_mut().for_each(|judge| judge.prompt.low = judge.prompt.low.saturating_sub(4));
     Rehearsal {
         answer: answers.guess(all && !of_system.calls_models() && spec.scenario != Scenario::Agentic),
+        answered: None,
         rephrase: rephrased.guess(all),
         embeddings: of_system.embeddings(planned, all),
         notes: of_system.notes(planned, all),

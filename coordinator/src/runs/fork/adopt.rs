@@ -1,6 +1,6 @@
 //! What a fork takes over of its source: banks, and the steps of questions up to its phase. Repeating it changes nothing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use bench_datasets::LabelFixes;
 use bench_proto::{
@@ -162,20 +162,20 @@ fn passing(run: &RunRow) -> impl Fn(&QuestionFacts) -> bool + use<> {
     move |facts| facts.scores.iter().any(|(name, score)| *name == metric && scale.passes(*score))
 }
 
-/// Questions of a run that have not passed, or have no result.
+/// How many questions of a run have not passed, or have no result; and the others.
 ///
 /// # Errors
 /// What the store meets.
-pub(super) async fn count_wrong(store: &dyn Store, run: &RunRow) -> Result<u64, CliError> {
+pub(super) async fn wrong_and_right(store: &dyn Store, run: &RunRow) -> Result<(u64, HashSet<TaskKey>), CliError> {
     let passes = passing(run);
-    let (mut all, mut passed) = (0, 0);
+    let (mut all, mut right) = (0, HashSet::new());
     for row in store.banks(run.run_no, None).await? {
         let bank = BankQuestions::read(store, &row).await?;
         let facts = results::facts_of_bank(store, run.run_no, (row.bank_no, &bank)).await?;
         all += bank.asked().count() as u64;
-        passed += facts.values().filter(|facts| passes(facts)).count() as u64;
+        right.extend(facts.iter().filter(|(_, facts)| passes(facts)).map(|(task, _)| *task));
     }
-    Ok(all - passed.min(all))
+    Ok((all - (right.len() as u64).min(all), right))
 }
 
 /// The steps of a question up to the phase, made again from its facts and texts.

@@ -27,7 +27,7 @@ use crate::{
         ending::show_ending,
         estimate::{
             Counting, RunEstimate,
-            fork::{ForkOf, estimate_fork},
+            fork::{Anew, ForkOf, estimate_fork},
         },
         execution::Execution,
         executor::RunExecutor,
@@ -90,8 +90,7 @@ pub(crate) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
 
     // 4. create, and take over
     let executor = RunExecutor::for_run(app, &run_id)?;
-    let new = new_run(&run_id, &args.naming, spec, &executor);
-    let new = NewRun { lineage: source.lineage.clone(), ..new };
+    let new = fork_of(&source, from, new_run(&run_id, &args.naming, spec, &executor));
     out::note(&headline(&new, &source, from, &estimate));
     let _listening = app.interrupts();
     let run_no = match store.create_or_find(&new, &[]).await? {
@@ -101,7 +100,6 @@ pub(crate) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
             return attach(app, store, &new.spec, *existing, args).await;
         }
     };
-    store.add_event(run_no, FORK_EVENT, &format!("{} {}", from.phase(), source.run_id)).await?;
     store.add_event(run_no, SELF_CHECK_EVENT, &graders.event()).await?;
     let run = store.run(run_no).await?;
     adopt::adopt(store.as_ref(), &run, &source, from, fixes.as_ref()).await?;
@@ -113,6 +111,12 @@ pub(crate) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
     }
     let end = execution.execute_to_rest(&args.output).await?;
     show_ending(app, store.as_ref(), &run, end, &args.output).await
+}
+
+/// A run that is to be created, as a fork: whoever goes on with it takes over first, also when its creation is all that was done.
+fn fork_of(source: &RunRow, from: ForkFrom, new: NewRun) -> NewRun {
+    let event = Some((FORK_EVENT, format!("{} {}", from.phase(), source.run_id)));
+    NewRun { lineage: source.lineage.clone(), event, ..new }
 }
 
 /// What a fork would call, said without making it: `source` may lie in any store.
@@ -169,16 +173,16 @@ async fn plan(
         false => None,
     };
     let counting = if args.dry_run { Counting::Exact } else { Counting::Rough };
-    let planned = ForkOf { source, spec: &spec, from, fixes: fixes.as_ref(), anew };
+    let planned = ForkOf { source, spec: &spec, from, fixes: fixes.as_ref(), anew: anew.as_ref() };
     let estimate = estimate_fork(app, store, &planned, counting).await?;
     Ok(PlannedFork { spec, fixes, estimate })
 }
 
-/// How many questions of a run did not pass and are answered again; notes it for the report of the fork.
+/// Which questions of a run did not pass and are answered again; notes it for the report of the fork.
 ///
 /// # Errors
 /// Exit 2 when there are none, and for an answerer that would say the same.
-async fn answered_again(store: &dyn Store, source: &RunRow, spec: &mut RunSpec) -> Result<u64, CliError> {
+async fn answered_again(store: &dyn Store, source: &RunRow, spec: &mut RunSpec) -> Result<Anew, CliError> {
     if !spec.answerer.is_remote() {
         return Err(CliError::usage(format!(
             "--wrong: run {} was answered by {}, which says the same again; a model answers in \
@@ -187,7 +191,7 @@ async fn answered_again(store: &dyn Store, source: &RunRow, spec: &mut RunSpec) 
             spec.who_answers()
         )));
     }
-    let wrong = adopt::count_wrong(store, source).await?;
+    let (wrong, kept) = adopt::wrong_and_right(store, source).await?;
     if wrong == 0 {
         return Err(CliError::usage(format!("--wrong: every question of run {} passed", source.run_id)));
     }
@@ -198,7 +202,8 @@ async fn answered_again(store: &dyn Store, source: &RunRow, spec: &mut RunSpec) 
             && of.taken_over.answered_again == spec.taken_over.answered_again
             && of.answerer == spec.answerer
     };
-    if let Some(run) = store.list_runs(&RunFilter::default()).await?.into_iter().find(is_same_draw) {
+    let drawn = store.list_runs(&RunFilter::default()).await?.into_iter().find(is_same_draw);
+    if let Some(run) = &drawn {
         out::note(&format!(
             "run {0} has answered them again already, and what was paid for is not paid twice: this run has the same answers; \
              `bench-coord retry {0} --wrong` answers anew what is wrong there",
@@ -210,7 +215,7 @@ async fn answered_again(store: &dyn Store, source: &RunRow, spec: &mut RunSpec) 
          is the better of several tries, and no measure of one",
         source.run_id
     ));
-    Ok(wrong)
+    Ok(Anew { questions: wrong, kept, drawn: drawn.is_some() })
 }
 
 /// Label fixes for the dataset of a run.
@@ -235,4 +240,24 @@ fn headline(new: &NewRun, source: &RunRow, from: ForkFrom, estimate: &RunEstimat
         from.phase(),
         estimate.line()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_store::conformance;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_fork_is_one_from_its_creation_on() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = conformance::store_in(folder.path()).await;
+        let source = store.create_run(&conformance::new_run("source")).await.expect("is created");
+        let source = store.run(source).await.expect("is there");
+        let fork = fork_of(&source, ForkFrom::Answer, conformance::new_run("fork"));
+        let fork = store.create_run(&fork).await.expect("is created");
+        let fork = store.run(fork).await.expect("is there");
+        let said = source_of(store.as_ref(), &fork).await.expect("is read");
+        assert_eq!(said.as_deref(), Some("answer of source"), "whoever is killed now leaves a fork");
+    }
 }

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::ending;
 use crate::{
-    app::App,
+    app::{App, Deployment},
     cli::{Display, OutputArgs},
     display,
     exit::{CliError, CliResult},
@@ -54,7 +54,7 @@ pub(super) async fn to_the_end(
     let Some(first) = group.runs.first() else {
         return ending::show(app, store.as_ref(), &group.id, None, output).await;
     };
-    let is_cluster = taken.iter().any(|taken| taken.executor.is_cluster());
+    let is_cluster = app.deployment()? == Deployment::Cluster;
     let plans_of_controls = match is_cluster {
         true => controls::plan_missing(app, store, first.run_no, planned).await?,
         false => Vec::new(),

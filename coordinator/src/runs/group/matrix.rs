@@ -16,7 +16,7 @@ use bench_store::{Creation, NewGroup, NewRun, RunRow, RunState, Store};
 
 use super::{
     execution::{self, Taken},
-    resume,
+    resume::{self, OfCell, OfCells},
 };
 use crate::{
     app::App,
@@ -29,6 +29,7 @@ use crate::{
         attach::{as_resume, check_same},
         controls::PlannedGroup,
         executor::RunExecutor,
+        resume::NewLimits,
         start::new_run,
     },
     standing::{
@@ -217,21 +218,22 @@ pub(crate) async fn go_on(
     let first = wanted.cells.first().ok_or_else(|| CliError::usage("the matrix has no cell"))?;
     let as_resume = as_resume(&wanted.id, &first.args);
     let Wanted { id, cells, existing, told } = &wanted;
+    let there = existing.as_ref().map_or(&[][..], |group| &group.runs);
+    let own = of_cells(there, cells, first.args.limits.max_cost.as_ref());
     for (run, note) in told {
         store.add_event(*run, CELL_EVENT, note).await?;
     }
     if !wanted.grows() {
         let group = existing.clone().ok_or_else(|| gone(id))?;
         out::note(&format!("matrix {id} exists with the same cells: going on with it"));
-        return resume::resume(app, store, group, &as_resume).await;
+        return resume::go_on(app, store, group, &as_resume, &own).await;
     }
     let mut taken = match existing {
-        Some(group) => resume::open_runs(app, store, group, &as_resume).await?,
+        Some(group) => resume::open_runs(app, store, group, &as_resume, &own).await?,
         None => Vec::new(),
     };
     resume::take_up_all(store, &mut taken, &[]).await?;
     let _listening = app.interrupts();
-    let there = existing.as_ref().map_or(&[][..], |group| &group.runs);
     let fillers = may_fill(store.as_ref(), there).await?;
     let (places, runs) = new_runs(app, (id, fillers.as_slice()), cells)?;
     let (first, others) = runs.split_first().ok_or_else(|| gone(id))?;
@@ -257,6 +259,27 @@ pub(crate) async fn go_on(
     }
     let group = RunsOfGroup::of_id(store.as_ref(), id).await?.ok_or_else(|| gone(id))?;
     execution::to_the_end(app, store, &group, taken, (None, output, detach)).await
+}
+
+/// What the command says of the runs that are there: each goes on with the limits of its own cell, under the cap of all.
+fn of_cells(there: &[RunRow], cells: &[PlannedCell], cap: Option<&String>) -> OfCells {
+    let cell_of = |run: &RunRow| {
+        let (number, _) = run.cell()?;
+        cells.iter().find(|of| of.cell.number == number)
+    };
+    let of = |run: &RunRow| {
+        let cell = cell_of(run);
+        let limits = under_cap(cell.map(|of| NewLimits::of(&of.app, &of.args.limits)), cap);
+        (run.run_no, OfCell { limits, app: cell.map(|of| Arc::clone(&of.app)) })
+    };
+    there.iter().map(of).collect()
+}
+
+/// The limits of a run of such a cell, under the cap of all; of a run whose cell is not in the file nothing else changes.
+fn under_cap(of_cell: Option<NewLimits>, cap: Option<&String>) -> NewLimits {
+    let mut limits = of_cell.unwrap_or_default();
+    limits.flags.max_cost = cap.cloned();
+    limits
 }
 
 fn gone(id: &RunId) -> CliError {
@@ -328,7 +351,34 @@ mod tests {
     use bench_store::{BANKS_GONE_EVENT, conformance};
 
     use super::*;
-    use crate::standing::ALL_BANKS;
+    use crate::{cli::LimitArgs, runs::resume::change_limits, standing::ALL_BANKS};
+
+    #[tokio::test]
+    async fn each_run_goes_on_with_the_limits_of_its_own_cell_under_the_cap_of_all() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = conformance::store_in(folder.path()).await;
+        let store = store.as_ref();
+        let of_cell = |concurrency| {
+            let flags = LimitArgs { concurrency, max_cost: Some("7".to_owned()), ..LimitArgs::default() };
+            Some(NewLimits { flags, ..NewLimits::default() })
+        };
+        let cap = "50".to_owned();
+        for (id, had, of_cell, expected) in [
+            ("m-c1-r1", 4, of_cell(Some(1)), 1),
+            ("m-c2-r1", 8, of_cell(None), 8),
+            // its cell is not in the file any more
+            ("m-c3-r1", 3, None, 3),
+        ] {
+            let group = Some(NewGroup { id: "m".to_owned(), cap: None });
+            let mut new = NewRun { group, ..conformance::new_run(id) };
+            new.spec.limits.concurrency = Some(had);
+            let run = store.create_run(&new).await.expect("is created");
+            let row = store.run(run).await.expect("is there");
+            change_limits(store, &row, &under_cap(of_cell, Some(&cap))).await.expect("are set");
+            let limits = store.run(run).await.expect("is there").spec.limits;
+            assert_eq!((limits.concurrency, limits.max_cost.map(PicoUsd::usd)), (Some(expected), Some(50.0)), "{id}");
+        }
+    }
 
     #[tokio::test]
     async fn runs_without_their_banks_fill_for_nobody() {

@@ -1,40 +1,86 @@
 //! A group goes on where it stopped: each of its runs that has not ended does.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use bench_store::{RunRow, RunState, Store};
+use bench_proto::ids::RunNo;
+use bench_store::{Right, RunRow, RunState, Store};
 
 use super::{
     ending,
     execution::{self, Taken},
 };
 use crate::{
-    app::App,
+    app::{App, Deployment},
     cli::ResumeArgs,
     exit::{CliError, CliResult},
     out,
     runs::{
         controls, elsewhere,
-        resume::{make_ready, take_up},
+        resume::{NewLimits, change_limits, make_ready, release_uncertain, take_up},
         start::check_detach,
     },
     standing::{Standing, group::RunsOfGroup},
 };
+
+/// What a command says of one run of a group, where each has flags of its own: the cells of a matrix.
+pub(super) struct OfCell {
+    /// The limits that it goes on with.
+    pub(super) limits: NewLimits,
+    /// The settings of its command line, where it has one.
+    pub(super) app: Option<Arc<App>>,
+}
+
+/// The same of all of them; a run that is not among them goes on as the flags of the command say.
+pub(super) type OfCells = BTreeMap<RunNo, OfCell>;
 
 /// Goes on with a group, or prints the result of one that has ended.
 ///
 /// # Errors
 /// Exit 2 when another process owns one of its runs, or one was cancelled without `--reopen`.
 pub(crate) async fn resume(app: &App, store: &Arc<dyn Store>, group: RunsOfGroup, args: &ResumeArgs) -> CliResult {
-    check_detach(args.detach, app.deployment()?)?;
+    go_on(app, store, group, args, &OfCells::new()).await
+}
+
+/// The same of a group whose runs have flags of their own.
+///
+/// # Errors
+/// As [`resume`].
+pub(super) async fn go_on(
+    app: &App,
+    store: &Arc<dyn Store>,
+    group: RunsOfGroup,
+    args: &ResumeArgs,
+    cells: &OfCells,
+) -> CliResult {
+    let deployment = app.deployment()?;
+    check_detach(args.detach, deployment)?;
     if args.no_stop {
         return Err(CliError::usage("--no-stop: the runs of a group ask all of their questions anyway; leave it out"));
     }
-    let mut taken = open_runs(app, store, &group, args).await?;
+    if args.release_uncertain {
+        store.may(Right::Results).await?;
+    }
     let first = group.runs.first().ok_or_else(|| CliError::infrastructure(format!("group {} is gone", group.id)))?;
     let controls = controls::not_ended(store.as_ref(), first.run_no).await?;
+    let mut taken = open_runs(app, store, &group, args, cells).await?;
+    let limits = NewLimits::of(app, &args.limits);
+    if first.state == RunState::Finished && !controls.is_empty() {
+        // its report is made anew when they have ended
+        let (executor, planner) = make_ready(app, store.as_ref(), first, &NewLimits::default()).await?;
+        taken.insert(0, Taken { run: first.clone(), executor, planner, app: None });
+    }
+    for control in &controls {
+        change_limits(store.as_ref(), control, &limits).await?;
+    }
+    if args.release_uncertain {
+        let ours: Vec<RunNo> = taken.iter().map(|one| one.run.run_no).collect();
+        release_uncertain(app, store.as_ref(), &group.runs, &ours).await?;
+    }
     if taken.is_empty() && controls.is_empty() {
         return ending::show(app, store.as_ref(), &group.id, None, &args.output).await;
+    }
+    if deployment == Deployment::Cluster {
+        controls::start_beside(store.as_ref(), first, &controls).await?;
     }
     let more: &[RunState] = if args.reopen { &[RunState::Cancelled] } else { &[] };
     take_up_all(store, &mut taken, more).await?;
@@ -54,6 +100,7 @@ pub(super) async fn open_runs(
     store: &Arc<dyn Store>,
     group: &RunsOfGroup,
     args: &ResumeArgs,
+    cells: &OfCells,
 ) -> Result<Vec<Taken>, CliError> {
     let mut taken = Vec::new();
     for run in group.runs.iter().filter(|run| run.state != RunState::Finished) {
@@ -61,8 +108,11 @@ pub(super) async fn open_runs(
             let advice = Standing::Cancelled.advice(&group.id).unwrap_or_default();
             return Err(CliError::usage(format!("{}: {advice}", run.run_id)));
         }
-        let (executor, planner) = make_ready(app, store.as_ref(), run, args).await?;
-        taken.push(Taken { run: run.clone(), executor, planner, app: None });
+        let of_cell = cells.get(&run.run_no);
+        let own = of_cell.and_then(|of| of.app.clone());
+        let limits = of_cell.map_or_else(|| NewLimits::of(app, &args.limits), |of| of.limits.clone());
+        let (executor, planner) = make_ready(own.as_deref().unwrap_or(app), store.as_ref(), run, &limits).await?;
+        taken.push(Taken { run: run.clone(), executor, planner, app: own });
     }
     Ok(taken)
 }
@@ -77,6 +127,7 @@ pub(super) async fn take_up_all(
     more: &[RunState],
 ) -> Result<(), CliError> {
     for one in taken {
+        let more = if one.run.state == RunState::Finished { &[RunState::Finished][..] } else { more };
         // in a cluster a run that runs goes on without anybody's help
         if one.run.state != RunState::Running || !one.executor.is_cluster() {
             let _theirs = take_up(store.as_ref(), &one.run, more).await?;

@@ -5,6 +5,7 @@ use bench_proto::{
     facts::PhaseUsage,
     failure::Failure,
     ids::{RunId, TaskKey},
+    metered::{MeteredCalls, MeteredEnd, MeteredKey, Service, Stage},
     metric::{Better, MetricSpec, Scale},
     money::PicoUsd,
     scenario::{RecallPlan, Scenario},
@@ -13,6 +14,7 @@ use bench_proto::{
         TakenOver,
     },
     step::{Canary, RankHits, Retrieval, StepNo},
+    stop::{Look, LookOutcome, Looks, StopGoal, StopRule},
     strata::Stratum,
     summary::{
         BankLeak, CategoryScore, CheckState, ControlScore, FacetScore, LABEL_DEMO_ANSWERER, LABEL_MODIFIED_DATASET,
@@ -473,6 +475,52 @@ fn rules_without_data_are_not_checked_and_nothing_is_zero_that_was_not_computed(
     assert_eq!(summary.scores[0].metric, "imported");
     assert_eq!((summary.scores[1].micro, summary.scores[1].n), (None, 0), "planned, but nothing has it");
     assert_eq!(summary.retrieval.turn[&1].recall, None);
+}
+
+#[test]
+fn what_stopping_has_saved_is_what_questions_take_and_nothing_that_is_asked_once() {
+    let look = Look {
+        asked: 10,
+        banks: 7,
+        used: 10,
+        estimate: Some(0.5),
+        low: None,
+        high: None,
+        clustered: None,
+        outcome: LookOutcome::Narrow,
+        by_category: BTreeMap::new(),
+        by_stratum: Vec::new(),
+    };
+    let mut input = input(40);
+    input.spec.stop = Some(StopRule { goal: StopGoal::Interval { half_width: 0.03 }, looks: vec![10, 40] });
+    input.looks = Some(Looks { made: vec![look], ..Looks::default() });
+    let metered = |stage, calls, usd| MeteredCalls {
+        key: MeteredKey { bank: Some(0), stage, service: Service::Chat },
+        model: "gpt-4o-mini".to_owned(),
+        end: MeteredEnd::Answered { counted_here: false },
+        is_uncertain: false,
+        calls,
+        prompt_tokens: 1,
+        completion_tokens: 1,
+        cost: PicoUsd::parse(usd).expect("an amount"),
+        duration_us: 1,
+        saved: PicoUsd::ZERO,
+    };
+    input.metered =
+        Some(vec![metered(Stage::Retain, 100, "9"), metered(Stage::Recall, 20, "0.5"), metered(Stage::Check, 8, "7")]);
+    let mut aggregator = Aggregator::new(input);
+    (0..10).for_each(|i| aggregator.add(&question(i)));
+    let mut sung = ready(0, true);
+    let StepFacts::Ready { canary, .. } = &mut sung.facts else { unreachable!("a ready step") };
+    let usage = Usage { calls: 5, cost: PicoUsd::parse("3").expect("an amount"), ..Usage::default() };
+    *canary = Some(Canary { asked: 3, found: 3, usage, ..Canary::default() });
+    aggregator.add_retain_step(&sung);
+    let summary = aggregator.finish(NONE).summary;
+    assert_eq!(summary.usage.recall.calls, 5, "they were paid all the same");
+    let saved = summary.stop.and_then(|stop| stop.saved).expect("it has stopped");
+    // ten answers at 7 pico-dollars and twenty calls of the memory system, three times as often
+    assert_eq!((saved.questions, saved.calls), (30, 90));
+    assert!((saved.usd - 1.5).abs() < 1e-6, "{saved:?}");
 }
 
 #[test]

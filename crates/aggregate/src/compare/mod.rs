@@ -39,8 +39,8 @@ use bench_proto::{
 pub(crate) use difference::{RULE_OF_THREE, gains};
 pub(crate) use holm::adjusted;
 pub use in_common::{Member, NOT_INDEPENDENT};
-pub(crate) use pairs::TurnsSeen;
 pub use pairs::{PairedFacts, Rate, Rates, RunFacts};
+pub(crate) use pairs::{TurnsSeen, ended_with_scores};
 pub use ranks::ranks;
 
 use crate::strata::Strata;

@@ -19,11 +19,25 @@ use crate::{
     strata::Seen,
 };
 
+/// The score of a question that ended with scores, but with none by the metric: a NaN of its own, which takes no room beside the
+/// score.
+const WITHOUT_FIGURE: f64 = f64::from_bits(f64::NAN.to_bits() ^ 1);
+
+/// Whether a score is none because the metric does not apply to a question that ended with scores.
+fn is_without_figure(score: f64) -> bool {
+    score.to_bits() == WITHOUT_FIGURE.to_bits()
+}
+
+/// Whether a question ended with scores, with or without one by the metric.
+pub(crate) fn ended_with_scores(score: f64) -> bool {
+    !score.is_nan() || is_without_figure(score)
+}
+
 /// One question of one run, by one metric; a large run has many, so all have the same width and nothing of their own.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     id: IdRange,
-    /// NaN: not scored.
+    /// NaN: not scored, or [`WITHOUT_FIGURE`].
     score: f64,
     /// NaN: no ground truth, or nothing was recalled.
     turn_recall: f32,
@@ -48,7 +62,8 @@ impl Row {
                 *mean = (so_far + other) / f64::from(*count);
             }
         }
-        self.score = means[0];
+        // as long as no run has a figure, one that says why is enough
+        self.score = if means[0].is_nan() && is_without_figure(other.score) { other.score } else { means[0] };
         self.turn_recall = means[1] as f32;
         self.session_recall = means[2] as f32;
     }
@@ -89,8 +104,6 @@ pub struct RunFacts {
     banks: Names,
     kinds: Kinds,
     turns: TurnsSeen,
-    /// Number of a kind → questions of it that ended with scores, but with none by the metric.
-    without_figure: BTreeMap<u32, u64>,
 }
 
 /// Whether hits of a run carry turns at all.
@@ -152,7 +165,6 @@ impl RunFacts {
             banks: Names::default(),
             kinds: Kinds::default(),
             turns: TurnsSeen::default(),
-            without_figure: BTreeMap::new(),
         }
     }
 
@@ -176,22 +188,18 @@ impl RunFacts {
 
     /// Adds a question that ended.
     pub fn add(&mut self, facts: &QuestionFacts) {
-        let score = facts.score(&self.metric);
+        let no_score = if facts.outcome.has_score() { WITHOUT_FIGURE } else { f64::NAN };
         let recall =
             |hits: &RankHits| RetrievalMetrics::at(hits, self.k).map_or(f32::NAN, |metrics| metrics.recall as f32);
         facts.retrieval.iter().for_each(|retrieval| self.turns.add(retrieval));
-        let row = Row {
+        self.rows.push(Row {
             id: self.ids.add(&facts.question_id),
-            score: score.unwrap_or(f64::NAN),
+            score: facts.score(&self.metric).unwrap_or(no_score),
             turn_recall: facts.retrieval.as_ref().map_or(f32::NAN, |r| recall(&r.turn)),
             session_recall: facts.retrieval.as_ref().map_or(f32::NAN, |r| recall(&r.session)),
             bank: self.banks.number(&facts.bank_id),
             kind: self.kinds.number(&facts.category, &facts.facets),
-        };
-        if facts.outcome.has_score() && score.is_none() {
-            *self.without_figure.entry(row.kind).or_default() += 1;
-        }
-        self.rows.push(row);
+        });
     }
 
     /// Puts in order what it holds. Not needed, but parts of a large run can do it each on a thread of its own.
@@ -208,7 +216,8 @@ impl RunFacts {
         rows
     }
 
-    /// Its questions in byte order of their ids: id, bank, kind, and the score, NaN where there is none.
+    /// Its questions in byte order of their ids: id, bank, kind, and the score, NaN where there is none; [`ended_with_scores`] tells
+    /// these apart.
     pub(crate) fn scores_by_id(&self) -> impl Iterator<Item = (&str, &str, &Kind, f64)> {
         let named = |row: &Row| (self.banks.list[row.bank as usize].as_str(), &self.kinds.list()[row.kind as usize]);
         self.by_id().into_iter().map(move |(id, row)| {
@@ -222,9 +231,6 @@ impl RunFacts {
         let banks: Vec<u32> = other.banks.list.iter().map(|name| self.banks.number(name)).collect();
         let kinds = self.kinds.take_in(&other.kinds);
         self.turns.merge(other.turns);
-        for (kind, questions) in other.without_figure {
-            *self.without_figure.entry(kinds[kind as usize]).or_default() += questions;
-        }
         let before = self.ids.0.len() as u32;
         self.ids.0.push_str(&other.ids.0);
         self.rows.extend(other.rows.into_iter().map(|row| Row {
@@ -359,8 +365,8 @@ pub struct PairedFacts<'a> {
     pub(crate) banks: &'a [String],
     pub(crate) kinds: &'a Kinds,
     pub(crate) unpaired: Unpaired,
-    /// Number of a kind → questions of it that the metric does not apply to, as the first run says.
-    without_figure: &'a BTreeMap<u32, u64>,
+    /// Number of a kind → questions of it that ended with scores in both runs, in one of them with none by the metric.
+    without_figure: BTreeMap<u32, u64>,
     /// Facets that questions of the second run have.
     facets_of_b: BTreeSet<String>,
 }
@@ -377,7 +383,7 @@ impl<'a> PairedFacts<'a> {
             banks: &a.banks.list,
             kinds: &a.kinds,
             unpaired: Unpaired::default(),
-            without_figure: &a.without_figure,
+            without_figure: BTreeMap::new(),
             facets_of_b: b.kinds.list().iter().flat_map(|kind| kind.facets.keys().cloned()).collect(),
         };
         let mut rest = b.by_id().into_iter().peekable();
@@ -408,12 +414,15 @@ impl<'a> PairedFacts<'a> {
             (true, false) => self.unpaired.only_b += 1,
             (true, true) => self.unpaired.neither += 1,
         }
+        if ended_with_scores(a.score) && ended_with_scores(b.score) && (a.score.is_nan() || b.score.is_nan()) {
+            *self.without_figure.entry(a.kind).or_default() += 1;
+        }
         let recall = |x: f32, y: f32| (!x.is_nan() && !y.is_nan()).then(|| pair(f64::from(x), f64::from(y)));
         self.turn_recall.extend(recall(a.turn_recall, b.turn_recall));
         self.session_recall.extend(recall(a.session_recall, b.session_recall));
     }
 
-    /// Questions of each kind that both runs scored, or that the metric does not apply to.
+    /// Questions of each kind that ended with scores in both runs: the pairs, and those that the metric does not apply to.
     pub(crate) fn seen(&self) -> Vec<Seen> {
         let mut of_kinds = vec![0; self.kinds.list().len()];
         self.pairs.iter().for_each(|pair| of_kinds[pair.kind as usize] += 1);

@@ -317,6 +317,45 @@ fn what_stratified_samples_share_is_weighted() {
     }
 }
 
+/// A full run and a sample of it by a metric that half of a category has no figure of: which one is named first is the sign alone.
+#[test]
+fn what_a_metric_applies_to_is_counted_among_what_both_runs_have() {
+    let plan = |census: bool| {
+        let mut plan = input(300);
+        (plan.spec.sample.stratified, plan.spec.sample.census) = (true, census);
+        plan
+    };
+    let (full, sample) = (plan(true), plan(false));
+    // the judge has no figure of every second adversarial question, and the runs differ in opposite directions there and elsewhere
+    let question_with = |i: u64, good: bool| {
+        let scores = if i.is_multiple_of(6) { vec![] } else { vec![("judge".to_owned(), f64::from(u8::from(good)))] };
+        QuestionFacts { outcome: Outcome::Scored, failure: None, scores, ..question(i) }
+    };
+    let run = |n: u64, adversarial: bool| {
+        let mut run = RunFacts::new("judge", 10);
+        (0..n).for_each(|i| run.add(&question_with(i, i.is_multiple_of(3) == adversarial)));
+        run
+    };
+    let summary = Aggregator::new(full.clone()).finish(std::iter::empty::<&str>()).summary;
+    let difference = |(spec_a, a): (&RunSpec, &RunFacts), (spec_b, b): (&RunSpec, &RunFacts)| {
+        let side = |spec, facts| Side { spec, summary: &summary, facts, members: &[] };
+        compare(&side(spec_a, a), &side(spec_b, b), &CompareOptions::default()).paired.difference
+    };
+    let (of_full, of_sample) = (run(300, false), run(60, true));
+    // 446 adversarial questions, of which a half counts, 841 and 321
+    let expected = (223.0 - 841.0 - 321.0) / (223.0 + 841.0 + 321.0);
+    near(difference((&full.spec, &of_full), (&sample.spec, &of_sample)), expected);
+    near(difference((&sample.spec, &of_sample), (&full.spec, &of_full)), -expected);
+    // what only a later repeat has is counted too, and a failure takes no reason away
+    let mut broken = RunFacts::new("judge", 10);
+    (0..30).map(question).for_each(|facts| {
+        broken.add(&QuestionFacts { outcome: Outcome::InfraError, scores: vec![], ..facts });
+    });
+    let mean = RunFacts::mean(vec![broken.clone(), run(60, true), broken]);
+    near(difference((&full.spec, &of_full), (&sample.spec, &mean)), expected);
+    near(difference((&sample.spec, &mean), (&full.spec, &of_full)), -expected);
+}
+
 #[test]
 fn the_value_beside_an_interval_is_the_one_that_it_is_around() {
     // by a metric that is not the headline's

@@ -121,8 +121,16 @@ impl Panel<'_> {
 
     /// Every judge of a sample, helped by one of all questions.
     fn of_samples(&self, rows: &[(&QuestionRow, Vec<Option<f64>>)], helper: usize) -> Vec<SampledJudge> {
-        let weights: BTreeMap<u32, f64> =
-            self.counted.iter().map(|category| (category.number, self.weight(category))).collect();
+        let mut helped: BTreeMap<u32, u64> = BTreeMap::new();
+        let helped_rows = rows.iter().filter(|(_, grades)| grades[helper].is_some());
+        for stratum in helped_rows.filter_map(|(row, _)| self.strata.of_kind(row.kind)) {
+            *helped.entry(stratum).or_default() += 1;
+        }
+        let counts_for = |category: &Category| {
+            let graded = helped.get(&category.number).copied().unwrap_or_default();
+            (category.number, weight(self.sampling.estimator, category, graded))
+        };
+        let weights: BTreeMap<u32, f64> = self.counted.iter().map(counts_for).collect();
         let one = |judge: &u32| {
             let judge = *judge as usize;
             let pair = |(row, grades): &(&QuestionRow, Vec<Option<f64>>)| {
@@ -134,15 +142,6 @@ impl Panel<'_> {
             self.sampled_judge((judge, helper), (rows.len(), graded), estimates(&pairs, &weights))
         };
         self.sampled.iter().filter(|judge| (**judge as usize) < self.judges.len()).map(one).collect()
-    }
-
-    /// What a stratum counts for in the headline.
-    fn weight(&self, category: &Category) -> f64 {
-        let weight = match self.sampling.estimator {
-            Estimator::Weighted => category.population.unwrap_or(category.asked),
-            Estimator::Mean => category.asked - category.lost.min(category.asked),
-        };
-        weight as f64
     }
 
     fn sampled_judge(
@@ -202,6 +201,18 @@ impl Panel<'_> {
             all_width: all_half.map(|half| 2.0 * half),
             ..empty
         }
+    }
+}
+
+/// What a stratum counts for in the headline, so many of its questions being graded: of the dataset's the same part as of those
+/// that ended with scores.
+fn weight(estimator: Estimator, category: &Category, graded: u64) -> f64 {
+    match estimator {
+        Estimator::Weighted => {
+            let population = category.population.unwrap_or(category.asked);
+            population as f64 * graded as f64 / category.scored().max(graded).max(1) as f64
+        }
+        Estimator::Mean => graded as f64,
     }
 }
 

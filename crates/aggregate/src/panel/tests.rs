@@ -206,6 +206,14 @@ fn two_judges_have_a_mean_and_one_alone_no_panel() {
 }
 
 #[test]
+fn a_stratum_counts_for_the_part_of_it_that_is_graded() {
+    // twenty of thirty questions ended with scores
+    let category = Category { number: 0, name: "a".to_owned(), population: Some(400), asked: 30, lost: 10 };
+    assert_eq!([20, 5, 0].map(|graded| weight(Estimator::Weighted, &category, graded)), [400.0, 100.0, 0.0]);
+    assert_eq!([20, 5].map(|graded| weight(Estimator::Mean, &category, graded)), [20.0, 5.0]);
+}
+
+#[test]
 fn a_judge_of_a_sample_is_told_with_widths_and_prices() {
     let summary = judged(2, Some(1));
     let panel = summary.panel.expect("has several");

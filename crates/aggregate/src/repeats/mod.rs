@@ -103,6 +103,8 @@ pub fn questions(table: &RepeatTable) -> impl Iterator<Item = RepeatedQuestion> 
 pub(crate) struct Weighing {
     strata: Strata,
     sampling: Sampling,
+    /// Number of a stratum → questions of it that the metric does not apply to.
+    without_figure: BTreeMap<u32, u64>,
 }
 
 impl Weighing {
@@ -117,7 +119,11 @@ impl Weighing {
             by_chance: sample.sampler == "hash",
             census: sample.census,
         };
-        Self { strata, sampling }
+        let mut without_figure: BTreeMap<u32, u64> = BTreeMap::new();
+        for stratum in table.without_figure().filter_map(|kind| strata.of_kind(kind)) {
+            *without_figure.entry(stratum).or_default() += 1;
+        }
+        Self { strata, sampling, without_figure }
     }
 
     /// The average over questions of a figure of each, with its intervals.
@@ -128,7 +134,7 @@ impl Weighing {
         let cells = cells_of(figures, bench_proto::metric::Scale::PLAIN);
         // what a question lacks in one of the repeats is told apart, and is no loss of this average
         let mut categories = self.strata.list.clone();
-        let mut seen: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut seen = self.without_figure.clone();
         cells.iter().for_each(|cell| *seen.entry(cell.stratum).or_default() += cell.tally.n);
         for category in &mut categories {
             category.asked = seen.get(&category.number).copied().unwrap_or(0);

@@ -5,7 +5,7 @@ use std::{cmp::Ordering, collections::HashMap};
 use bench_proto::profile::Part;
 
 use crate::{
-    compare::RunFacts,
+    compare::{RunFacts, ended_with_scores},
     kinds::{Kind, Kinds},
 };
 
@@ -30,7 +30,7 @@ pub struct RepeatTable {
     bank_of: Vec<u32>,
     kinds: Kinds,
     kind_of: Vec<u32>,
-    /// One column for each run; NaN: no score.
+    /// One column for each run; NaN: no score, told apart as [`ended_with_scores`] does.
     columns: Vec<Vec<f64>>,
     /// Of judges with several votes: sum and number of the variances of answers' votes, and of their squares.
     votes: VoteNoise,
@@ -90,6 +90,15 @@ impl RepeatTable {
         let whole = |question: &usize| self.columns.iter().all(|column| !column[*question].is_nan());
         let rows = (0..self.len()).filter(whole).map(|question| question as u32);
         Complete { table: self, rows: rows.collect() }
+    }
+
+    /// Kinds of the questions that ended with scores in every run, in some of them with none by the metric.
+    pub(crate) fn without_figure(&self) -> impl Iterator<Item = u32> + '_ {
+        let scores = move |question: usize| self.columns.iter().map(move |column| column[question]);
+        let lacks = move |question: &usize| {
+            scores(*question).all(ended_with_scores) && scores(*question).any(|score| score.is_nan())
+        };
+        (0..self.len()).filter(lacks).map(move |question| self.kind_of[question])
     }
 
     fn push(&mut self, id: &str, bank: u32, kind: u32) {

@@ -9,7 +9,12 @@ use bench_proto::{
 use serde_json::Value;
 
 use super::{stability::chosen, *};
-use crate::{compare::RunFacts, draws::Chance};
+use crate::{
+    Aggregator,
+    aggregator::tests::{input, question},
+    compare::RunFacts,
+    draws::Chance,
+};
 
 /// A file of the reference data, `BENCH_REFERENCE_DIR` or `../shared` beside the repository.
 fn reference(path: &str) -> Value {
@@ -344,6 +349,36 @@ fn what_lacks_in_a_repeat_is_counted_and_left_out() {
     let spec = spec();
     let found = report(&table(&drawn, 1), &of(&spec, &[0.5, 0.5, 0.6], &PLAIN));
     assert_eq!((found.stability.questions, found.stability.left_out, found.variance.questions), (11, 1, 11));
+}
+
+/// Of every second adversarial question the judge has no figure, so that the category counts for half of its questions.
+#[test]
+fn equal_repeats_have_the_headline_and_the_intervals_of_one() {
+    let input = input(60);
+    let (mut run, mut aggregator) = (RunFacts::new("judge", 10), Aggregator::new(input.clone()));
+    for i in 0..60_u64 {
+        let verdict = f64::from(u8::from(i.is_multiple_of(3) || i.is_multiple_of(5)));
+        let mut scores = vec![("locomo-f1".to_owned(), 0.5)];
+        scores.extend((!i.is_multiple_of(6)).then(|| ("judge".to_owned(), verdict)));
+        let facts = QuestionFacts { outcome: Outcome::Scored, failure: None, scores, ..question(i) };
+        run.add(&facts);
+        aggregator.add(&facts);
+    }
+    let headline = aggregator.finish(std::iter::empty::<&str>()).summary.headline;
+    let value = headline.value.expect("has one");
+    let mut table = RepeatTable::default();
+    (0..3).for_each(|_| table.add(&run, &Part::default(), None));
+    let found = report(&table, &of(&input.spec, &[value; 3], &PLAIN));
+    assert_eq!((found.estimator, found.stability.questions), (Estimator::Weighted, 50));
+    let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} instead of {b}");
+    // what passes always is what a run passes
+    near(found.stability.always_passed.value.expect("has one"), value);
+    for (of_all, of_one) in [(&found.mean.ci95, &headline.ci95), (&found.mean.benchmark_ci95, &headline.benchmark_ci95)]
+    {
+        let (of_all, of_one) = (of_all.as_ref().expect("has one"), of_one.as_ref().expect("has one"));
+        near(of_all.low, of_one.low);
+        near(of_all.high, of_one.high);
+    }
 }
 
 #[test]

@@ -40,6 +40,12 @@ fn p9_shared_replies_cost_nothing_and_say_whose_they_are() {
     let again = bench.run(provider.submit(&["--run-id", "again", "--cache", "shared"])).expect_code(0).json();
     assert_eq!(again["run"]["calls_of"], json!(["fresh"]));
     assert_eq!(provider.count("requests"), 4 * asked);
+    // those that are forked from it find them, unless they are to draw anew
+    let rejudge = ["rejudge", "private", "--judge", "openai:gpt-4o-mini", "--display", "none"];
+    let _ = bench.run(rejudge).expect_code(0);
+    assert_eq!(provider.count("requests"), 4 * asked, "nothing was sent");
+    let _ = bench.run(rejudge.iter().chain(&["--set", "run.cache=off"])).expect_code(0);
+    assert_eq!(provider.count("requests"), 4 * asked + 50, "each answer was judged anew");
     let wrong = bench.run(provider.submit(&["--cache", "sharde"])).expect_code(2);
     assert!(wrong.stderr.contains("lineage, shared, off, refresh"), "{}", wrong.stderr);
 }

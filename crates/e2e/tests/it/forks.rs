@@ -27,6 +27,16 @@ fn judging_again_calls_the_judge_alone() {
     assert_eq!(estimated("openai:gpt-4o-mini", "1"), (Some(0), Some(50), true));
     assert_eq!(estimated("openai:gpt-4o-mini", "3"), (Some(100), Some(50), false), "two votes are new");
     assert_eq!(estimated("openai:gpt-4o", "1"), (Some(50), Some(0), false));
+    // what passed keeps its answer, and is judged as all others are
+    let asked_again = |set: &[&str]| {
+        let args = ["retry", "first", "--wrong", "--dry-run", "--json"];
+        let estimate = bench.run(args.iter().chain(set)).expect_code(0).json();
+        let calls = |at: usize| estimate["phases"][at]["calls"].as_u64().expect("a count");
+        (calls(0), calls(1), estimate["stored_calls"].as_u64().expect("a count"))
+    };
+    let (answers, judgements, stored) = asked_again(&[]);
+    assert_eq!((judgements, answers + stored), (answers, 50), "those of right answers are stored");
+    assert_eq!(asked_again(&["--set", "run.cache=off"]), (answers, 50, 0));
     // the same judge again: the lineage has paid for its judgements too
     let again = ["rejudge", "first", "--judge", "openai:gpt-4o-mini", "--run-id", "again", "--json"];
     let again = bench.run(again).expect_code(0);

@@ -133,8 +133,10 @@ fn p43_building_is_a_phase_of_its_own_and_other_probes_are_not_compared() {
         let detail = check["detail"].as_str().expect("a line");
         assert!(check["outcome"] == "not_checked" && detail.starts_with("not compared: ") && detail.contains(why));
     }
-    let refused = bench.run(submit("bm25", "r", &["--latency-probe-rate", "0"])).expect_code(2);
-    assert!(refused.stderr.contains("recalls per second"), "{}", refused.stderr);
+    for rate in ["0", "1e-20", "0.001", "nan"] {
+        let refused = bench.run(submit("bm25", "r", &["--latency-probe-rate", rate])).expect_code(2);
+        assert!(refused.stderr.contains("recalls per second, from 0.1"), "{}", refused.stderr);
+    }
 }
 
 #[test]

@@ -271,6 +271,25 @@ fn an_interrupted_load_prints_what_there_is_and_leaves_no_bank() {
     assert!(fake.with(|world| world.banks.is_empty()));
 }
 
+/// The first of two loads meets a failure in the middle of filling, the second a person.
+#[test]
+fn a_load_that_ends_while_it_fills_its_banks_leaves_none() {
+    let fake = Fake::start("whole");
+    let bench = with_adapter(&fake, "");
+    fake.with(|world| world.slow = Duration::from_millis(20));
+    let stored = || fake.with(|world| world.banks.values().map(Vec::len).sum::<usize>());
+    for (ends, code) in [("by a failure", 4), ("by a person", 3)] {
+        let child = bench.start(arguments(&["--bank-size", "1500"]));
+        bench_testkit::process::wait_until("memories are stored", Duration::from_secs(60), || stored() > 20);
+        match code {
+            4 => fake.with(|world| world.fails = (1, 503)),
+            _ => signal(&child, "INT"),
+        }
+        let done = wait(child);
+        assert_eq!((done.code, stored()), (code, 0), "{ends}: {}", done.stderr);
+    }
+}
+
 /// The adapter's own bound holds: with one place, nothing overlaps, and whoever waits for it waits.
 #[test]
 fn the_adapters_limit_of_operations_holds() {
@@ -372,17 +391,22 @@ fn what_makes_no_load_is_refused_before_anything_is_sent() {
     let paid = bench.run(["load", "vector", "--set", "vector.model=text-embedding-3-small"]).expect_code(2);
     assert!(paid.stderr.contains("vector"), "{}", paid.stderr);
     assert!(bench.run(["load"]).expect_code(2).stderr.contains("NAME|FILE"));
+    let no_baseline = load(&bench, &["--baseline", "nope.json"]).expect_code(2);
+    assert!(no_baseline.stderr.contains("nope.json"), "{}", no_baseline.stderr);
+    assert_eq!(fake.with(|world| world.requests.len()), 0);
 }
 
 /// Built-in systems need no server.
 #[test]
 fn bm25_can_be_loaded_as_it_is() {
     let bench = Bench::new();
-    let flags = ["load", "bm25", "--rate", "200", "--seconds", "2", "--warm-up", "0.5", "--bank-size", "200", "--json"];
+    let flags =
+        ["load", "bm25", "--rate", "200,200", "--seconds", "2", "--warm-up", "0.5", "--bank-size", "200", "--json"];
     let result = bench.run(flags).expect_code(0).json();
     let recall = &step(&result)["operations"]["recall"];
     assert_eq!(recall["findings"]["missed"], 0, "{recall}");
     assert!(number(&recall["figures"]["served_per_second"]) > 130.0, "{}", recall["figures"]);
+    assert!((number(&result["steps"][1]["memories_per_bank"]) - 200.0).abs() < 1e-9, "what is retained is not stored");
     assert!(number(&step(&result)["warm_up"]["figures"]["served"]) > 50.0);
 }
 

@@ -260,6 +260,9 @@ fn p23_cancel_now_drops_calls_in_flight() {
     let bench = provider.bench();
     let owner = bench.start(provider.submit(&["--run-id", "dropped", "--concurrency", "4"]));
     provider.wait_for_requests(4);
+    // an owner that waits for the calls of a run that was paused hears of it too
+    let _ = bench.run(["pause", "dropped"]).expect_code(0);
+    std::thread::sleep(Duration::from_millis(800));
     let _ = bench.run(["cancel", "dropped", "--now"]).expect_code(0);
     let cancelled = Instant::now();
     let _ = wait(owner).expect_code(3);

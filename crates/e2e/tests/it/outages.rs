@@ -54,9 +54,10 @@ fn p39_an_outage_loses_no_question_and_no_attempt() {
 fn p39_a_judges_outage_does_not_stop_answers() {
     let (size, provider) = (Size::Small, Provider::start(&["--latency-ms", "20"]));
     let bench = provider.bench();
-    let outage = provider.outage(&json!({"kind": "status", "status": 503, "model": "gpt-4o", "for_ms": 12000}));
+    let outage = provider.outage(&json!({"kind": "status", "status": 503, "model": "gpt-4o", "for_ms": 15000}));
     let submit = ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--json", "--run-id", "away"];
-    let models = ["--answerer", "openai:gpt-4o-mini", "--judge", "openai:gpt-4o"];
+    // votes that wait for their judge leave the few places of the run to others
+    let models = ["--answerer", "openai:gpt-4o-mini", "--judge", "openai:gpt-4o", "--concurrency", "4"];
     let running = bench.start(submit.iter().chain(&models));
     let answered = size.questions() as u64;
     wait_until("all questions are answered", PATIENCE, || {

@@ -87,6 +87,13 @@ fn the_wheel_runs_the_readmes_first_command_in_an_empty_environment() {
     }
     let names = done(Command::new(bin.join("python")).args(["-c", "import bench_coord; print(bench_coord.__all__)"]));
     assert!(names.contains("System"), "{names}");
+    let about = "import importlib.metadata as installed; about = installed.distribution('bench-coord')
+print([(one.group, one.name, one.value) for one in about.entry_points], about.metadata.get_all('Provides-Extra'))
+print([str(file) for file in about.files if str(file).startswith('bench_coord/py')])";
+    let about = done(Command::new(bin.join("python")).args(["-c", about]));
+    for said in ["('pytest11', 'bench_coord', 'bench_coord.pytest_plugin')", "'pandas'", "'bench_coord/py.typed'"] {
+        assert!(about.contains(said), "{said}: {about}");
+    }
 
     // as a person would: nothing but the environment's programs is at hand
     let readme = fs::read_to_string(format!("{ROOT}/README.md")).expect("README.md");

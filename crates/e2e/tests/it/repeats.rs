@@ -239,6 +239,18 @@ fn p41_the_cap_of_a_group_is_held_by_all_of_its_repeats() {
     assert!((number(&done["group"]["booked_usd"]) - provider.paid()).abs() < 1e-12);
 }
 
+/// What nobody knows the price of is released in all runs of a group, whether or not they have ended.
+#[test]
+fn uncertain_money_of_repeats_that_have_ended_is_released_with_their_group() {
+    let provider = provider(&["--fault-cut", "0.1"]);
+    let bench = provider.bench();
+    let flags = ["--run-id", "g", "--repeats", "2", "--max-cost", "1"];
+    let booked = |report: &Value| number(&report["group"]["booked_usd"]);
+    let before = booked(&bench.run(submit(&provider, &flags)).expect_code(0).json());
+    let after = booked(&bench.run(["resume", "g", "--release-uncertain", "--json"]).expect_code(0).json());
+    assert!(after < before, "${after} of ${before} are booked");
+}
+
 #[test]
 fn repeats_that_draw_nothing_say_so() {
     let bench = Bench::new();

@@ -223,8 +223,8 @@ fn a_corrected_answer_key_stands_beside_the_published_one() {
     let found = &report["answer_key"];
     let (n, sum) = (temporal.len() as f64, temporal.iter().map(|q| score(q)).sum::<f64>());
     assert_eq!(
-        (&found["wrong"], &found["n"], &found["categories"]),
-        (&json!(4), &json!(n as u64), &json!(["temporal"]))
+        (&found["wrong"], &found["without_correction"], &found["n"], &found["categories"]),
+        (&json!(4), &json!(1), &json!(n as u64), &json!(["temporal"]))
     );
     for (figure, expected) in [
         ("ceiling", 1.0 - 4.0 / n),

@@ -275,6 +275,11 @@ fn a_home_of_a_strange_folder_wants_a_word_before_its_runs_go_on() {
         &submit("b"),
         &["rescore", "a", "--scorer", "locomo-f1"],
         &["systems", "check", "bm25"],
+        &["systems", "try", "bm25"],
+        &["judge-audit", "--dataset", "locomo-sim"],
+        &["delete", "a"],
+        &["banks", "remove", "a"],
+        &["banks", "export", "a"],
     ] {
         let refused = there.run(verb).expect_code(2);
         for said in [".bench of this folder was not made here", "`bench-coord config trust`", "BENCH_HOME=.bench"] {
@@ -282,7 +287,8 @@ fn a_home_of_a_strange_folder_wants_a_word_before_its_runs_go_on() {
         }
     }
     // who only looks is not asked, and who names it means it
-    for verb in [&["list"][..], &["status", "a"], &["report", "a"], &["estimate", "--dataset", "locomo-sim"]] {
+    let estimate = ["estimate", "--dataset", "locomo-sim"];
+    for verb in [&["list"][..], &["status", "a"], &["report", "a"], &["banks", "list"], &estimate] {
         let _ = there.run(verb).expect_code(0);
     }
     let _ = there.run(retry.iter().chain(&["--store", "sqlite:.bench/bench.db"])).expect_code(0);
@@ -300,6 +306,10 @@ fn a_home_of_a_strange_folder_wants_a_word_before_its_runs_go_on() {
     fs::create_dir_all(planted.path().join(".bench/systems/r/n")).expect("writable");
     let _ = planted.run(["list"]).expect_code(0);
     let _ = planted.run(submit("c")).expect_code(2);
+    // one that was made by `migrate` was made here
+    let migrated = Bench::new();
+    let _ = migrated.run(["migrate"]).expect_code(0);
+    let _ = migrated.run(["gc"]).expect_code(0);
     // another store in the place of the one that was taken
     let store = there.path().join(".bench/bench.db");
     fs::copy(bench.path().join(".bench/bench.db"), there.path().join("theirs.db")).expect("is copied");

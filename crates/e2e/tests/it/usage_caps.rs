@@ -164,6 +164,10 @@ fn p41_the_runs_of_one_command_share_a_cap_in_calls() {
     assert_eq!(provider.count("requests"), 75);
     let refused = bench.run(["resume", "r", "--max-cost", "5"]).expect_code(2);
     assert!(refused.stderr.contains("has counted calls until now"), "{}", refused.stderr);
+    // also when the repeats have ended and controls alone are left
+    let left = bench.run(["resume", "r", "--max-cost", "250calls"]).expect_code(3);
+    assert!(left.stderr.contains("the result of run r-r1 stands"), "{}", left.stderr);
+    assert_eq!(provider.count("requests"), 250);
     // the simulator answers the same whatever was recalled, and the controls find that: INVALID, but whole
     let done = bench.run(["resume", "r", "--max-cost", "100000calls", "--json"]).expect_code(5).json();
     assert!(done["notes"][0].as_str().is_some_and(|note| note.starts_with("r-r1 is INVALID: ")), "{done:#}");

@@ -1,7 +1,10 @@
 use std::time::Duration;
 
 use super::*;
-use crate::stress::{AtOnce, Count, Duplicates, Round, StressResult};
+use crate::{
+    gate::{self, Ceiling, Check, Outcome},
+    stress::{AtOnce, Count, Duplicates, Round, StressResult},
+};
 
 fn plan() -> Plan {
     Plan {
@@ -122,6 +125,7 @@ fn stress() -> StressResult {
         at_once: [1, 4, 16].map(at).to_vec(),
         stored: Some(Count { expected: 1_000, found: 1_000 }),
         duplicates: Duplicates::default(),
+        failure: None,
         notes: Vec::new(),
     }
     .counted()
@@ -154,6 +158,12 @@ fn what_is_not_one_load_is_not_added_up() {
     let mut other = result("b", 2, 1_000, &[5]);
     other.plan.mix = Mix { retain: 0, recall: 1 };
     assert_eq!(told(other), "not of one load: --mix is retain=1,recall=4 in one and retain=0,recall=1 in the other");
+    let mut other = result("b", 2, 1_000, &[5]);
+    other.plan.in_flight = 11;
+    assert!(told(other).contains("--in-flight is 10 in one and 11 in the other"));
+    let mut other = result("b", 2, 1_000, &[5]);
+    other.steps[0].seconds = 7.9;
+    assert!(told(other).contains("7.9 s in one process and for 10.0 s in another"));
     assert!(LoadResult::merged(Vec::new()).is_err());
 }
 
@@ -202,4 +212,120 @@ fn what_a_reader_has_to_know_is_said() {
         assert!(notes.contains(part), "{part}: {notes}");
     }
     assert_eq!(result.steps[0].standing, Standing::Behind);
+}
+
+/// Each process serves twenty a second, one of them for a little less long.
+#[test]
+fn what_processes_of_unequal_length_served_a_second_adds_up() {
+    let of = |id, seed, seconds: f64| {
+        let mut step = step(1_000, 100, &[5; 3]);
+        (step.rate, step.seconds) = (20.0, seconds);
+        let recall = step.operations.get_mut(&Operation::Recall).expect("was asked");
+        recall.tally.departed = (20.0 * seconds).round() as u64;
+        LoadResult::new(Plan { rates: vec![20.0], ..plan() }, process(id, seed), vec![step])
+    };
+    let sum = LoadResult::merged(vec![of("a", 1, 10.0), of("b", 2, 8.5)]).expect("they are one load");
+    assert!((recall(&sum).served_per_second - 40.0).abs() < 1e-9, "{}", recall(&sum).served_per_second);
+    assert!((sum.steps[0].rate - 40.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_step_that_was_cut_says_nothing_of_a_rate() {
+    let at = |rate, seconds, bank_size| StepResult { rate, seconds, ..step(0, bank_size, &[5; 10]) };
+    let steps = vec![at(10.0, 10.0, 100), at(20.0, 3.0, 100)];
+    let cut = LoadResult::new(plan(), Process { interrupted: true, ..process("a", 1) }, steps);
+    assert_eq!((cut.at_bank_sizes[0].saturation.held, cut.at_bank_sizes[0].knee), (Some(10.0), None));
+    assert!(cut.steps[1].is_cut(plan().seconds) && !cut.steps[0].is_cut(plan().seconds));
+    let steps = vec![at(10.0, 10.0, 1_000), at(10.0, 10.0, 2_000), at(10.0, 3.0, 3_000)];
+    assert!(LoadResult::new(plan(), process("a", 1), steps).growth_of_banks.is_empty(), "two sizes are whole");
+}
+
+#[test]
+fn counts_that_nobody_can_have_counted_are_refused() {
+    let mut of_load = result("a", 1, 1_000, &[5]);
+    of_load.steps[0].operations.get_mut(&Operation::Recall).expect("was asked").tally.unsent = u64::MAX;
+    assert!(of_load.checked().is_err());
+    let mut findings = result("a", 1, 1_000, &[5]);
+    findings.steps[0].operations.get_mut(&Operation::Recall).expect("was asked").findings =
+        Some(Findings { found: u64::MAX, missed: u64::MAX, foreign: 0 });
+    assert!(findings.checked().is_err());
+    let of_suite = StressResult { duplicates: Duplicates { sent: u64::MAX, ..Duplicates::default() }, ..stress() };
+    assert!(of_suite.checked().is_err());
+    let mut of_suite = stress();
+    of_suite.at_once[0].recall.tally.departed = 1 << 53;
+    assert!(of_suite.checked().is_err());
+    // each for itself can be counted
+    let most = |id, seed| {
+        let mut result = result(id, seed, 1_000, &[5]);
+        result.steps[0].waited_for_a_place = (1 << 53) - 100;
+        result.checked().expect("can be counted")
+    };
+    assert!(LoadResult::merged(vec![most("a", 1), most("b", 2)]).is_err());
+}
+
+#[test]
+fn loads_of_other_conditions_are_not_held_against_each_other() {
+    let one = || result("a", 1, 1_000, &[5; 100]);
+    let against = |change: &dyn Fn(&mut LoadResult)| {
+        let mut old = result("b", 2, 9_000, &[5; 100]);
+        change(&mut old);
+        gate::load(&one(), &old, 1.25)
+    };
+    assert!(against(&|_| {}).is_ok_and(|checks| checks.iter().all(|check| check.outcome == Outcome::Pass)));
+    let other = |change: &dyn Fn(&mut LoadResult)| against(change).expect_err("is another one");
+    assert_eq!(other(&|old| old.plan.in_flight = 11), "--in-flight is 10, and was 11");
+    assert_eq!(other(&|old| old.plan.warm_up_seconds = 0.0), "--warm-up is 1, and was 0");
+    assert_eq!(other(&|old| old.plan.drain_seconds = 2.0), "--drain is 1, and was 2");
+    assert!(other(&|old| old.processes[0].interrupted = true).contains("ended before its time"));
+    let grown = against(&|old| old.steps[0].memories_per_bank = 150.0).expect("they have a step in common");
+    let [Check { outcome: Outcome::Inconclusive, seen, .. }] = &grown[..] else { panic!("{grown:?}") };
+    assert!(seen.contains("banks had 100 memories when it began, and 150 before"), "{seen}");
+    assert!(against(&|old| old.steps[0].memories_per_bank = 110.0).is_ok_and(|checks| checks.len() > 1));
+    // two machines are the same two, whichever file was named first
+    let of_two = |first: &str, second: &str| {
+        let on = |machine: &str, id: &str, seed| {
+            let mut one = result(id, seed, 1_000, &[5; 100]);
+            one.processes[0].machine = machine.to_owned();
+            one
+        };
+        LoadResult::merged(vec![on(first, "a", 1), on(second, "b", 2)]).expect("they are one load")
+    };
+    assert!(gate::load(&of_two("m", "n"), &of_two("n", "m"), 1.25).is_ok());
+    assert!(gate::load(&of_two("m", "n"), &of_two("n", "n"), 1.25).is_err());
+    let (whole, mut cut) = (stress(), stress());
+    assert!(gate::stress(&whole, &cut, 1.25).is_ok());
+    cut.process.interrupted = true;
+    assert!(gate::stress(&whole, &cut, 1.25).is_err());
+    let failed = StressResult { failure: Some("503".to_owned()), ..stress() };
+    assert!(gate::stress(&whole, &failed, 1.25).is_err());
+}
+
+#[test]
+fn a_ceiling_about_which_nothing_was_measured_is_not_kept() {
+    let ceilings: Vec<Ceiling> =
+        ["p95=1000", "slope=0.000001"].iter().map(|text| text.parse().expect("is one")).collect();
+    let outcomes = |checks: Vec<Check>| checks.into_iter().map(|check| check.outcome).collect::<Vec<_>>();
+    let one_size = gate::load_ceilings(&result("a", 1, 0, &[5; 100]), &ceilings);
+    let [_, Check { what, seen, .. }] = &one_size[..] else { panic!("{one_size:?}") };
+    assert!(what.ends_with("slope") && seen.starts_with("not measured: "), "{what} {seen}");
+    assert_eq!(outcomes(one_size), [Outcome::Pass, Outcome::Inconclusive]);
+    // a rate of which one size was behind, and one that held with all
+    let sizes = |rate| [1_000, 2_000, 3_000].map(|size| StepResult { rate, ..step(0, size, &[5; 20]) });
+    let (held, mut behind) = (sizes(10.0), sizes(20.0));
+    let recall = behind[2].operations.get_mut(&Operation::Recall).expect("was asked");
+    recall.tally.unsent = 20;
+    let steps: Vec<StepResult> = held.into_iter().chain(behind).collect();
+    let slope = &ceilings[1..];
+    let of = |arrivals: &str| {
+        let plan = Plan { arrivals: arrivals.to_owned(), ..plan() };
+        outcomes(gate::load_ceilings(&LoadResult::new(plan, process("a", 1), steps.clone()), slope))
+    };
+    assert_eq!(of("poisson"), [Outcome::Pass, Outcome::Inconclusive]);
+    assert_eq!(of("steps"), [Outcome::Pass], "where the last rate is behind by intention");
+    let no_recall =
+        LoadResult::new(plan(), process("a", 1), vec![StepResult { operations: BTreeMap::new(), ..step(0, 5, &[]) }]);
+    assert_eq!(outcomes(gate::load_ceilings(&no_recall, &ceilings[..1])), [Outcome::Inconclusive]);
+    let mut short = stress();
+    short.at_once[0].ms_per_1000_memories = None;
+    assert!(gate::stress_ceilings(&short, slope).iter().any(|check| check.outcome == Outcome::Inconclusive));
 }

@@ -351,6 +351,7 @@ async fn a_caller_gets_through_a_bad_day() {
         key: None,
         limits: Default::default(),
         counts_used_tokens: false,
+        asks_stream_usage: true,
     };
     let http = SharedHttp::new(HttpSettings::default()).expect("a client");
     let model = registry::build_chat("openai", "gpt-4o-mini", &account, &http).expect("builds");

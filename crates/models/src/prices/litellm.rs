@@ -15,6 +15,10 @@ use super::{ModelKind, PriceSource, PriceTable, PricedModel, family};
 /// Providers whose own prices are read unless others are asked for. Resellers price the same names differently.
 pub const DEFAULT_PROVIDERS: [&str; 6] = ["anthropic", "deepseek", "gemini", "mistral", "openai", "xai"];
 
+/// Where LiteLLM publishes it.
+pub const PUBLISHED_AT: &str =
+    "https://raw.githubusercontent.com/BerriAI/litellm/main/model_prices_and_context_window.json";
+
 /// No token costs a dollar: what is above is a mistake of the table.
 const MOST_PER_TOKEN: f64 = 1.0;
 const PICO: f64 = 1e12;

@@ -324,7 +324,7 @@ fn requests_that_cannot_be_met_say_what_to_do() {
     ];
     insta::assert_snapshot!(messages.join("\n"), @"
     unknown category 'temporel' (did you mean 'temporal'?); this dataset has adversarial, multi-hop, open-domain, single-hop, temporal
-    unknown question id 'conv-62:1' (did you mean 'conv-26:1' or 'conv-42:1' or 'conv-26:0'?), and 1 more; `bench-coord datasets show` lists the ids
+    unknown question id 'conv-62:1' (did you mean 'conv-26:1' or 'conv-42:1' or 'conv-26:0'?), and 1 more; `bench-coord datasets show NAME --questions` lists the ids
     no question is left by --category temporal, --exclude-category temporal: widen them (the dataset has 1986 questions)
     --preset and --per-bank both choose the questions: give one of them
     --sample-total and --limit both choose the questions: give one of them

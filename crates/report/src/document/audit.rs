@@ -9,7 +9,7 @@ use crate::{
 
 /// A row for all wrong and all right answers of each judge, for each kind, and for the parts of each kind.
 pub(super) fn audit(audit: Option<&JudgeAudit>) -> Vec<Block> {
-    let Some(JudgeAudit { planted, rates }) = audit else { return Vec::new() };
+    let Some(JudgeAudit { planted, rates, medians_of }) = audit else { return Vec::new() };
     let row = |rate: &AuditRate| {
         let (error, all) = match rate.error {
             JudgeError::FalseAccept => ("false accepts", "all wrong answers"),
@@ -41,13 +41,19 @@ pub(super) fn audit(audit: Option<&JudgeAudit>) -> Vec<Block> {
         (Some(source), None) => format!("Answers from {}.", one_line(source, super::TEXT_WIDTH)),
         (None, _) => "Answers were made of the dataset's own questions and gold.".to_owned(),
     };
+    let what = match medians_of {
+        Some(votes) => format!(
+            "A rate is the share of answers about which the judge errs, by the median of its {votes} votes: the single ones are not \
+             known here, and an audit with --judge asks for them again."
+        ),
+        None => "A rate is the share of single judgements that err, each by the score at which its metric passes (grades that came \
+                 with the answers as they are: the mean of several is the share of those that accept); by majority, the share of \
+                 answers about which most of them do."
+            .to_owned(),
+    };
     vec![
         heading("Judge audit"),
         table(&columns, rates.iter().map(row).collect()),
-        Block::Text(format!(
-            "{source} A rate is the share of single judgements that err, each by the score at which its metric passes (grades that \
-             came with the answers as they are: the mean of several is the share of those that accept); by majority, the share of \
-             answers about which most of them do."
-        )),
+        Block::Text(format!("{source} {what}")),
     ]
 }

@@ -30,6 +30,10 @@ pub(super) fn probe(summary: &Summary) -> Vec<Block> {
         let what = if probe.n == 0 { "Not measured" } else { "Not whole" };
         Block::Text(format!("{what}: {why}."))
     }));
+    blocks.extend(probe.at_rates.iter().filter_map(|at| {
+        let why = at.failure.as_ref()?;
+        Some(Block::Text(format!("Not whole at {} a second: {why}.", at.rate)))
+    }));
     if probe.n > 0 {
         blocks.push(Block::Text(conditions(probe)));
     }

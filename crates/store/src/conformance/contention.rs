@@ -4,12 +4,13 @@ use std::{collections::BTreeSet, time::Duration};
 
 use bench_proto::{
     ids::{Role, RunNo, TaskKey},
-    spec::Limits,
+    outage::OutageEvent,
+    spec::{Limits, ModelSpec},
     step::{Opens, StepNo},
 };
 
-use super::{Fresh, Scene, bank, ending, recalled, record, retained};
-use crate::open;
+use super::{Fresh, Scene, bank, ending, new_run, recalled, record, retained};
+use crate::{ClaimedTask, open};
 
 /// Eight workers want the same 200 tasks: each task is claimed once.
 pub async fn p1_each_task_is_claimed_once(fresh: &Fresh) {
@@ -89,6 +90,54 @@ pub async fn p25_claims_beyond_the_limit_are_refused(fresh: &Fresh) {
     tokio::time::sleep(Duration::from_millis(300)).await;
     store.set_limits(scene.run, &Limits::default()).await.expect("limits change");
     assert_eq!(store.claim(scene.session, &open).await.expect("claims").len(), 31, "without a limit all are claimed");
+}
+
+/// Votes that wait for a judge that is away take no place of the run's limit; when it is back, or somebody works on them, they do.
+pub async fn p39_votes_that_wait_for_their_judge_take_no_place(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let mut new = new_run("r");
+    let judge = ModelSpec {
+        provider: "openai".into(),
+        name: "judge".into(),
+        account: "openai".into(),
+        ..new.spec.answerer.clone()
+    };
+    let route = judge.chat_route().expect("is asked over the network").to_text();
+    new.spec.judges = vec![judge];
+    new.spec.limits.concurrency = Some(2);
+    let questions: Vec<u32> = (0..20).collect();
+    let scene = Scene::start_as(store, &new, &[bank(0, &[(1, &questions)])]).await;
+    scene.make_ready(0, 1).await;
+    let claim = async || -> Vec<ClaimedTask> {
+        // what was refused before is due again
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let ready = scene.ready(Role::Question).await;
+        let wanted: Vec<(RunNo, TaskKey)> = ready.into_iter().map(|task| (scene.run, task)).collect();
+        store.claim(scene.session, &wanted).await.expect("claims")
+    };
+    let answer = async |claimed: Vec<ClaimedTask>| {
+        for ClaimedTask { task, epoch, .. } in claimed {
+            let opens = Opens::Judges(vec![TaskKey::judge(0, task.index(), 0, 0)]);
+            scene.commit(&scene.whole_question(task, epoch, 1.0, opens)).await;
+        }
+    };
+    let claimed = claim().await;
+    assert_eq!(claimed.len(), 2);
+    answer(claimed).await;
+    assert_eq!(claim().await.len(), 0, "their votes are not in");
+
+    let told = async |event| store.outage("local", &route, event, "503").await.expect("answers").0;
+    assert!(told(OutageEvent::Suspect { known: 0 }).await);
+    let claimed = claim().await;
+    assert_eq!(claimed.len(), 2, "answers go on");
+    answer(claimed).await;
+    let votes = store.ready_tasks(scene.run, Role::Judge, 1).await.expect("are read");
+    store.note_published(scene.run, &votes).await.expect("is noted");
+    let claimed = claim().await;
+    assert_eq!(claimed.len(), 1, "a vote is on its way to somebody");
+    answer(claimed).await;
+    assert!(told(OutageEvent::ProbeSucceeded { opening: 1 }).await);
+    assert_eq!(claim().await.len(), 0, "five wait for votes that can be had");
 }
 
 /// A system that takes two operations at a time retains two segments at a time, whatever was asked for questions.

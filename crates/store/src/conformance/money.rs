@@ -523,6 +523,48 @@ pub async fn p41_the_cap_of_a_group_holds_under_any_interleaving(fresh: &Fresh) 
     other.close().await;
 }
 
+/// What is deleted lifts no cap: that of its group gets lower by what it has cost, and its day keeps what may have been paid.
+pub async fn p41_a_run_that_is_deleted_lifts_no_cap(fresh: &Fresh) {
+    let (store, owner) = (fresh.store.as_ref(), open(&fresh.url).await.expect("the owner opens it"));
+    let delete = async |run| {
+        let paused = store.set_run_state(run, &[RunState::Running], RunState::Paused, None).await;
+        assert!(paused.expect("is paused") && owner.delete_runs(&[run]).await.expect("is deleted"));
+    };
+    let per_day = Limits { max_cost_per_day: Some(PicoUsd(1_000)), ..Limits::default() };
+    let day = Reservations::open(store, &with_caps("day", per_day)).await;
+    let today = async || {
+        let caps = day.change(day.nothing()).await.caps;
+        (caps[0].spent.0, caps[0].reserved.0)
+    };
+    let gone = Reservations::open(store, &in_group("gone", Some(100))).await;
+    let stays = Reservations::open(store, &in_group("stays", None)).await;
+    let wants = [want(Phase::Answer, 60), want(Phase::Answer, 10)];
+    assert_eq!(gone.reserve(&wants).await.refused, []);
+    gone.settle(&record(&wants[0], CallOutcome::Accepted, 50)).await;
+    assert_eq!(today().await, (50, 10));
+    delete(gone.run).await;
+    assert_eq!(today().await, (60, 0), "nobody knows what became of the second");
+    let group = group_of(store, stays.run).await;
+    assert_eq!((group.cap, group.spent, group.runs), (Some(PicoUsd(40)), PicoUsd(0), 1));
+    let answer = stays.reserve(&[want(Phase::Answer, 41), want(Phase::Answer, 40)]).await;
+    assert_eq!(answer.refused, [(0, BudgetScope::Group)]);
+
+    let limits = Limits { max_usage: Some(UsageCap { unit: UsageUnit::Calls, most: 10 }), ..Limits::default() };
+    let of = |id: &str| {
+        let group = NewGroup { id: "counted".into(), cap: None };
+        NewRun { group: Some(group), ..with_caps(id, limits.clone()) }
+    };
+    let (gone, stays) = (Reservations::open(store, &of("c1")).await, Reservations::open(store, &of("c2")).await);
+    let wants = [want(Phase::Answer, 1), want(Phase::Answer, 1)];
+    assert_eq!(gone.reserve(&wants).await.refused, []);
+    gone.settle(&record(&wants[0], CallOutcome::Accepted, 0)).await;
+    delete(gone.run).await;
+    let row = store.run(stays.run).await.expect("is read");
+    let usage = store.usage(&row).await.expect("is read").expect("has such a cap");
+    assert_eq!((usage.cap.0, usage.spent.0), (8, 0), "one call was made, and one may have been");
+    owner.close().await;
+}
+
 /// A control is created paused, and its first start is no resume.
 pub async fn p41_a_control_waits_for_the_measured_run(fresh: &Fresh) {
     let store = fresh.store.as_ref();

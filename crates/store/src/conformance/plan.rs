@@ -1,12 +1,13 @@
 //! Banks and the plan.
 
 use bench_proto::{
+    LOCAL_DOMAIN, PLANS_DOMAIN,
     ids::{Role, TaskKey},
     step::StepNo,
 };
 
 use super::{Fresh, Scene, bank, new_run, record, retained};
-use crate::{BankState, FilledBank, NewBank, RunState, Segment, StoreError};
+use crate::{BankState, FilledBank, NewBank, NewRun, RunState, Segment, StoreError};
 
 /// Keys are a function of what a task is about, so a plan that was cut is simply made again.
 pub async fn p28_planning_twice_makes_the_same_rows(fresh: &Fresh) {
@@ -55,6 +56,20 @@ pub async fn p16_unreferenced_items_are_dropped(fresh: &Fresh) {
     assert_eq!(store.item(used.hash).await.expect("is read"), used.bytes);
     assert!(matches!(store.item(unused.hash).await, Err(StoreError::Missing(_))));
     assert_eq!(store.drop_unreferenced_items().await.expect("answers"), Some(0));
+
+    // plans of runs that are held are written too, by clients of a cluster and by the owners of local runs
+    let held = store.create_run(&NewRun { waits: true, ..new_run("held") }).await.expect("is created");
+    assert_eq!(store.run(held).await.expect("is read").state, RunState::Paused);
+    for domain in [format!("{PLANS_DOMAIN}/{}", held.0), format!("{LOCAL_DOMAIN}/{}", held.0)] {
+        let writer = store.open_session("planner", &domain, "{}").await.expect("begins");
+        store.put_items(std::slice::from_ref(&unused)).await.expect("is put");
+        assert_eq!(store.drop_unreferenced_items().await.expect("answers"), None, "{domain}");
+        store.close_session(writer).await.expect("ends");
+        assert_eq!(store.drop_unreferenced_items().await.expect("answers"), Some(1), "{domain}");
+    }
+    let works = store.open_session("w1", &format!("{LOCAL_DOMAIN}/{}", run.0), "{}").await.expect("begins");
+    assert_eq!(store.drop_unreferenced_items().await.expect("answers"), Some(0), "its plan is written");
+    store.close_session(works).await.expect("ends");
 }
 
 /// Banks that no task key can name are refused with a reason, and so are banks of a run that is not there.

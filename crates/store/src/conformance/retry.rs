@@ -8,7 +8,7 @@ use bench_proto::{
 };
 
 use super::{Fresh, HEADLINE, Scene, bank, ending, failing, judged, question_facts};
-use crate::{BankState, RetryScope};
+use crate::{BankState, RetryScope, RunState};
 
 /// Good steps are kept, the rest is tried again with fresh counters.
 pub async fn retry_repeats_failed_questions_from_their_stored_recall(fresh: &Fresh) {
@@ -39,6 +39,29 @@ pub async fn retry_repeats_failed_questions_from_their_stored_recall(fresh: &Fre
     let records = scene.whole_question(q0, claimed.epoch, 1.0, Opens::Nothing);
     assert_eq!(scene.commit(&records[1..]).await.to_conclude, [(scene.run, q0)]);
     assert_eq!(store.facts(scene.run, None, 10).await.expect("are read").len(), 1);
+}
+
+/// What was opened is never part of a run that is over: whoever opens it may be killed before anything else is written.
+pub async fn retry_pauses_a_run_that_has_ended_with_what_it_opens(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let scene = Scene::start(store, &[bank(0, &[(1, &[0])])]).await;
+    scene.make_ready(0, 1).await;
+    let question = TaskKey::question(0, 0);
+    let set = async |from, to| store.set_run_state(scene.run, &[from], to, None).await.expect("is set");
+    let reopen = async || store.reopen(scene.run, RetryScope::Errors).await.expect("reopens");
+    let state = async || store.run(scene.run).await.expect("is read").state;
+    for ended in [RunState::Finished, RunState::Cancelled] {
+        scene.give_up(question, "timeout").await;
+        scene.conclude(question, Outcome::InfraError, 0.0).await;
+        assert!(set(RunState::Running, ended).await);
+        assert_eq!((reopen().await, state().await), (1, RunState::Paused), "{ended:?}");
+        assert_eq!((reopen().await, state().await), (0, RunState::Paused), "{ended:?}");
+        assert!(set(RunState::Paused, RunState::Running).await);
+    }
+    scene.answer(question, 1.0, Opens::Nothing).await;
+    scene.conclude(question, Outcome::Scored, 1.0).await;
+    assert!(set(RunState::Running, RunState::Finished).await);
+    assert_eq!((reopen().await, state().await), (0, RunState::Finished), "nothing of it is repeated");
 }
 
 /// A bank that could not be retained begins again in a fresh namespace; its questions wait for it.

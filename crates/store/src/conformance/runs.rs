@@ -76,6 +76,14 @@ pub async fn runs_are_created_once_and_listed_newest_first(fresh: &Fresh) {
     assert_eq!(store.running_runs("elsewhere").await.expect("are read"), []);
     assert!(store.set_run_state(second, &[RunState::Running], RunState::Paused, None).await.expect("is paused"));
     assert_eq!(store.running_runs(&domain).await.expect("are read"), [(first, 1), (third, 1)]);
+
+    let open = RunFilter { open: true, controls: true, ..RunFilter::default() };
+    assert_eq!(list(open.clone()).await, [third, second, first]);
+    for (run, end) in [(third, RunState::Finished), (second, RunState::Cancelled)] {
+        assert!(store.set_run_state(run, &[RunState::Running, RunState::Paused], end, None).await.expect("ends"));
+    }
+    let newest = RunFilter { limit: Some(1), ..open };
+    assert_eq!(list(newest).await, [first], "newer ones that have ended hide no open one");
 }
 
 /// Moves are made from the named states only; time counts in `running` only; entering it again is a resume.

@@ -47,8 +47,9 @@ fn by_state(state: &str, message: String) -> StoreError {
         _ => match state.get(..2).unwrap_or_default() {
             "22" | "23" | "54" => StoreError::BadData(message),
             "28" | "3D" => StoreError::Open(message),
-            // a statement that does not fit the schema (it is not what its row says), or a damaged page
-            "42" => StoreError::Corrupt(message),
+            // a statement that does not fit the schema: it is not what its row says
+            "42" => StoreError::Broken(message),
+            // a damaged page
             "XX" if state != "XX000" => StoreError::Corrupt(message),
             // lost connections (08), lack of resources (53), conflicts with others (40, 55), shutdowns and cancelled
             // statements (57), a transaction that the server ended (25): another try may pass
@@ -118,7 +119,7 @@ mod tests {
         assert!(matches!(of_code("53100"), StoreError::Full(_)));
         assert!(matches!(of_code("28P01"), StoreError::Open(_)));
         assert!(matches!(of_code("3D000"), StoreError::Open(_)));
-        assert!(matches!(of_code("42P01"), StoreError::Corrupt(_)));
+        assert!(matches!(of_code("42P01"), StoreError::Broken(_)));
         assert!(matches!(of_code("XX001"), StoreError::Corrupt(_)));
         let pooled = by_state("26000", "prepared statement \"s1\" does not exist".into());
         assert!(pooled.to_string().contains("?pgbouncer=true"), "{pooled}");

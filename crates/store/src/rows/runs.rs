@@ -315,6 +315,8 @@ pub struct RunFilter {
     pub controls: bool,
     /// Only controls of this run.
     pub control_of: Option<RunNo>,
+    /// Only runs that are running or paused.
+    pub open: bool,
     /// At most so many.
     pub limit: Option<u32>,
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bench_proto::{
     ids::{RunNo, TaskKey, TaskKind},
+    spec::RunSpec,
     task::{TaskEvent, TaskState},
 };
 
@@ -13,7 +14,10 @@ use super::{
     task_key,
     tasks::{PUT_BACK, pairs},
 };
-use crate::{ClaimedTask, RunState, SessionId, StoreResult};
+use crate::{
+    ClaimedTask, RunState, SessionId, StoreResult,
+    codec::{from_json, unescape},
+};
 
 /// When a task that was refused because its run is at its limit may be handed out again.
 const BEYOND_LIMIT_DELAY_US: i64 = 250_000;
@@ -97,7 +101,7 @@ async fn claim_limited(
     tasks: Vec<(RunNo, TaskKey)>,
 ) -> StoreResult<Vec<ClaimedTask>> {
     static CLAIM: Sql = Sql::new(|| claim_sql("true"));
-    let mut rooms = rooms(conn, &tasks).await?;
+    let mut rooms = rooms(conn, session, &tasks).await?;
     if rooms.is_empty() {
         return Ok(Vec::new()); // duplicates: nothing was refused because of a limit
     }
@@ -129,33 +133,21 @@ async fn run_claim(
     rows.iter().map(|row| claimed_task(row, session)).collect()
 }
 
+/// Places by run and kind of task.
+type Rooms = BTreeMap<(RunNo, TaskKind), i64>;
+
 /// How many more questions and segments of each limited run may be worked on. Locks the rows of these runs: who counts next
 /// sees what was claimed here.
-async fn rooms(conn: &mut dyn Conn, tasks: &[(RunNo, TaskKey)]) -> StoreResult<BTreeMap<(RunNo, TaskKind), i64>> {
+async fn rooms(conn: &mut dyn Conn, session: SessionId, tasks: &[(RunNo, TaskKey)]) -> StoreResult<Rooms> {
     static LIMITS: Sql = Sql::new(|| {
         "SELECT r.run_no, r.question_limit, r.retain_limit FROM @rows($1: run int) AS b JOIN runs AS r ON r.run_no = b.run \
          WHERE r.question_limit IS NOT NULL OR r.retain_limit IS NOT NULL ORDER BY r.run_no"
             .to_owned()
     });
-    // What is in flight: leased segments and questions, and questions whose votes are not all in. Both are found by indexes that
-    // hold little, among however many tasks; `+ 0`: leased ones by the index of all leased ones.
-    static IN_FLIGHT: Sql = Sql::new(|| {
-        let (low, high) = TaskKey::range_of_kind(TaskKind::Judge);
-        format!(
-            "SELECT t.run_no, t.task_key FROM tasks AS t JOIN @rows($1: run int) AS b ON b.run = t.run_no + 0 \
-             WHERE t.state = {leased} UNION ALL \
-             SELECT t.run_no, t.task_key FROM @rows($1: run int) AS b JOIN tasks AS t ON t.run_no = b.run \
-             AND t.task_key BETWEEN {} AND {} WHERE t.state = {ready}",
-            low.0,
-            high.0,
-            leased = TaskState::Leased.code(),
-            ready = TaskState::Ready.code(),
-        )
-    });
     let runs: BTreeSet<RunNo> = tasks.iter().map(|(run, _)| *run).collect();
     let runs = Batch::default().int(runs.iter().map(|run| run.0));
     conn.lock(&LIMITS, args![runs.clone()]).await?;
-    let mut rooms = BTreeMap::new();
+    let mut rooms = Rooms::new();
     for row in &conn.fetch(&LIMITS, args![runs]).await? {
         let run = RunNo(row.int(0)?);
         for (kind, column) in [(TaskKind::Question, 1), (TaskKind::Retain, 2)] {
@@ -168,18 +160,109 @@ async fn rooms(conn: &mut dyn Conn, tasks: &[(RunNo, TaskKey)]) -> StoreResult<B
     if limited.is_empty() {
         return Ok(rooms);
     }
-    let in_flight = conn.fetch(&IN_FLIGHT, args![Batch::default().int(limited.iter().map(|run| run.0))]).await?;
-    let mut counted = BTreeSet::new();
-    for row in &in_flight {
-        let (run, task) = (RunNo(row.int(0)?), task_key(row, 1)?);
-        let task = if task.kind() == TaskKind::Judge { task.question_of() } else { task };
-        if counted.insert((run, task))
-            && let Some(room) = rooms.get_mut(&(run, task.kind()))
-        {
+    let InFlight { worked_on, waiting } = in_flight(conn, &limited).await?;
+    for (run, task) in &worked_on {
+        if let Some(room) = rooms.get_mut(&(*run, task.kind())) {
             *room -= 1;
         }
     }
+    take_places_of_waiting(conn, session, tasks, &mut rooms, &waiting).await?;
     Ok(rooms)
+}
+
+/// Takes away the places of questions of which nothing is left but votes that wait. They keep their places while the votes wait for
+/// their turn, and not while they wait for a judge that is away (P39): its outage would stop the answers. When the judge is
+/// back they count again, so no question is claimed before all but a limit's worth of them is judged.
+async fn take_places_of_waiting(
+    conn: &mut dyn Conn,
+    session: SessionId,
+    tasks: &[(RunNo, TaskKey)],
+    rooms: &mut Rooms,
+    waiting: &BTreeMap<RunNo, i64>,
+) -> StoreResult<()> {
+    let wanted = |run: RunNo| tasks.iter().filter(|(of, task)| *of == run && task.kind() == TaskKind::Question).count();
+    let room = |run: RunNo| rooms.get(&(run, TaskKind::Question)).copied().unwrap_or(i64::MAX);
+    // it matters only where something would be refused for them
+    let refusing = waiting.iter().filter(|(run, places)| room(**run) - **places < wanted(**run) as i64);
+    let refusing: Vec<RunNo> = refusing.map(|(run, _)| *run).collect();
+    let away = without_judge(conn, session, &refusing).await?;
+    for (run, places) in waiting.iter().filter(|(run, _)| !away.contains(run)) {
+        if let Some(room) = rooms.get_mut(&(*run, TaskKind::Question)) {
+            *room -= places;
+        }
+    }
+    Ok(())
+}
+
+/// What of limited runs is in flight.
+struct InFlight {
+    /// Segments and questions that are worked on.
+    worked_on: BTreeSet<(RunNo, TaskKey)>,
+    /// Of each run, how many questions have nothing left but votes that are on their way to nobody.
+    waiting: BTreeMap<RunNo, i64>,
+}
+
+async fn in_flight(conn: &mut dyn Conn, limited: &BTreeSet<RunNo>) -> StoreResult<InFlight> {
+    // Leased segments and questions, and questions whose votes are not all in. Both are found by indexes that hold little, among
+    // however many tasks; `+ 0`: leased ones by the index of all leased ones.
+    static IN_FLIGHT: Sql = Sql::new(|| {
+        let (low, high) = TaskKey::range_of_kind(TaskKind::Judge);
+        format!(
+            "SELECT t.run_no, t.task_key, CAST(0 AS bigint) FROM tasks AS t \
+             JOIN @rows($1: run int) AS b ON b.run = t.run_no + 0 WHERE t.state = {leased} UNION ALL \
+             SELECT t.run_no, t.task_key, CAST(CASE WHEN t.published_at IS NULL THEN 1 ELSE 0 END AS bigint) \
+             FROM @rows($1: run int) AS b JOIN tasks AS t ON t.run_no = b.run \
+             AND t.task_key BETWEEN {} AND {} WHERE t.state = {ready}",
+            low.0,
+            high.0,
+            leased = TaskState::Leased.code(),
+            ready = TaskState::Ready.code(),
+        )
+    });
+    let (mut worked_on, mut waits) = (BTreeSet::new(), BTreeSet::new());
+    for row in &conn.fetch(&IN_FLIGHT, args![Batch::default().int(limited.iter().map(|run| run.0))]).await? {
+        let (run, task) = (RunNo(row.int(0)?), task_key(row, 1)?);
+        let task = if task.kind() == TaskKind::Judge { task.question_of() } else { task };
+        let into = if row.int(2)? == 0 { &mut worked_on } else { &mut waits };
+        into.insert((run, task));
+    }
+    let mut waiting = BTreeMap::new();
+    for (run, _) in waits.difference(&worked_on) {
+        *waiting.entry(*run).or_default() += 1;
+    }
+    Ok(InFlight { worked_on, waiting })
+}
+
+/// Those of `runs` of which a judge is away, by what the processes of the session's domain have told.
+async fn without_judge(conn: &mut dyn Conn, session: SessionId, runs: &[RunNo]) -> StoreResult<BTreeSet<RunNo>> {
+    static AWAY: Sql = Sql::new(|| {
+        "SELECT o.route FROM outages AS o JOIN sessions AS s ON s.domain = o.domain WHERE s.session_id = $1 AND o.to_us IS NULL \
+         AND o.opening = (SELECT max(n.opening) FROM outages AS n WHERE n.domain = o.domain AND n.route = o.route)"
+            .to_owned()
+    });
+    static SPECS: Sql = Sql::new(|| {
+        "SELECT r.run_no, r.spec FROM @rows($1: run int) AS b JOIN runs AS r ON r.run_no = b.run".to_owned()
+    });
+    let (mut closed, mut without) = (BTreeSet::new(), BTreeSet::new());
+    if runs.is_empty() {
+        return Ok(without);
+    }
+    for mut row in conn.fetch(&AWAY, args![session.0]).await? {
+        closed.insert(unescape(row.text(0)?));
+    }
+    if closed.is_empty() {
+        return Ok(without);
+    }
+    for mut row in conn.fetch(&SPECS, args![Batch::default().int(runs.iter().map(|run| run.0))]).await? {
+        let (run, spec) = (RunNo(row.int(0)?), row.text(1)?);
+        // of a spec that cannot be read no judge is known; that is for others to say
+        let spec = from_json::<RunSpec>(&spec, || format!("the spec of run number {}", run.0));
+        let routes = spec.map(|spec| spec.judge_routes()).unwrap_or_default();
+        if routes.iter().any(|route| closed.contains(&route.to_text())) {
+            without.insert(run);
+        }
+    }
+    Ok(without)
 }
 
 /// Those of `tasks` that could be claimed now but for a limit, in the order of their keys.

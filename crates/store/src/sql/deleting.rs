@@ -1,11 +1,13 @@
 //! Runs that are deleted: everything of them goes in one transaction. What days have cost stays, and so do dataset items, which `gc`
-//! drops when no other run has them. Numbers of runs and banks are never given again.
+//! drops when no other run has them. Numbers of runs and banks are never given again. No cap is lifted: that of their group gets lower
+//! by what they have cost, and what nobody knows the cost of stays with its day.
 
 use bench_proto::ids::RunNo;
 
 use super::{
-    Conn, Sql, args, missing_run,
-    money::{PHASE, USAGE},
+    Conn, Sql, args, groups, missing_run,
+    money::{PHASE, USAGE, lose_all},
+    runs::lower_usage_cap,
 };
 use crate::{RunState, StoreResult};
 
@@ -41,14 +43,25 @@ pub(super) async fn delete(conn: &mut dyn Conn, runs: &[RunNo]) -> StoreResult<b
         "DELETE FROM run_groups WHERE NOT EXISTS (SELECT 1 FROM runs AS r WHERE r.group_no = run_groups.group_no)"
             .to_owned()
     });
-    for run in runs {
+    let mut runs = runs.to_vec();
+    runs.sort_unstable();
+    // before their runs, as everywhere
+    for run in &runs {
+        groups::lock_of(conn, *run).await?;
+    }
+    for run in &runs {
         let mut rows = conn.fetch_locked(&STATE, args![run.0]).await?;
         let state = rows.first_mut().ok_or_else(|| missing_run(*run))?.text(0)?;
         if RunState::from_name(&state) == Some(RunState::Running) {
             return Ok(false);
         }
     }
-    for run in runs {
+    for run in &runs {
+        lose_all(conn, *run).await?;
+        groups::lower_cap(conn, *run).await?;
+        lower_usage_cap(conn, *run).await?;
+    }
+    for run in &runs {
         conn.execute(&OF_RUN, args![run.0]).await?;
         for rows in &ROWS {
             conn.execute(rows, args![run.0]).await?;

@@ -65,6 +65,17 @@ pub(super) async fn set_cap(conn: &mut dyn Conn, run: RunNo, cap: Option<PicoUsd
     conn.execute(&SET, args![run.0, cap.map(|cap| cap.0)]).await.map(drop)
 }
 
+/// Lowers the cap of a run's group by what the run has cost: when it is deleted, that counts against the cap no longer.
+pub(super) async fn lower_cap(conn: &mut dyn Conn, run: RunNo) -> StoreResult<()> {
+    static LOWER: Sql = Sql::new(|| {
+        "UPDATE run_groups SET cap = CASE WHEN run_groups.cap > c.spent THEN run_groups.cap - c.spent ELSE 0 END \
+         FROM runs AS r JOIN run_counters AS c ON c.run_no = r.run_no \
+         WHERE r.run_no = $1 AND run_groups.group_no = r.group_no AND run_groups.cap IS NOT NULL"
+            .to_owned()
+    });
+    conn.execute(&LOWER, args![run.0]).await.map(drop)
+}
+
 /// What the other runs of a group have of a counter, for a statement that changes that of run `$1` in group `$5`.
 pub(super) fn others(counter: &str) -> String {
     format!(

@@ -45,7 +45,7 @@ pub(super) async fn mark_at_last(conn: &mut dyn Conn, mark: CommitMark) -> Store
 async fn current(conn: &mut dyn Conn) -> StoreResult<i64> {
     static SELECT: Sql = Sql::new(|| "SELECT incarnation FROM incarnations".to_owned());
     let rows = conn.fetch(&SELECT, args![]).await?;
-    rows.first().ok_or_else(|| StoreError::Corrupt("the store has no incarnation".to_owned()))?.int(0)
+    rows.first().ok_or_else(|| StoreError::Broken("the store has no incarnation".to_owned()))?.int(0)
 }
 
 async fn change(conn: &mut dyn Conn, seen: i64, why: String) -> StoreResult<i64> {
@@ -113,7 +113,7 @@ impl<B: Backend> Incarnations for SqlStore<B> {
             Ok(Incarnation { number, age_ms, note: unescape(row.text(2)?) })
         };
         let rows = self.fetch(&SELECT, args![]).await?;
-        let missing = || StoreError::Corrupt("the store has no incarnation".to_owned());
+        let missing = || StoreError::Broken("the store has no incarnation".to_owned());
         rows.into_iter().next().ok_or_else(missing).and_then(read)
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use async_trait::async_trait;
-use bench_proto::ids::Sha256Hash;
+use bench_proto::{LOCAL_DOMAIN, PLANS_DOMAIN, ids::Sha256Hash};
 
 use super::{Backend, Batch, Sql, SqlStore, args};
 use crate::{
@@ -13,6 +13,22 @@ use crate::{
 
 /// Compressed bytes of one statement, about.
 const STATEMENT_BYTES: usize = 8 << 20;
+
+/// How long a session may be silent and may still write a plan, in microseconds: one that was killed ends at the next look of
+/// whoever supervises its run, and a run that is held has nobody.
+const SILENT_US: i64 = 300_000_000;
+
+/// Whether a plan may be being written: that of a run that runs, or one whose writer has a session. Plans of runs that are held are
+/// written too: those of controls that wait, and of whatever was paused meanwhile.
+fn planning() -> String {
+    format!(
+        "SELECT 1 FROM runs WHERE planned = 0 AND state = '{}' UNION ALL \
+         SELECT 1 FROM sessions AS s WHERE s.ended_us IS NULL AND s.renewed_us > @now - {SILENT_US} \
+         AND (s.domain LIKE '{PLANS_DOMAIN}/%' \
+         OR s.domain IN (SELECT '{LOCAL_DOMAIN}/' || CAST(r.run_no AS text) FROM runs AS r WHERE r.planned = 0)) LIMIT 1",
+        RunState::Running.name()
+    )
+}
 
 #[async_trait]
 impl<B: Backend> Items for SqlStore<B> {
@@ -50,13 +66,14 @@ impl<B: Backend> Items for SqlStore<B> {
     }
 
     async fn drop_unreferenced_items(&self) -> StoreResult<Option<u64>> {
-        static PLANNING: Sql = Sql::new(|| {
-            format!("SELECT 1 FROM runs WHERE planned = 0 AND state = '{}' LIMIT 1", RunState::Running.name())
-        });
+        static PLANNING: Sql = Sql::new(planning);
+        // asked again by the statement itself: who sees the items of a plan that was begun meanwhile sees its writer too
         static DROP: Sql = Sql::new(|| {
-            "DELETE FROM items WHERE hash NOT IN \
-             (SELECT content FROM banks UNION SELECT questions FROM banks UNION SELECT gold FROM banks)"
-                .to_owned()
+            format!(
+                "DELETE FROM items WHERE NOT EXISTS ({}) AND hash NOT IN \
+                 (SELECT content FROM banks UNION SELECT questions FROM banks UNION SELECT gold FROM banks)",
+                planning()
+            )
         });
         self.backend
             .write(|conn| {

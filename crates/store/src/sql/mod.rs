@@ -190,7 +190,7 @@ impl<B: Backend> Store for SqlStore<B> {
 pub(crate) async fn check_schema(conn: &mut dyn Conn) -> StoreResult<i64> {
     static ROW: Sql = Sql::new(|| "SELECT version, min_reader, min_writer FROM bench_schema".to_owned());
     let rows = conn.fetch(&ROW, args![]).await?;
-    let row = rows.first().ok_or_else(|| StoreError::Corrupt("the schema row is missing".to_owned()))?;
+    let row = rows.first().ok_or_else(|| StoreError::Broken("the schema row is missing".to_owned()))?;
     let found = Found { version: row.int(0)?, min_reader: row.int(1)?, min_writer: row.int(2)? };
     must_fit(found)?;
     Ok(found.version)

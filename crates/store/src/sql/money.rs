@@ -25,7 +25,7 @@ use self::{
 };
 pub(super) use self::{
     ledger_change::{LedgerChange, PHASE, ScopeKey, USAGE, day_of},
-    reservations::{LOST, OPEN, Paid, attempt_id, lose_session, restore, settle},
+    reservations::{LOST, OPEN, Paid, attempt_id, lose_all, lose_session, restore, settle},
 };
 use super::{
     Backend, Conn, Sql, SqlStore, args,

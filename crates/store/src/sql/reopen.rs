@@ -17,10 +17,10 @@ use super::{
     guards::{allowed_in_batch, change},
     incarnations::raise_generation,
     must_exist,
-    runs::note_event,
+    runs::{change_state, note_event},
     task_key, tasks,
 };
-use crate::{RetryScope, StoreResult};
+use crate::{RetryScope, RunState, StoreResult};
 
 /// A concluded question that is to be repeated.
 struct Candidate {
@@ -32,7 +32,7 @@ struct Candidate {
     lost: bool,
 }
 
-/// Reopens; returns the number of questions.
+/// Reopens; returns the number of questions. A run that has ended is paused with it.
 pub(super) async fn reopen(conn: &mut dyn Conn, run: RunNo, scope: RetryScope) -> StoreResult<u64> {
     static RAISE: Sql = Sql::new(|| "UPDATE runs SET result_version = result_version + 1 WHERE run_no = $1".to_owned());
     static LOCK: Sql = Sql::new(|| "SELECT run_no FROM runs WHERE run_no = $1".to_owned());
@@ -85,6 +85,9 @@ pub(super) async fn reopen(conn: &mut dyn Conn, run: RunNo, scope: RetryScope) -
     must_exist(conn.execute(&RAISE, args![run.0]).await?, run)?;
     let count = candidates.len() as u64;
     note_event(conn, run, "reopened", &format!("{count} questions")).await?;
+    // in this transaction: a run that stayed finished would be over for everybody else, and its questions lost
+    let reason = Some("what failed is repeated".to_owned());
+    change_state(conn, run, vec![RunState::Finished, RunState::Cancelled], RunState::Paused, reason).await?;
     Ok(count)
 }
 

@@ -12,10 +12,13 @@ use bench_proto::{
     money::PicoUsd,
     spec::{Limits, RunSpec},
     stop::Looks,
+    usage_cap::UsageCap,
 };
 use tracing::warn;
 
-use super::{Backend, Batch, Conn, Row, Sql, SqlStore, args, groups, missing_run, rounds, summaries};
+use super::{
+    Backend, Batch, Conn, Row, Sql, SqlStore, args, groups, missing_run, money::USAGE, rounds, summaries, sums::sum,
+};
 use crate::{
     Creation, MEASURED_FIRST, NewRun, RunCounters, RunEvent, RunFilter, RunGroup, RunRow, RunState, Runs, StoreError,
     StoreResult,
@@ -226,10 +229,46 @@ async fn change_labels(conn: &mut dyn Conn, run: RunNo, name: Option<String>, ta
     }
 }
 
-async fn change_limits(conn: &mut dyn Conn, run: RunNo, limits: Limits) -> StoreResult<()> {
-    static BEFORE: Sql = Sql::new(|| "SELECT spec FROM runs WHERE run_no = $1".to_owned());
-    static CHANGE_SPEC: Sql =
+static SPEC: Sql = Sql::new(|| "SELECT spec FROM runs WHERE run_no = $1".to_owned());
+
+/// The spec of a run, locked until the transaction ends.
+async fn locked_spec(conn: &mut dyn Conn, run: RunNo) -> StoreResult<RunSpec> {
+    let mut row = locked_run(conn, &SPEC, run).await?;
+    from_json(&row.text(0)?, || format!("the spec of run number {}", run.0))
+}
+
+/// Changes the cap on usage of the other runs of a run's group.
+async fn change_usage_of_others(
+    conn: &mut dyn Conn,
+    run: RunNo,
+    change: impl Fn(Option<UsageCap>) -> Option<UsageCap> + Send + Sync,
+) -> StoreResult<()> {
+    static CHANGE: Sql =
         Sql::new(|| "UPDATE runs SET spec = $2, state_version = state_version + 1 WHERE run_no = $1".to_owned());
+    for other in groups::others_of(conn, run).await? {
+        let mut spec = locked_spec(conn, other).await?;
+        spec.limits.max_usage = change(spec.limits.max_usage);
+        conn.execute(&CHANGE, args![other.0, to_json(&spec)?]).await?;
+    }
+    Ok(())
+}
+
+/// Lowers the cap on usage of a run's group by what the run has used: when it is deleted, that counts against the cap no longer.
+pub(super) async fn lower_usage_cap(conn: &mut dyn Conn, run: RunNo) -> StoreResult<()> {
+    static USED: Sql = Sql::new(|| format!("SELECT {} FROM budgets WHERE kind = {USAGE} AND scope = $1", sum("spent")));
+    let rows = conn.fetch(&USED, args![run.0]).await?;
+    let used = rows.first().map_or(Ok(0), |row| row.int(0))?;
+    if used == 0 {
+        return Ok(());
+    }
+    let lower = |cap: Option<UsageCap>| {
+        let cap = cap?;
+        Some(UsageCap { most: cap.most.saturating_sub(used).max(0), ..cap })
+    };
+    change_usage_of_others(conn, run, lower).await
+}
+
+async fn change_limits(conn: &mut dyn Conn, run: RunNo, limits: Limits) -> StoreResult<()> {
     static CHANGE: Sql = Sql::new(|| {
         "UPDATE runs SET spec = $2, question_limit = $3, retain_limit = $4, state_version = state_version + 1 \
          WHERE run_no = $1"
@@ -237,15 +276,9 @@ async fn change_limits(conn: &mut dyn Conn, run: RunNo, limits: Limits) -> Store
     });
     // before its runs, as everywhere
     groups::lock_of(conn, run).await?;
-    let mut row = locked_run(conn, &BEFORE, run).await?;
-    let mut spec: RunSpec = from_json(&row.text(0)?, || format!("the spec of run number {}", run.0))?;
+    let mut spec = locked_spec(conn, run).await?;
     if limits.max_usage != spec.limits.max_usage {
-        for other in groups::others_of(conn, run).await? {
-            let mut row = locked_run(conn, &BEFORE, other).await?;
-            let mut spec: RunSpec = from_json(&row.text(0)?, || format!("the spec of run number {}", other.0))?;
-            spec.limits.max_usage = limits.max_usage;
-            conn.execute(&CHANGE_SPEC, args![other.0, to_json(&spec)?]).await?;
-        }
+        change_usage_of_others(conn, run, |_| limits.max_usage).await?;
     }
     spec.limits = limits;
     let (questions, segments) =
@@ -294,12 +327,15 @@ impl<B: Backend> Runs for SqlStore<B> {
 
     async fn list_runs(&self, filter: &RunFilter) -> StoreResult<Vec<RunRow>> {
         static SELECT: Sql = Sql::new(|| {
-            select(
+            select(&format!(
                 "WHERE ($1 = 0 OR substr(r.run_id, 1, CAST($1 AS INTEGER)) = $2 \
                  OR substr(r.run_id, length(r.run_id) - CAST($1 AS INTEGER) + 1) = $2) \
                  AND ($3 = 0 OR r.user_name = $4) AND ($5 = 0 OR r.control_of = $6) \
-                 AND ($7 = 1 OR r.control_of IS NULL) AND ($9 = 0 OR r.name = $10) ORDER BY r.run_no DESC LIMIT $8",
-            )
+                 AND ($7 = 1 OR r.control_of IS NULL) AND ($9 = 0 OR r.name = $10) \
+                 AND ($11 = 0 OR r.state IN ('{}', '{}')) ORDER BY r.run_no DESC LIMIT $8",
+                RunState::Running.name(),
+                RunState::Paused.name(),
+            ))
         });
         let part = filter.id_part.as_deref().unwrap_or_default();
         let control_of = filter.control_of.map_or(0, |run| run.0);
@@ -317,6 +353,7 @@ impl<B: Backend> Runs for SqlStore<B> {
                 most,
                 filter.name.is_some() as i64,
                 escape(filter.name.as_deref().unwrap_or_default()),
+                filter.open as i64,
             ];
             let rows = self.fetch(&SELECT, args).await?;
             let all = (rows.len() as i64) < most;

@@ -40,7 +40,7 @@ fn by_code(primary: i32, message: String) -> StoreError {
     match primary {
         FULL => StoreError::Full(message),
         // a statement that does not fit the schema: the file is not what its schema row says
-        CORRUPT | NOTADB | ERROR => StoreError::Corrupt(message),
+        CORRUPT | NOTADB | ERROR => StoreError::Broken(message),
         CONSTRAINT | TOOBIG | MISMATCH => StoreError::BadData(message),
         READONLY => StoreError::Open(format!("the store cannot be written: {message}")),
         // busy, locked, and input or output that failed: another try may pass
@@ -55,8 +55,8 @@ pub(super) fn on_open(path: &Path, error: &sqlx::Error) -> StoreError {
         return StoreError::Unavailable(format!("{place} is locked by another program"));
     }
     match store_error(error) {
-        StoreError::Corrupt(message) => {
-            StoreError::Corrupt(format!("{place} is no SQLite file, or a damaged one ({message})"))
+        StoreError::Corrupt(message) | StoreError::Broken(message) => {
+            StoreError::Broken(format!("{place} is no SQLite file, or a damaged one ({message})"))
         }
         StoreError::Unavailable(message) | StoreError::Open(message) => {
             StoreError::Open(format!("cannot open the store {place}: {message}"))
@@ -75,7 +75,8 @@ mod tests {
         let (busy, locked) = (5, 6);
         assert!(of_code(busy).is_transient() && of_code(locked).is_transient());
         assert!(matches!(of_code(FULL), StoreError::Full(_)));
-        assert!(matches!(of_code(NOTADB), StoreError::Corrupt(_)));
+        assert!(matches!(of_code(NOTADB), StoreError::Broken(_)));
+        assert!(!of_code(NOTADB).is_about_rows(), "nothing else of it can be read either");
         assert!(matches!(of_code(CONSTRAINT), StoreError::BadData(_)));
     }
 }

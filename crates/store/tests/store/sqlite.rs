@@ -47,7 +47,7 @@ async fn places_that_cannot_be_used_are_refused_with_a_reason() {
     assert!(refusal(&at("")).await.contains("names no file"));
     assert!(refusal(&format!("sqlite:{}", folder.path().display())).await.contains("folder"));
     let damaged = open(&at("text")).await.err().expect("text is no database");
-    assert!(matches!(&damaged, StoreError::Corrupt(message) if message.contains("no SQLite file")), "{damaged:?}");
+    assert!(matches!(&damaged, StoreError::Broken(message) if message.contains("no SQLite file")), "{damaged:?}");
     for (url, what) in
         [(at("text/bench.db"), "cannot be made"), ("sqlite:/proc/bench.db".to_owned(), "cannot be written")]
     {

@@ -13,7 +13,7 @@ use std::{
     collections::BTreeMap,
     ffi::OsString,
     fs,
-    io::{Read as _, Seek as _},
+    io::{Read as _, Seek as _, SeekFrom},
     path::{Component, Path, PathBuf},
     process::{Command, Stdio},
     sync::atomic::{AtomicU64, Ordering},
@@ -41,7 +41,9 @@ const MOST_PROCESSES: u32 = 64;
 const MOST_FILES: usize = 200;
 /// Longest time that importing a file takes.
 const LONGEST_IMPORT: Duration = Duration::from_secs(120);
-/// Most bytes that are read of what a file prints while it is imported.
+/// Most bytes that are read of what a class says of itself.
+const MOST_DESCRIBED: u64 = 1024 * 1024;
+/// Most bytes at the end of what a file prints while it is imported that are read.
 const MOST_SAID: u64 = 64 * 1024;
 
 /// A file and a class, as `--system` names them.
@@ -237,20 +239,24 @@ fn describe(language: Language, folder: &Path, file: &str, class: &str) -> Resul
             None => std::thread::sleep(Duration::from_millis(10)),
         }
     };
-    let text = |file: &mut fs::File| {
-        let mut bytes = Vec::new();
-        let read = file.rewind().and_then(|()| file.take(MOST_SAID).read_to_end(&mut bytes));
-        read.map(|_| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
-    };
-    match serde_json::from_str(text(&mut said).lines().last().unwrap_or_default()) {
+    match serde_json::from_str(end_of(&mut said, MOST_DESCRIBED).lines().last().unwrap_or_default()) {
         Ok(Said::Class(described)) => Ok(*described),
         Ok(Said::Mistake { error }) => Err(error),
         Err(_) => {
-            let log = text(&mut log);
+            let log = end_of(&mut log, MOST_SAID);
             let last = log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
             Err(format!("{} ended while it imported {file} ({status}): {}", program.display(), excerpt(last)))
         }
     }
+}
+
+/// The last bytes of a file as text; nothing where it cannot be read.
+fn end_of(file: &mut fs::File, most: u64) -> String {
+    let mut bytes = Vec::new();
+    let length = file.metadata().map_or(0, |about| about.len());
+    let found = file.seek(SeekFrom::Start(length.saturating_sub(most)));
+    let read = found.and_then(|_| file.take(most).read_to_end(&mut bytes));
+    read.map(|_| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
 }
 
 /// The texts of the modules that a file consists of.
@@ -408,6 +414,26 @@ mod tests {
             settings: BTreeMap::new(),
             files,
         }
+    }
+
+    #[test]
+    fn what_a_class_says_of_itself_is_read_to_its_end_and_of_a_log_the_end() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("mine.py");
+        let values = "typing.Literal[tuple(f'{n:04000}' for n in range(30))]";
+        let methods = "    def retain(self, bank, items): pass\n    def recall(self, bank, query, k): return []\n";
+        let text = format!(
+            "import typing\nclass Mine:\n    def __init__(self, kind: {values} = f'{{1:04000}}'): pass\n{methods}"
+        );
+        fs::write(&path, &text).expect("is written");
+        let named = |path: &Path| split(path.to_str().expect("is a text")).expect("is a file of code");
+        let spec = read(&named(&path)).expect("is described");
+        assert_eq!(spec.settings["kind"].values.len(), 30);
+
+        fs::write(&path, "import os\nos.write(2, b'much\\n' * 20000 + b'the reason\\n')\nos._exit(3)\n")
+            .expect("is written");
+        let refused = read(&named(&path)).expect_err("has ended");
+        assert!(refused.ends_with(": the reason"), "{refused}");
     }
 
     #[test]

@@ -1,6 +1,11 @@
 //! A system of the user's own that is a process: the example of the documentation, driven through all checks.
 
-use bench_systems::{RecallQuery, check::Outcome};
+use std::{path::Path, sync::Arc};
+
+use bench_proto::failure::FailureClass;
+use bench_systems::{
+    BuildContext, MemorySystem, RecallQuery, SystemSettings, adapter, check::Outcome, policy::Policy, registry,
+};
 
 use super::{checked, of_text};
 
@@ -112,6 +117,68 @@ for line in sys.stdin:
     assert!(failure.message.starts_with("recall: the reply is longer than 8388608 bytes"), "{failure}");
     assert!(system.verify(&bank, 1).await.is_err(), "another process is asked");
     system.close().await;
+}
+
+/// A class of Python, as its file says, with its folder as the home of its run.
+fn of_class(folder: &Path, text: &str) -> Arc<dyn MemorySystem> {
+    let file = folder.join("mine.py");
+    std::fs::write(&file, text).expect("is written");
+    let named = adapter::code::split(file.to_str().expect("is a text")).expect("is a file of code");
+    let spec = adapter::code::read(&named).expect("is described");
+    let adapter = serde_json::to_value(&spec).expect("serialises");
+    let settings = SystemSettings::from([(adapter::ADAPTER.to_owned(), adapter)]);
+    let context = BuildContext { policy: Policy::anything().into(), ..BuildContext::default() };
+    registry::build(&spec.name, &settings, &context.in_home(folder)).expect("builds")
+}
+
+/// A class that cannot be made at first, hangs once, raises where it is to count, and takes its time to close.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_class_is_made_again_ended_where_it_hangs_believed_where_it_fails_and_waited_for_when_it_closes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let (away, hung, saved) = (at("away"), at("hung"), at("saved"));
+    let text = format!(
+        "import os, time
+class Mine:
+    durable = True
+    timeout = '4s'
+    def __init__(self):
+        if not os.path.exists({away:?}):
+            open({away:?}, 'w').close()
+            raise ConnectionError('the database is away for now')
+    def retain(self, bank, items): pass
+    def recall(self, bank, query, k):
+        if not os.path.exists({hung:?}):
+            open({hung:?}, 'w').close()
+            time.sleep(600)
+        return []
+    def verify(self, bank): return {{}}[bank]
+    def statistics(self, bank): return {{}}[bank]
+    def close(self):
+        time.sleep(3.5)
+        open({saved:?}, 'w').close()
+"
+    );
+    let system = of_class(folder.path(), &text);
+    let bank = super::robust::bank();
+    let query = RecallQuery { question_id: "q", text: "x", k: 1, visible_entries: 1, ..RecallQuery::default() };
+    let failure = system.health().await.expect_err("cannot be made yet");
+    assert_eq!(failure.class, FailureClass::Transient, "{failure}");
+    assert!(failure.message.contains("the database is away for now"), "{failure}");
+    system.health().await.expect("is made");
+
+    let failure = system.recall(&bank, &query).await.expect_err("never returns");
+    assert_eq!(failure.code, "system_timeout", "{failure}");
+    assert!(failure.message.contains("its process was ended"), "{failure}");
+    assert!(system.recall(&bank, &query).await.expect("another process answers").hits.is_empty());
+    assert_eq!(system.started_again().len(), 1);
+
+    let lost = system.verify(&bank, 1).await.expect_err("it counts, and what it counts is gone");
+    assert!(lost.message.contains("verify: mine says: KeyError: 'bench-1-g1'"), "{lost}");
+    let said = system.statistics(&bank).await.expect("nothing depends on them");
+    assert!(said.version.is_some() && said.numbers.is_empty());
+    system.close().await;
+    assert!(saved.exists(), "it was waited for");
 }
 
 /// The end of its input asks a process to end; what it has started does not stay, whichever way it ends.

@@ -87,7 +87,7 @@ catalogue! {
     Gauge RUN_QUESTIONS = "bench_run_questions" ["run", "state"]: "questions of an open run: sample, scored, abstained, infra_error, open";
     Gauge RUN_PROGRESS = "bench_run_progress_ratio" ["run"]: "share of a run's questions that have ended";
     Gauge RUN_ETA_SECONDS = "bench_run_eta_seconds" ["run"]: "seconds until a run ends at its pace of the last minutes";
-    Gauge RUN_STILL_SECONDS = "bench_run_still_seconds" ["run"]: "seconds since anything of a running run moved";
+    Gauge RUN_STILL_SECONDS = "bench_run_still_seconds" ["run"]: "seconds since anything of a running run moved; none of one that waits at its end for its controls or for others of its group";
     Gauge RUN_COST_USD = "bench_run_cost_usd" ["run", "kind"]: "dollars of an open run: spent, reserved, uncertain, cap (that of its group, where it is one of several)";
     Gauge RUN_INFO = "bench_run_info" ["run", "dataset", "system", "answerer", "status"]: "1 for every open run";
     Counter TRACES = "bench_traces_total" ["reason"]: "questions whose traces were kept: failed, slow, retried, sampled";

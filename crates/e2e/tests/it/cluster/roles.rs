@@ -81,6 +81,8 @@ fn what_a_role_may_not_do_is_refused_before_anything_is_changed() {
     refused(with(&cluster, &roles.read, &submit), "runs");
     assert_eq!(cluster.sql("SELECT count(*) FROM runs").trim(), "0");
     let _ = with(&cluster, &roles.submit, &submit).expect_code(3);
+    let _ = with(&cluster, &roles.submit, &["rename", "r", "named"]).expect_code(0);
+    let _ = with(&cluster, &roles.submit, &["tag", "r", "small"]).expect_code(0);
     let state = || cluster.sql("SELECT state || state_version || result_version FROM runs");
     let before = state();
     refused(with(&cluster, &roles.read, &["cancel", "r"]), "runs");
@@ -90,12 +92,14 @@ fn what_a_role_may_not_do_is_refused_before_anything_is_changed() {
     assert_ne!(before, cancelled);
     refused(with(&cluster, &roles.submit, &["retry", "r"]), "results");
     refused(with(&cluster, &roles.submit, &["gc"]), "results");
+    refused(with(&cluster, &roles.submit, &["banks", "remove", "r"]), "results");
     assert_eq!(state(), cancelled, "nothing was changed");
     for (program, args, store) in [
         ("bench-worker", &[][..], &roles.submit),
         ("bench-worker", &[], &roles.read),
         ("bench-coord", &["serve", "--listen", "127.0.0.1:0"], &roles.work),
         ("bench-coord", &["serve", "--listen", "127.0.0.1:0"], &roles.submit),
+        ("bench-coord", &["meter", "--listen", "127.0.0.1:0"], &roles.coordinate),
     ] {
         let mut command = cluster.command(program, store, &cluster.vhost().coordinator);
         command.args(args);

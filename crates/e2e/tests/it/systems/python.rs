@@ -19,7 +19,8 @@ fn mistakes_in_a_class_are_exit_2_before_anything_is_made() {
     let file = format!(
         "import bench_coord\nclass Mine(bench_coord.System):\n{methods}class Add(bench_coord.System):\n    def add(self, bank, items): pass\n\
          class Short:\n    def retain(self, items): pass\n    def recall(self, bank, query, k): return []\n\
-         class Asks:\n    def __init__(self, url): pass\n{methods}class Odd:\n    unit = 'word'\n{methods}class Bm25:\n{methods}"
+         class Asks:\n    def __init__(self, url): pass\n{methods}class Odd:\n    unit = 'word'\n{methods}class Bm25:\n{methods}\
+         class Filters:\n    filters = ['tags']\n{methods}"
     );
     write(bench.path(), "mine.py", &file);
     write(bench.path(), "lacks.py", "import no_such_package\n");
@@ -32,13 +33,17 @@ fn mistakes_in_a_class_are_exit_2_before_anything_is_made() {
         ("mine:Mine", "a class is named by its file: mine.py:Mine"),
         ("mine.Mine", "a class is named by its file: mine.py:Mine"),
         ("mine.ts:Mine", "mine.ts: there is no such file"),
-        ("mine.py:Nine", "mine.py has no class 'Nine'; its classes: Mine, Add, Short, Asks, Odd, Bm25"),
+        ("mine.py:Nine", "mine.py has no class 'Nine'; its classes: Mine, Add, Short, Asks, Odd, Bm25, Filters"),
         ("mine.py", "which class of mine.py? Write mine.py:NAME; its classes: Mine, Add"),
         ("mine.py:Add", "Add has no method retain: write def retain(self, bank, items) (is it what you call 'add'?)"),
         ("mine.py:Short", "Short.retain must be retain(self, bank, items), it is retain(self, items)"),
         ("mine.py:Asks", "Asks must be made without arguments: give those of __init__ defaults"),
         ("mine.py:Odd", "Odd.unit must be \"turn\" or \"session\", it is 'word'"),
         ("mine.py:Bm25", "'bm25' is the name of another system"),
+        (
+            "mine.py:Filters",
+            "recall has no parameter filter that brings them: write def recall(self, bank, query, k, filter=None)",
+        ),
         ("lacks.py:Mine", "No module named 'no_such_package'"),
         ("broken.py:Mine", "broken.py cannot be imported: broken.py line 1: SyntaxError"),
         ("json5.py:Mine", "call it something other than json5.py"),

@@ -31,7 +31,8 @@ fn mistakes_in_a_class_are_exit_2_before_anything_is_made() {
          export class Short {{ retain(items) {{}} recall(bank, query, k) {{}} }}\n\
          export class Asks {{ constructor(url) {{}} {methods} }}\nexport class Odd {{ static unit = 'word'; {methods} }}\n\
          export class Bm25 {{ {methods} }}\nexport class Sets {{ static settings = {{ top: null }}; {methods} }}\n\
-         export class Named {{ static name = 'Two Words'; {methods} }}\n"
+         export class Named {{ static name = 'Two Words'; {methods} }}\n\
+         export class Filters {{ static filters = ['tags']; {methods} }}\n"
     );
     write(&bench, "mine.ts", &file);
     write(&bench, "lacks.ts", "import 'no-such-package';\n");
@@ -44,7 +45,10 @@ fn mistakes_in_a_class_are_exit_2_before_anything_is_made() {
     for (system, said) in [
         ("no.ts:Mine", "no.ts: there is no such file"),
         ("mine:Mine", "a class is named by its file: mine.ts:Mine"),
-        ("mine.ts:Nine", "mine.ts exports no class 'Nine'; the classes that it exports: Add, Asks, Bm25, Mine"),
+        (
+            "mine.ts:Nine",
+            "mine.ts exports no class 'Nine'; the classes that it exports: Add, Asks, Bm25, Filters, Mine",
+        ),
         ("mine.ts", "which class of mine.ts? Write mine.ts:NAME; the classes that it exports: "),
         ("mine.ts:Add", "Add has no method retain: write retain(bank, items) { … } (is it what you call 'add'?)"),
         ("mine.ts:Short", "Short.retain must be retain(bank, items), it is retain(items)"),
@@ -53,6 +57,7 @@ fn mistakes_in_a_class_are_exit_2_before_anything_is_made() {
         ("mine.ts:Bm25", "'bm25' is the name of another system: give the class one of its own, static name ="),
         ("mine.ts:Sets", "Sets.settings.top must be a number, a text, true or false, a list of them"),
         ("mine.ts:Named", "give the class one, static name = \"mine\""),
+        ("mine.ts:Filters", "recall has no parameter that brings them: write recall(bank, query, k, asked) { … }"),
         ("lacks.ts:Mine", "Cannot find package 'no-such-package'"),
         ("lacks.ts:Mine", "install it beside the file: npm install NAME"),
         ("broken.ts:Mine", "broken.ts cannot be imported: "),

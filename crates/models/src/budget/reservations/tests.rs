@@ -277,6 +277,10 @@ async fn p41_what_another_run_of_the_group_has_reserved_is_waited_for() {
     let over = OverCap { needed: usd(31), left: usd(30), cap: usd(100), scope: BudgetScope::Group };
     assert_eq!(refused, Refusal::OverCap(over));
     assert!(over.to_string().contains("the group's cap of") && over.to_string().contains("--max-cost"), "{over}");
+    for scope in [BudgetScope::Run, BudgetScope::Group, BudgetScope::Phase(PHASE), BudgetScope::Day] {
+        let told = OverCap { scope, ..over }.of_run("mine");
+        assert!(told.contains("`bench-coord resume mine --"), "{told}");
+    }
 }
 
 /// Whatever the calls of several runs cost, in however many processes: the cap of their group is used up and never passed.

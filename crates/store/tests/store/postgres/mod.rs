@@ -78,7 +78,7 @@ async fn what_cannot_be_stored_is_bad_data() {
     fresh.store.add_event(run, "even", "").await.expect("the connection is usable afterwards");
     change(&mut conn, "DROP TABLE run_events").await;
     let damaged = fresh.store.events(run).await.expect_err("has no table");
-    assert!(matches!(damaged, bench_store::StoreError::Corrupt(_)), "{damaged}");
+    assert!(matches!(damaged, bench_store::StoreError::Broken(_)), "{damaged}");
     fresh.store.close().await;
     assert!(fresh.store.run(run).await.is_err_and(|e| e.is_transient()), "closed stores say so");
 }

@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, PoisonError, atomic::Ordering},
+    sync::{
+        Arc, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -28,8 +31,14 @@ use crate::{
 /// Most ends of processes that are kept for who asks for them.
 const MOST_REPLACED: usize = 1_000;
 
-/// Longest wait for the status of a process whose replies have ended.
+/// Longest wait for the status of a process whose replies have ended, or that was just ended.
 const NOTICED: Duration = Duration::from_millis(500);
+
+/// A request that was sent: to which process, and how many replies had come from it before.
+struct Sent {
+    process: Arc<Banks>,
+    heard: u64,
+}
 
 impl ProcessSystem {
     fn start(&self) -> Result<Running, Failure> {
@@ -43,14 +52,16 @@ impl ProcessSystem {
         };
         let waiting: Waiting = Arc::new(std::sync::Mutex::new(Some(HashMap::new())));
         let longest = response_bytes(&self.spec) as u64;
-        let (name, secrets, replies) = (self.spec.name.clone(), self.secrets.clone(), Arc::clone(&waiting));
+        let heard = Arc::new(AtomicU64::new(0));
+        let (name, secrets) = (self.spec.name.clone(), self.secrets.clone());
+        let (replies, counted) = (Arc::clone(&waiting), Arc::clone(&heard));
         let reader = tokio::spawn(async move {
-            read_replies(BufReader::new(stdout), longest, &name, &secrets, &replies).await;
+            read_replies(BufReader::new(stdout), longest, &name, &secrets, (&replies, counted.as_ref())).await;
             // whoever waits is told that nothing comes any more
             drop(take_all(&replies));
         });
         let group = child.id();
-        Ok(Running { stdin: Some(stdin), waiting, child, group, reader, banks: Arc::default() })
+        Ok(Running { stdin: Some(stdin), waiting, child, group, reader, banks: Arc::default(), heard, closes: false })
     }
 
     /// The program with its arguments.
@@ -90,17 +101,40 @@ impl ProcessSystem {
             Ok(value) => value.get("op").and_then(Value::as_str).unwrap_or_default().to_owned(),
             Err(_) => String::new(),
         };
+        let (reply, process) = self.reply_in(wanted, op, &what).await?;
+        Ok((self.done(&what, reply)?, process))
+    }
+
+    /// The same, with the reply as it is: a refusal too.
+    pub(super) async fn reply_in(
+        &self,
+        wanted: Option<&Arc<Banks>>,
+        op: ProcessOp,
+        what: &str,
+    ) -> Result<(ProcessReply, Arc<Banks>), Failure> {
         // whoever waits for a turn is not asked yet
         let _turn = match &self.turns {
             Some(turns) => turns.acquire().await.ok(),
             None => None,
         };
-        let exchange = self.exchange(wanted, op, &what);
-        let (reply, process) = tokio::time::timeout(self.timeout, exchange).await.unwrap_or_else(|_| {
-            Err(Failure::transient("system_timeout", format!("{what}: no reply within {}", time::show(self.timeout))))
-        })?;
+        let sent = OnceLock::new();
+        let replied = tokio::time::timeout(self.timeout, self.exchange(wanted, op, what, &sent)).await;
+        if let Ok(replied) = replied {
+            return replied;
+        }
+        let mut message = format!("{what}: no reply within {}", time::show(self.timeout));
+        if let Some(sent) = sent.get().filter(|_| self.turns.is_some())
+            && self.give_up(sent).await
+        {
+            message.push_str(", nor any other: its process was ended, and another one takes its place");
+        }
+        Err(Failure::transient("system_timeout", message))
+    }
+
+    /// A reply as what was asked for.
+    pub(super) fn done(&self, what: &str, reply: ProcessReply) -> Result<ProcessReply, Failure> {
         if reply.ok {
-            return Ok((reply, process));
+            return Ok(reply);
         }
         let error = excerpt(reply.error.as_deref().unwrap_or("no reason given"));
         let message = format!("{what}: {} says: {error}", self.spec.name);
@@ -109,6 +143,23 @@ impl ProcessSystem {
         } else {
             Failure::permanent("system_refused", message)
         })
+    }
+
+    /// Ends a process that has replied to nobody since it was sent a request: a call that does not return keeps the thread that all
+    /// others wait for. Whether it was ended.
+    async fn give_up(&self, sent: &Sent) -> bool {
+        let Ok(mut running) = tokio::time::timeout(NOTICED, self.running.lock()).await else { return false };
+        let Some(silent) = running.as_mut().filter(|running| {
+            Arc::ptr_eq(&running.banks, &sent.process) && running.heard.load(Ordering::Relaxed) == sent.heard
+        }) else {
+            return false;
+        };
+        silent.kill();
+        // how it ended is told when another one is started
+        if tokio::time::timeout(NOTICED, silent.child.wait()).await.is_err() {
+            *running = None;
+        }
+        true
     }
 
     /// The process, started first when it does not run; and whether it had to be.
@@ -135,11 +186,20 @@ impl ProcessSystem {
             send(&mut started, &hello).await.map_err(|_| self.gone(what))?;
             match greeted.await {
                 Ok(Ok(reply)) if reply.ok => {
+                    started.closes = reply.closes;
                     *self.version.lock().unwrap_or_else(PoisonError::into_inner) = reply.version;
                 }
                 Ok(reply) => {
-                    let error = reply.map_or_else(|failure| failure.message, |reply| reply.error.unwrap_or_default());
-                    return Err(Failure::terminal("system_start", format!("{}: {error}", self.spec.name)));
+                    let (error, may_pass) = match reply {
+                        Ok(reply) => (reply.error.unwrap_or_default(), reply.retry),
+                        Err(failure) => (failure.message, false),
+                    };
+                    let message = format!("{}: {error}", self.spec.name);
+                    return Err(if may_pass {
+                        Failure::transient(UNREACHABLE, message)
+                    } else {
+                        Failure::terminal("system_start", message)
+                    });
                 }
                 Err(_) => {
                     let how = managed::how_it_ended(started.child.wait().await.ok(), &self.around.log, &self.secrets);
@@ -180,6 +240,7 @@ impl ProcessSystem {
         wanted: Option<&Arc<Banks>>,
         op: ProcessOp,
         what: &str,
+        sent: &OnceLock<Sent>,
     ) -> Result<(ProcessReply, Arc<Banks>), Failure> {
         let gone = || self.gone(what);
         let (sender, receiver) = oneshot::channel();
@@ -196,6 +257,8 @@ impl ProcessSystem {
             if !put(&process.waiting, id, sender) {
                 return Err(gone());
             }
+            // noted once, as it is asked once
+            let _ = sent.set(Sent { process: Arc::clone(&banks), heard: process.heard.load(Ordering::Relaxed) });
             send(&mut process, &ProcessRequest { id, op }).await.map_err(|_| gone())?;
             *running = Some(process);
             banks

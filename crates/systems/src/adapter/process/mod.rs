@@ -18,7 +18,10 @@ mod transport;
 
 use std::{
     path::PathBuf,
-    sync::{Arc, atomic::AtomicU64},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64},
+    },
     time::Duration,
 };
 
@@ -56,6 +59,8 @@ struct ProcessSystem {
     greeted: AtomicU64,
     /// How those ended in whose place another one was greeted, until somebody asks.
     replaced: std::sync::Mutex<Vec<String>>,
+    /// Whether it was said already that its numbers cannot be had.
+    without_numbers: AtomicBool,
 }
 
 pub(super) fn build(
@@ -101,6 +106,7 @@ fn build_one(
         version: std::sync::Mutex::default(),
         greeted: AtomicU64::new(0),
         replaced: std::sync::Mutex::default(),
+        without_numbers: AtomicBool::default(),
         indexes: Indexes::default(),
     }))
 }

@@ -13,11 +13,12 @@ use bench_proto::{
     scenario::ReaderMode,
     step::RetrievedHit,
 };
+use tracing::warn;
 
 use super::{
     ProcessSystem,
     keeping::Place,
-    protocol::{ProcessFilter, ProcessHit, ProcessOp, ProcessSearch},
+    protocol::{ProcessFilter, ProcessHit, ProcessOp, ProcessReply, ProcessSearch},
     storing::usage,
 };
 use crate::{
@@ -36,6 +37,8 @@ use crate::{
 
 /// Longest time that a process has to end after its input has ended.
 const LAST: Duration = Duration::from_secs(3);
+/// Longest time that one has besides which puts something away then.
+const LONGEST_CLOSE: Duration = Duration::from_secs(30);
 
 impl ProcessSystem {
     /// What a process is told of a question.
@@ -49,10 +52,33 @@ impl ProcessSystem {
             filter: ProcessFilter::honoured_part(query.filter, self.capabilities.filters)?,
         })
     }
+
+    /// Asks about a bank what a process need not have; `None` of one that has not.
+    async fn ask_if_had(&self, place: &Place, op: ProcessOp, what: &str) -> Result<Option<ProcessReply>, Failure> {
+        let (reply, _) = self.reply_in(place.process.as_ref(), op, what).await?;
+        if is_lacking(&reply, what, self.spec.code.is_some()) {
+            return Ok(None);
+        }
+        self.done(what, reply).map(Some)
+    }
 }
 
-/// Whether the process does not have what it was asked for: it said no, and not that another try may help.
-fn is_lacking(failure: &Failure) -> bool {
+/// Whether a process does not have what it was asked for. A class that raises something has failed, and a memory that is lost is one
+/// that cannot be counted; processes of others may say in words alone that they have no such operation, or nothing at all.
+fn is_lacking(reply: &ProcessReply, what: &str, is_class: bool) -> bool {
+    let in_words = || {
+        let said = reply.error.as_deref().unwrap_or_default().to_lowercase();
+        let own = [format!("no {what}"), format!("unknown {what}"), format!("'{what}'")];
+        let usual =
+            ["unknown op", "unknown request", "unknown command", "unsupported", "not supported", "not implemented"];
+        said.trim().is_empty()
+            || own.iter().any(|words| said.contains(words.as_str()))
+            || usual.iter().any(|words| said.contains(words))
+    };
+    !reply.ok && !reply.retry && (reply.lacking || (!is_class && in_words()))
+}
+
+fn is_refused(failure: &Failure) -> bool {
     failure.code == "system_refused" && failure.class == FailureClass::Permanent
 }
 
@@ -161,15 +187,9 @@ impl MemorySystem for ProcessSystem {
 
     async fn verify(&self, bank: &BankRef, entries: u32) -> Result<Option<Counted>, Failure> {
         let place = self.place_with(bank, entries).await?;
-        match self.ask_at(&place, ProcessOp::Verify { bank: place.name.clone() }).await {
-            Ok(reply) => {
-                let expected = self.expected(bank, entries)?;
-                Ok(reply.count.map(|found| Counted { expected, found }))
-            }
-            // a process that does not count
-            Err(failure) if is_lacking(&failure) => Ok(None),
-            Err(failure) => Err(failure),
-        }
+        let counted = self.ask_if_had(&place, ProcessOp::Verify { bank: place.name.clone() }, "verify").await?;
+        let Some(found) = counted.and_then(|reply| reply.count) else { return Ok(None) };
+        Ok(Some(Counted { expected: self.expected(bank, entries)?, found }))
     }
 
     async fn list(&self, bank: &BankRef, entries: u32, from: &ListCursor) -> Result<ListedPage, Failure> {
@@ -198,10 +218,18 @@ impl MemorySystem for ProcessSystem {
         let Some(place) = self.place_if_here(bank).await? else {
             return Ok(SystemStats { version, numbers: BTreeMap::new() });
         };
-        match self.ask_at(&place, ProcessOp::Statistics { bank: place.name.clone() }).await {
-            Ok(reply) => Ok(SystemStats { version: reply.version.or(version), numbers: reply.numbers }),
+        let asked = self.ask_if_had(&place, ProcessOp::Statistics { bank: place.name.clone() }, "statistics").await;
+        match asked {
+            Ok(Some(reply)) => Ok(SystemStats { version: reply.version.or(version), numbers: reply.numbers }),
             // a process without numbers
-            Err(failure) if is_lacking(&failure) => Ok(SystemStats { version, numbers: BTreeMap::new() }),
+            Ok(None) => Ok(SystemStats { version, numbers: BTreeMap::new() }),
+            // nothing else depends on them
+            Err(failure) if is_refused(&failure) => {
+                if !self.without_numbers.swap(true, Ordering::Relaxed) {
+                    warn!("{}: the report has no numbers of it", self.secrets.hide(&failure.message));
+                }
+                Ok(SystemStats { version, numbers: BTreeMap::new() })
+            }
             Err(failure) => Err(failure),
         }
     }
@@ -226,8 +254,35 @@ impl MemorySystem for ProcessSystem {
         self.greeted.store(0, Ordering::Relaxed);
         if let Some(mut running) = self.running.lock().await.take() {
             running.stdin = None;
+            let closing = if running.closes { self.timeout.min(LONGEST_CLOSE) } else { Duration::ZERO };
             // its output ends with it; what is left then is killed when it is dropped
-            let _ = tokio::time::timeout(LAST, &mut running.reader).await;
+            let ended = tokio::time::timeout(LAST + closing, &mut running.reader).await;
+            if ended.is_err() && running.closes {
+                let within = time::show(closing);
+                warn!("{}: close did not end within {within}: what it had not saved is lost", self.spec.name);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_has_no_count_is_told_apart_from_one_that_cannot_count_now() {
+        let said = |error: &str| ProcessReply { error: Some(error.to_owned()), ..ProcessReply::default() };
+        for (reply, of_class, of_others) in [
+            (ProcessReply { lacking: true, ..said("whatever") }, true, true),
+            (said("this system has no verify"), false, true),
+            (said("Unknown operation: verify"), false, true),
+            (ProcessReply::default(), false, true),
+            (said("KeyError: 'bench-a-g1', mine.py line 9 in verify"), false, false),
+            (ProcessReply { retry: true, ..said("no verify for now") }, false, false),
+            (ProcessReply { ok: true, ..ProcessReply::default() }, false, false),
+        ] {
+            assert_eq!(is_lacking(&reply, "verify", true), of_class, "{reply:?}");
+            assert_eq!(is_lacking(&reply, "verify", false), of_others, "{reply:?}");
         }
     }
 }

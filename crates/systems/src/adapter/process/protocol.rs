@@ -231,6 +231,11 @@ pub struct ProcessReply {
     pub error: Option<String>,
     /// Another try may help.
     pub retry: bool,
+    /// It has no such operation, and nothing failed: of `verify` and `statistics`, which it need not have.
+    pub lacking: bool,
+    /// To `hello`: it has something to put away when its input has ended, and is waited for as long as for an operation, at most 30
+    /// seconds.
+    pub closes: bool,
     /// Version of the system.
     pub version: Option<String>,
     /// The bank's handle.

@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use bench_proto::{failure::Failure, text::not_finite};
@@ -36,6 +39,10 @@ pub(super) struct Running {
     pub(super) group: Option<u32>,
     pub(super) reader: JoinHandle<()>,
     pub(super) banks: Arc<Banks>,
+    /// Replies that have come from it.
+    pub(super) heard: Arc<AtomicU64>,
+    /// Whether it has something to put away when its input has ended.
+    pub(super) closes: bool,
 }
 
 impl Running {
@@ -43,6 +50,15 @@ impl Running {
     pub(super) fn is_over(&mut self) -> bool {
         let is_heard = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).is_some();
         !is_heard || self.child.try_wait().is_ok_and(|status| status.is_some())
+    }
+
+    /// Ends it, with what it has started.
+    pub(super) fn kill(&mut self) {
+        // whoever has ended meanwhile needs no signal
+        let _ = self.child.start_kill();
+        if let Some(group) = self.group {
+            signal_group(group, Signal::KILL);
+        }
     }
 }
 
@@ -87,8 +103,12 @@ pub(super) async fn read_replies<R: tokio::io::AsyncBufRead + Unpin>(
     longest: u64,
     name: &str,
     secrets: &Secrets,
-    waiting: &Waiting,
+    (waiting, heard): (&Waiting, &AtomicU64),
 ) {
+    let hand_over = |id: u64, reply: Reply| {
+        heard.fetch_add(1, Ordering::Relaxed);
+        answer(waiting, id, reply);
+    };
     loop {
         let mut line = Vec::new();
         match (&mut reader).take(longest + 1).read_until(b'\n', &mut line).await {
@@ -98,7 +118,7 @@ pub(super) async fn read_replies<R: tokio::io::AsyncBufRead + Unpin>(
                 warn!("{name}: {message}");
                 let failure = Failure::permanent("system_response_too_long", message);
                 if let Some(id) = id_at_the_beginning(&line) {
-                    answer(waiting, id, Err(failure));
+                    hand_over(id, Err(failure));
                 }
                 return;
             }
@@ -120,12 +140,12 @@ pub(super) async fn read_replies<R: tokio::io::AsyncBufRead + Unpin>(
                 // whoever waits for it need not wait longer; a stray print of a library has no number
                 let numbered = serde_json::from_slice(&line).map(|Numbered { id }| id).ok();
                 if let Some(id) = numbered.or_else(|| id_at_the_beginning(&line)) {
-                    answer(waiting, id, Err(Failure::permanent(SHAPE, format!("the reply cannot be read {said}"))));
+                    hand_over(id, Err(Failure::permanent(SHAPE, format!("the reply cannot be read {said}"))));
                 }
                 continue;
             }
         };
-        answer(waiting, reply.id, Ok(reply));
+        hand_over(reply.id, Ok(reply));
     }
 }
 
@@ -182,7 +202,9 @@ mod tests {
             .collect();
         let long = format!("{{\"id\": 3, \"text\": \"{}\"}}\n", "x".repeat(500));
         let lines = format!("{{\"id\": 2, \"ok\": true, \"count\": -1}}\nwhat a library prints\n{long}");
-        read_replies(lines.as_bytes(), 100, "mine", &Secrets::default(), &waiting).await;
+        let heard = AtomicU64::new(0);
+        read_replies(lines.as_bytes(), 100, "mine", &Secrets::default(), (&waiting, &heard)).await;
+        assert_eq!(heard.into_inner(), 2, "what a library prints is no sign of life");
         let failure = |reply: Option<Reply>| reply.expect("was told").expect_err("cannot be read");
         let too_long = failure(receivers.pop().and_then(|mut reply| reply.try_recv().ok()));
         assert_eq!(too_long.code, "system_response_too_long", "{too_long}");
@@ -197,7 +219,7 @@ mod tests {
             let (sender, mut receiver) = oneshot::channel();
             let waiting: Waiting = Arc::new(Mutex::new(Some(HashMap::from([(7, sender)]))));
             let line = format!("{{\"id\": 7, \"ok\": true, \"hits\": [{{\"text\": \"tea\", \"score\": {number}}}]}}\n");
-            read_replies(line.as_bytes(), 1000, "mine", &Secrets::default(), &waiting).await;
+            read_replies(line.as_bytes(), 1000, "mine", &Secrets::default(), (&waiting, &AtomicU64::new(0))).await;
             let failure = receiver.try_recv().expect("nobody waits longer").expect_err("cannot be read");
             let said = format!("the reply cannot be read ({number} is not a finite number: send null in its place)");
             assert!(failure.code == SHAPE && failure.message.starts_with(&said), "{failure}");
