@@ -233,6 +233,12 @@ pub struct JudgePlan {
 }
 
 impl JudgePlan {
+    /// Most votes of a question, of all judges together.
+    #[must_use]
+    pub fn most_votes(&self) -> u32 {
+        self.votes.saturating_mul(u32::try_from(self.metrics.len()).unwrap_or(u32::MAX))
+    }
+
     /// Numbers of the judges that grade a question.
     pub fn asked<'a>(&'a self, category: &'a str, question_id: &'a str) -> impl Iterator<Item = u32> + 'a {
         let judges = 0..u32::try_from(self.metrics.len()).unwrap_or(u32::MAX);

@@ -183,7 +183,8 @@ pub struct MainEffect {
     pub from: String,
     /// Its value in the others.
     pub to: String,
-    /// Axis → value that its cells have in common, where cells of another dataset or metric have an effect of their own.
+    /// Axis → value that its cells have in common, where cells of another dataset or metric have an effect of their own; `dataset` or
+    /// `metric` → which, where no value tells them apart.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub within: BTreeMap<String, String>,
     /// Pairs of cells that differ in nothing else.

@@ -1,9 +1,10 @@
 //! Group commits (P8): whatever is submitted while a commit is under way goes into the next one, and one is under way at a time. What
-//! the store refuses for its data, or cannot take for a row that it cannot read, is halved until the bad submission stands alone.
+//! the store refuses for its data, or cannot take for a row that it cannot read, is halved until the bad submission stands alone. What
+//! is asked for many at once is halved in the same way ([`by_halves`]).
 
 use std::time::Duration;
 
-use bench_store::StoreError;
+use bench_store::{StoreError, StoreResult};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout_at},
@@ -199,6 +200,29 @@ async fn commit<C: Committer>(committer: &C, batch: Vec<Submission<C>>) {
     }
 }
 
+/// Asks the store for many things at once. Where a row of one of them cannot be read, that one is found by halves: what was answered for
+/// the others, in their order, and those that stand alone, with why.
+pub(crate) async fn by_halves<'a, T, R, F>(
+    all: &'a [T],
+    mut ask: impl FnMut(&'a [T]) -> F,
+) -> StoreResult<(Vec<R>, Vec<(&'a T, StoreError)>)>
+where
+    F: Future<Output = StoreResult<R>>,
+{
+    let (mut parts, mut answered, mut alone) = (vec![all], Vec::new(), Vec::new());
+    while let Some(part) = parts.pop() {
+        match (ask(part).await, part) {
+            (Err(error), [one]) if error.is_about_rows() => alone.push((one, error)),
+            (Err(error), [_, _, ..]) if error.is_about_rows() => {
+                let (first, second) = part.split_at(part.len() / 2);
+                parts.extend([second, first]);
+            }
+            (answer, _) => answered.push(answer?),
+        }
+    }
+    Ok((answered, alone))
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex};
@@ -269,6 +293,25 @@ mod tests {
         }
         let stored = numbers.0.lock().expect("a lock").concat();
         assert_eq!(stored, [10, 11, 12, 14, 16]);
+    }
+
+    #[tokio::test]
+    async fn p8_who_cannot_be_read_is_found_by_halves() {
+        let ask = |part: &[u32]| {
+            std::future::ready(if part.contains(&50) {
+                Err(StoreError::Full("50".to_owned()))
+            } else if part.contains(&13) || part.contains(&15) {
+                Err(StoreError::Corrupt("odd".to_owned()))
+            } else {
+                Ok(part.to_vec())
+            })
+        };
+        let all: Vec<u32> = (10..17).collect();
+        let (answered, alone) = by_halves(&all, ask).await.expect("is answered");
+        assert_eq!(answered.concat(), [10, 11, 12, 14, 16]);
+        assert_eq!(alone.iter().map(|(one, _)| **one).collect::<Vec<_>>(), [13, 15]);
+        assert!(by_halves(&[1, 50], ask).await.is_err(), "it is not about rows");
+        assert!(by_halves(&[], ask).await.is_ok_and(|(answered, _)| answered.concat().is_empty()));
     }
 
     #[tokio::test]

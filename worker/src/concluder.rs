@@ -22,6 +22,7 @@ use tracing::{Instrument as _, Span, warn};
 
 use crate::{
     banks::BankCache,
+    batch::by_halves,
     traces::{Keeper, link_questions, meter},
 };
 
@@ -113,22 +114,12 @@ impl Concluder {
         questions: &[TaskKey],
         left_out: &mut Option<StoreError>,
     ) -> StoreResult<Vec<StoredStep>> {
-        let (mut parts, mut steps) = (vec![questions], Vec::new());
-        while let Some(part) = parts.pop() {
-            match retry(|| self.store.question_steps(run, part)).await {
-                Err(error) if error.is_about_rows() => match part.len() {
-                    0 | 1 => {
-                        left_out.get_or_insert(error);
-                    }
-                    several => {
-                        let (first, second) = part.split_at(several / 2);
-                        parts.extend([second, first]);
-                    }
-                },
-                read => steps.extend(read?),
-            }
+        let read = by_halves(questions, |part| retry(move || self.store.question_steps(run, part)));
+        let (steps, unreadable) = read.await?;
+        if let Some((_, error)) = unreadable.into_iter().next() {
+            left_out.get_or_insert(error);
         }
-        Ok(steps)
+        Ok(steps.into_iter().flatten().collect())
     }
 
     async fn identity(&self, run: RunNo, task: TaskKey) -> StoreResult<QuestionIdentity> {

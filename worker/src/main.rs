@@ -116,7 +116,7 @@ impl From<StoreError> for Stop {
 impl From<QueueError> for Stop {
     fn from(error: QueueError) -> Self {
         match &error {
-            QueueError::Setup(_) => Self::usage(error),
+            QueueError::Setup(_) | QueueError::Refused(_) => Self::usage(error),
             QueueError::Unavailable(_) | QueueError::Closed => {
                 Self::infrastructure(format!("{error}; is the broker up?"))
             }

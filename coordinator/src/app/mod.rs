@@ -59,7 +59,7 @@ pub(crate) enum Deployment {
 /// A queue's error for people.
 pub(crate) fn queue_error(error: QueueError) -> CliError {
     match &error {
-        QueueError::Setup(_) => CliError::usage_of(error),
+        QueueError::Setup(_) | QueueError::Refused(_) => CliError::usage_of(error),
         QueueError::Unavailable(_) | QueueError::Closed => {
             CliError::infrastructure(format!("{error}; is the broker up? `bench-coord doctor` looks at everything"))
                 .because(error)

@@ -6,10 +6,11 @@ use std::{
     sync::Arc,
 };
 
-use bench_settings::{CommandLine, ExtraKey, bounded};
+use bench_settings::{CommandLine, ExtraKey, bounded, signals::Interrupts};
 use bench_systems::{
     BuildContext, MemorySystem, SystemSettings,
     adapter::{self, AdapterSpec, code, code::libraries, dispositions, settings as of_run},
+    closing::unless_hurried,
     policy::{Policy, SystemHash},
     registry::{self, Named, SYSTEMS},
     vector,
@@ -290,9 +291,9 @@ pub(crate) struct Driven {
 }
 
 impl Driven {
-    /// Ends what was started for it.
-    pub(crate) async fn close(&self) {
-        self.system.close().await;
+    /// Ends what was started for it; the second signal does not wait for long.
+    pub(crate) async fn close(&self, interrupts: &Interrupts) {
+        unless_hurried(self.system.close(), interrupts.now.cancelled()).await;
         self.context.adapters.instances.close_all().await;
     }
 

@@ -9,7 +9,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bench_proto::{CLUSTER_DOMAIN, ids::Role, outage::RouteKey, session::SessionInfo, task::QueueName};
+use bench_proto::{
+    CLUSTER_DOMAIN,
+    ids::{Role, RunNo},
+    outage::RouteKey,
+    session::SessionInfo,
+    task::QueueName,
+};
 use bench_queue::Queue;
 use bench_store::{OpenByRole, RunFilter, RunRow, RunState, Store};
 use bench_telemetry::metrics::{Gauge, Series, catalogue};
@@ -20,7 +26,10 @@ use super::scale::COUNTED;
 use crate::{
     dispatch::window::{Slots, window},
     exit::CliError,
-    standing::{progress::ProgressMeter, waiting::waits_for},
+    standing::{
+        progress::ProgressMeter,
+        waiting::{has_open, waits_for},
+    },
 };
 
 /// Two looks at the cluster that are closer together than this show the same gauges.
@@ -116,9 +125,10 @@ impl ClusterGauges {
         seen.moved.retain(|run, _| open_runs.contains(run));
         let running: Vec<_> = runs.iter().filter(|run| run.state == RunState::Running).map(|run| run.run_no).collect();
         let open = self.store.open_tasks_of(&running, COUNTED).await?;
+        let is_at_work = |run: RunNo| open.get(&run).is_some_and(has_open);
         for run in &runs {
             look_at_run(seen, found, run);
-            let waits = open.get(&run.run_no).is_some_and(|open| !waits_for(run, open, &runs).is_empty());
+            let waits = open.get(&run.run_no).is_some_and(|open| !waits_for(run, open, &runs, is_at_work).is_empty());
             look_at_moves(seen, found, run, waits);
         }
         for row in self.store.outages(CLUSTER_DOMAIN).await?.iter().filter(|row| row.outage.is_open()) {

@@ -24,8 +24,9 @@ use crate::{
     dispatch::trouble::{LeftOut, Trouble},
     results,
     standing::{
-        group::{RunsOfGroup, member},
+        group::{RunsOfGroup, group_of_equals},
         latency::{self, all_ended},
+        waiting::keep_its_probe_back,
     },
 };
 
@@ -191,13 +192,12 @@ impl Supervisor {
 
     /// Whether a run waits with its latency probe: others of its group still ask, or one is probed (P43).
     async fn waits_for_others(&self, supervised: &Supervised, row: &RunRow) -> Result<bool, StoreError> {
-        let Some(group) = row.group.as_ref().filter(|_| member(row) && !row.spec.limits.latency_probe.is_off()) else {
+        let Some(group) = group_of_equals(row).filter(|_| !row.spec.limits.latency_probe.is_off()) else {
             return Ok(false);
         };
         let group = RunsOfGroup::of_id(self.store.as_ref(), &RunId(group.id.clone())).await?;
-        let runs = group.into_iter().flat_map(|group| group.runs);
-        let mut others = runs.filter(|other| other.run_no != row.run_no && other.state == RunState::Running);
-        Ok(others.any(|other| !all_ended(&other) || supervised.probing.contains(&other.run_no)))
+        let runs = group.map(|group| group.runs).unwrap_or_default();
+        Ok(!keep_its_probe_back(row, &runs, |other| supervised.probing.contains(&other)).is_empty())
     }
 
     async fn sweep(&self, supervised: &Supervised, run: RunNo) -> Result<(), TickError> {

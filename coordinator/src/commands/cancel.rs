@@ -117,6 +117,34 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn p23_controls_that_were_cancelled_with_their_run_wait_for_it_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = conformance::store_in(folder.path()).await;
+        let store = store.as_ref();
+        let waits = |id: &str| NewRun { waits: true, ..conformance::new_run(id) };
+        let created = store.create_or_find(&conformance::new_run("r"), &[waits("r-none"), waits("r-oracle")]).await;
+        let Creation::Made(run) = created.expect("is created") else { panic!("it is new") };
+        let row = async |id: &str| store.run_by_id(&RunId(id.to_owned())).await.expect("is read").expect("is there");
+        let none = row("r-none").await.run_no;
+        let begun = store.set_run_state(none, &[RunState::Paused], RunState::Running, None).await;
+        assert!(begun.expect("is set"));
+        cancel(store, &row("r").await, false).await.expect("all are cancelled");
+
+        assert_eq!(controls::going_on(store, run, false).await.expect("are read"), []);
+        let mut again = controls::going_on(store, run, true).await.expect("are read");
+        controls::reopen(store, &mut again).await.expect("are reopened");
+        assert_eq!(again, [row("r-none").await, row("r-oracle").await]);
+        assert!(again.iter().all(RunRow::waits), "{again:?}");
+        assert_eq!(controls::not_ended(store, run).await.expect("are read").len(), 2);
+        // a cluster begins them when their run has ended
+        controls::start_beside(store, &row("r").await, &again).await.expect("none is begun");
+        assert!(row("r-none").await.waits());
+        let ended = RunRow { state: RunState::Finished, ..row("r").await };
+        controls::start_beside(store, &ended, &again).await.expect("are begun");
+        assert_eq!(row("r-none").await.state, RunState::Running);
+    }
+
+    #[tokio::test]
     async fn p23_what_was_paused_or_cancelled_before_is_cancelled_at_once() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = conformance::store_in(folder.path()).await;

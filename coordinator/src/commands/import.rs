@@ -62,7 +62,7 @@ pub(super) async fn run(app: &App, args: &ImportArgs) -> CliResult {
     if args.sample.preset.is_some() && !args.subset {
         keep_sampled(&mut lines, &questions, &format!("{} {}", sample.spec.preset, name)).map_err(CliError::usage)?;
     }
-    let is_named = |(id, category): &(String, String)| (category.clone(), lines.by_question.contains_key(id));
+    let is_named = |(id, category): &(String, String)| (category.clone(), lines.names(id));
     if let Some(advice) = left_out(&questions.iter().map(is_named).collect::<Vec<_>>()) {
         out::note(&advice);
     }
@@ -142,7 +142,7 @@ async fn sample(app: &App, args: &ImportArgs, dataset: &Arc<dyn Dataset>, lines:
     let mut request = planning::sample_request(app, &args.sample)?;
     if args.subset {
         request.preset = None;
-        request.question_ids = lines.by_question.keys().cloned().collect();
+        request.question_ids = lines.named();
     } else if args.sample.preset.is_none() && request.preset.is_some() {
         request.preset = Some(bench_plan::Preset::Full);
     }
@@ -231,7 +231,7 @@ mod tests {
         let questions = |ids: &[&str]| ids.iter().map(|id| ((*id).to_owned(), "any".to_owned())).collect::<Vec<_>>();
         let lines = || {
             let by_question = ["a", "b", "c"].map(|id| (id.to_owned(), Line::default())).into();
-            Lines { by_question, metric: None, notes: Vec::new() }
+            Lines { by_question, not_run: std::collections::BTreeSet::new(), metric: None, notes: Vec::new() }
         };
         let kept = |ids: &[&str]| {
             let mut lines = lines();

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Measures, or reads what was measured; writes the files, prints the table and what a gate says. Exit 3 when it was interrupted, 4
-/// when nothing was served or the system has ended a suite, 5 when a bank answered with what is in another or the baseline is of
+/// when nothing was served or a failure has ended it before its time, 5 when a bank answered with what is in another or the baseline is of
 /// other conditions, 1 and 6 as a gate.
 pub(super) async fn run(app: &App, args: &LoadArgs) -> CliResult {
     if !(args.ratio.is_finite() && args.ratio >= 1.0) {

@@ -25,7 +25,7 @@ use crate::{
         latency::{self, Probing},
         outages::{self, Away},
         progress::{ProgressMeter, Snapshot, line},
-        waiting::{Waiting, at_its_end},
+        waiting::{Waiting, at_its_end, before_its_begin},
     },
 };
 
@@ -108,6 +108,8 @@ struct RunStatus<'a> {
     missing: Option<String>,
     open: OpenByRole,
     waits_for: Option<String>,
+    /// What it waits for before it begins.
+    before_its_begin: Option<String>,
     /// What it waits for at its end.
     at_its_end: Option<String>,
     failed_banks: Vec<(String, String)>,
@@ -143,6 +145,7 @@ impl<'a> RunStatus<'a> {
             cluster,
             missing,
             standing: Standing::of_run(run, app.store_file().as_deref()),
+            before_its_begin: before_its_begin(store, run).await?,
             at_its_end: at_its_end(store, run, &open).await?,
             open,
             outages: outages::away(store, run).await?,
@@ -176,8 +179,8 @@ impl<'a> RunStatus<'a> {
         if let Some(waiting) = Waiting::from_open(&self.open, self.waits_for.clone()) {
             return Some(waiting.line());
         }
-        if self.at_its_end.is_some() {
-            return self.at_its_end.clone();
+        if let Some(others) = self.before_its_begin.as_ref().or(self.at_its_end.as_ref()) {
+            return Some(others.clone());
         }
         let asks = self.run.spec.taken_over.banks_of.first();
         (!self.run.planned).then(|| match asks {

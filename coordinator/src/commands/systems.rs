@@ -253,7 +253,7 @@ async fn try_system(app: &App, given: &str, (text, question): (&str, &str), json
         tried = trial::run(driven.system.as_ref(), &bank, (text, question), app.settings().run.top_k) => Some(tried),
         () = interrupts.stop.cancelled() => None,
     };
-    driven.close().await;
+    driven.close(&interrupts).await;
     let tried = tried.ok_or_else(|| {
         CliError::resumable(format!("interrupted: bank {bank} may be left in a system that runs on; try again"))
     })?;
@@ -303,7 +303,7 @@ async fn check_system(app: &App, given: &str, json: bool) -> CliResult {
         () = interrupts.stop.cancelled() => None,
     };
     // however it ends: what was started does not stay
-    driven.close().await;
+    driven.close(&interrupts).await;
     let steps = steps.ok_or_else(|| {
         CliError::resumable(format!(
             "interrupted: banks named {banks}-… may be left in a system that runs on; check again"

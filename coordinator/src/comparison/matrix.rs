@@ -336,9 +336,20 @@ impl Measured {
             metric: spec.headline_metric(),
         }
     }
+
+    /// What tells it from others: its dataset, or its metric where some of them are of that dataset too.
+    fn told_from(&self, others: &[&Self]) -> Values {
+        let same_data = others.iter().any(|other| other.dataset == self.dataset);
+        let same_metric = others.iter().any(|other| other.metric == self.metric);
+        let by_data = !others.is_empty() && (!same_data || same_metric);
+        let by_metric = same_data && others.iter().any(|other| other.metric != self.metric);
+        let dataset = by_data.then(|| ("dataset".to_owned(), self.dataset.clone()));
+        dataset.into_iter().chain(by_metric.then(|| ("metric".to_owned(), self.metric.clone()))).collect()
+    }
 }
 
-/// What is measured alike, in the order of its first members; each part with those of its common values that tell it from others.
+/// What is measured alike, in the order of its first members; each part with those of its common values that tell it from others, and
+/// where they do not with what does.
 fn apart<T>(all: Vec<(Measured, Values, T)>) -> Vec<(Values, Vec<T>)> {
     let mut parts: Vec<(Measured, Values, Vec<T>)> = Vec::new();
     for (on, values, member) in all {
@@ -350,17 +361,17 @@ fn apart<T>(all: Vec<(Measured, Values, T)>) -> Vec<(Values, Vec<T>)> {
             None => parts.push((on, values, vec![member])),
         }
     }
-    let several = parts.len() > 1;
     let mut everywhere = parts.first().map(|(_, common, _)| common.clone()).unwrap_or_default();
     everywhere.retain(|axis, value| parts.iter().all(|(_, common, _)| common.get(axis) == Some(&*value)));
-    let told = |(on, mut common, members): (Measured, Values, Vec<T>)| {
-        common.retain(|axis, _| !everywhere.contains_key(axis));
-        if several && common.is_empty() {
-            common.insert("dataset".to_owned(), on.dataset);
-        }
-        (common, members)
+    parts.iter_mut().for_each(|(_, common, _)| common.retain(|axis, _| !everywhere.contains_key(axis)));
+    let within = |(at, (on, common, _)): (usize, &(Measured, Values, Vec<T>))| -> Values {
+        let others = parts.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, part)| part);
+        let alike = others.filter(|(_, other, _)| common.is_empty() || other == common);
+        let alike: Vec<&Measured> = alike.map(|(on, ..)| on).collect();
+        common.clone().into_iter().chain(on.told_from(&alike)).collect()
     };
-    parts.into_iter().map(told).collect()
+    let within: Vec<Values> = parts.iter().enumerate().map(within).collect();
+    within.into_iter().zip(parts).map(|(within, (.., members))| (within, members)).collect()
 }
 
 /// A cell with one value of an axis, and the cell with another that differs in nothing else.
@@ -529,6 +540,17 @@ mod tests {
         let by_another_metric = |spec: &mut RunSpec| spec.headline = Some("recall@10".to_owned());
         let of_metrics = parts(&[(&[("judge", "x")], &one), (&[("judge", "none")], &by_another_metric)]);
         assert_eq!(of_metrics.len(), 2);
+        let none_in_common = |of_one: Change<'_>, of_other: Change<'_>| {
+            let (five, ten): (Named<'_>, Named<'_>) = (&[("top-k", "5")], &[("top-k", "10")]);
+            let told = parts(&[(five, of_one), (ten, of_one), (five, of_other), (ten, of_other)]);
+            told.into_iter().map(|(within, _)| within).collect::<Vec<_>>()
+        };
+        let by_metric = none_in_common(&one, &by_another_metric);
+        assert_eq!(by_metric[0].keys().collect::<Vec<_>>(), ["metric"], "they are of one dataset");
+        assert_eq!(by_metric[1], within(&[("metric", "recall@10")]));
+        let named = |name: &'static str| move |spec: &mut RunSpec| name.clone_into(&mut spec.dataset.name);
+        let by_dataset = none_in_common(&named("a"), &named("b"));
+        assert_eq!(by_dataset, [within(&[("dataset", "a")]), within(&[("dataset", "b")])]);
         let seed = |seed: u64| {
             move |spec: &mut RunSpec| {
                 spec.dataset.sha256 = seed.to_string();

@@ -250,7 +250,7 @@ impl Dispatcher {
         open: &BTreeMap<RunNo, OpenByRole>,
     ) -> Result<(u32, bool, Load), DispatchError> {
         let (mut published, mut full, mut found) = (0, true, Load::default());
-        let now = Instant::now();
+        let (now, mut refused) = (Instant::now(), Vec::new());
         learned.granted.clear();
         for (name, pool) in by_pool(&learned.runs) {
             if learned.refused.is_left_alone(name, now) {
@@ -281,9 +281,7 @@ impl Dispatcher {
                         learned.left_out.add(run, &error);
                     }
                     Err(DispatchError::Queue(QueueError::Setup(why))) if !self.is_local() => {
-                        // its queues are declared again before the next attempt: they may be gone
-                        learned.declared.retain(|queue| queue.pool != name);
-                        learned.refused.add(name, why, now);
+                        refused.push((name.to_owned(), why));
                         break;
                     }
                     handed_out => {
@@ -295,6 +293,9 @@ impl Dispatcher {
                     }
                 }
             }
+        }
+        for (pool, why) in refused {
+            learned.refuse(&pool, why);
         }
         Ok((published, full, found))
     }

@@ -78,7 +78,10 @@ impl RefusedPools {
 
 #[cfg(all(test, feature = "cluster"))]
 mod tests {
-    use std::sync::Arc;
+    use std::sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    };
 
     use async_trait::async_trait;
     use bench_proto::{
@@ -89,7 +92,9 @@ mod tests {
     use bench_store::{NewRun, RunState, Store, conformance};
 
     use super::*;
-    use crate::dispatch::{Dispatcher, OUTAGE_TIMEOUT, Scope, WakeUps, past::Past, survey::Learned, trouble::Trouble};
+    use crate::dispatch::{
+        DispatchError, Dispatcher, OUTAGE_TIMEOUT, Scope, WakeUps, past::Past, survey::Learned, trouble::Trouble,
+    };
 
     #[test]
     fn p12_a_refused_pool_is_tried_again_ever_more_seldom() {
@@ -109,13 +114,23 @@ mod tests {
         assert!(!refused.is_left_alone("p", now) && !refused.declared("p"));
     }
 
-    /// A broker that declares no long name, and lets nobody write into pool `closed`.
+    /// A broker that declares no long name, lets nobody write into pool `closed`, and at times takes no login.
     #[derive(Debug, Default)]
-    struct Picky(MemoryQueue);
+    struct Picky(MemoryQueue, AtomicBool);
+
+    impl Picky {
+        fn check_login(&self) -> Result<(), QueueError> {
+            match self.1.load(Ordering::Relaxed) {
+                true => Err(QueueError::Refused("the login is refused".to_owned())),
+                false => Ok(()),
+            }
+        }
+    }
 
     #[async_trait]
     impl Queue for Picky {
         async fn declare(&self, queues: &[QueueName]) -> Result<(), QueueError> {
+            self.check_login()?;
             match queues.iter().any(|queue| queue.wire_name().len() > 255) {
                 true => Err(QueueError::Setup("the name is too long".to_owned())),
                 false => self.0.declare(queues).await,
@@ -123,6 +138,7 @@ mod tests {
         }
 
         async fn publish(&self, queue: &QueueName, messages: &[Outgoing]) -> Result<(), QueueError> {
+            self.check_login()?;
             match queue.pool.as_str() {
                 "closed" => Err(QueueError::Setup("the user may not use it".to_owned())),
                 _ => self.0.publish(queue, messages).await,
@@ -134,6 +150,7 @@ mod tests {
         }
 
         async fn depth(&self, queue: &QueueName) -> Result<QueueDepth, QueueError> {
+            self.check_login()?;
             self.0.depth(queue).await
         }
 
@@ -160,6 +177,43 @@ mod tests {
         run
     }
 
+    fn dispatcher(store: &Arc<dyn Store>, queue: Arc<dyn Queue>) -> Dispatcher {
+        Dispatcher {
+            store: Arc::clone(store),
+            queue,
+            scope: Scope::Domain("test".to_owned()),
+            wake_ups: WakeUps::default(),
+            trouble: Trouble::default(),
+            past: Past::default(),
+            traced: false,
+            outage_timeout: OUTAGE_TIMEOUT,
+        }
+    }
+
+    #[tokio::test]
+    async fn p12_who_is_refused_by_the_whole_broker_leaves_no_pool_out() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = conformance::store_in(folder.path()).await;
+        planned(store.as_ref(), "test", "default").await;
+        let queue = Arc::new(Picky::default());
+        let dispatcher = dispatcher(&store, Arc::<Picky>::clone(&queue));
+        let is_refused = async |learned: &mut Learned| match dispatcher.look(learned).await {
+            Err(DispatchError::Queue(QueueError::Refused(_))) => learned.refused.text().is_empty(),
+            _ => false,
+        };
+        let mut learned = Learned::default();
+        queue.1.store(true, Ordering::Relaxed);
+        assert!(is_refused(&mut learned).await, "its queues cannot be declared");
+        queue.1.store(false, Ordering::Relaxed);
+        assert_eq!(dispatcher.look(&mut learned).await.expect("is handed out").published, 1);
+        queue.1.store(true, Ordering::Relaxed);
+        // all is published again
+        learned.runs.clear();
+        assert!(is_refused(&mut learned).await, "nothing can be published");
+        planned(store.as_ref(), "test", "second").await;
+        assert!(is_refused(&mut learned).await, "nor declared");
+    }
+
     #[tokio::test]
     async fn p12_a_pool_whose_queues_are_refused_holds_up_no_other() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -167,16 +221,7 @@ mod tests {
         let long = planned(store.as_ref(), "test", &"p".repeat(300)).await;
         let closed = planned(store.as_ref(), "test", "closed").await;
         planned(store.as_ref(), "test", "default").await;
-        let dispatcher = Dispatcher {
-            store: Arc::clone(&store),
-            queue: Arc::new(Picky::default()),
-            scope: Scope::Domain("test".to_owned()),
-            wake_ups: WakeUps::default(),
-            trouble: Trouble::default(),
-            past: Past::default(),
-            traced: false,
-            outage_timeout: OUTAGE_TIMEOUT,
-        };
+        let dispatcher = dispatcher(&store, Arc::new(Picky::default()));
         let mut learned = Learned::default();
         let looked = dispatcher.look(&mut learned).await.expect("the others go on");
         assert_eq!(looked.published, 1);

@@ -79,8 +79,8 @@ pub(super) struct Learned {
 }
 
 impl Learned {
-    /// Leaves the runs of a pool out for a while; then its queues are declared again.
-    fn refuse(&mut self, pool: &str, why: String) {
+    /// Leaves the runs of a pool out for a while; then its queues are declared again: they may be gone.
+    pub(super) fn refuse(&mut self, pool: &str, why: String) {
         self.declared.retain(|queue| queue.pool != pool);
         self.refused.add(pool, why, Instant::now());
     }

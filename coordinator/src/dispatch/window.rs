@@ -41,22 +41,21 @@ pub(crate) struct AtOnce {
     pub questions: Option<u32>,
     /// Segments of banks.
     pub segments: Option<u32>,
-    /// Votes of a question, of all judges together.
+    /// Most votes of a question, of all judges together.
     pub votes: u32,
-    /// No more votes than those of so many questions either. Not of a run that judges the answers of another: it asks nothing, and
-    /// what a memory system takes at a time is no bound of judges.
-    pub bounds_votes: bool,
+    /// Questions of which votes may be on their way: what was asked for, because what a memory system takes at a time is no bound of
+    /// judges. None of a run that judges the answers of another: it asks no questions.
+    pub judged: Option<u32>,
 }
 
 impl AtOnce {
     /// What the specification of a run allows.
     pub(crate) fn of_spec(spec: &RunSpec) -> Self {
-        let plan = spec.judge_plan();
         Self {
             questions: spec.limits.questions_at_once(),
             segments: spec.limits.segments_at_once(),
-            votes: plan.votes * u32::try_from(plan.metrics.len()).unwrap_or(u32::MAX),
-            bounds_votes: spec.taken_over.answers_of.is_none(),
+            votes: spec.judge_plan().most_votes(),
+            judged: spec.limits.concurrency.filter(|_| spec.taken_over.answers_of.is_none()),
         }
     }
 }
@@ -74,7 +73,9 @@ pub(crate) fn window(slots: u32) -> i64 {
 #[must_use]
 pub(crate) fn worth_counting<'a>(slots: impl Iterator<Item = &'a Slots>, most: impl Iterator<Item = AtOnce>) -> u32 {
     let ahead = slots.flat_map(BTreeMap::values).map(|slots| 2 * window(*slots)).max().unwrap_or(0);
-    let votes = most.filter_map(|most| Some(i64::from(most.questions?) * i64::from(most.votes.max(1)))).max();
+    // one more than a limit's worth of questions has: those are told from a backlog
+    let votes_of = |most: AtOnce| Some(i64::from(most.judged.max(most.questions)?) * i64::from(most.votes.max(1)) + 1);
+    let votes = most.filter_map(votes_of).max();
     u32::try_from(ahead.max(QUESTIONS_AHEAD).max(votes.unwrap_or(0))).unwrap_or(u32::MAX)
 }
 
@@ -122,21 +123,26 @@ fn all_open(open: &OpenByRole, role: Role) -> i64 {
 /// How many more tasks of a role the run's own limit allows; nothing where it has none (P25).
 ///
 /// A question is in flight until its votes are in. Those that wait for a judge that is away take no place, or its outage would
-/// stop the answers (P39). When it is back they do again: no question is handed out before all but a limit's worth of them is
-/// judged, and of votes no more are on their way than a limit's worth of questions has. So at most twice the limit is worked
-/// on, until the questions that were begun before have ended.
+/// stop the answers (P39). When it is back they do again, and no question is handed out before all but a limit's worth of them is
+/// judged.
+///
+/// Of more votes than a limit's worth of questions has, nobody knows here how many questions they are of: each may be the last one of
+/// another. While that backlog stands each has a place of its own, and no more of them are on their way than the limit has places, so
+/// at most twice the limit is worked on: the questions that were begun before, and those that are judged.
 fn room(demand: &Demand, role: Role) -> Option<i64> {
     let (open, votes) = (&demand.open, i64::from(demand.most.votes.max(1)));
+    let is_backlog = |most: u32| all_open(open, Role::Judge) > i64::from(most) * votes;
     match role {
         Role::Retain => demand.most.segments.map(|most| i64::from(most) - in_flight(open, Role::Retain)),
         Role::Question => demand.most.questions.map(|most| {
             let judged = if demand.judge_is_away { in_flight(open, Role::Judge) } else { all_open(open, Role::Judge) };
-            i64::from(most) - in_flight(open, Role::Question) - (judged + votes - 1) / votes
+            let places = if is_backlog(most) { judged } else { (judged + votes - 1) / votes };
+            i64::from(most) - in_flight(open, Role::Question) - places
         }),
-        Role::Judge => {
-            let most = demand.most.questions.filter(|_| demand.most.bounds_votes);
-            most.map(|most| i64::from(most) * votes - in_flight(open, Role::Judge))
-        }
+        Role::Judge => demand.most.judged.map(|most| {
+            let at_once = if is_backlog(most) { i64::from(most) } else { i64::from(most) * votes };
+            at_once - in_flight(open, Role::Judge)
+        }),
     }
 }
 
@@ -256,7 +262,7 @@ mod tests {
     fn p39_votes_that_wait_for_a_judge_that_is_away_take_no_place() {
         let granted = |judge_is_away, votes: OpenTasks| {
             let tasks = [(Role::Question, OpenTasks { leased: 1, ..unpublished(100) }), (Role::Judge, votes)];
-            let most = AtOnce { questions: Some(4), votes: 1, bounds_votes: true, ..AtOnce::default() };
+            let most = AtOnce { questions: Some(4), votes: 1, judged: Some(4), ..AtOnce::default() };
             let bounds = if judge_is_away { BTreeMap::from([(Role::Judge, 0)]) } else { BTreeMap::new() };
             let demand = Demand { most, bounds, judge_is_away, ..demand(1, &tasks) };
             let shares = shares(std::slice::from_ref(&demand), &Slots::new(), 0);
@@ -269,6 +275,50 @@ mod tests {
         assert_eq!(granted(false, waiting), [0, 4], "it is back: votes first, as many as the limit has questions");
         assert_eq!(granted(false, OpenTasks { leased: 4, ..waiting }), [0, 0]);
         assert_eq!(granted(false, OpenTasks { leased: 1, ..OpenTasks::default() }), [2, 0], "and all is as before");
+    }
+
+    #[test]
+    fn p39_of_a_backlog_each_vote_may_be_of_another_question() {
+        let granted = |judge_is_away, votes: OpenTasks| {
+            let tasks = [(Role::Question, unpublished(100)), (Role::Judge, votes)];
+            let most = AtOnce { questions: Some(4), votes: 3, judged: Some(4), ..AtOnce::default() };
+            let shares = shares(&[Demand { most, judge_is_away, ..demand(1, &tasks) }], &Slots::new(), 0);
+            [Role::Question, Role::Judge]
+                .map(|role| shares.iter().find(|of| of.1 == role).map_or(0, |(.., count)| *count))
+        };
+        // one of three judges was away
+        assert_eq!(granted(false, unpublished(40)), [0, 4]);
+        assert_eq!(granted(false, OpenTasks { leased: 3, ..unpublished(40) }), [0, 1]);
+        assert_eq!(
+            granted(false, OpenTasks { leased: 4, ..unpublished(8) }),
+            [0, 8],
+            "no more than four questions have"
+        );
+        // it is away, and the others judge: each of their votes is of another question
+        assert_eq!(granted(true, OpenTasks { leased: 3, ..unpublished(40) })[0], 1);
+        assert_eq!(granted(true, OpenTasks { leased: 3, ..OpenTasks::default() })[0], 3);
+    }
+
+    #[test]
+    fn p25_what_a_memory_system_takes_at_a_time_is_no_bound_of_judges() {
+        let of_spec = |concurrency, system_parallel, answers_of: Option<&str>| {
+            let mut spec = bench_store::conformance::spec();
+            (spec.limits.concurrency, spec.limits.system_parallel) = (concurrency, system_parallel);
+            spec.taken_over.answers_of = answers_of.map(str::to_owned);
+            spec.judges = vec![spec.answerer.clone()];
+            let demand = Demand { most: AtOnce::of_spec(&spec), ..demand(1, &[(Role::Judge, unpublished(30))]) };
+            shares(&[demand], &Slots::new(), 0)[0].2
+        };
+        // votes that are repeated, long after the system was asked
+        assert_eq!(of_spec(None, Some(1), None), 30);
+        assert_eq!(of_spec(Some(2), Some(1), None), 2);
+        assert_eq!(of_spec(Some(2), None, Some("other")), 30, "it asks nothing");
+    }
+
+    #[test]
+    fn p39_enough_votes_are_counted_to_know_a_backlog() {
+        let most = AtOnce { questions: Some(1), judged: Some(2_000), votes: 3, segments: Some(1) };
+        assert_eq!(worth_counting(std::iter::empty(), std::iter::once(most)), 6_001);
     }
 
     #[test]

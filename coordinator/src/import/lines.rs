@@ -1,7 +1,7 @@
 //! From a file to one line for each question of a dataset.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     path::Path,
 };
 
@@ -30,6 +30,8 @@ const UNNAMED_METRIC: &str = "imported";
 pub(crate) struct Lines {
     /// Lines by the dataset's id of their question.
     pub(crate) by_question: BTreeMap<String, Line>,
+    /// Questions of which it says that they were not run: they have no result with us either.
+    pub(crate) not_run: BTreeSet<String>,
     /// Metric of the grades that they bring.
     pub(crate) metric: Option<String>,
     /// How the file was read, for its user.
@@ -37,6 +39,16 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
+    /// Whether it says anything of a question.
+    pub(crate) fn names(&self, question_id: &str) -> bool {
+        self.by_question.contains_key(question_id) || self.not_run.contains(question_id)
+    }
+
+    /// All questions of which it says anything.
+    pub(crate) fn named(&self) -> Vec<String> {
+        self.by_question.keys().chain(&self.not_run).cloned().collect()
+    }
+
     /// What the lines are results of: of recalls where none has an answer or the grade of one.
     pub(crate) fn scenario(&self) -> Scenario {
         let mut lines = self.by_question.values();
@@ -61,14 +73,14 @@ impl Lines {
 pub(crate) fn read(dataset: &dyn Dataset, path: &Path, reading: &Reading, most_bytes: u64) -> Result<Lines, CliError> {
     let in_file = |e: ImportError| CliError::usage(format!("{}: {e}", path.display()));
     let mut banks = known_banks(dataset)?;
-    let mut records = {
+    let records = {
         let resolver = Resolver::new(&banks);
         let search = Search { is_question: &|name| resolver.is_question(name), given: &reading.given };
         read::records(path, search, most_bytes).map_err(in_file)?
     };
     check_given(&records, &reading.given).map_err(in_file)?;
-    // as if it were not there: its question is not_run with us too
-    records.retain(|record| !fields::was_not_run(record));
+    // they have no say in what the others are
+    let (not_run, mut records): (Vec<Record>, Vec<Record>) = records.into_iter().partition(fields::was_not_run);
     if records.is_empty() {
         return Err(in_file(ImportError::file("all of its questions are not_run: there is nothing to import")));
     }
@@ -76,20 +88,27 @@ pub(crate) fn read(dataset: &dyn Dataset, path: &Path, reading: &Reading, most_b
         grades::keep_one_grade(&mut records);
     }
     let form = forms::form_of(&records, &reading.given);
-    let lines = records.iter().map(|record| fields::line(record, form, reading)).collect::<Result<Vec<_>, _>>();
-    let mut lines = lines.map_err(in_file)?;
-    drop(records);
+    let understood = |records: Vec<Record>| {
+        records.iter().map(|record| fields::line(record, form, reading)).collect::<Result<Vec<Line>, ImportError>>()
+    };
+    let mut lines = understood(records).map_err(in_file)?;
+    let mut not_run = understood(not_run).map_err(in_file)?;
     fill_empty(&mut lines);
     check_alike(&lines).map_err(in_file)?;
     let metric = metric_of(&lines, reading.metric.as_deref()).map_err(in_file)?;
     check_name(metric.as_deref(), &lines).map_err(in_file)?;
     let mut notes: Vec<String> = say_form(form, &lines).into_iter().collect();
-    name_categories(&dataset.manifest().categories, &mut lines);
-    add_texts(dataset, &mut banks, &lines)?;
-    let mut by_question = by_question(&banks, lines).map_err(in_file)?;
+    for lines in [&mut lines, &mut not_run] {
+        name_categories(&dataset.manifest().categories, lines);
+    }
+    add_texts(dataset, &mut banks, lines.iter().chain(&not_run))?;
+    let (mut by_question, not_run) = by_question(&banks, lines, &not_run).map_err(in_file)?;
+    if !not_run.is_empty() {
+        notes.push(format!("not run, as the file says: {} of its questions", not_run.len()));
+    }
     notes.extend(drop_gold(dataset, &mut by_question)?);
     notes.extend(retrieved::settle(dataset, &banks, &mut by_question)?.say().map_err(in_file)?);
-    Ok(Lines { by_question, metric, notes })
+    Ok(Lines { by_question, not_run, metric, notes })
 }
 
 /// A field that the user names and that no record has is a mistake, not a field that is empty everywhere.
@@ -211,9 +230,13 @@ fn known_banks(dataset: &dyn Dataset) -> Result<Vec<KnownBank>, CliError> {
 }
 
 /// Adds the texts when a line cannot be found by its id alone.
-fn add_texts(dataset: &dyn Dataset, banks: &mut [KnownBank], lines: &[Line]) -> Result<(), CliError> {
+fn add_texts<'a>(
+    dataset: &dyn Dataset,
+    banks: &mut [KnownBank],
+    mut lines: impl Iterator<Item = &'a Line>,
+) -> Result<(), CliError> {
     let ids: HashSet<&str> = banks.iter().flat_map(|bank| bank.questions.iter().map(|q| q.id.as_str())).collect();
-    if lines.iter().all(|line| line.id.as_deref().is_some_and(|id| ids.contains(id))) {
+    if lines.all(|line| line.id.as_deref().is_some_and(|id| ids.contains(id))) {
         return Ok(());
     }
     for (place, bank) in banks.iter_mut().enumerate() {
@@ -244,8 +267,12 @@ fn drop_gold(dataset: &dyn Dataset, lines: &mut BTreeMap<String, Line>) -> Resul
     Ok(Some("the field 'answer' holds the expected answers: the grades are imported without answers".to_owned()))
 }
 
-/// Lines by question, each question once.
-fn by_question(banks: &[KnownBank], lines: Vec<Line>) -> Result<BTreeMap<String, Line>, ImportError> {
+/// Lines by question, each question once, and the questions that have none because they were not run.
+fn by_question(
+    banks: &[KnownBank],
+    lines: Vec<Line>,
+    not_run: &[Line],
+) -> Result<(BTreeMap<String, Line>, BTreeSet<String>), ImportError> {
     let mut resolver = Resolver::new(banks);
     let mut found: BTreeMap<String, Line> = BTreeMap::new();
     for line in lines {
@@ -255,7 +282,9 @@ fn by_question(banks: &[KnownBank], lines: Vec<Line>) -> Result<BTreeMap<String,
         }
         found.insert(id, line);
     }
-    Ok(found)
+    let mut without = not_run.iter().map(|line| resolver.resolve(line)).collect::<Result<BTreeSet<String>, _>>()?;
+    without.retain(|id| !found.contains_key(id));
+    Ok((found, without))
 }
 
 #[cfg(test)]
@@ -334,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_of_ours_that_was_not_run_is_as_good_as_absent() {
+    fn a_question_of_ours_that_was_not_run_is_asked_and_has_no_result() {
         let line = |id: &str, outcome: &str, answer: &str, scores: &str| {
             format!(
                 r#"{{"question_id": "{id}", "outcome": "{outcome}", "answer": {answer}, "retrieved": [], "scores": {scores}}}"#
@@ -343,11 +372,22 @@ mod tests {
         let of = |outcome: &str| {
             let first = line("Q0", "scored", r#""x""#, r#"{"exact": 1}"#);
             let lines = [first, line("Q1", outcome, "null", "{}"), line("Q2", "infra_error", "null", "{}")];
-            three("questions.jsonl", &lines.join("\n")).expect("reads").1
+            three("questions.jsonl", &lines.join("\n")).expect("reads")
         };
         let grades = |lines: &[Line]| lines.iter().map(|line| line.grade).collect::<Vec<_>>();
-        assert_eq!(grades(&of("infra_error")), [Grade::Score(1.0), Grade::Failed, Grade::Failed]);
-        assert_eq!(grades(&of("not_run")), [Grade::Score(1.0), Grade::Failed], "the second is missing");
+        let (whole, read) = of("infra_error");
+        assert_eq!(grades(&read), [Grade::Score(1.0), Grade::Failed, Grade::Failed]);
+        let says = |lines: &Lines| lines.notes.iter().find(|note| note.starts_with("not run")).cloned();
+        assert_eq!((whole.not_run.len(), says(&whole)), (0, None));
+        let (part, read) = of("not_run");
+        assert_eq!(grades(&read), [Grade::Score(1.0), Grade::Failed], "the second has no result");
+        assert_eq!((part.by_question.len(), part.not_run.len()), (2, 1));
+        let sorted = |mut ids: Vec<String>| {
+            ids.sort_unstable();
+            ids
+        };
+        assert_eq!(sorted(part.named()), sorted(whole.named()), "it is of the sample that the file names");
+        assert_eq!(says(&part).as_deref(), Some("not run, as the file says: 1 of its questions"));
         let table = "question_id,outcome,answer\nQ0,not_run,\n";
         let nothing = three("questions.csv", table).err().expect("is refused");
         assert!(nothing.contains("all of its questions are not_run"), "{nothing}");

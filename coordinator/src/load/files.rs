@@ -64,10 +64,10 @@ impl Measured {
         self.processes().iter().any(|process| process.interrupted)
     }
 
-    /// Why it is not whole, where the system has ended it.
+    /// Why it is not whole, where no person has ended it.
     pub(crate) fn failure(&self) -> Option<&str> {
         match self {
-            Self::Load(_) => None,
+            Self::Load(result) => result.failure.as_deref(),
             Self::Stress(result) => result.failure.as_deref(),
         }
     }

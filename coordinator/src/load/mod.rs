@@ -63,7 +63,7 @@ pub(crate) async fn run(app: &App, args: &LoadArgs, given: &str) -> Result<Measu
         None => driven_through(app, args, &driven, &id).await.map(Measured::load),
     };
     // however it ends: what was started does not stay
-    driven.close().await;
+    driven.close(&app.interrupts()).await;
     driven.leave(ended.as_ref().is_ok_and(|measured| measured.failure().is_none()));
     ended
 }
@@ -79,7 +79,7 @@ async fn driven_through(app: &App, args: &LoadArgs, driven: &Driven, id: &str) -
         ));
     }
     let started_at = Timestamp::now();
-    let mut steps = Vec::new();
+    let (mut steps, mut failure) = (Vec::new(), None);
     for size in &plan.shown.bank_sizes {
         let (name, opened) = (named(id, *size), Opened::default());
         let filled = tokio::select! {
@@ -97,7 +97,8 @@ async fn driven_through(app: &App, args: &LoadArgs, driven: &Driven, id: &str) -
         match ended {
             // what is there is worth more than why the rest is not
             Err(error) if !steps.is_empty() => {
-                out::note(&format!("ended before its time: {error}"));
+                // a person's end is the process's own mark
+                failure = (!stop.is_cancelled()).then(|| error.to_string());
                 break;
             }
             ended => ended?,
@@ -107,7 +108,7 @@ async fn driven_through(app: &App, args: &LoadArgs, driven: &Driven, id: &str) -
         return Err(interrupted(id));
     }
     let process = process(id, plan.seed, started_at, stop.is_cancelled());
-    Ok(LoadResult::new(plan.shown, process, steps))
+    Ok(LoadResult::new(plan.shown, process, steps).ended_by(failure))
 }
 
 /// Removes banks, as far as the system can and as long as that takes no longer than it may.

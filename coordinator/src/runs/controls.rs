@@ -27,7 +27,7 @@ use crate::{
         executor::{RunExecutor, Watching},
         resume,
     },
-    standing::raised_with,
+    standing::{raised_with, without_commands},
 };
 
 /// The memory systems of controls.
@@ -166,19 +166,48 @@ pub(crate) async fn leave(writing: Vec<Planning>) {
 /// # Errors
 /// What the store meets.
 pub(crate) async fn all(store: &dyn Runs, run: RunNo) -> Result<Vec<RunRow>, CliError> {
-    let filter = RunFilter { control_of: Some(run), controls: true, ..RunFilter::default() };
-    let mut controls = store.list_runs(&filter).await?;
-    controls.reverse();
-    Ok(controls)
+    listed(store, RunFilter { control_of: Some(run), ..RunFilter::default() }).await
 }
 
 /// Controls of a run that have not ended.
 ///
 /// # Errors
 /// What the store meets.
-pub(crate) async fn not_ended(store: &dyn Store, run: RunNo) -> Result<Vec<RunRow>, CliError> {
-    let open = |control: &RunRow| matches!(control.state, RunState::Running | RunState::Paused);
-    Ok(all(store, run).await?.into_iter().filter(open).collect())
+pub(crate) async fn not_ended(store: &dyn Runs, run: RunNo) -> Result<Vec<RunRow>, CliError> {
+    listed(store, RunFilter { control_of: Some(run), open: true, ..RunFilter::default() }).await
+}
+
+async fn listed(store: &dyn Runs, filter: RunFilter) -> Result<Vec<RunRow>, CliError> {
+    let mut controls = store.list_runs(&filter).await?;
+    controls.reverse();
+    Ok(controls)
+}
+
+/// Controls with which a run goes on: those that have not ended, and where it is `reopened` those that were cancelled.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn going_on(store: &dyn Runs, run: RunNo, reopened: bool) -> Result<Vec<RunRow>, CliError> {
+    let mut controls = all(store, run).await?;
+    controls.retain(|control| match control.state {
+        RunState::Running | RunState::Paused => true,
+        RunState::Cancelled => reopened,
+        RunState::Finished => false,
+    });
+    Ok(controls)
+}
+
+/// Lets those that were cancelled wait for their run again, as they did before.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn reopen(store: &dyn Runs, controls: &mut [RunRow]) -> Result<(), CliError> {
+    for control in controls.iter_mut().filter(|control| control.state == RunState::Cancelled) {
+        let reason = Some(MEASURED_FIRST);
+        store.set_run_state(control.run_no, &[RunState::Cancelled], RunState::Paused, reason).await?;
+        *control = store.run(control.run_no).await?;
+    }
+    Ok(())
 }
 
 /// Executes the controls of a measured run that has ended, one after the other, in this process.
@@ -298,7 +327,7 @@ pub(crate) async fn left_over(store: &dyn Store, run: &RunRow) -> Result<Option<
     Ok(Some(format!(
         "the result of run {0} stands; {names} not ended{1}; `bench-coord resume {0}{more}` goes on with what is left",
         run.run_id,
-        reason.map(|reason| format!(" ({reason})")).unwrap_or_default()
+        reason.map(|reason| format!(" ({})", without_commands(reason))).unwrap_or_default()
     )))
 }
 

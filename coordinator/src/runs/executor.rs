@@ -1,10 +1,10 @@
 //! Who executes a run: this process, or the workers of a cluster. The verbs do not care which.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use bench_proto::{
     CLUSTER_DOMAIN,
-    ids::{Role, RunId},
+    ids::{Role, RunId, RunNo},
 };
 use bench_settings::signals::Interrupts;
 use bench_store::{RunRow, Store};
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     client::{Following, spawn_planner},
     ending::RunEnd,
-    local::{LocalRun, hold},
+    local::{LocalRun, STATE_POLL, hold},
     probe_turns::{Place, ProbeTurns},
     resume::planner_if_missing,
 };
@@ -24,7 +24,7 @@ use crate::{
     display,
     exit::CliError,
     planning::planner::Planner,
-    standing::{domains::LOCAL_DOMAIN, lock::OwnerLock},
+    standing::{domains::LOCAL_DOMAIN, lock::OwnerLock, row_of},
 };
 
 /// Who executes a run.
@@ -92,8 +92,8 @@ impl RunExecutor {
         let stop = CancellationToken::new();
         let progress = display::follow(Arc::clone(store), run.run_no, view.display, stop.clone());
         let end = match self {
-            Self::Owner(lock) => match view.begin().await {
-                Some(place) => {
+            Self::Owner(lock) => match view.begin(store.as_ref(), run.run_no).await {
+                Ok(Turn::Come(place)) => {
                     let telemetry = app.telemetry()?;
                     let local = LocalRun {
                         store: Arc::clone(store),
@@ -105,7 +105,8 @@ impl RunExecutor {
                     };
                     local.own(run, lock, planner, (view.interrupts, place)).await
                 }
-                None => hold(store.as_ref(), run.run_no, view.interrupts).await,
+                Ok(Turn::Gone(end)) => Ok(end),
+                Err(error) => Err(error),
             },
             Self::Cluster => {
                 let planning = planner.map(|planner| spawn_planner(Arc::clone(store), planner));
@@ -121,6 +122,14 @@ impl RunExecutor {
         let _ = progress.await;
         end
     }
+}
+
+/// What came of waiting for the turn of a run.
+enum Turn {
+    /// It begins.
+    Come(Place),
+    /// It came to rest before that.
+    Gone(RunEnd),
 }
 
 /// How a person looks on.
@@ -149,16 +158,63 @@ impl<'a> Watching<'a> {
         }
     }
 
-    /// Waits until a run may begin beside the others; nothing where the person leaves before that.
-    async fn begin(&self) -> Option<Place> {
-        tokio::select! {
-            place = self.turns.begin() => Some(place),
-            () = self.interrupts.stop.cancelled() => None,
+    /// Waits until a run may begin beside the others, unless the person leaves, or somebody holds or ends it before that.
+    async fn begin(&self, store: &dyn Store, run: RunNo) -> Result<Turn, CliError> {
+        let (mut turn, mut waiting) = (pin!(self.turns.begin()), None);
+        loop {
+            tokio::select! {
+                biased;
+                () = self.interrupts.stop.cancelled() => {
+                    return hold(store, run, self.interrupts).await.map(Turn::Gone);
+                }
+                place = &mut turn => return Ok(Turn::Come(place)),
+                () = tokio::time::sleep(STATE_POLL) => {}
+            }
+            let row = row_of(store, run, &mut waiting).await?;
+            if let Some(end) = row.as_ref().and_then(RunEnd::of_row) {
+                return Ok(Turn::Gone(end));
+            }
         }
     }
 
     /// Slots of one of the runs.
     fn part_of_slots(&self, slots: Vec<(Role, usize)>) -> Vec<(Role, usize)> {
         slots.into_iter().map(|(role, all)| (role, all.div_ceil(self.at_once.max(1)))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_store::{CANCELLED_NOW, RunState, conformance};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn p23_a_run_that_waits_for_its_turn_hears_what_becomes_of_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = conformance::store_in(folder.path()).await;
+        let store = store.as_ref();
+        let run = store.create_run(&conformance::new_run("r")).await.expect("is created");
+        let interrupts = Interrupts::default();
+        let watching = Watching {
+            display: Display::None,
+            worker_timeout: Duration::from_secs(1),
+            interrupts: &interrupts,
+            at_once: 8,
+            turns: Arc::default(),
+        };
+        let Ok(Turn::Come(mut other)) = watching.begin(store, run).await else { panic!("nobody is there") };
+        assert!(other.may_probe(), "it is alone");
+        for (to, reason, end) in [
+            (RunState::Paused, "paused by a user", RunEnd::Paused { reason: "paused by a user".to_owned() }),
+            (RunState::Cancelled, CANCELLED_NOW, RunEnd::Cancelled { now: true }),
+        ] {
+            let from = [RunState::Running, RunState::Paused];
+            assert!(store.set_run_state(run, &from, to, Some(reason)).await.expect("is set"));
+            let turn = watching.begin(store, run).await;
+            assert!(matches!(turn, Ok(Turn::Gone(of_row)) if of_row == end), "{reason}");
+        }
+        interrupts.stop.cancel();
+        assert!(matches!(watching.begin(store, run).await, Ok(Turn::Gone(RunEnd::Paused { .. }))), "the person leaves");
     }
 }

@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// How often the owner looks at the run's state (P21, P23).
-const STATE_POLL: Duration = Duration::from_millis(250);
+pub(super) const STATE_POLL: Duration = Duration::from_millis(250);
 /// Pause after a conclusion before the run's row is looked at.
 const GATHER: Duration = Duration::from_millis(5);
 /// How often the level-triggered sweep runs (P7).

@@ -46,7 +46,7 @@ pub(crate) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
     // one that has stopped early goes on with what it has left out
     let goes_on = run.spec.stop.is_some() && !all_ended(&run);
     // a measured run goes on with the controls that have not ended
-    let controls = controls::not_ended(store.as_ref(), run.run_no).await?;
+    let mut controls = controls::going_on(store.as_ref(), run.run_no, args.reopen).await?;
     match run.state {
         RunState::Finished if controls.is_empty() && !goes_on => {
             if args.release_uncertain {
@@ -76,6 +76,7 @@ pub(crate) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
     if args.release_uncertain {
         release_uncertain(app, store.as_ref(), std::slice::from_ref(&run), &[run.run_no]).await?;
     }
+    controls::reopen(store.as_ref(), &mut controls).await?;
     let execution = Execution { app, store: &store, run: &run, executor: &executor, planner, planned: None };
     if run.state == RunState::Running && executor.is_cluster() {
         // it goes on without anybody's help: attach to it

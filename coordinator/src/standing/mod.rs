@@ -278,6 +278,25 @@ pub(crate) fn raised_with(reason: &str) -> String {
     format!("--max-cost {unit}")
 }
 
+/// Why a run is held for money, without the commands that go on with it: whoever is told of it may go on with others too.
+#[must_use]
+pub(crate) fn without_commands(reason: &str) -> &str {
+    reason.split_once(": raise it with").map_or(reason, |(why, _)| why)
+}
+
+/// Why a run, or one of a group, is held for money, and all that goes on with it.
+fn capped(reason: &str, run: &RunId) -> String {
+    let (why, raised) = (without_commands(reason), raised_with(reason));
+    let otherwise = if reason.contains("--release-uncertain") {
+        format!(", `bench-coord resume {run} --release-uncertain` when you know what was paid")
+    } else if reason.contains("after midnight UTC") {
+        format!(", `bench-coord resume {run}` after midnight UTC")
+    } else {
+        String::new()
+    };
+    format!("{why}; `bench-coord resume {run} {raised}` goes on with a higher cap{otherwise}")
+}
+
 /// How a run stands, with what only the owner's lock can tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {
@@ -338,10 +357,7 @@ impl Standing {
                 Some(format!("{reason}, and this control when that has ended"))
             }
             Self::Paused { reason } if reason.starts_with(FILLER_PAUSED) => Some(reason.clone()),
-            Self::Paused { reason } if reason.starts_with("budget") => {
-                let raised = raised_with(reason);
-                Some(format!("{reason}; `bench-coord resume {run} {raised}` goes on with a higher cap"))
-            }
+            Self::Paused { reason } if reason.starts_with("budget") => Some(capped(reason, run)),
             Self::Paused { reason } => Some(format!("{reason}; `bench-coord resume {run}` goes on")),
             Self::Cancelled => Some(format!("cancelled; `bench-coord resume {run} --reopen` goes on all the same")),
         }
@@ -350,7 +366,9 @@ impl Standing {
 
 #[cfg(test)]
 mod tests {
-    use bench_store::{FilledBank, NewBank, NewRun, conformance};
+    use bench_models::budget::OverCap;
+    use bench_proto::money::PicoUsd;
+    use bench_store::{BudgetScope, FilledBank, NewBank, NewRun, conformance};
 
     use super::*;
 
@@ -388,6 +406,26 @@ mod tests {
         assert!(ended.expect("is set") && store.delete_runs(&[fills]).await.expect("is deleted"));
         assert_eq!(removed(&asks).await.as_deref(), Some("fills"));
         assert_eq!((removed(&own).await, removed(&archived).await), (None, None));
+    }
+
+    #[test]
+    fn a_run_at_its_cap_is_told_each_command_once_and_of_the_id_that_was_asked_for() {
+        let told = |scope: BudgetScope| {
+            let refused = OverCap { needed: PicoUsd(7), left: PicoUsd(3), cap: PicoUsd(9), scope };
+            let reason = format!("budget: {}", refused.of_run("g-r1"));
+            Standing::Paused { reason }.advice(&RunId("g".to_owned())).expect("it is held")
+        };
+        let run = told(BudgetScope::Run);
+        assert!(run.contains("uncertain attempts count too; `bench-coord resume g --max-cost USD` goes on"), "{run}");
+        assert!(run.ends_with(", `bench-coord resume g --release-uncertain` when you know what was paid"), "{run}");
+        let day = told(BudgetScope::Day);
+        assert!(day.contains("the cap of the day; `bench-coord resume g --max-cost-per-day USD` goes on"), "{day}");
+        assert!(day.ends_with(", `bench-coord resume g` after midnight UTC"), "{day}");
+        for told in [run, day] {
+            assert_eq!((told.matches("bench-coord resume").count(), told.contains("g-r1")), (2, false), "{told}");
+        }
+        let group = told(BudgetScope::Group);
+        assert!(group.ends_with("`bench-coord resume g --max-cost USD` goes on with a higher cap"), "{group}");
     }
 
     #[test]

@@ -1,9 +1,16 @@
 //! Why nothing of a run moves although nothing is away: all that is left waits for another try, after a `Retry-After` for instance.
 
-use bench_store::{OpenByRole, OpenTasks, RunFilter, RunRow, RunState, Runs, StoreResult, Tasks};
+use bench_proto::ids::RunNo;
+use bench_store::{
+    OpenByRole, OpenTasks, RunFilter, RunRow, RunState, SessionRow, Sessions, Store, StoreResult, Tasks,
+};
 use serde::Serialize;
 
-use super::{group::group_of_equals, latency::all_ended};
+use super::{
+    domains::{LOCAL_DOMAIN, session_domain},
+    group::group_of_equals,
+    latency::all_ended,
+};
 
 /// Most runs that a line names.
 const NAMED: usize = 3;
@@ -52,37 +59,80 @@ impl Waiting {
     }
 }
 
+/// Why a run of a process that executes its whole group has not begun: there are more of them than are executed at once, or others are
+/// being probed (P43). `None` for any other run.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn before_its_begin(store: &dyn Sessions, run: &RunRow) -> StoreResult<Option<String>> {
+    if run.state != RunState::Running || run.domain != LOCAL_DOMAIN || group_of_equals(run).is_none() {
+        return Ok(None);
+    }
+    let sessions = store.open_sessions(&session_domain(run.run_no)).await?;
+    let has_begun = sessions.iter().any(SessionRow::is_alive);
+    Ok((!has_begun).then(|| "it begins when others of its group have come to rest".to_owned()))
+}
+
+/// Whether tasks are open.
+pub(crate) fn has_open(open: &OpenByRole) -> bool {
+    open.values().any(|tasks| tasks.leased + tasks.queued + tasks.unpublished + tasks.delayed > 0)
+}
+
 /// The runs among `others` that a run waits for at its end, when its questions have ended and nothing is left of it to work on: its
-/// controls, whose scores its report shows (P41), and the runs of its group, which are probed one at a time when all have asked
-/// their questions (P43).
+/// controls that have begun, whose scores its report shows (P41); before that the runs that keep its latency probe back. `is_at_work`
+/// says whether tasks of a run are open.
 #[must_use]
-pub(crate) fn waits_for<'a>(run: &RunRow, open: &OpenByRole, others: &'a [RunRow]) -> Vec<&'a RunRow> {
-    let is_open = |tasks: &OpenTasks| tasks.leased + tasks.queued + tasks.unpublished + tasks.delayed > 0;
-    if run.state != RunState::Running || !all_ended(run) || open.values().any(is_open) {
+pub(crate) fn waits_for<'a>(
+    run: &RunRow,
+    open: &OpenByRole,
+    others: &'a [RunRow],
+    is_at_work: impl Fn(RunNo) -> bool,
+) -> Vec<&'a RunRow> {
+    if run.state != RunState::Running || !all_ended(run) || has_open(open) {
         return Vec::new();
     }
+    let has_begun = |other: &&RunRow| other.control_of == Some(run.run_no) && other.state == RunState::Running;
+    let controls: Vec<&RunRow> = others.iter().filter(has_begun).collect();
+    if controls.is_empty() { keep_its_probe_back(run, others, is_at_work) } else { controls }
+}
+
+/// The runs among `others` for which the latency probe of a run waits: runs of its group that still put questions, or are being probed,
+/// as `is_probed` says of one that puts none any more (P43).
+#[must_use]
+pub(crate) fn keep_its_probe_back<'a>(
+    run: &RunRow,
+    others: &'a [RunRow],
+    is_probed: impl Fn(RunNo) -> bool,
+) -> Vec<&'a RunRow> {
+    let equals = equals_of(run, others);
+    equals.filter(|other| !all_ended(other) || is_probed(other.run_no)).collect()
+}
+
+/// The running ones among `others` beside which a run is probed, where it is.
+fn equals_of<'a>(run: &RunRow, others: &'a [RunRow]) -> impl Iterator<Item = &'a RunRow> {
     let is_probed = !run.spec.limits.latency_probe.is_off();
     let group = group_of_equals(run).filter(|_| is_probed).map(|group| group.group_no);
-    let is_waited_for = |other: &&RunRow| {
-        let runs = other.state == RunState::Running;
-        let is_control = other.control_of == Some(run.run_no) && (runs || other.waits());
-        let is_equal = runs && group.is_some() && group_of_equals(other).map(|group| group.group_no) == group;
-        other.run_no != run.run_no && (is_control || is_equal)
-    };
-    others.iter().filter(is_waited_for).collect()
+    let run_no = run.run_no;
+    others.iter().filter(move |other| {
+        let of = group_of_equals(other).map(|group| group.group_no);
+        other.run_no != run_no && other.state == RunState::Running && group.is_some() && of == group
+    })
 }
 
 /// What a run waits for at its end, in one line; `None` for any other run.
 ///
 /// # Errors
 /// What the store meets.
-pub(crate) async fn at_its_end(store: &dyn Runs, run: &RunRow, open: &OpenByRole) -> StoreResult<Option<String>> {
-    if run.state != RunState::Running || !all_ended(run) {
+pub(crate) async fn at_its_end(store: &dyn Store, run: &RunRow, open: &OpenByRole) -> StoreResult<Option<String>> {
+    if run.state != RunState::Running || !all_ended(run) || has_open(open) {
         return Ok(None);
     }
     let filter = RunFilter { open: true, controls: true, ..RunFilter::default() };
     let others = store.list_runs(&filter).await?;
-    Ok(line_of(run, &waits_for(run, open, &others)))
+    let equals: Vec<RunNo> = equals_of(run, &others).map(|other| other.run_no).collect();
+    let tasks = store.open_tasks_of(&equals, 1).await?;
+    let is_at_work = |other: RunNo| tasks.get(&other).is_some_and(has_open);
+    Ok(line_of(run, &waits_for(run, open, &others, is_at_work)))
 }
 
 fn line_of(run: &RunRow, others: &[&RunRow]) -> Option<String> {
@@ -103,7 +153,7 @@ fn line_of(run: &RunRow, others: &[&RunRow]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use bench_proto::{ids::Role, probe::ProbePlan};
-    use bench_store::{NewGroup, NewRun, Store, conformance};
+    use bench_store::{NewGroup, NewRun, conformance};
 
     use super::*;
 
@@ -115,6 +165,20 @@ mod tests {
         store.run(run).await.expect("is there")
     }
 
+    /// Puts a run into another state.
+    async fn set(store: &dyn Store, run: &RunRow, to: RunState) {
+        let from = [RunState::Running, RunState::Paused];
+        assert!(store.set_run_state(run.run_no, &from, to, None).await.expect("is set"));
+    }
+
+    /// Repeat `number` of a group, which is probed with so many recalls.
+    fn repeat(number: u32, recalls: u32) -> NewRun {
+        let mut new = conformance::new_run(&format!("g-r{number}"));
+        new.group = Some(NewGroup { id: "g".into(), cap: None });
+        new.spec.limits.latency_probe = ProbePlan { recalls, ..ProbePlan::default() };
+        new
+    }
+
     #[tokio::test]
     async fn p41_a_run_waits_for_its_controls() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -123,10 +187,15 @@ mod tests {
         let run = ended(store, conformance::new_run("r")).await;
         let nothing = OpenByRole::default();
         assert_eq!(at_its_end(store, &run, &nothing).await.expect("is read"), None, "it waits for nobody");
+        let mut controls = Vec::new();
         for system in ["none", "random", "oracle", "bm25"] {
             let id = format!("r-{system}");
             let control = NewRun { control_of: Some(run.run_no), waits: true, ..conformance::new_run(&id) };
-            ended(store, control).await;
+            controls.push(ended(store, control).await);
+        }
+        assert_eq!(at_its_end(store, &run, &nothing).await.expect("is read"), None, "they wait for it");
+        for control in &controls {
+            set(store, control, RunState::Running).await;
         }
         let told = at_its_end(store, &run, &nothing).await.expect("is read").expect("it waits");
         let names = "r-bm25, r-oracle, r-random, 1 more";
@@ -140,22 +209,62 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let store = conformance::store_in(folder.path()).await;
         let store = store.as_ref();
-        let repeat = |number: u32, recalls: u32| {
-            let mut new = conformance::new_run(&format!("g-r{number}"));
-            new.group = Some(NewGroup { id: "g".into(), cap: None });
-            new.spec.limits.latency_probe = ProbePlan { recalls, ..ProbePlan::default() };
-            new
-        };
         let first = ended(store, repeat(1, 5)).await;
         let unprobed = ended(store, repeat(2, 0)).await;
         let asking = store.create_run(&repeat(3, 5)).await.expect("is created");
+        let second = ended(store, repeat(4, 5)).await;
         let others = store.list_runs(&RunFilter { open: true, ..RunFilter::default() }).await.expect("are read");
         let nothing = OpenByRole::default();
-        let waited = waits_for(&first, &nothing, &others);
-        assert_eq!(waited.iter().map(|other| other.run_no).collect::<Vec<_>>(), [asking, unprobed.run_no]);
-        assert!(line_of(&first, &waited).is_some_and(|line| line.ends_with("of its group: g-r3, g-r2")));
-        assert!(waits_for(&unprobed, &nothing, &others).is_empty(), "it has no probe");
+        let waits = |run: &RunRow, probed: Option<RunNo>| -> Vec<RunNo> {
+            let waited = waits_for(run, &nothing, &others, |other| Some(other) == probed);
+            waited.iter().map(|other| other.run_no).collect()
+        };
+        assert_eq!(waits(&first, None), [asking], "the others have asked their questions too");
+        assert_eq!(waits(&first, Some(second.run_no)), [second.run_no, asking]);
+        assert!(waits(&unprobed, None).is_empty(), "it has no probe");
         let asking = store.run(asking).await.expect("is there");
-        assert!(waits_for(&asking, &nothing, &others).is_empty(), "its questions are open");
+        assert!(waits(&asking, None).is_empty(), "its questions are open");
+
+        set(store, &asking, RunState::Paused).await;
+        assert_eq!(at_its_end(store, &first, &nothing).await.expect("is read"), None, "it is its own turn");
+        store.open_probe(second.run_no).await.expect("is opened");
+        let told = at_its_end(store, &first, &nothing).await.expect("is read").expect("it waits");
+        assert!(told.ends_with("the probes of others of its group: g-r4"), "{told}");
+    }
+
+    #[tokio::test]
+    async fn p43_a_run_of_a_group_without_a_worker_has_not_begun() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = conformance::store_in(folder.path()).await;
+        let store = store.as_ref();
+        let row = async |new: NewRun| {
+            let run = store.create_run(&new).await.expect("is created");
+            store.run(run).await.expect("is there")
+        };
+        let (alone, first) = (row(conformance::new_run("r")).await, row(repeat(1, 5)).await);
+        let told = async |run: &RunRow| before_its_begin(store, run).await.expect("is read");
+        assert_eq!(told(&alone).await, None);
+        assert!(told(&first).await.is_some_and(|told| told.contains("begins when others of its group")));
+        store.open_session("w", &session_domain(first.run_no), "{}").await.expect("opens");
+        assert_eq!(told(&first).await, None, "a worker is there");
+    }
+
+    #[tokio::test]
+    async fn p41_a_control_is_named_once_it_has_begun_and_then_nobody_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = conformance::store_in(folder.path()).await;
+        let store = store.as_ref();
+        let first = ended(store, repeat(1, 5)).await;
+        let control = NewRun { control_of: Some(first.run_no), waits: true, ..conformance::new_run("g-r1-none") };
+        let control = ended(store, control).await;
+        let asking = store.create_run(&repeat(2, 5)).await.expect("is created");
+        let told = async || {
+            let told = at_its_end(store, &first, &OpenByRole::default()).await.expect("is read");
+            told.expect("it waits").rsplit(": ").next().map(str::to_owned)
+        };
+        assert_eq!(told().await.as_deref(), Some("g-r2"), "the control comes after its probe");
+        set(store, &control, RunState::Running).await;
+        assert_eq!(told().await.as_deref(), Some("g-r1-none"));
+        assert_eq!(store.run(asking).await.expect("is there").state, RunState::Running);
     }
 }

@@ -84,8 +84,13 @@ impl Used<'_> {
 
     /// The same part of the population as `n` are of `all`.
     fn share_of_population(&self, n: u64, all: u64) -> Option<f64> {
-        Some(self.population? as f64 * n as f64 / all.max(n).max(1) as f64)
+        Some(share_of(self.population?, n, all))
     }
+}
+
+/// The same part of a population as `n` are of `all`, which are at least as many.
+pub(crate) fn share_of(population: u64, n: u64, all: u64) -> f64 {
+    population as f64 * n as f64 / all.max(n).max(1) as f64
 }
 
 /// The strata as far as their scores can be told apart.

@@ -329,6 +329,9 @@ pub struct LoadResult {
     /// Of at least three bank sizes.
     #[serde(skip_deserializing)]
     pub growth_of_banks: Vec<GrowthOfBanks>,
+    /// Why it ended before its time, where the system or a machine has ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
     /// What a reader has to know.
     #[serde(skip_deserializing)]
     pub notes: Vec<String>,
@@ -358,10 +361,19 @@ impl LoadResult {
             steps,
             at_bank_sizes: Vec::new(),
             growth_of_banks: Vec::new(),
+            failure: None,
             notes: Vec::new(),
         };
         result.count();
         result
+    }
+
+    /// The same, with why it ended before its time.
+    #[must_use]
+    pub fn ended_by(mut self, failure: Option<String>) -> Self {
+        self.failure = failure;
+        self.count();
+        self
     }
 
     /// A file's head and body, once they are read: other forms and versions are told apart from broken files.
@@ -426,6 +438,7 @@ impl LoadResult {
             if !sum.is_countable() {
                 return not_one("together they count more than can be counted".to_owned());
             }
+            sum.failure = sum.failure.or(other.failure);
             sum.processes.extend(other.processes);
         }
         sum.count();
@@ -436,6 +449,12 @@ impl LoadResult {
     #[must_use]
     pub fn is_interrupted(&self) -> bool {
         self.processes.iter().any(|process| process.interrupted)
+    }
+
+    /// Whether all of its processes have made all of their steps: neither a person nor a failure has ended one before.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        !self.is_interrupted() && self.failure.is_none()
     }
 
     /// Makes everything anew that is made of tallies.
@@ -483,6 +502,9 @@ impl LoadResult {
         let mut notes = Vec::new();
         if self.is_interrupted() {
             notes.push("interrupted: what was measured until then".to_owned());
+        }
+        if let Some(why) = &self.failure {
+            notes.push(format!("what was measured until it ended before its time: {why}"));
         }
         let of = |count: fn(&OperationResult) -> u64| -> u64 {
             self.steps.iter().flat_map(|step| step.operations.values()).map(count).sum()

@@ -67,16 +67,8 @@ fn use_of(scope: BudgetScope, needed: PicoUsd) -> String {
     format!("{does} {}", amount(scope, needed))
 }
 
-impl std::error::Error for OverCap {}
-
-impl std::fmt::Display for OverCap {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.of_run("RUN"))
-    }
-}
-
 impl OverCap {
-    /// The same for a run of this id: with the commands that go on with it.
+    /// What does not fit, with the commands that go on with a run of this id.
     #[must_use]
     pub fn of_run(&self, run: &str) -> String {
         let &Self { needed, left, cap, scope } = self;

@@ -28,9 +28,12 @@ pub enum QueueError {
     /// May pass: broker restarting, connection lost, publish refused (nack), alarm.
     #[error("the queue is unavailable: {0}")]
     Unavailable(String),
-    /// Wrong URL, credentials, virtual host, or a queue that is not declared.
+    /// Of one queue: not declared, declared otherwise, or not allowed. Also a URL that cannot be read.
     #[error("{0}")]
     Setup(String),
+    /// Of the whole broker: it does not take who connects (user, password, virtual host, certificate), or not what all queues need.
+    #[error("{0}")]
+    Refused(String),
     /// The queue was closed by this process.
     #[error("the queue is closed")]
     Closed,

@@ -232,7 +232,7 @@ mod tests {
         bm25 1.0.0: from_items
         vector 1.1.0: from_items
         hybrid 1.1.0: from_items
-        pgvector 1.0.0: 
+        pgvector 1.1.0: 
         alias 1.0.0: from_items
         facts 1.0.0+02b5c0a258be: from_items derived
         full-context 1.0.0: from_items ignores_k

@@ -39,7 +39,7 @@ impl QuestionFacts {
 
 impl Summary {
     /// The report without texts: what it says of the dataset's files goes too, for it quotes them. Facts of canaries are made up, and
-    /// stay; errors keep their codes.
+    /// stay; errors keep their codes, and what a probe lacks is told in words that quote nothing.
     #[must_use]
     pub fn without_texts(mut self) -> Self {
         self.dataset.notes.clear();
@@ -68,7 +68,8 @@ impl Summary {
     }
 }
 
-/// The code at the beginning of an error; what follows the colon may quote a text.
+/// The code at the beginning of an error, for what follows the colon may quote a text. A sentence of the runner's own has neither code
+/// nor colon, and stays.
 fn code_of(error: &str) -> String {
     error.split(':').next().unwrap_or_default().to_owned()
 }
@@ -106,6 +107,15 @@ mod tests {
             ("q1", 0.5, Some("http_500"))
         );
         assert_eq!((told.retrieved[0].id.as_str(), told.judgements[0].verdict.as_str()), ("t1", "correct"));
+    }
+
+    #[test]
+    fn an_error_keeps_its_code_and_a_sentence_of_our_own_its_words() {
+        let sentence = "1 of 4 questions failed in the run and were not asked again";
+        assert_eq!(
+            (code_of(&format!("timeout: {SECRET}")).as_str(), code_of(sentence).as_str()),
+            ("timeout", sentence)
+        );
     }
 
     #[test]

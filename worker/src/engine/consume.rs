@@ -27,6 +27,7 @@ use tracing::{Instrument as _, debug, warn};
 use super::{Shared, panics, settle::settle, span::task_span};
 use crate::{
     active::Held,
+    batch::by_halves,
     clock::StepClock,
     ending::{GivenUp, TaskEnd, lost_too_often},
     tasks::{self, TaskInput},
@@ -265,22 +266,14 @@ impl Lane {
         session: SessionId,
         tasks: &[(RunNo, TaskKey)],
     ) -> StoreResult<Option<Vec<ClaimedTask>>> {
-        let (mut parts, mut all) = (vec![tasks], Vec::new());
-        while let Some(part) = parts.pop() {
-            match self.patiently(|| self.shared.tools.store.claim(session, part)).await {
-                Err(error) if error.is_about_rows() => match part {
-                    [] => {}
-                    [(run, task)] => self.shared.say_damaged(*run, *task, &error).await,
-                    several => {
-                        let (first, second) = several.split_at(several.len() / 2);
-                        parts.extend([second, first]);
-                    }
-                },
-                Ok(None) => return Ok(None),
-                claimed => all.extend(claimed?.into_iter().flatten()),
-            }
+        let (claimed, unreadable) =
+            by_halves(tasks, |part| self.patiently(move || self.shared.tools.store.claim(session, part))).await?;
+        for ((run, task), error) in unreadable {
+            self.shared.say_damaged(*run, *task, &error).await;
         }
-        Ok(Some(all))
+        // nothing at all where the worker has stopped meanwhile
+        let claimed: Option<Vec<_>> = claimed.into_iter().collect();
+        Ok(claimed.map(|claimed| claimed.concat()))
     }
 
     /// Waits until the store is known to remember what it has acknowledged (P44); false when the worker stops meanwhile.
@@ -375,10 +368,10 @@ async fn run(shared: &Shared, task: ClaimedTask, input: Result<TaskInput, Failur
 fn tell(upset: &mut Upset, error: &QueueError, queue: &QueueName) {
     match error {
         QueueError::Unavailable(_) => upset.away(&outage::BROKER, error),
-        QueueError::Setup(why) if upset.is_news(why) => {
+        QueueError::Setup(why) | QueueError::Refused(why) if upset.is_news(why) => {
             warn!(code = "queue_setup", "waiting for {}: {error}", queue.wire_name());
         }
-        QueueError::Setup(_) | QueueError::Closed => {}
+        QueueError::Setup(_) | QueueError::Refused(_) | QueueError::Closed => {}
     }
 }
 

@@ -25,6 +25,11 @@ impl<C> Former<C> {
         self.0.iter().map(|(run, _)| *run).collect()
     }
 
+    /// All of them.
+    pub(super) fn all(&self) -> Vec<Arc<C>> {
+        self.0.iter().filter_map(|(_, context)| context.upgrade()).collect()
+    }
+
     /// Those of a run.
     pub(super) fn of(&self, run: RunNo) -> Vec<Arc<C>> {
         self.0.iter().filter(|(of, _)| *of == run).filter_map(|(_, context)| context.upgrade()).collect()
@@ -56,5 +61,15 @@ mod tests {
         assert_eq!((former.runs(), former.take(RunNo(1))), (vec![RunNo(2)], vec![]));
         drop(other);
         assert_eq!(former.runs(), []);
+    }
+
+    #[test]
+    fn p26_what_is_at_work_under_other_limits_of_its_run_is_told_of_a_stop() {
+        let (mut former, before, ended) = (Former::new(), Arc::new("before"), Arc::new("ended"));
+        former.add(RunNo(1), &before);
+        former.add(RunNo(1), &ended);
+        former.add(RunNo(2), &before);
+        drop(ended);
+        assert_eq!(former.all(), [Arc::clone(&before), before]);
     }
 }

@@ -169,7 +169,9 @@ impl Shared {
 
     /// Stops the calls of all runs at hand; a task that comes later builds its run's context anew.
     async fn drop_contexts(&self, reason: &str) {
+        self.stop_calls_of_all(reason).await;
         for (run, context) in self.runs.contexts.lock().await.drain() {
+            // one that was built meanwhile
             context.stop_calls(reason);
             self.runs.former().add(run, &context);
         }

@@ -24,7 +24,7 @@ use std::{
         Arc, Mutex as SyncMutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicI64, AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
@@ -41,7 +41,7 @@ use bench_proto::{
 };
 use bench_queue::{Queue, QueueError};
 use bench_store::{ClaimedTask, RunState, SessionId, Store, StoreError};
-use bench_systems::adapter;
+use bench_systems::{adapter, closing::unless_hurried};
 use bench_telemetry::metrics::catalogue;
 use tokio::{
     sync::{Mutex, Notify, Semaphore, mpsc, watch},
@@ -72,9 +72,6 @@ use refused::Refused;
 use unread::Unread;
 
 pub use panics::catch_all;
-
-/// Longest wait for a memory system to end once calls are dropped.
-const HURRIED_CLOSE: Duration = Duration::from_secs(5);
 
 /// How a worker is set up.
 #[derive(Debug, Clone)]
@@ -267,6 +264,14 @@ impl Shared {
             contexts.remove(&run);
             self.runs.former().add(run, context);
         }
+    }
+
+    /// Stops the calls of all runs at hand, also of what began before its run got other limits.
+    async fn stop_calls_of_all(&self, reason: &str) {
+        // locked: what is forgotten just now is found in one of the two
+        let contexts = self.runs.contexts.lock().await;
+        let former = self.runs.former().all();
+        contexts.values().chain(&former).for_each(|context| context.stop_calls(reason));
     }
 
     /// Public id of a run at hand.
@@ -479,12 +484,11 @@ impl Worker {
         self.shared.runs.metering.listen().await.map(str::to_owned)
     }
 
-    /// Stops claiming, lets calls in flight finish up to the drain deadline, hands back the rest, ends the session.
+    /// Stops claiming, lets calls in flight finish up to the drain deadline, hands back the rest, ends the session and what was started.
     pub async fn stop(mut self) {
+        let begun = Instant::now();
         self.stop.cancel();
-        for context in self.shared.runs.contexts.lock().await.values() {
-            context.stop_calls("the worker is stopping");
-        }
+        self.shared.stop_calls_of_all("the worker is stopping").await;
         let drained = tokio::time::timeout(self.drain, async { while self.lanes.join_next().await.is_some() {} }).await;
         if drained.is_err() {
             self.drop_calls.cancel();
@@ -495,16 +499,19 @@ impl Worker {
         let contexts: Vec<_> = self.shared.runs.contexts.lock().await.drain().map(|(_, context)| context).collect();
         for context in contexts {
             context.close_reservations().await;
-            unless_hurried(context.close_system(), &self.drop_calls).await;
+            self.shared.runs.close_later(context);
         }
-        let mut closing = std::mem::take(&mut *self.shared.runs.closing());
-        unless_hurried(async move { while closing.join_next().await.is_some() {} }, &self.drop_calls).await;
-        self.shared.runs.environment.systems.adapters.instances.close_all().await;
+        // before what may take its time: nobody should wait for a session in which nothing is done any more
         if let Err(error) = self.shared.tools.store.end_session(self.shared.session.id()).await {
             // a supervisor ends it when it has been silent for long enough
             let worker = self.shared.session.name.as_str();
             warn!(worker, code = code::STORE, "the session of worker {worker} could not be ended: {error}");
         }
+        let mut closing = std::mem::take(&mut *self.shared.runs.closing());
+        let left = self.shared.session.is_served().then(|| self.drain.saturating_sub(begun.elapsed()));
+        let all_ended = async move { while closing.join_next().await.is_some() {} };
+        unless_hurried(all_ended, hurried(&self.drop_calls, left)).await;
+        self.shared.runs.environment.systems.adapters.instances.close_all().await;
         self.background.shutdown().await;
         if let Some(keeper) = &self.shared.tools.keeper {
             keeper.close().await;
@@ -532,14 +539,15 @@ impl Worker {
     }
 }
 
-/// Waits until what this process has started has ended. Once calls are dropped not for long: it ends where it is let go.
-async fn unless_hurried(ends: impl Future<Output = ()>, drop_calls: &CancellationToken) {
-    tokio::pin!(ends);
-    tokio::select! {
-        () = &mut ends => return,
-        () = drop_calls.cancelled() => {}
+/// Waits until nothing is to be waited for: until calls are dropped, and no longer than what is `left` of the drain where that is given.
+/// Soon behind its drain, a worker of a cluster is killed.
+async fn hurried(drop_calls: &CancellationToken, left: Option<Duration>) {
+    match left {
+        Some(left) => {
+            let _ = tokio::time::timeout(left, drop_calls.cancelled()).await;
+        }
+        None => drop_calls.cancelled().await,
     }
-    let _ = tokio::time::timeout(HURRIED_CLOSE, ends).await;
 }
 
 /// Why a worker could not start.
@@ -551,4 +559,23 @@ pub enum StartError {
     /// What the queue met that no repetition helps against.
     #[error(transparent)]
     Queue(#[from] QueueError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn systems_end_within_the_drain_of_a_cluster_and_a_second_signal_hurries_all() {
+        let (calls, begun) = (CancellationToken::new(), tokio::time::Instant::now());
+        hurried(&calls, Some(Duration::from_secs(7))).await;
+        assert_eq!(begun.elapsed().as_secs(), 7);
+        hurried(&calls, Some(Duration::ZERO)).await;
+        let day = Duration::from_secs(86_400);
+        assert!(tokio::time::timeout(day, hurried(&calls, None)).await.is_err(), "a local run has no deadline");
+        calls.cancel();
+        hurried(&calls, None).await;
+        hurried(&calls, Some(day)).await;
+        assert_eq!(begun.elapsed().as_secs(), 7 + day.as_secs());
+    }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use bench_datasets::DatasetError;
 use bench_proto::{banks_archive::BanksManifest, redact};
+use bench_settings::signals::Interrupts;
 use bench_store::{RunFilter, RunRow, RunState, Store};
 use bench_systems::adapter;
 use serde::Serialize;
@@ -157,7 +158,8 @@ async fn take_in(app: &App, into: &str, banks: &ImportedBanks) -> Result<(), Cli
         true => give(app, into, &driven, banks).await,
         false => refused("its adapter says no `import`, or no address: write one, and add --set system.url=ADDRESS"),
     };
-    driven.close().await;
+    // the first signal ends this verb wherever it is
+    driven.close(&Interrupts::default()).await;
     driven.leave(taken_in.is_ok());
     taken_in
 }

@@ -25,7 +25,7 @@ use crate::{
     standing::{
         FILLER_PAUSED, are_banks_removed,
         domains::{is_served, planner_domain, session_domain},
-        raised_with,
+        raised_with, without_commands,
     },
 };
 
@@ -101,8 +101,9 @@ impl FilledBefore {
                 let raised = if is_capped { format!(" {}", raised_with(why)) } else { String::new() };
                 found.paused.get_or_insert_with(|| {
                     format!(
-                        "{FILLER_PAUSED}; `bench-coord resume {group}{raised}` goes on with both ({}: {why})",
-                        run.run_id
+                        "{FILLER_PAUSED}; `bench-coord resume {group}{raised}` goes on with both ({}: {})",
+                        run.run_id,
+                        without_commands(why)
                     )
                 });
             }

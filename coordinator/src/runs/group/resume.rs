@@ -61,7 +61,7 @@ pub(super) async fn go_on(
         store.may(Right::Results).await?;
     }
     let first = group.runs.first().ok_or_else(|| CliError::infrastructure(format!("group {} is gone", group.id)))?;
-    let controls = controls::not_ended(store.as_ref(), first.run_no).await?;
+    let mut controls = controls::going_on(store.as_ref(), first.run_no, args.reopen).await?;
     let mut taken = open_runs(app, store, &group, args, cells).await?;
     let limits = NewLimits::of(app, &args.limits);
     if first.state == RunState::Finished && !controls.is_empty() {
@@ -79,6 +79,7 @@ pub(super) async fn go_on(
     if taken.is_empty() && controls.is_empty() {
         return ending::show(app, store.as_ref(), &group.id, None, &args.output).await;
     }
+    controls::reopen(store.as_ref(), &mut controls).await?;
     if deployment == Deployment::Cluster {
         controls::start_beside(store.as_ref(), first, &controls).await?;
     }

@@ -16,7 +16,7 @@ use crate::{
     cells::cells_of,
     interval::symmetric,
     questions::{QuestionRow, Questions},
-    score::{Category, FEWEST_CLUSTERS, Sampling, estimate},
+    score::{Category, FEWEST_CLUSTERS, Sampling, estimate, share_of},
     strata::Strata,
 };
 
@@ -208,10 +208,7 @@ impl Panel<'_> {
 /// that ended with scores.
 fn weight(estimator: Estimator, category: &Category, graded: u64) -> f64 {
     match estimator {
-        Estimator::Weighted => {
-            let population = category.population.unwrap_or(category.asked);
-            population as f64 * graded as f64 / category.scored().max(graded).max(1) as f64
-        }
+        Estimator::Weighted => share_of(category.population.unwrap_or(category.asked), graded, category.scored()),
         Estimator::Mean => graded as f64,
     }
 }

@@ -271,15 +271,17 @@ fn an_interrupted_load_prints_what_there_is_and_leaves_no_bank() {
     assert!(fake.with(|world| world.banks.is_empty()));
 }
 
-/// The first of two loads meets a failure in the middle of filling, the second a person.
+/// A failure in the middle of filling, before and after a step was made, and a person.
 #[test]
 fn a_load_that_ends_while_it_fills_its_banks_leaves_none() {
     let fake = Fake::start("whole");
     let bench = with_adapter(&fake, "");
     fake.with(|world| world.slow = Duration::from_millis(20));
     let stored = || fake.with(|world| world.banks.values().map(Vec::len).sum::<usize>());
-    for (ends, code) in [("by a failure", 4), ("by a person", 3)] {
-        let child = bench.start(arguments(&["--bank-size", "1500"]));
+    for (ends, sizes, code) in
+        [("by a failure", "1500", 4), ("by a failure after a step", "5,1500", 4), ("by a person", "1500", 3)]
+    {
+        let child = bench.start(arguments(&["--bank-size", sizes, "--seconds", "1"]));
         bench_testkit::process::wait_until("memories are stored", Duration::from_secs(60), || stored() > 20);
         match code {
             4 => fake.with(|world| world.fails = (1, 503)),
@@ -287,6 +289,11 @@ fn a_load_that_ends_while_it_fills_its_banks_leaves_none() {
         }
         let done = wait(child);
         assert_eq!((done.code, stored()), (code, 0), "{ends}: {}", done.stderr);
+        if sizes.contains(',') {
+            let result = done.json();
+            assert_eq!(result["steps"].as_array().map(Vec::len), Some(1), "what was measured is kept");
+            assert!(result["failure"].as_str().is_some_and(|why| why.contains("cannot be filled")), "{result}");
+        }
     }
 }
 

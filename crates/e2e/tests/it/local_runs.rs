@@ -178,7 +178,7 @@ fn p23_pause_stops_calls_within_a_second_and_resume_ends_with_the_same_digest() 
 fn p23_cancel_ends_a_run_and_reopen_brings_it_back() {
     let provider = Provider::start(&["--latency-ms", "150"]);
     let bench = provider.bench();
-    let owner = bench.start(provider.submit(&["--run-id", "ended", "--concurrency", "4"]));
+    let owner = bench.start(provider.submit(&["--run-id", "ended", "--concurrency", "4", "--controls"]));
     provider.wait_for_requests(10);
     let _ = bench.run(["cancel", "ended"]).expect_code(0);
     let _ = wait(owner).expect_code(3);
@@ -190,8 +190,9 @@ fn p23_cancel_ends_a_run_and_reopen_brings_it_back() {
     let sum: i64 =
         ["scored", "abstained", "infra_error", "not_run"].iter().map(|k| outcomes[*k].as_i64().expect("a count")).sum();
     assert_eq!(Some(sum), outcomes["sample"].as_i64());
-    let reopened = bench.run(["resume", "ended", "--reopen", "--json"]).expect_code(0).json();
+    let reopened = bench.run(["resume", "ended", "--reopen", "--concurrency", "32", "--json"]).expect_code(0).json();
     assert_eq!(reopened["outcomes"]["coverage"], 1.0);
+    assert_eq!(reopened["controls"].as_array().map(Vec::len), Some(3), "what was cancelled with it is back too");
 }
 
 #[test]

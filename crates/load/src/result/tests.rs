@@ -277,9 +277,11 @@ fn loads_of_other_conditions_are_not_held_against_each_other() {
     assert_eq!(other(&|old| old.plan.warm_up_seconds = 0.0), "--warm-up is 1, and was 0");
     assert_eq!(other(&|old| old.plan.drain_seconds = 2.0), "--drain is 1, and was 2");
     assert!(other(&|old| old.processes[0].interrupted = true).contains("ended before its time"));
+    assert!(other(&|old| old.failure = Some("503".to_owned())).contains("ended before its time"));
     let grown = against(&|old| old.steps[0].memories_per_bank = 150.0).expect("they have a step in common");
     let [Check { outcome: Outcome::Inconclusive, seen, .. }] = &grown[..] else { panic!("{grown:?}") };
     assert!(seen.contains("banks had 100 memories when it began, and 150 before"), "{seen}");
+    assert!(seen.contains("those of built-in systems do not grow any more"), "{seen}");
     assert!(against(&|old| old.steps[0].memories_per_bank = 110.0).is_ok_and(|checks| checks.len() > 1));
     // two machines are the same two, whichever file was named first
     let of_two = |first: &str, second: &str| {
@@ -298,6 +300,34 @@ fn loads_of_other_conditions_are_not_held_against_each_other() {
     assert!(gate::stress(&whole, &cut, 1.25).is_err());
     let failed = StressResult { failure: Some("503".to_owned()), ..stress() };
     assert!(gate::stress(&whole, &failed, 1.25).is_err());
+}
+
+#[test]
+fn what_a_suite_of_another_version_asked_is_not_held_against_this_one() {
+    // the first one took what a system makes of a memory for a second one
+    let first = StressResult { suite_version: 1, ..stress() };
+    let text = serde_json::to_string(&first).expect("is written");
+    let read: StressResult = serde_json::from_str(&text).expect("is read");
+    let read = read.checked().expect("is a result");
+    let told = gate::stress(&stress(), &read, 1.25).expect_err("is another suite");
+    assert_eq!(told, "version of the suite is 2, and was 1");
+}
+
+#[test]
+fn a_load_that_a_failure_ended_is_not_whole() {
+    let of = |id, seed| result(id, seed, 1_000, &[5; 3]);
+    let why = "the banks cannot be filled: HTTP 503";
+    let failed = of("a", 1).ended_by(Some(why.to_owned()));
+    assert!(of("a", 1).is_whole() && !failed.is_whole() && !failed.is_interrupted());
+    assert!(failed.notes.iter().any(|note| note.ends_with(why)), "{:?}", failed.notes);
+    let text = serde_json::to_string(&failed).expect("is written");
+    let read: LoadResult = serde_json::from_str(&text).expect("is read");
+    assert_eq!(read.checked().as_ref(), Ok(&failed));
+    for both in [vec![failed.clone(), of("b", 2)], vec![of("b", 2), failed]] {
+        let sum = LoadResult::merged(both).expect("they are one load");
+        assert_eq!(sum.failure.as_deref(), Some(why));
+        assert!(sum.notes.iter().any(|note| note.ends_with(why)), "{:?}", sum.notes);
+    }
 }
 
 #[test]

@@ -133,7 +133,8 @@ impl AmqpConsumer {
                 lost.again_at = Instant::now() + lost.delays.next().unwrap_or(Duration::from_secs(5));
                 lost.reason = reason;
                 // what does not pass by itself is told at once
-                if let QueueError::Setup(_) = lost.reason { Err(lost.reason.clone()) } else { Ok(()) }
+                let passes = !matches!(lost.reason, QueueError::Setup(_) | QueueError::Refused(_));
+                if passes { Ok(()) } else { Err(lost.reason.clone()) }
             }
         }
     }

@@ -26,11 +26,11 @@ pub(super) fn classify(place: &str, doing: Doing<'_>, error: &Error) -> QueueErr
     let ErrorKind::ProtocolError(refusal) = error.kind() else {
         return match (doing, error.kind()) {
             (Doing::Connecting, ErrorKind::InvalidProtocolVersion(_) | ErrorKind::ParsingError(_)) => {
-                QueueError::Setup(format!(
+                QueueError::Refused(format!(
                     "{place} does not speak AMQP 0-9-1 ({error}): is it RabbitMQ's port (5672, TLS 5671)?"
                 ))
             }
-            (Doing::Connecting, _) if speaks_of_certificates(error) => QueueError::Setup(format!(
+            (Doing::Connecting, _) if speaks_of_certificates(error) => QueueError::Refused(format!(
                 "no trust between this machine and {place} ({error}): name the broker's authority in the queue URL with ?cacertfile=<pem>, and &certfile=<pem>&keyfile=<pem> when it asks who you are"
             )),
             _ => QueueError::Unavailable(format!("{place}: {error}")),
@@ -39,12 +39,12 @@ pub(super) fn classify(place: &str, doing: Doing<'_>, error: &Error) -> QueueErr
     let text = refusal.get_message().to_string();
     match (doing, refusal.get_id()) {
         (Doing::Connecting, ACCESS_REFUSED) => {
-            QueueError::Setup(format!("{place} refuses the login: check user and password in the queue URL"))
+            QueueError::Refused(format!("{place} refuses the login: check user and password in the queue URL"))
         }
-        (Doing::Connecting, NOT_ALLOWED) if text.contains("not found") => QueueError::Setup(format!(
+        (Doing::Connecting, NOT_ALLOWED) if text.contains("not found") => QueueError::Refused(format!(
             "{place}: the virtual host does not exist: create it (rabbitmqctl add_vhost) or correct the queue URL"
         )),
-        (Doing::Connecting, NOT_ALLOWED) => QueueError::Setup(format!(
+        (Doing::Connecting, NOT_ALLOWED) => QueueError::Refused(format!(
             "{place}: the user may not use the virtual host: grant it (rabbitmqctl set_permissions) or correct the queue URL"
         )),
         // a queue whose node is down is also "not found", with another text: that passes
@@ -117,9 +117,12 @@ mod tests {
             ),
         ];
         for (doing, id, text, expected) in setup {
-            match classify("amqp://guest@host:5672/", doing, &refusal(id, text)) {
-                QueueError::Setup(message) => assert!(message.contains(expected), "{message}"),
-                other => panic!("{text}: {other:?}"),
+            match (doing, classify("amqp://guest@host:5672/", doing, &refusal(id, text))) {
+                (Doing::Connecting, QueueError::Refused(message))
+                | (Doing::Declaring(_) | Doing::Using(_), QueueError::Setup(message)) => {
+                    assert!(message.contains(expected), "{message}")
+                }
+                (_, other) => panic!("{text}: {other:?}"),
             }
         }
         let passing = [

@@ -32,8 +32,8 @@ use publish::Publisher;
 /// Connects to the broker behind a URL such as `amqp://user:password@host:5672/vhost`.
 ///
 /// # Errors
-/// [`QueueError::Setup`] for a URL, user, password or virtual host that the broker refuses, [`QueueError::Unavailable`] when
-/// it cannot be reached.
+/// [`QueueError::Setup`] for a URL that cannot be read, [`QueueError::Refused`] for a user, password or virtual host that the broker
+/// refuses, [`QueueError::Unavailable`] when it cannot be reached.
 pub async fn connect(url: &str) -> Result<Arc<dyn Queue>, QueueError> {
     let closed = CancellationToken::new();
     let consuming = Arc::new(BrokerLink::new(url, "consume", closed.clone())?);
@@ -56,7 +56,11 @@ struct AmqpQueue {
 #[async_trait]
 impl Queue for AmqpQueue {
     async fn declare(&self, queues: &[QueueName]) -> Result<(), QueueError> {
-        dead::declare(&self.consuming, &self.publishing).await?;
+        dead::declare(&self.consuming, &self.publishing).await.map_err(|error| match error {
+            // every queue names them
+            QueueError::Setup(why) => QueueError::Refused(why),
+            error => error,
+        })?;
         topology::declare(&self.consuming, queues).await
     }
 

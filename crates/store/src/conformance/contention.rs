@@ -48,7 +48,9 @@ pub async fn p1_each_task_is_claimed_once(fresh: &Fresh) {
 pub async fn p25_claims_beyond_the_limit_are_refused(fresh: &Fresh) {
     let store = fresh.store.as_ref();
     let questions: Vec<u32> = (0..40).collect();
-    let scene = Scene::start(store, &[bank(0, &[(1, &questions)])]).await;
+    let mut new = new_run("r");
+    new.spec.judges = vec![new.spec.answerer.clone()];
+    let scene = Scene::start_as(store, &new, &[bank(0, &[(1, &questions)])]).await;
     scene.make_ready(0, 1).await;
     let limited = |concurrency| Limits { concurrency: Some(concurrency), ..Limits::default() };
     store.set_limits(scene.run, &limited(5)).await.expect("limits change");
@@ -90,6 +92,30 @@ pub async fn p25_claims_beyond_the_limit_are_refused(fresh: &Fresh) {
     tokio::time::sleep(Duration::from_millis(300)).await;
     store.set_limits(scene.run, &Limits::default()).await.expect("limits change");
     assert_eq!(store.claim(scene.session, &open).await.expect("claims").len(), 31, "without a limit all are claimed");
+}
+
+/// A question has one place however many of its votes wait, and those of questions that are worked on hide no others.
+pub async fn p25_a_question_has_one_place_while_its_votes_wait(fresh: &Fresh) {
+    let store = fresh.store.as_ref();
+    let mut new = new_run("r");
+    new.spec.judges = vec![new.spec.answerer.clone()];
+    new.spec.votes = 2;
+    new.spec.limits.concurrency = Some(3);
+    let questions: Vec<u32> = (0..10).collect();
+    let scene = Scene::start_as(store, &new, &[bank(0, &[(1, &questions)])]).await;
+    scene.make_ready(0, 1).await;
+    for question in 0..3 {
+        let votes = [0, 1].map(|vote| TaskKey::judge(0, question, 0, vote));
+        scene.answer(TaskKey::question(0, question), 1.0, Opens::Judges(votes.to_vec())).await;
+    }
+    for question in 0..2 {
+        scene.claim(TaskKey::judge(0, question, 0, 0)).await;
+    }
+    let open: Vec<(RunNo, TaskKey)> =
+        scene.ready(Role::Question).await.into_iter().map(|task| (scene.run, task)).collect();
+    assert_eq!(open.len(), 7);
+    let claimed = store.claim(scene.session, &open).await.expect("claims");
+    assert_eq!(claimed, [], "two are being judged, and one waits with both of its votes");
 }
 
 /// Votes that wait for a judge that is away take no place of the run's limit; when it is back, or somebody works on them, they do.

@@ -138,6 +138,7 @@ macro_rules! store_conformance {
             p40_a_resumed_run_waits_for_no_hold,
             p1_each_task_is_claimed_once,
             p25_claims_beyond_the_limit_are_refused,
+            p25_a_question_has_one_place_while_its_votes_wait,
             p39_votes_that_wait_for_their_judge_take_no_place,
             p25_a_systems_own_limit_bounds_its_banks_too,
             p43_a_probe_is_opened_once_and_goes_on_from_its_parts,

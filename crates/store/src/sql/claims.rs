@@ -12,7 +12,7 @@ use super::{
     Backend, Batch, Conn, Row, Sql, args,
     guards::{allowed_in_batch, change},
     task_key,
-    tasks::{PUT_BACK, pairs},
+    tasks::{PUT_BACK, WAITING, pairs},
 };
 use crate::{
     ClaimedTask, RunState, SessionId, StoreResult,
@@ -160,13 +160,13 @@ async fn rooms(conn: &mut dyn Conn, session: SessionId, tasks: &[(RunNo, TaskKey
     if limited.is_empty() {
         return Ok(rooms);
     }
-    let InFlight { worked_on, waiting } = in_flight(conn, &limited).await?;
+    let worked_on = worked_on(conn, &limited).await?;
     for (run, task) in &worked_on {
         if let Some(room) = rooms.get_mut(&(*run, task.kind())) {
             *room -= 1;
         }
     }
-    take_places_of_waiting(conn, session, tasks, &mut rooms, &waiting).await?;
+    take_places_of_waiting(conn, session, tasks, &mut rooms, &worked_on).await?;
     Ok(rooms)
 }
 
@@ -178,91 +178,92 @@ async fn take_places_of_waiting(
     session: SessionId,
     tasks: &[(RunNo, TaskKey)],
     rooms: &mut Rooms,
-    waiting: &BTreeMap<RunNo, i64>,
+    worked_on: &BTreeSet<(RunNo, TaskKey)>,
 ) -> StoreResult<()> {
-    let wanted = |run: RunNo| tasks.iter().filter(|(of, task)| *of == run && task.kind() == TaskKind::Question).count();
-    let room = |run: RunNo| rooms.get(&(run, TaskKind::Question)).copied().unwrap_or(i64::MAX);
-    // it matters only where something would be refused for them
-    let refusing = waiting.iter().filter(|(run, places)| room(**run) - **places < wanted(**run) as i64);
-    let refusing: Vec<RunNo> = refusing.map(|(run, _)| *run).collect();
-    let away = without_judge(conn, session, &refusing).await?;
-    for (run, places) in waiting.iter().filter(|(run, _)| !away.contains(run)) {
-        if let Some(room) = rooms.get_mut(&(*run, TaskKind::Question)) {
-            *room -= places;
+    static WAIT: Sql = Sql::new(|| {
+        let (low, high) = TaskKey::range_of_kind(TaskKind::Judge);
+        format!(
+            "SELECT task_key FROM tasks WHERE run_no = $1 AND task_key BETWEEN {} AND {} AND state = {} \
+             AND published_at IS NULL ORDER BY task_key LIMIT $2",
+            low.0,
+            high.0,
+            TaskState::Ready.code(),
+        )
+    });
+    // it matters only where a question could be claimed but for them
+    let asking = tasks.iter().filter(|(_, task)| task.kind() == TaskKind::Question).map(|(run, _)| *run);
+    let has_room = |run: &RunNo| rooms.get(&(*run, TaskKind::Question)).is_some_and(|room| *room > 0);
+    let asking: BTreeSet<RunNo> = asking.filter(has_room).collect();
+    for (run, votes) in judged_now(conn, session, &asking).await? {
+        let Some(room) = rooms.get_mut(&(run, TaskKind::Question)) else { continue };
+        // votes of a question are neighbours, and those of questions that are worked on are among them
+        let begun = worked_on.iter().filter(|(of, task)| *of == run && task.kind() == TaskKind::Question).count();
+        let most = room.saturating_add(begun as i64).saturating_mul(votes);
+        let mut waiting = BTreeSet::new();
+        for row in &conn.fetch(&WAIT, args![run.0, most]).await? {
+            waiting.insert((run, task_key(row, 0)?.question_of()));
         }
+        *room -= waiting.difference(worked_on).count() as i64;
     }
     Ok(())
 }
 
-/// What of limited runs is in flight.
-struct InFlight {
-    /// Segments and questions that are worked on.
-    worked_on: BTreeSet<(RunNo, TaskKey)>,
-    /// Of each run, how many questions have nothing left but votes that are on their way to nobody.
-    waiting: BTreeMap<RunNo, i64>,
-}
-
-async fn in_flight(conn: &mut dyn Conn, limited: &BTreeSet<RunNo>) -> StoreResult<InFlight> {
-    // Leased segments and questions, and questions whose votes are not all in. Both are found by indexes that hold little, among
-    // however many tasks; `+ 0`: leased ones by the index of all leased ones.
-    static IN_FLIGHT: Sql = Sql::new(|| {
+/// Segments and questions of limited runs that are worked on: those that are leased, and questions of which a vote is leased or on its
+/// way. Votes that wait, of which there may be as many as the run has questions, are not among what is read.
+async fn worked_on(conn: &mut dyn Conn, limited: &BTreeSet<RunNo>) -> StoreResult<BTreeSet<(RunNo, TaskKey)>> {
+    // `+ 0`: leased ones by the index of all leased ones
+    static WORKED_ON: Sql = Sql::new(|| {
         let (low, high) = TaskKey::range_of_kind(TaskKind::Judge);
         format!(
-            "SELECT t.run_no, t.task_key, CAST(0 AS bigint) FROM tasks AS t \
+            "SELECT t.run_no, t.task_key FROM tasks AS t \
              JOIN @rows($1: run int) AS b ON b.run = t.run_no + 0 WHERE t.state = {leased} UNION ALL \
-             SELECT t.run_no, t.task_key, CAST(CASE WHEN t.published_at IS NULL THEN 1 ELSE 0 END AS bigint) \
-             FROM @rows($1: run int) AS b JOIN tasks AS t ON t.run_no = b.run \
-             AND t.task_key BETWEEN {} AND {} WHERE t.state = {ready}",
+             SELECT t.run_no, t.task_key FROM @rows($1: run int) AS b JOIN tasks AS t ON t.run_no = b.run \
+             AND t.task_key BETWEEN {} AND {} WHERE {WAITING} AND t.published_at IS NOT NULL",
             low.0,
             high.0,
             leased = TaskState::Leased.code(),
-            ready = TaskState::Ready.code(),
         )
     });
-    let (mut worked_on, mut waits) = (BTreeSet::new(), BTreeSet::new());
-    for row in &conn.fetch(&IN_FLIGHT, args![Batch::default().int(limited.iter().map(|run| run.0))]).await? {
+    let rows = conn.fetch(&WORKED_ON, args![Batch::default().int(limited.iter().map(|run| run.0))]).await?;
+    let read = |row: &Row| {
         let (run, task) = (RunNo(row.int(0)?), task_key(row, 1)?);
-        let task = if task.kind() == TaskKind::Judge { task.question_of() } else { task };
-        let into = if row.int(2)? == 0 { &mut worked_on } else { &mut waits };
-        into.insert((run, task));
-    }
-    let mut waiting = BTreeMap::new();
-    for (run, _) in waits.difference(&worked_on) {
-        *waiting.entry(*run).or_default() += 1;
-    }
-    Ok(InFlight { worked_on, waiting })
+        Ok((run, if task.kind() == TaskKind::Judge { task.question_of() } else { task }))
+    };
+    rows.iter().map(read).collect()
 }
 
-/// Those of `runs` of which a judge is away, by what the processes of the session's domain have told.
-async fn without_judge(conn: &mut dyn Conn, session: SessionId, runs: &[RunNo]) -> StoreResult<BTreeSet<RunNo>> {
+/// Those of `runs` that have judges of which none is away, by what the processes of the session's domain have told; each with the most
+/// votes of a question.
+async fn judged_now(conn: &mut dyn Conn, session: SessionId, runs: &BTreeSet<RunNo>) -> StoreResult<Vec<(RunNo, i64)>> {
+    static SPECS: Sql = Sql::new(|| {
+        "SELECT r.run_no, r.spec FROM @rows($1: run int) AS b JOIN runs AS r ON r.run_no = b.run".to_owned()
+    });
     static AWAY: Sql = Sql::new(|| {
         "SELECT o.route FROM outages AS o JOIN sessions AS s ON s.domain = o.domain WHERE s.session_id = $1 AND o.to_us IS NULL \
          AND o.opening = (SELECT max(n.opening) FROM outages AS n WHERE n.domain = o.domain AND n.route = o.route)"
             .to_owned()
     });
-    static SPECS: Sql = Sql::new(|| {
-        "SELECT r.run_no, r.spec FROM @rows($1: run int) AS b JOIN runs AS r ON r.run_no = b.run".to_owned()
-    });
-    let (mut closed, mut without) = (BTreeSet::new(), BTreeSet::new());
     if runs.is_empty() {
-        return Ok(without);
+        return Ok(Vec::new());
     }
-    for mut row in conn.fetch(&AWAY, args![session.0]).await? {
-        closed.insert(unescape(row.text(0)?));
-    }
-    if closed.is_empty() {
-        return Ok(without);
-    }
+    let mut specs = Vec::new();
     for mut row in conn.fetch(&SPECS, args![Batch::default().int(runs.iter().map(|run| run.0))]).await? {
         let (run, spec) = (RunNo(row.int(0)?), row.text(1)?);
         // of a spec that cannot be read no judge is known; that is for others to say
         let spec = from_json::<RunSpec>(&spec, || format!("the spec of run number {}", run.0));
-        let routes = spec.map(|spec| spec.judge_routes()).unwrap_or_default();
-        if routes.iter().any(|route| closed.contains(&route.to_text())) {
-            without.insert(run);
+        specs.extend(spec.ok().filter(|spec| !spec.judges.is_empty()).map(|spec| (run, spec)));
+    }
+    let routes: BTreeSet<String> =
+        specs.iter().flat_map(|(_, spec)| spec.judge_routes()).map(|route| route.to_text()).collect();
+    let mut away = BTreeSet::new();
+    if !routes.is_empty() {
+        for mut row in conn.fetch(&AWAY, args![session.0]).await? {
+            away.insert(unescape(row.text(0)?));
         }
     }
-    Ok(without)
+    let is_away = |spec: &RunSpec| spec.judge_routes().iter().any(|route| away.contains(&route.to_text()));
+    let votes = |spec: &RunSpec| i64::from(spec.judge_plan().most_votes());
+    Ok(specs.iter().filter(|(_, spec)| !is_away(spec)).map(|(run, spec)| (*run, votes(spec))).collect())
 }
 
 /// Those of `tasks` that could be claimed now but for a limit, in the order of their keys.

@@ -6,17 +6,17 @@ use bench_proto::ids::RunNo;
 
 use super::{
     Conn, Sql, args, groups, missing_run,
-    money::{PHASE, USAGE, lose_all},
+    money::{PHASE, USAGE, lock_all, lose_all},
     runs::lower_usage_cap,
 };
-use crate::{RunState, StoreResult};
+use crate::{RunState, StoreError, StoreResult};
 
 fn of_run(table: &str) -> String {
     format!("DELETE FROM {table} WHERE run_no = $1")
 }
 
-/// Rows of a run, what nothing else refers to first.
-static ROWS: [Sql; 15] = [
+/// Rows of a run that only those need who work on it: by far the most.
+static ROWS: [Sql; 12] = [
     Sql::new(|| of_run("trace_parts")),
     Sql::new(|| of_run("unsent_traces")),
     Sql::new(|| of_run("latencies")),
@@ -27,16 +27,17 @@ static ROWS: [Sql; 15] = [
     Sql::new(|| of_run("checkpoints")),
     Sql::new(|| of_run("tasks")),
     Sql::new(|| of_run("banks")),
-    Sql::new(|| of_run("reservations")),
     Sql::new(|| of_run("calls")),
     Sql::new(|| of_run("run_events")),
-    Sql::new(|| of_run("run_counters")),
-    Sql::new(|| of_run("runs")),
 ];
+
+/// The last ones, which others read too: what of them counts against a cap is booked before.
+static LAST_ROWS: [Sql; 3] =
+    [Sql::new(|| of_run("reservations")), Sql::new(|| of_run("run_counters")), Sql::new(|| of_run("runs"))];
 
 /// Deletes runs; false, and nothing is deleted, when one of them is running.
 pub(super) async fn delete(conn: &mut dyn Conn, runs: &[RunNo]) -> StoreResult<bool> {
-    static STATE: Sql = Sql::new(|| "SELECT state FROM runs WHERE run_no = $1".to_owned());
+    static STATE: Sql = Sql::new(|| "SELECT state, state_version FROM runs WHERE run_no = $1".to_owned());
     // days are of all runs
     static OF_RUN: Sql = Sql::new(|| format!("DELETE FROM budgets WHERE kind IN ({PHASE}, {USAGE}) AND scope = $1"));
     static GROUPS: Sql = Sql::new(|| {
@@ -45,15 +46,34 @@ pub(super) async fn delete(conn: &mut dyn Conn, runs: &[RunNo]) -> StoreResult<b
     });
     let mut runs = runs.to_vec();
     runs.sort_unstable();
-    // before their runs, as everywhere
+    runs.dedup();
+    let mut versions = Vec::with_capacity(runs.len());
+    for run in &runs {
+        let mut rows = conn.fetch(&STATE, args![run.0]).await?;
+        let row = rows.first_mut().ok_or_else(|| missing_run(*run))?;
+        if RunState::from_name(&row.text(0)?) == Some(RunState::Running) {
+            return Ok(false);
+        }
+        versions.push(row.int(1)?);
+    }
+    // takes its time, so before the rows are locked that others wait for: of their group, of the day, of runs that claims name
+    for run in &runs {
+        for rows in &ROWS {
+            conn.execute(rows, args![run.0]).await?;
+        }
+    }
+    // in the order in which everybody locks them
+    for run in &runs {
+        lock_all(conn, *run).await?;
+    }
     for run in &runs {
         groups::lock_of(conn, *run).await?;
     }
-    for run in &runs {
-        let mut rows = conn.fetch_locked(&STATE, args![run.0]).await?;
-        let state = rows.first_mut().ok_or_else(|| missing_run(*run))?.text(0)?;
-        if RunState::from_name(&state) == Some(RunState::Running) {
-            return Ok(false);
+    for (run, version) in runs.iter().zip(versions) {
+        let rows = conn.fetch_locked(&STATE, args![run.0]).await?;
+        if rows.first().ok_or_else(|| missing_run(*run))?.int(1)? != version {
+            let why = format!("run number {} was changed while it was deleted; nothing was deleted, try again", run.0);
+            return Err(StoreError::Unavailable(why));
         }
     }
     for run in &runs {
@@ -63,7 +83,7 @@ pub(super) async fn delete(conn: &mut dyn Conn, runs: &[RunNo]) -> StoreResult<b
     }
     for run in &runs {
         conn.execute(&OF_RUN, args![run.0]).await?;
-        for rows in &ROWS {
+        for rows in &LAST_ROWS {
             conn.execute(rows, args![run.0]).await?;
         }
     }
@@ -94,7 +114,7 @@ mod tests {
         .fetch_all(&mut looking)
         .await
         .expect("are listed");
-        let emptied = ROWS.iter().map(|rows| rows.expanded(Dialect::Sqlite).text.clone());
+        let emptied = ROWS.iter().chain(&LAST_ROWS).map(|rows| rows.expanded(Dialect::Sqlite).text.clone());
         let expected: BTreeSet<String> =
             tables.iter().map(|table| format!("DELETE FROM {table} WHERE run_no = $1")).collect();
         assert_eq!(emptied.collect::<BTreeSet<_>>(), expected);

@@ -5,7 +5,7 @@
 //! a row of `budgets` of their own; the rows of the runs of a group are under one cap. What attempts cost is booked all the same, and
 //! capped by nothing. Transactions lock in one order: sessions, tasks, reservations, banks, groups, runs, phases, days. A reservation
 //! adds first and looks at the sums that come back; what does not fit is taken out again in the same transaction. Groups of runs
-//! ([`groups`]) are locked by reservations alone.
+//! ([`groups`]) are locked by reservations, and by who changes their caps or deletes one of their runs.
 
 mod caps;
 mod ledger_change;
@@ -25,7 +25,7 @@ use self::{
 };
 pub(super) use self::{
     ledger_change::{LedgerChange, PHASE, ScopeKey, USAGE, day_of},
-    reservations::{LOST, OPEN, Paid, attempt_id, lose_all, lose_session, restore, settle},
+    reservations::{LOST, OPEN, Paid, attempt_id, lock_all, lose_all, lose_session, restore, settle},
 };
 use super::{
     Backend, Conn, Sql, SqlStore, args,

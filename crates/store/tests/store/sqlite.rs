@@ -5,10 +5,12 @@ use std::{path::PathBuf, sync::Arc};
 use bench_proto::{
     facts::Outcome,
     ids::{Role, RunNo, TaskKey, TaskKind},
+    spec::Limits,
     step::{Opens, StepNo},
+    usage_cap::{UsageCap, UsageUnit},
 };
 use bench_store::{
-    Item, RunFilter, StoreError,
+    Item, NewGroup, NewRun, RunFilter, RunState, StoreError,
     conformance::{Fresh, Scene, bank, ending, judged, new_run},
     open,
     sqlite::back_up,
@@ -293,6 +295,30 @@ async fn a_run_that_cannot_be_read_hides_no_other() {
         assert_eq!(listed(Some(1)).await, ["c"], "{damage}");
         fresh.store.close().await;
     }
+}
+
+/// A run is deleted, and its group's cap changed, whatever is wrong with another run of the group.
+#[tokio::test]
+async fn p41_a_run_that_cannot_be_read_holds_up_no_change_of_its_group() {
+    let fresh = fresh().await;
+    let limits = |most| Limits { max_usage: Some(UsageCap { unit: UsageUnit::Calls, most }), ..Limits::default() };
+    let mut runs = Vec::new();
+    for id in ["a", "b", "c"] {
+        let group = Some(NewGroup { id: "g".to_owned(), cap: None });
+        let mut new = NewRun { group, ..new_run(id) };
+        new.spec.limits = limits(10);
+        runs.push(fresh.store.create_run(&new).await.expect("is created"));
+    }
+    let mut conn = raw(&fresh.url).await;
+    change(&mut conn, "UPDATE runs SET spec = '{}' WHERE run_id = 'b'").await;
+    change(&mut conn, "INSERT INTO budgets (kind, scope, part, spent, reserved, uncertain) VALUES (3, 1, 2, 4, 0, 0)")
+        .await;
+    let cap = async || fresh.store.run(runs[2]).await.expect("is sound").spec.limits.max_usage.map(|cap| cap.most);
+    fresh.store.set_limits(runs[0], &limits(20)).await.expect("limits are set");
+    assert_eq!(cap().await, Some(20));
+    let paused = fresh.store.set_run_state(runs[0], &[RunState::Running], RunState::Paused, None).await;
+    assert!(paused.expect("is paused") && fresh.store.delete_runs(&runs[..1]).await.expect("is deleted"));
+    assert_eq!(cap().await, Some(16), "four calls were made");
 }
 
 /// Another process holds the file for a moment: writers wait for it.

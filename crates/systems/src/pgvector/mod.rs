@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Version: raised when the same settings find something else.
-const VERSION: &str = "1.0.0";
+const VERSION: &str = "1.1.0";
 /// Variable with the URL of the database.
 const URL_VARIABLE: &str = "BENCH_PGVECTOR_URL";
 /// Items that a page of a listing has.

@@ -49,6 +49,29 @@ async fn a_process_need_not_count_nor_have_numbers() {
     system.close().await;
 }
 
+/// A process of others refuses in words of its own: what it never did it does not do, and what it did has failed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_refuses_to_count_does_not_count_until_it_has_counted() {
+    let replies = "import sys, json
+said = [{'error': 'I only store'}, {'error': 'the disk is busy', 'retry': True}, {'ok': True, 'count': 3}, {'error': 'the bank is gone'}]
+for line in sys.stdin:
+    request = json.loads(line)
+    reply = {'ok': True} if request['op'] == 'hello' else {'ok': False, **said.pop(0)}
+    print(json.dumps({'id': request['id'], **reply}), flush=True)";
+    let spec = serde_json::json!({ "name": "terse", "command": ["python3", "-c", replies] });
+    let system = of_text(&spec.to_string(), None);
+    let bank = super::robust::bank();
+    assert_eq!(system.verify(&bank, 1).await.expect("need not count"), None);
+    let busy = system.verify(&bank, 1).await.expect_err("may count later");
+    assert_eq!((busy.class, busy.message.contains("lacking")), (FailureClass::Transient, false), "{busy}");
+    let counted = system.verify(&bank, 1).await.expect("counts").expect("has counted");
+    assert_eq!(counted.found, 3);
+    let gone = system.verify(&bank, 1).await.expect_err("a bank that it has counted is lost");
+    assert!(gone.message.starts_with("verify: terse says: the bank is gone; "), "{gone}");
+    assert!(gone.message.ends_with("a process that does not count replies `lacking: true`"), "{gone}");
+    system.close().await;
+}
+
 /// A request that was given up in the middle of its line must not be the beginning of the next one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_line_that_was_cut_is_no_part_of_the_next_request() {

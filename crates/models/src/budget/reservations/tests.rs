@@ -276,7 +276,8 @@ async fn p41_what_another_run_of_the_group_has_reserved_is_waited_for() {
     let refused = first.reserve(PHASE, usd(31)).await.expect_err("30 are left, and nothing is outstanding");
     let over = OverCap { needed: usd(31), left: usd(30), cap: usd(100), scope: BudgetScope::Group };
     assert_eq!(refused, Refusal::OverCap(over));
-    assert!(over.to_string().contains("the group's cap of") && over.to_string().contains("--max-cost"), "{over}");
+    let told = over.of_run("mine");
+    assert!(told.contains("the group's cap of") && told.contains("--max-cost"), "{told}");
     for scope in [BudgetScope::Run, BudgetScope::Group, BudgetScope::Phase(PHASE), BudgetScope::Day] {
         let told = OverCap { scope, ..over }.of_run("mine");
         assert!(told.contains("`bench-coord resume mine --"), "{told}");

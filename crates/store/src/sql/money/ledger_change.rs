@@ -129,7 +129,7 @@ impl LedgerChange {
         self.book(of.run, of.phase, of.day, Sums { spent: amount, reserved: -amount, uncertain: amount });
     }
 
-    /// Writes everything. The last change of a transaction, because all writers of a run meet here.
+    /// Writes everything. Among the last changes of a transaction, because all writers of a run meet here.
     pub(in crate::sql) async fn write(self, conn: &mut dyn Conn) -> StoreResult<()> {
         if !self.runs.is_empty() {
             counters::add(conn, &self.runs).await?;

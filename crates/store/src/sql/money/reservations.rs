@@ -175,11 +175,15 @@ pub(super) async fn lose_run(conn: &mut dyn Conn, run: RunNo, session: SessionId
     book_lost(conn, lost).await
 }
 
-/// Makes all that is reserved for a run uncertain.
-pub(in crate::sql) async fn lose_all(conn: &mut dyn Conn, run: RunNo) -> StoreResult<()> {
+/// Locks all that is reserved for a run.
+pub(in crate::sql) async fn lock_all(conn: &mut dyn Conn, run: RunNo) -> StoreResult<()> {
     static LOCK: Sql = Sql::new(|| lock_open("run_no = $1"));
+    conn.lock(&LOCK, args![run.0]).await
+}
+
+/// Makes all that is reserved for a run uncertain; it is locked ([`lock_all`]).
+pub(in crate::sql) async fn lose_all(conn: &mut dyn Conn, run: RunNo) -> StoreResult<()> {
     static LOSE: Sql = Sql::new(|| lose_open("run_no = $1"));
-    conn.lock(&LOCK, args![run.0]).await?;
     let lost = conn.fetch(&LOSE, args![run.0]).await?;
     book_lost(conn, lost).await
 }

@@ -14,7 +14,7 @@ use bench_proto::{
     step::Opens,
 };
 use bench_store::{
-    conformance::{Fresh, HEADLINE, Scene, bank, question_facts},
+    conformance::{Fresh, HEADLINE, Scene, bank, new_run, question_facts},
     migrate, open,
 };
 use bench_testkit::postgres::shared;
@@ -91,14 +91,8 @@ async fn batches_read_their_own_rows_only() {
     let planned = Scene::start(fresh.store.as_ref(), &[bank(0, &[(1, &questions)])]).await;
     planned.make_ready(0, 1).await;
     let mut conn = raw(&fresh.url).await;
-    let mut read = async || -> i64 {
-        // counted when the connections that have read are closed
-        tokio::time::sleep(Duration::from_millis(1_500)).await;
-        let sql = "SELECT (seq_tup_read + idx_tup_fetch)::int8 FROM pg_stat_user_tables WHERE relname = 'tasks'";
-        sqlx::query_scalar(sql).fetch_one(&mut conn).await.expect("is counted")
-    };
     fresh.store.close().await;
-    let before = read().await;
+    let before = tasks_read(&mut conn).await;
     let store = open(&fresh.url).await.expect("opens");
     let scene = Scene { store: store.as_ref(), run: planned.run, session: planned.session };
     for _ in 0..3 {
@@ -113,6 +107,45 @@ async fn batches_read_their_own_rows_only() {
         store.store_facts(scene.run, HEADLINE, &facts).await.expect("are stored");
     }
     store.close().await;
-    let rows = read().await - before;
+    let rows = tasks_read(&mut conn).await - before;
     assert!((300..9_000).contains(&rows), "300 questions of 10000 made the database read {rows} rows");
+}
+
+/// Rows of tasks that were read until now.
+async fn tasks_read(conn: &mut PgConnection) -> i64 {
+    // counted when the connections that have read are closed
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    let sql = "SELECT (seq_tup_read + idx_tup_fetch)::int8 FROM pg_stat_user_tables WHERE relname = 'tasks'";
+    sqlx::query_scalar(sql).fetch_one(conn).await.expect("is counted")
+}
+
+/// A claim of a run with a limit looks at no more votes than matter, however many wait.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p25_a_claim_beside_many_votes_that_wait_reads_a_few_of_them() {
+    let fresh = fresh().await;
+    let mut new = new_run("r");
+    new.spec.judges = vec![new.spec.answerer.clone()];
+    new.spec.limits.concurrency = Some(4);
+    let scene = Scene::start_as(fresh.store.as_ref(), &new, &[bank(0, &[(1, &[0])])]).await;
+    scene.make_ready(0, 1).await;
+    let (run, session) = (scene.run, scene.session);
+    let mut conn = raw(&fresh.url).await;
+    let votes = format!(
+        "INSERT INTO tasks (run_no, task_key, state, lease_epoch, ready_at, concluded) \
+         SELECT {}, {} + n * {}, 0, 0, 0, 1 FROM generate_series(0, 4999) AS n",
+        run.0,
+        TaskKey::judge(0, 1, 0, 0).0,
+        TaskKey::INDEX_STEP
+    );
+    change(&mut conn, sqlx::AssertSqlSafe(votes)).await;
+    fresh.store.close().await;
+    let before = tasks_read(&mut conn).await;
+    let store = open(&fresh.url).await.expect("opens");
+    for _ in 0..10 {
+        let claimed = store.claim(session, &[(run, TaskKey::question(0, 0))]).await.expect("answers");
+        assert_eq!(claimed, [], "all places are taken");
+    }
+    store.close().await;
+    let rows = tasks_read(&mut conn).await - before;
+    assert!((1..1_000).contains(&rows), "10 claims beside 5000 votes made the database read {rows} rows");
 }

@@ -7,12 +7,15 @@ use std::{
 };
 
 use bench_proto::{
+    call::Phase,
     facts::Outcome,
     ids::{Role, RunNo, TaskKey, TaskKind},
+    money::PicoUsd,
     step::{Opens, StepNo, StepRecord},
 };
 use bench_store::{
-    CommitOutcome, Creation, RetryScope, RunState, SessionId, Store, StoreError, StoreResult,
+    BudgetChange, CommitOutcome, Creation, NewGroup, NewRun, RetryScope, RunState, SessionId, Store, StoreError,
+    StoreResult, Want,
     conformance::{HEADLINE, Scene, bank, ending, judged, new_run, proven, question_facts, retained},
     open,
 };
@@ -185,4 +188,50 @@ async fn the_same_change_at_once_is_made_once() {
     let (from, to) = (&[RunState::Running][..], RunState::Paused);
     let (one, two) = tokio::join!(store.set_run_state(run, from, to, None), second.set_run_state(run, from, to, None));
     assert!(one.expect("answers") ^ two.expect("answers"), "one of them paused it");
+}
+
+/// A run may take minutes to delete: nobody waits meanwhile for what its group and its day have, and whoever resumes it keeps it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p41_who_deletes_a_run_keeps_the_others_of_its_group_from_nothing() {
+    let fresh = super::fresh().await;
+    let store = fresh.store.as_ref();
+    let owner = open(&fresh.url).await.expect("the owner opens it");
+    let in_group = |id| {
+        let group = Some(NewGroup { id: "g".to_owned(), cap: Some(PicoUsd(100)) });
+        NewRun { group, ..new_run(id) }
+    };
+    let gone = store.create_run(&in_group("gone")).await.expect("is created");
+    let stays = store.create_run(&in_group("stays")).await.expect("is created");
+    let session = store.open_session("w", "local", "{}").await.expect("opens");
+    let reserve = async |run| {
+        let want = Want { attempt: uuid::Uuid::now_v7(), phase: Phase::Answer, amount: PicoUsd(10) };
+        let change = BudgetChange { run, session, release: vec![], lose: vec![], wants: vec![want] };
+        let reserving = tokio::time::timeout(Duration::from_secs(10), store.change_budget(&change));
+        let answer = reserving.await.expect("nobody holds the group").expect("answers");
+        assert_eq!(answer.refused, []);
+    };
+    let set = async |from, to| store.set_run_state(gone, &[from], to, None).await.expect("answers");
+    reserve(gone).await;
+    assert!(set(RunState::Running, RunState::Paused).await);
+    // it takes its time: somebody holds one of its rows
+    let mut holding = super::raw(&fresh.url).await;
+    let hold = format!("BEGIN; SELECT kind FROM run_events WHERE run_no = {} FOR UPDATE", gone.0);
+    super::change(&mut holding, sqlx::AssertSqlSafe(hold)).await;
+    let deleting = tokio::spawn({
+        let owner = Arc::clone(&owner);
+        async move { owner.delete_runs(&[gone]).await }
+    });
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(!deleting.is_finished());
+    reserve(stays).await;
+    assert!(set(RunState::Paused, RunState::Running).await);
+    super::change(&mut holding, "ROLLBACK").await;
+    let refused = deleting.await.expect("ends").expect_err("it runs again");
+    assert!(refused.is_transient() && refused.to_string().contains("nothing was deleted"), "{refused}");
+    let events = store.events(gone).await.expect("are read");
+    assert_eq!(events.last().map(|event| event.kind.as_str()), Some("resumed"));
+    assert!(set(RunState::Running, RunState::Paused).await && owner.delete_runs(&[gone]).await.expect("is deleted"));
+    let group = store.group(stays).await.expect("is read").expect("is there");
+    assert_eq!((group.cap, group.reserved), (Some(PicoUsd(90)), PicoUsd(10)), "what was reserved may have been paid");
+    owner.close().await;
 }

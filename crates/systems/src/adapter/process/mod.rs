@@ -61,6 +61,8 @@ struct ProcessSystem {
     replaced: std::sync::Mutex<Vec<String>>,
     /// Whether it was said already that its numbers cannot be had.
     without_numbers: AtomicBool,
+    /// Whether it has counted what a bank holds.
+    has_counted: AtomicBool,
 }
 
 pub(super) fn build(
@@ -107,6 +109,7 @@ fn build_one(
         greeted: AtomicU64::new(0),
         replaced: std::sync::Mutex::default(),
         without_numbers: AtomicBool::default(),
+        has_counted: AtomicBool::default(),
         indexes: Indexes::default(),
     }))
 }

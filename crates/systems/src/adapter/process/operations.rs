@@ -61,6 +61,18 @@ impl ProcessSystem {
         }
         self.done(what, reply).map(Some)
     }
+
+    /// Whether a process does not count. One of others may refuse in whatever words: until it has counted, a refusal says that it has no
+    /// `verify`, and from then on that it has failed.
+    fn is_without_count(&self, reply: &ProcessReply) -> bool {
+        if reply.ok {
+            self.has_counted.store(true, Ordering::Relaxed);
+            return false;
+        }
+        let is_class = self.spec.code.is_some();
+        let never_counts = !is_class && !reply.retry && !self.has_counted.load(Ordering::Relaxed);
+        never_counts || is_lacking(reply, "verify", is_class)
+    }
 }
 
 /// Whether a process does not have what it was asked for. A class that raises something has failed, and a memory that is lost is one
@@ -187,8 +199,19 @@ impl MemorySystem for ProcessSystem {
 
     async fn verify(&self, bank: &BankRef, entries: u32) -> Result<Option<Counted>, Failure> {
         let place = self.place_with(bank, entries).await?;
-        let counted = self.ask_if_had(&place, ProcessOp::Verify { bank: place.name.clone() }, "verify").await?;
-        let Some(found) = counted.and_then(|reply| reply.count) else { return Ok(None) };
+        let op = ProcessOp::Verify { bank: place.name.clone() };
+        let (reply, _) = self.reply_in(place.process.as_ref(), op, "verify").await?;
+        if self.is_without_count(&reply) {
+            return Ok(None);
+        }
+        let counted = self.done("verify", reply).map_err(|failure| {
+            if self.spec.code.is_some() || !is_refused(&failure) {
+                return failure;
+            }
+            let message = format!("{}; a process that does not count replies `lacking: true`", failure.message);
+            Failure { message, ..failure }
+        })?;
+        let Some(found) = counted.count else { return Ok(None) };
         Ok(Some(Counted { expected: self.expected(bank, entries)?, found }))
     }
 
