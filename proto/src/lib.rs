@@ -61,8 +61,8 @@ pub const CODE_VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Queue domain of runs that a long-running coordinator serves (P21).
 pub const CLUSTER_DOMAIN: &str = "cluster";
 
-/// Queue domain of runs that one process owns; behind it and a slash the number of a run is the domain of its sessions.
+/// Queue domain of runs that one process owns; the sessions of run number 7 are in the domain `local/7`.
 pub const LOCAL_DOMAIN: &str = "local";
 
-/// Behind it and a slash the number of a run is the domain of the sessions in which the plan of a cluster's run is written.
+/// Plans of runs of a cluster are written in sessions of a domain that begins so: that of run number 7 in `cluster/plan/7`.
 pub const PLANS_DOMAIN: &str = "cluster/plan";

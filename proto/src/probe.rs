@@ -14,7 +14,7 @@ pub const DEFAULT_RECALLS: u32 = 200;
 pub const MOST_RECALLS: u32 = 10_000;
 /// Most rates at which a run may be probed beside one at a time.
 pub const MOST_RATES: usize = 8;
-/// Lowest rate, in recalls per second: at a lower one a probe is over before anything is measured.
+/// Lowest rate, in recalls per second: a probe ends after ten minutes, and at a lower rate has made fewer than sixty recalls by then.
 pub const LOWEST_RATE: f64 = 0.1;
 /// Highest rate, in recalls per second.
 pub const HIGHEST_RATE: f64 = 10_000.0;

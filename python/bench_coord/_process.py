@@ -723,10 +723,8 @@ class Server:
         return value
 
     def on_request(self, name):
-        parameters = inspect.signature(getattr(self.system, name)).parameters.values()
-        if any(p.kind is p.VAR_KEYWORD for p in parameters):
-            return ON_REQUEST
-        return [p.name for p in parameters if p.name in ON_REQUEST]
+        found = getattr(self.system, name)
+        return [known for known in ON_REQUEST if takes(found, known)]
 
     async def do(self, op, request):
         if op not in self.takes:

@@ -26,7 +26,7 @@ CAN_BE_OFF = ("cache", "latency_probe")
 # Flags without a value: False is as if they were not given. Of any other one it says nothing.
 SWITCHES = (
     *("advisory", "allow_inconclusive", "allow_modified_dataset", "allow_unfiltered", "canonical_judge", "clean_after"),
-    *("controls", "detach", "dry_run", "full", "json", "keep_banks", "meter", "no_canaries", "no_stop", "plan"),
+    *("controls", "detach", "dry_run", "json", "keep_banks", "meter", "no_canaries", "no_stop", "plan"),
     *("print_policy", "release_uncertain", "reopen", "repeat_ingest", "reuse_banks", "trace_content", "unpriced_ok"),
     *("verbose", "yes"),
 )

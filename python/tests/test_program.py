@@ -51,5 +51,5 @@ def test_the_flags_that_take_no_value_are_those_of_the_program() -> None:
         told = subprocess.run([find(), verb, "--help"], stdout=subprocess.PIPE, text=True, timeout=60).stdout
         for flag, value in re.findall(r"^ {2,6}(?:-\w, )?--([a-z-]+)(?:\.\.\.)?( <.*>)?", told, re.MULTILINE):
             (others if value else switches).add(flag.replace("-", "_"))
-    assert switches - {"help"} == set(SWITCHES) - {"full"}
+    assert switches - {"help"} == set(SWITCHES)
     assert set(CAN_BE_OFF) <= others

@@ -266,16 +266,7 @@ async fn until_stopped(worker: Worker) -> Result<(), Stop> {
     }
     // the first signal after the one that has stopped it
     let hurry = if reason.is_none() { interrupts.now } else { interrupts.stop };
-    let drop_calls = worker.drop_calls();
-    let stopping = worker.stop();
-    tokio::pin!(stopping);
-    tokio::select! {
-        () = &mut stopping => {}
-        () = hurry.cancelled() => {
-            drop_calls.cancel();
-            stopping.await;
-        }
-    }
+    worker.stop_unless_hurried(hurry.cancelled()).await;
     reason.map_or(Ok(()), |reason| Err(Stop::infrastructure(reason)))
 }
 

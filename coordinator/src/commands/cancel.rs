@@ -21,7 +21,7 @@ pub(super) async fn run(app: &App, args: &CancelArgs) -> CliResult {
     let several = runs.len() > 1;
     for run in runs {
         // repeats that have ended stay what they are
-        if !several || is_open(store.as_ref(), &run, args.now).await? {
+        if !several || can_cancel(store.as_ref(), &run, args.now).await? {
             cancel(store.as_ref(), &run, args.now).await?;
         }
     }
@@ -29,7 +29,7 @@ pub(super) async fn run(app: &App, args: &CancelArgs) -> CliResult {
 }
 
 /// Whether there is something of a run to cancel.
-async fn is_open(store: &dyn Store, run: &RunRow, now: bool) -> Result<bool, CliError> {
+async fn can_cancel(store: &dyn Store, run: &RunRow, now: bool) -> Result<bool, CliError> {
     Ok(match run.state {
         RunState::Running | RunState::Paused => true,
         // its calls may be in flight yet
@@ -80,24 +80,33 @@ async fn cancel(store: &dyn Store, run: &RunRow, now: bool) -> CliResult {
 
 #[cfg(test)]
 mod tests {
-    use bench_proto::ids::RunId;
+    use std::sync::Arc;
+
+    use bench_proto::ids::{RunId, RunNo};
     use bench_store::{Creation, NewGroup, NewRun, conformance};
 
     use super::*;
 
-    #[tokio::test]
-    async fn p23_a_run_takes_its_controls_with_it_whatever_has_ended() {
+    /// A store with the run `r`, its control `r-none`, which has begun, and `r-oracle`, which waits.
+    async fn with_controls() -> (tempfile::TempDir, Arc<dyn Store>, RunNo) {
         let folder = tempfile::tempdir().expect("a folder");
         let store = conformance::store_in(folder.path()).await;
-        let store = store.as_ref();
         let waits = |id: &str| NewRun { waits: true, ..conformance::new_run(id) };
         let created = store.create_or_find(&conformance::new_run("r"), &[waits("r-none"), waits("r-oracle")]).await;
         let Creation::Made(run) = created.expect("is created") else { panic!("it is new") };
+        let none = store.run_by_id(&RunId("r-none".to_owned())).await.expect("is read").expect("is there");
+        let begun = store.set_run_state(none.run_no, &[RunState::Paused], RunState::Running, None).await;
+        assert!(begun.expect("is set"));
+        (folder, store, run)
+    }
+
+    #[tokio::test]
+    async fn p23_a_run_takes_its_controls_with_it_whatever_has_ended() {
+        let (_folder, store, run) = with_controls().await;
+        let store = store.as_ref();
         let row = async |id: &str| store.run_by_id(&RunId(id.to_owned())).await.expect("is read").expect("is there");
-        let none = row("r-none").await.run_no;
-        let begun = store.set_run_state(none, &[RunState::Paused], RunState::Running, None).await;
         let ended = store.set_run_state(run, &[RunState::Running], RunState::Finished, None).await;
-        assert!(begun.expect("is set") && ended.expect("is set"));
+        assert!(ended.expect("is set"));
 
         let paused = controls::pause(store, run).await.expect("is set");
         assert_eq!(paused.as_deref(), Some("its control lexical is"));
@@ -118,16 +127,9 @@ mod tests {
 
     #[tokio::test]
     async fn p23_controls_that_were_cancelled_with_their_run_wait_for_it_again() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let store = conformance::store_in(folder.path()).await;
+        let (_folder, store, run) = with_controls().await;
         let store = store.as_ref();
-        let waits = |id: &str| NewRun { waits: true, ..conformance::new_run(id) };
-        let created = store.create_or_find(&conformance::new_run("r"), &[waits("r-none"), waits("r-oracle")]).await;
-        let Creation::Made(run) = created.expect("is created") else { panic!("it is new") };
         let row = async |id: &str| store.run_by_id(&RunId(id.to_owned())).await.expect("is read").expect("is there");
-        let none = row("r-none").await.run_no;
-        let begun = store.set_run_state(none, &[RunState::Paused], RunState::Running, None).await;
-        assert!(begun.expect("is set"));
         cancel(store, &row("r").await, false).await.expect("all are cancelled");
 
         assert_eq!(controls::going_on(store, run, false).await.expect("are read"), []);

@@ -57,7 +57,7 @@ pub(super) async fn run(app: &App, args: &DeleteArgs) -> CliResult {
     }
     let numbers: Vec<RunNo> = runs.iter().map(|run| run.run_no).collect();
     if !store.delete_runs(&numbers).await? {
-        return Err(CliError::usage("one of them was resumed just now: nothing was deleted"));
+        return Err(CliError::usage("one of them was resumed or changed just now: nothing was deleted"));
     }
     drop(locks);
     for run in &runs {

@@ -169,7 +169,14 @@ fn keep_sampled(lines: &mut Lines, questions: &[(String, String)], sample: &str)
     let sampled: HashSet<&str> = questions.iter().map(|(id, _)| id.as_str()).collect();
     let before = lines.by_question.len();
     lines.by_question.retain(|id, _| sampled.contains(id.as_str()));
+    lines.not_run.retain(|id| sampled.contains(id.as_str()));
     let (kept, others) = (lines.by_question.len(), before - lines.by_question.len());
+    if kept == 0 && !lines.not_run.is_empty() {
+        let not_run = lines.not_run.len();
+        return Err(format!(
+            "the file names {not_run} questions of the sample ({sample}), and none of them was run: there is nothing to import"
+        ));
+    }
     if kept == 0 && others > 0 {
         return Err(format!("none of the {others} questions of the file is in the sample ({sample})"));
     }
@@ -231,7 +238,8 @@ mod tests {
         let questions = |ids: &[&str]| ids.iter().map(|id| ((*id).to_owned(), "any".to_owned())).collect::<Vec<_>>();
         let lines = || {
             let by_question = ["a", "b", "c"].map(|id| (id.to_owned(), Line::default())).into();
-            Lines { by_question, not_run: std::collections::BTreeSet::new(), metric: None, notes: Vec::new() }
+            let not_run = ["e".to_owned()].into();
+            Lines { by_question, not_run, metric: None, notes: Vec::new() }
         };
         let kept = |ids: &[&str]| {
             let mut lines = lines();
@@ -241,6 +249,8 @@ mod tests {
         assert_eq!(kept(&["a", "c", "d"]), Ok(expected));
         let none: Result<Vec<String>, String> = kept(&["d"]);
         assert!(none.is_err_and(|why| why.contains("none of the 3 questions")));
+        let not_run = kept(&["d", "e"]);
+        assert!(not_run.is_err_and(|why| why.contains("none of them was run: there is nothing to import")));
     }
 
     #[test]

@@ -165,15 +165,6 @@ async fn until_stopped(app: &App, worker: Worker) -> CliResult {
         out::note("stopping: no request is taken, those in flight finish; a second signal drops them");
     }
     let hurry = if reason.is_none() { interrupts.now } else { interrupts.stop };
-    let drop_calls = worker.drop_calls();
-    let stopping = worker.stop();
-    tokio::pin!(stopping);
-    tokio::select! {
-        () = &mut stopping => {}
-        () = hurry.cancelled() => {
-            drop_calls.cancel();
-            stopping.await;
-        }
-    }
+    worker.stop_unless_hurried(hurry.cancelled()).await;
     reason.map_or(Ok(Exit::Done), |reason| Err(CliError::infrastructure(reason)))
 }

@@ -108,10 +108,8 @@ struct RunStatus<'a> {
     missing: Option<String>,
     open: OpenByRole,
     waits_for: Option<String>,
-    /// What it waits for before it begins.
-    before_its_begin: Option<String>,
-    /// What it waits for at its end.
-    at_its_end: Option<String>,
+    /// Which other runs it waits for, before it begins or at its end.
+    waits_for_runs: Option<String>,
     failed_banks: Vec<(String, String)>,
     outages: Vec<Away>,
     /// How far its latency probe is.
@@ -145,8 +143,10 @@ impl<'a> RunStatus<'a> {
             cluster,
             missing,
             standing: Standing::of_run(run, app.store_file().as_deref()),
-            before_its_begin: before_its_begin(store, run).await?,
-            at_its_end: at_its_end(store, run, &open).await?,
+            waits_for_runs: match before_its_begin(store, run).await? {
+                None => at_its_end(store, run, &open).await?,
+                others => others,
+            },
             open,
             outages: outages::away(store, run).await?,
             probing: latency::probing(store, run).await?,
@@ -179,7 +179,7 @@ impl<'a> RunStatus<'a> {
         if let Some(waiting) = Waiting::from_open(&self.open, self.waits_for.clone()) {
             return Some(waiting.line());
         }
-        if let Some(others) = self.before_its_begin.as_ref().or(self.at_its_end.as_ref()) {
+        if let Some(others) = &self.waits_for_runs {
             return Some(others.clone());
         }
         let asks = self.run.spec.taken_over.banks_of.first();
@@ -224,7 +224,7 @@ impl<'a> RunStatus<'a> {
             format!("  {}", line(&snapshot)),
         ];
         for role in Role::ALL {
-            if let Some(open) = self.open.get(&role).filter(|o| o.leased + o.queued + o.unpublished + o.delayed > 0) {
+            if let Some(open) = self.open.get(&role).filter(|open| open.all() > 0) {
                 lines.push(format!(
                     "  {role}: {} working, {} queued, {} ready, {} delayed",
                     open.leased, open.queued, open.unpublished, open.delayed

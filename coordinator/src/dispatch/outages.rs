@@ -11,7 +11,7 @@ use bench_proto::{
     ids::{Role, RunNo},
     outage::{RouteKey, allowance_after},
 };
-use bench_store::{OpenByRole, OpenTasks, OutageRow};
+use bench_store::{OpenByRole, OutageRow};
 
 /// What a dispatcher knows of outages.
 #[derive(Debug, Default)]
@@ -108,8 +108,7 @@ impl OutageWatch {
         now: Instant,
     ) -> Option<(&'static str, String)> {
         let away = needs.values().flatten().flatten().find(|route| self.is_away(route));
-        let is_open = |tasks: &OpenTasks| tasks.unpublished + tasks.queued + tasks.delayed + tasks.leased > 0;
-        let Some(route) = away.filter(|_| at_hand.open.values().any(is_open)) else {
+        let Some(route) = away.filter(|_| at_hand.open.values().any(|tasks| tasks.all() > 0)) else {
             self.stuck.remove(&run);
             return None;
         };
@@ -143,6 +142,8 @@ impl OutageWatch {
 mod tests {
     use bench_models::routes::Needs;
     use bench_proto::outage::{Outage, RouteKind};
+
+    use bench_store::OpenTasks;
 
     use super::*;
 

@@ -116,8 +116,7 @@ fn in_flight(open: &OpenByRole, role: Role) -> i64 {
 }
 
 fn all_open(open: &OpenByRole, role: Role) -> i64 {
-    let tasks = tasks_of(open, role);
-    tasks.unpublished + tasks.queued + tasks.delayed + tasks.leased
+    tasks_of(open, role).all()
 }
 
 /// How many more tasks of a role the run's own limit allows; nothing where it has none (P25).

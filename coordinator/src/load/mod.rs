@@ -90,6 +90,8 @@ async fn driven_through(app: &App, args: &LoadArgs, driven: &Driven, id: &str) -
             Ok(banks) => Stepper { driven, plan: &plan, stop: &stop, banks: banks.into() }.all(&mut steps).await,
             Err(error) => Err(error),
         };
+        // a person's end is the process's own mark
+        let by_person = stop.is_cancelled();
         if !args.keep_banks {
             let opened = opened.into_all();
             remove(driven, &name, &opened.iter().collect::<Vec<_>>()).await;
@@ -97,8 +99,7 @@ async fn driven_through(app: &App, args: &LoadArgs, driven: &Driven, id: &str) -
         match ended {
             // what is there is worth more than why the rest is not
             Err(error) if !steps.is_empty() => {
-                // a person's end is the process's own mark
-                failure = (!stop.is_cancelled()).then(|| error.to_string());
+                failure = (!by_person).then(|| error.to_string());
                 break;
             }
             ended => ended?,

@@ -10,7 +10,7 @@ use bench_aggregate::{
 };
 use bench_proto::{
     call::CacheScope,
-    facts::QuestionFacts,
+    facts::{QuestionFacts, part_of_judge},
     ids::{RunId, TaskKey, TaskKind},
     money::PicoUsd,
     repeats::{REPEATS_SCHEMA_VERSION, RepeatedRun, RepeatsGroup, RepeatsMean, RepeatsReport},
@@ -62,7 +62,7 @@ impl Draws {
             filled_apart: (0, 0),
             fills_alike: asks_filled || (computed && !embeds_anew),
             answers: !computed || embeds_anew || spec.answerer.is_remote() || spec.answerer.provider == "system",
-            judges: draws_headline(spec),
+            judges: is_headline_of_model_judge(spec),
         }
     }
 
@@ -73,12 +73,9 @@ impl Draws {
 }
 
 /// Whether a judge that is a model gives the headline, or a part of what it says does.
-fn draws_headline(spec: &RunSpec) -> bool {
+fn is_headline_of_model_judge(spec: &RunSpec) -> bool {
     let headline = spec.headline_metric();
-    let gives = |metric: &String| {
-        let rest = headline.strip_prefix(metric.as_str());
-        rest.is_some_and(|part| part.is_empty() || part.starts_with('.'))
-    };
+    let gives = |judge: &String| headline == *judge || headline.starts_with(&part_of_judge(judge, ""));
     let metrics = spec.judge_plan().metrics;
     metrics.iter().zip(&spec.judges).any(|(metric, judge)| gives(metric) && judge.is_remote())
 }

@@ -255,16 +255,13 @@ pub(crate) async fn hold(store: &dyn Store, run: RunNo, interrupts: &Interrupts)
 
 /// Waits for calls in flight; they are dropped at a second signal, and when the run is `cancelled_at_once`.
 async fn stop_worker(worker: Worker, interrupts: &Interrupts, cancelled_at_once: impl Future<Output = ()>) {
-    let drop_calls = worker.drop_calls();
-    let stopping = worker.stop();
-    tokio::pin!(stopping);
-    tokio::select! {
-        () = &mut stopping => return,
-        () = interrupts.now.cancelled() => {}
-        () = cancelled_at_once => {}
-    }
-    drop_calls.cancel();
-    stopping.await;
+    let hurry = async {
+        tokio::select! {
+            () = interrupts.now.cancelled() => {}
+            () = cancelled_at_once => {}
+        }
+    };
+    worker.stop_unless_hurried(hurry).await;
 }
 
 /// Waits until a run is cancelled without waiting for its calls, whatever it was held for before (P23).

@@ -1,4 +1,5 @@
-//! Why nothing of a run moves although nothing is away: all that is left waits for another try, after a `Retry-After` for instance.
+//! Why nothing of a run moves although nothing is away: all that is left waits for another try, after a `Retry-After` for instance, or
+//! the run waits for others: for its turn to begin, for its controls, or for the questions and probes of its group.
 
 use bench_proto::ids::RunNo;
 use bench_store::{
@@ -75,7 +76,7 @@ pub(crate) async fn before_its_begin(store: &dyn Sessions, run: &RunRow) -> Stor
 
 /// Whether tasks are open.
 pub(crate) fn has_open(open: &OpenByRole) -> bool {
-    open.values().any(|tasks| tasks.leased + tasks.queued + tasks.unpublished + tasks.delayed > 0)
+    open.values().any(|tasks| tasks.all() > 0)
 }
 
 /// The runs among `others` that a run waits for at its end, when its questions have ended and nothing is left of it to work on: its
@@ -108,10 +109,10 @@ pub(crate) fn keep_its_probe_back<'a>(
     equals.filter(|other| !all_ended(other) || is_probed(other.run_no)).collect()
 }
 
-/// The running ones among `others` beside which a run is probed, where it is.
+/// The running ones among `others` whose probes and that of a run go one after the other; none for a run without a probe.
 fn equals_of<'a>(run: &RunRow, others: &'a [RunRow]) -> impl Iterator<Item = &'a RunRow> {
-    let is_probed = !run.spec.limits.latency_probe.is_off();
-    let group = group_of_equals(run).filter(|_| is_probed).map(|group| group.group_no);
+    let has_probe = !run.spec.limits.latency_probe.is_off();
+    let group = group_of_equals(run).filter(|_| has_probe).map(|group| group.group_no);
     let run_no = run.run_no;
     others.iter().filter(move |other| {
         let of = group_of_equals(other).map(|group| group.group_no);
@@ -128,7 +129,13 @@ pub(crate) async fn at_its_end(store: &dyn Store, run: &RunRow, open: &OpenByRol
         return Ok(None);
     }
     let filter = RunFilter { open: true, controls: true, ..RunFilter::default() };
-    let others = store.list_runs(&filter).await?;
+    let mut others = Vec::new();
+    for other in store.list_runs(&filter).await? {
+        // one that has not begun waits itself, and keeps no probe back
+        if before_its_begin(store, &other).await?.is_none() {
+            others.push(other);
+        }
+    }
     let equals: Vec<RunNo> = equals_of(run, &others).map(|other| other.run_no).collect();
     let tasks = store.open_tasks_of(&equals, 1).await?;
     let is_at_work = |other: RunNo| tasks.get(&other).is_some_and(has_open);
@@ -228,6 +235,7 @@ mod tests {
         set(store, &asking, RunState::Paused).await;
         assert_eq!(at_its_end(store, &first, &nothing).await.expect("is read"), None, "it is its own turn");
         store.open_probe(second.run_no).await.expect("is opened");
+        store.open_session("w", &session_domain(second.run_no), "{}").await.expect("opens");
         let told = at_its_end(store, &first, &nothing).await.expect("is read").expect("it waits");
         assert!(told.ends_with("the probes of others of its group: g-r4"), "{told}");
     }
@@ -260,8 +268,10 @@ mod tests {
         let asking = store.create_run(&repeat(2, 5)).await.expect("is created");
         let told = async || {
             let told = at_its_end(store, &first, &OpenByRole::default()).await.expect("is read");
-            told.expect("it waits").rsplit(": ").next().map(str::to_owned)
+            told.and_then(|told| told.rsplit(": ").next().map(str::to_owned))
         };
+        assert_eq!(told().await, None, "nobody works on the other one yet: it waits itself");
+        store.open_session("w", &session_domain(asking), "{}").await.expect("opens");
         assert_eq!(told().await.as_deref(), Some("g-r2"), "the control comes after its probe");
         set(store, &control, RunState::Running).await;
         assert_eq!(told().await.as_deref(), Some("g-r1-none"));

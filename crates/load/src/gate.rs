@@ -374,23 +374,31 @@ pub fn load(new: &LoadResult, old: &LoadResult, ratio: f64) -> Result<Vec<Check>
         let same =
             |before: &&StepResult| before.bank_size == step.bank_size && before.rate.total_cmp(&step.rate).is_eq();
         let Some(before) = old.steps.iter().find(same) else { continue };
-        checks.extend(of_step(step, before, ratio));
+        checks.extend(of_step(step, before, grows(new, step.bank_size), ratio));
     }
     if checks.is_empty() { Err("they have no rate and no size of banks in common".to_owned()) } else { Ok(checks) }
 }
 
+/// Whether banks of a size have more memories in later steps than in the first one.
+fn grows(result: &LoadResult, bank_size: u32) -> bool {
+    let of_size = result.steps.iter().filter(|step| step.bank_size == bank_size);
+    of_size.skip(1).any(|step| step.memories_per_bank > f64::from(bank_size))
+}
+
 /// A step against the same one before, where the banks had grown about as much until then.
-fn of_step(step: &StepResult, before: &StepResult, ratio: f64) -> Vec<Check> {
+fn of_step(step: &StepResult, before: &StepResult, grows: bool, ratio: f64) -> Vec<Check> {
     let at = format!("at {} a second, banks of {}", step.rate, step.bank_size);
     let (now, then) = (step.memories_per_bank, before.memories_per_bank);
     if now.min(then) < ABOUT * now.max(then) {
         // what a built-in system is sent under load was once counted, and never stored
-        let why = if now.total_cmp(&f64::from(step.bank_size)).is_eq() {
-            " (those of built-in systems do not grow any more: measure a new baseline of such a one)"
+        let why = if grows {
+            "; the steps before it were others"
         } else {
-            ""
+            "; where the system is a built-in one, whose banks are no longer counted as grown, measure a new baseline"
         };
-        let seen = format!("not compared: banks had {now:.0} memories when it began, and {then:.0} before{why}");
+        let seen = format!(
+            "not compared: banks had {now:.0} memories on average when the step began, and {then:.0} in the baseline{why}"
+        );
         return vec![Check { what: at, seen, outcome: Outcome::Inconclusive }];
     }
     let outcome = match (before.standing, step.standing) {

@@ -504,7 +504,7 @@ impl LoadResult {
             notes.push("interrupted: what was measured until then".to_owned());
         }
         if let Some(why) = &self.failure {
-            notes.push(format!("what was measured until it ended before its time: {why}"));
+            notes.push(format!("it ended before its time, and this is what was measured until then: {why}"));
         }
         let of = |count: fn(&OperationResult) -> u64| -> u64 {
             self.steps.iter().flat_map(|step| step.operations.values()).map(count).sum()

@@ -163,7 +163,7 @@ impl Duplicates {
             (Some(false), ..) => "stored twice".to_owned(),
             (None, ..) if !self.is_whole() => {
                 let (known, all) = (self.sent + self.refused, BANKS * DUPLICATES);
-                format!("not known whether stored twice, for {known} of {all} were taken or refused")
+                format!("not known whether stored twice, for only {known} of {all} were taken or refused")
             }
             (None, Some(before), Some(after)) => format!(
                 "not known whether stored twice, for {} items were there before and {} afterwards, of {}: what was lost the \
@@ -269,7 +269,7 @@ impl StressResult {
             notes.push("interrupted: what was measured until then".to_owned());
         }
         if let Some(why) = &self.failure {
-            notes.push(format!("what was measured until it ended before its time: {why}"));
+            notes.push(format!("it ended before its time, and this is what was measured until then: {why}"));
         }
         if findings.foreign > 0 {
             notes

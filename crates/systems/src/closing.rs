@@ -5,7 +5,8 @@ use std::time::Duration;
 /// Longest wait once somebody is in a hurry.
 const HURRIED: Duration = Duration::from_secs(5);
 
-/// Waits until what was started has ended. Once `hurry` has come not for long: it ends where it is let go.
+/// Waits until what was started has ended. Once `hurry` has come, five seconds more: then
+/// `ends` is dropped, and what it waited for is killed.
 pub async fn unless_hurried(ends: impl Future<Output = ()>, hurry: impl Future<Output = ()>) {
     tokio::pin!(ends);
     tokio::select! {

@@ -32,7 +32,7 @@ pub struct StopSummary {
 pub struct Saved {
     /// Questions that were not asked.
     pub questions: u64,
-    /// Calls of models for recalls, answers and verdicts.
+    /// Calls of models for recalls, answers and verdicts, those of a metered memory system for questions among them.
     pub calls: u64,
     /// US dollars at list prices.
     pub usd: f64,

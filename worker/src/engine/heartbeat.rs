@@ -237,7 +237,7 @@ async fn stop_former(shared: &Arc<Shared>, run: RunNo, state: RunState) {
     if former.is_empty() {
         return;
     }
-    if state == RunState::Cancelled && was_cancelled_at_once(shared, run).await {
+    if state == RunState::Cancelled && was_cancelled_at_once(shared, &former[0]).await {
         // it is dropped, and booked, once
         let dropped = shared.runs.former().take(run);
         for context in dropped {
@@ -271,14 +271,14 @@ async fn book_dropped(shared: Arc<Shared>, context: Arc<RunContext>) {
     }
 }
 
-async fn was_cancelled_at_once(shared: &Shared, run: RunNo) -> bool {
-    match shared.tools.store.run(run).await {
+async fn was_cancelled_at_once(shared: &Shared, context: &RunContext) -> bool {
+    match shared.tools.store.run(context.run_no()).await {
         Ok(row) => row.reason.as_deref() == Some(CANCELLED_NOW),
         // the next look reads it again
         Err(error) if error.is_transient() => false,
         Err(error) => {
-            let code = code::STORE;
-            warn!(code, "why run number {} was cancelled could not be read, its calls finish: {error}", run.0);
+            let run = context.row().run_id.0.as_str();
+            warn!(run, code = code::STORE, "why run {run} was cancelled could not be read, its calls finish: {error}");
             false
         }
     }

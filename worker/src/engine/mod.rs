@@ -518,6 +518,18 @@ impl Worker {
         }
     }
 
+    /// As [`Worker::stop`]; once `hurry` has come (a second signal, `cancel --now`) calls in flight are dropped.
+    pub async fn stop_unless_hurried(self, hurry: impl Future<Output = ()>) {
+        let drop_calls = self.drop_calls.clone();
+        let stopping = self.stop();
+        tokio::pin!(stopping);
+        tokio::select! {
+            () = &mut stopping => return,
+            () = hurry => drop_calls.cancel(),
+        }
+        stopping.await;
+    }
+
     /// Drops calls in flight at once (second Ctrl-C, `cancel --now`), then as [`Worker::stop`].
     pub async fn stop_now(self) {
         self.drop_calls.cancel();
@@ -530,12 +542,6 @@ impl Worker {
             // the concluder lives as long as the worker
             let _ = self.shared.to_conclude.send(question);
         }
-    }
-
-    /// A handle that drops calls in flight when cancelled.
-    #[must_use]
-    pub fn drop_calls(&self) -> CancellationToken {
-        self.drop_calls.clone()
     }
 }
 

@@ -82,6 +82,14 @@ pub struct OpenTasks {
     pub next_due_ms: Option<i64>,
 }
 
+impl OpenTasks {
+    /// Their number, whatever they wait for.
+    #[must_use]
+    pub const fn all(&self) -> i64 {
+        self.unpublished + self.queued + self.delayed + self.leased
+    }
+}
+
 /// Open tasks of a run by role.
 pub type OpenByRole = BTreeMap<Role, OpenTasks>;
 

@@ -35,7 +35,13 @@ static ROWS: [Sql; 12] = [
 static LAST_ROWS: [Sql; 3] =
     [Sql::new(|| of_run("reservations")), Sql::new(|| of_run("run_counters")), Sql::new(|| of_run("runs"))];
 
+/// Why nothing is deleted after all.
+pub(super) const CHANGED: &str = "a run was resumed or changed while it was deleted";
+
 /// Deletes runs; false, and nothing is deleted, when one of them is running.
+///
+/// # Errors
+/// [`CHANGED`] when one of them did not stay as it was meanwhile; what the database meets.
 pub(super) async fn delete(conn: &mut dyn Conn, runs: &[RunNo]) -> StoreResult<bool> {
     static STATE: Sql = Sql::new(|| "SELECT state, state_version FROM runs WHERE run_no = $1".to_owned());
     // days are of all runs
@@ -72,8 +78,8 @@ pub(super) async fn delete(conn: &mut dyn Conn, runs: &[RunNo]) -> StoreResult<b
     for (run, version) in runs.iter().zip(versions) {
         let rows = conn.fetch_locked(&STATE, args![run.0]).await?;
         if rows.first().ok_or_else(|| missing_run(*run))?.int(1)? != version {
-            let why = format!("run number {} was changed while it was deleted; nothing was deleted, try again", run.0);
-            return Err(StoreError::Unavailable(why));
+            // an error takes back what was deleted
+            return Err(StoreError::Unavailable(CHANGED.to_owned()));
         }
     }
     for run in &runs {

@@ -178,7 +178,10 @@ impl<B: Backend> Store for SqlStore<B> {
 
     async fn delete_runs(&self, runs: &[RunNo]) -> StoreResult<bool> {
         let runs = runs.to_vec();
-        self.backend.write(move |conn| Box::pin(async move { deleting::delete(conn, &runs).await })).await
+        match self.backend.write(move |conn| Box::pin(async move { deleting::delete(conn, &runs).await })).await {
+            Err(StoreError::Unavailable(why)) if why == deleting::CHANGED => Ok(false),
+            deleted => deleted,
+        }
     }
 
     async fn close(&self) {

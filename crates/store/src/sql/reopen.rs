@@ -37,13 +37,16 @@ pub(super) async fn reopen(conn: &mut dyn Conn, run: RunNo, scope: RetryScope) -
     static RAISE: Sql = Sql::new(|| "UPDATE runs SET result_version = result_version + 1 WHERE run_no = $1".to_owned());
     static LOCK: Sql = Sql::new(|| "SELECT run_no FROM runs WHERE run_no = $1".to_owned());
     counters::require(conn, run).await?;
-    // two of them at once would count the same questions twice
+    // tasks before their run, as everybody locks them
+    let seen: BTreeSet<TaskKey> = candidates(conn, run, scope).await?.iter().map(|c| c.task).collect();
+    tasks::lock(conn, &seen.iter().map(|task| (run, *task)).collect::<Vec<_>>()).await?;
+    // two of them at once would count the same questions twice, and whoever deletes the run leaves none
     conn.lock(&LOCK, args![run.0]).await?;
-    let candidates = candidates(conn, run, scope).await?;
+    let mut candidates = candidates(conn, run, scope).await?;
+    candidates.retain(|c| seen.contains(&c.task));
     if candidates.is_empty() {
         return Ok(0);
     }
-    tasks::lock(conn, &candidates.iter().map(|c| (run, c.task)).collect::<Vec<_>>()).await?;
     let bank_nos: BTreeSet<u32> = candidates.iter().map(|c| c.task.bank()).collect();
     let bank_nos: Vec<u32> = bank_nos.into_iter().collect();
     let (mut anew, mut banks_ready) = (BTreeMap::new(), 0);

@@ -17,26 +17,25 @@ use tokio::{
     time::{error::Elapsed, timeout},
 };
 
-use super::{Index, URL_VARIABLE};
-use crate::{NOT_INSTALLED, adapter::UNREACHABLE};
+use super::{
+    Index, URL_VARIABLE, extension,
+    trouble::{TIMEOUT, Trouble, failed, is_no_table},
+};
+use crate::NOT_INSTALLED;
 
 /// Connections of this process with the database.
 const CONNECTIONS: u32 = 16;
 /// Longest wait for one of them.
-const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
+pub(super) const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
 /// Longest time of what an operation asks of the server.
 const DONE_WITHIN: Duration = Duration::from_secs(60);
 /// Time more for each document that is stored: an index of the server's is built meanwhile.
 const STORED_WITHIN: Duration = Duration::from_millis(100);
 /// Longest wait of an operation for others to end: all connections are busy.
 const TURN_WITHIN: Duration = Duration::from_secs(600);
-/// Code of the failure of an operation to which no answer came in its time.
-const TIMEOUT: &str = "system_timeout";
 /// Candidates that an index of the server's looks at of its own accord, and at most.
 const CANDIDATES: u32 = 40;
 const MOST_CANDIDATES: u32 = 1000;
-/// First version of the extension with an index `hnsw`.
-const FIRST_WITH_HNSW: (u32, u32) = (0, 5);
 
 /// What a retain does to a bank, in order.
 pub(super) enum Change {
@@ -168,7 +167,7 @@ impl Database {
         let first = timeout(CONNECTED_WITHIN, options.connect()).await;
         let late = |_| Failure::transient(TIMEOUT, "connect: PostgreSQL does not answer".to_owned());
         let mut first = first.map_err(late)?.map_err(|error| failed("connect", &error))?;
-        let version = extension(&mut first).await?;
+        let version = extension::made(&mut first).await?;
         drop(first);
         let pool = PgPoolOptions::new()
             .max_connections(CONNECTIONS)
@@ -176,7 +175,7 @@ impl Database {
             // a connection that has broken is found out by who uses it, without asking before each statement
             .test_before_acquire(false)
             .connect_lazy_with(options);
-        if self.index == Index::Hnsw && !has_hnsw(&version) {
+        if self.index == Index::Hnsw && !extension::has_hnsw(&version) {
             let message = format!(
                 "pgvector: the server's extension vector is {version}, and pgvector.index=hnsw needs 0.5 or newer: use \
                  pgvector.index=exact, or install a newer one"
@@ -189,7 +188,7 @@ impl Database {
     /// The versions of extension and server.
     pub(super) async fn versions(&self) -> Result<(String, String), Failure> {
         let mut taken = self.take("health").await?;
-        let said = timeout(self.within, said_versions(&mut taken.connection)).await;
+        let said = timeout(self.within, extension::versions(&mut taken.connection)).await;
         taken.ended("health", said)
     }
 
@@ -521,112 +520,6 @@ fn written(vector: &[f32]) -> String {
     text
 }
 
-async fn said_versions(connection: &mut PgConnection) -> Result<(String, String), Trouble> {
-    let server: String = sqlx::query_scalar("SHOW server_version").fetch_one(&mut *connection).await?;
-    let server = server.split_whitespace().next().unwrap_or_default().to_owned();
-    Ok((extension(connection).await.map_err(Trouble::Known)?, server))
-}
-
-async fn installed(connection: &mut PgConnection) -> Result<Option<String>, Failure> {
-    let version = sqlx::query_scalar("SELECT extversion FROM pg_extension WHERE extname = 'vector'");
-    version.fetch_optional(&mut *connection).await.map_err(|error| failed("connect", &error))
-}
-
-/// The version of the extension, which is made in the database where it is not yet.
-async fn extension(connection: &mut PgConnection) -> Result<String, Failure> {
-    if let Some(version) = installed(connection).await? {
-        return Ok(version);
-    }
-    let made = sqlx::query("CREATE EXTENSION IF NOT EXISTS vector").execute(&mut *connection).await;
-    match (made, installed(connection).await?) {
-        (_, Some(version)) => Ok(version),
-        (made, None) => {
-            let why = made.err().map_or_else(String::new, |error| match &error {
-                sqlx::Error::Database(said) => format!(" ({})", said.message()),
-                other => format!(" ({other})"),
-            });
-            let message = format!(
-                "pgvector: the PostgreSQL server has no extension vector{why}: install it (Debian and Ubuntu: apt-get install \
-                 postgresql-NN-pgvector, with the server's version for NN), then CREATE EXTENSION vector in the database"
-            );
-            Err(Failure::terminal(NOT_INSTALLED, message))
-        }
-    }
-}
-
-fn has_hnsw(version: &str) -> bool {
-    let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= FIRST_WITH_HNSW
-}
-
-/// What kept a statement from being done.
-enum Trouble {
-    Sql(sqlx::Error),
-    Known(Failure),
-    /// The bank is not there.
-    Lost,
-    /// No answer came in time.
-    Late,
-}
-
-impl From<sqlx::Error> for Trouble {
-    fn from(error: sqlx::Error) -> Self {
-        Self::Sql(error)
-    }
-}
-
-impl Trouble {
-    fn failure(self, what: &str) -> Failure {
-        match self {
-            Self::Sql(error) => failed(what, &error),
-            Self::Known(failure) => failure,
-            Self::Late => {
-                let why = "it stands still, or has too much to do";
-                Failure::transient(TIMEOUT, format!("{what}: PostgreSQL has not answered in time: {why}"))
-            }
-            Self::Lost => Failure::permanent(
-                bench_proto::failure::code::MEMORIES_LOST,
-                format!("{what}: the database has no such bank: another one was named, or it was removed"),
-            ),
-        }
-    }
-}
-
-/// Whether a table or schema is not there.
-fn is_no_table(error: &sqlx::Error) -> bool {
-    error.as_database_error().and_then(|said| said.code()).is_some_and(|code| ["42P01", "3F000"].contains(&&*code))
-}
-
-/// What an error of the server means, by SQLSTATE: lost connections (08), lack of resources (53), conflicts (40, 55), shutdowns (57).
-fn failed(what: &str, error: &sqlx::Error) -> Failure {
-    let code = error.as_database_error().and_then(|said| said.code()).map(|code| code.into_owned());
-    match (error, code.as_deref()) {
-        (sqlx::Error::Database(said), Some(code)) => {
-            let message = format!("{what}: PostgreSQL says: {}", said.message());
-            match code.get(..2).unwrap_or_default() {
-                "08" | "53" | "57" => Failure::transient("system_connection", message),
-                "40" | "55" => Failure::transient("system_refused", message),
-                "28" | "3D" => Failure::terminal("system_auth", format!("{message}; check {URL_VARIABLE}")),
-                _ => Failure::permanent("system_refused", message),
-            }
-        }
-        (sqlx::Error::Io(error), _) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
-            Failure::transient(UNREACHABLE, format!("{what}: no PostgreSQL server listens there: {error}"))
-        }
-        (sqlx::Error::PoolTimedOut, _) => {
-            let seconds = CONNECTED_WITHIN.as_secs();
-            let message = format!(
-                "{what}: PostgreSQL took no connection within {seconds} s: it stands still, or has as many as its max_connections"
-            );
-            Failure::transient(TIMEOUT, message)
-        }
-        (sqlx::Error::Io(_) | sqlx::Error::PoolClosed, _) => {
-            Failure::transient("system_connection", format!("{what}: the connection with PostgreSQL broke: {error}"))
-        }
-        _ => Failure::permanent("system_refused", format!("{what}: {error}")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use bench_testkit::postgres;
@@ -636,13 +529,6 @@ mod tests {
     };
 
     use super::*;
-
-    #[test]
-    fn versions_are_compared_by_their_numbers() {
-        for (version, has) in [("0.4.4", false), ("0.5.0", true), ("0.10.1", true), ("1.0", true), ("x", false)] {
-            assert_eq!(has_hnsw(version), has, "{version}");
-        }
-    }
 
     #[test]
     fn vectors_are_written_whole() {

@@ -5,6 +5,8 @@
 //! process that asks it ([`URL_VARIABLE`]): a run carries no address and no password. Start reading at [`PgVector`].
 
 mod database;
+mod extension;
+mod trouble;
 
 use std::sync::Arc;
 

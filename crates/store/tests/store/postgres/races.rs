@@ -226,8 +226,7 @@ async fn p41_who_deletes_a_run_keeps_the_others_of_its_group_from_nothing() {
     reserve(stays).await;
     assert!(set(RunState::Paused, RunState::Running).await);
     super::change(&mut holding, "ROLLBACK").await;
-    let refused = deleting.await.expect("ends").expect_err("it runs again");
-    assert!(refused.is_transient() && refused.to_string().contains("nothing was deleted"), "{refused}");
+    assert!(!deleting.await.expect("ends").expect("answers"), "it runs again");
     let events = store.events(gone).await.expect("are read");
     assert_eq!(events.last().map(|event| event.kind.as_str()), Some("resumed"));
     assert!(set(RunState::Running, RunState::Paused).await && owner.delete_runs(&[gone]).await.expect("is deleted"));

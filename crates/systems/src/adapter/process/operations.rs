@@ -66,7 +66,7 @@ impl ProcessSystem {
     /// `verify`, and from then on that it has failed.
     fn is_without_count(&self, reply: &ProcessReply) -> bool {
         if reply.ok {
-            self.has_counted.store(true, Ordering::Relaxed);
+            self.has_counted.fetch_or(reply.count.is_some(), Ordering::Relaxed);
             return false;
         }
         let is_class = self.spec.code.is_some();
