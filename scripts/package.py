@@ -3,7 +3,7 @@
 
     python3 scripts/package.py archive --programs target/dist --target x86_64-unknown-linux-gnu --output-dir dist
     python3 scripts/package.py wheel --programs target/dist --platform linux_x86_64 --output-dir dist
-    python3 scripts/package.py sums --output-dir dist        # SHA256SUMS and the Homebrew formula of all archives there
+    python3 scripts/package.py sums --output-dir dist        # formula and install.sh beside all archives there, and SHA256SUMS of all
     python3 scripts/package.py notes                         # what CHANGELOG.md says of this version
 
 The same programs give the same bytes: files are sorted and have the time of the commit, or of SOURCE_DATE_EPOCH. Programs are
@@ -247,7 +247,9 @@ def sums(args):
     if not files:
         sys.exit(f"{args.output_dir} has no archive and no wheel")
     found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
-    write(args.output_dir / "bench-coord.rb", formula(found).encode())
+    for name, data in {"bench-coord.rb": formula(found).encode(), "install.sh": (ROOT / "install.sh").read_bytes()}.items():
+        write(args.output_dir / name, data)
+        found[name] = hashlib.sha256(data).hexdigest()
     write(args.output_dir / "SHA256SUMS", "".join(f"{digest}  {name}\n" for name, digest in found.items()).encode())
 
 

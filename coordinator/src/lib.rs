@@ -85,8 +85,10 @@ pub fn run(cli: cli::Cli) -> u8 {
     // a panic anywhere becomes one readable line and an exit code: nothing else reaches a person
     let outcome = runtime.block_on(async { tokio::spawn(commands::run(cli)).await });
     runtime.shutdown_timeout(std::time::Duration::from_millis(200));
+    // said whatever the exit is: a regression that nobody could read is one all the same
+    let is_lost = out::lost().is_some_and(tell_lost);
     match outcome {
-        Ok(Ok(Exit::Done)) if out::lost().is_some_and(tell_lost) => Exit::Infrastructure as u8,
+        Ok(Ok(Exit::Done)) if is_lost => Exit::Infrastructure as u8,
         Ok(Ok(exit)) => exit as u8,
         Ok(Err(error)) => {
             if is_service {

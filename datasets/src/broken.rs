@@ -27,12 +27,18 @@ pub(crate) fn json<T: DeserializeOwned>(path: &str, content: &[u8]) -> Result<T,
 
 /// As [`json`], for JSON whose first line is this one of its file.
 pub(crate) fn json_from_line<T: DeserializeOwned>(path: &str, content: &[u8], first: usize) -> Result<T, DatasetError> {
+    let content = if first == 1 { without_mark(content) } else { content };
     // what is cut off is cut off in its last line, not in an empty one behind it
     let content = content.trim_ascii_end();
     serde_json::from_slice(content).map_err(|error| {
         let Fault { line, column, field, problem } = Fault::find::<T>(&error, content);
         broken(path, format!("line {}, column {column}{field}", line - 1 + first), problem)
     })
+}
+
+/// A file without the mark that some programs put at its beginning to say that it is UTF-8.
+pub(crate) fn without_mark(content: &[u8]) -> &[u8] {
+    content.strip_prefix("\u{feff}".as_bytes()).unwrap_or(content)
 }
 
 /// What serde says of JSON that is not what is expected.
@@ -97,6 +103,10 @@ mod tests {
         );
         assert_eq!(error("[[1],"), "a.json: line 1, column 5: EOF while parsing a value");
         assert!(error("").starts_with("a.json: line 1, column 0: EOF"), "{}", error(""));
+        assert_eq!(json::<Vec<u8>>("a.json", "\u{feff}[1]".as_bytes()).expect("a mark does no harm"), [1]);
+        let marked =
+            json_from_line::<Vec<u8>>("a.jsonl", "\u{feff}[1]".as_bytes(), 7).expect_err("no beginning").to_string();
+        assert!(marked.starts_with("a.jsonl: line 7, column 1: "), "{marked}");
         let later = json_from_line::<u8>("a.jsonl", b"{}", 7).expect_err("broken").to_string();
         assert!(later.starts_with("a.jsonl: line 7, column "), "{later}");
         let cut = json_from_line::<Vec<u8>>("a.jsonl", b"[1,\r\n", 7).expect_err("broken").to_string();

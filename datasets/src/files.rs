@@ -67,13 +67,18 @@ impl Files {
         })
     }
 
-    /// Where a file lies, unpacked, for loaders that stream and for errors: the file that was hashed.
+    /// Where a file lies, unpacked, for loaders that stream: the file that was hashed. Errors call it [`Files::shown`].
     pub(crate) fn path(&self, name: &str) -> Result<&Path, DatasetError> {
         let OneFile { path, seen, .. } = self.one(name)?;
         if Seen::at_path(path)? != *seen {
             return Err(self.broken(name, "file".to_owned(), "changed while it was read; start again".to_owned()));
         }
         Ok(path)
+    }
+
+    /// Where a file lies as a person knows it: of what came packed, the packed file.
+    pub(crate) fn shown(&self, name: &str) -> Result<&Path, DatasetError> {
+        Ok(&self.one(name)?.shown)
     }
 
     /// A whole file, bounded; the bytes are those that were checked.
@@ -111,7 +116,7 @@ impl Files {
     /// The lines of a whole file, each an object.
     #[cfg(any(test, feature = "example"))]
     pub(crate) fn objects<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Vec<T>, DatasetError> {
-        crate::lines::objects(&self.path(name)?.display().to_string(), &self.read(name)?)
+        crate::lines::objects(&self.shown(name)?.display().to_string(), &self.read(name)?)
     }
 
     /// Names of the files below a folder, such as `chats/`, in order.
@@ -119,20 +124,23 @@ impl Files {
         self.files.iter().map(|file| file.name.as_str()).filter(move |name| name.starts_with(below))
     }
 
-    /// An error that names a file or a folder as the manifest does, with where it lies.
+    /// An error that names a file or a folder as the manifest does, or by its place in the cache, with where a person knows it.
     pub(crate) fn located(&self, error: DatasetError) -> DatasetError {
         let DatasetError::Broken { path: name, place, problem } = error else { return error };
+        if let Some(file) = self.files.iter().find(|file| file.path.to_str() == Some(name.as_str())) {
+            return DatasetError::Broken { path: file.shown.display().to_string(), place, problem };
+        }
         let below = self.files.iter().find(|file| file.name.starts_with(&name));
         let root = below.and_then(|file| match name.ends_with('/') {
-            true => file.path.to_str()?.strip_suffix(file.name.strip_prefix(&name)?),
-            false => file.path.to_str(),
+            true => file.shown.to_str()?.strip_suffix(file.name.strip_prefix(&name)?),
+            false => file.shown.to_str(),
         });
         DatasetError::Broken { path: root.unwrap_or(&name).to_owned(), place, problem }
     }
 
     /// An error in a file's content, with where the file lies.
     pub(crate) fn broken(&self, name: &str, place: String, problem: String) -> DatasetError {
-        let path = self.one(name).map_or_else(|_| name.to_owned(), |file| file.path.display().to_string());
+        let path = self.one(name).map_or_else(|_| name.to_owned(), |file| file.shown.display().to_string());
         DatasetError::Broken { path, place, problem }
     }
 }
@@ -204,6 +212,8 @@ mod tests {
             assert_eq!(files.list("chats/").collect::<Vec<_>>(), names, "{path:?}");
             assert_eq!(files.read("chats/100K/10/chat.json").expect("reads"), b"[10]");
             assert!(files.path("chats/100K/3/chat.json").is_err());
+            let shown = files.shown("chats/100K/10/chat.json").expect("is there").display().to_string();
+            assert!(shown.ends_with("10/chat.json") && !shown.contains("cache"), "{shown}");
         }
         let of_packed = checksum::of_file(&as_published).expect("hash").1;
         let files = find(&manifest("chats/100K/", &[&of_packed]), &options(Some(as_published.clone()))).expect("known");
@@ -228,6 +238,13 @@ mod tests {
             assert_eq!((files.sha256.as_str(), files.modified), (of_plain.as_str(), false), "the same content");
             assert_eq!(files.read("data.json").expect("reads"), b"[1]");
         }
+        let error = || DatasetError::Broken {
+            path: "data.json".to_owned(),
+            place: "line 1".to_owned(),
+            problem: "x".to_owned(),
+        };
+        let files = find(&manifest("data.json", &[&of_plain]), &options(&packed, false)).expect("published");
+        assert!(files.located(error()).to_string().starts_with(&format!("{}: ", packed.display())), "as it was given");
         let unknown = find(&manifest("data.json", &[]), &options(&packed, false)).expect("any");
         assert!(unknown.checksum_unknown && !unknown.modified);
         let cut = put(root.path(), "cut.json", b"[1");

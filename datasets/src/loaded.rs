@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use bench_proto::dataset::{Bank, BankOutline};
 
-use crate::{About, Dataset, DatasetError, files::Files, neutral::hide_order, notes::Notes, opening::Opening};
+use crate::{About, Dataset, DatasetError, files::Files, neutral, notes::Notes, opening::Opening};
 
 /// The banks of a dataset with what is known of its files.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     about: About,
     banks: Vec<Bank>,
+    /// The places that the questions of each bank have in the file, where their order is hidden.
+    places: Vec<Vec<u32>>,
     /// Ids of the file → those of its bank, where it is a single one that has others.
     given: Option<BTreeMap<String, String>>,
 }
@@ -23,13 +25,13 @@ impl Loaded {
 
     /// Banks of which everything else is known. The order of the questions is hidden.
     pub(crate) fn with(about: About, mut banks: Vec<Bank>) -> Self {
-        banks.iter_mut().for_each(hide_order);
-        Self::as_published(about, banks)
+        let places = banks.iter_mut().map(neutral::hide_order).collect();
+        Self { places, ..Self::as_published(about, banks) }
     }
 
     /// Banks whose questions keep the order and the ids that everybody else sends.
     pub(crate) fn as_published(about: About, banks: Vec<Bank>) -> Self {
-        Self { about, banks, given: None }
+        Self { about, banks, places: Vec::new(), given: None }
     }
 
     /// With the ids that the file has for what is in its only bank.
@@ -52,7 +54,8 @@ impl Dataset for Loaded {
     }
 
     fn outline(&self, bank: usize) -> Result<BankOutline, DatasetError> {
-        Ok(self.bank_ref(bank)?.outline())
+        let places = self.places.get(bank).map_or(&[][..], Vec::as_slice);
+        Ok(neutral::outline(self.bank_ref(bank)?, places))
     }
 
     fn bank(&self, bank: usize) -> Result<Bank, DatasetError> {

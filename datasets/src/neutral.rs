@@ -1,6 +1,6 @@
 //! Ids and orders that tell nothing, and times as datasets write them.
 
-use bench_proto::dataset::{Bank, GoldRecord, Question};
+use bench_proto::dataset::{Bank, BankOutline, GoldRecord, Question};
 use jiff::civil::{Date, DateTime, Time};
 
 use crate::checksum;
@@ -14,17 +14,29 @@ pub(crate) fn id(text: &str) -> String {
 
 /// Puts the questions that are asked at the same point of a bank into an order that tells nothing of them, and gives each an
 /// id for memory systems that is no more than its place. Files have questions by their kinds, or those without an answer at
-/// the end, and their ids name what is expected.
-pub(crate) fn hide_order(bank: &mut Bank) {
+/// the end, and their ids name what is expected. Gives the place that each had before, in the new order.
+pub(crate) fn hide_order(bank: &mut Bank) -> Vec<u32> {
     let Bank { content, questions, gold } = bank;
-    let mut asked: Vec<(Question, GoldRecord)> = questions.drain(..).zip(gold.drain(..)).collect();
+    let in_file = questions.drain(..).zip(gold.drain(..)).zip(0..);
+    let mut asked: Vec<((Question, GoldRecord), u32)> = in_file.collect();
     // by the id, so that a question keeps its place whatever else is read
-    asked.sort_by_cached_key(|(question, _)| (question.ask_after, id(&question.question_id)));
-    for (index, (question, _)) in (0..).zip(&mut asked) {
+    asked.sort_by_cached_key(|((question, _), _)| (question.ask_after, id(&question.question_id)));
+    for (index, ((question, _), _)) in (0..).zip(&mut asked) {
         question.index = index;
         question.shown_id = Some(format!("{}:{}", content.bank_id, index + 1));
     }
-    (*questions, *gold) = asked.into_iter().unzip();
+    let places = asked.iter().map(|(_, place)| *place).collect();
+    (*questions, *gold) = asked.into_iter().map(|(asked, _)| asked).unzip();
+    places
+}
+
+/// The outline of a bank whose questions had these places in the file, for samples that go by it.
+pub(crate) fn outline(bank: &Bank, places: &[u32]) -> BankOutline {
+    let mut outline = bank.outline();
+    for (question, place) in outline.questions.iter_mut().zip(places) {
+        question.file_place = Some(*place);
+    }
+    outline
 }
 
 /// Whether a text is a time as the dataset model has it: `2025-12-31T08:30:05`, and nothing else, since such texts are compared.
@@ -32,8 +44,9 @@ pub(crate) fn is_time(text: &str) -> bool {
     text.len() == 19 && text.as_bytes().get(10) == Some(&b'T') && text.parse::<DateTime>().is_ok()
 }
 
-/// A time that begins `2025-12-31`, `2025-12-31 08:30` or `2025-12-31T08:30:05`, as the dataset model has it. What follows
-/// (a zone, a day of the week) is passed over: times of a dataset are those of its people.
+/// A time that begins `2025-12-31`, `2025-12-31 08:30` or `2025-12-31T08:30:05`, as the dataset model has it; `am` or `pm`
+/// behind it says which half of the day. What else follows (a zone, a day of the week) is passed over: times of a dataset are
+/// those of its people.
 pub(crate) fn time(text: &str) -> Option<String> {
     let text = text.trim();
     let date: Date = text.get(..10)?.parse().ok()?;
@@ -47,10 +60,24 @@ pub(crate) fn time(text: &str) -> Option<String> {
             if behind.starts_with(|c: char| c.is_ascii_digit() || c == ':') {
                 return None;
             }
-            clock.parse().ok()?
+            in_half(clock.parse().ok()?, behind)?
         }
     };
     Some(DateTime::from_parts(date, time).strftime("%Y-%m-%dT%H:%M:%S").to_string())
+}
+
+/// The time of a clock of 24 hours, or of twelve where the half of the day stands behind it: nothing where that has no such hour.
+fn in_half(clock: Time, behind: &str) -> Option<Time> {
+    // fractions of a second may stand between
+    let is_between = |c: char| c.is_whitespace() || c.is_ascii_digit() || matches!(c, 'T' | '.' | ',');
+    let word = behind.trim_start_matches(is_between).split(|c: char| !(c.is_alphabetic() || c == '.')).next();
+    let half = match word.unwrap_or_default().replace('.', "").to_lowercase().as_str() {
+        "am" => 0,
+        "pm" => 12,
+        _ => return Some(clock),
+    };
+    let hour = (1..=12).contains(&clock.hour()).then_some(clock.hour() % 12 + half)?;
+    Time::new(hour, clock.minute(), clock.second(), 0).ok()
 }
 
 #[cfg(test)]
@@ -66,6 +93,16 @@ mod tests {
             ("2025-12-31T08:30:05.25+02:00", Some("2025-12-31T08:30:05")),
             ("2025-12-31 08:30 Wednesday", Some("2025-12-31T08:30:00")),
             ("2025-12-31T00:00:00+00:00", Some("2025-12-31T00:00:00")),
+            ("2025-12-31 08:30 PM", Some("2025-12-31T20:30:00")),
+            ("2025-12-31 08:30pm (UTC)", Some("2025-12-31T20:30:00")),
+            ("2025-12-31T08:30:05TP.M. Wednesday", Some("2025-12-31T20:30:05")),
+            ("2025-12-31 08:30:05.25 p.m.", Some("2025-12-31T20:30:05")),
+            ("2025-12-31 12:00 am", Some("2025-12-31T00:00:00")),
+            ("2025-12-31 12:00 Pm", Some("2025-12-31T12:00:00")),
+            ("2025-12-31 08:30 America/New_York", Some("2025-12-31T08:30:00")),
+            ("2025-12-31 08:30 AMT", Some("2025-12-31T08:30:00")),
+            ("2025-12-31 13:30 pm", None),
+            ("2025-12-31 00:30 am", None),
             ("2025-12-31T08:30:059", None),
             ("2025-12-31T08", None),
             ("2025-12-31, 08:30", None),
@@ -94,9 +131,13 @@ mod tests {
         let mut bank = Bank { questions, gold, ..Bank::default() };
         bank.content.bank_id = "b".to_owned();
         let before: Vec<String> = bank.questions.iter().map(|question| question.question_id.clone()).collect();
-        hide_order(&mut bank);
+        let places = hide_order(&mut bank);
         let after: Vec<String> = bank.questions.iter().map(|question| question.question_id.clone()).collect();
         assert_ne!(before, after);
+        for (question, question_id) in outline(&bank, &places).questions.iter().zip(&after) {
+            let place = question.file_place.expect("is known") as usize;
+            assert_eq!(&before[place], question_id, "its place in the file");
+        }
         assert!(bank.questions.iter().map(|question| question.ask_after).is_sorted());
         for ((question, gold), index) in bank.questions.iter().zip(&bank.gold).zip(0..) {
             assert_eq!((&gold.question_id, question.index), (&question.question_id, index));

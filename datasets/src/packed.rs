@@ -94,7 +94,7 @@ pub(crate) fn content(
             && let Ok(hashed) = place::hash(file, &wanted)
             && is_as_listed(&list, wanted.path(), &hashed.inside)
         {
-            return Ok(Content { hashed, packed: Some(sha256) });
+            return Ok(Content { hashed: shown(hashed, packed, wanted.path()), packed: Some(sha256) });
         }
         if tried == TRIES {
             break;
@@ -109,6 +109,17 @@ pub(crate) fn content(
     }
     let problem = "does not stay as it was unpacked; see what else writes there".to_owned();
     Err(DatasetError::Broken { path: path.display().to_string(), place: "unpacked content".to_owned(), problem })
+}
+
+/// What was unpacked to a path, with the names of the packed file: nobody knows those in the cache.
+fn shown(mut hashed: Hashed, packed: &Path, below: &Path) -> Hashed {
+    for file in &mut hashed.inside {
+        file.shown = match file.path.strip_prefix(below) {
+            Ok(inside) if !inside.as_os_str().is_empty() => packed.join(inside),
+            _ => packed.to_owned(),
+        };
+    }
+    hashed
 }
 
 /// Whether the files below a path are those of the list, all of them and no others.

@@ -31,6 +31,8 @@ pub(crate) struct OneFile {
     /// Its path in the manifest, or below a folder of the manifest.
     pub(crate) name: String,
     pub(crate) path: PathBuf,
+    /// The path as a person knows it: of what was packed, where it came from.
+    pub(crate) shown: PathBuf,
     pub(crate) sha256: String,
     /// The file as it was when it was hashed.
     pub(crate) seen: Seen,
@@ -42,7 +44,7 @@ impl OneFile {
         // before it is read, so that a change meanwhile is one
         let seen = Seen::at_path(&path)?;
         let (bytes, sha256) = checksum::of_file(&path)?;
-        Ok((Self { name, path, sha256, seen }, bytes))
+        Ok((Self { name, shown: path.clone(), path, sha256, seen }, bytes))
     }
 }
 

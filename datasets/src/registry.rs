@@ -89,6 +89,12 @@ impl Known {
     /// # Errors
     /// Everything that opening can meet.
     pub fn open(&self, options: &OpenOptions, on_progress: OnProgress<'_>) -> Result<Box<dyn Dataset>, DatasetError> {
+        if let Some(path) = options.path.as_ref().filter(|_| self.manifest.is_generated()) {
+            let (name, path) = (&self.manifest.name, path.display());
+            return Err(DatasetError::Setting(format!(
+                "{name} is generated and reads no file: leave --dataset-path {path} out; `--dataset FILE` reads one of yours"
+            )));
+        }
         (self.open)(&Opening { manifest: &self.manifest, profile: &self.profile, options, on_progress })
     }
 }
@@ -172,6 +178,15 @@ mod tests {
         insta::assert_snapshot!(error("locomo_sim"), @"unknown dataset 'locomo_sim', did you mean 'locomo-sim'?; `bench-coord datasets list` shows all");
         insta::assert_snapshot!(error("nothing"), @"unknown dataset 'nothing'; `bench-coord datasets list` shows all");
         assert!(find("LoCoMo").is_err(), "names are exact, the hint tells the right one");
+    }
+
+    #[test]
+    fn a_generated_dataset_reads_no_file() {
+        let options = OpenOptions { path: Some("mine.json".into()), ..OpenOptions::default() };
+        for known in known().iter().filter(|known| known.manifest.is_generated()) {
+            let said = open(&known.manifest.name, &options, &|_, _| ()).err().expect("is refused").to_string();
+            assert!(said.starts_with(&format!("{} is generated and reads no file", known.manifest.name)), "{said}");
+        }
     }
 
     /// What every manifest must hold: a new dataset is checked without being asked.

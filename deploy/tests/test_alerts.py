@@ -22,7 +22,7 @@ OTHERS = [
     'bench_coordinator_leading{namespace="other",instance="a"}',
     'bench_slots{namespace="other",instance="b",role="question"}',
     'bench_workers{namespace="other",pool="default",state="alive"}',
-    'bench_workers{namespace="other",pool="gpu",state="alive"}',
+    'bench_queue_consumers{namespace="other",pool="gpu",role="question"}',
     'up{namespace="other",job="bench-coord",instance="a"}',
 ]
 

@@ -220,6 +220,20 @@ class Promises(unittest.TestCase):
                 self.assertEqual(pod["terminationGracePeriodSeconds"], drain + 30)
         self.assertEqual(seen, {180, 400})
 
+    def test_a_meter_listens_until_nobody_is_sent_to_it_any_more(self):
+        drain = int(re.search(r"const DRAIN: Duration = Duration::from_secs\((\d+)\)", source("coordinator/src/commands/meter.rs"))[1])
+        for name in ("everything", "meter"):
+            (pod,) = (pod for where, _, pod in pods(name) if where.endswith("-meter"))
+            (container,) = containers_of(pod)
+            self.assertEqual(container["lifecycle"], {"preStop": {"exec": {"command": ["sleep", "5"]}}})
+            self.assertGreaterEqual(pod["terminationGracePeriodSeconds"], 5 + drain + 30)
+
+    def test_a_scaler_reaches_coordinators_that_do_not_reach_the_store(self):
+        for name in VALUE_SETS:
+            for service in of_kind(name, "Service"):
+                is_coordinator = service["metadata"]["name"].endswith("-coordinator")
+                self.assertIs(service["spec"].get("publishNotReadyAddresses", False), is_coordinator, name)
+
     def test_secrets_are_in_secrets_only(self):
         for values in (OWN_SECRETS, EVERYTHING):
             inside = set()

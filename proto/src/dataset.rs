@@ -62,6 +62,7 @@ impl Bank {
             facets: gold.facets.clone(),
             filters: question.filter.parts(),
             k: question.k,
+            file_place: None,
         });
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         let entries = &self.content.entries;
@@ -355,4 +356,8 @@ pub struct QuestionOutline {
     /// See [`Question::k`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub k: Option<u32>,
+    /// Its place among the questions of its bank in the file, from 0, where a loader has put them into another order. Known to
+    /// sampling alone: files have those without an answer at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_place: Option<u32>,
 }

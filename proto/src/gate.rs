@@ -168,7 +168,7 @@ pub struct GateReport {
     pub comparison: Option<Comparison>,
 }
 
-/// How gates with a policy end, by simulated pairs of runs: `gate RUN --plan --json`.
+/// How gates with a policy end, by simulated pairs of runs or of means of runs: `gate RUN|GROUP --plan --json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GatePlan {
     /// Pairs of each case.
@@ -179,6 +179,8 @@ pub struct GatePlan {
     pub banks: u64,
     /// Runs whose mean is the baseline.
     pub baseline_runs: u32,
+    /// Runs whose mean is held against it: the repeats of a group; 1 for a single run.
+    pub runs: u32,
     /// Variance of a question's verdict from run to run.
     pub verdict_variance: f64,
     /// Runs that it was measured over; of one run it is an assumption.

@@ -10,11 +10,21 @@ use sha2::{Digest, Sha256};
 #[serde(transparent)]
 pub struct RunId(pub String);
 
-/// The end of an id that [`RunId::fresh`] has drawn, twelve random digits of base 16; `None` for an id that a person has given.
+/// The end of an id that [`RunId::fresh`] has drawn, twelve random digits of base 16, with what follows them in the id of a repeat, a
+/// cell or a control; `None` for an id that a person has given.
 #[must_use]
 pub fn random_end(id: &str) -> Option<&str> {
+    const DRAWN: usize = 36;
     const DIGITS: usize = 12;
-    uuid::Uuid::try_parse(id).ok().and_then(|_| id.get(id.len().checked_sub(DIGITS)?..))
+    let (drawn, rest) = id.split_at_checked(DRAWN)?;
+    let is_drawn = uuid::Uuid::try_parse(drawn).is_ok() && (rest.is_empty() || rest.starts_with('-'));
+    id.get(DRAWN - DIGITS..).filter(|_| is_drawn)
+}
+
+/// Whether a word may be the [`random_end`] of an id.
+#[must_use]
+pub fn is_random_end(word: &str) -> bool {
+    random_end(&format!("00000000-0000-7000-8000-{word}")).is_some()
 }
 
 impl RunId {
@@ -381,6 +391,26 @@ mod tests {
             let (low, high) = TaskKey::range(TaskKind::Judge, bank);
             prop_assert!(low <= key && key <= high);
             prop_assert_eq!(TaskKey::from_wire(key.0), Some(key));
+        }
+    }
+
+    #[test]
+    fn an_id_that_was_drawn_ends_in_random_digits_and_what_a_group_has_put_behind_them() {
+        let drawn = "0193a1b2-aaaa-7bbb-8ccc-0123456789ab";
+        for (behind, end) in [
+            ("", "0123456789ab"),
+            ("-r12", "0123456789ab-r12"),
+            ("-c2-r1", "0123456789ab-c2-r1"),
+            ("-full-context", "0123456789ab-full-context"),
+        ] {
+            assert_eq!(random_end(&format!("{drawn}{behind}")), Some(end));
+            assert!(is_random_end(end), "{end}");
+        }
+        for id in ["before", "0123456789ab", "nightly-of-the-team-and-of-its-friends-r1", &format!("{drawn}7")] {
+            assert_eq!(random_end(id), None, "{id}");
+        }
+        for word in ["", "nightly", "0123456789a", "0123456789abc", "0123456789ä", "-r1"] {
+            assert!(!is_random_end(word), "{word}");
         }
     }
 

@@ -8,7 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    call::is_default,
     comparison::{MemoryCost, Word},
+    metric::Better,
     summary::{Interval, Verdict},
 };
 
@@ -69,6 +71,9 @@ pub struct MatrixCell {
     pub ended: u32,
     /// The metric of its figure: the headline's.
     pub metric: String,
+    /// In which direction its scores are better.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub better: Better,
     /// Mean of the headlines of its runs.
     pub value: Option<f64>,
     /// *Conversations like these*: holds questions, banks and repeats.

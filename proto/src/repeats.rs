@@ -34,7 +34,7 @@ pub struct RepeatsReport {
     pub variance: VarianceShares,
     /// What half the interval would take.
     pub halving: Halving,
-    /// All repeats have the same result digest: they are one draw, and say nothing about noise.
+    /// All repeats have the same result digest and the same answers: they are one draw, and say nothing about noise.
     pub deterministic: bool,
     /// What a reader should know beside the figures.
     pub notes: Vec<String>,

@@ -119,6 +119,12 @@ impl SessionInfo {
         serde_json::from_str(text).unwrap_or_default()
     }
 
+    /// Whether it takes tasks at all: a process that meters alone has a session and no slots.
+    #[must_use]
+    pub fn takes_tasks(&self) -> bool {
+        self.slots.values().any(|slots| *slots > 0)
+    }
+
     /// Slots of a role in a pool.
     #[must_use]
     pub fn slots_of(&self, pool: &str, role: Role) -> u32 {

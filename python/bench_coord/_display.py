@@ -134,7 +134,9 @@ def parts(snapshot: Snapshot) -> List[str]:
     if ready < banks:
         said.append(f"{ready}/{banks} banks ready")
     if snapshot.get("score") is not None:
-        said.append(f"score {snapshot['score']:.3f}")
+        # before the last question it is a plain mean, without the weights of the report
+        left = (snapshot.get("ended") or 0) < (snapshot.get("questions") or 0)
+        said.append(f"{'mean so far' if left else 'score'} {snapshot['score']:.3f}")
     if snapshot.get("infra_error"):
         said.append(f"{snapshot['infra_error']} infra_error")
     if snapshot.get("eta_seconds"):

@@ -62,7 +62,7 @@ def test_repeats_are_loaded_resumed_compared_and_gated_by_their_mean():
 
 
 def test_a_floor_is_one_for_the_mean_and_the_error_has_the_group():
-    with pytest.raises(bench_coord.Regression, match="the mean .* is below 0.99") as below:
+    with pytest.raises(bench_coord.Regression, match="the mean .* is below 99.00 %") as below:
         bench_coord.run(system="bm25", repeats=2, floor=0.99, **SIZE)
     group = below.value.result
     assert isinstance(group, bench_coord.Group) and below.value.run == group.id

@@ -43,11 +43,11 @@ use crate::{
     banks::BankData,
     calls::RunCallers,
     embedder::{NOT_MADE, NOT_MADE_DELAY_MS, Paid, PaidCalls, PaidModels, Payer},
-    ending::TaskEnd,
+    ending::{BEGUN_TOO_OFTEN, LEFT_BY_THE_NEXT, TaskEnd},
     environment::WorkerEnvironment,
     guard::{self, Guarded, Surroundings},
     judge::Judge,
-    metering::{MeteredRun, Metering},
+    metering::{Excuse, MeteredRun, Metering},
     routes,
     tools::Tools,
 };
@@ -60,9 +60,6 @@ pub(crate) struct StopReason {
     /// One line, with the provider's own words where they are the cause.
     pub(crate) message: String,
 }
-
-/// Wait of a task whose memory system met a provider that is away; the meter holds what it asks meanwhile.
-const PROVIDER_AWAY_DELAY_MS: u64 = 2_000;
 
 /// At whom an operation is in flight.
 #[derive(Debug, Clone, Copy)]
@@ -299,6 +296,11 @@ impl RunContext {
         self.stop.stop(reason);
     }
 
+    /// The same for a cause of another kind.
+    pub(crate) fn stop_by(&self, cause: &StopCause) {
+        self.stop.set(cause.clone());
+    }
+
     /// Drops the run's calls in flight (`cancel --now`).
     pub(crate) fn drop_calls(&self, reason: &str) {
         self.stop.stop(reason);
@@ -318,7 +320,7 @@ impl RunContext {
     /// Why the run has to stop by itself, when it has to.
     pub(crate) fn stop_reason(&self) -> Option<StopReason> {
         match self.stop.cause()? {
-            StopCause::Asked(_) => None,
+            StopCause::Asked(_) | StopCause::Here(_) => None,
             StopCause::Terminal(failure) => Some(StopReason { code: failure.code, message: failure.message }),
         }
     }
@@ -327,29 +329,37 @@ impl RunContext {
     pub(crate) fn check_running(&self) -> Result<(), TaskEnd> {
         match self.stop.cause() {
             None => Ok(()),
-            Some(StopCause::Asked(reason)) => Err(TaskEnd::hand_back(reason)),
+            Some(StopCause::Asked(reason) | StopCause::Here(reason)) => Err(TaskEnd::hand_back(reason)),
             Some(StopCause::Terminal(failure)) => Err(TaskEnd::hand_back(failure.message)),
         }
     }
 
-    /// Whether the memory system, or what it calls, is away: what was asked is to be asked again.
+    /// Whether the memory system, or what it calls, is away or has to wait: what was asked is to be asked again.
     pub(crate) fn is_away(&self, failure: &Failure) -> bool {
-        guard::is_away(failure) || self.metered.as_ref().is_some_and(|metered| metered.away().is_some())
+        guard::is_away(failure) || self.excuse(failure).is_some()
+    }
+
+    /// What the memory system's own calls have met, to which a failure of it may be due.
+    fn excuse(&self, failure: &Failure) -> Option<Excuse> {
+        let metered = self.metered.as_ref()?;
+        if is_ours(failure) { None } else { metered.excuse() }
     }
 
     /// How a task ends that a memory system has failed. One that is away is waited for and costs no attempt; one that refuses
     /// everything stops the run (resumable).
     pub(crate) fn system_end(&self, failure: Failure) -> TaskEnd {
+        if failure.code == LEFT_BY_THE_NEXT {
+            return TaskEnd::Failed(failure);
+        }
         // its own calls were refused because the run stops: that is no failure of its
         if self.metered.is_some()
             && let Err(stopped) = self.check_running()
         {
             return stopped;
         }
-        // nor is it one that what it calls is away (P39)
-        if let Some(away) = self.metered.as_ref().and_then(|metered| metered.away()) {
-            let reason = format!("{}, while {}", failure.message, away.reason);
-            return TaskEnd::PutOff { delay_ms: PROVIDER_AWAY_DELAY_MS, reason };
+        // nor is it one that what it calls is away (P39), or has to wait (P11)
+        if let Some(excuse) = self.excuse(&failure) {
+            return excuse.end(&failure);
         }
         if guard::is_away(&failure) {
             return TaskEnd::PutOff { delay_ms: failure.retry_after_ms.unwrap_or(0), reason: failure.message };
@@ -405,6 +415,11 @@ impl RunContext {
     }
 }
 
+/// Whether a failure is what the runner itself has made of those before it, or of its own place: no provider has a part in it.
+fn is_ours(failure: &Failure) -> bool {
+    [BEGUN_TOO_OFTEN, LEFT_BY_THE_NEXT, CANNOT_SERVE, NOT_ALLOWED].contains(&failure.code.as_str())
+}
+
 /// The models that a memory system asks. A key that nothing needs may be missing.
 fn models_of(
     name: &str,
@@ -457,6 +472,13 @@ fn check_version(system: &dyn MemorySystem, planned: &SystemSpec) -> Result<(), 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn p39_what_the_runner_has_decided_is_not_put_off_because_a_provider_is_away() {
+        assert!(is_ours(&Failure::permanent(BEGUN_TOO_OFTEN, "begun 8 times")));
+        assert!(is_ours(&Failure::transient(LEFT_BY_THE_NEXT, "in doubt")));
+        assert!(!is_ours(&Failure::permanent("system_refused", "a class that gives up at the first error")));
+    }
 
     #[test]
     fn p13_a_worker_with_another_prompt_or_other_files_than_were_planned_mixes_nothing_in() {

@@ -12,6 +12,11 @@ use crate::{clock::now_us, writer::WriteError};
 /// Code of the failure that stops a run at its cap; the reason begins with the same word.
 pub(crate) const BUDGET: &str = "budget";
 
+/// Code of the failure of a bank that was begun too often and never filled: another attempt begins nothing any more.
+pub(crate) const BEGUN_TOO_OFTEN: &str = "system_cannot_repeat";
+/// Code of the failure of a bank that was in doubt and could not begin anew: the next attempt does it, so there has to be one (P5).
+pub(crate) const LEFT_BY_THE_NEXT: &str = "system_in_doubt";
+
 /// Losses after which a task is given up (P3).
 const MAX_LOSSES: i32 = 10;
 

@@ -34,8 +34,19 @@ impl Judge {
     /// Makes a call of a vote; its draw is the vote's number.
     pub(crate) async fn ask(&self, asked: AskedFor<'_>, call: &JudgeCall) -> Result<Called<Reply>, TaskEnd> {
         let request = judge_request(&self.spec, call, asked.question_id, asked.draw);
-        let accept = |reply: &ChatReply| call.form.read(&reply.text).map_err(|e| e.to_string());
+        let accept = |reply: &ChatReply| judged(call, reply);
         self.caller.call(asked, &request, &accept).await
+    }
+}
+
+/// What a judge's reply says. Readers of other harnesses take any text for a verdict, also none at all: what a provider withholds
+/// is no grade, and nobody's answer is wrong by it.
+fn judged(call: &JudgeCall, reply: &ChatReply) -> Result<Reply, String> {
+    match reply.finish.as_str() {
+        "content_filter" => Err("the provider withheld the judge's reply".to_owned()),
+        "refusal" => Err("the judge refused to grade".to_owned()),
+        _ if reply.text.trim().is_empty() => Err("the judge's reply is empty".to_owned()),
+        _ => call.form.read(&reply.text).map_err(|e| e.to_string()),
     }
 }
 
@@ -67,6 +78,10 @@ fn vary(params: &mut std::collections::BTreeMap<String, Value>, question_id: &st
 mod tests {
     use std::collections::BTreeMap;
 
+    use bench_grading::{
+        judging::lenient::{self, LENIENT, Lenient},
+        prompts::Messages,
+    };
     use serde_json::json;
 
     use super::*;
@@ -89,5 +104,26 @@ mod tests {
         }
         let bare = json!({"top_p": 1});
         assert_eq!(json!(varied(&bare, "q1", 1)), bare, "a model that takes neither is sent neither");
+    }
+
+    #[test]
+    fn a_judge_that_withholds_its_verdict_has_given_none_by_any_reader() {
+        let said = |form: &'static Lenient, text: &str, finish: &str| {
+            let messages = Messages { system: String::new(), user: "x".to_owned() };
+            let reply = ChatReply { text: text.to_owned(), finish: finish.to_owned(), ..ChatReply::default() };
+            judged(&JudgeCall { no: 0, messages, form }, &reply)
+        };
+        for form in &LENIENT {
+            for (text, finish) in [
+                ("", "length"),
+                (" \n", "stop"),
+                ("I cannot say yes to this.", "refusal"),
+                ("{\"label\": \"CORRECT\"}", "content_filter"),
+            ] {
+                assert!(said(form, text, finish).is_err(), "{form:?} {text:?} {finish}");
+            }
+        }
+        let anywhere = lenient::find("yes-anywhere").expect("is there");
+        assert!(said(anywhere, "Yes", "length").is_ok(), "a reply that was cut has begun with its verdict");
     }
 }

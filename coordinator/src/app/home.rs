@@ -38,7 +38,7 @@ pub(super) fn access(verb: &Verb) -> Access {
         Verb::Submit(args) if args.dry_run => Access::Read,
         // of a run that is there, or of none
         Verb::Submit(args) if args.fork.is_some() => Access::Change,
-        Verb::Submit(_) | Verb::JudgeAudit(_) | Verb::Import(_) | Verb::Migrate(_) | Verb::Restore => Access::Make,
+        Verb::Submit(_) | Verb::JudgeAudit(_) | Verb::Import(_) | Verb::Migrate(_) => Access::Make,
         #[cfg(feature = "cluster")]
         Verb::Serve(_) => Access::Make,
         #[cfg(feature = "archive")]
@@ -46,7 +46,7 @@ pub(super) fn access(verb: &Verb) -> Access {
         #[cfg(feature = "archive")]
         Verb::Archive(ArchiveVerb::Push { .. }) => Access::Change,
         Verb::Resume(_) | Verb::Retry(_) | Verb::Pause(_) | Verb::Cancel(_) => Access::Change,
-        Verb::Rename(_) | Verb::Tag(_) | Verb::Gc(_) | Verb::Delete(_) => Access::Change,
+        Verb::Rename(_) | Verb::Tag(_) | Verb::Gc(_) | Verb::Delete(_) | Verb::Restore => Access::Change,
         Verb::Banks(BanksVerb::Remove { imported: false, .. }) => Access::Change,
         _ => Access::Read,
     }

@@ -1,12 +1,16 @@
 //! Pushes that nobody asks for: at the end of a run, and again later when the archive was away. Never a reason to lose a run.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bench_proto::{ids::RunNo, matrix::MatrixReport};
 use bench_report::archive::{
     ArchiveError, ArchivePlace, IndexEntry,
     matrix::{ARCHIVED_MATRIX_VERSION, ArchivedMatrix, push as push_matrix},
-    push::{Pushed, push},
+    push::{Pushed, bring, there},
 };
 use bench_store::{RunRow, Store};
 use tokio_util::sync::CancellationToken;
@@ -31,6 +35,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const BROUGHT_ALONG: usize = 5;
 /// How often a coordinator looks for runs that are not archived.
 const EVERY: Duration = Duration::from_secs(5);
+/// Longest time between two looks while the archive is away.
+const MOST_AWAY: Duration = Duration::from_secs(300);
+/// Longest time for which it waits with a run that was refused.
+const MOST_REFUSED: Duration = Duration::from_secs(3_600);
 
 /// A run that is in the archive.
 pub(crate) struct Archived {
@@ -51,11 +59,20 @@ pub(crate) async fn archive(
     run: &RunRow,
     texts: Option<ArchivedTexts>,
 ) -> Result<Archived, CliError> {
-    let folder = tempfile::tempdir()
-        .map_err(|e| CliError::infrastructure(format!("no folder for the files of the archive: {e}")).because(e))?;
     let kept_back = kept_back(app, texts, &run.spec.dataset)?;
-    let (entry, files) = bundle::files(app, store, run, folder.path(), kept_back.clone()).await?;
-    let pushed = push(place, &entry, &files).await.map_err(|error| at(place, error))?;
+    let bundled = bundle::of_run(app, store, run, kept_back.clone()).await?;
+    // before anything is made that the archive would refuse
+    let (folder, pushed) = match there(place, &bundled.entry).await.map_err(|error| at(place, error))? {
+        Some((there, pushed)) => (there.folder, pushed),
+        None => {
+            let made = tempfile::tempdir().map_err(|e| {
+                CliError::infrastructure(format!("no folder for the files of the archive: {e}")).because(e)
+            })?;
+            let files = bundle::files(store, run, &bundled, made.path()).await?;
+            let pushed = bring(place, &bundled.entry, &files).await.map_err(|error| at(place, error))?;
+            (bundled.entry.folder, pushed)
+        }
+    };
     store.add_event(run.run_no, ARCHIVED, place.describe()).await?;
     let id = &run.run_id;
     let said = match (pushed, kept_back) {
@@ -69,7 +86,7 @@ pub(crate) async fn archive(
         )),
         (_, None) => None,
     };
-    Ok(Archived { folder: entry.folder, said })
+    Ok(Archived { folder, said })
 }
 
 /// An error of an archive with the place that it is about.
@@ -85,7 +102,7 @@ fn at(place: &ArchivePlace, error: ArchiveError) -> CliError {
 /// there: the document says where they lie. `report` is that of the matrix, where it is made already.
 ///
 /// # Errors
-/// What the store or the archive meets.
+/// Exit 2 where another result of one of its runs is archived; what the store or the archive meets.
 async fn archive_matrix(
     app: &App,
     store: &dyn Store,
@@ -97,17 +114,26 @@ async fn archive_matrix(
     if !notes.waits_for.is_empty() {
         return Ok(None);
     }
-    let report = match report {
-        Some(report) => report.clone(),
-        None => matrix_report(app, store, group).await?,
-    };
     let (mut runs, mut date) = (BTreeMap::new(), String::new());
     for run in &group.runs {
         let entry = IndexEntry::of_run(&run.spec, &results::summary_of(app, store, run).await?);
+        // a note says that some result of it is there: figures of another one are not those of this document
+        let there = there(place, &entry).await.map_err(|error| at(place, error))?;
+        let (entry, _) = there.ok_or_else(|| {
+            let id = &run.run_id;
+            CliError::usage(format!(
+                "run {id} was in {} and is not there any more: `bench-coord archive push {id}` brings it again",
+                place.describe()
+            ))
+        })?;
         let finished = entry.finished_at.as_deref().and_then(|at| at.get(..10)).unwrap_or_default();
         date = date.max(finished.to_owned());
         runs.insert(entry.run_id, entry.folder);
     }
+    let report = match report {
+        Some(report) => report.clone(),
+        None => matrix_report(app, store, group).await?,
+    };
     let matrix = ArchivedMatrix { matrix_version: ARCHIVED_MATRIX_VERSION, date, runs, report };
     let (name, _) = push_matrix(place, &matrix).await.map_err(|error| at(place, error))?;
     for run in notes.in_no_document {
@@ -116,43 +142,59 @@ async fn archive_matrix(
     Ok(Some(name))
 }
 
+/// What could not be archived, whatever whoever writes the store has made of it.
+#[derive(Debug, Default)]
+pub(crate) struct Refused {
+    tried: Vec<Tried>,
+    first: Option<CliError>,
+}
+
+impl Refused {
+    /// What a command ends with.
+    ///
+    /// # Errors
+    /// What the first met that was left out.
+    pub(crate) fn ended(self) -> Result<(), CliError> {
+        self.first.map_or(Ok(()), Err)
+    }
+
+    fn add(&mut self, what: Tried, why: CliError) {
+        self.tried.push(what);
+        self.first.get_or_insert(why);
+    }
+}
+
 /// Brings runs into the archive, one after the other, and then the documents of matrices; `done` hears of each with its
-/// folder. What cannot be archived, whatever whoever writes the store has made of it, holds up nothing else.
+/// folder. What cannot be archived holds up nothing else.
 ///
 /// # Errors
-/// When store or archive are away, at once; at the end what the first meets that was left out.
+/// When store or archive are away, at once.
 pub(crate) async fn archive_each(
     app: &App,
     store: &dyn Store,
     place: &ArchivePlace,
     (due, texts): (&Due, Option<ArchivedTexts>),
     mut done: impl FnMut(&Archived) + Send,
-) -> Result<(), CliError> {
-    let mut refused: Vec<RunNo> = Vec::new();
-    let mut first = None;
+) -> Result<Refused, CliError> {
+    let mut refused = Refused::default();
     for run in &due.runs {
         match archive(app, store, place, run, texts).await {
             Ok(archived) => done(&archived),
-            Err(error) => {
-                refused.push(run.run_no);
-                first.get_or_insert(left_out(error, &format!("run {}", run.run_id))?);
-            }
+            Err(error) => refused.add(Tried::run(run), left_out(error, &format!("run {}", run.run_id))?),
         }
     }
     for group in &due.matrices {
         // of a run that was refused there may be another result
-        if group.runs.iter().any(|run| refused.contains(&run.run_no)) {
+        if group.runs.iter().any(|run| refused.tried.contains(&Tried::run(run))) {
             continue;
         }
         match archive_matrix(app, store, place, group, None).await {
             Ok(None) => {}
             Ok(Some(folder)) => done(&Archived { folder, said: None }),
-            Err(error) => {
-                first.get_or_insert(left_out(error, &format!("matrix {}", group.id))?);
-            }
+            Err(error) => refused.add(Tried::matrix(group), left_out(error, &format!("matrix {}", group.id))?),
         }
     }
-    first.map_or(Ok(()), Err)
+    Ok(refused)
 }
 
 /// Why something is left out.
@@ -185,7 +227,7 @@ pub(crate) async fn after_run(app: &App, store: &dyn Store, run: &RunRow) {
         older.matrices.retain(|group| run.group.as_ref().is_none_or(|own| own.id != group.id.0));
         older.runs.truncate(BROUGHT_ALONG);
         older.matrices.truncate(BROUGHT_ALONG);
-        archive_each(app, store, &place, (&older, None), |_| ()).await
+        archive_each(app, store, &place, (&older, None), |_| ()).await?.ended()
     };
     not_yet(tokio::time::timeout(PATIENCE, work).await, "the next run or `bench-coord archive push` brings it");
 }
@@ -228,11 +270,12 @@ pub(crate) async fn keep_archiving(app: Arc<App>, store: Arc<dyn Store>, stop: C
     if app.settings().archive_url.is_none() {
         return;
     }
-    let mut said: Option<String> = None;
+    let (mut said, mut pauses, mut away): (Option<String>, Pauses, u32) = (None, Pauses::default(), 0);
     loop {
         let round = async {
             let place = super::open(&app, None)?;
-            let due = Due::missing(store.as_ref(), &place).await?;
+            let mut due = Due::missing(store.as_ref(), &place).await?;
+            pauses.hold_back(&mut due, Instant::now());
             let told = |archived: &Archived| {
                 tracing::info!(folder = %archived.folder, said = archived.said.as_deref(), "archived");
             };
@@ -242,15 +285,119 @@ pub(crate) async fn keep_archiving(app: Arc<App>, store: Arc<dyn Store>, stop: C
             () = stop.cancelled() => return,
             ended = round => ended,
         };
-        // said once, not every few seconds
-        let trouble = ended.err().map(|error| error.message);
-        if trouble.is_some() && trouble != said {
-            tracing::warn!("archiving waits: {}", trouble.as_deref().unwrap_or_default());
+        let trouble = match ended {
+            Ok(refused) => {
+                away = 0;
+                pauses.add(&refused.tried, Instant::now());
+                refused.first
+            }
+            Err(error) => {
+                away = away.saturating_add(1);
+                Some(error)
+            }
+        };
+        // said once, not in every round
+        match trouble.map(|error| error.message) {
+            Some(trouble) if said.as_ref() != Some(&trouble) => {
+                tracing::warn!("archiving waits: {trouble}");
+                said = Some(trouble);
+            }
+            None if pauses.of.is_empty() => said = None,
+            _ => {}
         }
-        said = trouble;
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(EVERY) => {}
+            () = tokio::time::sleep(pause_after(away).min(MOST_AWAY)) => {}
         }
+    }
+}
+
+/// Something that was to be archived, as it was then: another result of a run and a matrix that has grown are tried at once.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Tried {
+    /// A run with the version of its result.
+    Run(RunNo, i64),
+    /// A matrix with the versions of the results of its runs.
+    Matrix(Vec<(RunNo, i64)>),
+}
+
+impl Tried {
+    const fn run(run: &RunRow) -> Self {
+        Self::Run(run.run_no, run.result_version)
+    }
+
+    fn matrix(group: &RunsOfGroup) -> Self {
+        Self::Matrix(group.runs.iter().map(|run| (run.run_no, run.result_version)).collect())
+    }
+}
+
+/// What was refused, and how long each of it waits: all of its figures would be read again to be refused again.
+#[derive(Debug, Default)]
+struct Pauses {
+    /// How often it was refused, and until when it waits.
+    of: HashMap<Tried, (u32, Instant)>,
+}
+
+impl Pauses {
+    /// Takes out of what is due what waits, and forgets what is due no longer.
+    fn hold_back(&mut self, due: &mut Due, now: Instant) {
+        let runs = due.runs.iter().map(Tried::run);
+        let all: HashSet<Tried> = runs.chain(due.matrices.iter().map(Tried::matrix)).collect();
+        self.of.retain(|tried, _| all.contains(tried));
+        let is_free = |tried: &Tried| self.of.get(tried).is_none_or(|(_, until)| *until <= now);
+        // the document of a matrix waits for all of its runs
+        due.matrices.retain(|group| {
+            is_free(&Tried::matrix(group)) && group.runs.iter().all(|run| !self.of.contains_key(&Tried::run(run)))
+        });
+        due.runs.retain(|run| is_free(&Tried::run(run)));
+    }
+
+    /// Notes what was refused: each time it waits twice as long.
+    fn add(&mut self, refused: &[Tried], now: Instant) {
+        for tried in refused {
+            let (times, until) = self.of.entry(tried.clone()).or_insert((0, now));
+            *times = times.saturating_add(1);
+            *until = now + pause_after(*times).min(MOST_REFUSED);
+        }
+    }
+}
+
+/// How long to wait after so many failures in a row.
+fn pause_after(failures: u32) -> Duration {
+    EVERY.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_store::conformance::{new_run, store_in};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_refused_waits_longer_each_time_and_another_result_of_it_does_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = store_in(folder.path()).await;
+        let run_no = store.create_run(&new_run("a")).await.expect("is created");
+        let mut run = store.run(run_no).await.expect("is read");
+        let (begun, mut pauses) = (Instant::now(), Pauses::default());
+        let due = |run: &RunRow| Due { runs: vec![run.clone()], matrices: Vec::new() };
+        let is_tried = |pauses: &mut Pauses, run: &RunRow, after: Duration| {
+            let mut due = due(run);
+            pauses.hold_back(&mut due, begun + after);
+            !due.runs.is_empty()
+        };
+        assert!(is_tried(&mut pauses, &run, Duration::ZERO));
+        for times in 1..=3 {
+            pauses.add(&[Tried::run(&run)], begun);
+            let pause = EVERY * 2_u32.pow(times - 1);
+            assert!(!is_tried(&mut pauses, &run, pause - Duration::from_millis(1)), "{times}");
+            assert!(is_tried(&mut pauses, &run, pause), "{times}");
+        }
+        (0..100).for_each(|_| pauses.add(&[Tried::run(&run)], begun));
+        assert!(is_tried(&mut pauses, &run, MOST_REFUSED));
+        assert!(!is_tried(&mut pauses, &run, Duration::ZERO));
+        run.result_version += 1;
+        assert!(is_tried(&mut pauses, &run, Duration::ZERO));
+        assert!(pauses.of.is_empty(), "the result that was refused is due no longer");
     }
 }

@@ -82,30 +82,49 @@ pub(crate) struct ResultBundle {
     pub(crate) texts: Vec<(TaskKey, StepNo, StepText)>,
 }
 
-/// Writes all files of a finished run into a folder, piece by piece; returns them with the run's entry in the index. With
-/// `without_texts`, which says why, these are its report, its figures by question and its spec: no text of a question, no banks and no
-/// page.
+/// A finished run as it will be archived: its entry in the index, and the report that its files are made of.
+pub(crate) struct Bundled {
+    pub(crate) entry: IndexEntry,
+    summary: Summary,
+}
+
+/// Reads what is said of a finished run, before any file is made. With `without_texts`, which says why, that is its report without
+/// what quotes a text.
 ///
 /// # Errors
-/// Exit 2 for a run that is not finished; what the store or the disk meets.
-pub(crate) async fn files(
+/// Exit 2 for a run that is not finished; what the store meets.
+pub(crate) async fn of_run(
     app: &App,
     store: &dyn Store,
     run: &RunRow,
-    folder: &Path,
     without_texts: Option<String>,
-) -> Result<(IndexEntry, Vec<PlainFile>), CliError> {
+) -> Result<Bundled, CliError> {
     if run.state != RunState::Finished {
         return Err(CliError::usage(format!(
             "run {0} is not finished: only results are archived; `bench-coord resume {0}` goes on with it",
             run.run_id
         )));
     }
-    let is_whole = without_texts.is_none();
     let summary = results::summary_of(app, store, run).await?;
-    let summary = if is_whole { summary } else { summary.without_texts() };
+    let summary = if without_texts.is_none() { summary } else { summary.without_texts() };
+    let entry = IndexEntry { without_texts, ..IndexEntry::of_run(&run.spec, &summary) };
+    Ok(Bundled { entry, summary })
+}
+
+/// Writes all files of a run into a folder, piece by piece. Of one that is archived without its texts these are its report, its
+/// figures by question and its spec: no text of a question, no banks and no page.
+///
+/// # Errors
+/// What the store or the disk meets.
+pub(crate) async fn files(
+    store: &dyn Store,
+    run: &RunRow,
+    bundled: &Bundled,
+    folder: &Path,
+) -> Result<Vec<PlainFile>, CliError> {
+    let is_whole = bundled.entry.without_texts.is_none();
     let mut files = Files { folder, files: Vec::new() };
-    reports(store, run, &summary, (is_whole, &mut files)).await?;
+    reports(store, run, &bundled.summary, (is_whole, &mut files)).await?;
     let mut lines = bench_report::QuestionsWriter::new(files.open("questions.jsonl")?);
     results::each_question(store, run, |line| {
         let line = if is_whole { line } else { line.without_texts() };
@@ -123,8 +142,7 @@ pub(crate) async fn files(
     }
     files.open(RUN)?.write_all(&json(&bundle)?).map_err(broken)?;
     question_results(store, run, is_whole, files.open(RESULTS)?).await?;
-    let entry = IndexEntry { without_texts, ..IndexEntry::of_run(&run.spec, &summary) };
-    Ok((entry, files.files))
+    Ok(files.files)
 }
 
 /// Writes what people read; those forms that are about single questions only with their texts.

@@ -6,7 +6,7 @@
 
 use bench_proto::ids::RunNo;
 use bench_report::archive::ArchivePlace;
-use bench_store::{RunFilter, RunRow, RunState, Runs, Store, StoreError};
+use bench_store::{Lacking, RunFilter, RunRow, RunState, Runs, Store, StoreError};
 
 use crate::{
     exit::CliError,
@@ -17,8 +17,6 @@ use crate::{
 pub(crate) const ARCHIVED: &str = "archived";
 /// Kind of the run event that says where a document of the run's matrix is archived that has this run.
 pub(crate) const ARCHIVED_MATRIX: &str = "archived_matrix";
-/// Runs that are looked at for ones that are not archived yet.
-const LOOK_BACK: u32 = 200;
 
 /// What is noted of a run and an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,19 +25,13 @@ struct Noted {
     archived: bool,
     /// A document of its matrix that has it is there.
     in_document: bool,
-    /// It came from some archive.
-    restored: bool,
 }
 
 impl Noted {
     async fn read(store: &dyn Runs, place: &ArchivePlace, run: &RunRow) -> Result<Self, StoreError> {
         let events = store.events(run.run_no).await?;
         let there = |kind: &str| events.iter().any(|event| event.kind == kind && event.message == place.describe());
-        Ok(Self {
-            archived: there(ARCHIVED),
-            in_document: there(ARCHIVED_MATRIX),
-            restored: events.iter().any(|event| event.kind == RESTORED),
-        })
+        Ok(Self { archived: there(ARCHIVED), in_document: there(ARCHIVED_MATRIX) })
     }
 }
 
@@ -97,31 +89,18 @@ impl Due {
     /// # Errors
     /// What the store meets.
     pub(crate) async fn missing(store: &dyn Store, place: &ArchivePlace) -> Result<Self, CliError> {
-        let (mut due, mut cells) = (Self::default(), Vec::new());
-        for run in store.list_runs(&RunFilter { limit: Some(LOOK_BACK), ..RunFilter::default() }).await? {
-            if run.state != RunState::Finished {
-                continue;
-            }
-            let noted = Noted::read(store, place, &run).await?;
-            if run.cell().is_some() && !noted.in_document {
-                cells.push(run.clone());
-            }
-            if !noted.archived && !noted.restored {
-                due.runs.push(run);
-            }
-        }
-        for group in matrices_of(store, &cells).await? {
-            if group.runs.iter().any(|run| run.state != RunState::Finished) {
-                continue;
-            }
-            // some of its runs may be older than what is looked at, and its document waits for all
-            for run in MatrixNotes::read(store, place, &group).await?.waits_for {
-                if due.runs.iter().all(|known| known.run_no != run.run_no) {
-                    due.runs.push(run);
-                }
-            }
-            due.matrices.push(group);
-        }
+        // asked of the store: however many runs there are, only those come that something is to be done with
+        let lacking = |kind: &str| Lacking {
+            kind: kind.to_owned(),
+            message: place.describe().to_owned(),
+            or_kind: RESTORED.to_owned(),
+        };
+        let of = |kind: &str, cells: bool| RunFilter { lacks: Some(lacking(kind)), cells, ..RunFilter::default() };
+        let runs = store.list_runs(&of(ARCHIVED, false)).await?;
+        let cells = store.list_runs(&of(ARCHIVED_MATRIX, true)).await?;
+        let mut matrices = matrices_of(store, &cells).await?;
+        matrices.retain(|group| group.runs.iter().all(|run| run.state == RunState::Finished));
+        let mut due = Self { runs, matrices };
         due.runs.sort_by_key(|run| run.run_no);
         Ok(due)
     }
@@ -213,6 +192,28 @@ mod tests {
 
     fn ids<const N: usize>(ids: [&str; N]) -> Vec<String> {
         ids.map(str::to_owned).to_vec()
+    }
+
+    #[tokio::test]
+    async fn a_run_is_missing_however_many_there_are_that_are_newer() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = store_in(folder.path()).await;
+        let place = ArchivePlace::folder(&folder.path().join("here")).expect("can be made");
+        let ended = async |id: &str, kind: &str| {
+            let run = store.create_run(&new_run(id)).await.expect("is created");
+            let set = store.set_run_state(run, &[RunState::Running], RunState::Finished, None).await;
+            assert!(set.expect("is set"));
+            store.add_event(run, kind, place.describe()).await.expect("is noted");
+        };
+        ended("oldest", "noted").await;
+        ended("restored", RESTORED).await;
+        for newer in 0..201 {
+            ended(&format!("newer-{newer}"), ARCHIVED).await;
+        }
+        let _ = store.create_run(&new_run("open")).await.expect("is created");
+        let due = Due::missing(store.as_ref(), &place).await.expect("is read");
+        let found: Vec<String> = due.runs.iter().map(|run| run.run_id.to_string()).collect();
+        assert_eq!((found, due.matrices.len()), (ids(["oldest"]), 0));
     }
 
     #[tokio::test]

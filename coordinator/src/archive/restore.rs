@@ -113,7 +113,7 @@ pub(crate) fn check(folder: &Path, run_id: &str) -> Result<Readable, CliError> {
     }
     let report = whole(folder, REPORT)?;
     let summary: Summary = parse(REPORT, &report)?;
-    let id = RunId::parse(&run.run_id).map_err(|e| damaged(e.to_string()))?;
+    let id = RunId::stored(&run.run_id).map_err(|e| damaged(e.to_string()))?;
     let new = NewRun {
         run_id: id,
         name: run.name.take(),
@@ -129,7 +129,7 @@ pub(crate) fn check(folder: &Path, run_id: &str) -> Result<Readable, CliError> {
         group: None,
         waits: false,
         // without it nobody would know that the run is another's, and a restore that is cut here could not go on
-        event: Some((RESTORING, summary.result_digest.clone())),
+        events: vec![(RESTORING, summary.result_digest.clone())],
     };
     if [&new.run_id.0, &summary.run.id].iter().any(|id| *id != run_id) {
         return Err(damaged(format!("{RUN} or {REPORT} is of another run than {run_id}")));
@@ -168,7 +168,7 @@ pub(crate) fn read(name: &str, content: &[u8]) -> Result<usize, CliError> {
         _ => {
             let run: RunBundle = parse(RUN, content)?;
             check_spec(&run.spec)?;
-            RunId::parse(&run.run_id).map_err(|e| damaged(e.to_string()))?;
+            RunId::stored(&run.run_id).map_err(|e| damaged(e.to_string()))?;
             let _ = run.spec.fingerprint();
             Ok(1)
         }
@@ -228,7 +228,8 @@ fn check_result(ResultBundle { facts, texts }: &ResultBundle) -> Result<(), CliE
 pub(super) fn check_headline(summary: &Summary) -> Result<(), CliError> {
     let headline = &summary.headline;
     let ends = headline.ci95.iter().flat_map(|interval| [interval.low, interval.high]);
-    let can_be = are_figures(headline.value, ends);
+    let counted = summary.counting.as_ref().and_then(|counted| counted.value);
+    let can_be = are_figures(headline.value, ends) && are_figures(counted, std::iter::empty());
     can_be.then_some(()).ok_or_else(|| damaged("its score or its interval is beyond 0 and 1".to_owned()))
 }
 

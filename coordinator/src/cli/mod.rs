@@ -136,7 +136,7 @@ pub enum Verb {
     Status(StatusArgs),
     /// All runs, newest first
     List(ListArgs),
-    /// Give a run another name
+    /// Give a run, or a group, another name
     Rename(RenameArgs),
     /// Add tags to a run, or take them away
     Tag(TagArgs),

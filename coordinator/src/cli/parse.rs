@@ -2,10 +2,12 @@
 
 use std::{
     error::Error as _,
+    ffi::OsString,
     io::{ErrorKind as IoErrorKind, Write as _},
     num::{IntErrorKind, ParseFloatError, ParseIntError},
 };
 
+use bench_proto::text::acts;
 use clap::{
     Parser as _,
     error::{ContextKind, ContextValue, ErrorKind},
@@ -18,14 +20,19 @@ use super::{Cli, Several};
 pub fn parse() -> Cli {
     let words: Vec<_> = std::env::args_os().collect();
     let several = Several::find(&words);
-    let parsed = Cli::try_parse_from(several.as_ref().map_or(words, Several::first)).map(|mut cli| {
+    let parsed = Cli::try_parse_from(several.as_ref().map_or_else(|| words.clone(), Several::first)).map(|mut cli| {
         cli.several = several;
         cli
     });
-    parsed.unwrap_or_else(|error| match number_problem(&error) {
+    parsed.unwrap_or_else(|error| match number_problem(&error, &words) {
         Some(problem) => {
             crate::out::note(&format!("error: {problem}\n\nFor more information, try '--help'."));
             std::process::exit(2)
+        }
+        // clap repeats what was typed as it is, and that may have come from elsewhere
+        None if error.use_stderr() && words.iter().any(|word| word.to_string_lossy().contains(acts)) => {
+            crate::out::note(error.to_string().trim_end());
+            std::process::exit(error.exit_code())
         }
         None => end(&error),
     })
@@ -46,8 +53,8 @@ fn end(error: &clap::Error) -> ! {
     std::process::exit(code)
 }
 
-/// What is wrong with a number, where that is what an error is about.
-fn number_problem(error: &clap::Error) -> Option<String> {
+/// What is wrong with a number among the words that were typed, where that is what an error is about.
+fn number_problem(error: &clap::Error, words: &[OsString]) -> Option<String> {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,
@@ -61,16 +68,25 @@ fn number_problem(error: &clap::Error) -> Option<String> {
                     IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "is too large",
                     _ => "is no whole number",
                 }
+            } else if source.to_string().ends_with(&format!("..={}", u32::MAX)) {
+                // what a number is kept in is no bound that a person would know
+                if value.parse::<i64>().is_ok_and(|n| n > i64::from(u32::MAX)) {
+                    "is too large"
+                } else {
+                    "is too small"
+                }
             } else {
                 source.downcast_ref::<ParseFloatError>().map(|_| "is no number; write 0.5, not 0,5 or 50%")?
             };
             Some(format!("{flag}: '{value}' {problem}"))
         }
-        // clap takes the number for a flag of this name
+        // clap takes the number for flags of one letter, and tells the first of them
         ErrorKind::UnknownArgument => {
-            let value = text(ContextKind::InvalidArg)?;
-            let is_below_zero = value.strip_prefix('-').is_some_and(|digits| digits.parse::<f64>().is_ok());
-            is_below_zero.then(|| format!("'{value}': no number below 0 is taken here"))
+            let flag = text(ContextKind::InvalidArg)?;
+            let is_below_zero = |word: &str| word.strip_prefix('-').is_some_and(|digits| digits.parse::<f64>().is_ok());
+            let mut typed = words.iter().filter_map(|word| word.to_str());
+            let value = typed.find(|word| word.starts_with(flag) && is_below_zero(word))?;
+            Some(format!("'{value}': no number below 0 is taken here"))
         }
         _ => None,
     }
@@ -81,8 +97,8 @@ mod tests {
     use super::*;
 
     fn problem(words: &str) -> Option<String> {
-        let line = ["bench-coord"].into_iter().chain(words.split(' '));
-        number_problem(&Cli::try_parse_from(line).expect_err("is refused"))
+        let line: Vec<OsString> = ["bench-coord"].into_iter().chain(words.split(' ')).map(OsString::from).collect();
+        number_problem(&Cli::try_parse_from(&line).expect_err("is refused"), &line)
     }
 
     #[test]
@@ -91,15 +107,28 @@ mod tests {
             "submit --concurrency -5",
             "submit --concurrency 1.5",
             "submit --concurrency 99999999999999999999",
+            "submit --top-k 99999999999",
+            "submit --top-k=-1",
+            "list -n 0",
+            "submit --floor -0.1",
             "compare a b --tolerance 2%",
         ];
         insta::assert_snapshot!(refused.map(|words| problem(words).unwrap_or_default()).join("\n"), @r"
         '-5': no number below 0 is taken here
         --concurrency <N>: '1.5' is no whole number
         --concurrency <N>: '99999999999999999999' is too large
+        --top-k <K>: '99999999999' is too large
+        --top-k <K>: '-1' is too small
+        --limit <LIMIT>: '0' is too small
+        '-0.1': no number below 0 is taken here
         --tolerance <FRACTION>: '2%' is no number; write 0.5, not 0,5 or 50%
         ");
         assert_eq!(problem("submit --no-such-flag"), None, "is no number");
+        for floor in ["--floor=1.5", "--floor=-0.1", "--floor=NaN", "--floor=inf"] {
+            let line = ["bench-coord", "resume", "r", floor];
+            let refused = Cli::try_parse_from(line).expect_err("is no share").to_string();
+            assert!(refused.contains("give a fraction from 0 to 1"), "{floor}: {refused}");
+        }
         assert_eq!(problem("report"), None, "lacks a word");
     }
 }

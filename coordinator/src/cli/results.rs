@@ -97,7 +97,7 @@ pub struct ShowArgs {
     /// Questions that are listed
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub most: usize,
-    /// JSON on standard output: lines as in questions.jsonl, with what was missed
+    /// JSON on standard output: as in questions.jsonl; one question with what was missed and what models were sent
     #[arg(long)]
     pub json: bool,
 }
@@ -428,7 +428,7 @@ pub struct JudgeAuditArgs {
     /// Worker pool
     #[arg(long, value_name = "NAME", value_parser = super::pool, help_heading = "The run")]
     pub pool: Option<String>,
-    /// Estimate, then stop; the planted answers are stored all the same
+    /// Estimate, then stop; nothing is stored
     #[arg(long, help_heading = "The run")]
     pub dry_run: bool,
     /// Do not ask before an estimate above $5

@@ -268,24 +268,14 @@ pub struct MatrixArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub struct NamingArgs {
     /// Name of the run: every verb takes it in place of the id
-    #[arg(long, value_name = "TEXT", value_parser = run_name)]
+    #[arg(long, value_name = "TEXT", value_parser = naming::check_name)]
     pub name: Option<String>,
     /// Tag of the run; may be repeated
-    #[arg(long, value_name = "TEXT", value_parser = label)]
+    #[arg(long, value_name = "TEXT", value_parser = naming::check_label)]
     pub tag: Vec<String>,
     /// Id of the run; an existing one with the same fingerprint is attached to, also when several create it at once
     #[arg(long, value_name = "ID")]
     pub run_id: Option<String>,
-}
-
-/// A name: one that can be typed, and that means no other run.
-fn run_name(text: &str) -> Result<String, String> {
-    naming::check_name(text).map(|()| text.to_owned())
-}
-
-/// A tag, in the same way.
-fn label(text: &str) -> Result<String, String> {
-    naming::check_label(text).map(|()| text.to_owned())
 }
 
 impl NamingArgs {
@@ -302,9 +292,10 @@ impl NamingArgs {
 /// Prices of models that no list knows: flags of `submit` and `rejudge`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct PriceArgs {
-    /// Price of models without a known one: dollars per million input and output tokens
-    #[arg(long, value_name = "IN,OUT")]
-    pub price: Option<String>,
+    /// Price of models without a known one: dollars per million input and output tokens; MODEL=IN,OUT: of this one, also where a
+    /// metered memory system calls it; may be repeated
+    #[arg(long, value_name = "[MODEL=]IN,OUT")]
+    pub price: Vec<String>,
     /// Use models without a known price, counted as free
     #[arg(long)]
     pub unpriced_ok: bool,
@@ -336,6 +327,12 @@ pub struct LimitArgs {
     pub outage_timeout: Option<u64>,
 }
 
+/// A share of 1.
+fn fraction(text: &str) -> Result<f64, String> {
+    let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "give a fraction from 0 to 1; 90 % are 0.9".to_owned())
+}
+
 /// What a verb shows that stays with a run to its end: flags of `submit`, `resume` and `retry`.
 #[derive(Debug, Clone, Args)]
 pub struct OutputArgs {
@@ -349,7 +346,7 @@ pub struct OutputArgs {
     #[arg(long, value_name = "DIR")]
     pub output_dir: Option<PathBuf>,
     /// Lowest allowed headline score, as a fraction: a run below it ends with exit 1
-    #[arg(long, value_name = "FRACTION")]
+    #[arg(long, value_name = "FRACTION", value_parser = fraction)]
     pub floor: Option<f64>,
     /// How long a run in a cluster waits while nobody works on it, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
@@ -538,7 +535,7 @@ pub struct RetryArgs {
     #[arg(long)]
     pub wrong: bool,
     /// Name of the new run
-    #[arg(long, value_name = "TEXT", value_parser = run_name, requires = "wrong")]
+    #[arg(long, value_name = "TEXT", value_parser = naming::check_name, requires = "wrong")]
     pub name: Option<String>,
     /// Id of the new run
     #[arg(long, value_name = "ID", requires = "wrong")]
@@ -573,7 +570,7 @@ pub struct ListArgs {
     /// Group, or run: the runs of this group, one a line. Without it a group is one line
     pub run: Option<String>,
     /// At most so many lines [default: 20, of a group all]
-    #[arg(long, short = 'n')]
+    #[arg(long, short = 'n', value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: Option<u32>,
     /// Controls too
     #[arg(long)]
@@ -601,10 +598,10 @@ pub struct ListArgs {
 /// Arguments of `rename`.
 #[derive(Debug, Clone, Args)]
 pub struct RenameArgs {
-    /// Run: its id, name, start or end of the id, or `latest`
+    /// Run or group: its id, name, start or end of the id, or `latest`
     pub run: String,
     /// The new name
-    #[arg(value_name = "NAME", value_parser = run_name)]
+    #[arg(value_name = "NAME", value_parser = naming::check_name)]
     pub name: String,
 }
 
@@ -614,7 +611,7 @@ pub struct TagArgs {
     /// Run: its id, name, start or end of the id, or `latest`
     pub run: String,
     /// Tags
-    #[arg(value_name = "TAG", required = true, value_parser = label)]
+    #[arg(value_name = "TAG", required = true, value_parser = naming::check_label)]
     pub tags: Vec<String>,
     /// Take them away instead
     #[arg(long)]

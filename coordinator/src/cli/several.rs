@@ -7,6 +7,9 @@ use std::ffi::OsString;
 const FLAGS: [(&str, Option<&str>); 4] =
     [("--dataset", Some("-b")), ("--preset", None), ("--system", Some("-p")), ("--dataset-seed", None)];
 
+/// Flags of every verb that take a value: they may stand before the verb.
+const OF_EVERY_VERB: [&str; 5] = ["--store", "--queue", "--config", "--profile", "--set"];
+
 /// A command line with several values of some flags.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Several {
@@ -20,7 +23,7 @@ impl Several {
     /// Looks for flags of `submit` or `estimate` with several values; `None` where each has one at most.
     #[must_use]
     pub(super) fn find(words: &[OsString]) -> Option<Self> {
-        if !words.iter().any(|word| word == "submit" || word == "estimate") {
+        if !matches!(verb_of(words)?, "submit" | "estimate") {
             return None;
         }
         let mut axes: Vec<(String, Vec<String>)> = Vec::new();
@@ -61,6 +64,21 @@ impl Several {
     }
 }
 
+/// The verb: the first word behind the program's name that is neither a flag nor the value of one.
+fn verb_of(words: &[OsString]) -> Option<&str> {
+    let mut words = words.iter().skip(1);
+    while let Some(word) = words.next() {
+        match word.to_str()? {
+            flag if OF_EVERY_VERB.contains(&flag) => {
+                let _ = words.next();
+            }
+            flag if flag.starts_with('-') => {}
+            verb => return Some(verb),
+        }
+    }
+    None
+}
+
 fn is_all(flag: &str, values: &[String]) -> bool {
     flag == "dataset" && values == ["all"]
 }
@@ -89,7 +107,10 @@ fn parts(flag: &str, value: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
+    use crate::cli::Cli;
 
     fn find(words: &str) -> Option<Several> {
         let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
@@ -120,6 +141,8 @@ mod tests {
             "bench-coord submit --system ./a,b.yaml",
             "bench-coord submit --system mine.py:A,B",
             "bench-coord list --system a --system b",
+            "bench-coord list --tag submit --system a --system b",
+            "bench-coord --set run.name=x list --tag submit --system a --system b",
             "bench-coord estimate --system",
             "bench-coord submit",
         ] {
@@ -127,9 +150,18 @@ mod tests {
         }
         assert!(find("bench-coord submit --dataset all").expect("is a matrix").has_all_datasets());
         assert!(find("bench-coord submit --system bm25,none").is_some());
+        assert!(find("bench-coord -v --store sqlite:list --set=a=b submit --system bm25,none").is_some());
         let seeds =
             find("bench-coord submit --dataset locomo-sim --dataset-seed 1,-2,3 --dataset-seed=x").expect("several");
         assert_eq!(seeds.axes[1], ("dataset-seed".to_owned(), ["1", "-2", "3", "x"].map(str::to_owned).into()));
         assert_eq!(find("bench-coord submit --dataset locomo-sim --dataset-seed 4"), None);
+    }
+
+    #[test]
+    fn what_may_stand_before_a_verb_is_known() {
+        let cli = Cli::command();
+        let flags = cli.get_arguments().filter(|arg| arg.is_global_set() && arg.get_action().takes_values());
+        let flags: Vec<String> = flags.filter_map(|arg| Some(format!("--{}", arg.get_long()?))).collect();
+        assert_eq!(flags, OF_EVERY_VERB);
     }
 }

@@ -2,27 +2,25 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use bench_proto::{
     CLUSTER_DOMAIN,
     ids::{Role, RunNo},
-    outage::RouteKey,
+    money::PicoUsd,
+    outage::{RouteKey, RouteKind},
     session::SessionInfo,
     task::QueueName,
 };
 use bench_queue::Queue;
-use bench_store::{OpenByRole, RunFilter, RunRow, RunState, Store};
+use bench_store::{OpenByRole, OutageRow, RunFilter, RunRow, RunState, Store};
 use bench_telemetry::metrics::{Gauge, Series, catalogue};
 use tokio::sync::Mutex;
 use tracing::debug;
 
-use super::scale::COUNTED;
+use super::{leader::Lead, scale::COUNTED};
 use crate::{
     dispatch::window::{Slots, window},
     exit::CliError,
@@ -44,7 +42,7 @@ pub(crate) struct ClusterGauges {
     store: Arc<dyn Store>,
     queue: Arc<dyn Queue>,
     /// Whether this coordinator leads: the others show nothing of the cluster, so that sums are right.
-    pub leading: AtomicBool,
+    lead: Lead,
     seen: Mutex<Seen>,
 }
 
@@ -89,14 +87,14 @@ const OF_CLUSTER: &[&Gauge] = &[
 ];
 
 impl ClusterGauges {
-    /// Gauges of a store and a broker.
-    pub(crate) fn new(store: Arc<dyn Store>, queue: Arc<dyn Queue>) -> Self {
-        Self { store, queue, leading: AtomicBool::new(false), seen: Mutex::default() }
+    /// Gauges of a store and a broker, shown while the lead is held.
+    pub(crate) fn new(store: Arc<dyn Store>, queue: Arc<dyn Queue>, lead: Lead) -> Self {
+        Self { store, queue, lead, seen: Mutex::default() }
     }
 
     /// Brings the gauges up to date; what cannot be read is no longer shown. Returns the pools that it has seen, when it has looked.
     pub(crate) async fn refresh(&self) -> Option<BTreeSet<String>> {
-        let leading = self.leading.load(Ordering::Relaxed);
+        let leading = self.lead.is_held(Instant::now());
         catalogue::LEADING.set(f64::from(u8::from(leading)));
         let mut seen = self.seen.lock().await;
         if seen.looked.is_some_and(|looked| looked.elapsed() < FRESH) {
@@ -131,18 +129,8 @@ impl ClusterGauges {
             let waits = open.get(&run.run_no).is_some_and(|open| !waits_for(run, open, &runs, is_at_work).is_empty());
             look_at_moves(seen, found, run, waits);
         }
-        for row in self.store.outages(CLUSTER_DOMAIN).await?.iter().filter(|row| row.outage.is_open()) {
-            let away = (row.now_us - row.outage.from_us) as f64 / 1e6;
-            match RouteKey::from_text(&row.route) {
-                Some(RouteKey::Model { account, model, .. }) => {
-                    found.put(&catalogue::PROVIDER_AWAY_SECONDS, &[&account, &model], away);
-                }
-                Some(RouteKey::Memory { system, operation, .. }) => {
-                    found.put(&catalogue::SYSTEM_AWAY_SECONDS, &[&system, operation.name()], away);
-                }
-                None => {}
-            }
-        }
+        self.look_at_caps(found, &runs).await?;
+        look_at_outages(found, &self.store.outages(CLUSTER_DOMAIN).await?);
         let slots = self.look_at_workers(found).await?;
         let mut by_pool: BTreeMap<&str, Vec<&OpenByRole>> = BTreeMap::new();
         for run in &runs {
@@ -173,19 +161,41 @@ impl ClusterGauges {
         Ok(())
     }
 
+    /// What is spent under the cap of each run: by its group where it is in one, runs that have ended included (P41).
+    async fn look_at_caps(&self, found: &mut Found, runs: &[RunRow]) -> Result<(), CliError> {
+        let mut of_groups: BTreeMap<i64, PicoUsd> = BTreeMap::new();
+        for run in runs.iter().filter(|run| run.spec.limits.max_cost.is_some()) {
+            let group_no = run.group.as_ref().map(|group| group.group_no);
+            let spent = match group_no.and_then(|group_no| of_groups.get(&group_no)) {
+                Some(spent) => *spent,
+                None if group_no.is_none() => run.counters.spent,
+                None => self.store.group(run.run_no).await?.map_or(run.counters.spent, |group| group.spent),
+            };
+            of_groups.extend(group_no.map(|group_no| (group_no, spent)));
+            found.put(&catalogue::RUN_COST_USD, &[&run.run_id.0, "under_cap"], spent.usd());
+        }
+        Ok(())
+    }
+
     async fn look_at_workers(&self, found: &mut Found) -> Result<BTreeMap<String, Slots>, CliError> {
         let mut slots: BTreeMap<String, Slots> = BTreeMap::new();
         let mut counts: BTreeMap<(String, &str), u32> = BTreeMap::new();
         let mut gone: BTreeMap<RouteKey, u32> = BTreeMap::new();
         for session in self.store.open_sessions(CLUSTER_DOMAIN).await? {
             let info = SessionInfo::from_json(&session.info_json);
+            // a meter is no worker, and its pool has no queues
+            if !info.takes_tasks() {
+                continue;
+            }
             for state in ["alive", "silent"] {
                 counts.entry((info.pool.clone(), state)).or_default();
             }
             let state = if session.is_alive() { "alive" } else { "silent" };
             *counts.entry((info.pool.clone(), state)).or_default() += 1;
             let withdrawn = session.evidence.routes.iter().filter(|told| told.withdrawn.is_some());
-            for key in withdrawn.filter_map(|told| RouteKey::from_text(&told.route)) {
+            let keys: BTreeSet<RouteKey> =
+                withdrawn.filter_map(|told| RouteKey::from_text(&told.route)).map(as_shown).collect();
+            for key in keys {
                 *gone.entry(key).or_default() += 1;
             }
             let of_pool = slots.entry(info.pool).or_default();
@@ -222,6 +232,32 @@ impl ClusterGauges {
         if let Ok(count) = self.queue.dead_letter_count().await {
             found.put(&catalogue::DEAD_LETTERS, &[], count as f64);
         }
+    }
+}
+
+/// For how long routes have been away.
+fn look_at_outages(found: &mut Found, rows: &[OutageRow]) {
+    for row in rows.iter().filter(|row| row.outage.is_open()) {
+        let away = (row.now_us - row.outage.from_us) as f64 / 1e6;
+        match RouteKey::from_text(&row.route) {
+            Some(RouteKey::Model { account, model, .. }) => {
+                found.put(&catalogue::PROVIDER_AWAY_SECONDS, &[&account, &model], away);
+            }
+            Some(RouteKey::Memory { system, operation, .. }) => {
+                found.put(&catalogue::SYSTEM_AWAY_SECONDS, &[&system, operation.name()], away);
+            }
+            None => {}
+        }
+    }
+    keep_largest(found, &catalogue::PROVIDER_AWAY_SECONDS);
+    keep_largest(found, &catalogue::SYSTEM_AWAY_SECONDS);
+}
+
+/// A route as the labels of gauges tell it: the places of a memory system are one, and so are what a model answers and embeds.
+fn as_shown(key: RouteKey) -> RouteKey {
+    match key {
+        RouteKey::Model { account, model, .. } => RouteKey::Model { kind: RouteKind::Chat, account, model },
+        RouteKey::Memory { operation, system, .. } => RouteKey::Memory { operation, place: String::new(), system },
     }
 }
 
@@ -297,4 +333,86 @@ fn keep_largest(found: &mut Found, gauge: &'static Gauge) {
         *entry = entry.max(value);
     }
     series.extend(largest);
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_proto::{
+        call::CallOutcome,
+        ids::TaskKey,
+        outage::{Operation, Outage},
+    };
+    use bench_queue::memory::MemoryQueue;
+    use bench_store::{NewGroup, NewRun, conformance};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_process_that_meters_alone_is_no_worker_and_its_pool_has_no_queues() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = conformance::store_in(folder.path()).await;
+        for (worker, pool, slots) in
+            [("w-1", "default", BTreeMap::from([(Role::Question, 4)])), ("meter-1", "meter", BTreeMap::new())]
+        {
+            let info = SessionInfo::of_this_process("1.0.0", pool, slots, "here").to_json();
+            store.open_session(worker, CLUSTER_DOMAIN, &info).await.expect("is opened");
+        }
+        let gauges = ClusterGauges::new(store, Arc::new(MemoryQueue::default()), Lead::default());
+        let mut found = Found::default();
+        gauges.look(&mut Seen::default(), &mut found).await.expect("is read");
+        for (_, series) in found.0.values() {
+            assert!(series.iter().all(|(labels, _)| !labels.iter().any(|label| label == "meter")), "{series:?}");
+        }
+        let (_, workers) = &found.0[catalogue::WORKERS.name()];
+        let alive = |labels: &[String]| labels == ["default", "alive"];
+        assert!(workers.iter().any(|(labels, count)| alive(labels) && *count == 1.0), "{workers:?}");
+    }
+
+    #[tokio::test]
+    async fn what_all_runs_of_a_group_have_spent_stands_beside_its_cap() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = conformance::store_in(folder.path()).await;
+        let dollars = |text: &str| PicoUsd::parse(text).expect("an amount");
+        for (id, group, spent) in [("g-r1", Some("g"), "6"), ("g-r2", Some("g"), "3"), ("alone", None, "2")] {
+            let group = group.map(|id| NewGroup { id: id.to_owned(), cap: Some(dollars("10")) });
+            let mut new = NewRun { domain: CLUSTER_DOMAIN.to_owned(), group, ..conformance::new_run(id) };
+            new.spec.limits.max_cost = Some(dollars("10"));
+            let run = store.create_run(&new).await.expect("is created");
+            let call = conformance::call(id, CallOutcome::Accepted, dollars(spent).0);
+            store.put_calls(run, TaskKey::question(0, 0), &[call]).await.expect("is booked");
+            if id == "g-r1" {
+                let ended = store.set_run_state(run, &[RunState::Running], RunState::Finished, None).await;
+                assert!(ended.expect("is written"), "it is not open any more");
+            }
+        }
+        let gauges = ClusterGauges::new(store, Arc::new(MemoryQueue::default()), Lead::default());
+        let mut found = Found::default();
+        gauges.look(&mut Seen::default(), &mut found).await.expect("is read");
+        let of_kind = |kind: &str| -> BTreeMap<String, f64> {
+            let (_, series) = &found.0[catalogue::RUN_COST_USD.name()];
+            let of_kind = series.iter().filter(|(labels, _)| labels[1] == kind);
+            of_kind.map(|(labels, usd)| (labels[0].clone(), *usd)).collect()
+        };
+        let told = |of_alone, of_g_r2| BTreeMap::from([("alone".to_owned(), of_alone), ("g-r2".to_owned(), of_g_r2)]);
+        assert_eq!(of_kind("spent"), told(2.0, 3.0));
+        assert_eq!(of_kind("cap"), told(10.0, 10.0));
+        assert_eq!(of_kind("under_cap"), told(2.0, 9.0));
+    }
+
+    #[test]
+    fn places_of_one_memory_system_are_one_series() {
+        let route =
+            |place: &str| RouteKey::Memory { operation: Operation::Recall, place: place.into(), system: "mem0".into() };
+        let row = |place, from_us| OutageRow {
+            route: route(place).to_text(),
+            outage: Outage { opening: 1, from_us, ..Outage::default() },
+            now_us: 100_000_000,
+            ..OutageRow::default()
+        };
+        let mut found = Found::default();
+        look_at_outages(&mut found, &[row("http://a", 10_000_000), row("http://b", 70_000_000)]);
+        let (_, series) = &found.0[catalogue::SYSTEM_AWAY_SECONDS.name()];
+        assert_eq!(series, &[(vec!["mem0".to_owned(), "recall".to_owned()], 90.0)], "the longest");
+        assert_eq!(as_shown(route("http://a")), as_shown(route("http://b")), "who withdrew from both counts once");
+    }
 }

@@ -2,7 +2,7 @@
 //! compared; the patience is this process's own monotonic time, with every read succeeding.
 
 use std::{
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -34,6 +34,33 @@ pub(crate) struct Candidate {
     pub trouble: Trouble,
     /// What this coordinator was told of the store (P44).
     pub past: Past,
+    /// Whether it leads.
+    pub lead: Lead,
+}
+
+/// When the store last confirmed that this process leads; shared with those who show whether it does.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Lead(Arc<Mutex<Option<Instant>>>);
+
+impl Lead {
+    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The store has confirmed what was asked of it at `sent`.
+    fn confirm(&self, sent: Instant) {
+        *self.lock() = Some(sent);
+    }
+
+    fn end(&self) {
+        *self.lock() = None;
+    }
+
+    /// Whether this process leads, as far as it can know: whoever is not confirmed for as long as others have patience may have been
+    /// replaced, and can do nothing without the store.
+    pub(crate) fn is_held(&self, now: Instant) -> bool {
+        self.lock().is_some_and(|confirmed| now.saturating_duration_since(confirmed) < PATIENCE)
+    }
 }
 
 /// Watches a leader's counter.
@@ -97,10 +124,11 @@ impl Candidate {
         if !watch.see(row.as_ref(), Instant::now()) {
             return Ok(None);
         }
-        let seen = row.map(|row| (row.epoch, row.counter));
+        let (seen, sent) = (row.map(|row| (row.epoch, row.counter)), Instant::now());
         let taken = self.store.take_lead(&self.scope, &self.holder, seen).await?;
         if taken.is_some() {
             self.past.begin(interruptions);
+            self.lead.confirm(sent);
         }
         Ok(taken)
     }
@@ -108,6 +136,11 @@ impl Candidate {
     /// Keeps the lead until stopped, then resigns; returns early when another has it. While the store is out of reach it goes
     /// on: whatever a leader does goes to the same store, and two of them only publish twice.
     pub(crate) async fn keep(&self, epoch: i64, stop: &CancellationToken) {
+        self.hold(epoch, stop).await;
+        self.lead.end();
+    }
+
+    async fn hold(&self, epoch: i64, stop: &CancellationToken) {
         let mut upset = Upset::default();
         loop {
             tokio::select! {
@@ -119,8 +152,12 @@ impl Candidate {
                 }
                 () = self.beat() => {}
             }
+            let sent = Instant::now();
             match self.renew(epoch).await {
-                Ok(true) => upset.over(),
+                Ok(true) => {
+                    self.lead.confirm(sent);
+                    upset.over();
+                }
                 Ok(false) => {
                     warn!(code = "lead_lost", "another coordinator leads {} now", self.scope);
                     return;
@@ -183,6 +220,8 @@ fn tell(upset: &mut Upset, error: &StoreError) {
 
 #[cfg(test)]
 mod tests {
+    use bench_store::conformance;
+
     use super::*;
 
     fn row(epoch: i64, counter: i64, holder: &str) -> LeaderRow {
@@ -215,5 +254,45 @@ mod tests {
         assert!(!watch.see(Some(&row(1, 5, "a")), at(26)));
         assert!(!watch.see(Some(&row(1, 5, "a")), at(29)));
         assert!(watch.see(Some(&row(1, 5, "a")), at(32)));
+    }
+
+    #[test]
+    fn p14_who_is_not_confirmed_for_6_s_does_not_say_that_it_leads() {
+        let (lead, start) = (Lead::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        assert!(!lead.is_held(at(0)), "nobody has confirmed it yet");
+        lead.confirm(at(0));
+        assert!(lead.is_held(at(5)) && !lead.is_held(at(6)), "the store may be away, and another may lead");
+        lead.confirm(at(60));
+        assert!(lead.is_held(at(65)), "the store is back");
+        lead.end();
+        assert!(!lead.is_held(at(65)));
+    }
+
+    #[tokio::test]
+    async fn p14_renewals_confirm_a_lead_until_it_is_given_up() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (lead, stop) = (Lead::default(), CancellationToken::new());
+        let candidate = Candidate {
+            store: conformance::store_in(folder.path()).await,
+            scope: "domain".to_owned(),
+            holder: "a".to_owned(),
+            trouble: Trouble::default(),
+            past: Past::default(),
+            lead: lead.clone(),
+        };
+        let epoch = candidate.wait(&stop).await.expect("nobody else leads");
+        let taken = *lead.lock();
+        assert!(taken.is_some());
+        let stopped = stop.clone();
+        let keeping = tokio::spawn(async move { candidate.keep(epoch, &stopped).await });
+        let began = Instant::now();
+        while *lead.lock() <= taken {
+            assert!(began.elapsed() < Duration::from_secs(30), "no renewal is confirmed");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        stop.cancel();
+        keeping.await.expect("no panic");
+        assert!(!lead.is_held(Instant::now()), "it has resigned");
     }
 }

@@ -45,7 +45,9 @@ impl Overview {
         // in the order that people look for them
         let mut workers = workers;
         workers.sort_by(|(a, _), (b, _)| (&a.worker, a.session.0).cmp(&(&b.worker, b.session.0)));
-        let pools: BTreeSet<String> = workers.iter().map(|(_, info)| info.pool.clone()).chain(pools.clone()).collect();
+        // a meter takes no task: its pool has no queues
+        let serving = workers.iter().filter(|(_, info)| info.takes_tasks());
+        let pools: BTreeSet<String> = serving.map(|(_, info)| info.pool.clone()).chain(pools.clone()).collect();
         let looking = tokio::time::timeout(PATIENCE, read_broker(queue_url, &pools));
         let broker = match looking.await {
             Ok(looked) => looked.map_err(|e| e.to_string()),
@@ -73,10 +75,15 @@ impl Overview {
             }
             _ => "coordinator: none, start `bench-coord serve`".to_owned(),
         }];
-        if self.workers.is_empty() {
+        if !self.workers.iter().any(|(_, info)| info.takes_tasks()) {
             lines.push("workers: none, start `bench-worker`".to_owned());
         }
         for (row, info) in &self.workers {
+            if !info.takes_tasks() {
+                let (state, silent) = (if row.is_alive() { "alive" } else { "silent" }, seconds(row.silent_ms));
+                lines.push(format!("meter {}: {state}, heard of {silent:.0} s ago", row.worker));
+                continue;
+            }
             let slots: Vec<String> = info.slots.iter().map(|(role, slots)| format!("{role} {slots}")).collect();
             let state = if row.is_alive() { "alive" } else { "silent" };
             let withdrawn = withdrawn(row);
@@ -184,4 +191,25 @@ fn since(withdrawn: &Withdrawn) -> String {
 
 fn seconds(ms: i64) -> f64 {
     ms as f64 / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use bench_store::conformance;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_meter_is_told_apart_from_workers_and_no_queue_of_it_is_missed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = conformance::store_in(folder.path()).await;
+        let info = SessionInfo::of_this_process("1.0.0", "meter", BTreeMap::new(), "here").to_json();
+        store.open_session("meter-here-7", CLUSTER_DOMAIN, &info).await.expect("is opened");
+        let overview = Overview::read(store.as_ref(), "memory:", &BTreeSet::new()).await.expect("is read");
+        let text = overview.text();
+        assert!(text.contains("workers: none") && text.contains("meter meter-here-7: alive"), "{text}");
+        assert!(!text.contains("queue ") && !text.contains("not declared"), "{text}");
+    }
 }

@@ -2,12 +2,11 @@
 //! read succeeding.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use bench_proto::ids::RunNo;
 use bench_store::{SessionId, SessionRow, Store, StoreResult};
 use bench_telemetry::{
     metrics::catalogue,
@@ -33,15 +32,21 @@ struct SessionWatch {
 }
 
 impl SessionWatch {
-    /// The sessions that are dead by what was read now.
+    /// The sessions that are dead by what was read now, of all that are open.
     fn see(&mut self, open: &[SessionRow], now: Instant) -> Vec<SessionId> {
+        let dead = self.see_some(open, now);
+        self.keep(open);
+        dead
+    }
+
+    /// The same of some of them: reads of others may come between, and are looks too.
+    fn see_some(&mut self, some: &[SessionRow], now: Instant) -> Vec<SessionId> {
         if self.looked.is_some_and(|looked| now.saturating_duration_since(looked) > LONGEST_GAP) {
             self.seen.clear();
         }
         self.looked = Some(now);
-        self.seen.retain(|session, _| open.iter().any(|row| row.session == *session));
         let mut dead = Vec::new();
-        for row in open {
+        for row in some {
             let (counter, since) = self.seen.entry(row.session).or_insert((row.counter, now));
             if *counter != row.counter {
                 (*counter, *since) = (row.counter, now);
@@ -52,36 +57,55 @@ impl SessionWatch {
         dead
     }
 
+    /// Forgets those that are open no more.
+    fn keep(&mut self, open: &[SessionRow]) {
+        let open: HashSet<SessionId> = open.iter().map(|row| row.session).collect();
+        self.seen.retain(|session, _| open.contains(session));
+    }
+
     /// A read failed: everything is counted anew.
     fn forget(&mut self) {
         *self = Self::default();
     }
 }
 
+/// Whose sessions are watched.
+#[derive(Debug, Clone, Copy)]
+enum Whose {
+    Workers,
+    Planners,
+}
+
 /// Watches the sessions of a domain, and ends those that are dead.
 pub(crate) struct Watch {
     store: Arc<dyn Store>,
     domain: String,
-    workers: SessionWatch,
-    planners: HashMap<RunNo, SessionWatch>,
 }
 
 impl Watch {
     /// A watch that has seen nobody yet.
     pub(crate) fn new(store: Arc<dyn Store>, domain: String) -> Self {
-        Self { store, domain, workers: SessionWatch::default(), planners: HashMap::new() }
+        Self { store, domain }
     }
 
-    /// Watches until stopped.
-    pub(crate) async fn run(mut self, stop: CancellationToken) {
-        let mut upset = Upset::default();
+    /// Watches until stopped. Those who write plans are asked for run by run: however long that takes, workers are looked at every
+    /// second.
+    pub(crate) async fn run(self, stop: CancellationToken) {
+        tokio::join!(self.watch(Whose::Workers, &stop), self.watch(Whose::Planners, &stop));
+    }
+
+    async fn watch(&self, whose: Whose, stop: &CancellationToken) {
+        let (mut watch, mut upset) = (SessionWatch::default(), Upset::default());
         loop {
-            match self.look().await {
+            let looked = match whose {
+                Whose::Workers => self.look_at_workers(&mut watch).await,
+                Whose::Planners => self.look_at_planners(&mut watch).await,
+            };
+            match looked {
                 Ok(()) => upset.over(),
                 Err(error) => {
                     // nobody is dead because this process could not read
-                    self.workers.forget();
-                    self.planners.clear();
+                    watch.forget();
                     if error.is_transient() {
                         upset.away(&outage::STORE, &error);
                     } else if upset.is_news(&error.to_string()) {
@@ -96,23 +120,24 @@ impl Watch {
         }
     }
 
-    async fn look(&mut self) -> StoreResult<()> {
+    async fn look_at_workers(&self, watch: &mut SessionWatch) -> StoreResult<()> {
         let now = Instant::now();
         let workers = self.store.open_sessions(&self.domain).await?;
-        for session in self.workers.see(&workers, now) {
+        for session in watch.see(&workers, now) {
             let lost = self.store.end_session(session).await?;
             let name = workers.iter().find(|row| row.session == session).map_or("?", |row| row.worker.as_str());
             catalogue::LEASES_LOST.add(lost as f64, &[]);
             warn!(worker = name, code = "worker_silent", "worker {name} is silent: {lost} of its tasks go to others");
         }
-        let running = self.store.running_runs(&self.domain).await?;
-        self.planners.retain(|run, _| running.iter().any(|(running, _)| running == run));
-        for (run, _) in running {
+        Ok(())
+    }
+
+    async fn look_at_planners(&self, watch: &mut SessionWatch) -> StoreResult<()> {
+        let mut open = Vec::new();
+        for (run, _) in self.store.running_runs(&self.domain).await? {
+            let now = Instant::now();
             let planners = self.store.open_sessions(&planner_domain(run)).await?;
-            if planners.is_empty() {
-                continue;
-            }
-            for session in self.planners.entry(run).or_default().see(&planners, now) {
+            for session in watch.see_some(&planners, now) {
                 self.store.end_session(session).await?;
                 // a run that cannot be read has a planner all the same
                 let run = self.store.run(run).await.map_or_else(|_| run.0.to_string(), |row| row.run_id.0);
@@ -122,7 +147,9 @@ impl Watch {
                     "who wrote the plan of run {run} is gone: `bench-coord resume {run}` writes the rest"
                 );
             }
+            open.extend(planners);
         }
+        watch.keep(&open);
         Ok(())
     }
 }
@@ -167,5 +194,26 @@ mod tests {
             assert_eq!(watch.see(&[row(1, 7)], at(second)), []);
         }
         assert_eq!(watch.see(&[row(1, 7)], at(60)), [SessionId(1)]);
+    }
+
+    /// Runs are asked one after the other, of which each may take its time.
+    #[test]
+    fn p4_a_round_over_many_runs_may_take_longer_than_a_gap() {
+        let (mut watch, start) = (SessionWatch::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        for round in 0..3 {
+            let (first, second) = ([row(1, 7)], [row(2, round)]);
+            let begun = 6 * round as u64;
+            assert_eq!(watch.see_some(&first, at(begun)), []);
+            assert_eq!(watch.see_some(&second, at(begun + 3)), []);
+            watch.keep(&[first, second].concat());
+        }
+        assert_eq!(
+            watch.see_some(&[row(1, 7)], at(18)),
+            [SessionId(1)],
+            "15 s have passed, and somebody looked all the time"
+        );
+        assert_eq!(watch.see_some(&[row(2, 3)], at(21)), [], "it moves");
+        assert_eq!(watch.see_some(&[row(1, 7)], at(26)), [], "nobody looked for 5 s");
     }
 }

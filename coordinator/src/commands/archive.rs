@@ -2,13 +2,13 @@
 
 use std::{
     io::{BufWriter, Write},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use bench_proto::{ids::RunId, text::one_line};
 use bench_report::archive::{
-    ArchivePlace, IndexEntry,
-    fetch::{self, find, list},
+    ArchivePlace, IndexEntry, Manifest,
+    fetch::{self, find, list, several_times},
     matrix::{self, ArchivedMatrix},
     trajectory::{Trajectory, Wanted},
 };
@@ -39,37 +39,8 @@ pub(super) async fn run(app: &App, verb: &ArchiveVerb) -> CliResult {
         }
         ArchiveVerb::List { at: place, json } => show(&entries(&at(place)?).await?, *json),
         ArchiveVerb::Fetch { run, at: place, output_dir, restore, trust_system, json } => {
-            let (place, rebuild) = (at(place)?, restore.then_some(*trust_system));
-            let (matrix, left_out) = matrix::find(&place, run).await?;
-            left_out.iter().for_each(|why| out::note(why));
-            if let Some(matrix) = matrix {
-                return get_matrix(app, &place, &matrix, (output_dir.as_deref(), *json), rebuild).await;
-            }
-            let entry = match found(&place, run).await {
-                // the run of exactly this id is that run, whatever lies beside it
-                Ok(entry) if left_out.is_empty() || entry.run_id == *run => entry,
-                Err(error) if left_out.is_empty() => return Err(error),
-                _ => {
-                    let why =
-                        format!("the document of matrix {run} cannot be read: `archive verify` says what is damaged");
-                    return Err(CliError::new(Exit::Invalid, why));
-                }
-            };
-            if *restore {
-                check_restorable(&place, &entry)?;
-            }
-            let folder = results::run_folder(app, &RunId(entry.run_id.clone()), output_dir.as_deref());
-            let files = get(&place, &entry, &folder).await?;
-            if let Some(trusted) = rebuild {
-                let readable = restore::check(&folder, &entry.run_id)?;
-                back(app, &entry, (&folder, readable), trusted).await?;
-            }
-            if *json {
-                print_fetched(&entry.run_id, &folder, &files, rebuild, entry.without_texts.as_ref());
-            } else {
-                out::result(&entry.run_id);
-            }
-            Ok(Exit::Done)
+            let rebuild = restore.then_some(*trust_system);
+            get_named(app, &at(place)?, run, (output_dir.as_deref(), *json), rebuild).await
         }
         ArchiveVerb::Verify { run, at: place, json } => verify(&at(place)?, run.as_deref(), *json).await,
         ArchiveVerb::Trajectory { at: place, dataset, system, preset, svg, json } => {
@@ -95,6 +66,46 @@ pub(super) async fn run(app: &App, verb: &ArchiveVerb) -> CliResult {
             Ok(Exit::Done)
         }
     }
+}
+
+/// Fetches a matrix or a run; `rebuild` says that it becomes one of the store too, and whether its system is trusted.
+async fn get_named(
+    app: &App,
+    place: &ArchivePlace,
+    run: &str,
+    (named, json): (Option<&Path>, bool),
+    rebuild: Option<bool>,
+) -> CliResult {
+    let (matrix, left_out) = matrix::find(place, run).await?;
+    left_out.iter().for_each(|why| out::note(why));
+    if let Some(matrix) = matrix {
+        return get_matrix(app, place, &matrix, (named, json), rebuild).await;
+    }
+    let entry = match found(place, run).await {
+        // the run of exactly this id is that run, whatever lies beside it
+        Ok(entry) if left_out.is_empty() || entry.run_id == *run => entry,
+        Err(error) if left_out.is_empty() => return Err(error),
+        _ => {
+            let why = format!("the document of matrix {run} cannot be read: `archive verify` says what is damaged");
+            return Err(CliError::new(Exit::Invalid, why));
+        }
+    };
+    if rebuild.is_some() {
+        check_restorable(place, &entry)?;
+    }
+    let folder = results::run_folder(app, &RunId(entry.run_id.clone()), named);
+    let fetched = get(place, &entry, folder.clone()).await?;
+    if let Some(trusted) = rebuild {
+        let readable = restore::check(fetched.files(), &entry.run_id)?;
+        back(app, &entry, (fetched.files(), readable), trusted).await?;
+    }
+    let files = fetched.settle()?;
+    if json {
+        print_fetched(&entry.run_id, &folder, &files, rebuild, entry.without_texts.as_ref());
+    } else {
+        out::result(&entry.run_id);
+    }
+    Ok(Exit::Done)
 }
 
 /// All archived runs; what is left out is said.
@@ -139,7 +150,7 @@ async fn push(
     if json {
         out::json(&json!({"archive": place.describe(), "archived": there, "not_ended": not_ended}));
     }
-    pushed?;
+    pushed?.ended()?;
     if due.runs.is_empty() {
         out::note("every finished run is archived");
     }
@@ -223,35 +234,55 @@ async fn back(
     Ok(())
 }
 
-/// Fetches a run's files and returns their names.
-async fn get(place: &ArchivePlace, entry: &IndexEntry, folder: &Path) -> Result<Vec<String>, CliError> {
-    results::check_writable(folder)?;
+/// The files of a run that were fetched, beside the place that they are for: those that lie there stay until nothing is wrong with
+/// these.
+struct Fetched {
+    manifest: Manifest,
+    files: tempfile::TempDir,
+    folder: PathBuf,
+}
+
+/// Fetches a run's files.
+async fn get(place: &ArchivePlace, entry: &IndexEntry, folder: PathBuf) -> Result<Fetched, CliError> {
+    results::check_writable(&folder)?;
     let manifest = fetch::manifest(place, entry).await?;
-    // nothing of a run that is damaged appears under its name
     let fetched =
-        tempfile::Builder::new().prefix(".fetch-").tempdir_in(folder).map_err(|e| results::disk(folder, e))?;
+        tempfile::Builder::new().prefix(".fetch-").tempdir_in(&folder).map_err(|e| results::disk(&folder, e))?;
     for file in &manifest.files {
         let path = fetched.path().join(&file.name);
         let mut out = private::append(&path).map(BufWriter::new).map_err(|e| results::disk(&path, e))?;
         fetch::file(place, &manifest, file, &mut out).await?;
         out.flush().map_err(|e| results::disk(&path, e))?;
     }
-    for file in &manifest.files {
-        let path = folder.join(&file.name);
-        std::fs::rename(fetched.path().join(&file.name), &path).map_err(|e| results::disk(&path, e))?;
+    Ok(Fetched { manifest, files: fetched, folder })
+}
+
+impl Fetched {
+    /// The folder that they are in.
+    fn files(&self) -> &Path {
+        self.files.path()
     }
-    let text = serde_json::to_vec_pretty(&manifest)
-        .map_err(|e| CliError::infrastructure(format!("the manifest cannot be written: {e}")).because(e))?;
-    results::write_atomically(&folder.join("manifest.json"), |out| out.write_all(&text))?;
-    out::note(&format!("{} files: {}", manifest.files.len() + 1, folder.display()));
-    if let Some(why) = &manifest.entry.without_texts {
-        out::note(&format!(
-            "not among them, as they are not in the archive ({why}): what was asked, remembered, recalled and answered, the judges' words, \
-             and the page; report, figures, ids and verdicts are"
-        ));
+
+    /// Puts them in their place and returns their names.
+    fn settle(self) -> Result<Vec<String>, CliError> {
+        let Self { manifest, files, folder } = self;
+        for file in &manifest.files {
+            let path = folder.join(&file.name);
+            std::fs::rename(files.path().join(&file.name), &path).map_err(|e| results::disk(&path, e))?;
+        }
+        let text = serde_json::to_vec_pretty(&manifest)
+            .map_err(|e| CliError::infrastructure(format!("the manifest cannot be written: {e}")).because(e))?;
+        results::write_atomically(&folder.join("manifest.json"), |out| out.write_all(&text))?;
+        out::note(&format!("{} files: {}", manifest.files.len() + 1, folder.display()));
+        if let Some(why) = &manifest.entry.without_texts {
+            out::note(&format!(
+                "not among them, as they are not in the archive ({why}): what was asked, remembered, recalled and answered, the judges' words, \
+                 and the page; report, figures, ids and verdicts are"
+            ));
+        }
+        let names = manifest.files.iter().map(|file| file.name.clone());
+        Ok(names.chain(["manifest.json".to_owned()]).collect())
     }
-    let names = manifest.files.iter().map(|file| file.name.clone());
-    Ok(names.chain(["manifest.json".to_owned()]).collect())
 }
 
 fn print_fetched(id: &str, folder: &Path, files: &[String], rebuild: Option<bool>, without_texts: Option<&String>) {
@@ -286,24 +317,27 @@ async fn get_matrix(
     if let Some(wrong) = matrix.disagreements(&entries).first() {
         return Err(CliError::new(Exit::Invalid, format!("the document of matrix {id} is damaged: {wrong}")));
     }
-    let mut files = Vec::new();
-    // without a folder of its own a run lies beside the report
-    let beside = if named.is_some() { "" } else { "../" };
     let of_run = |run: &str| {
         let named = named.map(|named| named.join(run));
         results::run_folder(app, &RunId(run.to_owned()), named.as_deref())
     };
+    let mut fetched = Vec::with_capacity(entries.len());
     for entry in &entries {
-        let fetched = get(place, entry, &of_run(&entry.run_id)).await?;
-        files.extend(fetched.into_iter().map(|file| format!("{beside}{}/{file}", entry.run_id)));
+        fetched.push(get(place, entry, of_run(&entry.run_id)).await?);
     }
     if let Some(trusted) = rebuild {
         // all of them can be read before the store is touched
-        let readable = entries.iter().map(|entry| restore::check(&of_run(&entry.run_id), &entry.run_id));
+        let readable = entries.iter().zip(&fetched).map(|(entry, got)| restore::check(got.files(), &entry.run_id));
         let readable = readable.collect::<Result<Vec<_>, _>>()?;
-        for (entry, readable) in entries.iter().zip(readable) {
-            back(app, entry, (&of_run(&entry.run_id), readable), trusted).await?;
+        for ((entry, got), readable) in entries.iter().zip(&fetched).zip(readable) {
+            back(app, entry, (got.files(), readable), trusted).await?;
         }
+    }
+    // without a folder of its own a run lies beside the report
+    let beside = if named.is_some() { "" } else { "../" };
+    let mut files = Vec::new();
+    for (entry, got) in entries.iter().zip(fetched) {
+        files.extend(got.settle()?.into_iter().map(|file| format!("{beside}{}/{file}", entry.run_id)));
     }
     let folder = results::run_folder(app, &RunId(id.clone()), named);
     let written = write_matrix(&matrix.report, &folder)?;
@@ -339,8 +373,10 @@ async fn verify(place: &ArchivePlace, run: Option<&str>, json: bool) -> CliResul
         }
         wrong.push(json!({"run": null, "sound": false, "damage": [why]}));
     }
+    let several = several_times(&entries);
     for entry in &entries {
-        let found = fetch::verify(place, entry).await?;
+        let mut found = fetch::verify(place, entry).await?;
+        found.extend(several.get(&entry.run_id).cloned());
         if !json {
             let word = if found.is_empty() { "sound" } else { "DAMAGED" };
             out::result(&format!("{}: {word}", entry.run_id));

@@ -18,12 +18,26 @@ use crate::{
 pub(super) async fn run(app: &App, args: &CancelArgs) -> CliResult {
     let store = app.open_store().await?;
     let runs = find_runs(store.as_ref(), &args.run).await?;
-    let several = runs.len() > 1;
+    match runs.as_slice() {
+        [one] => cancel(store.as_ref(), one, args.now).await,
+        several => cancel_all(store.as_ref(), &args.run, several, args.now).await,
+    }
+}
+
+/// Ends runs of a group; those that have ended stay what they are.
+async fn cancel_all(store: &dyn Store, selector: &str, runs: &[RunRow], now: bool) -> CliResult {
+    let mut is_something = false;
     for run in runs {
-        // repeats that have ended stay what they are
-        if !several || can_cancel(store.as_ref(), &run, args.now).await? {
-            cancel(store.as_ref(), &run, args.now).await?;
+        if can_cancel(store, run, now).await? {
+            cancel(store, run, now).await?;
+            is_something = true;
         }
+    }
+    if !is_something && runs.iter().all(|run| run.state == RunState::Finished) {
+        return Err(CliError::usage(format!("all runs of {selector} are finished: there is nothing to cancel")));
+    }
+    if !is_something {
+        out::note(&format!("{selector} was cancelled already"));
     }
     Ok(Exit::Done)
 }
@@ -144,6 +158,23 @@ mod tests {
         let ended = RunRow { state: RunState::Finished, ..row("r").await };
         controls::start_beside(store, &ended, &again).await.expect("are begun");
         assert_eq!(row("r-none").await.state, RunState::Running);
+    }
+
+    #[tokio::test]
+    async fn of_a_group_that_has_ended_there_is_nothing_to_cancel() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = conformance::store_in(folder.path()).await;
+        let store = store.as_ref();
+        let mut runs = Vec::new();
+        for id in ["g-r1", "g-r2"] {
+            let run = store.create_run(&conformance::new_run(id)).await.expect("is created");
+            assert!(store.set_run_state(run, &[RunState::Running], RunState::Finished, None).await.expect("is set"));
+            runs.push(store.run(run).await.expect("is there"));
+        }
+        let refused = cancel_all(store, "g", &runs, false).await.expect_err("all have ended").message;
+        assert_eq!(refused, "all runs of g are finished: there is nothing to cancel");
+        runs[1].state = RunState::Cancelled;
+        cancel_all(store, "g", &runs, false).await.expect("what was cancelled is");
     }
 
     #[tokio::test]

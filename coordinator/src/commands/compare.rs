@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::{
     app::App,
     cli::{CompareArgs, ComparisonFormat},
-    comparison::{check_metric, inputs::LoadedRun, options, pair},
+    comparison::{check_metric, inputs::LoadedRun, matrix::in_view_of_all, options, pair},
     exit::{CliError, CliResult, Exit},
     out, results,
 };
@@ -37,6 +37,8 @@ pub(super) async fn run(app: &App, args: &CompareArgs) -> CliResult {
     }
     if runs.len() > 2 {
         correct_over_pairs(&mut pairs);
+        let all = pairs.len();
+        pairs.iter_mut().for_each(|pair| decide_among(pair, all));
     }
     let (json, text, markdown) = rendered(&pairs, args.output.is_none());
     if let Some(folder) = &args.output_dir {
@@ -154,6 +156,21 @@ fn rendered(pairs: &[Comparison], on_screen: bool) -> (serde_json::Value, String
     }
 }
 
+/// Gives a pair of several runs the word that holds among all pairs, and says so where it had another one by itself.
+fn decide_among(pair: &mut Comparison, pairs: usize) {
+    let (alone, p_holm) = (pair.verdict, pair.paired.p_holm);
+    let word = in_view_of_all(alone, p_holm);
+    (pair.verdict, pair.paired.verdict) = (word, word);
+    if word != alone {
+        pair.notes.push(format!(
+            "{} by itself, but among {pairs} pairs a difference like this is no surprise (p (Holm) {:.3}): {}",
+            alone.name(),
+            p_holm.unwrap_or(1.0),
+            word.name()
+        ));
+    }
+}
+
 fn exit_of(pairs: &[Comparison]) -> Exit {
     if pairs.iter().any(|pair| !pair.comparable) {
         Exit::Invalid
@@ -161,5 +178,35 @@ fn exit_of(pairs: &[Comparison]) -> Exit {
         Exit::Regression
     } else {
         Exit::Done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_aggregate::compare::{RunFacts, Side, compare};
+    use bench_proto::{spec::RunSpec, summary::Summary};
+
+    use super::*;
+
+    #[test]
+    fn of_several_runs_a_pair_decides_by_its_corrected_p() {
+        let text = include_str!("../../../proto/golden/run_spec.v1.json");
+        let spec: RunSpec = serde_json::from_str(text).expect("a golden spec");
+        let text = include_str!("../../../proto/golden/report.v4.json");
+        let summary: Summary = serde_json::from_str(text).expect("a golden report");
+        let facts = RunFacts::new("judge", 10);
+        let side = Side { spec: &spec, summary: &summary, facts: &facts, members: &[] };
+        let mut comparison = compare(&side, &side, &CompareOptions::default());
+        (comparison.comparable, comparison.notes) = (true, Vec::new());
+        let among_three = |word: Word, p_holm: f64| {
+            let mut pair = comparison.clone();
+            (pair.verdict, pair.paired.verdict, pair.paired.p_holm) = (word, word, Some(p_holm));
+            decide_among(&mut pair, 3);
+            assert_eq!(pair.verdict, pair.paired.verdict);
+            (pair.verdict, pair.notes.len(), exit_of(&[pair]))
+        };
+        assert_eq!(among_three(Word::Worse, 0.09), (Word::Inconclusive, 1, Exit::Done));
+        assert_eq!(among_three(Word::Worse, 0.04), (Word::Worse, 0, Exit::Regression));
+        assert_eq!(among_three(Word::NoChange, 1.0), (Word::NoChange, 0, Exit::Done));
     }
 }

@@ -4,14 +4,14 @@
 use std::collections::BTreeSet;
 
 use bench_datasets::known;
-use bench_store::RunFilter;
+use bench_store::{RunFilter, RunRow};
 
 use crate::{
     app::App,
     cli::{CompleteArgs, Completed},
     exit::{CliResult, Exit},
     out::{self, times::local},
-    standing::{LATEST, group::member},
+    standing::{LATEST, group::name_of_group},
 };
 
 /// Newest runs that are offered.
@@ -45,16 +45,16 @@ fn is_plain(c: char) -> bool {
 async fn runs(app: &App) -> Vec<(String, String)> {
     let Ok(store) = app.open_store().await else { return Vec::new() };
     let filter = RunFilter { limit: Some(OFFERED_RUNS), ..RunFilter::default() };
-    let runs = store.list_runs(&filter).await.unwrap_or_default();
+    words_of(store.list_runs(&filter).await.unwrap_or_default())
+}
+
+fn words_of(runs: Vec<RunRow>) -> Vec<(String, String)> {
     let mut words = Vec::with_capacity(2 * runs.len() + 1);
     let mut told = BTreeSet::new();
     for run in runs {
         let spec = &run.spec;
         let what = format!("{} · {} · {}", spec.dataset.name, spec.system.name, local(run.created_ms));
-        // the name of a group has the number of each run behind it
-        let is_member = member(&run);
-        let group_name = run.name.as_ref().filter(|_| is_member).and_then(|name| name.split('/').next());
-        let group_name = group_name.map(str::to_owned);
+        let group_name = name_of_group(&run).map(str::to_owned);
         let group = run.group.map(|group| group.id);
         for word in [run.name, Some(run.run_id.0), group, group_name].into_iter().flatten() {
             if told.insert(word.clone()) {
@@ -81,4 +81,25 @@ fn categories() -> Vec<(String, String)> {
         }
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_store::{NewGroup, NewRun, conformance};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn names_of_groups_are_offered_as_they_are() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = conformance::store_in(folder.path()).await;
+        for (id, name, group) in [("g-r1", "team/nightly/1", Some("g")), ("alone", "team/alone", None)] {
+            let group = group.map(|id: &str| NewGroup { id: id.to_owned(), cap: None });
+            let new = NewRun { name: Some(name.to_owned()), group, ..conformance::new_run(id) };
+            let _ = store.create_run(&new).await.expect("is created");
+        }
+        let runs = store.list_runs(&RunFilter::default()).await.expect("are listed");
+        let words: Vec<String> = words_of(runs).into_iter().map(|(word, _)| word).collect();
+        assert_eq!(words, ["team/alone", "alone", "team/nightly/1", "g-r1", "g", "team/nightly", LATEST]);
+    }
 }

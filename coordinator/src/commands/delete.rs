@@ -52,13 +52,7 @@ pub(super) async fn run(app: &App, args: &DeleteArgs) -> CliResult {
         Some(file) => runs.iter().map(|run| OwnerLock::take(file, &run.run_id)).collect::<Result<Vec<_>, _>>()?,
         None => Vec::new(),
     };
-    for run in runs.iter().filter(|run| run.state == RunState::Running) {
-        store.set_run_state(run.run_no, &[RunState::Running], RunState::Paused, Some("deleted")).await?;
-    }
-    let numbers: Vec<RunNo> = runs.iter().map(|run| run.run_no).collect();
-    if !store.delete_runs(&numbers).await? {
-        return Err(CliError::usage("one of them was resumed or changed just now: nothing was deleted"));
-    }
+    remove(store, &runs).await?;
     drop(locks);
     for run in &runs {
         remove_files(app, run).await;
@@ -72,6 +66,30 @@ pub(super) async fn run(app: &App, args: &DeleteArgs) -> CliResult {
     }
     out::note("deleted; `bench-coord gc` drops dataset items that no other run has");
     Ok(Exit::Done)
+}
+
+/// Removes runs, all or none. Those whose process is gone are held before, since none that runs is removed: whatever cuts this in two
+/// leaves them with words that say so.
+async fn remove(store: &dyn Store, runs: &[RunRow]) -> Result<(), CliError> {
+    let interrupted: Vec<&RunRow> = runs.iter().filter(|run| run.state == RunState::Running).collect();
+    for run in interrupted.iter().copied() {
+        // a control goes with the run that it is one of
+        let named = runs.iter().find(|other| run.control_of == Some(other.run_no)).unwrap_or(run);
+        let why = format!("it was to be deleted, which `bench-coord delete {}` does", named.run_id);
+        store.set_run_state(run.run_no, &[RunState::Running], RunState::Paused, Some(&why)).await?;
+    }
+    let numbers: Vec<RunNo> = runs.iter().map(|run| run.run_no).collect();
+    let removed = store.delete_runs(&numbers).await;
+    if !matches!(removed, Ok(true)) {
+        for run in &interrupted {
+            // running again it would count as resumed; a store that takes nothing any more keeps the words above
+            let _ = store.set_run_state(run.run_no, &[RunState::Paused], RunState::Paused, Some("interrupted")).await;
+        }
+    }
+    match removed? {
+        true => Ok(()),
+        false => Err(CliError::usage("one of them was resumed or changed just now: nothing was deleted")),
+    }
 }
 
 /// The runs that were named, each with its controls; of a group all repeats.
@@ -311,6 +329,26 @@ mod tests {
         assert!(refused(&fills, std::slice::from_ref(&half)).await.is_some());
         let told = told(store, &of_archive).await.expect("is told");
         assert!(!told.contains("banks stay"), "{told}");
+    }
+
+    #[tokio::test]
+    async fn what_could_not_be_deleted_is_not_said_to_be() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = conformance::store_in(folder.path()).await;
+        let store = store.as_ref();
+        let mut rows = Vec::new();
+        for id in ["interrupted", "resumed"] {
+            let run = store.create_run(&conformance::new_run(id)).await.expect("is created");
+            rows.push(store.run(run).await.expect("is there"));
+        }
+        // when it was looked at nobody worked on it
+        rows[1].state = RunState::Paused;
+        let refused = remove(store, &rows).await.expect_err("one of them runs").message;
+        assert!(refused.contains("nothing was deleted"), "{refused}");
+        let left = store.run(rows[0].run_no).await.expect("is there");
+        assert_eq!((left.state, left.reason.as_deref()), (RunState::Paused, Some("interrupted")));
+        remove(store, &rows[..1]).await.expect("is deleted");
+        assert!(store.run(rows[0].run_no).await.is_err(), "it is gone");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use bench_datasets::Here;
 use bench_proto::CLUSTER_DOMAIN;
 use bench_settings::{Protection, Way};
-use bench_store::ConnectionRoom;
+use bench_store::{ConnectionRoom, OpenByRole};
 use bench_worker::transport;
 use serde::Serialize;
 
@@ -35,7 +35,7 @@ pub(super) async fn run(app: &App, args: &DoctorArgs) -> CliResult {
     if let (Ok(Deployment::Cluster), Ok(store)) = (app.deployment(), app.open_store().await) {
         let pools = [app.settings().run.pool.clone()].into();
         let found = Overview::read(store.as_ref(), &app.settings().queue_url, &pools).await;
-        let missing = who_is_missing(store.as_ref(), &app.settings().run.pool).await;
+        let missing = who_is_missing(store.as_ref(), &app.settings().run.pool, &OpenByRole::new()).await;
         let found = found.map_err(|e| e.to_string()).and_then(|cluster| match missing {
             Ok(None) => Ok(format!("\n        {}", cluster.text().replace('\n', "\n        "))),
             Ok(Some(missing)) => Err(missing),
@@ -52,10 +52,8 @@ pub(super) async fn run(app: &App, args: &DoctorArgs) -> CliResult {
         }
     }
     let runs = app.home().join("runs");
-    checks.line(
-        "run files",
-        results::could_be_written(&runs).map(|()| runs.display().to_string()).map_err(|e| e.message),
-    );
+    let can_be = writable(&runs, "set BENCH_HOME to a folder that can be");
+    checks.line("run files", can_be.map(|()| runs.display().to_string()));
     for (name, found) in datasets(app) {
         checks.line(&format!("dataset {name}"), found);
     }
@@ -130,11 +128,17 @@ impl Checks {
     }
 }
 
+/// Whether files can be written to a folder; what to do `instead` where not.
+fn writable(folder: &Path, instead: &str) -> Result<(), String> {
+    results::could_be_written(folder)
+        .map_err(|error| format!("{} cannot be written: {error}; {instead}", folder.display()))
+}
+
 async fn store(app: &App) -> Result<String, String> {
     match app.store_file().filter(|file| file.symlink_metadata().is_err()) {
         Some(missing) => {
             let folder = missing.parent().unwrap_or(Path::new("."));
-            results::could_be_written(folder).map_err(|e| e.message)?;
+            writable(folder, "name a file elsewhere with --store sqlite:PATH, or another home with BENCH_HOME")?;
             Ok(format!("{} is not there yet, the first run makes it", missing.display()))
         }
         None => {

@@ -5,19 +5,20 @@ use crate::{
     cli::SubmitArgs,
     exit::CliResult,
     runs::{
-        controls::PlannedGroup,
         estimate::{Counting, RunEstimate},
         fork,
+        start::{check_detach, plan},
     },
 };
 
-/// Plans the run as `submit` would and prints its estimate. Needs no key and stores nothing.
+/// Plans the run as `submit` would, or refuses it, and prints its estimate. Needs no key and stores nothing.
 pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
+    check_detach(args.detach, app.deployment()?)?;
     if let (Some(source), Some(from)) = (&args.fork, args.from) {
         let dry = SubmitArgs { dry_run: true, ..args.clone() };
         return fork::run(app, &dry, source, from).await;
     }
-    let group = PlannedGroup::plan(app, args, false).await?;
+    let group = plan(app, args, false).await?;
     let estimate = RunEstimate::of_group(app, &group, Counting::Exact).await;
     estimate.repeated(args.repeats.unwrap_or(1)).print(args.output.json)
 }

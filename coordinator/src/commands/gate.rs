@@ -13,13 +13,14 @@ use bench_aggregate::{
         GateFlags, Policy, gate,
         policy::{DEFAULT_POLICY_YAML, Floors},
     },
+    repeats::{RepeatTable, Repeated, mean_of},
     simulate::{DecisionCase, Ends, Sampled, ends},
 };
 use bench_proto::{
     comparison::Comparison,
     gate::{GatePlan, GateReport, GateVerdict, PlannedGate},
     ids::RunId,
-    summary::Verdict,
+    summary::{Interval, Verdict},
     weight,
 };
 use bench_report::gate as view;
@@ -199,6 +200,7 @@ async fn against(
     for old in &olds {
         facts.push(old.facts(store, &metric, top_k).await?);
     }
+    let shown = shown_of(&olds, &facts, &metric, options.seed);
     let mean = RunFacts::mean(facts);
     let of_new = new.facts(store, &metric, top_k).await?;
     let count = olds.len();
@@ -207,12 +209,39 @@ async fn against(
     let newest = olds.swap_remove(0);
     let of_olds = Side { members: &members, ..newest.side(&mean) };
     let mut comparison = compare(&of_olds, &new.side(&of_new), &options);
+    if count > 1 {
+        (comparison.a.value, comparison.a.ci95) = shown;
+    }
     comparison.notes.push(format!(
         "the baseline is the mean of the last {count} comparable {}, question by question; settings, latency and cost are those of the newest",
         if count == 1 { "run" } else { "runs" }
     ));
     new.fill(store, &mut comparison.flips, |flip| &mut flip.b).await?;
     Ok((format!("mean of the last {count}"), comparison))
+}
+
+/// What some runs score together by a metric, with its interval: as repeats do.
+fn shown_of(runs: &[LoadedRun], facts: &[RunFacts], metric: &str, seed: u64) -> (Option<f64>, Option<Interval>) {
+    let Some(first) = runs.first() else { return (None, None) };
+    let mut table = RepeatTable::default();
+    facts.iter().for_each(|facts| table.add(facts, &first.spec.dataset.profile.headline, None));
+    let score = |run: &LoadedRun| {
+        let of_metric = run.summary.scores.iter().find(|score| score.metric == metric)?;
+        of_metric.total(run.summary.headline.estimator)
+    };
+    let headlines: Vec<f64> = runs.iter().filter_map(score).collect();
+    let of = Repeated {
+        spec: &first.spec,
+        metric,
+        headlines: &headlines,
+        filled_anew: true,
+        fills_alike: false,
+        answers_draw: true,
+        judges_draw: true,
+        seed,
+    };
+    let mean = mean_of(&table, &of);
+    (mean.value, mean.ci95)
 }
 
 fn has_metric(run: &LoadedRun, metric: &str) -> bool {
@@ -244,16 +273,18 @@ async fn plan(
     let options = options(app, &args.pairing)?;
     check_metric(&args.pairing, new)?;
     let (metric, top_k) = (common_metric(&new.spec, &options), new.spec.system.top_k);
-    let runs = args.baseline.as_deref().map_or(Ok(None), last_of)?;
-    let mut facts = vec![new.facts(store, &metric, top_k).await?];
-    let olds = match (runs, &args.baseline) {
+    let last_runs = args.baseline.as_deref().map_or(Ok(None), last_of)?;
+    // each run is a draw of its own, also where the mean of several is what is held
+    let mut facts: Vec<RunFacts> = new.facts_of_each(store, &metric, top_k).await?.into_iter().flatten().collect();
+    let olds = match (last_runs, &args.baseline) {
         (Some(k), _) => last(app, store, (selector, new), k, &options).await?,
         (None, Some(named)) => vec![LoadedRun::named(app, store, named, Some(&new.spec)).await?],
         (None, None) => Vec::new(),
     };
+    let of_baseline = last_runs.unwrap_or_else(|| olds.first().map_or(1, LoadedRun::repeats));
     for old in olds {
         check_metric(&args.pairing, &old)?;
-        facts.push(old.facts(store, &metric, top_k).await?);
+        facts.extend(old.facts_of_each(store, &metric, top_k).await?.into_iter().flatten());
     }
     let Rates { banks, categories, noise } = RunFacts::rates(&facts, TURNED);
     if banks.is_empty() {
@@ -262,6 +293,7 @@ async fn plan(
         )));
     }
     let tolerance = policy.overall.map_or(0.0, |rule| rule.tolerance);
+    let number = |runs: usize| u32::try_from(runs).unwrap_or(u32::MAX);
     // a sample's score is weighted to the dataset, in the gate too
     let of_category = |name: &String| new.spec.dataset.population.get(name).copied();
     let weighted = new.spec.sample.stratified && categories.iter().all(|name| of_category(name).is_some());
@@ -273,7 +305,8 @@ async fn plan(
         population: population.collect(),
         bank_noise: BANK_NOISE,
         drop: 0.0,
-        baseline_runs: runs.map_or(1, |k| u32::try_from(k).unwrap_or(u32::MAX)),
+        baseline_runs: number(of_baseline),
+        runs: number(new.repeats()),
         tolerance,
     };
     let seed = app.settings().stats_seed;
@@ -283,6 +316,7 @@ async fn plan(
         questions: case.banks.iter().map(|bank| bank.len() as u64).sum(),
         banks: case.banks.len() as u64,
         baseline_runs: case.baseline_runs,
+        runs: case.runs,
         verdict_variance: noise,
         measured_over: facts.len() as u64,
         bank_noise: BANK_NOISE,

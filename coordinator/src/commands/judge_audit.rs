@@ -3,10 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use bench_datasets::Dataset;
-use bench_grading::{
-    judging::{evidence::keep_evidence, rubric},
-    planting::Kind,
-};
+use bench_grading::{judging::evidence::keep_evidence, planting::Kind};
 use bench_plan::{Preset, SampleRequest, SampledBank};
 use bench_proto::{
     ids::RunId,
@@ -16,7 +13,7 @@ use bench_store::{Right, RunRow, RunState, Store};
 
 use crate::{
     app::App,
-    cli::{ForkFrom, JudgeAuditArgs, NamingArgs},
+    cli::{ForkFrom, JudgeAuditArgs, NamingArgs, Reduce},
     exit::{CliError, CliResult},
     import::{
         grades::Reading,
@@ -27,7 +24,7 @@ use crate::{
     },
     out,
     planning::{
-        self,
+        self, graded,
         planner::{self, BankParts},
     },
     results::own_answers::{graded_answers, name_judge},
@@ -155,7 +152,9 @@ async fn of_file(
     };
     let in_file = |problem: String| CliError::usage(format!("{}: {problem}", file.display()));
     let given = Given::read(std::iter::empty()).map_err(in_file)?;
-    let reading = Reading { given, scale: 1.0, reduce: args.reduce, metric: None };
+    // judges grade the answers themselves: the run that they share has the grades of the file in one way
+    let reduce = if args.judge.is_empty() { args.reduce } else { Reduce::Mean };
+    let reading = Reading { given, scale: 1.0, reduce, metric: None };
     let lines = lines::read(dataset.as_ref(), file, &reading, MOST_BYTES)?;
     lines.notes.iter().for_each(|note| out::note(note));
     let mut request = planning::sample_request(app, &args.sample)?;
@@ -163,8 +162,16 @@ async fn of_file(
     request.question_ids = lines.by_question.keys().cloned().collect();
     let parts = parts(dataset, request).await?;
     let bytes = std::fs::read(file).map_err(|e| in_file(e.to_string()).because(e))?;
-    let source = planted::source_of(file, &bytes);
+    let source = format!("{}{}", planted::source_of(file, &bytes), reduced(reduce));
     Ok(planted::of_lines(dataset.about(), parts, lines.by_question, (kind, lines.metric), source))
+}
+
+/// What is said behind a file whose grades are no means: the same answers with other grades are another run.
+const fn reduced(reduce: Reduce) -> &'static str {
+    match reduce {
+        Reduce::Mean => "",
+        Reduce::Majority => ", by majority",
+    }
 }
 
 /// The questions of a sample with their gold, by bank.
@@ -194,8 +201,7 @@ async fn planted_run(
     let name = if planted.answers_of.is_some() { GRADED } else { PLANTED };
     let whole = SampleRequest { preset: Some(Preset::Full), ..SampleRequest::default() };
     let sample = planning::take_sample(&dataset, whole).await?;
-    let categories = sample.spec.by_category.keys().map(String::as_str);
-    rubric::check(dataset.profile(), categories, !args.judge.is_empty())?;
+    graded::check(dataset.profile(), &dataset, &sample, !args.judge.is_empty()).await?;
     let of_dataset = DatasetSpec { planted: Some(planted), ..planning::dataset_spec(dataset.as_ref(), &sample) };
     let system = SystemSpec {
         name: name.to_owned(),

@@ -116,7 +116,7 @@ async fn of_group(store: &dyn Store, named: &str, controls: bool) -> Result<Vec<
     Ok(runs)
 }
 
-/// Narrower terminals show the random end of an id, which is accepted in its place.
+/// Narrower terminals show an id from its random end on, which is accepted in its place.
 const WIDE: usize = 100;
 
 fn is_narrow(width: Option<usize>) -> bool {
@@ -248,6 +248,7 @@ mod tests {
     fn ids_that_were_drawn_are_short_where_there_is_no_room() {
         let drawn = "0193a1b2-aaaa-7bbb-8ccc-0123456789ab";
         assert_eq!([shown_id(drawn, Some(80)), shown_id("before", Some(80))], ["0123456789ab", "before"]);
+        assert_eq!(shown_id(&format!("{drawn}-c2-r1"), Some(80)), "0123456789ab-c2-r1");
         assert_eq!(
             [shown_id(drawn, Some(100)), shown_id(drawn, None)],
             [drawn; 2],

@@ -14,6 +14,7 @@ use bench_worker::meter_place::MeterPlace;
 use bench_worker::{
     engine::{Worker, WorkerConfig},
     environment::{Rights, traced_environment, usable_accounts},
+    traces::ProcessTelemetry,
 };
 use serde_json::json;
 
@@ -28,6 +29,9 @@ use crate::{
 /// Longest wait for requests in flight after a stop: it has nothing else to end, and a memory system's call may take its minute.
 #[cfg(feature = "cluster")]
 const DRAIN: Duration = Duration::from_secs(60);
+/// Name of the service at a collector.
+#[cfg(feature = "cluster")]
+const SERVICE: &str = "bench-meter";
 /// Pool of its session: no run is planned for it, since it takes no task.
 #[cfg(feature = "cluster")]
 const POOL: &str = "meter";
@@ -135,8 +139,10 @@ async fn serve(app: &App, args: &MeterRoleArgs) -> CliResult {
         ));
     }
     let host = bench_settings::host_name();
+    let name = format!("meter-{host}-{}", std::process::id());
+    let telemetry = ProcessTelemetry::start(settings, SERVICE, &name, None).map_err(|f| CliError::usage(f.message))?;
     let config = WorkerConfig {
-        name: format!("meter-{host}-{}", std::process::id()),
+        name,
         domain: CLUSTER_DOMAIN.to_owned(),
         pool: POOL.to_owned(),
         host,
@@ -148,7 +154,9 @@ async fn serve(app: &App, args: &MeterRoleArgs) -> CliResult {
     let worker = Worker::start(config, environment, Arc::clone(&store), queue, Arc::default()).await?;
     let address = worker.listen_for_systems().await.map_err(|failure| CliError::infrastructure(failure.message))?;
     out::note(&format!("meter of {}, for memory systems at {address}", store.describe()));
-    until_stopped(app, worker).await
+    let outcome = until_stopped(app, worker).await;
+    telemetry.close().await;
+    outcome
 }
 
 /// Lets calls through until a signal or a broken store ends it; those in flight come to their end, unless a second signal comes.

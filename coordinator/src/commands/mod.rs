@@ -146,7 +146,7 @@ async fn run_until_interrupted(app: &App, verb: &Verb) -> CliResult {
 async fn run_with(app: &App, verb: &Verb) -> CliResult {
     match verb {
         Verb::Submit(args) => Box::pin(submit::run(app, args)).await,
-        Verb::Estimate(args) => estimate::run(app, args).await,
+        Verb::Estimate(args) => Box::pin(estimate::run(app, args)).await,
         Verb::Resume(args) => Box::pin(resume::run(app, args)).await,
         Verb::Retry(args) => Box::pin(retry::run(app, args)).await,
         Verb::Pause(args) => pause::run(app, args).await,

@@ -60,7 +60,7 @@ struct Listed<'a> {
 fn listed(own: Option<&PriceTable>) -> Vec<Listed<'_>> {
     let lines = |table, from| {
         let table: &PriceTable = table;
-        table.models().map(move |(name, of)| (name, Listed { name, of, day: table.date(), from }))
+        table.models().map(move |(name, of)| (name, Listed { name, of, day: table.day_of(of), from }))
     };
     let mut all: BTreeMap<&str, Listed<'_>> = lines(PriceTable::built_in(), "built in").collect();
     all.extend(own.into_iter().flat_map(|table| lines(table, "price file")));
@@ -93,7 +93,7 @@ impl Listed<'_> {
     }
 
     fn json(&self) -> Value {
-        let PricedModel { kind, context, price } = self.of;
+        let PricedModel { kind, context, price, .. } = self.of;
         let rates = price.standard.rates;
         let usd = |rates: bench_proto::price::Rates| {
             json!({

@@ -109,10 +109,18 @@ impl<'a> Changes<'a> {
         known.extend(own.into_iter().flat_map(PriceTable::models));
         let mut changes = Self { new: Vec::new(), changed: Vec::new(), same: 0 };
         for (name, model) in table.models() {
-            match known.get(name) {
+            match known.remove(name) {
                 None => changes.new.push((name, model)),
                 Some(before) if before.price == model.price => changes.same += 1,
                 Some(before) => changes.changed.push((name, before, model)),
+            }
+        }
+        // what had a line of its own and has none in the table costs what its family costs there
+        for (name, before) in known {
+            let Some(after) = table.model(name) else { continue };
+            let before = own.and_then(|own| own.model(name)).unwrap_or(before);
+            if before.price != after.price {
+                changes.changed.push((name, before, after));
             }
         }
         changes
@@ -185,5 +193,31 @@ fn tell(args: &PricesUpdateArgs, to: &std::path::Path, read: &LiteLlmTable, chan
         ));
     } else {
         out::note(&format!("nothing is written yet: --yes writes {place}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_that_loses_its_own_price_is_shown_as_changed() {
+        let read = |models: &str| {
+            let file = format!(r#"{{"version":3,"date":"2030-01-01","models":[{models}]}}"#);
+            PriceTable::read(&file).expect("is a price file")
+        };
+        let own = read(
+            r#"{"model":"m","input":"1","output":"1"},{"model":"m-2029-01-01","input":"9","output":"9"},
+            {"model":"m-2029-02-02","input":"1","output":"1"},{"model":"other","input":"5","output":"5"}"#,
+        );
+        let table = read(r#"{"model":"m","input":"1","output":"1"},{"model":"gpt-4o","input":"2","output":"2"}"#);
+        let Changes { new, changed, same } = Changes::between(Some(&own), &table);
+        let inputs = |of: &PricedModel| per_million(of.price.standard.rates.input);
+        let changed: Vec<_> =
+            changed.iter().map(|(name, before, after)| (*name, inputs(before), inputs(after))).collect();
+        let change = |name, before: &str, after: &str| (name, before.to_owned(), after.to_owned());
+        let expected =
+            [change("gpt-4o", "2.5", "2"), change("gpt-4o-2024-05-13", "5", "2"), change("m-2029-01-01", "9", "1")];
+        assert_eq!((changed.as_slice(), new.len(), same), (&expected[..], 0, 1));
     }
 }

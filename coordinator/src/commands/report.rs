@@ -109,20 +109,33 @@ async fn against(
     Ok((comparison, lines))
 }
 
+/// Why a group is not told as the flags ask, and these flags as they are typed for one of its runs.
+fn of_single_runs(args: &ReportArgs) -> Option<(&'static str, String)> {
+    let given = |flag: &str, value: &Option<String>| value.as_ref().map(|value| format!("{flag} {value}"));
+    let answer_key = args.answer_key.as_ref().map(|file| file.display().to_string());
+    let flags = [
+        ("published results stand beside a single run", args.published.then(|| "--published".to_owned())),
+        ("the score of a single run is corrected", given("--corrected", &args.corrected)),
+        (
+            "a report holds a single run against a baseline, `compare` and `gate` a group too",
+            given("--baseline", &args.baseline),
+        ),
+        ("the answer key of a single run is corrected", given("--answer-key", &answer_key)),
+        ("the answer key of a single run is corrected", given("--label-fixes", &args.label_fixes)),
+        ("the page of a single run has links to traces", given("--trace-url", &args.trace_url)),
+        ("a single run is told as CSV", args.raw_csv.then(|| "--raw-csv".to_owned())),
+    ];
+    let flags: Vec<(&str, String)> = flags.into_iter().filter_map(|(why, flag)| Some((why, flag?))).collect();
+    let (why, _) = flags.first()?;
+    Some((*why, flags.iter().map(|(_, flag)| flag.as_str()).collect::<Vec<_>>().join(" ")))
+}
+
 /// Prints or writes what the repeats of one run say together.
 async fn of_group(app: &App, args: &ReportArgs, store: &dyn Store, group: &RunsOfGroup) -> CliResult {
     let first = || group.runs.first().map(|run| run.run_id.to_string()).unwrap_or_default();
-    if args.published {
-        let run = first();
-        return Err(CliError::usage(format!(
-            "published results stand beside a single run: `bench-coord report {run} --published`"
-        )));
-    }
-    if let Some(audit) = &args.corrected {
-        let run = first();
-        return Err(CliError::usage(format!(
-            "the score of a single run is corrected: `bench-coord report {run} --corrected {audit}`"
-        )));
+    if let Some((why, flags)) = of_single_runs(args) {
+        let typed = format!("bench-coord report {} {flags}", first());
+        return Err(CliError::usage(format!("{why}: `{typed}`")));
     }
     let formats: Vec<&str> = args.format.iter().map(String::as_str).collect();
     let format = match formats.as_slice() {
@@ -260,4 +273,39 @@ async fn one(app: &App, args: &ReportArgs, named: &str) -> CliResult {
         }
     }
     Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::{Cli, Verb};
+
+    #[test]
+    fn what_only_a_single_run_is_told_with_is_not_left_out_of_a_group() {
+        let refused = |flags: &str| {
+            let words =
+                ["bench-coord", "report", "g"].into_iter().chain(flags.split(' ').filter(|word| !word.is_empty()));
+            let Verb::Report(args) = Cli::try_parse_from(words).expect("is read").verb else {
+                panic!("it is a report")
+            };
+            of_single_runs(&args).map(|(_, flags)| flags)
+        };
+        for flags in [
+            "--published",
+            "--corrected audit",
+            "--baseline before",
+            "--answer-key key.json",
+            "--label-fixes locomo-audit",
+            "--trace-url http://t/{trace_id}",
+            "--raw-csv",
+            "--baseline before --raw-csv",
+        ] {
+            assert_eq!(refused(flags).as_deref(), Some(flags));
+        }
+        for flags in ["", "--full", "--format md", "--json", "--output-dir out"] {
+            assert_eq!(refused(flags), None, "{flags}");
+        }
+    }
 }

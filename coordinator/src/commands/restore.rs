@@ -3,12 +3,18 @@
 
 use crate::{
     app::App,
-    exit::{CliResult, Exit},
+    exit::{CliError, CliResult, Exit},
     out,
 };
 
-/// Begins a new incarnation of the store (P44), so that every process writes again what it was told.
+/// Begins a new incarnation of the store (P44), so that every process writes again what it was told; exit 2 where there is none.
 pub(super) async fn run(app: &App) -> CliResult {
+    if let Some(file) = app.store_file().filter(|file| !file.metadata().is_ok_and(|found| found.len() > 0)) {
+        return Err(CliError::usage(format!(
+            "there is no store {}: put the backup in its place first, or name it with --store sqlite:PATH",
+            file.display()
+        )));
+    }
     let store = app.open_store().await?;
     let seen = store.incarnation().await?;
     let incarnation = store.change_incarnation(seen.number, "it was brought back from a backup").await?;

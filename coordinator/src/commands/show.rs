@@ -143,6 +143,8 @@ async fn list(store: &dyn Store, run: &RunRow, args: &ShowArgs) -> CliResult {
     };
     let wanted = Wanted { args, metric, scale, other, search: args.search.as_ref().map(|text| text.to_lowercase()) };
     let most = args.worst.unwrap_or(args.most);
+    // of the worst, twice as many are held as are wanted: they are sorted now and then
+    let held = if args.worst.is_some() { most.saturating_mul(2) } else { most };
     let (mut kept, mut found): (Vec<QuestionLine>, u64) = (Vec::new(), 0);
     let mut categories = BTreeSet::new();
     results::each_question(store, run, |line| {
@@ -152,11 +154,10 @@ async fn list(store: &dyn Store, run: &RunRow, args: &ShowArgs) -> CliResult {
         if wanted.wants(&line) {
             found += 1;
             kept.push(line);
-            // of the worst, twice as many are held as are wanted
-            if args.worst.is_some() && kept.len() > 2 * most {
+            if args.worst.is_some() && kept.len() > held {
                 kept.sort_by(|a, b| wanted.worse_first(a, b));
             }
-            kept.truncate(if args.worst.is_some() { 2 * most } else { most });
+            kept.truncate(held);
         }
         Ok(true)
     })
@@ -188,7 +189,8 @@ async fn list(store: &dyn Store, run: &RunRow, args: &ShowArgs) -> CliResult {
     out::result(&question::list(&wanted.metric, &kept.iter().map(listed).collect::<Vec<_>>()));
     let shown = kept.len() as u64;
     if shown < found {
-        out::note(&format!("{shown} of {found} questions; --most {found} shows all"));
+        let flag = if args.worst.is_some() { "--worst" } else { "--most" };
+        out::note(&format!("{shown} of {found} questions; {flag} {found} shows all"));
     }
     out::note(&format!("`bench-coord show {} QUESTION` shows one of them", run.run_id));
     Ok(Exit::Done)

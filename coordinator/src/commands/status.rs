@@ -17,7 +17,7 @@ use crate::{
     cluster::overview::Overview,
     exit::{CliError, CliResult, Exit},
     out::{self, amounts::dollars},
-    results::{self, Score},
+    results,
     runs::client::{has_planner, who_is_missing},
     standing::{
         Standing,
@@ -25,6 +25,7 @@ use crate::{
         latency::{self, Probing},
         outages::{self, Away},
         progress::{ProgressMeter, Snapshot, line},
+        score::{Score, score_of},
         waiting::{Waiting, at_its_end, before_its_begin},
     },
 };
@@ -133,11 +134,11 @@ impl<'a> RunStatus<'a> {
         let banks = store.banks(run.run_no, None).await?;
         let failed = banks.into_iter().filter(|b| b.state == BankState::Failed);
         let served = run.domain == CLUSTER_DOMAIN && run.state == RunState::Running;
-        let mut missing = if served { who_is_missing(store, &run.spec.limits.pool).await? } else { None };
+        let open = store.open_tasks(run.run_no).await?;
+        let mut missing = if served { who_is_missing(store, &run.spec.limits.pool, &open).await? } else { None };
         if served && missing.is_none() && !run.planned && !has_planner(store, run.run_no).await? {
             missing = Some(format!("nobody writes the rest of its plan; `bench-coord resume {}` does", run.run_id));
         }
-        let open = store.open_tasks(run.run_no).await?;
         Ok(RunStatus {
             run,
             cluster,
@@ -155,7 +156,7 @@ impl<'a> RunStatus<'a> {
             failed_banks: failed.map(|b| (b.bank_id, b.reason.unwrap_or_default())).collect(),
             group: results::group_of(store, run).await?,
             usage: store.usage(run).await?,
-            score: results::score_of(store, run).await?,
+            score: score_of(store, run).await?,
         })
     }
 
@@ -191,12 +192,12 @@ impl<'a> RunStatus<'a> {
 
     fn snapshot(&self) -> Snapshot {
         let looked = ProgressMeter::default().look(self.run);
-        let mut snapshot = Snapshot { latency_probe: self.probing, score: self.score.value, ..looked };
-        if !matches!(self.standing, Standing::Running { .. }) {
-            // nobody works on it: what it once did a second says nothing about when it ends
-            (snapshot.per_second, snapshot.eta_seconds) = (0.0, None);
+        let is_of_report = self.score.verdict.is_some();
+        let looked = Snapshot { latency_probe: self.probing, score: self.score.value, is_of_report, ..looked };
+        match self.standing {
+            Standing::Running { .. } => looked,
+            _ => looked.of_nobody(),
         }
-        snapshot
     }
 
     fn text(&self) -> String {

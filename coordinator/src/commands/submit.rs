@@ -2,7 +2,6 @@
 
 use bench_proto::{
     ids::RunId,
-    spec::{ModelSpec, RunSpec},
     trace::{TraceId, span_of_submit},
 };
 use bench_store::{Creation, NewGroup, NewRun, RunRow, Runs};
@@ -14,10 +13,7 @@ use crate::{
     cli::SubmitArgs,
     exit::{CliError, CliResult},
     out::{self, amounts::counted},
-    planning::{
-        PlannedRun,
-        self_check::{self, SelfCheckResult},
-    },
+    planning::{PlannedRun, self_check},
     results,
     runs::{
         attach::attach,
@@ -27,8 +23,7 @@ use crate::{
         execution::Execution,
         executor::RunExecutor,
         fork, group,
-        start::{check_detach, check_servers, confirm, new_run},
-        stopping,
+        start::{check_detach, check_servers, confirm, new_run, plan},
     },
     standing::{group::id_of_repeat, naming::check_new},
 };
@@ -36,7 +31,7 @@ use crate::{
 /// The six steps of a run: it is planned, estimated, checked, created, executed and concluded. Reads settings, the dataset and
 /// the run of the same id, if any; writes the run's rows and the files of its report; exits with the run's verdict.
 pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
-    check_flags(app, args)?;
+    check_detach(args.detach, app.deployment()?)?;
     if let (Some(source), Some(from)) = (&args.fork, args.from) {
         return fork::run(app, args, source, from).await;
     }
@@ -49,7 +44,9 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     let span = process::started(process_span!("submit", run = tracing::field::Empty));
 
     // 1. plan: dataset, sample, and every name, key and price
-    let group = plan(app, args).instrument(span.clone()).await?;
+    // in a cluster the keys are with the workers
+    let will_call = !args.dry_run && app.deployment()? == Deployment::Local;
+    let group = plan(app, args, will_call).instrument(span.clone()).await?;
     let repeats = args.repeats.filter(|n| *n > 1);
     let spec = &group.measured.spec;
 
@@ -90,8 +87,12 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     let _listening = app.interrupts();
     span.record("run", run_id.0.as_str());
     process::link(&span, TraceId::of_run(&run_id).0, span_of_submit(&run_id).0);
-    let new = NewRun { group: group_of(&group, &run_id), ..new_run(&run_id, &args.naming, spec.clone(), &executor) };
-    let run = match create(store.as_ref(), &new, &group, &graders).instrument(span.clone()).await? {
+    let new = NewRun {
+        group: group_of(&group, &run_id),
+        events: vec![(results::SELF_CHECK_EVENT, graders.event())],
+        ..new_run(&run_id, &args.naming, spec.clone(), &executor)
+    };
+    let run = match create(store.as_ref(), &new, &group).instrument(span.clone()).await? {
         Created::New(run) => run,
         Created::Existing(existing) => {
             // its lock, where there is one, is taken anew like that of any run that exists
@@ -124,30 +125,6 @@ fn first_of(run_id: &RunId, repeats: Option<u32>) -> RunId {
     repeats.map_or_else(|| run_id.clone(), |_| id_of_repeat(run_id, 1))
 }
 
-/// Refuses flags that make no sense, before anything is opened.
-fn check_flags(app: &App, args: &SubmitArgs) -> Result<(), CliError> {
-    check_detach(args.detach, app.deployment()?)?;
-    match args.output.floor.filter(|floor| !(0.0..=1.0).contains(floor)) {
-        Some(floor) => Err(CliError::usage(format!("--floor {floor}: give a fraction; 90 % are 0.9"))),
-        None => Ok(()),
-    }
-}
-
-/// Plans the run and its controls.
-async fn plan(app: &App, args: &SubmitArgs) -> Result<PlannedGroup, CliError> {
-    // in a cluster the keys are with the workers
-    let will_call = !args.dry_run && app.deployment()? == Deployment::Local;
-    let mut group = PlannedGroup::plan(app, args, will_call).await?;
-    stopping::plan(app, args, &mut group.measured).await?;
-    if args.repeats.is_some_and(|n| n > 1) {
-        group::prepare(args, &mut group)?;
-        group::check_meter_address(app, &[&group.measured.spec], args.repeats.unwrap_or(1))?;
-    }
-    equal_votes(&group.measured.spec).iter().for_each(|warning| out::note(warning));
-    self_check::left_out(&group.measured).await?.iter().for_each(|warning| out::note(warning));
-    Ok(group)
-}
-
 /// What creating a run came to.
 enum Created {
     /// It was created.
@@ -156,17 +133,11 @@ enum Created {
     Existing(RunRow),
 }
 
-/// Creates the run and its controls, and notes what the grader self-check found.
-async fn create(
-    store: &dyn Runs,
-    new: &NewRun,
-    group: &PlannedGroup,
-    graders: &SelfCheckResult,
-) -> Result<Created, CliError> {
+/// Creates the run and its controls.
+async fn create(store: &dyn Runs, new: &NewRun, group: &PlannedGroup) -> Result<Created, CliError> {
     match store.create_or_find(new, &group.new_controls(new)).await? {
         Creation::Found(existing) => Ok(Created::Existing(*existing)),
         Creation::Made(run_no) => {
-            store.add_event(run_no, results::SELF_CHECK_EVENT, &graders.event()).await?;
             let run = store.run(run_no).await?;
             tracing::debug!("run created");
             Ok(Created::New(run))
@@ -178,17 +149,6 @@ async fn create(
 fn group_of(group: &PlannedGroup, run_id: &RunId) -> Option<NewGroup> {
     let cap = group.measured.spec.limits.max_cost;
     (!group.controls.is_empty()).then(|| NewGroup { id: run_id.0.clone(), cap })
-}
-
-/// Warns of judges whose further votes cannot differ by temperature (P38): equal draws of a deterministic model are one vote.
-fn equal_votes(spec: &RunSpec) -> Vec<String> {
-    let varies = |judge: &&ModelSpec| judge.params.contains_key("temperature");
-    let same = spec.judges.iter().filter(|judge| spec.votes > 1 && !varies(judge));
-    same.map(|judge| {
-        let name = judge.display();
-        format!("{name} takes no temperature: its {} votes may be equal, and are paid each", spec.votes)
-    })
-    .collect()
 }
 
 /// The line that opens a run.

@@ -1,9 +1,17 @@
 //! `systems`: memory systems, what they can do, and whether a live one does it.
 
-use bench_proto::{policy::SystemPolicy, text::one_line};
+use bench_proto::{
+    dataset::FilterParts,
+    ids::{RunId, random_end},
+    policy::SystemPolicy,
+    text::one_line,
+};
 use bench_systems::{
     BuildContext, Capabilities,
-    adapter::{self, Sends, spec::SettingSpec},
+    adapter::{
+        self, Sends,
+        spec::{SettingSpec, Unit},
+    },
     check::{self, Outcome},
     policy::{Policy, Refusal, SystemHash},
     registry, trial,
@@ -67,6 +75,10 @@ struct Row {
     name: String,
     description: String,
     kind: &'static str,
+    /// What one item is; none of a system that holds nothing.
+    unit: Option<Unit>,
+    /// How it was tested, in words; of what is built in all tests are its own.
+    tested: Option<String>,
     settings: Vec<Told>,
     /// What of an item, a question and a filter its requests carry.
     sends: Sends,
@@ -131,6 +143,8 @@ fn rows() -> Result<Vec<Row>, CliError> {
             name: info.entry.name.to_owned(),
             description: info.entry.description.to_owned(),
             kind: if control { "control" } else { "built-in" },
+            unit: (!c.empty_by_design).then_some(Unit::Turn),
+            tested: None,
             settings: info.entry.settings.iter().map(|s| Told::named(s.name, s.description)).collect(),
             sends: Sends::new(),
             c,
@@ -153,6 +167,8 @@ fn rows() -> Result<Vec<Row>, CliError> {
             name: (*name).to_owned(),
             description: spec.description,
             kind,
+            unit: Some(spec.unit),
+            tested: spec.tested,
             c,
         });
     }
@@ -161,6 +177,8 @@ fn rows() -> Result<Vec<Row>, CliError> {
             name: library.name.to_owned(),
             description: library.description.to_owned(),
             kind: "library",
+            unit: Some(Unit::default()),
+            tested: Some(format!("with {}", library.packages.join(", ").replace("==", " "))),
             settings: vec![Told::named(adapter::MODE, "")],
             sends: Sends::new(),
             c: library.capabilities().map_err(CliError::infrastructure)?,
@@ -171,13 +189,14 @@ fn rows() -> Result<Vec<Row>, CliError> {
 
 impl Row {
     fn json(&self) -> Value {
-        let Self { name, description, kind, settings, sends, c } = self;
+        let Self { name, description, kind, unit, tested, settings, sends, c } = self;
         let (names, declared): (Vec<&String>, Vec<Value>) = (
             settings.iter().map(|setting| &setting.name).collect(),
             settings.iter().filter(|setting| !setting.takes.is_empty()).map(Told::json).collect(),
         );
         json!({
             "name": name, "description": description, "kind": kind, "version": c.version, "max_k": c.max_k,
+            "unit": unit.map(Unit::name), "tested": tested,
             "ordered": c.ordered, "event_times": c.event_times, "proves_ready": c.proves_ready,
             "max_parallel": c.max_parallel, "control": c.sees_gold || c.empty_by_design,
             "retain_idempotent": c.retain_idempotent, "recall_mutates": c.recall_mutates,
@@ -189,21 +208,43 @@ impl Row {
     }
 }
 
+/// The filters that the searches of a system have, for people.
+fn filters(has: FilterParts) -> String {
+    match has {
+        FilterParts::ALL => "all".to_owned(),
+        none if none.is_empty() => "-".to_owned(),
+        some => some.names().join(", "),
+    }
+}
+
 fn listed(rows: &[Row]) -> String {
     let mut table = table([
         "system",
         "kind",
+        "unit",
         "largest k",
+        "filters",
         "repeatable",
         "event times",
         "proves ready",
         "counts",
         "answers",
+        "tested",
         "what it is",
     ])
-    .sparing(&["counts", "event times", "proves ready", "repeatable", "answers", "largest k"]);
+    .sparing(&[
+        "tested",
+        "counts",
+        "event times",
+        "proves ready",
+        "repeatable",
+        "answers",
+        "filters",
+        "unit",
+        "largest k",
+    ]);
     let yes = |b: bool| if b { "yes" } else { "-" }.to_owned();
-    for Row { name, description, kind, c, .. } in rows {
+    for Row { name, description, kind, unit, tested, c, .. } in rows {
         let largest = if c.ignores_k {
             "-".to_owned()
         } else if c.token_budget {
@@ -214,12 +255,15 @@ fn listed(rows: &[Row]) -> String {
         table.add_row([
             name.clone(),
             (*kind).to_owned(),
+            unit.map_or("-", Unit::name).to_owned(),
             largest,
+            filters(c.filters),
             yes(c.retain_idempotent),
             yes(c.event_times),
             yes(c.proves_ready),
             yes(c.verifies || (c.from_items && !c.derived)),
             yes(c.answers),
+            tested.clone().unwrap_or_else(|| "-".to_owned()),
             description.clone(),
         ]);
     }
@@ -244,10 +288,18 @@ fn names_ids(adapter: &Value) -> bool {
     }
 }
 
+/// A name that nobody has had before: what an interrupted command has left in a system, or on this machine, is no part of the next
+/// one. The number of a process would not do: in a container it is always the same.
+fn fresh(verb: &str) -> String {
+    let RunId(id) = RunId::fresh();
+    format!("{verb}-{}", random_end(&id).unwrap_or(&id))
+}
+
 /// Stores a text, asks a question, and prints what came back; exit 4 when the system fails.
 async fn try_system(app: &App, given: &str, (text, question): (&str, &str), json: bool) -> CliResult {
-    let driven = app.drive(given, &format!("try-{}", std::process::id())).await?;
-    let bank = format!("bench-try-{}", std::process::id());
+    let own = fresh("try");
+    let driven = app.drive(given, &own).await?;
+    let bank = format!("bench-{own}");
     let interrupts = app.interrupts();
     let tried = tokio::select! {
         tried = trial::run(driven.system.as_ref(), &bank, (text, question), app.settings().run.top_k) => Some(tried),
@@ -292,9 +344,10 @@ async fn try_system(app: &App, given: &str, (text, question): (&str, &str), json
 }
 
 async fn check_system(app: &App, given: &str, json: bool) -> CliResult {
-    let driven = app.drive(given, &format!("check-{}", std::process::id())).await?;
+    let own = fresh("check");
+    let driven = app.drive(given, &own).await?;
     let (name, settings) = (&driven.name, &driven.settings);
-    let banks = format!("bench-check-{}", std::process::id());
+    let banks = format!("bench-{own}");
     let names_ids = settings.get(adapter::ADAPTER).is_some_and(names_ids);
     let told = check::Told { top_k: app.settings().run.top_k, names_ids };
     let interrupts = app.interrupts();
@@ -333,4 +386,32 @@ async fn check_system(app: &App, given: &str, json: bool) -> CliResult {
         }
     }
     Ok(if failed == 0 { Exit::Done } else { Exit::Invalid })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_says_what_an_item_is_which_filters_there_are_and_how_it_was_tested() {
+        let rows = rows().expect("all of them can be listed");
+        let row = |name: &str| rows.iter().find(|row| row.name == name).expect("is listed").json();
+        assert_eq!(
+            ["bm25", "none", "mem0", "graphiti"].map(|name| row(name)["unit"].clone()),
+            [json!("turn"), Value::Null, json!("session"), json!("turn")]
+        );
+        assert_eq!(row("langgraph")["tested"], "with langgraph 1.2.24, numpy 2.4.6");
+        assert_eq!(row("bm25")["tested"], Value::Null);
+        let some = FilterParts { user: true, until: true, ..FilterParts::default() };
+        let shown = [FilterParts::ALL, FilterParts::default(), some].map(filters);
+        assert_eq!(shown, ["all", "-", "user, until"]);
+        assert!(rows.iter().all(|row| listed(&rows).contains(&row.name)));
+    }
+
+    #[test]
+    fn what_a_check_makes_is_never_named_as_another_one_was() {
+        let names = [fresh("check"), fresh("check")];
+        assert_ne!(names[0], names[1]);
+        assert!(names.iter().all(|name| name.len() == "check-0123456789ab".len()), "{names:?}");
+    }
 }

@@ -14,7 +14,8 @@ pub(super) async fn run(app: &App, args: &TagArgs) -> CliResult {
     let run = find_run(store.as_ref(), &args.run).await?;
     let mut tags = run.tags;
     if args.remove {
-        tags.retain(|tag| !args.tags.contains(tag));
+        // one that was given when blanks around it were kept is named without them
+        tags.retain(|tag| !args.tags.iter().any(|removed| removed == tag.trim()));
     } else {
         for tag in &args.tags {
             if !tags.contains(tag) {

@@ -71,7 +71,7 @@ async fn overview(store: &dyn Traces, run: &RunRow, json: bool) -> CliResult {
         })
         .collect();
     out::result(&format!("slowest questions of run {}", run.run_id));
-    out::result(&waterfall::overview(&rows));
+    out::result(&waterfall::overview(&rows, out::view()));
     out::note(&format!("`bench-coord trace {} QUESTION` shows one of them", run.run_id));
     Ok(Exit::Done)
 }

@@ -25,7 +25,7 @@ pub(super) async fn run(app: &App, args: &WatchArgs) -> CliResult {
     let runs = find_runs(store.as_ref(), &args.run).await?;
     let stop = CancellationToken::new();
     let all = runs.iter().map(|run| run.run_no).collect();
-    let view = display::follow_all(store.clone(), all, args.display, stop.clone());
+    let view = display::look_on(store.clone(), all, args.display, stop.clone(), app.store_file());
     let mut standings = Vec::with_capacity(runs.len());
     for run in &runs {
         standings.push(loop {

@@ -11,6 +11,7 @@ use std::{
 use bench_aggregate::compare::{Member, RunFacts, Side};
 use bench_proto::{
     comparison::{Flip, FlipSide},
+    counting::CountingSpec,
     facts::{QuestionFacts, QuestionIdentity},
     ids::TaskKey,
     metric::{MetricSpec, Scale},
@@ -43,8 +44,8 @@ pub(crate) struct LoadedRun {
 
 enum Source {
     Store(Box<RunRow>),
-    /// Repeats of one run that have ended: the first stands for what is not a figure.
-    Repeats(Vec<RunRow>),
+    /// Repeats of one run that have ended, or those of each of several cells: the first stands for what is not a figure.
+    Repeats(Vec<Vec<RunRow>>),
     /// A `questions.jsonl`: read through whenever it is asked, line by line.
     Folder(PathBuf),
 }
@@ -98,7 +99,7 @@ impl LoadedRun {
             )));
         }
         let mean = figures_of(app, store, &ended).await?.figures.mean;
-        let mut one = Self::of_rows(app, store, ended, (id, name)).await?;
+        let mut one = Self::of_cells(app, store, vec![ended], (id, name)).await?;
         // the figure that is shown, and held against a floor, is that of all of them
         let headline = &mut one.summary.headline;
         (headline.value, headline.ci95, headline.ci95_note) = (mean.value, mean.ci95, mean.ci95_note);
@@ -106,19 +107,21 @@ impl LoadedRun {
         Ok(one)
     }
 
-    /// Some finished runs as one: its figures are their means, question by question, and all else is that of the first.
+    /// The finished runs of some cells as one: its figures are the means over the cells, each of which is the mean of its runs,
+    /// question by question, and all else is that of the first run.
     ///
     /// # Errors
     /// What the store meets; exit 2 for no runs.
-    pub(crate) async fn of_rows(
+    pub(crate) async fn of_cells(
         app: &App,
         store: &dyn Store,
-        ended: Vec<RunRow>,
+        cells: Vec<Vec<RunRow>>,
         (id, name): (String, Option<String>),
     ) -> Result<Self, CliError> {
-        let first = ended.first().cloned().ok_or_else(|| CliError::usage(format!("{id} has no run that ended")))?;
+        let first = cells.iter().flatten().next().cloned();
+        let first = first.ok_or_else(|| CliError::usage(format!("{id} has no run that ended")))?;
         let mut one = Self::of_row(app, store, first).await?;
-        for other in ended.iter().skip(1) {
+        for other in cells.iter().flatten().skip(1) {
             let loaded = Self::of_row(app, store, other.clone()).await?;
             one.members.extend(loaded.members);
             let run = &loaded.summary.run;
@@ -128,22 +131,35 @@ impl LoadedRun {
             }
         }
         (one.summary.run.id, one.summary.run.name) = (id, name);
-        Ok(Self { source: Source::Repeats(ended), ..one })
+        Ok(Self { source: Source::Repeats(cells), ..one })
     }
 
     /// How many repeats it is the mean of.
     pub(crate) fn repeats(&self) -> usize {
         match &self.source {
-            Source::Repeats(rows) => rows.len(),
+            Source::Repeats(cells) => cells.iter().map(Vec::len).sum(),
             Source::Store(_) | Source::Folder(_) => 1,
         }
     }
 
-    /// The run's questions by a metric.
+    /// The run's questions by a metric; of several runs their mean.
     ///
     /// # Errors
     /// What the store meets.
     pub(crate) async fn facts(&self, store: &dyn Store, metric: &str, top_k: u32) -> Result<RunFacts, CliError> {
+        self.facts_of_each(store, metric, top_k).await.map(RunFacts::mean_of_cells)
+    }
+
+    /// The same of each run that it is the mean of, by their cells.
+    ///
+    /// # Errors
+    /// What the store meets.
+    pub(crate) async fn facts_of_each(
+        &self,
+        store: &dyn Store,
+        metric: &str,
+        top_k: u32,
+    ) -> Result<Vec<Vec<RunFacts>>, CliError> {
         let new = || RunFacts::new(metric, top_k).asking_for(self.spec.system.top_k);
         match &self.source {
             Source::Folder(questions) => {
@@ -160,15 +176,19 @@ impl LoadedRun {
                     facts.add(&facts_of(&line));
                     Ok(())
                 })?;
-                Ok(facts)
+                Ok(vec![vec![facts]])
             }
-            Source::Store(row) => stored_facts(store, row, new).await,
-            Source::Repeats(rows) => {
-                let mut all = Vec::with_capacity(rows.len());
-                for row in rows {
-                    all.push(stored_facts(store, row, new).await?);
+            Source::Store(row) => Ok(vec![vec![stored_facts(store, row, new).await?]]),
+            Source::Repeats(cells) => {
+                let mut all = Vec::with_capacity(cells.len());
+                for rows in cells {
+                    let mut of_cell = Vec::with_capacity(rows.len());
+                    for row in rows {
+                        of_cell.push(stored_facts(store, row, new).await?);
+                    }
+                    all.push(of_cell);
                 }
-                Ok(RunFacts::mean(all))
+                Ok(all)
             }
         }
     }
@@ -182,7 +202,7 @@ impl LoadedRun {
     pub(crate) fn row(&self) -> Option<&RunRow> {
         match &self.source {
             Source::Store(row) => Some(row),
-            Source::Repeats(rows) => rows.first(),
+            Source::Repeats(cells) => cells.iter().flatten().next(),
             Source::Folder(_) => None,
         }
     }
@@ -202,8 +222,8 @@ impl LoadedRun {
         }
         let questions = match &self.source {
             Source::Store(row) => return results::questions_named(store, row, &wanted).await,
-            Source::Repeats(rows) => {
-                let Some(row) = rows.first() else { return Ok(HashMap::new()) };
+            Source::Repeats(cells) => {
+                let Some(row) = cells.iter().flatten().next() else { return Ok(HashMap::new()) };
                 return results::questions_named(store, row, &wanted).await;
             }
             Source::Folder(questions) => questions,
@@ -252,7 +272,7 @@ impl LoadedRun {
                 })
             }
             Source::Store(row) => fill_from_store(store, row, flips, side).await,
-            Source::Repeats(rows) => match rows.first() {
+            Source::Repeats(cells) => match cells.iter().flatten().next() {
                 Some(row) => fill_from_store(store, row, flips, side).await,
                 None => Ok(()),
             },
@@ -413,7 +433,7 @@ fn spec_of(summary: &Summary) -> RunSpec {
         canaries: None,
         stop: None,
         lists: false,
-        counting: None,
+        counting: counting_of(summary),
         headline: None,
         limits: Limits::default(),
         taken_over: TakenOver::default(),
@@ -466,8 +486,15 @@ fn spec_like(like: &RunSpec, summary: &Summary) -> RunSpec {
             _ => {}
         }
     }
+    spec.votes = said.votes.unwrap_or(spec.votes);
+    spec.counting = counting_of(summary);
     spec.headline = Some(summary.headline.metric.clone());
     spec
+}
+
+/// Somebody else's counting that a report is held to.
+fn counting_of(summary: &Summary) -> Option<CountingSpec> {
+    summary.counting.as_ref().map(|counted| counted.counting.clone())
 }
 
 /// Reports say versions of scorers from this one of theirs on.
@@ -513,6 +540,7 @@ fn facts_of(line: &QuestionLine) -> QuestionFacts {
 #[cfg(test)]
 mod tests {
     use bench_proto::{
+        counting::CountingSummary,
         retrieval::RetrievalMetrics,
         summary::{FoundLine, PhaseUsageLine, TimingLine},
     };
@@ -536,6 +564,34 @@ mod tests {
             "usage": PhaseUsageLine::default(), "timing_ms": TimingLine::default(), "trace_id": "0".repeat(32), "attempts": 1,
         }))
         .expect("a line of questions.jsonl")
+    }
+
+    #[test]
+    fn a_folder_says_its_own_votes_and_its_own_counting() {
+        let mut like: RunSpec =
+            serde_json::from_str(include_str!("../../../proto/golden/run_spec.v1.json")).expect("a spec");
+        let mut summary: Summary =
+            serde_json::from_str(include_str!("../../../proto/golden/report.v4.json")).expect("a report");
+        let named = |name: &str| CountingSpec { name: name.to_owned(), ..CountingSpec::default() };
+        (like.votes, like.counting) = (3, Some(named("theirs")));
+        (summary.spec.votes, summary.counting) = (Some(1), None);
+        let of = |spec: RunSpec| (spec.votes, spec.counting.map(|counting| counting.name));
+        assert_eq!(of(spec_like(&like, &summary)), (1, None));
+        summary.counting = Some(CountingSummary {
+            counting: named("others"),
+            value: Some(0.5),
+            sd: None,
+            runs: 1,
+            n: 2,
+            failed: 0,
+            left_out: 0,
+            by_category: Vec::new(),
+        });
+        for spec in [spec_like(&like, &summary), spec_of(&summary)] {
+            assert_eq!(of(spec), (1, Some("others".to_owned())));
+        }
+        summary.spec.votes = None;
+        assert_eq!(of(spec_like(&like, &summary)).0, 3, "what a report does not say is taken as equal");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The report of a matrix: its cells, all pairs of them, and what changing one axis does.
 //!
-//! A cell with repeats is the mean over them, question by question. A main effect is the paired difference of two such means: over
-//! the cells of a dataset and metric that have one value of the axis and those that have the other and differ in nothing else.
+//! A cell with repeats is the mean over them, question by question. A main effect is the paired difference of two means of such
+//! means: over the cells of a dataset and metric that have one value of the axis and those that have the other and differ in nothing
+//! else. Each cell counts alike, however many of its runs have ended.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,6 @@ use bench_aggregate::{
 use bench_proto::{
     comparison::{Comparison, MemoryCost, Word},
     matrix::{CellProbe, MATRIX_SCHEMA_VERSION, MainEffect, MatrixCell, MatrixPair, MatrixReport, SEED_AXIS},
-    metric::Better,
     money::PicoUsd,
     spec::RunSpec,
     summary::{LatencyProbe, MeteredSummary, ProbeConditions, Summary, Verdict},
@@ -53,7 +53,7 @@ pub(crate) async fn matrix_report(app: &App, store: &dyn Store, group: &RunsOfGr
         Some(run) => store.group(run.run_no).await?,
         None => None,
     };
-    let of_cells: Vec<(&MatrixCell, Better)> = told.iter().map(|told| (&told.cell, told.better)).collect();
+    let of_cells: Vec<&MatrixCell> = told.iter().map(|told| &told.cell).collect();
     let (seeds, seed_pairs) = seeds(&cells, &of_cells);
     Ok(MatrixReport {
         schema_version: MATRIX_SCHEMA_VERSION,
@@ -88,24 +88,25 @@ struct Told {
     conditions: Vec<ProbeConditions>,
     /// Of each of its runs that may not be used, why.
     invalid: Vec<String>,
-    /// In which direction its metric is better.
-    better: Better,
 }
 
 /// A cell's figures, but for what needs the other cells' too.
 async fn tell(app: &App, store: &dyn Store, cell: &CellRows, all: &[CellRows]) -> Result<Told, CliError> {
     let ended = cell.ended();
+    let spec = cell.runs.first().map(|run| &run.spec);
+    let metric = spec.map(RunSpec::headline_metric).unwrap_or_default();
     let mut told = MatrixCell {
         number: cell.number,
         values: cell.values.clone(),
         runs: cell.runs.iter().map(|run| run.run_id.to_string()).collect(),
         ended: ended.len() as u32,
-        metric: cell.runs.first().map(|run| run.spec.headline_metric()).unwrap_or_default(),
+        better: spec.map(|spec| spec.metric(&metric).better).unwrap_or_default(),
+        metric,
         value: None,
         ci95: None,
         ci95_note: Some("no run of it has ended".to_owned()),
         sd: None,
-        questions: cell.runs.first().map_or(0, |run| run.spec.sample.n),
+        questions: spec.map_or(0, |spec| spec.sample.n),
         verdict: None,
         usd: cell.runs.iter().map(|run| run.counters.usd_paid()).sum(),
         usd_per_run: None,
@@ -123,9 +124,6 @@ async fn tell(app: &App, store: &dyn Store, cell: &CellRows, all: &[CellRows]) -
     if !ended.is_empty() {
         let of = figures_of(app, store, &ended).await?;
         let invalid = of.invalid();
-        let scores = of.summaries.iter().flat_map(|summary| &summary.scores);
-        let better = scores.filter(|score| score.metric == told.metric).map(|score| score.better).next();
-        let better = better.unwrap_or(Better::Higher);
         let mean = of.figures.mean;
         (told.value, told.ci95, told.ci95_note, told.sd) = (mean.value, mean.ci95, mean.ci95_note, mean.sd);
         told.verdict = Some(if invalid.is_empty() { Verdict::Valid } else { Verdict::Invalid });
@@ -140,9 +138,9 @@ async fn tell(app: &App, store: &dyn Store, cell: &CellRows, all: &[CellRows]) -
             told.probe_note = Some("its runs have no latency probe".to_owned());
         }
         let conditions = probes.into_iter().map(|probe| probe.conditions).collect();
-        return Ok(Told { cell: told, conditions, invalid, better });
+        return Ok(Told { cell: told, conditions, invalid });
     }
-    Ok(Told { cell: told, conditions: Vec::new(), invalid: Vec::new(), better: Better::Higher })
+    Ok(Told { cell: told, conditions: Vec::new(), invalid: Vec::new() })
 }
 
 /// Dollars a run as if nothing had come from the call store, with what the memory system spent itself: a cell that was given the
@@ -210,7 +208,7 @@ fn set_front(
 ) {
     let point = |at: usize| {
         let cell = told.get(at).map(|told| &told.cell).filter(|cell| cell.is_valid())?;
-        Some((cell.value?, cost(cell)?))
+        Some((cell.better.gain(cell.value?), cost(cell)?))
     };
     let (places, points): (Vec<usize>, Vec<(f64, f64)>) = here.iter().filter_map(|at| Some((*at, point(*at)?))).unzip();
     for (at, on) in places.into_iter().zip(front(&points)) {
@@ -243,13 +241,13 @@ fn unlike_all(cell: &CellRows, all: &[CellRows]) -> Vec<String> {
     others.min_by_key(Vec::len).filter(|differs| differs.len() > 1).unwrap_or_default()
 }
 
-/// Some cells as one run: the mean of all of their runs that have ended, question by question.
+/// Some cells as one run, question by question: their mean, each being the mean of its runs that have ended.
 async fn loaded(app: &App, store: &dyn Store, cells: &[&CellRows]) -> Result<Option<LoadedRun>, CliError> {
-    let rows: Vec<RunRow> = cells.iter().flat_map(|cell| cell.ended()).collect();
+    let rows: Vec<Vec<RunRow>> = cells.iter().map(|cell| cell.ended()).collect();
     let numbers: Vec<String> = cells.iter().map(|cell| cell.number.to_string()).collect();
-    match rows.is_empty() {
+    match rows.iter().all(Vec::is_empty) {
         true => Ok(None),
-        false => LoadedRun::of_rows(app, store, rows, (format!("cell {}", numbers.join("+")), None)).await.map(Some),
+        false => LoadedRun::of_cells(app, store, rows, (format!("cell {}", numbers.join("+")), None)).await.map(Some),
     }
 }
 
@@ -467,6 +465,8 @@ fn notes(cells: &[CellRows]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use bench_proto::metric::Better;
+
     use super::*;
 
     /// A cell of so good a score at such a list price, of which so much was paid.
@@ -483,7 +483,7 @@ mod tests {
             on_front_of_usd: None,
             ..cell
         };
-        Told { cell, conditions: Vec::new(), invalid: Vec::new(), better: Better::Higher }
+        Told { cell, conditions: Vec::new(), invalid: Vec::new() }
     }
 
     #[test]
@@ -502,6 +502,20 @@ mod tests {
         let spoiled = [(valid, (0.5, 1.0, 1.0)), (invalid, (0.9, 0.1, 0.1)), (valid, (0.6, 2.0, 2.0))];
         assert_eq!(marks(&spoiled), [Some(true), None, Some(true)]);
         assert_eq!(marks(&[(invalid, (0.9, 0.1, 0.1))]), [None]);
+    }
+
+    #[test]
+    fn where_lower_is_better_the_front_is_of_low_scores() {
+        let marks = |better: Better| {
+            let figures = [(0.1, 2.0), (0.4, 1.0), (0.5, 3.0)];
+            let valid = |(number, (score, usd)): (u32, (f64, f64))| cell(number, Verdict::Valid, (score, usd, usd));
+            let mut told: Vec<Told> = (1..).zip(figures).map(valid).collect();
+            told.iter_mut().for_each(|told| told.cell.better = better);
+            set_front(&[0, 1, 2], &mut told, MatrixCell::usd_held, |cell, on| cell.on_front_of_usd = Some(on));
+            told.into_iter().map(|told| told.cell.on_front_of_usd == Some(true)).collect::<Vec<_>>()
+        };
+        assert_eq!(marks(Better::Lower), [true, true, false]);
+        assert_eq!(marks(Better::Higher), [false, true, true]);
     }
 
     type Named<'a> = &'a [(&'a str, &'a str)];

@@ -24,27 +24,29 @@ struct OfSeeds<'a> {
     /// In the order of its scores.
     data: Vec<&'a DatasetSpec>,
     better: Better,
-    /// Why its seeds are not independent of each other.
-    shared: Option<String>,
+    /// Numbers of its cells that may not be used.
+    invalid: Vec<u32>,
+    /// Why it has no interval and decides nothing: cells of it may not be used, or its seeds are not independent of each other.
+    undecided: Option<String>,
 }
 
-/// The groups of cells that differ in the seed alone, and all pairs of them. With each cell goes the direction in which its metric is
-/// better.
-pub(super) fn seeds(cells: &[CellRows], told: &[(&MatrixCell, Better)]) -> (Vec<SeedGroup>, Vec<SeedPair>) {
+/// The groups of cells that differ in the seed alone, and all pairs of them.
+pub(super) fn seeds(cells: &[CellRows], told: &[&MatrixCell]) -> (Vec<SeedGroup>, Vec<SeedPair>) {
     let mut groups: Vec<OfSeeds<'_>> = Vec::new();
-    for (cell, (told, better)) in cells.iter().zip(told) {
+    for (cell, told) in cells.iter().zip(told) {
         let mut values = cell.values.clone();
         let (Some(seed), Some(value), Some(run)) = (values.remove(SEED_AXIS), told.value, cell.runs.first()) else {
             continue;
         };
         let place = groups.iter().position(|of| of.group.values == values && of.group.metric == told.metric);
         let place = place.unwrap_or_else(|| {
-            groups.push(OfSeeds::new(values, &told.metric, *better));
+            groups.push(OfSeeds::new(values, &told.metric, told.better));
             groups.len() - 1
         });
         if let Some(of) = groups.get_mut(place) {
             of.group.of_seeds.push(SeedScore { seed, cell: cell.number, value });
             of.data.push(&run.spec.dataset);
+            of.invalid.extend((!told.is_valid()).then_some(cell.number));
         }
     }
     groups.iter_mut().for_each(OfSeeds::tell);
@@ -63,19 +65,19 @@ impl<'a> OfSeeds<'a> {
             ci95: None,
             note: None,
         };
-        Self { group, data: Vec::new(), better, shared: None }
+        Self { group, data: Vec::new(), better, invalid: Vec::new(), undecided: None }
     }
 
     /// Sets its figures.
     fn tell(&mut self) {
         let values: Vec<f64> = self.group.of_seeds.iter().map(|score| score.value).collect();
-        self.shared = share_dialogues(&self.group.of_seeds, &self.data);
+        self.undecided = of_invalid(&self.invalid).or_else(|| share_dialogues(&self.group.of_seeds, &self.data));
         let Some(spread) = spread(&values, "seeds") else { return };
         (self.group.mean, self.group.sd) = (Some(spread.mean), spread.sd);
-        self.group.ci95 = spread.ci95.filter(|_| self.shared.is_none());
+        self.group.ci95 = spread.ci95.filter(|_| self.undecided.is_none());
         self.group.note = match &self.group.ci95 {
             Some(_) => None,
-            None if self.shared.is_some() => self.shared.clone(),
+            None if self.undecided.is_some() => self.undecided.clone(),
             None if values.len() < 2 => Some(SINGLE.to_owned()),
             None => Some("all seeds have the same score: nothing says how another would differ".to_owned()),
         };
@@ -93,6 +95,17 @@ impl<'a> OfSeeds<'a> {
         });
         both.unzip()
     }
+}
+
+/// Why a group with cells that may not be used decides nothing.
+fn of_invalid(cells: &[u32]) -> Option<String> {
+    let numbers: Vec<String> = cells.iter().map(u32::to_string).collect();
+    let (which, what) = match cells {
+        [] => return None,
+        [_] => ("cell", "is INVALID: what it has scored decides nothing"),
+        _ => ("cells", "are INVALID: what they have scored decides nothing"),
+    };
+    Some(format!("{which} {} {what}", numbers.join(", ")))
 }
 
 /// Why the seeds of a group are not independent: a dataset of several dialogues numbers these on from its seed.
@@ -128,14 +141,14 @@ fn pairs(groups: &[OfSeeds<'_>]) -> Vec<SeedPair> {
             else {
                 continue;
             };
-            let shared = first.shared.as_ref().or(second.shared.as_ref());
-            let difference = match shared {
+            let undecided = first.undecided.as_ref().or(second.undecided.as_ref());
+            let difference = match undecided {
                 Some(_) => SeedDifference { ci95: None, p_value: None, ..difference },
                 None => difference,
             };
             let note = match &difference.ci95 {
                 Some(_) => None,
-                None if shared.is_some() => shared.cloned(),
+                None if undecided.is_some() => undecided.cloned(),
                 None if seeds.len() < 2 => Some(SINGLE.to_owned()),
                 None => Some("all seeds have the same difference: nothing says how another would differ".to_owned()),
             };
@@ -154,4 +167,54 @@ fn pairs(groups: &[OfSeeds<'_>]) -> Vec<SeedPair> {
 fn differ_in(a: &SeedGroup, b: &SeedGroup) -> Vec<String> {
     let differs = |(axis, value): &(&String, &String)| b.values.get(*axis) != Some(*value);
     a.values.iter().filter(differs).map(|(axis, _)| axis.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_proto::{comparison::Word, spec::RunSpec};
+
+    use super::*;
+
+    /// A group whose cells are numbered from `first`, by the score of each seed.
+    fn group<'a>(system: &str, first: u32, scores: [f64; 4], data: &'a [DatasetSpec], invalid: &[u32]) -> OfSeeds<'a> {
+        let values = [("system".to_owned(), system.to_owned())].into();
+        let mut of = OfSeeds::new(values, "judge", Better::Higher);
+        for (cell, (value, data)) in (first..).zip(scores.into_iter().zip(data)) {
+            of.group.of_seeds.push(SeedScore { seed: data.sha256.clone(), cell, value });
+            of.data.push(data);
+        }
+        of.invalid.extend(invalid);
+        of.tell();
+        of
+    }
+
+    #[test]
+    fn what_an_invalid_cell_has_scored_decides_nothing() {
+        let golden = include_str!("../../../proto/golden/run_spec.v1.json");
+        let spec: RunSpec = serde_json::from_str(golden).expect("a spec");
+        let data: Vec<DatasetSpec> =
+            (1..=4).map(|seed| DatasetSpec { sha256: seed.to_string(), ..spec.dataset.clone() }).collect();
+        let of = |invalid: &[u32]| {
+            let good = group("good", 1, [0.81, 0.83, 0.80, 0.82], &data, &[]);
+            let poor = group("poor", 5, [0.41, 0.40, 0.43, 0.42], &data, &[]);
+            let broken = group("broken", 9, [0.01, 0.03, 0.02, 0.00], &data, invalid);
+            let told = pairs(&[good, poor, broken]);
+            (told, group("broken", 9, [0.01, 0.03, 0.02, 0.00], &data, invalid).group)
+        };
+        let (all, valid) = of(&[]);
+        assert!(valid.ci95.is_some() && all.iter().all(|pair| pair.verdict == Word::Worse), "{all:?}");
+        let (told, broken) = of(&[10]);
+        assert_eq!((broken.mean, broken.ci95.is_none()), (valid.mean, true));
+        let why = Some("cell 10 is INVALID: what it has scored decides nothing".to_owned());
+        assert_eq!(broken.note, why);
+        for pair in told.iter().filter(|pair| pair.b == 3) {
+            let said = (&pair.ci95, pair.p_value, pair.p_holm, pair.verdict);
+            assert_eq!(said, (&None, None, None, Word::Inconclusive));
+            assert_eq!((&pair.note, pair.difference.is_some()), (&why, true));
+        }
+        // one pair is left, and is corrected for no other
+        assert_eq!((told[0].verdict, told[0].p_holm), (Word::Worse, told[0].p_value));
+        assert!(all[0].p_holm > all[0].p_value, "{all:?}");
+        assert!(of(&[10, 11]).1.note.is_some_and(|note| note.starts_with("cells 10, 11 are INVALID")));
+    }
 }

@@ -10,7 +10,7 @@ mod plain;
 pub(crate) mod question;
 pub(crate) mod waterfall;
 
-use std::{io::IsTerminal, sync::Arc, time::Duration};
+use std::{io::IsTerminal, path::PathBuf, sync::Arc, time::Duration};
 
 use bench_proto::{CLUSTER_DOMAIN, ids::RunNo, session::SessionInfo};
 use bench_store::{RunRow, Sessions, Store};
@@ -19,8 +19,9 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     cli::Display,
     standing::{
-        latency, outages,
+        Standing, latency, outages,
         progress::{self, ProgressMeter, Snapshot},
+        score,
         waiting::Waiting,
     },
 };
@@ -62,13 +63,13 @@ async fn workers(store: &dyn Sessions, run: &RunRow) -> Option<(usize, usize)> {
     Some(of_pool.fold((0, 0), |(alive, busy), worker| (alive + 1, busy + usize::from(worker.leased > 0))))
 }
 
-/// The rows of some runs, put together.
-async fn look(store: &dyn Store, runs: &[RunNo]) -> Option<RunRow> {
+/// The rows of some runs.
+async fn look(store: &dyn Store, runs: &[RunNo]) -> Option<Vec<RunRow>> {
     let mut rows = Vec::with_capacity(runs.len());
     for run in runs {
         rows.push(store.run(*run).await.ok()?);
     }
-    progress::together(rows)
+    Some(rows)
 }
 
 /// Shows a run's progress until stopped; the view is taken down before the returned task ends.
@@ -88,20 +89,38 @@ pub(crate) fn follow_all(
     display: Display,
     stop: CancellationToken,
 ) -> tokio::task::JoinHandle<()> {
+    show(store, runs, display, stop, |_| true)
+}
+
+/// The same for one who only looks on: runs of a local store may be nobody's, which is told by the locks beside its file.
+pub(crate) fn look_on(
+    store: Arc<dyn Store>,
+    runs: Vec<RunNo>,
+    display: Display,
+    stop: CancellationToken,
+    store_file: Option<PathBuf>,
+) -> tokio::task::JoinHandle<()> {
+    let works = move |run: &RunRow| matches!(Standing::of_run(run, store_file.as_deref()), Standing::Running { .. });
+    show(store, runs, display, stop, works)
+}
+
+fn show(
+    store: Arc<dyn Store>,
+    runs: Vec<RunNo>,
+    display: Display,
+    stop: CancellationToken,
+    somebody_works: impl Fn(&RunRow) -> bool + Send + 'static,
+) -> tokio::task::JoinHandle<()> {
     tokio::spawn(async move {
         let Some(mut view) = view(display) else { return };
         let mut meter = ProgressMeter::default();
         loop {
             // a look that fails is left out: progress never stops a run
-            if let Some(row) = look(store.as_ref(), &runs).await {
-                let mut snapshot = meter.look(&row);
-                snapshot.workers = workers(store.as_ref(), &row).await;
-                snapshot.outages = outages::away(store.as_ref(), &row).await.unwrap_or_default();
-                snapshot.latency_probe = latency::probing(store.as_ref(), &row).await.unwrap_or_default();
-                if snapshot.outages.is_empty() && meter.is_still() {
-                    snapshot.waits = Waiting::read(store.as_ref(), &row).await.unwrap_or_default();
+            if let Some(rows) = look(store.as_ref(), &runs).await {
+                let is_open = rows.iter().any(&somebody_works);
+                if let Some(snapshot) = snapshot(store.as_ref(), &mut meter, rows).await {
+                    view.show(&if is_open { snapshot } else { snapshot.of_nobody() });
                 }
-                view.show(&snapshot);
             }
             tokio::select! {
                 () = stop.cancelled() => break,
@@ -110,4 +129,21 @@ pub(crate) fn follow_all(
         }
         view.finish();
     })
+}
+
+/// What is known of runs at this look.
+async fn snapshot(store: &dyn Store, meter: &mut ProgressMeter, rows: Vec<RunRow>) -> Option<Snapshot> {
+    let reported = score::reported(store, &rows).await;
+    let row = progress::together(rows)?;
+    let mut snapshot = meter.look(&row);
+    snapshot.workers = workers(store, &row).await;
+    snapshot.outages = outages::away(store, &row).await.unwrap_or_default();
+    snapshot.latency_probe = latency::probing(store, &row).await.unwrap_or_default();
+    if snapshot.outages.is_empty() && meter.is_still() {
+        snapshot.waits = Waiting::read(store, &row).await.unwrap_or_default();
+    }
+    if reported.is_some() {
+        (snapshot.score, snapshot.is_of_report) = (reported, true);
+    }
+    Some(snapshot)
 }

@@ -128,6 +128,6 @@ pub(crate) fn new_run(naming: &NamingArgs, run_id: RunId, spec: RunSpec) -> NewR
         code_version: bench_worker::version::VERSION.to_owned(),
         group: None,
         waits: false,
-        event: None,
+        events: Vec::new(),
     }
 }

@@ -6,7 +6,7 @@ use std::{collections::HashSet, sync::Arc};
 use bench_datasets::Dataset;
 use bench_plan::Sample;
 use bench_proto::{
-    dataset::{Bank, BankOutline, FilterParts},
+    dataset::{Bank, BankContent, BankOutline, FilterParts},
     spec::OwnK,
 };
 use bench_systems::Capabilities;
@@ -42,12 +42,12 @@ impl Demands {
             for bank in banks {
                 let mut outline = dataset.outline(bank.file_index as usize)?;
                 let marked = outline.updates + outline.withdrawals + outline.in_several_scopes;
-                if let Some(most) = max_sessions.filter(|_| marked > 0) {
-                    let Bank { mut content, .. } = dataset.bank(bank.file_index as usize)?;
-                    content.keep_sessions(most);
+                let until = last_point(&outline, &bank.questions);
+                if marked > 0 && (max_sessions.is_some() || until < outline.entries) {
+                    let Bank { content, .. } = dataset.bank(bank.file_index as usize)?;
                     // its questions are those of the outline that was read first
                     let questions = outline.questions;
-                    outline = BankOutline { questions, ..Bank { content, ..Bank::default() }.outline() };
+                    outline = BankOutline { questions, ..retained(content, max_sessions, until) };
                 }
                 demands.add(&outline, &bank.questions);
             }
@@ -150,6 +150,21 @@ impl Demands {
     }
 }
 
+/// The number of entries after which the last of the sampled questions is asked: what stands behind is not retained.
+fn last_point(bank: &BankOutline, sampled: &[u32]) -> u32 {
+    let asked = sampled.iter().filter_map(|index| bank.questions.get(*index as usize));
+    asked.map(|question| question.ask_after).max().unwrap_or_default()
+}
+
+/// The outline of what is retained of a bank, without questions.
+fn retained(mut content: BankContent, max_sessions: Option<u32>, until: u32) -> BankOutline {
+    if let Some(most) = max_sessions {
+        content.keep_sessions(most);
+    }
+    content.entries.truncate(until as usize);
+    Bank { content, ..Bank::default() }.outline()
+}
+
 /// `2 to 20 hits`, or `10 hits`.
 fn range(OwnK { smallest, largest, .. }: OwnK) -> String {
     if smallest == largest { counted(largest.into(), "hit") } else { format!("{smallest} to {largest} hits") }
@@ -157,7 +172,7 @@ fn range(OwnK { smallest, largest, .. }: OwnK) -> String {
 
 #[cfg(test)]
 mod tests {
-    use bench_proto::dataset::QuestionOutline;
+    use bench_proto::dataset::{Memory, QuestionOutline, StreamEntry};
 
     use super::*;
 
@@ -189,6 +204,27 @@ mod tests {
         ");
         let answers = Capabilities { answer_filters: FilterParts::default(), filters: FilterParts::ALL, ..mine };
         assert!(demands().notes("mine", &answers, true, false).is_err(), "its answers are not filtered");
+    }
+
+    #[test]
+    fn what_comes_behind_the_last_question_is_not_wanted() {
+        let memory = |id: &str| Memory { id: id.to_owned(), ..Memory::default() };
+        let update = |memory| StreamEntry::Update { replaces: "m1".to_owned(), memory };
+        let entries = vec![
+            StreamEntry::Memory(memory("m1")),
+            update(Some(memory("m2"))),
+            update(None),
+            update(Some(memory("m3"))),
+        ];
+        let content = BankContent { entries, ..BankContent::default() };
+        let question = |ask_after| QuestionOutline { ask_after, ..QuestionOutline::default() };
+        let outline = BankOutline { questions: [4, 2, 1].map(question).into(), ..BankOutline::default() };
+        let of = |sampled: &[u32], sessions| {
+            let kept = retained(content.clone(), sessions, last_point(&outline, sampled));
+            (kept.updates, kept.withdrawals)
+        };
+        assert_eq!((of(&[0, 2], None), of(&[1, 2], None), of(&[2], None)), ((2, 1), (1, 0), (0, 0)));
+        assert_eq!(of(&[0], Some(3)), (1, 1));
     }
 
     #[test]

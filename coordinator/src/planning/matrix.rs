@@ -16,7 +16,7 @@ const MOST_WEIGHT: usize = 16 << 20;
 /// Most cells of a matrix.
 const MOST_CELLS: usize = 500;
 /// Flags that are no property of a cell: of the whole matrix, or of the command.
-const NOT_OF_A_CELL: [&str; 21] = [
+const NOT_OF_A_CELL: [&str; 23] = [
     "run-id",
     "name",
     "tag",
@@ -30,6 +30,8 @@ const NOT_OF_A_CELL: [&str; 21] = [
     "json",
     "display",
     "output-dir",
+    "floor",
+    "worker-timeout",
     "fork",
     "from",
     "controls",
@@ -158,6 +160,8 @@ impl Matrix {
         };
         let mut matrix = Self { path: path.to_owned(), text, file, cells: Vec::new() };
         matrix.check()?;
+        // as `--name` is taken
+        matrix.file.name = matrix.file.name.map(|name| name.trim().to_owned());
         matrix.cells = matrix.expand()?;
         Ok(matrix)
     }
@@ -532,6 +536,15 @@ mod tests {
             ),
             ("[axes]\nstop-when = ['ci<=8pt']\n", "m.toml:2: stop-when is no axis: a matrix cannot have it"),
             ("flags = ['--max-cost=3']\n[axes]\nsystem = ['a']\n", "m.toml:1: --max-cost=3 is no flag of a cell"),
+            (
+                "flags = ['--floor', '0.5']\n[axes]\nsystem = ['a']\n",
+                "m.toml:1: --floor is no flag of a cell: give it to `matrix`",
+            ),
+            (
+                "flags = ['--worker-timeout=9']\n[axes]\nsystem = ['a']\n",
+                "m.toml:1: --worker-timeout=9 is no flag of a cell: give it to `matrix`",
+            ),
+            ("[axes]\nfloor = [0.5, 0.6]\n", "m.toml:2: floor is no axis: it is of the whole matrix"),
             (
                 "[axes]\nseed = [0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24]\ntop-k = [0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24]\n",
                 "m.toml:1: more than 500 cells",

@@ -18,6 +18,7 @@
 //! | [`judge_prompts`] | is it judged in the words of the dataset's authors? |
 //! | [`limits`](mod@limits) | how much may it use? |
 //! | [`scenario`] | which scorers and models does its scenario let it have? |
+//! | [`graded`] | has each question a rubric, where judges grade it? |
 //! | [`self_check`] | do its graders grade right? |
 //! | [`planner`] | how does the plan get into the store, ahead of the workers? |
 
@@ -28,6 +29,7 @@ mod dataset;
 mod demands;
 pub(crate) mod filled;
 mod given;
+pub(crate) mod graded;
 pub(crate) mod judge_prompts;
 mod limits;
 pub(crate) mod matrix;
@@ -42,7 +44,7 @@ pub(crate) mod self_check;
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use bench_datasets::Dataset;
-use bench_grading::{counting::Counting, judging::rubric};
+use bench_grading::counting::Counting;
 use bench_models::{prices, registry as providers};
 use bench_plan::{Rounds, Sample, SampledBank, bank_order};
 use bench_proto::{
@@ -193,7 +195,7 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
     change_profile(app, args, cast.counting, &judges, &mut dataset_spec.profile)?;
     judge_prompts::set_params(app, None, &dataset_spec.profile, &mut judges)?;
     let profile = &dataset_spec.profile;
-    rubric::check(profile, sample.spec.by_category.keys().map(String::as_str), !judges.is_empty())?;
+    graded::check(profile, &dataset, &sample, !judges.is_empty()).await?;
     judges.iter_mut().try_for_each(|judge| add_prompts(judge, profile))?;
     let judging = judging(&judges, profile)?;
     let mut of_dataset = scenario::that_fit(scenario, fewest, &dataset.manifest().scorers)?;
@@ -348,7 +350,7 @@ async fn cast(app: &App, args: &SubmitArgs, will_call: bool, name: &str) -> Resu
     if let Some(meter) = meter.as_ref().filter(|_| will_call) {
         app.check_meter(meter, answerer.is_remote() || judges.iter().any(ModelSpec::is_remote))?;
     }
-    let priced = Limits { meter, ..priced };
+    let priced = models::metered(app, priced, meter)?;
     Ok(Cast {
         system,
         capabilities,

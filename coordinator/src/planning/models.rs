@@ -12,6 +12,7 @@ use bench_models::{
     registry as models,
 };
 use bench_proto::{
+    metered::MeterPlan,
     money::PicoUsd,
     nearest::{did_you_mean, nearest},
     price::ModelPrice,
@@ -40,17 +41,61 @@ pub(crate) fn parse_usd(flag: &str, text: &str) -> Result<PicoUsd, CliError> {
 /// Prices of input and output tokens that the user gave, by model.
 pub(crate) type UserPrices = BTreeMap<String, (PicoUsd, PicoUsd)>;
 
-/// Prices that the user gave, by model: `--price` holds for every model that chats, and for one that embeds if nobody knows
-/// another price of it.
+/// What `--price` says.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct GivenPrices {
+    /// Without a name: of the run's models.
+    of_run: Option<(PicoUsd, PicoUsd)>,
+    by_model: UserPrices,
+}
+
+impl GivenPrices {
+    /// Reads the values of the flag, `IN,OUT` and `MODEL=IN,OUT`.
+    ///
+    /// # Errors
+    /// Exit 2 for what is no price, and for a second one.
+    fn read(texts: &[String]) -> Result<Self, CliError> {
+        let mut given = Self::default();
+        for text in texts {
+            let (model, price) = match text.rsplit_once('=') {
+                Some((model, price)) => (Some(model.trim()), price),
+                None => (None, text.as_str()),
+            };
+            let price = prices::parse_price(price).map_err(|e| CliError::usage(format!("--price {text}: {e}")))?;
+            let before = match model {
+                None => given.of_run.replace(price),
+                Some("") => {
+                    return Err(CliError::usage(format!("--price {text}: name the model, as in my-model=0.15,0.60")));
+                }
+                Some(model) => given.by_model.insert(without_provider(model), price),
+            };
+            if before.is_some() {
+                return Err(CliError::usage(format!(
+                    "--price {text}: that has a price already; give IN,OUT once, and MODEL=IN,OUT once for each model"
+                )));
+            }
+        }
+        Ok(given)
+    }
+}
+
+/// A model as requests name it: `openai:gpt-4o` is `gpt-4o` there.
+fn without_provider(model: &str) -> String {
+    let named = models::parse_model(model).ok().map(|parsed| parsed.model).filter(|name| !name.is_empty());
+    named.unwrap_or_else(|| model.to_owned())
+}
+
+/// Prices that the user gave, by model: `--price` without a name holds for every model that chats, and for one that embeds if nobody
+/// knows another price of it.
 pub(crate) fn user_prices(app: &App, args: &SubmitArgs) -> Result<UserPrices, CliError> {
-    let Some(text) = &args.prices.price else { return Ok(BTreeMap::new()) };
-    let price = prices::parse_price(text).map_err(|e| CliError::usage(format!("--price {text}: {e}")))?;
+    let GivenPrices { of_run, by_model } = GivenPrices::read(&args.prices.price)?;
+    let Some(price) = of_run else { return Ok(by_model) };
     let run = &app.settings().run;
     let names = chat_models(run).filter_map(|m| m.split_once(':').map(|(_, name)| name.to_owned()));
     let lines = Limits { price_lines: price_lines(app)?, ..Limits::default() };
     let [embeds, notes] = models_of_system(app);
     let embeds = embeds.filter(|name| prices::price_of(name, &lines).is_none());
-    Ok(names.chain(notes).chain(embeds).map(|name| (name, price)).collect())
+    Ok(names.chain(notes).chain(embeds).map(|name| (name, price)).chain(by_model).collect())
 }
 
 /// The user's price file; none where none is set.
@@ -71,6 +116,17 @@ pub(super) fn price_lines(app: &App) -> Result<BTreeMap<String, ModelPrice>, Cli
     let names = chat_models(run).filter_map(|model| Some(model.split_once(':')?.1.to_owned()));
     let names = names.chain(models_of_system(app).into_iter().flatten());
     Ok(names.filter_map(|name| Some((name.clone(), table.price(&name)?.clone()))).collect())
+}
+
+/// The limits of a run with its meter. Which models a memory system calls is not known before: a metered run has the whole price file.
+pub(super) fn metered(app: &App, priced: Limits, meter: Option<MeterPlan>) -> Result<Limits, CliError> {
+    let mut limits = Limits { meter, ..priced };
+    if limits.meter.is_some()
+        && let Some(table) = price_file(app)?
+    {
+        limits.price_lines.extend(table.models().map(|(name, model)| (name.to_owned(), model.price.clone())));
+    }
+    Ok(limits)
 }
 
 /// Who answers and judges by the settings.
@@ -219,6 +275,30 @@ pub(super) fn check_price(app: &App, model: &str, args: &SubmitArgs, priced: &Li
         return Ok(());
     }
     Err(CliError::usage(format!(
-        "no price is known for {model}: give it with --price IN,OUT (dollars per million tokens) or models.price_file, or --unpriced-ok to count it as free"
+        "no price is known for {model}: give it with --price {model}=IN,OUT (dollars per million tokens) or models.price_file, or --unpriced-ok to count it as free"
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(texts: &[&str]) -> Result<GivenPrices, CliError> {
+        GivenPrices::read(&texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_price_is_of_the_runs_models_or_of_the_one_that_it_names() {
+        let pair = |input: i64, output: i64| (PicoUsd(input * 1_000_000), PicoUsd(output * 1_000_000));
+        let given = read(&["1,2", "openai:mine = 3, 4", "meta-llama/llama-3.1-8b:free=5,6", "llama3.1:8b=7,8"]);
+        let by_model =
+            [("mine", pair(3, 4)), ("meta-llama/llama-3.1-8b:free", pair(5, 6)), ("llama3.1:8b", pair(7, 8))];
+        let by_model = by_model.map(|(name, price)| (name.to_owned(), price)).into();
+        assert_eq!(given.expect("prices"), GivenPrices { of_run: Some(pair(1, 2)), by_model });
+        assert_eq!(read(&[]).expect("none"), GivenPrices::default());
+        for bad in [&["1"][..], &["m=1"], &["=1,2"], &["m="], &["1,2", "1,2"], &["m=1,2", "openai:m=3,4"]] {
+            let refused = read(bad).expect_err("is refused").to_string();
+            assert!(refused.contains("--price"), "{bad:?}: {refused}");
+        }
+    }
 }

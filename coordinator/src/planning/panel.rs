@@ -1,14 +1,24 @@
 //! Judges that grade a part of a run's questions: how they are named (`--judge strong=200`), and which questions they get.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use bench_datasets::Dataset;
 use bench_plan::Sample;
-use bench_proto::{facts::judge_metric, panel::JudgedSample, spec::RunSpec};
+use bench_proto::{
+    dataset::Question,
+    facts::judge_metric,
+    ids::{RunNo, TaskKey},
+    panel::JudgedSample,
+    spec::RunSpec,
+    step::StepNo,
+};
 use bench_store::{RunRow, Store};
 use bench_worker::banks::BankQuestions;
 
 use crate::{cli::model_of_judge, exit::CliError};
+
+/// Texts that are read at once.
+const TEXTS_AT_ONCE: usize = 256;
 
 /// A category and an id.
 type Asked = (String, String);
@@ -84,7 +94,26 @@ pub(crate) async fn choose(
     check_headline(spec)
 }
 
-/// The same among the questions of a run that is there; a fork that names no judges keeps the samples of its source.
+/// The questions of a bank of which a step is stored.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn with_step(
+    store: &dyn Store,
+    run: RunNo,
+    (bank_no, bank): (u32, &BankQuestions),
+    step: StepNo,
+) -> Result<HashSet<TaskKey>, CliError> {
+    let tasks: Vec<TaskKey> = bank.asked().map(|question| TaskKey::question(bank_no, question.index)).collect();
+    let mut held = HashSet::new();
+    for part in tasks.chunks(TEXTS_AT_ONCE) {
+        held.extend(store.step_texts(run, part, step).await?.into_iter().map(|(task, _)| task));
+    }
+    Ok(held)
+}
+
+/// The same among the questions of a run that is there, of which those that keep their answers (`keeps_answers`) need one to be
+/// judged; a fork that names no judges keeps the samples of its source.
 ///
 /// # Errors
 /// As [`sizes`] and [`check_headline`], and what the store meets.
@@ -92,7 +121,7 @@ pub(crate) async fn choose_stored(
     store: &dyn Store,
     source: &RunRow,
     spec: &mut RunSpec,
-    judges: &[String],
+    (judges, keeps_answers): (&[String], bool),
 ) -> Result<(), CliError> {
     if judges.is_empty() {
         let judged = u32::try_from(spec.judges.len()).unwrap_or(u32::MAX);
@@ -110,7 +139,16 @@ pub(crate) async fn choose_stored(
     let mut asked: Vec<Asked> = Vec::new();
     for row in store.banks(source.run_no, None).await? {
         let bank = BankQuestions::read(store, &row).await?;
-        asked.extend(bank.asked().map(|question| (question.category.clone(), question.question_id.clone())));
+        let answered = match keeps_answers {
+            true => Some(with_step(store, source.run_no, (row.bank_no, &bank), StepNo::ANSWER).await?),
+            false => None,
+        };
+        let is_judged = |question: &&Question| {
+            let task = TaskKey::question(row.bank_no, question.index);
+            answered.as_ref().is_none_or(|answered| answered.contains(&task))
+        };
+        let judged = bank.asked().filter(is_judged);
+        asked.extend(judged.map(|question| (question.category.clone(), question.question_id.clone())));
     }
     set(spec, &sizes, &asked);
     check_headline(spec)

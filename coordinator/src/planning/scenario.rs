@@ -276,15 +276,25 @@ pub(crate) fn head(spec: &mut RunSpec, metric: &str) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Refuses a fork whose report would be headed by what its source has and nothing in it gives any more.
+/// Refuses a fork whose report would be headed by what its source has and nothing in it gives any more. A grade that came with the
+/// answers of its source is nobody's in a fork, which is headed by a figure of its own.
 ///
 /// # Errors
 /// Exit 2 with what the run has.
-pub(crate) fn keep_headline(source: &RunSpec, spec: &RunSpec) -> Result<(), CliError> {
-    let Some(headline) = &spec.headline else { return Ok(()) };
+pub(crate) fn keep_headline(source: &RunSpec, spec: &mut RunSpec) -> Result<(), CliError> {
+    let Some(headline) = spec.headline.clone() else { return Ok(()) };
     let known = metrics(spec);
-    // an imported grade is nobody's here
-    if known.contains(headline) || !metrics(source).contains(headline) {
+    if known.contains(&headline) {
+        return Ok(());
+    }
+    if !metrics(source).contains(&headline) {
+        spec.headline = None;
+        if !known.is_empty() {
+            out::note(&format!(
+                "'{headline}' came with the answers and is not taken over: the report is headed by {}; --headline names another figure",
+                spec.headline_metric()
+            ));
+        }
         return Ok(());
     }
     Err(CliError::usage(format!(
@@ -333,6 +343,19 @@ mod tests {
         let specs = that_fit(scenario, top_k, &of_dataset).map_err(|error| error.to_string())?;
         let specs = joined(scenario, top_k, specs, asked_for);
         Ok(specs.into_iter().map(|spec| spec.name).collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn a_fork_is_headed_by_what_it_gives() {
+        let source: RunSpec =
+            serde_json::from_str(include_str!("../../../proto/golden/run_spec.v1.json")).expect("a spec");
+        let headed = |metric: &str, scorers: &[ScorerSpec]| {
+            let mut fork = RunSpec { headline: Some(metric.to_owned()), scorers: scorers.to_vec(), ..source.clone() };
+            keep_headline(&source, &mut fork).map(|()| fork.headline).map_err(|error| error.to_string())
+        };
+        assert_eq!(headed("locomo-f1", &source.scorers), Ok(Some("locomo-f1".to_owned())));
+        assert_eq!(headed("imported", &source.scorers), Ok(None), "the grades came with the answers");
+        assert!(headed("locomo-f1", &[]).expect_err("is refused").contains("nothing gives locomo-f1 any more"));
     }
 
     #[test]

@@ -47,6 +47,12 @@ pub(crate) struct SelfCheckResult {
 }
 
 impl SelfCheckResult {
+    /// A check that failed.
+    #[cfg(test)]
+    pub(crate) fn failed(why: &str) -> Self {
+        Self { failed: Some(why.to_owned()), notes: Vec::new() }
+    }
+
     /// The text of the run event that keeps it.
     #[must_use]
     pub(crate) fn event(&self) -> String {
@@ -78,8 +84,8 @@ pub(crate) async fn run(planned: &PlannedRun) -> Result<SelfCheckResult, CliErro
     check_apart(&planned.spec, banks_of(planned)).await
 }
 
-/// What the headline of a user's own dataset leaves out, because its scorer has nothing to say of questions without an answer; to be
-/// told before anything is paid.
+/// What the headline of a user's own dataset leaves out, because its scorer has nothing to say of some questions: those without an
+/// answer, or options beyond the letters that it reads; to be told before anything is paid.
 ///
 /// # Errors
 /// When the dataset cannot be read.
@@ -92,8 +98,15 @@ pub(crate) async fn left_out(planned: &PlannedRun) -> Result<Option<String>, Cli
     let of_answers = planned.spec.scorers.iter().find(|scorer| scorer.name == headline && !scorer.of_recalls);
     let Some(scorer) = of_answers else { return Ok(None) };
     let scorer = registry::find(&scorer.name).map_err(CliError::usage_of)?;
-    let mut banks = banks_of(planned);
-    apart(move || Ok(left_out_of(scorer, &first_of(&mut banks)?, &profile))).await
+    let banks = banks_of(planned);
+    apart(move || {
+        let mut left_out = LeftOut::by(scorer);
+        for bank in banks {
+            left_out.add(&bank?, &profile);
+        }
+        Ok(left_out.told())
+    })
+    .await
 }
 
 /// The banks of a run's sample in the order of work, as far as graders look at them.
@@ -196,28 +209,68 @@ fn check(
     Ok(SelfCheckResult { failed: (!problems.is_empty()).then(|| problems.join("; ")), notes })
 }
 
-/// Questions without an answer that a scorer has nothing to say of, and who has.
-fn left_out_of(scorer: &dyn Scorer, looked: &[Looked], profile: &Profile) -> Option<String> {
-    let cases: Vec<ScoreCase<'_>> = looked.iter().flat_map(|bank| bank.cases(profile)).collect();
-    let grades =
-        |scorer: &dyn Scorer, case: &ScoreCase<'_>| scorer.score(&ScoreCase { answer: Some(""), ..*case }).is_some();
-    let is_unanswerable =
-        |case: &&ScoreCase<'_>| case.rules.unanswerable || case.gold().is_some_and(Gold::is_unanswerable);
-    let left_out = cases.iter().filter(is_unanswerable).filter(|case| !grades(scorer, case));
-    let ids: Vec<&str> = left_out.map(|case| case.question.question_id.as_str()).collect();
-    let (first, more) = (ids.get(..3).unwrap_or(&ids).join(", "), if ids.len() > 3 { ", …" } else { "" });
-    let mut others = GRADERS.iter().filter_map(|name| registry::find(name).ok());
-    let other = others.find(|other| cases.iter().all(|case| grades(*other, case)));
-    let other = other.map(|other| format!("`--scorer {0} --headline {0}` or ", other.name())).unwrap_or_default();
-    (!ids.is_empty()).then(|| {
-        format!(
-            "{} has nothing to say of questions without an answer: {} of {} have no score by it, and the total leaves them out \
-             ({first}{more}); {other}a judge (`--judge PROVIDER:MODEL`) grades them too",
-            scorer.name(),
-            ids.len(),
-            counted(cases.len() as u64, "question"),
-        )
-    })
+/// Counts questions that a scorer has nothing to say of, bank by bank.
+struct LeftOut {
+    scorer: &'static dyn Scorer,
+    /// Questions that were looked at, those that it leaves out, and those of them that have no answer.
+    asked: u64,
+    left_out: u64,
+    unanswerable: u64,
+    /// The first that it leaves out.
+    first: Vec<String>,
+    /// Scorers that have left out none so far.
+    others: Vec<&'static dyn Scorer>,
+}
+
+/// Ids that are told.
+const FIRST: usize = 3;
+
+impl LeftOut {
+    fn by(scorer: &'static dyn Scorer) -> Self {
+        let others = GRADERS.iter().filter_map(|name| registry::find(name).ok()).collect();
+        Self { scorer, asked: 0, left_out: 0, unanswerable: 0, first: Vec::new(), others }
+    }
+
+    fn add(&mut self, bank: &Looked, profile: &Profile) {
+        let grades = |scorer: &dyn Scorer, case: &ScoreCase<'_>| {
+            scorer.score(&ScoreCase { answer: Some(""), ..*case }).is_some()
+        };
+        for case in bank.cases(profile) {
+            self.asked += 1;
+            // a letter is no text: rules for texts leave the article a out
+            let is_choice = matches!(case.gold(), Some(Gold::Choice(_)));
+            self.others.retain(|other| !is_choice && grades(*other, &case));
+            if grades(self.scorer, &case) {
+                continue;
+            }
+            self.left_out += 1;
+            let has_none = case.rules.unanswerable || case.gold().is_some_and(Gold::is_unanswerable);
+            self.unanswerable += u64::from(has_none);
+            if self.first.len() < FIRST {
+                self.first.push(case.question.question_id.clone());
+            }
+        }
+    }
+
+    /// What there is to tell, and who grades all of them.
+    fn told(&self) -> Option<String> {
+        let &Self { scorer, asked, left_out, unanswerable, .. } = self;
+        let (name, first) = (scorer.name(), self.first.join(", "));
+        let more = if left_out > FIRST as u64 { ", …" } else { "" };
+        let of = match unanswerable == left_out {
+            true => "questions without an answer",
+            false => "some expected answers",
+        };
+        let other = self.others.first().map(|other| format!("`--scorer {0} --headline {0}` or ", other.name()));
+        (left_out > 0).then(|| {
+            format!(
+                "{name} has nothing to say of {of}: {left_out} of {} have no score by it, and the total leaves them out \
+                 ({first}{more}); {}a judge (`--judge PROVIDER:MODEL`) grades them too",
+                counted(asked, "question"),
+                other.unwrap_or_default(),
+            )
+        })
+    }
 }
 
 /// The headline would be about nothing: said before anything is spent.
@@ -251,7 +304,9 @@ mod tests {
     fn questions_without_an_answer_that_the_headline_leaves_out_are_told_with_who_grades_them() {
         let (profile, oslo) = (Profile::implied(), Gold::Text("Oslo".to_owned()));
         let said = |scorer: &str, asked: &[(&str, Gold)]| {
-            left_out_of(registry::find(scorer).expect("is registered"), &[bank(asked)], &profile)
+            let mut left_out = LeftOut::by(registry::find(scorer).expect("is registered"));
+            asked.iter().for_each(|one| left_out.add(&bank(std::slice::from_ref(one)), &profile));
+            left_out.told()
         };
         let mixed = [("q1", oslo.clone()), ("q2", Gold::Abstain), ("q3", Gold::Unanswerable("no".to_owned()))];
         for scorer in ["substring", "contains"] {
@@ -264,9 +319,14 @@ mod tests {
             assert_eq!(said(scorer, &mixed), None, "{scorer}");
         }
         assert_eq!(said("substring", &[("q1", oslo)]), None, "all have an answer");
-        let choices =
-            [("q1", Gold::Choice("a".to_owned())), ("q2", Gold::Assertions(Default::default())), ("q3", Gold::Abstain)];
-        let said = said("substring", &choices).expect("one has no score");
-        assert!(said.contains("(q3); a judge"), "no scorer grades all of them: {said}");
+        let choices = ["a", "e", "f", "g", "z"].map(|letter| (letter, Gold::Choice(letter.to_owned())));
+        for scorer in ["choice", "choice-strict", "choice-hebb", "choice-letter"] {
+            let said = said(scorer, &choices).expect("four have no score");
+            let begins = format!("{scorer} has nothing to say of some expected answers: 4 of 5 questions");
+            assert!(said.starts_with(&begins) && said.contains("(e, f, g, …); a judge"), "{said}");
+        }
+        let mixed = [("q1", Gold::Assertions(Default::default())), ("q2", Gold::Abstain)];
+        let said = said("exact", &mixed).expect("one has no score");
+        assert!(said.contains("(q1); a judge"), "no scorer grades all of them: {said}");
     }
 }

@@ -9,7 +9,7 @@ use bench_datasets::Dataset;
 use bench_grading::scorers::{self, ScoreCase};
 use bench_proto::{
     dataset::{Gold, GoldRecord},
-    profile::Profile,
+    profile::{CategoryRules, Profile},
     summary::{AnswerKeyScore, QuestionLine},
 };
 use bench_settings::bounded;
@@ -36,9 +36,26 @@ struct Mistake {
     question_id: String,
     question: Option<String>,
     #[serde(alias = "corrected_answer", alias = "correction", alias = "corrected")]
-    correct_answer: Option<String>,
+    correct_answer: Option<Corrected>,
     #[serde(alias = "type")]
     error_type: Option<String>,
+}
+
+/// A corrected answer as such files write it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged, expecting = "the corrected answer has to be a text or a number")]
+enum Corrected {
+    Text(String),
+    Number(serde_json::Number),
+}
+
+impl From<Corrected> for Gold {
+    fn from(corrected: Corrected) -> Self {
+        match corrected {
+            Corrected::Text(text) => Self::Text(text),
+            Corrected::Number(number) => Self::Number(number),
+        }
+    }
 }
 
 impl Mistake {
@@ -115,11 +132,19 @@ fn keyed(
     let published = line.scores.get(metric).copied().filter(|_| line.outcome.has_score());
     let corrected = || {
         let gold = GoldRecord { gold: mistake?.clone()?, ..GoldRecord::default() };
-        let answer = Some(line.answer.as_deref().unwrap_or_default());
-        let rules = profile.rules(&line.category);
-        scorer?.score(&ScoreCase { answer, gold: Some(&gold), rules, ..ScoreCase::default() })
+        by_gold(scorer?, line.answer.as_deref(), &gold, profile.rules(&line.category))
     };
     Keyed { wrong: mistake.is_some(), published, corrected: published.and_then(|_| corrected()) }
+}
+
+/// The score of an answer by a corrected gold; none where the answer is not at hand, which says nothing of how good it was.
+fn by_gold(
+    scorer: &dyn scorers::Scorer,
+    answer: Option<&str>,
+    gold: &GoldRecord,
+    rules: &CategoryRules,
+) -> Option<f64> {
+    scorer.score(&ScoreCase { answer: Some(answer?), gold: Some(gold), rules, ..ScoreCase::default() })
 }
 
 fn known_banks(dataset: &dyn Dataset) -> Result<Vec<KnownBank>, CliError> {
@@ -154,7 +179,7 @@ fn resolve(banks: &[KnownBank], mistakes: &[Mistake]) -> Result<(Mistakes, Vec<S
             reviewed.push((*category).to_owned());
         }
         if !mistake.is_of_evidence() {
-            found.insert(id, mistake.correct_answer.clone().map(Gold::Text));
+            found.insert(id, mistake.correct_answer.clone().map(Gold::from));
         }
     }
     reviewed.sort_unstable();
@@ -189,5 +214,28 @@ mod tests {
         assert!(unknown.starts_with("record 2: "), "{unknown}");
         let broken = list_or_lines::<Mistake>("{\"id\": \"c-1:1\"}\n{\"id\": 3}").expect_err("is refused").to_string();
         assert!(broken.starts_with("line 2: "), "{broken}");
+    }
+
+    #[test]
+    fn a_corrected_answer_is_a_text_or_a_number() {
+        let read = |answer: &str| {
+            let text = format!("{{\"id\": \"c-1:0\", \"correct_answer\": {answer}}}");
+            let mistakes = list_or_lines::<Mistake>(&text).map_err(|error| error.to_string())?;
+            Ok::<_, String>(resolve(&banks(), &mistakes).expect("is known").0["c-1:0"].clone())
+        };
+        assert_eq!(read("7"), Ok(Some(Gold::Number(7.into()))));
+        assert_eq!(read("\"7\""), Ok(Some(Gold::Text("7".to_owned()))));
+        assert_eq!(read("null"), Ok(None));
+        let refused = read("[7]").expect_err("is refused");
+        assert!(refused.contains("a text or a number"), "{refused}");
+    }
+
+    #[test]
+    fn an_answer_that_is_not_at_hand_is_not_the_empty_one() {
+        let exact = scorers::registry::find("exact").expect("is registered");
+        let gold = GoldRecord { gold: Gold::Text("Ann".to_owned()), ..GoldRecord::default() };
+        let profile = Profile::implied();
+        let by_gold = |answer| by_gold(exact, answer, &gold, profile.rules("any"));
+        assert_eq!((by_gold(None), by_gold(Some("")), by_gold(Some("Ann"))), (None, Some(0.0), Some(1.0)));
     }
 }

@@ -18,6 +18,9 @@ use bench_store::{RunRow, Store};
 use super::{beside::beside, questions::each_question};
 use crate::{app::App, exit::CliError, out};
 
+/// Bytes of questions that are held in memory before they go to a file.
+const IN_MEMORY: usize = 8 << 20;
+
 /// Folder of a run's files: `$BENCH_HOME/runs/<run>`, unless the person named one.
 #[must_use]
 pub(crate) fn run_folder(app: &App, run: &RunId, output_dir: Option<&Path>) -> PathBuf {
@@ -81,12 +84,12 @@ pub(crate) fn check_file(file: &Path) -> Result<(), CliError> {
 /// Makes sure that files can be written to a folder, and makes none: one that is not there yet could be made.
 ///
 /// # Errors
-/// Exit 2 with another place to choose.
-pub(crate) fn could_be_written(folder: &Path) -> Result<(), CliError> {
+/// Why they cannot.
+pub(crate) fn could_be_written(folder: &Path) -> std::io::Result<()> {
     let missing = |folder: &&Path| folder.symlink_metadata().is_err();
     let there = folder.ancestors().find(|above| !missing(above)).unwrap_or(Path::new("."));
     let there = if there.as_os_str().is_empty() { Path::new(".") } else { there };
-    tempfile::NamedTempFile::new_in(there).map(drop).map_err(|error| not_writable(folder, &error))
+    tempfile::NamedTempFile::new_in(there).map(drop)
 }
 
 fn not_writable(folder: &Path, error: &std::io::Error) -> CliError {
@@ -276,8 +279,10 @@ fn in_store(run: &RunId, error: CliError) -> CliError {
 
 /// Writes all questions and returns the first of them, as many as a page holds.
 async fn write_questions(store: &dyn Store, run: &RunRow, path: &Path) -> Result<Vec<QuestionLine>, CliError> {
-    // lines are made bank by bank and collected in a spooled file, so the store is never waited for while the writer is open
-    let mut spool = bench_report::QuestionsWriter::new(tempfile::spooled_tempfile(8 << 20));
+    // lines are made bank by bank and collected in a spooled file, so the store is never waited for while the writer is open; where
+    // the questions will lie is room for them, and what is wrong there is told of their file
+    let spool = tempfile::spooled_tempfile_in(IN_MEMORY, folder_of(path));
+    let mut spool = bench_report::QuestionsWriter::new(spool);
     let mut first = Vec::new();
     each_question(store, run, |line| {
         spool.write(&line).map_err(|e| disk(path, e))?;

@@ -8,7 +8,6 @@
 //! | `summary` | what is the result of a run? |
 //! | [`accounts_spent`] | what did the accounts of a metered run say meanwhile? |
 //! | `ahead` | how is something read before it is asked for, and never much of it? |
-//! | `score` | by which one figure is a run shown? |
 //! | `started_again` | did processes of its memory system end before it? |
 //! | `models` | where were its models, and what did they answer by? |
 //! | `questions` | what is told of a single question? |
@@ -39,7 +38,6 @@ pub(crate) mod own_answers;
 pub(crate) mod published;
 mod questions;
 pub(crate) mod repeats;
-mod score;
 mod shards;
 mod started_again;
 mod summary;
@@ -54,7 +52,6 @@ pub(crate) use self::{
         on_screen, render, render_summary, replace, run_folder, write_atomically, write_files, write_named, write_text,
     },
     questions::{each_question, facts_of_bank, questions_named, questions_of_bank},
-    score::{Score, score_of},
     shards::read_facts,
     summary::{SELF_CHECK_EVENT, group_of, summary_of},
 };

@@ -1,7 +1,7 @@
 //! `report RUN --published`: what others have published on the same dataset, beside the run, and in what each differs from it.
 
 use bench_datasets::{PublishedResult, published};
-use bench_proto::{profile::Part, summary::Summary};
+use bench_proto::{facts::judge_metric, profile::Part, summary::Summary};
 use bench_report::published::{PublishedRow, PublishedTable};
 
 /// The run among the published results of its dataset, each part of it by itself and the best first.
@@ -21,21 +21,26 @@ pub(crate) fn among_others(summary: &Summary) -> PublishedTable {
     PublishedTable { dataset: summary.dataset.name.clone(), results }
 }
 
-/// The run's figure over the same categories, as far as it has one.
+/// The run's figure over the same categories, as far as it has one: that by somebody else's counting where it is held to one.
 fn ours(summary: &Summary, part: &Part) -> Option<PublishedRow> {
-    let headline = &summary.headline;
-    let (score, ci95, questions) = if is_over(summary, part) {
-        (headline.value?, headline.ci95.clone(), headline.n)
-    } else {
-        let totals = summary.all_totals();
-        let (_, total) = totals.into_iter().find(|(of, _)| of == part)?;
-        (total.value?, total.ci95.clone(), total.n)
+    let (headline, counted) = (&summary.headline, summary.counting.as_ref());
+    let (score, ci95, questions) = match counted {
+        // it is about the categories of the headline alone, and has no interval of ours
+        Some(counted) => (counted.value.filter(|_| is_over(summary, part))?, None, counted.n),
+        None if is_over(summary, part) => (headline.value?, headline.ci95.clone(), headline.n),
+        None => {
+            let totals = summary.all_totals();
+            let (_, total) = totals.into_iter().find(|(of, _)| of == part)?;
+            (total.value?, total.ci95.clone(), total.n)
+        }
     };
     Some(PublishedRow {
         is_this_run: true,
         system: summary.spec.system.clone(),
         part: None,
         score,
+        metric: Some(metric_of(summary).to_owned()),
+        counted_as: counted.map(|counted| counted.counting.name.clone()),
         ci95,
         questions: Some(questions),
         answerer: Some(summary.spec.who_answered()),
@@ -43,6 +48,17 @@ fn ours(summary: &Summary, part: &Part) -> Option<PublishedRow> {
         source: summary.run.id.clone(),
         differs_in: Vec::new(),
     })
+}
+
+/// The metric of the run's figure.
+fn metric_of(summary: &Summary) -> &str {
+    summary.counting.as_ref().map_or(&summary.headline.metric, |counted| &counted.counting.metric)
+}
+
+/// Whether a metric is what others publish: the share of answers that a judge takes for right, or of right choices where a dataset
+/// has options. Shares of words and of evidence are other figures of the same answers.
+fn is_published(metric: &str) -> bool {
+    metric == judge_metric(0) || metric.starts_with("choice")
 }
 
 /// Whether the headline is about the categories of a part: what the part leaves out was not asked, or is left out of the headline too.
@@ -61,6 +77,9 @@ fn theirs(row: &PublishedResult, summary: &Summary) -> PublishedRow {
     if row.part.is_some() {
         differs_in.push("part".to_owned());
     }
+    if !is_published(metric_of(summary)) {
+        differs_in.push("metric".to_owned());
+    }
     let answerer = Some(summary.spec.who_answered());
     differs_in.extend(models("answerer", row.answerer.as_deref(), answerer.as_deref()));
     differs_in.extend(models("judge", row.judge.as_deref(), summary.spec.judge.as_deref()));
@@ -74,6 +93,8 @@ fn theirs(row: &PublishedResult, summary: &Summary) -> PublishedRow {
         system: row.system.clone(),
         part: row.part.clone(),
         score: row.score,
+        metric: None,
+        counted_as: None,
         ci95: None,
         questions: row.questions,
         answerer: row.answerer.clone(),
@@ -94,7 +115,63 @@ fn models(role: &str, theirs: Option<&str>, ours: Option<&str>) -> Option<String
 
 #[cfg(test)]
 mod tests {
+    use bench_proto::counting::{CountingSpec, CountingSummary};
+
     use super::*;
+
+    /// A run of LoCoMo without its category of traps, by a metric.
+    fn summary(metric: &str) -> Summary {
+        let mut summary: Summary =
+            serde_json::from_str(include_str!("../../../proto/golden/report.v4.json")).expect("a report");
+        summary.headline.without = vec!["adversarial".to_owned()];
+        (summary.headline.metric, summary.headline.value) = (metric.to_owned(), Some(0.25));
+        summary
+    }
+
+    /// The run's own row, and how many of the others differ in their metric.
+    fn told(summary: &Summary) -> (PublishedRow, usize) {
+        let (mut own, others): (Vec<PublishedRow>, Vec<PublishedRow>) =
+            among_others(summary).results.into_iter().partition(|row| row.is_this_run);
+        assert!(own.len() == 1 && others.len() > 5, "{own:?}");
+        let other_metric = |row: &&PublishedRow| row.differs_in.iter().any(|word| word == "metric");
+        let differ = others.iter().filter(other_metric).count();
+        assert!(differ == 0 || differ == others.len(), "all of them or none");
+        (own.remove(0), differ)
+    }
+
+    #[test]
+    fn a_figure_that_no_judge_gave_differs_in_its_metric() {
+        let (own, differ) = told(&summary("judge"));
+        assert_eq!((own.metric.as_deref(), own.counted_as.as_deref(), own.score), (Some("judge"), None, 0.25));
+        assert_eq!(differ, 0);
+        for metric in ["locomo-f1", "recall@10", "judge.hallucination"] {
+            let (own, differ) = told(&summary(metric));
+            assert!(own.metric.as_deref() == Some(metric) && differ > 0, "{own:?}");
+        }
+        assert!(is_published("choice-letter"));
+    }
+
+    #[test]
+    fn a_run_that_is_counted_as_others_do_stands_there_with_that_figure() {
+        let mut summary = summary("judge");
+        summary.counting = Some(CountingSummary {
+            counting: CountingSpec {
+                name: "mem0-2025".to_owned(),
+                metric: "judge".to_owned(),
+                ..CountingSpec::default()
+            },
+            value: Some(0.625),
+            sd: None,
+            runs: 1,
+            n: 1_540,
+            failed: 0,
+            left_out: 446,
+            by_category: Vec::new(),
+        });
+        let (own, differ) = told(&summary);
+        assert_eq!((own.score, own.ci95, own.questions), (0.625, None, Some(1_540)));
+        assert_eq!((own.counted_as.as_deref(), differ), (Some("mem0-2025"), 0));
+    }
 
     #[test]
     fn a_model_is_the_same_by_its_name_alone() {

@@ -2,7 +2,10 @@
 //!
 //! One run's questions are in memory at a time, beside a table of their scores.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap},
+    hash::{DefaultHasher, Hash, Hasher},
+};
 
 use bench_aggregate::{
     compare::RunFacts,
@@ -88,12 +91,23 @@ pub(crate) struct Together {
     pub(crate) figures: RepeatFigures,
     /// Scores of their questions.
     pub(crate) table: RepeatTable,
-    /// Those that have ended, more than one, have the same result to the last digit.
-    pub(crate) deterministic: bool,
+    /// What those that have ended, more than one, have in common.
+    alike: Alike,
     /// The results of those that have ended.
     pub(crate) summaries: Vec<Summary>,
     /// What of them was drawn anew.
     draws: Draws,
+}
+
+/// How much repeats are alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Alike {
+    /// Their results differ.
+    Not,
+    /// Their grades are the same to the last digit, and their answers are others.
+    Grades,
+    /// Their answers are the same too.
+    Answers,
 }
 
 impl Together {
@@ -112,13 +126,15 @@ pub(crate) async fn figures_of(app: &App, store: &dyn Store, rows: &[RunRow]) ->
     let first = rows.first().ok_or_else(|| CliError::usage("there is no run"))?;
     let (spec, metric) = (&first.spec, first.spec.headline_metric());
     let mut table = RepeatTable::default();
-    let (mut runs, mut summaries) = (Vec::new(), Vec::<Summary>::new());
+    let (mut runs, mut summaries, mut answers) = (Vec::new(), Vec::<Summary>::new(), Vec::new());
     for row in rows {
         let mut run = told(app, row);
         if row.state == RunState::Finished {
             let summary = summary_of(app, store, row).await?;
-            let (facts, votes) = questions(store, row, &metric).await?;
-            table.add(&facts, &spec.dataset.profile.headline, votes.as_ref());
+            let (of_run, has_votes) = questions(store, row, &metric).await?;
+            let votes = has_votes.then_some(&of_run.votes);
+            table.add(&of_run.facts, &spec.dataset.profile.headline, votes);
+            answers.push(of_run.answers);
             run.value = summary.headline.value;
             run.n = summary.headline.n;
             run.coverage = summary.outcomes.coverage;
@@ -143,9 +159,14 @@ pub(crate) async fn figures_of(app: &App, store: &dyn Store, rows: &[RunRow]) ->
         seed: app.settings().stats_seed,
     };
     let figures = report(&table, &of);
-    let is_alike = |pair: &[Summary]| pair[0].result_digest == pair[1].result_digest;
-    let deterministic = summaries.len() > 1 && summaries.windows(2).all(is_alike);
-    Ok(Together { runs, figures, table, deterministic, summaries, draws })
+    let same_grades = |pair: &[Summary]| pair[0].result_digest == pair[1].result_digest;
+    let same_answers = |pair: &[u64]| pair[0] == pair[1];
+    let alike = match summaries.len() > 1 && summaries.windows(2).all(same_grades) {
+        false => Alike::Not,
+        true if answers.windows(2).all(same_answers) => Alike::Answers,
+        true => Alike::Grades,
+    };
+    Ok(Together { runs, figures, table, alike, summaries, draws })
 }
 
 /// Of all banks of the runs behind the first: how many they have filled themselves, and how many there are.
@@ -171,11 +192,11 @@ pub(crate) async fn repeats_report(
     let first = repeats.runs.first().ok_or_else(|| CliError::usage(format!("group {} has no run", repeats.id)))?;
     let together = figures_of(app, store, &repeats.runs).await?;
     let invalid = together.invalid();
-    let Together { runs, figures, table, deterministic, draws, .. } = together;
+    let Together { runs, figures, table, alike, draws, .. } = together;
     let report = RepeatsReport {
         schema_version: REPEATS_SCHEMA_VERSION,
         group: group(store, repeats, first, table.runs(), !draws.fills_alike).await?,
-        notes: invalid.into_iter().chain(notes(&first.spec, &draws, deterministic, repeats)).collect(),
+        notes: invalid.into_iter().chain(notes(&first.spec, &draws, alike, repeats)).collect(),
         runs,
         metric: first.spec.headline_metric(),
         estimator: figures.estimator,
@@ -183,7 +204,7 @@ pub(crate) async fn repeats_report(
         stability: figures.stability,
         variance: figures.variance,
         halving: figures.halving,
-        deterministic,
+        deterministic: alike == Alike::Answers,
     };
     Ok((report, table))
 }
@@ -274,16 +295,21 @@ pub(crate) fn counted_elsewhere<'s>(specs: impl IntoIterator<Item = &'s RunSpec>
     })
 }
 
-fn notes(spec: &RunSpec, draws: &Draws, deterministic: bool, repeats: &RunsOfGroup) -> Vec<String> {
+fn notes(spec: &RunSpec, draws: &Draws, alike: Alike, repeats: &RunsOfGroup) -> Vec<String> {
     let mut notes = vec![filling(spec, draws)];
-    if draws.none() {
-        notes.push(nothing_draws(spec));
-    } else if deterministic {
-        notes.push(
-            "the repeats are equal to the last answer: whoever was asked gave the same reply to the same request, so that they \
-             are one draw; a model that samples (a temperature above 0) or a seed in its parameters makes others"
+    match alike {
+        _ if draws.none() => notes.push(nothing_draws(spec)),
+        Alike::Answers => notes.push(
+            "the repeats are equal to the last answer and grade: whoever was asked gave the same reply to the same request, so that \
+             they are one draw; a model that samples (a temperature above 0) or a seed in its parameters makes others"
                 .to_owned(),
-        );
+        ),
+        Alike::Grades => notes.push(
+            "the repeats are equal to the last grade, and their answers are not: each is a draw of its own, and none of so many has \
+             changed a grade"
+                .to_owned(),
+        ),
+        Alike::Not => {}
     }
     notes.extend(counted_elsewhere([spec]));
     let open = repeats.runs.iter().filter(|run| run.state != RunState::Finished).count();
@@ -311,10 +337,17 @@ pub(crate) fn filling(spec: &RunSpec, draws: &Draws) -> String {
                 ),
             }
         }
-        true => format!(
-            "banks: {name} computes its memory from the stored texts, which all repeats share; filling costs no call and makes the \
-             same memory each time"
-        ),
+        true => match vector::remote_model(name, &spec.system.settings) {
+            Some(model) => format!(
+                "banks: {name} computes its memory from the stored texts and from embeddings of {}, which all repeats share; they are \
+                 paid by whoever asks for them first, and repeats side by side pay some of them again",
+                model.name
+            ),
+            None => format!(
+                "banks: {name} computes its memory from the stored texts, which all repeats share; filling costs no call and makes \
+                 the same memory each time"
+            ),
+        },
         false => format!(
             "banks: each repeat fills its own, for those of {name} belong to one run; what filling changes is a part of the noise"
         ),
@@ -336,27 +369,51 @@ pub(crate) fn nothing_draws(spec: &RunSpec) -> String {
 /// Votes on the answers of a run, by question id.
 type Votes = HashMap<String, VotesOn>;
 
-/// The questions of a run by a metric; of a judge with several votes these too.
-async fn questions(store: &dyn Store, run: &RunRow, metric: &str) -> Result<(RunFacts, Option<Votes>), CliError> {
+/// The questions of a run.
+struct Questions {
+    facts: RunFacts,
+    /// Of a judge with several votes.
+    votes: Votes,
+    /// A number that is the same where all answers are.
+    answers: u64,
+}
+
+impl Questions {
+    fn new(metric: &str, top_k: u32) -> Self {
+        Self { facts: RunFacts::new(metric, top_k), votes: Votes::new(), answers: 0 }
+    }
+
+    fn add(&mut self, question: &QuestionFacts, votes: Option<&VotesOn>) {
+        self.votes.extend(votes.map(|on| (question.question_id.clone(), *on)));
+        self.facts.add(question);
+        let mut hasher = DefaultHasher::new();
+        (&question.question_id, question.answer_hash).hash(&mut hasher);
+        // a sum: runs are read in parts, and in any order
+        self.answers = self.answers.wrapping_add(hasher.finish());
+    }
+
+    fn merge(&mut self, part: Self) {
+        self.facts.merge(part.facts);
+        self.votes.extend(part.votes);
+        self.answers = self.answers.wrapping_add(part.answers);
+    }
+}
+
+/// The questions of a run by a metric, and whether its judge has several votes on each.
+async fn questions(store: &dyn Store, run: &RunRow, metric: &str) -> Result<(Questions, bool), CliError> {
     let judge = run.spec.judge_plan().metrics.iter().position(|name| name == metric);
     let by_task = match judge {
         Some(judge) if run.spec.votes > 1 => Some(votes_by_task(store, run, judge as u32).await?),
         _ => None,
     };
-    let new = || (RunFacts::new(metric, run.spec.system.top_k), Votes::new());
-    let add = |(facts, votes): &mut (RunFacts, Votes), question: QuestionFacts| {
-        if let Some(on) = by_task.as_ref().and_then(|by_task| by_task.get(&question.task)) {
-            votes.insert(question.question_id.clone(), *on);
-        }
-        facts.add(&question);
+    let new = || Questions::new(metric, run.spec.system.top_k);
+    let add = |all: &mut Questions, question: QuestionFacts| {
+        all.add(&question, by_task.as_ref().and_then(|by_task| by_task.get(&question.task)));
     };
-    let parts = read_facts(store, run, new, add, |(facts, _)| facts.settle()).await?;
-    let (mut facts, mut votes) = new();
-    for (of_part, votes_of_part) in parts {
-        facts.merge(of_part);
-        votes.extend(votes_of_part);
-    }
-    Ok((facts, by_task.is_some().then_some(votes)))
+    let parts = read_facts(store, run, new, add, |part| part.facts.settle()).await?;
+    let mut all = new();
+    parts.into_iter().for_each(|part| all.merge(part));
+    Ok((all, by_task.is_some()))
 }
 
 /// The votes of one of a run's judges, by the task of the question.
@@ -386,12 +443,72 @@ async fn votes_by_task(store: &dyn Store, run: &RunRow, judge: u32) -> Result<Ha
 
 #[cfg(test)]
 mod tests {
+    use bench_proto::facts::{Outcome, QuestionIdentity};
+
     use super::*;
+
+    fn spec() -> RunSpec {
+        serde_json::from_str(include_str!("../../../proto/golden/run_spec.v1.json")).expect("a spec")
+    }
+
+    #[test]
+    fn equal_grades_are_one_draw_where_the_answers_are_equal_too() {
+        let question = |id: &str, answer_hash: u64| {
+            let identity = QuestionIdentity {
+                task: TaskKey::question(0, 0),
+                question_id: id.to_owned(),
+                bank_id: "b".to_owned(),
+                category: "any".to_owned(),
+                facets: Default::default(),
+            };
+            QuestionFacts { answer_hash, ..QuestionFacts::without_steps(identity, Outcome::Scored) }
+        };
+        let answers = |parts: &[&[(&str, u64)]]| {
+            let mut all = Questions::new("judge", 10);
+            for part in parts {
+                let mut of_part = Questions::new("judge", 10);
+                part.iter().for_each(|&(id, answer)| of_part.add(&question(id, answer), None));
+                all.merge(of_part);
+            }
+            all.answers
+        };
+        let whole = answers(&[&[("a", 1), ("b", 2)]]);
+        assert_eq!(answers(&[&[("b", 2)], &[("a", 1)]]), whole, "in whatever parts and order");
+        for others in [[("a", 1), ("b", 3)], [("a", 2), ("b", 1)], [("a", 1), ("c", 2)]] {
+            assert_ne!(answers(&[&others]), whole, "{others:?}");
+        }
+        let mut spec = spec();
+        spec.judges.iter_mut().for_each(|judge| "openai".clone_into(&mut judge.provider));
+        let said = |alike: Alike| {
+            let repeats = RunsOfGroup { id: RunId("g".to_owned()), runs: Vec::new() };
+            let draws = Draws { answers: true, ..Draws::of(&spec, true) };
+            notes(&spec, &draws, alike, &repeats).join("\n")
+        };
+        assert!(said(Alike::Answers).contains("they are one draw"), "{}", said(Alike::Answers));
+        let of_grades = said(Alike::Grades);
+        assert!(of_grades.contains("equal to the last grade") && !of_grades.contains("one draw"), "{of_grades}");
+    }
+
+    #[test]
+    fn embeddings_that_are_paid_are_no_filling_without_a_call() {
+        let told = |name: &str, model: Option<&str>| {
+            let mut spec = spec();
+            name.clone_into(&mut spec.system.name);
+            let model = model.map(|model| ("vector.model".to_owned(), serde_json::Value::from(model)));
+            spec.system.settings = model.into_iter().collect();
+            spec.limits.cache = CacheScope::default();
+            filling(&spec, &Draws::of(&spec, false))
+        };
+        let paid = told("vector", Some("text-embedding-3-small"));
+        assert!(paid.contains("text-embedding-3-small") && paid.contains("paid by whoever asks"), "{paid}");
+        for free in [told("bm25", None), told("vector", Some("hash"))] {
+            assert!(free.contains("filling costs no call"), "{free}");
+        }
+    }
 
     #[test]
     fn a_judge_draws_where_it_gives_the_headline() {
-        let golden = include_str!("../../../proto/golden/run_spec.v1.json");
-        let spec: RunSpec = serde_json::from_str(golden).expect("a spec");
+        let spec = spec();
         let judges = |headline: Option<&str>, provider: &str| {
             let mut spec = RunSpec { headline: headline.map(str::to_owned), ..spec.clone() };
             spec.judges.iter_mut().for_each(|judge| provider.clone_into(&mut judge.provider));

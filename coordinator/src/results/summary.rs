@@ -266,7 +266,7 @@ async fn fill_worst(store: &dyn Store, run: &RunRow, summary: &mut Summary, wors
     Ok(())
 }
 
-/// The stored summary of a finished run, or a fresh one of a run at any point.
+/// The stored summary of a finished run under the name that it has now, or a fresh one of a run at any point.
 ///
 /// # Errors
 /// What the store meets.
@@ -275,8 +275,12 @@ pub(crate) async fn summary_of(app: &App, store: &dyn Store, run: &RunRow) -> Re
         return summarize(app, store, run).await;
     }
     if let Some(stored) = store.summary(run.run_no).await? {
-        match serde_json::from_str(&stored) {
-            Ok(summary) => return Ok(summary),
+        match serde_json::from_str::<Summary>(&stored) {
+            Ok(mut summary) => {
+                // it may have got another one since, of which neither fingerprint nor digest know
+                summary.run.name.clone_from(&run.name);
+                return Ok(summary);
+            }
             Err(error) => tracing::warn!("the stored summary cannot be read by this build, it is made anew: {error}"),
         }
     }

@@ -11,7 +11,7 @@ use bench_systems::adapter::file::STARTED;
 
 use crate::{
     app::App,
-    cli::{ResumeArgs, SubmitArgs},
+    cli::{NamingArgs, ResumeArgs, SubmitArgs},
     exit::{CliError, CliResult},
     out,
     runs::resume::resume,
@@ -38,8 +38,24 @@ pub(crate) async fn attach(
         )));
     }
     out::note(&format!("run {} exists with the same settings: going on with it", existing.run_id));
+    other_labels(&existing, &args.naming).iter().for_each(|said| out::note(said));
     let as_resume = as_resume(&existing.run_id, args);
     resume(app, store, existing, &as_resume).await
+}
+
+/// What is said of a name and of tags that a run which exists has not got, and does not get by being gone on with.
+fn other_labels(existing: &RunRow, naming: &NamingArgs) -> Option<String> {
+    let id = &existing.run_id;
+    let is_other = naming.name.is_some() && naming.name != existing.name;
+    let lacks_tags = naming.tag.iter().any(|tag| !existing.tags.contains(tag));
+    Some(match (is_other, lacks_tags) {
+        (false, false) => return None,
+        (true, false) => format!("--name is left out: `bench-coord rename {id} NAME` gives a run another name"),
+        (false, true) => format!("--tag is left out: `bench-coord tag {id} TAG` adds one to a run"),
+        (true, true) => format!(
+            "--name and --tag are left out: `bench-coord rename {id} NAME` and `bench-coord tag {id} TAG` change those of a run"
+        ),
+    })
 }
 
 /// The flags of a submit, as those of the `resume` that it becomes.
@@ -96,7 +112,28 @@ fn lacks_start(old: &str, new: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use bench_store::conformance;
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_name_and_tags_that_a_run_does_not_get_are_said_to_be_left_out() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = conformance::store_in(folder.path()).await;
+        let new = conformance::new_run("r");
+        let run = store.create_run(&new).await.expect("is created");
+        let row = store.run(run).await.expect("is there");
+        let said = |name: Option<&str>, tags: &[&str]| {
+            let tag = tags.iter().map(|tag| (*tag).to_owned()).collect();
+            other_labels(&row, &NamingArgs { name: name.map(str::to_owned), tag, run_id: None })
+        };
+        assert_eq!([said(None, &[]), said(new.name.as_deref(), &["nightly"])], [None, None], "it has them");
+        let name = said(Some("b"), &["nightly"]).expect("another name");
+        assert!(name.contains("--name is left out: `bench-coord rename r NAME`"), "{name}");
+        let tag = said(None, &["y"]).expect("another tag");
+        assert!(tag.contains("--tag is left out: `bench-coord tag r TAG`"), "{tag}");
+        assert!(said(Some("b"), &["y"]).is_some_and(|both| both.contains("--name and --tag are left out")));
+    }
 
     #[test]
     fn p13_a_run_of_an_earlier_release_says_why_it_is_not_gone_on_with() {

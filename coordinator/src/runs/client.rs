@@ -8,9 +8,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bench_proto::{CLUSTER_DOMAIN, ids::RunNo, session::SessionInfo};
+use bench_proto::{
+    CLUSTER_DOMAIN,
+    ids::{Role, RunNo},
+    session::SessionInfo,
+};
 use bench_settings::signals::Interrupts;
-use bench_store::{Renewal, RunRow, SessionId, SessionRow, Sessions, Store, StoreError};
+use bench_store::{OpenByRole, Renewal, RunRow, SessionId, SessionRow, Sessions, Store, StoreError};
 use bench_telemetry::outage;
 use bench_worker::version::VERSION;
 use futures::{StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
@@ -24,7 +28,7 @@ use crate::{
     planning::planner::{Ahead, Planner},
     runs::ending::RunEnd,
     standing::{
-        domains::{is_served, planner_domain},
+        domains::{planner_domain, workers_of},
         row_of,
     },
 };
@@ -140,19 +144,41 @@ pub(crate) async fn renewals_of_planners(store: &dyn Sessions, run: RunNo) -> Re
     Ok(store.open_sessions(&planner_domain(run)).await?.iter().map(|session| session.counter).sum())
 }
 
-/// Why nobody works on the runs of a pool, when that is so.
+/// Why nobody works on the runs of a pool, or on those of their tasks that could be worked on now, when that is so.
 ///
 /// # Errors
 /// What the store meets.
-pub(crate) async fn who_is_missing(store: &dyn Store, pool: &str) -> Result<Option<String>, StoreError> {
+pub(crate) async fn who_is_missing(
+    store: &dyn Store,
+    pool: &str,
+    open: &OpenByRole,
+) -> Result<Option<String>, StoreError> {
     let leader = store.leader(CLUSTER_DOMAIN).await?;
     if leader.is_none_or(|leader| !leader.is_alive()) {
         return Ok(Some("no coordinator hands out tasks: start `bench-coord serve`".to_owned()));
     }
-    if is_served(store, pool).await? {
+    let workers = workers_of(store, pool).await?;
+    if workers.is_empty() {
+        return Ok(Some(format!("no worker serves pool '{pool}': start `bench-worker --pool {pool}`")));
+    }
+    let waits = open.iter().filter(|(_, tasks)| tasks.unpublished + tasks.queued > 0).map(|(role, _)| *role);
+    let unserved = waits.filter(|role| workers.iter().all(|worker| worker.slots_of(pool, *role) == 0));
+    let roles: Vec<&str> = unserved.map(Role::name).collect();
+    if roles.is_empty() {
         return Ok(None);
     }
-    Ok(Some(format!("no worker serves pool '{pool}': start `bench-worker --pool {pool}`")))
+    Ok(Some(format!(
+        "no worker of pool '{pool}' takes {} tasks: start `bench-worker --pool {pool} --roles {}`",
+        roles.join(" or "),
+        roles.join(",")
+    )))
+}
+
+/// The same for one run.
+async fn who_is_missing_of(store: &dyn Store, run: &RunRow) -> Result<Option<String>, StoreError> {
+    // whether there are any is asked, not how many
+    let open = store.open_tasks_of(&[run.run_no], 1).await?.remove(&run.run_no).unwrap_or_default();
+    who_is_missing(store, &run.spec.limits.pool, &open).await
 }
 
 /// What writes the rest of a run's plan, where nobody does.
@@ -225,7 +251,7 @@ impl<'a> Following<'a> {
             if planning.is_none() && !row.planned {
                 planning = self.take_over(&row, missing, &mut unwritten).await?;
             }
-            match who_is_missing(store, &run.spec.limits.pool).await {
+            match who_is_missing_of(store, run).await {
                 Ok(None) => (alive, said) = (Instant::now(), false),
                 Ok(Some(missing)) if alive.elapsed() >= self.patience => {
                     let rest = if row.planned { String::new() } else { format!("; {INCOMPLETE}") };
@@ -342,7 +368,7 @@ fn left(reason: &str) -> RunEnd {
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    use bench_store::{NewRun, conformance};
+    use bench_store::{NewRun, OpenTasks, conformance};
     use futures::FutureExt as _;
 
     use super::*;
@@ -384,6 +410,31 @@ mod tests {
         let error = following.follow(&run, None, &missing).await.expect_err("it cannot be written here");
         let told = (error.message.as_str(), asked.load(Ordering::SeqCst));
         assert_eq!(told, ("the dataset is gone", 2), "a store that is away comes back");
+    }
+
+    #[tokio::test]
+    async fn a_role_that_no_worker_takes_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = conformance::store_in(folder.path()).await;
+        let _ = store.take_lead(CLUSTER_DOMAIN, "coordinator", None).await.expect("leads");
+        let queued = |roles: &[Role]| -> OpenByRole {
+            let count = |role| OpenTasks { queued: i64::from(roles.contains(&role)), ..OpenTasks::default() };
+            Role::ALL.into_iter().map(|role| (role, count(role))).collect()
+        };
+        let missing = async |roles: &[Role]| {
+            who_is_missing(store.as_ref(), "default", &queued(roles)).await.expect("is read").unwrap_or_default()
+        };
+        assert!(missing(&[]).await.starts_with("no worker serves pool 'default'"), "nobody is there at all");
+        let slots = [(Role::Retain, 1), (Role::Question, 4)].into();
+        let info = SessionInfo::of_this_process(VERSION, "default", slots, "").to_json();
+        let session = store.open_session("main", CLUSTER_DOMAIN, &info).await.expect("begins");
+        assert_eq!(missing(&[Role::Retain, Role::Question]).await, "");
+        let told = "no worker of pool 'default' takes judge tasks: start `bench-worker --pool default --roles judge`";
+        assert_eq!(missing(&[Role::Question, Role::Judge]).await, told);
+        store.end_session(session).await.expect("ends");
+        let info = SessionInfo::of_this_process(VERSION, "gpu", [(Role::Judge, 4)].into(), "").to_json();
+        let _ = store.open_session("elsewhere", CLUSTER_DOMAIN, &info).await.expect("begins");
+        assert!(missing(&[Role::Judge]).await.starts_with("no worker serves pool 'default'"));
     }
 
     #[tokio::test]

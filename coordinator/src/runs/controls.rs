@@ -68,6 +68,8 @@ impl PlannedGroup {
                 lineage: format!("{id}-{system}"),
                 spec: plan.spec.clone(),
                 waits: true,
+                // what is noted with the measured run is said of that one
+                events: Vec::new(),
                 ..measured.clone()
             }
         };

@@ -11,9 +11,13 @@ use crate::{
     app::App,
     exit::CliError,
     out::times::rfc3339,
-    results::{self, Score, score_of},
+    results,
     runs::fork::source_of,
-    standing::{Standing, group::group_of_equals},
+    standing::{
+        Standing,
+        group::group_of_equals,
+        score::{Score, score_of},
+    },
 };
 
 /// A run and what is told of it.

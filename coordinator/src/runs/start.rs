@@ -1,6 +1,9 @@
 //! Before a run starts: what is refused, and what the person is asked.
 
-use bench_proto::{ids::RunId, spec::RunSpec};
+use bench_proto::{
+    ids::RunId,
+    spec::{ModelSpec, RunSpec},
+};
 use bench_store::{NewRun, Store};
 
 use crate::{
@@ -8,8 +11,10 @@ use crate::{
     cli::{NamingArgs, SubmitArgs},
     exit::CliError,
     out::{self, amounts::dollars},
-    planning::DEFAULT_CAP,
-    runs::{estimate::RunEstimate, executor::RunExecutor, takers::look_for_takers},
+    planning::{DEFAULT_CAP, self_check},
+    runs::{
+        controls::PlannedGroup, estimate::RunEstimate, executor::RunExecutor, group, stopping, takers::look_for_takers,
+    },
     standing::current_user,
 };
 
@@ -27,6 +32,33 @@ pub(crate) fn check_detach(detach: bool, place: Deployment) -> Result<(), CliErr
         ));
     }
     Ok(())
+}
+
+/// Plans the run of a command and its controls; what `submit` refuses by its flags, `estimate` does.
+///
+/// # Errors
+/// As [`PlannedGroup::plan`] and [`stopping::plan`]; exit 2 for repeats that would be none.
+pub(crate) async fn plan(app: &App, args: &SubmitArgs, will_call: bool) -> Result<PlannedGroup, CliError> {
+    let mut planned = PlannedGroup::plan(app, args, will_call).await?;
+    stopping::plan(app, args, &mut planned.measured).await?;
+    if args.repeats.is_some_and(|n| n > 1) {
+        group::prepare(args, &mut planned)?;
+        group::check_meter_address(app, &[&planned.measured.spec], args.repeats.unwrap_or(1))?;
+    }
+    equal_votes(&planned.measured.spec).iter().for_each(|warning| out::note(warning));
+    self_check::left_out(&planned.measured).await?.iter().for_each(|warning| out::note(warning));
+    Ok(planned)
+}
+
+/// Warns of judges whose further votes cannot differ by temperature (P38): equal draws of a deterministic model are one vote.
+fn equal_votes(spec: &RunSpec) -> Vec<String> {
+    let varies = |judge: &&ModelSpec| judge.params.contains_key("temperature");
+    let same = spec.judges.iter().filter(|judge| spec.votes > 1 && !varies(judge));
+    same.map(|judge| {
+        let name = judge.display();
+        format!("{name} takes no temperature: its {} votes may be equal, and are paid each", spec.votes)
+    })
+    .collect()
 }
 
 /// Asks or refuses before money is spent, see docs/CLI.md.
@@ -112,6 +144,6 @@ pub(crate) fn new_run(run_id: &RunId, naming: &NamingArgs, spec: RunSpec, execut
         code_version: bench_worker::version::VERSION.to_owned(),
         group: None,
         waits: false,
-        event: None,
+        events: Vec::new(),
     }
 }

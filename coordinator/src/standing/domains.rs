@@ -14,12 +14,20 @@ pub(crate) fn planner_domain(run: RunNo) -> String {
     format!("{PLANS_DOMAIN}/{}", run.0)
 }
 
-/// Whether a worker of the cluster serves a pool.
+/// The living workers of a pool, as they describe themselves.
+///
+/// # Errors
+/// What the store meets.
+pub(crate) async fn workers_of(store: &dyn Sessions, pool: &str) -> Result<Vec<SessionInfo>, StoreError> {
+    let workers = store.open_sessions(CLUSTER_DOMAIN).await?;
+    let alive = workers.iter().filter(|worker| SessionRow::is_alive(worker));
+    Ok(alive.map(|worker| SessionInfo::from_json(&worker.info_json)).filter(|info| info.pool == pool).collect())
+}
+
+/// Whether a worker of the cluster serves a pool, in whichever role.
 ///
 /// # Errors
 /// What the store meets.
 pub(crate) async fn is_served(store: &dyn Sessions, pool: &str) -> Result<bool, StoreError> {
-    let workers = store.open_sessions(CLUSTER_DOMAIN).await?;
-    let mut alive = workers.iter().filter(|worker| SessionRow::is_alive(worker));
-    Ok(alive.any(|worker| SessionInfo::from_json(&worker.info_json).pool == pool))
+    Ok(!workers_of(store, pool).await?.is_empty())
 }

@@ -1,4 +1,4 @@
-//! The runs that one command started as equals, repeats or the cells of a matrix: how their ids are made, and which group is meant.
+//! The runs that one command started as equals, repeats or the cells of a matrix: how their ids are made, and which runs are of a group.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,10 @@ use bench_proto::{
 use bench_store::{RunFilter, RunGroup, RunRow, RunState, Runs, Store, StoreError};
 use serde_json::Value;
 
-use super::{LATEST, current_user, find_run};
+use super::{
+    LATEST, find_run,
+    meant::{Meant, meant_by},
+};
 use crate::exit::CliError;
 
 /// Runs that one command started as equals.
@@ -24,8 +27,6 @@ pub(crate) struct RunsOfGroup {
 
 /// What the ids of first runs end with, of repeats and of a matrix.
 const FIRST: [&str; 2] = ["-r1", "-c1-r1"];
-/// What their names end with.
-const FIRST_NAME: [&str; 2] = ["/1", "/1/1"];
 
 /// Whether a run is one of several equals.
 pub(crate) fn member(run: &RunRow) -> bool {
@@ -37,13 +38,18 @@ pub(crate) fn group_of_equals(run: &RunRow) -> Option<&RunGroup> {
     run.group.as_ref().filter(|_| member(run))
 }
 
+/// The name that a run has in a group of this name; none for a run that is not one of several equals.
+pub(crate) fn name_in_group(run: &RunRow, group: &str) -> Option<String> {
+    match (run.cell(), run.repeat()) {
+        (Some((cell, number)), _) => Some(name_of_cell(group, cell, number)),
+        (None, Some(number)) => Some(name_of_repeat(group, number)),
+        (None, None) => None,
+    }
+}
+
 /// The name of that group, by the name that the run got with it.
 pub(crate) fn name_of_group(run: &RunRow) -> Option<&str> {
-    let end = match (run.cell(), run.repeat()) {
-        (Some((cell, number)), _) => name_of_cell("", cell, number),
-        (None, Some(number)) => name_of_repeat("", number),
-        (None, None) => return None,
-    };
+    let end = name_in_group(run, "")?;
     run.name.as_deref()?.strip_suffix(end.as_str())
 }
 
@@ -86,46 +92,21 @@ impl RunsOfGroup {
     /// The group behind its id, its name, the unique start or end of its id, or `latest`; nothing when that is a run.
     ///
     /// # Errors
-    /// What the store meets.
+    /// As [`find_run`], but that a word may stand for nothing.
     pub(crate) async fn find(store: &dyn Store, selector: &str) -> Result<Option<Self>, CliError> {
-        if selector == LATEST {
-            let filter = RunFilter { user: Some(current_user()), limit: Some(1), ..RunFilter::default() };
-            let newest = store.list_runs(&filter).await?.pop();
-            return Self::around(store, newest).await;
+        match meant_by(store, selector).await? {
+            Some(Meant::Group(group)) => Ok(Some(group)),
+            // the newest run stands for the group that it was started with
+            Some(Meant::Run(run)) if selector == LATEST => Self::around(store, Some(*run)).await,
+            Some(Meant::Run(_)) | None => Ok(None),
         }
-        // a run of exactly this id is that run
-        if store.run_by_id(&RunId(selector.to_owned())).await?.is_some() {
-            return Ok(None);
-        }
-        for first in FIRST {
-            let first = RunId(format!("{selector}{first}"));
-            if let Some(group) = Self::around(store, store.run_by_id(&first).await?).await? {
-                return Ok(Some(group));
-            }
-        }
-        match Self::named(store, selector).await? {
-            Some(group) => Ok(Some(group)),
-            None => Self::by_part(store, selector).await,
-        }
-    }
-
-    /// The newest group of exactly this name.
-    ///
-    /// # Errors
-    /// What the store meets.
-    pub(super) async fn named(store: &dyn Store, name: &str) -> Result<Option<Self>, CliError> {
-        for first in FIRST_NAME {
-            let of_first = Some(format!("{name}{first}"));
-            let by_name = RunFilter { name: of_first, limit: Some(1), ..RunFilter::default() };
-            if let Some(group) = Self::around(store, store.list_runs(&by_name).await?.pop()).await? {
-                return Ok(Some(group));
-            }
-        }
-        Ok(None)
     }
 
     /// The only group whose id starts or ends so, where no other run fits.
-    async fn by_part(store: &dyn Store, part: &str) -> Result<Option<Self>, CliError> {
+    ///
+    /// # Errors
+    /// What the store meets.
+    pub(super) async fn by_part(store: &dyn Store, part: &str) -> Result<Option<Self>, CliError> {
         let fitting = async |part: String| {
             store.list_runs(&RunFilter { id_part: Some(part), controls: true, ..RunFilter::default() }).await
         };
@@ -171,7 +152,7 @@ impl RunsOfGroup {
 
     /// The name of the group.
     pub(crate) fn name(&self) -> Option<String> {
-        name_of_group(self.runs.first()?).map(str::to_owned)
+        self.runs.iter().find_map(name_of_group).map(str::to_owned)
     }
 
     /// Whether its runs are the cells of a matrix.

@@ -9,7 +9,9 @@
 //! | [`lock`] | which process owns a local run (P21)? |
 //! | [`domains`] | in which queue domain do its processes work? |
 //! | [`progress`] | how far is it, and how fast? |
-//! | [`group`] | which group of runs is meant? |
+//! | [`score`] | by which one figure is it shown? |
+//! | [`meant`] | which run or group does a word stand for? |
+//! | [`group`] | which runs are equals of one group? |
 //! | [`naming`] | which names may a run get? |
 //! | [`latency`] | how far is the latency probe at its end (P43)? |
 //! | [`outages`] | which providers and memory servers are away? |
@@ -19,9 +21,11 @@ pub(crate) mod domains;
 pub(crate) mod group;
 pub(crate) mod latency;
 pub(crate) mod lock;
+mod meant;
 pub(crate) mod naming;
 pub(crate) mod outages;
 pub(crate) mod progress;
+pub(crate) mod score;
 pub(crate) mod waiting;
 
 use std::{collections::BTreeSet, path::Path};
@@ -31,11 +35,14 @@ use bench_proto::{
     ids::{RunId, RunNo},
     spec::{RunSpec, SystemSpec},
 };
-use bench_store::{BANKS_GONE_EVENT, BankRow, MEASURED_FIRST, RunFilter, RunRow, RunState, Runs, Store, StoreError};
+use bench_store::{BANKS_GONE_EVENT, BankRow, MEASURED_FIRST, RunRow, RunState, Runs, Store, StoreError};
 use bench_systems::{BuildContext, adapter, registry as systems};
 use bench_telemetry::outage::{self, Waiting};
 
-use self::{group::RunsOfGroup, lock::OwnerLock};
+use self::{
+    lock::OwnerLock,
+    meant::{Meant, SHOWN_RUNS, meant_by},
+};
 use crate::exit::CliError;
 
 /// Name of the person at this machine: `latest` is per user.
@@ -80,80 +87,33 @@ pub(crate) const LAST: &str = "last:";
 /// # Errors
 /// Exit 2 with what to do, when there is none or more than one.
 pub(crate) async fn find_run(store: &dyn Store, selector: &str) -> Result<RunRow, CliError> {
-    let found = look_for_run(store, selector).await;
-    if let Ok(Some(run)) = found {
-        return Ok(run);
-    }
-    if let Some(group) = RunsOfGroup::find(store, selector).await? {
-        let ids: Vec<&str> = group.runs.iter().take(SHOWN_RUNS as usize).map(|run| run.run_id.0.as_str()).collect();
-        let more = if group.runs.len() > ids.len() { ", …" } else { "" };
-        return Err(CliError::usage(format!(
-            "'{selector}' is a group of {} runs, and one run is meant here: name one of them ({}{more})",
-            group.runs.len(),
-            ids.join(", ")
-        )));
-    }
-    found?.ok_or_else(|| {
-        CliError::usage(format!("no run '{selector}' in {}; `bench-coord list` shows all", store.describe()))
-    })
-}
-
-/// As [`find_run`]; `None` where a word stands for no run.
-///
-/// # Errors
-/// Exit 2 for a word that stands for more than one, and for `latest` of an empty store.
-pub(crate) async fn look_for_run(store: &dyn Store, selector: &str) -> Result<Option<RunRow>, CliError> {
-    if selector == LATEST {
-        let filter = RunFilter { user: Some(current_user()), limit: Some(1), ..RunFilter::default() };
-        let mut runs = store.list_runs(&filter).await?;
-        return runs.pop().map(Some).ok_or_else(|| {
-            CliError::usage(format!("there is no run in {} yet; `bench-coord submit` starts one", store.describe()))
-        });
-    }
-    if let Some(run) = store.run_by_id(&RunId(selector.to_owned())).await? {
-        return Ok(Some(run));
-    }
-    if let Some(run) = named(store, selector).await? {
-        return Ok(Some(run));
-    }
-    let by_part = RunFilter {
-        id_part: Some(selector.to_owned()),
-        controls: true,
-        limit: Some(SHOWN_RUNS),
-        ..RunFilter::default()
-    };
-    let mut found = store.list_runs(&by_part).await?;
-    match found.len() {
-        0 | 1 => Ok(found.pop()),
-        _ => {
-            let ids: Vec<String> = found.iter().map(|run| run.run_id.to_string()).collect();
+    match meant_by(store, selector).await? {
+        Some(Meant::Run(run)) => Ok(*run),
+        Some(Meant::Group(group)) => {
+            let ids: Vec<&str> = group.runs.iter().take(SHOWN_RUNS as usize).map(|run| run.run_id.0.as_str()).collect();
+            let more = if group.runs.len() > ids.len() { ", …" } else { "" };
             Err(CliError::usage(format!(
-                "'{selector}' is the start or end of more than one id ({}, …); type more of it",
+                "'{selector}' is a group of {} runs, and one run is meant here: name one of them ({}{more})",
+                group.runs.len(),
                 ids.join(", ")
             )))
         }
+        None => {
+            Err(CliError::usage(format!("no run '{selector}' in {}; `bench-coord list` shows all", store.describe())))
+        }
     }
 }
 
-/// The newest run of a name; of `name@2` the one before it, and so on.
-async fn named(store: &dyn Runs, selector: &str) -> Result<Option<RunRow>, CliError> {
-    let choices = [Some((selector, 1)), naming::counted(selector)];
-    for (name, place) in choices.into_iter().flatten() {
-        let filter = RunFilter { name: Some(name.to_owned()), limit: Some(place), ..RunFilter::default() };
-        let mut runs = store.list_runs(&filter).await?;
-        if runs.len() == place as usize {
-            return Ok(runs.pop());
-        }
-        if !runs.is_empty() {
-            let has = if runs.len() == 1 { "1 run has".to_owned() } else { format!("{} runs have", runs.len()) };
-            return Err(CliError::usage(format!("'{selector}': {has} the name '{name}'")));
-        }
-    }
-    Ok(None)
+/// As [`find_run`]; `None` where a word stands for no run, or for a group.
+///
+/// # Errors
+/// Exit 2 for a word that is empty or stands for more than one, and for `latest` of an empty store.
+pub(crate) async fn look_for_run(store: &dyn Store, selector: &str) -> Result<Option<RunRow>, CliError> {
+    Ok(match meant_by(store, selector).await? {
+        Some(Meant::Run(run)) => Some(*run),
+        Some(Meant::Group(_)) | None => None,
+    })
 }
-
-/// Of runs that a word fits, at most so many are told.
-const SHOWN_RUNS: u32 = 4;
 
 /// Kind of the run event of a run that is being rebuilt: the digest of its result.
 pub(crate) const RESTORING: &str = "restoring";

@@ -1,9 +1,13 @@
 //! Which names a run may get: none that already means something else wherever runs are named.
 
 use bench_proto::ids::RunId;
-use bench_store::{RunFilter, Store};
+use bench_store::Store;
 
-use super::{LAST, LATEST, group::RunsOfGroup};
+use super::{
+    LAST, LATEST,
+    group::{RunsOfGroup, group_of_equals, name_of_group},
+    meant::{ids_shown_as, named},
+};
 use crate::exit::CliError;
 
 /// A name with a place behind it, counted from the newest of its runs: `name@2`.
@@ -13,16 +17,23 @@ pub(super) fn counted(selector: &str) -> Option<(&str, u32)> {
     Some((name, place))
 }
 
-/// Refuses a name or a tag that cannot be typed, or that is a word for runs.
+/// Longest name or tag, in characters: it stands in lines and tables.
+const LONGEST: usize = 200;
+
+/// A name or a tag without what surrounds it; refused where it cannot be typed or is a word for runs.
 ///
 /// # Errors
 /// Why.
-pub(crate) fn check_label(text: &str) -> Result<(), String> {
+pub(crate) fn check_label(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("it is empty".to_owned()),
         LATEST => Err(format!("`{LATEST}` is the run that was created last, whatever its name")),
         text if text.starts_with(LAST) => Err(format!("`{LAST}K` are the last K runs, whatever their names")),
-        _ => Ok(()),
+        text if text.contains(char::is_control) => {
+            Err("it has a line break or another control character: give one line of text".to_owned())
+        }
+        text if text.chars().nth(LONGEST).is_some() => Err(format!("it is longer than {LONGEST} characters")),
+        text => Ok(text.to_owned()),
     }
 }
 
@@ -30,17 +41,18 @@ pub(crate) fn check_label(text: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// Why.
-pub(crate) fn check_name(text: &str) -> Result<(), String> {
-    check_label(text)?;
-    match counted(text.trim()) {
+pub(crate) fn check_name(text: &str) -> Result<String, String> {
+    let text = check_label(text)?;
+    match counted(&text) {
         Some((name, place)) => Err(format!(
             "`{name}@{place}` is number {place}, counted from the newest, of the runs with the name `{name}`: choose another one"
         )),
-        None => Ok(()),
+        None => Ok(text),
     }
 }
 
-/// Refuses a name for the run, or the group, `own` that is the id of another one: most verbs would take it for that.
+/// Refuses a name for the run, or the group, `own` that is the id of another one, or its short form: most verbs would take it for that,
+/// or no longer for that.
 ///
 /// # Errors
 /// Exit 2 with what has it.
@@ -56,6 +68,11 @@ pub(crate) async fn check_no_id(store: &dyn Store, name: Option<&str>, own: &Run
             "'{id}' is the id of a group of runs, and to most verbs would mean that one: choose another name"
         )));
     }
+    if let Some(other) = ids_shown_as(store, &id.0).await?.into_iter().find(|other| other != own) {
+        return Err(CliError::usage(format!(
+            "'{id}' is how lists show {other}, and would no longer mean that: choose another name"
+        )));
+    }
     Ok(())
 }
 
@@ -69,13 +86,15 @@ pub(crate) async fn check_new(store: &dyn Store, name: Option<&str>, id: &RunId)
     if store.run_by_id(id).await?.is_some() || RunsOfGroup::of_id(store, id).await?.is_some() {
         return Ok(());
     }
-    let named = RunFilter { name: Some(id.0.clone()), limit: Some(1), ..RunFilter::default() };
-    let has = match store.list_runs(&named).await?.pop() {
-        Some(run) => format!("run {}", run.run_id),
-        None => match RunsOfGroup::named(store, &id.0).await? {
-            Some(group) => format!("the group {}", group.id),
-            None => return Ok(()),
-        },
+    if let Some(other) = ids_shown_as(store, &id.0).await?.first() {
+        return Err(CliError::usage(format!(
+            "'{id}' is how lists show {other}, and would no longer mean that: choose another --run-id"
+        )));
+    }
+    let Some(run) = named(store, &id.0).await?.into_iter().next() else { return Ok(()) };
+    let has = match group_of_equals(&run).filter(|_| name_of_group(&run) == Some(id.0.as_str())) {
+        Some(group) => format!("the group {}", group.id),
+        None => format!("run {}", run.run_id),
     };
     Err(CliError::usage(format!(
         "'{id}' is the name of {has}, and would always mean the new one: choose another --run-id"
@@ -99,8 +118,25 @@ mod tests {
             assert!(refused.contains(why), "{name}: {refused}");
         }
         for name in ["nightly", "me@home", "nightly@0", "nightly@", "v2"] {
-            assert_eq!(check_name(name), Ok(()), "{name}");
+            assert_eq!(check_name(name), Ok(name.to_owned()), "{name}");
         }
-        assert_eq!(check_label("v@2"), Ok(()), "a tag stands for no run");
+        assert_eq!(check_label("v@2"), Ok("v@2".to_owned()), "a tag stands for no run");
+    }
+
+    #[test]
+    fn a_name_is_one_short_line_without_what_surrounds_it() {
+        for (name, why) in [
+            ("two\nlines", "give one line of text"),
+            ("\u{1b}[31mred", "give one line of text"),
+            (&"x".repeat(201), "longer than 200 characters"),
+        ] {
+            let refused = check_name(name).expect_err("is refused");
+            assert!(refused.contains(why), "{refused}");
+        }
+        let longest = "ä".repeat(200);
+        for (name, kept) in [(" nightly\n", "nightly"), ("a b", "a b"), (longest.as_str(), longest.as_str())] {
+            assert_eq!(check_name(name), Ok(kept.to_owned()));
+        }
+        assert!(check_name(" nightly@2 ").is_err() && check_name(" latest ").is_err());
     }
 }

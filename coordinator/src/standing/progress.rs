@@ -38,8 +38,11 @@ pub(crate) struct Snapshot {
     pub entries_retained: u64,
     /// Stream entries planned so far.
     pub entries_planned: u64,
-    /// Mean headline score so far; absent before the first.
+    /// The figure of the report, once there is one; before, the plain mean of the headline scores so far; absent before the first.
     pub score: Option<f64>,
+    /// Whether `score` is the figure of the report.
+    #[serde(skip)]
+    pub is_of_report: bool,
     /// Spent so far, in dollars, uncertain attempts included at their worst case.
     pub usd: f64,
     /// The part of `usd` that is uncertain: attempts of which nobody knows what they cost.
@@ -63,6 +66,14 @@ pub(crate) struct Snapshot {
     /// What the run waits for when nothing has ended for a while and nothing is away.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits: Option<Waiting>,
+}
+
+impl Snapshot {
+    /// The same of a run that nobody works on: what it once did a second says nothing about when it ends.
+    #[must_use]
+    pub(crate) fn of_nobody(self) -> Self {
+        Self { per_second: 0.0, eta_seconds: None, ..self }
+    }
 }
 
 /// Longest time to go that is told: a rate that has nearly come to a stop tells of none.
@@ -207,6 +218,7 @@ fn snapshot(run: &RunRow, per_second: f64, elapsed_seconds: f64) -> Snapshot {
         entries_retained: count(entries_retained),
         entries_planned: count(entries_planned),
         score: run.counters.mean(),
+        is_of_report: false,
         usd: spent.usd(),
         usd_uncertain: uncertain.usd(),
         usd_cap: run.spec.limits.max_cost.map(PicoUsd::usd),
@@ -220,7 +232,7 @@ fn snapshot(run: &RunRow, per_second: f64, elapsed_seconds: f64) -> Snapshot {
     }
 }
 
-/// One line for people: `120/200 questions · 10/10 banks ready · score 0.412 · 56.1/s · 1 s left · $0.0042 of $20.00`.
+/// One line for people: `120/200 questions · 10/10 banks ready · mean so far 0.412 · 56.1/s · 1 s left · $0.0042 of $20.00`.
 #[must_use]
 pub(crate) fn line(s: &Snapshot) -> String {
     let mut parts = done(s);
@@ -257,7 +269,9 @@ fn done(s: &Snapshot) -> Vec<String> {
         parts.push(format!("{} to judge", s.answered - s.ended));
     }
     if let Some(score) = s.score {
-        parts.push(format!("score {score:.3}"));
+        // weights, and the mean over banks, come with the report
+        let what = if s.is_of_report { "score" } else { "mean so far" };
+        parts.push(format!("{what} {score:.3}"));
     }
     if s.infra_error > 0 {
         parts.push(format!("{} infra_error", s.infra_error));
@@ -315,6 +329,7 @@ pub(crate) mod tests {
             entries_retained: 272,
             entries_planned: 272,
             score: Some(0.4123),
+            is_of_report: false,
             usd: 0.0042,
             usd_uncertain: 0.0,
             usd_cap: Some(20.0),
@@ -339,13 +354,17 @@ pub(crate) mod tests {
         let snapshot = snapshot();
         assert_eq!(
             line(&snapshot),
-            "120/200 questions · 10 to judge · score 0.412 · 2 infra_error · 56.1/s · 1 s left · $0.0042 of $20.00 · latency probe 57/200 · 4 workers, 3 busy"
+            "120/200 questions · 10 to judge · mean so far 0.412 · 2 infra_error · 56.1/s · 1 s left · $0.0042 of $20.00 · latency probe 57/200 · 4 workers, 3 busy"
         );
         assert_eq!(
             short_line(&snapshot),
-            "1 s left · $0.0042 of $20.00 · 120/200 questions · 10 to judge · score 0.412 · 2 infra_error · 56.1/s · \
+            "1 s left · $0.0042 of $20.00 · 120/200 questions · 10 to judge · mean so far 0.412 · 2 infra_error · 56.1/s · \
              latency probe 57/200 · 4 workers, 3 busy"
         );
+        let ended = Snapshot { ended: 200, answered: 200, is_of_report: true, ..snapshot.clone() };
+        assert!(line(&ended).contains("200/200 questions · score 0.412 · "), "{}", line(&ended));
+        let interrupted = line(&snapshot.clone().of_nobody());
+        assert!(!interrupted.contains("/s ·") && !interrupted.contains("left"), "{interrupted}");
         let unsure = Snapshot { usd_uncertain: 0.001, ..snapshot };
         assert!(line(&unsure).contains("$0.0042 of $20.00, $0.0010 of it uncertain"), "{}", line(&unsure));
         assert!(short_line(&unsure).ends_with(" · $0.0010 uncertain"), "{}", short_line(&unsure));

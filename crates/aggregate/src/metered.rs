@@ -1,6 +1,6 @@
 //! What a memory system spent on models itself: the meter's calls, by what they were for (P34).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use bench_proto::{
     metered::{MeteredCalls, MeteredEnd, Service, Stage},
@@ -115,15 +115,8 @@ pub(crate) fn warnings(metered: &MeteredSummary) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let unseen = metered.accounts.as_ref().map(AccountsSpent::usd_unseen).filter(|usd| *usd > 0.0);
-    if let (Some(unseen), Some(of)) = (unseen, &metered.accounts) {
-        warnings.push(format!(
-            "the accounts of this run ({}) say that ${:.4} were spent while it was watched, of which ${unseen:.4} are in no call that was \
-             seen here: the memory system goes around the meter, or somebody else uses the same key",
-            of.accounts.join(", "),
-            of.usd
-        ));
-    }
+    let unpriced = metered.unpriced().into_iter().collect::<Vec<_>>().join(", ");
+    warnings.extend(metered.accounts.as_ref().and_then(|of| of_accounts(of, &unpriced)));
     if let Some(why) = metered.accounts.as_ref().and_then(|of| of.not_watched.as_ref()) {
         warnings.push(format!(
             "what the accounts say was spent is not known for a part of this run, or all of it ({why}): whether the memory system went \
@@ -148,17 +141,29 @@ pub(crate) fn warnings(metered: &MeteredSummary) -> Vec<String> {
             "of {unknown} of the memory system's {calls} calls it is not known which bank they were for"
         ));
     }
-    let models: BTreeSet<&str> = metered
-        .by_model
-        .iter()
-        .filter(|of| of.figures.usd == 0.0 && of.figures.calls > 0)
-        .map(|of| of.model.as_str())
-        .collect();
-    if !models.is_empty() && metered.total.usd > 0.0 {
-        let models = models.into_iter().collect::<Vec<_>>().join(", ");
-        warnings.push(format!("the memory system's calls of {models} have no price and count as free"));
+    if !unpriced.is_empty() && metered.total.usd > 0.0 {
+        warnings.push(format!("the memory system's calls of {unpriced} have no price and count as free"));
     }
     warnings
+}
+
+/// What it means that accounts say more than was booked. `unpriced` are the models that have answered and have no price: what was paid
+/// for them is in no booked dollar.
+fn of_accounts(of: &AccountsSpent, unpriced: &str) -> Option<String> {
+    let AccountsSpent { accounts, usd, .. } = of;
+    let accounts = accounts.join(", ");
+    let unseen = Some(of.usd_unseen()).filter(|unseen| *unseen > 0.0)?;
+    Some(if unpriced.is_empty() {
+        format!(
+            "the accounts of this run ({accounts}) say that ${usd:.4} were spent while it was watched, of which ${unseen:.4} are in no \
+             call that was seen here: the memory system goes around the meter, or somebody else uses the same key"
+        )
+    } else {
+        format!(
+            "the accounts of this run ({accounts}) say that ${usd:.4} were spent while it was watched, which cannot be compared with what \
+             was booked: no price is known of {unpriced}; give each with --price MODEL=IN,OUT"
+        )
+    })
 }
 
 fn add(figures: &mut MeteredFigures, of: &MeteredCalls) {
@@ -266,6 +271,26 @@ mod tests {
         let told = summary(&[stored], around(&|_| String::new()));
         assert!(told.usd_per_1000_turns.is_some_and(|usd| (usd - 0.1).abs() < 1e-12), "{told:?}");
         assert!(told.total.is_seen() && warnings(&told).iter().all(|line| !line.contains("has seen no call")));
+    }
+
+    #[test]
+    fn p34_nobody_is_accused_of_what_models_without_a_price_have_cost() {
+        let name = |_: u32| String::new();
+        let answered = MeteredEnd::Answered { counted_here: false };
+        let warned = |calls: &[MeteredCalls]| {
+            let (accounts, usd) = (vec!["openrouter".to_owned()], 0.5);
+            let accounts = AccountsSpent { accounts, usd, usd_booked: 0.01, not_watched: None };
+            warnings(&summary(calls, Around { accounts: Some(accounts), ..around(&name) })).join("\n")
+        };
+        let priced = calls(Some(0), Stage::Retain, answered, 1, "0.01");
+        let free = MeteredCalls { model: "house".to_owned(), ..calls(Some(0), Stage::Retain, answered, 9, "0") };
+        let told = warned(&[priced.clone(), free.clone()]);
+        assert!(told.contains("cannot be compared") && told.contains("house; give each with --price"), "{told}");
+        assert!(!told.contains("goes around the meter, or"), "{told}");
+        // what has no price by its nature hides nothing
+        let key = MeteredKey { service: Service::Free, ..free.key };
+        let told = warned(&[priced, MeteredCalls { key, ..free }]);
+        assert!(told.contains("goes around the meter, or") && !told.contains("no price"), "{told}");
     }
 
     #[test]

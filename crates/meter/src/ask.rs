@@ -47,8 +47,6 @@ pub struct Asked {
     pub cacheable: bool,
     /// Of operation, deployment and body: equal requests have equal hashes.
     pub body_hash: Sha256Hash,
-    /// Repeats so far by the count of the client's SDK (`x-stainless-retry-count`).
-    pub attempt_hint: Option<u32>,
     /// The service tier that is asked for.
     pub service_tier: Option<String>,
     /// The body, as it arrived.
@@ -216,7 +214,6 @@ impl Asked {
         let wish = if wishes { Wish::of(&body, head.stream_options) } else { Wish::None };
         let identity =
             format!("{}\n{}\n{}", operation.path(), deployment.as_deref().unwrap_or(""), Sha256Hash::of(&body).hex());
-        let hint = headers.get("x-stainless-retry-count").and_then(|value| value.to_str().ok()?.parse().ok());
         Ok(Self {
             token: token(headers),
             prompt_bytes: body.len() as u64,
@@ -224,7 +221,6 @@ impl Asked {
             max_reply_tokens: head.max_reply_tokens(operation)?,
             cacheable: head.is_cacheable(operation, stream),
             body_hash: Sha256Hash::of(identity.as_bytes()),
-            attempt_hint: hint,
             service_tier: read(head.service_tier),
             query: query.map(str::to_owned),
             address,

@@ -273,8 +273,8 @@ impl Sending {
                 () = sleep_until(deadline) => {
                     let waited = self.flight.sent.elapsed();
                     let silent = format!("no answer within {} s", waited.as_secs());
-                    let ended = if left { Ended::CutByClient } else { Ended::CutByProvider(silent) };
-                    self.flight.fail(ended, left);
+                    // one that hangs is found out too where its client has lost patience before
+                    self.flight.fail(Ended::CutByProvider(silent), left);
                     let _ = answer.send(Err(Rejection::silent(waited)));
                     return;
                 }

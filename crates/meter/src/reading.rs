@@ -201,6 +201,11 @@ impl Reading {
     }
 }
 
+/// What an event, or the response in it, says that went wrong.
+fn error_of(about: &Value) -> Option<&Value> {
+    about.get("error").filter(|error| !error.is_null())
+}
+
 impl Said {
     /// Reads an event, and returns what is left of it for a client that did not ask for its use.
     fn without_wish(&mut self, event: Bytes) -> Option<Bytes> {
@@ -242,8 +247,8 @@ impl Said {
             Operation::Embeddings | Operation::Models | Operation::CountTokens => {}
         }
         self.words.flush();
-        let error = event.get("error").filter(|error| !error.is_null());
-        if error.is_some() || kind == "error" {
+        let error = error_of(&event).or_else(|| event.get("response").and_then(error_of));
+        if error.is_some() || matches!(kind, "error" | "response.failed") {
             let words = error.unwrap_or(&event).get("message").and_then(Value::as_str).unwrap_or("an error");
             self.failed = Some(words.chars().take(200).collect());
         }

@@ -23,6 +23,8 @@ pub(crate) struct Told {
     completion_tokens: Option<u64>,
     #[serde(deserialize_with = "count")]
     output_tokens: Option<u64>,
+    #[serde(deserialize_with = "count")]
+    total_tokens: Option<u64>,
     #[serde(deserialize_with = "or_default")]
     prompt_tokens_details: Details,
     #[serde(deserialize_with = "or_default")]
@@ -77,6 +79,7 @@ impl Told {
             input_tokens: later.input_tokens.or(self.input_tokens),
             completion_tokens: later.completion_tokens.or(self.completion_tokens),
             output_tokens: later.output_tokens.or(self.output_tokens),
+            total_tokens: later.total_tokens.or(self.total_tokens),
             prompt_tokens_details: details(later.prompt_tokens_details, self.prompt_tokens_details),
             input_tokens_details: details(later.input_tokens_details, self.input_tokens_details),
             cache_read_input_tokens: later.cache_read_input_tokens.or(self.cache_read_input_tokens),
@@ -87,7 +90,6 @@ impl Told {
 
     /// As tokens; `None` where a number is missing that the operation has.
     fn tokens(&self, embeds: bool) -> Option<Tokens> {
-        let completion = self.completion_tokens.or(self.output_tokens).or(embeds.then_some(0))?;
         let written = self.cache_creation_input_tokens.unwrap_or(0);
         let hour = self.cache_creation.ephemeral_1h_input_tokens.unwrap_or(0).min(written);
         let beside = self.cache_read_input_tokens.unwrap_or(0);
@@ -96,10 +98,20 @@ impl Told {
             Some(whole) => whole,
             None => self.input_tokens?.saturating_add(written).saturating_add(beside),
         };
+        let told = self.completion_tokens.or(self.output_tokens);
+        let completion = if embeds { told.or(Some(0)) } else { with_thoughts(prompt, told, self.total_tokens) };
         let details = self.prompt_tokens_details.cached_tokens.or(self.input_tokens_details.cached_tokens);
         let cached = details.unwrap_or(0).max(beside);
-        Some(Tokens { prompt, completion, cached, cache_write: written - hour, cache_write_1h: hour })
+        Some(Tokens { prompt, completion: completion?, cached, cache_write: written - hour, cache_write_1h: hour })
     }
+}
+
+/// Tokens of a reply with those that were thought: some servers (xAI's, Gemini's) count these in the total alone, beside what was said,
+/// and charge for them. A total that cannot be true adds nothing.
+fn with_thoughts(prompt: u64, said: Option<u64>, total: Option<u64>) -> Option<u64> {
+    let words = said.unwrap_or(0);
+    let all = total.and_then(|total| total.checked_sub(prompt));
+    all.filter(|all| *all > words && *all - words <= HIDDEN_REPLY).or(said)
 }
 
 /// A provider's count, as far as it is one.
@@ -113,15 +125,16 @@ pub(crate) enum Believed {
 }
 
 /// Whether what a provider says can be true of a request and of a reply of so many bytes. What cannot is no count: sums of such numbers
-/// would soon say nothing of all other requests.
+/// would soon say nothing of all other requests. A prompt of 0 tokens is what servers tell that do not count.
 pub(crate) fn believe(told: Option<&Told>, asked: &Asked, reply_bytes: u64) -> Believed {
     let embeds = asked.operation == Operation::Embeddings;
-    let Some(tokens) = told.and_then(|told| told.tokens(embeds)) else { return Believed::Nothing };
+    let told = told.and_then(|told| told.tokens(embeds)).filter(|tokens| tokens.prompt > 0);
+    let Some(tokens) = told else { return Believed::Nothing };
     let prompt = asked.prompt_bytes.saturating_add(HIDDEN_PROMPT);
     let reply = asked.max_reply_tokens.unwrap_or(0).max(reply_bytes).saturating_add(HIDDEN_REPLY);
     let parts = tokens.cached.saturating_add(tokens.cache_write).saturating_add(tokens.cache_write_1h);
-    // a request has something in it, and a part is no more than the whole
-    let can_be = (1..=prompt).contains(&tokens.prompt) && tokens.completion <= reply && parts <= tokens.prompt;
+    // a part is no more than the whole
+    let can_be = tokens.prompt <= prompt && tokens.completion <= reply && parts <= tokens.prompt;
     if can_be { Believed::Yes(tokens) } else { Believed::No }
 }
 
@@ -161,10 +174,37 @@ mod tests {
             assert_eq!(told(&value).tokens(false), Some(expected), "{value}");
         }
         assert_eq!(told(&json!({"prompt_tokens": 9, "total_tokens": 9})).tokens(true), Some(tokens(9, 0, 0)));
+        assert_eq!(told(&json!({"prompt_tokens": 9, "total_tokens": 12})).tokens(true), Some(tokens(9, 0, 0)));
         assert_eq!(told(&json!({"prompt_tokens": 9})).tokens(false), None);
         assert_eq!(told(&json!({"prompt_tokens": -1, "completion_tokens": 1.5})).tokens(false), None);
         assert_eq!(Told::read(b"null"), None);
         assert_eq!(Told::read(b"7"), None);
+    }
+
+    #[test]
+    fn thoughts_that_stand_in_the_total_alone_are_part_of_the_reply() {
+        let completion = |value: Value| told(&value).tokens(false).map(|tokens| tokens.completion);
+        for (value, expected) in [
+            (
+                json!({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135, "completion_tokens_details": {"reasoning_tokens": 94}}),
+                Some(103),
+            ),
+            (json!({"prompt_tokens": 20, "completion_tokens": 424, "total_tokens": 1016}), Some(996)),
+            // all that it was allowed was thought
+            (json!({"prompt_tokens": 20, "total_tokens": 120}), Some(100)),
+            (json!({"input_tokens": 20, "output_tokens": 4, "total_tokens": 30}), Some(10)),
+            // inside of the completion, as most count them
+            (
+                json!({"prompt_tokens": 32, "completion_tokens": 103, "total_tokens": 135, "completion_tokens_details": {"reasoning_tokens": 94}}),
+                Some(103),
+            ),
+            (json!({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 3}), Some(9)),
+            (json!({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 9_000_000_000_u64}), Some(9)),
+            (json!({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": -1}), Some(9)),
+            (json!({"prompt_tokens": 32, "total_tokens": 32}), None),
+        ] {
+            assert_eq!(completion(value.clone()), expected, "{value}");
+        }
     }
 
     #[test]

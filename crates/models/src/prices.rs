@@ -48,6 +48,9 @@ struct PriceLine {
     /// Most prompt tokens that it takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     context: Option<u64>,
+    /// Day of this price, where it is another one than the file's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    date: Option<String>,
     #[serde(flatten)]
     standard: TierLine,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -171,12 +174,13 @@ impl PriceLine {
 }
 
 impl PriceLine {
-    fn of(name: &str, PricedModel { kind, context, price }: &PricedModel) -> Self {
+    fn of(name: &str, PricedModel { kind, context, date, price }: &PricedModel) -> Self {
         let tier = |tier: &Tier| TierLine::of(tier, *kind);
         Self {
             model: name.to_owned(),
             kind: *kind,
             context: *context,
+            date: date.clone(),
             standard: tier(&price.standard),
             services: price.services.iter().map(|(name, of)| (name.clone(), tier(of))).collect(),
             batch_percent: price.batch_percent,
@@ -229,6 +233,8 @@ pub struct PricedModel {
     pub kind: ModelKind,
     /// Most prompt tokens that it takes, where the list says so.
     pub context: Option<u64>,
+    /// Day of its price, where it is another one than the list's.
+    pub date: Option<String>,
     /// What its tokens cost.
     pub price: ModelPrice,
 }
@@ -263,7 +269,7 @@ impl PriceTable {
         let mut models = BTreeMap::new();
         for line in file.models {
             let price = line.price().map_err(|problem| format!("{}: {problem}", line.model))?;
-            let model = PricedModel { kind: line.kind, context: line.context, price };
+            let model = PricedModel { kind: line.kind, context: line.context, date: line.date, price };
             if models.insert(line.model.clone(), model).is_some() {
                 return Err(format!("{} stands there twice", line.model));
             }
@@ -271,14 +277,20 @@ impl PriceTable {
         Ok(Self { date: file.date, sources: file.sources, models })
     }
 
-    /// This table as a file that [`PriceTable::read`] reads, one model a line, with the lines of `older` for models that it
-    /// lacks.
+    /// This table as a file that [`PriceTable::read`] reads, one model a line, with the lines of `older` for models that it has no
+    /// price of, each with its day.
     ///
     /// # Errors
     /// Never in practice: every value has a form in JSON.
     pub fn to_file(&self, older: Option<&Self>) -> serde_json::Result<String> {
-        let of_older = older.into_iter().flat_map(|table| &table.models);
-        let models: BTreeMap<_, _> = of_older.chain(&self.models).collect();
+        let of_older = older.into_iter().flat_map(|table| table.models.iter().map(move |line| (table, line)));
+        // a version that has cost something else would go on to go before the price of its family
+        let kept = of_older.filter(|(_, (name, _))| self.model(name).is_none()).map(|(table, (name, model))| {
+            let day = model.date.as_ref().unwrap_or(&table.date);
+            (name, PricedModel { date: Some(day.clone()).filter(|day| *day != self.date), ..model.clone() })
+        });
+        let own = self.models.iter().map(|(name, model)| (name, model.clone()));
+        let models: BTreeMap<&String, PricedModel> = kept.chain(own).collect();
         let read_before = older.into_iter().flat_map(|table| &table.sources);
         let sources = read_before.filter(|old| self.sources.iter().all(|new| new.provider != old.provider));
         let sources = self
@@ -288,7 +300,7 @@ impl PriceTable {
             .map(serde_json::to_string)
             .collect::<Result<Vec<_>, _>>()?
             .join(",\n    ");
-        let lines = models.into_iter().map(|(name, model)| serde_json::to_string(&PriceLine::of(name, model)));
+        let lines = models.iter().map(|(name, model)| serde_json::to_string(&PriceLine::of(name, model)));
         let lines = lines.collect::<Result<Vec<_>, _>>()?.join(",\n    ");
         let date = serde_json::to_string(&self.date)?;
         Ok(format!(
@@ -296,17 +308,10 @@ impl PriceTable {
         ))
     }
 
-    /// Day of the prices, `YYYY-MM-DD`.
+    /// Day of the price of one of its models, `YYYY-MM-DD`.
     #[must_use]
-    pub fn date(&self) -> &str {
-        &self.date
-    }
-
-    /// Days since the day of the prices; `None` where that is no date.
-    #[must_use]
-    pub fn age_days(&self, today: jiff::civil::Date) -> Option<i32> {
-        let day = self.date.parse::<jiff::civil::Date>().ok()?;
-        Some(today.since((jiff::Unit::Day, day)).ok()?.get_days())
+    pub fn day_of<'a>(&'a self, model: &'a PricedModel) -> &'a str {
+        model.date.as_deref().unwrap_or(&self.date)
     }
 
     /// Where the prices were read, and when.
@@ -320,17 +325,35 @@ impl PriceTable {
         self.models.iter().map(|(name, model)| (name.as_str(), model))
     }
 
-    /// The price of a model: its own line, or that of the longest name of which it is a dated version
+    /// What it knows of a model: its own line, or that of the longest name of which it is a dated version
     /// (`gpt-4o-mini-2024-07-18`, `gpt-4o-latest`). `gpt-4o-audio-preview` is another model, not a version of `gpt-4o`.
     #[must_use]
+    pub fn model(&self, model: &str) -> Option<&PricedModel> {
+        line_of(&self.models, model)
+    }
+
+    /// The price of a model, see [`PriceTable::model`].
+    #[must_use]
     pub fn price(&self, model: &str) -> Option<&ModelPrice> {
-        self.models.get(family(model, |name| self.models.contains_key(name))?).map(|model| &model.price)
+        self.model(model).map(|model| &model.price)
     }
 }
 
-/// The longest known name of which `model` is a version.
-fn family(model: &str, known: impl Fn(&str) -> bool) -> Option<&str> {
-    let name = bare_name(model);
+/// Days since a day that is written `YYYY-MM-DD`; `None` where it is no date.
+#[must_use]
+pub fn age_days(day: &str, today: jiff::civil::Date) -> Option<i32> {
+    let day = day.parse::<jiff::civil::Date>().ok()?;
+    Some(today.since((jiff::Unit::Day, day)).ok()?.get_days())
+}
+
+/// The line of a model, or of its family: under its whole name, as a router lists it, or its own.
+fn line_of<'a, L>(lines: &'a BTreeMap<String, L>, model: &str) -> Option<&'a L> {
+    let known = |name: &str| lines.contains_key(name);
+    lines.get(family(model, known).or_else(|| family(bare_name(model), known))?)
+}
+
+/// The longest known name of which `name` is a version.
+fn family(name: &str, known: impl Fn(&str) -> bool) -> Option<&str> {
     std::iter::once(name.len())
         .chain(name.rmatch_indices(['-', '@']).map(|(at, _)| at))
         .map(|end| name.split_at(end))
@@ -338,18 +361,20 @@ fn family(model: &str, known: impl Fn(&str) -> bool) -> Option<&str> {
         .map(|(prefix, _)| prefix)
 }
 
-/// Nothing, `-latest`, or a `-` (some write `@`) followed by digits and dashes (a date).
+/// Nothing, `-latest`, or a `-` (some write `@`) followed by a date: digits and dashes, four digits first. In `-9-20270101` the
+/// first number is a version of its own.
 fn is_version(suffix: &str) -> bool {
     let Some(rest) = suffix.strip_prefix(['-', '@']) else {
         return suffix.is_empty();
     };
-    rest == "latest" || (rest.len() >= 4 && rest.bytes().all(|b| b.is_ascii_digit() || b == b'-'))
+    let first = rest.split('-').next().unwrap_or_default();
+    rest == "latest" || (first.len() >= 4 && rest.bytes().all(|b| b.is_ascii_digit() || b == b'-'))
 }
 
 /// The name under which a model shares its rate limits: without its date.
 #[must_use]
 pub fn limit_group(model: &str) -> &str {
-    family(model, |name| TABLE.models.contains_key(name)).unwrap_or(model)
+    family(bare_name(model), |name| TABLE.models.contains_key(name)).unwrap_or(model)
 }
 
 /// Reads dollars per million tokens as pico-dollars per token; at most six decimals, so that it is exact.
@@ -378,21 +403,22 @@ pub fn parse_price(text: &str) -> Result<(PicoUsd, PicoUsd), String> {
     })
 }
 
-/// The price of a model of a run: that of `--price`, else of the user's price file, else of the built-in table. `None` when
-/// nobody knows it.
+/// The price of a model of a run: that of `--price`, else of the user's price file, else of the built-in table; in each its own or
+/// its family's. `None` when nobody knows it.
 #[must_use]
 pub fn price_of(model: &str, limits: &Limits) -> Option<ModelPrice> {
-    if let Some((input, output)) = limits.prices.get(model) {
+    if let Some((input, output)) = line_of(&limits.prices, model) {
         return Some(ModelPrice::flat(*input, *output));
     }
-    limits.price_lines.get(model).or_else(|| TABLE.price(model)).cloned()
+    line_of(&limits.price_lines, model).or_else(|| TABLE.price(model)).cloned()
 }
 
 /// The price of a model of a provider: [`price_of`] its name, but that nobody is paid for a model of this machine, unless
 /// `--price` says so: `ollama` and `fake` run what they like under the name of a model that has a price elsewhere.
 #[must_use]
 pub fn price_at(provider: &str, model: &str, limits: &Limits) -> Option<ModelPrice> {
-    (registry::is_paid(provider) || limits.prices.contains_key(model)).then(|| price_of(model, limits)).flatten()
+    let is_given = || line_of(&limits.prices, model).is_some();
+    (registry::is_paid(provider) || is_given()).then(|| price_of(model, limits)).flatten()
 }
 
 #[cfg(test)]
@@ -419,7 +445,7 @@ mod tests {
             assert!(source.checked.parse::<jiff::civil::Date>().is_ok(), "{source:?}");
             assert!(source.checked <= table.date && source.pages.iter().all(|page| page.starts_with("https://")));
         }
-        for (name, PricedModel { kind, price, context }) in table.models() {
+        for (name, PricedModel { kind, price, context, .. }) in table.models() {
             assert!(context.is_none_or(|tokens| tokens >= 1_000), "{name}");
             let rates = price.standard.rates;
             assert!(rates.cached_input <= rates.input && rates.input.0 > 0, "{name}");
@@ -488,7 +514,31 @@ mod tests {
         let own = PriceTable::read(own).expect("reads");
         let both = PriceTable::read(&built_in.to_file(Some(&own)).expect("is JSON")).expect("reads");
         assert_eq!(both.models.len(), built_in.models.len() + 1);
-        assert_eq!(both.models["mine"], own.models["mine"]);
+        let mine = PricedModel { date: Some("2030-01-01".to_owned()), ..own.models["mine"].clone() };
+        assert_eq!(both.models["mine"], mine);
+        assert_eq!((both.day_of(&mine), both.day_of(&both.models["gpt-4o"])), ("2030-01-01", built_in.date.as_str()));
+        // it stays the day of the price, however often the file is written again
+        let again = PriceTable::read(&built_in.to_file(Some(&both)).expect("is JSON")).expect("reads");
+        assert_eq!(again.models["mine"], mine);
+    }
+
+    #[test]
+    fn a_version_that_costs_what_its_family_costs_now_keeps_no_price_of_its_own() {
+        let read = |date: &str, models: &str| {
+            PriceTable::read(&format!(r#"{{"version":3,"date":"{date}","models":[{models}]}}"#)).expect("reads")
+        };
+        let older = read(
+            "2030-01-01",
+            r#"{"model":"m-2029-01-01","input":"9","output":"9"},{"model":"m-audio","input":"7","output":"7"},
+            {"model":"m","input":"2","output":"2"}"#,
+        );
+        let newer = read("2030-02-01", r#"{"model":"m","input":"1","output":"1"}"#);
+        let both = PriceTable::read(&newer.to_file(Some(&older)).expect("is JSON")).expect("reads");
+        let names: Vec<&str> = both.models().map(|(name, _)| name).collect();
+        assert_eq!(names, ["m", "m-audio"]);
+        assert_eq!(both.price("m-2029-01-01"), newer.price("m"));
+        let days: Vec<&str> = both.models().map(|(_, model)| both.day_of(model)).collect();
+        assert_eq!(days, ["2030-02-01", "2030-01-01"]);
     }
 
     #[test]
@@ -510,11 +560,10 @@ mod tests {
 
     #[test]
     fn prices_have_an_age_in_days() {
-        let of = |date: &str| PriceTable { date: date.to_owned(), ..PriceTable::built_in().clone() };
         let today = jiff::civil::date(2030, 3, 1);
-        assert_eq!(of("2030-01-01").age_days(today), Some(59));
-        assert_eq!(of("2030-03-02").age_days(today), Some(-1));
-        assert_eq!(of("last spring").age_days(today), None);
+        assert_eq!(age_days("2030-01-01", today), Some(59));
+        assert_eq!(age_days("2030-03-02", today), Some(-1));
+        assert_eq!(age_days("last spring", today), None);
     }
 
     #[test]
@@ -537,7 +586,18 @@ mod tests {
             assert_eq!(limit_group(name), family);
         }
         assert_ne!(table.price("gpt-4o-2024-05-13"), table.price("gpt-4o"), "it has a line of its own");
-        for unknown in ["gpt-4o-audio-preview", "gpt-4omni", "llama-3", "", "gpt", "gpt-4o-1"] {
+        for unknown in [
+            "gpt-4o-audio-preview",
+            "gpt-4omni",
+            "llama-3",
+            "",
+            "gpt",
+            "gpt-4o-1",
+            "claude-opus-4-9-20270101",
+            "claude-opus-4-9@20270101",
+            "gpt-5-9-2027-01-01",
+            "gpt-4o-05-13",
+        ] {
             assert_eq!(table.price(unknown), None, "{unknown}");
             assert_eq!(limit_group(unknown), unknown);
         }
@@ -553,10 +613,14 @@ mod tests {
         let mine = price_of("mine", &limits).expect("priced");
         assert_eq!(mine.cost(&counts(1_000_000, 500_000, 0), None), usd("0.15"), "the flag comes before the file");
         assert_eq!(price_of("gpt-4o", &limits), Some(mine));
-        assert_eq!(price_of("gpt-4o-mini", &limits), Some(own), "and the file before the table");
+        assert_eq!(price_of("gpt-4o-mini", &limits).as_ref(), Some(&own), "and the file before the table");
         assert_eq!(price_at("openai", "gpt-4o-mini", &limits), price_of("gpt-4o-mini", &limits));
         assert_eq!(price_at("fake", "gpt-4o-mini", &limits), None, "nobody is paid for it");
         assert_eq!(price_at("ollama", "gpt-4o", &limits), price_of("gpt-4o", &limits), "but for what --price says");
+        // what a memory system names is not known before: each line is of a family
+        assert_eq!(price_of("gpt-4o-2024-08-06", &limits), price_of("gpt-4o", &limits));
+        assert_eq!(price_of("openai/gpt-4o-mini-2024-07-18", &limits), Some(own));
+        assert_eq!(price_of("mine-9-20270101", &limits), None, "is another version");
         for bad in ["", "1", "a,b", "1,-2", "1,0.0000001", "1,2,3"] {
             assert!(parse_price(bad).is_err(), "{bad}");
         }

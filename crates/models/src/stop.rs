@@ -17,8 +17,10 @@ pub trait Liveness: Send + Sync + std::fmt::Debug {
 /// Why calls stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StopCause {
-    /// Somebody asked: stop, pause, cancel, drain, or the store is out of reach.
+    /// Somebody asked: stop, pause, cancel.
     Asked(String),
+    /// This process makes no more calls: it drains, or nobody has heard of it. The run goes on, here or elsewhere.
+    Here(String),
     /// A call met a failure that no other call of the account can avoid (invalid key, quota used up).
     Terminal(Failure),
 }
@@ -66,11 +68,16 @@ impl StopFlag {
         self.set(StopCause::Asked(reason.into()))
     }
 
+    /// Sets the flag because this process makes no more calls, while the run goes on.
+    pub fn stop_here(&self, reason: impl Into<String>) -> bool {
+        self.set(StopCause::Here(reason.into()))
+    }
+
     /// The cause, when the flag is set.
     #[must_use]
     pub fn cause(&self) -> Option<StopCause> {
         let silent = || self.liveness.as_ref().is_some_and(|liveness| !liveness.alive());
-        self.flag.borrow().clone().or_else(|| silent().then(|| StopCause::Asked(OUT_OF_REACH.to_owned())))
+        self.flag.borrow().clone().or_else(|| silent().then(|| StopCause::Here(OUT_OF_REACH.to_owned())))
     }
 
     /// Waits for the flag.
@@ -119,5 +126,22 @@ mod tests {
         let woken = tokio::time::timeout(Duration::from_secs(1), waiting).await.expect("woken at once");
         assert_eq!(woken.expect("no panic"), Err(StopCause::Asked("pause".to_owned())));
         assert_eq!(flag.unless_stopped(async { 1 }).await, Err(StopCause::Asked("pause".to_owned())));
+    }
+
+    #[derive(Debug)]
+    struct Silent;
+
+    impl Liveness for Silent {
+        fn alive(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn p4_a_process_that_nobody_has_heard_of_stops_here_and_its_run_does_not() {
+        let flag = StopFlag::guarded(Arc::new(Silent));
+        assert_eq!(flag.cause(), Some(StopCause::Here(OUT_OF_REACH.to_owned())));
+        assert!(flag.stop_here("the worker is stopping"));
+        assert_eq!(flag.cause(), Some(StopCause::Here("the worker is stopping".to_owned())));
     }
 }

@@ -22,7 +22,7 @@ const TOKENS_PER_SCHEMA: u64 = 32;
 /// Tokens that a provider may put into a prompt beside what was sent: its own instructions, tools.
 const HIDDEN_PROMPT: u64 = 200_000;
 /// Tokens that a model may think beside what it says and beyond the limit it was given.
-const HIDDEN_OUTPUT: u64 = 2_000_000;
+pub(crate) const HIDDEN_OUTPUT: u64 = 2_000_000;
 
 /// How a model turns text into tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

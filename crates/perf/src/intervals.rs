@@ -283,6 +283,7 @@ pub(crate) fn decisions(draws: u32, seed: u64, grades: Option<&Path>) -> anyhow:
         bank_noise: BANK_NOISE,
         drop: 0.0,
         baseline_runs: 1,
+        runs: 1,
         tolerance: 0.0,
     };
     let mut pairs: Vec<(String, &str, DecisionCase)> = Vec::new();

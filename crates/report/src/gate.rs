@@ -54,20 +54,21 @@ pub fn plan(plan: &GatePlan, view: View) -> String {
         vec![truth, percent(case.pass), percent(case.fail), percent(case.inconclusive)]
     };
     let of = match plan.measured_over {
-        1 => "assumed; with --baseline last:K it is measured over runs".to_owned(),
+        1 => "assumed; with --baseline last:K or of repeats it is measured over runs".to_owned(),
         runs => format!("measured over {runs} runs"),
     };
-    let baseline = match plan.baseline_runs {
+    let mean_of = |runs: u32| match runs {
         1 => "one run".to_owned(),
         runs => format!("the mean of {runs} runs"),
     };
+    let (what, baseline) = (mean_of(plan.runs), mean_of(plan.baseline_runs));
     let false_alarms = plan.cases.iter().find(|case| case.drop == 0.0).map_or(0.0, |case| case.fail);
     let blocks = vec![
         Block::Headline(format!("{} of runs that are as good as their baseline fail", percent(false_alarms))),
         table(&["The run is", ">PASS", ">FAIL", ">INCONCLUSIVE"], plan.cases.iter().map(row).collect()),
         Block::List(vec![
             format!(
-                "{} simulated pairs each, of {} questions in {} banks; the baseline is {baseline}",
+                "{} simulated pairs each, of {} questions in {} banks; {what} is held against {baseline}",
                 plan.draws, plan.questions, plan.banks
             ),
             format!("variance of a verdict from run to run: {:.4} ({of})", plan.verdict_variance),
@@ -185,6 +186,25 @@ mod tests {
         insta::assert_snapshot!("gate_markdown", markdown(&report()));
         insta::assert_snapshot!("gate_annotations", annotations(&report()).join("\n"));
         insta::assert_snapshot!("gate_junit", junit(&report()).expect("renders"));
+    }
+
+    #[test]
+    fn a_plan_says_of_how_many_runs_either_side_is_the_mean() {
+        let case = PlannedGate { drop: 0.0, pass: 0.9, fail: 0.02, inconclusive: 0.08 };
+        let plan = |runs: u32, baseline_runs: u32| GatePlan {
+            draws: 2_000,
+            questions: 200,
+            banks: 10,
+            baseline_runs,
+            runs,
+            verdict_variance: 0.02,
+            measured_over: u64::from(runs + baseline_runs),
+            bank_noise: 0.3,
+            cases: vec![case.clone()],
+        };
+        let said = |runs, baseline_runs| super::plan(&plan(runs, baseline_runs), View::default()).replace('\n', " ");
+        assert!(said(1, 1).contains("one run is held against one run"), "{}", said(1, 1));
+        assert!(said(3, 5).contains("the mean of 3 runs is held against the mean of 5 runs"), "{}", said(3, 5));
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::{
     html, markdown,
     svg::{FrontAxis, FrontPoint, Plot, front_plot},
     terminal::{self, View},
+    words,
 };
 
 /// Longest value of an axis that is shown.
@@ -101,6 +102,8 @@ pub fn plots(report: &MatrixReport) -> Vec<Plot> {
         return Vec::new();
     };
     let varied = varied(report);
+    // they have one metric
+    let better = of_set(set).next().map(|cell| cell.better).unwrap_or_default();
     let draw = |cost: &Cost| {
         let points: Vec<FrontPoint> = of_set(set)
             .filter_map(|cell| {
@@ -114,7 +117,8 @@ pub fn plots(report: &MatrixReport) -> Vec<Plot> {
                 })
             })
             .collect();
-        front_plot(FrontAxis { file_name: cost.file_name, title: cost.title, written: cost.written }, &points)
+        let axis = FrontAxis { file_name: cost.file_name, title: cost.title, better, written: cost.written };
+        front_plot(axis, &points)
     };
     COSTS.iter().filter_map(draw).collect()
 }
@@ -178,7 +182,7 @@ fn cells(report: &MatrixReport) -> Vec<Block> {
             row.push(dollars(memory.and_then(|memory| memory.usd_per_1000_turns)));
             row.push(dollars(memory.and_then(|memory| Some(1000.0 * memory.usd_per_question?))));
         }
-        row.extend([fronts(cell), cell.metric.clone()]);
+        row.extend([fronts(cell), format!("{}{}", cell.metric, words::direction(cell.better))]);
         row
     };
     let titles: Vec<&str> = columns.iter().map(String::as_str).collect();
@@ -221,9 +225,9 @@ fn words_of_fronts(report: &MatrixReport) -> Vec<Block> {
         return Vec::new();
     }
     let mut lines = vec![
-        "front: no other cell with the same questions, metric and judges has at least this score for no more of a cost, and more of it or \
-         for less, among VALID cells alone; $ dollars a run by list price, ms milliseconds a recall, $fill and $ask what the memory \
-         itself spends on filling and asking; by the figures as they are, without their intervals"
+        "front: no other cell with the same questions, metric and judges has a score that is at least as good for no more of a cost, and \
+         is better or costs less, among VALID cells alone; $ dollars a run by list price, ms milliseconds a recall, $fill and $ask what \
+         the memory itself spends on filling and asking; by the figures as they are, without their intervals"
             .to_owned(),
     ];
     lines.extend(paid_otherwise(report));
@@ -335,7 +339,7 @@ fn pairs(report: &MatrixReport) -> Vec<Block> {
 
 #[cfg(test)]
 mod tests {
-    use bench_proto::comparison::MemoryCost;
+    use bench_proto::{comparison::MemoryCost, metric::Better};
 
     use super::*;
 
@@ -426,6 +430,19 @@ mod tests {
         assert_eq!(text.matches("; INVALID: cell 1; the datasets differ").count(), 3, "{text}");
         let places = ["## Cells", why, "All pairs"].map(|words| text.find(words));
         assert!(places.is_sorted() && places.iter().all(Option::is_some), "{places:?}: {text}");
+    }
+
+    #[test]
+    fn where_lower_is_better_the_table_and_the_pictures_say_so() {
+        let mut report = golden();
+        assert!(!markdown(&report).contains("(lower is better)"));
+        for cell in &mut report.cells {
+            (cell.better, cell.alike_with) = (Better::Lower, Some(1));
+        }
+        let text = markdown(&report);
+        assert_eq!(text.matches("judge (lower is better)").count(), report.cells.len(), "{text}");
+        let plots = plots(&report);
+        assert!(!plots.is_empty() && plots.iter().all(|plot| plot.title.ends_with("(lower is better)")), "{plots:?}");
     }
 
     #[test]

@@ -24,6 +24,10 @@ pub struct PublishedRow {
     pub part: Option<String>,
     /// 0 to 1.
     pub score: f64,
+    /// The metric that the score is of; null of others, where it is a share of right answers.
+    pub metric: Option<String>,
+    /// By whose counting the run's score is, where that is not ours; null of others.
+    pub counted_as: Option<String>,
     /// Of the run: conversations like these. Others publish none.
     pub ci95: Option<Interval>,
     /// Questions behind it; null where nobody says.
@@ -71,13 +75,14 @@ fn document(all: &PublishedTable) -> Vec<Block> {
             line.questions.map_or(NONE.to_owned(), count),
             text(line.answerer.as_ref()),
             text(line.judge.as_ref()),
-            if line.is_this_run { "this run".to_owned() } else { line.differs_in.join(", ") },
+            if line.is_this_run { format!("this run{}", measured(line)) } else { line.differs_in.join(", ") },
             one_line(&line.source, NAME_WIDTH),
         ]
     };
+    let own = all.results.iter().find(|line| line.is_this_run).map(measured).unwrap_or_default();
     let columns = ["System", ">Score", ">95 %", ">Questions", "Answerer", "Judge", "Differs in", "Source"];
     vec![
-        Block::Title(format!("{}: published results beside this run", all.dataset)),
+        Block::Title(format!("{}: published results beside this run{own}", all.dataset)),
         table(&columns, all.results.iter().map(row).collect()),
         Block::List(vec![
             "figures as their authors printed them, most without an interval; nobody has run them here".to_owned(),
@@ -85,6 +90,13 @@ fn document(all: &PublishedTable) -> Vec<Block> {
                 .to_owned(),
         ]),
     ]
+}
+
+/// What the score of a run is of, behind its name.
+fn measured(line: &PublishedRow) -> String {
+    let metric = line.metric.as_ref().map(|metric| format!(", {}", one_line(metric, NAME_WIDTH)));
+    let counted = line.counted_as.as_ref().map(|name| format!(" counted as {}", one_line(name, NAME_WIDTH)));
+    format!("{}{}", metric.unwrap_or_default(), counted.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -98,6 +110,8 @@ mod tests {
             system: system.to_owned(),
             part: None,
             score: 0.7,
+            metric: is_this_run.then(|| "locomo-f1".to_owned()),
+            counted_as: is_this_run.then(|| "official".to_owned()),
             ci95: None,
             questions: (!is_this_run).then_some(1_540),
             answerer: None,
@@ -112,6 +126,7 @@ mod tests {
         let text = markdown(&all);
         assert!(text.contains("> mine") || text.contains("&gt; mine") || text.contains("\\> mine"), "{text}");
         assert!(text.contains("judge, questions") && text.contains("1,540") && text.contains("a paper"), "{text}");
-        assert!(terminal(&all, View { colour: false, width: None }).contains("this run"));
+        let shown = terminal(&all, View { colour: false, width: None });
+        assert_eq!(shown.matches("this run, locomo-f1 counted as official").count(), 2, "title and row: {shown}");
     }
 }

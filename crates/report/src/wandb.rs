@@ -197,6 +197,7 @@ mod tests {
         let secret = "nobody may read this";
         (line.question, line.gold, line.answer) = (secret.to_owned(), Some(secret.to_owned()), Some(secret.to_owned()));
         line.error = Some(format!("system_error: {secret}"));
+        line.citations = vec![secret.to_owned()];
         let more = MoreColumns::from_summary(&golden());
         let table = |with_texts: bool| {
             let mut table = Questions::new(more.clone(), with_texts);

@@ -192,7 +192,8 @@ impl Layers {
 
     fn text(&mut self, key: String, kind: Kind, values: &[String], origin: Origin) {
         let value = match (kind, values) {
-            (Kind::List, [_, _, ..]) => Some(Value::List(values.to_vec())),
+            // each of several may be several, as a single one may
+            (Kind::List, [_, _, ..]) => Value::from_text(kind, &values.join(",")),
             _ => values.last().and_then(|text| Value::from_text(kind, text)),
         };
         match value {

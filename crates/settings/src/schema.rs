@@ -50,8 +50,8 @@ pub enum Kind {
     List,
     /// The name of a pool.
     Pool,
-    /// A URL with its scheme; its password is never shown.
-    Url,
+    /// A URL with its scheme, such as this one; its password is never shown.
+    Url(&'static str),
     /// Where a model's server is: http or https, with the path of its API.
     BaseUrl,
     /// A file or folder.
@@ -79,7 +79,7 @@ impl Kind {
             Self::OneOf(words) => format!("one of {}", words.join(", ")),
             Self::List => r#"a list of texts such as ["a", "b"]"#.into(),
             Self::Pool => format!("a name of 1 to {MOST_POOL_BYTES} bytes, of printable characters"),
-            Self::Url => r#"a URL with its scheme, such as "sqlite:bench.db""#.into(),
+            Self::Url(example) => format!("a URL with its scheme, such as \"{example}\""),
             Self::BaseUrl => match found.and_then(base_url_meant) {
                 Some(meant) => format!("a URL that begins with http:// or https://; did you mean {meant}?"),
                 None => r#"an http:// or https:// URL, such as "http://localhost:8000/v1""#.into(),
@@ -170,8 +170,8 @@ pub(crate) const KEYS: &[Key] = &[
     key("datasets_dir", Kind::Path).env("BENCH_DATASETS_DIR").common(),
     key("datasets_url", Kind::Text).env("BENCH_DATASETS_URL"),
     key("allow_plaintext", Kind::List).env("BENCH_ALLOW_PLAINTEXT"),
-    key("store.url", Kind::Url).env("BENCH_STORE_URL").common(),
-    key("queue.url", Kind::Url).env("BENCH_QUEUE_URL").common(),
+    key("store.url", Kind::Url("sqlite:bench.db")).env("BENCH_STORE_URL").common(),
+    key("queue.url", Kind::Url("memory:")).env("BENCH_QUEUE_URL").common(),
     key("run.dataset", Kind::Text).common(),
     key("run.preset", Kind::OneOf(&["quick", "fair", "fair-2", "full"])).common(),
     key("run.sampler", Kind::OneOf(&["hash", "astrocyte", "go-lcg", "astrocyte-lme"])),
@@ -285,10 +285,10 @@ pub(crate) const KEYS: &[Key] = &[
     key("meter.variables", Kind::List),
     key("meter.fault", Kind::Text),
     key("meter.listen", Kind::Text).env("BENCH_METER_LISTEN"),
-    key("meter.url", Kind::Url).env("BENCH_METER_PUBLIC_URL"),
+    key("meter.url", Kind::Url("http://localhost:8080")).env("BENCH_METER_PUBLIC_URL"),
     key("meter.hosts", Kind::List),
     key("stats.seed", Kind::Whole { min: 0, max: i64::MAX }),
-    key("telemetry.endpoint", Kind::Url).env("OTEL_EXPORTER_OTLP_ENDPOINT"),
+    key("telemetry.endpoint", Kind::Url("http://localhost:4318")).env("OTEL_EXPORTER_OTLP_ENDPOINT"),
     key("telemetry.protocol", Kind::OneOf(&["grpc", "http/protobuf"])).env("OTEL_EXPORTER_OTLP_PROTOCOL"),
     key("telemetry.metrics_interval", Kind::Duration),
     key("telemetry.patience", Kind::Duration),

@@ -74,6 +74,16 @@ fn what_others_call_a_setting_names_one_of_ours() {
 }
 
 #[test]
+fn each_of_several_values_of_a_list_may_be_several() {
+    let of = |values: &[&str]| {
+        let flag = FlagValue { key: "run.category".into(), flag: "--category".into(), values: words(values) };
+        load(Sources { flags: vec![flag], ..Sources::default() }).expect("valid").run.category
+    };
+    assert_eq!(of(&["a,b"]), ["a", "b"]);
+    assert_eq!(of(&["a,b", "c", " d , e"]), ["a", "b", "c", "d", "e"]);
+}
+
+#[test]
 fn defaults_are_the_documented_ones() {
     let settings = load(Sources::default()).expect("defaults are valid");
     let run = &settings.run;
@@ -220,7 +230,7 @@ slosts = 3
     bench.toml:20:16: backoff.max_interval is 5, expected a duration such as "500ms", "2s" or "15m"
     bench.toml:22:1: unknown setting 'worker.slosts' (did you mean 'worker.slots'?); `bench-coord config show --all` lists all
     --profile cI: bench.toml has no such profile (did you mean 'ci'?); profiles: ci
-    environment BENCH_QUEUE_URL: queue.url is no URL (it may hold a secret and is not shown), expected a URL with its scheme, such as "sqlite:bench.db"
+    environment BENCH_QUEUE_URL: queue.url is no URL (it may hold a secret and is not shown), expected a URL with its scheme, such as "memory:"
     --set needs key=value, such as --set run.top_k=20; 'run.top_k' has no '='
     --set top_k: unknown setting 'top_k' (did you mean 'run.top_k'?); `bench-coord config show --all` lists all
     --set run.top_k: run.top_k is "0", expected a whole number from 1 to 10000

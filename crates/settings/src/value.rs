@@ -58,7 +58,7 @@ impl Value {
                 Self::List(text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect())
             }
             Kind::Pool => Self::Text(check_pool(text).is_ok().then(|| text.to_owned())?),
-            Kind::Url => Self::Url(has_scheme(text).then(|| text.to_owned())?),
+            Kind::Url(_) => Self::Url(has_scheme(text).then(|| text.to_owned())?),
             Kind::BaseUrl => {
                 let scheme = text.split_once("://")?.0;
                 let known = ["http", "https"].iter().any(|known| known.eq_ignore_ascii_case(scheme));
@@ -107,7 +107,7 @@ impl Value {
                 | Kind::Duration
                 | Kind::OneOf(_)
                 | Kind::Pool
-                | Kind::Url
+                | Kind::Url(_)
                 | Kind::BaseUrl
                 | Kind::Path
                 | Kind::Usd
@@ -193,7 +193,7 @@ pub(crate) fn found(kind: Kind, value: &DeValue<'_>) -> String {
 pub(crate) fn found_text(kind: Kind, text: &str) -> String {
     let shown = match kind {
         Kind::Secret => return "(hidden)".into(),
-        Kind::Url | Kind::BaseUrl => redact::url(text),
+        Kind::Url(_) | Kind::BaseUrl => redact::url(text),
         _ => redact::text(text),
     };
     if shown == redact::HIDDEN {

@@ -5,10 +5,11 @@ use bench_proto::failure::{Failure, code};
 /// Why something could not be done with the store.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
-    /// May pass: locked, connection lost, server restarting. Repeat the same call (every write is idempotent).
+    /// May pass: locked, connection lost, server restarting, no room on the server's disk. Repeat the same call (every write is
+    /// idempotent).
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
-    /// The disk (or quota) under the store is full.
+    /// The disk (or quota) under a store of this machine is full.
     #[error("no space left for the store: {0}")]
     Full(String),
     /// A row of this batch cannot be stored; smaller batches find out which (P8).

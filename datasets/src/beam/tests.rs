@@ -295,7 +295,8 @@ fn an_archive_is_a_dataset() {
     let dataset = crate::open("beam@100k", &options, &|_, _| ()).expect("opens");
     assert_eq!((dataset.bank_count(), dataset.about().checksum_unknown), (20, true));
     for number in [19, 0, 7] {
-        let (bank, outline) = (dataset.bank(number).expect("a bank"), dataset.outline(number).expect("an outline"));
+        let (bank, mut outline) = (dataset.bank(number).expect("a bank"), dataset.outline(number).expect("an outline"));
+        outline.questions.iter_mut().for_each(|question| question.file_place = None);
         assert_eq!((bank.content.bank_id.clone(), bank.outline()), (format!("chat-{}", number + 1), outline));
     }
     assert!(dataset.bank(20).is_err());

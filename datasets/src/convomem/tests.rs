@@ -42,6 +42,8 @@ fn items_of_evidence_files_bring_their_conversations() {
         item("And ants?", "None", &[("User", "I keep ants.")]),
     ] });
     let (banks, notes) = read(EVIDENCE, &file).expect("readable");
+    let marked = super::banks(EVIDENCE, format!("\u{feff}{}", json!([file])).as_bytes(), &mut Notes::default());
+    assert_eq!(marked.expect("a list with a mark of UTF-8"), banks);
     let ids: Vec<&str> = banks.iter().map(|bank| bank.content.bank_id.as_str()).collect();
     assert!(
         ids.len() == 2 && ids[0].ends_with("-1") && ids[1].ends_with("-2") && !ids[0].contains("evidence"),

@@ -27,13 +27,11 @@ pub(crate) fn open(opening: &Opening<'_>) -> Result<Box<dyn Dataset>, DatasetErr
     let files = opening.files()?;
     let (queries, documents) = ("queries.json", "documents.json");
     let has_documents = opening.manifest().files.iter().any(|file| file.path == documents);
-    let named = |name: &str| -> Result<(String, Vec<u8>), DatasetError> {
-        Ok((files.path(name)?.display().to_string(), files.read(name)?))
-    };
-    let documents = has_documents.then(|| named(documents)).transpose()?;
-    let documents = documents.as_ref().map(|(path, content)| (path.as_str(), content.as_slice()));
-    let (path, content) = named(queries)?;
-    let (banks, notes) = banks((&path, &content), documents)?;
+    let content = has_documents.then(|| files.read(documents)).transpose()?;
+    let documents = content.as_deref().map(|content| (documents, content));
+    // by their names: notes are published, and where the files lie on this machine is not
+    let read = banks((queries, &files.read(queries)?), documents);
+    let (banks, notes) = read.map_err(|error| files.located(error))?;
     Ok(Box::new(Loaded::new(opening, &files, banks, notes)))
 }
 
@@ -78,7 +76,7 @@ struct Message {
     content: String,
 }
 
-/// Reads questions and, where there are any, documents, each with its path. Gives the banks, one for each person in the
+/// Reads questions and, where there are any, documents, each with its name. Gives the banks, one for each person in the
 /// order in which questions name them, and what does not resolve.
 ///
 /// # Errors

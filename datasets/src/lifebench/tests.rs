@@ -142,6 +142,29 @@ fn documents_of_one_id_are_told_apart_by_their_people() {
     assert!(banks[0].gold[0].evidence_sessions.is_empty(), "the document is of somebody else");
 }
 
+/// Notes are published with a run, and errors are for who has given the files.
+#[test]
+fn notes_name_files_without_their_folder_and_errors_the_file_that_was_given() {
+    let root = tempfile::tempdir().expect("temporary folder");
+    let options = crate::OpenOptions {
+        path: Some(root.path().to_owned()),
+        cache_dir: root.path().join("cache"),
+        allow_modified: true,
+        ..Default::default()
+    };
+    std::fs::write(root.path().join("queries.json"), queries().to_string()).expect("writes");
+    let packed = root.path().join("documents.json.gz");
+    let put = |content: &str| std::fs::write(&packed, crate::packed::tests::gz(content.as_bytes())).expect("writes");
+    put(&documents().to_string());
+    let dataset = crate::open("lifebench@en", &options, &|_, _| ()).unwrap_or_else(|error| panic!("{error}"));
+    let notes = dataset.notes().join("\n");
+    assert!(notes.contains("documents.json: 1 documents are of people"), "{notes}");
+    assert!(!notes.contains(&root.path().display().to_string()), "{notes}");
+    put("[{}]");
+    let error = crate::open("lifebench@en", &options, &|_, _| ()).err().expect("is broken").to_string();
+    assert!(error.starts_with(&format!("{}: line 1", packed.display())), "{error}");
+}
+
 /// The published English questions, whose documents are not at hand.
 #[test]
 fn lifebench_questions_have_their_published_counts() {

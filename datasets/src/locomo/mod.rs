@@ -37,7 +37,7 @@ const FILE: &str = "locomo10.json";
 /// Finds, checks and reads the file.
 pub(crate) fn open(opening: &Opening<'_>) -> Result<Box<dyn Dataset>, DatasetError> {
     let files = opening.files()?;
-    let path = files.path(FILE)?;
+    let path = files.shown(FILE)?;
     let mut reader = SampleReader { path: path.to_owned(), notes: Notes::default() };
     let banks = reader.banks(json(&path.display().to_string(), &files.read(FILE)?)?)?;
     Ok(Box::new(Loaded::as_published(opening.about(&files, reader.notes), banks)))

@@ -25,7 +25,8 @@ pub(crate) fn open(opening: &Opening<'_>) -> Result<Box<dyn Dataset>, DatasetErr
     let manifest = opening.manifest();
     let holds = if manifest.name.ends_with("@oracle") { Holds::Evidence } else { Holds::Everything };
     let name = manifest.files.first().map_or("", |file| &file.path);
-    let (haystacks, notes) = Haystacks::open(files.path(name)?, holds, !files.modified)?;
+    let opened = Haystacks::open(files.path(name)?, holds, !files.modified);
+    let (haystacks, notes) = opened.map_err(|error| files.located(error))?;
     Ok(Box::new(LongMemEval { about: opening.about(&files, notes), haystacks }))
 }
 

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::{
     Dataset, DatasetError, Opening,
-    broken::{broken, json},
+    broken::{broken, json, without_mark},
     lines,
     loaded::{Loaded, count},
     neutral,
@@ -32,8 +32,8 @@ pub(crate) fn open(opening: &Opening<'_>) -> Result<Box<dyn Dataset>, DatasetErr
     let split = opening.manifest().name.split_once('@').map_or("conflict-resolution", |(_, split)| split);
     let (mut banks, mut notes) = (Vec::new(), Notes::default());
     for file in &opening.manifest().files {
-        let path = files.path(&file.path)?.display().to_string();
-        banks.extend(self::banks(split, &path, &files.read(&file.path)?, &mut notes)?);
+        let read = self::banks(split, &file.path, &files.read(&file.path)?, &mut notes);
+        banks.extend(read.map_err(|error| files.located(error))?);
     }
     Ok(Box::new(Loaded::new(opening, &files, banks, notes)))
 }
@@ -80,6 +80,17 @@ struct Metadata {
     keypoints: Value,
 }
 
+impl Metadata {
+    /// Whether a summary is asked for; no list and an empty one are the same.
+    fn has_keypoints(&self) -> bool {
+        match &self.keypoints {
+            Value::Null => false,
+            Value::Array(keypoints) => !keypoints.is_empty(),
+            _ => true,
+        }
+    }
+}
+
 /// Reads the rows of a split, each a bank. All questions have the split's name as their category.
 ///
 /// # Errors
@@ -99,7 +110,7 @@ fn rows(path: &str, content: &[u8]) -> Result<Vec<Row>, DatasetError> {
                        writes them";
         return Err(broken(path, "file", problem));
     }
-    if content.trim_ascii_start().starts_with(b"[") {
+    if without_mark(content).trim_ascii_start().starts_with(b"[") {
         return json(path, content);
     }
     lines::objects(path, content)
@@ -109,6 +120,7 @@ fn rows(path: &str, content: &[u8]) -> Result<Vec<Row>, DatasetError> {
 fn bank(split: &str, number: usize, row: Row, notes: &mut Notes) -> Result<Bank, (String, String)> {
     let Row { context, questions, answers, metadata } = row;
     let asked = questions.len();
+    let wants_summary = metadata.has_keypoints();
     let source = metadata.source.unwrap_or_default();
     let ids = metadata.qa_pair_ids.filter(|ids| !ids.is_empty()).or(metadata.question_ids).unwrap_or_default();
     let types = metadata.question_types.unwrap_or_default();
@@ -153,7 +165,7 @@ fn bank(split: &str, number: usize, row: Row, notes: &mut Notes) -> Result<Bank,
         let facets = [("source", (!source.is_empty()).then_some(&source)), ("type", types.get(at))];
         record.facets =
             facets.into_iter().filter_map(|(facet, value)| Some((facet.to_owned(), value?.clone()))).collect();
-        if !metadata.keypoints.is_null() {
+        if wants_summary {
             record.style = Some("free".to_owned());
             record.hidden.insert("keypoints".to_owned(), metadata.keypoints.clone());
         }

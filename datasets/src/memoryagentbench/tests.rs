@@ -83,6 +83,13 @@ fn other_texts_come_in_pieces_and_rows_in_lines() {
     let gold = &banks[0].gold[0];
     assert_eq!((&gold.hidden["keypoints"], gold.facets["type"].as_str()), (&json!(["the ship"]), "summary"));
     assert_eq!(gold.style.as_deref(), Some("free"), "a summary is no answer of a few words");
+    let mut without = row();
+    without["metadata"]["keypoints"] = json!([]);
+    let (banks_without, _) = read("long-range-understanding", &without.to_string()).expect("readable");
+    let gold = &banks_without[0].gold[0];
+    assert_eq!((gold.style.as_deref(), gold.hidden.len()), (None, 0), "an empty list asks for no summary");
+    let marked = read("long-range-understanding", &format!("\u{feff}{}", json!([long(), row()]))).expect("a list");
+    assert_eq!(marked.0, banks, "with a mark of UTF-8");
     assert_eq!(
         (banks[0].questions[0].question_id.as_str(), banks[0].questions[0].category.as_str()),
         ("row-1:0", "long-range-understanding")

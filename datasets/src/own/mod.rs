@@ -12,7 +12,7 @@ mod tests;
 mod unread;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     fs::File,
     io::{BufReader, Read as _},
     path::{Path, PathBuf},
@@ -303,6 +303,8 @@ impl OwnFile {
 #[derive(Debug, Default)]
 struct Counted {
     categories: Vec<(String, u64)>,
+    /// Where each category stands among them.
+    numbers: HashMap<String, usize>,
     banks: u64,
     sessions: u64,
     turns: u64,
@@ -315,9 +317,13 @@ impl Counted {
         self.sessions += u64::from(outline.sessions());
         self.turns += u64::from(outline.turns);
         for question in &outline.questions {
-            match self.categories.iter_mut().find(|(name, _)| *name == question.category) {
+            let known = self.numbers.get(&question.category).and_then(|number| self.categories.get_mut(*number));
+            match known {
                 Some((_, count)) => *count += 1,
-                None => self.categories.push((question.category.clone(), 1)),
+                None => {
+                    self.numbers.insert(question.category.clone(), self.categories.len());
+                    self.categories.push((question.category.clone(), 1));
+                }
             }
         }
     }

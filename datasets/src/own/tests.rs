@@ -151,6 +151,11 @@ fn filters_and_hits_are_looked_at() {
     let filter = dataset.expect("reads").bank(0).expect("a bank").questions.remove(0).filter;
     assert_eq!(filter.from.as_deref(), Some("2026-03-04T00:00:00"));
     assert_eq!(filter.until.as_deref(), Some("2026-03-05T23:59:59"), "the whole day");
+    let dataset = opened("mine.jsonl", &with("\"filter\": {\"from\": \"2026-03-04 10:00 PM\"}"));
+    let filter = dataset.expect("reads").bank(0).expect("a bank").questions.remove(0).filter;
+    assert_eq!(filter.from.as_deref(), Some("2026-03-04T22:00:00"), "in the evening");
+    let error = refused(&with("\"filter\": {\"from\": \"2026-03-04 22:00 PM\"}"));
+    assert!(error.contains("line 1, field filter.from: '2026-03-04 22:00 PM' is no date"), "{error}");
 }
 
 #[test]
@@ -263,6 +268,11 @@ fn a_suite_is_read_by_its_ending() {
     assert_eq!(dataset.manifest().scorers, ["rubric"]);
     let profile = dataset.profile();
     assert!(!profile.is_unanswerable("colours") && profile.is_unanswerable("recall"));
+    let blank = opened("my-suite.yaml", &text.replace("[red]", "[red, ' ']")).err().expect("is in every memory");
+    assert_eq!(
+        blank,
+        "my-suite.yaml: recall[0].expected_contains[1]: is blank, and every text holds that; take it away"
+    );
     let bank = dataset.bank(0).expect("a bank");
     assert_eq!(asked(&bank, "my-suite:0").1.evidence_turns, ["m1"]);
     let named = opened("my-suite.yaml", &format!("name: House & Home\n{text}")).expect("reads");
@@ -277,6 +287,20 @@ fn a_suite_is_read_by_its_ending() {
 fn asked<'a>(bank: &'a Bank, id: &str) -> (&'a Question, &'a GoldRecord) {
     let mut asked = bank.questions.iter().zip(&bank.gold);
     asked.find(|(question, _)| question.question_id == id).unwrap_or_else(|| panic!("no question {id}"))
+}
+
+/// Their order in the bank is another one.
+#[test]
+fn questions_know_their_place_in_the_file() {
+    let asked: String =
+        (0..9).map(|n| format!(r#"{{"id": {n}, "question": "?", "unanswerable": true}}"#) + "\n").collect();
+    let dataset = opened("mine.jsonl", &format!("{{\"memory\": {{\"text\": \"a\"}}}}\n{asked}")).expect("reads");
+    let outline = dataset.outline(0).expect("an outline");
+    let places: Vec<u32> = outline.questions.iter().filter_map(|question| question.file_place).collect();
+    assert!(places.len() == 9 && !places.is_sorted(), "{places:?}");
+    for question in outline.questions {
+        assert_eq!(question.file_place.map(|place| place.to_string()), Some(question.question_id));
+    }
 }
 
 /// Without a name for it, whatever holds an expected substring is evidence.

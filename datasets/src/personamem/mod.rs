@@ -25,7 +25,7 @@ use crate::{
     About, Dataset, DatasetError, Opening,
     broken::broken,
     lines::{Line, LinePlace, Lines},
-    neutral::hide_order,
+    neutral,
     notes::Notes,
 };
 use rows::Row;
@@ -39,9 +39,11 @@ pub(crate) fn open(opening: &Opening<'_>) -> Result<Box<dyn Dataset>, DatasetErr
     let size = opening.manifest().name.split_once('@').map_or("32k", |(_, size)| size);
     let size = if size == "1m" { "1M" } else { size };
     let (questions, contexts) = (format!("questions_{size}.csv"), format!("shared_contexts_{size}.jsonl"));
-    let asked = Asked::read(&files.path(&questions)?.display().to_string(), &files.read(&questions)?)?;
-    asked.check_types(opening.profile)?;
-    let (contexts, notes) = Contexts::open(asked, files.path(&contexts)?)?;
+    let located = |error| files.located(error);
+    let asked = Asked::read(&questions, &files.read(&questions)?).map_err(located)?;
+    asked.check_types(opening.profile).map_err(located)?;
+    let shown = files.shown(&contexts)?;
+    let (contexts, notes) = Contexts::open(asked, &contexts, files.path(&contexts)?, shown).map_err(located)?;
     Ok(Box::new(PersonaMem { about: opening.about(&files, notes), contexts }))
 }
 
@@ -85,7 +87,7 @@ struct Message {
 /// The questions, by their contexts, in the order in which the table names these.
 #[derive(Debug)]
 struct Asked {
-    /// The table, as errors name it.
+    /// The name of the table.
     path: String,
     /// The number of each context.
     numbers: HashMap<String, usize>,
@@ -170,30 +172,34 @@ impl Asked {
 #[derive(Debug)]
 struct Contexts {
     path: PathBuf,
+    /// The path that errors tell.
+    shown: PathBuf,
     asked: Asked,
     places: Vec<(LinePlace, BankOutline)>,
 }
 
 impl Contexts {
-    /// Reads the file once. Gives what does not resolve too.
-    fn open(asked: Asked, path: &Path) -> Result<(Self, Notes), DatasetError> {
+    /// Reads the file of a name once. Gives what does not resolve too, told of by the name: where the file lies on this machine
+    /// is not published.
+    fn open(asked: Asked, name: &str, path: &Path, shown: &Path) -> Result<(Self, Notes), DatasetError> {
         let file = BufReader::new(File::open(path).map_err(|source| DatasetError::io(path, source))?);
         let mut places = BTreeMap::new();
-        let notes = asked.each_bank(&path.display().to_string(), file, |number, line, mut bank| {
-            hide_order(&mut bank);
-            places.insert(number, (line.place(), bank.outline()));
+        let notes = asked.each_bank(name, file, |number, line, mut bank| {
+            let in_file = neutral::hide_order(&mut bank);
+            places.insert(number, (line.place(), neutral::outline(&bank, &in_file)));
         })?;
-        Ok((Self { path: path.to_owned(), asked, places: places.into_values().collect() }, notes))
+        let places = places.into_values().collect();
+        Ok((Self { path: path.to_owned(), shown: shown.to_owned(), asked, places }, notes))
     }
 
     /// Reads a context again, the order of its questions hidden; none when there is no such one.
     fn bank(&self, number: usize) -> Result<Option<Bank>, DatasetError> {
         let Some((place, _)) = self.places.get(number) else { return Ok(None) };
-        let line = place.read(&self.path, &self.path)?;
-        let (_, messages) = context(&line, &self.path.display().to_string())?;
+        let line = place.read(&self.path, &self.shown)?;
+        let (_, messages) = context(&line, &self.shown.display().to_string())?;
         // what does not resolve was told when the file was opened
         let mut bank = self.asked.bank(number, messages, &mut Notes::default())?;
-        hide_order(&mut bank);
+        neutral::hide_order(&mut bank);
         Ok(Some(bank))
     }
 }

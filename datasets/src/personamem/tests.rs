@@ -96,21 +96,27 @@ fn blocks_are_sessions_and_questions_cut_them() {
 #[test]
 fn contexts_are_read_one_by_one() {
     let (mut whole, _) = read(QUESTIONS, CONTEXTS).expect("readable");
-    whole.iter_mut().for_each(hide_order);
+    let places: Vec<Vec<u32>> = whole.iter_mut().map(neutral::hide_order).collect();
     let folder = tempfile::tempdir().expect("temporary folder");
     let path = folder.path().join("contexts.jsonl");
     // blank lines and marks of encoding move what comes behind them
     std::fs::write(&path, format!("\u{feff}\n{CONTEXTS}")).expect("writes");
     let asked = Asked::read("questions.csv", QUESTIONS.as_bytes()).expect("a table");
-    let (contexts, notes) = Contexts::open(asked, &path).expect("readable");
-    assert_eq!(notes.lines().len(), 1);
+    let shown = Path::new("contexts.jsonl.gz");
+    let (contexts, notes) = Contexts::open(asked, "contexts.jsonl", &path, shown).expect("readable");
+    assert_eq!(
+        notes.lines(),
+        ["contexts.jsonl: 1 contexts have no question and are left out"],
+        "no path of this machine"
+    );
     for (number, bank) in whole.iter().enumerate() {
-        assert_eq!(contexts.places[number].1, bank.outline());
+        assert_eq!(contexts.places[number].1, neutral::outline(bank, &places[number]));
         assert_eq!(contexts.bank(number).expect("reads").as_ref(), Some(bank));
     }
     assert_eq!(contexts.bank(whole.len()).expect("reads"), None);
     std::fs::write(&path, format!("\u{feff}\n{}", CONTEXTS.replace("chess", "cards"))).expect("writes");
     let error = contexts.bank(0).expect_err("another").to_string();
+    assert!(error.starts_with("contexts.jsonl.gz: "), "{error}");
     assert!(error.ends_with("changed since the dataset was opened; start again"), "{error}");
 }
 

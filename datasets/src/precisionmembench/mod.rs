@@ -40,7 +40,7 @@ pub(crate) fn open(opening: &Opening<'_>) -> Result<Box<dyn Dataset>, DatasetErr
     };
     let [beliefs, cases, sessions] =
         ["beliefs.seed.json", CASES, "session-retrieval.cases.json"].map(|name| format!("{below}{name}"));
-    let file = |name: &str| Ok::<_, DatasetError>((files.path(name)?.display().to_string(), files.read(name)?));
+    let file = |name: &str| Ok::<_, DatasetError>((files.shown(name)?.display().to_string(), files.read(name)?));
     let (beliefs, cases, sessions) = (file(&beliefs)?, file(&cases)?, file(&sessions)?);
     let later = if below.is_empty() { None } else { Some(file(CASES)?) };
     let texts = Texts {

@@ -2,8 +2,9 @@
 //! "question_date"}`. What is to be remembered stands in lines `{"session": …}` and `{"memory": …}`, in the same file or in one
 //! of the same name with `.memories.jsonl` at its end. Blank lines and lines that begin with `#` are skipped.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, hash_map::Entry};
 
+use aho_corasick::AhoCorasick;
 use bench_proto::dataset::{
     ABSTENTION, Bank, BankContent, Filter, Gold, GoldRecord, Memory, Question, Session, StreamEntry, Turn,
 };
@@ -150,14 +151,19 @@ pub(crate) fn of_text(name: &str, text: &str) -> Result<(Bank, Notes), DatasetEr
     Ok(set.settle())
 }
 
+/// What an id of a file means: the session or memory, and the turn where it is one.
+type Meant = (String, Option<String>);
+
 /// A set in the making.
 #[derive(Default)]
 pub(crate) struct Set {
     /// What it says of itself.
     pub(crate) said: Option<Said>,
     bank: Bank,
-    /// The user's ids of what is remembered, with ours: the session or memory, and the turn where it is one.
-    known: HashMap<String, (String, Option<String>)>,
+    /// The user's ids of what is remembered.
+    known: HashMap<String, Meant>,
+    /// Our ids of what has none of the user's, the entry's own first: they stand for it where the user's do not.
+    unnamed: Vec<Vec<(String, Meant)>>,
     /// Ids of questions, with their lines.
     asked: HashMap<String, usize>,
     /// Evidence by question, looked up when everything is read.
@@ -198,25 +204,46 @@ impl Set {
         added.map_err(|(place, problem)| broken(path, place, problem))
     }
 
-    fn know(&mut self, number: usize, given: String, entry: String, turn: Option<String>) -> Result<(), Problem> {
-        if self.known.contains_key(&given) {
-            return Err((
-                format!("line {number}, field id"),
-                format!("'{given}' is already the id of an earlier line"),
-            ));
+    /// Notes what the ids of a line mean: given ones may be there once, ours wait until all that are given are known.
+    fn know(&mut self, number: usize, is_named: bool, ids: Vec<(String, Meant)>) -> Result<(), Problem> {
+        if !is_named {
+            self.unnamed.push(ids);
+            return Ok(());
         }
-        self.known.insert(given, (entry, turn));
+        for (given, meant) in ids {
+            match self.known.entry(given) {
+                Entry::Vacant(free) => drop(free.insert(meant)),
+                Entry::Occupied(taken) => {
+                    let told = format!("'{}' is already the id of an earlier line", taken.key());
+                    return Err((format!("line {number}, field id"), told));
+                }
+            }
+        }
         Ok(())
+    }
+
+    /// Lets our ids stand for what has none, where the user's mean nothing else by them. Of an entry whose own id is taken those
+    /// of its turns would say something else too.
+    fn name_the_rest(&mut self) {
+        for ids in std::mem::take(&mut self.unnamed) {
+            if ids.first().is_some_and(|(own, _)| self.known.contains_key(own)) {
+                continue;
+            }
+            for (own, meant) in ids {
+                self.known.entry(own).or_insert(meant);
+            }
+        }
     }
 
     fn session(&mut self, number: usize, session: SessionText) -> Result<(), Problem> {
         let id = format!("S{}", self.bank.content.entries.len() + 1);
+        let is_named = session.id.is_some();
         let given = session.id.map_or_else(|| id.clone(), |given| given.text());
-        self.know(number, given.clone(), id.clone(), None)?;
+        let mut ids = vec![(given.clone(), (id.clone(), None))];
         let mut turns = Vec::with_capacity(session.turns.len());
         for (at, turn) in (1..).zip(session.turns) {
             let turn_id = format!("{id}:{at}");
-            self.know(number, format!("{given}:{at}"), id.clone(), Some(turn_id.clone()))?;
+            ids.push((format!("{given}:{at}"), (id.clone(), Some(turn_id.clone()))));
             if !self.speakers.contains(&turn.speaker) && self.speakers.len() < 100 {
                 self.speakers.push(turn.speaker.clone());
             }
@@ -230,6 +257,7 @@ impl Set {
                 ..Turn::default()
             });
         }
+        self.know(number, is_named, ids)?;
         let time = dated(&mut self.notes, &given, session.date.as_ref());
         let session = Session { id, time_text: session.date, time, turns, ..Session::default() };
         self.bank.content.entries.push(StreamEntry::Session(session));
@@ -238,8 +266,9 @@ impl Set {
 
     fn memory(&mut self, number: usize, memory: MemoryText) -> Result<(), Problem> {
         let id = format!("m{}", self.bank.content.entries.len() + 1);
+        let is_named = memory.id.is_some();
         let given = memory.id.map_or_else(|| id.clone(), |given| given.text());
-        self.know(number, given.clone(), id.clone(), Some(id.clone()))?;
+        self.know(number, is_named, vec![(given.clone(), (id.clone(), Some(id.clone())))])?;
         let time = dated(&mut self.notes, &given, memory.date.as_ref());
         let MemoryText { text, tags, user, scopes, fields, .. } = memory;
         self.bank.content.entries.push(StreamEntry::Memory(Memory { id, text, time, tags, user, scopes, fields }));
@@ -307,10 +336,15 @@ impl Set {
 
     /// Looks up the evidence of all questions.
     fn resolve(&mut self) {
-        for (gold, evidence) in self.bank.gold.iter_mut().zip(&self.evidence) {
-            if evidence.is_empty() {
-                (gold.evidence_turns, gold.evidence_sessions) = holding(&self.bank.content.entries, &gold.gold);
-            }
+        self.name_the_rest();
+        let is_sought = |(gold, evidence): (&GoldRecord, &Vec<String>)| match &gold.gold {
+            Gold::AnyOf(texts) if evidence.is_empty() => texts.iter().map(|text| text.to_lowercase()).collect(),
+            _ => Vec::new(),
+        };
+        let sought: Vec<Vec<String>> = self.bank.gold.iter().zip(&self.evidence).map(is_sought).collect();
+        let held = holding(&self.bank.content.entries, &sought);
+        for ((gold, evidence), held) in self.bank.gold.iter_mut().zip(&self.evidence).zip(held) {
+            (gold.evidence_turns, gold.evidence_sessions) = held;
             for given in evidence {
                 let Some((entry, turn)) = self.known.get(given) else {
                     let note = || format!("{}: evidence {given} names nothing that is remembered", gold.question_id);
@@ -325,8 +359,9 @@ impl Set {
         }
     }
 
-    /// The user's ids of sessions, turns and memories, with ours.
-    pub(crate) fn given(&self) -> BTreeMap<String, String> {
+    /// The user's ids of sessions, turns and memories, with ours; when everything is read.
+    pub(crate) fn given(&mut self) -> BTreeMap<String, String> {
+        self.name_the_rest();
         let ours = |(given, (entry, turn)): (&String, &(String, Option<String>))| {
             (given.clone(), turn.as_ref().unwrap_or(entry).clone())
         };
@@ -365,24 +400,143 @@ fn filter(given: FilterText) -> Result<Filter, Problem> {
     Ok(filter)
 }
 
-/// What holds one of several expected texts, in any case, is evidence where none is named: turns, and what they stand in.
-fn holding(entries: &[StreamEntry], gold: &Gold) -> (Vec<String>, Vec<String>) {
-    let Gold::AnyOf(texts) = gold else { return (Vec::new(), Vec::new()) };
-    let texts: Vec<String> = texts.iter().map(|text| text.to_lowercase()).collect();
-    let holds = |said: &str| texts.iter().any(|text| said.to_lowercase().contains(text));
-    let (mut turns, mut sessions) = (Vec::new(), Vec::new());
-    for entry in entries {
-        let held: Vec<&String> = match entry {
-            StreamEntry::Session(session) => {
-                session.turns.iter().filter(|turn| holds(&turn.text)).map(|turn| &turn.id).collect()
-            }
-            StreamEntry::Memory(memory) if holds(&memory.text) => vec![&memory.id],
-            StreamEntry::Memory(_) | StreamEntry::Update { .. } => Vec::new(),
-        };
-        if !held.is_empty() {
-            sessions.push(entry.id().to_owned());
+/// What holds one of several expected texts, in any case, is evidence where none is named: turns, and what they stand in. `sought`
+/// are the texts of each question, in lower case; all of them are looked for in one pass.
+fn holding(entries: &[StreamEntry], sought: &[Vec<String>]) -> Vec<(Vec<String>, Vec<String>)> {
+    let mut numbers: HashMap<&str, usize> = HashMap::new();
+    let mut texts: Vec<&str> = Vec::new();
+    for text in sought.iter().flatten() {
+        if let Entry::Vacant(new) = numbers.entry(text) {
+            new.insert(texts.len());
+            texts.push(text);
         }
-        turns.extend(held.into_iter().cloned());
     }
-    (turns, sessions)
+    let said = if texts.is_empty() { Vec::new() } else { said(entries) };
+    let lines: Vec<String> = said.iter().map(|(_, _, text)| text.to_lowercase()).collect();
+    let places = places(&texts, &lines);
+    let of_question = |texts: &Vec<String>| {
+        let numbers = texts.iter().filter_map(|text| numbers.get(text.as_str()));
+        let mut held: Vec<usize> = numbers.filter_map(|number| places.get(*number)).flatten().copied().collect();
+        held.sort_unstable();
+        held.dedup();
+        let (mut turns, mut sessions): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+        for (session, turn, _) in held.into_iter().filter_map(|at| said.get(at)) {
+            if sessions.last().is_none_or(|last| last != session) {
+                sessions.push((*session).to_owned());
+            }
+            turns.push((*turn).to_owned());
+        }
+        (turns, sessions)
+    };
+    sought.iter().map(of_question).collect()
+}
+
+/// All turns and memories in their order: what they stand in, their own id, and their text.
+fn said(entries: &[StreamEntry]) -> Vec<(&str, &str, &str)> {
+    let mut said = Vec::new();
+    for entry in entries {
+        match entry {
+            StreamEntry::Session(session) => {
+                said.extend(session.turns.iter().map(|turn| (entry.id(), turn.id.as_str(), turn.text.as_str())));
+            }
+            StreamEntry::Memory(memory) => said.push((entry.id(), memory.id.as_str(), memory.text.as_str())),
+            StreamEntry::Update { .. } => {}
+        }
+    }
+    said
+}
+
+/// For each text the lines that hold it, in their order.
+fn places(texts: &[&str], lines: &[String]) -> Vec<Vec<usize>> {
+    let Ok(all) = AhoCorasick::new(texts) else {
+        // more than it can number: one by one
+        let of_text =
+            |text: &&str| (0_usize..).zip(lines).filter(|(_, line)| line.contains(*text)).map(|(at, _)| at).collect();
+        return texts.iter().map(of_text).collect();
+    };
+    let mut places: Vec<Vec<usize>> = vec![Vec::new(); texts.len()];
+    for (at, line) in lines.iter().enumerate() {
+        for found in all.find_overlapping_iter(line) {
+            let held = &mut places[found.pattern().as_usize()];
+            if held.last() != Some(&at) {
+                held.push(at);
+            }
+        }
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(lines: impl IntoIterator<Item = String>) -> Result<Set, DatasetError> {
+        let text = lines.into_iter().collect::<Vec<_>>().join("\n");
+        let mut set = Set::default();
+        for line in Lines::new("f", text.as_bytes()) {
+            set.add("f", &line?, true)?;
+        }
+        Ok(set)
+    }
+
+    /// A minute and more where each question looks through all memories, which every command waits for.
+    #[test]
+    fn many_questions_find_their_evidence_among_many_memories() {
+        let memories = (0..3_000).map(|n| {
+            let text = format!("ENTRY {n} of {}: nothing else of note is said here on that day", n / 3);
+            format!(r#"{{"memory": {{"text": "{text}"}}}}"#)
+        });
+        let questions = (0..30_000).map(|n| {
+            let text = format!(" of {}:", n % 1_000);
+            format!(r#"{{"id": {n}, "question": "Which?", "expected_substrings": ["{text}", "of nothing"]}}"#)
+        });
+        let (bank, notes) = set(memories.chain(questions)).expect("reads").settle();
+        assert!(notes.lines().is_empty());
+        for n in [0, 7, 999, 29_999] {
+            let first = 3 * (n % 1_000) + 1;
+            let expected = [0, 1, 2].map(|more| format!("m{}", first + more));
+            assert_eq!(bank.gold[n].evidence_turns, expected, "{n}");
+            assert_eq!(bank.gold[n].evidence_sessions, expected, "{n}");
+        }
+    }
+
+    #[test]
+    fn texts_that_overlap_are_found_each_and_a_session_is_named_once() {
+        let lines = [
+            r#"{"session": {"turns": [{"speaker": "a", "text": "New York"}, {"speaker": "b", "text": "no"}, {"speaker": "a", "text": "in York"}]}}"#,
+            r#"{"memory": {"text": "YORKSHIRE"}}"#,
+            r#"{"id": 1, "question": "?", "expected_substrings": ["york", "new york"]}"#,
+            r#"{"id": 2, "question": "?", "expected_substrings": ["New York"]}"#,
+            r#"{"id": 3, "question": "?", "expected_substrings": ["ork", "nowhere"], "evidence": ["m2"]}"#,
+        ];
+        let (bank, _) = set(lines.map(str::to_owned)).expect("reads").settle();
+        let evidence = |n: usize| (bank.gold[n].evidence_turns.join(" "), bank.gold[n].evidence_sessions.join(" "));
+        assert_eq!(evidence(0), ("S1:1 S1:3 m2".to_owned(), "S1 m2".to_owned()));
+        assert_eq!(evidence(1), ("S1:1".to_owned(), "S1".to_owned()));
+        assert_eq!(evidence(2), ("m2".to_owned(), "m2".to_owned()), "what is named is all of it");
+    }
+
+    #[test]
+    fn our_ids_take_none_of_the_users() {
+        let lines = [
+            r#"{"memory": {"text": "one"}}"#,
+            r#"{"session": {"turns": [{"speaker": "a", "text": "two"}]}}"#,
+            r#"{"memory": {"text": "three", "id": "m1"}}"#,
+            r#"{"memory": {"text": "four", "id": "S2"}}"#,
+            r#"{"memory": {"text": "five"}}"#,
+            r#"{"id": 1, "question": "?", "reference_answer": "x", "evidence": ["m1", "S2", "m5"]}"#,
+            r#"{"id": 2, "question": "?", "reference_answer": "x", "evidence": ["S2:1"]}"#,
+        ];
+        let mut read = set(lines.map(str::to_owned)).expect("their ids are theirs");
+        assert_eq!(
+            read.given().into_iter().map(|(given, ours)| format!("{given}={ours}")).collect::<Vec<_>>(),
+            ["S2=m4", "m1=m3", "m5=m5"]
+        );
+        let (bank, notes) = read.settle();
+        assert_eq!(bank.gold[0].evidence_turns, ["m3", "m4", "m5"]);
+        assert_eq!(notes.lines(), ["2: evidence S2:1 names nothing that is remembered"]);
+        let twice = [r#"{"memory": {"text": "a", "id": 1}}"#, r#"{"memory": {"text": "b", "id": 1}}"#];
+        let error = set(twice.map(str::to_owned)).err().expect("given twice").to_string();
+        assert_eq!(error, "f: line 2, field id: '1' is already the id of an earlier line");
+    }
 }

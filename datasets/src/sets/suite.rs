@@ -186,8 +186,8 @@ fn recalled(recall: &Recall) -> Result<Asked, Problem> {
             ..Question::default()
         },
         words: KeywordRubric {
-            required_keywords: recall.expected_contains.clone(),
-            incorrect_patterns: recall.expected_excludes.clone(),
+            required_keywords: sought("expected_contains", &recall.expected_contains)?,
+            incorrect_patterns: sought("expected_excludes", &recall.expected_excludes)?,
             ..KeywordRubric::default()
         },
     })
@@ -202,11 +202,19 @@ fn reflected(reflect: &Reflect) -> Result<Asked, Problem> {
             ..Question::default()
         },
         words: KeywordRubric {
-            required_keywords: reflect.expected_topics.clone(),
-            incorrect_patterns: reflect.expected_excludes.clone(),
+            required_keywords: sought("expected_topics", &reflect.expected_topics)?,
+            incorrect_patterns: sought("expected_excludes", &reflect.expected_excludes)?,
             ..KeywordRubric::default()
         },
     })
+}
+
+/// Words that are looked for in texts; a blank one would be in each.
+fn sought(field: &str, words: &[String]) -> Result<Vec<String>, Problem> {
+    match words.iter().position(|word| word.trim().is_empty()) {
+        Some(at) => Err((format!("{field}[{at}]"), "is blank, and every text holds that; take it away".to_owned())),
+        None => Ok(words.to_vec()),
+    }
 }
 
 fn query(text: &str) -> Result<String, Problem> {

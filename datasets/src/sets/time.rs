@@ -11,7 +11,7 @@ pub(super) fn iso(text: &str) -> Option<String> {
     {
         text.replace_range(open..=close, "");
     }
-    neutral::time(&text.split_whitespace().collect::<Vec<_>>().join("T"))
+    neutral::time(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 /// A time as ISO 8601 has it, where a day without an hour means its end.
@@ -35,6 +35,9 @@ mod tests {
             ("2023-05-20 02:21:59", Some("2023-05-20T02:21:59")),
             ("2023-05-20T02:21:59Z", Some("2023-05-20T02:21:59")),
             ("2023/05/20 (Sat) 02:21", Some("2023-05-20T02:21:00")),
+            ("2023/05/20 (Sat) 02:21 PM", Some("2023-05-20T14:21:00")),
+            ("2023-05-20 02:21 a.m. UTC", Some("2023-05-20T02:21:00")),
+            ("2023-05-20 14:21 PM", None),
             ("2023-13-20", None),
             ("last week", None),
             ("", None),

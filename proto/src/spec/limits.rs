@@ -47,7 +47,7 @@ pub struct Limits {
     pub pool: String,
     /// User-given prices: model → (input, output) pico-dollars per token.
     pub prices: BTreeMap<String, (PicoUsd, PicoUsd)>,
-    /// Prices of the run's models from the user's price file.
+    /// Prices of the run's models from the user's price file; all of its lines where the run is metered.
     pub price_lines: BTreeMap<String, ModelPrice>,
     /// Unpriced models may be used (and count as free).
     pub unpriced_ok: bool,

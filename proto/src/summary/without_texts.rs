@@ -1,15 +1,17 @@
 //! What of a result may be told where the texts of its dataset may not be: ids, figures and verdicts. No question, no expected answer,
 //! nothing that was recalled, answered or said about it by a judge, and no message that may quote one of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{JudgementLine, QuestionLine, RetrievedLine, SearchLine, Summary};
 use crate::{facts::QuestionFacts, started_again::ENDED_WITH};
 
 impl QuestionLine {
-    /// The line without texts. An error keeps its code.
+    /// The line without texts. An error keeps its code. What an answer cites may be a text as well as an id: only ids of its hits stay.
     #[must_use]
     pub fn without_texts(self) -> Self {
+        let known: BTreeSet<&str> = self.retrieved.iter().map(|hit| hit.id.as_str()).collect();
+        let citations = self.citations.iter().filter(|cited| known.contains(cited.as_str())).cloned().collect();
         let hit = |hit: RetrievedLine| RetrievedLine { text: String::new(), details: BTreeMap::new(), ..hit };
         let vote = |vote: JudgementLine| JudgementLine { raw: String::new(), calls: Vec::new(), ..vote };
         let search = |search: SearchLine| SearchLine { query: String::new(), ..search };
@@ -20,6 +22,7 @@ impl QuestionLine {
             retrieved: self.retrieved.into_iter().map(hit).collect(),
             searches: self.searches.into_iter().map(search).collect(),
             judgements: self.judgements.into_iter().map(vote).collect(),
+            citations,
             error: self.error.as_deref().map(code_of),
             ..self
         }
@@ -90,7 +93,7 @@ mod tests {
             "retrieved": [{
                 "id": "t1", "session_id": "s1", "score": 0.9, "text": SECRET, "details": {"summary": SECRET},
             }],
-            "searches": [{"query": SECRET, "hits": 1}], "evidence": ["t1"], "citations": ["t1"], "failures": [],
+            "searches": [{"query": SECRET, "hits": 1}], "evidence": ["t1"], "citations": ["t1", SECRET, "t9"], "failures": [],
             "judgements": [{"judge": "openai:m", "vote": 0, "verdict": "correct", "raw": SECRET, "calls": [SECRET]}],
             "error": format!("http_500: {SECRET}"), "usage": PhaseUsageLine::default(), "timing_ms": TimingLine::default(), "trace_id": "0", "attempts": 1,
         }))
@@ -107,6 +110,7 @@ mod tests {
             ("q1", 0.5, Some("http_500"))
         );
         assert_eq!((told.retrieved[0].id.as_str(), told.judgements[0].verdict.as_str()), ("t1", "correct"));
+        assert_eq!(told.citations, ["t1"], "ids of hits alone");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bench_models::stop::{Liveness, OUT_OF_REACH};
+use bench_models::stop::{Liveness, OUT_OF_REACH, StopCause};
 use bench_proto::{failure::code, ids::RunNo, task::TaskEvent};
 use bench_store::{CANCELLED_NOW, Release, RunState, SessionId, StoreError};
 use bench_telemetry::outage::{self, Waiting};
@@ -167,14 +167,18 @@ impl Shared {
         }
     }
 
-    /// Stops the calls of all runs at hand; a task that comes later builds its run's context anew.
+    /// Stops the calls of all runs at hand, which go on; a task or a metered call that comes later builds its run's context anew.
     async fn drop_contexts(&self, reason: &str) {
-        self.stop_calls_of_all(reason).await;
-        for (run, context) in self.runs.contexts.lock().await.drain() {
+        let cause = StopCause::Here(reason.to_owned());
+        self.stop_calls_of_all(&cause).await;
+        // locked until the meter has forgotten them too: a context is built under the same lock
+        let mut contexts = self.runs.contexts.lock().await;
+        for (run, context) in contexts.drain() {
             // one that was built meanwhile
-            context.stop_calls(reason);
+            context.stop_by(&cause);
             self.runs.former().add(run, &context);
         }
+        self.runs.metering.forget_runs();
     }
 }
 

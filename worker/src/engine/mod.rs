@@ -30,7 +30,7 @@ use std::{
 use async_trait::async_trait;
 use bench_models::{
     routes::{self, Routes},
-    stop::{Liveness, OUT_OF_REACH},
+    stop::{Liveness, OUT_OF_REACH, StopCause},
 };
 use bench_proto::{
     CLUSTER_DOMAIN,
@@ -267,11 +267,11 @@ impl Shared {
     }
 
     /// Stops the calls of all runs at hand, also of what began before its run got other limits.
-    async fn stop_calls_of_all(&self, reason: &str) {
+    async fn stop_calls_of_all(&self, cause: &StopCause) {
         // locked: what is forgotten just now is found in one of the two
         let contexts = self.runs.contexts.lock().await;
         let former = self.runs.former().all();
-        contexts.values().chain(&former).for_each(|context| context.stop_calls(reason));
+        contexts.values().chain(&former).for_each(|context| context.stop_by(cause));
     }
 
     /// Public id of a run at hand.
@@ -488,7 +488,10 @@ impl Worker {
     pub async fn stop(mut self) {
         let begun = Instant::now();
         self.stop.cancel();
-        self.shared.stop_calls_of_all("the worker is stopping").await;
+        let why = "the worker is stopping".to_owned();
+        // runs of a cluster go on elsewhere, and a local one rests
+        let cause = if self.shared.session.is_served() { StopCause::Here(why) } else { StopCause::Asked(why) };
+        self.shared.stop_calls_of_all(&cause).await;
         let drained = tokio::time::timeout(self.drain, async { while self.lanes.join_next().await.is_some() {} }).await;
         if drained.is_err() {
             self.drop_calls.cancel();

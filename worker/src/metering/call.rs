@@ -5,7 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bench_meter::{Admitted, Ended, Faults, Outcome, PromptTokens, StoredReply, Tokens, Upstream};
 use bench_models::{
-    budget::Reservation, caller::Bookkeeper as _, classify, gate::Gate, limiter::Seen, pace::Pace, prices, tokens,
+    budget::Reservation, caller::Bookkeeper as _, classify, gate::Gate, limiter::Seen, pace::Pace, prices,
+    stop::StopCause, tokens,
 };
 use bench_proto::{
     call::{CallOutcome, CallRecord, Phase},
@@ -20,6 +21,7 @@ use tracing::warn;
 use uuid::Uuid;
 
 use super::{
+    measures::Measured,
     outages::Target,
     run::MeteredRun,
     told::{Answered, shown},
@@ -38,8 +40,7 @@ pub(super) struct MeteredCall {
     pub(super) provider: String,
     pub(super) upstream: Upstream,
     pub(super) prompt_tokens: PromptTokens,
-    pub(super) max_reply: u64,
-    pub(super) price: Option<ModelPrice>,
+    pub(super) terms: Terms,
     pub(super) is_kept: bool,
     pub(super) stored: Option<StoredReply>,
     pub(super) reservation: Option<Reservation>,
@@ -47,6 +48,50 @@ pub(super) struct MeteredCall {
     pub(super) place: Option<oneshot::Sender<Seen>>,
     pub(super) gate: Arc<Gate>,
     pub(super) target: Target,
+}
+
+/// What an attempt may cost.
+pub(super) struct Terms {
+    /// Of the model that is asked for.
+    pub(super) price: Option<ModelPrice>,
+    pub(super) max_reply: u64,
+    /// The service tier that is asked for.
+    pub(super) tier: Option<String>,
+}
+
+impl Terms {
+    /// Prompt × 1.05 and the longest reply, as for the runner's own calls. Another tier than the one that is asked for may serve it.
+    fn worst(&self, prompt_tokens: u64, answered: &Answered) -> PicoUsd {
+        let prompt = tokens::with_margin(prompt_tokens);
+        answered.cost(self.price.as_ref(), |price| {
+            let of = |tier| price.worst(prompt, self.max_reply, tier, true);
+            of(self.tier.as_deref()).max(of(None))
+        })
+    }
+
+    /// What so many tokens cost; `served` is the tier that the reply names.
+    fn cost(&self, tokens: &Tokens, served: Option<&str>, answered: &Answered) -> PicoUsd {
+        let counts = TokenCounts {
+            prompt: tokens.prompt,
+            cached: tokens.cached,
+            cache_write: tokens.cache_write,
+            cache_write_1h: tokens.cache_write_1h,
+            completion: tokens.completion,
+        };
+        let tier = served.or(self.tier.as_deref());
+        answered.cost(self.price.as_ref(), |price| price.cost(&counts, tier))
+    }
+
+    /// What a whole reply costs; the worst case where the provider's count cannot be true, since nobody knows what it will charge.
+    fn of_reply(&self, outcome: &Outcome, tokens: &Tokens, answered: &Answered) -> PicoUsd {
+        let cost = self.cost(tokens, outcome.service_tier.as_deref(), answered);
+        if outcome.implausible { cost.max(self.worst(tokens.prompt, answered)) } else { cost }
+    }
+}
+
+/// Tokens of a reply that came whole: the provider's count, or the meter's own in its place.
+fn of_whole_reply(outcome: &Outcome) -> Option<Tokens> {
+    outcome.usage.filter(|_| outcome.ended == Ended::Complete)
 }
 
 /// How an attempt ended that no provider can charge for; `None` where one may.
@@ -88,8 +133,8 @@ impl Taken {
         self.unused = 0;
     }
 
-    /// What it has used is known, where it is.
-    fn settle(mut self, outcome: &Outcome) {
+    /// What it has used is known, where it is. Returns the tokens that it keeps.
+    fn settle(mut self, outcome: &Outcome) -> u64 {
         match (&outcome.ended, outcome.usage) {
             (Ended::NotReached(_), _) => self.unused = self.prompt.saturating_add(self.reply),
             (Ended::Complete, Some(used)) if !outcome.implausible => {
@@ -98,6 +143,7 @@ impl Taken {
             }
             _ => {}
         }
+        self.prompt.saturating_add(self.reply).saturating_sub(self.unused)
     }
 }
 
@@ -125,15 +171,10 @@ impl MeteredCall {
 
     /// What the run's cap counts of the request at most; `None` where nothing is to be reserved.
     pub(super) fn to_reserve(&self, prompt_tokens: u64) -> Option<PicoUsd> {
-        let most = tokens::with_margin(prompt_tokens).saturating_add(self.max_reply);
+        let most = tokens::with_margin(prompt_tokens).saturating_add(self.terms.max_reply);
         let usage = self.counts().map(|unit| PicoUsd(unit.of_attempt(most)));
-        usage.or_else(|| self.price.is_some().then(|| self.worst(prompt_tokens, &Answered::AsAsked)))
-    }
-
-    /// Prompt × 1.05 and the longest reply, as for the runner's own calls.
-    fn worst(&self, prompt_tokens: u64, answered: &Answered) -> PicoUsd {
-        let prompt = tokens::with_margin(prompt_tokens);
-        answered.cost(self.price.as_ref(), |price| price.worst(prompt, self.max_reply, None, true))
+        let worst = || self.terms.worst(prompt_tokens, &Answered::AsAsked);
+        usage.or_else(|| self.terms.price.is_some().then(worst))
     }
 
     /// Whose price the reply has, by the model that it names.
@@ -149,7 +190,7 @@ impl MeteredCall {
     /// Says once, for each pair of models, that what a reply costs is a guess: many servers name models in a way of their own, and a
     /// few have another one answer.
     fn say_unpriced(&self, outcome: &Outcome, answered: &Answered) {
-        if *answered != Answered::Unpriced || self.price.is_none() {
+        if *answered != Answered::Unpriced || self.terms.price.is_none() {
             return;
         }
         let (asked, told, account) = (shown(&self.model), shown(&outcome.model), self.target.account.as_str());
@@ -159,7 +200,7 @@ impl MeteredCall {
                 account,
                 asked = asked.as_str(),
                 told = told.as_str(),
-                "the memory system asked account {account} for {asked}, and {told} has answered, whose price is not known: it is booked at the price of {asked}; if it is another model, give its price with --price {told}=INPUT,OUTPUT"
+                "the memory system asked account {account} for {asked}, and {told} has answered, whose price is not known: it is booked at the price of {asked}; if it is another model, submit with --price {told}=IN,OUT (dollars per million tokens)"
             );
         }
     }
@@ -170,20 +211,20 @@ impl MeteredCall {
         if let Some(end) = free_end(outcome) {
             return nothing(end);
         }
-        match (&outcome.ended, outcome.usage) {
-            (Ended::Complete, Some(tokens)) if !outcome.implausible => self.answered(outcome, tokens, answered),
-            (Ended::Complete, None) if !self.key_costs() => nothing(MeteredEnd::Answered { counted_here: false }),
-            (_, seen) => {
-                let seen = seen.unwrap_or_default();
-                let prompt = seen.prompt.max(self.prompt_tokens.count());
-                let tokens = Tokens { prompt, completion: seen.completion.max(self.max_reply), ..Tokens::default() };
-                Spent {
-                    end: MeteredEnd::Cut,
-                    outcome: CallOutcome::Uncertain,
-                    tokens,
-                    cost: self.worst(prompt, answered),
-                }
-            }
+        if let Some(tokens) = of_whole_reply(outcome) {
+            return self.answered(outcome, tokens, answered);
+        }
+        if outcome.ended == Ended::Complete && !self.key_costs() {
+            return nothing(MeteredEnd::Answered { counted_here: false });
+        }
+        let seen = outcome.usage.unwrap_or_default();
+        let prompt = seen.prompt.max(self.prompt_tokens.count());
+        let completion = seen.completion.max(self.terms.max_reply);
+        Spent {
+            end: MeteredEnd::Cut,
+            outcome: CallOutcome::Uncertain,
+            tokens: Tokens { prompt, completion, ..Tokens::default() },
+            cost: self.terms.worst(prompt, answered),
         }
     }
 
@@ -192,22 +233,13 @@ impl MeteredCall {
     }
 
     fn answered(&self, outcome: &Outcome, tokens: Tokens, answered: &Answered) -> Spent {
-        let counts = TokenCounts {
-            prompt: tokens.prompt,
-            cached: tokens.cached,
-            cache_write: tokens.cache_write,
-            cache_write_1h: tokens.cache_write_1h,
-            completion: tokens.completion,
-        };
-        let tier = outcome.service_tier.as_deref();
-        let cost = answered.cost(self.price.as_ref(), |price| price.cost(&counts, tier));
         let kept = self.is_kept && outcome.reply.as_ref().is_some_and(|reply| std::str::from_utf8(reply).is_ok());
         Spent {
             end: MeteredEnd::Answered { counted_here: outcome.counted_here },
             // only what is kept may be served again
             outcome: if kept { CallOutcome::Accepted } else { CallOutcome::Rejected },
             tokens,
-            cost,
+            cost: self.terms.of_reply(outcome, &tokens, answered),
         }
     }
 
@@ -257,31 +289,53 @@ impl MeteredCall {
         self.key.stage.phase()
     }
 
-    /// Tells the allowance what the call has shown.
-    fn teach(&mut self, outcome: &Outcome) {
-        if let Some(taken) = self.taken.take() {
-            taken.settle(outcome);
-        }
+    /// Tells the allowance what the call has shown, and the run what ends all its calls. Returns the tokens that it keeps of the pace.
+    fn teach(&mut self, outcome: &Outcome) -> u64 {
+        let taken = self.taken.take().map_or(0, |taken| taken.settle(outcome));
         if !teaches(self.key.service, outcome) {
-            return;
+            return taken;
         }
-        if matches!(outcome.status, 429 | 503)
+        let refused = self.run.outages.learn(&self.target, self.call_key, outcome);
+        let is_refused = refused.is_some();
+        if let Some(failure) = refused {
+            self.run.stop.set(StopCause::Terminal(failure));
+        } else if matches!(outcome.status, 429 | 503)
             && let Some(wait) = outcome.retry_after
         {
             self.gate.block.hold(wait);
         }
-        self.run.outages.learn(&self.target, self.call_key, outcome);
-        let Some(place) = self.place.take() else { return };
+        let Some(place) = self.place.take() else { return taken };
         let seen = match (&outcome.ended, outcome.status) {
             (Ended::Complete, _) => {
                 Seen::Accepted { latency_us: u64::try_from(outcome.latency.as_micros()).unwrap_or(u64::MAX) }
             }
-            (_, 429) => Seen::RateLimited(bench_models::PaceHint::default()),
+            // a quota that is used up is no pace
+            (_, 429) if !is_refused => Seen::RateLimited(bench_models::PaceHint::default()),
             (_, 503 | 529) => Seen::Overloaded,
             _ => Seen::Failed,
         };
         // the task that holds the place may have ended with the process
         let _ = place.send(seen);
+        taken
+    }
+
+    /// Tells the metrics what the call came to; `taken`: tokens of the pace.
+    fn measure(&self, outcome: &Outcome, spent: &Spent, taken: u64) {
+        if !self.key_costs() {
+            return;
+        }
+        let measured = Measured {
+            account: &self.target.account,
+            model: &self.model,
+            phase: self.phase(),
+            end: spent.end,
+            status: outcome.status,
+            latency: outcome.latency,
+            tokens: spent.tokens,
+            cost: spent.cost,
+            allowance_tokens: taken,
+        };
+        measured.tell(&self.run.measured);
     }
 }
 
@@ -309,10 +363,11 @@ impl Admitted for MeteredCall {
     }
 
     async fn settle(mut self: Box<Self>, outcome: Outcome) {
-        self.teach(&outcome);
+        let taken = self.teach(&outcome);
         let answered = self.answered_by(&outcome);
         self.say_unpriced(&outcome, &answered);
         let spent = self.spent(&outcome, &answered);
+        self.measure(&outcome, &spent, taken);
         let record = self.record(&outcome, &spent);
         let (run, task) = (Arc::clone(&self.run), self.key.task());
         if let Err(failure) = run.ledger.put(task, vec![record]).await {
@@ -327,9 +382,13 @@ mod tests {
 
     use bench_meter::FaultKind;
     use bench_models::pace::{Lane, Paced};
+    use bench_proto::price::{Rates, Tier};
 
     use super::*;
-    use crate::metering::{outages::Outages, run::LONGEST_REPLY};
+    use crate::metering::{
+        outages::{Outages, Refused},
+        run::LONGEST_REPLY,
+    };
 
     fn outcome(ended: Ended, fault: Option<FaultKind>, usage: Option<Tokens>) -> Outcome {
         Outcome {
@@ -350,6 +409,46 @@ mod tests {
         }
     }
 
+    /// Of a model with tiers of which one is dearer and one cheaper, and replies of ten tokens at most.
+    fn terms(tier: Option<&str>) -> Terms {
+        let of = |input, output| Tier { rates: Rates::flat(PicoUsd(input), PicoUsd(output)), long: None };
+        let services = [("priority".to_owned(), of(200, 800)), ("flex".to_owned(), of(50, 200))].into();
+        let price = ModelPrice { standard: of(100, 400), services, batch_percent: None };
+        Terms { price: Some(price), max_reply: 10, tier: tier.map(str::to_owned) }
+    }
+
+    const USED: Tokens = Tokens { prompt: 10, completion: 2, cached: 0, cache_write: 0, cache_write_1h: 0 };
+
+    #[test]
+    fn p34_the_tier_that_is_asked_for_is_reserved_and_holds_where_the_reply_names_none() {
+        let worst = |tier: Option<&str>| terms(tier).worst(100, &Answered::AsAsked);
+        assert_eq!((worst(None), worst(Some("priority"))), (PicoUsd(14_500), PicoUsd(29_000)));
+        for cheaper in ["flex", "auto", "default"] {
+            assert_eq!(worst(Some(cheaper)), worst(None), "nobody has to serve it in {cheaper}");
+        }
+        for (asked, served, cost) in [
+            (Some("priority"), None, 3_600),
+            (Some("priority"), Some("default"), 1_800),
+            (Some("flex"), None, 900),
+            (None, Some("priority"), 3_600),
+            (None, None, 1_800),
+        ] {
+            assert_eq!(terms(asked).cost(&USED, served, &Answered::AsAsked), PicoUsd(cost), "{asked:?} {served:?}");
+        }
+    }
+
+    #[test]
+    fn p34_a_whole_reply_whose_count_cannot_be_true_is_answered_and_costs_the_most() {
+        let whole = Outcome { counted_here: true, ..outcome(Ended::Complete, None, Some(USED)) };
+        let doubted = Outcome { implausible: true, ..whole.clone() };
+        let terms = terms(None);
+        let cost = |outcome: &Outcome| terms.of_reply(outcome, &USED, &Answered::AsAsked);
+        assert_eq!((of_whole_reply(&whole), of_whole_reply(&doubted)), (Some(USED), Some(USED)));
+        assert_eq!((cost(&whole), cost(&doubted)), (PicoUsd(1_800), terms.worst(USED.prompt, &Answered::AsAsked)));
+        let cut = outcome(Ended::CutByProvider("reset".to_owned()), None, Some(USED));
+        assert_eq!(of_whole_reply(&cut), None);
+    }
+
     #[test]
     fn p39_a_request_that_is_slow_on_purpose_meets_the_provider_as_it_is() {
         let target = Target { account: "openai".to_owned(), model: "m".to_owned(), embeds: false };
@@ -365,6 +464,41 @@ mod tests {
         assert_eq!(end(500, Some(FaultKind::Status(500))), Some(MeteredEnd::FailedOnPurpose(500)));
         assert_eq!(end(500, Some(FaultKind::Slow)), end(500, None), "the provider itself has failed");
         assert_eq!(end(400, Some(FaultKind::Slow)), Some(MeteredEnd::Refused(400)));
+    }
+
+    /// Told apart as answers to the runner's own calls are (ADR 0011).
+    #[test]
+    fn p40_a_quota_that_is_used_up_is_no_pace_and_a_request_that_is_refused_no_outage() {
+        let target = Target { account: "openai".to_owned(), model: "m".to_owned(), embeds: false };
+        let learned = |status: u16, body: &str| {
+            let (outages, error) = (Outages::default(), Some(body.as_bytes().to_vec().into()));
+            let refused = Outcome { error, ..outcome(Ended::Refused(status), None, None) };
+            let stops = outages.learn(&target, Sha256Hash::of(b"x"), &refused);
+            (stops.map(|failure| failure.message), outages.away().map(|away| (away.refused, away.reason)))
+        };
+        let quota = r#"{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}"#;
+        for (status, body) in [(429, quota), (402, r#"{"error":{"message":"Insufficient credits"}}"#)] {
+            let (stops, away) = learned(status, body);
+            let words = stops.unwrap_or_else(|| panic!("{status} stops the run"));
+            let said = if status == 429 { "exceeded your current quota" } else { "Insufficient credits" };
+            assert!(words.contains(said) && words.contains("account openai") && away.is_none(), "{words}");
+        }
+        let pace = r#"{"error":{"message":"Rate limit reached","code":"rate_limit_exceeded"}}"#;
+        let key = r#"{"error":{"message":"Incorrect API key provided","code":"invalid_api_key"}}"#;
+        let model = r#"{"error":{"message":"The model `m` does not exist","code":"model_not_found"}}"#;
+        for (status, body, refused, said) in [
+            (429, pace, None, "429"),
+            (401, key, Some(Refused::Key), "Incorrect API key"),
+            (404, model, Some(Refused::Model), "does not exist"),
+            (503, "overloaded", None, "503"),
+        ] {
+            let (stops, away) = learned(status, body);
+            let (of, why) = away.unwrap_or_else(|| panic!("{status} says that it is away"));
+            assert!(stops.is_none() && of == refused && why.contains(said), "{status}: {why}");
+        }
+        for (status, body) in [(400, "bad"), (403, "flagged by moderation"), (404, "no path")] {
+            assert_eq!(learned(status, body), (None, None), "{status} {body}");
+        }
     }
 
     #[test]

@@ -2,11 +2,15 @@
 //! calls (P34).
 //!
 //! In: requests of memory systems, at `/m/<run>`. Out: attempts in the call store, and a provider's reply. `Metering` finds the run of a
-//! request and starts to listen when the first metered run is built; `run` admits a request, `call` settles it; `in_flight` says which
-//! bank it is for. How requests are read and forwarded is in the crate `meter`.
+//! request and starts to listen when the first metered run is built; `run` admits a request, `call` settles it and `measures` counts
+//! it; `in_flight` says which bank it is for. `outages` and `blame` learn whether a provider is away, and `excuse` what the memory
+//! system is not blamed for. How requests are read and forwarded is in the crate `meter`.
 
+mod blame;
 mod call;
+mod excuse;
 mod in_flight;
+mod measures;
 mod outages;
 mod run;
 mod told;
@@ -28,7 +32,14 @@ use tokio::{net::TcpListener, sync::OnceCell, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-pub(crate) use self::{in_flight::InFlight, outages::Outages, run::MeteredRun, told::Said};
+pub(crate) use self::{
+    excuse::{Busy, Excuse},
+    in_flight::InFlight,
+    measures::Models,
+    outages::Outages,
+    run::MeteredRun,
+    told::Said,
+};
 use crate::meter_place::MeterPlace;
 
 /// Finds runs that this process has not worked on yet.
@@ -119,6 +130,11 @@ impl Metering {
         let mut runs = self.runs();
         runs.retain(|_, run| run.strong_count() > 0);
         runs.insert(run.0.clone(), Arc::downgrade(metered));
+    }
+
+    /// Leaves behind the runs that are metered here: whoever asks next has theirs built anew.
+    pub(crate) fn forget_runs(&self) {
+        self.runs().clear();
     }
 
     fn serving(&self) -> MutexGuard<'_, Option<Serving>> {

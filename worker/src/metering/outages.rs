@@ -10,19 +10,24 @@ use std::{
 };
 
 use bench_meter::{Ended, Outcome};
-use bench_proto::ids::Sha256Hash;
+use bench_models::classify;
+use bench_proto::{
+    failure::{Failure, code::MODEL_NOT_FOUND},
+    ids::Sha256Hash,
+};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
+use super::blame::{Blame, SAME_REQUEST};
+
 /// Code of what is said of a provider that is away.
 pub(crate) const PROVIDER_AWAY: &str = "provider_away";
+/// Code of an account whose quota is used up: none of its calls can go on.
+const NO_QUOTA: &str = "insufficient_quota";
 /// Failures on the way, with no reply between them, after which requests are held.
 const HELD_AFTER: u32 = 3;
 /// For so long a failure says that a provider is away, unless another follows.
-const RECENT: Duration = Duration::from_secs(30);
-/// After so many answers of 500 to one and the same request, and to nothing else, of a provider that has answered others, it is the
-/// request that it cannot take.
-const SAME_REQUEST: u32 = 6;
+pub(super) const RECENT: Duration = Duration::from_secs(30);
 /// Pauses between two tries while a provider is away: the first, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 
@@ -34,6 +39,15 @@ pub(crate) struct Target {
     pub(crate) embeds: bool,
 }
 
+/// What a provider refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// The key, or what it may do: another process may have another one.
+    Key,
+    /// The model, which it does not know.
+    Model,
+}
+
 /// A provider that does not answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Away {
@@ -43,8 +57,8 @@ pub(crate) struct Away {
     pub(crate) reason: String,
     /// It has answered this process before.
     pub(crate) has_answered: bool,
-    /// What it said last is that the key may not do this.
-    pub(crate) is_refused: bool,
+    /// What it said last is a refusal of this.
+    pub(crate) refused: Option<Refused>,
 }
 
 /// The providers of a run.
@@ -59,6 +73,8 @@ struct State {
     /// Those of which the last that is known is a failure.
     failing: HashMap<Target, Failing>,
     answered: HashSet<Target>,
+    /// What each request has failed: an answer to another one leaves it.
+    blame: Blame<Target>,
 }
 
 /// Failures in a row.
@@ -67,7 +83,7 @@ struct Failing {
     last: Instant,
     failures: u32,
     reason: String,
-    is_refused: bool,
+    refused: Option<Refused>,
     pause: Duration,
     next_try: Instant,
     /// The request that was answered with 500 each time, as long as it was one and the same.
@@ -79,10 +95,14 @@ struct Failing {
 pub(crate) struct Missed {
     /// What it said, or what was met in its place.
     pub(crate) reason: String,
-    /// It said that the key may not do this.
-    pub(crate) is_refused: bool,
-    /// The request, where it was answered with 500: the fault may be its own.
-    pub(crate) request: Option<Sha256Hash>,
+    /// It refused this.
+    pub(crate) refused: Option<Refused>,
+    /// The request: the fault may be its own.
+    pub(crate) request: Sha256Hash,
+    /// It was answered with 500, which few gateways say in the place of a provider that is away.
+    pub(crate) is_500: bool,
+    /// When it was sent.
+    pub(crate) sent: Instant,
 }
 
 impl Outages {
@@ -91,24 +111,53 @@ impl Outages {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Learns from what became of a request whether its provider was there.
-    pub(crate) fn learn(&self, target: &Target, request: Sha256Hash, outcome: &Outcome) {
-        let failed = |reason: String| self.failed(target, Missed { reason, is_refused: false, request: None });
-        match &outcome.ended {
-            // the provider was not asked
-            _ if outcome.failed_on_purpose() => {}
-            Ended::Complete => self.through(target),
-            Ended::NotReached(cause) | Ended::CutByProvider(cause) => failed(cause.clone()),
-            Ended::NotAReply => failed("what came is no reply".to_owned()),
-            Ended::Page => failed("a web page came in the place of a reply".to_owned()),
-            Ended::Refused(429) => self.limited(target),
-            Ended::Refused(status @ (401..=403 | 408 | 500..)) => {
-                let request = (*status == 500).then_some(request);
-                self.failed(target, Missed { reason: format!("status {status}"), is_refused: *status < 408, request });
-            }
-            // of the request, or of the client: nothing is learned
-            Ended::Refused(_) | Ended::Stored | Ended::CutByClient => {}
+    /// Learns from what became of a request whether its provider was there. Returns what no further call of the account can avoid.
+    pub(crate) fn learn(&self, target: &Target, request: Sha256Hash, outcome: &Outcome) -> Option<Failure> {
+        // the provider was not asked
+        if outcome.failed_on_purpose() {
+            return None;
         }
+        let now = Instant::now();
+        let sent = now.checked_sub(outcome.latency).unwrap_or(now);
+        let missed = |reason: &str| Missed { reason: reason.to_owned(), refused: None, request, is_500: false, sent };
+        match &outcome.ended {
+            Ended::Complete => self.through(target, request, sent),
+            Ended::NotReached(cause) | Ended::CutByProvider(cause) => self.failed(target, missed(cause)),
+            Ended::NotAReply => self.failed(target, missed("what came is no reply")),
+            Ended::Page => self.failed(target, missed("a web page came in the place of a reply")),
+            Ended::Refused(status) => {
+                let missed = missed(&format!("status {status}"));
+                return self.refused(target, *status, outcome.error.as_deref().unwrap_or_default(), missed);
+            }
+            // of the client, or of nobody: nothing is learned
+            Ended::Stored | Ended::CutByClient => {}
+        }
+        None
+    }
+
+    /// An answer other than success, told apart as those to the runner's own calls are.
+    fn refused(&self, target: &Target, status: u16, error: &[u8], missed: Missed) -> Option<Failure> {
+        let said = classify::response(status, error, None, None).failure;
+        let (reason, refused) = match said.code.as_str() {
+            NO_QUOTA => {
+                let Target { account, model, .. } = target;
+                let words = said.message;
+                let message =
+                    format!("account {account} does not answer for {model}, which the memory system calls: {words}");
+                return Some(Failure::terminal(NO_QUOTA, message));
+            }
+            "rate_limited" => {
+                self.limited(target, missed.sent);
+                return None;
+            }
+            "invalid_api_key" | "forbidden" => (said.message, Some(Refused::Key)),
+            MODEL_NOT_FOUND => (said.message, Some(Refused::Model)),
+            _ if status == 408 || status >= 500 => (missed.reason, None),
+            // of the request: nothing is learned
+            _ => return None,
+        };
+        self.failed(target, Missed { reason, refused, is_500: status == 500, ..missed });
+        None
     }
 
     /// Waits until a request may be tried.
@@ -141,12 +190,13 @@ impl Outages {
         }
     }
 
-    /// A reply has come.
-    pub(crate) fn through(&self, target: &Target) {
+    /// A reply has come to a request that was sent then.
+    fn through(&self, target: &Target, request: Sha256Hash, sent: Instant) {
         let mut state = self.state();
         if !state.answered.contains(target) {
             state.answered.insert(target.clone());
         }
+        state.blame.answered(target, request, sent);
         let ended = state.failing.remove(target);
         drop(state);
         if let Some(failing) = ended {
@@ -158,12 +208,21 @@ impl Outages {
     }
 
     /// A request has failed on the way, or was refused.
-    pub(crate) fn failed(&self, target: &Target, missed: Missed) {
+    fn failed(&self, target: &Target, missed: Missed) {
         let mut state = self.state();
-        let failing = state.failing(target);
+        let Missed { reason, refused, request, is_500, sent } = missed;
+        if refused.is_none() {
+            state.blame.failed(target, request, sent);
+            // others are answered: nobody is held for it, and what the system fails by it is its own
+            if state.blame.is_its_own(target, request) {
+                return;
+            }
+        }
+        let failing = state.failing(target, sent);
         failing.failures += 1;
-        failing.only = missed.request.filter(|request| failing.failures == 1 || failing.only == Some(*request));
-        (failing.reason, failing.is_refused) = (missed.reason, missed.is_refused);
+        let only = is_500.then_some(request);
+        failing.only = only.filter(|only| failing.failures == 1 || failing.only == Some(*only));
+        (failing.reason, failing.refused) = (reason, refused);
         if failing.failures != HELD_AFTER {
             return;
         }
@@ -177,11 +236,11 @@ impl Outages {
     }
 
     /// A request has come too early for its account: the pace has to do with that, and no request is held for it here.
-    pub(crate) fn limited(&self, target: &Target) {
+    fn limited(&self, target: &Target, sent: Instant) {
         let mut state = self.state();
-        let failing = state.failing(target);
+        let failing = state.failing(target, sent);
         "too many requests (429)".clone_into(&mut failing.reason);
-        failing.is_refused = false;
+        failing.refused = None;
     }
 
     /// The provider that is away for the longest time, of those of which the last that is known is a failure, and a recent one.
@@ -198,11 +257,12 @@ impl Outages {
 }
 
 impl State {
-    /// The failures of a target to which one is added now. Old ones are forgotten: what lies between them is not known.
-    fn failing(&mut self, target: &Target) -> &mut Failing {
+    /// The failures of a target to which that of a request is added now. Old ones are forgotten: what lies between them and the sending
+    /// of the request is not known.
+    fn failing(&mut self, target: &Target, sent: Instant) -> &mut Failing {
         let now = Instant::now();
         let failing = self.failing.entry(target.clone()).or_insert_with(|| Failing::new(now));
-        if !failing.is_recent(now) {
+        if !failing.is_recent(sent) {
             *failing = Failing::new(now);
         }
         failing.last = now;
@@ -217,7 +277,7 @@ impl State {
             since: failing.map_or(Duration::ZERO, |failing| now.saturating_duration_since(failing.begun)),
             reason: format!("account {account} does not answer for {model}: {said}"),
             has_answered: self.answered.contains(target),
-            is_refused: failing.is_some_and(|failing| failing.is_refused),
+            refused: failing.and_then(|failing| failing.refused),
         }
     }
 }
@@ -229,7 +289,7 @@ impl Failing {
             last: now,
             failures: 0,
             reason: String::new(),
-            is_refused: false,
+            refused: None,
             pause: PAUSES.0,
             next_try: now,
             only: None,
@@ -249,24 +309,38 @@ mod tests {
         Target { account: "openai".to_owned(), model: model.to_owned(), embeds: false }
     }
 
-    fn missed(reason: &str, is_refused: bool) -> Missed {
-        Missed { reason: reason.to_owned(), is_refused, request: None }
+    fn request(text: &str) -> Sha256Hash {
+        Sha256Hash::of(text.as_bytes())
+    }
+
+    fn missed(reason: &str) -> Missed {
+        let is_500 = reason == "status 500";
+        Missed { reason: reason.to_owned(), refused: None, request: request("a"), is_500, sent: Instant::now() }
+    }
+
+    fn refused(what: Refused) -> Missed {
+        Missed { refused: Some(what), ..missed("the provider answered 401") }
+    }
+
+    /// An answer to another request.
+    fn through(outages: &Outages, target: &Target) {
+        outages.through(target, request("answered"), Instant::now());
     }
 
     #[test]
     fn a_request_that_a_provider_cannot_take_does_not_make_it_be_away() {
         let (outages, target) = (Outages::default(), target("m"));
-        let of = |text: &str| Missed { request: Some(Sha256Hash::of(text.as_bytes())), ..missed("status 500", false) };
+        let of = |text: &str| Missed { request: request(text), ..missed("status 500") };
         (0..SAME_REQUEST).for_each(|_| outages.failed(&target, of("poison")));
         assert!(outages.away().is_some(), "nobody knows that it takes others");
-        outages.through(&target);
+        through(&outages, &target);
         (1..SAME_REQUEST).for_each(|_| outages.failed(&target, of("poison")));
         assert!(outages.away().is_some(), "it may be away for a while");
         outages.failed(&target, of("poison"));
         assert_eq!(outages.away(), None);
         // another request, or no answer at all, says that it is the provider
-        for other in [of("other"), missed("no connection", false)] {
-            outages.through(&target);
+        for other in [of("other"), missed("no connection")] {
+            through(&outages, &target);
             (0..SAME_REQUEST).for_each(|_| outages.failed(&target, of("poison")));
             outages.failed(&target, other);
             outages.failed(&target, of("poison"));
@@ -274,25 +348,85 @@ mod tests {
         }
     }
 
+    /// A memory system that makes one call that works and then one that never does, whatever the provider says to it.
+    #[tokio::test]
+    async fn p39_a_request_that_always_fails_is_its_own_fault_although_others_are_answered_in_between() {
+        for reason in ["status 500", "status 503", "status 504", "the connection broke", "what came is no reply"] {
+            let (outages, target, begun) = (Outages::default(), target("m"), Instant::now());
+            let at = |ms: u64| begun + Duration::from_millis(ms);
+            let poison = |ms: u64| Missed { request: request("poison"), sent: at(ms), ..missed(reason) };
+            for round in 0..u64::from(SAME_REQUEST) {
+                outages.through(&target, request("answered"), at(10 * round));
+                outages.failed(&target, poison(10 * round + 1));
+                assert!(outages.away().is_some(), "{reason}, {round}");
+            }
+            outages.through(&target, request("answered"), at(100));
+            (101..110).for_each(|ms| outages.failed(&target, poison(ms)));
+            assert_eq!(outages.away(), None, "{reason}: what the system fails by it counts");
+            assert_eq!(outages.wait(&target, Instant::now()).await, Ok(()), "{reason}: nobody is held for it");
+            outages.failed(&target, Missed { request: request("other"), sent: at(110), ..missed(reason) });
+            assert!(outages.away().is_some(), "{reason}: another one fails too");
+        }
+    }
+
+    #[test]
+    fn p39_an_outage_between_answers_is_nobodys_fault_however_often_a_request_fails_in_it() {
+        let (outages, target, begun) = (Outages::default(), target("m"), Instant::now());
+        let at = |ms: u64| begun + Duration::from_millis(ms);
+        outages.through(&target, request("answered"), at(0));
+        for ms in 1..100_u64 {
+            let text = if ms.is_multiple_of(2) { "one" } else { "other" };
+            outages.failed(&target, Missed { request: request(text), sent: at(ms), ..missed("status 503") });
+        }
+        assert!(outages.away().is_some());
+        outages.through(&target, request("one"), at(200));
+        outages.failed(&target, Missed { request: request("other"), sent: at(201), ..missed("status 503") });
+        assert!(outages.away().is_some(), "the outage has counted once");
+    }
+
+    #[test]
+    fn p39_failures_that_take_long_are_one_outage() {
+        let (outages, target) = (Outages::default(), target("m"));
+        let ago = |seconds: u64| {
+            Instant::now().checked_sub(Duration::from_secs(seconds)).expect("the machine has been up for a minute")
+        };
+        let fails_after = |seconds: u64| outages.failed(&target, Missed { sent: ago(seconds), ..missed("status 504") });
+        let passes = |seconds: u64| {
+            let mut state = outages.state();
+            let failing = state.failing.get_mut(&target).expect("fails");
+            (failing.begun, failing.last) = (failing.begun - Duration::from_secs(seconds), ago(seconds));
+        };
+        fails_after(32);
+        // it is put off for two seconds, and the next call takes as long again
+        passes(34);
+        fails_after(32);
+        let away = outages.away().expect("away");
+        assert!(away.since >= Duration::from_secs(34), "{away:?}");
+        // nobody has asked for a while: what was then is not known
+        passes(34);
+        fails_after(1);
+        assert!(outages.away().is_some_and(|away| away.since < Duration::from_secs(10)));
+    }
+
     #[tokio::test]
     async fn p39_requests_are_held_after_three_failures_and_one_finds_out() {
         let (outages, target) = (Outages::default(), target("m"));
         assert_eq!(outages.away(), None);
-        outages.failed(&target, missed("status 503", false));
+        outages.failed(&target, missed("status 503"));
         assert!(
             outages.away().is_some_and(|away| away.reason.contains("status 503")),
             "what failed is not the system's"
         );
         let at_once = || Instant::now();
         assert_eq!(outages.wait(&target, at_once()).await, Ok(()), "one failure holds nobody");
-        outages.failed(&target, missed("status 503", false));
-        outages.failed(&target, missed("status 503", false));
+        outages.failed(&target, missed("status 503"));
+        outages.failed(&target, missed("status 503"));
         assert!(outages.wait(&target, at_once()).await.is_err());
         let begun = Instant::now();
         let wait = || outages.wait(&target, begun + Duration::from_millis(1_500));
         let (one, other) = tokio::join!(wait(), wait());
         assert!(one.is_ok() != other.is_ok(), "one goes, the other waits for what it finds: {one:?}, {other:?}");
-        outages.through(&target);
+        through(&outages, &target);
         assert_eq!(outages.wait(&target, at_once()).await, Ok(()));
         assert_eq!(outages.away(), None);
     }
@@ -300,11 +434,11 @@ mod tests {
     #[tokio::test]
     async fn p39_whoever_is_held_goes_as_soon_as_a_reply_has_come() {
         let (outages, target) = (Outages::default(), target("m"));
-        (0..HELD_AFTER).for_each(|_| outages.failed(&target, missed("no connection", false)));
+        (0..HELD_AFTER).for_each(|_| outages.failed(&target, missed("no connection")));
         let begun = Instant::now();
         let reply = async {
             tokio::time::sleep(Duration::from_millis(50)).await;
-            outages.through(&target);
+            through(&outages, &target);
         };
         let (held, ()) = tokio::join!(outages.wait(&target, begun + Duration::from_secs(20)), reply);
         assert_eq!(held, Ok(()));
@@ -318,19 +452,19 @@ mod tests {
     #[tokio::test]
     async fn p39_one_model_that_is_away_holds_no_other_and_429_holds_nobody() {
         let outages = Outages::default();
-        (0..HELD_AFTER).for_each(|_| outages.failed(&target("gone"), missed("status 500", false)));
+        (0..HELD_AFTER).for_each(|_| outages.failed(&target("gone"), missed("status 500")));
         assert_eq!(outages.wait(&target("there"), Instant::now()).await, Ok(()));
-        (0..9).for_each(|_| outages.limited(&target("busy")));
+        (0..9).for_each(|_| outages.limited(&target("busy"), Instant::now()));
         assert_eq!(outages.wait(&target("busy"), Instant::now()).await, Ok(()));
     }
 
     #[test]
     fn p40_a_key_that_is_refused_is_told_from_one_that_has_worked() {
         let (outages, target) = (Outages::default(), target("m"));
-        outages.failed(&target, missed("status 401", true));
-        assert!(outages.away().is_some_and(|away| away.is_refused && !away.has_answered));
-        outages.through(&target);
-        outages.failed(&target, missed("status 401", true));
-        assert!(outages.away().is_some_and(|away| away.is_refused && away.has_answered));
+        outages.failed(&target, refused(Refused::Key));
+        assert!(outages.away().is_some_and(|away| away.refused == Some(Refused::Key) && !away.has_answered));
+        through(&outages, &target);
+        outages.failed(&target, refused(Refused::Key));
+        assert!(outages.away().is_some_and(|away| away.refused == Some(Refused::Key) && away.has_answered));
     }
 }

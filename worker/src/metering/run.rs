@@ -14,7 +14,7 @@ use bench_models::{
     gate::{Entry, Gate},
     limiter::Seen,
     look::key_headers,
-    pace::{Pace, Paced},
+    pace::{Lane, Pace, Paced},
     prices,
     registry::Account,
     stop::{StopCause, StopFlag},
@@ -31,9 +31,11 @@ use bench_store::{Allowance, CallKind, PaceLimits, Paces};
 use tokio::sync::oneshot;
 
 use super::{
-    call::{MeteredCall, Taken},
+    call::{MeteredCall, Taken, Terms},
+    excuse::{Busy, Excuse},
     in_flight::InFlight,
-    outages::{Away, Outages, PROVIDER_AWAY, Target},
+    measures::Models,
+    outages::{Away, Outages, PROVIDER_AWAY, Refused, Target},
     told::Said,
 };
 use crate::{cost_ledger::CostLedger, ending::BUDGET, environment::WorkerEnvironment};
@@ -64,8 +66,12 @@ pub(crate) struct MeteredRun {
     pub(crate) paces: Arc<dyn Paces>,
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) outages: Outages,
+    /// What requests were last told to wait for.
+    pub(crate) busy: Busy,
     /// Models of no known price that have answered in the place of others.
     pub(crate) unpriced: Said,
+    /// Models that metrics name.
+    pub(crate) measured: Models,
     /// No other process works for this run.
     pub(crate) is_alone: bool,
     pub(crate) faults: Faults,
@@ -86,6 +92,14 @@ impl MeteredRun {
     /// # Errors
     /// Why not, for the memory system.
     pub(super) async fn admit(self: &Arc<Self>, asked: &Asked) -> Result<Box<dyn Admitted>, Refusal> {
+        let admitted = self.let_through(asked).await;
+        if let Err(Refusal::Busy { retry_after, reason }) = &admitted {
+            self.busy.tell(*retry_after, reason);
+        }
+        admitted
+    }
+
+    async fn let_through(self: &Arc<Self>, asked: &Asked) -> Result<Box<dyn Admitted>, Refusal> {
         let by = Instant::now() + HOLD;
         self.check_running()?;
         let way = self.way(asked)?;
@@ -101,8 +115,7 @@ impl MeteredRun {
             provider: way.provider.to_owned(),
             upstream: upstream(way.provider, way.account)?,
             prompt_tokens: asked.prompt_tokens.clone(),
-            max_reply: longest_reply(asked),
-            price,
+            terms: Terms { price, max_reply: longest_reply(asked), tier: asked.service_tier.clone() },
             // bodies are kept where runs share them, and nowhere else
             is_kept: asked.cacheable && matches!(self.limits.cache, CacheScope::Shared | CacheScope::Refresh),
             stored: None,
@@ -183,7 +196,7 @@ impl MeteredRun {
         // a model of no price would be outside of every cap
         if price.is_none() && !is_free && !self.limits.unpriced_ok && self.is_capped() {
             return Err(Refusal::UnknownModel(format!(
-                "{} has no price, and the run has a cap: give one with --price {0}=INPUT,OUTPUT or allow it with --unpriced-ok",
+                "{} has no price, and the run has a cap: submit it with --price {0}=IN,OUT (dollars per million tokens), or allow it with --unpriced-ok",
                 asked.model
             )));
         }
@@ -222,17 +235,24 @@ impl MeteredRun {
         }
     }
 
+    /// To what that is not its own fault a failure of the system may be due: its provider is away (P39), or its calls have to wait (P11).
+    pub(crate) fn excuse(&self) -> Option<Excuse> {
+        // always looked at: it stops the run when that has been so for too long
+        let away = self.away();
+        self.busy.excuse(Instant::now()).or_else(|| away.map(Excuse::Away))
+    }
+
     /// The provider that is away, to which what the system has just failed may be due. One that is away for longer than the run waits
-    /// for outages stops the run, which can be resumed; one that has always refused the key does at once. Where others work beside
-    /// this process, only a provider that has answered here before stops the run: else it is this process that lacks the way, or the
-    /// key, and others may have it (P40).
-    pub(crate) fn away(&self) -> Option<Away> {
+    /// for outages stops the run, which can be resumed.
+    fn away(&self) -> Option<Away> {
         let away = self.outages.away()?;
         let longest = self.limits.outage_timeout_s.map_or(LONGEST_OUTAGE, Duration::from_secs);
-        let is_hopeless = away.is_refused && !away.has_answered;
-        if (self.is_alone && is_hopeless) || (away.since > longest && (self.is_alone || away.has_answered)) {
-            let message =
-                format!("{}; this is what the memory system calls: mend it, then resume the run", away.reason);
+        if stops(&away, self.is_alone, longest) {
+            let message = match away.refused {
+                // the provider's words say what to do
+                Some(_) => format!("the memory system cannot go on: {}", away.reason),
+                None => format!("{}; this is what the memory system calls: mend it, then resume the run", away.reason),
+            };
             self.stop.set(StopCause::Terminal(Failure::terminal(PROVIDER_AWAY, message)));
         }
         Some(away)
@@ -246,10 +266,10 @@ impl MeteredRun {
         way: &Way<'_>,
         by: Instant,
     ) -> Result<Option<Taken>, Refusal> {
-        let counted = way.pace.counts_tokens().then(|| (call.prompt_tokens.count(), call.max_reply));
+        let counted = way.pace.counts_tokens().then(|| (call.prompt_tokens.count(), call.terms.max_reply));
         let tokens = counted.map_or(0, |(prompt, reply)| prompt.saturating_add(reply));
         let lane = (self.run, call.key.stage.phase());
-        match self.stop.unless_stopped(way.pace.acquire(lane, tokens, left(by))).await {
+        match self.stop.unless_stopped(paced(way.pace.as_ref(), lane, tokens, by)).await {
             Ok(Paced::Go { .. }) => {
                 let returns_reply = way.account.counts_used_tokens || asked.max_reply_tokens.is_none();
                 Ok(counted.map(|counted| Taken::new(&way.pace, counted, returns_reply)))
@@ -293,10 +313,10 @@ impl MeteredRun {
     async fn reserve(&self, call: &MeteredCall, asked: &Asked, by: Instant) -> Result<Option<Reservation>, Refusal> {
         let Some(bound) = call.to_reserve(asked.prompt_bytes) else { return Ok(None) };
         let phase = call.key.stage.phase();
-        let generous = self.budget.reserve_generously(phase, bound);
+        let generous = tokio::time::timeout(left(by), self.budget.reserve_generously(phase, bound));
         match self.stop.unless_stopped(generous).await {
-            Ok(Some(reservation)) => return Ok(Some(reservation)),
-            Ok(None) => {}
+            Ok(Ok(Some(reservation))) => return Ok(Some(reservation)),
+            Ok(Ok(None) | Err(_)) => {}
             Err(cause) => return Err(stopped(&cause)),
         }
         let worst = call.to_reserve(call.prompt_tokens.count()).unwrap_or(bound);
@@ -308,7 +328,10 @@ impl MeteredRun {
                 Err(Refusal::Busy { retry_after: COME_AGAIN, reason })
             }
             Ok(Ok(Ok(reservation))) => Ok(Some(reservation)),
-            Ok(Ok(Err(NoMoney::Stopped(why)))) => Err(Refusal::Stopped(why)),
+            // the run stops, or the store gives nothing
+            Ok(Ok(Err(NoMoney::Stopped(why)))) => {
+                Err(self.stop.cause().map_or(Refusal::Unavailable(why), |cause| stopped(&cause)))
+            }
             Ok(Ok(Err(NoMoney::OverCap(over)))) => {
                 let reason = format!("{BUDGET}: {}", over.of_run(&asked.address.run));
                 // what the system does meanwhile is given back and not failed: the run waits for its owner
@@ -323,9 +346,29 @@ fn left(by: Instant) -> Duration {
     by.saturating_duration_since(Instant::now())
 }
 
+/// A slot of a pace, if there is one in time: who no longer waits takes none.
+async fn paced(pace: &dyn Pace, lane: Lane, tokens: u64, by: Instant) -> Paced {
+    let acquired = tokio::time::timeout(left(by), pace.acquire(lane, tokens, left(by))).await;
+    acquired.unwrap_or(Paced::Later { wait: COME_AGAIN })
+}
+
+/// Whether what is away stops the run. What has been refused from the start does at once, and else what stays away for too long. Where
+/// others work beside this process, only a provider that has answered here before does: else it is this process that lacks the way, or
+/// the key, and others may have it (P40); the name of a model is the same for all.
+fn stops(away: &Away, is_alone: bool, longest: Duration) -> bool {
+    let is_hopeless = match away.refused {
+        Some(Refused::Key) => is_alone && !away.has_answered,
+        Some(Refused::Model) => !away.has_answered,
+        None => false,
+    };
+    is_hopeless || (away.since > longest && (is_alone || away.has_answered))
+}
+
 fn stopped(cause: &StopCause) -> Refusal {
     match cause {
         StopCause::Asked(why) => Refusal::Stopped(why.clone()),
+        // the run goes on: another meter takes the request, or this one later
+        StopCause::Here(why) => Refusal::Unavailable(format!("{why}, and the run goes on: ask again")),
         StopCause::Terminal(failure) if failure.code == BUDGET => Refusal::OverBudget(failure.message.clone()),
         StopCause::Terminal(failure) => Refusal::Stopped(failure.message.clone()),
     }
@@ -446,5 +489,56 @@ mod tests {
         let budget = StopCause::Terminal(Failure::terminal(BUDGET, "budget: nothing is left"));
         assert!(matches!(stopped(&budget), Refusal::OverBudget(why) if why.contains("nothing is left")));
         assert!(matches!(stopped(&StopCause::Asked("pause".to_owned())), Refusal::Stopped(why) if why == "pause"));
+    }
+
+    #[test]
+    fn p34_a_meter_that_stops_or_lacks_its_store_is_told_apart_from_a_run_that_is_stopped() {
+        for why in [bench_models::stop::OUT_OF_REACH, "the session was ended", "the worker is stopping"] {
+            let refusal = stopped(&StopCause::Here(why.to_owned()));
+            assert!(matches!(&refusal, Refusal::Unavailable(said) if said.contains(why)), "{refusal:?}");
+        }
+    }
+
+    #[test]
+    fn p40_what_was_refused_from_the_start_stops_the_run_at_once_and_what_is_away_after_a_while() {
+        let minute = Duration::from_secs(60);
+        let away = |refused, has_answered, seconds| Away {
+            since: Duration::from_secs(seconds),
+            reason: String::new(),
+            has_answered,
+            refused,
+        };
+        let stops = |away: Away, is_alone| stops(&away, is_alone, minute);
+        let (key, model) = (Some(Refused::Key), Some(Refused::Model));
+        assert!(stops(away(key, false, 0), true) && !stops(away(key, false, 90), false), "another may have a good one");
+        assert!(stops(away(model, false, 0), true) && stops(away(model, false, 0), false));
+        for refused in [key, model, None] {
+            assert!(!stops(away(refused, true, 59), true) && stops(away(refused, true, 61), false), "{refused:?}");
+        }
+        assert!(!stops(away(None, false, 59), true) && stops(away(None, false, 61), true));
+        assert!(!stops(away(None, false, 90), false), "this process may lack the way");
+    }
+
+    /// A pace whose slot never comes.
+    struct Never;
+
+    #[async_trait::async_trait]
+    impl Pace for Never {
+        async fn acquire(&self, _: Lane, _: u64, _: Duration) -> Paced {
+            std::future::pending().await
+        }
+
+        fn counts_tokens(&self) -> bool {
+            false
+        }
+    }
+
+    #[tokio::test]
+    async fn p34_a_request_is_held_for_no_longer_than_it_may_be() {
+        let lane = (RunNo(1), bench_proto::call::Phase::Retain);
+        let begun = Instant::now();
+        let waited = paced(&Never, lane, 0, begun + Duration::from_millis(50)).await;
+        assert_eq!(waited, Paced::Later { wait: COME_AGAIN });
+        assert!(begun.elapsed() < HOLD, "{:?}", begun.elapsed());
     }
 }

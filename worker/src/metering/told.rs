@@ -60,12 +60,12 @@ fn without_latest(name: &str) -> &str {
     name.strip_suffix("-latest").unwrap_or(name)
 }
 
-/// Nothing, or a date or a number of three digits and more behind a `-` or `@`: `claude-opus-4-1` is none of `claude-opus-4`.
+/// Nothing, or a date or a number of three digits and more behind a `-` or `@`: `claude-opus-4-1` is none of `claude-opus-4`, with a
+/// date or without.
 fn is_date(suffix: &str) -> bool {
-    suffix.is_empty()
-        || suffix
-            .strip_prefix(['-', '@'])
-            .is_some_and(|date| date.len() >= 3 && date.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'))
+    let Some(date) = suffix.strip_prefix(['-', '@']) else { return suffix.is_empty() };
+    let first = date.split('-').next().unwrap_or_default();
+    first.len() >= 3 && date.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
 }
 
 /// What has been said of models in a run: once is enough.
@@ -121,6 +121,7 @@ mod tests {
             ("gpt-4o-mini", "gpt-4o"),
             ("gpt-4o", "gpt-4o-audio-preview"),
             ("claude-opus-4", "claude-opus-4-1"),
+            ("claude-opus-4", "claude-opus-4-9-20270101"),
             ("gpt-5", "gpt-5-pro"),
             ("gpt-4o-2024-08-06", "gpt-4o-2024-05-13"),
             ("qwen:0.5b", "qwen:72b"),

@@ -18,8 +18,7 @@ use super::{canary, prepared};
 use crate::{
     clock::StepClock,
     context::{At, RunContext},
-    ending::{TaskEnd, TaskResult, may_retry},
-    guard,
+    ending::{BEGUN_TOO_OFTEN, LEFT_BY_THE_NEXT, TaskEnd, TaskResult, may_retry},
     tools::Tools,
 };
 
@@ -28,8 +27,6 @@ const CHECKPOINTS_PER_SUBMISSION: usize = 64;
 /// Generations that failures may cost a bank whose system cannot repeat a retain, before it is given up. Those that lost
 /// workers cost are counted with the losses.
 const MOST_GENERATIONS: i64 = 8;
-/// Code of the failure of a bank that has used them up.
-const BEGUN_TOO_OFTEN: &str = "system_cannot_repeat";
 
 pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask) -> TaskResult {
     context.check_allowed()?;
@@ -178,9 +175,9 @@ impl Filling<'_> {
         match retained {
             Err(failure) if is_in_doubt(&failure) => match leave(tools, context, task, Some(&failure)).await {
                 // an outage is no failure of the bank: it costs a generation and no attempt
-                true if guard::is_away(&failure) => Err(failure),
+                true if context.is_away(&failure) => Err(failure),
                 // what could not be left behind is left behind by the next attempt, so there has to be one
-                false if guard::is_away(&failure) => Err(Failure::transient(LEFT_BY_THE_NEXT, failure.message)),
+                false if context.is_away(&failure) => Err(Failure::transient(LEFT_BY_THE_NEXT, failure.message)),
                 _ => Err(begun_too_often(context, task, row, failure)),
             },
             receipt => receipt,
@@ -233,8 +230,6 @@ fn begun_too_often(context: &RunContext, task: ClaimedTask, row: &BankRow, failu
     failure
 }
 
-/// Code of the failure of a bank that was in doubt and could not begin anew.
-const LEFT_BY_THE_NEXT: &str = "system_in_doubt";
 /// What spares a bank to begin anew.
 const REPEAT_HELPS: &str =
     "where storing an item twice changes nothing, `can: {repeat: true}` in the adapter lets it go on where it stopped";

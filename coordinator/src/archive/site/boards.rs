@@ -203,6 +203,7 @@ fn rows_of(read: &[ReadRun]) -> Vec<BoardRow> {
             system_version: summary.spec.system_version.clone(),
             score: summary.headline.value,
             ci95: summary.headline.ci95.clone(),
+            counted_value: summary.counting.as_ref().and_then(|counted| counted.value),
             questions: summary.headline.n,
             // what the memory system spent itself is a part of what its score costs
             usd: summary.usage.usd_list_with(summary.metered.as_ref()),

@@ -4,7 +4,10 @@ use bench_aggregate::compare::{Member, RunFacts};
 use bench_proto::{facts::QuestionFacts, stop::Looks, summary::Summary};
 use bench_report::{
     archive::{ArchivePlace, IndexEntry, Manifest, fetch},
-    site::{SameSettings, names::MOST_NAME_BYTES},
+    site::{
+        SameSettings,
+        names::{MOST_ID_BYTES, MOST_NAME_BYTES},
+    },
 };
 use futures::{StreamExt as _, stream};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -43,7 +46,7 @@ pub(super) struct ReadRun {
     pub(super) same_settings: Option<SameSettings>,
 }
 
-/// The newest runs of the index, oldest first, each id once.
+/// The newest runs of the index, oldest first. Of an id that it has several times nobody can say which is meant, and none is read.
 ///
 /// # Errors
 /// What the archive meets.
@@ -52,6 +55,9 @@ pub(super) async fn runs(
     entries: Vec<IndexEntry>,
     left_out: &mut Vec<String>,
 ) -> Result<Vec<ArchivedRun>, CliError> {
+    let several = fetch::several_times(&entries);
+    left_out.extend(several.iter().map(|(id, why)| format!("run {id} is left out: {why}")));
+    let entries: Vec<IndexEntry> = entries.into_iter().filter(|entry| !several.contains_key(&entry.run_id)).collect();
     let older = entries.len().saturating_sub(MOST_RUNS);
     if older > 0 {
         left_out.push(format!("{older} older runs are left out: the newest {MOST_RUNS} are looked at"));
@@ -63,12 +69,7 @@ pub(super) async fn runs(
     let read: Vec<(String, Result<ArchivedRun, CliError>)> = read.buffered(AT_ONCE).collect().await;
     let mut runs: Vec<ArchivedRun> = Vec::with_capacity(read.len());
     for (id, read) in read {
-        let Some(read) = unless_left_out(&id, read, left_out)? else { continue };
-        if runs.iter().any(|other| other.entry.run_id == id) {
-            left_out.push(format!("run {id} is left out once: the index names it several times"));
-            continue;
-        }
-        runs.push(read);
+        runs.extend(unless_left_out(&id, read, left_out)?);
     }
     Ok(runs)
 }
@@ -99,6 +100,9 @@ fn damaged(why: impl Into<String>) -> CliError {
 async fn run(place: &ArchivePlace, entry: IndexEntry) -> Result<ArchivedRun, CliError> {
     if entry.dataset.len() > MOST_NAME_BYTES {
         return Err(damaged(format!("the name of its dataset has more than {MOST_NAME_BYTES} bytes")));
+    }
+    if entry.run_id.len() > MOST_ID_BYTES {
+        return Err(damaged(format!("its id has more than {MOST_ID_BYTES} bytes")));
     }
     let manifest = fetch::manifest(place, &entry).await?;
     let mut bundle: RunBundle = document(place, &manifest, RUN).await?;
@@ -184,6 +188,8 @@ pub(super) async fn read(
     facts.settle();
     let questions = digested.len();
     digested.check(&summary)?;
+    // an archive may have texts, and pages say figures alone
+    let summary = summary.without_texts();
     // calls are not archived, and who shares them with whom is not known beyond what the report says
     let RunBundle { spec, imported, .. } = &run.bundle;
     let members = [Member::new(spec, &summary, run.entry.run_id.clone(), *imported)];

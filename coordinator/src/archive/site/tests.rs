@@ -2,16 +2,19 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use bench_aggregate::compare::DEFAULT_STATS_SEED;
 use bench_proto::{
+    counting::{CountingSpec, CountingSummary},
     digest::ResultDigest,
     facts::{Outcome, QuestionFacts, QuestionIdentity},
     ids::TaskKey,
     spec::ScorerSpec,
+    started_again::ENDED_WITH,
     stop::{Look, LookOutcome, Looks, StopGoal, StopRule},
     summary::{Interval, SpecSummary, Summary, Verdict},
 };
 use bench_report::{
     archive::{
         ArchivePlace, IndexEntry,
+        fetch::list,
         push::{PlainFile, push},
     },
     site::{BoardRow, Site},
@@ -350,6 +353,70 @@ async fn what_does_not_fit_together_is_left_out_and_named_and_nothing_of_it_is_m
         assert!(!is_page || !String::from_utf8_lossy(&content).contains("<img"), "markup in {name}");
     }
     assert!(archive.file("index.html").contains("&lt;img"));
+}
+
+#[tokio::test]
+async fn a_table_that_is_counted_as_others_do_has_their_figure_beside_our_score() {
+    let counted = |run: &mut Run| {
+        let counting = CountingSpec { name: "theirs".to_owned(), version: 1, ..CountingSpec::default() };
+        run.bundle.spec.counting = Some(counting.clone());
+        run.summary.counting = Some(CountingSummary {
+            counting,
+            value: Some(0.875),
+            sd: None,
+            runs: 1,
+            n: 200,
+            failed: 0,
+            left_out: 0,
+            by_category: Vec::new(),
+        });
+    };
+    let archive = Archive::of([Run::new("counted", "bm25", passing(10)).with(counted).honest()]).await;
+    let site = archive.pages("site").await.expect("is made");
+    let table = &site.datasets[0].tables[0];
+    assert_eq!(table.counted_as.as_deref(), Some("theirs"));
+    assert_eq!((table.rows[0].score, table.rows[0].counted_value), (Some(0.5), Some(0.875)));
+    let page = archive.file(&site.datasets[0].page);
+    assert!(page.contains("As theirs") && page.contains("87.50 %") && page.contains("by our own rules"), "{page}");
+}
+
+#[tokio::test]
+async fn nothing_that_may_quote_a_text_stands_on_a_page() {
+    const SECRET: &str = "the ferry to Kinsale leaves at nine";
+    let quoting = |run: &mut Run| {
+        run.bundle.spec.dataset.notes = vec![SECRET.to_owned()];
+        run.summary.warnings = vec![format!("a process was started again{ENDED_WITH}KeyError: {SECRET}")];
+        if let Some(probe) = &mut run.summary.latency_probe {
+            probe.failure = Some(format!("timeout: {SECRET}"));
+        }
+    };
+    let archive = Archive::of([
+        Run::new("one", "bm25", passing(10)).with(quoting).honest(),
+        Run::new("other", "vector", passing(9)).with(quoting).honest(),
+    ])
+    .await;
+    let site = archive.pages("site").await.expect("is made");
+    assert_eq!(site.datasets[0].tables[0].rows.len(), 2);
+    for (name, content) in files(&archive.folder.path().join("site")) {
+        assert!(!String::from_utf8_lossy(&content).contains("Kinsale"), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn of_a_run_that_the_index_has_twice_neither_is_shown() {
+    let archive =
+        Archive::of([Run::new("twice", "bm25", passing(9)).honest(), Run::new("other", "vector", passing(9)).honest()])
+            .await;
+    let listed = list(&archive.place).await.expect("is listed").entries;
+    let first = listed.into_iter().find(|entry| entry.run_id == "twice").expect("is there");
+    let second = IndexEntry { finished_at: Some(NEWER.to_owned()), ..first };
+    let bytes = serde_json::to_vec(&second).expect("JSON");
+    archive.place.create(&second.object(), bytes.into()).await.expect("is written");
+    let site = archive.pages("site").await.expect("is made");
+    let shown: Vec<&str> = site.datasets[0].tables[0].rows.iter().map(|row| row.run.as_str()).collect();
+    assert_eq!((shown, site.left_out.len()), (vec!["other"], 1), "{:?}", site.left_out);
+    let why = "run twice is left out: the archive has several runs of the id 'twice' (index/";
+    assert!(site.left_out[0].starts_with(why), "{:?}", site.left_out);
 }
 
 #[tokio::test]

@@ -1,27 +1,33 @@
 //! The slowest questions of a run as one line each.
 
-use super::{BAR, NAME, clipped, duration};
+use bench_report::terminal::View;
+
+use super::{BAR, BARS, NAME, clipped, duration};
+
+/// What a narrow terminal leaves of a bar, and of an id.
+const LEAST: usize = 8;
+/// A question's time with the blanks around it.
+const TIME: usize = 13;
 
 /// The slowest questions as one line each: where the time of each went.
 #[must_use]
-pub(crate) fn overview(questions: &[Slow]) -> String {
+pub(crate) fn overview(questions: &[Slow], view: View) -> String {
     let longest = questions.iter().map(|slow| slow.ms).fold(0.0, f64::max).max(1e-9);
-    let width = questions.iter().map(|slow| slow.question_id.chars().count()).max().unwrap_or(0).min(NAME);
+    let behind = questions.iter().map(|slow| slow.remarks().chars().count()).max().unwrap_or(0);
+    let names = questions.iter().map(|slow| slow.question_id.chars().count()).max().unwrap_or(0).min(NAME);
+    let room = view.width.map(|width| width.saturating_sub(TIME + behind));
+    let columns = room.map_or(BAR, |room| room.saturating_sub(names).clamp(LEAST, BARS.1));
+    let names = room.map_or(names, |room| names.min(room.saturating_sub(columns).max(LEAST)));
     let line = |slow: &Slow| {
         let mut bar = String::new();
         let mut done = 0.0;
         for (mark, ms) in [("▓", slow.recall_ms), ("█", slow.answer_ms), ("▒", slow.judge_ms)] {
             done += ms;
-            let until = (done / longest * BAR as f64).round() as usize;
-            bar.push_str(&mark.repeat(until.min(BAR).saturating_sub(bar.chars().count())));
+            let until = (done / longest * columns as f64).round() as usize;
+            bar.push_str(&mark.repeat(until.min(columns).saturating_sub(bar.chars().count())));
         }
-        let kept = if slow.kept { "  trace kept" } else { "" };
-        let waits = match slow.wait_ms {
-            below if below < 1.0 => String::new(),
-            ms => format!("  {} of it waiting", duration((ms * 1e3) as i64)),
-        };
-        let time = duration((slow.ms * 1e3) as i64);
-        format!("{:width$}  {bar:BAR$}  {time:>9}{waits}{kept}", clipped(&slow.question_id, NAME)).trim_end().to_owned()
+        let (name, time) = (clipped(&slow.question_id, names), duration((slow.ms * 1e3) as i64));
+        format!("{name:names$}  {bar:columns$}  {time:>9}{}", slow.remarks()).trim_end().to_owned()
     };
     let mut lines: Vec<String> = questions.iter().map(line).collect();
     lines.push("▓ recall  █ answer  ▒ judge".to_owned());
@@ -45,4 +51,15 @@ pub(crate) struct Slow {
     pub wait_ms: f64,
     /// Whether its trace is kept.
     pub kept: bool,
+}
+
+impl Slow {
+    /// What stands behind its time.
+    fn remarks(&self) -> String {
+        let kept = if self.kept { "  trace kept" } else { "" };
+        match self.wait_ms {
+            below if below < 1.0 => kept.to_owned(),
+            ms => format!("  {} of it waiting{kept}", duration((ms * 1e3) as i64)),
+        }
+    }
 }

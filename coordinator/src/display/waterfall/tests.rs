@@ -122,7 +122,16 @@ fn the_overview_has_one_line_a_question() {
         wait_ms: if kept { ms * 0.8 } else { 0.0 },
         kept,
     };
-    insta::assert_snapshot!(overview(&[slow("conv-26:0", 12_000.0, true), slow("conv-1:17", 800.0, false)]));
+    let both = [slow("conv-26:0", 12_000.0, true), slow("conv-1:17", 800.0, false)];
+    insta::assert_snapshot!(overview(&both, PIPE));
+    let long = [slow(&"conversation-".repeat(3), 12_000.0, true), slow("conv-1:17", 800.0, false)];
+    for width in 64..160 {
+        for questions in [&both, &long] {
+            let narrow = overview(questions, View { width: Some(width), colour: false });
+            assert!(narrow.lines().all(|line| line.chars().count() <= width), "{width}:\n{narrow}");
+            assert!(narrow.contains("9.60 s of it waiting  trace kept") && narrow.contains('▓'), "{narrow}");
+        }
+    }
 }
 
 #[test]

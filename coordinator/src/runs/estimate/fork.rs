@@ -12,21 +12,25 @@ use bench_grading::{
 };
 use bench_plan::{TokenGuess, announce_spec};
 use bench_proto::{
+    dataset::Question,
     ids::TaskKey,
     scenario::{RecallPlan, Scenario},
     spec::RunSpec,
-    step::{RetrievedHit, StepText},
+    step::{RetrievedHit, StepNo, StepText},
 };
 use bench_store::{Results, RunRow, Store};
 use bench_systems::vector;
-use bench_worker::{answerer::Shown, banks::BankData};
+use bench_worker::{
+    answerer::Shown,
+    banks::{BankData, BankQuestions},
+};
 
 use super::{
     Counting, RunEstimate,
     known::{KnownCalls, KnownVotes},
     rehearsal::{Embedded, Measured, MeasuredVotes, Rehearsal, Sent, spread, stand_in},
 };
-use crate::{app::App, cli::ForkFrom, exit::CliError};
+use crate::{app::App, cli::ForkFrom, exit::CliError, planning::panel};
 
 /// A fork that is to be estimated.
 pub(crate) struct ForkOf<'a> {
@@ -62,11 +66,16 @@ pub(crate) async fn estimate_fork(
     fork: &ForkOf<'_>,
     counting: Counting,
 ) -> Result<RunEstimate, CliError> {
-    let &ForkOf { source, spec, from, .. } = fork;
+    let &ForkOf { source, from, .. } = fork;
     let answers = fork.answers();
+    let held = fork.held(store).await?;
+    // what its source has not is neither called for nor counted
+    let mut spec = fork.spec.clone();
+    spec.sample.n = held.as_ref().map_or(spec.sample.n, |held| held.len() as u64);
+    let spec = &spec;
     let mut measured = MeasuredFork::from_spec(spec);
     if answers || !spec.judges.is_empty() {
-        fork.measure(&mut measured, store, counting).await?;
+        fork.measure(&mut measured, store, (held.as_ref(), counting)).await?;
     }
     let MeasuredFork { asked, own_hits, answered, rephrased, searched, votes } = measured;
     let known = fork.known(app, store).await?;
@@ -87,7 +96,8 @@ pub(crate) async fn estimate_fork(
         searches: new_searches(spec.sample.n, spec.scenario, spec.recalls),
         question,
     });
-    let answered = fork.anew.map(|anew| anew.questions);
+    let others = |anew: &Anew| spec.sample.n.saturating_sub(anew.kept.len() as u64);
+    let answered = fork.anew.map(|anew| anew.questions.min(others(anew)));
     let prompts = Rehearsal { answer, answered, rephrase, judge_calls, judges, embeddings, notes: None, known };
     let mut estimate = RunEstimate::of_prompts(app, spec, &prompts, announcement).await;
     if fork.anew.is_some() {
@@ -133,6 +143,22 @@ impl ForkOf<'_> {
         self.from != ForkFrom::Judge && self.spec.answerer.is_remote()
     }
 
+    /// The questions of which the source has stored what the fork goes on from; none: it asks all of them anew.
+    async fn held(&self, store: &dyn Store) -> Result<Option<HashSet<TaskKey>>, CliError> {
+        let &Self { source, from, .. } = self;
+        let step = match from {
+            ForkFrom::Recall => return Ok(None),
+            ForkFrom::Judge if source.spec.scenario.answers() => StepNo::ANSWER,
+            ForkFrom::Answer | ForkFrom::Judge => StepNo::RECALL,
+        };
+        let mut held = HashSet::new();
+        for row in store.banks(source.run_no, None).await? {
+            let bank = BankQuestions::read(store, &row).await?;
+            held.extend(panel::with_step(store, source.run_no, (row.bank_no, &bank), step).await?);
+        }
+        Ok(Some(held))
+    }
+
     /// What is known of the judgements of answers that are there.
     async fn known(&self, app: &App, store: &dyn Store) -> Result<KnownCalls, CliError> {
         let &Self { source, spec, from, anew, .. } = self;
@@ -151,19 +177,26 @@ impl ForkOf<'_> {
         Ok(known)
     }
 
-    /// Looks at questions of all banks, as many as `counting` wants.
+    /// Looks at questions of all banks that are `held`, as many as `counting` wants.
     async fn measure(
         &self,
         measured: &mut MeasuredFork<'_>,
         store: &dyn Store,
-        counting: Counting,
+        (held, counting): (Option<&HashSet<TaskKey>>, Counting),
     ) -> Result<(), CliError> {
         let &Self { source, spec, from, .. } = self;
         let instructions = Instructions::from_profile(&spec.dataset.profile, spec.scenario)?;
-        let (banks, effort) = (store.banks(source.run_no, None).await?, counting.effort());
+        let (mut banks, effort) = (store.banks(source.run_no, None).await?, counting.effort());
+        if let Some(held) = held {
+            let with_some: HashSet<u32> = held.iter().map(|task| task.bank()).collect();
+            banks.retain(|row| with_some.contains(&row.bank_no));
+        }
         for row in spread(&banks, effort.banks) {
             let bank = BankData::read(store, row.clone()).await?;
-            let asked: Vec<_> = bank.asked().collect();
+            let is_held = |question: &&Question| {
+                held.is_none_or(|held| held.contains(&TaskKey::question(row.bank_no, question.index)))
+            };
+            let asked: Vec<_> = bank.asked().filter(is_held).collect();
             let questions: Vec<_> = spread(&asked, effort.questions).copied().collect();
             let keys: Vec<TaskKey> = questions.iter().map(|q| TaskKey::question(row.bank_no, q.index)).collect();
             let mut stored = Stored::read(store, source, &keys, from).await?;

@@ -101,6 +101,8 @@ pub(crate) struct RunEstimate {
     total: Estimate,
     /// Expected intervals.
     announcement: Announcement,
+    /// Those of further cells of a matrix, where they are others.
+    of_other_cells: Vec<Announcement>,
     /// Questions of the sample.
     questions: u64,
     /// Recalls of the memory system that its canaries make beside those of the questions, at most.
@@ -145,10 +147,21 @@ impl RunEstimate {
         self.total.followed_by(&other.total);
         self.cells += 1;
         self.is_metered |= other.is_metered;
+        self.canary_recalls = self.canary_recalls.max(other.canary_recalls);
         self.samples.retain(|sample| other.samples.contains(sample));
+        for expected in other.announcements() {
+            if self.announcements().all(|known| !says_the_same(known, expected)) {
+                self.of_other_cells.push(expected.clone());
+            }
+        }
         self.old_prices.extend(
             other.old_prices.iter().filter(|line| !self.old_prices.contains(line)).cloned().collect::<Vec<_>>(),
         );
+    }
+
+    /// The expected intervals of all cells; one for anything else.
+    fn announcements(&self) -> impl Iterator<Item = &Announcement> {
+        std::iter::once(&self.announcement).chain(&self.of_other_cells)
     }
 
     /// Calls of all runs that are expected.
@@ -252,6 +265,7 @@ impl RunEstimate {
             repeats: 1,
             cells: 1,
             announcement,
+            of_other_cells: Vec::new(),
             questions: spec.sample.n,
             canary_recalls: 0,
             is_metered: spec.limits.meter.is_some(),
@@ -297,6 +311,12 @@ impl RunEstimate {
     }
 }
 
+/// Whether two samples will say as much of a score and of a difference.
+fn says_the_same(a: &Announcement, b: &Announcement) -> bool {
+    let said = |of: &Announcement| (of.naive_points, of.clustered_points, of.detectable_points);
+    said(a) == said(b)
+}
+
 /// Prompt tokens of a judge's call with the reply's schema, and with an answer as long as the answerer may make it.
 fn judge_prompt(spec: &RunSpec, JudgeGuess { prompt, schema, .. }: &JudgeGuess) -> TokenGuess {
     let answer_at_most = capabilities::max_tokens_of(&spec.answerer.params).unwrap_or(0);
@@ -318,11 +338,10 @@ fn old_prices(app: &App, spec: &RunSpec, today: jiff::civil::Date) -> Vec<String
     let names: BTreeSet<&str> = paid.map(|model| model.name.as_str()).chain(metered).collect();
     let read_long_ago = |name: &str| {
         let tables = own.as_ref().into_iter().chain([PriceTable::built_in()]);
-        let table = tables.into_iter().find(|table| table.price(name).is_some())?;
-        let days = table.age_days(today).filter(|days| *days > MOST_DAYS_OF_A_PRICE)?;
+        let day = tables.into_iter().find_map(|table| Some(table.day_of(table.model(name)?)))?;
+        let days = prices::age_days(day, today).filter(|days| *days > MOST_DAYS_OF_A_PRICE)?;
         Some(format!(
-            "the price of {name} is of {}, {days} days ago: look it up, or read newer ones with `bench-coord prices update --from {}`",
-            table.date(),
+            "the price of {name} is of {day}, {days} days ago: look it up, or read newer ones with `bench-coord prices update --from {}`",
             prices::LITELLM_TABLE
         ))
     };

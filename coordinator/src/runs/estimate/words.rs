@@ -58,9 +58,9 @@ impl RunEstimate {
     pub(crate) fn line(&self) -> String {
         let stored = self.stored().map(|stored| format!("{stored}; ")).unwrap_or_default();
         let interval = format!(
-            "{stored}expected 95 % interval {}; a paired comparison can detect {:.1} points",
-            half_width(&self.announcement),
-            self.announcement.detectable_points
+            "{stored}expected 95 % interval {}; a paired comparison can detect {} points",
+            self.half_width(),
+            self.detectable()
         );
         let total = &self.total;
         if total.most_calls == 0 && self.is_metered {
@@ -87,6 +87,29 @@ impl RunEstimate {
             duration(total.minutes * 60.0),
             if self.is_metered { ", and what the memory system calls itself" } else { "" },
         )
+    }
+
+    /// Half of the interval to expect; of several cells the least and the most.
+    fn half_width(&self) -> String {
+        let all: Vec<&Announcement> = self.announcements().collect();
+        let naive = range(all.iter().map(|of| of.naive_points));
+        let clustered: Vec<[f64; 2]> = all.iter().filter_map(|of| of.clustered_points).map(<[f64; 2]>::from).collect();
+        match (all.len(), clustered.len()) {
+            (cells, with) if cells == with => format!(
+                "± {} points for conversations like these, by {}how high the score is (± {naive} naive)",
+                range(clustered.into_iter().flatten()),
+                if cells > 1 { "cell and by " } else { "" }
+            ),
+            (1, _) => format!("± {naive} points naive; fewer than three banks give no clustered interval"),
+            _ => format!(
+                "± {naive} points naive, by cell; cells with fewer than three banks have no interval for conversations like these"
+            ),
+        }
+    }
+
+    /// The difference that a paired comparison finds, in points; of several cells the least and the most.
+    fn detectable(&self) -> String {
+        range(self.announcements().map(|of| of.detectable_points))
     }
 
     /// Prints all of it.
@@ -175,11 +198,8 @@ impl RunEstimate {
         lines.extend(self.samples.iter().map(|sample| format!("  {of_run}{}", sample.words())));
         lines.extend(self.canaries().map(|canaries| format!("  {canaries}")));
         lines.push(format!("  about {}", duration(self.total.minutes * 60.0)));
-        lines.push(format!("  95 % interval to expect: {}", half_width(&self.announcement)));
-        lines.push(format!(
-            "  smallest difference a paired comparison finds: {:.1} points",
-            self.announcement.detectable_points
-        ));
+        lines.push(format!("  95 % interval to expect: {}", self.half_width()));
+        lines.push(format!("  smallest difference a paired comparison finds: {} points", self.detectable()));
         lines.join("\n")
     }
 }
@@ -211,16 +231,69 @@ fn calls(calls: (u64, u64), prompt: u64, completion: u64, usd: [PicoUsd; 3]) -> 
     )
 }
 
-fn half_width(a: &Announcement) -> String {
-    match a.clustered_points {
-        Some((narrow, wide)) => {
-            let (narrow, wide) = (format!("{narrow:.1}"), format!("{wide:.1}"));
-            let range = if narrow == wide { wide } else { format!("{narrow} to {wide}") };
-            format!(
-                "± {range} points for conversations like these, by how high the score is (± {:.1} naive)",
-                a.naive_points
-            )
+/// `3.1`, or `3.1 to 9.6`: the least and the most of some points.
+fn range(points: impl Iterator<Item = f64>) -> String {
+    let (least, most) =
+        points.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), of| (of.min(least), of.max(most)));
+    let (least, most) = (format!("{least:.1}"), format!("{most:.1}"));
+    if least == most { most } else { format!("{least} to {most}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The estimate of a run without calls, of which this is expected.
+    fn expecting(naive_points: f64, clustered_points: Option<(f64, f64)>, detectable_points: f64) -> RunEstimate {
+        let announcement = Announcement {
+            n: 50,
+            banks: 10,
+            naive_points,
+            weighted: None,
+            clustered_points,
+            detectable_points,
+            by_facet: Vec::new(),
+        };
+        RunEstimate {
+            estimate: Estimate::default(),
+            controls: Vec::new(),
+            repeats: 1,
+            cells: 1,
+            total: Estimate::default(),
+            announcement,
+            of_other_cells: Vec::new(),
+            questions: 50,
+            canary_recalls: 0,
+            is_metered: false,
+            cap_usd: None,
+            old_prices: Vec::new(),
+            is_rough: false,
+            at_most: false,
+            samples: Vec::new(),
         }
-        None => format!("± {:.1} points naive; fewer than three banks give no clustered interval", a.naive_points),
+    }
+
+    #[test]
+    fn a_matrix_announces_the_intervals_of_all_of_its_cells() {
+        let small = expecting(13.9, Some((10.0, 17.5)), 18.0);
+        let large = expecting(6.9, Some((5.0, 8.5)), 9.0);
+        let one = "expected 95 % interval ± 10.0 to 17.5 points for conversations like these, by how high the score is (± 13.9 naive); a \
+                   paired comparison can detect 18.0 points";
+        assert_eq!(small.line(), one);
+        let mut alike = small.clone();
+        alike.and(&small);
+        assert_eq!(alike.line(), one, "cells of one sample expect the same");
+        let mut matrix = small.clone();
+        matrix.and(&large);
+        matrix.and(&large);
+        assert_eq!(
+            matrix.line(),
+            "expected 95 % interval ± 5.0 to 17.5 points for conversations like these, by cell and by how high the score is (± 6.9 to \
+             13.9 naive); a paired comparison can detect 9.0 to 18.0 points"
+        );
+        let two_banks = expecting(20.0, None, 30.0);
+        assert!(two_banks.line().contains("± 20.0 points naive; fewer than three banks"), "{}", two_banks.line());
+        matrix.and(&two_banks);
+        assert!(matrix.line().contains("± 6.9 to 20.0 points naive, by cell"), "{}", matrix.line());
     }
 }

@@ -20,7 +20,10 @@ use crate::{
     cli::{ForkFrom, SubmitArgs},
     exit::{CliError, CliResult},
     out,
-    planning::{dataset_of, metric_by_answer_key, open_label_fixes, panel, self_check},
+    planning::{
+        dataset_of, graded, metric_by_answer_key, open_label_fixes, panel,
+        self_check::{self, SelfCheckResult},
+    },
     results::{SELF_CHECK_EVENT, check_run_folder},
     runs::{
         attach::attach,
@@ -90,7 +93,7 @@ pub(crate) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
 
     // 4. create, and take over
     let executor = RunExecutor::for_run(app, &run_id)?;
-    let new = fork_of(&source, from, new_run(&run_id, &args.naming, spec, &executor));
+    let new = fork_of(&source, from, &graders, new_run(&run_id, &args.naming, spec, &executor));
     out::note(&headline(&new, &source, from, &estimate));
     let _listening = app.interrupts();
     let run_no = match store.create_or_find(&new, &[]).await? {
@@ -100,7 +103,6 @@ pub(crate) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
             return attach(app, store, &new.spec, *existing, args).await;
         }
     };
-    store.add_event(run_no, SELF_CHECK_EVENT, &graders.event()).await?;
     let run = store.run(run_no).await?;
     adopt::adopt(store.as_ref(), &run, &source, from, fixes.as_ref()).await?;
 
@@ -113,10 +115,11 @@ pub(crate) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
     show_ending(app, store.as_ref(), &run, end, &args.output).await
 }
 
-/// A run that is to be created, as a fork: whoever goes on with it takes over first, also when its creation is all that was done.
-fn fork_of(source: &RunRow, from: ForkFrom, new: NewRun) -> NewRun {
-    let event = Some((FORK_EVENT, format!("{} {}", from.phase(), source.run_id)));
-    NewRun { lineage: source.lineage.clone(), event, ..new }
+/// A run that is to be created, as a fork with what its graders' check found: whoever goes on with it takes over first, also when
+/// its creation is all that was done.
+fn fork_of(source: &RunRow, from: ForkFrom, graders: &SelfCheckResult, new: NewRun) -> NewRun {
+    let forked = (FORK_EVENT, format!("{} {}", from.phase(), source.run_id));
+    NewRun { lineage: source.lineage.clone(), events: vec![forked, (SELF_CHECK_EVENT, graders.event())], ..new }
 }
 
 /// What a fork would call, said without making it: `source` may lie in any store.
@@ -157,7 +160,11 @@ async fn plan(
         true => spec::forked_spec(app, args, &counted::uncounted(app, source).await?, from)?,
         false => spec::forked_spec(app, args, source, from)?,
     };
-    panel::choose_stored(store, source, &mut spec, &args.judge).await?;
+    let regraded = !args.judge.is_empty() || args.rubric.is_some() || args.judge_prompts.is_some();
+    if regraded && !spec.judges.is_empty() {
+        graded::check_stored(store, source, &spec.dataset.profile).await?;
+    }
+    panel::choose_stored(store, source, &mut spec, (args.judge.as_slice(), from == ForkFrom::Judge)).await?;
     let fixes = match &args.label_fixes {
         Some(name) => {
             metric_by_answer_key(&spec, "--label-fixes")?;
@@ -254,10 +261,14 @@ mod tests {
         let store = conformance::store_in(folder.path()).await;
         let source = store.create_run(&conformance::new_run("source")).await.expect("is created");
         let source = store.run(source).await.expect("is there");
-        let fork = fork_of(&source, ForkFrom::Answer, conformance::new_run("fork"));
+        let graders = SelfCheckResult::failed("the gold scores 0");
+        let fork = fork_of(&source, ForkFrom::Answer, &graders, conformance::new_run("fork"));
         let fork = store.create_run(&fork).await.expect("is created");
         let fork = store.run(fork).await.expect("is there");
         let said = source_of(store.as_ref(), &fork).await.expect("is read");
         assert_eq!(said.as_deref(), Some("answer of source"), "whoever is killed now leaves a fork");
+        let events = store.events(fork.run_no).await.expect("are read");
+        let checked = events.iter().find(|event| event.kind == SELF_CHECK_EVENT).map(|event| event.message.as_str());
+        assert_eq!(checked, Some("failed: the gold scores 0"), "and one whose graders are known to be broken");
     }
 }

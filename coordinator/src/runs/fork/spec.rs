@@ -291,7 +291,9 @@ fn regrade(
     if !args.judge.is_empty() || args.rubric.is_some() || args.judge_prompts.is_some() {
         judge_prompts::set_params(app, Some(&profile_before), &spec.dataset.profile, &mut spec.judges)?;
         let profile = &spec.dataset.profile;
-        rubric::check(profile, spec.sample.by_category.keys().map(String::as_str), true)?;
+        let categories = || spec.sample.by_category.keys().map(String::as_str);
+        // where the golds tell, they are read when the settings are whole
+        rubric::check(profile, categories(), !rubric::is_told_by_golds(profile, categories()))?;
         spec.judges.iter_mut().try_for_each(|judge| planning::add_prompts(judge, profile))?;
     }
     let fewest = Fewest::of_run(spec);

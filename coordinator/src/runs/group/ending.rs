@@ -2,10 +2,14 @@
 
 use std::{io::Write as _, path::Path};
 
-use bench_aggregate::repeats::{RepeatTable, questions};
+use bench_aggregate::{
+    gate::beyond_floor,
+    repeats::{RepeatTable, questions},
+};
 use bench_proto::{
     ids::RunId,
     matrix::{MatrixCell, MatrixReport},
+    metric::Better,
     repeats::RepeatsReport,
     summary::Verdict,
 };
@@ -76,7 +80,8 @@ pub(super) async fn show(
     clean_after(app, store, &group.runs).await?;
     let run = group.runs.first().ok_or_else(|| CliError::infrastructure(format!("group {id} is gone")))?;
     let controls = controls::left_over(store, run).await?;
-    match (exit_of(&report, output.floor), controls) {
+    let floor = output.floor.map(|floor| (run.spec.metric(&report.metric).better, floor));
+    match (exit_of(&report, floor), controls) {
         (Exit::Done, Some(left)) => Err(CliError::resumable(left)),
         (exit, left) => {
             left.iter().for_each(|left| out::note(left));
@@ -144,12 +149,15 @@ fn exit_of_matrix(report: &MatrixReport, floor: Option<f64>) -> Exit {
     if report.cells.iter().any(|cell| cell.verdict == Some(Verdict::Invalid)) {
         return Exit::Invalid;
     }
-    let below = |cell: &&MatrixCell| cell.value.zip(floor).is_some_and(|(value, floor)| value < floor);
-    let below: Vec<String> = report.cells.iter().filter(below).map(|cell| cell.number.to_string()).collect();
-    if below.is_empty() {
+    let beyond = |cell: &MatrixCell| {
+        let said = beyond_floor(cell.better, cell.value?, floor?)?;
+        Some(format!("cell {}: {said}", cell.number))
+    };
+    let beyond: Vec<String> = report.cells.iter().filter_map(beyond).collect();
+    if beyond.is_empty() {
         return Exit::Done;
     }
-    out::note(&format!("floor: cells {} are below {}", below.join(", "), floor.unwrap_or_default()));
+    out::note(&format!("floor: {}", beyond.join("; ")));
     Exit::Regression
 }
 
@@ -214,16 +222,48 @@ fn open(app: &App, group: &RunsOfGroup) -> String {
     format!("{finished} of {} runs and {ended} of {all} questions ended; {advice}", group.runs.len())
 }
 
-/// The exit code of a group that has ended.
-fn exit_of(report: &RepeatsReport, floor: Option<f64>) -> Exit {
+/// The exit code of a group that has ended; a floor holds in the direction in which its metric is better.
+fn exit_of(report: &RepeatsReport, floor: Option<(Better, f64)>) -> Exit {
     if report.runs.iter().any(|run| run.verdict == Some(Verdict::Invalid)) {
         return Exit::Invalid;
     }
-    match (floor, report.mean.value) {
-        (Some(floor), Some(mean)) if mean < floor => {
-            out::note(&format!("floor: the mean {mean:.4} is below {floor}"));
+    let beyond = floor.zip(report.mean.value).and_then(|((better, floor), mean)| beyond_floor(better, mean, floor));
+    match beyond {
+        Some(said) => {
+            out::note(&format!("floor: the mean {said}"));
             Exit::Regression
         }
-        _ => Exit::Done,
+        None => Exit::Done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_floor_of_several_runs_holds_in_the_direction_of_their_metric() {
+        let golden = include_str!("../../../../proto/golden/repeats.v1.json");
+        let mut repeats: RepeatsReport = serde_json::from_str(golden).expect("the golden report is read");
+        repeats.runs.iter_mut().for_each(|run| run.verdict = Some(Verdict::Valid));
+        repeats.mean.value = Some(0.1 + 0.2);
+        let golden = include_str!("../../../../proto/golden/matrix.v1.json");
+        let mut matrix: MatrixReport = serde_json::from_str(golden).expect("the golden report is read");
+        for cell in &mut matrix.cells {
+            (cell.verdict, cell.value) = (Some(Verdict::Valid), Some(0.1 + 0.2));
+        }
+        for (better, floor, exit) in [
+            (Better::Higher, 0.2, Exit::Done),
+            (Better::Higher, 0.4, Exit::Regression),
+            (Better::Lower, 0.2, Exit::Regression),
+            (Better::Lower, 0.4, Exit::Done),
+            // 0.1 + 0.2 is not 0.3, and the last bit decides nothing
+            (Better::Lower, 0.3, Exit::Done),
+        ] {
+            assert_eq!(exit_of(&repeats, Some((better, floor))), exit, "{better:?} {floor}");
+            matrix.cells.iter_mut().for_each(|cell| cell.better = better);
+            assert_eq!(exit_of_matrix(&matrix, Some(floor)), exit, "{better:?} {floor}");
+        }
+        assert_eq!(exit_of(&repeats, None), Exit::Done);
     }
 }

@@ -251,9 +251,6 @@ pub(crate) async fn go_on(
     for (of, executor, number) in places {
         let of_cell = id_of_cell(id, of.cell.number, number);
         let run = store.run_by_id(&of_cell).await?.ok_or_else(|| gone(id))?;
-        if let Some(graders) = &of.graders {
-            store.add_event(run.run_no, SELF_CHECK_EVENT, &graders.event()).await?;
-        }
         let planner = Some(of.planned.measured.planner(&run, &app.home()));
         taken.push(Taken { run, executor, planner, app: Some(Arc::clone(&of.app)) });
     }
@@ -332,10 +329,11 @@ fn new_runs<'a>(
 fn new_cell(id: &RunId, of: &PlannedCell, executor: &RunExecutor, repeat: u32) -> Result<NewRun, CliError> {
     let spec = of.planned.measured.spec.clone();
     let number = of.cell.number;
+    let checked = of.graders.as_ref().map(|graders| (SELF_CHECK_EVENT, graders.event()));
     Ok(NewRun {
         name: of.args.naming.name.as_deref().map(|name| name_of_cell(name, number, repeat)),
         group: Some(NewGroup { id: id.0.clone(), cap: spec.limits.max_cost }),
-        event: Some((CELL_EVENT, note(&of.cell)?)),
+        events: std::iter::once((CELL_EVENT, note(&of.cell)?)).chain(checked).collect(),
         ..new_run(&id_of_cell(id, number, repeat), &of.args.naming, spec, executor)
     })
 }

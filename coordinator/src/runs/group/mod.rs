@@ -146,7 +146,6 @@ pub(crate) async fn start(app: &App, store: &Arc<dyn Store>, new: NewRepeats<'_>
     };
     let mut taken = Vec::with_capacity(group.runs.len());
     for (run, executor) in group.runs.iter().zip(executors) {
-        store.add_event(run.run_no, SELF_CHECK_EVENT, &new.graders.event()).await?;
         let planner = Some(new.planned.measured.planner(run, &app.home()));
         taken.push(Taken { run: run.clone(), executor, planner, app: None });
     }
@@ -165,6 +164,7 @@ fn new_repeat(new: &NewRepeats<'_>, executor: &RunExecutor, number: u32, shares:
     NewRun {
         name: new.args.naming.name.as_deref().map(|name| name_of_repeat(name, number)),
         group: Some(group),
+        events: vec![(SELF_CHECK_EVENT, new.graders.event())],
         ..new_run(&id, &new.args.naming, spec, executor)
     }
 }

@@ -295,11 +295,18 @@ fn by_facet(means: &Means<'_>, facts: &PairedFacts<'_>, tolerance: f64) -> (Face
 fn compared_run(side: &Side<'_>, metric: &str) -> ComparedRun {
     let summary = side.summary;
     let headline = summary.headline.metric == metric;
-    // of several runs all but the headline is that of the first, and no figure of their mean
+    // of several runs all but the headline is that of the first, and no figure of their mean; where one of them lends its summary as
+    // it is, so is the headline
     let is_mean = side.members.len() > 1;
+    let is_lent = is_mean && side.members.iter().any(|run| run.id == summary.run.id);
     let of_metric = summary.scores.iter().find(|score| score.metric == metric && !is_mean);
     // the value that the interval is around
     let total = |score: &MetricScore| score.total(summary.headline.estimator);
+    let (value, ci95) = match headline {
+        true if is_lent => (None, None),
+        true => (summary.headline.value, summary.headline.ci95.clone()),
+        false => (of_metric.and_then(total), of_metric.and_then(|score| score.ci95.clone())),
+    };
     ComparedRun {
         id: summary.run.id.clone(),
         name: summary.run.name.clone(),
@@ -310,8 +317,8 @@ fn compared_run(side: &Side<'_>, metric: &str) -> ComparedRun {
         fingerprint: summary.run.fingerprint.clone(),
         verdict: summary.run.verdict,
         reasons: summary.run.reasons.clone(),
-        value: if headline { summary.headline.value } else { of_metric.and_then(total) },
-        ci95: if headline { summary.headline.ci95.clone() } else { of_metric.and_then(|score| score.ci95.clone()) },
+        value,
+        ci95,
         n: summary.outcomes.scored + summary.outcomes.abstained,
         coverage: summary.outcomes.coverage,
         result_digest: summary.result_digest.clone(),

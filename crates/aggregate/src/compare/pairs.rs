@@ -246,6 +246,9 @@ impl RunFacts {
     pub fn mean(runs: Vec<Self>) -> Self {
         let mut runs = runs.into_iter();
         let Some(mut mean) = runs.next() else { return Self::new("", 0) };
+        if runs.as_slice().is_empty() {
+            return mean;
+        }
         let mut places: HashMap<Box<str>, usize> =
             mean.rows.iter().enumerate().map(|(place, row)| (mean.ids.get(row.id).into(), place)).collect();
         let mut counts: Vec<[u32; 3]> =
@@ -268,6 +271,12 @@ impl RunFacts {
             }
         }
         mean
+    }
+
+    /// The mean over some cells, each of which is the mean of its runs: a cell counts alike however many runs it has.
+    #[must_use]
+    pub fn mean_of_cells(cells: Vec<Vec<Self>>) -> Self {
+        Self::mean(cells.into_iter().filter(|runs| !runs.is_empty()).map(Self::mean).collect())
     }
 
     /// The questions of the first of some runs of one system, by bank, with the chance that another run passes each: what it

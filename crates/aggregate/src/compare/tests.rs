@@ -753,7 +753,10 @@ fn a_mean_of_runs_has_no_figure_of_its_first_one() {
     let other = others.next().expect("has another metric").metric.clone();
     let facts = RunFacts::new(&headline, 3);
     let known = |metric: &str, runs: &[&str]| {
-        let member = |lineage: &&str| Member::new(&input.spec, &summary, (*lineage).to_owned(), false);
+        let member = |id: &&str| {
+            let one = Member::new(&input.spec, &summary, (*id).to_owned(), false);
+            Member { id: (*id).to_owned(), ..one }
+        };
         let members: Vec<Member> = runs.iter().map(member).collect();
         let side = Side { spec: &input.spec, summary: &summary, facts: &facts, members: &members };
         compared_run(&side, metric).value.is_some()
@@ -761,4 +764,19 @@ fn a_mean_of_runs_has_no_figure_of_its_first_one() {
     assert!(known(&headline, &["a"]) && known(&other, &["a"]), "a run has its own");
     assert!(known(&headline, &["a", "b"]), "that of the mean is computed");
     assert!(!known(&other, &["a", "b"]));
+}
+
+#[test]
+fn each_cell_counts_alike_however_many_of_its_runs_have_ended() {
+    let run = |grade: f64| {
+        let mut run = RunFacts::new("judge", 10);
+        for i in 0..30 {
+            let scores = vec![("judge".to_owned(), grade)];
+            run.add(&QuestionFacts { outcome: Outcome::Scored, failure: None, scores, ..question(i) });
+        }
+        run
+    };
+    let mean = RunFacts::mean_of_cells(vec![vec![run(1.0), run(1.0)], vec![run(0.0)], Vec::new()]);
+    let scores: Vec<f64> = mean.scores_by_id().map(|(.., score)| score).collect();
+    assert_eq!(scores, [0.5; 30]);
 }

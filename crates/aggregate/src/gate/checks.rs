@@ -33,6 +33,24 @@ fn told_apart(a: f64, b: f64) -> (String, String) {
     DIGITS.map(shown).find(|(a, b)| a != b).unwrap_or_else(|| shown(*DIGITS.start()))
 }
 
+/// On which side of a floor a score has not reached it.
+const fn beyond(better: Better) -> &'static str {
+    match better {
+        Better::Higher => "below",
+        Better::Lower => "above",
+    }
+}
+
+/// What is said of a score that has not reached its floor, which is a ceiling where lower is better; nothing of one that has.
+#[must_use]
+pub fn beyond_floor(better: Better, value: f64, floor: f64) -> Option<String> {
+    // sums of fractions may be off by their last bit
+    (better.gain(value) < better.gain(floor) - 1e-12).then(|| {
+        let (value, floor) = told_apart(value, floor);
+        format!("{value} is {} {floor}", beyond(better))
+    })
+}
+
 /// A headline that is next to the worst score there is. What has no score is told by other rules.
 pub(super) fn least(summary: &Summary, floors: &Floors) -> Option<Check> {
     let (least, value) = (floors.least?, summary.headline.value?);
@@ -63,10 +81,6 @@ pub(super) fn least(summary: &Summary, floors: &Floors) -> Option<Check> {
 pub(super) fn floors(summary: &Summary, floors: &Floors) -> Vec<Check> {
     let overall = floors.overall.map(|floor| ("floor:overall".to_owned(), summary.headline.value, floor));
     let better = summary.scores.first().map_or(Better::Higher, |score| score.better);
-    let beyond = match better {
-        Better::Higher => "below",
-        Better::Lower => "above",
-    };
     let by_category = summary.scores.first().map_or(&[][..], |score| score.by_category.as_slice());
     let of_category = |name: &str| by_category.iter().find(|c| c.category == name).and_then(|c| c.value);
     let categories = floors.category.iter().map(|(name, floor)| (format!("floor:{name}"), of_category(name), *floor));
@@ -79,14 +93,13 @@ pub(super) fn floors(summary: &Summary, floors: &Floors) -> Vec<Check> {
                     let detail = format!("there is no score to hold against {:.2} %", floor * 100.0);
                     (CheckOutcome::Regression, detail)
                 }
-                // sums of fractions may be off by their last bit
-                Some(value) if better.gain(value) >= better.gain(floor) - 1e-12 => {
-                    (CheckOutcome::Pass, format!("{:.2} % is not {beyond} {:.2} %", value * 100.0, floor * 100.0))
-                }
-                Some(value) => {
-                    let (value, floor) = told_apart(value, floor);
-                    (CheckOutcome::Regression, format!("{value} is {beyond} {floor}"))
-                }
+                Some(value) => match beyond_floor(better, value, floor) {
+                    Some(detail) => (CheckOutcome::Regression, detail),
+                    None => {
+                        let not = format!("is not {}", beyond(better));
+                        (CheckOutcome::Pass, format!("{:.2} % {not} {:.2} %", value * 100.0, floor * 100.0))
+                    }
+                },
             };
             let change = value.map(|value| Change::new(&summary.headline.metric, value, floor));
             Check { rule, level: Level::Critical, outcome, value, bound: Some(floor), detail, change }

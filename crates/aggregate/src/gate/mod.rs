@@ -14,6 +14,7 @@ use bench_proto::{
     summary::{Summary, Verdict},
 };
 
+pub use checks::beyond_floor;
 pub(crate) use checks::score_checks;
 pub use policy::{Floors, Policy};
 

@@ -10,7 +10,8 @@
 //! | MS_Q = N Σ (ȳ_q − ȳ_g)² / (n − G) | σ²_e + N σ²_q |
 //! | MS_B = N Σ n_g (ȳ_g − ȳ)² / (G − 1) | σ²_e + N σ²_q + n₀ σ²_i + n₀ N σ²_b, n₀ = (n − Σ n_g² / n) / (G − 1) |
 //!
-//! With several votes of a judge a score is their mean, the variance of an answer's votes estimates σ²_j, and σ²_e = σ²_a + σ²_j / V.
+//! With several votes of a judge their mean stands for the score, which is their median: the variance of an answer's votes estimates
+//! σ²_j, and σ²_e = σ²_a + σ²_j / V.
 //! Components below 0 are 0. Intervals are generalised confidence intervals (Weerahandi 1993): each mean square is divided by
 //! draws of χ²_ν / ν, the components are made of these, and the 2.5 % and 97.5 % quantiles are taken. ν of MS_B is G − 1 and of
 //! MS_I G (N − 1); of the others, whose parts are no squares of normal errors where scores are verdicts, it is 2 MS² / Var(MS), with
@@ -21,7 +22,7 @@ use bench_proto::{
     summary::Interval,
 };
 
-use super::{Repeated, table::Complete, varies};
+use super::{Repeated, spread::ROUNDING, table::Complete, varies};
 use crate::draws::Chance;
 
 /// Draws of the simulated distributions; a quantile of 2.5 % is exact to about a tenth of its distance from the middle.
@@ -131,7 +132,7 @@ pub(super) struct Components {
     pub(super) bank: f64,
     pub(super) question: f64,
     pub(super) ingest: f64,
-    /// σ²_e of the scores as they are: of the mean of the votes, where there are several.
+    /// σ²_e: of the mean of the votes, where there are several.
     pub(super) draw: f64,
     /// Σ w_g² of the banks' shares of the questions.
     pub(super) sum_of_squared_shares: f64,
@@ -156,7 +157,7 @@ impl Banks {
         for question in complete.questions() {
             let bank = question.bank as usize;
             banks.n[bank] += 1.0;
-            for (sum, score) in banks.sums[bank * repeats..][..repeats].iter_mut().zip(question.scores()) {
+            for (sum, score) in banks.sums[bank * repeats..][..repeats].iter_mut().zip(question.draws()) {
                 *sum += score;
             }
         }
@@ -244,12 +245,12 @@ fn within(complete: &Complete<'_>, banks: &Banks, separates: bool) -> (Parts, Pa
     let (mut residual, mut questions) = (Parts::default(), Parts::default());
     let means: Vec<f64> = (0..complete.bank_names()).map(|bank| banks.mean(bank)).collect();
     for question in complete.questions() {
-        let (mean, bank) = (question.mean(), question.bank as usize);
+        let (mean, bank) = (question.mean_draw(), question.bank as usize);
         let own = |(score, in_repeat): (f64, f64)| {
             let of_filling = if separates { in_repeat - means[bank] } else { 0.0 };
             (score - mean - of_filling).powi(2)
         };
-        residual.add(question.scores().zip(banks.in_repeats(bank)).map(own).sum());
+        residual.add(question.draws().zip(banks.in_repeats(bank)).map(own).sum());
         questions.add(complete.repeats() as f64 * (mean - means[bank]).powi(2));
     }
     (residual, questions)
@@ -306,7 +307,7 @@ pub(super) fn shares(
         .filter(|row| (row.of)(&point) < 0.0)
         .map(|row| format!("{}: the estimate is below 0 and shown as 0", row.source.name()))
         .collect();
-    if total <= 0.0 {
+    if total <= ROUNDING {
         notes.push("no score differs from another: there is no variance to share out".to_owned());
         return VarianceShares { questions, banks: found.banks, repeats, notes, ..VarianceShares::default() };
     }

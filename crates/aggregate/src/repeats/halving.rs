@@ -6,7 +6,7 @@
 
 use bench_proto::repeats::{Halving, HalvingBy};
 
-use super::{components::Components, table::Complete};
+use super::{components::Components, spread::ROUNDING, table::Complete};
 
 /// What half of each interval would take.
 pub(super) fn halving(complete: &Complete<'_>, components: Option<&Components>, census: bool) -> Halving {
@@ -16,20 +16,22 @@ pub(super) fn halving(complete: &Complete<'_>, components: Option<&Components>, 
         return Halving { conversations: nothing(), benchmark: nothing() };
     };
     let (n, repeats) = (complete.len() as f64, complete.repeats() as f64);
-    let banks = c.bank * c.sum_of_squared_shares;
-    let fillings = c.ingest * c.sum_of_squared_shares;
-    let target = (banks + c.question / n + fillings / repeats + c.draw / (n * repeats)) / 4.0;
+    let [bank, ingest, question, draw] =
+        [c.bank, c.ingest, c.question, c.draw].map(|variance| if variance > ROUNDING { variance } else { 0.0 });
+    let banks = bank * c.sum_of_squared_shares;
+    let fillings = ingest * c.sum_of_squared_shares;
+    let target = (banks + question / n + fillings / repeats + draw / (n * repeats)) / 4.0;
     let further = |needed: f64, there: f64| (needed.ceil() - there).max(1.0) as u64;
     // where what stays is more than a quarter, no number suffices
     let by = |stays: f64, falls: f64, there: f64| {
         (stays < target && falls > 0.0).then(|| further(falls / (target - stays), there))
     };
     let nothing_varies = (target <= 0.0).then(|| "nothing varies: the interval has no width to halve".to_owned());
-    let noise = fillings + c.draw / n > 0.0;
+    let noise = fillings + draw / n > 0.0;
     Halving {
         conversations: HalvingBy {
-            repeats: by(banks + c.question / n, fillings + c.draw / n, repeats),
-            questions_same_banks: by(banks + fillings / repeats, c.question + c.draw / repeats, n),
+            repeats: by(banks + question / n, fillings + draw / n, repeats),
+            questions_same_banks: by(banks + fillings / repeats, question + draw / repeats, n),
             questions_new_banks: nothing_varies.is_none().then(|| 3 * complete.len() as u64),
             note: nothing_varies,
         },

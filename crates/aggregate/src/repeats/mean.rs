@@ -9,7 +9,11 @@
 
 use bench_proto::{repeats::RepeatsMean, summary::Interval};
 
-use super::{Repeated, spread::spread, table::Complete};
+use super::{
+    Repeated,
+    spread::{ROUNDING, spread},
+    table::Complete,
+};
 use crate::{interval::t_quantile, score::Estimate};
 
 /// Mean, standard deviation and intervals.
@@ -92,5 +96,6 @@ fn drift(complete: &Complete<'_>) -> Option<f64> {
     let own: f64 =
         banks.iter().flat_map(|bank| bank.iter().enumerate()).map(|(r, sum)| (sum - shared(r)).powi(2)).sum();
     let by_chance = own * g / (g - 1.0) / (n * n) / (repeats - 1) as f64;
-    Some((between - by_chance).max(0.0))
+    let drift = between - by_chance;
+    Some(if drift > ROUNDING { drift } else { 0.0 })
 }

@@ -77,15 +77,20 @@ pub struct RepeatFigures {
     pub estimator: Estimator,
 }
 
+/// The mean of some repeats with its intervals, and nothing else of them.
+#[must_use]
+pub fn mean_of(table: &RepeatTable, of: &Repeated<'_>) -> RepeatsMean {
+    Weighing::new(table, of).mean(&table.complete(), of)
+}
+
 /// All figures of some repeats.
 #[must_use]
 pub fn report(table: &RepeatTable, of: &Repeated<'_>) -> RepeatFigures {
     let complete = table.complete();
     let weighing = Weighing::new(table, of);
     let components = components::components(&complete, of);
-    let of_questions = weighing.mean_of(&complete, |question| question.mean());
     RepeatFigures {
-        mean: mean::mean(&complete, of, &of_questions, weighing.sampling.census),
+        mean: weighing.mean(&complete, of),
         stability: stability::stability(table, &complete, &weighing, of.spec.metric(of.metric)),
         halving: halving::halving(&complete, components.as_ref().ok(), weighing.sampling.census),
         variance: components::shares(&complete, of, components),
@@ -124,6 +129,12 @@ impl Weighing {
             *without_figure.entry(stratum).or_default() += 1;
         }
         Self { strata, sampling, without_figure }
+    }
+
+    /// The mean over the repeats.
+    fn mean(&self, complete: &table::Complete<'_>, of: &Repeated<'_>) -> RepeatsMean {
+        let of_questions = self.mean_of(complete, |question| question.mean());
+        mean::mean(complete, of, &of_questions, self.sampling.census)
     }
 
     /// The average over questions of a figure of each, with its intervals.

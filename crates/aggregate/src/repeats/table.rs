@@ -1,4 +1,5 @@
-//! The scores of the same questions in several runs, joined by id, in few bytes: eight for each score, and some for the question.
+//! The scores of the same questions in several runs, joined by id, in few bytes: eight for each score, eight more where it is made
+//! of several votes, and some for the question.
 
 use std::{cmp::Ordering, collections::HashMap};
 
@@ -30,10 +31,43 @@ pub struct RepeatTable {
     bank_of: Vec<u32>,
     kinds: Kinds,
     kind_of: Vec<u32>,
-    /// One column for each run; NaN: no score, told apart as [`ended_with_scores`] does.
-    columns: Vec<Vec<f64>>,
+    /// One for each run.
+    columns: Vec<Column>,
     /// Of judges with several votes: sum and number of the variances of answers' votes, and of their squares.
     votes: VoteNoise,
+}
+
+/// What a run has of the questions, by their places.
+#[derive(Debug, Clone, Default)]
+struct Column {
+    /// NaN: no score, told apart as [`ended_with_scores`] does.
+    scores: Vec<f64>,
+    /// Means of the votes of which the scores are the medians, where there are several; empty where the scores are all there is.
+    votes: Vec<f64>,
+}
+
+impl Column {
+    /// One that takes up what another has.
+    fn like(other: &Self) -> Self {
+        Self { scores: Vec::with_capacity(other.scores.len()), votes: Vec::with_capacity(other.votes.len()) }
+    }
+
+    /// Takes the question at a place of another column.
+    fn take(&mut self, other: &Self, at: usize) {
+        self.scores.push(other.scores[at]);
+        self.votes.extend(other.votes.get(at));
+    }
+
+    /// A further question that the run does not know; `other` is what the column was.
+    fn lack(&mut self, other: &Self) {
+        self.scores.push(f64::NAN);
+        self.votes.extend((!other.votes.is_empty()).then_some(f64::NAN));
+    }
+
+    /// What a draw of the answer and of its votes came to.
+    fn drawn(&self, row: usize) -> f64 {
+        self.votes.get(row).copied().unwrap_or(self.scores[row])
+    }
 }
 
 /// What the votes on single answers say of the judge's noise.
@@ -47,13 +81,14 @@ pub(crate) struct VoteNoise {
 }
 
 impl RepeatTable {
-    /// Adds a run; of judges with several votes also these, by question id: the mean of the votes is then the question's score.
+    /// Adds a run; of judges with several votes also these, by question id. The score stays what the run says, the median; what the
+    /// noise is made of is told by the means of the votes, which vary as single votes do.
     pub fn add(&mut self, run: &RunFacts, headline: &Part, votes: Option<&HashMap<String, VotesOn>>) {
         let scored = run.scores_by_id().filter(|(_, _, kind, _)| headline.counts(&kind.category));
-        let mut merged = Merge::new(self);
+        let mut merged = Merge::new(self, votes.is_some());
         for (id, bank, kind, score) in scored {
             let of_votes = votes.and_then(|votes| votes.get(id)).filter(|_| !score.is_nan());
-            merged.take(id, bank, kind, of_votes.map_or(score, |votes| votes.mean));
+            merged.take(id, (bank, kind), (score, of_votes.map_or(score, |votes| votes.mean)));
             if let Some(votes) = of_votes.filter(|votes| votes.n > 1) {
                 let noise = &mut merged.new.votes;
                 noise.answers += 1;
@@ -87,14 +122,14 @@ impl RepeatTable {
 
     /// The questions that have a score in every run.
     pub(crate) fn complete(&self) -> Complete<'_> {
-        let whole = |question: &usize| self.columns.iter().all(|column| !column[*question].is_nan());
+        let whole = |question: &usize| self.columns.iter().all(|column| !column.scores[*question].is_nan());
         let rows = (0..self.len()).filter(whole).map(|question| question as u32);
         Complete { table: self, rows: rows.collect() }
     }
 
     /// Kinds of the questions that ended with scores in every run, in some of them with none by the metric.
     pub(crate) fn without_figure(&self) -> impl Iterator<Item = u32> + '_ {
-        let scores = move |question: usize| self.columns.iter().map(move |column| column[question]);
+        let scores = move |question: usize| self.columns.iter().map(move |column| column.scores[question]);
         let lacks = move |question: &usize| {
             scores(*question).all(ended_with_scores) && scores(*question).any(|score| score.is_nan())
         };
@@ -116,34 +151,44 @@ struct Merge<'a> {
     bank_numbers: HashMap<String, u32>,
     kinds_of_old: Vec<u32>,
     at: usize,
-    added: Vec<f64>,
+    added: Column,
+    /// Scores of the further run are made of several votes.
+    with_votes: bool,
 }
 
+/// What a run has of a question: its score, and the mean of the votes that it is made of; that of a single vote is the score.
+type Figures = (f64, f64);
+
 impl<'a> Merge<'a> {
-    fn new(old: &'a RepeatTable) -> Self {
+    fn new(old: &'a RepeatTable, with_votes: bool) -> Self {
         let mut new = RepeatTable { banks: old.banks.clone(), votes: old.votes, ..RepeatTable::default() };
-        new.columns = old.columns.iter().map(|column| Vec::with_capacity(column.len())).collect();
+        new.columns = old.columns.iter().map(Column::like).collect();
         let kinds_of_old = new.kinds.take_in(&old.kinds);
         let numbers = (0..).zip(&old.banks).map(|(number, name)| (name.clone(), number)).collect();
-        Self { old, new, bank_numbers: numbers, kinds_of_old, at: 0, added: Vec::with_capacity(old.len()) }
+        Self { old, new, bank_numbers: numbers, kinds_of_old, at: 0, added: Column::default(), with_votes }
     }
 
-    /// A question of the old table, with its score in the new run.
-    fn keep(&mut self, score: f64) {
+    /// A question of the old table, with its figures in the new run.
+    fn keep(&mut self, figures: Figures) {
         let (old, at) = (self.old, self.at);
         self.new.push(old.id(at), old.bank_of[at], self.kinds_of_old[old.kind_of[at] as usize]);
         for (column, before) in self.new.columns.iter_mut().zip(&old.columns) {
-            column.push(before[at]);
+            column.take(before, at);
         }
-        self.added.push(score);
+        self.add(figures);
         self.at += 1;
     }
 
-    fn take(&mut self, id: &str, bank: &str, kind: &Kind, score: f64) {
+    fn add(&mut self, (score, mean_of_votes): Figures) {
+        self.added.scores.push(score);
+        self.added.votes.extend(self.with_votes.then_some(mean_of_votes));
+    }
+
+    fn take(&mut self, id: &str, (bank, kind): (&str, &Kind), figures: Figures) {
         while self.at < self.old.len() {
             match self.old.id(self.at).cmp(id) {
-                Ordering::Less => self.keep(f64::NAN),
-                Ordering::Equal => return self.keep(score),
+                Ordering::Less => self.keep((f64::NAN, f64::NAN)),
+                Ordering::Equal => return self.keep(figures),
                 Ordering::Greater => break,
             }
         }
@@ -158,13 +203,13 @@ impl<'a> Merge<'a> {
             }
         };
         self.new.push(id, bank, kind);
-        self.new.columns.iter_mut().for_each(|column| column.push(f64::NAN));
-        self.added.push(score);
+        self.new.columns.iter_mut().zip(&self.old.columns).for_each(|(column, before)| column.lack(before));
+        self.add(figures);
     }
 
     fn finish(mut self) -> RepeatTable {
         while self.at < self.old.len() {
-            self.keep(f64::NAN);
+            self.keep((f64::NAN, f64::NAN));
         }
         self.new.columns.push(self.added);
         self.new
@@ -222,13 +267,23 @@ impl<'a> Complete<'a> {
 }
 
 impl<'a> Question<'a> {
-    /// Its scores in the order of the runs.
+    /// Its scores in the order of the runs: the medians, where votes are several.
     pub(crate) fn scores(self) -> impl Iterator<Item = f64> + 'a {
-        self.table.columns.iter().map(move |column| column[self.row])
+        self.table.columns.iter().map(move |column| column.scores[self.row])
+    }
+
+    /// What varies from run to run, in the same order: the means of the votes, where these are several, else the scores.
+    pub(crate) fn draws(self) -> impl Iterator<Item = f64> + 'a {
+        self.table.columns.iter().map(move |column| column.drawn(self.row))
     }
 
     pub(crate) fn mean(self) -> f64 {
-        self.scores().sum::<f64>() / self.table.runs() as f64
+        mean_of(self.scores())
+    }
+
+    /// Mean of its draws.
+    pub(crate) fn mean_draw(self) -> f64 {
+        mean_of(self.draws())
     }
 
     /// Sample standard deviation of its scores; 0 for a single one.
@@ -249,4 +304,13 @@ impl<'a> Question<'a> {
     pub(crate) fn category(self) -> &'a str {
         &self.table.kinds()[self.kind as usize].category
     }
+}
+
+/// The mean of some figures, one at least. Σ / n of equal ones is off by a bit: no mean lies beyond what it is the mean of.
+fn mean_of(figures: impl Iterator<Item = f64>) -> f64 {
+    let (mut n, mut sum, mut least, mut most) = (0.0_f64, 0.0_f64, f64::INFINITY, f64::NEG_INFINITY);
+    for figure in figures {
+        (n, sum, least, most) = (n + 1.0, sum + figure, figure.min(least), figure.max(most));
+    }
+    (sum / n).clamp(least, most)
 }

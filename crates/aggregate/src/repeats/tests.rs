@@ -291,6 +291,61 @@ fn equal_repeats_have_no_interval_of_what_varies_between_them() {
     assert!(found(Source::Question).share_ci95.as_ref().is_some_and(|ci| ci.low < ci.high), "{shares:?}");
 }
 
+/// Scores of six questions in three banks, the same in each of three repeats.
+fn alike(score: impl Fn(usize) -> f64) -> Drawn {
+    let scores = (0..6).map(|question| vec![score(question); 3]).collect();
+    Drawn { banks: vec![0, 0, 1, 1, 2, 2], scores, votes: Vec::new(), expected: 0.5 }
+}
+
+#[test]
+fn the_last_bits_of_equal_grades_are_no_drift_and_no_noise() {
+    // (0.1 + 0.1 + 0.1) / 3 is not 0.1
+    let spec = spec();
+    let found = |drawn: &Drawn| report(&table(drawn, 1), &of(&spec, &[0.3; 3], &PLAIN));
+    let all = alike(|_| 0.1);
+    let same = found(&all);
+    assert_eq!(same.mean.drift_variance, Some(0.0));
+    assert!(same.mean.ci95.as_ref().is_some_and(|ci| !ci.method.contains("drift")), "{:?}", same.mean.ci95);
+    assert!(questions(&table(&all, 1)).all(|question| (question.mean, question.sd) == (0.1, 0.0)));
+    assert_eq!((same.variance.total, same.variance.components.len()), (None, 0), "{:?}", same.variance);
+    let by = &same.halving.conversations;
+    assert!(by.note.as_ref().is_some_and(|note| note.starts_with("nothing varies")), "{by:?}");
+    // questions differ, and repeats do not
+    let graded = found(&alike(|question| 0.1 * (1 + question) as f64));
+    assert_eq!((graded.mean.drift_variance, graded.halving.conversations.repeats), (Some(0.0), None));
+    let benchmark = &graded.halving.benchmark;
+    assert_eq!(benchmark.repeats, None, "{benchmark:?}");
+    assert!(benchmark.note.as_ref().is_some_and(|note| note.contains("no noise to halve")), "{benchmark:?}");
+}
+
+/// A run's score is the median of its votes, in its own files and in those of the group; the judge's noise is told by their means.
+#[test]
+fn votes_change_no_score_and_tell_what_the_noise_is_made_of() {
+    let drawn = alike(|question| if question < 3 { 0.4 } else { 1.0 });
+    let mut with_votes = RepeatTable::default();
+    for repeat in 0..3 {
+        // the mean of three grades passes, their median does not
+        let on = VotesOn { mean: 0.6 + 0.01 * repeat as f64, variance: 0.12, n: 3 };
+        let votes: HashMap<String, VotesOn> = (0..6).map(|question| (id(question), on)).collect();
+        with_votes.add(&facts(&drawn, repeat), &Part::default(), Some(&votes));
+    }
+    let spec = spec();
+    let of = of(&spec, &[0.7; 3], &PLAIN);
+    let (found, without) = (report(&with_votes, &of), report(&table(&drawn, 1), &of));
+    let counts = |stable: &Stability| [stable.always_passed.count, stable.never_passed.count, stable.noisy.count];
+    assert_eq!(counts(&found.stability), [3, 3, 0]);
+    assert_eq!(found.stability, without.stability);
+    assert_eq!(found.mean, without.mean);
+    let first = questions(&with_votes).next().expect("six questions");
+    assert_eq!((first.scores, first.mean), (vec![0.4; 3], 0.4));
+    let draw = |shares: &VarianceShares| {
+        let of_source = shares.components.iter().find(|component| component.source == Source::JudgeDraw);
+        of_source.map(|component| component.variance)
+    };
+    assert!(draw(&found.variance).is_some_and(|variance| (variance - 0.12).abs() < 1e-12), "{:?}", found.variance);
+    assert_eq!(draw(&without.variance), None);
+}
+
 #[test]
 fn what_the_design_confounds_is_joined() {
     let joined = |truth: &Truth| -> Vec<(Source, Vec<Source>)> {

@@ -50,6 +50,8 @@ pub struct DecisionCase {
     pub drop: f64,
     /// Runs whose mean is the baseline.
     pub baseline_runs: u32,
+    /// Runs whose mean is held against it: the repeats of a group; 1 for a single run.
+    pub runs: u32,
     /// Change that does not matter, for the words.
     pub tolerance: f64,
 }
@@ -185,10 +187,10 @@ impl<'a> Simulation<'a> {
             .collect()
     }
 
-    /// Scores of both runs, and how many questions of each category the dataset has.
+    /// Scores of both sides, and how many questions of each category the dataset has.
     fn scores(&mut self, banks: &[usize]) -> (Vec<Pair>, BTreeMap<u32, u64>) {
         let case = self.case;
-        let runs = case.baseline_runs.max(1);
+        let (of_baseline, of_new) = (case.baseline_runs.max(1), case.runs.max(1));
         let mut population: BTreeMap<u32, u64> = BTreeMap::new();
         let mut pairs = Vec::new();
         let questions: usize = banks.iter().map(|bank| case.banks[*bank].len()).sum();
@@ -196,7 +198,8 @@ impl<'a> Simulation<'a> {
             for question in &case.banks[*bank] {
                 *population.entry(question.category).or_default() += 1;
             }
-            let shifts: Vec<f64> = (0..=runs).map(|_| case.bank_noise * self.chance.normal()).collect();
+            let shifts: Vec<f64> = (0..of_new + of_baseline).map(|_| case.bank_noise * self.chance.normal()).collect();
+            let (news, olds) = shifts.split_at(of_new as usize);
             for question in self.asked(&case.banks[*bank], questions as f64 / banks.len() as f64) {
                 let mut score = |shift: f64| {
                     let rate = question.rate;
@@ -204,8 +207,8 @@ impl<'a> Simulation<'a> {
                         if rate <= 0.0 || rate >= 1.0 { rate } else { logistic((rate / (1.0 - rate)).ln() + shift) };
                     self.chance.verdict(moved)
                 };
-                let a = shifts[1..].iter().map(|shift| score(*shift)).sum::<f64>() / f64::from(runs);
-                let b = score(shifts[0]);
+                let a = olds.iter().map(|shift| score(*shift)).sum::<f64>() / f64::from(of_baseline);
+                let b = news.iter().map(|shift| score(*shift)).sum::<f64>() / f64::from(of_new);
                 pairs.push(Pair { a, b, cluster, kind: question.category });
             }
         }
@@ -213,7 +216,8 @@ impl<'a> Simulation<'a> {
         (pairs, population)
     }
 
-    /// Takes passed questions of the second run away by chance, so that its mean falls by the drop.
+    /// Takes passed questions of the second side away by chance, so that its mean falls by the drop: what has truly fallen is lost in
+    /// each of its runs.
     fn lose(&mut self, pairs: &mut [Pair]) {
         let passed: f64 = pairs.iter().map(|pair| pair.b).sum();
         let lost = self.case.drop * pairs.len() as f64 / passed.max(1.0);

@@ -97,6 +97,7 @@ fn pairs(sampled: Sampled, count: usize) -> DecisionCase {
         bank_noise: 0.3,
         drop: 0.0,
         baseline_runs: 1,
+        runs: 1,
         tolerance: 0.0,
     }
 }
@@ -135,4 +136,16 @@ fn the_shipped_gate_passes_what_is_equal_and_stops_what_fell() {
     assert!(at.pass <= 0.07, "{at:?}");
     let twice = ends(&DecisionCase { drop: 2.0 * tolerance, ..still }, &policy, 600, 43);
     assert!(twice.fail >= 0.8, "{twice:?}");
+}
+
+#[test]
+fn the_mean_of_repeats_differs_less_from_its_baseline_than_a_single_run_does() {
+    let one = pairs(Sampled::Full, 10);
+    let detectable = |case: &DecisionCase| words(case, 200, 47).detectable;
+    let means = DecisionCase { baseline_runs: 5, runs: 5, ..one.clone() };
+    // the variance of a difference of means of five is a fifth of that of single runs
+    let (of_one, of_means) = (detectable(&one), detectable(&means));
+    assert!((0.35..=0.6).contains(&(of_means / of_one)), "{of_one} {of_means}");
+    let of_one_against_five = detectable(&DecisionCase { runs: 1, ..means });
+    assert!(of_means < of_one_against_five && of_one_against_five < of_one, "{of_one_against_five}");
 }

@@ -226,6 +226,17 @@ fn the_document_of_a_matrix_that_could_not_be_written_is_brought_by_the_next_run
     let listed = || bench.run(["archive", "list", "--json"]).expect_code(0).json();
     assert_eq!(listed().as_array().map(Vec::len), Some(2), "{told}");
     fs::remove_file(&blocked).expect("removable");
+    // figures of a result that is not there are no part of a document: it would not agree with its runs
+    let of_first = |name: &String| name.ends_with("grid-c1-r1/manifest.json");
+    let manifest = unpacked(&archive.join("runs")).into_keys().find(of_first).expect("is there");
+    let sound = fs::read_to_string(&manifest).expect("readable");
+    let mut other: Value = serde_json::from_str(&sound).expect("JSON");
+    other["result_digest"] = json!("f".repeat(64));
+    fs::write(&manifest, other.to_string()).expect("writable");
+    let refused = bench.run(["archive", "push"]).expect_code(2).stderr;
+    assert!(refused.contains("matrix grid: another result of this id is archived as"), "{refused}");
+    assert!(!blocked.exists(), "no document is written");
+    fs::write(&manifest, sound).expect("writable");
     let _ = bench.run(submit_sim(&[&line[..], &["--run-id", "next"]].concat())).expect_code(0);
     let found = documents(&archive);
     assert_eq!(found.len(), 1, "{found:?}");

@@ -85,6 +85,11 @@ fn broken_files_name_their_place() {
         &["--allow-modified-dataset", "sha256"],
     );
     refused(&bench, &["submit", "--dataset", "locomo", "--dataset-path", "nowhere.json"], &["nowhere.json"]);
+    refused(
+        &bench,
+        &["submit", "--dataset", "locomo-sim", "--dataset-path", "broken.json"],
+        &["locomo-sim is generated and reads no file", "`--dataset FILE` reads one of yours"],
+    );
     std::fs::write(bench.path().join("bench.toml"), "[run]\ntop_kk = 3\n").expect("writable");
     refused(&bench, &["submit", "--dataset", "locomo-sim"], &["bench.toml:2", "top_k"]);
 }
@@ -131,4 +136,8 @@ fn a_result_that_nobody_got_is_no_success() {
         let said = String::from_utf8_lossy(&done.stderr);
         assert!(done.status.code() == Some(4) && said.contains("No space left"), "{verb:?}: {said}");
     }
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a disk that is always full");
+    let gate = bench.command(["gate", "latest", "--floor", "0.999"]).stdout(full).output().expect("runs");
+    let said = String::from_utf8_lossy(&gate.stderr);
+    assert!(gate.status.code() == Some(1) && said.contains("No space left"), "the verdict stands: {said}");
 }

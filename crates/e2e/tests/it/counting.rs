@@ -37,6 +37,10 @@ fn a_run_counted_as_others_do_says_so_everywhere_and_is_compared_with_nothing_el
     let refused = bench.run(["compare", "ours", "three", "--under-test", "all", "--json"]).expect_code(5).json();
     let reasons = refused["reasons"].to_string();
     assert!(reasons.contains("one run is counted as our own rules say, the other as evermemos"), "{refused}");
+    // a folder is held to its own rules too
+    let folder = ["compare", ".bench/runs/ours", "three", "--under-test", "all", "--json"];
+    let refused = bench.run(folder).expect_code(5).json();
+    assert!(refused["reasons"].to_string().contains("counted as our own rules say, the other as"), "{refused}");
     let _ = rejudge("evermemos", "again", &[]);
     let same = bench.run(["compare", "three", "again", "--json"]).expect_code(0).json();
     // so few questions that are equal leave more open than the tolerance

@@ -168,6 +168,21 @@ fn imported_answers_can_be_judged() {
     assert_eq!((&judged["headline"]["metric"], &judged["spec"]["system"]), (&json!("judge"), &json!("theirs")));
     let own = bench.report("first");
     assert_eq!(judged["scores"][0]["micro"], own["scores"][0]["micro"], "the same answers and the same judge");
+    // the grades that came with the answers head no fork
+    let again = ["submit", "--fork", "theirs", "--from", "judge", "--run-id", "again", "--display", "none", "--json"];
+    let again = bench.run(again).expect_code(0);
+    assert!(again.stderr.contains("'imported' came with the answers"), "{}", again.stderr);
+    assert_ne!(again.json()["headline"]["metric"], "imported");
+
+    // of a dataset of which a part is answered, that part is estimated, and the strong judge's sample is of it
+    let whole = import.iter().filter(|flag| **flag != "--subset").chain(&["--run-id", "whole"]);
+    let _ = bench.run(whole);
+    let before = calls(&provider);
+    let judges = ["rejudge", "whole", "--judge", "openai:gpt-4o-mini", "--judge", "openai:gpt-4o=20"];
+    let estimate = bench.run(judges.iter().chain(&["--dry-run", "--json"])).expect_code(0).json();
+    assert_eq!((&estimate["calls"], &estimate["questions"]), (&json!(70), &json!(50)));
+    let _ = bench.run(judges.iter().chain(&["--run-id", "part", "--display", "none"]));
+    assert_eq!(calls(&provider), before + 70);
 }
 
 #[test]

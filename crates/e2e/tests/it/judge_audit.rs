@@ -65,6 +65,20 @@ fn a_judge_by_the_reference_is_told_from_one_by_lot() {
     // planted answers are no system's
     let _ = bench.run(["submit", "--dataset", "locomo-sim", "--preset", "quick", "--run-id", "plain"]).expect_code(0);
     let _ = bench.run(["compare", "plain", "lot"]).expect_code(5);
+    // grades that are reduced in another way are another run
+    let voted =
+        |line: &Value| json!({"question_id": line["question_id"], "answer": "x", "score": [1, 1, 0]}).to_string();
+    let votes: Vec<String> = bench.questions("plain").iter().map(voted).collect();
+    let file = bench.path().join("votes.jsonl");
+    std::fs::write(&file, votes.join("\n")).expect("is written");
+    let reduced = |how: &str| {
+        let file = file.display().to_string();
+        let args =
+            ["judge-audit", "--dataset", "locomo-sim", "--answers", &file, "--plant", "specific", "--reduce", how];
+        let report = bench.run(args.iter().chain(&["--json", "--display", "none"])).expect_code(0).json();
+        rate(&report, "imported", "false_accept", Some("specific")).0
+    };
+    assert_eq!((format!("{:.2}", reduced("mean")), reduced("majority")), ("0.67".to_owned(), 1.0));
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::{fs, time::Duration};
 
 use bench_testkit::{
     bench::{Bench, signal, submit_sim, wait},
-    cluster::{Cluster, wait_until_ready},
+    cluster::{Cluster, health_of, wait_until_ready},
+    http,
     provider::{KEY, Provider},
     python::{Packages, virtual_env},
 };
@@ -259,7 +260,8 @@ fn p40_a_key_that_was_never_good_pauses_the_run_at_once() {
     let bench = provider.bench();
     mine(&bench);
     let run = bench.run(submit(&["--run-id", "o"])).expect_code(3);
-    assert!(run.stderr.contains("does not answer for gpt-4o-mini: status 401"), "{}", run.stderr);
+    let said = "does not answer for gpt-4o-mini: the provider answered 401";
+    assert!(run.stderr.contains(said) && run.stderr.contains("check the key"), "{}", run.stderr);
     assert!(provider.count("requests") < 40, "nobody asks on and on: {}", provider.count("requests"));
 }
 
@@ -452,7 +454,7 @@ fn p34_workers_of_a_cluster_meter_what_they_start_and_a_kill_loses_no_call() {
     let mut coordinator = cluster.coordinator("coordinator");
     wait_until_ready(&mut coordinator);
     let mut workers = vec![cluster.worker_with("one", &[], &allowed), cluster.worker_with("two", &[], &allowed)];
-    workers.iter_mut().for_each(wait_until_ready);
+    let places: Vec<String> = workers.iter_mut().map(health_of).collect();
     let client = cluster.client(&submit(&["--run-id", "c"]));
     provider.wait_for_requests(60);
     // a worker is killed while its system calls
@@ -464,6 +466,16 @@ fn p34_workers_of_a_cluster_meter_what_they_start_and_a_kill_loses_no_call() {
     assert!(paid <= booked + 1e-12, "${paid} were paid, ${booked} booked");
     assert!(booked - uncertain <= paid + 1e-12, "${booked} booked, of which ${uncertain} uncertain; ${paid} were paid");
     assert!(number(&report, "/metered/calls") > 0.0, "{}", report["metered"]);
+    // no model answers or judges in this run: what is counted is the memory's own
+    let page = http::get(&places[1], "/metrics").expect("answers").body;
+    for series in [
+        r#"bench_model_calls_total{account="openai",model="gpt-4o-mini",outcome="ok"} "#,
+        r#"bench_rate_used_total{account="openai",unit="requests"} "#,
+        r#"bench_tokens_total{direction="prompt",phase="#,
+        r#"bench_cost_usd_total{phase="#,
+    ] {
+        assert!(page.lines().any(|line| line.starts_with(series)), "{series} is missing:\n{page}");
+    }
 }
 
 /// A system that runs elsewhere is told the address by a person.

@@ -11,7 +11,7 @@ fn no_line_is_wider_than_the_terminal() {
     let bench = Bench::new();
     let long = "a name that nobody would call short, and that is one all the same";
     for args in [
-        &["--preset", "quick", "--name", long][..],
+        &["--preset", "quick", "--name", long, "--controls"][..],
         &["--preset", "quick", "--run-id", "before", "--tag", "some-tag-of-a-team"],
         &["--preset", "quick", "--system", "random", "--top-k", "3", "--run-id", "after", "--controls"],
         &["--sample", "2", "--repeats", "3", "--run-id", "thrice"],
@@ -27,9 +27,18 @@ fn no_line_is_wider_than_the_terminal() {
     let end = drawn.rsplit('-').next().expect("an end");
     assert!(shown.contains(end) && !shown.contains(&drawn), "{shown}");
     let _ = narrow.run(["show", end]).expect_code(0);
+    // of runs that were started with it too
+    let listed = narrow.run(["list", "--controls", "--json"]).expect_code(0).json();
+    let ids = listed.as_array().into_iter().flatten().filter_map(|run| run["id"].as_str());
+    let control = ids.filter_map(|id| id.strip_prefix(&drawn)).find(|system| system.len() > 1).expect("a control");
+    let control = format!("{end}{control}");
+    let shown = narrow.run(["list", "--controls"]).expect_code(0).stdout;
+    assert!(shown.lines().any(|line| line.trim_start().starts_with(&control)), "{shown}");
+    let _ = narrow.run(["show", &control]).expect_code(0);
     for args in [
         &["list"][..],
         &["list", "--controls"],
+        &["list", "thrice"],
         &["status", "before"],
         &["compare", "before", "after"],
         &["compare", "before", "after", "thrice-r1"],

@@ -1,6 +1,9 @@
 //! What models cost, as it is listed, brought up to date and remembered.
 
-use bench_testkit::{bench::Bench, provider::Provider};
+use bench_testkit::{
+    bench::{Bench, submit_sim},
+    provider::Provider,
+};
 use serde_json::{Value, json};
 
 /// A table as LiteLLM publishes it, in which the model of the tests costs `input` and `output` dollars per token.
@@ -83,6 +86,45 @@ fn a_price_that_was_read_long_ago_is_said() {
     let allowed = [&metered[..], &["--meter-allow", "gpt-4o-mini"], &set].concat();
     let lines = |args: &[&str]| bench.run(args).expect_code(0).json()["old_prices"].as_array().map_or(0, Vec::len);
     assert_eq!((lines(&allowed), lines(&[&metered[..], &set].concat())), (1, 0));
+}
+
+/// A memory that calls a version of a model that no list knows.
+const HOUSE: &str = r#"
+import json, os, urllib.request
+import bench_coord
+
+class Mine(bench_coord.System):
+    def __init__(self):
+        self.items = {}
+
+    def retain(self, bank, items):
+        body = {"model": "house-model-2027-01-01", "max_tokens": 16, "messages": [{"role": "user", "content": "Sum up."}]}
+        request = urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions", json.dumps(body).encode(),
+            {"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"], "Content-Type": "application/json"})
+        urllib.request.urlopen(request, timeout=60).read()
+        self.items.setdefault(bank, []).extend(items)
+
+    def recall(self, bank, query, k):
+        return self.items.get(bank, [])[:k]
+"#;
+
+#[test]
+fn p34_what_a_metered_memory_calls_gets_its_price_by_a_flag_or_a_file() {
+    let provider = Provider::start(&["--price", "house-model-2027-01-01=1/2"]);
+    let bench = provider.bench();
+    std::fs::write(bench.path().join("mine.py"), HOUSE).expect("is written");
+    let line = json!({"model": "house-model", "input": "1", "output": "2"});
+    let file = json!({"version": 3, "date": "2027-01-01", "models": [line]});
+    std::fs::write(bench.path().join("prices.json"), file.to_string()).expect("is written");
+    let metered = ["--system", "mine.py:Mine", "--meter", "--no-canaries", "--latency-probe", "off"];
+    let metered = [&metered[..], &["--max-banks", "2", "--sample", "4"]].concat();
+    for priced in [["--price", "house-model=1,2"], ["--set", "models.price_file=prices.json"]] {
+        let before = provider.paid();
+        // under the cap that a metered run has unless it says another
+        let report = bench.run(submit_sim(&[&metered[..], &priced].concat())).expect_code(0).json();
+        let (booked, paid) = (report["metered"]["usd"].as_f64().expect("dollars"), provider.paid() - before);
+        assert!(booked > 0.0 && (booked - paid).abs() < 1e-12, "{}, ${paid}", report["metered"]);
+    }
 }
 
 #[test]

@@ -38,6 +38,7 @@ fn whoever_only_looks_leaves_an_empty_folder_empty() {
         &["rename", "latest", "x"],
         &["tag", "latest", "x"],
         &["backup", "copy.db"],
+        &["restore"],
     ];
     let bench = Bench::new();
     for verb in unknown {
@@ -128,6 +129,7 @@ fn a_store_that_cannot_be_written_can_be_read() {
     let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("is changed");
     set(bench.path(), 0o555);
     set(&home.join("bench.db"), 0o444);
+    set(&home.join("runs"), 0o555);
     set(&home, 0o555);
     let before = files(&home);
     let run = |words: &[&str]| wait(as_a_reader(bench.command(words)).spawn().expect("starts"));
@@ -137,9 +139,18 @@ fn a_store_that_cannot_be_written_can_be_read() {
         assert!(!done.stderr.contains("store"), "{verb:?}: {}", done.stderr);
         assert_eq!(done.code, 0, "{verb:?}: {}", done.stderr);
     }
+    let elsewhere = Bench::new();
+    set(elsewhere.path(), 0o777);
+    let copy = elsewhere.path().join("copy.db").display().to_string();
+    let copied = run(&["backup", &copy]).expect_code(0).stdout;
+    assert!(copied.contains("copy.db: 1 runs"), "{copied}");
+    let doctor = run(&["doctor"]).expect_code(4).stdout;
+    assert!(doctor.contains("set BENCH_HOME to a folder that can be"), "{doctor}");
+    assert!(!doctor.contains("--output-dir"), "{doctor}");
     assert_eq!(files(&home), before, "nothing is put beside it");
     let refused = run(&["rename", "done", "x"]).expect_code(2);
     assert!(refused.stderr.contains("cannot be written"), "{}", refused.stderr);
     set(&home, 0o755);
+    set(&home.join("runs"), 0o755);
     set(bench.path(), 0o755);
 }

@@ -53,6 +53,7 @@ fn the_real_locomo_runs_in_all_presets() {
         let differs: Vec<&str> =
             line["differs_in"].as_array().into_iter().flatten().filter_map(|d| d.as_str()).collect();
         assert!(!differs.contains(&"questions") && differs.iter().any(|d| d.starts_with("judge")), "{line}");
+        assert!(differs.contains(&"metric"), "no judge has graded ours: {line}");
     }
     let shown = bench.run(["report", "latest", "--published"]).expect_code(0).stdout;
     assert!(shown.contains("> bm25") && shown.contains("this run"), "{shown}");

@@ -159,6 +159,13 @@ fn the_script_installs_what_fits_its_checksum_and_nothing_else() {
         assert!(fs::read_to_string(share.join(file)).expect(file).contains("submit"), "{file}");
     }
     let sums = fs::read_to_string(release.join("SHA256SUMS")).expect("checksums");
+    let mut listed: Vec<&str> = sums.lines().filter_map(|line| line.rsplit(' ').next()).collect();
+    let files = fs::read_dir(&release).expect("a release").map(|file| file.expect("is listed").file_name());
+    let mut there: Vec<String> = files.map(|name| name.to_string_lossy().into_owned()).collect();
+    there.retain(|name| name != "SHA256SUMS");
+    listed.sort_unstable();
+    there.sort_unstable();
+    assert_eq!(listed, there, "all files of a release are listed");
     let formula = fs::read_to_string(release.join("bench-coord.rb")).expect("a formula");
     assert!(formula.contains(&format!("sha256 \"{}\"", sums.split(' ').next().expect("a checksum"))), "{formula}");
 

@@ -107,6 +107,15 @@ fn p41_repeats_are_one_group_and_each_is_a_draw_of_its_own() {
     let status = bench.run(["status", "g", "--json"]).expect_code(0).json();
     assert_eq!(status.as_array().map(Vec::len), Some(3), "{status}");
     assert!(bench.path().join(".bench/runs/g/report.json").is_file() && bench.path().join(".bench/runs/g-r3").is_dir());
+    // what is of single runs is said to be, and the group keeps its name without its first run
+    let single = bench.run(["report", "g", "--baseline", "alone", "--raw-csv"]).expect_code(2).stderr;
+    assert!(single.contains("`bench-coord report g-r1 --baseline alone --raw-csv`"), "{single}");
+    let one = bench.run(["rename", "g-r1", "other"]).expect_code(2).stderr;
+    assert!(one.contains("`bench-coord rename g NAME`"), "{one}");
+    let _ = bench.run(["rename", "noise", "quiet"]).expect_code(0);
+    let _ = bench.run(["delete", "g-r1", "--yes"]).expect_code(0);
+    let status = bench.run(["status", "quiet", "--json"]).expect_code(0).json();
+    assert_eq!(status.as_array().map(Vec::len), Some(2), "{status}");
     let _ = bench.run(["delete", "g", "--yes"]).expect_code(0);
     let listed = bench.run(["list"]).expect_code(0).stdout;
     assert!(!listed.contains("repeats") && listed.contains("alone"), "{listed}");

@@ -167,6 +167,14 @@ fn a_gate_says_beforehand_how_it_ends() {
     assert!(at(0, "fail") <= 0.03 && at(2, "fail") > at(1, "fail") && at(0, "pass") > at(1, "pass"), "{plan}");
     let said = bench.run(["gate", "run", "--plan"]).expect_code(0).stdout;
     assert!(said.contains("as good as its baseline") && said.contains("INCONCLUSIVE"), "{said}");
+    assert!(said.contains("one run is held against one run"), "{said}");
+    // of repeats it is their mean that is simulated, against that of others
+    for id in ["before", "after"] {
+        let _ = submit(&bench, id, &["--preset", "quick", "--repeats", "2"]).expect_code(0);
+    }
+    let plan = bench.run(["gate", "after", "--plan", "--baseline", "before", "--json"]).expect_code(0).json();
+    let of_groups = ["runs", "baseline_runs", "measured_over"].map(|name| plan[name].as_u64());
+    assert_eq!(of_groups, [Some(2), Some(2), Some(4)], "{plan}");
 }
 
 #[test]
@@ -463,6 +471,11 @@ fn a_gate_against_the_last_runs_takes_those_that_measured_the_same_anew() {
     let gate = bench.run(["gate", "newest", "--baseline", "last:2", "--json"]).json();
     assert_ne!(gate["verdict"], "INVALID", "{gate}");
     assert_eq!(check(&gate, "overall")["metric"], "locomo-f1", "{gate}");
+    // what is shown beside it is the score of both, and not that of the newest, which lends its settings
+    let score = |run: &str| bench.report(run)["headline"]["value"].as_f64().expect("a score");
+    let (both, shown) = ((score("narrow") + score("again")) / 2.0, gate["comparison"]["a"]["value"].as_f64());
+    assert!(shown.is_some_and(|shown| (shown - both).abs() < 1e-9), "{both}: {}", gate["comparison"]["a"]);
+    assert_ne!(score("narrow"), score("again"), "a mean of equal scores would show nothing");
 
     // the newest run of the name is the run itself
     let refused = bench.run(["gate", "latest", "--baseline", "nightly"]).expect_code(2).stderr;

@@ -40,6 +40,10 @@ fn questions_are_shown_one_by_one_and_by_what_became_of_them() {
     let of_worst =
         worst.as_array().expect("a list").iter().map(|q| q["scores"]["locomo-f1"].as_f64().expect("a score"));
     assert_eq!(of_worst.collect::<Vec<_>>(), scores[..5]);
+    let all = show(&["good", "--worst", &usize::MAX.to_string(), "--json"]).json();
+    assert_eq!(all.as_array().map(Vec::len), Some(scores.len()), "however many are asked for");
+    let few = show(&["good", "--worst", "3"]).stderr;
+    assert!(few.contains(&format!("3 of {0} questions; --worst {0} shows all", scores.len())), "{few}");
 
     let word = good[0]["question"].as_str().expect("a text").split(' ').next_back().expect("a word").to_uppercase();
     let found = listed(&["good", "--search", &word]);

@@ -177,6 +177,8 @@ fn a_deleted_run_is_gone_and_what_depends_on_it_is_told() {
     let fork = ["submit", "--fork", "gone", "--from", "judge", "--run-id", "fork", "--scorer", "exact"];
     let _ = bench.run(fork).expect_code(0);
 
+    let nobody = bench.run(["delete", "", "--yes"]).expect_code(2);
+    assert!(nobody.stderr.contains("no run is named"), "a variable that is not set: {}", nobody.stderr);
     let refused = bench.run(["delete", "gone"]).expect_code(2);
     assert!(refused.stderr.contains("fork (from the judge of gone)"), "{}", refused.stderr);
     let refused = bench.run(["delete", "gone", "fork"]).expect_code(2);
@@ -269,6 +271,8 @@ fn only_what_was_wrong_is_asked_again() {
     }
     // nor does an id mean what a name means; who has both goes on under it
     let _ = bench.run(["rename", "again", "nightly"]).expect_code(0);
+    // its report was stored before, under the name that it had then
+    assert_eq!(bench.run(["report", "again", "--json"]).json()["run"]["name"], "nightly");
     for (id, why) in [("nightly", "the name of run again"), ("both", "the name of the group twice")] {
         let taken = bench.run(["submit", "--dataset", "smoke", "--run-id", id, "--display", "none"]).expect_code(2);
         assert!(taken.stderr.contains(why), "{id}: {}", taken.stderr);

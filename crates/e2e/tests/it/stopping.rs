@@ -174,6 +174,16 @@ fn rules_that_cannot_hold_are_refused_before_anything_is_asked() {
     refused("e", &["--stop-when", "ci<=8pt", "--repeats", "2"], &["--repeats"]);
     refused("f", &["--stop-when", "ci<=8pt", "--controls"], &["--controls"]);
     refused("g", &["--sample-total", "30", "--stop-when", "ci<=40pt"], &["cannot stop early"]);
+    // nor is it estimated
+    for (flags, word) in [
+        (&["--stop-when", "soon"][..], "is no rule"),
+        (&["--stop-when", "ci<=8pt", "--repeats", "2"], "--repeats"),
+        (&["--repeats", "2", "--cache", "shared"], "no draw of its own"),
+        (&["--detach"], "--detach needs a cluster"),
+    ] {
+        let estimate = bench.run([&["estimate", "--dataset", "locomo-sim"][..], flags].concat()).expect_code(2);
+        assert!(estimate.stderr.contains(word), "{flags:?}: {}", estimate.stderr);
+    }
     assert!(
         bench.run(["list", "--json"]).expect_code(0).json().as_array().is_some_and(Vec::is_empty),
         "nothing was created"

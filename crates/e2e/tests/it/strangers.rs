@@ -349,8 +349,11 @@ fn a_word_for_a_fetched_run_is_none_for_the_one_that_is_there() {
     });
     let _ = there.run(["archive", "fetch", "a", "--restore"]).expect_code(0);
     let there = there.with_env("BENCH_ARCHIVE_URL", folder.path().join("sound").display().to_string());
+    let own = there.path().join(".bench/runs/a/run.json");
+    let before = fs::read(&own).expect("is there");
     let refused = there.run(["archive", "fetch", "a", "--restore", "--trust-system"]).expect_code(2);
     assert!(refused.stderr.contains("with another memory system"), "{}", refused.stderr);
+    assert!(fs::read(&own).expect("is there") == before, "the run keeps its own files");
     assert!(!there.home().join(".bench/trusted").exists(), "nothing was trusted");
 }
 
@@ -371,9 +374,16 @@ fn words_of_others_drive_no_terminal_no_spreadsheet_and_no_pull_request() {
     fs::write(bench.path().join("answers.jsonl"), lines).expect("writable");
     let import = ["import", "--dataset", "locomo-sim", "--answers", "answers.jsonl", "--subset", "--run-id", "theirs"];
     let name = format!("{ACTS}\nfake  finished @octocat https://evil.example");
-    let imported = bench.run(import.iter().copied().chain(["--name", &name])).expect_code(0);
-    let _ = bench.run(["archive", "push", "theirs", "--archive", "kept"]).expect_code(0);
+    let refused = bench.run(import.iter().copied().chain(["--name", &name])).expect_code(2);
     let acts = |text: &str| text.chars().any(|c| c != '\n' && bench_proto::text::acts(c));
+    assert!(refused.stderr.contains("give one line of text") && !acts(&refused.stderr), "{:?}", refused.stderr);
+    let imported = bench.run(import).expect_code(0);
+    // whoever writes a store by other ways gives what names they like
+    let sql = "import sqlite3, sys; db = sqlite3.connect('.bench/bench.db'); \
+               db.execute(\"UPDATE runs SET name = ? WHERE run_id = 'theirs'\", sys.argv[1:]); db.commit()";
+    let python = Command::new("python3").args(["-c", sql, &name]).current_dir(bench.path()).status();
+    assert!(python.expect("runs").success());
+    let _ = bench.run(["archive", "push", "theirs", "--archive", "kept"]).expect_code(0);
     assert!(!acts(&imported.stdout) && !acts(&imported.stderr), "{:?}", imported.stderr);
     for verb in [
         &["list"][..],

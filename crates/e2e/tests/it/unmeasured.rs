@@ -81,6 +81,10 @@ fn scoring_again_needs_no_key_and_status_says_what_the_report_says() {
     let status = bench.run(["status", "first", "--json"]).expect_code(0).json();
     let status = if status.is_array() { status[0].clone() } else { status };
     assert_eq!(status["progress"]["score"], first["headline"]["value"], "{status}");
+    let watched = bench.run(["watch", "first", "--display", "json-lines"]).expect_code(0).stderr;
+    let shown = watched.lines().find(|line| line.starts_with('{')).expect("a look");
+    let shown: serde_json::Value = serde_json::from_str(shown).expect("JSON");
+    assert_eq!((&shown["score"], &shown["per_second"]), (&first["headline"]["value"], &json!(0.0)), "{shown}");
 
     let bench = bench.with_env("OPENAI_API_KEY", "").with_env("OPENAI_BASE_URL", "https://models.invalid/v1");
     let rescored = ["rescore", "first", "--scorer", "locomo-f1", "--run-id", "again", "--json"];

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bench_proto::{
     dataset::{Gold, GoldRecord, Question},
-    profile::{OwnRubric, Profile},
+    profile::{GoldRubrics, OwnRubric, Profile},
     scenario::Scenario,
     spec::JudgingSpec,
 };
@@ -304,6 +304,35 @@ pub fn check<'a>(
         true => Ok(()),
         false => Err(ProfileError::Ungraded { categories: ungraded }),
     }
+}
+
+/// Whether some of these categories have no rubric, and the profile has some by which their golds may be graded: what a judge could
+/// not grade is then told by the golds alone ([`ungraded`]).
+#[must_use]
+pub fn is_told_by_golds<'a>(profile: &Profile, categories: impl IntoIterator<Item = &'a str>) -> bool {
+    let GoldRubrics { criteria, abstain } = &profile.by_gold;
+    let has_others = criteria.is_some() || abstain.is_some() || !profile.by_question.is_empty();
+    let has_none = |name: &str| profile.categories.get(name).is_some_and(|rules| rules.rubric.is_none());
+    profile.only_rubric.is_none() && has_others && categories.into_iter().any(has_none)
+}
+
+/// The categories of those questions, given with their golds, that no judge could grade.
+///
+/// # Errors
+/// [`ProfileError::Rubric`].
+pub fn ungraded<'a>(
+    profile: &Profile,
+    questions: impl IntoIterator<Item = (&'a str, Option<&'a GoldRecord>)>,
+) -> Result<BTreeSet<String>, ProfileError> {
+    let mut ungraded = BTreeSet::new();
+    for (category, gold) in questions {
+        match rubric_of(profile, category, gold) {
+            Ok(_) => {}
+            Err(ProfileError::Ungraded { categories }) => ungraded.extend(categories),
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(ungraded)
 }
 
 /// All prompts of this build and of a profile as text, by their hashes: what they make of a fixed sample.

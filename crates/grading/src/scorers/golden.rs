@@ -154,7 +154,7 @@ fn no_score_changes_without_a_new_version() {
     contains-word v1 810a36058c05d3b1
     substring v1 c0bd341bf52a69f2
     keywords v1 a565513b756a89ce
-    rubric v2 cbc1ba75aa35bad6
+    rubric v3 cbc1ba75aa35bad6
     rubric-agent-eval v2 6c669eff7732a5ab
     rubric-amplihack v3 109fd6fcf0c68184
     assertions v1 677c6f76f744a9a0

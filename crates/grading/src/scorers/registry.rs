@@ -244,7 +244,7 @@ mod tests {
         contains-word v1 c4b8a26791fa9710
         substring v1 a4181e722d588d50
         keywords v1 b120e5540bfea436
-        rubric v2 6740c695d3f18f61
+        rubric v3 6740c695d3f18f61
         rubric-agent-eval v2 52f25b15dc3014ff
         rubric-amplihack v3 52f25b15dc3014ff
         assertions v1 52f25b15dc3014ff

@@ -33,8 +33,9 @@ impl Scorer for Rubric {
         "share of the rubric's keywords found as whole words, each in one of its ways; 0 with a wrong pattern, less for reciting"
     }
 
+    /// Version 2 took blank lines of a list for keywords.
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn origin(&self) -> Origin {
@@ -75,8 +76,13 @@ impl Answer {
         let says = |text: &String| self.says(text);
         let score = match gold {
             Gold::Keywords(rubric) => self.keywords(rubric)?,
-            Gold::Rubric(lines) if lines.iter().all(|line| line.trim().is_empty()) => return None,
-            Gold::Rubric(lines) => lines.iter().filter(|line| says(line)).count() as f64 / lines.len() as f64,
+            Gold::Rubric(lines) => {
+                let required = lines.iter().filter(|line| !line.trim().is_empty()).count();
+                if required == 0 {
+                    return None;
+                }
+                lines.iter().filter(|line| says(line)).count() as f64 / required as f64
+            }
             Gold::Text(_) | Gold::Number(_) => flag(self.says(&gold.text())),
             Gold::AnyOf(texts) if texts.is_empty() => return None,
             Gold::AnyOf(texts) => {
@@ -173,6 +179,11 @@ mod tests {
     fn golds() {
         assert_eq!(scored("a blue car", &Gold::Text("Blue Car".to_owned())), Some(1.0));
         assert_eq!(scored("a blue car", &Gold::Rubric(list(&["blue", "red"]))), Some(0.5));
+        assert_eq!(
+            scored("a blue car", &Gold::Rubric(list(&["blue", "", " \n"]))),
+            Some(1.0),
+            "blank lines ask nothing"
+        );
         assert_eq!(scored("about 7 of them", &Gold::Number(7.into())), Some(1.0));
         assert_eq!(scored("a van", &Gold::AnyOf(list(&["car", "van"]))), Some(1.0));
         assert_eq!(scored("I do not know.", &Gold::Abstain), Some(1.0));

@@ -53,28 +53,39 @@ impl LineScorer {
         let Value::Object(mut object) = line else {
             return json!({ "error": "a line must be a JSON object", "line": line });
         };
-        let result = match self {
-            Self::Answer(scorer) => score_answer(scorer, &object).map(|score| (json!(score), None)),
-            Self::Ranks(scorer) => score_ranks(scorer, &object).map(|score| (score, None)),
-            Self::Hits(scorer) => score_hits(scorer, &object),
-            Self::Rule(rule) => rule.score(&object).map(|(score, beside)| (json!(score), by_name(beside))),
-        };
-        // what an earlier pass left must not be taken for this one's
-        for key in ["score", "scores", "error"] {
+        let added = self.added(&object);
+        for key in ADDED {
             object.remove(key);
         }
-        match result {
-            Ok((score, scores)) => {
-                object.insert("score".to_owned(), score);
-                object.extend(scores.map(|scores| ("scores".to_owned(), scores)));
-            }
-            Err(error) => {
-                object.insert("error".to_owned(), error.into());
-            }
-        }
+        object.extend(added);
         Value::Object(object)
     }
+
+    /// What a line gets: `score` (and `scores` where there are several), or `error`.
+    #[must_use]
+    pub fn added(self, line: &Map<String, Value>) -> Map<String, Value> {
+        let result = match self {
+            Self::Answer(scorer) => score_answer(scorer, line).map(|score| (json!(score), None)),
+            Self::Ranks(scorer) => score_ranks(scorer, line).map(|score| (score, None)),
+            Self::Hits(scorer) => score_hits(scorer, line),
+            Self::Rule(rule) => rule.score(line).map(|(score, beside)| (json!(score), by_name(beside))),
+        };
+        let mut added = Map::new();
+        match result {
+            Ok((score, scores)) => {
+                added.insert("score".to_owned(), score);
+                added.extend(scores.map(|scores| ("scores".to_owned(), scores)));
+            }
+            Err(error) => {
+                added.insert("error".to_owned(), error.into());
+            }
+        }
+        added
+    }
 }
+
+/// What a line gets; what an earlier pass left there must not be taken for this one's.
+pub const ADDED: [&str; 3] = ["score", "scores", "error"];
 
 /// Figures by their names; none where there are none.
 fn by_name(figures: impl IntoIterator<Item = (impl Into<String>, Option<f64>)>) -> Option<Value> {

@@ -59,6 +59,12 @@ async fn each_operation_tells_its_use() {
             usage(5, 0, 0),
         ),
         (
+            "chat/completions",
+            json!({"model": "t", "messages": []}),
+            json!({"choices": [{"message": {"content": "y"}}], "usage": {"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135}}),
+            usage(32, 103, 0),
+        ),
+        (
             "completions",
             json!({"model": "c", "prompt": "x"}),
             json!({"choices": [{"text": "y"}], "usage": {"prompt_tokens": 1, "completion_tokens": 2}}),
@@ -137,7 +143,8 @@ async fn a_use_that_is_not_told_or_cannot_be_true_is_counted_here() {
         (json!({"prompt_tokens": -1, "completion_tokens": 2}), false),
         (json!({"prompt_tokens": 9_000_000_000_u64, "completion_tokens": 2}), true),
         (json!({"prompt_tokens": 9, "completion_tokens": 9_000_000_000_u64}), true),
-        (json!({"prompt_tokens": 0, "completion_tokens": 0}), true),
+        // servers that do not count
+        (json!({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}), false),
         (json!({"prompt_tokens": 5, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 6}}), true),
     ] {
         let mut body = hello.clone();

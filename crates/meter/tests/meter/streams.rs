@@ -92,6 +92,27 @@ async fn responses_and_messages_tell_their_use_in_their_events() {
 }
 
 #[tokio::test]
+async fn a_response_that_fails_in_its_stream_is_no_answer() {
+    let begun = "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"model\":\"r-1\",\"error\":null}}\n\n";
+    let failed = |error: &str| {
+        format!(
+            "{begun}event: response.failed\ndata: {{\"type\":\"response.failed\",\"response\":{{\"model\":\"r-1\",\"error\":{error}}}}}\n\n"
+        )
+    };
+    let overloaded = failed(r#"{"code":"server_error","message":"the model is overloaded"}"#);
+    for (events, why) in [(overloaded, "the model is overloaded"), (failed("null"), "an error")] {
+        let upstream = Scripted::saying(streamed(&events, 64)).await;
+        let meter = meter(&upstream.base(), MeterSettings::default()).await;
+        let body = br#"{"model":"m","stream":true}"#;
+        let got = exchange(meter.address, &request("/m/run-1/v1/responses", "", body)).await;
+        assert_eq!(got.body, events.as_bytes(), "it passes as it came");
+        let told = meter.books.only().await;
+        assert!(matches!(&told.ended, Ended::CutByProvider(cause) if cause == why), "{told:?}");
+        assert_eq!((told.status, told.model.as_str()), (200, "r-1"));
+    }
+}
+
+#[tokio::test]
 async fn an_event_beyond_the_bound_passes_and_the_use_is_found_behind_it() {
     let long = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{}\"}}}}]}}\n\n", "x".repeat(50_000));
     let upstream = Scripted::saying(streamed(&format!("{long}{USAGE}{DONE}"), 1000)).await;

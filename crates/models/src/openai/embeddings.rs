@@ -10,7 +10,7 @@ use bench_proto::{failure::Failure, trace::StepTrace};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
-use super::{Endpoint, Scheme, SharedHttp, checked_url, exchange::Exchange};
+use super::{Endpoint, Scheme, SharedHttp, checked_url, exchange::Exchange, wire::count};
 use crate::{
     Attempt, ChatMessage, ChatModel, ChatReply, ChatRequest, MessageRole, classify, classify::Transport,
     tokens::Encoding,
@@ -85,7 +85,7 @@ enum Components {
 
 #[derive(Deserialize)]
 struct WireUsage {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     prompt_tokens: Option<u64>,
 }
 
@@ -211,6 +211,14 @@ mod tests {
         .expect("usable");
         assert_eq!(vectors(&reply.text, 2), Ok(vec![vec![0.25, 3.0], vec![1.5, -2.0]]));
         assert_eq!((reply.prompt_tokens, reply.completion_tokens, reply.model.as_str()), (Some(7), Some(0), "m-1"));
+    }
+
+    #[test]
+    fn vectors_are_good_whatever_is_told_of_their_tokens() {
+        for usage in [json!({"prompt_tokens": -1}), json!({"prompt_tokens": 12.0}), json!({}), json!(null)] {
+            let reply = read(json!({"usage": usage.clone(), "data": [{"embedding": [1.0]}]}), 1).expect("usable");
+            assert_eq!(reply.prompt_tokens, None, "{usage}");
+        }
     }
 
     #[test]

@@ -25,8 +25,32 @@ const PHASE_HOLD: Duration = Duration::from_millis(200);
 /// Wait between tries while the store is unavailable.
 const AFTER_FAILURE: Duration = Duration::from_millis(200);
 
-/// A slot: when the call may leave.
-type Answer = oneshot::Sender<Instant>;
+/// Who waits for a slot.
+type Answer = oneshot::Sender<Slot>;
+
+/// A slot: when its call may leave. Where the call goes away before that, wherever it was, others have it.
+struct Slot {
+    at: Instant,
+    tokens: u64,
+    /// `None` once its time has come.
+    of: Option<Arc<Inner>>,
+}
+
+impl Slot {
+    async fn wait(mut self) -> Instant {
+        tokio::time::sleep_until(self.at.into()).await;
+        self.of = None;
+        self.at
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if let Some(inner) = self.of.take() {
+            inner.lock().unused(self.tokens);
+        }
+    }
+}
 
 /// The shared pace of one allowance in this process.
 pub struct SharedPace {
@@ -101,10 +125,10 @@ impl Pace for SharedPace {
             let Ok(Ok(slot)) = tokio::time::timeout(patience * 2, receiver).await else {
                 return later(self.inner.lock().expected_wait(lane, Instant::now()), patience);
             };
-            tokio::time::sleep_until(slot.into()).await;
+            let at = slot.wait().await;
             // a slot within a hold is void as well: calls that leave together at its end would be refused again
             let held = self.inner.gate.block.left();
-            if held > patience || (held.is_zero() && slot.elapsed() <= VOID_AFTER) {
+            if held > patience || (held.is_zero() && at.elapsed() <= VOID_AFTER) {
                 return Paced::Go { waited: begun.elapsed() };
             }
             tokio::time::sleep(held).await;
@@ -170,9 +194,8 @@ async fn serve(inner: Weak<Inner>, wake: Arc<Notify>, store: Arc<dyn Paces>, tem
                 }
                 inner.gate.limiter.impose(answer.learned);
                 for (call, at, tokens) in leaves {
-                    if call.send(at).is_err() {
-                        inner.lock().unused(tokens);
-                    }
+                    // dropped where nobody waits for it any more
+                    let _ = call.send(Slot { at, tokens, of: Some(Arc::clone(&inner)) });
                 }
             }
             Err(error) => {
@@ -265,6 +288,30 @@ mod tests {
         for call in waiting {
             call.abort();
         }
+    }
+
+    #[tokio::test]
+    async fn p11_a_call_that_goes_away_leaves_its_slot_to_others_wherever_it_was() {
+        let limits = PaceLimits { rpm: Some(60), tpm: Some(60_000) };
+        let inner = Arc::new(Inner {
+            queue: Mutex::new(PaceQueue::new(limits)),
+            wake: Arc::default(),
+            gate: Arc::new(Gate::new(4)),
+        });
+        let slot = |after_ms| Slot {
+            at: Instant::now() + Duration::from_millis(after_ms),
+            tokens: 10,
+            of: Some(Arc::clone(&inner)),
+        };
+        let given_back = || inner.lock().request(Instant::now()).give_back;
+        slot(0).wait().await;
+        assert_eq!(given_back(), (0, 0), "it was used");
+        assert!(tokio::time::timeout(Duration::from_millis(20), slot(60_000).wait()).await.is_err());
+        assert_eq!(given_back(), (1, 10), "it waited for its time");
+        let (sender, receiver) = oneshot::channel();
+        assert!(sender.send(slot(0)).is_ok());
+        drop(receiver);
+        assert_eq!(given_back(), (1, 10), "it had not heard of it");
     }
 
     #[tokio::test]

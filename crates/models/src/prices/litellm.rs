@@ -103,6 +103,7 @@ fn model_of(kind: ModelKind, entry: &Map<String, Value>) -> Result<PricedModel, 
     Ok(PricedModel {
         kind,
         context: entry.get("max_input_tokens").and_then(Value::as_u64).filter(|tokens| *tokens > 0),
+        date: None,
         price: ModelPrice { standard, services, batch_percent: batch_percent(entry) },
     })
 }

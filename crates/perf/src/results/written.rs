@@ -71,7 +71,7 @@ pub(crate) fn new_run(id: &str, spec: RunSpec) -> NewRun {
         code_version: bench_proto::CODE_VERSION.to_owned(),
         group: None,
         waits: false,
-        event: None,
+        events: Vec::new(),
     }
 }
 

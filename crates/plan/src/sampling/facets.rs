@@ -11,7 +11,7 @@ const TOLD: usize = 20;
 /// So many facets are looked at for suggestions: a bound on memory.
 const EXAMPLES: usize = 1_000;
 
-/// Facet → values.
+/// Facet → what was asked for of it, as `name=value`.
 type Values = BTreeMap<String, BTreeSet<String>>;
 
 /// What a user wants of the facets, and which were seen.
@@ -46,17 +46,16 @@ impl FacetFilter {
         if !self.is_active() {
             return true;
         }
-        for (name, value) in facets {
-            let written = written(name, value);
-            self.unseen.remove(&written);
+        // names and values may have a `=` in them: as they are written they are told apart
+        let written: Vec<String> = facets.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        for facet in &written {
+            self.unseen.remove(facet);
             if self.examples.len() < EXAMPLES {
-                self.examples.insert(written);
+                self.examples.insert(facet.clone());
             }
         }
-        let has =
-            |name: &String, values: &BTreeSet<String>| facets.get(name).is_some_and(|value| values.contains(value));
-        self.wanted.iter().all(|(name, values)| has(name, values))
-            && !self.unwanted.iter().any(|(name, values)| has(name, values))
+        let has = |given: &BTreeSet<String>| written.iter().any(|facet| given.contains(facet));
+        self.wanted.values().all(has) && !self.unwanted.values().any(has)
     }
 
     /// Whether some question has every facet that was named.
@@ -71,30 +70,54 @@ impl FacetFilter {
 
     /// What a report says of it.
     pub(super) fn notes(&self) -> Vec<String> {
-        let either = |(name, values): (&String, &BTreeSet<String>)| {
-            values.iter().map(|value| written(name, value)).collect::<Vec<_>>().join(" or ")
-        };
-        let only: Vec<String> = self.wanted.iter().map(either).collect();
-        let without: Vec<String> = self.unwanted.iter().map(either).collect();
+        let either = |given: &BTreeSet<String>| given.iter().map(String::as_str).collect::<Vec<_>>().join(" or ");
+        let only: Vec<String> = self.wanted.values().map(either).collect();
+        let without: Vec<String> = self.unwanted.values().map(either).collect();
         let only = (!only.is_empty()).then(|| format!("only questions with {}", only.join(" and ")));
         let without = (!without.is_empty()).then(|| format!("without questions with {}", without.join(" or ")));
         only.into_iter().chain(without).collect()
     }
 }
 
-fn written(name: &str, value: &str) -> String {
-    format!("{name}={value}")
-}
-
+/// What was asked for, by facet. A tag is a facet of its own whose value is `yes`, whatever characters it has; any other facet's
+/// name ends at the first `=`.
 fn values(flag: &'static str, given: &[String]) -> Result<Values, SampleError> {
     let mut values = Values::new();
     for facet in given {
         match facet.split_once('=') {
-            Some((name, value)) if !name.is_empty() => {
-                values.entry(name.to_owned()).or_default().insert(value.to_owned());
+            Some((name, _)) if !name.is_empty() => {
+                let name = facet.strip_suffix("=yes").unwrap_or(name);
+                values.entry(name.to_owned()).or_default().insert(facet.clone());
             }
             _ => return Err(SampleError::FacetForm { flag, given: facet.clone() }),
         }
     }
     Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admitted(facets: &[&str], has: &[(&str, &str)]) -> bool {
+        let request = SampleRequest {
+            facets: facets.iter().map(|facet| (*facet).to_owned()).collect(),
+            ..SampleRequest::default()
+        };
+        let mut filter = FacetFilter::new(&request).expect("facets");
+        let has = has.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        filter.admits(&has)
+    }
+
+    #[test]
+    fn names_and_values_may_have_a_sign_in_them() {
+        assert!(admitted(&["a=b=yes"], &[("a=b", "yes")]), "a tag");
+        assert!(admitted(&["a=b=c"], &[("a", "b=c")]), "a value");
+        assert!(!admitted(&["a=b=yes"], &[("a", "b")]));
+        let both = [("x=1", "yes"), ("x=2", "yes")];
+        assert!(admitted(&["x=1=yes", "x=2=yes"], &both), "of two tags both are wanted");
+        assert!(!admitted(&["x=1=yes", "x=2=yes"], &both[..1]));
+        assert!(admitted(&["topic=music", "topic=food"], &[("topic", "food")]), "of two values one is enough");
+        assert!(!admitted(&["topic=music", "hard=yes"], &[("topic", "music")]));
+    }
 }

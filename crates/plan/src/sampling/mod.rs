@@ -222,7 +222,7 @@ impl Sampling {
             if cell.is_empty() {
                 occurring.push(category);
             }
-            cell.push(self.order.place((file_index, index), stratum, &question.question_id));
+            cell.push(self.order.place((file_index, index), stratum, question));
         }
         Ok(occurring)
     }
@@ -232,7 +232,7 @@ impl Sampling {
         let id = |index: u32| outline.questions[index as usize].question_id.as_str();
         let limit = self.request.limit;
         if let (Selection::All, Some(limit)) = (&self.selection, limit) {
-            self.cut_to_head(limit.saturating_sub(self.listing.n), outline, categories);
+            self.cut_to_head(limit.saturating_sub(self.listing.n), categories);
         }
         let mut chosen = Vec::new();
         for &category in categories {
@@ -280,18 +280,18 @@ impl Sampling {
 
     /// Keeps the first `room` questions of the bank in file order: a limit on everything is a slice of the file, not of
     /// the listing.
-    fn cut_to_head(&mut self, room: u64, outline: &BankOutline, categories: &[u32]) {
-        let mut indexes: Vec<u32> = categories
+    fn cut_to_head(&mut self, room: u64, categories: &[u32]) {
+        let mut places: Vec<u32> = categories
             .iter()
-            .flat_map(|&category| self.cells[category as usize].iter().map(|place| place.index))
+            .flat_map(|&category| self.cells[category as usize].iter().map(|place| place.file_place))
             .collect();
-        indexes.sort_unstable();
-        let kept = usize::try_from(room).unwrap_or(usize::MAX).min(indexes.len());
-        let end = if kept == indexes.len() { outline.questions.len() as u32 } else { indexes[kept] };
+        places.sort_unstable();
+        let kept = usize::try_from(room).unwrap_or(usize::MAX);
+        let Some(&end) = places.get(kept) else { return };
         for &category in categories {
             let cell = &mut self.cells[category as usize];
             let before = cell.len();
-            cell.retain(|place| place.index < end);
+            cell.retain(|place| place.file_place < end);
             self.listing.cut += (before - cell.len()) as u64;
         }
     }

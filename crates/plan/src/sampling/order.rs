@@ -1,5 +1,6 @@
 //! The order in which questions are taken from a (bank, category) cell.
 
+use bench_proto::dataset::QuestionOutline;
 use sha2::{Digest as _, Sha256};
 
 use crate::request::Sampler;
@@ -11,6 +12,8 @@ pub(super) struct OrderKey {
     digest: [u8; 32],
     /// Bank's position in the file.
     pub(super) file_index: u32,
+    /// Question's position in the file, among those of its bank.
+    pub(super) file_place: u32,
     /// Question's index in its bank.
     pub(super) index: u32,
     /// Number of the question's stratum; orders nothing, as no two questions share the rest.
@@ -41,12 +44,13 @@ impl Order {
         Self { prefix }
     }
 
-    pub(super) fn place(&self, (file_index, index): (u32, u32), stratum: u32, question_id: &str) -> OrderKey {
+    /// `file_index` is the bank's; `index` the question's there, which is its place in the file unless it says another.
+    pub(super) fn place(&self, (file_index, index): (u32, u32), stratum: u32, question: &QuestionOutline) -> OrderKey {
         let digest = match &self.prefix {
-            Some(prefix) => prefix.clone().chain_update(question_id).finalize().into(),
+            Some(prefix) => prefix.clone().chain_update(&question.question_id).finalize().into(),
             None => [0; 32],
         };
-        OrderKey { digest, file_index, index, stratum }
+        OrderKey { digest, file_index, file_place: question.file_place.unwrap_or(index), index, stratum }
     }
 }
 
@@ -56,9 +60,10 @@ mod tests {
 
     #[test]
     fn places_are_the_documented_hashes() {
-        let plain = Order::new(Sampler::Hash, None).place((0, 0), 0, "conv-26:0");
+        let question = QuestionOutline { question_id: "conv-26:0".to_owned(), ..QuestionOutline::default() };
+        let plain = Order::new(Sampler::Hash, None).place((0, 0), 0, &question);
         assert_eq!(plain.digest, <[u8; 32]>::from(Sha256::digest("bench-sample-v1:conv-26:0")));
-        let seeded = Order::new(Sampler::Hash, Some("7")).place((0, 0), 0, "conv-26:0");
+        let seeded = Order::new(Sampler::Hash, Some("7")).place((0, 0), 0, &question);
         assert_eq!(seeded.digest, <[u8; 32]>::from(Sha256::digest("bench-sample-v1:7:conv-26:0")));
     }
 }

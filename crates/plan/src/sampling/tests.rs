@@ -175,6 +175,29 @@ fn limit_is_a_slice_of_the_file_and_says_so() {
     assert!(all.spec.census && all.spec.notes.is_empty(), "a limit that cuts nothing changes nothing");
 }
 
+/// Loaders put questions into an order that tells nothing: the file's is another one.
+#[test]
+fn what_goes_by_the_file_knows_its_order_from_that_of_the_bank() {
+    let mut outlines = locomo_shape();
+    let plain = sample(&outlines, SampleRequest::default()).expect("a valid request");
+    for bank in &mut outlines {
+        let last = bank.questions.len() as u32 - 1;
+        for (index, question) in (0..).zip(&mut bank.questions) {
+            question.file_place = Some(last - index);
+        }
+    }
+    let head =
+        sample(&outlines, SampleRequest { limit: Some(3), ..SampleRequest::default() }).expect("a valid request");
+    let mut first = head.banks[0].questions.clone();
+    first.sort_unstable();
+    assert_eq!((head.banks.len(), first), (1, vec![196, 197, 198]), "the bank's last are the file's first");
+    let request = SampleRequest { sampler: Sampler::Astrocyte, ..preset(Preset::Fair) };
+    let by_file = sample(&outlines, request).expect("a valid request");
+    assert_eq!(by_file.banks[0].questions[..4], [198, 197, 196, 195], "adversarial from the end");
+    let fair = sample(&outlines, SampleRequest::default()).expect("a valid request");
+    assert_eq!(fair, plain, "who goes by ids does not care");
+}
+
 #[test]
 fn limit_on_a_preset_cuts_its_listing() {
     let outlines = locomo_shape();

@@ -1,7 +1,7 @@
 //! Getting runs out of the archive, with every byte checked.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     io::{self, Write},
     time::{Duration, Instant},
 };
@@ -115,16 +115,41 @@ pub async fn find(place: &ArchivePlace, selector: &str) -> Result<(IndexEntry, V
 
 /// Refuses a run whose id another entry has too: which of them is meant nobody can say.
 fn only_one(entries: &[IndexEntry], one: &IndexEntry) -> Result<(), ArchiveError> {
-    let objects: Vec<String> =
-        entries.iter().filter(|entry| entry.run_id == one.run_id).map(IndexEntry::object).collect();
-    match objects.len() {
-        0 | 1 => Ok(()),
-        _ => Err(ArchiveError::Missing(format!(
-            "the archive has several runs of the id '{}' ({}): take away those that are wrong",
-            one.run_id,
-            objects.join(", ")
-        ))),
+    several_times(entries).remove(&one.run_id).map_or(Ok(()), |why| Err(ArchiveError::Missing(why)))
+}
+
+/// The ids that several entries have, each with what is wrong with it and what is to be done.
+#[must_use]
+pub fn several_times(entries: &[IndexEntry]) -> BTreeMap<String, String> {
+    let mut objects: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for entry in entries {
+        objects.entry(&entry.run_id).or_default().push(entry.object());
     }
+    let told = |(id, objects): (&str, Vec<String>)| {
+        let named = objects.join(", ");
+        let why = format!("the archive has several runs of the id '{id}' ({named}): take away those that are wrong");
+        (objects.len() > 1).then(|| (id.to_owned(), why))
+    };
+    objects.into_iter().filter_map(told).collect()
+}
+
+/// What the index says of a run under any day, whoever wrote it.
+///
+/// # Errors
+/// [`ArchiveError::Damaged`] for an entry that cannot be read; what the store meets.
+pub(super) async fn entries_of(place: &ArchivePlace, run_id: &str) -> Result<Vec<IndexEntry>, ArchiveError> {
+    let (mut entries, object) = (Vec::new(), format!("/{run_id}.json"));
+    for name in place.names("index").await? {
+        if !name.ends_with(&object) {
+            continue;
+        }
+        let Some(bytes) = place.read(&name).await? else { continue };
+        let entry = named_as_told(&name, parse(&name, &bytes)?);
+        // its words do not say which object they are about
+        let damaged = |why: ArchiveError| ArchiveError::Damaged(format!("{} cannot be used: {why}", shown(&name)));
+        entries.push(entry.map_err(damaged)?);
+    }
+    Ok(entries)
 }
 
 /// The runs that a word may mean, which is no id, of all runs in the order in which they finished.

@@ -100,7 +100,7 @@ impl IndexEntry {
     /// # Errors
     /// What is no plain name, and no score.
     pub(crate) fn check(&self) -> Result<(), String> {
-        RunId::parse(&self.run_id).map_err(|e| e.to_string())?;
+        RunId::stored(&self.run_id).map_err(|e| e.to_string())?;
         let are_scores = are_figures(self.value, self.low.into_iter().chain(self.high))
             && are_figures(self.counted_value, std::iter::empty());
         if !are_scores {

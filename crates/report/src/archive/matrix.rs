@@ -96,7 +96,7 @@ pub async fn verify(place: &ArchivePlace, entries: &[IndexEntry]) -> Result<Vec<
 /// [`ArchiveError::Damaged`] when its id or its date name no folder; what the store meets.
 pub async fn push(place: &ArchivePlace, matrix: &ArchivedMatrix) -> Result<(String, Pushed), ArchiveError> {
     let (id, date) = (&matrix.report.id, &matrix.date);
-    if RunId::parse(id).is_err() || !is_date(date) {
+    if RunId::stored(id).is_err() || !is_date(date) {
         return Err(ArchiveError::Damaged(format!("matrix {} of {} cannot be archived", shown(id), shown(date))));
     }
     let document = json(matrix)?;
@@ -121,7 +121,7 @@ pub async fn push(place: &ArchivePlace, matrix: &ArchivedMatrix) -> Result<(Stri
 pub async fn find(place: &ArchivePlace, id: &str) -> Result<(Option<ArchivedMatrix>, Vec<String>), ArchiveError> {
     let mut left_out = Vec::new();
     // what names no run names no folder
-    if RunId::parse(id).is_err() {
+    if RunId::stored(id).is_err() {
         return Ok((None, left_out));
     }
     let mut documents: Vec<((String, u32), String)> =
@@ -156,7 +156,7 @@ fn read(document: &[u8], (id, date): (&str, &str)) -> Result<ArchivedMatrix, Str
     if (matrix.report.id.as_str(), matrix.date.as_str()) != (id, date) {
         return Err("it is the document of another matrix".to_owned());
     }
-    if let Some(run) = matrix.runs.keys().find(|run| RunId::parse(run).is_err()) {
+    if let Some(run) = matrix.runs.keys().find(|run| RunId::stored(run).is_err()) {
         return Err(format!("{} names no run", shown(run)));
     }
     let can_be = |cell: &MatrixCell| {

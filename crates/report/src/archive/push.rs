@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::{
     ArchiveError,
+    fetch::{entries_of, manifest},
     manifest::{FileEntry, IndexEntry, MANIFEST_VERSION, Manifest, parse, shown},
     pack::{Packed, pack},
     place::{ArchivePlace, Put},
@@ -40,16 +41,42 @@ pub enum Pushed {
 /// Brings a run into the archive; may be repeated at any point. Of large files only pieces are in memory.
 ///
 /// # Errors
-/// [`ArchiveError::Conflict`] when another result is archived under this id; [`ArchiveError::Damaged`] when id or dataset of the
-/// run name no folder, as whoever writes the store may have them; what the store meets otherwise.
+/// As [`there`]; what the store meets.
 pub async fn push(place: &ArchivePlace, entry: &IndexEntry, files: &[PlainFile]) -> Result<Pushed, ArchiveError> {
+    match there(place, entry).await? {
+        Some((_, pushed)) => Ok(pushed),
+        None => bring(place, entry, files).await,
+    }
+}
+
+/// Looks whether a run can be brought, before anything is made of it: what the archive says of it when it is there with the same
+/// result, whatever the day of that, and nothing when it is to be brought.
+///
+/// # Errors
+/// [`ArchiveError::Conflict`] when another result is archived under this id, on whatever day; [`ArchiveError::Damaged`] when id or
+/// dataset of the run name no folder, as whoever writes the store may have them, or the archive's own word of it cannot be used; what
+/// the store meets otherwise.
+pub async fn there(place: &ArchivePlace, entry: &IndexEntry) -> Result<Option<(IndexEntry, Pushed)>, ArchiveError> {
     entry
         .check()
         .map_err(|why| ArchiveError::Damaged(format!("{} cannot be archived: {why}", shown(&entry.run_id))))?;
     let manifest_name = format!("{}/manifest.json", entry.folder);
     if let Some(there) = place.read(&manifest_name).await? {
-        return finish_other(place, entry, parse(&manifest_name, &there)?).await;
+        return finish_other(place, entry, parse(&manifest_name, &there)?).await.map(Some);
     }
+    // a result that was changed after it was archived has finished on another day, and so has another folder
+    let is_other = |other: &IndexEntry| (other.object(), &other.folder) != (entry.object(), &entry.folder);
+    let Some(other) = entries_of(place, &entry.run_id).await?.into_iter().find(is_other) else { return Ok(None) };
+    let there = manifest(place, &other).await?;
+    as_archived(entry, there.entry).map(Some)
+}
+
+/// Brings a run that is [not there](there).
+///
+/// # Errors
+/// As [`push`].
+pub async fn bring(place: &ArchivePlace, entry: &IndexEntry, files: &[PlainFile]) -> Result<Pushed, ArchiveError> {
+    let manifest_name = format!("{}/manifest.json", entry.folder);
     let mut entries = Vec::with_capacity(files.len());
     for file in files {
         entries.push(put_file(place, &entry.folder, file).await?);
@@ -64,31 +91,47 @@ pub async fn push(place: &ArchivePlace, entry: &IndexEntry, files: &[PlainFile])
         Put::Exists => {
             let there = place.read(&manifest_name).await?;
             let there = there.ok_or_else(|| ArchiveError::Store(format!("{manifest_name} came and went")))?;
-            finish_other(place, entry, parse(&manifest_name, &there)?).await
+            finish_other(place, entry, parse(&manifest_name, &there)?).await.map(|(_, pushed)| pushed)
         }
     }
 }
 
 /// Somebody has written the manifest: the same result is a success, whose index entry may still be missing.
-async fn finish_other(place: &ArchivePlace, entry: &IndexEntry, there: Manifest) -> Result<Pushed, ArchiveError> {
-    if (&there.entry.fingerprint, &there.entry.result_digest) != (&entry.fingerprint, &entry.result_digest) {
-        return Err(ArchiveError::Conflict(format!(
-            "another result of this id is archived as {} and stays (digest {}, here {}): push this one to another archive, with --archive",
-            entry.folder, there.entry.result_digest, entry.result_digest
-        )));
-    }
+async fn finish_other(
+    place: &ArchivePlace,
+    entry: &IndexEntry,
+    there: Manifest,
+) -> Result<(IndexEntry, Pushed), ArchiveError> {
+    let (there, pushed) = as_archived(entry, there.entry)?;
     // whoever can write to the archive wrote it, and an object of the index is named by it
     let damaged = |why: String| ArchiveError::Damaged(format!("{}/manifest.json cannot be used: {why}", entry.folder));
-    if (&there.entry.run_id, &there.entry.folder) != (&entry.run_id, &entry.folder) {
-        return Err(damaged(format!("it is of run {} in {}", shown(&there.entry.run_id), shown(&there.entry.folder))));
+    if (&there.run_id, &there.folder) != (&entry.run_id, &entry.folder) {
+        return Err(damaged(format!("it is of run {} in {}", shown(&there.run_id), shown(&there.folder))));
     }
-    there.entry.check().map_err(damaged)?;
-    index(place, &there.entry).await?;
-    let with_texts = there.entry.without_texts.is_none();
-    Ok(match with_texts == entry.without_texts.is_none() {
+    there.check().map_err(damaged)?;
+    index(place, &there).await?;
+    Ok((there, pushed))
+}
+
+/// What is archived of a run with what that means for whoever would bring it.
+///
+/// # Errors
+/// [`ArchiveError::Conflict`] for another result.
+fn as_archived(entry: &IndexEntry, there: IndexEntry) -> Result<(IndexEntry, Pushed), ArchiveError> {
+    if (&there.fingerprint, &there.result_digest) != (&entry.fingerprint, &entry.result_digest) {
+        return Err(ArchiveError::Conflict(format!(
+            "another result of this id is archived as {} and stays (digest {}, here {}): push this one to another archive, with --archive",
+            shown(&there.folder),
+            shown(&there.result_digest),
+            entry.result_digest
+        )));
+    }
+    let with_texts = there.without_texts.is_none();
+    let pushed = match with_texts == entry.without_texts.is_none() {
         true => Pushed::WasThere,
         false => Pushed::WasThereOtherwise { with_texts },
-    })
+    };
+    Ok((there, pushed))
 }
 
 async fn index(place: &ArchivePlace, entry: &IndexEntry) -> Result<(), ArchiveError> {

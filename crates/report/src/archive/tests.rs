@@ -5,10 +5,10 @@ use object_store::memory::InMemory;
 
 use super::{
     ArchiveError, ArchivePlace, IndexEntry, Manifest,
-    fetch::{file, find, list, manifest, verify},
+    fetch::{file, find, list, manifest, several_times, verify},
     matrix::{ARCHIVED_MATRIX_VERSION, ArchivedMatrix},
     place::Put,
-    push::{PlainFile, Pushed, push},
+    push::{PlainFile, Pushed, push, there},
     trajectory::{Trajectory, Wanted},
 };
 
@@ -219,6 +219,51 @@ async fn another_result_under_the_same_id_is_refused() {
     let refused = push(&place, &entry("a", "other"), &files().files).await.expect_err("is refused");
     assert!(matches!(refused, ArchiveError::Conflict(_)), "{refused}");
     assert_eq!(find(&place, "a").await.expect("is there").0.result_digest, "d");
+}
+
+#[tokio::test]
+async fn another_result_under_the_same_id_is_refused_whatever_its_day_and_the_same_one_is_there() {
+    let place = memory();
+    let first = entry("a", "d");
+    push(&place, &first, &files().files).await.expect("is pushed");
+    let on = |date: &str, methodology: &str, digest: &str| IndexEntry {
+        folder: format!("runs/{date}/locomo/{methodology}/a"),
+        finished_at: Some(format!("{date}T10:00:00Z")),
+        ..entry("a", digest)
+    };
+    let next_day = on("2026-11-21", "v1", "other");
+    for other in [next_day.clone(), on("2026-11-20", "v2", "other")] {
+        let refused = push(&place, &other, &files().files).await.expect_err("is refused");
+        let said = refused.to_string();
+        assert!(matches!(refused, ArchiveError::Conflict(_)), "{said}");
+        assert!(said.contains(&first.folder) && said.contains("to another archive, with --archive"), "{said}");
+    }
+    // it was carried on, and nothing of it has changed
+    let same = on("2026-11-21", "v1", "d");
+    assert_eq!(there(&place, &same).await.expect("answers"), Some((first.clone(), Pushed::WasThere)));
+    assert_eq!(push(&place, &same, &files().files).await.expect("answers"), Pushed::WasThere);
+    assert_eq!(find(&place, "a").await.expect("is found").0, first);
+    assert_eq!(place.names("index").await.expect("are listed"), [first.object()]);
+    // what earlier releases have written twice is named
+    let bytes = Bytes::from(serde_json::to_vec(&next_day).expect("is JSON"));
+    assert_eq!(place.create(&next_day.object(), bytes).await.expect("is written"), Put::Written);
+    push(&place, &entry("bb", "d"), &files().files).await.expect("another run is pushed");
+    let several = several_times(&list(&place).await.expect("is listed").entries);
+    let told: Vec<&String> = several.keys().collect();
+    assert_eq!(told, ["a"]);
+    assert!(several["a"].contains("index/2026-11-20/a.json, index/2026-11-21/a.json"), "{several:?}");
+}
+
+#[tokio::test]
+async fn runs_of_a_group_whose_id_is_as_long_as_can_be_are_archived() {
+    let place = memory();
+    let long = format!("{}-c10-r12", "x".repeat(100));
+    push(&place, &entry(&long, "d"), &files().files).await.expect("is pushed");
+    let (found, _) = find(&place, &long).await.expect("is found");
+    assert_eq!(verify(&place, &found).await.expect("answers"), Vec::<String>::new());
+    for wrong in ["x".repeat(201), "../x".to_owned(), "x/y".to_owned(), ".x".to_owned(), "x\\y".to_owned()] {
+        assert!(push(&place, &entry(&wrong, "d"), &files().files).await.is_err(), "{wrong}");
+    }
 }
 
 #[tokio::test]

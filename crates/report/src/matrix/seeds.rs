@@ -8,6 +8,7 @@ use super::{VALUE_WIDTH, note};
 use crate::{
     blocks::{Block, heading, table},
     figures::{NONE, counted, interval, one_line, p_value, percent, percent_or_none, points, points_interval},
+    words::direction,
 };
 
 /// The tables of groups and pairs; nothing where the seed is no axis.
@@ -34,6 +35,8 @@ pub(super) fn seeds(report: &MatrixReport) -> Vec<Block> {
 }
 
 fn group_row(report: &MatrixReport, place: u32, group: &SeedGroup) -> Vec<String> {
+    let cell = group.of_seeds.first().and_then(|first| report.cells.iter().find(|cell| cell.number == first.cell));
+    let better = cell.map(|cell| cell.better).unwrap_or_default();
     let scores: Vec<String> = group
         .of_seeds
         .iter()
@@ -46,7 +49,7 @@ fn group_row(report: &MatrixReport, place: u32, group: &SeedGroup) -> Vec<String
         interval(group.ci95.as_ref()),
         deviation(group.sd),
         scores.join(", "),
-        group.metric.clone(),
+        format!("{}{}", group.metric, direction(better)),
     ]
 }
 

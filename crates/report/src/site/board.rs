@@ -67,7 +67,12 @@ fn board(number: usize, table: &Board) -> Vec<Part> {
         counted(u64::from(table.top_k), "hit"),
         words::direction(table.better),
     )];
-    facts.extend(table.counted_as.as_ref().map(|name| format!("counted as {}", one_line(name, NAME_WIDTH))));
+    facts.extend(table.counted_as.as_ref().map(|name| {
+        format!(
+            "counted as {}: that figure stands in a column of its own; scores, ranks and pairs are by our own rules",
+            one_line(name, NAME_WIDTH)
+        )
+    }));
     if !table.differs_in.is_empty() {
         facts.push(format!("not held against the first table: other {}", table.differs_in.join(", ")));
     }
@@ -75,7 +80,7 @@ fn board(number: usize, table: &Board) -> Vec<Part> {
     let title = format!("Table {}: {}", number + 1, one_line(&table.metric, NAME_WIDTH));
     let mut parts = vec![Part::Of(heading(title)), Part::Of(Block::List(facts))];
     parts.extend(picture(table));
-    parts.push(linked(&COLUMNS, table.rows.iter().map(|row| cells(table, row)).collect()));
+    parts.push(results(table));
     if !table.pairs.is_empty() {
         parts.push(Part::Of(heading("All pairs, second minus first, in points")));
         parts.push(pairs(table));
@@ -83,6 +88,22 @@ fn board(number: usize, table: &Board) -> Vec<Part> {
     parts
 }
 
+/// The results of a table. What is counted as others do has their figure beside the score.
+fn results(table: &Board) -> Part {
+    let of_others = table.counted_as.as_ref().map(|name| format!(">As {}", one_line(name, NAME_WIDTH)));
+    let mut columns = COLUMNS.to_vec();
+    let mut rows: Vec<Vec<Cell>> = table.rows.iter().map(|row| cells(table, row)).collect();
+    if let Some(title) = &of_others {
+        columns.insert(BEHIND_SCORE, title);
+        for (cells, row) in rows.iter_mut().zip(&table.rows) {
+            cells.insert(BEHIND_SCORE, Cell::text(percent_or_none(row.counted_value)));
+        }
+    }
+    linked(&columns, rows)
+}
+
+/// The place of the column behind the score and its interval.
+const BEHIND_SCORE: usize = 5;
 /// Columns of a table of results.
 const COLUMNS: [&str; 11] = [
     "Rank",

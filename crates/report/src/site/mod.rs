@@ -128,11 +128,13 @@ pub struct BoardRow {
     pub variant: Option<String>,
     /// Its version.
     pub system_version: String,
-    /// The score, 0 to 1.
+    /// The score by our own rules, 0 to 1: ranks and pairs go by it, also where the table is counted as others do.
     pub score: Option<f64>,
     /// Its interval: conversations like these.
     pub ci95: Option<Interval>,
-    /// Questions behind it.
+    /// The figure by the rules of others, 0 to 1; null where the table is not counted by any.
+    pub counted_value: Option<f64>,
+    /// Questions behind the score.
     pub questions: u64,
     /// Dollars, as if nothing had been stored before.
     pub usd: f64,

@@ -7,6 +7,8 @@ pub const INDEX: &str = "index.html";
 pub const DOCUMENT: &str = "site.json";
 /// Folders of the pages of datasets, pairs and runs.
 pub const FOLDERS: [&str; 3] = ["datasets", "pairs", "runs"];
+/// Longest id of a run that has a page, in bytes: a file system takes that of two of them.
+pub const MOST_ID_BYTES: usize = 120;
 /// Longest name of a dataset that has a page, in bytes: its file's name is three times as long at most.
 pub const MOST_NAME_BYTES: usize = 80;
 
@@ -31,10 +33,10 @@ pub fn of_run(id: &str) -> String {
     format!("runs/{id}.html")
 }
 
-/// The page of two runs.
+/// The page of two runs. No id of a run holds `@`, so that no other two have the same.
 #[must_use]
 pub fn of_pair(a: &str, b: &str) -> String {
-    format!("pairs/{a}--{b}.html")
+    format!("pairs/{a}@{b}.html")
 }
 
 /// A page as a link of a page in one of the folders.
@@ -44,6 +46,8 @@ pub(super) fn from_folder(page: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use bench_proto::ids::RunId;
+
     use super::*;
 
     #[test]
@@ -58,5 +62,13 @@ mod tests {
             assert!(name.chars().all(plain) && name.matches('.').count() == 1, "{file}");
         }
         assert!(of_dataset(&"\u{e4}".repeat(MOST_NAME_BYTES / 2)).len() < 255, "a file system takes it");
+    }
+
+    #[test]
+    fn no_two_pairs_have_the_same_page() {
+        assert_ne!(of_pair("a", "b--c"), of_pair("a--b", "c"));
+        assert!(RunId::stored("a@b").is_err(), "what stands between them is in no id");
+        let longest = "x".repeat(MOST_ID_BYTES);
+        assert!(of_pair(&longest, &longest).len() - "pairs/".len() <= 255, "a file system takes it");
     }
 }

@@ -18,7 +18,7 @@ const NAME_WIDTH: usize = 160;
 /// # Errors
 /// Never for text and pictures.
 pub fn run(summary: &Summary, dataset: &SiteDataset, row: &BoardRow) -> Result<String, RenderError> {
-    let shown = without_texts(summary);
+    let shown = figures_of(summary);
     let mut parts: Vec<Part> = warning(row).map(|why| Part::Of(Block::Labels(vec![why]))).into_iter().collect();
     let mut title = row.name();
     let mut blocks = Vec::new();
@@ -47,8 +47,10 @@ pub fn run(summary: &Summary, dataset: &SiteDataset, row: &BoardRow) -> Result<S
     page(Laid { title: one_line(&title, NAME_WIDTH), trail, parts })
 }
 
-/// The summary without what questions, golds and answers say, and without addresses that are of no use elsewhere.
-fn without_texts(summary: &Summary) -> Summary {
-    let slowest = summary.slowest.iter().map(|slow| SlowQuestion { trace_url: None, ..slow.clone() });
-    Summary { worst: Vec::new(), slowest: slowest.collect(), ..summary.clone() }
+/// The summary without texts, without the list that is about them, and without addresses that are of no use elsewhere. An archived
+/// report may have all of them.
+fn figures_of(summary: &Summary) -> Summary {
+    let told = summary.clone().without_texts();
+    let slowest = told.slowest.iter().map(|slow| SlowQuestion { trace_url: None, ..slow.clone() }).collect();
+    Summary { worst: Vec::new(), slowest, ..told }
 }

@@ -1,7 +1,8 @@
 use bench_proto::{
     comparison::Word,
     metric::Better,
-    summary::{Interval, Summary, Verdict},
+    started_again::ENDED_WITH,
+    summary::{Interval, StoredSummary, Summary, Verdict},
 };
 
 use super::{Board, BoardPair, BoardRow, Mark, Site, SiteDataset, Unranked, dataset, index, names, run};
@@ -24,6 +25,7 @@ fn row(system: &str, rank: Option<usize>, score: f64) -> BoardRow {
         system_version: "1".to_owned(),
         score: Some(score),
         ci95: interval(score - 0.05, score + 0.05),
+        counted_value: None,
         questions: 1_986,
         usd: 0.25,
         usd_incomplete: false,
@@ -96,6 +98,8 @@ fn locomo() -> SiteDataset {
             system: "a paper's".to_owned(),
             part: None,
             score: 0.8,
+            metric: None,
+            counted_as: None,
             ci95: None,
             questions: Some(1_540),
             answerer: None,
@@ -114,6 +118,20 @@ fn body(html: &str) -> &str {
 #[test]
 fn a_leaderboard_has_ties_marks_and_links() {
     insta::assert_snapshot!("site_dataset", body(&dataset(&locomo()).expect("renders")));
+}
+
+#[test]
+fn a_leaderboard_of_others_counting_has_their_figures_beside_ours() {
+    let mut of = locomo();
+    let table = &mut of.tables[0];
+    table.counted_as = Some("mem0-2025".to_owned());
+    table.rows[0].counted_value = Some(0.875);
+    let html = dataset(&of).expect("renders");
+    let said =
+        "counted as mem0-2025: that figure stands in a column of its own; scores, ranks and pairs are by our own rules";
+    assert!(html.contains(said), "{html}");
+    let told = r#"<td class="right">62.00 %</td><td class="right">57.0 to 67.0</td><td class="right">87.50 %</td>"#;
+    assert!(html.contains(">As mem0-2025</th>") && html.contains(told), "{html}");
 }
 
 #[test]
@@ -167,4 +185,24 @@ fn the_page_of_a_run_says_no_question_and_no_answer() {
     }
     assert!(html.contains("unverified: answers were made elsewhere"), "{html}");
     assert!(html.contains(&summary.result_digest) && html.contains("<svg"), "figures and plots do");
+}
+
+#[test]
+fn the_page_of_a_run_says_nothing_that_may_quote_a_text() {
+    const SECRET: &str = "The ferry to Kinsale leaves at nine";
+    let mut summary: Summary = serde_json::from_str(include_str!("../../../../proto/golden/report.v4.json"))
+        .expect("the golden report is read");
+    summary.dataset.notes = vec![SECRET.to_owned()];
+    summary.stored = Some(StoredSummary {
+        unsaid_examples: vec![SECRET.to_owned()],
+        failure: Some(SECRET.to_owned()),
+        ..StoredSummary::default()
+    });
+    summary.warnings = vec![format!("a process was started again{ENDED_WITH}KeyError: {SECRET}")];
+    if let Some(probe) = &mut summary.latency_probe {
+        probe.failure = Some(format!("timeout: {SECRET}"));
+    }
+    let of = locomo();
+    let html = run(&summary, &of, &of.tables[0].rows[0]).expect("renders");
+    assert!(!html.contains("Kinsale") && html.contains("a process was started again"), "{html}");
 }

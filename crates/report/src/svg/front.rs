@@ -1,7 +1,9 @@
 //! Quality against a cost, with the Pareto front among what can be held against each other.
 
+use bench_proto::metric::Better;
+
 use super::{Plot, circle, figure, line, percent_rules, short, steps_around, text};
-use crate::figures::percent;
+use crate::{figures::percent, words};
 
 const LEFT: f64 = 56.0;
 const TOP: f64 = 16.0;
@@ -39,6 +41,8 @@ pub struct FrontAxis<'a> {
     pub file_name: &'static str,
     /// What stands above it.
     pub title: &'a str,
+    /// In which direction scores are better.
+    pub better: Better,
     /// A cost as it is written.
     pub written: fn(f64) -> String,
 }
@@ -64,7 +68,8 @@ pub fn front_plot(axis: FrontAxis<'_>, points: &[FrontPoint]) -> Option<Plot> {
         shapes += &text(x(cost), TOP + HEIGHT + 16.0, "middle", "soft", &(axis.written)(cost));
     }
     let mut ahead: Vec<&FrontPoint> = points.iter().filter(|point| point.on_front).collect();
-    ahead.sort_by(|a, b| a.cost.total_cmp(&b.cost).then(a.value.total_cmp(&b.value)));
+    let gain = |point: &FrontPoint| axis.better.gain(point.value);
+    ahead.sort_by(|a, b| a.cost.total_cmp(&b.cost).then(gain(a).total_cmp(&gain(b))));
     for pair in ahead.windows(2) {
         if let [from, to] = pair {
             // a step: what costs less than the next is no better than this one
@@ -83,8 +88,9 @@ pub fn front_plot(axis: FrontAxis<'_>, points: &[FrontPoint]) -> Option<Plot> {
         shapes += &text(LEFT + WIDTH + 16.0, TOP + 12.0 + ROW * i as f64, "start", "", &short(&words, 60));
     }
     let height = (TOP + HEIGHT + 28.0).max(TOP + ROW * points.len() as f64 + 12.0);
-    let svg = figure(LEFT + WIDTH + 16.0 + LEGEND, height, axis.title, &shapes);
-    Some(Plot { file_name: axis.file_name, title: axis.title.to_owned(), svg })
+    let title = [axis.title, words::direction(axis.better)].concat();
+    let svg = figure(LEFT + WIDTH + 16.0 + LEGEND, height, &title, &shapes);
+    Some(Plot { file_name: axis.file_name, title, svg })
 }
 
 #[cfg(test)]
@@ -92,7 +98,8 @@ mod tests {
     use super::*;
     use crate::figures::usd;
 
-    const AXIS: FrontAxis<'_> = FrontAxis { file_name: "front.svg", title: "score against dollars", written: usd };
+    const AXIS: FrontAxis<'_> =
+        FrontAxis { file_name: "front.svg", title: "score against dollars", better: Better::Higher, written: usd };
 
     fn point(mark: &str, value: f64, cost: f64, on_front: bool) -> FrontPoint {
         let (mark, label) = (mark.to_owned(), format!("system {mark}"));
@@ -114,6 +121,19 @@ mod tests {
         let (cheap, dear) = (places[0], places[1]);
         assert!(dear.0 > cheap.0 && dear.1 < cheap.1, "{cheap:?} {dear:?}");
         assert!((dear.0 - (LEFT + WIDTH - MARGIN)).abs() < 0.1, "{dear:?}");
+    }
+
+    #[test]
+    fn where_lower_is_better_the_path_falls_from_the_cheapest_to_the_best() {
+        let points = [point("1", 0.4, 1.0, true), point("2", 0.1, 4.0, true), point("3", 0.5, 2.0, false)];
+        let plot =
+            front_plot(FrontAxis { better: Better::Lower, ..AXIS }, &points).expect("there is something to draw");
+        assert_eq!(plot.title, "score against dollars (lower is better)");
+        assert!(plot.svg.contains("(lower is better)"), "{}", plot.svg);
+        let places: Vec<(f64, f64)> = plot.svg.split("<circle ").skip(1).map(place).collect();
+        let (cheap, dear) = (places[0], places[1]);
+        assert!(cheap.0 < dear.0 && cheap.1 < dear.1, "{cheap:?} {dear:?}");
+        assert_eq!(plot.svg.matches("class=\"path s0\"").count(), 2);
     }
 
     /// Where a circle stands.

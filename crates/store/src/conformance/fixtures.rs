@@ -96,7 +96,7 @@ pub fn new_run(id: &str) -> NewRun {
         code_version: "0.0.0".into(),
         group: None,
         waits: false,
-        event: None,
+        events: Vec::new(),
     }
 }
 

@@ -11,7 +11,7 @@ use bench_proto::{
 };
 
 use super::{Fresh, HEADLINE, Scene, answer_text, bank, new_run, question_facts, recall_text};
-use crate::{Creation, Item, NewRun, RunFilter, RunState, StoreError};
+use crate::{Creation, Item, Lacking, NewRun, RunFilter, RunState, StoreError};
 
 /// Ids are taken once; lists show the newest first, of a user, by prefix, without controls unless asked.
 pub async fn runs_are_created_once_and_listed_newest_first(fresh: &Fresh) {
@@ -67,6 +67,10 @@ pub async fn runs_are_created_once_and_listed_newest_first(fresh: &Fresh) {
     let named = store.run(second).await.expect("is read");
     assert_eq!((named.name.as_deref(), named.tags), (Some("a \\ name"), tags));
     assert_eq!(list(RunFilter { name: Some("a \\ name".into()), ..RunFilter::default() }).await, [second]);
+    for (start, named) in [("a \\ ", &[second][..]), ("name of", &[first]), ("ame of", &[]), ("a \\ name or more", &[])]
+    {
+        assert_eq!(list(RunFilter { name_start: Some(start.into()), ..RunFilter::default() }).await, named, "{start}");
+    }
     store.set_labels(second, None, &[]).await.expect("is unnamed");
     assert_eq!(store.run(second).await.expect("is read").name, None);
     assert!(matches!(store.set_labels(RunNo(999), None, &[]).await, Err(StoreError::Missing(_))));
@@ -179,11 +183,28 @@ pub async fn run_events_keep_their_order(fresh: &Fresh) {
     let messages: Vec<&str> = events.iter().skip(1).map(|event| event.message.as_str()).collect();
     assert_eq!(messages, ["number 0", "number 1", "number 2", "number 3", "number 4"]);
     assert!(events.windows(2).all(|pair| pair[0].at_ms <= pair[1].at_ms));
-    let marked = NewRun { event: Some(("mark", "its\u{0}message".into())), ..new_run("marked") };
+    let marked =
+        NewRun { events: vec![("mark", "its\u{0}message".into()), ("second", "mark".into())], ..new_run("marked") };
     let run = store.create_run(&marked).await.expect("is created");
     let events = store.events(run).await.expect("are read");
     let kinds: Vec<(&str, &str)> = events.iter().map(|event| (event.kind.as_str(), event.message.as_str())).collect();
-    assert_eq!(kinds, [("created", ""), ("mark", "its\u{0}message")]);
+    assert_eq!(kinds, [("created", ""), ("mark", "its\u{0}message"), ("second", "mark")]);
+    // what is still to be done with a run that has finished is found by the event that it lacks
+    let cell = store.create_run(&new_run("m-c1-r1")).await.expect("is created");
+    let lacking = async |kind: &str, message: &str, or_kind: &str, cells: bool| -> Vec<RunNo> {
+        let lacks = Lacking { kind: kind.into(), message: message.into(), or_kind: or_kind.into() };
+        let filter = RunFilter { lacks: Some(lacks), cells, ..RunFilter::default() };
+        let rows = store.list_runs(&filter).await.expect("is listed");
+        rows.into_iter().map(|row| row.run_no).collect()
+    };
+    assert_eq!(lacking("mark", "", "", false).await, [], "none has finished");
+    for run in [run, cell] {
+        assert!(store.set_run_state(run, &[RunState::Running], RunState::Finished, None).await.expect("ends"));
+    }
+    assert_eq!(lacking("mark", "another", "", false).await, [cell, run]);
+    assert_eq!(lacking("mark", "its\u{0}message", "", false).await, [cell]);
+    assert_eq!(lacking("none", "", "mark", false).await, [cell]);
+    assert_eq!(lacking("mark", "another", "", true).await, [cell]);
 }
 
 /// U+0000 and backslashes come back from every free text.

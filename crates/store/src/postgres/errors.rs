@@ -37,7 +37,8 @@ pub(super) fn is_lost(error: &sqlx::Error) -> bool {
 /// By SQLSTATE, <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
 fn by_state(state: &str, message: String) -> StoreError {
     match state {
-        "53100" => StoreError::Full(message),
+        // somebody else's disk: who holds results waits with them until there is room
+        "53100" => StoreError::Unavailable(format!("{message}; the disk under Postgres is full, make room there")),
         // a pooler that hands out another server for every transaction, and was not recognised
         "26000" | "42P05" | "08P01" if message.contains("prepared statement") => {
             StoreError::Unavailable(format!("{message}; behind a pooler, add ?pgbouncer=true to the store's URL"))
@@ -110,13 +111,15 @@ mod tests {
     #[test]
     fn errors_say_what_can_be_done() {
         let of_code = |state| by_state(state, "x".into());
-        for passing in ["08006", "40001", "40P01", "53300", "55P03", "57P01", "57P03", "57014", "25P03", "XX000", ""] {
+        for passing in
+            ["08006", "40001", "40P01", "53100", "53300", "55P03", "57P01", "57P03", "57014", "25P03", "XX000", ""]
+        {
             assert!(of_code(passing).is_transient(), "{passing}");
         }
         for data in ["22001", "22021", "23505", "54000"] {
             assert!(matches!(of_code(data), StoreError::BadData(_)), "{data}");
         }
-        assert!(matches!(of_code("53100"), StoreError::Full(_)));
+        assert!(of_code("53100").to_string().contains("make room"), "whoever may, is told what to do");
         assert!(matches!(of_code("28P01"), StoreError::Open(_)));
         assert!(matches!(of_code("3D000"), StoreError::Open(_)));
         assert!(matches!(of_code("42P01"), StoreError::Broken(_)));

@@ -112,7 +112,7 @@ pub async fn open(url: &str, connections: usize) -> StoreResult<Arc<dyn Store>> 
 }
 
 /// Brings the schema behind a URL up to date, and the grants of its [roles] when it has any, in one transaction; returns its version.
-/// Many may do so at once.
+/// A newer schema and its grants are left as they are. Many may do so at once.
 ///
 /// # Errors
 /// Like [`open`]; [`StoreError::Open`] too when the role may not make tables.
@@ -133,7 +133,18 @@ pub async fn migrate(url: &str) -> StoreResult<i64> {
     for migration in MIGRATIONS.iter().skip(usize::try_from(found.version).unwrap_or(0)) {
         sqlx::raw_sql(AssertSqlSafe(*migration)).execute(&mut conn).await.map_err(failed)?;
     }
-    roles::refresh(&place, &mut conn).await?;
+    if found.version > schema::VERSION {
+        // who goes back to this build still has processes of the newer one, which need what it has granted
+        tracing::warn!(
+            store = %place,
+            code = "newer_schema",
+            "the schema of the store is {}, this build knows {}: what the newer build has granted its roles is left as it is",
+            found.version,
+            schema::VERSION
+        );
+    } else {
+        roles::refresh(&place, &mut conn).await?;
+    }
     sqlx::raw_sql("COMMIT").execute(&mut conn).await.map_err(failed)?;
     Ok(found.version.max(schema::VERSION))
 }

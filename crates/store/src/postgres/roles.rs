@@ -148,9 +148,11 @@ const LONGEST: usize = 40;
 /// Names the store's roles `PREFIX_read`, `PREFIX_submit`, `PREFIX_work` and `PREFIX_coordinate`, makes those that are missing (without
 /// a login), and gives each its rights; those of an earlier prefix lose theirs. Returns the names.
 ///
+/// The grants of a newer schema are left as they are.
+///
 /// # Errors
-/// [`StoreError::Open`] with the statements for a superuser, when roles are missing that the user of the URL may not make, and when
-/// it does not own the tables; [`StoreError::Schema`] before `migrate`.
+/// [`StoreError::Open`] with the statements for a superuser, when roles are missing that the user of the URL may not make, when it does
+/// not own the tables, and for other roles in a newer schema; [`StoreError::Schema`] before `migrate`.
 pub async fn name(url: &str, prefix: &str) -> StoreResult<Vec<String>> {
     let fits = !prefix.is_empty()
         && prefix.len() <= LONGEST
@@ -165,8 +167,15 @@ pub async fn name(url: &str, prefix: &str) -> StoreResult<Vec<String>> {
     let super::Reached { place, mut conn, .. } = reach(url).await?;
     let failed = |e: sqlx::Error| errors::on_open(&place, &e);
     begin(&mut conn).await.map_err(failed)?;
-    schema::must_fit(version(&mut conn).await.map_err(failed)?)?;
-    if let Some(old) = named(&mut conn).await.map_err(failed)?.filter(|old| old != prefix) {
+    let found = version(&mut conn).await.map_err(failed)?;
+    schema::must_fit(found)?;
+    let before = named(&mut conn).await.map_err(failed)?;
+    if found.version > schema::VERSION {
+        // dropping the connection ends the transaction
+        let there = before.as_deref() == Some(prefix) && missing(&mut conn, prefix).await.map_err(failed)?.is_empty();
+        return if there { Ok(names(prefix)) } else { Err(is_newer(&place, found.version, prefix)) };
+    }
+    if let Some(old) = before.filter(|old| old != prefix) {
         for role in names(&old) {
             revoke(&mut conn, &role).await.map_err(failed)?;
         }
@@ -217,6 +226,14 @@ pub(super) async fn refresh(place: &Destination, conn: &mut PgConnection) -> Sto
             "the roles of the store {place} do not reach its tables; as the owner of the schema: GRANT USAGE ON SCHEMA {shut}"
         ))),
     }
+}
+
+/// This build does not know all that the programs of a newer one need.
+fn is_newer(place: &Destination, found: i64, prefix: &str) -> StoreError {
+    StoreError::Open(format!(
+        "the schema of the store {place} is {found}, this build knows {}: run `bench-coord migrate --roles {prefix}` of the newer build",
+        schema::VERSION
+    ))
 }
 
 fn names(prefix: &str) -> Vec<String> {

@@ -94,8 +94,8 @@ pub struct NewRun {
     pub group: Option<NewGroup>,
     /// Created paused, for the reason [`MEASURED_FIRST`].
     pub waits: bool,
-    /// Kind and message of an event that is there from the beginning, for what must never be seen without it.
-    pub event: Option<(&'static str, String)>,
+    /// Kinds and messages of events that are there from the beginning, for what must never be seen without them.
+    pub events: Vec<(&'static str, String)>,
 }
 
 /// The group of a run that is to be created; the first run of a group creates it.
@@ -309,6 +309,8 @@ pub struct RunFilter {
     pub id_part: Option<String>,
     /// Only of this name.
     pub name: Option<String>,
+    /// Only names that start with this.
+    pub name_start: Option<String>,
     /// Only of this user.
     pub user: Option<String>,
     /// Also runs that are controls of others.
@@ -317,8 +319,23 @@ pub struct RunFilter {
     pub control_of: Option<RunNo>,
     /// Only runs that are running or paused.
     pub open: bool,
+    /// Only finished runs that lack an event.
+    pub lacks: Option<Lacking>,
+    /// Only runs whose ids end as those of the cells of a matrix: [`RunRow::cell`] says whether they are some.
+    pub cells: bool,
     /// At most so many.
     pub limit: Option<u32>,
+}
+
+/// An event that runs lack with which something is still to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lacking {
+    /// Its kind.
+    pub kind: String,
+    /// Its message.
+    pub message: String,
+    /// A kind of event that stands for it, whatever its message.
+    pub or_kind: String,
 }
 
 /// A run-level event, for `status`, `watch` and replay (P36).

@@ -20,8 +20,8 @@ use super::{
     Backend, Batch, Conn, Row, Sql, SqlStore, args, groups, missing_run, money::USAGE, rounds, summaries, sums::sum,
 };
 use crate::{
-    Creation, MEASURED_FIRST, NewRun, RunCounters, RunEvent, RunFilter, RunGroup, RunRow, RunState, Runs, StoreError,
-    StoreResult,
+    Creation, Lacking, MEASURED_FIRST, NewRun, RunCounters, RunEvent, RunFilter, RunGroup, RunRow, RunState, Runs,
+    StoreError, StoreResult,
     codec::{escape, from_json, shown, to_json, unescape},
 };
 
@@ -173,7 +173,7 @@ async fn create(conn: &mut dyn Conn, new: NewRun) -> StoreResult<Creation> {
     let run = RunNo(made.int(0)?);
     conn.execute(&COUNTERS, args![run.0]).await?;
     note_event(conn, run, "created", "").await?;
-    if let Some((kind, message)) = &new.event {
+    for (kind, message) in &new.events {
         note_event(conn, run, kind, message).await?;
     }
     Ok(Creation::Made(run))
@@ -336,12 +336,19 @@ impl<B: Backend> Runs for SqlStore<B> {
                  OR substr(r.run_id, length(r.run_id) - CAST($1 AS INTEGER) + 1) = $2) \
                  AND ($3 = 0 OR r.user_name = $4) AND ($5 = 0 OR r.control_of = $6) \
                  AND ($7 = 1 OR r.control_of IS NULL) AND ($9 = 0 OR r.name = $10) \
-                 AND ($11 = 0 OR r.state IN ('{}', '{}')) ORDER BY r.run_no DESC LIMIT $8",
+                 AND ($11 = 0 OR r.state IN ('{}', '{}')) \
+                 AND ($12 = 0 OR substr(r.name, 1, CAST($12 AS INTEGER)) = $13) \
+                 AND ($14 = 0 OR (r.state = '{}' AND NOT EXISTS (SELECT 1 FROM run_events AS e WHERE e.run_no = r.run_no \
+                 AND ((e.kind = $15 AND e.message = $16) OR e.kind = $17)))) \
+                 AND ($18 = 0 OR r.run_id LIKE '%-c%-r%') ORDER BY r.run_no DESC LIMIT $8",
                 RunState::Running.name(),
                 RunState::Paused.name(),
+                RunState::Finished.name(),
             ))
         });
         let part = filter.id_part.as_deref().unwrap_or_default();
+        let name_start = escape(filter.name_start.as_deref().unwrap_or_default());
+        let lacks = |part: fn(&Lacking) -> &String| filter.lacks.as_ref().map_or("", |of| part(of).as_str());
         let control_of = filter.control_of.map_or(0, |run| run.0);
         let wanted = filter.limit.map_or(usize::MAX, |limit| limit as usize);
         let mut most = i64::try_from(wanted).unwrap_or(i64::MAX);
@@ -358,6 +365,13 @@ impl<B: Backend> Runs for SqlStore<B> {
                 filter.name.is_some() as i64,
                 escape(filter.name.as_deref().unwrap_or_default()),
                 filter.open as i64,
+                name_start.chars().count() as i32,
+                name_start.as_str(),
+                filter.lacks.is_some() as i64,
+                escape(lacks(|of| &of.kind)),
+                escape(lacks(|of| &of.message)),
+                escape(lacks(|of| &of.or_kind)),
+                filter.cells as i64,
             ];
             let rows = self.fetch(&SELECT, args).await?;
             let all = (rows.len() as i64) < most;

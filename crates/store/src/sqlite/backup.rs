@@ -11,8 +11,8 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode},
 };
 
-use super::{BUSY_TIMEOUT, close_quietly, conn::SqliteConn, errors, path_of};
-use crate::{StoreError, StoreResult, sql::check_schema};
+use super::{BUSY_TIMEOUT, close_quietly, conn::SqliteConn, errors, path_of, prepare_place, reading_only};
+use crate::{Access, StoreError, StoreResult, sql::check_schema};
 
 /// A copy that was made and read again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Copied {
 }
 
 /// Copies the store behind `sqlite:<path>` to a new file that only its owner can read: everything that was committed when the
-/// copy began, and nothing of what came later. Its readers and writers go on meanwhile. The file appears under its name when
+/// copy began, and nothing of what came later. Its readers and writers go on meanwhile, and it may be one that can only be read. The file appears under its name when
 /// it is whole and has been read.
 ///
 /// # Errors
@@ -38,7 +38,11 @@ pub async fn back_up(url: &str, to: &Path) -> StoreResult<Copied> {
         return Err(there_already(to));
     }
     let part = Part::new(to)?;
-    let reading = SqliteConnectOptions::new().filename(&from).busy_timeout(BUSY_TIMEOUT).disable_statement_logging();
+    let reading = match prepare_place(&from, Access::Read) {
+        Ok(()) => SqliteConnectOptions::new().filename(&from).busy_timeout(BUSY_TIMEOUT).disable_statement_logging(),
+        // another's file, a medium: as it is read, it is copied
+        Err(_) => reading_only(&from),
+    };
     let mut source = reading.connect().await.map_err(|e| errors::on_open(&from, &e))?;
     let name = part.path.to_str().ok_or_else(|| refused(to, "its name is no text"))?.to_owned();
     let copied = sqlx::query("VACUUM INTO ?").bind(name).execute(&mut source).await;

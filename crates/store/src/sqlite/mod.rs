@@ -159,12 +159,17 @@ fn refuse(path: &Path, why: String) -> StoreError {
 
 /// A store that can only be read: another's file, a folder without a right to write, a medium. Nothing is put beside it.
 async fn only_read(path: PathBuf) -> StoreResult<Arc<dyn Store>> {
-    let has_log = log_of(&path).metadata().is_ok_and(|log| log.len() > 0);
-    // without a log nobody writes, and reading needs no files beside it
-    let options = SqliteConnectOptions::new().filename(&path).read_only(true).immutable(!has_log);
-    let options = options.busy_timeout(BUSY_TIMEOUT).disable_statement_logging();
+    let options = reading_only(&path);
     let conn = options.connect().await.map_err(|e| errors::on_open(&path, &e))?;
     with_readers(conn, options, path).await
+}
+
+/// How such a store is opened.
+fn reading_only(path: &Path) -> SqliteConnectOptions {
+    let has_log = log_of(path).metadata().is_ok_and(|log| log.len() > 0);
+    // without a log nobody writes, and reading needs no files beside it
+    let options = SqliteConnectOptions::new().filename(path).read_only(true).immutable(!has_log);
+    options.busy_timeout(BUSY_TIMEOUT).disable_statement_logging()
 }
 
 /// Brings the schema up to date, and begins to work.

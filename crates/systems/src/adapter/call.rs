@@ -26,7 +26,7 @@ use super::{
     path::Path,
     spec::{AuthPlace, AuthSpec, CallSpec},
     sse,
-    steps::Steps,
+    steps::{Steps, Waiting},
     template::{Template, Vars},
     time,
 };
@@ -86,6 +86,8 @@ pub(super) struct Read {
     /// Events, when that is what came.
     pub(super) events: Vec<sse::Event>,
     pub(super) usage: Usage,
+    /// What is not done yet, of a call that only looks: nothing behind it was sent.
+    pub(super) waiting: Option<Waiting>,
 }
 
 /// Where the calls of a system go.
@@ -296,6 +298,11 @@ impl Call {
         }
     }
 
+    /// Whether the request changes nothing.
+    pub(super) fn only_reads(&self) -> bool {
+        matches!(&self.sent, Sent::Request(request) if request.method == Method::GET)
+    }
+
     fn requested(&self) -> Result<&Requested, Failure> {
         match &self.sent {
             Sent::Request(request) => Ok(request),
@@ -436,7 +443,7 @@ impl Call {
             return self.look_at(value);
         }
         let usage = self.usage_of(&value);
-        Ok(Read { value, events: Vec::new(), usage })
+        Ok(Read { value, usage, ..Read::default() })
     }
 
     /// Looks whether a response says what it must.
@@ -446,7 +453,7 @@ impl Call {
             return Err(self.unexpected(&value));
         }
         let usage = self.usage_of(&value);
-        Ok(Read { value, events: Vec::new(), usage })
+        Ok(Read { value, usage, ..Read::default() })
     }
 
     fn read_events(&self, text: &str, is_success: bool) -> Result<Read, Failure> {
@@ -475,7 +482,7 @@ impl Call {
         let usage = events.iter().map(|event| self.usage_of(&event.data)).find(|u| *u != Usage::default());
         let kept = |event: &sse::Event| self.events.is_empty() || self.events.contains(&event.name);
         let events = events.into_iter().filter(kept).collect();
-        Ok(Read { value: Value::Null, events, usage: usage.unwrap_or_default() })
+        Ok(Read { events, usage: usage.unwrap_or_default(), ..Read::default() })
     }
 
     fn usage_of(&self, value: &Value) -> Usage {

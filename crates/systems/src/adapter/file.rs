@@ -36,7 +36,7 @@ const RECALL_VARS: &[&str] = &[
 ];
 const LIST_VARS: &[&str] = &["bank", "name", "limit", "offset", "page", "cursor"];
 const BATCH_VARS: &[&str] = &["bank", "name", "items"];
-const MESSAGE_VARS: &[&str] = &["speaker", "role", "text", "time", "time_unix", "time_ms", "session_id"];
+const MESSAGE_VARS: &[&str] = &["speaker", "role", "text", "dated", "time", "time_unix", "time_ms", "session_id"];
 
 /// Reads a file's text.
 ///
@@ -284,7 +284,8 @@ pub(super) fn compile(spec: &AdapterSpec) -> Result<Adapter, String> {
         forget: call("forget", &spec.forget, &vars(REPLACED_VARS))?,
         flush: call("flush", &spec.flush, BANK_VARS)?,
         consolidate: call("consolidate", &spec.consolidate, BANK_VARS)?,
-        ready: call("ready.call", &spec.ready.call, &ready_vars)?,
+        // whoever waits for a bank holds no slot: its looks are polls of their own (P11)
+        ready: call("ready.call", &spec.ready.call, &ready_vars)?.map(Call::looking),
         searches: compile_searches(spec, timeout)?,
         answer: call("answer", &spec.answer, RECALL_VARS)?,
         verify: call("verify", &spec.verify, &vars(&["expected"]))?,
@@ -451,6 +452,15 @@ reset: {request: 'DELETE /users/{bank}'}
     fn a_text_that_is_named_once_does_not_stand_for_a_million() {
         let text = format!("name: mine\ncommand: [&a {}{}]\n", "x".repeat(100_000), ", *a".repeat(1_000));
         assert!(error(&text).contains("without aliases"));
+    }
+
+    #[test]
+    fn how_it_was_tested_is_read_and_goes_with_no_run() {
+        let spec = parse(&format!("{SMALL}tested: against the real server 1.1.0\n")).expect("reads");
+        assert_eq!(spec.tested.as_deref(), Some("against the real server 1.1.0"));
+        let of = |spec: &AdapterSpec| serde_json::to_value(spec).expect("serialises");
+        let without = parse(SMALL).expect("reads");
+        assert_eq!((of(&spec), fingerprint(&spec)), (of(&without), fingerprint(&without)));
     }
 
     #[test]

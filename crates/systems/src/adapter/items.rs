@@ -88,17 +88,28 @@ struct Message {
     role: &'static str,
     line: String,
     time: Option<String>,
-    /// The words for its time, where that is not the item's.
-    own_time: Option<String>,
+    /// The words for its time.
+    time_text: Option<String>,
+    /// Its time is not the item's.
+    has_own_time: bool,
 }
 
 impl Message {
-    fn dated(&self) -> String {
-        match &self.own_time {
-            Some(time) => format!("[{time}] {}", self.line),
-            None => self.line.clone(),
-        }
+    /// With its time, where that is not the item's.
+    fn with_own_time(&self) -> String {
+        behind(self.time_text.as_deref().filter(|_| self.has_own_time), &self.line)
     }
+
+    /// With its time, where it has one.
+    fn dated(&self) -> String {
+        let time = self.time.as_deref().and_then(rfc3339);
+        behind(time.as_deref().or(self.time_text.as_deref()), &self.line)
+    }
+}
+
+/// A text behind its date.
+fn behind(date: Option<&str>, text: &str) -> String {
+    date.map_or_else(|| text.to_owned(), |date| format!("[{date}] {text}"))
 }
 
 /// What a memory carries beside its text.
@@ -298,7 +309,8 @@ fn message_of(turn: &Turn, first: Option<&str>, time: Time<'_>, own: bool) -> Me
         role: role_of(turn, first),
         line: if says_nothing { String::new() } else { turn.line() },
         time: time.iso.map(str::to_owned),
-        own_time: time.text.filter(|_| own).map(str::to_owned),
+        time_text: time.text.map(str::to_owned),
+        has_own_time: own,
     }
 }
 
@@ -338,7 +350,7 @@ fn of_session(session: &Session, first: Option<&str>) -> Item {
         session_id: session.id.clone(),
         speaker: String::new(),
         role: "user",
-        text: messages.iter().map(Message::dated).collect::<Vec<_>>().join("\n"),
+        text: messages.iter().map(Message::with_own_time).collect::<Vec<_>>().join("\n"),
         time: time.iso.map(str::to_owned),
         time_text: time.text.map(str::to_owned),
         messages,
@@ -348,8 +360,14 @@ fn of_session(session: &Session, first: Option<&str>) -> Item {
 
 fn of_memory(memory: &Memory) -> Item {
     let Memory { id, text, time, tags, user, scopes, fields } = memory.clone();
-    let message =
-        Message { speaker: String::new(), role: "user", line: text.clone(), time: time.clone(), own_time: None };
+    let message = Message {
+        speaker: String::new(),
+        role: "user",
+        line: text.clone(),
+        time: time.clone(),
+        time_text: time.clone(),
+        has_own_time: false,
+    };
     Item {
         session_id: id.clone(),
         id,
@@ -395,7 +413,8 @@ fn split(item: Item, most: usize) -> Vec<Item> {
             role: item.role,
             line: text.clone(),
             time: item.time.clone(),
-            own_time: None,
+            time_text: item.time_text.clone(),
+            has_own_time: false,
         }],
         text,
         ..item.clone()
@@ -431,10 +450,18 @@ impl Item {
     }
 
     fn content(&self) -> String {
-        match &self.time_text {
-            Some(time) => format!("[{time}] {}", self.text),
-            None => self.text.clone(),
+        behind(self.time_text.as_deref(), &self.text)
+    }
+
+    /// The same at a time, where it has none that can be read, and so for its messages.
+    #[must_use]
+    pub(super) fn or_at(mut self, undated: &str) -> Self {
+        for time in self.messages.iter_mut().map(|said| &mut said.time).chain([&mut self.time]) {
+            if time.as_deref().and_then(utc).is_none() {
+                *time = Some(undated.to_owned());
+            }
         }
+        self
     }
 
     /// A Markdown document with its session and date in front.
@@ -478,11 +505,12 @@ impl Item {
             .with("speaker", if said.speaker.is_empty() { Value::Null } else { said.speaker.as_str().into() })
             .with("role", said.role)
             .with("text", said.line.as_str())
+            .with("dated", said.dated())
             .with("time", utc.map(|at| at.to_string()))
             .with("time_unix", utc.map(jiff::Timestamp::as_second))
             .with("time_ms", utc.map(jiff::Timestamp::as_millisecond))
             .with("session_id", self.session_id.as_str());
-        let plain = || json!({ "role": said.role, "content": said.dated() });
+        let plain = || json!({ "role": said.role, "content": said.with_own_time() });
         template.and_then(|template| template.render(&vars)).unwrap_or_else(plain)
     }
 

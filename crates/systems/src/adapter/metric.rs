@@ -1,11 +1,21 @@
 //! One number out of a page of metrics in Prometheus's text format.
 
-/// The value of a metric: the sum of its samples, whatever their labels; 0 of one that is announced and has none yet, as counters
-/// with labels are before their first use.
+/// The value of a metric, or with `a|b` the sum of those that the page has: a server counts for each of the models that it may use.
 ///
 /// # Errors
-/// A page without it.
-pub(super) fn read(page: &str, metric: &str) -> Result<f64, String> {
+/// A page that has none of them.
+pub(super) fn read(page: &str, metrics: &str) -> Result<f64, String> {
+    let there: Vec<f64> = metrics.split('|').filter_map(|metric| one(page, metric.trim())).collect();
+    if there.is_empty() {
+        let names: Vec<String> = metrics.split('|').map(|metric| format!("'{}'", metric.trim())).collect();
+        return Err(format!("the page has no metric {}", names.join(" or ")));
+    }
+    Ok(there.iter().sum())
+}
+
+/// The sum of a metric's samples, whatever their labels; 0 of one that is announced and has none yet, as counters with labels are
+/// before their first use; none of one that the page does not have.
+fn one(page: &str, metric: &str) -> Option<f64> {
     let (mut announced, mut sum) = (false, 0.0);
     for line in page.lines().map(str::trim) {
         if let Some(comment) = line.strip_prefix('#') {
@@ -24,7 +34,7 @@ pub(super) fn read(page: &str, metric: &str) -> Result<f64, String> {
             sum += value;
         }
     }
-    if announced { Ok(sum) } else { Err(format!("the page has no metric '{metric}'")) }
+    announced.then_some(sum)
 }
 
 #[cfg(test)]
@@ -41,5 +51,15 @@ mod tests {
         assert_eq!(read(page, "idle_total"), Ok(0.0));
         assert_eq!(read(page, "tokens"), Err("the page has no metric 'tokens'".to_owned()));
         assert!(read("<html>", "plain").is_err());
+    }
+
+    #[test]
+    fn of_several_metrics_those_that_are_there_are_summed() {
+        let page =
+            "# TYPE openai_total counter\nopenai_total{model=\"a\"} 12\n# TYPE embedder counter\nembedder_total 3\n";
+        assert_eq!(read(page, "openai_total|bedrock_total|embedder_total"), Ok(15.0));
+        assert_eq!(read(page, "bedrock_total|embedder_total"), Ok(3.0));
+        let none = "the page has no metric 'bedrock_total' or 'ollama_total'";
+        assert_eq!(read(page, "bedrock_total|ollama_total"), Err(none.to_owned()));
     }
 }

@@ -1,7 +1,10 @@
 //! What is wrong with an adapter although every field of it can be read: fields that a call does not read, that miss each other, or
 //! that belong to another kind of system. Start reading at `check_whole`.
 
-use super::spec::{AdapterSpec, CallSpec, Permission, ReadyRule};
+use super::{
+    items::rfc3339,
+    spec::{AdapterSpec, CallSpec, Permission, ReadyRule},
+};
 
 /// Which answers a call may read; anything else in it is a mistake.
 const READERS: &[(&str, &[&str])] = &[
@@ -13,7 +16,7 @@ const READERS: &[(&str, &[&str])] = &[
     ("consolidate", &["usage"]),
     ("ready.call", &["count"]),
     ("recall", &["hits", "usage"]),
-    ("answer", &["text", "cites", "usage", "events", "last_event"]),
+    ("answer", &["text", "pick", "cites", "usage", "events", "last_event"]),
     ("verify", &["count"]),
     ("list", &["hits", "next"]),
     ("statistics", &["numbers"]),
@@ -34,6 +37,7 @@ pub(super) fn check_fields(what: &str, spec: &CallSpec) -> Result<(), String> {
         ("hits", !spec.hits.is_empty()),
         ("next", spec.next.is_some()),
         ("text", spec.text.is_some()),
+        ("pick", spec.pick.is_some()),
         ("cites", spec.cites.is_some()),
         ("numbers", !spec.numbers.is_empty()),
         ("version", spec.version.is_some()),
@@ -86,6 +90,10 @@ pub(super) fn check_whole(spec: &AdapterSpec) -> Result<(), String> {
         (
             spec.verify.as_ref().is_some_and(|verify| verify.count.is_none()),
             "verify.count is missing: where is the number in the response?",
+        ),
+        (
+            spec.undated.as_deref().is_some_and(|time| rfc3339(time).is_none()),
+            "undated: give a time, such as 2000-01-01T00:00:00",
         ),
         (spec.limits.max_k == Some(0), "limits.max_k must be at least 1"),
         (spec.limits.batch == Some(0), "limits.batch must be at least 1"),

@@ -52,6 +52,11 @@ impl Path {
         self.all(value).into_iter().next()
     }
 
+    /// The last value at the path.
+    pub(super) fn last<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+        self.all(value).pop()
+    }
+
     /// Whether `null` stands at the path, and nothing else.
     pub(super) fn is_null(&self, value: &Value) -> bool {
         let leads_somewhere = |way: &Vec<Segment>| {
@@ -157,6 +162,9 @@ mod tests {
         assert_eq!(texts("a.1.m|a.1.chunk"), [json!("y")]);
         assert_eq!(texts("a.2.m"), Vec::<Value>::new());
         assert_eq!(texts("").first(), Some(&value));
+        let last = json!({ "messages": [{ "content": "hm" }, { "content": "it is red" }, { "content": null }, {}] });
+        let path = Path::new("messages.*.content");
+        assert_eq!((path.first(&last), path.last(&last)), (Some(&json!("hm")), Some(&json!("it is red"))));
         assert_eq!(Path::new("n").count(&value), Ok(3));
         assert_eq!(Path::new("a").count(&value), Ok(3));
         assert_eq!(Path::new("a").list(&value).map(|l| l.map(|l| l.len())), Ok(Some(3)));

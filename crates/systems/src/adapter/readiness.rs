@@ -16,6 +16,7 @@ use super::{
     metric,
     path::Path,
     spec::ReadyRule,
+    steps::Waiting,
     system::{AdapterSystem, CHECKS_IN_FLIGHT, bank_vars, handle},
     time,
 };
@@ -26,18 +27,22 @@ const PROGRESS_KEPT: usize = 4096;
 
 /// How far a bank has come on its way to be ready, seen from this process.
 pub(super) struct Progress {
-    seen: Value,
+    /// The state or number that was seen last, and of how many entries.
+    seen: Option<(u32, Value)>,
+    /// When anything has moved last.
     since: Instant,
     /// The most that was done, and of how many entries.
     most: Option<(u32, u64)>,
     done: BTreeSet<String>,
+    /// Of how many entries, and since when, a request of the look says that it has to be asked again.
+    waiting: Option<(u32, Instant)>,
     /// Entries that the bank had when it was flushed.
     flushed: Option<u32>,
 }
 
 impl Progress {
     fn begun() -> Self {
-        Self { seen: Value::Null, since: Instant::now(), most: None, done: BTreeSet::new(), flushed: None }
+        Self { seen: None, since: Instant::now(), most: None, done: BTreeSet::new(), waiting: None, flushed: None }
     }
 
     /// How many are done of so many entries. Only more than ever is a move: a number that goes to and fro comes to nothing. More
@@ -46,6 +51,31 @@ impl Progress {
         if self.most.is_none_or(|(of, most)| entries > of || entries == of && done > most) {
             (self.most, self.since) = (Some((entries, done)), Instant::now());
         }
+    }
+
+    /// What is seen of so many entries. Another value than before is a move, and more entries begin anew, whatever they show: what
+    /// earlier ones had left says nothing of them.
+    fn see(&mut self, entries: u32, value: Value) {
+        let most = self.seen.as_ref().map_or(0, |(of, _)| *of);
+        if self.seen.as_ref().is_none_or(|(of, before)| entries > *of || *before != value) {
+            (self.seen, self.since) = (Some((entries.max(most), value)), Instant::now());
+        }
+    }
+
+    /// For how long the same request has had to be asked again for these entries.
+    fn wait(&mut self, entries: u32) -> Duration {
+        match self.waiting {
+            Some((of, since)) if entries <= of => since.elapsed(),
+            _ => {
+                self.waiting = Some((entries, Instant::now()));
+                Duration::ZERO
+            }
+        }
+    }
+
+    /// What was seen so far says nothing of what comes now. Items that are done stay done.
+    fn begin_anew(&mut self) {
+        (self.seen, self.most, self.waiting, self.since) = (None, None, None, Instant::now());
     }
 }
 
@@ -70,44 +100,83 @@ impl AdapterSystem {
         }
         let expected = self.expected(bank, entries)?.len() as u64;
         let read = self.send(call, Some(bank), &bank_vars(bank).with("expected", expected)).await?;
+        if let Some(waiting) = &read.waiting {
+            return self.still_waiting(call, bank, entries, waiting);
+        }
+        self.note(bank, |progress| progress.waiting = None);
         match spec.when {
-            ReadyRule::Count => {
-                let path = Path::new(spec.call.as_ref().and_then(|call| call.count.as_deref()).unwrap_or_default());
-                let count = path.count(&read.value).map_err(|error| call.shape(error))?;
-                if count >= expected {
-                    return Ok(Readiness::Proven);
-                }
-                match self.note_count(bank, entries, count) {
-                    Ok(_) => Ok(self.not_yet()),
-                    Err(still) => {
-                        Err(self.stalled(bank, still, &format!("the count has stayed at {count} of {expected}")))
-                    }
-                }
-            }
+            ReadyRule::Count => self.counted(call, bank, &read.value, (entries, expected)),
             ReadyRule::AllDone => self.all_done(call, bank, &read.value, (entries, expected)),
-            ReadyRule::Status | ReadyRule::Stable => {
-                let state = self.state(call, &read.value)?;
-                if spec.failed.contains(&state) {
-                    return Err(Failure::permanent(
-                        "system_item_failed",
-                        format!("bank {}: the system says {state}", bank.bank_id),
-                    ));
-                }
-                if spec.when == ReadyRule::Status && spec.done.contains(&state) {
-                    return Ok(Readiness::Proven);
-                }
-                let said = excerpt(&state.to_string());
-                match (spec.when, self.note(bank, state)) {
-                    (ReadyRule::Stable, Ok(still) | Err(still)) if still >= self.adapter.stable_for => {
-                        Ok(Readiness::Promised)
-                    }
-                    (ReadyRule::Stable, _) | (_, Ok(_)) => Ok(self.not_yet()),
-                    (_, Err(still)) => Err(self.stalled(bank, still, &format!("the state has stayed at {said}"))),
-                }
-            }
+            ReadyRule::Status | ReadyRule::Stable => self.told(call, bank, &read.value, entries),
             // their own rules, looked at before
             ReadyRule::Returned | ReadyRule::EachDone => Ok(Readiness::Proven),
             ReadyRule::Promised => Ok(Readiness::Promised),
+        }
+    }
+
+    /// A request of the look says that it has to be asked again: whoever waits for the bank comes again, as long as the file says.
+    fn still_waiting(
+        &self,
+        call: &Call,
+        bank: &BankRef,
+        entries: u32,
+        waiting: &Waiting,
+    ) -> Result<Readiness, Failure> {
+        let patience = call.patience();
+        if self.note(bank, |progress| progress.wait(entries)) + waiting.every > patience {
+            self.begin_anew(bank);
+            let message = format!("bank {}: {} after {}", bank.bank_id, waiting.said, time::show(patience));
+            return Err(Failure::permanent("system_stalled", message));
+        }
+        Ok(Readiness::NotYet { poll_after_ms: u64::try_from(waiting.every.as_millis()).unwrap_or(u64::MAX) })
+    }
+
+    /// Whether a bank holds as many as it has to.
+    fn counted(
+        &self,
+        call: &Call,
+        bank: &BankRef,
+        value: &Value,
+        (entries, expected): (u32, u64),
+    ) -> Result<Readiness, Failure> {
+        let spec = self.adapter.spec.ready.call.as_ref();
+        let path = Path::new(spec.and_then(|call| call.count.as_deref()).unwrap_or_default());
+        let count = path.count(value).map_err(|error| call.shape(error))?;
+        if count >= expected {
+            return Ok(Readiness::Proven);
+        }
+        match self.note_count(bank, entries, count) {
+            Ok(()) => Ok(self.not_yet()),
+            Err(still) => Err(self.stalled(bank, still, &format!("the count has stayed at {count} of {expected}"))),
+        }
+    }
+
+    /// What a state, or a value that has to stand still, says of a bank.
+    fn told(&self, call: &Call, bank: &BankRef, value: &Value, entries: u32) -> Result<Readiness, Failure> {
+        let spec = &self.adapter.spec.ready;
+        let state = self.state(call, value)?;
+        if spec.failed.contains(&state) {
+            return Err(Failure::permanent(
+                "system_item_failed",
+                format!("bank {}: the system says {state}", bank.bank_id),
+            ));
+        }
+        if spec.when == ReadyRule::Status && spec.done.contains(&state) {
+            // what is stored next goes through the same states
+            self.begin_anew(bank);
+            return Ok(Readiness::Proven);
+        }
+        let said = excerpt(&state.to_string());
+        let still = self.note(bank, |progress| {
+            progress.see(entries, state);
+            progress.since.elapsed()
+        });
+        match spec.when {
+            ReadyRule::Stable if still >= self.adapter.stable_for => Ok(Readiness::Promised),
+            ReadyRule::Status if still > self.patience() => {
+                Err(self.stalled(bank, still, &format!("the state has stayed at {said}")))
+            }
+            _ => Ok(self.not_yet()),
         }
     }
 
@@ -143,31 +212,38 @@ impl AdapterSystem {
             return Ok(Readiness::Proven);
         }
         match self.note_count(bank, entries, done) {
-            Ok(_) => Ok(self.not_yet()),
+            Ok(()) => Ok(self.not_yet()),
             Err(still) => Err(self.stalled(bank, still, &format!("{done} of {expected} items are done, no more"))),
         }
     }
 
-    /// Notes what was seen of a bank; `Err` when nothing has moved for too long.
-    fn note(&self, bank: &BankRef, seen: Value) -> Result<Duration, Duration> {
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = of_bank(&mut progress, bank);
-        if entry.seen != seen {
-            (entry.seen, entry.since) = (seen, Instant::now());
-        }
-        self.within_patience(entry.since.elapsed())
+    /// Notes something of a bank's way.
+    fn note<T>(&self, bank: &BankRef, what: impl FnOnce(&mut Progress) -> T) -> T {
+        what(of_bank(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner), bank))
     }
 
     /// Notes how many are done; `Err` when there were no more for too long.
-    fn note_count(&self, bank: &BankRef, entries: u32, done: u64) -> Result<Duration, Duration> {
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = of_bank(&mut progress, bank);
-        entry.count(entries, done);
-        self.within_patience(entry.since.elapsed())
+    fn note_count(&self, bank: &BankRef, entries: u32, done: u64) -> Result<(), Duration> {
+        let still = self.note(bank, |progress| {
+            progress.count(entries, done);
+            progress.since.elapsed()
+        });
+        if still > self.patience() { Err(still) } else { Ok(()) }
     }
 
-    fn within_patience(&self, still: Duration) -> Result<Duration, Duration> {
-        if still > self.adapter.stalled_after { Err(still) } else { Ok(still) }
+    /// A bank in which nothing moves for longer than this has failed.
+    fn patience(&self) -> Duration {
+        let repeated = match (self.adapter.spec.ready.when, &self.adapter.ready) {
+            // of many requests, each of which may have to be asked again for so long
+            (ReadyRule::EachDone, Some(call)) => call.patience(),
+            _ => Duration::ZERO,
+        };
+        self.adapter.stalled_after.max(repeated)
+    }
+
+    /// Something was done to the bank: what was seen of it before says nothing of what is seen now.
+    pub(super) fn begin_anew(&self, bank: &BankRef) {
+        self.note(bank, Progress::begin_anew);
     }
 
     /// Items that are changed are looked at again: what was done is what they were before.
@@ -180,6 +256,8 @@ impl AdapterSystem {
     }
 
     fn stalled(&self, bank: &BankRef, still: Duration, what: &str) -> Failure {
+        // whoever tries the bank again waits for it again
+        self.begin_anew(bank);
         Failure::permanent(
             "system_stalled",
             format!("bank {}: {what} for {}; the system's worker may have died", bank.bank_id, time::show(still)),
@@ -200,10 +278,10 @@ impl AdapterSystem {
         }
         self.send(call, Some(bank), &bank_vars(bank)).await?;
         // what was seen before the flush says nothing of what comes of it, and what is seen after it is not forgotten by another look
-        let _ = self.note(bank, Value::Null);
-        if let Some(progress) = self.progress.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&bank.name) {
+        self.note(bank, |progress| {
+            progress.begin_anew();
             progress.flushed = Some(entries);
-        }
+        });
         Ok(())
     }
 
@@ -235,6 +313,9 @@ impl AdapterSystem {
                             ),
                             _ => failure,
                         })?;
+                    if read.waiting.is_some() {
+                        return Ok((item.id, false));
+                    }
                     let state = status
                         .first(&read.value)
                         .cloned()
@@ -262,7 +343,7 @@ impl AdapterSystem {
             return Ok(Readiness::Proven);
         }
         match self.note_count(bank, entries, ready as u64) {
-            Ok(_) => Ok(self.not_yet()),
+            Ok(()) => Ok(self.not_yet()),
             Err(still) => Err(self.stalled(bank, still, &format!("{ready} of {all} items are done, no more"))),
         }
     }
@@ -289,5 +370,37 @@ mod tests {
         assert!(moves(4, 4));
         assert!(moves(6, 3), "some were taken away, and others came");
         assert!(!moves(6, 3) && !moves(4, 4), "a look at what it was before is none");
+    }
+
+    #[test]
+    fn what_earlier_entries_had_left_says_nothing_of_those_that_follow() {
+        let mut progress = Progress::begun();
+        let mut moves = |what: &mut dyn FnMut(&mut Progress)| {
+            let before = progress.since;
+            std::thread::sleep(Duration::from_millis(2));
+            what(&mut progress);
+            progress.since != before
+        };
+        let mut see = |entries, value: &str| moves(&mut |progress| progress.see(entries, value.into()));
+        assert!(see(2, "processing"));
+        assert!(!see(2, "processing"));
+        assert!(see(2, "ranking"));
+        assert!(see(4, "ranking"), "a counter that has not moved yet, of more entries");
+        assert!(!see(4, "ranking") && !see(2, "ranking"));
+        assert!(see(4, "done") && !see(4, "done"));
+        assert!(moves(&mut Progress::begin_anew), "it was consolidated");
+        let mut see = |entries, value: &str| moves(&mut |progress| progress.see(entries, value.into()));
+        assert!(see(4, "done"), "and shows the same");
+    }
+
+    #[test]
+    fn how_long_a_request_has_to_be_asked_again_is_measured_over_all_looks() {
+        let mut progress = Progress::begun();
+        assert_eq!(progress.wait(2), Duration::ZERO);
+        std::thread::sleep(Duration::from_millis(2));
+        assert!(progress.wait(2) >= Duration::from_millis(2));
+        assert_eq!(progress.wait(4), Duration::ZERO, "more entries begin anew");
+        progress.begin_anew();
+        assert_eq!(progress.wait(4), Duration::ZERO);
     }
 }

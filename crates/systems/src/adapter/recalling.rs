@@ -11,7 +11,7 @@ use super::{
     index::{Handed, Indexes, bounded},
     items::rfc3339,
     path::{Path, kind},
-    spec::{CallSpec, Merge, Unit},
+    spec::{CallSpec, Merge, Pick, Unit},
     system::{AdapterSystem, bank_vars},
     template::Vars,
 };
@@ -237,18 +237,24 @@ fn keys_of(value: &Value) -> String {
     if keys.is_empty() { ": it has no field at all".to_owned() } else { format!(": it has {}", keys.join(", ")) }
 }
 
-/// The text of an answer: of a field, or of all events together.
+/// The text of an answer: of a field, or of all events together, or of the one of several that the file picks.
 pub(super) fn answer_text(call: &Call, read: &Read, spec: Option<&CallSpec>) -> Result<String, Failure> {
     let path = Path::new(spec.and_then(|spec| spec.text.as_deref()).unwrap_or_default());
+    let pick = spec.and_then(|spec| spec.pick);
     let text = if read.events.is_empty() {
-        let found = path.first(&read.value).ok_or_else(|| call.shape(path.absent("", &read.value)))?;
+        let found = if pick == Some(Pick::Last) { path.last(&read.value) } else { path.first(&read.value) };
+        let found = found.ok_or_else(|| call.shape(path.absent("", &read.value)))?;
         found.as_str().map_or_else(|| found.to_string(), str::to_owned)
     } else {
         let parts: Vec<String> = read.events.iter().filter_map(|event| path.string(&event.data)).collect();
         if let (true, Some(last)) = (parts.is_empty(), read.events.last()) {
             return Err(call.shape(format!("{} in every event", path.absent("", &last.data))));
         }
-        parts.concat()
+        match pick {
+            None => parts.concat(),
+            Some(Pick::First) => parts.into_iter().next().unwrap_or_default(),
+            Some(Pick::Last) => parts.into_iter().next_back().unwrap_or_default(),
+        }
     };
     Ok(text.trim().to_owned())
 }
@@ -275,4 +281,47 @@ fn merge(mut lists: Vec<Vec<RetrievedHit>>, how: Merge) -> Vec<RetrievedHit> {
     let mut seen = BTreeSet::new();
     merged.retain(|hit| seen.insert((hit.id.clone(), hit.text.clone())));
     merged
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::adapter::sse::Event;
+
+    fn hit(id: &str) -> RetrievedHit {
+        RetrievedHit { id: id.to_owned(), text: format!("text of {id}"), ..RetrievedHit::default() }
+    }
+
+    #[test]
+    fn lists_are_joined_one_after_the_other_or_one_hit_of_each_in_turn() {
+        let lists = || vec![vec![hit("a1"), hit("a2"), hit("a3")], vec![hit("b1"), hit("a1"), hit("b3"), hit("b4")]];
+        let ids = |how| merge(lists(), how).into_iter().map(|hit| hit.id).collect::<Vec<_>>();
+        assert_eq!(ids(Merge::Append), ["a1", "a2", "a3", "b1", "b3", "b4"], "of k = 3 the second list has none");
+        assert_eq!(ids(Merge::Interleave), ["a1", "b1", "a2", "a3", "b3", "b4"], "of k = 3 it has one");
+    }
+
+    #[test]
+    fn of_several_texts_an_answer_is_the_one_that_is_picked() {
+        let of = |pick, read: &Read| {
+            let spec = CallSpec {
+                request: "POST /ask".to_owned(),
+                text: Some("messages.*.content|delta".to_owned()),
+                pick,
+                ..CallSpec::default()
+            };
+            let call = Call::compile("answer", &spec, &[], Duration::from_secs(1)).expect("compiles");
+            answer_text(&call, read, Some(&spec)).expect("has a text")
+        };
+        let value = json!({ "messages": [{ "content": "let me see" }, { "tool": "search" }, { "content": "red" }] });
+        let read = Read { value, ..Read::default() };
+        let picks = [None, Some(Pick::First), Some(Pick::Last)];
+        assert_eq!(picks.map(|pick| of(pick, &read)), ["let me see", "let me see", "red"]);
+        let event = |text: &str| Event { name: "delta".to_owned(), data: json!({ "delta": text }) };
+        let read = Read { events: vec![event("it is "), event("red")], ..Read::default() };
+        assert_eq!(picks.map(|pick| of(pick, &read)), ["it is red", "it is", "red"]);
+    }
 }

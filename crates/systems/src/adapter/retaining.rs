@@ -79,7 +79,10 @@ impl AdapterSystem {
         let Some(retain) = &self.adapter.retain else {
             return Err(Failure::permanent("system_cannot", "the adapter has no `retain`"));
         };
-        let (items, ends) = self.cut(bank).items_and_ends(entries)?;
+        let (mut items, ends) = self.cut(bank).items_and_ends(entries)?;
+        if let Some(undated) = &self.adapter.spec.undated {
+            items = items.into_iter().map(|item| item.or_at(undated)).collect();
+        }
         let mut taken = Taken::default();
         while let Some(item) = items.get(taken.stored).filter(|_| taken.failure.is_none()) {
             let from = taken.stored;

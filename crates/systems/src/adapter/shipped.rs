@@ -6,10 +6,13 @@ use super::{AdapterSpec, file};
 #[rustfmt::skip]
 pub const SHIPPED: &[(&str, &str)] = &[
     ("astrocyte", include_str!("shipped/astrocyte.yaml")),
+    ("astrocyte-started", include_str!("shipped/astrocyte-started.yaml")),
     ("jeffs-brain", include_str!("shipped/jeffs-brain.yaml")),
+    ("jeffs-brain-started", include_str!("shipped/jeffs-brain-started.yaml")),
     ("hebb-mind", include_str!("shipped/hebb-mind.yaml")),
     ("amplihack", include_str!("shipped/amplihack.yaml")),
     ("precisionmembench", include_str!("shipped/precisionmembench.yaml")),
+    ("precisionmembench-scoped", include_str!("shipped/precisionmembench-scoped.yaml")),
     ("mem0", include_str!("shipped/mem0.yaml")),
     ("graphiti", include_str!("shipped/graphiti.yaml")),
     ("hindsight", include_str!("shipped/hindsight.yaml")),
@@ -42,8 +45,8 @@ mod tests {
             let spec = file::parse(text).unwrap_or_else(|error| panic!("{name}: {error}"));
             assert_eq!(spec.name, *name);
             assert!(
-                !spec.description.is_empty() && !spec.traps.is_empty(),
-                "{name}: say what it is and which traps it has"
+                !spec.description.is_empty() && !spec.traps.is_empty() && spec.tested.is_some(),
+                "{name}: say what it is, how it was tested and which traps it has"
             );
             super::super::check(&spec).unwrap_or_else(|error| panic!("{name}: {error}"));
             for needed in [&spec.retain, &spec.health] {

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::{
-    call::{CallSpec, Expectation, HitsSpec, PartSpec, PurgeSpec, UntilSpec, UsageSpec},
+    call::{CallSpec, Expectation, HitsSpec, PartSpec, Pick, PurgeSpec, UntilSpec, UsageSpec},
     known::{CanSpec, FilterName, LimitsSpec},
     reach::{AuthPlace, AuthSpec, CodeSpec, McpSpec, Permission},
     ready::{ReadyRule, ReadySpec},
@@ -89,6 +89,10 @@ pub struct AdapterSpec {
     /// A message of `{messages}`; `{role, content}` unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Value>,
+    /// When items and messages are that have no time, such as `2000-01-01T00:00:00`: for systems that refuse what has none. It stands
+    /// in `{time}` and its like, and not in `{content}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undated: Option<String>,
     /// Settings of the system that a run may choose (`--set NAME.SETTING=…`), by their names. `{setting.NAME}` in a request, and in
     /// `start` or `env`, is the value of the run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -159,6 +163,9 @@ pub struct AdapterSpec {
     /// What a user of the system has to know: shown by `systems check`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traps: Vec<String>,
+    /// How the file was tested, in a few words: shown by `systems list`. It goes with no run, and no hash is made of it.
+    #[serde(default, skip_serializing)]
+    pub tested: Option<String>,
 }
 
 impl AdapterSpec {
@@ -221,14 +228,25 @@ pub enum Unit {
     Session,
 }
 
+impl Unit {
+    /// As it stands in files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Turn => "turn",
+            Self::Session => "session",
+        }
+    }
+}
+
 /// How several lists of hits become one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Merge {
-    /// One after the other.
+    /// One after the other: where the first has k hits, none of the others is left.
     #[default]
     Append,
-    /// In turn.
+    /// One hit of each in turn.
     Interleave,
     /// By score, best first.
     Score,

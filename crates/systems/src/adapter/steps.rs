@@ -2,11 +2,12 @@
 //! system has done what it was asked for.
 //!
 //! In comes a compiled call with what follows it; out comes the last response, with the tokens of all of them. Start reading at
-//! [`Call::carry_out`]. One request is in `call`.
+//! [`Call::carry_out`]. One request is in `call`. What is waited for here holds the slot of its task; a call that only looks
+//! ([`Call::looking`]) waits for nothing, and who asks comes again (P11).
 
 use std::time::{Duration, Instant};
 
-use bench_proto::failure::Failure;
+use bench_proto::failure::{Failure, FailureClass};
 use serde_json::{Map, Value};
 
 use super::{
@@ -31,6 +32,23 @@ pub(super) struct Steps {
     captures: Vec<(String, Path)>,
     until: Option<Until>,
     then: Vec<Call>,
+    /// What is repeated is sent once: who asks comes again.
+    looks: bool,
+}
+
+/// What a call that only looks has found not to be done yet.
+#[derive(Debug, Clone)]
+pub(super) struct Waiting {
+    /// What was asked, and the state that it has told.
+    pub(super) said: String,
+    /// When to come again.
+    pub(super) every: Duration,
+}
+
+/// One look at a state that is waited for.
+enum Looked {
+    Done(Read),
+    NotYet(Read, String),
 }
 
 #[derive(Debug, Clone)]
@@ -81,6 +99,7 @@ impl Steps {
             captures: spec.capture.iter().map(|(name, path)| (name.clone(), Path::new(path))).collect(),
             until: spec.until.as_ref().map(Until::new).transpose().map_err(&at)?,
             then: then.collect::<Result<_, _>>()?,
+            looks: false,
         })
     }
 
@@ -91,19 +110,34 @@ impl Steps {
 
     /// How long one request with these steps may take, where one try takes at most `timeout`.
     pub(super) fn longest(&self, timeout: Duration) -> Duration {
-        let own = self.until.as_ref().map_or(timeout, |until| until.within + timeout);
+        let waits = self.until.as_ref().filter(|_| !self.looks);
+        let own = waits.map_or(timeout, |until| until.within.saturating_add(timeout));
         self.then.iter().map(Call::timeout).fold(own, Duration::saturating_add)
     }
 }
 
 impl Call {
+    /// The same call for who comes again: what it repeats is sent once, and a state that does not mean done yet is where it stops
+    /// (`Read::waiting`).
+    pub(super) fn looking(mut self) -> Self {
+        self.steps.looks = true;
+        self.steps.then = std::mem::take(&mut self.steps.then).into_iter().map(Self::looking).collect();
+        self
+    }
+
+    /// How long all that it repeats may take until it is done.
+    pub(super) fn patience(&self) -> Duration {
+        let own = self.steps.until.as_ref().map_or(Duration::ZERO, |until| until.within);
+        self.steps.then.iter().map(Self::patience).fold(own, Duration::saturating_add)
+    }
+
     /// Sends the request and what follows it, one after the other; what the operation reads is the last response.
     ///
     /// # Errors
     /// As [`Call::send`]; a value to be carried on that is absent, a state that means failed, or none within its time.
     pub(super) async fn carry_out(&self, connection: &Connection<'_>, vars: &Vars) -> Result<Read, Failure> {
-        let mut read = self.send_until(connection, vars).await?;
-        if self.steps.then.is_empty() {
+        let mut read = self.send_until(connection, vars, false).await?;
+        if self.steps.then.is_empty() || read.waiting.is_some() {
             return Ok(read);
         }
         let (mut carried, mut vars) = (Map::new(), vars.clone());
@@ -112,8 +146,11 @@ impl Call {
             from.carry(&read, &mut carried)?;
             vars.set("steps", Value::Object(carried.clone()));
             let before = read.usage;
-            read = step.send_until(connection, &vars).await?;
+            read = step.send_until(connection, &vars, true).await?;
             read.usage += before;
+            if read.waiting.is_some() {
+                break;
+            }
             from = step;
         }
         Ok(read)
@@ -133,26 +170,51 @@ impl Call {
         Ok(())
     }
 
-    /// Sends the request, again and again where it says until when.
-    async fn send_until(&self, connection: &Connection<'_>, vars: &Vars) -> Result<Read, Failure> {
+    /// Sends the request, again and again where it says until when. `follows`: something was sent before it in this operation.
+    async fn send_until(&self, connection: &Connection<'_>, vars: &Vars, follows: bool) -> Result<Read, Failure> {
         let Some(until) = &self.steps.until else { return self.send(connection, vars).await };
         let begun = Instant::now();
         loop {
-            let read = self.send(connection, vars).await?;
-            let state = until.path.first(&read.value);
-            let state = state.ok_or_else(|| self.shape(format!("field '{}' is missing", until.path.shown())))?;
-            if until.done.contains(state) {
-                return Ok(read);
+            let (wait, not_yet) = match self.look(until, connection, vars).await {
+                Ok(Looked::Done(read)) => return Ok(read),
+                Ok(Looked::NotYet(read, said)) if self.steps.looks => {
+                    return Ok(Read { waiting: Some(Waiting { said, every: until.every }), ..read });
+                }
+                Ok(Looked::NotYet(_, said)) => {
+                    let message = format!("{said} after {}", time::show(until.within));
+                    (until.every, Failure::permanent("system_stalled", message))
+                }
+                // what was sent before is not lost because nobody could be asked for a moment what became of it
+                Err(failure) if follows && !self.steps.looks && self.may_pass(&failure) => {
+                    let asked_for = failure.retry_after_ms.map_or(Duration::ZERO, Duration::from_millis);
+                    (until.every.max(asked_for), failure)
+                }
+                Err(failure) => return Err(failure),
+            };
+            if begun.elapsed() + wait > until.within {
+                return Err(not_yet);
             }
-            let said = excerpt(&state.to_string());
-            if until.failed.contains(state) {
-                return Err(Failure::permanent("system_item_failed", format!("{}: the system says {said}", self.what)));
-            }
-            if begun.elapsed() + until.every > until.within {
-                let message = format!("{}: the state is still {said} after {}", self.what, time::show(until.within));
-                return Err(Failure::permanent("system_stalled", message));
-            }
-            tokio::time::sleep(until.every).await;
+            tokio::time::sleep(wait).await;
         }
+    }
+
+    /// Whether a poll that has failed may be sent again: it changes nothing, and may come through the next time.
+    fn may_pass(&self, failure: &Failure) -> bool {
+        failure.class == FailureClass::Transient && self.only_reads()
+    }
+
+    /// Sends the request once, and looks at the state that it tells.
+    async fn look(&self, until: &Until, connection: &Connection<'_>, vars: &Vars) -> Result<Looked, Failure> {
+        let read = self.send(connection, vars).await?;
+        let state = until.path.first(&read.value);
+        let state = state.ok_or_else(|| self.shape(format!("field '{}' is missing", until.path.shown())))?;
+        let said = excerpt(&state.to_string());
+        if until.failed.contains(state) {
+            return Err(Failure::permanent("system_item_failed", format!("{}: the system says {said}", self.what)));
+        }
+        if until.done.contains(state) {
+            return Ok(Looked::Done(read));
+        }
+        Ok(Looked::NotYet(read, format!("{}: the state is still {said}", self.what)))
     }
 }

@@ -39,6 +39,7 @@ use super::{
     secrets::Secrets,
     spec::{AdapterSpec, Permission, ReadyRule},
     template::Vars,
+    time,
     variables::fill_env,
 };
 use crate::{
@@ -50,6 +51,9 @@ use crate::{
 pub(super) const CHECKS_IN_FLIGHT: usize = 8;
 /// Pages of items that are removed before it is clear that they do not go away.
 const MAX_PURGE_PAGES: usize = 10_000;
+/// What many requests take at most, in times of the slowest of them, and the shortest time that any operation has.
+const MANY_REQUESTS: u32 = 20;
+const LEAST_DEADLINE: Duration = Duration::from_secs(600);
 
 /// A system behind HTTP, or one whose tools are called.
 pub(super) struct AdapterSystem {
@@ -160,9 +164,6 @@ fn tool_server(adapter: &Adapter, place: Place, secrets: Secrets) -> ToolServer 
 /// What an adapter's system can do.
 pub(super) fn capabilities(adapter: &Adapter) -> Capabilities {
     let (spec, limits) = (&adapter.spec, &adapter.spec.limits);
-    let longest = |calls: &[&Option<Call>]| calls.iter().filter_map(|c| c.as_ref()).map(Call::timeout).max();
-    let stores = [&adapter.open, &adapter.retain, &adapter.update, &adapter.forget];
-    let slowest = longest(&[&stores[..], &[&adapter.answer, &adapter.consolidate, &adapter.reset]].concat());
     // what one of its searches does not honour comes back from that one
     let filters = adapter.searches.iter().map(|(call, _)| file::filters_of(call)).reduce(FilterParts::and);
     Capabilities {
@@ -201,9 +202,20 @@ pub(super) fn capabilities(adapter: &Adapter) -> Capabilities {
         answer_filters: adapter.answer.as_ref().map(file::filters_of).unwrap_or_default(),
         banks: spec.can.banks,
         recalls: !adapter.searches.is_empty(),
-        // a session may be many requests; what hangs is cut by each request's own time, this is the last resort
-        deadline: slowest.map(|slowest| slowest.saturating_mul(20).max(Duration::from_secs(600))),
+        deadline: Some(deadline(adapter)),
     }
+}
+
+/// The last resort against an operation that hangs, one for all of them: each request is cut by its own time. Storing, removing
+/// and looking at a bank may be many requests; of all else none is cut that the file allows, and another one beside it.
+fn deadline(adapter: &Adapter) -> Duration {
+    let many = [&adapter.retain, &adapter.update, &adapter.forget, &adapter.ready];
+    let purge = adapter.purge.iter().flat_map(|(list, _, remove)| [list, remove]);
+    let slowest_of_many = many.into_iter().flatten().chain(purge).map(Call::timeout).max().unwrap_or_default();
+    let start = adapter.spec.start.as_ref().and_then(|start| start.timeout.as_deref());
+    let start = start.and_then(|text| time::parse(text).ok());
+    let longest = adapter.calls().map(Call::timeout).chain(start).max().unwrap_or_default();
+    slowest_of_many.saturating_mul(MANY_REQUESTS).max(longest.saturating_mul(2)).max(LEAST_DEADLINE)
 }
 
 impl AdapterSystem {
@@ -466,6 +478,8 @@ impl MemorySystem for AdapterSystem {
         };
         self.can_be_filled(bank).await?;
         let read = self.send(call, Some(bank), &bank_vars(bank)).await?;
+        // it is looked at again, with as many entries
+        self.begin_anew(bank);
         Ok(Consolidation { usage: read.usage })
     }
 

@@ -1,6 +1,9 @@
 //! What a system makes of memories that are replaced and withdrawn, and of questions that may be answered from some memories only.
 
-use bench_proto::dataset::{BankContent, Filter, FilterParts, Memory, StreamEntry};
+use bench_proto::{
+    dataset::{BankContent, Filter, FilterParts, Memory, StreamEntry},
+    step::RetrievedHit,
+};
 
 use super::{Checks, Seen, bank_of, has, pass, said};
 use crate::{BankRef, RecallQuery};
@@ -109,21 +112,26 @@ impl Checks<'_> {
         ];
         let of_ann = Filter { until: text(BETWEEN), ..Filter::default() };
         let all = self.recall(&self.green, LOCKERS, 10).await?.hits;
-        if !has(&all, KEPT) || !has(&all, REPLACED.1) {
+        // where users are apart nothing is found without one, and every search is one of a user
+        let users_apart = can.user && all.is_empty();
+        if !users_apart && (!has(&all, KEPT) || !has(&all, REPLACED.1)) {
             return Err("without a filter not all is found that is stored: what filters do cannot be seen".to_owned());
         }
         let mut seen = FilterParts::default();
-        let cases = of_bo.iter().map(|filter| (filter, KEPT, REPLACED.1)).chain([(&of_ann, REPLACED.1, KEPT)]);
-        for (filter, admitted, other) in cases.filter(|(filter, ..)| filter.parts().without(can).is_empty()) {
-            let query = RecallQuery {
-                question_id: "check",
-                text: LOCKERS,
-                k: 10,
-                visible_entries: u32::MAX,
-                filter,
-                ..RecallQuery::default()
+        let (anns, bos) = (("ann", REPLACED.1), ("bo", KEPT));
+        let cases = of_bo.iter().map(|filter| (filter, bos, anns)).chain([(&of_ann, anns, bos)]);
+        for (filter, (user, admitted), (stranger, other)) in
+            cases.filter(|(filter, ..)| filter.parts().without(can).is_empty())
+        {
+            let by = |user: &str| match filter.user.is_none() && users_apart {
+                true => Filter { user: text(user), ..filter.clone() },
+                false => filter.clone(),
             };
-            let hits = self.system.recall(&self.green, &query).await.map_err(|f| said(&f))?.hits;
+            let mut hits = self.lockers(&by(user)).await?;
+            if filter.user.is_none() && users_apart {
+                // what the other user has is not let through
+                hits.extend(self.lockers(&by(stranger)).await?);
+            }
             let names = filter.parts().names().join(" and ");
             if has(&hits, other) {
                 return Err(match has(&hits, admitted) {
@@ -142,6 +150,19 @@ impl Checks<'_> {
         }
         self.answers_until(&of_ann).await?;
         pass(format!("searches were held to some memories: {}", seen.names().join(", ")))
+    }
+
+    /// What a search for all lockers finds with a filter.
+    async fn lockers(&self, filter: &Filter) -> Result<Vec<RetrievedHit>, String> {
+        let query = RecallQuery {
+            question_id: "check",
+            text: LOCKERS,
+            k: 10,
+            visible_entries: u32::MAX,
+            filter,
+            ..RecallQuery::default()
+        };
+        Ok(self.system.recall(&self.green, &query).await.map_err(|f| said(&f))?.hits)
     }
 
     /// An answer of the system's own that is held to what was known by a time tells nothing of what came after it.

@@ -1,5 +1,7 @@
 //! Every shipped adapter passes the checks against its contract, and its traps are handled.
 
+use std::time::Duration;
+
 use bench_systems::{BuildContext, SystemSettings, adapter, check::Outcome, policy::Policy, registry};
 use bench_testkit::fakes::{Fake, SYSTEMS, World};
 
@@ -19,6 +21,49 @@ async fn every_shipped_adapter_passes_the_checks() {
         let (lines, steps) = checked(system.as_ref()).await;
         assert!(steps.iter().all(|step| step.outcome != Outcome::Fail), "{name}: {steps:#?}");
         assert!(lines.len() >= 12, "{name}: {lines:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn built_in_systems_pass_the_checks() {
+    for name in ["bm25", "full-context"] {
+        let system = registry::build(name, &SystemSettings::new(), &BuildContext::default()).expect("is built");
+        let (_, steps) = checked(system.as_ref()).await;
+        assert_eq!(outcome(&steps, "the future"), Outcome::Pass, "{name}: {steps:#?}");
+        assert!(steps.iter().all(|step| step.outcome != Outcome::Fail), "{name}: {steps:#?}");
+    }
+}
+
+/// A file of which an operation takes long.
+const LONG: &str = "
+name: mine
+url: http://127.0.0.1:9
+retain: {request: POST /add, body: {text: '{text}', user: '{bank}'}}
+recall: {request: POST /search, body: {query: '{query}'}, hits: [{list: results, text: memory}]}
+reset: {request: 'DELETE /users/{bank}'}
+";
+
+#[test]
+fn the_last_resort_cuts_nothing_that_a_file_allows() {
+    let deadline = |text: &str| {
+        let spec = adapter::file::parse(text).expect("reads");
+        adapter::check(&spec).expect("compiles").deadline.expect("has one")
+    };
+    assert_eq!(deadline(LONG), Duration::from_secs(600));
+    for (from, to) in [
+        ("recall: {", "recall: {timeout: 30m, "),
+        ("reset: {", "flush: {request: POST /flush, timeout: 30m}\nreset: {"),
+        ("reset: {", "verify: {request: GET /count, count: n, timeout: 30m}\nreset: {"),
+        ("reset: {", "list: {request: GET /all, hits: [{list: all, text: text}], timeout: 30m}\nreset: {"),
+        ("retain: {", "retain: {then: [{request: GET /e, until: {path: s, done: [1], within: 30m}}], "),
+        ("url: http://127.0.0.1:9", "start: {command: [mem], timeout: 30m}"),
+    ] {
+        let deadline = deadline(&LONG.replace(from, to));
+        assert!(deadline >= Duration::from_secs(1860), "{to}: {deadline:?}");
+    }
+    for (name, text) in adapter::shipped::SHIPPED {
+        let hours = text.match_indices("timeout: 4h").count();
+        assert!(hours == 0 || deadline(text) > Duration::from_secs(4 * 3600), "{name}");
     }
 }
 

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use bench_proto::{
-    dataset::{BankContent, Memory, StreamEntry},
+    dataset::{BankContent, Filter, Memory, StreamEntry},
     failure::Failure,
 };
 use bench_systems::{BankRef, MemorySystem, NativeAnswer, Readiness, Recall, RecallQuery, StepContext};
 use bench_testkit::fakes::Fake;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{changes_of, checked, robust::bank, start, system};
 
@@ -53,6 +53,11 @@ const RULES: &[(&str, Rule)] = &[
         "POST /search" => when(body.get("scope").is_some(), "the scope would be an advantage"),
         line => when(line == "DELETE /reset", "removes all users"),
     }),
+    ("precisionmembench-scoped", |request, body| match request {
+        "PUT /update" => when(true, "what replaces a memory would have its id"),
+        "POST /search" => when(body["scope"].is_array(), "a search has one scope"),
+        line => when(line == "DELETE /reset", "removes all users"),
+    }),
     ("mem0", |request, body| match request {
         "POST /search" => when(
             body.get("limit").is_some() || body["top_k"].as_u64().is_none(),
@@ -69,7 +74,7 @@ const RULES: &[(&str, Rule)] = &[
         "POST /messages" => {
             let messages = body["messages"].as_array().into_iter().flatten();
             let wrong = |message: &Value| message.get("uuid").is_some() || message.get("role").is_none();
-            when(messages.into_iter().any(wrong), "a uuid, or no role, ends the worker for good")
+            when(messages.into_iter().any(wrong), "a uuid ends the worker for good, and a role is required")
         }
         line => when(line == "POST /clear", "removes everything"),
     }),
@@ -100,7 +105,7 @@ const RULES: &[(&str, Rule)] = &[
     }),
     ("letta", |request, body| match request {
         line if line.ends_with("/archival-memory") => {
-            when(body["tags"][0].as_str().is_none(), "parts are placed by a tag")
+            when(body["tags"].as_array().is_none_or(|tags| tags.len() != 1), "tags come back in any order")
         }
         line => when(line == "POST /v1/agents", "the path ends with a slash"),
     }),
@@ -113,8 +118,8 @@ const RULES: &[(&str, Rule)] = &[
     ("evermemos", |request, body| match request {
         "POST /api/v1/memories" => {
             let messages = body["messages"].as_array().into_iter().flatten();
-            let seconds = |message: &Value| message["timestamp"].as_u64().is_some_and(|at| at < 1_000_000_000_000);
-            when(messages.into_iter().any(seconds), "times are milliseconds")
+            let seconds = |message: &Value| message["timestamp"].as_u64().is_none_or(|at| at < 1_000_000_000_000);
+            when(messages.into_iter().any(seconds), "times are milliseconds, and required")
         }
         "POST /api/v1/memories/search" => when(body["method"] == "agentic", "asks models within a search"),
         _ => None,
@@ -174,6 +179,81 @@ pub(super) async fn fill(system: &dyn MemorySystem, bank: &mut BankRef) -> Resul
 
 pub(super) fn query(text: &str, k: u32) -> RecallQuery<'_> {
     RecallQuery { question_id: "q", text, k, visible_entries: u32::MAX, ..RecallQuery::default() }
+}
+
+/// A bank with these memories.
+fn holding(memories: Vec<Memory>) -> BankRef {
+    let entries = memories.into_iter().map(StreamEntry::Memory).collect();
+    let content = BankContent { bank_id: "b".to_owned(), speakers: Vec::new(), entries };
+    BankRef { handle: None, content: Some(Arc::new(content)), ..bank() }
+}
+
+/// Bodies of the requests so far that have this field.
+fn sent_with(fake: &Fake, field: &str) -> Vec<Value> {
+    fake.with(|world| world.bodies.iter().filter(|body| body.get(field).is_some()).cloned().collect())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_has_no_date_is_sent_without_one() {
+    let undated = || Memory { id: "m1".to_owned(), text: "the heron sleeps".to_owned(), ..Memory::default() };
+    let (fake, graphiti) = start("graphiti");
+    let mut bank = holding(vec![undated()]);
+    fill(graphiti.as_ref(), &mut bank).await.expect("null would be refused");
+    assert!(sent_with(&fake, "messages")[0]["messages"][0].get("timestamp").is_none());
+    let (fake, mem0) = start("mem0");
+    fill(mem0.as_ref(), &mut holding(vec![undated()])).await.expect("is stored");
+    assert_eq!(sent_with(&fake, "messages")[0]["messages"][0]["content"], "the heron sleeps", "and no empty brackets");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn facts_keep_the_episodes_that_they_are_from() {
+    let (fake, graphiti) = start("graphiti");
+    let mut bank = filled(3);
+    fill(graphiti.as_ref(), &mut bank).await.expect("is stored");
+    let found = recall(graphiti.as_ref(), &bank, 1).await;
+    let episode = fake.with(|world| world.banks.values().flatten().next().map(|item| item.id.clone()));
+    assert_eq!(found.hits[0].details["episodes"], json!([episode]), "{found:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn last_week_is_the_week_before_the_question() {
+    let (fake, hindsight) = start("hindsight");
+    let mut bank = filled(2);
+    fill(hindsight.as_ref(), &mut bank).await.expect("is stored");
+    let asked = RecallQuery { time: Some("2031-06-01T10:00:00"), ..query("what did the heron do last week?", 3) };
+    hindsight.recall(&bank, &asked).await.expect("finds");
+    recall(hindsight.as_ref(), &bank, 3).await;
+    let recalls = sent_with(&fake, "max_tokens");
+    assert_eq!(recalls[0]["query_timestamp"], "2031-06-01T10:00:00Z");
+    assert!(recalls[1].get("query_timestamp").is_none(), "a question without a time has none");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrapper_is_told_the_scope_of_a_memory_and_asked_by_user_and_scope_where_its_file_says_so() {
+    let memory = |id: &str, user: &str, scope: &str| Memory {
+        id: id.to_owned(),
+        text: format!("a heron of {id}"),
+        user: Some(user.to_owned()),
+        scopes: vec![scope.to_owned()],
+        ..Memory::default()
+    };
+    let memories = || vec![memory("m1", "ann", "work"), memory("m2", "ann", "home"), memory("m3", "bo", "work")];
+    let filter = Filter { user: Some("ann".to_owned()), scopes: vec!["work".to_owned()], ..Filter::default() };
+    let all = ["m1", "m2", "m3"];
+    for (name, expected) in [("precisionmembench-scoped", &all[..1]), ("precisionmembench", &all[..])] {
+        let (fake, system) = start(name);
+        let can = system.capabilities().filters;
+        assert_eq!((can.user, can.scope, can.scopes), (expected.len() == 1, expected.len() == 1, false), "{name}");
+        let mut bank = holding(memories());
+        fill(system.as_ref(), &mut bank).await.expect(name);
+        let asked = RecallQuery { filter: &filter, ..query("where is the heron", 5) };
+        let found = system.recall(&bank, &asked).await.expect(name);
+        let ids: Vec<&str> = found.hits.iter().map(|hit| hit.id.as_str()).collect();
+        assert_eq!(ids, expected, "{name}");
+        assert_eq!(sent_with(&fake, "metadata")[1]["metadata"], json!({ "beliefId": "m2", "scope": "home" }));
+        let waits = fake.with(|world| world.requests.iter().filter(|line| line.as_str() == "POST /wait").count());
+        assert_eq!(waits, usize::from(expected.len() == 1), "{name}: once, and its 404 is fine");
+    }
 }
 
 async fn recall(system: &dyn MemorySystem, bank: &BankRef, k: u32) -> Recall {

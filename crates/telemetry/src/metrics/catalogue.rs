@@ -70,7 +70,7 @@ catalogue! {
     Counter TASKS_PARKED = "bench_tasks_parked_total" ["role"]: "tasks that were handed back to wait";
     Gauge SLOTS = "bench_slots" ["role"]: "slots of this worker";
     Gauge SLOTS_BUSY = "bench_slots_busy" ["role"]: "slots in use of this worker";
-    Gauge LEADING = "bench_coordinator_leading" []: "1 while this coordinator leads";
+    Gauge LEADING = "bench_coordinator_leading" []: "1 while this coordinator leads and the store has confirmed it in the last 6 s";
     Gauge TASKS = "bench_tasks" ["pool", "role", "state"]: "open tasks: unpublished (up to 100,000 of a run are counted), queued, delayed, leased";
     Gauge OLDEST_TASK_SECONDS = "bench_oldest_task_seconds" ["pool", "role"]: "age of the oldest task that is due and not claimed";
     Gauge QUEUE_DEPTH = "bench_queue_depth" ["pool", "role"]: "messages ready in the broker's queue";
@@ -88,7 +88,7 @@ catalogue! {
     Gauge RUN_PROGRESS = "bench_run_progress_ratio" ["run"]: "share of a run's questions that have ended";
     Gauge RUN_ETA_SECONDS = "bench_run_eta_seconds" ["run"]: "seconds until a run ends at its pace of the last minutes";
     Gauge RUN_STILL_SECONDS = "bench_run_still_seconds" ["run"]: "seconds since anything of a running run moved; none of one that waits at its end for its controls or for others of its group";
-    Gauge RUN_COST_USD = "bench_run_cost_usd" ["run", "kind"]: "dollars of an open run: spent, reserved, uncertain, cap (that of its group, where it is one of several)";
+    Gauge RUN_COST_USD = "bench_run_cost_usd" ["run", "kind"]: "dollars of an open run: spent, reserved, uncertain, cap, and under_cap, what is spent under the cap (both of its group, where it is one of several)";
     Gauge RUN_INFO = "bench_run_info" ["run", "dataset", "system", "answerer", "status"]: "1 for every open run";
     Counter TRACES = "bench_traces_total" ["reason"]: "questions whose traces were kept: failed, slow, retried, sampled";
     Counter TRACES_DELAYED = "bench_traces_delayed_total" []: "kept questions whose traces could not be sent at once: they are sent later";

@@ -138,9 +138,19 @@ pub(super) fn zep(world: &mut World, ask: &Ask<'_>) -> Reply {
     }
 }
 
-/// Letta's agents: their ids are the server's, long passages come in parts, some paths end with a slash.
+/// What an agent says: what it thinks, something beside its tool calls, and at last the answer.
+fn said(answer: &str) -> Value {
+    json!([
+        { "message_type": "reasoning_message", "reasoning": "what is in my archive?" },
+        { "message_type": "assistant_message", "content": "Let me look into my archive." },
+        { "message_type": "tool_call_message", "tool_call": { "name": "archival_memory_search", "arguments": "{}" } },
+        { "message_type": "tool_return_message", "tool_return": "[]", "status": "success" },
+        { "message_type": "assistant_message", "content": answer },
+    ])
+}
+
+/// Letta's agents: their ids are the server's, tags come back in another order, some paths end with a slash.
 pub(super) fn letta(world: &mut World, ask: &Ask<'_>) -> Reply {
-    const CHUNK: usize = 600;
     let body = &ask.body;
     match (ask.method, ask.path.as_slice()) {
         ("GET", ["v1", "health"]) if ask.slashed => Reply::Json(200, json!({ "version": "0.16.0", "status": "ok" })),
@@ -151,13 +161,13 @@ pub(super) fn letta(world: &mut World, ask: &Ask<'_>) -> Reply {
         }
         (_, ["v1", "agents", agent, ..]) if !world.banks.contains_key(*agent) => refused(404, "agent not found"),
         ("POST", ["v1", "agents", agent, "archival-memory"]) => {
-            let letters: Vec<char> = text(body, "text").chars().collect();
-            let passages = letters.chunks(CHUNK).map(|chunk| {
-                let chunk: String = chunk.iter().collect();
-                let id = world.store(agent, &chunk, body.clone());
-                json!({ "id": id, "text": chunk, "tags": body["tags"] })
-            });
-            Reply::Json(200, Value::Array(passages.collect()))
+            let mut meta = body.clone();
+            // kept as a set
+            if let Some(tags) = meta["tags"].as_array_mut() {
+                tags.reverse();
+            }
+            let id = world.store(agent, text(body, "text"), meta.clone());
+            Reply::Json(200, json!([{ "id": id, "text": body["text"], "tags": meta["tags"] }]))
         }
         ("GET", ["v1", "agents", agent, "archival-memory", "search"]) => {
             let k = ask.query.get("top_k").and_then(|k| k.parse().ok()).unwrap_or(10);
@@ -168,14 +178,10 @@ pub(super) fn letta(world: &mut World, ask: &Ask<'_>) -> Reply {
         }
         ("POST", ["v1", "agents", agent, "messages"]) => {
             let answer = world.answer(agent, text(&body["messages"][0], "content"));
-            let messages = json!([
-                { "message_type": "reasoning_message", "reasoning": "what is in my archive?" },
-                { "message_type": "assistant_message", "content": answer },
-            ]);
             let usage = json!({ "prompt_tokens": 40, "completion_tokens": 4, "total_tokens": 44, "step_count": 1 });
             Reply::Json(
                 200,
-                json!({ "messages": messages, "stop_reason": { "stop_reason": "end_turn" }, "usage": usage }),
+                json!({ "messages": said(&answer), "stop_reason": { "stop_reason": "end_turn" }, "usage": usage }),
             )
         }
         ("DELETE", ["v1", "agents", agent]) => {
@@ -186,7 +192,7 @@ pub(super) fn letta(world: &mut World, ask: &Ask<'_>) -> Reply {
     }
 }
 
-/// MemMachine's projects: episodes at once, facts when its model has thought, which only a counter tells.
+/// MemMachine's projects: episodes at once, facts when its models have thought, which only their counters tell.
 pub(super) fn memmachine(world: &mut World, ask: &Ask<'_>) -> Reply {
     let (body, project) = (&ask.body, text(&ask.body, "project_id"));
     match (ask.method, ask.path.as_slice()) {
@@ -207,8 +213,12 @@ pub(super) fn memmachine(world: &mut World, ask: &Ask<'_>) -> Reply {
             if world.tokens.1 > 0 {
                 world.tokens = (world.tokens.0 + 70, world.tokens.1 - 1);
             }
-            let name = "language_model_openai_usage_input_tokens";
-            Reply::Text(format!("# TYPE {name}_total counter\n{name}_total{{model=\"m\"}} {}.0\n", world.tokens.0))
+            // one for each kind of model that it has been given; the second has not been asked yet
+            let name = |kind: &str| format!("language_model_{kind}_usage_input_tokens_total");
+            let (asked, idle) = (name("openai_responses"), name("litellm"));
+            let page =
+                format!("# TYPE {asked} counter\n{asked}{{model=\"m\"}} {}.0\n# TYPE {idle} counter\n", world.tokens.0);
+            Reply::Text(page)
         }
         ("POST", ["api", "v2", "projects", "episode_count", "get"]) => {
             Reply::Json(200, json!({ "count": world.banks.get(project).map_or(0, Vec::len) }))
@@ -237,27 +247,42 @@ pub(super) fn memmachine(world: &mut World, ask: &Ask<'_>) -> Reply {
     }
 }
 
-/// EverMemOS: messages accumulate until a flush, times are milliseconds.
+/// Why EverMemOS does not take messages of a user.
+fn no_messages(messages: &[Value], user: &str) -> Option<&'static str> {
+    let in_no_ms = |message: &Value| message["timestamp"].as_u64().is_none_or(|ms| ms < 100_000_000_000);
+    let is_of_another = |message: &Value| {
+        text(message, "role") == "user" && message["sender_id"].as_str().is_some_and(|sender| sender != user)
+    };
+    if messages.is_empty() || messages.len() > 500 {
+        return Some("messages: 1 to 500");
+    }
+    if messages.iter().any(in_no_ms) {
+        return Some("timestamp: unix milliseconds are required");
+    }
+    messages.iter().any(is_of_another).then_some("sender_id: of a message with the role user it is user_id")
+}
+
+/// EverMemOS: messages accumulate until their session is flushed, times are milliseconds.
 pub(super) fn evermemos(world: &mut World, ask: &Ask<'_>) -> Reply {
     let body = &ask.body;
     let user = body["filters"]["user_id"].as_str().unwrap_or_else(|| text(body, "user_id"));
+    let session = body["session_id"].as_str().unwrap_or("-1");
     match (ask.method, ask.path.as_slice()) {
         ("GET", ["health"]) => Reply::Json(200, json!({ "status": "healthy" })),
         ("POST", ["api", "v1", "memories"]) => {
             let messages = body["messages"].as_array().cloned().unwrap_or_default();
-            let wrong = |message: &Value| {
-                !message["timestamp"].is_null() && message["timestamp"].as_u64().is_none_or(|ms| ms < 100_000_000_000)
-            };
-            if messages.is_empty() || messages.len() > 500 || messages.iter().any(wrong) {
-                return refused(422, "1 to 500 messages, timestamp: unix milliseconds");
+            if let Some(wrong) = no_messages(&messages, user) {
+                return refused(422, wrong);
             }
             let lines: Vec<&str> = messages.iter().map(|message| text(message, "content")).collect();
-            world.accumulate(user, &lines.join("\n"), json!({ "session_id": body["session_id"] }));
+            world.accumulate(user, &lines.join("\n"), json!({ "session_id": session }));
             Reply::Json(200, json!({ "data": { "status": "accumulated", "message_count": messages.len() } }))
         }
         ("POST", ["api", "v1", "memories", "flush"]) => {
-            let mut mine = world.accumulated_of(user);
-            world.waiting.append(&mut mine);
+            let is_of_session = |(_, item): &(String, Stored)| item.meta["session_id"] == session;
+            let (flushed, others): (Vec<_>, Vec<_>) = world.accumulated_of(user).into_iter().partition(is_of_session);
+            world.waiting.extend(flushed);
+            world.accumulated.extend(others);
             Reply::Json(200, json!({ "data": { "status": "extracted" } }))
         }
         ("POST", ["api", "v1", "memories", "get"]) => {

@@ -8,9 +8,12 @@ use super::{Ask, Reply, Stored, System, World};
 pub const SYSTEMS: &[(&str, System)] = &[
     ("astrocyte", astrocyte),
     ("jeffs-brain", jeffs_brain),
+    ("astrocyte-started", astrocyte),
+    ("jeffs-brain-started", jeffs_brain),
     ("hebb-mind", hebb_mind),
     ("amplihack", amplihack),
     ("precisionmembench", precisionmembench),
+    ("precisionmembench-scoped", precisionmembench),
     ("mem0", mem0),
     ("graphiti", graphiti),
     ("hindsight", hindsight),
@@ -260,9 +263,13 @@ fn precisionmembench(world: &mut World, ask: &Ask<'_>) -> Reply {
             Reply::Json(200, json!({ "ok": true, "db_overhead_ms": 1 }))
         }
         ("POST", ["search"]) => {
+            // one that is named is looked for, as some of the wrappers do
+            let scope = body["scope"].as_str().filter(|scope| !scope.is_empty());
             let results: Vec<Value> = world
-                .search(user, text(body, "query"), number(&body["limit"], 10))
+                .search(user, text(body, "query"), usize::MAX)
                 .into_iter()
+                .filter(|(item, _)| scope.is_none_or(|scope| item.meta["scope"] == scope))
+                .take(number(&body["limit"], 10))
                 .map(|(item, score)| json!({ "id": item.meta["beliefId"], "memory": item.text, "score": score }))
                 .collect();
             Reply::Json(200, json!({ "results": results }))
@@ -319,6 +326,10 @@ fn graphiti(world: &mut World, ask: &Ask<'_>) -> Reply {
                 if message.get("role").is_none() {
                     return Reply::Json(422, json!({ "detail": "role: Field required" }));
                 }
+                // it may be missing, and is now then
+                if message.get("timestamp").is_some_and(|time| !time.is_string()) {
+                    return Reply::Json(422, json!({ "detail": "timestamp: Input should be a valid datetime" }));
+                }
                 // looked up, not found, and the worker is gone for good
                 world.worker_dead |= !message["uuid"].is_null();
                 world.accept(text(body, "group_id"), text(&message, "content"), message.clone());
@@ -337,7 +348,7 @@ fn graphiti(world: &mut World, ask: &Ask<'_>) -> Reply {
             let facts: Vec<Value> = world
                 .search(group, text(body, "query"), number(&body["max_facts"], 10))
                 .into_iter()
-                .map(|(item, _)| json!({ "uuid": item.id, "name": "SAID", "fact": item.text }))
+                .map(|(item, _)| json!({ "uuid": format!("fact-{}", item.id), "name": "SAID", "fact": item.text, "episodes": [item.id] }))
                 .collect();
             Reply::Json(200, json!({ "facts": facts }))
         }

@@ -98,6 +98,26 @@ fn a_mean_has_in_common_what_one_of_its_runs_has() {
     }
 }
 
+/// The baseline of `last:K` has the settings of the newest run, whose score is not that of all of them.
+#[test]
+fn a_mean_does_not_show_the_score_of_the_run_that_lends_its_settings() {
+    let (input, facts) = (input(300), facts("judge"));
+    let mut newest = named("newest", &input);
+    newest.headline.value = Some(0.9);
+    let metric = newest.headline.metric.clone();
+    let shown = |ids: &[&str]| {
+        let member =
+            |id: &&str| Member { id: (*id).to_owned(), ..Member::new(&input.spec, &newest, (*id).to_owned(), false) };
+        let members: Vec<Member> = ids.iter().map(member).collect();
+        let side = Side { spec: &input.spec, summary: &newest, facts: &facts, members: &members };
+        let compared = compared_run(&side, &metric);
+        (compared.value, compared.ci95)
+    };
+    assert_eq!(shown(&["newest"]).0, Some(0.9), "a run has its own");
+    assert_eq!(shown(&["newest", "older"]), (None, None));
+    assert_eq!(shown(&["newer", "older"]).0, Some(0.9), "that of a mean which has a summary of its own");
+}
+
 #[test]
 fn one_run_on_both_sides_is_named_wherever_it_was_read() {
     let (input, facts) = (input(300), facts("locomo-f1"));

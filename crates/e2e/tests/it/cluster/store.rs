@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use bench_e2e::faults::{PATIENCE, RUN, Size, Stage};
-use bench_testkit::cluster::Setup;
+use bench_testkit::{
+    cluster::{Setup, health_of},
+    http,
+};
 
 const OWN: Setup = Setup { own_postgres: true, own_broker: false, proxies: false, pooler: false, one_role: false };
 
@@ -23,14 +26,21 @@ fn fault_12_postgres_restarts() {
 #[test]
 fn fault_13_postgres_is_away_for_twenty_seconds() {
     let stage = Stage::set(Size::Middle, OWN, 150);
-    let (_coordinator, mut workers) = stage.people(2);
+    let (mut coordinator, mut workers) = stage.people(2);
+    let place = health_of(&mut coordinator);
+    let page = |path: &str| http::get(&place, path).expect("the coordinator answers");
     let client = stage.submit(&[]);
     stage.wait_for_percent(25);
+    let asked_for = page("/api/scale/default/question");
     stage.cluster.postgres().stop().expect("stops");
     std::thread::sleep(Duration::from_secs(12));
     let quiet = stage.provider.count("requests");
     std::thread::sleep(Duration::from_secs(8));
     assert_eq!(stage.provider.count("requests"), quiet, "no call starts while the store is out of reach (P4)");
+    let metrics = page("/metrics").body;
+    assert!(metrics.lines().any(|line| line == "bench_coordinator_leading 0"), "an alert rings:\n{metrics}");
+    let still = page("/api/scale/default/question");
+    assert_eq!((still.status, still.body), (200, asked_for.body), "no worker is ended by a scaler");
     let done = stage.cluster.run(&["status", RUN]).expect_code(4);
     assert!(done.stderr.contains("postgres://") && !done.stderr.contains("planted"), "{}", done.stderr);
     stage.cluster.postgres().start_again().expect("Postgres comes back");

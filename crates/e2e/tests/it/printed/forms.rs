@@ -661,6 +661,10 @@ pub(super) struct PublishedResult {
     part: Option<String>,
     /// 0 to 1.
     score: f64,
+    /// The metric that the run's score is of; null for all others.
+    metric: Option<String>,
+    /// By whose counting the run's score is, where that is not ours; null for all others.
+    counted_as: Option<String>,
     /// Of the run: conversations like these; null for all others.
     ci95: Option<PublishedInterval>,
     /// Questions behind the score; null where nobody says.

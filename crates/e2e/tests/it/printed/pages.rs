@@ -81,11 +81,13 @@ struct Row {
     variant: Option<String>,
     /// Its version.
     system_version: String,
-    /// The score, 0 to 1.
+    /// The score by our own rules, 0 to 1: ranks and pairs go by it.
     score: Option<f64>,
     /// Its interval: conversations like these.
     ci95: Option<PublishedInterval>,
-    /// Questions behind it.
+    /// The figure by the rules of others, 0 to 1; null where the table is not counted by any.
+    counted_value: Option<f64>,
+    /// Questions behind the score.
     questions: u64,
     /// Dollars, as if nothing had been stored before.
     usd: f64,

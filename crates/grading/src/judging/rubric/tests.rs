@@ -204,6 +204,35 @@ fn what_cannot_be_graded_is_an_error_and_no_single_fact() {
 }
 
 #[test]
+fn where_categories_have_no_rubric_their_golds_tell_whether_each_question_has_one() {
+    let categories = BTreeMap::from([
+        ("a".to_owned(), CategoryRules { rubric: Some("judge-single".to_owned()), ..CategoryRules::default() }),
+        ("b".to_owned(), CategoryRules::default()),
+    ]);
+    let (by_gold, by_question) = (GoldRubrics::default(), BTreeSet::from(["judge-open".to_owned()]));
+    let by_questions = Profile { categories, by_gold, by_question, ..Profile::implied() };
+    let record = |gold: Gold, rubric: Option<&str>| GoldRecord {
+        gold,
+        rubric: rubric.map(str::to_owned),
+        ..GoldRecord::default()
+    };
+    let plain = record(Gold::Text("x".to_owned()), None);
+    let named = record(Gold::Text("x".to_owned()), Some("judge-open"));
+    assert!(is_told_by_golds(&by_questions, ["a", "b"]) && !is_told_by_golds(&by_questions, ["a"]));
+    assert_eq!(ungraded(&by_questions, [("a", Some(&plain)), ("b", Some(&named))]), Ok(BTreeSet::new()));
+    assert_eq!(ungraded(&by_questions, [("b", Some(&plain))]), Ok(BTreeSet::from(["b".to_owned()])));
+
+    let by_gold = GoldRubrics { criteria: Some("judge-criteria".to_owned()), abstain: None };
+    let by_golds = Profile { by_gold, by_question: BTreeSet::new(), ..by_questions };
+    let list = record(Gold::Rubric(vec!["one".to_owned()]), None);
+    assert!(is_told_by_golds(&by_golds, ["b"]));
+    assert_eq!(ungraded(&by_golds, [("b", Some(&list))]), Ok(BTreeSet::new()));
+    assert_eq!(ungraded(&by_golds, [("b", Some(&plain))]), Ok(BTreeSet::from(["b".to_owned()])));
+    let only = Profile { only_rubric: Some("judge-graded".to_owned()), ..by_golds };
+    assert!(!is_told_by_golds(&only, ["b"]), "it is for all");
+}
+
+#[test]
 fn p13_a_question_has_its_own_rubric_where_the_profile_lists_it() {
     let gold = GoldRecord { rubric: Some("judge-added".to_owned()), ..GoldRecord::default() };
     let mut profile = Profile::implied();

@@ -455,6 +455,22 @@ async fn migrations_leave_the_grants_right() {
     open(&granted.roles.work).await.expect("opens").close().await;
 }
 
+/// Who goes back to an older build has processes of the newer one that still drain: they keep what they were granted.
+#[tokio::test]
+async fn an_older_build_takes_nothing_from_the_roles_of_a_newer_one() {
+    let granted = granted().await;
+    let newer = "UPDATE bench_schema SET version = 99; CREATE TABLE of_a_later_release (it text); \
+                 GRANT INSERT ON of_a_later_release TO bench_work";
+    run_sql(&granted.owner, newer).expect("as a newer build leaves it");
+    assert_eq!(migrate(&granted.owner).await.expect("is used as it is"), 99);
+    let names = name_roles(&granted.owner, "bench").await.expect("as the chart asks each time");
+    assert_eq!(names.len(), Part::ALL.len());
+    run_sql(&granted.roles.work, "INSERT INTO of_a_later_release VALUES ('')").expect("may still write");
+    open(&granted.roles.work).await.expect("opens").close().await;
+    let refused = name_roles(&granted.owner, "others").await.expect_err("it does not know all grants").to_string();
+    assert!(refused.contains("migrate --roles others` of the newer build"), "{refused}");
+}
+
 /// Who may not make roles is told the statements for one who may; another prefix takes the place of the first.
 #[tokio::test]
 async fn roles_are_made_by_who_may() {

@@ -82,6 +82,43 @@ fn turns_with_times_of_their_own_show_them() {
 }
 
 #[test]
+fn a_dated_message_begins_with_its_time_and_one_without_a_time_with_its_words() {
+    let dated = Template::compile(&json!("{dated}"), &["dated"]).expect("compiles");
+    let of = |entry: StreamEntry, unit| {
+        let items = Cut { unit, text_bytes: None, content: None }.items(&[entry]).expect("cuts");
+        let of_item = |item: &Item| item.vars("b", 0, Some(&dated), |_| true).get("messages").cloned();
+        items.iter().filter_map(of_item).collect::<Vec<_>>()
+    };
+    let whole = session(&["hello", "hi"]);
+    assert_eq!(
+        of(whole.clone(), Unit::Session),
+        [json!(["[2023-05-08T13:56:00Z] Ann: hello", "[2023-05-08T13:56:00Z] Bo: hi"])]
+    );
+    let StreamEntry::Session(timed) = whole else { unreachable!("made as one") };
+    let words = Session { time: None, ..timed.clone() };
+    assert_eq!(of(StreamEntry::Session(words), Unit::Turn)[0], json!(["[1:56 pm on 8 May, 2023] Ann: hello"]));
+    let nothing = Session { time: None, time_text: None, ..timed };
+    assert_eq!(of(StreamEntry::Session(nothing), Unit::Turn)[1], json!(["Bo: hi"]), "and no empty brackets");
+    let memory = Memory { id: "m1".to_owned(), text: "Ann lives in Oslo.".to_owned(), ..Memory::default() };
+    assert_eq!(of(StreamEntry::Memory(memory), Unit::Session), [json!(["Ann lives in Oslo."])]);
+}
+
+#[test]
+fn what_has_no_time_is_sent_as_of_the_one_that_the_file_names() {
+    let StreamEntry::Session(mut session) = session(&["hello", "hi"]) else { unreachable!("made as one") };
+    session.turns[1].time = Some("2023-05-08T14:00:00".to_owned());
+    let session = Session { time: None, time_text: Some("some day".to_owned()), ..session };
+    let cut = Cut { unit: Unit::Session, text_bytes: None, content: None };
+    let items = cut.items(&[StreamEntry::Session(session)]).expect("cuts");
+    let item = items[0].clone().or_at("2000-01-01T00:00:00");
+    let message = Template::compile(&json!("{time_ms}"), &["time_ms"]).expect("compiles");
+    let vars = item.vars("b", 0, Some(&message), |_| true);
+    assert_eq!(vars.get("messages"), Some(&json!([946_684_800_000_i64, 1_683_554_400_000_i64])));
+    assert_eq!(vars.get("time"), Some(&json!("2000-01-01T00:00:00Z")));
+    assert_eq!(vars.get("content"), Some(&json!("[some day] Ann: hello\n[2023-05-08T14:00:00] Bo: hi")));
+}
+
+#[test]
 fn what_is_replaced_is_known_by_the_ids_under_which_it_was_stored() {
     let memory = |id: &str, text: &str| Memory { id: id.to_owned(), text: text.to_owned(), ..Memory::default() };
     let update = |replaces: &str, memory| StreamEntry::Update { replaces: replaces.to_owned(), memory };

@@ -9,8 +9,12 @@ use crate::{
     adapter::{
         code, file,
         spec::{AdapterSpec, FilterName, ReadyRule},
+        time,
     },
 };
+
+/// The last resort against an operation that hangs is no shorter.
+const LEAST_DEADLINE: Duration = Duration::from_secs(3600);
 
 pub(in super::super) fn capabilities(spec: &AdapterSpec) -> Result<Capabilities, String> {
     let http = [
@@ -21,6 +25,7 @@ pub(in super::super) fn capabilities(spec: &AdapterSpec) -> Result<Capabilities,
         ("forget", spec.forget.is_some()),
         ("recall", spec.recall.is_some()),
         ("item", spec.item.is_some()),
+        ("undated", spec.undated.is_some()),
         ("list", spec.list.is_some()),
         ("export", spec.export.is_some()),
         ("import", spec.import.is_some()),
@@ -34,6 +39,7 @@ pub(in super::super) fn capabilities(spec: &AdapterSpec) -> Result<Capabilities,
     }
     spec.code.as_ref().map_or(Ok(()), code::check)?;
     let filters = filters(&spec.can.filters);
+    let timeout = spec.timeout.as_deref().and_then(|text| time::parse(text).ok()).unwrap_or_default();
     Ok(Capabilities {
         version: format!("{}+{}", spec.version, file::fingerprint(spec)),
         updates: spec.can.updates || spec.can.withdraws,
@@ -59,7 +65,8 @@ pub(in super::super) fn capabilities(spec: &AdapterSpec) -> Result<Capabilities,
         answers: true,
         verifies: true,
         lists: spec.can.lists,
-        deadline: Some(Duration::from_secs(3600)),
+        // what it allows one operation, with the start of its process before it
+        deadline: Some(timeout.saturating_mul(2).max(LEAST_DEADLINE)),
         from_items: false,
         ..Capabilities::from_items("")
     })

@@ -66,6 +66,10 @@ pub struct CallSpec {
     /// `answer`: path of the text. With server-sent events the texts of all events are joined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    /// `answer`: which one is read where `text` leads to several texts, or to one in each of several events. Unless given it is the
+    /// first one, and all events are joined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pick: Option<Pick>,
     /// `answer`: path of the texts or ids that it cites.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cites: Option<String>,
@@ -97,6 +101,16 @@ pub struct CallSpec {
     /// `handle`, `text`, …) it reads of the last response.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub then: Vec<CallSpec>,
+}
+
+/// One of several values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Pick {
+    /// The first one.
+    First,
+    /// The last one.
+    Last,
 }
 
 /// A part of a body of several.

@@ -18,7 +18,8 @@ pub struct ReadySpec {
     /// `each_done`, `status`: path of the state; `all_done`: of all states; `stable`: of the value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// `stable`: name of a metric, of a page in Prometheus's text format, in place of `status`.
+    /// `stable`: name of a metric, of a page in Prometheus's text format, in place of `status`. With `a|b` the sum of those that the
+    /// page has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
     /// States that mean done.

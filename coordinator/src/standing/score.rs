@@ -1,4 +1,4 @@
-//! The one figure by which lists and `status` show a run.
+//! The one figure by which lists, `status` and progress show a run.
 
 use bench_proto::{
     counting::CountingSummary,
@@ -103,4 +103,53 @@ pub(crate) async fn score_of(store: &dyn Runs, run: &RunRow) -> Result<Score, Cl
     let (estimator, metric) = (Estimator::Mean.name(), run.spec.headline_metric());
     let value = run.counters.mean();
     Ok(Score { value, estimator, metric, ci95: None, counted_as, verdict: None, result_digest: None, usd: None })
+}
+
+/// The figure of the report of runs that are looked at as one, once all have one: that of a run, or the mean over repeats. None for
+/// cells of a matrix, whose scores say different things.
+pub(crate) async fn reported(store: &dyn Runs, runs: &[RunRow]) -> Option<f64> {
+    let has_ended = |run: &RunRow| run.state == RunState::Finished;
+    if !runs.iter().all(has_ended) || (runs.len() > 1 && runs.iter().any(|run| run.cell().is_some())) {
+        return None;
+    }
+    let mut sum = 0.0;
+    for run in runs {
+        let score = score_of(store, run).await.ok()?;
+        score.verdict?;
+        sum += score.value?;
+    }
+    (!runs.is_empty()).then(|| sum / runs.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_store::conformance;
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_figure_of_a_report_is_there_when_all_runs_have_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = conformance::store_in(folder.path()).await;
+        let store = store.as_ref();
+        let ended = async |id: &str, value: f64| {
+            let run = store.create_run(&conformance::new_run(id)).await.expect("is created");
+            assert!(store.set_run_state(run, &[RunState::Running], RunState::Finished, None).await.expect("is set"));
+            let row = store.run(run).await.expect("is there");
+            assert_eq!(reported(store, std::slice::from_ref(&row)).await, None, "there is no report yet");
+            let summary = json!({
+                "headline": { "metric": "token-f1", "value": value, "estimator": "mean" },
+                "run": { "verdict": "VALID" },
+            });
+            let put = store.put_summary(run, row.result_version, &summary.to_string()).await;
+            let _ = put.expect("is stored");
+            row
+        };
+        let (first, second) = (ended("a", 0.5).await, ended("b", 0.25).await);
+        assert_eq!(reported(store, std::slice::from_ref(&first)).await, Some(0.5));
+        assert_eq!(reported(store, &[first.clone(), second]).await, Some(0.375));
+        let open = RunRow { state: RunState::Running, ..first.clone() };
+        assert_eq!(reported(store, &[first, open]).await, None);
+    }
 }
