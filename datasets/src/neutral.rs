@@ -48,36 +48,51 @@ pub(crate) fn is_time(text: &str) -> bool {
 /// behind it says which half of the day. What else follows (a zone, a day of the week) is passed over: times of a dataset are
 /// those of its people.
 pub(crate) fn time(text: &str) -> Option<String> {
-    let text = text.trim();
-    let date: Date = text.get(..10)?.parse().ok()?;
-    let clock = text.get(10..).filter(|rest| !rest.is_empty());
+    let (date, clock) = parts(text)?;
     let time = match clock {
         None => Time::midnight(),
-        Some(rest) => {
-            let clock = rest.strip_prefix(['T', ' '])?;
-            let length = if clock.get(5..6) == Some(":") { 8 } else { 5 };
-            let (clock, behind) = clock.split_at_checked(length)?;
-            if behind.starts_with(|c: char| c.is_ascii_digit() || c == ':') {
-                return None;
-            }
-            in_half(clock.parse().ok()?, behind)?
-        }
+        Some((clock, behind)) => in_half(clock, behind)?,
     };
     Some(DateTime::from_parts(date, time).strftime("%Y-%m-%dT%H:%M:%S").to_string())
 }
 
+/// Whether `am` or `pm` stands behind the clock of a [`time`].
+pub(crate) fn tells_half(text: &str) -> bool {
+    let behind = parts(text).and_then(|(_, clock)| clock).map(|(_, behind)| behind);
+    behind.and_then(half).is_some()
+}
+
+/// The date of a time, its clock, and what stands behind that.
+fn parts(text: &str) -> Option<(Date, Option<(Time, &str)>)> {
+    let text = text.trim();
+    let date: Date = text.get(..10)?.parse().ok()?;
+    let Some(rest) = text.get(10..).filter(|rest| !rest.is_empty()) else { return Some((date, None)) };
+    let clock = rest.strip_prefix(['T', ' '])?;
+    let length = if clock.get(5..6) == Some(":") { 8 } else { 5 };
+    let (clock, behind) = clock.split_at_checked(length)?;
+    if behind.starts_with(|c: char| c.is_ascii_digit() || c == ':') {
+        return None;
+    }
+    Some((date, Some((clock.parse().ok()?, behind))))
+}
+
 /// The time of a clock of 24 hours, or of twelve where the half of the day stands behind it: nothing where that has no such hour.
 fn in_half(clock: Time, behind: &str) -> Option<Time> {
+    let Some(half) = half(behind) else { return Some(clock) };
+    let hour = (1..=12).contains(&clock.hour()).then_some(clock.hour() % 12 + half)?;
+    Time::new(hour, clock.minute(), clock.second(), 0).ok()
+}
+
+/// The hour at which the half of the day begins that stands behind a clock.
+fn half(behind: &str) -> Option<i8> {
     // fractions of a second may stand between
     let is_between = |c: char| c.is_whitespace() || c.is_ascii_digit() || matches!(c, 'T' | '.' | ',');
     let word = behind.trim_start_matches(is_between).split(|c: char| !(c.is_alphabetic() || c == '.')).next();
-    let half = match word.unwrap_or_default().replace('.', "").to_lowercase().as_str() {
-        "am" => 0,
-        "pm" => 12,
-        _ => return Some(clock),
-    };
-    let hour = (1..=12).contains(&clock.hour()).then_some(clock.hour() % 12 + half)?;
-    Time::new(hour, clock.minute(), clock.second(), 0).ok()
+    match word.unwrap_or_default().replace('.', "").to_lowercase().as_str() {
+        "am" => Some(0),
+        "pm" => Some(12),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ const NAMED: usize = 20;
 pub(crate) struct Notes {
     listed: BTreeMap<&'static str, Named>,
     said: BTreeMap<&'static str, Named>,
+    /// Whether `am` or `pm` stands behind a time of it, by which files of users are read in another version.
+    pub(crate) has_half_days: bool,
 }
 
 #[derive(Debug, Clone, Default)]

@@ -134,9 +134,11 @@ def parts(snapshot: Snapshot) -> List[str]:
     if ready < banks:
         said.append(f"{ready}/{banks} banks ready")
     if snapshot.get("score") is not None:
-        # before the last question it is a plain mean, without the weights of the report
-        left = (snapshot.get("ended") or 0) < (snapshot.get("questions") or 0)
-        said.append(f"{'mean so far' if left else 'score'} {snapshot['score']:.3f}")
+        # before the report it is a plain mean, without its weights; older builds do not say which of the two it is
+        reported = snapshot.get("score_is_of_report")
+        if reported is None:
+            reported = (snapshot.get("ended") or 0) >= (snapshot.get("questions") or 0)
+        said.append(f"{'score' if reported else 'mean so far'} {snapshot['score']:.3f}")
     if snapshot.get("infra_error"):
         said.append(f"{snapshot['infra_error']} infra_error")
     if snapshot.get("eta_seconds"):

@@ -7,9 +7,18 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from bench_coord import UsageError, _source
+from bench_coord import UsageError, _display, _source
 
 SIZE = "dataset='locomo-sim', preset='quick', top_k=5, latency_probe='off'"
+
+
+@pytest.mark.parametrize(
+    ("told", "ended", "said"),
+    [(False, 9, "mean so far 0.500"), (True, 8, "score 0.500"), (None, 9, "score 0.500"), (None, 8, "mean so far 0.500")],
+)
+def test_a_score_is_that_of_the_report_or_the_mean_so_far(told, ended, said):
+    snapshot = {"questions": 9, "ended": ended, "score": 0.5, "score_is_of_report": told}
+    assert said in _display.parts(snapshot)
 
 
 def executed(*cells):

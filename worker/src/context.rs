@@ -9,6 +9,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
+    time::Instant,
 };
 
 use bench_grading::{
@@ -335,19 +336,33 @@ impl RunContext {
     }
 
     /// Whether the memory system, or what it calls, is away or has to wait: what was asked is to be asked again.
-    pub(crate) fn is_away(&self, failure: &Failure) -> bool {
-        guard::is_away(failure) || self.excuse(failure).is_some()
+    pub(crate) fn is_away(&self, bank: &BankRef, failure: &Failure) -> bool {
+        guard::is_away(failure) || self.excuse(self.number_of(bank), failure).is_some()
+    }
+
+    /// Whether the memory system or what it calls is away, which ends by itself or stops the run.
+    pub(crate) fn is_outage(&self, failure: &Failure) -> bool {
+        let meets_nobody = || self.metered.as_ref().is_some_and(|metered| metered.away().is_some());
+        guard::is_away(failure) || !is_ours(failure) && meets_nobody()
+    }
+
+    fn number_of(&self, bank: &BankRef) -> Option<u32> {
+        self.metered.as_ref()?.in_flight.number(&bank.name)
     }
 
     /// What the memory system's own calls have met, to which a failure of it may be due.
-    fn excuse(&self, failure: &Failure) -> Option<Excuse> {
+    fn excuse(&self, bank: Option<u32>, failure: &Failure) -> Option<Excuse> {
         let metered = self.metered.as_ref()?;
-        if is_ours(failure) { None } else { metered.excuse() }
+        if is_ours(failure) { None } else { metered.excuse(bank, failure) }
     }
 
     /// How a task ends that a memory system has failed. One that is away is waited for and costs no attempt; one that refuses
     /// everything stops the run (resumable).
-    pub(crate) fn system_end(&self, failure: Failure) -> TaskEnd {
+    pub(crate) fn system_end(&self, bank: &BankRef, failure: Failure) -> TaskEnd {
+        self.end_of(self.number_of(bank), failure)
+    }
+
+    fn end_of(&self, bank: Option<u32>, failure: Failure) -> TaskEnd {
         if failure.code == LEFT_BY_THE_NEXT {
             return TaskEnd::Failed(failure);
         }
@@ -358,7 +373,10 @@ impl RunContext {
             return stopped;
         }
         // nor is it one that what it calls is away (P39), or has to wait (P11)
-        if let Some(excuse) = self.excuse(&failure) {
+        if let Some(excuse) = self.excuse(bank, &failure) {
+            if let (Excuse::Busy { left, .. }, Some(metered)) = (&excuse, &self.metered) {
+                metered.busy.excused(bank, *left, Instant::now());
+            }
             return excuse.end(&failure);
         }
         if guard::is_away(&failure) {
@@ -382,7 +400,11 @@ impl RunContext {
 
     /// What became of an operation of the system that a step has paid for.
     pub(crate) fn settle<T>(&self, payer: Payer, result: Result<T, Failure>) -> Result<(T, Paid), TaskEnd> {
-        payer.settle(result, |failure| self.system_end(failure))
+        let bank = Some(payer.bank_no());
+        if let (Ok(_), Some(metered)) = (&result, &self.metered) {
+            metered.busy.moved(bank);
+        }
+        payer.settle(result, |failure| self.end_of(bank, failure))
     }
 
     /// The bank's row as it is now. Systems that are computed from items have nothing in it that changes.

@@ -96,6 +96,11 @@ impl Payer {
         StepContext { embeddings: Some(&self.embeddings), chats: Some(&self.chats), trace: self.step.trace.as_ref() }
     }
 
+    /// The bank of the step's task.
+    pub(crate) fn bank_no(&self) -> u32 {
+        self.step.task.task.bank()
+    }
+
     /// What became of an operation that may have asked models: what it returned and what was paid, or how the task ends: as a call
     /// says, else as the system's failure does.
     pub(crate) fn settle<T>(

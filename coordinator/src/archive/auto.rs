@@ -9,6 +9,7 @@ use std::{
 use bench_proto::{ids::RunNo, matrix::MatrixReport};
 use bench_report::archive::{
     ArchiveError, ArchivePlace, IndexEntry,
+    fetch::IndexNames,
     matrix::{ARCHIVED_MATRIX_VERSION, ArchivedMatrix, push as push_matrix},
     push::{Pushed, bring, there},
 };
@@ -58,11 +59,12 @@ pub(crate) async fn archive(
     place: &ArchivePlace,
     run: &RunRow,
     texts: Option<ArchivedTexts>,
+    names: &mut IndexNames,
 ) -> Result<Archived, CliError> {
     let kept_back = kept_back(app, texts, &run.spec.dataset)?;
     let bundled = bundle::of_run(app, store, run, kept_back.clone()).await?;
     // before anything is made that the archive would refuse
-    let (folder, pushed) = match there(place, &bundled.entry).await.map_err(|error| at(place, error))? {
+    let (folder, pushed) = match there(place, &bundled.entry, names).await.map_err(|error| at(place, error))? {
         Some((there, pushed)) => (there.folder, pushed),
         None => {
             let made = tempfile::tempdir().map_err(|e| {
@@ -70,6 +72,7 @@ pub(crate) async fn archive(
             })?;
             let files = bundle::files(store, run, &bundled, made.path()).await?;
             let pushed = bring(place, &bundled.entry, &files).await.map_err(|error| at(place, error))?;
+            names.add(&bundled.entry);
             (bundled.entry.folder, pushed)
         }
     };
@@ -109,6 +112,7 @@ async fn archive_matrix(
     place: &ArchivePlace,
     group: &RunsOfGroup,
     report: Option<&MatrixReport>,
+    names: &mut IndexNames,
 ) -> Result<Option<String>, CliError> {
     let notes = MatrixNotes::read(store, place, group).await?;
     if !notes.waits_for.is_empty() {
@@ -118,7 +122,7 @@ async fn archive_matrix(
     for run in &group.runs {
         let entry = IndexEntry::of_run(&run.spec, &results::summary_of(app, store, run).await?);
         // a note says that some result of it is there: figures of another one are not those of this document
-        let there = there(place, &entry).await.map_err(|error| at(place, error))?;
+        let there = there(place, &entry, names).await.map_err(|error| at(place, error))?;
         let (entry, _) = there.ok_or_else(|| {
             let id = &run.run_id;
             CliError::usage(format!(
@@ -176,9 +180,9 @@ pub(crate) async fn archive_each(
     (due, texts): (&Due, Option<ArchivedTexts>),
     mut done: impl FnMut(&Archived) + Send,
 ) -> Result<Refused, CliError> {
-    let mut refused = Refused::default();
+    let (mut refused, mut names) = (Refused::default(), IndexNames::default());
     for run in &due.runs {
-        match archive(app, store, place, run, texts).await {
+        match archive(app, store, place, run, texts, &mut names).await {
             Ok(archived) => done(&archived),
             Err(error) => refused.add(Tried::run(run), left_out(error, &format!("run {}", run.run_id))?),
         }
@@ -188,7 +192,7 @@ pub(crate) async fn archive_each(
         if group.runs.iter().any(|run| refused.tried.contains(&Tried::run(run))) {
             continue;
         }
-        match archive_matrix(app, store, place, group, None).await {
+        match archive_matrix(app, store, place, group, None, &mut names).await {
             Ok(None) => {}
             Ok(Some(folder)) => done(&Archived { folder, said: None }),
             Err(error) => refused.add(Tried::matrix(group), left_out(error, &format!("matrix {}", group.id))?),
@@ -219,7 +223,7 @@ pub(crate) async fn after_run(app: &App, store: &dyn Store, run: &RunRow) {
     }
     let work = async {
         let place = super::open(app, None)?;
-        let archived = archive(app, store, &place, run, None).await?;
+        let archived = archive(app, store, &place, run, None, &mut IndexNames::default()).await?;
         out::note(&format!("archived: {}/{}", place.describe(), archived.folder));
         archived.said.iter().for_each(|said| out::note(said));
         let mut older = Due::missing(store, &place).await?;
@@ -242,7 +246,8 @@ pub(crate) async fn after_matrix(app: &App, store: &dyn Store, group: &RunsOfGro
         if MatrixNotes::read(store, &place, group).await?.in_no_document.is_empty() {
             return Ok(());
         }
-        let name = archive_matrix(app, store, &place, group, Some(report)).await?.ok_or_else(|| {
+        let name = archive_matrix(app, store, &place, group, Some(report), &mut IndexNames::default()).await?;
+        let name = name.ok_or_else(|| {
             CliError::infrastructure(format!("the document of matrix {} waits for its runs to be there", group.id))
         })?;
         out::note(&format!("archived: {}/{name}", place.describe()));

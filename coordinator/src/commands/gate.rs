@@ -281,7 +281,8 @@ async fn plan(
         (None, Some(named)) => vec![LoadedRun::named(app, store, named, Some(&new.spec)).await?],
         (None, None) => Vec::new(),
     };
-    let of_baseline = last_runs.unwrap_or_else(|| olds.first().map_or(1, LoadedRun::repeats));
+    // there may be fewer of the last ones than were asked for
+    let of_baseline = olds.iter().map(LoadedRun::repeats).sum::<usize>().max(1);
     for old in olds {
         check_metric(&args.pairing, &old)?;
         facts.extend(old.facts_of_each(store, &metric, top_k).await?.into_iter().flatten());

@@ -117,7 +117,7 @@ impl<'a> Changes<'a> {
         }
         // what had a line of its own and has none in the table costs what its family costs there
         for (name, before) in known {
-            let Some(after) = table.model(name) else { continue };
+            let Some(after) = table.covers(name) else { continue };
             let before = own.and_then(|own| own.model(name)).unwrap_or(before);
             if before.price != after.price {
                 changes.changed.push((name, before, after));
@@ -208,7 +208,8 @@ mod tests {
         };
         let own = read(
             r#"{"model":"m","input":"1","output":"1"},{"model":"m-2029-01-01","input":"9","output":"9"},
-            {"model":"m-2029-02-02","input":"1","output":"1"},{"model":"other","input":"5","output":"5"}"#,
+            {"model":"m-2029-02-02","input":"1","output":"1"},{"model":"other","input":"5","output":"5"},
+            {"model":"r/m","input":"3","output":"3"}"#,
         );
         let table = read(r#"{"model":"m","input":"1","output":"1"},{"model":"gpt-4o","input":"2","output":"2"}"#);
         let Changes { new, changed, same } = Changes::between(Some(&own), &table);

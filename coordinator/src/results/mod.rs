@@ -7,6 +7,7 @@
 //! | `shards` | how are all questions read, on all cores? |
 //! | `summary` | what is the result of a run? |
 //! | [`accounts_spent`] | what did the accounts of a metered run say meanwhile? |
+//! | `unpriced` | of which models that its memory system called is no price known? |
 //! | `ahead` | how is something read before it is asked for, and never much of it? |
 //! | `started_again` | did processes of its memory system end before it? |
 //! | `models` | where were its models, and what did they answer by? |
@@ -41,6 +42,7 @@ pub(crate) mod repeats;
 mod shards;
 mod started_again;
 mod summary;
+mod unpriced;
 pub(crate) mod wandb;
 
 #[cfg(feature = "archive")]

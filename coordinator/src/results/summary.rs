@@ -22,7 +22,7 @@ use bench_worker::banks::{BankData, BankQuestions};
 
 use tracing::Instrument as _;
 
-use super::{accounts_spent, shards, started_again};
+use super::{accounts_spent, shards, started_again, unpriced};
 use crate::{
     app::App,
     exit::CliError,
@@ -52,7 +52,9 @@ async fn aggregate(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary
     if !run.imported {
         input.ledger = Some(store.ledger(run).await?);
         if run.spec.limits.meter.is_some() {
-            input.metered = Some(store.metered_calls(run.run_no).await?);
+            let calls = store.metered_calls(run.run_no).await?;
+            input.unpriced = unpriced::of(&calls, &run.spec);
+            input.metered = Some(calls);
             input.accounts_spent = accounts_spent::found(store, run).await?;
         }
     }

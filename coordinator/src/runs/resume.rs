@@ -242,12 +242,7 @@ async fn planner_of(app: &App, store: &dyn Plan, run: &RunRow) -> Result<Planner
     let request = serde_json::from_value(spec.sample.request.clone())
         .map_err(|e| CliError::infrastructure(format!("the run's sample request cannot be read: {e}")).because(e))?;
     let sample = take_sample(&dataset, request).await?;
-    if sample.spec.signature != spec.sample.signature || dataset.sha256() != spec.dataset.sha256 {
-        return Err(CliError::usage(format!(
-            "the dataset found now is not the one that run {} began with (sha256 {} then); give the same file with --dataset-path",
-            run.run_id, spec.dataset.sha256
-        )));
-    }
+    check_same(run, dataset.sha256(), &sample.spec.signature)?;
     let rounds = match &spec.stop {
         Some(_) => Some(Arc::new(take_rounds(&dataset, &sample).await?)),
         None => None,
@@ -264,6 +259,27 @@ async fn planner_of(app: &App, store: &dyn Plan, run: &RunRow) -> Result<Planner
         done: u32::try_from(done).unwrap_or(u32::MAX),
         waits: true,
     })
+}
+
+/// Whether a plan goes on with the questions that it began with.
+///
+/// # Errors
+/// Exit 2 when the dataset is another one now, or another sample is taken of it.
+fn check_same(run: &RunRow, sha256: &str, signature: &str) -> Result<(), CliError> {
+    let RunRow { run_id, spec, .. } = run;
+    if sha256 != spec.dataset.sha256 {
+        return Err(CliError::usage(format!(
+            "the dataset found now is not the one that run {run_id} began with (sha256 {} then); give the same file with --dataset-path",
+            spec.dataset.sha256
+        )));
+    }
+    if signature != spec.sample.signature {
+        return Err(CliError::usage(format!(
+            "this release takes another sample for the request of run {run_id}, of the same dataset: start the run anew, or finish it \
+             with the release that began it"
+        )));
+    }
+    Ok(())
 }
 
 /// Another cap, of the unit that the run has counted until now.
@@ -358,4 +374,27 @@ pub(crate) async fn release_uncertain(
     }
     out::note(&format!("{released} of uncertain attempts no longer count against the cap"));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_store::conformance::{new_run, store_in};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn another_dataset_and_another_sample_of_the_same_one_are_told_apart() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = store_in(folder.path()).await;
+        let run_no = store.create_run(&new_run("a")).await.expect("is created");
+        let run = store.run(run_no).await.expect("is read");
+        let (sha256, signature) = (run.spec.dataset.sha256.as_str(), run.spec.sample.signature.as_str());
+        assert!(check_same(&run, sha256, signature).is_ok());
+        for (found, signature) in [("other", signature), ("other", "other")] {
+            let said = check_same(&run, found, signature).expect_err("is another dataset").message;
+            assert!(said.contains("--dataset-path") && said.contains(sha256), "{said}");
+        }
+        let said = check_same(&run, sha256, "other").expect_err("is another sample").message;
+        assert!(said.contains("another sample") && !said.contains("--dataset-path"), "{said}");
+    }
 }

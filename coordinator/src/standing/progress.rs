@@ -41,7 +41,7 @@ pub(crate) struct Snapshot {
     /// The figure of the report, once there is one; before, the plain mean of the headline scores so far; absent before the first.
     pub score: Option<f64>,
     /// Whether `score` is the figure of the report.
-    #[serde(skip)]
+    #[serde(rename = "score_is_of_report")]
     pub is_of_report: bool,
     /// Spent so far, in dollars, uncertain attempts included at their worst case.
     pub usd: f64,
@@ -361,7 +361,11 @@ pub(crate) mod tests {
             "1 s left · $0.0042 of $20.00 · 120/200 questions · 10 to judge · mean so far 0.412 · 2 infra_error · 56.1/s · \
              latency probe 57/200 · 4 workers, 3 busy"
         );
+        let said =
+            |snapshot: &Snapshot| serde_json::to_value(snapshot).expect("is JSON")["score_is_of_report"].as_bool();
+        assert_eq!(said(&snapshot), Some(false));
         let ended = Snapshot { ended: 200, answered: 200, is_of_report: true, ..snapshot.clone() };
+        assert_eq!(said(&ended), Some(true));
         assert!(line(&ended).contains("200/200 questions · score 0.412 · "), "{}", line(&ended));
         let interrupted = line(&snapshot.clone().of_nobody());
         assert!(!interrupted.contains("/s ·") && !interrupted.contains("left"), "{interrupted}");

@@ -385,7 +385,7 @@ impl Aggregator {
         let consolidated = sums.consolidate.seconds().map(|_| &sums.consolidate_usage);
         let usd_cap = input.spec.limits.max_cost.map(|cap| cap.usd());
         let metered = self.metered(&bank_name);
-        warnings.extend(metered.iter().flat_map(metered::warnings));
+        warnings.extend(metered.iter().flat_map(|of| metered::warnings(of, &input.unpriced)));
         // what the meter has seen is known
         let untold = metered.as_ref().is_none_or(|metered| !metered.total.is_seen());
         let untold = if untold { sections::phases_of_system(input) } else { &[] };

@@ -1,5 +1,7 @@
 //! What aggregation must know of a run beside its questions.
 
+use std::collections::BTreeSet;
+
 use bench_proto::{
     call::Ledger,
     ids::RunId,
@@ -83,6 +85,8 @@ pub struct AggregateInput {
     pub ledger: Option<Ledger>,
     /// What its memory system has called itself; `None` where that was not metered.
     pub metered: Option<Vec<MeteredCalls>>,
+    /// Models of paid providers that have answered its memory system, and of which nobody knows what they cost.
+    pub unpriced: BTreeSet<String>,
     /// What the accounts of a metered run say was spent meanwhile; `None` where they do not say it.
     pub accounts_spent: Option<AccountsSpent>,
     /// The runs that were started with it.
@@ -115,6 +119,7 @@ impl AggregateInput {
             ledger: None,
             accounts_spent: None,
             metered: None,
+            unpriced: BTreeSet::new(),
             group: None,
             looks: None,
             calls_of: Vec::new(),

@@ -1,6 +1,6 @@
 //! What a memory system spent on models itself: the meter's calls, by what they were for (P34).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bench_proto::{
     metered::{MeteredCalls, MeteredEnd, Service, Stage},
@@ -105,8 +105,9 @@ pub(crate) fn of_questions(metered: &MeteredSummary) -> (u64, f64) {
     asking.fold((0, 0.0), |(calls, usd), of| (calls + of.figures.calls, usd + of.figures.usd_list()))
 }
 
-/// What readers must know before they believe the figures, one line each.
-pub(crate) fn warnings(metered: &MeteredSummary) -> Vec<String> {
+/// What readers must know before they believe the figures, one line each. `unpriced` are the models of paid providers that have
+/// answered and of which nobody knows what they cost.
+pub(crate) fn warnings(metered: &MeteredSummary, unpriced: &BTreeSet<String>) -> Vec<String> {
     let mut warnings = Vec::new();
     let MeteredFigures { calls, counted_here, .. } = metered.total;
     if !metered.total.is_seen() {
@@ -115,7 +116,7 @@ pub(crate) fn warnings(metered: &MeteredSummary) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let unpriced = metered.unpriced().into_iter().collect::<Vec<_>>().join(", ");
+    let unpriced = unpriced.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     warnings.extend(metered.accounts.as_ref().and_then(|of| of_accounts(of, &unpriced)));
     if let Some(why) = metered.accounts.as_ref().and_then(|of| of.not_watched.as_ref()) {
         warnings.push(format!(
@@ -244,7 +245,7 @@ mod tests {
         // the same half cent is nothing beside the first bank's 60, and may be all of the second's
         let filling: Vec<_> = told.by_bank.iter().map(|of| of.usd_filling).collect();
         assert!(near(filling[0], 0.6) && filling[1..] == [None, None], "{filling:?}");
-        let warned = warnings(&told);
+        let warned = warnings(&told, &BTreeSet::new());
         assert!(warned.iter().any(|line| line.contains("counted here")), "{warned:?}");
         assert!(warned.iter().any(|line| line.contains("not known which bank")), "{warned:?}");
     }
@@ -270,26 +271,27 @@ mod tests {
         };
         let told = summary(&[stored], around(&|_| String::new()));
         assert!(told.usd_per_1000_turns.is_some_and(|usd| (usd - 0.1).abs() < 1e-12), "{told:?}");
-        assert!(told.total.is_seen() && warnings(&told).iter().all(|line| !line.contains("has seen no call")));
+        let warned = warnings(&told, &BTreeSet::new());
+        assert!(told.total.is_seen() && warned.iter().all(|line| !line.contains("has seen no call")));
     }
 
     #[test]
     fn p34_nobody_is_accused_of_what_models_without_a_price_have_cost() {
         let name = |_: u32| String::new();
         let answered = MeteredEnd::Answered { counted_here: false };
-        let warned = |calls: &[MeteredCalls]| {
+        let warned = |calls: &[MeteredCalls], unpriced: &[&str]| {
             let (accounts, usd) = (vec!["openrouter".to_owned()], 0.5);
             let accounts = AccountsSpent { accounts, usd, usd_booked: 0.01, not_watched: None };
-            warnings(&summary(calls, Around { accounts: Some(accounts), ..around(&name) })).join("\n")
+            let unpriced = unpriced.iter().map(|&model| model.to_owned()).collect();
+            warnings(&summary(calls, Around { accounts: Some(accounts), ..around(&name) }), &unpriced).join("\n")
         };
         let priced = calls(Some(0), Stage::Retain, answered, 1, "0.01");
         let free = MeteredCalls { model: "house".to_owned(), ..calls(Some(0), Stage::Retain, answered, 9, "0") };
-        let told = warned(&[priced.clone(), free.clone()]);
+        let told = warned(&[priced.clone(), free.clone()], &["house"]);
         assert!(told.contains("cannot be compared") && told.contains("house; give each with --price"), "{told}");
         assert!(!told.contains("goes around the meter, or"), "{told}");
-        // what has no price by its nature hides nothing
-        let key = MeteredKey { service: Service::Free, ..free.key };
-        let told = warned(&[priced, MeteredCalls { key, ..free }]);
+        // what is known to cost nothing hides nothing
+        let told = warned(&[priced, free], &[]);
         assert!(told.contains("goes around the meter, or") && !told.contains("no price"), "{told}");
     }
 
@@ -298,7 +300,7 @@ mod tests {
         let name = |_: u32| String::new();
         let told = summary(&[], around(&name));
         assert!(told.usd_per_question.is_some_and(|usd| usd == 0.0 && usd.is_sign_positive()), "{told:?}");
-        assert!(warnings(&told)[0].contains("has seen no call"));
+        assert!(warnings(&told, &BTreeSet::new())[0].contains("has seen no call"));
         // what prices and rounding make is no finding
         for (usd, usd_booked, unseen) in
             [(1.04, 1.0, 0.0), (0.008, 0.0, 0.0), (1.06, 1.0, 0.06), (0.5, 1.0, 0.0), (0.02, 0.0, 0.02)]
@@ -307,7 +309,8 @@ mod tests {
                 AccountsSpent { accounts: vec!["openrouter".to_owned()], usd, usd_booked, not_watched: None };
             assert!((accounts.usd_unseen() - unseen).abs() < 1e-12, "{accounts:?}");
             let told = summary(&[], Around { accounts: Some(accounts), ..around(&name) });
-            let is_told = warnings(&told).iter().any(|line| line.contains("goes around the meter, or somebody else"));
+            let warned = warnings(&told, &BTreeSet::new());
+            let is_told = warned.iter().any(|line| line.contains("goes around the meter, or somebody else"));
             assert_eq!(is_told, unseen > 0.0, "{usd} of {usd_booked}");
         }
         let none = summary(&[], Around { turns: 0, questions: 0, ..around(&name) });

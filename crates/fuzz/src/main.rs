@@ -16,8 +16,10 @@ use bench_fuzz::{TARGETS, Target, corpus, coverage::Reached, mutate, targets};
 use clap::Parser;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 
-/// An input that takes longer hangs.
+/// An input that takes longer hangs: of the processor's time, which others on the machine do not lengthen.
 const LONGEST: Duration = Duration::from_secs(10);
+/// The same of the clock, for what waits and does nothing.
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// Most inputs that are kept in memory to make others of.
 const MOST_KEPT: usize = 20_000;
 
@@ -76,12 +78,19 @@ fn supervise(target: &Target, args: &Args, folder: &Path) -> anyhow::Result<u64>
         command.args([target.name, "--here", "--minutes", &left.to_string(), "--output-dir"]).arg(&args.output_dir);
         command.args(args.seed.map(|seed| format!("--seed={}", seed + found)));
         let mut child = command.spawn().context("the working process cannot be started")?;
+        let (mut begun, mut used_before) = (None, None);
         let status = loop {
             if let Some(status) = child.try_wait()? {
                 break status;
             }
-            let quiet = fs::metadata(&last).and_then(|meta| meta.modified()).ok().and_then(|at| at.elapsed().ok());
-            if quiet.is_some_and(|quiet| quiet > LONGEST) {
+            let changed = fs::metadata(&last).and_then(|meta| meta.modified()).ok();
+            let used = processor_time(child.id());
+            if changed != begun {
+                (begun, used_before) = (changed, used);
+            }
+            let quiet = begun.and_then(|at| at.elapsed().ok()).unwrap_or_default();
+            let worked = used.zip(used_before).map_or(quiet, |(used, before)| used.saturating_sub(before));
+            if worked > LONGEST || quiet > LONGEST_WAIT {
                 child.kill()?;
             }
             std::thread::sleep(Duration::from_millis(500));
@@ -99,6 +108,15 @@ fn supervise(target: &Target, args: &Args, folder: &Path) -> anyhow::Result<u64>
         }
     }
     Ok(found)
+}
+
+/// The processor's time that a process has used; `None` where the system does not tell in `/proc`.
+fn processor_time(process: u32) -> Option<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // behind the name: the state is the third field, the times of the process and of the kernel for it the 14th and 15th
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let hundredths: u64 = fields.get(11..13)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
+    Some(Duration::from_millis(10 * hundredths))
 }
 
 /// The input that is being read, for whoever finds the process dead: its length and its bytes, over those of the one before.

@@ -273,8 +273,10 @@ impl Sending {
                 () = sleep_until(deadline) => {
                     let waited = self.flight.sent.elapsed();
                     let silent = format!("no answer within {} s", waited.as_secs());
-                    // one that hangs is found out too where its client has lost patience before
-                    self.flight.fail(Ended::CutByProvider(silent), left);
+                    // a provider is blamed where it had all of its time, also by a client that has lost patience before
+                    let ended =
+                        if deadline < first_until { Ended::CutByClient } else { Ended::CutByProvider(silent) };
+                    self.flight.fail(ended, left);
                     let _ = answer.send(Err(Rejection::silent(waited)));
                     return;
                 }

@@ -80,7 +80,7 @@ pub enum Ended {
     Stored,
     /// The provider broke off, was silent for too long, or said in its stream that it failed. It may ask money for it.
     CutByProvider(String),
-    /// The client left within the reply, and how that ended is not known.
+    /// The client left, and what the provider would have done is not known.
     CutByClient,
     /// The reply came whole and is none of its operation.
     NotAReply,

@@ -285,7 +285,7 @@ impl PriceTable {
     pub fn to_file(&self, older: Option<&Self>) -> serde_json::Result<String> {
         let of_older = older.into_iter().flat_map(|table| table.models.iter().map(move |line| (table, line)));
         // a version that has cost something else would go on to go before the price of its family
-        let kept = of_older.filter(|(_, (name, _))| self.model(name).is_none()).map(|(table, (name, model))| {
+        let kept = of_older.filter(|(_, (name, _))| self.covers(name).is_none()).map(|(table, (name, model))| {
             let day = model.date.as_ref().unwrap_or(&table.date);
             (name, PricedModel { date: Some(day.clone()).filter(|day| *day != self.date), ..model.clone() })
         });
@@ -330,6 +330,12 @@ impl PriceTable {
     #[must_use]
     pub fn model(&self, model: &str) -> Option<&PricedModel> {
         line_of(&self.models, model)
+    }
+
+    /// What it knows of a model under its whole name: a reseller's price (`openrouter/openai/gpt-4o`) is none of the maker's.
+    #[must_use]
+    pub fn covers(&self, model: &str) -> Option<&PricedModel> {
+        self.models.get(family(model, |known| self.models.contains_key(known))?)
     }
 
     /// The price of a model, see [`PriceTable::model`].
@@ -403,12 +409,18 @@ pub fn parse_price(text: &str) -> Result<(PicoUsd, PicoUsd), String> {
     })
 }
 
+/// The price that `--price` gives a model, by its own name or its family's.
+#[must_use]
+pub fn given(model: &str, limits: &Limits) -> Option<ModelPrice> {
+    line_of(&limits.prices, model).map(|(input, output)| ModelPrice::flat(*input, *output))
+}
+
 /// The price of a model of a run: that of `--price`, else of the user's price file, else of the built-in table; in each its own or
 /// its family's. `None` when nobody knows it.
 #[must_use]
 pub fn price_of(model: &str, limits: &Limits) -> Option<ModelPrice> {
-    if let Some((input, output)) = line_of(&limits.prices, model) {
-        return Some(ModelPrice::flat(*input, *output));
+    if let Some(price) = given(model, limits) {
+        return Some(price);
     }
     line_of(&limits.price_lines, model).or_else(|| TABLE.price(model)).cloned()
 }
@@ -417,8 +429,7 @@ pub fn price_of(model: &str, limits: &Limits) -> Option<ModelPrice> {
 /// `--price` says so: `ollama` and `fake` run what they like under the name of a model that has a price elsewhere.
 #[must_use]
 pub fn price_at(provider: &str, model: &str, limits: &Limits) -> Option<ModelPrice> {
-    let is_given = || line_of(&limits.prices, model).is_some();
-    (registry::is_paid(provider) || is_given()).then(|| price_of(model, limits)).flatten()
+    (registry::is_paid(provider) || given(model, limits).is_some()).then(|| price_of(model, limits)).flatten()
 }
 
 #[cfg(test)]
@@ -530,15 +541,16 @@ mod tests {
         let older = read(
             "2030-01-01",
             r#"{"model":"m-2029-01-01","input":"9","output":"9"},{"model":"m-audio","input":"7","output":"7"},
-            {"model":"m","input":"2","output":"2"}"#,
+            {"model":"m","input":"2","output":"2"},{"model":"r/m","input":"3","output":"3"}"#,
         );
         let newer = read("2030-02-01", r#"{"model":"m","input":"1","output":"1"}"#);
         let both = PriceTable::read(&newer.to_file(Some(&older)).expect("is JSON")).expect("reads");
         let names: Vec<&str> = both.models().map(|(name, _)| name).collect();
-        assert_eq!(names, ["m", "m-audio"]);
+        assert_eq!(names, ["m", "m-audio", "r/m"]);
+        assert_eq!(both.price("r/m"), older.price("r/m"), "a reseller's price is its own");
         assert_eq!(both.price("m-2029-01-01"), newer.price("m"));
         let days: Vec<&str> = both.models().map(|(_, model)| both.day_of(model)).collect();
-        assert_eq!(days, ["2030-02-01", "2030-01-01"]);
+        assert_eq!(days, ["2030-02-01", "2030-01-01", "2030-01-01"]);
     }
 
     #[test]
@@ -618,6 +630,8 @@ mod tests {
         assert_eq!(price_at("fake", "gpt-4o-mini", &limits), None, "nobody is paid for it");
         assert_eq!(price_at("ollama", "gpt-4o", &limits), price_of("gpt-4o", &limits), "but for what --price says");
         // what a memory system names is not known before: each line is of a family
+        assert_eq!(given("openai/gpt-4o-2024-08-06", &limits), price_of("gpt-4o", &limits));
+        assert_eq!(given("gpt-4o-mini", &limits), None, "that is of the file");
         assert_eq!(price_of("gpt-4o-2024-08-06", &limits), price_of("gpt-4o", &limits));
         assert_eq!(price_of("openai/gpt-4o-mini-2024-07-18", &limits), Some(own));
         assert_eq!(price_of("mine-9-20270101", &limits), None, "is another version");

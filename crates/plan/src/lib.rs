@@ -9,8 +9,8 @@
 //! - [`announce()`] says before a run how wide its interval will be.
 //! - [`estimate()`] turns counts, tokens, prices and limits into dollars and minutes.
 //!
-//! To add a sampler, add a variant to [`Sampler`] and its order to `sampling/order.rs`, and raise
-//! [`SAMPLER_VERSION`] when an existing sample would change.
+//! To add a sampler, add a variant to [`Sampler`] and its order to `sampling/order.rs`; when an existing sample would
+//! change, raise [`SAMPLER_VERSION`], whose doc names the one change for which it was not raised.
 
 mod announce;
 mod bank_order;

@@ -2,6 +2,9 @@
 //!
 //! Read in the form in which it is passed on: a list of questions and a list of documents, each with the person's name.
 //! Where the documents are missing the questions are still read: their banks are empty. Not seen on real documents.
+//!
+//! The loader's version was not raised when `am` and `pm` behind a time came to be read: the published questions have times of
+//! 24 hours with a zone (`2024-03-01T08:30:00+00:00`), which are read as before.
 
 #[cfg(test)]
 mod tests;

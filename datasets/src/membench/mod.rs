@@ -3,6 +3,9 @@
 //! Two layouts of files are read: one file for each type (`{scenario: [trajectory]}`) below a folder for the perspective, and
 //! merged ones for a perspective and a level (`{type: {scenario: [trajectory]}}`). Written from the official code and its
 //! documents; not seen on real data.
+//!
+//! The loader's version was not raised when `am` and `pm` behind a time came to be read: no such time is known
+//! of these files, and times of 24 hours are read as before.
 
 mod schema;
 mod steps;

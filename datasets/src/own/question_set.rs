@@ -15,7 +15,8 @@ use crate::{
     sets::{Said, question_set::Set},
 };
 
-/// Version of this reader.
+/// Version of this reader; of files in which `am` or `pm` stands behind a time it is the next one: these words were passed over, and
+/// all other files are read as before.
 const VERSION: u32 = 2;
 /// Rubric of questions of which any one of several texts is right.
 const ANY_OF: &str = "judge-any-of";
@@ -58,7 +59,8 @@ pub(super) fn open(file: &OwnFile) -> Result<Box<dyn Dataset>, DatasetError> {
     let mut counted = Counted::default();
     counted.add(&bank.outline());
     let file = OwnFile { beside: beside.map(Box::new), ..file.clone() };
-    let about = file.about(said, VERSION, profile(&bank), counted, notes)?;
+    let version = VERSION + u32::from(notes.has_half_days);
+    let about = file.about(said, version, profile(&bank), counted, notes)?;
     Ok(Box::new(Loaded::with(about, vec![bank]).with_given(given)))
 }
 

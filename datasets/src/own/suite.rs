@@ -14,7 +14,8 @@ use crate::{
     sets::{Said, suite},
 };
 
-/// Version of this reader.
+/// Version of this reader; of files in which `am` or `pm` stands behind a time it is the next one: these words were passed over, and
+/// all other files are read as before.
 const VERSION: u32 = 2;
 /// One byte more than the longest suite that is read, so that a longer one is told from it.
 const MOST_BYTES: u64 = suite::MOST_BYTES as u64 + 1;
@@ -38,7 +39,8 @@ pub(super) fn open(file: &OwnFile) -> Result<Box<dyn Dataset>, DatasetError> {
         scorers: Some(vec!["rubric".to_owned()]),
         ..Said::default()
     };
-    let about = file.about(said, VERSION, profile(&suite.banks), counted, suite.notes)?;
+    let version = VERSION + u32::from(suite.notes.has_half_days);
+    let about = file.about(said, version, profile(&suite.banks), counted, suite.notes)?;
     Ok(Box::new(Loaded::with(about, suite.banks)))
 }
 

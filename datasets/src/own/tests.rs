@@ -259,6 +259,26 @@ fn a_manifest_describes_the_files_that_were_read() {
     assert!(both.sha256() != plain.sha256() && both.sha256() != files[1].sha256s[0]);
 }
 
+/// What such a file gave before is another dataset; runs of all other files stay comparable.
+#[test]
+fn files_with_times_of_half_days_are_of_a_version_of_their_own() {
+    let version = |name: &str, text: &str| opened(name, text).expect("reads").manifest().loader_version;
+    assert_eq!(version("mine.jsonl", SET), 2);
+    let filtered = |time: &str| SET.replace(r#"{"user": "ben"}"#, &format!(r#"{{"until": "{time}"}}"#));
+    assert_eq!(version("mine.jsonl", &filtered("2026-03-06 02:21")), 2);
+    assert_eq!(version("mine.jsonl", &filtered("2026-03-06 02:21 pm")), 3);
+    assert_eq!(version("mine.jsonl", &SET.replace("(Thu) 10:30", "(Thu) 10:30 PM")), 3);
+    assert_eq!(version("mine.jsonl", &SET.replace("a cello", "a cello since 2026-03-05 10:30 PM")), 2, "no time of it");
+    let suite = |retained: &str, until: &str| {
+        let text = format!(
+            "description: small\nretain:\n- content: The lamp is red.\n  at: '{retained}'\nrecall:\n- query: Which colour has the lamp?\n  expected_contains: [red]\n  until: '{until}'\n"
+        );
+        version("my-suite.yaml", &text)
+    };
+    let (plain, half) = ("2026-03-05 10:30", "2026-03-05 10:30 am");
+    assert_eq!([suite(plain, plain), suite(half, plain), suite(plain, half)], [2, 3, 3]);
+}
+
 #[test]
 fn a_suite_is_read_by_its_ending() {
     let text = "description: small\nretain:\n- content: The lamp is red.\nrecall:\n- query: Which colour has the lamp?\n  expected_contains: [red]\n  category: colours\n- query: And the boat?\n";

@@ -11,7 +11,7 @@ use bench_proto::dataset::{
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Number;
 
-use super::{Problem, Said, check_span, dated, hits, or_nothing, time};
+use super::{Problem, Said, check_span, dated, hits, or_nothing, see_half, time};
 use crate::{
     DatasetError,
     broken::broken,
@@ -313,6 +313,8 @@ impl Set {
         // whether there is an answer is said by its field, never by a tag
         facets.remove(ABSTENTION);
         facets.extend(is_unanswerable.then(|| (ABSTENTION.to_owned(), "yes".to_owned())));
+        let span = [&line.filter.from, &line.filter.until];
+        span.into_iter().flatten().for_each(|text| see_half(&mut self.notes, text));
         let filter =
             filter(line.filter).map_err(|(field, told)| (format!("line {number}, field filter.{field}"), told))?;
         let k = hits("k", line.k).map_err(|(field, told)| (format!("line {number}, field {field}"), told))?;

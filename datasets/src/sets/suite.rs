@@ -13,7 +13,7 @@ use bench_proto::{
 
 pub(crate) use super::suite_form::MOST_BYTES;
 use super::{
-    Problem, check_span, dated, hits,
+    Problem, check_span, dated, hits, see_half,
     suite_form::{self, Recall, Reflect, Retain, Scenario, Suite},
     time,
 };
@@ -86,6 +86,7 @@ impl ScenarioReader<'_> {
         let mut bank = Bank::default();
         let held: Vec<Held<'_>> = held(&content).map(Held::from).collect();
         for (number, recall) in scenario.recall.iter().enumerate() {
+            [&recall.from, &recall.until].into_iter().flatten().for_each(|text| see_half(self.notes, text));
             let asked = recalled(recall).map_err(|(at, problem)| (format!("recall[{number}].{at}"), problem))?;
             self.ask(&mut bank, &held, asked);
         }

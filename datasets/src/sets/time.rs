@@ -5,13 +5,23 @@ use crate::neutral;
 /// `YYYY-MM-DDTHH:MM:SS` of an ISO date or time, with or without seconds, or of the form `2023/05/20 (Sat) 02:21`; nothing when
 /// it is none of these. A zone is left out, as the dataset model has none.
 pub(super) fn iso(text: &str) -> Option<String> {
+    neutral::time(&plain(text))
+}
+
+/// Whether a time says `am` or `pm`.
+pub(super) fn tells_half(text: &str) -> bool {
+    neutral::tells_half(&plain(text))
+}
+
+/// The text of a time without the day of the week.
+fn plain(text: &str) -> String {
     let mut text = text.trim().replace('/', "-");
     if let (Some(open), Some(close)) = (text.find('('), text.find(')'))
         && open < close
     {
         text.replace_range(open..=close, "");
     }
-    neutral::time(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A time as ISO 8601 has it, where a day without an hour means its end.

@@ -1,7 +1,5 @@
 //! What a memory system spent on models itself, as the meter has seen it (P34).
 
-use std::collections::BTreeSet;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -120,18 +118,6 @@ pub struct MeteredSummary {
     pub accounts: Option<AccountsSpent>,
 }
 
-impl MeteredSummary {
-    /// Models that have answered and whose calls are booked at nothing: nobody has said what they cost.
-    #[must_use]
-    pub fn unpriced(&self) -> BTreeSet<&str> {
-        let is_unpriced = |of: &&MeteredModel| {
-            // lists of models and counts of tokens have no price
-            of.service != Service::Free && of.figures.calls > 0 && of.figures.usd == 0.0
-        };
-        self.by_model.iter().filter(is_unpriced).map(|of| of.model.as_str()).collect()
-    }
-}
-
 /// What accounts say was spent with their keys, beside what was booked in the same time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AccountsSpent {
@@ -147,9 +133,8 @@ pub struct AccountsSpent {
 }
 
 impl AccountsSpent {
-    /// Dollars that nobody here has seen: paid around the meter, by others with the same keys, or for models of no known price
-    /// ([`MeteredSummary::unpriced`]). 0 where the difference is one that prices and rounding make: a cent, or a twentieth of what was
-    /// booked.
+    /// Dollars that nobody here has seen: paid around the meter, by others with the same keys, or for models of no known price. 0 where
+    /// the difference is one that prices and rounding make: a cent, or a twentieth of what was booked.
     #[must_use]
     pub fn usd_unseen(&self) -> f64 {
         let unseen = self.usd - self.usd_booked;

@@ -451,7 +451,7 @@ mod tests {
 
     #[test]
     fn p39_a_request_that_is_slow_on_purpose_meets_the_provider_as_it_is() {
-        let target = Target { account: "openai".to_owned(), model: "m".to_owned(), embeds: false };
+        let target = Target { account: "openai".to_owned(), model: "m".to_owned(), embeds: false, is_azure: false };
         let away = |fault| {
             let outages = Outages::default();
             for _ in 0..3 {
@@ -469,7 +469,7 @@ mod tests {
     /// Told apart as answers to the runner's own calls are (ADR 0011).
     #[test]
     fn p40_a_quota_that_is_used_up_is_no_pace_and_a_request_that_is_refused_no_outage() {
-        let target = Target { account: "openai".to_owned(), model: "m".to_owned(), embeds: false };
+        let target = Target { account: "openai".to_owned(), model: "m".to_owned(), embeds: false, is_azure: false };
         let learned = |status: u16, body: &str| {
             let (outages, error) = (Outages::default(), Some(body.as_bytes().to_vec().into()));
             let refused = Outcome { error, ..outcome(Ended::Refused(status), None, None) };
@@ -517,8 +517,10 @@ mod tests {
 
     #[test]
     fn p39_a_web_page_in_the_place_of_a_reply_costs_nothing_and_says_that_the_provider_is_away() {
-        let (target, outages) =
-            (Target { account: "openai".to_owned(), model: "m".to_owned(), embeds: false }, Outages::default());
+        let (target, outages) = (
+            Target { account: "openai".to_owned(), model: "m".to_owned(), embeds: false, is_azure: false },
+            Outages::default(),
+        );
         let page = outcome(Ended::Page, None, None);
         assert_eq!(free_end(&page), Some(MeteredEnd::Refused(200)));
         assert_eq!(free_end(&outcome(Ended::NotAReply, None, None)), None, "another reply may have been billed");

@@ -1,14 +1,18 @@
 //! What a memory system fails and is not blamed for: what it calls is away (P39), or has to wait (P11).
 
 use std::{
-    sync::{Mutex, PoisonError},
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use bench_proto::failure::{Failure, LONGEST_RETRY_AFTER};
+use bench_proto::failure::{Failure, FailureClass, LONGEST_RETRY_AFTER};
 
 use super::outages::{Away, RECENT};
 use crate::ending::TaskEnd;
+
+/// Rounds of waiting in which a bank does not move, after which what it fails counts: a wait is no excuse for ever.
+const MOST_ROUNDS: u32 = 8;
 
 /// Shortest wait of a task whose memory system met such a thing; the meter holds what it asks meanwhile.
 const SHORTEST: Duration = Duration::from_secs(2);
@@ -45,27 +49,72 @@ impl Excuse {
     }
 }
 
-/// Until when requests were told to come again, the longest time of all that were told, and why.
+/// What requests were told to wait for, by the bank that they are for; those of no known bank may be for any.
 #[derive(Default)]
-pub(crate) struct Busy(Mutex<Option<(Instant, String)>>);
+pub(crate) struct Busy(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    told: HashMap<Option<u32>, Told>,
+    rounds: HashMap<Option<u32>, Rounds>,
+}
+
+/// Until when requests were told to come again, the longest time of all that were told, and why.
+struct Told {
+    until: Instant,
+    reason: String,
+}
+
+/// How often a bank was excused and has not moved since. What fails within one wait is one round, however many tasks it are.
+struct Rounds {
+    count: u32,
+    /// When the wait of the last one is over.
+    end: Instant,
+}
 
 impl Busy {
-    /// A request was told to come again.
-    pub(super) fn tell(&self, retry_after: Duration, reason: &str) {
-        let until = Instant::now() + retry_after.min(LONGEST_RETRY_AFTER);
+    fn state(&self) -> MutexGuard<'_, State> {
         // every change is complete when the lock is dropped
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.as_ref().is_none_or(|(last, _)| *last <= until) {
-            *told = Some((until, reason.to_owned()));
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A request for a bank was told to come again.
+    pub(super) fn tell(&self, bank: Option<u32>, retry_after: Duration, reason: &str) {
+        let until = Instant::now() + retry_after.min(LONGEST_RETRY_AFTER);
+        let mut state = self.state();
+        if state.told.get(&bank).is_none_or(|told| told.until <= until) {
+            state.told.insert(bank, Told { until, reason: reason.to_owned() });
         }
     }
 
-    /// What is to be waited for, as long as a failure may be due to it: who was told to come again gives up soon after.
-    pub(super) fn excuse(&self, now: Instant) -> Option<Excuse> {
-        let told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (until, reason) = told.as_ref()?;
-        let is_recent = now.saturating_duration_since(*until) < RECENT;
-        is_recent.then(|| Excuse::Busy { left: until.saturating_duration_since(now), reason: reason.clone() })
+    /// What is to be waited for, as long as a failure of a bank may be due to it: who was told to come again gives up soon after. What
+    /// would not pass by waiting has another cause.
+    pub(super) fn excuse(&self, bank: Option<u32>, failure: &Failure, now: Instant) -> Option<Excuse> {
+        if failure.class != FailureClass::Transient {
+            return None;
+        }
+        let state = self.state();
+        if state.rounds.get(&bank).is_some_and(|rounds| rounds.count >= MOST_ROUNDS && rounds.end <= now) {
+            return None;
+        }
+        let told = [bank, None].into_iter().filter_map(|bank| state.told.get(&bank)).max_by_key(|told| told.until)?;
+        let is_recent = now.saturating_duration_since(told.until) < RECENT;
+        let left = told.until.saturating_duration_since(now);
+        is_recent.then(|| Excuse::Busy { left, reason: told.reason.clone() })
+    }
+
+    /// A task of a bank waits for so long, and no attempt is counted.
+    pub(crate) fn excused(&self, bank: Option<u32>, left: Duration, now: Instant) {
+        let mut state = self.state();
+        let rounds = state.rounds.entry(bank).or_insert(Rounds { count: 0, end: now });
+        if rounds.end <= now {
+            *rounds = Rounds { count: rounds.count + 1, end: now + left.max(SHORTEST) };
+        }
+    }
+
+    /// The memory system has done something for a bank.
+    pub(crate) fn moved(&self, bank: Option<u32>) {
+        self.state().rounds.remove(&bank);
     }
 }
 
@@ -73,30 +122,68 @@ impl Busy {
 mod tests {
     use super::*;
 
+    const BANK: Option<u32> = Some(7);
+
+    fn failure() -> Failure {
+        Failure::transient("system_refused", "retain: no")
+    }
+
     #[test]
     fn p11_what_a_system_fails_while_its_calls_have_to_wait_is_waited_for_and_counts_nothing() {
         let (busy, now) = (Busy::default(), Instant::now());
-        assert_eq!(busy.excuse(now), None);
-        busy.tell(Duration::from_secs(200), "account openai is in full use");
+        assert_eq!(busy.excuse(BANK, &failure(), now), None);
+        busy.tell(BANK, Duration::from_secs(200), "account openai is in full use");
         // a shorter wait for something else changes nothing
-        busy.tell(Duration::from_secs(5), "the run's pace is used up");
+        busy.tell(BANK, Duration::from_secs(5), "the run's pace is used up");
+        busy.tell(None, Duration::from_secs(5), "the run's pace is used up");
         let later = Instant::now() + Duration::from_secs(60);
-        let failure = Failure::transient("system_refused", "retain: no");
-        let end = busy.excuse(later).expect("still held").end(&failure);
+        let end = busy.excuse(BANK, &failure(), later).expect("still held").end(&failure());
         let TaskEnd::Park { delay_ms, reason, calls } = end else { panic!("it is parked") };
         assert!((138_000..=141_000).contains(&delay_ms) && calls.is_empty(), "{delay_ms}");
         assert!(reason.contains("retain: no") && reason.contains("in full use"), "{reason}");
         let over = Instant::now() + Duration::from_secs(201);
-        let just_over = busy.excuse(over);
+        let just_over = busy.excuse(BANK, &failure(), over);
         assert!(matches!(&just_over, Some(Excuse::Busy { left, .. }) if left.is_zero()), "it gives up just now");
-        assert_eq!(busy.excuse(over + RECENT), None);
+        assert_eq!(busy.excuse(BANK, &failure(), over + RECENT), None);
+    }
+
+    #[test]
+    fn p11_a_wait_excuses_its_own_bank_or_all_and_nothing_that_waiting_does_not_mend() {
+        let (busy, now) = (Busy::default(), Instant::now());
+        busy.tell(BANK, Duration::from_secs(20), "the run's pace is used up");
+        assert!(busy.excuse(BANK, &failure(), now).is_some());
+        assert_eq!(busy.excuse(Some(8), &failure(), now), None, "another bank");
+        for own in [Failure::permanent("system_http_400", "no"), Failure::terminal("system_auth", "no")] {
+            assert_eq!(busy.excuse(BANK, &own, now), None, "{own}");
+        }
+        busy.tell(None, Duration::from_secs(20), "the run's pace is used up");
+        assert!(busy.excuse(Some(8), &failure(), now).is_some(), "nobody knows whose it was");
+    }
+
+    #[test]
+    fn p11_a_bank_that_never_moves_is_not_excused_for_ever() {
+        let (busy, wait) = (Busy::default(), Duration::from_secs(10));
+        let begun = Instant::now();
+        let fails = |bank: Option<u32>, round: u32| {
+            let now = begun + wait * round;
+            let excuse = busy.excuse(bank, &failure(), now);
+            // several of its tasks fail at once
+            (0..3).for_each(|_| busy.excused(bank, wait, now));
+            excuse.is_some()
+        };
+        busy.tell(None, LONGEST_RETRY_AFTER, "the run's pace is used up");
+        assert!((0..MOST_ROUNDS).all(|round| fails(BANK, round)));
+        assert!(!fails(BANK, MOST_ROUNDS), "its failure counts");
+        assert!(fails(Some(8), MOST_ROUNDS), "another one has not failed before");
+        busy.moved(BANK);
+        assert!(fails(BANK, MOST_ROUNDS + 1), "it has moved");
     }
 
     #[test]
     fn p40_no_wait_is_believed_for_longer_than_five_minutes() {
         let busy = Busy::default();
-        busy.tell(Duration::from_secs(86_400), "a day");
-        assert_eq!(busy.excuse(Instant::now() + LONGEST_RETRY_AFTER + RECENT), None);
+        busy.tell(BANK, Duration::from_secs(86_400), "a day");
+        assert_eq!(busy.excuse(BANK, &failure(), Instant::now() + LONGEST_RETRY_AFTER + RECENT), None);
     }
 
     #[test]
@@ -105,6 +192,7 @@ mod tests {
             since: Duration::from_secs(9),
             reason: "account openai does not answer for m: status 503".to_owned(),
             has_answered: true,
+            is_settled: false,
             refused: None,
         };
         let end = Excuse::Away(away).end(&Failure::permanent("system_refused", "retain: 503"));

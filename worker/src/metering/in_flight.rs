@@ -66,6 +66,11 @@ impl InFlight {
         }
     }
 
+    /// The number of a bank by its name in the memory system.
+    pub(crate) fn number(&self, name: &str) -> Option<u32> {
+        self.lock().number_of(&key_of(name))
+    }
+
     /// Notes that an operation begins.
     pub(crate) fn enter(self: &Arc<Self>, bank: &str, stage: Stage) -> Running {
         let key = (key_of(bank), stage);
@@ -128,6 +133,7 @@ mod tests {
         drop((first, second, asking));
         assert_eq!(in_flight.attribute(None), (Some(0), Stage::Retain));
         drop(again);
+        assert_eq!((in_flight.number("bench-8-g2"), in_flight.number("bench-9-g1")), (Some(1), None));
         assert_eq!(in_flight.attribute(Some(("bench-7", 1))), (Some(0), Stage::Unattributed), "work in the background");
         let later = in_flight.attribute(Some(("bench-7", 3)));
         assert_eq!(later, (Some(0), Stage::Unattributed), "the same bank, filled again since");

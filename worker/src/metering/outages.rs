@@ -37,6 +37,8 @@ pub(crate) struct Target {
     pub(crate) account: String,
     pub(crate) model: String,
     pub(crate) embeds: bool,
+    /// Its account names deployments of its own.
+    pub(crate) is_azure: bool,
 }
 
 /// What a provider refuses.
@@ -46,6 +48,8 @@ pub(crate) enum Refused {
     Key,
     /// The model, which it does not know.
     Model,
+    /// The deployment, of which another process's account may have one.
+    Deployment,
 }
 
 /// A provider that does not answer.
@@ -57,6 +61,8 @@ pub(crate) struct Away {
     pub(crate) reason: String,
     /// It has answered this process before.
     pub(crate) has_answered: bool,
+    /// It has failed several times, and its account has answered for no other model meanwhile.
+    pub(crate) is_settled: bool,
     /// What it said last is a refusal of this.
     pub(crate) refused: Option<Refused>,
 }
@@ -84,6 +90,8 @@ struct Failing {
     failures: u32,
     reason: String,
     refused: Option<Refused>,
+    /// The account has answered for another model since they began.
+    others_answer: bool,
     pause: Duration,
     next_try: Instant,
     /// The request that was answered with 500 each time, as long as it was one and the same.
@@ -151,6 +159,7 @@ impl Outages {
                 return None;
             }
             "invalid_api_key" | "forbidden" => (said.message, Some(Refused::Key)),
+            MODEL_NOT_FOUND if target.is_azure => (said.message, Some(Refused::Deployment)),
             MODEL_NOT_FOUND => (said.message, Some(Refused::Model)),
             _ if status == 408 || status >= 500 => (missed.reason, None),
             // of the request: nothing is learned
@@ -198,6 +207,9 @@ impl Outages {
         }
         state.blame.answered(target, request, sent);
         let ended = state.failing.remove(target);
+        for (other, failing) in &mut state.failing {
+            failing.others_answer |= other.account == target.account && other.model != target.model;
+        }
         drop(state);
         if let Some(failing) = ended {
             self.changed.notify_waiters();
@@ -277,6 +289,7 @@ impl State {
             since: failing.map_or(Duration::ZERO, |failing| now.saturating_duration_since(failing.begun)),
             reason: format!("account {account} does not answer for {model}: {said}"),
             has_answered: self.answered.contains(target),
+            is_settled: failing.is_some_and(|failing| failing.failures >= HELD_AFTER && !failing.others_answer),
             refused: failing.and_then(|failing| failing.refused),
         }
     }
@@ -290,6 +303,7 @@ impl Failing {
             failures: 0,
             reason: String::new(),
             refused: None,
+            others_answer: false,
             pause: PAUSES.0,
             next_try: now,
             only: None,
@@ -306,7 +320,7 @@ mod tests {
     use super::*;
 
     fn target(model: &str) -> Target {
-        Target { account: "openai".to_owned(), model: model.to_owned(), embeds: false }
+        Target { account: "openai".to_owned(), model: model.to_owned(), embeds: false, is_azure: false }
     }
 
     fn request(text: &str) -> Sha256Hash {
@@ -456,6 +470,31 @@ mod tests {
         assert_eq!(outages.wait(&target("there"), Instant::now()).await, Ok(()));
         (0..9).for_each(|_| outages.limited(&target("busy"), Instant::now()));
         assert_eq!(outages.wait(&target("busy"), Instant::now()).await, Ok(()));
+    }
+
+    #[test]
+    fn p40_a_model_that_a_system_only_tries_is_told_from_one_that_it_cannot_do_without() {
+        let (outages, target) = (Outages::default(), target("gpt-9"));
+        let is_settled = || outages.away().expect("away").is_settled;
+        let fails = || outages.failed(&target, refused(Refused::Model));
+        fails();
+        assert!(!is_settled(), "once may be a try");
+        (1..HELD_AFTER).for_each(|_| fails());
+        assert!(is_settled());
+        through(&outages, &Target { account: "other".to_owned(), ..target.clone() });
+        assert!(is_settled(), "another account says nothing");
+        through(&outages, &Target { model: "gpt-4o".to_owned(), ..target.clone() });
+        fails();
+        assert!(!is_settled(), "it goes on with another one");
+    }
+
+    #[test]
+    fn p40_a_deployment_that_is_missing_may_be_there_for_others() {
+        let outages = Outages::default();
+        let target = Target { is_azure: true, ..target("mine") };
+        let error = br#"{"error":{"code":"DeploymentNotFound","message":"The API deployment does not exist"}}"#;
+        assert_eq!(outages.refused(&target, 404, error, missed("status 404")), None);
+        assert_eq!(outages.away().and_then(|away| away.refused), Some(Refused::Deployment));
     }
 
     #[test]

@@ -92,9 +92,12 @@ impl MeteredRun {
     /// # Errors
     /// Why not, for the memory system.
     pub(super) async fn admit(self: &Arc<Self>, asked: &Asked) -> Result<Box<dyn Admitted>, Refusal> {
+        let named = asked.address.bank.as_deref().zip(asked.address.generation);
+        // who has waited may be given up meanwhile
+        let (bank, _) = self.in_flight.attribute(named);
         let admitted = self.let_through(asked).await;
         if let Err(Refusal::Busy { retry_after, reason }) = &admitted {
-            self.busy.tell(*retry_after, reason);
+            self.busy.tell(bank, *retry_after, reason);
         }
         admitted
     }
@@ -127,6 +130,7 @@ impl MeteredRun {
                 account: way.account.name.clone(),
                 model: asked.model.clone(),
                 embeds: asked.operation == Operation::Embeddings,
+                is_azure: way.provider == AZURE,
             },
         };
         if !asked.operation.costs() {
@@ -235,16 +239,17 @@ impl MeteredRun {
         }
     }
 
-    /// To what that is not its own fault a failure of the system may be due: its provider is away (P39), or its calls have to wait (P11).
-    pub(crate) fn excuse(&self) -> Option<Excuse> {
+    /// To what that is not its own fault a failure of the system may be due, with a bank: its provider is away (P39), or its calls have
+    /// to wait (P11).
+    pub(crate) fn excuse(&self, bank: Option<u32>, failure: &Failure) -> Option<Excuse> {
         // always looked at: it stops the run when that has been so for too long
         let away = self.away();
-        self.busy.excuse(Instant::now()).or_else(|| away.map(Excuse::Away))
+        self.busy.excuse(bank, failure, Instant::now()).or_else(|| away.map(Excuse::Away))
     }
 
     /// The provider that is away, to which what the system has just failed may be due. One that is away for longer than the run waits
     /// for outages stops the run, which can be resumed.
-    fn away(&self) -> Option<Away> {
+    pub(crate) fn away(&self) -> Option<Away> {
         let away = self.outages.away()?;
         let longest = self.limits.outage_timeout_s.map_or(LONGEST_OUTAGE, Duration::from_secs);
         if stops(&away, self.is_alone, longest) {
@@ -352,13 +357,14 @@ async fn paced(pace: &dyn Pace, lane: Lane, tokens: u64, by: Instant) -> Paced {
     acquired.unwrap_or(Paced::Later { wait: COME_AGAIN })
 }
 
-/// Whether what is away stops the run. What has been refused from the start does at once, and else what stays away for too long. Where
-/// others work beside this process, only a provider that has answered here before does: else it is this process that lacks the way, or
-/// the key, and others may have it (P40); the name of a model is the same for all.
+/// Whether what is away stops the run. A key that has been refused from the start does at once, a model when it was more than tried, and
+/// else what stays away for too long. Where others work beside this process, only a provider that has answered here before does: else it
+/// is this process that lacks the way, the key or the deployment, and others may have it (P40); the name of a model is the same for all.
 fn stops(away: &Away, is_alone: bool, longest: Duration) -> bool {
     let is_hopeless = match away.refused {
         Some(Refused::Key) => is_alone && !away.has_answered,
-        Some(Refused::Model) => !away.has_answered,
+        Some(Refused::Model) => away.is_settled && !away.has_answered,
+        Some(Refused::Deployment) => is_alone && away.is_settled && !away.has_answered,
         None => false,
     };
     is_hopeless || (away.since > longest && (is_alone || away.has_answered))
@@ -506,13 +512,18 @@ mod tests {
             since: Duration::from_secs(seconds),
             reason: String::new(),
             has_answered,
+            is_settled: true,
             refused,
         };
         let stops = |away: Away, is_alone| stops(&away, is_alone, minute);
         let (key, model) = (Some(Refused::Key), Some(Refused::Model));
         assert!(stops(away(key, false, 0), true) && !stops(away(key, false, 90), false), "another may have a good one");
         assert!(stops(away(model, false, 0), true) && stops(away(model, false, 0), false));
-        for refused in [key, model, None] {
+        let tried = |refused| Away { is_settled: false, ..away(refused, false, 0) };
+        let deployment = Some(Refused::Deployment);
+        assert!(!stops(tried(model), true) && !stops(tried(model), false) && !stops(tried(deployment), true));
+        assert!(stops(away(deployment, false, 0), true) && !stops(away(deployment, false, 90), false));
+        for refused in [key, model, deployment, None] {
             assert!(!stops(away(refused, true, 59), true) && stops(away(refused, true, 61), false), "{refused:?}");
         }
         assert!(!stops(away(None, false, 59), true) && stops(away(None, false, 61), true));

@@ -226,7 +226,9 @@ impl Asking<'_> {
                 self.failures.store(0, Ordering::Relaxed);
                 Ok(Some(recall))
             }
-            Err(failure) if self.context.is_away(&failure) => Err(self.context.system_end(failure)),
+            Err(failure) if self.context.is_away(self.bank, &failure) => {
+                Err(self.context.system_end(self.bank, failure))
+            }
             Err(failure) => {
                 self.failures.fetch_add(1, Ordering::Relaxed);
                 debug!("bank {}: the canary was not answered: {failure}", self.bank.bank_id);

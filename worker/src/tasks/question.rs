@@ -391,7 +391,7 @@ async fn answer_by_system(
     }
     let bank = context.bank_ref(&row, data);
     let answer = context.system().answer(&bank, &query).await;
-    let answer = answer.map_err(|failure| context.system_end(failure))?;
+    let answer = answer.map_err(|failure| context.system_end(&bank, failure))?;
     let mut timing = clock.timing(&task, clock.elapsed_us());
     timing.queue_wait_us = 0;
     timing.server = context.system().server(&bank).await;

@@ -51,7 +51,7 @@ pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask) 
     let counted = match expects {
         // what consolidation leaves of the items is the system's own business
         true if consolidates => system.verify(&bank, until).await.unwrap_or_default(),
-        true => system.verify(&bank, until).await.map_err(|failure| context.system_end(failure))?,
+        true => system.verify(&bank, until).await.map_err(|failure| context.system_end(&bank, failure))?,
         false => None,
     };
     if let Some(mut failure) = counted.filter(|_| !consolidates).and_then(|counted| guard::lost(&bank, counted)) {
@@ -89,7 +89,7 @@ pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask) 
 
 /// How it is known that everything can be found; parks the task while it cannot.
 async fn is_ready(context: &RunContext, bank: &BankRef, until: u32) -> Result<Readiness, TaskEnd> {
-    match context.system().readiness(bank, until).await.map_err(|failure| context.system_end(failure))? {
+    match context.system().readiness(bank, until).await.map_err(|failure| context.system_end(bank, failure))? {
         known @ (Readiness::Proven | Readiness::Returned | Readiness::Promised) => Ok(known),
         Readiness::NotYet { poll_after_ms } => {
             let reason = format!("bank {} is not ready yet", bank.bank_id);
@@ -129,7 +129,7 @@ async fn consolidate(
 ) -> Result<(), TaskEnd> {
     context.check_running()?;
     let clock = StepClock::start();
-    let done = context.system().consolidate(bank).await.map_err(|failure| context.system_end(failure))?;
+    let done = context.system().consolidate(bank).await.map_err(|failure| context.system_end(bank, failure))?;
     let record = StepRecord {
         run: task.run,
         task: task.task,

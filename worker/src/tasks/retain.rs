@@ -49,9 +49,9 @@ pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask) 
     let mut bank = context.bank_ref(&row, &data);
     // a server that has to be started first is no part of what retaining takes
     let mut built = Timing::default();
-    prepared(context, &bank, None, &mut built).await.map_err(|failure| context.system_end(failure))?;
+    prepared(context, &bank, None, &mut built).await.map_err(|failure| context.system_end(&bank, failure))?;
     if bank.handle.is_none() {
-        let handle = system.open_bank(&bank).await.map_err(|failure| context.system_end(failure))?;
+        let handle = system.open_bank(&bank).await.map_err(|failure| context.system_end(&bank, failure))?;
         let stored = tools.store.set_bank_handle(task.run, bank_no, row.generation, &handle).await;
         let stored = stored?;
         if let Some(journal) = &tools.journal {
@@ -171,24 +171,38 @@ impl Filling<'_> {
 
     /// A failure after which nobody knows what was written is what becomes of its bank.
     async fn unless_in_doubt(&self, retained: Result<RetainReceipt, Failure>) -> Result<RetainReceipt, Failure> {
-        let Self { tools, context, task, row, .. } = *self;
-        match retained {
-            Err(failure) if is_in_doubt(&failure) => match leave(tools, context, task, Some(&failure)).await {
-                // an outage is no failure of the bank: it costs a generation and no attempt
-                true if context.is_away(&failure) => Err(failure),
-                // what could not be left behind is left behind by the next attempt, so there has to be one
-                false if context.is_away(&failure) => Err(Failure::transient(LEFT_BY_THE_NEXT, failure.message)),
-                _ => Err(begun_too_often(context, task, row, failure)),
-            },
-            receipt => receipt,
+        let Self { tools, context, task, bank, row, .. } = *self;
+        let failure = match retained {
+            Ok(receipt) => return Ok(receipt),
+            Err(failure) => failure,
+        };
+        let is_outage = context.is_outage(&failure);
+        if !is_in_doubt(&failure, is_outage) {
+            return Err(failure);
+        }
+        let is_excused = context.is_away(bank, &failure);
+        match leave(tools, context, task, Some(&failure)).await {
+            // an outage is no failure of the bank: it costs a generation and no attempt
+            true if is_outage => Err(failure),
+            // what could not be left behind is left behind by the next attempt, so there has to be one
+            false if is_outage || is_excused => Err(Failure::transient(LEFT_BY_THE_NEXT, failure.message)),
+            // who has to wait may pay for each generation, so that they are counted
+            _ => Err(begun_too_often(context, task, row, (failure, is_excused))),
         }
     }
 }
 
-/// Whether it cannot be known after a failure what was written; what never reached the system has changed nothing in it.
-fn is_in_doubt(failure: &Failure) -> bool {
+/// Whether it cannot be known after a failure what was written; what never reached the system has changed nothing in it. What fails
+/// in an outage is sent again, whatever the system says of it.
+fn is_in_doubt(failure: &Failure, is_outage: bool) -> bool {
     let code = failure.code.as_str();
-    code == BROKEN || failure.class == FailureClass::Transient && ![SYSTEM_UNAVAILABLE, CANNOT_SERVE].contains(&code)
+    let is_sent_again = is_outage || failure.class == FailureClass::Transient;
+    code == BROKEN || is_sent_again && ![SYSTEM_UNAVAILABLE, CANNOT_SERVE].contains(&code)
+}
+
+/// Whether a bank is given up that failures have cost so many generations. Those that are excused use up no attempts.
+const fn is_given_up(generations: i64, is_excused: bool, may_retry: bool) -> bool {
+    generations >= MOST_GENERATIONS || !is_excused && generations > 1 && !may_retry
 }
 
 /// Whether the system holds nothing of what had been stored: its memory was that of a process which has ended.
@@ -198,7 +212,12 @@ fn is_lost(failure: &Failure) -> bool {
 
 /// A failure of a system that cannot repeat costs a generation of the bank: what would help is said once, and the last one
 /// ends the bank with a reason that says all of it.
-fn begun_too_often(context: &RunContext, task: ClaimedTask, row: &BankRow, failure: Failure) -> Failure {
+fn begun_too_often(
+    context: &RunContext,
+    task: ClaimedTask,
+    row: &BankRow,
+    (failure, is_excused): (Failure, bool),
+) -> Failure {
     if context.system().capabilities().retain_idempotent || failure.class != FailureClass::Transient {
         return failure;
     }
@@ -206,7 +225,7 @@ fn begun_too_often(context: &RunContext, task: ClaimedTask, row: &BankRow, failu
     let retries = context.row().spec.limits.retries;
     // what is gone is not stored again by going on where it stopped
     let helps = if is_lost(&failure) { String::new() } else { format!("; {REPEAT_HELPS}") };
-    if generations >= MOST_GENERATIONS || generations > 1 && !may_retry(&failure, task, retries) {
+    if is_given_up(generations, is_excused, may_retry(&failure, task, retries)) {
         return Failure::permanent(
             BEGUN_TOO_OFTEN,
             format!(
@@ -324,4 +343,24 @@ async fn fresh_row(tools: &Tools, task: ClaimedTask, bank_no: u32) -> Result<Ban
 
 fn missing_segment(task: &ClaimedTask) -> TaskEnd {
     StoreError::Corrupt(format!("{:?} names entries that its bank does not have", task.task)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p5_what_fails_in_an_outage_and_is_sent_again_is_in_doubt_whatever_its_class() {
+        let permanent = Failure::permanent("system_http_400", "retain: no");
+        assert!(!is_in_doubt(&permanent, false) && is_in_doubt(&permanent, true));
+        assert!(is_in_doubt(&Failure::transient("system_http_500", "retain: no"), false));
+        assert!(!is_in_doubt(&Failure::transient(SYSTEM_UNAVAILABLE, "away"), true), "it never got there");
+    }
+
+    #[test]
+    fn p11_a_bank_that_waits_begins_anew_no_more_often_than_one_that_fails() {
+        assert!(is_given_up(MOST_GENERATIONS, true, true) && is_given_up(MOST_GENERATIONS, false, true));
+        assert!(!is_given_up(MOST_GENERATIONS - 1, true, false), "it uses up no attempts");
+        assert!(is_given_up(2, false, false) && !is_given_up(1, false, false));
+    }
 }

@@ -345,7 +345,7 @@ fn old_prices(app: &App, spec: &RunSpec, today: jiff::civil::Date) -> Vec<String
             prices::LITELLM_TABLE
         ))
     };
-    names.into_iter().filter(|name| !spec.limits.prices.contains_key(*name)).filter_map(read_long_ago).collect()
+    names.into_iter().filter(|name| prices::given(name, &spec.limits).is_none()).filter_map(read_long_ago).collect()
 }
 
 /// Recalls of the latency probe, with the one that opens connections and that nobody times.

@@ -86,6 +86,9 @@ fn a_price_that_was_read_long_ago_is_said() {
     let allowed = [&metered[..], &["--meter-allow", "gpt-4o-mini"], &set].concat();
     let lines = |args: &[&str]| bench.run(args).expect_code(0).json()["old_prices"].as_array().map_or(0, Vec::len);
     assert_eq!((lines(&allowed), lines(&[&metered[..], &set].concat())), (1, 0));
+    // or of its family
+    let by_family = ["--meter-allow", "gpt-4o-mini-2024-07-18", "--price", "gpt-4o-mini=0.15,0.60"];
+    assert_eq!(lines(&[&metered[..], &by_family, &set].concat()), 0);
 }
 
 /// A memory that calls a version of a model that no list knows.
@@ -105,7 +108,9 @@ class Mine(bench_coord.System):
         self.items.setdefault(bank, []).extend(items)
 
     def recall(self, bank, query, k):
-        return self.items.get(bank, [])[:k]
+        words = set(str(query).lower().split())
+        overlap = lambda item: -len(words & set(item.text.lower().split()))
+        return sorted(self.items.get(bank, []), key=overlap)[:k]
 "#;
 
 #[test]

@@ -175,6 +175,10 @@ fn a_gate_says_beforehand_how_it_ends() {
     let plan = bench.run(["gate", "after", "--plan", "--baseline", "before", "--json"]).expect_code(0).json();
     let of_groups = ["runs", "baseline_runs", "measured_over"].map(|name| plan[name].as_u64());
     assert_eq!(of_groups, [Some(2), Some(2), Some(4)], "{plan}");
+    // of the last runs it is those that there are
+    let _ = submit(&bench, "single", &["--preset", "quick"]).expect_code(0);
+    let plan = bench.run(["gate", "single", "--plan", "--baseline", "last:50", "--json"]).expect_code(0).json();
+    assert!(plan["baseline_runs"].as_u64().is_some_and(|runs| (1..=4).contains(&runs)), "{plan}");
 }
 
 #[test]

@@ -166,8 +166,16 @@ async fn reading_on_has_bounds() {
     }
     // and before the head of a reply
     let silent = Scripted::start(vec![Step::Wait(Duration::from_secs(60))]).await;
-    let settings = MeterSettings { linger: Duration::from_millis(100), ..MeterSettings::default() };
-    let meter = meter(&silent.base(), settings).await;
+    let linger = |ms: u64| MeterSettings { linger: Duration::from_millis(ms), ..MeterSettings::default() };
+    let meter = meter(&silent.base(), linger(100)).await;
+    leave_after(meter.address, &request(CHAT, "", BODY), 0).await;
+    let told = meter.books.only().await;
+    assert_eq!((&told.ended, told.client_left), (&Ended::CutByClient, true), "it may have answered yet");
+    assert_eq!((told.status, told.usage), (0, None));
+    // one that has had all of its time hangs
+    let silent = Scripted::start(vec![Step::Wait(Duration::from_secs(60))]).await;
+    let upstream = Upstream { first_byte: Duration::from_millis(80), ..Upstream::new(silent.base(), real_key()) };
+    let meter = meter_to(upstream, linger(10_000)).await;
     leave_after(meter.address, &request(CHAT, "", BODY), 0).await;
     let told = meter.books.only().await;
     assert!(matches!(&told.ended, Ended::CutByProvider(how) if how.contains("no answer")), "it hangs: {told:?}");

@@ -35,7 +35,9 @@ use shares::Shares;
 use strata::Strata;
 use total::Total;
 
-/// Version of the samplers: raised whenever a request would choose other questions or list them otherwise.
+/// Version of the samplers: raised whenever a request would choose other questions or list them otherwise. Not raised when `--limit` and
+/// the samplers of others began to go by the order of files that a loader hides: those had chosen what their report did not say, and all
+/// other samples, which the number stands for too, are as they were.
 pub const SAMPLER_VERSION: u32 = 1;
 
 /// How the questions are chosen, step 4 of [`SampleRequest`].

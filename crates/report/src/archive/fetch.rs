@@ -133,16 +133,41 @@ pub fn several_times(entries: &[IndexEntry]) -> BTreeMap<String, String> {
     objects.into_iter().filter_map(told).collect()
 }
 
+/// The names of the index for whoever brings several runs, one after the other: listed once, when they are first asked for. What
+/// others write meanwhile is not among them.
+#[derive(Debug, Default)]
+pub struct IndexNames {
+    names: Option<Vec<String>>,
+}
+
+impl IndexNames {
+    /// Adds what was written since.
+    pub fn add(&mut self, entry: &IndexEntry) {
+        // a list that is still to come has it
+        self.names.iter_mut().for_each(|names| names.push(entry.object()));
+    }
+
+    /// Those that a run has, under any day.
+    async fn of_run(&mut self, place: &ArchivePlace, run_id: &str) -> Result<Vec<String>, ArchiveError> {
+        if self.names.is_none() {
+            self.names = Some(place.names("index").await?);
+        }
+        let object = format!("/{run_id}.json");
+        Ok(self.names.iter().flatten().filter(|name| name.ends_with(&object)).cloned().collect())
+    }
+}
+
 /// What the index says of a run under any day, whoever wrote it.
 ///
 /// # Errors
 /// [`ArchiveError::Damaged`] for an entry that cannot be read; what the store meets.
-pub(super) async fn entries_of(place: &ArchivePlace, run_id: &str) -> Result<Vec<IndexEntry>, ArchiveError> {
-    let (mut entries, object) = (Vec::new(), format!("/{run_id}.json"));
-    for name in place.names("index").await? {
-        if !name.ends_with(&object) {
-            continue;
-        }
+pub(super) async fn entries_of(
+    place: &ArchivePlace,
+    run_id: &str,
+    names: &mut IndexNames,
+) -> Result<Vec<IndexEntry>, ArchiveError> {
+    let mut entries = Vec::new();
+    for name in names.of_run(place, run_id).await? {
         let Some(bytes) = place.read(&name).await? else { continue };
         let entry = named_as_told(&name, parse(&name, &bytes)?);
         // its words do not say which object they are about

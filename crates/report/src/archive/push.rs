@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::{
     ArchiveError,
-    fetch::{entries_of, manifest},
+    fetch::{IndexNames, entries_of, manifest},
     manifest::{FileEntry, IndexEntry, MANIFEST_VERSION, Manifest, parse, shown},
     pack::{Packed, pack},
     place::{ArchivePlace, Put},
@@ -43,20 +43,24 @@ pub enum Pushed {
 /// # Errors
 /// As [`there`]; what the store meets.
 pub async fn push(place: &ArchivePlace, entry: &IndexEntry, files: &[PlainFile]) -> Result<Pushed, ArchiveError> {
-    match there(place, entry).await? {
+    match there(place, entry, &mut IndexNames::default()).await? {
         Some((_, pushed)) => Ok(pushed),
         None => bring(place, entry, files).await,
     }
 }
 
 /// Looks whether a run can be brought, before anything is made of it: what the archive says of it when it is there with the same
-/// result, whatever the day of that, and nothing when it is to be brought.
+/// result, whatever the day of that, and nothing when it is to be brought. Of `names` that are listed already no list is made.
 ///
 /// # Errors
 /// [`ArchiveError::Conflict`] when another result is archived under this id, on whatever day; [`ArchiveError::Damaged`] when id or
 /// dataset of the run name no folder, as whoever writes the store may have them, or the archive's own word of it cannot be used; what
 /// the store meets otherwise.
-pub async fn there(place: &ArchivePlace, entry: &IndexEntry) -> Result<Option<(IndexEntry, Pushed)>, ArchiveError> {
+pub async fn there(
+    place: &ArchivePlace,
+    entry: &IndexEntry,
+    names: &mut IndexNames,
+) -> Result<Option<(IndexEntry, Pushed)>, ArchiveError> {
     entry
         .check()
         .map_err(|why| ArchiveError::Damaged(format!("{} cannot be archived: {why}", shown(&entry.run_id))))?;
@@ -66,7 +70,8 @@ pub async fn there(place: &ArchivePlace, entry: &IndexEntry) -> Result<Option<(I
     }
     // a result that was changed after it was archived has finished on another day, and so has another folder
     let is_other = |other: &IndexEntry| (other.object(), &other.folder) != (entry.object(), &entry.folder);
-    let Some(other) = entries_of(place, &entry.run_id).await?.into_iter().find(is_other) else { return Ok(None) };
+    let entries = entries_of(place, &entry.run_id, names).await?;
+    let Some(other) = entries.into_iter().find(is_other) else { return Ok(None) };
     let there = manifest(place, &other).await?;
     as_archived(entry, there.entry).map(Some)
 }

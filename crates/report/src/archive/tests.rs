@@ -5,7 +5,7 @@ use object_store::memory::InMemory;
 
 use super::{
     ArchiveError, ArchivePlace, IndexEntry, Manifest,
-    fetch::{file, find, list, manifest, several_times, verify},
+    fetch::{IndexNames, file, find, list, manifest, several_times, verify},
     matrix::{ARCHIVED_MATRIX_VERSION, ArchivedMatrix},
     place::Put,
     push::{PlainFile, Pushed, push, there},
@@ -240,7 +240,10 @@ async fn another_result_under_the_same_id_is_refused_whatever_its_day_and_the_sa
     }
     // it was carried on, and nothing of it has changed
     let same = on("2026-11-21", "v1", "d");
-    assert_eq!(there(&place, &same).await.expect("answers"), Some((first.clone(), Pushed::WasThere)));
+    assert_eq!(
+        there(&place, &same, &mut IndexNames::default()).await.expect("answers"),
+        Some((first.clone(), Pushed::WasThere))
+    );
     assert_eq!(push(&place, &same, &files().files).await.expect("answers"), Pushed::WasThere);
     assert_eq!(find(&place, "a").await.expect("is found").0, first);
     assert_eq!(place.names("index").await.expect("are listed"), [first.object()]);
@@ -252,6 +255,26 @@ async fn another_result_under_the_same_id_is_refused_whatever_its_day_and_the_sa
     let told: Vec<&String> = several.keys().collect();
     assert_eq!(told, ["a"]);
     assert!(several["a"].contains("index/2026-11-20/a.json, index/2026-11-21/a.json"), "{several:?}");
+}
+
+#[tokio::test]
+async fn the_index_is_listed_once_for_several_runs() {
+    let place = memory();
+    let (listed, late) = (entry("listed", "d"), entry("late", "d"));
+    let on_another_day = |entry: &IndexEntry| IndexEntry {
+        folder: format!("runs/2026-11-21/locomo/v1/{}", entry.run_id),
+        finished_at: Some("2026-11-21T10:00:00Z".to_owned()),
+        ..entry.clone()
+    };
+    push(&place, &listed, &files().files).await.expect("is pushed");
+    let mut names = IndexNames::default();
+    let was_there = |entry: &IndexEntry| Some((entry.clone(), Pushed::WasThere));
+    assert_eq!(there(&place, &on_another_day(&listed), &mut names).await.expect("answers"), was_there(&listed));
+    // what is written behind the list is seen when it is told, and so nothing is listed again
+    push(&place, &late, &files().files).await.expect("is pushed");
+    assert_eq!(there(&place, &on_another_day(&late), &mut names).await.expect("answers"), None);
+    names.add(&late);
+    assert_eq!(there(&place, &on_another_day(&late), &mut names).await.expect("answers"), was_there(&late));
 }
 
 #[tokio::test]

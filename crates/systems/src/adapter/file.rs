@@ -284,8 +284,8 @@ pub(super) fn compile(spec: &AdapterSpec) -> Result<Adapter, String> {
         forget: call("forget", &spec.forget, &vars(REPLACED_VARS))?,
         flush: call("flush", &spec.flush, BANK_VARS)?,
         consolidate: call("consolidate", &spec.consolidate, BANK_VARS)?,
-        // whoever waits for a bank holds no slot: its looks are polls of their own (P11)
-        ready: call("ready.call", &spec.ready.call, &ready_vars)?.map(Call::looking),
+        // whoever waits for a bank holds no slot: its looks are polls of their own (P11), where they may begin again
+        ready: call("ready.call", &spec.ready.call, &ready_vars)?.map(Call::looking_if_it_may),
         searches: compile_searches(spec, timeout)?,
         answer: call("answer", &spec.answer, RECALL_VARS)?,
         verify: call("verify", &spec.verify, &vars(&["expected"]))?,

@@ -3,7 +3,7 @@
 //!
 //! In comes a compiled call with what follows it; out comes the last response, with the tokens of all of them. Start reading at
 //! [`Call::carry_out`]. One request is in `call`. What is waited for here holds the slot of its task; a call that only looks
-//! ([`Call::looking`]) waits for nothing, and who asks comes again (P11).
+//! ([`Call::looking_if_it_may`]) waits for nothing, and who asks comes again (P11).
 
 use std::time::{Duration, Instant};
 
@@ -119,10 +119,19 @@ impl Steps {
 impl Call {
     /// The same call for who comes again: what it repeats is sent once, and a state that does not mean done yet is where it stops
     /// (`Read::waiting`).
-    pub(super) fn looking(mut self) -> Self {
+    fn looking(mut self) -> Self {
         self.steps.looks = true;
         self.steps.then = std::mem::take(&mut self.steps.then).into_iter().map(Self::looking).collect();
         self
+    }
+
+    /// [`Call::looking`] where nothing but reads comes before what is repeated; else this call as it is. A look begins at the
+    /// first request, which would start another job each time.
+    pub(super) fn looking_if_it_may(self) -> Self {
+        let chain: Vec<&Self> = std::iter::once(&self).chain(&self.steps.then).collect();
+        let repeated = chain.iter().rposition(|call| call.steps.until.is_some()).unwrap_or(0);
+        let may = chain.iter().take(repeated).all(|call| call.only_reads());
+        if may { self.looking() } else { self }
     }
 
     /// How long all that it repeats may take until it is done.

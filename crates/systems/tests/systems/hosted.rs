@@ -188,6 +188,21 @@ async fn p11_a_look_at_a_bank_waits_for_nothing() {
     assert!(failure.message.contains("the state is still 1 after 200 ms"), "{failure}");
 }
 
+#[tokio::test]
+async fn a_look_that_starts_a_job_starts_one_and_waits_for_it() {
+    let ready = "{when: status, status: state, done: [done], every: 5ms, call: {request: POST /index, capture: {job: id}, \
+                 then: [{request: 'GET /jobs/{step.job}', until: {path: state, done: [done], every: 5ms, within: 2s}}]}}";
+    let jobs: Reply = |path, time| match path {
+        "/index" => (200, json!({ "id": format!("j{time}") })),
+        _ => (200, json!({ "state": if time < 3 { "running" } else { "done" } })),
+    };
+    let (url, asked) = server_of(jobs).await;
+    let mine = of_text(&ready_by(ready), Some(&url));
+    assert_eq!(mine.readiness(&bank(), 1).await, Ok(Readiness::Proven));
+    let asked = asked.lock().expect("no panic").clone();
+    assert_eq!(asked, [vec!["POST /index"], vec!["GET /jobs/j0"; 4]].concat());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_carried_on_has_to_be_there() {
     let (fake, cloud) = start("mem0-cloud");

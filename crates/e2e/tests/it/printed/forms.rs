@@ -445,6 +445,8 @@ struct Progress {
     entries_planned: u64,
     /// The score so far.
     score: Option<f64>,
+    /// Whether it is that of the report; before there is one it is the plain mean.
+    score_is_of_report: bool,
     /// Dollars, uncertain attempts at their worst case.
     usd: f64,
     /// The part of them that is uncertain.
