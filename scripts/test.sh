@@ -17,8 +17,8 @@ began=$(date +%s)
 phase() { say "== $1 (minute $((($(date +%s) - began) / 60)))"; }
 
 log=$(mktemp)
-deploying="" beside=""
-trap 'kill $deploying $beside 2>/dev/null || true; rm -f "$log" "$log".*' EXIT
+deploying=""
+trap 'kill $deploying 2>/dev/null || true; rm -f "$log" "$log".*' EXIT
 
 # images and chart need no compiler: beside what does
 sh scripts/test-deploy.sh >"$log.deploy" 2>&1 &
@@ -68,29 +68,11 @@ if [ "${BENCH_TEST_FAULTS:-}" != long ]; then
     skips=$(sed -n 's/^\([a-z0-9_:]*\) .*/--skip \1/p' crates/e2e/tests/it/long_tests.txt)
     say "left to the night: $(printf '%s\n' "$skips" | grep -c .) tests (crates/e2e/tests/it/long_tests.txt); BENCH_TEST_FAULTS=long runs them"
 fi
-# End-to-end tests wait for servers and leases much of their time: beside them the others run, and those of the Python package.
-need_uv >/dev/null # for both
-others=$(cargo metadata --no-deps --locked --format-version 1 | python3 -c '
-import json, sys
-tests = {t["name"] for p in json.load(sys.stdin)["packages"] for t in p["targets"] if t["kind"] == ["test"] and t["test"]}
-print(*("--test " + name for name in sorted(tests - {"it"})))')
-beside() {
-    RUST_TEST_THREADS=$(((RUST_TEST_THREADS + 1) / 2))
-    cargo test --workspace --locked $features --no-fail-fast --lib $others || printf '%s\n' $? >"$log.code"
-    cargo test --workspace --locked $features --no-fail-fast --doc || printf '%s\n' $? >"$log.last"
-    phase "the Python package"
-    sh scripts/test-python.sh || printf '%s\n' $? >"$log.last"
-}
-beside >"$log.beside" 2>&1 &
-beside=$!
 # Tests of processes, faults and time share few cores here: what fails beside the others is run again alone, which says
 # whether it is broken. More than ten are not: then it is no matter of time.
-{ cargo test --workspace --locked $features --no-fail-fast --test it -- $skips 2>&1 || printf '%s\n' $? >"$log.code"; } | tee "$log"
-wait "$beside"
-beside=""
-tee -a "$log" <"$log.beside"
-# neither is a matter of time: an example that fails, and a program that was killed, whose other tests nobody saw
-if grep -a "^  process didn't exit successfully: .*(signal: " "$log" >&2; then cp "$log.code" "$log.last"; fi
+{ cargo test --workspace --locked $features --no-fail-fast -- $skips 2>&1 || printf '%s\n' $? >"$log.code"; } | tee "$log"
+# of a test program that was killed nobody saw the other tests: that is no matter of time
+if grep -a "^  process didn't exit successfully: .*(signal: " "$log" >&2; then cp "$log.code" "$log.killed"; fi
 if [ -s "$log.code" ]; then
     failed=$(awk '/^failures:$/ { names = "" } /^    [A-Za-z0-9_:]+$/ { names = names $1 "\n" }
         /^test result: FAILED/ { printf "%s", names }' "$log" | sort -u)
@@ -115,7 +97,9 @@ if [ -s "$log.code" ]; then
     fi
     say "passed alone, but not beside the others (the machine was slow, or they disturb each other):" $failed
 fi
-[ ! -s "$log.last" ] || exit "$(cat "$log.last")"
+[ ! -s "$log.killed" ] || exit "$(cat "$log.killed")"
+phase "the Python package"
+sh scripts/test-python.sh
 if [ "${BENCH_TEST_FAULTS:-}" = long ]; then
     phase "long fault tests"
     cargo test --workspace --locked --test long -- --nocapture
