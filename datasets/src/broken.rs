@@ -41,6 +41,11 @@ pub(crate) fn without_mark(content: &[u8]) -> &[u8] {
     content.strip_prefix("\u{feff}".as_bytes()).unwrap_or(content)
 }
 
+/// Whether a file of JSON begins as a list does.
+pub(crate) fn is_list(content: &[u8]) -> bool {
+    without_mark(content).trim_ascii_start().starts_with(b"[")
+}
+
 /// What serde says of JSON that is not what is expected.
 pub(crate) struct Fault {
     /// From 1.
@@ -107,6 +112,7 @@ mod tests {
         let marked =
             json_from_line::<Vec<u8>>("a.jsonl", "\u{feff}[1]".as_bytes(), 7).expect_err("no beginning").to_string();
         assert!(marked.starts_with("a.jsonl: line 7, column 1: "), "{marked}");
+        assert!(is_list("\u{feff}\n [1]".as_bytes()) && !is_list(b"{}") && !is_list(b""));
         let later = json_from_line::<u8>("a.jsonl", b"{}", 7).expect_err("broken").to_string();
         assert!(later.starts_with("a.jsonl: line 7, column "), "{later}");
         let cut = json_from_line::<Vec<u8>>("a.jsonl", b"[1,\r\n", 7).expect_err("broken").to_string();

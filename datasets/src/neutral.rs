@@ -86,7 +86,7 @@ fn in_half(clock: Time, behind: &str) -> Option<Time> {
 /// The hour at which the half of the day begins that stands behind a clock.
 fn half(behind: &str) -> Option<i8> {
     // fractions of a second may stand between
-    let is_between = |c: char| c.is_whitespace() || c.is_ascii_digit() || matches!(c, 'T' | '.' | ',');
+    let is_between = |c: char| c.is_whitespace() || c.is_ascii_digit() || matches!(c, '.' | ',');
     let word = behind.trim_start_matches(is_between).split(|c: char| !(c.is_alphabetic() || c == '.')).next();
     match word.unwrap_or_default().replace('.', "").to_lowercase().as_str() {
         "am" => Some(0),
@@ -110,7 +110,7 @@ mod tests {
             ("2025-12-31T00:00:00+00:00", Some("2025-12-31T00:00:00")),
             ("2025-12-31 08:30 PM", Some("2025-12-31T20:30:00")),
             ("2025-12-31 08:30pm (UTC)", Some("2025-12-31T20:30:00")),
-            ("2025-12-31T08:30:05TP.M. Wednesday", Some("2025-12-31T20:30:05")),
+            ("2025-12-31T08:30:05P.M. Wednesday", Some("2025-12-31T20:30:05")),
             ("2025-12-31 08:30:05.25 p.m.", Some("2025-12-31T20:30:05")),
             ("2025-12-31 12:00 am", Some("2025-12-31T00:00:00")),
             ("2025-12-31 12:00 Pm", Some("2025-12-31T12:00:00")),

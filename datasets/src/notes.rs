@@ -11,7 +11,7 @@ const NAMED: usize = 20;
 pub(crate) struct Notes {
     listed: BTreeMap<&'static str, Named>,
     said: BTreeMap<&'static str, Named>,
-    /// Whether `am` or `pm` stands behind a time of it, by which files of users are read in another version.
+    /// Whether `am` or `pm` stands behind one of the file's times: the version of whoever reads files of users depends on it.
     pub(crate) has_half_days: bool,
 }
 

@@ -26,6 +26,14 @@ pub mod code {
     pub const CANNOT_SERVE: &str = "worker_cannot_serve";
     /// A worker may not run the memory system of a run (P42). Others may.
     pub const NOT_ALLOWED: &str = "system_not_allowed";
+    /// A provider does not take the key of an account.
+    pub const INVALID_API_KEY: &str = "invalid_api_key";
+    /// A provider does not let an account do what it asked for.
+    pub const FORBIDDEN: &str = "forbidden";
+    /// The quota of an account is used up.
+    pub const INSUFFICIENT_QUOTA: &str = "insufficient_quota";
+    /// An account has asked its provider too often.
+    pub const RATE_LIMITED: &str = "rate_limited";
     /// It concerns one model of an account.
     pub const MODEL_NOT_FOUND: &str = "model_not_found";
     /// A request never reached the memory server, which is away: the task is put off, nothing is counted.

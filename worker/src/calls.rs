@@ -57,7 +57,7 @@ use crate::{
     ending::{BUDGET, GivenUp, TaskEnd},
     environment::WorkerEnvironment,
     journal::Journal,
-    metering::{Busy, MeteredRun, Models, Outages, Said},
+    metering::{MeteredRun, ModelLabels, Outages, Said, Waits},
     served::ServedNotes,
 };
 
@@ -180,9 +180,9 @@ impl<'a> RunCallers<'a> {
             lineage: self.row.lineage.clone(),
             limits: self.row.spec.limits.clone(),
             outages: Outages::default(),
-            busy: Busy::default(),
+            waits: Waits::default(),
             unpriced: Said::default(),
-            measured: Models::default(),
+            measured: ModelLabels::default(),
             is_alone: self.routes.is_alone(),
             plan: self.row.spec.limits.meter.clone().unwrap_or_default(),
             answerer: (answerer.provider.clone(), answerer.account.clone()),
@@ -510,10 +510,7 @@ impl RunCaller {
         match stop {
             CallStop::Failed(failure) => TaskEnd::GiveUp(Box::new(GivenUp { failure, calls, usage, timing })),
             CallStop::Terminal(failure) => TaskEnd::HandBack { reason: failure.message, calls },
-            CallStop::Stopped(StopCause::Asked(reason) | StopCause::Here(reason)) => {
-                TaskEnd::HandBack { reason, calls }
-            }
-            CallStop::Stopped(StopCause::Terminal(failure)) => TaskEnd::HandBack { reason: failure.message, calls },
+            CallStop::Stopped(cause) => TaskEnd::HandBack { reason: cause.into_reason(), calls },
             // a cap that is used up ends a probe, and not a run whose questions have all ended
             CallStop::Budget(over_cap) if of_probe => TaskEnd::GiveUp(Box::new(GivenUp {
                 failure: Failure::permanent(BUDGET, over_cap.of_run(&self.run.0)),

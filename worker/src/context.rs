@@ -328,15 +328,12 @@ impl RunContext {
 
     /// Hands the task back when the run no longer runs.
     pub(crate) fn check_running(&self) -> Result<(), TaskEnd> {
-        match self.stop.cause() {
-            None => Ok(()),
-            Some(StopCause::Asked(reason) | StopCause::Here(reason)) => Err(TaskEnd::hand_back(reason)),
-            Some(StopCause::Terminal(failure)) => Err(TaskEnd::hand_back(failure.message)),
-        }
+        self.stop.cause().map_or(Ok(()), |cause| Err(TaskEnd::hand_back(cause.into_reason())))
     }
 
-    /// Whether the memory system, or what it calls, is away or has to wait: what was asked is to be asked again.
-    pub(crate) fn is_away(&self, bank: &BankRef, failure: &Failure) -> bool {
+    /// Whether a failure is not the memory system's own, because it or what it calls is away, or its calls have to wait: what was asked
+    /// is to be asked again.
+    pub(crate) fn is_excused(&self, bank: &BankRef, failure: &Failure) -> bool {
         guard::is_away(failure) || self.excuse(self.number_of(bank), failure).is_some()
     }
 
@@ -375,7 +372,7 @@ impl RunContext {
         // nor is it one that what it calls is away (P39), or has to wait (P11)
         if let Some(excuse) = self.excuse(bank, &failure) {
             if let (Excuse::Busy { left, .. }, Some(metered)) = (&excuse, &self.metered) {
-                metered.busy.excused(bank, *left, Instant::now());
+                metered.waits.count_round(bank, *left, Instant::now());
             }
             return excuse.end(&failure);
         }
@@ -402,7 +399,7 @@ impl RunContext {
     pub(crate) fn settle<T>(&self, payer: Payer, result: Result<T, Failure>) -> Result<(T, Paid), TaskEnd> {
         let bank = Some(payer.bank_no());
         if let (Ok(_), Some(metered)) = (&result, &self.metered) {
-            metered.busy.moved(bank);
+            metered.waits.moved(bank);
         }
         payer.settle(result, |failure| self.end_of(bank, failure))
     }

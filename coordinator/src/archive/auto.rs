@@ -374,7 +374,7 @@ fn pause_after(failures: u32) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use bench_store::conformance::{new_run, store_in};
+    use bench_store::conformance::{created, new_run, store_in};
 
     use super::*;
 
@@ -382,8 +382,7 @@ mod tests {
     async fn what_was_refused_waits_longer_each_time_and_another_result_of_it_does_not() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = store_in(folder.path()).await;
-        let run_no = store.create_run(&new_run("a")).await.expect("is created");
-        let mut run = store.run(run_no).await.expect("is read");
+        let mut run = created(store.as_ref(), &new_run("a")).await;
         let (begun, mut pauses) = (Instant::now(), Pauses::default());
         let due = |run: &RunRow| Due { runs: vec![run.clone()], matrices: Vec::new() };
         let is_tried = |pauses: &mut Pauses, run: &RunRow, after: Duration| {

@@ -18,23 +18,6 @@ pub(crate) const ARCHIVED: &str = "archived";
 /// Kind of the run event that says where a document of the run's matrix is archived that has this run.
 pub(crate) const ARCHIVED_MATRIX: &str = "archived_matrix";
 
-/// What is noted of a run and an archive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Noted {
-    /// It is there.
-    archived: bool,
-    /// A document of its matrix that has it is there.
-    in_document: bool,
-}
-
-impl Noted {
-    async fn read(store: &dyn Runs, place: &ArchivePlace, run: &RunRow) -> Result<Self, StoreError> {
-        let events = store.events(run.run_no).await?;
-        let there = |kind: &str| events.iter().any(|event| event.kind == kind && event.message == place.describe());
-        Ok(Self { archived: there(ARCHIVED), in_document: there(ARCHIVED_MATRIX) })
-    }
-}
-
 /// How far a matrix is in an archive.
 #[derive(Debug)]
 pub(crate) struct MatrixNotes {
@@ -52,11 +35,13 @@ impl MatrixNotes {
     pub(crate) async fn read(store: &dyn Runs, place: &ArchivePlace, group: &RunsOfGroup) -> Result<Self, StoreError> {
         let mut notes = Self { waits_for: Vec::new(), in_no_document: Vec::new() };
         for run in &group.runs {
-            let noted = Noted::read(store, place, run).await?;
-            if run.state != RunState::Finished || !noted.archived {
+            let events = store.events(run.run_no).await?;
+            let is_noted =
+                |kind: &str| events.iter().any(|event| event.kind == kind && event.message == place.describe());
+            if run.state != RunState::Finished || !is_noted(ARCHIVED) {
                 notes.waits_for.push(run.clone());
             }
-            if !noted.in_document {
+            if !is_noted(ARCHIVED_MATRIX) {
                 notes.in_no_document.push(run.run_no);
             }
         }

@@ -79,19 +79,17 @@ impl Overview {
             lines.push("workers: none, start `bench-worker`".to_owned());
         }
         for (row, info) in &self.workers {
+            let (state, silent) = (if row.is_alive() { "alive" } else { "silent" }, seconds(row.silent_ms));
             if !info.takes_tasks() {
-                let (state, silent) = (if row.is_alive() { "alive" } else { "silent" }, seconds(row.silent_ms));
                 lines.push(format!("meter {}: {state}, heard of {silent:.0} s ago", row.worker));
                 continue;
             }
             let slots: Vec<String> = info.slots.iter().map(|(role, slots)| format!("{role} {slots}")).collect();
-            let state = if row.is_alive() { "alive" } else { "silent" };
             let withdrawn = withdrawn(row);
             lines.push(format!(
-                "worker {}: {state}, {} tasks, heard of {:.0} s ago, pool {} ({})",
+                "worker {}: {state}, {} tasks, heard of {silent:.0} s ago, pool {} ({})",
                 row.worker,
                 row.leased,
-                seconds(row.silent_ms),
                 info.pool,
                 slots.join(", ")
             ));

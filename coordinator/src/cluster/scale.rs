@@ -239,6 +239,7 @@ mod tests {
         assert_eq!(desired(limited), 8);
         assert_eq!(desired_workers(Role::Question, &[load(640, 0)], None), 10, "64 slots when nobody can be asked");
     }
+
     #[test]
     fn p15_the_allowance_of_accounts_bounds_what_has_no_limit_of_its_own() {
         let model = |name: &str, account: &str| ModelSpec {

@@ -26,19 +26,20 @@ pub(super) async fn run(app: &App, args: &CancelArgs) -> CliResult {
 
 /// Ends runs of a group; those that have ended stay what they are.
 async fn cancel_all(store: &dyn Store, selector: &str, runs: &[RunRow], now: bool) -> CliResult {
-    let mut is_something = false;
+    let mut are_cancelled = false;
     for run in runs {
         if can_cancel(store, run, now).await? {
             cancel(store, run, now).await?;
-            is_something = true;
+            are_cancelled = true;
         }
     }
-    if !is_something && runs.iter().all(|run| run.state == RunState::Finished) {
+    if are_cancelled {
+        return Ok(Exit::Done);
+    }
+    if runs.iter().all(|run| run.state == RunState::Finished) {
         return Err(CliError::usage(format!("all runs of {selector} are finished: there is nothing to cancel")));
     }
-    if !is_something {
-        out::note(&format!("{selector} was cancelled already"));
-    }
+    out::note(&format!("{selector} was cancelled already"));
     Ok(Exit::Done)
 }
 
@@ -167,9 +168,10 @@ mod tests {
         let store = store.as_ref();
         let mut runs = Vec::new();
         for id in ["g-r1", "g-r2"] {
-            let run = store.create_run(&conformance::new_run(id)).await.expect("is created");
-            assert!(store.set_run_state(run, &[RunState::Running], RunState::Finished, None).await.expect("is set"));
-            runs.push(store.run(run).await.expect("is there"));
+            let run = conformance::created(store, &conformance::new_run(id)).await;
+            let ended = store.set_run_state(run.run_no, &[RunState::Running], RunState::Finished, None).await;
+            assert!(ended.expect("is set"));
+            runs.push(RunRow { state: RunState::Finished, ..run });
         }
         let refused = cancel_all(store, "g", &runs, false).await.expect_err("all have ended").message;
         assert_eq!(refused, "all runs of g are finished: there is nothing to cancel");

@@ -338,8 +338,7 @@ mod tests {
         let store = store.as_ref();
         let mut rows = Vec::new();
         for id in ["interrupted", "resumed"] {
-            let run = store.create_run(&conformance::new_run(id)).await.expect("is created");
-            rows.push(store.run(run).await.expect("is there"));
+            rows.push(conformance::created(store, &conformance::new_run(id)).await);
         }
         // when it was looked at nobody worked on it
         rows[1].state = RunState::Paused;

@@ -152,7 +152,7 @@ async fn of_file(
     };
     let in_file = |problem: String| CliError::usage(format!("{}: {problem}", file.display()));
     let given = Given::read(std::iter::empty()).map_err(in_file)?;
-    // judges grade the answers themselves: the run that they share has the grades of the file in one way
+    // judges grade the answers themselves: the run that they share is the same however the grades of the file are taken
     let reduce = if args.judge.is_empty() { args.reduce } else { Reduce::Mean };
     let reading = Reading { given, scale: 1.0, reduce, metric: None };
     let lines = lines::read(dataset.as_ref(), file, &reading, MOST_BYTES)?;
@@ -185,8 +185,7 @@ async fn parts(dataset: &Arc<dyn Dataset>, request: SampleRequest) -> Result<Vec
         keep_evidence(dataset.profile(), &content, &mut parts.gold);
         Ok(parts)
     };
-    let read = tokio::task::spawn_blocking(move || planning::banks_in_order(&sample).into_iter().map(read).collect());
-    read.await.map_err(|e| CliError::infrastructure(format!("reading the dataset stopped: {e}")).because(e))?
+    planning::read_apart(move || planning::banks_in_order(&sample).into_iter().map(read).collect()).await
 }
 
 /// The finished run of planted answers. The same answers are one run, so that another judge grades what the first one did.

@@ -73,8 +73,7 @@ mod tests {
         let store = store.as_ref();
         let mut runs = Vec::new();
         for id in ["g-r1", "g-r2"] {
-            let run = store.create_run(&conformance::new_run(id)).await.expect("is created");
-            runs.push(store.run(run).await.expect("is there"));
+            runs.push(conformance::created(store, &conformance::new_run(id)).await);
         }
         pause_all(store, "g", &runs).await.expect("both are held");
         for run in &mut runs {

@@ -33,9 +33,9 @@ async fn rename(store: &dyn Store, selector: &str, name: &str) -> Result<String,
     }
     let run = find_run(store, selector).await?;
     if let Some(group) = group_of_equals(&run) {
-        // the name of the group is read of those of its runs
+        // the name of a group is read from those of its runs
         return Err(CliError::usage(format!(
-            "{} is one run of {1}, and called by the name of that: `bench-coord rename {1} NAME` names all of its runs",
+            "{} is one run of {1} and has its name from it: `bench-coord rename {1} NAME` renames all runs of {1}",
             run.run_id, group.id
         )));
     }

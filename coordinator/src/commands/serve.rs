@@ -48,7 +48,7 @@ pub(super) async fn run(app: App, args: &ServeArgs) -> CliResult {
     let holder = args.name.clone().unwrap_or_else(|| format!("{}-{}", bench_settings::host_name(), std::process::id()));
     bench_telemetry::metrics::enable(SERVICE, &holder);
     let lead = Lead::default();
-    let pages = Arc::new(ServePages::new((&store, &queue), app.settings(), lead.clone()));
+    let pages = Arc::new(ServePages::new(&store, &queue, app.settings(), lead.clone()));
     let telemetry = ProcessTelemetry::start(app.settings(), SERVICE, &holder, Some(Arc::clone(&pages) as _))
         .map_err(|failure| CliError::usage(failure.message))?;
     let keeper = telemetry.spans.as_ref().map(|sink| Keeper::start(Arc::clone(&store), Arc::clone(sink)));
@@ -119,7 +119,7 @@ struct ServePages {
 }
 
 impl ServePages {
-    fn new((store, queue): (&Arc<dyn Store>, &Arc<dyn Queue>), settings: &Settings, lead: Lead) -> Self {
+    fn new(store: &Arc<dyn Store>, queue: &Arc<dyn Queue>, settings: &Settings, lead: Lead) -> Self {
         let limited = settings.accounts.iter().filter_map(|(name, account)| Some((name.clone(), account.rpm?)));
         Self {
             store: Arc::clone(store),

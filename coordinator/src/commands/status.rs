@@ -192,8 +192,8 @@ impl<'a> RunStatus<'a> {
 
     fn snapshot(&self) -> Snapshot {
         let looked = ProgressMeter::default().look(self.run);
-        let is_of_report = self.score.verdict.is_some();
-        let looked = Snapshot { latency_probe: self.probing, score: self.score.value, is_of_report, ..looked };
+        let score_is_of_report = self.score.verdict.is_some();
+        let looked = Snapshot { latency_probe: self.probing, score: self.score.value, score_is_of_report, ..looked };
         match self.standing {
             Standing::Running { .. } => looked,
             _ => looked.of_nobody(),

@@ -198,7 +198,7 @@ impl LoadedRun {
         Side { spec: &self.spec, summary: &self.summary, facts, members: &self.members }
     }
 
-    /// The run in the store; none of a folder.
+    /// The run in the store, of several the first; none of a folder.
     pub(crate) fn row(&self) -> Option<&RunRow> {
         match &self.source {
             Source::Store(row) => Some(row),
@@ -220,14 +220,10 @@ impl LoadedRun {
         for flip in flips {
             wanted.entry(flip.bank_id.clone()).or_default().insert(flip.question_id.clone());
         }
-        let questions = match &self.source {
-            Source::Store(row) => return results::questions_named(store, row, &wanted).await,
-            Source::Repeats(cells) => {
-                let Some(row) = cells.iter().flatten().next() else { return Ok(HashMap::new()) };
-                return results::questions_named(store, row, &wanted).await;
-            }
-            Source::Folder(questions) => questions,
-        };
+        if let Some(row) = self.row() {
+            return results::questions_named(store, row, &wanted).await;
+        }
+        let Source::Folder(questions) = &self.source else { return Ok(HashMap::new()) };
         let ids: BTreeSet<&str> = wanted.values().flatten().map(String::as_str).collect();
         let mut lines = HashMap::with_capacity(flips.len());
         each_line(questions, |text| {
@@ -250,33 +246,26 @@ impl LoadedRun {
         flips: &mut [Flip],
         side: fn(&mut Flip) -> &mut FlipSide,
     ) -> Result<(), CliError> {
-        match &self.source {
-            Source::Folder(questions) => {
-                let places: HashMap<String, usize> =
-                    flips.iter().enumerate().map(|(place, flip)| (flip.question_id.clone(), place)).collect();
-                if places.is_empty() {
-                    return Ok(());
-                }
-                each_line(questions, |text| {
-                    let Named { question_id } = parsed(text)?;
-                    let Some(flip) = places.get(question_id.as_ref()).map(|place| &mut flips[*place]) else {
-                        return Ok(());
-                    };
-                    let line: QuestionLine = parsed(text)?;
-                    flip.question.get_or_insert(line.question);
-                    flip.gold = flip.gold.take().or(line.gold);
-                    let of = side(flip);
-                    of.answer = line.answer;
-                    of.judgements = line.judgements;
-                    Ok(())
-                })
-            }
-            Source::Store(row) => fill_from_store(store, row, flips, side).await,
-            Source::Repeats(cells) => match cells.iter().flatten().next() {
-                Some(row) => fill_from_store(store, row, flips, side).await,
-                None => Ok(()),
-            },
+        if let Some(row) = self.row() {
+            return fill_from_store(store, row, flips, side).await;
         }
+        let Source::Folder(questions) = &self.source else { return Ok(()) };
+        let places: HashMap<String, usize> =
+            flips.iter().enumerate().map(|(place, flip)| (flip.question_id.clone(), place)).collect();
+        if places.is_empty() {
+            return Ok(());
+        }
+        each_line(questions, |text| {
+            let Named { question_id } = parsed(text)?;
+            let Some(flip) = places.get(question_id.as_ref()).map(|place| &mut flips[*place]) else { return Ok(()) };
+            let line: QuestionLine = parsed(text)?;
+            flip.question.get_or_insert(line.question);
+            flip.gold = flip.gold.take().or(line.gold);
+            let of = side(flip);
+            of.answer = line.answer;
+            of.judgements = line.judgements;
+            Ok(())
+        })
     }
 }
 

@@ -143,7 +143,7 @@ async fn snapshot(store: &dyn Store, meter: &mut ProgressMeter, rows: Vec<RunRow
         snapshot.waits = Waiting::read(store, &row).await.unwrap_or_default();
     }
     if reported.is_some() {
-        (snapshot.score, snapshot.is_of_report) = (reported, true);
+        (snapshot.score, snapshot.score_is_of_report) = (reported, true);
     }
     Some(snapshot)
 }

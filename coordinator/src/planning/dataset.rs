@@ -76,17 +76,25 @@ pub(crate) async fn open_dataset(
     finish(bar);
     brought?;
     let name = name.to_owned();
-    let opened = tokio::task::spawn_blocking(move || {
+    let dataset = read_apart(move || {
         let bar: Mutex<Option<ProgressBar>> = Mutex::new(None);
         let on_progress = |so_far: u64, total: Option<u64>| show_download(&bar, so_far, total);
         let opened = bench_datasets::open(&name, &options, &on_progress);
         finish(bar);
-        opened
+        opened.map_err(CliError::from)
     });
-    let dataset = opened
-        .await
-        .map_err(|e| CliError::infrastructure(format!("reading the dataset stopped: {e}")).because(e))??;
-    Ok(Arc::from(dataset))
+    Ok(Arc::from(dataset.await?))
+}
+
+/// Reads a dataset on a thread that may block.
+///
+/// # Errors
+/// What the reading meets.
+pub(crate) async fn read_apart<T: Send + 'static>(
+    read: impl FnOnce() -> Result<T, CliError> + Send + 'static,
+) -> Result<T, CliError> {
+    let done = tokio::task::spawn_blocking(read).await;
+    done.map_err(|e| CliError::infrastructure(format!("reading the dataset stopped: {e}")).because(e))?
 }
 
 /// A seed as a setting of a generated dataset.

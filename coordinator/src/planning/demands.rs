@@ -4,7 +4,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use bench_datasets::Dataset;
-use bench_plan::Sample;
+use bench_plan::{Sample, segments};
 use bench_proto::{
     dataset::{Bank, BankContent, BankOutline, FilterParts},
     spec::OwnK,
@@ -150,10 +150,10 @@ impl Demands {
     }
 }
 
-/// The number of entries after which the last of the sampled questions is asked: what stands behind is not retained.
+/// The number of entries after which the last of the sampled questions is asked: what stands behind is in no segment.
 fn last_point(bank: &BankOutline, sampled: &[u32]) -> u32 {
-    let asked = sampled.iter().filter_map(|index| bank.questions.get(*index as usize));
-    asked.map(|question| question.ask_after).max().unwrap_or_default()
+    let point = |index: &u32| Some((*index, bank.questions.get(*index as usize)?.ask_after));
+    segments(sampled.iter().filter_map(point), bank.entries).last().map_or(0, |last| last.until)
 }
 
 /// The outline of what is retained of a bank, without questions.
@@ -218,7 +218,7 @@ mod tests {
         ];
         let content = BankContent { entries, ..BankContent::default() };
         let question = |ask_after| QuestionOutline { ask_after, ..QuestionOutline::default() };
-        let outline = BankOutline { questions: [4, 2, 1].map(question).into(), ..BankOutline::default() };
+        let outline = BankOutline { entries: 4, questions: [9, 2, 1].map(question).into(), ..BankOutline::default() };
         let of = |sampled: &[u32], sessions| {
             let kept = retained(content.clone(), sessions, last_point(&outline, sampled));
             (kept.updates, kept.withdrawals)

@@ -7,6 +7,7 @@ use bench_plan::Sample;
 use bench_proto::{dataset::Bank, scenario::RecallPlan, spec::SystemSpec};
 use bench_systems::vector::GivenVectors;
 
+use super::read_apart;
 use crate::exit::CliError;
 
 /// Looks through the banks of a sample, where the vectors of its memories are given. Nothing is read otherwise.
@@ -29,7 +30,7 @@ pub(super) async fn check(
     }
     given.check_model().await.map_err(CliError::usage)?;
     let (dataset, banks, max_sessions) = (Arc::clone(dataset), sample.banks.clone(), sample.spec.max_sessions);
-    let look = tokio::task::spawn_blocking(move || {
+    read_apart(move || {
         for sampled in banks {
             let Bank { mut content, questions, .. } = dataset.bank(sampled.file_index as usize)?;
             if let Some(most) = max_sessions {
@@ -39,7 +40,7 @@ pub(super) async fn check(
             let asked = questions.iter().filter(|question| asked.contains(&question.index));
             given.check_bank(&content, asked).map_err(CliError::usage)?;
         }
-        Ok::<_, CliError>(())
-    });
-    look.await.map_err(|e| CliError::infrastructure(format!("reading the dataset stopped: {e}")).because(e))?
+        Ok(())
+    })
+    .await
 }

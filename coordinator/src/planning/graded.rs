@@ -10,7 +10,10 @@ use bench_proto::profile::Profile;
 use bench_store::{RunRow, Store};
 use bench_worker::banks::BankQuestions;
 
-use super::planner::{self, BankParts};
+use super::{
+    planner::{self, BankParts},
+    read_apart,
+};
 use crate::exit::CliError;
 
 /// Checks that the questions of a sample can be asked by a profile, and graded by it where they are judged.
@@ -30,7 +33,7 @@ pub(crate) async fn check(
         return Ok(());
     }
     let (dataset, banks, profile) = (Arc::clone(dataset), sample.banks.clone(), profile.clone());
-    let read = move || {
+    let ungraded = read_apart(move || {
         let mut ungraded = BTreeSet::new();
         for sampled in &banks {
             let bank = dataset.bank(sampled.file_index as usize)?;
@@ -38,10 +41,9 @@ pub(crate) async fn check(
             let asked = questions.iter().zip(&gold).map(|(question, gold)| (question.category.as_str(), Some(gold)));
             ungraded.extend(rubric::ungraded(&profile, asked)?);
         }
-        Ok::<_, CliError>(ungraded)
-    };
-    let ungraded = tokio::task::spawn_blocking(read).await;
-    none_of(ungraded.map_err(|e| CliError::infrastructure(format!("reading the dataset stopped: {e}")).because(e))??)
+        Ok(ungraded)
+    });
+    none_of(ungraded.await?)
 }
 
 /// The same of the questions of a run that is there, by the profile of a fork whose judges grade them.

@@ -61,7 +61,7 @@ use bench_systems::{BuildContext, Capabilities, NOT_INSTALLED, adapter, facts, r
 pub(crate) use self::{
     dataset::{
         about_of, check_key_of_answers, dataset_of, dataset_spec, metric_by_answer_key, open_dataset, open_label_fixes,
-        places, sample_request, take_rounds, take_sample, tell_licence, with_label_fixes,
+        places, read_apart, sample_request, take_rounds, take_sample, tell_licence, with_label_fixes,
     },
     limits::{latency_probe, limits},
     models::{

@@ -15,6 +15,7 @@ use bench_proto::{
 use bench_store::{RunRow, Store};
 use bench_worker::banks::BankQuestions;
 
+use super::read_apart;
 use crate::{cli::model_of_judge, exit::CliError};
 
 /// Texts that are read at once.
@@ -78,19 +79,16 @@ pub(crate) async fn choose(
         return Ok(());
     }
     let (dataset, banks) = (Arc::clone(dataset), sample.banks.clone());
-    let read = move || {
+    let asked = read_apart(move || {
         let mut asked: Vec<Asked> = Vec::new();
         for bank in &banks {
             let outline = dataset.outline(bank.file_index as usize)?;
             let of_bank = bank.questions.iter().filter_map(|index| outline.questions.get(*index as usize));
             asked.extend(of_bank.map(|question| (question.category.clone(), question.question_id.clone())));
         }
-        Ok::<_, CliError>(asked)
-    };
-    let asked = tokio::task::spawn_blocking(read).await;
-    let asked =
-        asked.map_err(|e| CliError::infrastructure(format!("reading the dataset stopped: {e}")).because(e))??;
-    set(spec, sizes, &asked);
+        Ok(asked)
+    });
+    set(spec, sizes, &asked.await?);
     check_headline(spec)
 }
 

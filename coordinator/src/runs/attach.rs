@@ -121,8 +121,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let store = conformance::store_in(folder.path()).await;
         let new = conformance::new_run("r");
-        let run = store.create_run(&new).await.expect("is created");
-        let row = store.run(run).await.expect("is there");
+        let row = conformance::created(store.as_ref(), &new).await;
         let said = |name: Option<&str>, tags: &[&str]| {
             let tag = tags.iter().map(|tag| (*tag).to_owned()).collect();
             other_labels(&row, &NamingArgs { name: name.map(str::to_owned), tag, run_id: None })

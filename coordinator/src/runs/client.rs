@@ -376,8 +376,7 @@ mod tests {
     /// A run of a cluster whose plan is not written.
     async fn new_run(store: &dyn Store, id: &str) -> RunRow {
         let new = NewRun { domain: CLUSTER_DOMAIN.to_owned(), ..conformance::new_run(id) };
-        let run = store.create_run(&new).await.expect("is created");
-        store.run(run).await.expect("is there")
+        conformance::created(store, &new).await
     }
 
     #[tokio::test]

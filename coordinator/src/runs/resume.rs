@@ -378,7 +378,7 @@ pub(crate) async fn release_uncertain(
 
 #[cfg(test)]
 mod tests {
-    use bench_store::conformance::{new_run, store_in};
+    use bench_store::conformance::{created, new_run, store_in};
 
     use super::*;
 
@@ -386,8 +386,7 @@ mod tests {
     async fn another_dataset_and_another_sample_of_the_same_one_are_told_apart() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = store_in(folder.path()).await;
-        let run_no = store.create_run(&new_run("a")).await.expect("is created");
-        let run = store.run(run_no).await.expect("is read");
+        let run = created(store.as_ref(), &new_run("a")).await;
         let (sha256, signature) = (run.spec.dataset.sha256.as_str(), run.spec.sample.signature.as_str());
         assert!(check_same(&run, sha256, signature).is_ok());
         for (found, signature) in [("other", signature), ("other", "other")] {

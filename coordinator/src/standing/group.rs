@@ -25,9 +25,6 @@ pub(crate) struct RunsOfGroup {
     pub(crate) runs: Vec<RunRow>,
 }
 
-/// What the ids of first runs end with, of repeats and of a matrix.
-const FIRST: [&str; 2] = ["-r1", "-c1-r1"];
-
 /// Whether a run is one of several equals.
 pub(crate) fn member(run: &RunRow) -> bool {
     run.repeat().is_some() || run.cell().is_some()
@@ -51,6 +48,11 @@ pub(crate) fn name_in_group(run: &RunRow, group: &str) -> Option<String> {
 pub(crate) fn name_of_group(run: &RunRow) -> Option<&str> {
     let end = name_in_group(run, "")?;
     run.name.as_deref()?.strip_suffix(end.as_str())
+}
+
+/// The group of this name that a run is one of several equals of.
+pub(crate) fn group_of_name<'a>(run: &'a RunRow, name: &str) -> Option<&'a RunGroup> {
+    group_of_equals(run).filter(|_| name_of_group(run) == Some(name))
 }
 
 /// Id of a repeat, counted from 1; [`RunRow::repeat`] reads it.
@@ -100,32 +102,6 @@ impl RunsOfGroup {
             Some(Meant::Run(run)) if selector == LATEST => Self::around(store, Some(*run)).await,
             Some(Meant::Run(_)) | None => Ok(None),
         }
-    }
-
-    /// The only group whose id starts or ends so, where no other run fits.
-    ///
-    /// # Errors
-    /// What the store meets.
-    pub(super) async fn by_part(store: &dyn Store, part: &str) -> Result<Option<Self>, CliError> {
-        let fitting = async |part: String| {
-            store.list_runs(&RunFilter { id_part: Some(part), controls: true, ..RunFilter::default() }).await
-        };
-        let mut found = fitting(part.to_owned()).await?;
-        for first in FIRST {
-            found.extend(fitting(format!("{part}{first}")).await?);
-        }
-        found.retain(|run| run.control_of.is_none());
-        let group = |run: &RunRow| group_of_equals(run).map(|group| group.group_no);
-        let Some(one) = found.first().and_then(group) else { return Ok(None) };
-        if found.iter().any(|run| group(run) != Some(one)) {
-            return Ok(None);
-        }
-        // what the id of a single repeat ends with is that repeat
-        let id = found.first().and_then(|run| run.group.as_ref()).map(|group| group.id.clone()).unwrap_or_default();
-        if !(["-r", "-c"].iter().any(|kind| format!("{id}{kind}").starts_with(part)) || id.ends_with(part)) {
-            return Ok(None);
-        }
-        Self::around(store, found.pop()).await
     }
 
     /// The group that a run is a repeat of.

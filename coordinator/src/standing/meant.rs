@@ -7,7 +7,7 @@ use bench_store::{RunFilter, RunRow, Runs, Store, StoreError};
 
 use super::{
     LATEST, current_user,
-    group::{RunsOfGroup, group_of_equals, name_of_group},
+    group::{RunsOfGroup, group_of_equals, group_of_name},
     naming::counted,
 };
 use crate::exit::CliError;
@@ -22,7 +22,9 @@ pub(super) enum Meant {
 }
 
 /// Of runs that a word fits, at most so many are told.
-pub(super) const SHOWN_RUNS: u32 = 4;
+pub(super) const SHOWN_RUNS: usize = 4;
+/// What the ids of first runs end with, of repeats and of a matrix.
+const FIRST: [&str; 2] = ["-r1", "-c1-r1"];
 
 /// What is behind an id, a name (the newest of it; `name@2` is the one before), the unique start or end of an id, or `latest`, which is
 /// a run, also where that is one of a group. `None` where there is nothing.
@@ -65,13 +67,10 @@ pub(super) async fn named(store: &dyn Runs, name: &str) -> Result<Vec<RunRow>, S
     let alone = RunFilter { name: Some(name.to_owned()), ..RunFilter::default() };
     let of_groups = RunFilter { name_start: Some(format!("{name}/")), ..RunFilter::default() };
     let mut runs = store.list_runs(&alone).await?;
-    runs.extend(store.list_runs(&of_groups).await?.into_iter().filter(|run| name_of_group(run) == Some(name)));
+    runs.extend(store.list_runs(&of_groups).await?.into_iter().filter(|run| group_of_name(run, name).is_some()));
     runs.sort_by_key(|run| Reverse(run.run_no));
     let mut groups = BTreeSet::new();
-    runs.retain(|run| match group_of_equals(run).filter(|_| name_of_group(run) == Some(name)) {
-        Some(group) => groups.insert(group.group_no),
-        None => true,
-    });
+    runs.retain(|run| group_of_name(run, name).is_none_or(|group| groups.insert(group.group_no)));
     Ok(runs)
 }
 
@@ -79,7 +78,7 @@ pub(super) async fn named(store: &dyn Runs, name: &str) -> Result<Vec<RunRow>, S
 async fn by_name(store: &dyn Store, word: &str) -> Result<Option<Meant>, CliError> {
     for (name, place) in [Some((word, 1)), counted(word)].into_iter().flatten() {
         let found = named(store, name).await?;
-        let are_runs = found.iter().all(|run| name_of_group(run) != Some(name));
+        let are_runs = found.iter().all(|run| group_of_name(run, name).is_none());
         let has = match (found.len(), are_runs) {
             (0, _) => continue,
             (1, true) => "1 run has".to_owned(),
@@ -89,9 +88,9 @@ async fn by_name(store: &dyn Store, word: &str) -> Result<Option<Meant>, CliErro
         };
         let run = found.into_iter().nth(place as usize - 1);
         let run = run.ok_or_else(|| CliError::usage(format!("'{word}': {has} the name '{name}'")))?;
-        return Ok(match name_of_group(&run) == Some(name) {
-            true => RunsOfGroup::around(store, Some(run)).await?.map(Meant::Group),
-            false => Some(Meant::Run(Box::new(run))),
+        return Ok(match group_of_name(&run, name) {
+            Some(group) => RunsOfGroup::of_id(store, &RunId(group.id.clone())).await?.map(Meant::Group),
+            None => Some(Meant::Run(Box::new(run))),
         });
     }
     Ok(None)
@@ -99,12 +98,10 @@ async fn by_name(store: &dyn Store, word: &str) -> Result<Option<Meant>, CliErro
 
 /// The only group, or the only run, whose id starts or ends so.
 async fn by_part(store: &dyn Store, part: &str) -> Result<Option<Meant>, CliError> {
-    if let Some(group) = RunsOfGroup::by_part(store, part).await? {
+    let mut found = with_part(store, part.to_owned()).await?;
+    if let Some(group) = group_by_part(store, part, &found).await? {
         return Ok(Some(Meant::Group(group)));
     }
-    let by_part =
-        RunFilter { id_part: Some(part.to_owned()), controls: true, limit: Some(SHOWN_RUNS), ..RunFilter::default() };
-    let mut found = store.list_runs(&by_part).await?;
     match found.len() {
         0 => {
             // a group whose first run was deleted is listed by its id all the same
@@ -117,13 +114,37 @@ async fn by_part(store: &dyn Store, part: &str) -> Result<Option<Meant>, CliErro
         }
         1 => Ok(found.pop().map(|run| Meant::Run(Box::new(run)))),
         _ => {
-            let ids: Vec<String> = found.iter().map(|run| run.run_id.to_string()).collect();
+            let ids: Vec<&str> = found.iter().take(SHOWN_RUNS).map(|run| run.run_id.0.as_str()).collect();
             Err(CliError::usage(format!(
                 "'{part}' is the start or end of more than one id ({}, …); type more of it",
                 ids.join(", ")
             )))
         }
     }
+}
+
+/// Runs whose ids start or end so.
+async fn with_part(store: &dyn Store, part: String) -> Result<Vec<RunRow>, StoreError> {
+    store.list_runs(&RunFilter { id_part: Some(part), controls: true, ..RunFilter::default() }).await
+}
+
+/// The only group whose id starts or ends so, where no other run fits. `found`: the runs whose ids do.
+async fn group_by_part(store: &dyn Store, part: &str, found: &[RunRow]) -> Result<Option<RunsOfGroup>, StoreError> {
+    let mut firsts = Vec::new();
+    for first in FIRST {
+        firsts.extend(with_part(store, format!("{part}{first}")).await?);
+    }
+    let fitting = || found.iter().chain(&firsts).filter(|run| run.control_of.is_none());
+    let Some(one) = fitting().next().and_then(group_of_equals) else { return Ok(None) };
+    if fitting().any(|run| group_of_equals(run).is_none_or(|group| group.group_no != one.group_no)) {
+        return Ok(None);
+    }
+    // what the id of a single repeat ends with is that repeat
+    let id = &one.id;
+    if !(["-r", "-c"].iter().any(|kind| format!("{id}{kind}").starts_with(part)) || id.ends_with(part)) {
+        return Ok(None);
+    }
+    RunsOfGroup::of_id(store, &RunId(id.clone())).await
 }
 
 /// Ids of runs and groups that lists shorten to this word.
@@ -235,6 +256,20 @@ mod tests {
         let drawn = "0193a1b2-aaaa-7bbb-8ccc-0123456789ab";
         scene.run(&format!("{drawn}-r2"), "drawn/2", Some(drawn)).await;
         assert_eq!(scene.found("0123456789ab").await, Ok(vec![format!("{drawn}-r2")]), "as a list shows it");
+    }
+
+    #[tokio::test]
+    async fn the_start_or_the_end_of_an_id_means_one_group_or_one_run() {
+        let scene = Scene::new().await;
+        scene.run("aa-end-r1", "both/1", Some("aa-end")).await;
+        scene.run("aa-end-r2", "both/2", Some("aa-end")).await;
+        for part in ["aa", "end", "aa-end-r"] {
+            assert_eq!(scene.found(part).await, Ok(vec!["aa-end-r1".to_owned(), "aa-end-r2".to_owned()]), "{part}");
+        }
+        assert_eq!(scene.found("end-r2").await, Ok(vec!["aa-end-r2".to_owned()]));
+        scene.run("ab", "alone", None).await;
+        let several = scene.found("a").await.expect_err("it is the start of three ids");
+        assert!(several.contains("more than one id (ab, aa-end-r2, aa-end-r1, …)"), "{several}");
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@
 //!
 //! | module | question |
 //! |---|---|
-//! | this one | which run is meant, how does it stand, and may it go on? |
+//! | this one | how does a run stand, and may it go on? |
 //! | [`lock`] | which process owns a local run (P21)? |
 //! | [`domains`] | in which queue domain do its processes work? |
 //! | [`progress`] | how far is it, and how fast? |
@@ -90,7 +90,7 @@ pub(crate) async fn find_run(store: &dyn Store, selector: &str) -> Result<RunRow
     match meant_by(store, selector).await? {
         Some(Meant::Run(run)) => Ok(*run),
         Some(Meant::Group(group)) => {
-            let ids: Vec<&str> = group.runs.iter().take(SHOWN_RUNS as usize).map(|run| run.run_id.0.as_str()).collect();
+            let ids: Vec<&str> = group.runs.iter().take(SHOWN_RUNS).map(|run| run.run_id.0.as_str()).collect();
             let more = if group.runs.len() > ids.len() { ", …" } else { "" };
             Err(CliError::usage(format!(
                 "'{selector}' is a group of {} runs, and one run is meant here: name one of them ({}{more})",

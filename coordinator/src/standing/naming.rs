@@ -5,7 +5,7 @@ use bench_store::Store;
 
 use super::{
     LAST, LATEST,
-    group::{RunsOfGroup, group_of_equals, name_of_group},
+    group::{RunsOfGroup, group_of_name},
     meant::{ids_shown_as, named},
 };
 use crate::exit::CliError;
@@ -51,8 +51,8 @@ pub(crate) fn check_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// Refuses a name for the run, or the group, `own` that is the id of another one, or its short form: most verbs would take it for that,
-/// or no longer for that.
+/// Refuses a name for the run, or the group, `own` that is the id of another one, whole or as lists shorten it: a whole id would mean
+/// the other one wherever the name is typed, and a short one would find the other one no longer.
 ///
 /// # Errors
 /// Exit 2 with what has it.
@@ -92,7 +92,7 @@ pub(crate) async fn check_new(store: &dyn Store, name: Option<&str>, id: &RunId)
         )));
     }
     let Some(run) = named(store, &id.0).await?.into_iter().next() else { return Ok(()) };
-    let has = match group_of_equals(&run).filter(|_| name_of_group(&run) == Some(id.0.as_str())) {
+    let has = match group_of_name(&run, &id.0) {
         Some(group) => format!("the group {}", group.id),
         None => format!("run {}", run.run_id),
     };

@@ -41,8 +41,7 @@ pub(crate) struct Snapshot {
     /// The figure of the report, once there is one; before, the plain mean of the headline scores so far; absent before the first.
     pub score: Option<f64>,
     /// Whether `score` is the figure of the report.
-    #[serde(rename = "score_is_of_report")]
-    pub is_of_report: bool,
+    pub score_is_of_report: bool,
     /// Spent so far, in dollars, uncertain attempts included at their worst case.
     pub usd: f64,
     /// The part of `usd` that is uncertain: attempts of which nobody knows what they cost.
@@ -218,7 +217,7 @@ fn snapshot(run: &RunRow, per_second: f64, elapsed_seconds: f64) -> Snapshot {
         entries_retained: count(entries_retained),
         entries_planned: count(entries_planned),
         score: run.counters.mean(),
-        is_of_report: false,
+        score_is_of_report: false,
         usd: spent.usd(),
         usd_uncertain: uncertain.usd(),
         usd_cap: run.spec.limits.max_cost.map(PicoUsd::usd),
@@ -270,7 +269,7 @@ fn done(s: &Snapshot) -> Vec<String> {
     }
     if let Some(score) = s.score {
         // weights, and the mean over banks, come with the report
-        let what = if s.is_of_report { "score" } else { "mean so far" };
+        let what = if s.score_is_of_report { "score" } else { "mean so far" };
         parts.push(format!("{what} {score:.3}"));
     }
     if s.infra_error > 0 {
@@ -329,7 +328,7 @@ pub(crate) mod tests {
             entries_retained: 272,
             entries_planned: 272,
             score: Some(0.4123),
-            is_of_report: false,
+            score_is_of_report: false,
             usd: 0.0042,
             usd_uncertain: 0.0,
             usd_cap: Some(20.0),
@@ -364,7 +363,7 @@ pub(crate) mod tests {
         let said =
             |snapshot: &Snapshot| serde_json::to_value(snapshot).expect("is JSON")["score_is_of_report"].as_bool();
         assert_eq!(said(&snapshot), Some(false));
-        let ended = Snapshot { ended: 200, answered: 200, is_of_report: true, ..snapshot.clone() };
+        let ended = Snapshot { ended: 200, answered: 200, score_is_of_report: true, ..snapshot.clone() };
         assert_eq!(said(&ended), Some(true));
         assert!(line(&ended).contains("200/200 questions · score 0.412 · "), "{}", line(&ended));
         let interrupted = line(&snapshot.clone().of_nobody());

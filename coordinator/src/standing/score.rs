@@ -25,7 +25,7 @@ pub(crate) struct Score {
     /// Digest of the result; none where there is no report yet.
     pub result_digest: Option<String>,
     /// Dollars of its report: all that is known to be paid.
-    pub(crate) usd: Option<f64>,
+    pub usd: Option<f64>,
 }
 
 impl Score {

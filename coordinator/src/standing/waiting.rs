@@ -245,10 +245,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let store = conformance::store_in(folder.path()).await;
         let store = store.as_ref();
-        let row = async |new: NewRun| {
-            let run = store.create_run(&new).await.expect("is created");
-            store.run(run).await.expect("is there")
-        };
+        let row = async |new: NewRun| conformance::created(store, &new).await;
         let (alone, first) = (row(conformance::new_run("r")).await, row(repeat(1, 5)).await);
         let told = async |run: &RunRow| before_its_begin(store, run).await.expect("is read");
         assert_eq!(told(&alone).await, None);

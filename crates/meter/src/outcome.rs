@@ -39,7 +39,7 @@ pub enum Refusal {
         /// Those that it may use.
         allowed: Vec<String>,
     },
-    /// Nobody knows where the model is, or what it costs.
+    /// Nobody knows where the model is, or what it costs; what to do about it.
     UnknownModel(String),
     /// The request waited for its turn, and its time is over.
     Busy {

@@ -193,9 +193,8 @@ impl From<Refusal> for Rejection {
                     ..new(StatusCode::FORBIDDEN, INVALID, "model_not_allowed", &message)
                 }
             }
-            Refusal::UnknownModel(model) => {
-                let message = format!("nobody has told the meter where {model} is");
-                Self { param: Some("model".into()), ..new(StatusCode::NOT_FOUND, INVALID, "model_not_found", &message) }
+            Refusal::UnknownModel(why) => {
+                Self { param: Some("model".into()), ..new(StatusCode::NOT_FOUND, INVALID, "model_not_found", &why) }
             }
             Refusal::Busy { retry_after, reason } => Self::busy(retry_after, &reason),
             // 429 would be repeated until the SDK gives up, and then again by the system under test
@@ -245,6 +244,13 @@ mod tests {
             assert_eq!((seen, body["type"].as_str()), (status, Some("error")));
             assert_eq!(body["error"]["type"], kind);
         }
+    }
+
+    #[test]
+    fn a_refused_model_is_told_why_and_nothing_else() {
+        let (_, _, body) = written(Refusal::UnknownModel("m has no price".into()), Form::OpenAi);
+        assert_eq!(body["error"]["message"], "m has no price");
+        assert_eq!(body["error"]["param"], "model");
     }
 
     #[test]

@@ -64,7 +64,11 @@ fn azure_path(url: &mut Url, base: &str, asked: &Asked) -> Result<(), Rejection>
         // the base URL says which one, whatever the request says
         let named = base.rsplit('/').next().unwrap_or_default();
         if named != asked.model {
-            return Err(Refusal::UnknownModel(asked.model.clone()).into());
+            let why = format!(
+                "nobody has told the meter where {} is: the account's base URL is of another deployment; leave /openai/deployments/… out of that URL",
+                asked.model
+            );
+            return Err(Refusal::UnknownModel(why).into());
         }
         url.set_path(&format!("{base}/{}", asked.operation.path()));
         return Ok(());

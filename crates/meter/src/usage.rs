@@ -1,5 +1,6 @@
 //! What a provider says that a request used, in each operation's words, and whether it can be true.
 
+use bench_models::tokens::with_thoughts;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
@@ -99,19 +100,11 @@ impl Told {
             None => self.input_tokens?.saturating_add(written).saturating_add(beside),
         };
         let told = self.completion_tokens.or(self.output_tokens);
-        let completion = if embeds { told.or(Some(0)) } else { with_thoughts(prompt, told, self.total_tokens) };
+        let completion = if embeds { told.or(Some(0)) } else { with_thoughts(Some(prompt), told, self.total_tokens) };
         let details = self.prompt_tokens_details.cached_tokens.or(self.input_tokens_details.cached_tokens);
         let cached = details.unwrap_or(0).max(beside);
         Some(Tokens { prompt, completion: completion?, cached, cache_write: written - hour, cache_write_1h: hour })
     }
-}
-
-/// Tokens of a reply with those that were thought: some servers (xAI's, Gemini's) count these in the total alone, beside what was said,
-/// and charge for them. A total that cannot be true adds nothing.
-fn with_thoughts(prompt: u64, said: Option<u64>, total: Option<u64>) -> Option<u64> {
-    let words = said.unwrap_or(0);
-    let all = total.and_then(|total| total.checked_sub(prompt));
-    all.filter(|all| *all > words && *all - words <= HIDDEN_REPLY).or(said)
 }
 
 /// A provider's count, as far as it is one.
@@ -183,27 +176,13 @@ mod tests {
 
     #[test]
     fn thoughts_that_stand_in_the_total_alone_are_part_of_the_reply() {
-        let completion = |value: Value| told(&value).tokens(false).map(|tokens| tokens.completion);
         for (value, expected) in [
-            (
-                json!({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135, "completion_tokens_details": {"reasoning_tokens": 94}}),
-                Some(103),
-            ),
-            (json!({"prompt_tokens": 20, "completion_tokens": 424, "total_tokens": 1016}), Some(996)),
-            // all that it was allowed was thought
-            (json!({"prompt_tokens": 20, "total_tokens": 120}), Some(100)),
-            (json!({"input_tokens": 20, "output_tokens": 4, "total_tokens": 30}), Some(10)),
-            // inside of the completion, as most count them
-            (
-                json!({"prompt_tokens": 32, "completion_tokens": 103, "total_tokens": 135, "completion_tokens_details": {"reasoning_tokens": 94}}),
-                Some(103),
-            ),
-            (json!({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 3}), Some(9)),
-            (json!({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 9_000_000_000_u64}), Some(9)),
-            (json!({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": -1}), Some(9)),
-            (json!({"prompt_tokens": 32, "total_tokens": 32}), None),
+            (json!({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135}), 103),
+            (json!({"prompt_tokens": 20, "total_tokens": 120}), 100),
+            (json!({"input_tokens": 20, "output_tokens": 4, "total_tokens": 30}), 10),
+            (json!({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": -1}), 9),
         ] {
-            assert_eq!(completion(value.clone()), expected, "{value}");
+            assert_eq!(told(&value).tokens(false).map(|tokens| tokens.completion), Some(expected), "{value}");
         }
     }
 

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt::Write as _};
 
 use bench_proto::{
-    failure::{Failure, FailureClass},
+    failure::{Failure, FailureClass, code},
     redact,
     text::acts,
 };
@@ -202,9 +202,9 @@ pub fn is_schema_refusal(status: u16, body: &[u8]) -> bool {
 fn class_of(status: u16, words: &Words) -> (FailureClass, String, &'static str) {
     use FailureClass::{Permanent, Terminal, Transient};
     let say = |class, code: &str, hint| (class, code.to_owned(), hint);
-    let bad_key = || say(Terminal, "invalid_api_key", "; check the key of this account and resume");
-    let quota = || say(Terminal, "insufficient_quota", "; add credit or raise the account's limit and resume");
-    let no_model = || say(Terminal, "model_not_found", "; check the model's name and the account's access");
+    let bad_key = || say(Terminal, code::INVALID_API_KEY, "; check the key of this account and resume");
+    let quota = || say(Terminal, code::INSUFFICIENT_QUOTA, "; add credit or raise the account's limit and resume");
+    let no_model = || say(Terminal, code::MODEL_NOT_FOUND, "; check the model's name and the account's access");
     match status {
         400..=499 if words.is(&["invalid_api_key"]) || words.says(&["api key not valid", "incorrect api key"]) => {
             bad_key()
@@ -228,10 +228,10 @@ fn class_of(status: u16, words: &Words) -> (FailureClass, String, &'static str) 
         402 => quota(),
         403 if words.says(&["moderation", "flagged", "content policy"]) => say(Permanent, "content_filter", ""),
         403 if words.says(&["key", "token", "authentication", "credential"]) => bad_key(),
-        403 => say(Terminal, "forbidden", "; check what this account may use"),
+        403 => say(Terminal, code::FORBIDDEN, "; check what this account may use"),
         404 if words.says(&["model"]) => no_model(),
         404 => say(Terminal, "not_found", "; check the base URL (most end in /v1)"),
-        429 => say(Transient, "rate_limited", ""),
+        429 => say(Transient, code::RATE_LIMITED, ""),
         400 | 413 | 422
             if words.is(&["context_length_exceeded"])
                 || words.says(&[
@@ -279,7 +279,7 @@ pub fn transport(kind: Transport, status: u16, detail: &str, key: Option<&str>) 
 }
 
 /// Codes with which a provider refuses a process: its key, its URL, the name of the model.
-const REFUSALS: [&str; 4] = ["invalid_api_key", "forbidden", "not_found", "model_not_found"];
+const REFUSALS: [&str; 4] = [code::INVALID_API_KEY, code::FORBIDDEN, "not_found", code::MODEL_NOT_FOUND];
 
 /// Whether a failure of this code says that the provider refuses the process that asked, and not what it asked.
 #[must_use]

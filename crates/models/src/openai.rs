@@ -17,7 +17,7 @@ use std::{
 use async_openai::{Client, config::Config, error::OpenAIError, traits::RequestOptionsBuilder as _};
 use async_trait::async_trait;
 use bench_proto::{
-    failure::Failure,
+    failure::{Failure, code},
     redact,
     trace::{StepTrace, TRACEPARENT},
 };
@@ -98,7 +98,7 @@ struct Endpoint {
 /// When the key holds what no header can carry.
 pub(super) fn secret_header(text: &str) -> Result<HeaderValue, Failure> {
     let mut value = HeaderValue::from_str(text).map_err(|_| {
-        Failure::terminal("invalid_api_key", "the key holds characters that no header can carry; check it")
+        Failure::terminal(code::INVALID_API_KEY, "the key holds characters that no header can carry; check it")
     })?;
     value.set_sensitive(true);
     Ok(value)

@@ -284,7 +284,7 @@ impl PriceTable {
     /// Never in practice: every value has a form in JSON.
     pub fn to_file(&self, older: Option<&Self>) -> serde_json::Result<String> {
         let of_older = older.into_iter().flat_map(|table| table.models.iter().map(move |line| (table, line)));
-        // a version that has cost something else would go on to go before the price of its family
+        // what the family's new line covers is left out: the old price of a version would come before it
         let kept = of_older.filter(|(_, (name, _))| self.covers(name).is_none()).map(|(table, (name, model))| {
             let day = model.date.as_ref().unwrap_or(&table.date);
             (name, PricedModel { date: Some(day.clone()).filter(|day| *day != self.date), ..model.clone() })
@@ -367,14 +367,18 @@ fn family(name: &str, known: impl Fn(&str) -> bool) -> Option<&str> {
         .map(|(prefix, _)| prefix)
 }
 
-/// Nothing, `-latest`, or a `-` (some write `@`) followed by a date: digits and dashes, four digits first. In `-9-20270101` the
-/// first number is a version of its own.
+/// Nothing, `-latest`, or a date.
 fn is_version(suffix: &str) -> bool {
-    let Some(rest) = suffix.strip_prefix(['-', '@']) else {
-        return suffix.is_empty();
-    };
-    let first = rest.split('-').next().unwrap_or_default();
-    rest == "latest" || (first.len() >= 4 && rest.bytes().all(|b| b.is_ascii_digit() || b == b'-'))
+    matches!(suffix, "" | "-latest" | "@latest") || is_date_suffix(suffix, 4)
+}
+
+/// Whether the end of a model's name is a `-` (some write `@`) followed by a date: digits and dashes, so many digits at least first.
+/// In `-9-20270101` the first number is a version of its own.
+#[must_use]
+pub fn is_date_suffix(suffix: &str, least_digits: usize) -> bool {
+    let Some(date) = suffix.strip_prefix(['-', '@']) else { return false };
+    let first = date.split('-').next().unwrap_or_default();
+    first.len() >= least_digits && date.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
 }
 
 /// The name under which a model shares its rate limits: without its date.

@@ -25,6 +25,17 @@ pub enum StopCause {
     Terminal(Failure),
 }
 
+impl StopCause {
+    /// Why, in words.
+    #[must_use]
+    pub fn into_reason(self) -> String {
+        match self {
+            Self::Asked(reason) | Self::Here(reason) => reason,
+            Self::Terminal(failure) => failure.message,
+        }
+    }
+}
+
 /// A flag shared by all calls of a run in this process. The first cause stays; a resumed run gets a new flag.
 #[derive(Debug, Clone)]
 pub struct StopFlag {
@@ -66,11 +77,6 @@ impl StopFlag {
     /// Sets the flag because somebody asked.
     pub fn stop(&self, reason: impl Into<String>) -> bool {
         self.set(StopCause::Asked(reason.into()))
-    }
-
-    /// Sets the flag because this process makes no more calls, while the run goes on.
-    pub fn stop_here(&self, reason: impl Into<String>) -> bool {
-        self.set(StopCause::Here(reason.into()))
     }
 
     /// The cause, when the flag is set.
@@ -141,7 +147,8 @@ mod tests {
     fn p4_a_process_that_nobody_has_heard_of_stops_here_and_its_run_does_not() {
         let flag = StopFlag::guarded(Arc::new(Silent));
         assert_eq!(flag.cause(), Some(StopCause::Here(OUT_OF_REACH.to_owned())));
-        assert!(flag.stop_here("the worker is stopping"));
-        assert_eq!(flag.cause(), Some(StopCause::Here("the worker is stopping".to_owned())));
+        let drains = StopCause::Here("the worker is stopping".to_owned());
+        assert!(flag.set(drains.clone()));
+        assert_eq!(flag.cause(), Some(drains));
     }
 }

@@ -22,7 +22,7 @@ const TOKENS_PER_SCHEMA: u64 = 32;
 /// Tokens that a provider may put into a prompt beside what was sent: its own instructions, tools.
 const HIDDEN_PROMPT: u64 = 200_000;
 /// Tokens that a model may think beside what it says and beyond the limit it was given.
-pub(crate) const HIDDEN_OUTPUT: u64 = 2_000_000;
+const HIDDEN_OUTPUT: u64 = 2_000_000;
 
 /// How a model turns text into tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +108,15 @@ pub fn is_plausible(request: &ChatRequest, reply: &ChatReply) -> bool {
         && parts <= reply.prompt_tokens.unwrap_or(prompt)
 }
 
+/// Tokens of a reply with those that were thought: some servers (xAI's, Gemini's) count these in the total alone, beside what was said,
+/// and charge for them. A total that cannot be true adds nothing, and neither does one beside a prompt that is not told.
+#[must_use]
+pub fn with_thoughts(prompt: Option<u64>, said: Option<u64>, total: Option<u64>) -> Option<u64> {
+    let words = said.unwrap_or(0);
+    let all = total.zip(prompt).and_then(|(total, prompt)| total.checked_sub(prompt));
+    all.filter(|all| *all > words && *all - words <= HIDDEN_OUTPUT).or(said)
+}
+
 fn sum(request: &ChatRequest, count: impl Fn(&str) -> u64) -> u64 {
     let messages: u64 = request.messages.iter().map(|message| TOKENS_PER_MESSAGE + count(&message.text)).sum();
     let schema = request.schema.as_ref().map_or(0, |schema| TOKENS_PER_SCHEMA + count(&schema.schema.to_string()));
@@ -123,6 +132,26 @@ mod tests {
 
     fn request(texts: &[&str]) -> ChatRequest {
         ChatRequest::saying(texts, 10)
+    }
+
+    #[test]
+    fn thoughts_that_stand_in_the_total_alone_are_part_of_the_reply() {
+        for (prompt, said, total, expected) in [
+            (Some(32), Some(9), Some(135), Some(103)),
+            (Some(20), Some(424), Some(1016), Some(996)),
+            // all that it was allowed was thought
+            (Some(20), None, Some(120), Some(100)),
+            // inside of the completion, as most count them
+            (Some(32), Some(103), Some(135), Some(103)),
+            (Some(32), Some(9), Some(3), Some(9)),
+            (Some(32), Some(9), Some(9_000_000_000), Some(9)),
+            (Some(32), Some(9), None, Some(9)),
+            (Some(32), Some(u64::MAX), Some(u64::MAX), Some(u64::MAX)),
+            (None, Some(9), Some(90), Some(9)),
+            (Some(32), None, Some(32), None),
+        ] {
+            assert_eq!(with_thoughts(prompt, said, total), expected, "{prompt:?} {said:?} {total:?}");
+        }
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub fn plan(plan: &GatePlan, view: View) -> String {
         vec![truth, percent(case.pass), percent(case.fail), percent(case.inconclusive)]
     };
     let of = match plan.measured_over {
-        1 => "assumed; with --baseline last:K or of repeats it is measured over runs".to_owned(),
+        1 => "assumed; with --baseline last:K, or of repeats, it is measured over runs".to_owned(),
         runs => format!("measured over {runs} runs"),
     };
     let mean_of = |runs: u32| match runs {

@@ -54,8 +54,7 @@ impl StoreError {
         matches!(self, Self::Unavailable(_))
     }
 
-    /// Whether it is about the rows that were asked for, and says nothing of others. Whoever asked for a batch finds them by asking for smaller
-    /// ones.
+    /// Whether it is about the rows that were asked for, and says nothing of others. Of a batch, smaller ones find out which.
     #[must_use]
     pub const fn is_about_rows(&self) -> bool {
         matches!(self, Self::Corrupt(_) | Self::Missing(_))

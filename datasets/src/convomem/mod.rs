@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::{
     Dataset, DatasetError, Opening,
-    broken::{broken, json, without_mark},
+    broken::{broken, is_list, json},
     by_file::ByFile,
     files::Files,
     loaded::count,
@@ -73,7 +73,7 @@ const ONE_FACT: &str = "judge-convomem-fact";
 /// # Errors
 /// Broken input, with file and field; files of neither form; items whose kind is told neither by folder nor by item.
 fn banks(path: &str, content: &[u8], notes: &mut Notes) -> Result<Vec<Bank>, DatasetError> {
-    let is_list = without_mark(content).trim_ascii_start().starts_with(b"[");
+    let is_list = is_list(content);
     let documents = if is_list { json(path, content)? } else { vec![json(path, content)?] };
     let mut banks = Vec::new();
     for (document, at) in documents.into_iter().zip(0_usize..) {

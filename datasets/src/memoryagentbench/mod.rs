@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::{
     Dataset, DatasetError, Opening,
-    broken::{broken, json, without_mark},
+    broken::{broken, is_list, json},
     lines,
     loaded::{Loaded, count},
     neutral,
@@ -110,7 +110,7 @@ fn rows(path: &str, content: &[u8]) -> Result<Vec<Row>, DatasetError> {
                        writes them";
         return Err(broken(path, "file", problem));
     }
-    if without_mark(content).trim_ascii_start().starts_with(b"[") {
+    if is_list(content) {
         return json(path, content);
     }
     lines::objects(path, content)

@@ -48,15 +48,15 @@ pub(crate) fn check_span(filter: &Filter) -> Result<(), Problem> {
     }
 }
 
-/// Notes whether a time says `am` or `pm`, which once was passed over.
-fn see_half(notes: &mut Notes, text: &str) {
-    notes.has_half_days |= time::tells_half(text);
+/// Notes whether one of these times says `am` or `pm`, which once was passed over.
+fn see_half<'a>(notes: &mut Notes, times: impl IntoIterator<Item = &'a String>) {
+    notes.has_half_days |= times.into_iter().any(|text| time::tells_half(text));
 }
 
 /// The time of a date, or a note that it is none.
 fn dated(notes: &mut Notes, id: &str, date: Option<&String>) -> Option<String> {
     let date = date?;
-    see_half(notes, date);
+    see_half(notes, [date]);
     let time = time::iso(date);
     if time.is_none() {
         let note = || format!("{id}: '{date}' is no date; write 2026-03-04 or 2026-03-04T10:00");

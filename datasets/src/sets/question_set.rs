@@ -313,8 +313,7 @@ impl Set {
         // whether there is an answer is said by its field, never by a tag
         facets.remove(ABSTENTION);
         facets.extend(is_unanswerable.then(|| (ABSTENTION.to_owned(), "yes".to_owned())));
-        let span = [&line.filter.from, &line.filter.until];
-        span.into_iter().flatten().for_each(|text| see_half(&mut self.notes, text));
+        see_half(&mut self.notes, line.filter.from.iter().chain(&line.filter.until));
         let filter =
             filter(line.filter).map_err(|(field, told)| (format!("line {number}, field filter.{field}"), told))?;
         let k = hits("k", line.k).map_err(|(field, told)| (format!("line {number}, field {field}"), told))?;

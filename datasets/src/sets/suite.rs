@@ -86,7 +86,7 @@ impl ScenarioReader<'_> {
         let mut bank = Bank::default();
         let held: Vec<Held<'_>> = held(&content).map(Held::from).collect();
         for (number, recall) in scenario.recall.iter().enumerate() {
-            [&recall.from, &recall.until].into_iter().flatten().for_each(|text| see_half(self.notes, text));
+            see_half(self.notes, recall.from.iter().chain(&recall.until));
             let asked = recalled(recall).map_err(|(at, problem)| (format!("recall[{number}].{at}"), problem))?;
             self.ask(&mut bank, &held, asked);
         }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::or_nothing;
 use crate::{
     DatasetError,
-    broken::{broken, hint},
+    broken::{broken, hint, without_mark},
 };
 
 /// The longest suite that is read, in bytes.
@@ -172,7 +172,7 @@ pub(super) fn read(path: &str, text: &[u8]) -> Result<Suite, DatasetError> {
         return Err(broken("size", format!("{} bytes, more than the {MOST_BYTES} that are read", text.len())));
     }
     // some editors put one before every file; YAML would take it for a document of its own
-    let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
+    let text = without_mark(text);
     let short = weight::check(serde_norway::Deserializer::from_slice(text), MOST_WEIGHT);
     short.and_then(|()| serde_norway::from_slice(text)).map_err(|error| {
         let place = error.location().map_or_else(

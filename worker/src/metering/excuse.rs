@@ -14,7 +14,7 @@ use crate::ending::TaskEnd;
 /// Rounds of waiting in which a bank does not move, after which what it fails counts: a wait is no excuse for ever.
 const MOST_ROUNDS: u32 = 8;
 
-/// Shortest wait of a task whose memory system met such a thing; the meter holds what it asks meanwhile.
+/// Shortest wait of a task whose failure is excused; the meter holds what it asks meanwhile.
 const SHORTEST: Duration = Duration::from_secs(2);
 
 /// Why a failure of a memory system may not be its own.
@@ -51,7 +51,7 @@ impl Excuse {
 
 /// What requests were told to wait for, by the bank that they are for; those of no known bank may be for any.
 #[derive(Default)]
-pub(crate) struct Busy(Mutex<State>);
+pub(crate) struct Waits(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -65,14 +65,14 @@ struct Told {
     reason: String,
 }
 
-/// How often a bank was excused and has not moved since. What fails within one wait is one round, however many tasks it are.
+/// How often a bank was excused and has not moved since. What fails within one wait is one round, however many of its tasks fail.
 struct Rounds {
     count: u32,
     /// When the wait of the last one is over.
     end: Instant,
 }
 
-impl Busy {
+impl Waits {
     fn state(&self) -> MutexGuard<'_, State> {
         // every change is complete when the lock is dropped
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -103,8 +103,8 @@ impl Busy {
         is_recent.then(|| Excuse::Busy { left, reason: told.reason.clone() })
     }
 
-    /// A task of a bank waits for so long, and no attempt is counted.
-    pub(crate) fn excused(&self, bank: Option<u32>, left: Duration, now: Instant) {
+    /// A task of a bank was excused and waits for so long.
+    pub(crate) fn count_round(&self, bank: Option<u32>, left: Duration, now: Instant) {
         let mut state = self.state();
         let rounds = state.rounds.entry(bank).or_insert(Rounds { count: 0, end: now });
         if rounds.end <= now {
@@ -130,60 +130,60 @@ mod tests {
 
     #[test]
     fn p11_what_a_system_fails_while_its_calls_have_to_wait_is_waited_for_and_counts_nothing() {
-        let (busy, now) = (Busy::default(), Instant::now());
-        assert_eq!(busy.excuse(BANK, &failure(), now), None);
-        busy.tell(BANK, Duration::from_secs(200), "account openai is in full use");
+        let (waits, now) = (Waits::default(), Instant::now());
+        assert_eq!(waits.excuse(BANK, &failure(), now), None);
+        waits.tell(BANK, Duration::from_secs(200), "account openai is in full use");
         // a shorter wait for something else changes nothing
-        busy.tell(BANK, Duration::from_secs(5), "the run's pace is used up");
-        busy.tell(None, Duration::from_secs(5), "the run's pace is used up");
+        waits.tell(BANK, Duration::from_secs(5), "the run's pace is used up");
+        waits.tell(None, Duration::from_secs(5), "the run's pace is used up");
         let later = Instant::now() + Duration::from_secs(60);
-        let end = busy.excuse(BANK, &failure(), later).expect("still held").end(&failure());
+        let end = waits.excuse(BANK, &failure(), later).expect("still held").end(&failure());
         let TaskEnd::Park { delay_ms, reason, calls } = end else { panic!("it is parked") };
         assert!((138_000..=141_000).contains(&delay_ms) && calls.is_empty(), "{delay_ms}");
         assert!(reason.contains("retain: no") && reason.contains("in full use"), "{reason}");
         let over = Instant::now() + Duration::from_secs(201);
-        let just_over = busy.excuse(BANK, &failure(), over);
+        let just_over = waits.excuse(BANK, &failure(), over);
         assert!(matches!(&just_over, Some(Excuse::Busy { left, .. }) if left.is_zero()), "it gives up just now");
-        assert_eq!(busy.excuse(BANK, &failure(), over + RECENT), None);
+        assert_eq!(waits.excuse(BANK, &failure(), over + RECENT), None);
     }
 
     #[test]
     fn p11_a_wait_excuses_its_own_bank_or_all_and_nothing_that_waiting_does_not_mend() {
-        let (busy, now) = (Busy::default(), Instant::now());
-        busy.tell(BANK, Duration::from_secs(20), "the run's pace is used up");
-        assert!(busy.excuse(BANK, &failure(), now).is_some());
-        assert_eq!(busy.excuse(Some(8), &failure(), now), None, "another bank");
+        let (waits, now) = (Waits::default(), Instant::now());
+        waits.tell(BANK, Duration::from_secs(20), "the run's pace is used up");
+        assert!(waits.excuse(BANK, &failure(), now).is_some());
+        assert_eq!(waits.excuse(Some(8), &failure(), now), None, "another bank");
         for own in [Failure::permanent("system_http_400", "no"), Failure::terminal("system_auth", "no")] {
-            assert_eq!(busy.excuse(BANK, &own, now), None, "{own}");
+            assert_eq!(waits.excuse(BANK, &own, now), None, "{own}");
         }
-        busy.tell(None, Duration::from_secs(20), "the run's pace is used up");
-        assert!(busy.excuse(Some(8), &failure(), now).is_some(), "nobody knows whose it was");
+        waits.tell(None, Duration::from_secs(20), "the run's pace is used up");
+        assert!(waits.excuse(Some(8), &failure(), now).is_some(), "nobody knows whose it was");
     }
 
     #[test]
     fn p11_a_bank_that_never_moves_is_not_excused_for_ever() {
-        let (busy, wait) = (Busy::default(), Duration::from_secs(10));
+        let (waits, wait) = (Waits::default(), Duration::from_secs(10));
         let begun = Instant::now();
         let fails = |bank: Option<u32>, round: u32| {
             let now = begun + wait * round;
-            let excuse = busy.excuse(bank, &failure(), now);
+            let excuse = waits.excuse(bank, &failure(), now);
             // several of its tasks fail at once
-            (0..3).for_each(|_| busy.excused(bank, wait, now));
+            (0..3).for_each(|_| waits.count_round(bank, wait, now));
             excuse.is_some()
         };
-        busy.tell(None, LONGEST_RETRY_AFTER, "the run's pace is used up");
+        waits.tell(None, LONGEST_RETRY_AFTER, "the run's pace is used up");
         assert!((0..MOST_ROUNDS).all(|round| fails(BANK, round)));
         assert!(!fails(BANK, MOST_ROUNDS), "its failure counts");
         assert!(fails(Some(8), MOST_ROUNDS), "another one has not failed before");
-        busy.moved(BANK);
+        waits.moved(BANK);
         assert!(fails(BANK, MOST_ROUNDS + 1), "it has moved");
     }
 
     #[test]
     fn p40_no_wait_is_believed_for_longer_than_five_minutes() {
-        let busy = Busy::default();
-        busy.tell(BANK, Duration::from_secs(86_400), "a day");
-        assert_eq!(busy.excuse(BANK, &failure(), Instant::now() + LONGEST_RETRY_AFTER + RECENT), None);
+        let waits = Waits::default();
+        waits.tell(BANK, Duration::from_secs(86_400), "a day");
+        assert_eq!(waits.excuse(BANK, &failure(), Instant::now() + LONGEST_RETRY_AFTER + RECENT), None);
     }
 
     #[test]

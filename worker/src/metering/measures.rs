@@ -17,9 +17,9 @@ const OTHER: &str = "other";
 
 /// Models that are told by name.
 #[derive(Default)]
-pub(crate) struct Models(Mutex<BTreeSet<String>>);
+pub(crate) struct ModelLabels(Mutex<BTreeSet<String>>);
 
-impl Models {
+impl ModelLabels {
     fn label<'a>(&self, model: &'a str) -> &'a str {
         // every change is complete when the lock is dropped
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -53,7 +53,7 @@ type Count<'a> = (&'static Counter, f64, Vec<&'a str>);
 
 impl Measured<'_> {
     /// Tells the metrics of a call.
-    pub(super) fn tell(mut self, models: &Models) {
+    pub(super) fn tell(mut self, models: &ModelLabels) {
         if !enabled() {
             return;
         }
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn models_without_end_make_no_series_without_end() {
-        let models = Models::default();
+        let models = ModelLabels::default();
         let names: Vec<String> = (0..100).map(|n| format!("m{n}")).collect();
         let labels: BTreeSet<&str> = names.iter().map(|name| models.label(name)).collect();
         assert_eq!(labels.len(), MOST_MODELS + 1);

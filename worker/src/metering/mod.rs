@@ -33,9 +33,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 pub(crate) use self::{
-    excuse::{Busy, Excuse},
+    excuse::{Excuse, Waits},
     in_flight::InFlight,
-    measures::Models,
+    measures::ModelLabels,
     outages::Outages,
     run::MeteredRun,
     told::Said,

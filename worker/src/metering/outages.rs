@@ -12,7 +12,7 @@ use std::{
 use bench_meter::{Ended, Outcome};
 use bench_models::classify;
 use bench_proto::{
-    failure::{Failure, code::MODEL_NOT_FOUND},
+    failure::{Failure, code},
     ids::Sha256Hash,
 };
 use tokio::sync::Notify;
@@ -22,8 +22,6 @@ use super::blame::{Blame, SAME_REQUEST};
 
 /// Code of what is said of a provider that is away.
 pub(crate) const PROVIDER_AWAY: &str = "provider_away";
-/// Code of an account whose quota is used up: none of its calls can go on.
-const NO_QUOTA: &str = "insufficient_quota";
 /// Failures on the way, with no reply between them, after which requests are held.
 const HELD_AFTER: u32 = 3;
 /// For so long a failure says that a provider is away, unless another follows.
@@ -79,7 +77,7 @@ struct State {
     /// Those of which the last that is known is a failure.
     failing: HashMap<Target, Failing>,
     answered: HashSet<Target>,
-    /// What each request has failed: an answer to another one leaves it.
+    /// Which requests fail by themselves: an answer to another one does not clear them.
     blame: Blame<Target>,
 }
 
@@ -147,20 +145,21 @@ impl Outages {
     fn refused(&self, target: &Target, status: u16, error: &[u8], missed: Missed) -> Option<Failure> {
         let said = classify::response(status, error, None, None).failure;
         let (reason, refused) = match said.code.as_str() {
-            NO_QUOTA => {
+            // none of the account's calls can go on
+            code::INSUFFICIENT_QUOTA => {
                 let Target { account, model, .. } = target;
                 let words = said.message;
                 let message =
                     format!("account {account} does not answer for {model}, which the memory system calls: {words}");
-                return Some(Failure::terminal(NO_QUOTA, message));
+                return Some(Failure::terminal(code::INSUFFICIENT_QUOTA, message));
             }
-            "rate_limited" => {
+            code::RATE_LIMITED => {
                 self.limited(target, missed.sent);
                 return None;
             }
-            "invalid_api_key" | "forbidden" => (said.message, Some(Refused::Key)),
-            MODEL_NOT_FOUND if target.is_azure => (said.message, Some(Refused::Deployment)),
-            MODEL_NOT_FOUND => (said.message, Some(Refused::Model)),
+            code::INVALID_API_KEY | code::FORBIDDEN => (said.message, Some(Refused::Key)),
+            code::MODEL_NOT_FOUND if target.is_azure => (said.message, Some(Refused::Deployment)),
+            code::MODEL_NOT_FOUND => (said.message, Some(Refused::Model)),
             _ if status == 408 || status >= 500 => (missed.reason, None),
             // of the request: nothing is learned
             _ => return None,

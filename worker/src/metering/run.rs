@@ -32,9 +32,9 @@ use tokio::sync::oneshot;
 
 use super::{
     call::{MeteredCall, Taken, Terms},
-    excuse::{Busy, Excuse},
+    excuse::{Excuse, Waits},
     in_flight::InFlight,
-    measures::Models,
+    measures::ModelLabels,
     outages::{Away, Outages, PROVIDER_AWAY, Refused, Target},
     told::Said,
 };
@@ -66,12 +66,12 @@ pub(crate) struct MeteredRun {
     pub(crate) paces: Arc<dyn Paces>,
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) outages: Outages,
-    /// What requests were last told to wait for.
-    pub(crate) busy: Busy,
+    /// What requests were told to wait for.
+    pub(crate) waits: Waits,
     /// Models of no known price that have answered in the place of others.
     pub(crate) unpriced: Said,
     /// Models that metrics name.
-    pub(crate) measured: Models,
+    pub(crate) measured: ModelLabels,
     /// No other process works for this run.
     pub(crate) is_alone: bool,
     pub(crate) faults: Faults,
@@ -93,23 +93,21 @@ impl MeteredRun {
     /// Why not, for the memory system.
     pub(super) async fn admit(self: &Arc<Self>, asked: &Asked) -> Result<Box<dyn Admitted>, Refusal> {
         let named = asked.address.bank.as_deref().zip(asked.address.generation);
-        // who has waited may be given up meanwhile
-        let (bank, _) = self.in_flight.attribute(named);
-        let admitted = self.let_through(asked).await;
+        // before it waits: the operation that it is for may be given up meanwhile
+        let (bank, stage) = self.in_flight.attribute(named);
+        let key = MeteredKey { bank, stage, service: service_of(asked.operation) };
+        let admitted = self.let_through(asked, key).await;
         if let Err(Refusal::Busy { retry_after, reason }) = &admitted {
-            self.busy.tell(bank, *retry_after, reason);
+            self.waits.tell(bank, *retry_after, reason);
         }
         admitted
     }
 
-    async fn let_through(self: &Arc<Self>, asked: &Asked) -> Result<Box<dyn Admitted>, Refusal> {
+    async fn let_through(self: &Arc<Self>, asked: &Asked, key: MeteredKey) -> Result<Box<dyn Admitted>, Refusal> {
         let by = Instant::now() + HOLD;
         self.check_running()?;
         let way = self.way(asked)?;
         let price = self.price(asked, &way)?;
-        let named = asked.address.bank.as_deref().zip(asked.address.generation);
-        let (bank, stage) = self.in_flight.attribute(named);
-        let key = MeteredKey { bank, stage, service: service_of(asked.operation) };
         let mut call = MeteredCall {
             run: Arc::clone(self),
             key,
@@ -200,7 +198,7 @@ impl MeteredRun {
         // a model of no price would be outside of every cap
         if price.is_none() && !is_free && !self.limits.unpriced_ok && self.is_capped() {
             return Err(Refusal::UnknownModel(format!(
-                "{} has no price, and the run has a cap: submit it with --price {0}=IN,OUT (dollars per million tokens), or allow it with --unpriced-ok",
+                "{} has no price, and the run has a cap: submit the run with --price {0}=IN,OUT (dollars per million tokens), or allow it with --unpriced-ok",
                 asked.model
             )));
         }
@@ -239,12 +237,11 @@ impl MeteredRun {
         }
     }
 
-    /// To what that is not its own fault a failure of the system may be due, with a bank: its provider is away (P39), or its calls have
-    /// to wait (P11).
+    /// Why a failure of the system with a bank may not be its own fault: its provider is away (P39), or its calls have to wait (P11).
     pub(crate) fn excuse(&self, bank: Option<u32>, failure: &Failure) -> Option<Excuse> {
-        // always looked at: it stops the run when that has been so for too long
+        // looked at first: a provider that is away for too long stops the run, whatever else excuses the failure
         let away = self.away();
-        self.busy.excuse(bank, failure, Instant::now()).or_else(|| away.map(Excuse::Away))
+        self.waits.excuse(bank, failure, Instant::now()).or_else(|| away.map(Excuse::Away))
     }
 
     /// The provider that is away, to which what the system has just failed may be due. One that is away for longer than the run waits

@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use bench_models::capabilities::bare_name;
+use bench_models::{capabilities::bare_name, prices};
 use bench_proto::{money::PicoUsd, price::ModelPrice};
 
 /// Pairs of models that are said, in one run: whoever names a new one in each reply fills no log.
@@ -52,20 +52,14 @@ fn is_same(asked: &str, told: &str) -> bool {
     };
     // the latest has a date when it answers
     let (asked, told) = (without_latest(asked), without_latest(told));
-    let is_version = |name: &str, of: &str| name.strip_prefix(of).is_some_and(is_date);
+    // a version may be named by a short number too (`gemini-1.5-pro-002`)
+    let is_dated = |suffix: &str| suffix.is_empty() || prices::is_date_suffix(suffix, 3);
+    let is_version = |name: &str, of: &str| name.strip_prefix(of).is_some_and(is_dated);
     is_version(told, asked) || is_version(asked, told)
 }
 
 fn without_latest(name: &str) -> &str {
     name.strip_suffix("-latest").unwrap_or(name)
-}
-
-/// Nothing, or a date or a number of three digits and more behind a `-` or `@`: `claude-opus-4-1` is none of `claude-opus-4`, with a
-/// date or without.
-fn is_date(suffix: &str) -> bool {
-    let Some(date) = suffix.strip_prefix(['-', '@']) else { return suffix.is_empty() };
-    let first = date.split('-').next().unwrap_or_default();
-    first.len() >= 3 && date.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
 }
 
 /// What has been said of models in a run: once is enough.

@@ -226,7 +226,7 @@ impl Asking<'_> {
                 self.failures.store(0, Ordering::Relaxed);
                 Ok(Some(recall))
             }
-            Err(failure) if self.context.is_away(self.bank, &failure) => {
+            Err(failure) if self.context.is_excused(self.bank, &failure) => {
                 Err(self.context.system_end(self.bank, failure))
             }
             Err(failure) => {

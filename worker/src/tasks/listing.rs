@@ -137,7 +137,7 @@ async fn page(
         tries += 1;
         match context.system().list(bank, until, from).await {
             Ok(page) => return Ok(Ok(page)),
-            Err(failure) if context.is_away(bank, &failure) => return Err(context.system_end(bank, failure)),
+            Err(failure) if context.is_excused(bank, &failure) => return Err(context.system_end(bank, failure)),
             Err(failure) if failure.class == FailureClass::Transient && tries < MOST_TRIES => {
                 context.check_running()?;
                 tokio::time::sleep(AFTER_FAILURE * tries).await;

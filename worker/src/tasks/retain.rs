@@ -180,14 +180,14 @@ impl Filling<'_> {
         if !is_in_doubt(&failure, is_outage) {
             return Err(failure);
         }
-        let is_excused = context.is_away(bank, &failure);
+        let is_excused = context.is_excused(bank, &failure);
         match leave(tools, context, task, Some(&failure)).await {
             // an outage is no failure of the bank: it costs a generation and no attempt
             true if is_outage => Err(failure),
             // what could not be left behind is left behind by the next attempt, so there has to be one
             false if is_outage || is_excused => Err(Failure::transient(LEFT_BY_THE_NEXT, failure.message)),
             // who has to wait may pay for each generation, so that they are counted
-            _ => Err(begun_too_often(context, task, row, (failure, is_excused))),
+            _ => Err(begun_too_often(context, task, row, failure, is_excused)),
         }
     }
 }
@@ -216,7 +216,8 @@ fn begun_too_often(
     context: &RunContext,
     task: ClaimedTask,
     row: &BankRow,
-    (failure, is_excused): (Failure, bool),
+    failure: Failure,
+    is_excused: bool,
 ) -> Failure {
     if context.system().capabilities().retain_idempotent || failure.class != FailureClass::Transient {
         return failure;

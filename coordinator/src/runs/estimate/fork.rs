@@ -75,7 +75,7 @@ pub(crate) async fn estimate_fork(
     let spec = &spec;
     let mut measured = MeasuredFork::from_spec(spec);
     if answers || !spec.judges.is_empty() {
-        fork.measure(&mut measured, store, (held.as_ref(), counting)).await?;
+        fork.measure(&mut measured, store, held.as_ref(), counting).await?;
     }
     let MeasuredFork { asked, own_hits, answered, rephrased, searched, votes } = measured;
     let known = fork.known(app, store).await?;
@@ -182,7 +182,8 @@ impl ForkOf<'_> {
         &self,
         measured: &mut MeasuredFork<'_>,
         store: &dyn Store,
-        (held, counting): (Option<&HashSet<TaskKey>>, Counting),
+        held: Option<&HashSet<TaskKey>>,
+        counting: Counting,
     ) -> Result<(), CliError> {
         let &Self { source, spec, from, .. } = self;
         let instructions = Instructions::from_profile(&spec.dataset.profile, spec.scenario)?;

@@ -259,12 +259,10 @@ mod tests {
     async fn a_fork_is_one_from_its_creation_on() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = conformance::store_in(folder.path()).await;
-        let source = store.create_run(&conformance::new_run("source")).await.expect("is created");
-        let source = store.run(source).await.expect("is there");
+        let source = conformance::created(store.as_ref(), &conformance::new_run("source")).await;
         let graders = SelfCheckResult::failed("the gold scores 0");
         let fork = fork_of(&source, ForkFrom::Answer, &graders, conformance::new_run("fork"));
-        let fork = store.create_run(&fork).await.expect("is created");
-        let fork = store.run(fork).await.expect("is there");
+        let fork = conformance::created(store.as_ref(), &fork).await;
         let said = source_of(store.as_ref(), &fork).await.expect("is read");
         assert_eq!(said.as_deref(), Some("answer of source"), "whoever is killed now leaves a fork");
         let events = store.events(fork.run_no).await.expect("are read");

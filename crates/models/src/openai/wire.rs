@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::{
     ChatMessage, ChatReply, ChatRequest, MessageRole,
     capabilities::{Capabilities, is_parameter, max_tokens_of},
-    tokens::HIDDEN_OUTPUT,
+    tokens,
 };
 
 /// How a structured reply is asked for, best first.
@@ -162,16 +162,6 @@ struct PromptDetails {
     cached_tokens: Option<u64>,
 }
 
-impl WireUsage {
-    /// Tokens of the reply with those that were thought: some servers (xAI's, Gemini's) count these in the total alone, beside what was
-    /// said, and charge for them. A total that cannot be true adds nothing.
-    fn completion(&self) -> Option<u64> {
-        let said = self.completion_tokens.unwrap_or(0);
-        let all = self.total_tokens.zip(self.prompt_tokens).and_then(|(total, prompt)| total.checked_sub(prompt));
-        all.filter(|all| *all > said && *all - said <= HIDDEN_OUTPUT).or(self.completion_tokens)
-    }
-}
-
 /// A text, or the texts of a list of parts: models that think answer with their thoughts in parts of their own.
 fn words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let text = |part: &Value| {
@@ -213,7 +203,7 @@ impl Completion {
             model: self.model,
             fingerprint: self.system_fingerprint.as_str().map(str::to_owned),
             prompt_tokens: usage.prompt_tokens,
-            completion_tokens: usage.completion(),
+            completion_tokens: tokens::with_thoughts(usage.prompt_tokens, usage.completion_tokens, usage.total_tokens),
             cached_prompt_tokens: usage.prompt_tokens_details.and_then(|details| details.cached_tokens).unwrap_or(0),
             service_tier: self.service_tier,
             ..ChatReply::default()
@@ -269,30 +259,6 @@ mod tests {
     }
 
     #[test]
-    fn thoughts_that_stand_in_the_total_alone_are_part_of_the_reply() {
-        let completion = |value: Value| serde_json::from_value::<WireUsage>(value).expect("a use").completion();
-        for (value, expected) in [
-            (
-                json!({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135, "completion_tokens_details": {"reasoning_tokens": 94}}),
-                Some(103),
-            ),
-            (json!({"prompt_tokens": 20, "completion_tokens": 424, "total_tokens": 1016}), Some(996)),
-            // all that it was allowed was thought
-            (json!({"prompt_tokens": 20, "total_tokens": 120}), Some(100)),
-            // inside of the completion, as most count them
-            (json!({"prompt_tokens": 32, "completion_tokens": 103, "total_tokens": 135}), Some(103)),
-            (json!({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 3}), Some(9)),
-            (json!({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 9_000_000_000_u64}), Some(9)),
-            (json!({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": -1}), Some(9)),
-            (json!({"prompt_tokens": 32, "completion_tokens": u64::MAX, "total_tokens": u64::MAX}), Some(u64::MAX)),
-            (json!({"completion_tokens": 9, "total_tokens": 90}), Some(9)),
-            (json!({"prompt_tokens": 32, "total_tokens": 32}), None),
-        ] {
-            assert_eq!(completion(value.clone()), expected, "{value}");
-        }
-    }
-
-    #[test]
     fn replies_of_many_servers_are_read() {
         let read = |value: Value| serde_json::from_value::<Completion>(value).ok().and_then(Completion::into_reply);
         let full = read(
@@ -326,6 +292,11 @@ mod tests {
             json!({"prompt_tokens": -8, "completion_tokens": 1.5, "prompt_tokens_details": {"cached_tokens": -1}});
         let odd = read(json!({"choices": [{"message": {"content": "x"}}], "usage": odd})).expect("a reply");
         assert_eq!((odd.prompt_tokens, odd.completion_tokens, odd.cached_prompt_tokens), (None, None, 0));
+        for (total, expected) in [(json!(135), 103), (json!(-1), 9)] {
+            let usage = json!({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": total});
+            let thought = read(json!({"choices": [{"message": {"content": "x"}}], "usage": usage})).expect("a reply");
+            assert_eq!(thought.completion_tokens, Some(expected), "thoughts are in the total alone");
+        }
         let thoughts = json!([{"type": "thinking", "thinking": [{"type": "text", "text": "well"}]},
             {"type": "text", "text": "it is "}, {"type": "reference", "reference_ids": [1]}, {"type": "text", "text": "so"}]);
         let parts = read(json!({"choices": [{"message": {"content": thoughts}}]})).expect("a reply");

@@ -13,7 +13,7 @@ use bench_proto::{
     step::{Effect, Opens, Retrieval, RetrievedHit, StepFacts, StepNo, StepRecord, StepText, Timing},
 };
 
-use crate::{ClaimedTask, CommitOutcome, Item, NewBank, NewRun, Segment, SessionId, Store, StoreResult};
+use crate::{ClaimedTask, CommitOutcome, Item, NewBank, NewRun, RunRow, Segment, SessionId, Store, StoreResult};
 
 /// A store of its own in a folder, for tests of what stands on stores.
 ///
@@ -98,6 +98,15 @@ pub fn new_run(id: &str) -> NewRun {
         waits: false,
         events: Vec::new(),
     }
+}
+
+/// A run that is created now, as the store has it.
+///
+/// # Panics
+/// When it cannot be created.
+pub async fn created(store: &dyn Store, new: &NewRun) -> RunRow {
+    let run = store.create_run(new).await.expect("is created");
+    store.run(run).await.expect("is there")
 }
 
 /// A bank with segments (entries up to its end, questions).

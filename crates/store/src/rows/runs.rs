@@ -328,7 +328,7 @@ pub struct RunFilter {
 }
 
 /// An event that runs lack with which something is still to be done.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lacking {
     /// Its kind.
     pub kind: String,

@@ -20,8 +20,8 @@ use super::{
     Backend, Batch, Conn, Row, Sql, SqlStore, args, groups, missing_run, money::USAGE, rounds, summaries, sums::sum,
 };
 use crate::{
-    Creation, Lacking, MEASURED_FIRST, NewRun, RunCounters, RunEvent, RunFilter, RunGroup, RunRow, RunState, Runs,
-    StoreError, StoreResult,
+    Creation, MEASURED_FIRST, NewRun, RunCounters, RunEvent, RunFilter, RunGroup, RunRow, RunState, Runs, StoreError,
+    StoreResult,
     codec::{escape, from_json, shown, to_json, unescape},
 };
 
@@ -348,7 +348,7 @@ impl<B: Backend> Runs for SqlStore<B> {
         });
         let part = filter.id_part.as_deref().unwrap_or_default();
         let name_start = escape(filter.name_start.as_deref().unwrap_or_default());
-        let lacks = |part: fn(&Lacking) -> &String| filter.lacks.as_ref().map_or("", |of| part(of).as_str());
+        let lacks = filter.lacks.clone().unwrap_or_default();
         let control_of = filter.control_of.map_or(0, |run| run.0);
         let wanted = filter.limit.map_or(usize::MAX, |limit| limit as usize);
         let mut most = i64::try_from(wanted).unwrap_or(i64::MAX);
@@ -368,9 +368,9 @@ impl<B: Backend> Runs for SqlStore<B> {
                 name_start.chars().count() as i32,
                 name_start.as_str(),
                 filter.lacks.is_some() as i64,
-                escape(lacks(|of| &of.kind)),
-                escape(lacks(|of| &of.message)),
-                escape(lacks(|of| &of.or_kind)),
+                escape(&lacks.kind),
+                escape(&lacks.message),
+                escape(&lacks.or_kind),
                 filter.cells as i64,
             ];
             let rows = self.fetch(&SELECT, args).await?;

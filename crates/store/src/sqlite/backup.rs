@@ -24,8 +24,8 @@ pub struct Copied {
 }
 
 /// Copies the store behind `sqlite:<path>` to a new file that only its owner can read: everything that was committed when the
-/// copy began, and nothing of what came later. Its readers and writers go on meanwhile, and it may be one that can only be read. The file appears under its name when
-/// it is whole and has been read.
+/// copy began, and nothing of what came later. Its readers and writers go on meanwhile, and it may be one that can only be read.
+/// The file appears under its name when it is whole and has been read.
 ///
 /// # Errors
 /// [`StoreError::Open`] when there is no store, when the new file exists, or when it cannot be made; else what the store meets.

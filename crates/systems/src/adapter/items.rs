@@ -453,7 +453,7 @@ impl Item {
         behind(self.time_text.as_deref(), &self.text)
     }
 
-    /// The same at a time, where it has none that can be read, and so for its messages.
+    /// The item with this time where it has none that can be read; its messages likewise.
     #[must_use]
     pub(super) fn or_at(mut self, undated: &str) -> Self {
         for time in self.messages.iter_mut().map(|said| &mut said.time).chain([&mut self.time]) {

@@ -27,56 +27,74 @@ const PROGRESS_KEPT: usize = 4096;
 
 /// How far a bank has come on its way to be ready, seen from this process.
 pub(super) struct Progress {
-    /// The state or number that was seen last, and of how many entries.
-    seen: Option<(u32, Value)>,
+    /// The most entries of which anything was seen since it began.
+    entries: u32,
+    /// The state or number that was seen last.
+    seen: Option<Value>,
     /// When anything has moved last.
     since: Instant,
-    /// The most that was done, and of how many entries.
-    most: Option<(u32, u64)>,
+    /// The most that was done.
+    most: Option<u64>,
     done: BTreeSet<String>,
-    /// Of how many entries, and since when, a request of the look says that it has to be asked again.
-    waiting: Option<(u32, Instant)>,
+    /// Since when a request of the look says that it has to be asked again.
+    waiting: Option<Instant>,
     /// Entries that the bank had when it was flushed.
     flushed: Option<u32>,
 }
 
 impl Progress {
     fn begun() -> Self {
-        Self { seen: None, since: Instant::now(), most: None, done: BTreeSet::new(), waiting: None, flushed: None }
-    }
-
-    /// How many are done of so many entries. Only more than ever is a move: a number that goes to and fro comes to nothing. More
-    /// entries begin anew.
-    fn count(&mut self, entries: u32, done: u64) {
-        if self.most.is_none_or(|(of, most)| entries > of || entries == of && done > most) {
-            (self.most, self.since) = (Some((entries, done)), Instant::now());
-        }
-    }
-
-    /// What is seen of so many entries. Another value than before is a move, and more entries begin anew, whatever they show: what
-    /// earlier ones had left says nothing of them.
-    fn see(&mut self, entries: u32, value: Value) {
-        let most = self.seen.as_ref().map_or(0, |(of, _)| *of);
-        if self.seen.as_ref().is_none_or(|(of, before)| entries > *of || *before != value) {
-            (self.seen, self.since) = (Some((entries.max(most), value)), Instant::now());
-        }
-    }
-
-    /// For how long the same request has had to be asked again for these entries.
-    fn wait(&mut self, entries: u32) -> Duration {
-        match self.waiting {
-            Some((of, since)) if entries <= of => since.elapsed(),
-            _ => {
-                self.waiting = Some((entries, Instant::now()));
-                Duration::ZERO
-            }
+        Self {
+            entries: 0,
+            seen: None,
+            since: Instant::now(),
+            most: None,
+            done: BTreeSet::new(),
+            waiting: None,
+            flushed: None,
         }
     }
 
     /// What was seen so far says nothing of what comes now. Items that are done stay done.
     fn begin_anew(&mut self) {
-        (self.seen, self.most, self.waiting, self.since) = (None, None, None, Instant::now());
+        *self = Self { done: std::mem::take(&mut self.done), flushed: self.flushed, ..Self::begun() };
     }
+
+    /// Begins anew where there are more entries than before: what earlier ones had left says nothing of them.
+    fn grow(&mut self, entries: u32) {
+        if entries > self.entries {
+            self.begin_anew();
+            self.entries = entries;
+        }
+    }
+
+    /// How many are done of so many entries. Only more than ever is a move: a number that goes to and fro comes to nothing.
+    fn count(&mut self, entries: u32, done: u64) {
+        self.grow(entries);
+        if self.most.is_none_or(|most| entries == self.entries && done > most) {
+            (self.most, self.since) = (Some(done), Instant::now());
+        }
+    }
+
+    /// What is seen of so many entries. Another value than before is a move.
+    fn see(&mut self, entries: u32, value: Value) {
+        self.grow(entries);
+        if self.seen.as_ref() != Some(&value) {
+            (self.seen, self.since) = (Some(value), Instant::now());
+        }
+    }
+
+    /// For how long the same request has had to be asked again for these entries.
+    fn wait(&mut self, entries: u32) -> Duration {
+        self.grow(entries);
+        let now = Instant::now();
+        now.duration_since(*self.waiting.get_or_insert(now))
+    }
+}
+
+/// Not ready yet: when to look again.
+fn again_after(every: Duration) -> Readiness {
+    Readiness::NotYet { poll_after_ms: u64::try_from(every.as_millis()).unwrap_or(u64::MAX) }
 }
 
 /// What is known of a bank's way; it begins here where nothing is.
@@ -128,7 +146,7 @@ impl AdapterSystem {
             let message = format!("bank {}: {} after {}", bank.bank_id, waiting.said, time::show(patience));
             return Err(Failure::permanent("system_stalled", message));
         }
-        Ok(Readiness::NotYet { poll_after_ms: u64::try_from(waiting.every.as_millis()).unwrap_or(u64::MAX) })
+        Ok(again_after(waiting.every))
     }
 
     /// Whether a bank holds as many as it has to.
@@ -142,13 +160,7 @@ impl AdapterSystem {
         let spec = self.adapter.spec.ready.call.as_ref();
         let path = Path::new(spec.and_then(|call| call.count.as_deref()).unwrap_or_default());
         let count = path.count(value).map_err(|error| call.shape(error))?;
-        if count >= expected {
-            return Ok(Readiness::Proven);
-        }
-        match self.note_count(bank, entries, count) {
-            Ok(()) => Ok(self.not_yet()),
-            Err(still) => Err(self.stalled(bank, still, &format!("the count has stayed at {count} of {expected}"))),
-        }
+        self.so_many(bank, entries, (count, expected), &format!("the count has stayed at {count} of {expected}"))
     }
 
     /// What a state, or a value that has to stand still, says of a bank.
@@ -173,10 +185,8 @@ impl AdapterSystem {
         });
         match spec.when {
             ReadyRule::Stable if still >= self.adapter.stable_for => Ok(Readiness::Promised),
-            ReadyRule::Status if still > self.patience() => {
-                Err(self.stalled(bank, still, &format!("the state has stayed at {said}")))
-            }
-            _ => Ok(self.not_yet()),
+            ReadyRule::Stable => Ok(again_after(self.adapter.every)),
+            _ => self.unless_stalled(bank, still, &format!("the state has stayed at {said}")),
         }
     }
 
@@ -208,13 +218,7 @@ impl AdapterSystem {
             return Err(Failure::permanent("system_item_failed", message));
         }
         let done = states.iter().filter(|state| spec.done.contains(state)).count() as u64;
-        if done >= expected {
-            return Ok(Readiness::Proven);
-        }
-        match self.note_count(bank, entries, done) {
-            Ok(()) => Ok(self.not_yet()),
-            Err(still) => Err(self.stalled(bank, still, &format!("{done} of {expected} items are done, no more"))),
-        }
+        self.so_many(bank, entries, (done, expected), &format!("{done} of {expected} items are done, no more"))
     }
 
     /// Notes something of a bank's way.
@@ -222,13 +226,16 @@ impl AdapterSystem {
         what(of_bank(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner), bank))
     }
 
-    /// Notes how many are done; `Err` when there were no more for too long.
-    fn note_count(&self, bank: &BankRef, entries: u32, done: u64) -> Result<(), Duration> {
+    /// What it means for a bank that so many of all are done; `said` says it when there were no more for too long.
+    fn so_many(&self, bank: &BankRef, entries: u32, (done, all): (u64, u64), said: &str) -> Result<Readiness, Failure> {
+        if done >= all {
+            return Ok(Readiness::Proven);
+        }
         let still = self.note(bank, |progress| {
             progress.count(entries, done);
             progress.since.elapsed()
         });
-        if still > self.patience() { Err(still) } else { Ok(()) }
+        self.unless_stalled(bank, still, said)
     }
 
     /// A bank in which nothing moves for longer than this has failed.
@@ -255,25 +262,22 @@ impl AdapterSystem {
         }
     }
 
-    fn stalled(&self, bank: &BankRef, still: Duration, what: &str) -> Failure {
+    /// Not ready yet, and failed where nothing has moved for too long.
+    fn unless_stalled(&self, bank: &BankRef, still: Duration, what: &str) -> Result<Readiness, Failure> {
+        if still <= self.patience() {
+            return Ok(again_after(self.adapter.every));
+        }
         // whoever tries the bank again waits for it again
         self.begin_anew(bank);
-        Failure::permanent(
-            "system_stalled",
-            format!("bank {}: {what} for {}; the system's worker may have died", bank.bank_id, time::show(still)),
-        )
-    }
-
-    fn not_yet(&self) -> Readiness {
-        Readiness::NotYet { poll_after_ms: u64::try_from(self.adapter.every.as_millis()).unwrap_or(u64::MAX) }
+        let message =
+            format!("bank {}: {what} for {}; the system's worker may have died", bank.bank_id, time::show(still));
+        Err(Failure::permanent("system_stalled", message))
     }
 
     /// Ends a segment, once: a bank that has got more entries since is flushed again.
     async fn flush(&self, bank: &BankRef, entries: u32) -> Result<(), Failure> {
         let Some(call) = &self.adapter.flush else { return Ok(()) };
-        let flushed =
-            |progress: &HashMap<String, Progress>| progress.get(&bank.name).is_some_and(|p| p.flushed == Some(entries));
-        if flushed(&self.progress.lock().unwrap_or_else(PoisonError::into_inner)) {
+        if self.note(bank, |progress| progress.flushed == Some(entries)) {
             return Ok(());
         }
         self.send(call, Some(bank), &bank_vars(bank)).await?;
@@ -288,10 +292,7 @@ impl AdapterSystem {
     async fn each_done(&self, call: &Call, bank: &BankRef, entries: u32) -> Result<Readiness, Failure> {
         let spec = &self.adapter.spec.ready;
         let status = Path::new(spec.status.as_deref().unwrap_or_default());
-        let done: BTreeSet<String> = {
-            let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-            progress.get(&bank.name).map(|progress| progress.done.clone()).unwrap_or_default()
-        };
+        let done = self.note(bank, |progress| progress.done.clone());
         let items: Vec<(u64, Item)> = (0..).zip(self.expected(bank, entries)?).collect();
         let expected: Vec<String> = items.iter().map(|(_, item)| item.id.clone()).collect();
         let all = expected.len();
@@ -332,20 +333,13 @@ impl AdapterSystem {
             .buffer_unordered(CHECKS_IN_FLIGHT)
             .try_collect()
             .await?;
-        let ready = {
-            let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-            let entry = of_bank(&mut progress, bank);
-            entry.done.extend(looks.into_iter().filter(|(_, done)| *done).map(|(id, _)| id));
+        let ready = self.note(bank, |progress| {
+            progress.done.extend(looks.into_iter().filter(|(_, done)| *done).map(|(id, _)| id));
             // what was taken away since may have been done too
-            expected.iter().filter(|id| entry.done.contains(*id)).count()
-        };
-        if ready >= all {
-            return Ok(Readiness::Proven);
-        }
-        match self.note_count(bank, entries, ready as u64) {
-            Ok(()) => Ok(self.not_yet()),
-            Err(still) => Err(self.stalled(bank, still, &format!("{ready} of {all} items are done, no more"))),
-        }
+            expected.iter().filter(|id| progress.done.contains(*id)).count()
+        });
+        let said = format!("{ready} of {all} items are done, no more");
+        self.so_many(bank, entries, (ready as u64, all as u64), &said)
     }
 }
 
@@ -391,6 +385,15 @@ mod tests {
         assert!(moves(&mut Progress::begin_anew), "it was consolidated");
         let mut see = |entries, value: &str| moves(&mut |progress| progress.see(entries, value.into()));
         assert!(see(4, "done"), "and shows the same");
+    }
+
+    #[test]
+    fn items_that_are_done_stay_done_and_a_segment_is_flushed_once() {
+        let mut progress = Progress { done: ["m1".to_owned()].into(), flushed: Some(2), ..Progress::begun() };
+        progress.count(2, 1);
+        progress.count(4, 1);
+        progress.begin_anew();
+        assert_eq!((progress.done.len(), progress.flushed, progress.most), (1, Some(2), None));
     }
 
     #[test]

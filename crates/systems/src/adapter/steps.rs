@@ -3,7 +3,7 @@
 //!
 //! In comes a compiled call with what follows it; out comes the last response, with the tokens of all of them. Start reading at
 //! [`Call::carry_out`]. One request is in `call`. What is waited for here holds the slot of its task; a call that only looks
-//! ([`Call::looking_if_it_may`]) waits for nothing, and who asks comes again (P11).
+//! ([`Call::looking_if_it_may`]) waits for nothing, and whoever asks comes again (P11).
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ pub(super) struct Steps {
     captures: Vec<(String, Path)>,
     until: Option<Until>,
     then: Vec<Call>,
-    /// What is repeated is sent once: who asks comes again.
+    /// What is repeated is sent once: whoever asks comes again.
     looks: bool,
 }
 
@@ -117,7 +117,7 @@ impl Steps {
 }
 
 impl Call {
-    /// The same call for who comes again: what it repeats is sent once, and a state that does not mean done yet is where it stops
+    /// The same call for whoever comes again: what it repeats is sent once, and a state that does not mean done yet is where it stops
     /// (`Read::waiting`).
     fn looking(mut self) -> Self {
         self.steps.looks = true;

@@ -51,8 +51,9 @@ use crate::{
 pub(super) const CHECKS_IN_FLIGHT: usize = 8;
 /// Pages of items that are removed before it is clear that they do not go away.
 const MAX_PURGE_PAGES: usize = 10_000;
-/// What many requests take at most, in times of the slowest of them, and the shortest time that any operation has.
+/// An operation of many requests has as long as so many of its slowest one.
 const MANY_REQUESTS: u32 = 20;
+/// The last resort against an operation that hangs is no shorter.
 const LEAST_DEADLINE: Duration = Duration::from_secs(600);
 
 /// A system behind HTTP, or one whose tools are called.

@@ -12,6 +12,8 @@ use crate::{BankRef, RecallQuery};
 const REPLACED: (&str, &str) = ("trombone", "mandolin");
 const WITHDRAWN: &str = "harpoon";
 const KEPT: &str = "sextant";
+/// Users of the two memories that stay.
+const USERS: [&str; 2] = ["ann", "bo"];
 /// What asks for all of them.
 const LOCKERS: &str = "What does each locker in the boat house hold?";
 /// Between the times of the two memories that stay.
@@ -111,27 +113,21 @@ impl Checks<'_> {
             Filter { from: text(BETWEEN), ..Filter::default() },
         ];
         let of_ann = Filter { until: text(BETWEEN), ..Filter::default() };
-        let all = self.recall(&self.green, LOCKERS, 10).await?.hits;
-        // where users are apart nothing is found without one, and every search is one of a user
-        let users_apart = can.user && all.is_empty();
-        if !users_apart && (!has(&all, KEPT) || !has(&all, REPLACED.1)) {
+        let everything = Filter::default();
+        let mut users: &[&str] = &[];
+        let mut all = self.lockers(&everything, users).await?;
+        if can.user && all.is_empty() {
+            // where users are apart nothing is found without one: each of them searches
+            users = &USERS;
+            all = self.lockers(&everything, users).await?;
+        }
+        if !has(&all, KEPT) || !has(&all, REPLACED.1) {
             return Err("without a filter not all is found that is stored: what filters do cannot be seen".to_owned());
         }
         let mut seen = FilterParts::default();
-        let (anns, bos) = (("ann", REPLACED.1), ("bo", KEPT));
-        let cases = of_bo.iter().map(|filter| (filter, bos, anns)).chain([(&of_ann, anns, bos)]);
-        for (filter, (user, admitted), (stranger, other)) in
-            cases.filter(|(filter, ..)| filter.parts().without(can).is_empty())
-        {
-            let by = |user: &str| match filter.user.is_none() && users_apart {
-                true => Filter { user: text(user), ..filter.clone() },
-                false => filter.clone(),
-            };
-            let mut hits = self.lockers(&by(user)).await?;
-            if filter.user.is_none() && users_apart {
-                // what the other user has is not let through
-                hits.extend(self.lockers(&by(stranger)).await?);
-            }
+        let cases = of_bo.iter().map(|filter| (filter, KEPT, REPLACED.1)).chain([(&of_ann, REPLACED.1, KEPT)]);
+        for (filter, admitted, other) in cases.filter(|(filter, ..)| filter.parts().without(can).is_empty()) {
+            let hits = self.lockers(filter, users).await?;
             let names = filter.parts().names().join(" and ");
             if has(&hits, other) {
                 return Err(match has(&hits, admitted) {
@@ -152,17 +148,26 @@ impl Checks<'_> {
         pass(format!("searches were held to some memories: {}", seen.names().join(", ")))
     }
 
-    /// What a search for all lockers finds with a filter.
-    async fn lockers(&self, filter: &Filter) -> Result<Vec<RetrievedHit>, String> {
-        let query = RecallQuery {
-            question_id: "check",
-            text: LOCKERS,
-            k: 10,
-            visible_entries: u32::MAX,
-            filter,
-            ..RecallQuery::default()
+    /// What is found for all lockers with a filter: by one search, or by one of each of these users where the filter names none.
+    async fn lockers(&self, filter: &Filter, users: &[&str]) -> Result<Vec<RetrievedHit>, String> {
+        let of_user = |user: &&str| Filter { user: Some((*user).to_owned()), ..filter.clone() };
+        let filters: Vec<Filter> = match filter.user.is_some() || users.is_empty() {
+            true => vec![filter.clone()],
+            false => users.iter().map(of_user).collect(),
         };
-        Ok(self.system.recall(&self.green, &query).await.map_err(|f| said(&f))?.hits)
+        let mut hits = Vec::new();
+        for filter in &filters {
+            let query = RecallQuery {
+                question_id: "check",
+                text: LOCKERS,
+                k: 10,
+                visible_entries: u32::MAX,
+                filter,
+                ..RecallQuery::default()
+            };
+            hits.extend(self.system.recall(&self.green, &query).await.map_err(|f| said(&f))?.hits);
+        }
+        Ok(hits)
     }
 
     /// An answer of the system's own that is held to what was known by a time tells nothing of what came after it.
