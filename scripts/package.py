@@ -255,6 +255,10 @@ def sums(args):
 
 def notes(_args):
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    # they are of this version or of the next one: only a person knows
+    waiting = re.search(r"^## Unreleased\b[^\n]*\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    if waiting and waiting[1].strip():
+        sys.exit(f"CHANGELOG.md has entries under '## Unreleased': move them below '## {VERSION}', then tag again")
     found = re.search(rf"^## {re.escape(VERSION)}\b[^\n]*\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
     if not found:
         sys.exit(f"CHANGELOG.md has no section '## {VERSION}'")

@@ -13,6 +13,8 @@ wheel="${1:?a wheel}"
 shift
 [ $# -gt 0 ] || set -- bullseye bookworm trixie
 command -v mmdebstrap >/dev/null 2>&1 || install_packages mmdebstrap
+# Ubuntu brings the keys of its own packages alone
+[ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || install_packages debian-archive-keyring
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 wanted=$(basename "$wheel" | sed -n 's/.*manylinux_2_\([0-9]*\)_.*/\1/p')

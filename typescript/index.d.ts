@@ -131,3 +131,8 @@ export declare class System {
 
 /** Thrown by a system whose next try may work: the operation is repeated after a while. */
 export declare class TryAgain extends Error {}
+
+/** The base URL, with `/v1`, for model calls that are for this bank: in a run with `--meter` they are then known to be the bank's,
+ * also while other banks are worked on. `otherwise` where calls are not metered. */
+export declare function meterUrl(bank: string, otherwise: string): string;
+export declare function meterUrl(bank: string, otherwise?: string): string | undefined;

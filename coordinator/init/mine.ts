@@ -1,3 +1,4 @@
+/// <reference path="./bench-coord.d.ts" />
 // The memory that is measured. `bench-coord systems try mine.ts:Mine` shows what comes back.
 
 import { System, type Item } from "bench-coord";

@@ -5,6 +5,7 @@ use std::{error::Error, fmt};
 use bench_datasets::DatasetError;
 use bench_grading::prompts::ProfileError;
 use bench_plan::SampleError;
+use bench_proto::redact;
 use bench_store::StoreError;
 use bench_worker::engine::StartError;
 
@@ -89,11 +90,19 @@ impl CliError {
         behind.is_some_and(StoreError::is_transient)
     }
 
-    /// What `-v` prints below the message: the causes, the nearest first. The error whose words the message begins with is left
-    /// out.
+    /// What `-v` prints below the message: the causes, the nearest first, without passwords. Left out are the error whose words the
+    /// message begins with, and causes that end the words of the one before.
     pub fn causes(&self) -> impl Iterator<Item = String> {
         let chain = std::iter::successors(self.source(), |error| (*error).source()).map(ToString::to_string);
-        chain.filter(|cause| !self.message.starts_with(cause.as_str()))
+        let mut before = String::new();
+        let told = chain.filter(move |cause| {
+            let is_new = !self.message.starts_with(cause.as_str()) && !before.ends_with(cause.as_str());
+            if is_new {
+                before.clone_from(cause);
+            }
+            is_new
+        });
+        told.map(|cause| redact::words(&cause).into_owned())
     }
 }
 
@@ -164,6 +173,8 @@ impl From<StartError> for CliError {
 
 #[cfg(test)]
 mod tests {
+    use bench_proto::reason::Reason;
+
     use super::*;
 
     #[test]
@@ -175,10 +186,20 @@ mod tests {
         assert_eq!(error.message, format!("/data/locomo10.json: {reason}"), "the first line is what it was");
         assert_eq!(error.causes().collect::<Vec<_>>(), [reason]);
 
-        let away = CliError::from(StoreError::Unavailable("connection refused".to_owned()));
+        let away = CliError::from(StoreError::Unavailable("connection refused".into()));
         assert_eq!(away.exit, Exit::Infrastructure);
         assert!(away.message.ends_with("`bench-coord doctor` says"), "{away}");
         assert_eq!(away.causes().count(), 0, "its words are in the message, and nothing is behind it");
+        let refused = std::io::Error::other("connection refused by postgres://bench:secret@db/x");
+        let outer = Reason::from(format!("cannot connect: {refused}")).because(&refused);
+        let away = CliError::from(StoreError::Unavailable(Reason::from("no server listens at db").because(&outer)));
+        assert!(away.is_transient() && !away.message.contains("refused"), "{away}");
+        let causes: Vec<_> = away.causes().collect();
+        assert_eq!(
+            causes,
+            ["cannot connect: connection refused by postgres://bench:***@db/x"],
+            "once, without the password"
+        );
 
         let syntax = serde_json::from_str::<u32>("x").expect_err("no number");
         let told = CliError::usage("answerer.params is no JSON object").because(syntax);

@@ -123,7 +123,7 @@ fn offered(script: &std::path::Path, words: &[&str]) -> Vec<String> {
     let (last, prev) = (words[words.len() - 1], words[words.len() - 2]);
     // bash ends words at `@`, and leaves it before the last one
     let cur = if prev == "@" { format!("@{last}") } else { last.to_owned() };
-    let line = words.join(" ").replace(" @ ", "@").replace(" @", "@");
+    let line = words.join(" ").replace(" @ ", "@").replace(" @", "@").replace(" = ", "=");
     let mut bash = Command::new("bash");
     bash.args(["--noprofile", "--norc", "-c", ASK, "bash"]).arg(script).args([&line, &cur, prev]).args(words);
     let programs = std::path::Path::new(env!("CARGO_BIN_EXE_bench-coord")).parent().expect("a folder");
@@ -158,6 +158,10 @@ fn bash_completes_verbs_their_flags_and_names() {
     // names of variants, of which bash wants what begins with the `@`
     assert_eq!(offered(&["bench-coord", "submit", "--dataset", "personamem", "@"]), ["@32k", "@128k", "@1m"]);
     assert_eq!(offered(&["bench-coord", "submit", "--dataset", "personamem", "@", "1"]), ["@128k", "@1m"]);
+    assert_eq!(offered(&["bench-coord", "submit", "--dataset", "=", "personamem", "@", "1"]), ["@128k", "@1m"]);
+    assert_eq!(offered(&["bench-coord", "man", "subm"]), ["submit"]);
+    let of_one = offered(&["bench-coord", "submit", "--dataset", "locomo-sim", "--category", ""]);
+    assert!(of_one.contains(&"temporal".to_owned()) && of_one.len() < 10, "{of_one:?}");
     assert_eq!(
         offered(&["bench-coord", "submit", "--dataset", "beam", "@", "1m", "--preset", "f"]),
         ["fair", "fair-2", "full"]
@@ -186,6 +190,8 @@ fn bash_offers_runs_categories_and_settings() {
     assert_eq!(offered(&["bench-coord", "gate", "after", "--baseline", "be"]), ["before-1"]);
     assert_eq!(offered(&["bench-coord", "gate", "after", "--baseline", "=", "be"]), ["before-1"]);
     assert_eq!(offered(&["bench-coord", "report", "after", "--ful"]), ["--full"]);
+    assert_eq!(offered(&["bench-coord", "show", "be"]), ["before-1"]);
+    assert!(!offered(&["bench-coord", "show", "after", ""]).contains(&"before-1".to_owned()), "a question is no run");
     assert_eq!(offered(&["bench-coord", "submit", "--exclude-category", "adversarial_"]), ["adversarial_distractor"]);
     assert_eq!(offered(&["bench-coord", "submit", "--set", "run.top"]), ["run.top_k="]);
     assert_eq!(offered(&["bench-coord", "submit", "--name", "b"]), [""], "a name is free");

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
+    fs,
     path::{Path, PathBuf},
     sync::LazyLock,
 };
@@ -14,10 +15,10 @@ use bench_proto::{
     dataset::{Bank, Gold, StreamEntry},
     profile::{GraderCheck, Profile},
 };
-use bench_settings::{Settings, Sources};
+use bench_settings::{ExtraKey, Settings, Sources};
 use bench_testkit::data;
 
-use crate::{DATASETS, Dataset, Known, Manifest, OpenOptions, known, locate, neutral::is_time, verify};
+use crate::{DATASETS, Dataset, Known, Manifest, OpenOptions, known, locate, neutral::is_time, setting_names, verify};
 
 /// Folder for what is unpacked or written here.
 fn scratch() -> PathBuf {
@@ -179,6 +180,43 @@ fn the_example_has_the_80_lines_that_contributing_promises() {
     assert!(lines <= 80, "{lines} lines");
 }
 
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// What is copied from the worked example runs as it is: no list anywhere excuses a dataset of its name.
+#[test]
+fn nobody_but_the_registry_knows_the_example() {
+    // itself, who opens it, and what it is built for
+    const MAY: [&str; 4] =
+        ["name = \"example\"", "open(\"example\"", "\"--dataset\", \"example\"", "feature = \"example\""];
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut files = Vec::new();
+    for folder in ["coordinator", "worker", "proto", "datasets", "crates"] {
+        sources(&root.join(folder), &mut files);
+    }
+    let mut named = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(&file).expect("a source");
+        let knows = |line: &&str| line.contains("\"example\"") && !MAY.iter().any(|may| line.contains(may));
+        named.extend(text.lines().filter(knows).map(|line| format!("{}: {}", file.display(), line.trim())));
+    }
+    assert_eq!(named, Vec::<String>::new());
+    let registered = include_str!("lib.rs").matches("mod example;").count();
+    assert_eq!((registered, include_str!("registry.rs").matches("example::MANIFEST").count()), (1, 1));
+    let gated = ["files.rs", "lines.rs", "loaded.rs", "notes.rs", "opening.rs"]
+        .map(|name| Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(name))
+        .map(|path| fs::read_to_string(path).expect("a source").contains("feature = "));
+    assert_eq!(gated, [false; 5], "what the example is read with is in every build");
+}
+
 #[test]
 fn loaders_keep_the_rules_on_files_of_ours() {
     for (name, path, banks) in OURS {
@@ -241,6 +279,12 @@ fn published_files_have_the_sizes_of_their_manifests() {
     assert!(sized >= 2, "{sized}: the example's are always at hand");
 }
 
+/// What a person sets, read as the program reads it.
+fn set(sets: Vec<String>) -> Result<Settings, bench_settings::SettingsError> {
+    let extra = setting_names().into_iter().map(|name| ExtraKey { name, default: None }).collect();
+    Settings::load(&Sources { sets, extra, ..Sources::default() })
+}
+
 /// Users set what a generator reads: `--set horizon.turns=300` reaches it, whatever the registry holds.
 #[test]
 fn every_setting_of_a_dataset_can_be_set() {
@@ -252,11 +296,13 @@ fn every_setting_of_a_dataset_can_be_set() {
             known.open(&options, &|_, _| ()).unwrap_or_else(|error| panic!("{name}: {error}"))
         };
         let effective = open(BTreeMap::new()).settings();
+        let settings = known.manifest.settings.iter();
+        let stated: BTreeMap<_, _> = settings.map(|known| (known.name.clone(), known.default.clone())).collect();
+        assert_eq!(effective, stated, "{name}: its manifest tells other settings than its loader has");
         assert_eq!(effective.is_empty(), section.is_empty(), "{name}: a section is for settings");
         generators += usize::from(!effective.is_empty());
         let sets = effective.iter().map(|(key, value)| format!("{section}.{key}={value}")).collect();
-        let given = Settings::load(&Sources { sets, ..Sources::default() });
-        let given = given.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let given = set(sets).unwrap_or_else(|error| panic!("{name}: {error}"));
         if !section.is_empty() {
             assert_eq!(open(given.section(section)).settings(), effective, "{name}");
         }
@@ -274,13 +320,34 @@ fn settings_that_are_named_in_errors_can_be_set() {
         let words = error.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_')));
         let section = format!("{}.", manifest.section);
         let named: Vec<&str> = words.filter(|word| word.starts_with(&section) && !word.ends_with(".none")).collect();
-        assert!(!named.is_empty(), "{}: {error}", manifest.name);
+        let stated: Vec<String> =
+            manifest.settings.iter().map(|setting| format!("{section}{}", setting.name)).collect();
+        assert_eq!(named, stated, "{}: {error}", manifest.name);
         for name in named {
-            let set =
-                |value: &str| Settings::load(&Sources { sets: vec![format!("{name}={value}")], ..Sources::default() });
-            assert!(set("true").is_ok() || set("1").is_ok(), "{name} cannot be set");
+            let can_be = |value: &str| set(vec![format!("{name}={value}")]).is_ok();
+            assert!(can_be("true") || can_be("1"), "{name} cannot be set");
         }
     }
+}
+
+/// Whatever stands in a manifest about a setting is true of its loader, also where that opens no file here.
+#[test]
+fn settings_take_what_their_manifests_say() {
+    let mut tried = 0;
+    for known in known() {
+        let Manifest { name, section, settings, .. } = &known.manifest;
+        assert_eq!(settings.is_empty(), section.is_empty(), "{name}");
+        for setting in settings {
+            let settings = BTreeMap::from([(setting.name.clone(), serde_json::json!([]))]);
+            let opened = known.open(&OpenOptions { settings, ..OpenOptions::default() }, &|_, _| ());
+            let error = opened.err().expect("a list is no value").to_string();
+            let expected = format!("{section}.{} is []; give {}", setting.name, setting.takes);
+            assert!(error.starts_with(&expected), "{name}: {error}");
+            assert!(!setting.words.is_empty() && !setting.words.contains('\n'), "{name}: {expected}");
+            tried += 1;
+        }
+    }
+    assert!(tried >= 15, "{tried}");
 }
 
 /// Keys of a TOML table that are not among those of what was made of it: slips of the pen that nobody would notice.

@@ -25,7 +25,7 @@ sessions = 6
 turns = 12
 abstention_phrases = ["no information available"]
 scorers = ["exact", "locomo-f1"]
-loader_version = 1
+loader_version = 2
 "#;
 
 pub(crate) const PROFILE: &str = r#"
@@ -76,7 +76,7 @@ pub(crate) fn open(opening: &Opening<'_>) -> Result<Box<dyn Dataset>, DatasetErr
     for line in files.objects::<QuestionLine>("questions.jsonl")? {
         let Some(bank) = banks.iter_mut().find(|bank| bank.content.bank_id == line.bank) else { continue };
         let (index, ask_after) = (count(bank.questions.len()), count(bank.content.entries.len()));
-        let (question_id, category, text) = (format!("{}:{index}", line.bank), line.kind, line.question);
+        let (question_id, category, text) = (format!("{}:{}-{index}", line.bank, line.kind), line.kind, line.question);
         let gold = line.answer.map_or(Gold::Abstain, Gold::Text);
         let mut record = GoldRecord { question_id: question_id.clone(), gold, ..GoldRecord::default() };
         for (session, turn) in line.evidence.iter().filter_map(|turn| Some((turn.split_once(':')?.0, turn))) {

@@ -54,7 +54,7 @@ fn fetch_from(url: &str, expected: Expected<'_>, path: &Path, on_progress: OnPro
     match outcome {
         Ok(Ok(())) => Ok(()),
         Ok(Err(problem)) => Err(problem.at(url, path)),
-        Err(_) => Err(DatasetError::Download { url: url.to_owned(), reason: "the transfer panicked".to_owned() }),
+        Err(_) => Err(DatasetError::Download { url: url.to_owned(), reason: "the transfer panicked".into() }),
     }
 }
 
@@ -69,7 +69,7 @@ impl From<reqwest::Error> for Problem {
             reason.push_str(&inner.to_string());
             cause = inner.source();
         }
-        Self::Other(reason)
+        Self::Other(reason.into())
     }
 }
 
@@ -133,12 +133,12 @@ async fn receive(
             return Box::pin(receive(client, url, incoming, on_progress)).await;
         }
         (StatusCode::OK, _) => incoming.restart(tag(&response).as_deref())?,
-        (status, _) => return Err(Problem::Other(format!("the server answered {status}"))),
+        (status, _) => return Err(Problem::Other(format!("the server answered {status}").into())),
     }
     if total.is_none() && !incoming.is_known() && !has_end(&response) {
         let reason = "the server tells neither the length of the file nor where it ends, so that half of it would look like the \
                       whole: give its sha256, or take it from another server";
-        return Err(Problem::Other(reason.to_owned()));
+        return Err(Problem::Other(reason.into()));
     }
     incoming.announced(total)?;
     on_progress(incoming.received());

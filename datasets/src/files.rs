@@ -113,8 +113,7 @@ impl Files {
         Ok(unpacked)
     }
 
-    /// The lines of a whole file, each an object.
-    #[cfg(any(test, feature = "example"))]
+    /// The objects of a whole file: one a line, or a list of them.
     pub(crate) fn objects<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Vec<T>, DatasetError> {
         crate::lines::objects(&self.shown(name)?.display().to_string(), &self.read(name)?)
     }

@@ -2,6 +2,7 @@
 
 use std::{io::Write as _, path::Path};
 
+use bench_proto::reason::Reason;
 use sha2::{Digest, Sha256};
 
 use crate::{DatasetError, SourceFile, packed::Packing, partial::Partial, whole_file::WholeFile};
@@ -11,7 +12,7 @@ pub(crate) enum Problem {
     /// The local disk.
     Disk(std::io::Error),
     /// The network, the server, the content.
-    Other(String),
+    Other(Reason),
 }
 
 impl Problem {
@@ -134,7 +135,7 @@ impl<'a> Incoming<'a> {
 
     fn too_large(&self) -> Problem {
         let what = if self.expected.bytes.is_some() { "the published" } else { "the most that is taken," };
-        Problem::Other(format!("the file is larger than {what} {} bytes", self.most()))
+        Problem::Other(format!("the file is larger than {what} {} bytes", self.most()).into())
     }
 
     /// Notes how many bytes the source says the whole file has, and refuses one that is too large.
@@ -170,11 +171,11 @@ impl<'a> Incoming<'a> {
         let found = hex::encode(self.hash.finalize_reset());
         if let Some(whole) = self.whole().filter(|whole| self.received < *whole) {
             // the next try may go on with it
-            return Err(Problem::Other(format!("only {} of {whole} bytes arrived", self.received)));
+            return Err(Problem::Other(format!("only {} of {whole} bytes arrived", self.received).into()));
         }
         if let Some(expected) = self.expected.sha256.filter(|expected| *expected != found) {
             self.restart(None)?;
-            return Err(Problem::Other(format!("sha256 is {found}, expected {expected}")));
+            return Err(Problem::Other(format!("sha256 is {found}, expected {expected}").into()));
         }
         match self.sink {
             Sink::Whole(whole) => whole.keep()?,

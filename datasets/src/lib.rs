@@ -69,6 +69,7 @@ use std::{
 use bench_proto::{
     dataset::{Bank, BankOutline},
     profile::Profile,
+    reason::Reason,
 };
 use serde_json::Value;
 
@@ -78,12 +79,12 @@ pub use manage::{
     Content, Details, Form, Generated, Here, Listed, ListedQuestion, ListedQuestions, Verification, WantedQuestions,
     fetch, generate, licence_notice, list, questions, show, verify,
 };
-pub use manifest::{Manifest, SourceFile};
+pub use manifest::{DatasetSetting, Manifest, SourceFile};
 pub use mirror::{Arrival, Wanted, wanted};
 pub use opening::{About, Opening};
 pub use packed::{MOST_ARCHIVED, TOO_MUCH_COMES_OUT, unpack_archive, unpackable_name};
 pub use published::{PublishedResult, published};
-pub use registry::{DATASETS, DatasetEntry, Known, Open, find, full_name, known, open};
+pub use registry::{DATASETS, DatasetEntry, Known, Open, find, full_name, known, open, setting_names};
 
 /// How to find and read a dataset.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -187,7 +188,8 @@ pub enum DatasetError {
         /// From where.
         url: String,
         /// Why it is refused.
-        reason: String,
+        #[source]
+        reason: Reason,
     },
     /// The content is not the published one.
     #[error(

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     DatasetError,
-    broken::{broken, json_from_line},
+    broken::{broken, is_list, json, json_from_line},
     checksum,
 };
 
@@ -73,11 +73,19 @@ impl LinePlace {
     }
 }
 
-/// Everything that the lines of a file say in JSON; `path` names the file in errors.
+/// Everything that a file says in JSON, in its lines or as one list; `path` names the file in errors.
 ///
 /// # Errors
-/// A line that is no JSON of this kind, with its number and the field.
+/// What is no JSON of this kind, with its line and the field; a table in the form in which many datasets are published.
 pub(crate) fn objects<T: DeserializeOwned>(path: &str, content: &[u8]) -> Result<Vec<T>, DatasetError> {
+    if content.starts_with(b"PAR1") {
+        let problem = "is a parquet table, and rows of JSON are read; docs/datasets/memoryagentbench.md has the command that \
+                       writes them";
+        return Err(broken(path, "file", problem));
+    }
+    if is_list(content) {
+        return json(path, content);
+    }
     Lines::new(path, content).map(|line| line?.json(path)).collect()
 }
 
@@ -170,6 +178,7 @@ mod tests {
         let [one, _, three] = all;
         assert_eq!(read(Lines::new("f", text).with_remarks()).expect("reads"), [one, three]);
         assert_eq!(read(Lines::new("f", &b"a\n\xff\n"[..])).expect_err("bytes"), "f: line 2: is not UTF-8");
+        assert_eq!(objects::<u8>("f", b"1\n\n2\n").expect("lines"), objects::<u8>("f", b" [1, 2]").expect("a list"));
         let json = Lines::new("f", &b"\n{"[..]).next().expect("one").expect("text").json::<u8>("f");
         assert!(json.expect_err("no number").to_string().starts_with("f: line 2, column "));
     }

@@ -230,7 +230,7 @@ pub struct ListedQuestion {
     pub question_id: String,
     /// The bank that it is about.
     pub bank_id: String,
-    /// Its category.
+    /// The dataset's kind of question that it is.
     pub category: String,
     /// Its text.
     pub question: String,

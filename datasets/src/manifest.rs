@@ -1,6 +1,7 @@
 //! What is known about a dataset before it is read, as `manifest.toml` beside its loader says it.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// What stands in place of a licence where none is stated (SPDX).
 const NO_LICENCE: &str = "NOASSERTION";
@@ -44,6 +45,23 @@ pub struct Manifest {
     /// Section of the settings that are its own (`sim` of `sim.seed`); empty when it has none.
     #[serde(default)]
     pub section: String,
+    /// The settings of that section, in the order in which they are shown. A list of datasets does not tell them.
+    #[serde(default, skip_serializing)]
+    pub settings: Vec<DatasetSetting>,
+}
+
+/// A setting of a dataset's own, which its loader reads.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DatasetSetting {
+    /// Its name, without the section.
+    pub name: String,
+    /// Its value where nobody sets it.
+    pub default: Value,
+    /// The values that it takes, in the words of the error for others: `an integer from 1 to 1000`.
+    pub takes: String,
+    /// What it decides, in a line for people.
+    pub words: String,
 }
 
 /// A published file of a dataset, or a folder of files.

@@ -63,7 +63,7 @@ impl Wanted {
     /// The error for a file that the store does not give.
     #[must_use]
     pub fn failed(&self, source: &str, reason: String) -> DatasetError {
-        Problem::Other(reason).at(source, &self.path)
+        Problem::Other(reason.into()).at(source, &self.path)
     }
 }
 

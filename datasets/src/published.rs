@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde::{Deserialize, Serialize};
 
-/// A published result.
+/// A figure of a memory system as its authors printed it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedResult {
@@ -33,6 +33,25 @@ pub struct PublishedResult {
     /// Questions behind the score; absent where nobody says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub questions: Option<u64>,
+    /// Hits asked for; absent where nobody says, and where nothing is recalled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub k: Option<u32>,
+    /// Whether nothing is recalled: the whole conversation is the context, or answers were planted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub without_recall: bool,
+    /// Runs that the score is the mean of, answers included; absent where nobody says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs: Option<u32>,
+    /// Judgements of an answer; absent where nobody says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub votes: Option<u32>,
+    /// What the judge goes by: `generous` (the topic is enough), `official` (the prompts of the dataset's authors) or in other
+    /// words; absent where nobody says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rubric: Option<String>,
+    /// What else has to be known to read the score.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// Where it was published.
     pub source: String,
 }
@@ -55,6 +74,9 @@ mod tests {
     use super::*;
     use crate::known;
 
+    /// Rows that have a note.
+    const NOTES: usize = 110;
+
     #[test]
     fn every_row_is_of_a_known_dataset_and_a_share() {
         let all: Vec<PublishedResult> =
@@ -68,7 +90,16 @@ mod tests {
             assert!(is_known, "{row:?}");
             assert!(row.by_category.values().chain([&row.score]).all(|score| (0.0..=1.0).contains(score)), "{row:?}");
             assert!(!row.system.is_empty() && !row.source.is_empty() && row.questions != Some(0), "{row:?}");
+            assert!(![row.k, row.runs, row.votes].contains(&Some(0)), "{row:?}");
+            // a judge is a part of what is known of votes and rubric
+            assert!(row.judge.is_some() || (row.votes, &row.rubric) == (None, &None), "{row:?}");
+            assert!(row.k.is_none() || !row.without_recall, "{row:?}");
         }
+        assert_eq!(
+            all.iter().filter(|row| row.note.is_some()).count(),
+            NOTES,
+            "what others say of their figures is kept"
+        );
     }
 
     #[test]

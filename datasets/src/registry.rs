@@ -107,6 +107,22 @@ pub fn known() -> &'static [Known] {
     &KNOWN
 }
 
+/// The settings that datasets have of their own, by their dotted names (`sim.seed`); those of one section in the order of its first
+/// dataset.
+#[must_use]
+pub fn setting_names() -> Vec<String> {
+    let mut names = Vec::new();
+    for Manifest { section, settings, .. } in known().iter().map(|known| &known.manifest) {
+        for name in settings.iter().map(|setting| format!("{section}.{}", setting.name)) {
+            // variants share theirs, and so may datasets
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    names
+}
+
 /// The dataset of a name; without a variant (`longmemeval`) it is the first one (`longmemeval@s`).
 ///
 /// # Errors

@@ -213,7 +213,13 @@ class Release(unittest.TestCase):
 
     def test_nothing_is_published_before_it_was_checked(self):
         self.assertIn("sh scripts/test.sh", self.scripts())
-        self.assertIn("check", self.jobs["publish"]["needs"])
+        for before in ("check", "bare"):
+            self.assertIn(before, self.jobs["publish"]["needs"])
+        self.assertIn("sudo sh scripts/test-glibc.sh dist/*.whl", [step.get("run") for step in self.jobs["bare"]["steps"]])
+        nightly = yaml.safe_load(source(".github/workflows/ci.yml"))["jobs"]["packages"]
+        self.assertEqual(nightly["if"], "github.event_name == 'schedule'")
+        self.assertIn("make test-packages SUDO=sudo", [step.get("run") for step in nightly["steps"]])
+        self.assertIn("$(SUDO) sh scripts/test-glibc.sh", source("Makefile"))
         self.assertEqual((self.jobs["pypi"]["needs"], self.jobs["image"]["needs"]), ("publish", "check"))
 
     def test_what_it_calls_exists(self):
@@ -238,10 +244,27 @@ class Release(unittest.TestCase):
             *[(f"deploy/github/{name}", f"BENCH_COORD_REF: v{self.version}\n") for name in WORKFLOWS],
         ]:
             self.assertTrue(line in source(name), name)
-        # the notes of a release are this version's part of the changelog
-        notes = subprocess.run(["python3", ROOT / "scripts/package.py", "notes"], capture_output=True, text=True, check=True).stdout
-        self.assertIn("\n- ", notes)
-        self.assertNotIn("\n## ", notes)
+
+    def test_the_notes_are_all_of_this_version_and_nothing_waits(self):
+        def notes(changelog):
+            with tempfile.TemporaryDirectory() as folder:
+                root = Path(folder)
+                (root / "scripts").mkdir()
+                for name in ("scripts/package.py", "Cargo.toml"):
+                    shutil.copy(ROOT / name, root / name)
+                (root / "CHANGELOG.md").write_text(changelog, encoding="utf-8")
+                done = subprocess.run(["python3", root / "scripts/package.py", "notes"], capture_output=True, text=True, check=False)
+                return done.returncode, done.stdout, done.stderr
+
+        text = source("CHANGELOG.md")
+        own = text[text.index(f"\n## {self.version}") :]
+        code, told, _ = notes(f"# Changelog\n\n## Unreleased\n{own}")
+        self.assertEqual(code, 0)
+        self.assertIn("\n- ", told)
+        self.assertNotIn("\n## ", told)
+        code, told, why = notes(f"# Changelog\n\n## Unreleased\n\n- Something new.\n{own}")
+        self.assertEqual((code, told), (1, ""))
+        self.assertIn("## Unreleased", why)
 
     def test_the_oldest_glibc_is_the_one_that_is_built_on(self):
         oldest = re.search(r"container: quay.io/pypa/manylinux_2_(\d+)_", self.text)[1]

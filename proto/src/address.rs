@@ -73,6 +73,12 @@ pub fn names_this_machine(authority: &str) -> bool {
         || address.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
+/// Whether a page is one of this machine, by what `Origin` says of it: `scheme://host[:port]`. `null` hides where it comes from.
+#[must_use]
+pub fn is_page_of_this_machine(origin: &str) -> bool {
+    origin.split_once("://").is_some_and(|(_, authority)| names_this_machine(authority))
+}
+
 /// The host of `host[:port]`.
 #[must_use]
 pub fn host_of(authority: &str) -> &str {
@@ -182,6 +188,16 @@ mod tests {
             "user@x.localhost",
         ] {
             assert!(!names_this_machine(theirs), "{theirs}");
+        }
+    }
+
+    #[test]
+    fn pages_of_this_machine_are_told_from_others() {
+        for ours in ["http://localhost", "https://127.0.0.1:8620", "http://[::1]:8620"] {
+            assert!(is_page_of_this_machine(ours), "{ours}");
+        }
+        for theirs in ["null", "localhost", "https://evil.example", "https://localhost.evil.example"] {
+            assert!(!is_page_of_this_machine(theirs), "{theirs}");
         }
     }
 }

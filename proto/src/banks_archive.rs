@@ -54,7 +54,7 @@ pub struct BanksManifest {
 /// A memory system that filled banks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FilledSystem {
-    /// Its name.
+    /// Registered name, or that of the adapter file.
     pub name: String,
     /// Its version, with the fingerprint of its adapter file.
     pub version: String,
@@ -68,7 +68,7 @@ pub struct FilledSystem {
 pub struct FilledDataset {
     /// Name of the dataset.
     pub name: String,
-    /// Its version.
+    /// Version of the dataset, where its loader tells one.
     #[serde(default)]
     pub version: Option<String>,
     /// sha256 of its file, or of its generator's settings.

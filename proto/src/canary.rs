@@ -302,6 +302,22 @@ fn cut_out(facts: &[Fact], text: &str) -> String {
     lines.join("\n")
 }
 
+/// Digits in the id of a fact, behind its letter.
+const ID_DIGITS: usize = 12;
+
+/// Whether an entry is a fact that is sent at the end of the turns before it, to a system that stores turns by themselves and
+/// several in a request: what is cut off such requests takes facts along. Every second fact of a conversation is; the others
+/// are sent by themselves.
+#[must_use]
+pub fn goes_along(entry: &StreamEntry) -> bool {
+    let StreamEntry::Session(session) = entry else { return false };
+    let [turn] = session.turns.as_slice() else { return false };
+    let is_digit = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
+    let digits = session.id.strip_prefix('N').filter(|of| of.len() == ID_DIGITS && of.bytes().all(is_digit));
+    let is_even = |of: &str| u64::from_str_radix(of, 16).is_ok_and(|number| number.is_multiple_of(2));
+    digits.is_some_and(is_even) && turn.id == format!("{}:1", session.id) && turn.text.contains(" keeps the ")
+}
+
 /// Whether an entry of a bank is one of its facts.
 #[must_use]
 pub fn is_fact(facts: &[Fact], entry: &StreamEntry) -> bool {

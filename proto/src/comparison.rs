@@ -13,7 +13,8 @@ use crate::{
     metric::{Better, Scale},
     spec::Difference,
     summary::{
-        Estimator, Interval, JudgementLine, LatencyProbe, LatencySummary, RetrievalSummary, UsageSummary, Verdict,
+        Estimator, Interval, JudgementLine, LatencyProbe, LatencySummary, MemoryCost, RetrievalSummary, UsageSummary,
+        Verdict,
     },
 };
 
@@ -97,15 +98,19 @@ pub struct ComparedRun {
     pub metered: Option<MemoryCost>,
 }
 
-/// What a memory system spends on models itself, as the meter saw it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct MemoryCost {
-    /// Dollars of the whole run, as if no reply had been stored.
-    pub usd: f64,
-    /// Dollars for filling a thousand turns; null where that is not known.
-    pub usd_per_1000_turns: Option<f64>,
-    /// Dollars for asking a question; null where that is not known.
-    pub usd_per_question: Option<f64>,
+impl ComparedRun {
+    /// What the memory system spends, metered or by calls of the runner; `None` where nobody knows.
+    #[must_use]
+    pub fn memory(&self) -> Option<&MemoryCost> {
+        self.metered.as_ref().or(self.usage.memory.as_ref())
+    }
+
+    /// Dollars by list price with those of the memory system; `None` where nobody knows these.
+    #[must_use]
+    pub fn usd_list(&self) -> Option<f64> {
+        let metered = self.metered.as_ref().map_or(0.0, |metered| metered.usd);
+        (!self.usage.is_incomplete()).then_some(self.usage.total.usd_list + metered)
+    }
 }
 
 /// A difference of fingerprints.
@@ -162,14 +167,14 @@ pub struct PairedDifference {
     pub mde: Option<f64>,
     /// Distance from 0 up to which a change does not matter.
     pub tolerance: f64,
-    /// What the interval says.
+    /// What the interval says; of categories and facets BETTER and WORSE only where `p_holm` is at most 0.05.
     pub verdict: Word,
 }
 
 /// A category's paired difference.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CategoryDifference {
-    /// Its name.
+    /// Name of the category.
     pub category: String,
     /// Its figures.
     #[serde(flatten)]

@@ -12,7 +12,7 @@ pub enum OnFailure {
     /// Nothing: it leaves the denominator.
     #[default]
     Drop,
-    /// Wrong.
+    /// It counts as a wrong answer.
     Wrong,
     /// Nothing in the total, and wrong in its category.
     DropFromTotal,
@@ -118,7 +118,7 @@ pub struct CountingSummary {
 /// A category by somebody else's counting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CountedCategory {
-    /// Its name.
+    /// Name of the category in our profile.
     pub category: String,
     /// What it is called there.
     pub called: String,

@@ -253,7 +253,7 @@ impl JudgePlan {
 /// lower-cased text as a big-endian number.
 #[must_use]
 pub fn answer_hash(answer: &str) -> u64 {
-    let hash = Sha256Hash::of(answer.trim().to_lowercase().as_bytes());
+    let hash = Sha256Hash::of_bytes(answer.trim().to_lowercase().as_bytes());
     hash.0[..8].iter().fold(0, |number, byte| (number << 8) | u64::from(*byte))
 }
 

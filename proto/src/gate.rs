@@ -175,7 +175,7 @@ pub struct GatePlan {
     pub draws: u32,
     /// Questions of a run.
     pub questions: u64,
-    /// Their banks.
+    /// Banks that the questions of a run are about.
     pub banks: u64,
     /// Runs whose mean is the baseline.
     pub baseline_runs: u32,
@@ -189,6 +189,12 @@ pub struct GatePlan {
     pub bank_noise: f64,
     /// No change, a fall by the tolerance of the overall score, and one by twice as much.
     pub cases: Vec<PlannedGate>,
+    /// Those of these falls that are left out: the score cannot fall so far.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beyond_score: Vec<f64>,
+    /// Rules of the policy that are not simulated, and can keep a run from passing beside those that are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_simulated: Vec<String>,
 }
 
 /// How gates end where a score has truly fallen so much.

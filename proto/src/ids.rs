@@ -329,7 +329,7 @@ pub struct Sha256Hash(pub [u8; 32]);
 impl Sha256Hash {
     /// Hash of `bytes`.
     #[must_use]
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn of_bytes(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
@@ -371,7 +371,7 @@ impl<'de> Deserialize<'de> for Sha256Hash {
 /// that every process derives the same one without talking (P20).
 #[must_use]
 pub fn trace_id(run: &RunId, question_id: &str) -> String {
-    let hash = Sha256Hash::of(format!("{run}\n{question_id}").as_bytes());
+    let hash = Sha256Hash::of_bytes(format!("{run}\n{question_id}").as_bytes());
     hex::encode(&hash.0[..16])
 }
 

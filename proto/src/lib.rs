@@ -35,6 +35,7 @@ pub mod policy;
 pub mod price;
 pub mod probe;
 pub mod profile;
+pub mod reason;
 pub mod redact;
 pub mod repeats;
 pub mod retrieval;

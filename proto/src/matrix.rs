@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     call::is_default,
-    comparison::{MemoryCost, Word},
+    comparison::Word,
     metric::Better,
-    summary::{Interval, Verdict},
+    summary::{Interval, MemoryCost, Verdict},
 };
 
 /// Version of [`MatrixReport`] as written.
@@ -65,7 +65,7 @@ pub struct MatrixCell {
     pub number: u32,
     /// Axis → value.
     pub values: BTreeMap<String, String>,
-    /// Its runs.
+    /// Public ids of its runs.
     pub runs: Vec<String>,
     /// Runs of it that have ended.
     pub ended: u32,
@@ -88,7 +88,8 @@ pub struct MatrixCell {
     pub verdict: Option<Verdict>,
     /// What was spent on all of its runs, in dollars.
     pub usd: f64,
-    /// What a run of it that has ended cost on average, in dollars. A call that a run was given from the store cost it nothing.
+    /// What a run of it that has ended cost on average, in dollars; null where nobody knows what its memory system spends. A call
+    /// that a run was given from the store cost it nothing.
     pub usd_per_run: Option<f64>,
     /// What it would have cost had nothing come from the call store, with what a metered memory spent: by this cells are held against
     /// each other. Absent in reports of older builds, where the front is by `usd_per_run`.
@@ -103,8 +104,8 @@ pub struct MatrixCell {
     pub probe_note: Option<String>,
     /// The same as `on_front_of_usd` for the median latency of the probe; null where it is not held against that of other cells.
     pub on_front_of_probe: Option<bool>,
-    /// What the memory system spent on models itself, mean of its runs; absent where one of them was not metered, and a figure is null
-    /// where one of them does not know it.
+    /// What the memory system spent on models, metered or by calls of the runner, mean of its runs; absent where one of them does not
+    /// know it, and a figure is null where one of them does not know that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryCost>,
     /// The same as `on_front_of_usd` for what filling a thousand turns costs the memory system; absent where that is not known.
@@ -182,7 +183,7 @@ pub struct MatrixPair {
 /// What an axis does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MainEffect {
-    /// The axis.
+    /// Name of the axis: a flag of `submit`.
     pub axis: String,
     /// Its value in the first cells.
     pub from: String,
@@ -229,7 +230,7 @@ pub struct SeedGroup {
 /// The score on the dataset that one seed makes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SeedScore {
-    /// The seed.
+    /// Value of the axis of seeds.
     pub seed: String,
     /// Number of the cell.
     pub cell: u32,

@@ -66,7 +66,7 @@ pub enum Service {
     Responses,
     /// OpenAI's completions of a text.
     Completions,
-    /// Embeddings.
+    /// OpenAI's embeddings.
     Embeddings,
     /// Anthropic's messages.
     Messages,
@@ -226,10 +226,25 @@ pub struct MeterPlan {
     pub variables: std::collections::BTreeMap<String, String>,
 }
 
+impl MeterPlan {
+    /// Whether a model is one of a pattern of [`MeterPlan::allow`]: its name, or what begins like it where it ends with `*`.
+    #[must_use]
+    pub fn is_of(pattern: &str, model: &str) -> bool {
+        pattern.strip_suffix('*').map_or(pattern == model, |begin| model.starts_with(begin))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::ids::TaskKind;
+
+    #[test]
+    fn models_are_allowed_by_name_or_by_what_they_begin_with() {
+        let is_of = MeterPlan::is_of;
+        assert!(is_of("gpt-4o-mini", "gpt-4o-mini") && !is_of("gpt-4o", "gpt-4o-mini"));
+        assert!(is_of("gpt-4o*", "gpt-4o-mini") && is_of("*", "anything") && !is_of("text-*", "gpt-4o"));
+    }
 
     #[test]
     fn p34_keys_say_what_they_are_made_of_and_are_no_tasks() {

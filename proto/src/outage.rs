@@ -10,7 +10,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::Role;
+use crate::ids::{Role, RunNo};
 
 /// Failures without a success that make a route suspect.
 pub const SUSPICIOUS_FAILURES: u32 = 5;
@@ -27,7 +27,7 @@ pub const FIRST_ALLOWANCE: u32 = 8;
 pub enum RouteKind {
     /// Chat completions.
     Chat,
-    /// Embeddings.
+    /// Requests for embeddings.
     Embeddings,
 }
 
@@ -57,7 +57,7 @@ impl Operation {
     /// All operations of a memory system that can be away.
     pub const ALL: [Self; 4] = [Self::Retain, Self::Ready, Self::Recall, Self::Answer];
 
-    /// Its name.
+    /// Its word in keys of routes and in messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -84,7 +84,7 @@ pub enum RouteKey {
     },
     /// One operation of a memory system.
     Memory {
-        /// Which one.
+        /// What the memory system is asked to do.
         operation: Operation,
         /// Where it is, in the words of the run: a URL, or the variable that holds it.
         place: String,
@@ -179,6 +179,23 @@ pub struct Withdrawn {
     pub refused: bool,
 }
 
+/// What a meter has told the calls of a run's memory system, for the workers that judge what the system fails meanwhile (P11, P39).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeterTold {
+    /// The run, by its number in the store.
+    pub run: RunNo,
+    /// The bank that they were for; any where nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bank: Option<u32>,
+    /// Milliseconds until they may come again; below nought when that time is over.
+    pub left_ms: i64,
+    /// What they have to wait for.
+    pub reason: String,
+    /// A provider does not answer, and it is not their turn that they wait for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_away: bool,
+}
+
 /// Version of [`SessionEvidence`].
 pub const EVIDENCE_VERSION: u32 = 1;
 
@@ -193,13 +210,16 @@ pub struct SessionEvidence {
     /// Roles in which it serves nobody for now.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub idle_roles: Vec<Role>,
+    /// What its meter has told calls.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub metered: Vec<MeterTold>,
 }
 
 impl SessionEvidence {
-    /// As stored; nothing at all where no route was used.
+    /// As stored; nothing at all where there is nothing to tell.
     #[must_use]
     pub fn to_json(&self) -> String {
-        if self.routes.is_empty() && self.idle_roles.is_empty() {
+        if self.routes.is_empty() && self.idle_roles.is_empty() && self.metered.is_empty() {
             return String::new();
         }
         serde_json::to_string(self).unwrap_or_default()
@@ -217,6 +237,9 @@ impl SessionEvidence {
             if let Some(withdrawn) = &mut route.withdrawn {
                 withdrawn.for_ms = withdrawn.for_ms.saturating_add(age_ms);
             }
+        }
+        for told in &mut evidence.metered {
+            told.left_ms = told.left_ms.saturating_sub_unsigned(age_ms);
         }
         evidence
     }
@@ -290,12 +313,12 @@ pub enum OutageEvent {
     },
     /// A session wants to make the next probe, and will know its end after `within_us` at the latest.
     TakeProbe {
-        /// Who.
+        /// The session that wants to probe.
         session: i64,
         /// Longest time of a call, in microseconds.
         within_us: i64,
     },
-    /// Its probe failed.
+    /// The route is still away for who has probed.
     ProbeFailed {
         /// Who probed.
         session: i64,
@@ -306,7 +329,7 @@ pub enum OutageEvent {
     },
     /// Its probe could not be made: nothing is learned, another may try.
     ProbeNotMade {
-        /// Who.
+        /// The session that was to probe.
         session: i64,
         /// For which outage.
         opening: i64,
@@ -505,6 +528,13 @@ mod tests {
                 ..told(Some(12_000), 7, Some(900))
             }],
             idle_roles: vec![Role::Question],
+            metered: vec![MeterTold {
+                run: RunNo(7),
+                bank: Some(3),
+                left_ms: 5_000,
+                reason: "the run's pace is used up".to_owned(),
+                is_away: false,
+            }],
         };
         let golden = include_str!("../golden/session_evidence.v1.json");
         assert_eq!(serde_json::to_string_pretty(&evidence).expect("serialises"), golden.trim_end());
@@ -512,6 +542,7 @@ mod tests {
         let route = later.of_route("chat openai gpt-4o-mini").expect("is told");
         assert_eq!((route.success_ms, route.failing_ms, route.failures), (Some(12_100), Some(1_000), 7));
         assert_eq!(route.withdrawn.as_ref().map(|withdrawn| withdrawn.for_ms), Some(170));
+        assert_eq!(later.metered.first().map(|told| (told.run, told.left_ms)), Some((RunNo(7), 4_900)));
         assert_eq!(SessionEvidence::from_json("", 5), SessionEvidence::default());
         assert_eq!(SessionEvidence::default().to_json(), "");
     }

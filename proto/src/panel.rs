@@ -27,7 +27,7 @@ pub struct JudgedSample {
 
 /// Rank of a question among those of its category: sha256("bench-judged-v1:" + id).
 fn rank(question_id: &str) -> String {
-    Sha256Hash::of(format!("bench-judged-v1:{question_id}").as_bytes()).hex()
+    Sha256Hash::of_bytes(format!("bench-judged-v1:{question_id}").as_bytes()).hex()
 }
 
 impl JudgedSample {

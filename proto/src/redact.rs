@@ -59,6 +59,29 @@ const SECRET_PARAMETERS: [&str; 14] = [
     "user",
 ];
 
+/// Parameters of the URL of a Postgres database that its driver reads, and `pgbouncer`, which the store reads.
+const READ_OF_POSTGRES: [&str; 19] = [
+    "application_name",
+    "dbname",
+    "host",
+    "hostaddr",
+    "options",
+    "password",
+    "pgbouncer",
+    "port",
+    "ssl-ca",
+    "ssl-cert",
+    "ssl-key",
+    "ssl-mode",
+    "ssl-root-cert",
+    "sslcert",
+    "sslkey",
+    "sslmode",
+    "sslrootcert",
+    "statement-cache-capacity",
+    "user",
+];
+
 /// A URL as it may be shown: passwords, fragments and the values of most parameters are `***`; of http also the user, which is a
 /// token as often as a name. An `@` behind the host means that a password with `/`, `?` or `#` was read as something else:
 /// only the scheme is shown then.
@@ -144,7 +167,8 @@ pub fn identity(text: &str) -> String {
     let in_path = path.split('/').skip(3).filter(|part| text.starts_with("http") && !is_key(part) && is_random(part));
     let in_query = query.split('&').filter(|pair| !pair.is_empty() && parameter(pair) == HIDDEN);
     let unknown: Vec<&str> = in_path.chain(in_query).collect();
-    let mark = (!unknown.is_empty()).then(|| format!("#{}", &Sha256Hash::of(unknown.join("&").as_bytes()).hex()[..8]));
+    let mark =
+        (!unknown.is_empty()).then(|| format!("#{}", &Sha256Hash::of_bytes(unknown.join("&").as_bytes()).hex()[..8]));
     format!("{}{}", url(text), mark.unwrap_or_default())
 }
 
@@ -159,10 +183,76 @@ fn parameter(pair: &str) -> Cow<'_, str> {
     }
 }
 
+/// The parameters of the URL of a Postgres database that nobody reads, without their values; `None` where there are none. A name that
+/// nobody knows may be the rest of a password with `&`: its number stands for it.
+///
+/// ```
+/// use bench_proto::redact::unread_of_postgres;
+/// let url = "postgres://bench@db/x?sslmode=require&sslpassword=secret&ret=";
+/// assert_eq!(unread_of_postgres(url).as_deref(), Some("sslpassword, parameter 3"));
+/// ```
+#[must_use]
+pub fn unread_of_postgres(url: &str) -> Option<String> {
+    let parsed = Url::parse(url).ok()?;
+    let is_read = |name: &str| READ_OF_POSTGRES.contains(&name) || name.starts_with("options[");
+    let is_known = |name: &str| PLAIN_PARAMETERS.contains(&name) || SECRET_PARAMETERS.contains(&name);
+    let unread: Vec<String> = (1..)
+        .zip(parsed.query_pairs())
+        .filter(|(_, (name, _))| !is_read(name))
+        .map(|(number, (name, _))| if is_known(&name) { name.into_owned() } else { format!("parameter {number}") })
+        .collect();
+    (!unread.is_empty()).then(|| unread.join(", "))
+}
+
+/// The scheme of a URL and the host that it leads to, as whoever connects reads it; `None` for one without a host.
+///
+/// ```
+/// use bench_proto::redact::scheme_and_host;
+/// assert_eq!(scheme_and_host("HTTP://u:p@134744072/v1"), Some(("http".to_owned(), "8.8.8.8".to_owned())));
+/// ```
+#[must_use]
+pub fn scheme_and_host(url: &str) -> Option<(String, String)> {
+    let parsed = Url::parse(url).ok()?;
+    let host = parsed.host_str().filter(|host| !host.is_empty())?;
+    Some((parsed.scheme().to_owned(), host_written_out(host)))
+}
+
+/// A host in small letters and without brackets. One in numbers of any notation is an address to whoever connects, and is written as
+/// one: `134744072` is 8.8.8.8.
+#[must_use]
+pub fn host_written_out(host: &str) -> String {
+    let parsed = Url::parse(&format!("http://{host}/")).ok().filter(|url| url.path() == "/");
+    let read = parsed.as_ref().and_then(Url::host_str).unwrap_or(host);
+    read.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase()
+}
+
 /// A text of one's own, such as a setting: shown as it is unless it is a URL.
 #[must_use]
 pub fn text(text: &str) -> Cow<'_, str> {
     if text.contains("://") { url(text) } else { text.into() }
+}
+
+/// Words of others with the URLs in them as [`url()`] shows them.
+///
+/// ```
+/// use bench_proto::redact::words;
+/// assert_eq!(words("no route to (amqp://bench:secret@mq:5672/), give up"), "no route to (amqp://bench:***@mq:5672/), give up");
+/// ```
+#[must_use]
+pub fn words(text: &str) -> Cow<'_, str> {
+    if !text.contains("://") {
+        return text.into();
+    }
+    text.split_inclusive(char::is_whitespace).map(word).collect::<String>().into()
+}
+
+/// A word with the URL in it as it may be shown; brackets, quotes and full stops around it are no part of it.
+fn word(word: &str) -> Cow<'_, str> {
+    let Some(colon) = word.find("://") else { return word.into() };
+    let is_of_scheme = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    let (before, from) = word.split_at(word[..colon].trim_end_matches(is_of_scheme).len());
+    let inside = from.trim_end_matches(|c: char| c.is_whitespace() || ")>]}'\"`,.;:".contains(c));
+    format!("{before}{}{}", url(inside), &from[inside.len()..]).into()
 }
 
 /// Words of others without a secret, see [`SHORTEST_SECRET`].
@@ -202,6 +292,19 @@ mod tests {
             ("sk-secret", "***"),
         ] {
             assert_eq!(url(given), seen);
+        }
+    }
+
+    #[test]
+    fn urls_in_words_of_others_are_shown_without_passwords() {
+        for (given, seen) in [
+            ("cannot read 'postgres://bench:secret@db/x': no host", "cannot read 'postgres://bench:***@db/x': no host"),
+            ("url (https://token@api.example/v1)", "url (https://***@api.example/v1)"),
+            ("a\nhttps://api.example/v1?key=secret.", "a\nhttps://api.example/v1?key=***."),
+            ("postgres://u:s/cret@db", "***"),
+            ("connection refused (os error 111)", "connection refused (os error 111)"),
+        ] {
+            assert_eq!(words(given), seen);
         }
     }
 
@@ -246,6 +349,38 @@ mod tests {
         for fine in ["postgres://u:1@2@db/x", "amqp://u:p@mq/%2f", "sqlite:/a@b.db", "sqlite:///a@b.db", "nonsense"] {
             assert!(!is_misread(fine), "{fine}");
         }
+    }
+
+    #[test]
+    fn parameters_that_nobody_reads_are_named_without_what_may_be_a_password() {
+        for (query, said) in [
+            ("", None),
+            ("?sslmode=require&options[jit]=off&password=secret", None),
+            ("?sslpassword=secret", Some("sslpassword")),
+            ("?password=ab&cdefgh12345", Some("parameter 2")),
+            ("?connect_timeout=5&passwd=secret&&x", Some("connect_timeout, parameter 2, parameter 3")),
+        ] {
+            assert_eq!(unread_of_postgres(&format!("postgres://bench@db/x{query}")).as_deref(), said, "{query}");
+        }
+    }
+
+    #[test]
+    fn hosts_are_what_whoever_connects_reads() {
+        for (url, host) in [
+            ("http://134744072/v1", Some("8.8.8.8")),
+            ("http://0x8.8.2056/v1", Some("8.8.8.8")),
+            ("amqp://u:p@134744072:5672/v", Some("8.8.8.8")),
+            ("amqp://u:p@localhost@MQ.example/v", Some("mq.example")),
+            ("amqps://[2001:DB8::1]:5671", Some("2001:db8::1")),
+            ("https:mem.example/v1", Some("mem.example")),
+            ("memory:", None),
+            ("sqlite:/a@b.db", None),
+            ("nonsense", None),
+        ] {
+            assert_eq!(scheme_and_host(url).map(|(_, host)| host).as_deref(), host, "{url}");
+        }
+        assert_eq!(host_written_out("DB.example"), "db.example");
+        assert_eq!(host_written_out("a/b"), "a/b");
     }
 
     #[test]

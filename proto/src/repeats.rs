@@ -51,7 +51,7 @@ pub struct RepeatsGroup {
     pub repeats: u32,
     /// Repeats that have ended.
     pub ended: u32,
-    /// Dataset.
+    /// Name of the dataset, with its variant.
     pub dataset: String,
     /// Preset of the sample.
     pub preset: String,
@@ -160,11 +160,11 @@ pub struct RepeatedQuestion {
     pub question_id: String,
     /// The dataset's id of its bank.
     pub bank_id: String,
-    /// Category.
+    /// The dataset's kind of question that it is.
     pub category: String,
     /// Scores in the order of the repeats.
     pub scores: Vec<f64>,
-    /// Their mean.
+    /// Mean of the scores.
     pub mean: f64,
     /// Their sample standard deviation.
     pub sd: f64,
@@ -186,9 +186,9 @@ pub struct PassesAtK {
 pub struct VarianceShares {
     /// Questions that the shares rest on: those with a score in every repeat.
     pub questions: u64,
-    /// Their banks.
+    /// Banks that they are about.
     pub banks: u64,
-    /// Repeats.
+    /// Repeats that the shares rest on.
     pub repeats: u64,
     /// Sum of the components.
     pub total: Option<f64>,
@@ -254,7 +254,7 @@ impl Source {
 pub struct Halving {
     /// For *conversations like these*.
     pub conversations: HalvingBy,
-    /// For *this benchmark* under new draws: only repeats help.
+    /// For *this benchmark* under new draws: repeats help, and of a sample further questions of the dataset.
     pub benchmark: HalvingBy,
 }
 

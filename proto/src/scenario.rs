@@ -25,7 +25,7 @@ pub enum Scenario {
 }
 
 impl Scenario {
-    /// All of them.
+    /// Every scenario, as help lists them.
     pub const ALL: [Self; 6] =
         [Self::Answer, Self::RetrieveOnly, Self::AskBasic, Self::AskAugmented, Self::Reflect, Self::Agentic];
 

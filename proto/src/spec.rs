@@ -25,6 +25,7 @@ use crate::{
     call::{Phase, is_default},
     canary::CanarySpec,
     counting::CountingSpec,
+    dataset::FilterParts,
     label_fixes::LabelFixesSpec,
     metric::MetricSpec,
     outage::{RouteKey, RouteKind},
@@ -237,6 +238,10 @@ pub struct SampleSpec {
     /// Hits that its questions ask for on their own, where any does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_k: Option<OwnK>,
+    /// Parts of its questions' filters that the system was asked without (`--allow-unfiltered`): what comes back is not that of
+    /// a run that was asked with them. Follows from the sample and the system, and is no part of the fingerprint.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub unfiltered: FilterParts,
     /// What the report must say about the sample ("head slice: not an estimate of the full score").
     #[serde(default)]
     pub notes: Vec<String>,

@@ -214,7 +214,7 @@ pub enum Opened {
     Until(u32),
     /// Those that have been, and no more.
     NoMore,
-    /// All.
+    /// Each question of the sample.
     All,
 }
 

@@ -34,12 +34,12 @@ pub use audit::{AuditRate, JudgeAudit, JudgeError};
 pub use corrected::{Corrected, CorrectedBy, CorrectedCategory, CorrectedRange, CorrectedScore};
 pub use memory::{
     BankLeak, CanaryShare, CanarySummary, Cause, CauseKind, CauseShare, CauseSummary, ContextSummary,
-    FailureAttribution, PassCount, RecallAnswer, RetrievalAtK, RetrievalSummary, StoredCount, StoredEvidence,
-    StoredSummary, StoredUpdates,
+    FailureAttribution, FilteredRecalls, PassCount, RecallAnswer, RetrievalAtK, RetrievalSummary, StoredCount,
+    StoredEvidence, StoredSummary, StoredUpdates,
 };
 pub use metered::{AccountsSpent, MeteredBank, MeteredFigures, MeteredModel, MeteredStage, MeteredSummary};
 pub use models::{ModelSummary, PromptText, ServedModel};
-pub use panel::{DifferingJudge, PanelSummary, SampledJudge};
+pub use panel::{DifferingJudge, JudgeSpread, PanelSummary, SampledJudge};
 pub use probe::{
     BuildSummary, ConcurrencySummary, InFlight, LATENCY_PROBE_VERSION, LatencyProbe, PhasesSummary, ProbeAtRate,
     ProbeConditions,
@@ -56,7 +56,7 @@ pub use scores::{
 pub use settings::{DatasetSummary, SampleSummary, SpecSummary};
 pub use stop::{Saved, StopSummary};
 pub use times::{LatencyCurves, LatencySummary, Percentiles, PhaseSeconds, SlowQuestion};
-pub use usage::{Booked, GroupSummary, UsageFigures, UsageSummary, UsageTotal};
+pub use usage::{Booked, GroupSummary, MemoryCost, UsageFigures, UsageSummary, UsageTotal};
 
 /// Version of [`Summary`] as written.
 pub const REPORT_SCHEMA_VERSION: u32 = 4;
@@ -214,6 +214,17 @@ impl Summary {
     pub fn all_totals(&self) -> Vec<(Part, &PartScore)> {
         let of_locomo = self.without_adversarial.iter().map(|score| (without_adversarial(), score));
         of_locomo.chain(self.totals.iter().map(|total| (total.part.clone(), &total.score))).collect()
+    }
+
+    /// What the memory system spends, metered or by calls of the runner; `None` where nobody knows.
+    #[must_use]
+    pub fn memory_cost(&self) -> Option<MemoryCost> {
+        let metered = self.metered.as_ref().map(|metered| MemoryCost {
+            usd: metered.total.usd_list(),
+            usd_per_1000_turns: metered.usd_per_1000_turns,
+            usd_per_question: metered.usd_per_question,
+        });
+        metered.or_else(|| self.usage.memory.clone())
     }
 
     /// The part of the categories that the headline is about.

@@ -1,9 +1,13 @@
 //! How much a document becomes when it is read. YAML can name a text once and stand for it a million times: a file of a few bytes
 //! would fill any memory, though no limit on its own length is passed.
 
+mod nesting;
+
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess as _, Visitor};
+
+pub use nesting::check_nesting;
 
 /// What every value weighs beside its text, in bytes.
 const EACH: usize = 16;

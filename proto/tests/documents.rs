@@ -1,6 +1,7 @@
 //! The pages that others rest on. docs/PROTOCOL.md states the rules that code, tests and pages cite by number, and is held to the
 //! tree here: what is cited is stated, what is stated has files and tests, and its diagrams are those of the code. So are the tests
-//! that docs/SECURITY-MODEL.md names. Decisions are numbered without holes, and all prose has one width.
+//! that docs/SECURITY-MODEL.md names. Decisions are numbered without holes, all prose has one width, crates
+//! open with a map, the glossary defines a word once, and docs of items say more than a name.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -508,6 +509,161 @@ fn decisions_are_numbered_without_holes_and_listed() {
             }
         }
     }
+}
+
+/// What the file of a crate or a module says of itself, on one line between two blanks.
+fn head(text: &str) -> String {
+    let words = text.lines().filter_map(|line| line.strip_prefix("//!")).flat_map(str::split_whitespace);
+    format!(" {} ", words.collect::<Vec<_>>().join(" "))
+}
+
+/// What a crate's map says, and the words by which it is known.
+const OF_A_MAP: [(&str, &[&str]); 3] = [
+    ("what comes in", &[" in come ", " in comes ", " in: ", " comes in", " come in"]),
+    ("what goes out", &[" out come ", " out comes ", " out: ", " out go ", " goes out", " go out", " comes out"]),
+    ("where to start", &[" start reading at ", " start with ", " start at "]),
+];
+
+/// What the head of a crate does not say.
+fn unsaid(text: &str) -> Vec<&'static str> {
+    let head = head(text).to_lowercase();
+    let lacks = OF_A_MAP.iter().filter(|(_, words)| !words.iter().any(|phrase| head.contains(*phrase)));
+    lacks.map(|(what, _)| *what).collect()
+}
+
+/// Modules from which on one opens with a map of them.
+const DENSE: usize = 8;
+/// Lines of a head at least that says more than what a file is.
+const LINES_OF_A_MAP: usize = 3;
+
+/// Whether a file has many others below it and says too little of them.
+fn has_no_map(text: &str) -> bool {
+    let is_module = |line: &&str| {
+        let parts = line.strip_suffix(';').and_then(|line| line.rsplit_once("mod "));
+        parts.is_some_and(|(before, _)| before.is_empty() || before.starts_with("pub"))
+    };
+    let lines = text.lines().filter(|line| line.strip_prefix("//!").is_some_and(|said| !said.trim().is_empty()));
+    text.lines().filter(is_module).count() >= DENSE && lines.count() < LINES_OF_A_MAP
+}
+
+#[test]
+fn crates_and_dense_modules_open_with_a_map() {
+    let (mut crates, mut lacks) = (0, Vec::new());
+    let sources = written().into_iter().filter(|path| path.ends_with(".rs") && path.contains("/src/"));
+    for path in sources {
+        let text = read(&path);
+        let is_library = path.ends_with("/src/lib.rs");
+        let is_program = path.ends_with("/src/main.rs") && !root().join(path.replace("main.rs", "lib.rs")).is_file();
+        if is_library || is_program {
+            crates += 1;
+            lacks.extend(unsaid(&text).into_iter().map(|what| format!("{path} does not say {what}")));
+        }
+        if has_no_map(&text) {
+            lacks.push(format!("{path} has {DENSE} files or more below it and no map of them"));
+        }
+    }
+    assert!(lacks.is_empty(), "say it in the `//!` lines at the head of the file:\n{}", lacks.join("\n"));
+    assert!(crates > 15, "only {crates} crates were found");
+}
+
+#[test]
+fn a_head_without_a_map_is_found() {
+    let crate_of_ours =
+        "//! Does it. In come words;\n//! out come numbers.\n//!\n//! Start reading at `all`.\n\nmod all;\n";
+    assert!(unsaid(crate_of_ours).is_empty());
+    let without = "//! Does it again: words.\n// In come words.\n";
+    assert_eq!(unsaid(without), ["what comes in", "what goes out", "where to start"]);
+    let modules: String = (0..DENSE).map(|n| format!("pub(crate) mod m{n};\n")).collect();
+    assert!(has_no_map(&format!("//! Does it.\n//!\n\n{modules}")));
+    assert!(!has_no_map(&format!("//! Does it:\n//! `m0` this,\n//! the others that.\n\n{modules}")));
+    assert!(!has_no_map("//! Does it.\n\nmod one;\n"));
+}
+
+/// Words that a glossary's table defines: those in bold in its first column.
+fn defined(glossary: &str) -> Vec<&str> {
+    let cells = glossary.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    cells.flat_map(|cell| cell.split("**").skip(1).step_by(2)).collect()
+}
+
+/// Words that are defined more than once.
+fn defined_again(glossary: &str) -> Vec<&str> {
+    let mut known = BTreeSet::new();
+    defined(glossary).into_iter().filter(|word| !known.insert(*word)).collect()
+}
+
+#[test]
+fn no_word_of_the_glossary_is_defined_twice() {
+    let glossary = read("docs/GLOSSARY.md");
+    assert_eq!(defined_again(&glossary), Vec::<&str>::new(), "docs/GLOSSARY.md: one line that says all of it");
+    assert!(defined(&glossary).len() > 100, "the words are found");
+    assert_eq!(defined_again("| **a**, **b** | of **c** |\n| **c** | x |\n| **b** | y |\n"), ["b"]);
+}
+
+/// What a doc comment may not be alone: it says nothing that the item's name and type do not.
+const SAYS_NOTHING: [&str; 16] = [
+    "all of them",
+    "how",
+    "how many",
+    "its id",
+    "its kind",
+    "its name",
+    "its value",
+    "see the module",
+    "see there",
+    "their names",
+    "the same",
+    "what",
+    "where",
+    "which one",
+    "who",
+    "why",
+];
+/// Words in front of the name of an item.
+const BEFORE_A_NAME: [&str; 16] = [
+    "async", "const", "crate", "enum", "extern", "fn", "in", "mod", "mut", "pub", "static", "struct", "super", "trait",
+    "type", "unsafe",
+];
+
+/// Doc comments of one line that say nothing, or only the item's own name: line numbers and words.
+fn empty_docs(text: &str) -> Vec<(usize, &str)> {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let is_doc = |at: usize| lines.get(at).is_some_and(|line| line.starts_with("///"));
+    let plain = |words: &str| words.replace(|c: char| !c.is_alphanumeric(), "").to_lowercase();
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let Some(said) = line.strip_prefix("/// ").filter(|_| !is_doc(at + 1) && (at == 0 || !is_doc(at - 1))) else {
+            continue;
+        };
+        let item = lines[at + 1..].iter().find(|line| !line.starts_with("#["));
+        let mut words = item.into_iter().flat_map(|item| item.split(|c: char| !c.is_alphanumeric() && c != '_'));
+        let name = words.find(|word| !word.is_empty() && !BEFORE_A_NAME.contains(word)).unwrap_or_default();
+        let articles = ["a", "an", "its", "the", "their"];
+        let told: String = said.split(' ').filter(|word| !articles.contains(&word.to_lowercase().as_str())).collect();
+        let phrase = said.trim_end_matches('.').to_lowercase();
+        let repeats = !plain(&told).is_empty() && plain(&told) == plain(name);
+        if repeats || SAYS_NOTHING.contains(&phrase.as_str()) {
+            found.push((at + 1, said));
+        }
+    }
+    found
+}
+
+#[test]
+fn docs_say_more_than_the_name_of_their_item() {
+    let mut empty = Vec::new();
+    for path in written().iter().filter(|path| path.ends_with(".rs")) {
+        let text = read(path);
+        empty.extend(empty_docs(&text).into_iter().map(|(line, said)| format!("{path}:{line}: {said}")));
+    }
+    let what = "say the meaning, the unit or the errors, or nothing where the item is private";
+    assert!(empty.is_empty(), "{what}:\n{}", empty.join("\n"));
+}
+
+#[test]
+fn a_doc_that_says_nothing_is_found() {
+    let text = "/// The verb.\npub verb: Verb,\n/// Its name.\n#[serde(skip)]\npub(in super::super) id: String,\n\
+                /// As JSON.\npub fn as_json() {}\n/// A cap.\n/// In dollars.\ncap: f64,\n/// Seconds of a call.\ncall: f64,\n";
+    assert_eq!(empty_docs(text), [(1, "The verb."), (3, "Its name."), (6, "As JSON.")]);
 }
 
 #[test]

@@ -20,6 +20,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Union
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _RUNS = {
     ),
 }
 
-__all__ = ["Answer", "Hit", "Item", "System", "TryAgain", *_RUNS]  # pyright: ignore
+__all__ = ["Answer", "Hit", "Item", "System", "TryAgain", "meter_url", *_RUNS]  # pyright: ignore
 
 
 def __getattr__(name: str) -> Any:
@@ -68,6 +69,23 @@ def _in_a_system(name: str) -> Any:
 class TryAgain(Exception):
     """Raised by a system whose next try may work: the operation is repeated after a while. Errors of connections, time
     limits and overloaded servers are taken so by themselves."""
+
+
+def meter_url(bank: str, otherwise: Optional[str] = None) -> Optional[str]:
+    """The base URL, with `/v1`, for model calls that are for this bank: in a run with `--meter` they are then known to be the
+    bank's, also while other banks are worked on. `otherwise` where calls are not metered."""
+    url = os.environ.get("BENCH_METER_URL")
+    if not url:
+        return otherwise
+    # as the runner names it: bench-12-g3, or bench-12-g3-i5f
+    name, _, rest = bank.rpartition("-g")
+    generation = rest.partition("-i")[0]
+    if not (name and generation.isascii() and generation.isdigit()):
+        return url
+    from urllib.parse import quote
+
+    base = url[: -len("/v1")] if url.endswith("/v1") else url
+    return f"{base}/{quote(name, safe='')}/{int(generation)}/v1"
 
 
 # What an item has where nothing of the kind was said of it: the runner leaves these out.

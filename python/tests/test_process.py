@@ -206,3 +206,15 @@ def test_an_item_has_what_memories_may_have() -> None:
     assert bench_coord.Item(tags=["work"]).tags == ["work"]
     with pytest.raises(AttributeError, match="an item has no 'txt', it has: id, text"):
         item.txt
+
+
+def test_calls_for_a_bank_go_to_an_address_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BENCH_METER_URL", raising=False)
+    assert bench_coord.meter_url("bench-12-g3") is None
+    assert bench_coord.meter_url("bench-12-g3", "https://api.example/v1") == "https://api.example/v1"
+    monkeypatch.setenv("BENCH_METER_URL", "http://127.0.0.1:7/m/r1/v1")
+    assert bench_coord.meter_url("bench-12-g3", "elsewhere") == "http://127.0.0.1:7/m/r1/bench-12/3/v1"
+    assert bench_coord.meter_url("bench-12-g3-i5f") == "http://127.0.0.1:7/m/r1/bench-12/3/v1"
+    assert bench_coord.meter_url("my bank/1-g1") == "http://127.0.0.1:7/m/r1/my%20bank%2F1/1/v1"
+    for other in ("try", "-g1", "bench-g", "bench-gx"):
+        assert bench_coord.meter_url(other) == "http://127.0.0.1:7/m/r1/v1"

@@ -131,7 +131,7 @@ pub(crate) async fn read_item<T: DeserializeOwned>(store: &dyn Items, hash: Sha2
 async fn weighed_item<T: DeserializeOwned>(store: &dyn Items, hash: Sha256Hash) -> Result<(T, usize), StoreError> {
     let bytes = store.item(hash).await?;
     let read = serde_json::from_slice(&bytes)
-        .map_err(|e| StoreError::Corrupt(format!("item {} cannot be read: {e}", hash.hex())))?;
+        .map_err(|e| StoreError::Corrupt(format!("item {} cannot be read: {e}", hash.hex()).into()))?;
     Ok((read, bytes.len()))
 }
 

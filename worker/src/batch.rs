@@ -249,10 +249,10 @@ mod tests {
                 return Err((StoreError::BadData("13".to_owned()), items));
             }
             if items.contains(&15) {
-                return Err((StoreError::Corrupt("15".to_owned()), items));
+                return Err((StoreError::Corrupt("15".into()), items));
             }
             if items.contains(&50) {
-                return Err((StoreError::Full("50".to_owned()), items));
+                return Err((StoreError::Full("50".into()), items));
             }
             let told = items.iter().copied().map(Ok).collect();
             self.0.lock().expect("a lock").push(items);
@@ -299,9 +299,9 @@ mod tests {
     async fn p8_who_cannot_be_read_is_found_by_halves() {
         let ask = |part: &[u32]| {
             std::future::ready(if part.contains(&50) {
-                Err(StoreError::Full("50".to_owned()))
+                Err(StoreError::Full("50".into()))
             } else if part.contains(&13) || part.contains(&15) {
-                Err(StoreError::Corrupt("odd".to_owned()))
+                Err(StoreError::Corrupt("odd".into()))
             } else {
                 Ok(part.to_vec())
             })

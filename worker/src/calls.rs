@@ -57,7 +57,7 @@ use crate::{
     ending::{BUDGET, GivenUp, TaskEnd},
     environment::WorkerEnvironment,
     journal::Journal,
-    metering::{MeteredRun, ModelLabels, Outages, Said, Waits},
+    metering::{Beside, MeteredRun, ModelLabels, Outages, Said, Waits},
     served::ServedNotes,
 };
 
@@ -167,11 +167,17 @@ impl<'a> RunCallers<'a> {
         Arc::new(StoredCalls::of_banks(Arc::clone(&self.store), self.row.run_no, self.row.spec.limits.cache))
     }
 
-    /// What lets the memory system's own calls through: with the run's money, stop flag and stored calls.
+    /// What lets the memory system's own calls through: with the run's money, stop flag and stored calls. `is_apart`: this process takes
+    /// no task.
     ///
     /// # Errors
     /// When the faults that are wanted mean nothing to this build.
-    pub(crate) fn metered(&self, environment: &Arc<WorkerEnvironment>) -> Result<MeteredRun, Failure> {
+    pub(crate) fn metered(&self, environment: &Arc<WorkerEnvironment>, is_apart: bool) -> Result<MeteredRun, Failure> {
+        let is_alone = self.routes.is_alone();
+        let beside = match is_alone {
+            true => Beside::default(),
+            false => Beside::of_run(&self.store, self.row.run_no, &self.row.spec, is_apart),
+        };
         let answerer = &self.row.spec.answerer;
         let faults = self.row.spec.system.settings.get(FAULT_SETTING).and_then(Value::as_str).unwrap_or_default();
         let faults = Faults::parse(faults).map_err(|error| Failure::terminal(CANNOT_SERVE, error.to_string()))?;
@@ -183,7 +189,8 @@ impl<'a> RunCallers<'a> {
             waits: Waits::default(),
             unpriced: Said::default(),
             measured: ModelLabels::default(),
-            is_alone: self.routes.is_alone(),
+            is_alone,
+            beside,
             plan: self.row.spec.limits.meter.clone().unwrap_or_default(),
             answerer: (answerer.provider.clone(), answerer.account.clone()),
             stop: self.stop.clone(),
@@ -202,6 +209,12 @@ impl<'a> RunCallers<'a> {
         self.ledger.clone()
     }
 
+    /// The run's own limits come before those of the account.
+    fn pace_limits(&self, account: &Account) -> PaceLimits {
+        let limits = &self.row.spec.limits;
+        PaceLimits { rpm: limits.max_rpm.or(account.limits.rpm), tpm: limits.max_tpm.or(account.limits.tpm) }
+    }
+
     fn make_caller(
         &self,
         model: Arc<dyn ChatModel>,
@@ -217,20 +230,9 @@ impl<'a> RunCallers<'a> {
             kind,
         };
         let limits = &self.row.spec.limits;
-        // the run's own limits come before those of the account
-        let allowed =
-            PaceLimits { rpm: limits.max_rpm.or(account.limits.rpm), tpm: limits.max_tpm.or(account.limits.tpm) };
         let paces = Arc::clone(&self.store) as Arc<dyn Paces>;
         let server = ServerAddress::named_in(model.endpoint());
-        let (operation, route_kind) = match kind {
-            CallKind::Chat => ("chat", RouteKind::Chat),
-            CallKind::Embeddings => ("embeddings", RouteKind::Embeddings),
-        };
-        let named = Named {
-            operation,
-            provider: conventional_provider(provider).to_owned(),
-            server: server.as_ref().map(|at| (at.name.clone(), at.port.to_string())).unwrap_or_default(),
-        };
+        let (named, route_kind) = named(kind, provider, server.as_ref());
         let route = self.routes.route(&RouteKey::Model {
             kind: route_kind,
             account: account.name.clone(),
@@ -247,7 +249,7 @@ impl<'a> RunCallers<'a> {
             account: account.name.clone(),
             named,
             gate,
-            pace: Some(gates.pace(&paces, &allowance, allowed)),
+            pace: Some(gates.pace(&paces, &allowance, self.pace_limits(account))),
             returns_unused_reply: account.counts_used_tokens,
             stop: self.stop.clone(),
             budget: Arc::clone(&self.budget) as Arc<dyn Budget>,
@@ -287,6 +289,20 @@ impl<'a> RunCallers<'a> {
             served: self.row.domain == CLUSTER_DOMAIN,
         }
     }
+}
+
+/// What spans and metrics call the calls of a kind to a provider, and what kind of route they take.
+fn named(kind: CallKind, provider: &str, server: Option<&ServerAddress>) -> (Named, RouteKind) {
+    let (operation, route_kind) = match kind {
+        CallKind::Chat => ("chat", RouteKind::Chat),
+        CallKind::Embeddings => ("embeddings", RouteKind::Embeddings),
+    };
+    let named = Named {
+        operation,
+        provider: conventional_provider(provider).to_owned(),
+        server: server.map(|at| (at.name.clone(), at.port.to_string())).unwrap_or_default(),
+    };
+    (named, route_kind)
 }
 
 /// A caller together with what all its calls have in common.
@@ -383,7 +399,7 @@ pub(crate) fn chat_request(
 /// (P38). Without a seed the provider draws anew by itself, and nothing changes.
 fn drawn_anew(request: &ChatRequest, question_id: &str, repeat: u32) -> Option<ChatRequest> {
     let seed = request.params.get("seed").filter(|_| repeat > 1)?;
-    let hash = Sha256Hash::of(format!("{seed}\n{question_id}\nrepeat {repeat}").as_bytes());
+    let hash = Sha256Hash::of_bytes(format!("{seed}\n{question_id}\nrepeat {repeat}").as_bytes());
     let seed = hash.0[..4].iter().fold(0_u32, |seed, byte| (seed << 8) | u32::from(*byte));
     let mut anew = request.clone();
     anew.params.insert("seed".to_owned(), seed.into());

@@ -125,7 +125,7 @@ impl Concluder {
     async fn identity(&self, run: RunNo, task: TaskKey) -> StoreResult<QuestionIdentity> {
         let bank = retry(|| self.banks.get(run, task.bank())).await?;
         let Some(question) = bank.question(task.index()) else {
-            return Err(StoreError::Corrupt(format!("{task:?} is not in its bank's items")));
+            return Err(StoreError::Corrupt(format!("{task:?} is not in its bank's items").into()));
         };
         Ok(QuestionIdentity {
             task,

@@ -153,7 +153,8 @@ impl RunContext {
         let mut building = environment.systems.for_run(row.run_id.to_string());
         building.adapters.given = metering.given(&row).await?;
         building.adapters.filled = filled_archive(&building, spec);
-        let metered = row.spec.limits.meter.is_some().then(|| callers.metered(environment)).transpose()?;
+        let metered =
+            row.spec.limits.meter.is_some().then(|| callers.metered(environment, metering.is_apart())).transpose()?;
         let metered = metered.map(Arc::new);
         if let Some(metered) = &metered {
             // a process that takes no task of a bank learns its name in no other way; those that are planned later come with their tasks
@@ -173,7 +174,7 @@ impl RunContext {
             routes,
             stop: stop.clone(),
             calls: environment.calls,
-            in_flight: metered.as_ref().map(|metered| Arc::clone(&metered.in_flight)),
+            metered: metered.clone(),
         };
         let system = if refused.is_some() { system } else { Guarded::around(system, around) };
         let scorers = spec.scorers.iter().map(|s| scorers::registry::find(&s.name)).collect::<Result<Vec<_>, _>>();

@@ -71,6 +71,15 @@ pub fn extra_keys() -> Vec<ExtraKey> {
     keys
 }
 
+/// Settings that a worker process takes: those of memory systems. It opens no dataset, and a file that it shares with a coordinator
+/// has those of datasets too.
+#[must_use]
+pub fn keys_of_worker() -> Vec<ExtraKey> {
+    let mut keys = extra_keys();
+    keys.push(ExtraKey { name: "*".to_owned(), default: None });
+    keys
+}
+
 /// Keeps other processes of the same user, such as the systems that this one starts, from reading its environment and its memory. It
 /// leaves no core either. Whoever is root reads both.
 pub fn keep_to_itself() {

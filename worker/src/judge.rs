@@ -68,7 +68,7 @@ fn vary(params: &mut std::collections::BTreeMap<String, Value>, question_id: &st
         params.insert("temperature".to_owned(), VOTE_TEMPERATURE.into());
     }
     if let Some(seed) = params.get("seed") {
-        let hash = bench_proto::ids::Sha256Hash::of(format!("{seed}\n{question_id}\n{vote}").as_bytes());
+        let hash = bench_proto::ids::Sha256Hash::of_bytes(format!("{seed}\n{question_id}\n{vote}").as_bytes());
         let seed = hash.0[..4].iter().fold(0_u32, |seed, byte| (seed << 8) | u32::from(*byte));
         params.insert("seed".to_owned(), seed.into());
     }

@@ -1,13 +1,13 @@
 //! `bench-worker`: takes tasks from the queue until stopped. Stateless: everything that lasts is in the store.
 
-use std::{process::ExitCode, sync::Arc, time::Duration};
+use std::{error::Error as _, ffi::OsString, process::ExitCode, sync::Arc, time::Duration};
 
 use bench_proto::{
     ids::Role,
     task::{TOPOLOGY_VERSION, check_pool},
 };
 use bench_queue::QueueError;
-use bench_settings::{CommandLine, FlagValue, signals::Interrupts};
+use bench_settings::{CommandLine, FlagValue, numbers, signals::Interrupts};
 use bench_store::{Right, StoreError, WORKER_CONNECTIONS};
 use bench_telemetry::http::{BearerToken, Pages};
 use bench_worker::{
@@ -16,7 +16,10 @@ use bench_worker::{
     traces::ProcessTelemetry,
     transport,
 };
-use clap::{CommandFactory as _, Parser};
+use clap::{
+    CommandFactory as _, Parser,
+    error::{ContextKind, ContextValue},
+};
 use serde_json::{Value, json};
 use tokio::{runtime::Builder, sync::Notify};
 
@@ -135,7 +138,7 @@ impl From<StartError> for Stop {
 
 fn main() -> ExitCode {
     environment::keep_to_itself();
-    let args = Args::parse();
+    let args = arguments();
     if args.man {
         return match clap_mangen::Man::new(Args::command()).render(&mut std::io::stdout()) {
             Ok(()) => ExitCode::SUCCESS,
@@ -152,6 +155,27 @@ fn main() -> ExitCode {
         };
     bench_worker::engine::catch_all();
     carry_out(Builder::new_multi_thread(), work(args))
+}
+
+/// Reads the command line of this process; help, and what cannot be read, end it with clap's exit codes.
+fn arguments() -> Args {
+    let words: Vec<_> = std::env::args_os().collect();
+    Args::try_parse_from(&words).unwrap_or_else(|error| match number_problem(&error, &words) {
+        Some(problem) => {
+            note(&format!("error: {problem}\n\nFor more information, try '--help'."));
+            std::process::exit(2)
+        }
+        None => error.exit(),
+    })
+}
+
+/// What is wrong with a number, where that is what an error is about.
+fn number_problem(error: &clap::Error, words: &[OsString]) -> Option<String> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    numbers::problem((text(ContextKind::InvalidArg), text(ContextKind::InvalidValue)), error.source(), words)
 }
 
 fn carry_out(mut threads: Builder, work: impl Future<Output = Result<(), Stop>>) -> ExitCode {
@@ -196,7 +220,7 @@ async fn work(args: Args) -> Result<(), Stop> {
         sets: args.set.clone(),
         flags: flags.into_iter().flatten().collect(),
     };
-    let settings = bench_settings::from_process(line, environment::extra_keys()).map_err(Stop::usage)?;
+    let settings = bench_settings::from_process(line, environment::keys_of_worker()).map_err(Stop::usage)?;
     let roles = roles(&args.roles)?;
     check_pool(&args.pool).map_err(|why| Stop::usage(format!("--pool: {why}")))?;
     if settings.queue_url.starts_with("memory:") || settings.store_url.starts_with("sqlite:") {
@@ -209,7 +233,7 @@ async fn work(args: Args) -> Result<(), Stop> {
     }
     let token = BearerToken::from_environment().map_err(Stop::usage)?;
 
-    for way in transport::ways(&settings) {
+    for way in transport::ways(&settings).into_iter().chain(transport::to_pgvector("pgvector")) {
         transport::warn(&settings, Some(way));
     }
     let store = bench_store::open_with(&settings.store_url, WORKER_CONNECTIONS).await?;
@@ -253,20 +277,10 @@ async fn work(args: Args) -> Result<(), Stop> {
 
 /// Works until a signal or a broken store ends it.
 async fn until_stopped(worker: Worker) -> Result<(), Stop> {
-    let mut broken = worker.broken.clone();
     let interrupts =
         Interrupts::listen().map_err(|e| Stop::infrastructure(format!("signals cannot be received: {e}")))?;
-    tokio::select! {
-        () = interrupts.stop.cancelled() => {}
-        _ = broken.changed() => {}
-    }
-    let reason = broken.borrow().clone();
-    if reason.is_none() {
-        note("stopping: no task is claimed, calls in flight finish; a second signal drops them");
-    }
-    // the first signal after the one that has stopped it
-    let hurry = if reason.is_none() { interrupts.now } else { interrupts.stop };
-    worker.stop_unless_hurried(hurry.cancelled()).await;
+    let stopping = || note("stopping: no task is claimed, calls in flight finish; a second signal drops them");
+    let reason = worker.work_until_stopped(interrupts, stopping).await;
     reason.map_or(Ok(()), |reason| Err(Stop::infrastructure(reason)))
 }
 

@@ -86,7 +86,7 @@ impl MeterPlace {
                 );
                 return Err(Failure::terminal(CANNOT_SERVE, message));
             }
-            Some(secret) => Sha256Hash::of(secret.trim().as_bytes()).0,
+            Some(secret) => Sha256Hash::of_bytes(secret.trim().as_bytes()).0,
             None => drawn(),
         };
         Ok(Self { listen, url, hosts, longest_end: LONGEST_END, secret, shared })
@@ -133,14 +133,14 @@ impl MeterPlace {
     /// The key of a run: it opens this run's part of the meter, and no provider.
     #[must_use]
     pub fn key_of(&self, run: &RunId) -> String {
-        let inner = Sha256Hash::of(&[&self.secret[..], run.0.as_bytes()].concat());
-        let outer = Sha256Hash::of(&[&self.secret[..], &inner.0[..]].concat());
+        let inner = Sha256Hash::of_bytes(&[&self.secret[..], run.0.as_bytes()].concat());
+        let outer = Sha256Hash::of_bytes(&[&self.secret[..], &inner.0[..]].concat());
         format!("{MARK}{}", &outer.hex()[..40])
     }
 
     /// Whether a key is this run's. Hashes are compared, so that the time it takes tells nothing of the key.
     pub(crate) fn is_key_of(&self, run: &RunId, key: &str) -> bool {
-        Sha256Hash::of(key.as_bytes()) == Sha256Hash::of(self.key_of(run).as_bytes())
+        Sha256Hash::of_bytes(key.as_bytes()) == Sha256Hash::of_bytes(self.key_of(run).as_bytes())
     }
 }
 

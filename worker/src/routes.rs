@@ -6,18 +6,23 @@ use bench_models::routes::Needs;
 use bench_proto::{
     ids::Role,
     outage::{Operation, RouteKey, RouteKind},
+    redact,
     spec::{IMPORTED_SYSTEM, RunSpec, SystemSpec},
 };
 use bench_systems::{adapter, facts, vector};
 
-/// The route of an operation of a run's memory server; `None` for systems of this process, and for those that it starts itself:
+/// The route of an operation of a run's memory server, whose address is shown without what may be a key; `None` for systems of this process, and for those that it starts itself:
 /// what goes wrong with them is its own matter.
 #[must_use]
 pub fn memory_route(system: &SystemSpec, operation: Operation) -> Option<RouteKey> {
     if system.version == IMPORTED_SYSTEM {
         return None;
     }
-    let place = adapter::server_of(&system.settings)?.to_owned();
+    let given = adapter::server_of(&system.settings)?;
+    let shown = redact::identity(given);
+    // an address that a variable fills in is none yet
+    let is_open = given.contains("${") && shown.starts_with(redact::HIDDEN);
+    let place = if is_open { given.to_owned() } else { shown };
     Some(RouteKey::Memory { operation, place, system: system.name.clone() })
 }
 
@@ -109,6 +114,22 @@ mod tests {
         assert!(!answers.iter().any(|key| key.contains("recall")), "{answers:?}");
         let model = shown(&run(&mine, None, "openai"));
         assert_eq!(model.last().map(String::as_str), Some("question: gpt-4o-mini (account openai)"));
+    }
+
+    #[test]
+    fn a_route_shows_no_part_of_an_address_that_may_be_a_key() {
+        let mine = json!({"name": "mine", "recall": {"request": "POST /search"}});
+        let place = |url: &str| match memory_route(&run(&mine, Some(url), "extractive").system, Operation::Recall) {
+            Some(RouteKey::Memory { place, .. }) => place,
+            other => panic!("no memory server: {other:?}"),
+        };
+        for secret in ["9f86d081884c4d63a5b1bd2f1e2c7a10", "sk-opensesame456789012"] {
+            let shown = place(&format!("http://h/{secret}/v1"));
+            assert!(shown.starts_with("http://h/***/v1") && !shown.contains(secret), "{shown}");
+        }
+        assert_ne!(place("http://h/9f86d081884c4d63a5b1bd2f1e2c7a10/v1"), place("http://h/9f86d081884c4d63/v1"));
+        assert_eq!(place("${env:MINE_URL:-http://h:8}"), "${env:MINE_URL:-http://h:8}");
+        assert_eq!(place("https://mem.example/${env:TENANT}/v1"), "https://mem.example/${env:TENANT}/v1");
     }
 
     #[test]

@@ -5,8 +5,12 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use bench_proto::{redact, spec::RunSpec};
 use bench_settings::{Account, Protection, Settings, Way};
 use bench_systems::{SystemSettings, adapter};
+
+/// The system whose database is found by a variable of each process.
+const PGVECTOR: &str = "pgvector";
 
 /// The way to the store; `None` for one on this machine.
 #[must_use]
@@ -22,7 +26,8 @@ fn of_database(what: &str, url: &str) -> Option<Way> {
         (true, false) => Protection::Unverified,
         (false, _) => Protection::Plain,
     };
-    Some(Way { what: what.to_owned(), host: way.host, protection })
+    let (what, scheme) = (what.to_owned(), "postgres".to_owned());
+    Some(Way { what, scheme, host: redact::host_written_out(&way.host), protection })
 }
 
 /// The way to the broker; `None` within one process.
@@ -43,10 +48,25 @@ pub fn to_account(account: &Account) -> Option<Way> {
 /// variable's value, which belongs into no log.
 #[must_use]
 pub fn to_system(name: &str, settings: &SystemSettings) -> Option<Way> {
-    if name == "pgvector" {
-        return of_database("system pgvector", &std::env::var("BENCH_PGVECTOR_URL").ok()?);
+    if name == PGVECTOR {
+        return to_pgvector(name);
     }
     Way::of_url(&format!("system {name}"), &adapter::keyed_server(settings)?, "http")
+}
+
+/// The way to the database of the system `pgvector`, which every process finds by itself; `None` for other systems, and where none
+/// is named.
+#[must_use]
+pub fn to_pgvector(system: &str) -> Option<Way> {
+    (system == PGVECTOR).then_some(())?;
+    of_database("system pgvector", &std::env::var("BENCH_PGVECTOR_URL").ok()?)
+}
+
+/// The way on which memory systems bring their own calls, the run's key and every prompt to the meter; `None` where it is reached
+/// where it listens.
+#[must_use]
+pub fn to_meter(settings: &Settings) -> Option<Way> {
+    Way::of_url("meter", settings.meter.url.as_deref()?, "http")
 }
 
 /// The way to the collector of traces, to which texts may go too; `None` where none is named.
@@ -73,7 +93,8 @@ pub fn ways(settings: &Settings) -> Vec<Way> {
     let of_roles = bench_settings::ModelRole::ALL.map(|role| to_account(&settings.account_of(role)));
     let objects = [("archive", &settings.archive_url), ("datasets", &settings.datasets_url)];
     let objects = objects.into_iter().filter_map(|(what, url)| to_objects(what, url.as_deref()?));
-    let of_services = [to_store(settings), to_queue(settings), to_telemetry(settings)].into_iter().flatten();
+    let of_services = [to_store(settings), to_queue(settings), to_telemetry(settings), to_meter(settings)];
+    let of_services = of_services.into_iter().flatten();
     let mut ways: Vec<Way> = of_services.chain(objects).chain(accounts).collect();
     for way in of_roles.into_iter().flatten() {
         if !ways.contains(&way) {
@@ -92,11 +113,31 @@ pub fn warn(settings: &Settings, way: Option<Way>) {
     }
 }
 
+/// Warns of the ways that only some runs take, before this process works on one: to the database of its system, and to its meter.
+/// What an adapter sends unencrypted its `allow` has said.
+pub fn warn_of_run(settings: &Settings, spec: &RunSpec) {
+    warn(settings, to_pgvector(&spec.system.name));
+    warn(settings, spec.limits.meter.as_ref().and_then(|_| to_meter(settings)));
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    #[test]
+    fn a_database_is_spoken_to_as_one_and_its_host_in_numbers_is_an_address() {
+        let way = |url: &str| of_database("system pgvector", url).and_then(|way| way.complaint(&[]));
+        // a build for one machine has no Postgres
+        if bench_store::transport("postgres://u@db.example/x").is_some() {
+            let said = way("postgres://u:p@134744072/x").expect("is plain");
+            assert!(said.contains("goes to 8.8.8.8 is not encrypted: write ?sslmode=verify-full"), "{said}");
+            assert_eq!(way("postgres://u:p@2130706433/x"), None, "this machine");
+            assert_eq!(way("postgres://u:p@db.example/x?sslmode=verify-full"), None);
+        }
+        assert_eq!(to_pgvector("bm25"), None);
+    }
 
     #[test]
     fn a_memory_server_that_gets_a_key_is_a_way() {

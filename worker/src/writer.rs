@@ -344,9 +344,9 @@ mod tests {
         let (hooks, _receiver) = hooks();
         let broken = hooks.broken.subscribe();
         let steps = Steps { store, hooks };
-        let of_row = steps.refusal(&StoreError::Corrupt("a stored step is not readable".to_owned()));
+        let of_row = steps.refusal(&StoreError::Corrupt("a stored step is not readable".into()));
         assert!(matches!(of_row, WriteError::Damaged(_)) && broken.borrow().is_none(), "{of_row:?}");
-        let of_all = steps.refusal(&StoreError::Full("quota".to_owned()));
+        let of_all = steps.refusal(&StoreError::Full("quota".into()));
         assert!(matches!(of_all, WriteError::Broken(_)) && broken.borrow().is_some(), "{of_all:?}");
     }
 

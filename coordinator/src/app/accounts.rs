@@ -9,7 +9,7 @@ use bench_proto::{
 };
 use bench_settings::{Account, ApiKey, ModelRole};
 use bench_store::PaceLimits;
-use bench_systems::{embed::EmbeddingModel, facts, vector};
+use bench_systems::{adapter::literal, embed::EmbeddingModel, facts, vector};
 use bench_worker::transport;
 use serde_json::Value;
 
@@ -36,6 +36,7 @@ impl App {
                 CliError::usage(format!(
                     "{role}.params is no JSON object ({error}): write {role}.params={{\"service_tier\": \"flex\"}}"
                 ))
+                .because(error)
             })?;
             if let Some(name) = more.keys().find(|name| !capabilities::is_parameter(name)) {
                 let role = role.name();
@@ -43,6 +44,8 @@ impl App {
                     "{role}.params holds '{name}', which a request says by itself: take it out; the model is named by --{role}"
                 )));
             }
+            let setting = format!("{}.params", role.name());
+            literal::check_params(&setting, &more).map_err(CliError::usage)?;
             params.extend(more);
         }
         Ok(params)
@@ -145,17 +148,11 @@ impl App {
         for judge in spec.judges.iter().filter(|judge| judge.is_remote()) {
             accounts.insert(judge.account.clone(), self.account(ModelRole::Judge, &judge.provider, "--judge")?);
         }
-        if let Some(model) = vector::remote_model(&spec.system.name, &spec.system.settings) {
-            match self.embedding_account(&model) {
-                Err(_) if taken_over.recalls_of.is_some() => {}
-                account => {
-                    let account = account?;
-                    accounts.entry(account.name.clone()).or_insert(account);
-                }
-            }
-        }
-        if let Some(model) = facts::chat_model(&spec.system.name, &spec.system.settings) {
-            match self.chat_account(&model) {
+        let (name, settings) = (&spec.system.name, &spec.system.settings);
+        let embeds = vector::remote_model(name, settings).map(|model| self.embedding_account(&model));
+        let words = facts::chat_model(name, settings).map(|model| self.chat_account(&model));
+        for account in embeds.into_iter().chain(words) {
+            match account {
                 Err(_) if taken_over.recalls_of.is_some() => {}
                 account => {
                     let account = account?;

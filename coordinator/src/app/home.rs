@@ -1,7 +1,7 @@
 //! Whether the home that verbs act on is this user's own. The usual one, `.bench`, is a part of the current folder, and folders come
 //! from everywhere: a store that was not made here says what is asked, what runs and what may be spent only after a word.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use bench_settings::{Origin, homes};
 use bench_store::Access;
@@ -114,8 +114,13 @@ impl App {
         if elsewhere || begun {
             return;
         }
+        let is_new = !home.exists();
+        let noted = homes::note(home, with_store);
+        if is_new && home.exists() {
+            self.home_is_new.store(true, Ordering::SeqCst);
+        }
         // what cannot be made is said by who needs it
-        if let Err(error) = homes::note(home, with_store)
+        if let Err(error) = noted
             && home.exists()
             && self.follows_the_folder()
         {
@@ -137,6 +142,7 @@ impl App {
                 "that {0} is yours cannot be noted: {error}; BENCH_HOME={0} says it",
                 home.display()
             ))
+            .because(error)
         })
     }
 }

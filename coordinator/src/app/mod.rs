@@ -67,6 +67,13 @@ pub(crate) fn queue_error(error: QueueError) -> CliError {
     }
 }
 
+/// Settings that datasets and memory systems bring along. Defaults of datasets stay with them: two that share a section may have
+/// different ones.
+pub(crate) fn extra_keys() -> Vec<ExtraKey> {
+    let of_datasets = bench_datasets::setting_names().into_iter().map(|name| ExtraKey { name, default: None });
+    of_datasets.chain(bench_worker::environment::extra_keys()).collect()
+}
+
 /// A command's surroundings.
 pub(crate) struct App {
     settings: Settings,
@@ -86,6 +93,8 @@ pub(crate) struct App {
     interrupts: OnceLock<Interrupts>,
     /// Whether the verb ends in its own way when it is interrupted.
     listens: AtomicBool,
+    /// Whether this process has made the home.
+    home_is_new: AtomicBool,
 }
 
 impl App {
@@ -100,9 +109,9 @@ impl App {
             sets: cli.global.set.clone(),
             flags: flags::given(cli),
         };
-        let mut extra = bench_worker::environment::extra_keys();
+        let mut extra = extra_keys();
         extra.extend(systems::section_of_file(cli, &line));
-        let class = systems::OfClass::of(cli, &line);
+        let class = systems::OfClass::from_line(cli, &line);
         extra.extend(class.iter().flat_map(systems::OfClass::keys));
         let set_of_source = systems::set_of_source(cli, &line, &extra);
         extra.extend(set_of_source.iter().map(|name| ExtraKey { name: name.clone(), default: None }));
@@ -118,6 +127,7 @@ impl App {
             simulator: OnceLock::new(),
             interrupts: OnceLock::new(),
             listens: AtomicBool::new(false),
+            home_is_new: AtomicBool::new(false),
         })
     }
 
@@ -201,6 +211,8 @@ impl App {
     /// Exit 2 for a combination that cannot work, with the reason.
     pub(crate) fn deployment(&self) -> Result<Deployment, CliError> {
         bench_queue::check(&self.settings.queue_url).map_err(queue_error)?;
+        // of what is no store there is nothing to say about a queue
+        bench_store::check(&self.settings.store_url)?;
         let in_process = self.settings.queue_url.starts_with("memory:");
         match (self.store_file().is_some(), in_process) {
             (true, true) => Ok(Deployment::Local),
@@ -249,6 +261,7 @@ impl App {
         spec: &RunSpec,
         telemetry: &ProcessTelemetry,
     ) -> Result<Arc<WorkerEnvironment>, CliError> {
+        transport::warn_of_run(&self.settings, spec);
         let (accounts, rights) = (self.accounts_of(spec)?, self.rights(self.policy()));
         bench_worker::environment::traced_environment(&self.settings, accounts, rights, telemetry.spans.clone())
             .map_err(|failure| CliError::infrastructure(failure.to_string()))
@@ -268,7 +281,8 @@ impl App {
         Ok(self.telemetry.get_or_init(|| started))
     }
 
-    /// Sends what is left for a collector, and closes the store: a local one is a single file then.
+    /// Sends what is left for a collector, and closes the store: a local one is a single file then. A home that was made for nothing
+    /// goes.
     pub(crate) async fn close(self) {
         if let Some(telemetry) = self.telemetry.into_inner() {
             telemetry.close().await;
@@ -277,6 +291,10 @@ impl App {
             && tokio::time::timeout(CLOSE_WITHIN, store.close()).await.is_err()
         {
             tracing::debug!("the store did not close in time");
+        }
+        if self.home_is_new.load(Ordering::SeqCst) {
+            // it stays where something is in it
+            let _ = std::fs::remove_dir(&self.settings.home);
         }
     }
 

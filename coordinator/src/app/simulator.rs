@@ -2,9 +2,9 @@
 //! It listens on this machine alone and ends with this process, however that ends: its standard input is held open for so long.
 
 use std::{
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, Error, ErrorKind},
     os::unix::process::CommandExt as _,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
 
@@ -33,7 +33,7 @@ impl Simulator {
             // a Ctrl-C is this process's: what is in flight is to finish
             .process_group(0)
             .spawn()
-            .map_err(|error| format!("{} cannot be started: {error}", program.display()))?;
+            .map_err(|error| not_started(&program, &error))?;
         let mut line = String::new();
         let read = child.stdout.take().map(|output| BufReader::new(output).read_line(&mut line));
         let told: Option<serde_json::Value> = serde_json::from_str(&line).ok().filter(|_| matches!(read, Some(Ok(_))));
@@ -41,6 +41,16 @@ impl Simulator {
         base_url
             .map(|base_url| Self { base_url, child })
             .ok_or_else(|| format!("{} does not listen", program.display()))
+    }
+}
+
+/// Why it does not start, and what installs it: `cargo install` of a checkout takes one program at a time.
+fn not_started(program: &Path, error: &Error) -> String {
+    match error.kind() {
+        ErrorKind::NotFound => format!(
+            "{PROGRAM}, which simulates it, is not installed: in a checkout run `cargo install --locked --path crates/sim`"
+        ),
+        _ => format!("{} cannot be started: {error}", program.display()),
     }
 }
 
@@ -68,8 +78,21 @@ impl App {
         if let Some(running) = self.simulator.get() {
             return Ok(running.base_url.clone());
         }
-        let started =
-            Simulator::start().map_err(|why| CliError::usage(format!("{flag}: {why}; it comes with this program")))?;
+        let started = Simulator::start().map_err(|why| CliError::usage(format!("{flag}: {why}")))?;
         Ok(self.simulator.get_or_init(|| started).base_url.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_this_program_alone_is_told_how_to_get_the_other_one() {
+        let absent = Command::new("/nowhere/bench-sim").spawn().expect_err("is not there");
+        let told = not_started(Path::new(PROGRAM), &absent);
+        assert!(told.contains("cargo install --locked --path crates/sim"), "{told}");
+        let refused = not_started(Path::new("/x/bench-sim"), &Error::from(ErrorKind::PermissionDenied));
+        assert!(refused.starts_with("/x/bench-sim cannot be started"), "{refused}");
     }
 }

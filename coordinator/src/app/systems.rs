@@ -9,13 +9,16 @@ use std::{
 use bench_settings::{CommandLine, ExtraKey, bounded, signals::Interrupts};
 use bench_systems::{
     BuildContext, MemorySystem, SystemSettings,
-    adapter::{self, AdapterSpec, code, code::libraries, dispositions, settings as of_run},
+    adapter::{self, AdapterSpec, code, code::libraries, dispositions, given::Given, literal, settings as of_run},
     closing::unless_hurried,
     policy::{Policy, SystemHash},
     registry::{self, Named, SYSTEMS},
     vector,
 };
-use bench_worker::environment::{Rights, WorkerEnvironment};
+use bench_worker::{
+    environment::{Rights, WorkerEnvironment},
+    transport,
+};
 use serde_json::Value;
 
 use super::{App, trusted};
@@ -57,13 +60,20 @@ pub(super) fn set_of_source(cli: &Cli, line: &CommandLine, known: &[ExtraKey]) -
     if args.fork.is_none() {
         return Vec::new();
     }
-    let is_known = |section: &str| {
-        let is_its = |key: &ExtraKey| key.name.split_once('.').is_some_and(|(of, _)| of == section);
-        bench_settings::has_section(section) || known.iter().any(is_its)
-    };
+    let is_known = |section: &str| is_taken(section, known.iter().map(|key| key.name.as_str()));
     let names = line.sets.iter().filter_map(|set| set.split_once('=').map(|(name, _)| name.trim()));
     let unknown = names.filter(|name| name.split_once('.').is_some_and(|(section, _)| !is_known(section)));
     unknown.map(str::to_owned).collect()
+}
+
+/// Whether settings of the runner, or some of these, begin with this name and a dot.
+fn is_taken<'a>(section: &str, mut others: impl Iterator<Item = &'a str>) -> bool {
+    bench_settings::has_section(section) || others.any(|name| name.split_once('.').is_some_and(|(of, _)| of == section))
+}
+
+/// Whether settings of the runner or of a dataset begin with this name and a dot.
+fn is_of_others(section: &str) -> bool {
+    is_taken(section, bench_datasets::setting_names().iter().map(String::as_str))
 }
 
 /// A class that the command line names, as it was imported.
@@ -76,7 +86,7 @@ pub(super) struct OfClass {
 
 impl OfClass {
     /// Imports the class, whose name is the section of its settings. What is wrong with it is said when it is used.
-    pub(super) fn of(cli: &Cli, line: &CommandLine) -> Option<Self> {
+    pub(super) fn from_line(cli: &Cli, line: &CommandLine) -> Option<Self> {
         let given =
             named_system(cli, line).filter(|named| code::split(named).is_some() || libraries::find(named).is_some())?;
         let Ok(Named::Adapter(spec)) = registry::named(given) else { return None };
@@ -88,7 +98,7 @@ impl OfClass {
 
     /// Only what the command line says is the class's: a file of the current folder was written by somebody else.
     pub(super) fn keys(&self) -> impl Iterator<Item = ExtraKey> {
-        let takes = !self.spec.settings.is_empty() && !bench_settings::has_section(&self.spec.name);
+        let takes = !self.spec.settings.is_empty() && !is_of_others(&self.spec.name);
         self.set.iter().filter(move |_| takes).map(|name| ExtraKey { name: name.clone(), default: None })
     }
 }
@@ -110,11 +120,15 @@ impl App {
         let no_such = |asked: &str, problem: String| usage(format!("--dispositions {asked}: {problem}"));
         let named = match &self.class {
             Some(class) if class.given == given => Named::Adapter(class.spec.clone()),
-            _ => registry::named(given).map_err(|e| usage(e.to_string()))?,
+            _ => registry::named(given).map_err(CliError::usage_of)?,
         };
         let (name, mut settings, consolidates) = match named {
             Named::BuiltIn(entry) => match asked {
-                None => (entry.name.to_owned(), self.system_settings(entry.name), false),
+                None => {
+                    let settings = self.system_settings(entry.name);
+                    of_run::check_secrets(None, &settings).map_err(usage)?;
+                    (entry.name.to_owned(), settings, false)
+                }
                 Some(asked) => return Err(no_such(asked, format!("{} has no dispositions", entry.name))),
             },
             Named::Adapter(spec) if SYSTEMS.iter().any(|entry| entry.name == spec.name) => {
@@ -129,10 +143,12 @@ impl App {
                 let adapter = serde_json::to_value(&spec).map_err(|e| usage(e.to_string()))?;
                 let mut settings = BTreeMap::from([(adapter::ADAPTER.to_owned(), adapter)]);
                 if let Some(url) = section.get("url") {
+                    literal::check_url(url.as_str().unwrap_or_default()).map_err(usage)?;
                     settings.insert(adapter::URL.to_owned(), url.clone());
                 }
                 settings.extend(told.map(|told| (dispositions::DISPOSITIONS.to_owned(), told)));
                 settings.extend(of_run::take(&spec, &self.asked_of(&spec)?).map_err(usage)?);
+                of_run::check_secrets(Some(&spec), &settings).map_err(usage)?;
                 (spec.name.clone(), settings, spec.consolidate.is_some() || spec.command.is_some())
             }
         };
@@ -153,7 +169,7 @@ impl App {
     /// Exit 2: its name is that of settings of the runner.
     fn asked_of(&self, spec: &AdapterSpec) -> Result<BTreeMap<String, Value>, CliError> {
         let name = &spec.name;
-        let is_taken = bench_settings::has_section(name);
+        let is_taken = is_of_others(name);
         if spec.code.is_none() && !spec.settings.is_empty() && is_taken {
             return Err(CliError::usage(format!(
                 "'{name}' has settings of its own (--set {name}.NAME), and settings of bench-coord are named so too: give the \
@@ -242,7 +258,9 @@ impl App {
         }
         self.begin_home(false);
         adapter::end_orphans(&self.home()).await;
+        transport::warn(&self.settings, transport::to_pgvector(&name));
         let environment = self.environment_outside_of_runs(self.policy_naming(&settings, given))?;
+        adapter::check_start(&settings, &Given::default(), &self.home()).await.map_err(CliError::usage)?;
         let folder = self.home().join("systems").join(own);
         let is_new = !folder.exists();
         let context = environment.systems.for_run(own);
@@ -278,11 +296,11 @@ impl App {
 
 /// A memory system that is driven outside of a run.
 pub(crate) struct Driven {
-    /// Its name.
+    /// Name in the registry, or that its adapter file or class says.
     pub(crate) name: String,
     /// Its settings, the adapter among them.
     pub(crate) settings: SystemSettings,
-    /// The system.
+    /// What was built of them, ready to be called.
     pub(crate) system: Arc<dyn MemorySystem>,
     context: BuildContext,
     folder: PathBuf,
@@ -309,9 +327,12 @@ impl Driven {
 
 #[cfg(test)]
 mod tests {
+    use bench_settings::{Settings, Sources};
+    use bench_worker::environment::keys_of_worker;
     use clap::Parser as _;
 
     use super::*;
+    use crate::app::extra_keys;
 
     #[test]
     fn verbs_that_drive_a_system_take_its_settings() {
@@ -332,11 +353,27 @@ mod tests {
         let set = |words: &str| {
             let cli = Cli::try_parse_from(["bench-coord"].into_iter().chain(words.split(' '))).expect("is read");
             let line = CommandLine { sets: cli.global.set.clone(), ..CommandLine::default() };
-            set_of_source(&cli, &line, &bench_worker::environment::extra_keys())
+            set_of_source(&cli, &line, &extra_keys())
         };
         let fork = "submit --fork a --from judge --set mine.w=1";
         assert_eq!(set(fork), ["mine.w"]);
         assert_eq!(set(&format!("{fork} --set bm25.k1=1 --set run.seed=1 --set w=1")), ["mine.w"]);
+        assert_eq!(set(&format!("{fork} --set sim.seed=1")), ["mine.w"], "a dataset's");
         assert_eq!(set("submit --set mine.w=1"), [""; 0], "whose system is named with it");
+    }
+
+    #[test]
+    fn settings_of_datasets_are_known_here_and_let_alone_by_workers() {
+        let load = |sets: Vec<String>, extra| Settings::load(&Sources { sets, extra, ..Sources::default() });
+        let names = bench_datasets::setting_names();
+        let sets: Vec<String> = names.iter().map(|name| format!("{name}=true")).collect();
+        for extra in [extra_keys(), keys_of_worker()] {
+            let settings = load(sets.clone(), extra).unwrap_or_else(|error| panic!("{error}"));
+            assert!(names.iter().all(|name| settings.is_set(name)), "{names:?}");
+        }
+        assert!(load(sets, Vec::new()).is_err(), "no list but the registry's knows them");
+        let slip = load(vec!["sim.sed=1".to_owned()], extra_keys()).expect_err("a slip").to_string();
+        assert!(slip.contains("did you mean 'sim.seed'"), "{slip}");
+        assert!(is_of_others("sim") && is_of_others("run") && !is_of_others("mine"));
     }
 }

@@ -78,6 +78,7 @@ pub(crate) fn add(home: &Path, settings: &SystemSettings, code: Option<PathBuf>)
     written.map_err(|error| {
         let path = list.path().display();
         CliError::usage(format!("{path} cannot be written: {error}; it holds which adapters may run here"))
+            .because(error)
     })
 }
 

@@ -273,7 +273,7 @@ mod tests {
             bank_id: format!("id of {name}"),
             name: name.to_owned(),
             handle: name.to_owned(),
-            content: Sha256Hash::of(name.as_bytes()),
+            content: Sha256Hash::of_bytes(name.as_bytes()),
             retained: 1,
             items,
         }

@@ -234,7 +234,8 @@ fn adopt(unpacked: &Path) -> Result<(BanksManifest, String), CliError> {
     if bytes.len() as u64 > MOST_METADATA {
         return Err(refused("has more than 1 MiB"));
     }
-    let metadata: Value = serde_json::from_slice(&bytes).map_err(|e| refused(&format!("cannot be read: {e}")))?;
+    let metadata: Value =
+        serde_json::from_slice(&bytes).map_err(|e| refused(&format!("cannot be read: {e}")).because(e))?;
     let word = |name: &str| metadata.get(name).and_then(Value::as_str).map(str::to_owned);
     let unwritable =
         |e: io::Error| CliError::infrastructure(format!("{} cannot be written: {e}", unpacked.display())).because(e);
@@ -272,7 +273,7 @@ fn adopt(unpacked: &Path) -> Result<(BanksManifest, String), CliError> {
     };
     let text = serde_json::to_vec_pretty(&manifest).map_err(CliError::infrastructure_of)?;
     private::write(&unpacked.join(MANIFEST), &text).map_err(unwritable)?;
-    Ok((manifest, Sha256Hash::of(&text).hex()))
+    Ok((manifest, Sha256Hash::of_bytes(&text).hex()))
 }
 
 /// What an archive calls itself: its run, what another program calls it, else its file.
@@ -329,7 +330,7 @@ mod tests {
         let golden = include_str!("../../../proto/golden/banks_archive.v1.json");
         let mut manifest: BanksManifest = serde_json::from_str(golden).expect("a manifest");
         let entry = |(name, bytes): &(&str, &[u8])| {
-            let sha256 = bench_proto::ids::Sha256Hash::of(bytes).hex();
+            let sha256 = bench_proto::ids::Sha256Hash::of_bytes(bytes).hex();
             ArchivedFile { name: (*name).to_owned(), bytes: bytes.len() as u64, sha256 }
         };
         manifest.files = files.iter().map(entry).collect();

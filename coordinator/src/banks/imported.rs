@@ -101,14 +101,14 @@ pub(super) fn read_manifest(path: &Path) -> Result<(BanksManifest, String), CliE
         return Err(broken("it has more than 64 MiB, and no manifest has".to_owned()));
     }
     let manifest: BanksManifest =
-        serde_json::from_slice(&bytes).map_err(|e| broken(format!("it is no manifest of banks: {e}")))?;
+        serde_json::from_slice(&bytes).map_err(|e| broken(format!("it is no manifest of banks: {e}")).because(e))?;
     if manifest.version == 0 || manifest.version > BANKS_ARCHIVE_VERSION {
         return Err(broken(format!(
             "its version is {}, and this build reads up to {BANKS_ARCHIVE_VERSION}: use a newer one",
             manifest.version
         )));
     }
-    Ok((manifest, Sha256Hash::of(&bytes).hex()))
+    Ok((manifest, Sha256Hash::of_bytes(&bytes).hex()))
 }
 
 #[cfg(test)]
@@ -138,6 +138,6 @@ mod tests {
         assert!(newer.message.contains("its version is 2"), "{newer}");
         assert!(ImportedBanks::open(home.path(), "none").is_err());
         let here = ImportedBanks::open(home.path(), "mine").expect("it is here");
-        assert_eq!(here.sha256, Sha256Hash::of(golden.as_bytes()).hex());
+        assert_eq!(here.sha256, Sha256Hash::of_bytes(golden.as_bytes()).hex());
     }
 }

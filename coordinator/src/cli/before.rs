@@ -21,7 +21,7 @@ pub struct InitArgs {
     /// A class of Python (mine.py) instead of the adapter file of a server (mine.yaml)
     #[arg(long)]
     pub python: bool,
-    /// A class of TypeScript (mine.ts) instead
+    /// A class of TypeScript (mine.ts) instead, with its types for editors
     #[arg(long, conflicts_with = "python")]
     pub typescript: bool,
 }

@@ -66,7 +66,7 @@ pub struct SiteArgs {
 pub enum ArchivedTexts {
     /// Not those of datasets whose authors state no licence
     ByLicence,
-    /// All of them
+    /// Texts of every dataset
     Always,
     /// None: figures, ids and verdicts alone
     Never,

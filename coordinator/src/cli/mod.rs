@@ -66,7 +66,7 @@ pub struct Cli {
     /// What holds for every verb.
     #[command(flatten)]
     pub global: GlobalArgs,
-    /// The verb.
+    /// What is to be done.
     #[command(subcommand)]
     pub verb: Verb,
     /// The words of a `submit` or an `estimate` with several systems, presets or datasets.
@@ -227,7 +227,7 @@ pub enum Verb {
     Version,
     /// Shell completion script
     Completions {
-        /// The shell
+        /// Shell that the script is for
         shell: clap_complete::Shell,
     },
     /// Words that completion scripts offer and that are not known before: runs, categories, settings
@@ -246,6 +246,9 @@ pub struct CompleteArgs {
     /// What was typed of the word
     #[arg(default_value = "")]
     pub typed: String,
+    /// The command line: of the dataset that it names are the categories
+    #[arg(long, default_value = "")]
+    pub line: String,
 }
 
 /// Kinds of words that completion scripts ask for.
@@ -257,6 +260,8 @@ pub enum Completed {
     Categories,
     /// Names of settings, each with `=`
     Settings,
+    /// Verbs of this program
+    Verbs,
 }
 
 /// How progress is shown.
@@ -264,7 +269,7 @@ pub enum Completed {
 pub enum Display {
     /// A bar on a terminal, plain lines elsewhere
     Auto,
-    /// A bar
+    /// A bar that is drawn over itself
     Bar,
     /// Plain lines
     Plain,

@@ -4,13 +4,13 @@ use std::{
     error::Error as _,
     ffi::OsString,
     io::{ErrorKind as IoErrorKind, Write as _},
-    num::{IntErrorKind, ParseFloatError, ParseIntError},
 };
 
 use bench_proto::text::acts;
+use bench_settings::numbers;
 use clap::{
     Parser as _,
-    error::{ContextKind, ContextValue, ErrorKind},
+    error::{ContextKind, ContextValue},
 };
 
 use super::{Cli, Several};
@@ -59,37 +59,7 @@ fn number_problem(error: &clap::Error, words: &[OsString]) -> Option<String> {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,
     };
-    match error.kind() {
-        ErrorKind::ValueValidation => {
-            let (flag, value) = (text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?);
-            let source = error.source()?;
-            let problem = if let Some(error) = source.downcast_ref::<ParseIntError>() {
-                match error.kind() {
-                    IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "is too large",
-                    _ => "is no whole number",
-                }
-            } else if source.to_string().ends_with(&format!("..={}", u32::MAX)) {
-                // what a number is kept in is no bound that a person would know
-                if value.parse::<i64>().is_ok_and(|n| n > i64::from(u32::MAX)) {
-                    "is too large"
-                } else {
-                    "is too small"
-                }
-            } else {
-                source.downcast_ref::<ParseFloatError>().map(|_| "is no number; write 0.5, not 0,5 or 50%")?
-            };
-            Some(format!("{flag}: '{value}' {problem}"))
-        }
-        // clap takes the number for flags of one letter, and tells the first of them
-        ErrorKind::UnknownArgument => {
-            let flag = text(ContextKind::InvalidArg)?;
-            let is_below_zero = |word: &str| word.strip_prefix('-').is_some_and(|digits| digits.parse::<f64>().is_ok());
-            let mut typed = words.iter().filter_map(|word| word.to_str());
-            let value = typed.find(|word| word.starts_with(flag) && is_below_zero(word))?;
-            Some(format!("'{value}': no number below 0 is taken here"))
-        }
-        _ => None,
-    }
+    numbers::problem((text(ContextKind::InvalidArg), text(ContextKind::InvalidValue)), error.source(), words)
 }
 
 #[cfg(test)]
@@ -111,6 +81,9 @@ mod tests {
             "submit --top-k=-1",
             "list -n 0",
             "submit --floor -0.1",
+            "submit --limit=-5",
+            "submit --price -1,2",
+            "list --since -5d",
             "compare a b --tolerance 2%",
         ];
         insta::assert_snapshot!(refused.map(|words| problem(words).unwrap_or_default()).join("\n"), @r"
@@ -118,9 +91,12 @@ mod tests {
         --concurrency <N>: '1.5' is no whole number
         --concurrency <N>: '99999999999999999999' is too large
         --top-k <K>: '99999999999' is too large
-        --top-k <K>: '-1' is too small
+        --top-k <K>: '-1': no number below 0 is taken here
         --limit <LIMIT>: '0' is too small
         '-0.1': no number below 0 is taken here
+        --limit <N>: '-5': no number below 0 is taken here
+        '-1,2': no number below 0 is taken here
+        '-5d': no number below 0 is taken here
         --tolerance <FRACTION>: '2%' is no number; write 0.5, not 0,5 or 50%
         ");
         assert_eq!(problem("submit --no-such-flag"), None, "is no number");

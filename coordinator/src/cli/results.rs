@@ -105,7 +105,7 @@ pub struct ShowArgs {
 /// Flags of `score`.
 #[derive(Debug, Clone, Args)]
 pub struct ScoreArgs {
-    /// Scorer
+    /// Name of the scorer that grades; --list shows all
     #[arg(long, value_name = "NAME", required_unless_present_any = ["list", "counting"])]
     pub scorer: Option<String>,
     /// JSON lines; standard input without it
@@ -125,7 +125,7 @@ pub struct ScoreArgs {
 /// How several grades of one answer become one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Reduce {
-    /// Their mean
+    /// Mean of the grades
     #[default]
     Mean,
     /// 1 when more than half of them pass, else 0
@@ -240,7 +240,7 @@ pub struct CompareArgs {
     /// JSON on standard output
     #[arg(long)]
     pub json: bool,
-    /// Write comparison.json, comparison.md and comparison.svg here too
+    /// Write comparison.json, comparison.md, comparison.svg and scores against costs (front-*.svg) here too
     #[arg(long, value_name = "DIR")]
     pub output_dir: Option<PathBuf>,
 }

@@ -610,7 +610,7 @@ pub struct RenameArgs {
 pub struct TagArgs {
     /// Run: its id, name, start or end of the id, or `latest`
     pub run: String,
-    /// Tags
+    /// Words by which runs are found again
     #[arg(value_name = "TAG", required = true, value_parser = naming::check_label)]
     pub tags: Vec<String>,
     /// Take them away instead

@@ -193,7 +193,7 @@ pub struct DeadChoice {
     /// Its number in the list
     #[arg(value_name = "N")]
     pub number: Option<usize>,
-    /// All of them
+    /// Every dead letter
     #[arg(long)]
     pub all: bool,
 }

@@ -62,7 +62,7 @@ impl Scaling {
     ///
     /// # Errors
     /// What the store meets; while it is away only when no number was told before.
-    pub(crate) async fn of(self: &Arc<Self>, pool: &str, role: Role) -> Result<Scale, StoreError> {
+    pub(crate) async fn scale_of_role(self: &Arc<Self>, pool: &str, role: Role) -> Result<Scale, StoreError> {
         let before = self.told().get(&(pool.to_owned(), role)).copied();
         let (scaling, pool) = (Arc::clone(self), pool.to_owned());
         // a look that takes too long goes on, and whoever asks next is told what it found
@@ -77,7 +77,7 @@ impl Scaling {
         match (looked, before) {
             (Ok(Err(error)), Some(before)) if error.is_transient() => Ok(before),
             (Ok(looked), _) => looked,
-            (Err(ended), _) => Err(StoreError::Unavailable(format!("the look at the store ended: {ended}"))),
+            (Err(ended), _) => Err(StoreError::Unavailable(format!("the look at the store ended: {ended}").into())),
         }
     }
 
@@ -294,7 +294,7 @@ mod tests {
         let scaling = Arc::new(Scaling::new(Arc::clone(&store), BTreeMap::new()));
         let of = |pool: &'static str| {
             let scaling = Arc::clone(&scaling);
-            async move { scaling.of(pool, Role::Question).await }
+            async move { scaling.scale_of_role(pool, Role::Question).await }
         };
         assert_eq!(of("größe").await.expect("is read").desired, 0, "no run is open");
         let mut new = NewRun { domain: CLUSTER_DOMAIN.to_owned(), ..conformance::new_run("r") };

@@ -35,7 +35,7 @@ pub(super) async fn run(app: &App, verb: &ArchiveVerb) -> CliResult {
     let at = |at: &ArchiveAt| open_existing(app, at.archive.as_deref());
     match verb {
         ArchiveVerb::Push { run, texts, at, json } => {
-            push(app, &open(app, at.archive.as_deref())?, run.as_deref(), (*texts, *json)).await
+            push(app, at.archive.as_deref(), run.as_deref(), (*texts, *json)).await
         }
         ArchiveVerb::List { at: place, json } => show(&entries(&at(place)?).await?, *json),
         ArchiveVerb::Fetch { run, at: place, output_dir, restore, trust_system, json } => {
@@ -124,11 +124,13 @@ async fn found(place: &ArchivePlace, selector: &str) -> Result<IndexEntry, CliEr
 
 async fn push(
     app: &App,
-    place: &ArchivePlace,
+    archive: Option<&str>,
     run: Option<&str>,
     (texts, json): (Option<ArchivedTexts>, bool),
 ) -> CliResult {
+    // a folder is made for the archive: not for a store that is refused
     let store = app.open_store().await?;
+    let place = &open(app, archive)?;
     let Due { runs, matrices } = match run {
         Some(selector) => Due::asked(store.as_ref(), find_runs(store.as_ref(), selector).await?).await?,
         None => Due::missing(store.as_ref(), place).await?,

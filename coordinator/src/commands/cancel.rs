@@ -7,11 +7,11 @@ use crate::{
     cli::CancelArgs,
     exit::{CliError, CliResult, Exit},
     out,
-    runs::controls,
-    standing::{
-        FILLER_PAUSED,
-        group::{RunsOfGroup, find_runs},
+    runs::{
+        by_hand::{cancel_one, leave_alone},
+        controls,
     },
+    standing::group::find_runs,
 };
 
 /// Puts a run and its controls that have not ended into state `cancelled`; exit 2 when all had ended before.
@@ -53,22 +53,9 @@ async fn can_cancel(store: &dyn Store, run: &RunRow, now: bool) -> Result<bool, 
     })
 }
 
-/// Runs of its group that were paused with a run because it fills their banks go on without it.
-async fn tell_who_waits(store: &dyn Store, run: &RunRow) -> Result<(), CliError> {
-    let group = RunsOfGroup::around(store, Some(run.clone())).await?;
-    for other in group.into_iter().flat_map(|group| group.runs) {
-        let waits = other.reason.as_deref().is_some_and(|reason| reason.starts_with(FILLER_PAUSED));
-        if waits && other.spec.taken_over.banks_of.contains(&run.run_id.0) {
-            let why = Some("the run that was to fill its banks was cancelled");
-            store.set_run_state(other.run_no, &[RunState::Paused], RunState::Paused, why).await?;
-        }
-    }
-    Ok(())
-}
-
 async fn cancel(store: &dyn Store, run: &RunRow, now: bool) -> CliResult {
     let reason = if now { CANCELLED_NOW } else { "cancelled by a user" };
-    let is_cancelled = controls::cancel_one(store, run, reason).await?;
+    let is_cancelled = cancel_one(store, run, reason).await?;
     let controls = controls::cancel(store, run.run_no, now).await?;
     let id = &run.run_id;
     match (run.state, is_cancelled) {
@@ -77,7 +64,7 @@ async fn cancel(store: &dyn Store, run: &RunRow, now: bool) -> CliResult {
         }
         (RunState::Cancelled, false) => out::note(&format!("{id} was cancelled already")),
         (_, true) => {
-            tell_who_waits(store, run).await?;
+            leave_alone(store, run).await?;
             out::note(&format!(
                 "{id} is cancelled; `bench-coord report {id}` shows what was scored, `resume {id} --reopen` goes on all the same"
             ));
@@ -101,6 +88,7 @@ mod tests {
     use bench_store::{Creation, NewGroup, NewRun, conformance};
 
     use super::*;
+    use crate::standing::FILLER_PAUSED;
 
     /// A store with the run `r`, its control `r-none`, which has begun, and `r-oracle`, which waits.
     async fn with_controls() -> (tempfile::TempDir, Arc<dyn Store>, RunNo) {

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use bench_aggregate::compare::{CompareOptions, correct_over_pairs};
+use bench_aggregate::{
+    compare::{CompareOptions, correct_over_pairs, in_view_of_all},
+    pareto::front,
+};
 use bench_proto::comparison::{Comparison, Word};
 use bench_report::html::{self, FlipLines, FlipsPage};
 use bench_store::Store;
@@ -11,12 +14,13 @@ use serde_json::json;
 use crate::{
     app::App,
     cli::{CompareArgs, ComparisonFormat},
-    comparison::{check_metric, inputs::LoadedRun, matrix::in_view_of_all, options, pair},
+    comparison::{check_metric, inputs::LoadedRun, options, pair},
     exit::{CliError, CliResult, Exit},
     out, results,
 };
 
-/// Reads two or more runs and prints each pair, or writes it to a file; with `--output-dir` it writes comparison.json, .md and .svg.
+/// Reads two or more runs and prints each pair, or writes it to a file; with `--output-dir` it writes comparison.json, .md and .svg, and
+/// scores against costs.
 /// Exit 1 when a run is worse, 5 when two cannot be compared.
 pub(super) async fn run(app: &App, args: &CompareArgs) -> CliResult {
     check(args)?;
@@ -100,6 +104,9 @@ fn write_folder(folder: &Path, pairs: &[Comparison], json: &serde_json::Value, m
     results::write_text(&folder.join("comparison.json"), &pretty(json)?)?;
     results::write_text(&folder.join("comparison.md"), markdown)?;
     results::write_text(&folder.join("comparison.svg"), &bench_report::svg::forest(pairs))?;
+    for plot in bench_report::comparison::fronts(pairs, front) {
+        results::write_text(&folder.join(plot.file_name), &plot.standalone())?;
+    }
     out::note(&format!("comparison: {}", folder.display()));
     Ok(())
 }
@@ -150,8 +157,8 @@ fn rendered(pairs: &[Comparison], on_screen: bool) -> (serde_json::Value, String
         [one] => (json!(one), formats::terminal(one, view), formats::markdown(one)),
         pairs => (
             json!({"schema_version": bench_proto::comparison::COMPARISON_SCHEMA_VERSION, "pairs": pairs}),
-            formats::pairs_terminal(pairs, view),
-            formats::pairs_markdown(pairs),
+            formats::pairs_terminal(pairs, front, view),
+            formats::pairs_markdown(pairs, front),
         ),
     }
 }

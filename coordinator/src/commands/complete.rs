@@ -3,12 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use bench_datasets::known;
+use bench_datasets::{Known, known};
 use bench_store::{RunFilter, RunRow};
+use clap::CommandFactory as _;
 
 use crate::{
     app::App,
-    cli::{CompleteArgs, Completed},
+    cli::{Cli, CompleteArgs, Completed},
     exit::{CliResult, Exit},
     out::{self, times::local},
     standing::{LATEST, group::name_of_group},
@@ -21,7 +22,8 @@ const OFFERED_RUNS: u32 = 100;
 pub(super) async fn run(app: &App, args: &CompleteArgs) -> CliResult {
     let words = match args.what {
         Completed::Runs => runs(app).await,
-        Completed::Categories => categories(),
+        Completed::Categories => categories(dataset_in(&args.line)),
+        Completed::Verbs => verbs(),
         Completed::Settings => {
             let names = app.settings().show(true).into_iter().map(|setting| format!("{}=", setting.name));
             names.map(|name| (name, String::new())).collect()
@@ -68,10 +70,33 @@ fn words_of(runs: Vec<RunRow>) -> Vec<(String, String)> {
     words
 }
 
-/// Categories of all datasets, each with where it is.
-fn categories() -> Vec<(String, String)> {
+/// The dataset that a command line names.
+fn dataset_in(line: &str) -> Option<&str> {
+    let (mut words, mut found) = (line.split_whitespace(), None);
+    while let Some(word) = words.next() {
+        match word {
+            "--dataset" | "-b" => found = words.next(),
+            _ => found = word.strip_prefix("--dataset=").or(found),
+        }
+    }
+    found
+}
+
+/// Verbs that the help lists.
+fn verbs() -> Vec<(String, String)> {
+    let command = Cli::command();
+    let shown = command.get_subcommands().filter(|verb| !verb.is_hide_set());
+    shown.map(|verb| (verb.get_name().to_owned(), String::new())).collect()
+}
+
+/// Categories of a dataset, and of all of them where none is known by the name, each with where it is.
+fn categories(dataset: Option<&str>) -> Vec<(String, String)> {
+    let is_named = |known: &&Known| {
+        dataset.is_some_and(|name| [known.manifest.dataset(), known.manifest.name.as_str()].contains(&name))
+    };
+    let is_known = known().iter().any(|known| is_named(&known));
     let mut words: Vec<(String, String)> = Vec::new();
-    for known in known() {
+    for known in known().iter().filter(|known| !is_known || is_named(known)) {
         for (category, _) in &known.manifest.categories {
             match words.iter_mut().find(|(word, _)| word == category) {
                 Some((_, of)) if of.ends_with('…') => {}
@@ -88,6 +113,17 @@ mod tests {
     use bench_store::{NewGroup, NewRun, conformance};
 
     use super::*;
+
+    #[test]
+    fn categories_are_those_of_the_dataset_that_the_line_names() {
+        let of = |line: &str| categories(dataset_in(line));
+        let locomo = of("bench-coord submit --dataset locomo-sim --category ");
+        assert_eq!(locomo, of("bench-coord submit --category x --dataset=locomo-sim"));
+        assert_eq!(locomo, of("bench-coord submit -b beam -b locomo-sim --category t"));
+        let all = of("bench-coord submit --category ");
+        assert!(!locomo.is_empty() && locomo.len() < all.len(), "{locomo:?}");
+        assert_eq!(of("bench-coord submit --dataset mine.jsonl --category "), all, "a file of one's own");
+    }
 
     #[tokio::test]
     async fn names_of_groups_are_offered_as_they_are() {

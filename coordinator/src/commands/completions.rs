@@ -2,6 +2,7 @@
 //!
 //! The scripts are those of clap, which know verbs and flags; the names of datasets, presets and systems come from their
 //! registries, runs, categories and settings from `complete` when they are asked for, and what clap's scripts lack is put right here.
+//! Those of elvish and PowerShell are clap's alone: they have no values.
 
 use std::collections::BTreeSet;
 
@@ -49,9 +50,14 @@ _bench_coord_whole_words() {
         _bench_coord_asked "$@"
         return
     fi
-    local words=("${COMP_WORDS[@]:0:at}" "$whole")
-    local COMP_WORDS=("${words[@]}") COMP_CWORD=$at
-    _bench__coord "$1" "$whole" "${words[at - 1]}"
+    local words=("${COMP_WORDS[@]:0:at}")
+    if [[ "$whole" == --*=* ]]; then
+        words+=("${whole%%=*}")
+        whole="${whole#*=}"
+    fi
+    words+=("$whole")
+    local COMP_WORDS=("${words[@]}") COMP_CWORD=$((${#words[@]} - 1))
+    _bench__coord "$1" "$whole" "${words[COMP_CWORD - 1]}"
     COMPREPLY=("${COMPREPLY[@]#"${whole%@*}"}")
 }
 "#;
@@ -70,7 +76,7 @@ _bench_coord_asked() {
             ;;
     esac
     [[ -n "$what" ]] || return
-    found=$("${COMP_WORDS[0]}" complete "$what" -- "$2" 2>/dev/null | cut -f 1)
+    found=$("${COMP_WORDS[0]}" complete "$what" --line "$COMP_LINE" -- "$2" 2>/dev/null | cut -f 1)
     [[ -n "$found" ]] || return
     COMPREPLY=($found)
     [[ "$what" != settings ]] || compopt -o nospace 2>/dev/null
@@ -97,21 +103,33 @@ struct Asked {
     verb: Vec<String>,
     /// As it is typed; a word by itself has none.
     flag: Option<String>,
+    /// Behind it stands a word of another kind.
+    is_followed: bool,
 }
 
 /// The arguments of all verbs that `complete` knows words for.
 fn asked(command: &Command, verb: &[String]) -> Vec<Asked> {
     let mut all = Vec::new();
-    for arg in command.get_arguments() {
+    let is_run = |arg: &Arg| {
         let names = arg.get_value_names().unwrap_or_default();
-        let is_run = takes_value(arg) && names.iter().any(|name| RUNS.contains(&name.as_str()));
+        takes_value(arg) && names.iter().any(|name| RUNS.contains(&name.as_str()))
+    };
+    let goes_on = command.get_positionals().skip_while(|arg| !is_run(arg)).any(|arg| !is_run(arg));
+    for arg in command.get_arguments() {
         let what = match arg.get_id().as_str() {
             "set" => Completed::Settings,
             "category" | "exclude_category" => Completed::Categories,
-            _ if is_run => Completed::Runs,
+            "verb" if command.get_name() == "man" => Completed::Verbs,
+            _ if is_run(arg) => Completed::Runs,
             _ => continue,
         };
-        all.push(Asked { what, verb: verb.to_vec(), flag: arg.get_long().map(|long| format!("--{long}")) });
+        let is_followed = what == Completed::Runs && goes_on;
+        all.push(Asked {
+            what,
+            verb: verb.to_vec(),
+            flag: arg.get_long().map(|long| format!("--{long}")),
+            is_followed,
+        });
     }
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
         all.extend(asked(below, &[verb, &[below.get_name().to_owned()]].concat()));
@@ -152,7 +170,12 @@ fn asked_in_bash() -> String {
             flags += &format!("{}) what={} ;;\n        ", known.join("|"), word(*what));
         }
         for asked in of().filter(|asked| asked.flag.is_none()) {
-            verbs += &format!("\" {} \"*) what={} ;;\n                ", asked.verb.join(" "), word(*what));
+            let what = format!("what={}", word(*what));
+            let what = match asked.verb.last().filter(|_| asked.is_followed) {
+                Some(last) => format!("case \"${{COMP_WORDS[COMP_CWORD-1]}}\" in {last} | -*) {what} ;; esac"),
+                None => what,
+            };
+            verbs += &format!("\" {} \"*) {what} ;;\n                ", asked.verb.join(" "));
         }
     }
     let others: Vec<String> = others.into_iter().collect();
@@ -257,6 +280,8 @@ fn asks_in_zsh(line: &str) -> String {
         Completed::Categories
     } else if begins(&["'*--set="]) {
         Completed::Settings
+    } else if begins(&["'*::verb -- "]) {
+        Completed::Verbs
     } else {
         return line.to_owned();
     };

@@ -4,7 +4,7 @@
 use bench_settings::{CommandLine, DEFAULT_FILE, render};
 
 use crate::{
-    app::App,
+    app::{App, extra_keys},
     cli::{Cli, ConfigVerb},
     exit::{CliError, CliResult, Exit},
     out,
@@ -24,7 +24,7 @@ pub(super) fn run(app: &App, verb: &ConfigVerb) -> CliResult {
 /// Takes what the current folder brought along as this user's own.
 pub(super) fn trust(cli: &Cli) -> CliResult {
     let line = CommandLine { config: cli.global.config.clone(), ..CommandLine::default() };
-    let file = bench_settings::trust(&line, &bench_worker::environment::extra_keys()).map_err(CliError::usage_of)?;
+    let file = bench_settings::trust(&line, &extra_keys()).map_err(CliError::usage_of)?;
     match &file {
         Some(settings) if settings.is_empty() => {
             out::note("nothing in the settings file needs a word; it is trusted all the same until it changes");

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use bench_datasets::{
-    DatasetError, Details, Here, Listed, ListedQuestion, ListedQuestions, OpenOptions, WantedQuestions,
+    DatasetError, DatasetSetting, Details, Here, Listed, ListedQuestion, ListedQuestions, OpenOptions, WantedQuestions,
 };
 use bench_proto::text::one_line;
 
@@ -116,7 +116,9 @@ async fn show(app: &App, name: &str, path: Option<&Path>, asked: &QuestionsArgs,
 /// A path that was given has to be there: without it, what is known of the dataset would be shown as if it had been read.
 fn check_given(path: Option<&Path>) -> Result<(), CliError> {
     match path.map(|path| (path, path.metadata())) {
-        Some((path, Err(error))) => Err(CliError::usage(format!("--dataset-path {}: {error}", path.display()))),
+        Some((path, Err(error))) => {
+            Err(CliError::usage(format!("--dataset-path {}: {error}", path.display())).because(error))
+        }
         Some((path, Ok(found))) if !(found.is_file() || found.is_dir()) => {
             Err(CliError::usage(format!("--dataset-path {}: is neither a file nor a folder", path.display())))
         }
@@ -217,6 +219,10 @@ fn text_of(details: &Details) -> String {
         let spread = if manifest.may_be_handed_on() { "" } else { "; its texts stay out of archives (archive.texts)" };
         lines.push(format!("  methodology version {}{spread}", known.profile.methodology));
     }
+    lines.extend(manifest.settings.iter().map(|DatasetSetting { name, default, takes, words }| {
+        let value = details.content.as_ref().and_then(|content| content.settings.get(name)).unwrap_or(default);
+        format!("  setting {}.{name} = {value}: {words} ({takes})", manifest.section)
+    }));
     lines.extend(details.files.iter().map(|file| format!("  file {}", file.display())));
     if details.content.is_none() {
         let name = &manifest.name;
@@ -240,7 +246,6 @@ fn text_of(details: &Details) -> String {
         ));
         lines.push(format!("  {:>6} questions", content.categories.values().sum::<u64>()));
         lines.extend(content.categories.iter().map(|(category, n)| format!("  {n:>6} {category}")));
-        lines.extend(content.settings.iter().map(|(key, value)| format!("  setting {key} = {value}")));
         lines.extend(content.notes.iter().map(|note| format!("  note: {note}")));
     }
     // what a file says of itself is no line of its own

@@ -169,7 +169,7 @@ fn datasets(app: &App) -> Vec<(String, Result<String, String>)> {
 
 /// The line about a way that is not encrypted, or whose other end proves nothing.
 fn unprotected(way: &Way, allowed: &[String]) -> Option<(Status, String)> {
-    let Way { what, host, protection } = way;
+    let Way { what, host, protection, .. } = way;
     if let Some(complaint) = way.complaint(allowed) {
         return Some((Status::Warning, complaint));
     }
@@ -205,7 +205,8 @@ mod tests {
     #[test]
     fn what_is_not_encrypted_or_not_verified_is_listed() {
         let line = |host: &str, protection| {
-            unprotected(&Way { what: "store".into(), host: host.into(), protection }, &["by.agreement".into()])
+            let way = Way { what: "store".into(), scheme: "postgres".into(), host: host.into(), protection };
+            unprotected(&way, &["by.agreement".into()])
         };
         assert_eq!(line("db.example.com", Protection::Verified), None);
         for (host, protection, expected, holds) in [

@@ -52,7 +52,7 @@ pub(super) async fn run(app: &App, args: &ExportArgs) -> CliResult {
     }
     // whether the server can be asked at all is said before anything is read
     let server = args.mlflow.as_deref().map(|url| Server::at(app, url)).transpose()?;
-    let logger = args.wandb.as_deref().map(|project| Logger::of(app, project)).transpose()?;
+    let logger = args.wandb.as_deref().map(|project| Logger::for_project(app, project)).transpose()?;
     let store = app.open_store().await?;
     if let Some(logger) = logger {
         return to_wandb(app, store.as_ref(), &logger, args).await;

@@ -10,7 +10,7 @@ use std::{
 use bench_aggregate::{
     compare::{CompareOptions, Member, NOT_INDEPENDENT, Rates, RunFacts, Side, common_metric, compare, fingerprints},
     gate::{
-        GateFlags, Policy, gate,
+        GateFlags, Policy, gate_of_repeats,
         policy::{DEFAULT_POLICY_YAML, Floors},
     },
     repeats::{RepeatTable, Repeated, mean_of},
@@ -20,7 +20,7 @@ use bench_proto::{
     comparison::Comparison,
     gate::{GatePlan, GateReport, GateVerdict, PlannedGate},
     ids::RunId,
-    summary::{Interval, Verdict},
+    summary::{Interval, Summary, Verdict},
     weight,
 };
 use bench_report::gate as view;
@@ -53,12 +53,14 @@ pub(super) async fn run(app: &App, args: &GateArgs) -> CliResult {
     // clap asks for it wherever no policy is printed
     let selector = args.run.as_deref().unwrap_or("latest");
     let store = app.open_store().await?;
-    let new = match RunsOfGroup::find(store.as_ref(), selector).await? {
+    let (new, repeats) = match RunsOfGroup::find(store.as_ref(), selector).await? {
         Some(group) => of_group(app, store.as_ref(), &group, &policy).await?,
         None => {
             let row = find_run(store.as_ref(), selector).await?;
             check_finished(&row, &row.run_id)?;
-            LoadedRun::of_row(app, store.as_ref(), row).await?
+            let run = LoadedRun::of_row(app, store.as_ref(), row).await?;
+            let alone = vec![run.summary.clone()];
+            (run, alone)
         }
     };
     if args.plan {
@@ -77,7 +79,7 @@ pub(super) async fn run(app: &App, args: &GateArgs) -> CliResult {
         say_what_is_shared(comparison);
     }
     let flags = GateFlags { advisory: args.advisory, allow_inconclusive: args.allow_inconclusive };
-    let report = gate(&new.summary, baseline, &policy, flags);
+    let report = gate_of_repeats(&new.summary, &repeats, baseline, &policy, flags);
     show(args, &report)?;
     alert(args, &report).await;
     Ok(match (report.exit_code, report.verdict) {
@@ -107,18 +109,23 @@ fn check_finished(row: &RunRow, resume: &RunId) -> Result<(), CliError> {
     }
 }
 
-/// The mean of a group's repeats. Its headline is theirs; what else a floor or a ceiling could be about is known of single runs alone.
-async fn of_group(app: &App, store: &dyn Store, group: &RunsOfGroup, policy: &Policy) -> Result<LoadedRun, CliError> {
+/// The mean of a group's repeats. Its headline is theirs; of what else a floor or a ceiling is about each of them has its own.
+async fn of_group(
+    app: &App,
+    store: &dyn Store,
+    group: &RunsOfGroup,
+    policy: &Policy,
+) -> Result<(LoadedRun, Vec<Summary>), CliError> {
     group.runs.iter().try_for_each(|run| check_finished(run, &group.id))?;
+    let mean = LoadedRun::named(app, store, &group.id.0, None).await?;
     let Floors { category, figures, .. } = &policy.floors;
+    let mut repeats = Vec::new();
     if !category.is_empty() || !figures.is_empty() || !policy.ceilings.is_empty() {
-        return Err(CliError::usage(format!(
-            "of repeats the policy's floor of the score holds for their mean; floors of categories and figures, and ceilings, are of \
-             single runs: gate one of them, such as {}",
-            group.runs.first().map(|run| run.run_id.to_string()).unwrap_or_default()
-        )));
+        for run in &group.runs {
+            repeats.push(results::summary_of(app, store, run).await?);
+        }
     }
-    LoadedRun::named(app, store, &group.id.0, None).await
+    Ok((mean, repeats))
 }
 
 fn policy(args: &GateArgs) -> Result<Policy, CliError> {
@@ -126,9 +133,10 @@ fn policy(args: &GateArgs) -> Result<Policy, CliError> {
         None => Policy::default(),
         Some(path) => {
             let broken = |problem: String| CliError::usage(format!("{}: {problem}", path.display()));
-            let text = bounded::text(path, bounded::BY_HAND).map_err(|e| broken(e.to_string()))?;
-            let short = weight::check(serde_norway::Deserializer::from_str(&text), MOST_WEIGHT);
-            short.and_then(|()| serde_norway::from_str(&text)).map_err(|e| broken(e.to_string()))?
+            let text = bounded::text(path, bounded::BY_HAND).map_err(|e| broken(e.to_string()).because(e))?;
+            let short = weight::check_nesting(text.as_bytes())
+                .and_then(|()| weight::check(serde_norway::Deserializer::from_str(&text), MOST_WEIGHT));
+            short.and_then(|()| serde_norway::from_str(&text)).map_err(|e| broken(e.to_string()).because(e))?
         }
     };
     policy.floors.overall = args.floor.or(policy.floors.overall);
@@ -310,8 +318,7 @@ async fn plan(
         runs: number(new.repeats()),
         tolerance,
     };
-    let seed = app.settings().stats_seed;
-    let drops = [0.0, tolerance, 2.0 * tolerance];
+    let (falls, beyond_score) = case.falls();
     let planned = GatePlan {
         draws: PLANNED,
         questions: case.banks.iter().map(|bank| bank.len() as u64).sum(),
@@ -321,13 +328,9 @@ async fn plan(
         verdict_variance: noise,
         measured_over: facts.len() as u64,
         bank_noise: BANK_NOISE,
-        cases: drops
-            .map(|drop| {
-                let Ends { pass, fail, inconclusive } =
-                    ends(&DecisionCase { drop, ..case.clone() }, policy, PLANNED, seed);
-                PlannedGate { drop, pass, fail, inconclusive }
-            })
-            .to_vec(),
+        cases: planned_ends(&case, &falls, policy, app.settings().stats_seed),
+        beyond_score,
+        not_simulated: policy.beside_scores().into_iter().map(str::to_owned).collect(),
     };
     if args.json {
         out::json(&planned);
@@ -335,6 +338,16 @@ async fn plan(
         out::painted(&view::plan(&planned, out::view()));
     }
     Ok(Exit::Done)
+}
+
+/// How gates end at each of some falls of the score.
+fn planned_ends(case: &DecisionCase, falls: &[f64], policy: &Policy, seed: u64) -> Vec<PlannedGate> {
+    let at = |drop: &f64| {
+        let Ends { pass, fail, inconclusive } =
+            ends(&DecisionCase { drop: *drop, ..case.clone() }, policy, PLANNED, seed);
+        PlannedGate { drop: *drop, pass, fail, inconclusive }
+    };
+    falls.iter().map(at).collect()
 }
 
 /// Whether a run that may be compared with this one has done the same before it: the whole of the same sample, answered by the same

@@ -128,6 +128,13 @@ fn shown_id(id: &str, width: Option<usize>) -> &str {
     random_end(id).filter(|_| is_narrow(width)).unwrap_or(id)
 }
 
+/// What a run was made from as it is shown: `answer of` and the id.
+fn shown_source(source: &str, width: Option<usize>) -> String {
+    source
+        .split_once(" of ")
+        .map_or_else(|| source.to_owned(), |(phase, id)| format!("{phase} of {}", shown_id(id, width)))
+}
+
 /// A score as it is shown: narrower terminals show the figure alone, and whose counting it is by where that is not ours.
 fn shown_score(score: &str, counted_as: Option<&str>, width: Option<usize>) -> String {
     let Some(figure) = score.split(' ').next().filter(|_| is_narrow(width)) else { return score.to_owned() };
@@ -153,6 +160,11 @@ fn named(line: &Line<'_>, width: Option<usize>) -> String {
 /// By whose counting the score of a line is, where that is not ours; repeats have one.
 fn counted_as<'a>(line: &Line<'a>) -> Option<&'a str> {
     line.runs.first()?.score.counted_as.as_deref()
+}
+
+/// What a line has cost, as far as it is known.
+fn spent(line: &Line<'_>) -> String {
+    format!("{}{}", dollars(line.usd()), if line.usd_incomplete() { " + unknown" } else { "" })
 }
 
 /// The score of a line: that of its run, or the mean of repeats.
@@ -211,7 +223,9 @@ fn table_of(lines: &[Line<'_>], width: Option<usize>) -> String {
         "name",
         "source",
     ])
-    .sparing(&["source", "answerer", "judge", "created", "questions", "cost"]);
+    .of_short_texts()
+    .alike(&["status", "dataset", "answerer", "system", "judge"])
+    .sparing(&["created", "questions", "answerer", "source", "dataset", "judge", "cost", "system", "name"]);
     for line in lines {
         let Some(each) = line.runs.first() else { continue };
         let ended: i64 = line.runs.iter().map(|each| each.run.counters.ended()).sum();
@@ -232,9 +246,9 @@ fn table_of(lines: &[Line<'_>], width: Option<usize>) -> String {
             }),
             format!("{ended}/{questions}"),
             shown_score(&scored(line), counted_as(line), width),
-            dollars(line.usd()),
+            spent(line),
             line.name().unwrap_or_default().to_owned(),
-            each.source.clone().unwrap_or_default(),
+            each.source.as_deref().map(|source| shown_source(source, width)).unwrap_or_default(),
         ]);
     }
     render(&table)
@@ -254,6 +268,9 @@ mod tests {
             [drawn; 2],
             "whoever reads a pipe gets all of it"
         );
+        let source = format!("answer of {drawn}");
+        assert_eq!(shown_source(&source, Some(80)), "answer of 0123456789ab");
+        assert_eq!([shown_source(&source, None), shown_source("import", Some(80))], [source.as_str(), "import"]);
     }
 
     #[test]

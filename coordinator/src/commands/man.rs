@@ -14,14 +14,18 @@ pub(super) fn run(args: &ManArgs) -> CliResult {
     match &args.output_dir {
         Some(folder) => {
             std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(Cli::command(), folder)).map_err(
-                |error| CliError::infrastructure(format!("{}: cannot be written: {error}", folder.display())),
+                |error| {
+                    CliError::infrastructure(format!("{}: cannot be written: {error}", folder.display())).because(error)
+                },
             )?;
             out::note(&format!("{}: bench-coord.1 and the pages of its verbs", folder.display()));
         }
         None => {
             let mut page = Vec::new();
             let written = Man::new(of_verb(&args.verb)?).render(&mut page);
-            written.map_err(|error| CliError::infrastructure(format!("the page cannot be written: {error}")))?;
+            written.map_err(|error| {
+                CliError::infrastructure(format!("the page cannot be written: {error}")).because(error)
+            })?;
             out::file(&String::from_utf8_lossy(&page));
         }
     }

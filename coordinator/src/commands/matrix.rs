@@ -30,7 +30,7 @@ use crate::{
             self,
             matrix::{PlannedCell, Wanted},
         },
-        start::{check_detach, check_servers, confirm},
+        start::{check_detach, check_meter_address, check_servers, confirm, prepare_repeats},
     },
     standing::{group::RunsOfGroup, naming::check_new},
 };
@@ -137,10 +137,16 @@ fn submit_of(matrix: &Matrix, cell: &Cell, words: &[OsString]) -> Result<(Global
 }
 
 impl Lines {
-    /// The command line of the first cell: the process works with its settings, where no cell says otherwise.
-    pub(super) fn first(&self) -> Result<&Cli, CliError> {
-        let first = self.cells.first().map(|cell| &cell.line);
-        first.ok_or_else(|| CliError::usage("the matrix has no cell"))
+    /// The settings of the first cell: the process works with them, where no cell says otherwise.
+    ///
+    /// # Errors
+    /// Exit 2 with the cell, unless what is wrong is of no cell: a settings file, the environment.
+    pub(super) fn load_first(&self, cli: &Cli) -> Result<App, CliError> {
+        let first = self.cells.first().ok_or_else(|| CliError::usage("the matrix has no cell"))?;
+        App::load(&first.line).map_err(|error| match App::load(cli) {
+            Err(same) if same.message == error.message => error,
+            _ => self.matrix.of_cell(&first.cell, error),
+        })
     }
 
     /// Whether nothing is to be started.
@@ -225,7 +231,7 @@ async fn check(matrix: &Matrix, wanted: &mut Wanted, store: &dyn Store) -> Resul
     let name = wanted.cells.first().and_then(|of| of.args.naming.name.as_deref());
     check_new(store, name, &wanted.id).await?;
     for (of, _) in &new {
-        let checked = check_servers(&of.app, store, &of.planned.measured.spec).await;
+        let checked = check_servers(&of.app, store, &of.planned.measured.spec, false).await;
         checked.map_err(|error| matrix.of_cell(&of.cell, error))?;
     }
     let runs = new.iter().map(|(_, runs)| u64::from(*runs)).sum();
@@ -278,7 +284,7 @@ async fn plan_all(
         has_controls |= !planned.controls.is_empty();
         planned.controls.clear();
         if repeats > 1 {
-            group::prepare(args, &mut planned).map_err(in_cell)?;
+            prepare_repeats(args, &mut planned).map_err(in_cell)?;
         }
         let own = &planned.measured.spec.dataset;
         if let Some(same) = all.iter().find(|other| other.planned.measured.spec.dataset == *own) {
@@ -293,7 +299,7 @@ async fn plan_all(
     }
     let specs: Vec<&RunSpec> = all.iter().map(|cell| &cell.planned.measured.spec).collect();
     if let Some(first) = all.first() {
-        group::check_meter_address(&first.app, &specs, repeats)?;
+        check_meter_address(&first.app, &specs, repeats)?;
     }
     if has_controls {
         out::note("controls are no part of a matrix: make them cells, such as system = \"none\"");

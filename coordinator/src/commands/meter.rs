@@ -8,13 +8,14 @@ use bench_proto::CLUSTER_DOMAIN;
 use bench_proto::ids::RunId;
 #[cfg(feature = "cluster")]
 use bench_store::Right;
-use bench_store::RunRow;
+use bench_store::{RunRow, RunState};
 use bench_worker::meter_place::MeterPlace;
 #[cfg(feature = "cluster")]
 use bench_worker::{
     engine::{Worker, WorkerConfig},
     environment::{Rights, traced_environment, usable_accounts},
     traces::ProcessTelemetry,
+    transport,
 };
 use serde_json::json;
 
@@ -23,7 +24,7 @@ use crate::{
     cli::{MeterRoleArgs, MeterVerb},
     exit::{CliError, CliResult, Exit},
     out,
-    standing::{find_run, group::RunsOfGroup, look_for_run},
+    standing::{find_run, group::RunsOfGroup, look_for_run, own_meter::OwnMeter},
 };
 
 /// Longest wait for requests in flight after a stop: it has nothing else to end, and a memory system's call may take its minute.
@@ -46,7 +47,10 @@ pub(super) async fn run(app: &App, args: &MeterRoleArgs) -> CliResult {
 
 /// Prints where a memory system that nobody starts reaches the meter for a run, and with which key.
 async fn url(app: &App, run: &str, as_json: bool) -> CliResult {
-    let run_id = match found(app, run).await? {
+    let found = found(app, run).await?;
+    let goes_on = |run: &RunRow| matches!(run.state, RunState::Running | RunState::Paused);
+    let can_be_resumed = found.as_ref().is_some_and(goes_on);
+    let run_id = match found {
         Some(run) if run.spec.limits.meter.is_none() => {
             return Err(CliError::usage(format!("run {} is not metered: submit it with --meter", run.run_id)));
         }
@@ -67,13 +71,20 @@ async fn url(app: &App, run: &str, as_json: bool) -> CliResult {
              BENCH_METER_PUBLIC_URL) to the base URL by which memory systems reach it, such as http://meter.example:7070"
         )));
     }
-    let Some(meter) = place.told() else {
-        return Err(CliError::usage(
-            "the address of the meter is drawn anew by each process, and so are its keys: set meter.listen to an address with a port \
-             (or meter.url), and BENCH_METER_SECRET, here and where runs are worked on",
-        ));
+    let OwnMeter { address, key } = match place.told() {
+        Some(meter) => OwnMeter { address: place.address_of(&meter, &run_id), key: place.key_of(&run_id) },
+        None => app.store_file().and_then(|file| OwnMeter::find(&file, &run_id)).ok_or_else(|| {
+            let resumed = match can_be_resumed {
+                true => format!(" (`bench-coord resume {run_id}` goes on with it)"),
+                false => String::new(),
+            };
+            CliError::usage(format!(
+                "the address of the meter is drawn anew by each process, and so are its keys: ask while one works on run {run_id} on this \
+                 machine{resumed}; or set meter.listen to an address with a port (or meter.url), and BENCH_METER_SECRET, here and where \
+                 runs are worked on"
+            ))
+        })?,
     };
-    let (address, key) = (place.address_of(&meter, &run_id), place.key_of(&run_id));
     if as_json {
         out::json(&json!({
             "run": run_id.0,
@@ -123,6 +134,7 @@ async fn serve(app: &App, args: &MeterRoleArgs) -> CliResult {
     let settings = app.settings();
     let store = app.open_store().await?;
     store.may(Right::Work).await?;
+    transport::warn(settings, transport::to_meter(settings));
     let rights = Rights::of_worker(settings);
     let accounts = usable_accounts(settings);
     let mut environment =
@@ -162,17 +174,7 @@ async fn serve(app: &App, args: &MeterRoleArgs) -> CliResult {
 /// Lets calls through until a signal or a broken store ends it; those in flight come to their end, unless a second signal comes.
 #[cfg(feature = "cluster")]
 async fn until_stopped(app: &App, worker: Worker) -> CliResult {
-    let interrupts = app.interrupts();
-    let mut broken = worker.broken.clone();
-    tokio::select! {
-        () = interrupts.stop.cancelled() => {}
-        _ = broken.changed() => {}
-    }
-    let reason = broken.borrow().clone();
-    if reason.is_none() {
-        out::note("stopping: no request is taken, those in flight finish; a second signal drops them");
-    }
-    let hurry = if reason.is_none() { interrupts.now } else { interrupts.stop };
-    worker.stop_unless_hurried(hurry.cancelled()).await;
+    let stopping = || out::note("stopping: no request is taken, those in flight finish; a second signal drops them");
+    let reason = worker.work_until_stopped(app.interrupts(), stopping).await;
     reason.map_or(Ok(Exit::Done), |reason| Err(CliError::infrastructure(reason)))
 }

@@ -85,12 +85,12 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
             out::result(&format!("bench-coord {}", bench_worker::version::VERSION));
             return Ok(Exit::Done);
         }
-        Verb::Matrix(args) => return of_matrix(matrix::read(&cli, args)?).await,
+        Verb::Matrix(args) => return of_matrix(&cli, matrix::read(&cli, args)?).await,
         Verb::Submit(args) | Verb::Estimate(args) if cli.several.is_some() => {
             let several = cli.several.clone().unwrap_or_default();
             let here = if several.has_all_datasets() { datasets::here(&cli).await? } else { Vec::new() };
             let is_estimate = matches!(cli.verb, Verb::Estimate(_));
-            return of_matrix(matrix::read_several(args, &several, (&here, is_estimate))?).await;
+            return of_matrix(&cli, matrix::read_several(args, &several, (&here, is_estimate))?).await;
         }
         Verb::Import(args) if args.forms => return Ok(import::show_forms()),
         Verb::Config(ConfigVerb::Trust) => return config::trust(&cli),
@@ -118,8 +118,8 @@ pub(crate) async fn run(mut cli: Cli) -> CliResult {
 }
 
 /// A matrix is as many command lines as it has cells: the process has the settings of the first.
-async fn of_matrix(lines: matrix::Lines) -> CliResult {
-    let app = App::load(lines.first()?)?;
+async fn of_matrix(cli: &Cli, lines: matrix::Lines) -> CliResult {
+    let app = lines.load_first(cli)?;
     if !lines.is_dry_run() {
         app.check_home().await?;
     }

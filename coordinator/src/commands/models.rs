@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bench_models::{
     capabilities::Capabilities,
-    prices::{LITELLM_TABLE, PriceTable, PricedModel, per_million},
+    prices::{LITELLM_TABLE, PriceSource, PriceTable, PricedModel, per_million},
     tokens::Encoding,
 };
 use serde_json::{Value, json};
@@ -37,12 +37,19 @@ pub(super) fn run(app: &App, verb: &ModelsVerb) -> CliResult {
         out::json(&json!({ "models": listed.iter().map(Listed::json).collect::<Vec<_>>() }));
         return Ok(Exit::Done);
     }
-    let mut rows = table(["model", "input", "cached", "output", "context", "tokens", "parameters", "priced", "from"])
-        .sparing(&["parameters", "cached", "from", "tokens"]);
+    let columns =
+        ["model", "input", "cached", "output", "context", "tokens", "parameters", "priced", "from", "provider"];
+    let mut rows = table(columns).sparing(&["parameters", "cached", "from", "tokens", "provider"]);
     for model in &listed {
         rows.add_row(model.cells());
     }
     out::result(&render(&rows));
+    let mut sources: Vec<String> = listed.iter().filter_map(|model| model.source.map(words_of)).collect();
+    sources.sort();
+    sources.dedup();
+    if !sources.is_empty() {
+        out::result(&format!("prices were read at\n{}", sources.join("\n")));
+    }
     out::note("dollars per million tokens; a dated version of a model (gpt-4o-2024-08-06) costs what its family costs");
     Ok(Exit::Done)
 }
@@ -54,13 +61,22 @@ struct Listed<'a> {
     /// Day of the price.
     day: &'a str,
     from: &'static str,
+    /// Where it was read, as far as its list says so.
+    source: Option<&'a PriceSource>,
+}
+
+/// A source with its pages, each on a line of its own: a long address stays whole.
+fn words_of(source: &PriceSource) -> String {
+    format!("  {} ({})\n    {}", source.provider, source.checked, source.pages.join("\n    "))
 }
 
 /// All models, by name; a line of the user's file goes before that of the build.
 fn listed(own: Option<&PriceTable>) -> Vec<Listed<'_>> {
     let lines = |table, from| {
         let table: &PriceTable = table;
-        table.models().map(move |(name, of)| (name, Listed { name, of, day: table.day_of(of), from }))
+        table.models().map(move |(name, of)| {
+            (name, Listed { name, of, day: table.day_of(of), from, source: table.source_of(of) })
+        })
     };
     let mut all: BTreeMap<&str, Listed<'_>> = lines(PriceTable::built_in(), "built in").collect();
     all.extend(own.into_iter().flat_map(|table| lines(table, "price file")));
@@ -76,7 +92,12 @@ impl Listed<'_> {
         }
     }
 
-    fn cells(&self) -> [String; 9] {
+    /// Whose price it is.
+    fn provider(&self) -> Option<&str> {
+        self.of.provider.as_deref().or_else(|| Some(self.source?.provider.as_str()))
+    }
+
+    fn cells(&self) -> [String; 10] {
         let rates = self.of.price.standard.rates;
         let reasons = Capabilities::for_model(self.name).reasoning;
         [
@@ -89,11 +110,12 @@ impl Listed<'_> {
             if reasons { "no temperature".to_owned() } else { String::new() },
             self.day.to_owned(),
             self.from.to_owned(),
+            self.provider().unwrap_or("-").to_owned(),
         ]
     }
 
     fn json(&self) -> Value {
-        let PricedModel { kind, context, price, .. } = self.of;
+        let PricedModel { kind, context, max_output, supports, price, .. } = self.of;
         let rates = price.standard.rates;
         let usd = |rates: bench_proto::price::Rates| {
             json!({
@@ -104,12 +126,13 @@ impl Listed<'_> {
         };
         let capabilities = Capabilities::for_model(self.name);
         json!({
-            "model": self.name, "kind": kind.name(), "context": context, "encoding": self.encoding(),
+            "model": self.name, "kind": kind.name(), "context": context, "max_output": max_output, "supports": supports, "encoding": self.encoding(),
             "reasoning": capabilities.reasoning, "max_tokens_name": capabilities.max_tokens_name,
             "usd_per_million": usd(rates),
             "long": price.standard.long.map(|long| json!({ "above": long.above, "usd_per_million": usd(long.rates) })),
             "services": price.services.iter().map(|(name, tier)| (name.clone(), usd(tier.rates))).collect::<serde_json::Map<_, _>>(),
-            "batch_percent": price.batch_percent, "priced": self.day, "from": self.from,
+            "batch_percent": price.batch_percent, "priced": self.day, "from": self.from, "provider": self.provider(),
+            "source": self.source.map(|source| json!({ "checked": source.checked, "pages": source.pages })),
         })
     }
 }

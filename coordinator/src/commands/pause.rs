@@ -8,7 +8,7 @@ use crate::{
     cli::RunArg,
     exit::{CliError, CliResult, Exit},
     out,
-    runs::controls::{self, PAUSED_BY_USER},
+    runs::{by_hand::pause_one, controls},
     standing::group::find_runs,
 };
 
@@ -47,8 +47,7 @@ async fn pause_all(store: &dyn Store, selector: &str, runs: &[RunRow]) -> CliRes
 
 /// Holds a run and says so; nothing where neither it nor a control of it is at work.
 async fn pause(store: &dyn Store, run: &RunRow) -> Result<Option<String>, CliError> {
-    let reason = Some(PAUSED_BY_USER);
-    let is_paused = store.set_run_state(run.run_no, &[RunState::Running], RunState::Paused, reason).await?;
+    let is_paused = pause_one(store, run.run_no).await?;
     let controls = controls::pause(store, run.run_no).await?;
     let id = &run.run_id;
     let what = match (is_paused, controls) {

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, io::Write as _, path::PathBuf, time::Duration};
 
-use bench_models::prices::{self, DEFAULT_PROVIDERS, LiteLlmTable, ModelKind, PriceTable, PricedModel, per_million};
+use bench_models::prices::{self, LiteLlmTable, ModelKind, PriceTable, PricedModel, per_million};
 use bench_settings::{Way, bounded};
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
@@ -26,8 +26,6 @@ const MOST_SHOWN: usize = 40;
 /// Shows what a table changes, and writes the price file when told to.
 pub(super) async fn run(app: &App, verb: &PricesVerb) -> CliResult {
     let PricesVerb::Update(args) = verb;
-    let providers =
-        if args.providers.is_empty() { DEFAULT_PROVIDERS.map(str::to_owned).to_vec() } else { args.providers.clone() };
     let to = args
         .to
         .clone()
@@ -37,7 +35,7 @@ pub(super) async fn run(app: &App, verb: &PricesVerb) -> CliResult {
     let text = table_text(app, &args.from).await?;
     let today = jiff::Zoned::now().date().to_string();
     let refuse = |problem: String| CliError::usage(format!("--from {}: {problem}", args.from));
-    let read = prices::read_litellm(&text, &providers, &today, &args.from).map_err(refuse)?;
+    let read = prices::read_litellm(&text, &args.providers, &today, &args.from).map_err(refuse)?;
     let changes = Changes::between(before.as_ref(), &read.table);
     if args.yes {
         let file = read.table.to_file(before.as_ref()).map_err(CliError::infrastructure_of)?;
@@ -56,7 +54,7 @@ fn existing(path: &std::path::Path) -> Result<Option<PriceTable>, CliError> {
     match bounded::text(path, bounded::BY_HAND) {
         Ok(text) => PriceTable::read(&text).map(Some).map_err(refuse),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(refuse(error.to_string())),
+        Err(error) => Err(refuse(error.to_string()).because(error)),
     }
 }
 
@@ -68,10 +66,13 @@ async fn table_text(app: &App, from: &str) -> Result<String, CliError> {
             return Err(CliError::usage("--from takes a file, or a URL that begins with https://"));
         }
         let way = Way::of_url("--from", from, "http");
-        if let Some(complaint) = way.and_then(|way| way.complaint(&app.settings().allow_plaintext)) {
-            return Err(CliError::usage(complaint));
+        if let Some(refusal) = way.and_then(|way| way.refusal(&app.settings().allow_plaintext)) {
+            return Err(CliError::usage(refusal));
         }
-        let failed = |error: reqwest::Error| CliError::infrastructure(format!("--from: {}", error.without_url()));
+        let failed = |error: reqwest::Error| {
+            let error = error.without_url();
+            CliError::infrastructure(format!("--from: {error}")).because(error)
+        };
         let client = reqwest::Client::builder().connect_timeout(SILENCE).read_timeout(SILENCE);
         // a redirection must not lead off the encrypted way
         let client = client.https_only(from.starts_with("https://")).build().map_err(failed)?;
@@ -161,7 +162,7 @@ fn tell(args: &PricesUpdateArgs, to: &std::path::Path, read: &LiteLlmTable, chan
         let left_out = read.left_out.iter().map(|(name, why)| json!({ "model": name, "why": why }));
         out::json(&json!({
             "changed": changed.collect::<Vec<_>>(), "new": new.collect::<Vec<_>>(), "same": changes.same,
-            "left_out": left_out.collect::<Vec<_>>(), "written": args.yes.then(|| to.display().to_string()),
+            "left_out": left_out.collect::<Vec<_>>(), "absent": read.absent, "written": args.yes.then(|| to.display().to_string()),
         }));
         return;
     }
@@ -186,6 +187,9 @@ fn tell(args: &PricesUpdateArgs, to: &std::path::Path, read: &LiteLlmTable, chan
         more(&mut lines, read.left_out.len());
     }
     out::result(&lines.join("\n"));
+    if !read.absent.is_empty() {
+        out::note(&format!("it has no model of {}: their prices stay as they were", read.absent.join(", ")));
+    }
     let place = to.display();
     if args.yes {
         out::note(&format!(

@@ -160,7 +160,7 @@ async fn of_group(app: &App, args: &ReportArgs, store: &dyn Store, group: &RunsO
             (None, "html") => {
                 out::file(&bench_report::matrix::html(&report).map_err(CliError::infrastructure_of)?);
             }
-            (None, format) => ending::print_matrix(&report, format == "json"),
+            (None, format) => ending::print_matrix(&report, format == "json", args.full),
         }
         return Ok(Exit::Done);
     }
@@ -174,7 +174,7 @@ async fn of_group(app: &App, args: &ReportArgs, store: &dyn Store, group: &RunsO
         "json" => out::json(&report),
         "md" => out::file(&bench_report::repeats::markdown(&report)),
         "html" => out::file(&bench_report::repeats::html(&report).map_err(CliError::infrastructure_of)?),
-        _ => ending::print(&report, false),
+        _ => ending::print(&report, false, args.full),
     }
     Ok(Exit::Done)
 }

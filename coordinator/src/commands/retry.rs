@@ -16,7 +16,9 @@ use crate::{
         execution::Execution,
         executor::RunExecutor,
         group::resume::resume,
-        resume::{check_goes_on, go_on, pause_interrupted, planner_if_missing, take_up},
+        missing_plan::planner_if_missing,
+        resume::{check_goes_on, go_on},
+        taking_up::{pause_interrupted, take_up},
     },
     standing::{find_run, group::RunsOfGroup},
 };

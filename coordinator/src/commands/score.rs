@@ -59,7 +59,7 @@ pub(super) fn run(args: &ScoreArgs) -> CliResult {
             out::lose(&error);
             Ok(Exit::Done)
         }
-        Err(error) => Err(CliError::infrastructure(format!("scoring stopped: {error}"))),
+        Err(error) => Err(CliError::infrastructure(format!("scoring stopped: {error}")).because(error)),
         Ok(()) => Ok(Exit::Done),
     }
 }

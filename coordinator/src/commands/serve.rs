@@ -149,7 +149,7 @@ impl Pages for ServePages {
             })));
         }
         let (pool, role) = asked_for(path)?;
-        let told = self.scaling.of(&pool, role).await.map_err(|error| CliError::from(error).message);
+        let told = self.scaling.scale_of_role(&pool, role).await.map_err(|error| CliError::from(error).message);
         Some(told.map(|scale| {
             json!({
                 "pool": pool, "role": role, "desired_workers": scale.desired, "live_workers": scale.live,
@@ -166,7 +166,7 @@ impl Refresh for ServePages {
         let mut desired = Vec::new();
         for pool in &pools {
             for role in Role::ALL {
-                let scale = self.scaling.of(pool, role).await.ok();
+                let scale = self.scaling.scale_of_role(pool, role).await.ok();
                 let series = |number: u64| (vec![pool.clone(), role.name().to_owned()], number as f64);
                 desired.extend(scale.map(|scale| series(scale.desired)));
             }

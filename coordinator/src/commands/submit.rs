@@ -1,29 +1,34 @@
 //! `submit`: plan a run, estimate it, start it, and stay with it to its end.
 
+use std::sync::Arc;
+
 use bench_proto::{
     ids::RunId,
     trace::{TraceId, span_of_submit},
 };
-use bench_store::{Creation, NewGroup, NewRun, RunRow, Runs};
+use bench_store::{Creation, NewGroup, NewRun, RunRow, Runs, Store};
 use bench_telemetry::{process, process_span};
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 use crate::{
     app::{App, Deployment},
     cli::SubmitArgs,
     exit::{CliError, CliResult},
     out::{self, amounts::counted},
-    planning::{PlannedRun, self_check},
+    planning::{
+        PlannedRun,
+        self_check::{self, SelfCheckResult},
+    },
     results,
     runs::{
         attach::attach,
+        carry_out::carry_out,
         controls::PlannedGroup,
-        ending::show_ending,
         estimate::{Counting, RunEstimate},
         execution::Execution,
         executor::RunExecutor,
         fork, group,
-        start::{check_detach, check_servers, confirm, new_run, plan},
+        start::{check_detach, check_servers, confirm, look_before_store, new_run, plan},
     },
     standing::{group::id_of_repeat, naming::check_new},
 };
@@ -60,6 +65,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
     // 3. check: the output folder, the servers that will be called, the person's consent, the graders
     let run_id = run_id.unwrap_or_else(RunId::fresh);
     results::check_run_folder(app, &run_id, args.output.output_dir.as_deref())?;
+    let looked = look_before_store(app, spec).await?;
     let store = app.open_store().await?;
     group::check_free(store.as_ref(), &run_id, repeats).await?;
     if let Some(existing) = store.run_by_id(&first_of(&run_id, repeats)).await? {
@@ -69,7 +75,7 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
         };
     }
     check_new(store.as_ref(), args.naming.name.as_deref(), &run_id).await?;
-    check_servers(app, store.as_ref(), spec).await?;
+    check_servers(app, store.as_ref(), spec, looked).await?;
     confirm(&estimate, spec, args).await?;
     tracing::debug!("planned");
     let graders = self_check::run(&group.measured).await?;
@@ -81,43 +87,55 @@ pub(super) async fn run(app: &App, args: &SubmitArgs) -> CliResult {
         return group::start(app, &store, new).await;
     }
 
+    let checked = Checked { args, run_id, group: &group, estimate: &estimate, graders: &graders };
+    start(app, store, checked, span).await
+}
+
+/// A run that was planned, estimated and checked.
+struct Checked<'a> {
+    args: &'a SubmitArgs,
+    run_id: RunId,
+    group: &'a PlannedGroup,
+    estimate: &'a RunEstimate,
+    graders: &'a SelfCheckResult,
+}
+
+/// The last three steps of a run. The span of `submit` ends when it is created.
+async fn start(app: &App, store: Arc<dyn Store>, checked: Checked<'_>, span: Span) -> CliResult {
+    let Checked { args, run_id, group, estimate, graders } = checked;
+    let measured = &group.measured;
+
     // 4. create: the run and its controls in one transaction
     let executor = RunExecutor::for_run(app, &run_id)?;
-    out::note(&headline(&run_id, &group.measured, &estimate));
+    out::note(&headline(&run_id, measured, estimate));
     let _listening = app.interrupts();
     span.record("run", run_id.0.as_str());
     process::link(&span, TraceId::of_run(&run_id).0, span_of_submit(&run_id).0);
     let new = NewRun {
-        group: group_of(&group, &run_id),
+        group: group_of(group, &run_id),
         events: vec![(results::SELF_CHECK_EVENT, graders.event())],
-        ..new_run(&run_id, &args.naming, spec.clone(), &executor)
+        ..new_run(&run_id, &args.naming, measured.spec.clone(), &executor)
     };
-    let run = match create(store.as_ref(), &new, &group).instrument(span.clone()).await? {
+    let run = match create(store.as_ref(), &new, group).instrument(span.clone()).await? {
         Created::New(run) => run,
         Created::Existing(existing) => {
             // its lock, where there is one, is taken anew like that of any run that exists
             drop(executor);
-            return attach(app, store, spec, existing, args).await;
+            return attach(app, store, &measured.spec, existing, args).await;
         }
     };
     drop(span);
 
-    // 5. execute: here or in a cluster, with the controls
+    // 5. execute: here or in a cluster, with the controls; 6. end: summary, files, exit code
     let execution = Execution {
         app,
         store: &store,
         run: &run,
         executor: &executor,
-        planner: Some(group.measured.planner(&run, &app.home())),
-        planned: Some(&group.measured),
+        planner: Some(measured.planner(&run, &app.home())),
+        planned: Some(measured),
     };
-    if args.detach {
-        return execution.leave_to_cluster(args.output.json).await;
-    }
-    let end = execution.execute_to_rest(&args.output).await?;
-
-    // 6. end: summary, files, exit code
-    show_ending(app, store.as_ref(), &run, end, &args.output).await
+    carry_out(execution, args.detach, &args.output).await
 }
 
 /// Id of the run that is created first.

@@ -1,5 +1,7 @@
 //! `systems`: memory systems, what they can do, and whether a live one does it.
 
+use std::collections::BTreeSet;
+
 use bench_proto::{
     dataset::FilterParts,
     ids::{RunId, random_end},
@@ -7,7 +9,7 @@ use bench_proto::{
     text::one_line,
 };
 use bench_systems::{
-    BuildContext, Capabilities,
+    BuildContext, Capabilities, SystemSettings,
     adapter::{
         self, Sends,
         spec::{SettingSpec, Unit},
@@ -94,8 +96,19 @@ struct Told {
 }
 
 impl Told {
-    fn named(name: &str, about: &str) -> Self {
-        Self { name: name.to_owned(), default: None, takes: String::new(), about: about.to_owned() }
+    fn named(name: &str) -> Self {
+        Self { name: name.to_owned(), default: None, takes: String::new(), about: String::new() }
+    }
+
+    /// A setting that says by its words alone what it takes.
+    fn in_words(name: String, default: &str, about: &str) -> Self {
+        let default = (!default.is_empty()).then(|| serde_json::from_str(default).unwrap_or_else(|_| default.into()));
+        Self { name, default, takes: String::new(), about: about.to_owned() }
+    }
+
+    /// Whether there is something to say of it beside its name.
+    fn is_told(&self) -> bool {
+        !self.about.is_empty()
     }
 
     fn declared(system: &str, (name, setting): (&String, &SettingSpec)) -> Self {
@@ -109,8 +122,10 @@ impl Told {
 
     fn line(&self) -> String {
         let Self { name, default, takes, about } = self;
-        let default = default.as_ref().map_or_else(|| "the system's own".to_owned(), plain);
-        format!("  {name} [{default}]: {about} ({takes})")
+        let none = if takes.is_empty() { "none" } else { "the system's own" };
+        let default = default.as_ref().map_or_else(|| none.to_owned(), plain);
+        let takes = if takes.is_empty() { String::new() } else { format!(" ({takes})") };
+        format!("  {name} [{default}]: {about}{takes}")
     }
 
     fn json(&self) -> Value {
@@ -145,7 +160,12 @@ fn rows() -> Result<Vec<Row>, CliError> {
             kind: if control { "control" } else { "built-in" },
             unit: (!c.empty_by_design).then_some(Unit::Turn),
             tested: None,
-            settings: info.entry.settings.iter().map(|s| Told::named(s.name, s.description)).collect(),
+            settings: info
+                .entry
+                .settings
+                .iter()
+                .map(|s| Told::in_words(s.name.to_owned(), s.default, s.description))
+                .collect(),
             sends: Sends::new(),
             c,
         });
@@ -160,7 +180,7 @@ fn rows() -> Result<Vec<Row>, CliError> {
         let c = adapter::check(&spec).map_err(CliError::infrastructure)?;
         let told = (!spec.dispositions.is_empty()).then_some(adapter::dispositions::DISPOSITIONS);
         let moves = spec.program().is_none().then_some(adapter::URL);
-        let of_all = moves.into_iter().chain([adapter::MODE]).chain(told).map(|name| Told::named(name, ""));
+        let of_all = moves.into_iter().chain([adapter::MODE]).chain(told).map(Told::named);
         rows.push(Row {
             settings: of_all.chain(spec.settings.iter().map(|setting| Told::declared(name, setting))).collect(),
             sends: adapter::sends(&spec).map_err(CliError::infrastructure)?,
@@ -179,7 +199,14 @@ fn rows() -> Result<Vec<Row>, CliError> {
             kind: "library",
             unit: Some(Unit::default()),
             tested: Some(format!("with {}", library.packages.join(", ").replace("==", " "))),
-            settings: vec![Told::named(adapter::MODE, "")],
+            settings: std::iter::once(Told::named(adapter::MODE))
+                .chain(
+                    library
+                        .settings
+                        .iter()
+                        .map(|s| Told::in_words(format!("{}.{}", library.name, s.name), s.default, s.about)),
+                )
+                .collect(),
             sends: Sends::new(),
             c: library.capabilities().map_err(CliError::infrastructure)?,
         });
@@ -192,7 +219,7 @@ impl Row {
         let Self { name, description, kind, unit, tested, settings, sends, c } = self;
         let (names, declared): (Vec<&String>, Vec<Value>) = (
             settings.iter().map(|setting| &setting.name).collect(),
-            settings.iter().filter(|setting| !setting.takes.is_empty()).map(Told::json).collect(),
+            settings.iter().filter(|setting| setting.is_told()).map(Told::json).collect(),
         );
         json!({
             "name": name, "description": description, "kind": kind, "version": c.version, "max_k": c.max_k,
@@ -267,13 +294,30 @@ fn listed(rows: &[Row]) -> String {
             description.clone(),
         ]);
     }
-    let settings = rows.iter().flat_map(|row| &row.settings).filter(|setting| !setting.takes.is_empty());
-    let settings: Vec<String> = settings.map(Told::line).collect();
     format!(
-        "{}\nsettings (--set NAME=VALUE):\n{}\nan own system: --system mine.py:Mine or mine.ts:Mine, or a file for --system ./mine.yaml, see docs/SYSTEMS.md; does it work? bench-coord systems check NAME|FILE",
+        "{}\nsettings (--set NAME=VALUE):\n{}\nwhat requests carry beside their bank:\n{}\nan own system: --system mine.py:Mine or mine.ts:Mine, or a file for --system ./mine.yaml, see docs/SYSTEMS.md; does it work? bench-coord systems check NAME|FILE",
         render(&table),
-        settings.join("\n")
+        settings_of_all(rows).join("\n"),
+        carried(rows).join("\n"),
     )
+}
+
+/// A line for each setting; systems share some.
+fn settings_of_all(rows: &[Row]) -> Vec<String> {
+    let mut said = BTreeSet::new();
+    let told = rows.iter().flat_map(|row| &row.settings).filter(|setting| setting.is_told());
+    told.filter(|setting| said.insert(setting.name.as_str())).map(Told::line).collect()
+}
+
+/// A line for each system that is asked by requests: what of an item, a question and a filter they carry.
+fn carried(rows: &[Row]) -> Vec<String> {
+    let of_operation = |(operation, names): (&&str, &BTreeSet<String>)| {
+        format!("{operation} {}", names.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
+    };
+    let asked = rows.iter().filter(|row| !row.sends.is_empty());
+    asked
+        .map(|row| format!("  {}: {}", row.name, row.sends.iter().map(of_operation).collect::<Vec<_>>().join("; ")))
+        .collect()
 }
 
 /// Whether an adapter says where the id of a hit stands: `hits: [{list: …, id: …}]` somewhere in it.
@@ -343,13 +387,31 @@ async fn try_system(app: &App, given: &str, (text, question): (&str, &str), json
     Ok(Exit::Done)
 }
 
+/// Refuses a control, which is told what it finds or finds nothing by design.
+///
+/// # Errors
+/// Exit 2: what to name instead.
+fn no_control(given: &str) -> Result<(), CliError> {
+    match registry::capabilities(given, &SystemSettings::new(), &BuildContext::default()) {
+        Ok(can) if can.sees_gold || can.empty_by_design => Err(CliError::usage(format!(
+            "{given} is a control, which searches nothing that is stored: there is nothing to check; name a memory system \
+             (`bench-coord systems list`)"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 async fn check_system(app: &App, given: &str, json: bool) -> CliResult {
+    no_control(given)?;
     let own = fresh("check");
     let driven = app.drive(given, &own).await?;
     let (name, settings) = (&driven.name, &driven.settings);
     let banks = format!("bench-{own}");
-    let names_ids = settings.get(adapter::ADAPTER).is_some_and(names_ids);
-    let told = check::Told { top_k: app.settings().run.top_k, names_ids };
+    let spec = settings.get(adapter::ADAPTER);
+    let names_ids = spec.is_some_and(names_ids);
+    let form = spec.map_or(check::Form::File, check::Form::of_adapter);
+    let by_names = registry::finds_by_names(name);
+    let told = check::Told { top_k: app.settings().run.top_k, names_ids, by_names, form };
     let interrupts = app.interrupts();
     let steps = tokio::select! {
         steps = check::run(driven.system.as_ref(), &banks, told) => Some(steps),
@@ -367,7 +429,7 @@ async fn check_system(app: &App, given: &str, json: bool) -> CliResult {
     if json {
         out::json(&json!({ "system": name, "failed": failed, "steps": steps }));
     } else {
-        let mut table = table(["check", "result", "ms", "what was done and seen"]);
+        let mut table = table(["check", "result", "ms", "what was done and seen"]).wrapping();
         for step in &steps {
             table.add_row([
                 step.check.to_owned(),
@@ -377,7 +439,7 @@ async fn check_system(app: &App, given: &str, json: bool) -> CliResult {
             ]);
         }
         out::result(&render(&table));
-        if let Some(spec) = settings.get(adapter::ADAPTER)
+        if let Some(spec) = spec
             && let Some(traps) = spec.get("traps").and_then(|traps| traps.as_array())
         {
             for trap in traps.iter().filter_map(|trap| trap.as_str()) {
@@ -406,6 +468,38 @@ mod tests {
         let shown = [FilterParts::ALL, FilterParts::default(), some].map(filters);
         assert_eq!(shown, ["all", "-", "user, until"]);
         assert!(rows.iter().all(|row| listed(&rows).contains(&row.name)));
+    }
+
+    #[test]
+    fn settings_of_all_systems_are_listed_once_and_what_requests_carry() {
+        let rows = rows().expect("all of them can be listed");
+        let lines = settings_of_all(&rows);
+        let line = |name: &str| {
+            let of_name: Vec<&String> = lines.iter().filter(|line| line.starts_with(&format!("  {name} ["))).collect();
+            assert_eq!(of_name.len(), 1, "{name}: {lines:#?}");
+            of_name[0].clone()
+        };
+        for name in ["alias.near", "bm25.b", "facts.model", "hindsight.budget"] {
+            assert!(line(name).contains("]: "), "{name}");
+        }
+        assert_eq!(line("langgraph.model"), "  langgraph.model [text-embedding-3-small]: embedding model");
+        assert!(line("vector.account").starts_with("  vector.account [openai]: "));
+        let langmem = rows.iter().find(|row| row.name == "langmem").expect("is listed").json();
+        assert_eq!(langmem["declared_settings"][2]["default"], 1536, "{langmem}");
+        let said = carried(&rows);
+        assert!(said.iter().any(|line| line.starts_with("  mem0: ") && line.contains("recall ")), "{said:?}");
+        assert!(!said.iter().any(|line| line.starts_with("  bm25: ")), "{said:?}");
+    }
+
+    #[test]
+    fn a_control_is_not_checked() {
+        for control in ["none", "oracle"] {
+            let refused = no_control(control).expect_err("is refused").to_string();
+            assert!(refused.starts_with(&format!("{control} is a control")), "{refused}");
+        }
+        for system in ["bm25", "alias", "mem0", "./mine.yaml"] {
+            assert!(no_control(system).is_ok(), "{system}");
+        }
     }
 
     #[test]

@@ -357,10 +357,10 @@ fn each_line(path: &Path, mut take: impl FnMut(&str) -> serde_json::Result<()>) 
     for number in 1_u64.. {
         let wrong = |e: &dyn std::fmt::Display| CliError::usage(format!("{}: line {number}: {e}", path.display()));
         text.clear();
-        if bounded::line(&mut file, bounded::RESULTS, &mut text).map_err(|e| wrong(&e))? == 0 {
+        if bounded::line(&mut file, bounded::RESULTS, &mut text).map_err(|e| wrong(&e).because(e))? == 0 {
             break;
         }
-        take(text.trim_end_matches(['\n', '\r'])).map_err(|e| wrong(&e))?;
+        take(text.trim_end_matches(['\n', '\r'])).map_err(|e| wrong(&e).because(e))?;
     }
     Ok(())
 }

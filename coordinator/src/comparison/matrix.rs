@@ -7,15 +7,15 @@
 use std::collections::BTreeMap;
 
 use bench_aggregate::{
-    compare::{CompareOptions, RunFacts, compare, correct_over_pairs},
+    compare::{CompareOptions, RunFacts, compare, correct_over_pairs, in_view_of_all},
     pareto::front,
 };
 use bench_proto::{
-    comparison::{Comparison, MemoryCost, Word},
+    comparison::Comparison,
     matrix::{CellProbe, MATRIX_SCHEMA_VERSION, MainEffect, MatrixCell, MatrixPair, MatrixReport, SEED_AXIS},
     money::PicoUsd,
     spec::RunSpec,
-    summary::{LatencyProbe, MeteredSummary, ProbeConditions, Summary, Verdict},
+    summary::{LatencyProbe, MemoryCost, ProbeConditions, Summary, Verdict},
 };
 use bench_store::{RunRow, RunState, Store};
 use serde_json::Value;
@@ -27,9 +27,6 @@ use crate::{
     results::repeats::{counted_elsewhere, figures_of},
     standing::group::{CellRows, RunsOfGroup},
 };
-
-/// Largest corrected p value of a difference that is more than chance.
-const SIGNIFICANT: f64 = 0.05;
 
 /// The report of a matrix at any point: figures rest on the runs that have ended.
 ///
@@ -66,7 +63,7 @@ pub(crate) async fn matrix_report(app: &App, store: &dyn Store, group: &RunsOfGr
         effects: effects(app, store, &cells, &options).await?,
         seeds,
         seed_pairs,
-        notes: invalid.into_iter().chain(notes(&cells)).collect(),
+        notes: invalid.into_iter().chain(unpriced(&told)).chain(notes(&cells)).collect(),
         cells: told.into_iter().map(|told| told.cell).collect(),
     })
 }
@@ -88,6 +85,8 @@ struct Told {
     conditions: Vec<ProbeConditions>,
     /// Of each of its runs that may not be used, why.
     invalid: Vec<String>,
+    /// Nobody knows all that its memory system has spent.
+    is_unpriced: bool,
 }
 
 /// A cell's figures, but for what needs the other cells' too.
@@ -128,8 +127,10 @@ async fn tell(app: &App, store: &dyn Store, cell: &CellRows, all: &[CellRows]) -
         (told.value, told.ci95, told.ci95_note, told.sd) = (mean.value, mean.ci95, mean.ci95_note, mean.sd);
         told.verdict = Some(if invalid.is_empty() { Verdict::Valid } else { Verdict::Invalid });
         let usd: f64 = ended.iter().map(|run| run.counters.usd_paid()).sum();
-        told.usd_per_run = Some(usd / ended.len() as f64);
-        told.usd_list_per_run = list_price(&of.summaries);
+        // the least that it may be is no price that others are held against
+        let is_unpriced = of.summaries.iter().any(|summary| summary.usage.is_incomplete());
+        told.usd_per_run = (!is_unpriced).then_some(usd / ended.len() as f64);
+        told.usd_list_per_run = list_price(&of.summaries).filter(|_| !is_unpriced);
         told.memory = memory_of(&of.summaries);
         let probes: Vec<LatencyProbe> = of.summaries.into_iter().filter_map(|summary| summary.latency_probe).collect();
         told.probe = mean_of(&probes);
@@ -138,9 +139,9 @@ async fn tell(app: &App, store: &dyn Store, cell: &CellRows, all: &[CellRows]) -
             told.probe_note = Some("its runs have no latency probe".to_owned());
         }
         let conditions = probes.into_iter().map(|probe| probe.conditions).collect();
-        return Ok(Told { cell: told, conditions, invalid });
+        return Ok(Told { cell: told, conditions, invalid, is_unpriced });
     }
-    Ok(Told { cell: told, conditions: Vec::new(), invalid: Vec::new() })
+    Ok(Told { cell: told, conditions: Vec::new(), invalid: Vec::new(), is_unpriced: false })
 }
 
 /// Dollars a run as if nothing had come from the call store, with what the memory system spent itself: a cell that was given the
@@ -150,18 +151,17 @@ fn list_price(summaries: &[Summary]) -> Option<f64> {
     (!summaries.is_empty()).then(|| summaries.iter().map(price).sum::<f64>() / summaries.len() as f64)
 }
 
-/// What the memory system spent itself, as the mean over a cell's runs; none where one of them was not metered.
+/// What the memory system spent, as the mean over a cell's runs; none where nobody knows it of one of them.
 fn memory_of(summaries: &[Summary]) -> Option<MemoryCost> {
-    let metered: Vec<&MeteredSummary> =
-        summaries.iter().map(|summary| summary.metered.as_ref()).collect::<Option<_>>()?;
-    let mean = |of: fn(&MeteredSummary) -> Option<f64>| {
-        let all: Option<Vec<f64>> = metered.iter().map(|metered| of(metered)).collect();
+    let costs: Vec<MemoryCost> = summaries.iter().map(Summary::memory_cost).collect::<Option<_>>()?;
+    let mean = |of: fn(&MemoryCost) -> Option<f64>| {
+        let all: Option<Vec<f64>> = costs.iter().map(of).collect();
         all.filter(|all| !all.is_empty()).map(|all| all.iter().sum::<f64>() / all.len() as f64)
     };
     Some(MemoryCost {
-        usd: mean(|metered| Some(metered.total.usd_list()))?,
-        usd_per_1000_turns: mean(|metered| metered.usd_per_1000_turns),
-        usd_per_question: mean(|metered| metered.usd_per_question),
+        usd: mean(|cost| Some(cost.usd))?,
+        usd_per_1000_turns: mean(|cost| cost.usd_per_1000_turns),
+        usd_per_question: mean(|cost| cost.usd_per_question),
     })
 }
 
@@ -186,10 +186,7 @@ fn set_fronts(cells: &[CellRows], told: &mut [Told]) {
         let latency =
             |cell: &MatrixCell| cell.probe.as_ref().filter(|_| cell.probe_note.is_none()).map(|probe| probe.p50_ms);
         set_front(&here, told, latency, |cell, on| cell.on_front_of_probe = Some(on));
-        let filling = |cell: &MatrixCell| cell.memory.as_ref()?.usd_per_1000_turns;
-        set_front(&here, told, filling, |cell, on| cell.on_front_of_filling = Some(on));
-        let asking = |cell: &MatrixCell| cell.memory.as_ref()?.usd_per_question;
-        set_front(&here, told, asking, |cell, on| cell.on_front_of_asking = Some(on));
+        set_memory_fronts(&here, told);
         for at in &here {
             if let Some(told) = told.get_mut(*at) {
                 told.cell.alike_with = Some(first.number);
@@ -197,6 +194,17 @@ fn set_fronts(cells: &[CellRows], told: &mut [Told]) {
         }
         open = others;
     }
+}
+
+/// The fronts of what memory systems spend. Where none of them spends anything there is nothing to weigh.
+fn set_memory_fronts(here: &[usize], told: &mut [Told]) {
+    if !here.iter().filter_map(|at| told.get(*at)?.cell.memory.as_ref()).any(|memory| memory.usd > 0.0) {
+        return;
+    }
+    let filling = |cell: &MatrixCell| cell.memory.as_ref()?.usd_per_1000_turns;
+    set_front(here, told, filling, |cell, on| cell.on_front_of_filling = Some(on));
+    let asking = |cell: &MatrixCell| cell.memory.as_ref()?.usd_per_question;
+    set_front(here, told, asking, |cell, on| cell.on_front_of_asking = Some(on));
 }
 
 /// Marks those of some cells that have a score and a cost, and may be used: one that may not is no reason to leave another.
@@ -299,15 +307,6 @@ async fn pairs(
     Ok(which.iter().zip(found).map(told).collect())
 }
 
-/// What a pair says in view of all pairs: a difference that Holm's correction takes for chance decides nothing.
-#[must_use]
-pub(crate) fn in_view_of_all(verdict: Word, p_holm: Option<f64>) -> Word {
-    match verdict {
-        Word::Better | Word::Worse if p_holm.is_none_or(|p| p > SIGNIFICANT) => Word::Inconclusive,
-        verdict => verdict,
-    }
-}
-
 /// Axis → value.
 type Values = BTreeMap<String, String>;
 
@@ -324,7 +323,7 @@ struct Measured {
 
 impl Measured {
     /// That of a cell with these values and settings.
-    fn of(values: &Values, spec: &RunSpec) -> Self {
+    fn from_cell(values: &Values, spec: &RunSpec) -> Self {
         let mut settings = spec.dataset.settings.clone();
         let of_seed = values.contains_key(SEED_AXIS) && settings.remove("seed").is_some();
         Self {
@@ -385,7 +384,7 @@ fn matched<'c>(cells: &'c [CellRows], axis: &str, [from, to]: [&str; 2]) -> Vec<
         let spec = &a.runs.first()?.spec;
         let mut shared = a.values.clone();
         shared.remove(axis);
-        (a.dataset() == b.dataset()).then(|| (Measured::of(&a.values, spec), shared, (a, b)))
+        (a.dataset() == b.dataset()).then(|| (Measured::from_cell(&a.values, spec), shared, (a, b)))
     };
     apart(cells.iter().filter(|cell| has(cell, from)).filter_map(pair).collect())
 }
@@ -447,6 +446,19 @@ async fn effect(
     }))
 }
 
+/// The cells that are on no front by dollars, since nobody knows theirs.
+fn unpriced(told: &[Told]) -> Option<String> {
+    let cells: Vec<String> =
+        told.iter().filter(|told| told.is_unpriced).map(|told| told.cell.number.to_string()).collect();
+    let named = if cells.len() == 1 { "cell" } else { "cells" };
+    (!cells.is_empty()).then(|| {
+        format!(
+            "what the memory system of {named} {} spends is unknown: no dollars a run, and no front by them; --meter counts it",
+            cells.join(", ")
+        )
+    })
+}
+
 fn notes(cells: &[CellRows]) -> Vec<String> {
     let runs = || cells.iter().flat_map(|cell| &cell.runs);
     let open = runs().filter(|run| run.state != RunState::Finished).count();
@@ -483,7 +495,7 @@ mod tests {
             on_front_of_usd: None,
             ..cell
         };
-        Told { cell, conditions: Vec::new(), invalid: Vec::new() }
+        Told { cell, conditions: Vec::new(), invalid: Vec::new(), is_unpriced: false }
     }
 
     #[test]
@@ -502,6 +514,42 @@ mod tests {
         let spoiled = [(valid, (0.5, 1.0, 1.0)), (invalid, (0.9, 0.1, 0.1)), (valid, (0.6, 2.0, 2.0))];
         assert_eq!(marks(&spoiled), [Some(true), None, Some(true)]);
         assert_eq!(marks(&[(invalid, (0.9, 0.1, 0.1))]), [None]);
+    }
+
+    #[test]
+    fn a_cell_whose_dollars_nobody_knows_is_on_no_front_by_them_and_is_named() {
+        let mut told =
+            [cell(1, Verdict::Valid, (0.8, 1.0, 1.0)), cell(2, Verdict::Valid, (0.9, 0.0, 0.0))].map(|told| {
+                let is_unpriced = told.cell.number == 2;
+                Told { is_unpriced, ..told }
+            });
+        (told[1].cell.usd_per_run, told[1].cell.usd_list_per_run) = (None, None);
+        set_front(&[0, 1], &mut told, MatrixCell::usd_held, |cell, on| cell.on_front_of_usd = Some(on));
+        assert_eq!([&told[0], &told[1]].map(|told| told.cell.on_front_of_usd), [Some(true), None]);
+        let said = unpriced(&told).expect("is said");
+        assert!(said.starts_with("what the memory system of cell 2 spends is unknown"), "{said}");
+    }
+
+    #[test]
+    fn a_memory_that_spends_nothing_is_on_the_fronts_of_those_that_do() {
+        let marks = |usd: [f64; 2]| {
+            let mut told: Vec<Told> = (1..)
+                .zip(usd)
+                .map(|(number, usd)| {
+                    let mut told = cell(number, Verdict::Valid, (0.8, 1.0, 1.0));
+                    let each = Some(usd);
+                    told.cell.memory = Some(MemoryCost { usd, usd_per_1000_turns: each, usd_per_question: each });
+                    (told.cell.on_front_of_filling, told.cell.on_front_of_asking) = (None, None);
+                    told
+                })
+                .collect();
+            set_memory_fronts(&[0, 1], &mut told);
+            told.into_iter()
+                .map(|told| (told.cell.on_front_of_filling, told.cell.on_front_of_asking))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(marks([0.0, 2.0]), [(Some(true), Some(true)), (Some(false), Some(false))]);
+        assert_eq!(marks([0.0, 0.0]), [(None, None), (None, None)]);
     }
 
     #[test]
@@ -532,7 +580,7 @@ mod tests {
             let mut spec: RunSpec = serde_json::from_str(golden).expect("a spec");
             change(&mut spec);
             let values = within(values);
-            (Measured::of(&values, &spec), values, ())
+            (Measured::from_cell(&values, &spec), values, ())
         };
         apart(cells.iter().map(cell).collect()).into_iter().map(|(within, cells)| (within, cells.len())).collect()
     }
@@ -574,13 +622,5 @@ mod tests {
         let (four, five) = (seed(4), seed(5));
         let of_seeds = parts(&[(&[(SEED_AXIS, "4")], &four), (&[(SEED_AXIS, "5")], &five)]);
         assert_eq!(of_seeds, [(within(&[]), 2)]);
-    }
-
-    #[test]
-    fn a_difference_among_many_pairs_decides_by_its_corrected_p() {
-        assert_eq!(in_view_of_all(Word::Worse, Some(0.34)), Word::Inconclusive);
-        assert_eq!(in_view_of_all(Word::Better, None), Word::Inconclusive);
-        assert_eq!(in_view_of_all(Word::Better, Some(0.01)), Word::Better);
-        assert_eq!(in_view_of_all(Word::NoChange, Some(1.0)), Word::NoChange);
     }
 }

@@ -281,7 +281,7 @@ impl Dispatcher {
                         learned.left_out.add(run, &error);
                     }
                     Err(DispatchError::Queue(QueueError::Setup(why))) if !self.is_local() => {
-                        refused.push((name.to_owned(), why));
+                        refused.push((name.to_owned(), why.to_string()));
                         break;
                     }
                     handed_out => {

@@ -121,7 +121,7 @@ mod tests {
     impl Picky {
         fn check_login(&self) -> Result<(), QueueError> {
             match self.1.load(Ordering::Relaxed) {
-                true => Err(QueueError::Refused("the login is refused".to_owned())),
+                true => Err(QueueError::Refused("the login is refused".into())),
                 false => Ok(()),
             }
         }
@@ -132,7 +132,7 @@ mod tests {
         async fn declare(&self, queues: &[QueueName]) -> Result<(), QueueError> {
             self.check_login()?;
             match queues.iter().any(|queue| queue.wire_name().len() > 255) {
-                true => Err(QueueError::Setup("the name is too long".to_owned())),
+                true => Err(QueueError::Setup("the name is too long".into())),
                 false => self.0.declare(queues).await,
             }
         }
@@ -140,7 +140,7 @@ mod tests {
         async fn publish(&self, queue: &QueueName, messages: &[Outgoing]) -> Result<(), QueueError> {
             self.check_login()?;
             match queue.pool.as_str() {
-                "closed" => Err(QueueError::Setup("the user may not use it".to_owned())),
+                "closed" => Err(QueueError::Setup("the user may not use it".into())),
                 _ => self.0.publish(queue, messages).await,
             }
         }

@@ -211,7 +211,7 @@ impl Dispatcher {
         }
         for (pool, queues) in missing {
             match self.queue.declare(&queues).await {
-                Err(QueueError::Setup(why)) => learned.refuse(&pool, why),
+                Err(QueueError::Setup(why)) => learned.refuse(&pool, why.to_string()),
                 declared => {
                     declared?;
                     learned.declared.extend(queues);
@@ -238,7 +238,7 @@ impl Dispatcher {
                 Err(QueueError::Setup(reason)) => {
                     info!("{reason}: declaring it again");
                     match self.queue.declare(std::slice::from_ref(queue)).await {
-                        Err(QueueError::Setup(why)) => learned.refuse(&queue.pool, why),
+                        Err(QueueError::Setup(why)) => learned.refuse(&queue.pool, why.to_string()),
                         declared => {
                             declared?;
                             lost = Some("a queue was gone");

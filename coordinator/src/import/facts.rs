@@ -84,8 +84,9 @@ struct KnownIds {
 impl KnownIds {
     /// The turns and sessions of a bank, of its content as it is stored.
     fn read(content: &[u8]) -> Result<Self, CliError> {
-        let content: BankContent = serde_json::from_slice(content)
-            .map_err(|e| CliError::infrastructure(format!("a bank that was just prepared cannot be read: {e}")))?;
+        let content: BankContent = serde_json::from_slice(content).map_err(|e| {
+            CliError::infrastructure(format!("a bank that was just prepared cannot be read: {e}")).because(e)
+        })?;
         let mut known = Self { sessions: HashSet::new(), session_of: HashMap::new() };
         for entry in content.entries {
             match entry {

@@ -265,6 +265,18 @@ mod tests {
     }
 
     #[test]
+    fn a_field_that_the_user_names_is_no_other_field() {
+        let record = json!({"question_id": "a", "evaluation": "13 February 2022"});
+        let line = understood_with(&["answer=evaluation"], record).expect("is no grade");
+        assert_eq!((line.answer.as_deref(), line.grade), (Some("13 February 2022"), Grade::None));
+        let line = understood_with(&["question_id=qa_index"], json!({"qa_index": "a:1", "score": 1})).expect("reads");
+        assert_eq!((line.id.as_deref(), line.index), (Some("a:1"), None));
+        let record = json!({"question_id": "a", "judge_score": "Paris", "gpt_f1": 0.5, "scores": {"exact": 1}});
+        let line = understood_with(&["answer=judge_score", "category=scores"], record).expect("reads");
+        assert_eq!((line.grade, line.graded_by.as_deref()), (Grade::Score(0.5), Some("gpt_f1")), "the next best name");
+    }
+
+    #[test]
     fn nonsense_is_refused_with_its_place() {
         for (fields, word) in [
             (json!({"question_id": "a", "score": 1.5}), "[0, 1]"),

@@ -126,14 +126,15 @@ impl Known {
         self.form.scale
     }
 
-    /// Where a field of ours lies in a record, best first; only there where the user has said it.
+    /// Where a field of ours lies in a record, best first; only there where the user has said it, and nowhere where another field
+    /// of ours lies by what the user says.
     pub(crate) fn find<'a>(&self, fields: &Fields<'a>, given: &Given, ours: Ours) -> Vec<Found<'a>> {
         match given.path(ours) {
             Some(path) => {
                 let value = fields.at(path).map(Cow::Borrowed);
                 value.map(|value| Found { name: path.to_owned().into(), value, by: By::User }).into_iter().collect()
             }
-            None => fields.find(&self.places[ours as usize]),
+            None => fields.find_free(&self.places[ours as usize], &|name| given.is_another(name, ours)),
         }
     }
 

@@ -102,7 +102,8 @@ pub(crate) fn grade(fields: &Fields<'_>, form: &Known, reading: &Reading) -> Res
     };
     let named = reading.given.path(Ours::Score);
     // a questions.jsonl of ours has judgements beside its scores, and those are not the grade
-    if let (None, Some(Value::Object(scores)), None) = (named, fields.exact("scores"), fields.exact("score")) {
+    let own = |name: &str| fields.exact(name).filter(|_| !reading.given.is_another(name, Ours::Score));
+    if let (None, Some(Value::Object(scores)), None) = (named, own("scores"), own("score")) {
         match of_ours(scores, reading.metric.as_deref()) {
             Some((name, value)) => return graded(name, value),
             None if outcome.is_some() && reading.metric.is_some() && !scores.is_empty() => {

@@ -99,7 +99,7 @@ impl Results {
             sampled.extend(questions.map(|question| question.question_id));
         }
         facts::check_sampled(&sampled, &self.lines, &new_run.spec.dataset.name)
-            .map_err(|e: ImportError| CliError::usage(format!("{file}: {e}")))?;
+            .map_err(|e: ImportError| CliError::usage(format!("{file}: {e}")).because(e))?;
         let run_no = store.create_run(new_run).await?;
         for batch in planner::batches(self.dataset.as_ref(), &banks, None) {
             let batch = batch?;

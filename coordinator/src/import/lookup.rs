@@ -82,6 +82,11 @@ impl<'a> Fields<'a> {
 
     /// What is there of some places, in their order.
     pub(crate) fn find(&self, places: &[FieldPlace]) -> Vec<Found<'a>> {
+        self.find_free(places, &|_| false)
+    }
+
+    /// The same without the fields that are taken, which is said by their names and paths.
+    pub(crate) fn find_free(&self, places: &[FieldPlace], is_taken: &dyn Fn(&str) -> bool) -> Vec<Found<'a>> {
         let together = |a: &FieldPlace, b: &FieldPlace| {
             matches!(
                 (a, b),
@@ -91,14 +96,17 @@ impl<'a> Fields<'a> {
         places
             .chunk_by(together)
             .filter_map(|places| match &places[0] {
-                FieldPlace::Name(name) => self.by_name.get(name).map(|(name, value)| found(name, value, By::Name)),
-                FieldPlace::Path(path) => self.at(path).map(|value| Found {
+                FieldPlace::Name(name) => {
+                    let there = self.by_name.get(name).filter(|(name, _)| !is_taken(name));
+                    there.map(|(name, value)| found(name, value, By::Name))
+                }
+                FieldPlace::Path(path) => self.at(path).filter(|_| !is_taken(path)).map(|value| Found {
                     name: path.clone().into(),
                     value: Cow::Borrowed(value),
                     by: By::Name,
                 }),
-                FieldPlace::Ending(_) => self.ending(places),
-                FieldPlace::Numbered(_) => self.numbered(places),
+                FieldPlace::Ending(_) => self.ending(places, is_taken),
+                FieldPlace::Numbered(_) => self.numbered(places, is_taken),
             })
             .collect()
     }
@@ -118,17 +126,17 @@ impl<'a> Fields<'a> {
         parts.try_fold(top, |value, name| step(value.as_object()?, name))
     }
 
-    fn ending(&self, ends: &[FieldPlace]) -> Option<Found<'a>> {
+    fn ending(&self, ends: &[FieldPlace], is_taken: &dyn Fn(&str) -> bool) -> Option<Found<'a>> {
         let ends_so =
             |name: &str| ends.iter().any(|end| matches!(end, FieldPlace::Ending(end) if name.ends_with(end.as_str())));
-        let mut there = self.by_name.iter().filter(|(name, _)| ends_so(name));
+        let mut there = self.by_name.iter().filter(|(name, (theirs, _))| ends_so(name) && !is_taken(theirs));
         let (name, value) = there.next()?.1;
         there.next().is_none().then(|| found(name, value, By::Ending))
     }
 
-    fn numbered(&self, stems: &[FieldPlace]) -> Option<Found<'a>> {
+    fn numbered(&self, stems: &[FieldPlace], is_taken: &dyn Fn(&str) -> bool) -> Option<Found<'a>> {
         let mut lists: HashMap<&str, Vec<(u32, &'a str, &'a Value)>> = HashMap::new();
-        for (plain, (name, value)) in &self.by_name {
+        for (plain, (name, value)) in self.by_name.iter().filter(|(_, (name, _))| !is_taken(name)) {
             let stem = plain.trim_end_matches(|c: char| c.is_ascii_digit());
             let is_known = stems.iter().any(|known| matches!(known, FieldPlace::Numbered(known) if known == stem));
             if let (true, Ok(number)) = (is_known, plain[stem.len()..].parse()) {
@@ -212,5 +220,9 @@ mod tests {
         assert_eq!(find("*correct *f1"), [], "two end so");
         assert_eq!(find("run# vote_#"), one("vote 1, vote_2, …", json!([1, 2, 3])), "the longest list");
         assert_eq!(find("*f1 a.b_c").len(), 2);
+        let places = ["isCorrect", "a.b_c", "vote_#", "*f1"].map(FieldPlace::read);
+        let free = |taken: &[&str]| fields.find_free(&places, &|name| taken.contains(&name));
+        assert_eq!(free(&["Is Correct", "a.b_c", "gpt_f1"]).len(), 1);
+        assert_eq!(free(&["vote_2"])[2].name, "vote 1, vote_10", "a number of them is taken");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, str::FromStr};
 
-use super::advice::shown;
+use super::{advice::shown, lookup::plain};
 
 /// Longest `--field`, in bytes, so that messages stay short.
 const MOST_BYTES: usize = 1 << 10;
@@ -16,7 +16,7 @@ pub(crate) enum Ours {
     Question,
     /// The question's place within its conversation, counted from 0.
     Index,
-    /// The conversation.
+    /// Id of the bank that the question is about.
     Conversation,
     /// The question's category, by name or number.
     Category,
@@ -102,6 +102,12 @@ impl Given {
         self.0.get(&ours).map(String::as_str)
     }
 
+    /// Whether the user says that what lies at a path is another field than `ours`.
+    pub(crate) fn is_another(&self, theirs: &str, ours: Ours) -> bool {
+        let is_same = |path: &str| path.split('.').map(plain).eq(theirs.split('.').map(plain));
+        self.paths().any(|(of, path)| of != ours && is_same(path))
+    }
+
     pub(crate) fn paths(&self) -> impl Iterator<Item = (Ours, &str)> {
         self.0.iter().map(|(ours, path)| (*ours, path.as_str()))
     }
@@ -115,6 +121,8 @@ mod tests {
     fn fields_are_given_once_and_by_their_names() {
         let given = Given::read(["score=m.f1", "question=a=b"]).expect("reads");
         assert_eq!((given.path(Ours::Score), given.path(Ours::Question)), (Some("m.f1"), Some("a=b")));
+        assert!(given.is_another("M.F 1", Ours::Answer) && !given.is_another("mf1", Ours::Answer));
+        assert!(!given.is_another("m.f1", Ours::Score), "it is itself");
         for (flags, word) in [
             (["score", "answer=a"], "OURS=THEIRS"),
             (["score=", "answer=a"], "OURS=THEIRS"),

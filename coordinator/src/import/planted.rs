@@ -130,7 +130,7 @@ pub(crate) fn of_run(
 
 /// A file of answers by its name and what stands in it.
 pub(crate) fn source_of(file: &Path, bytes: &[u8]) -> String {
-    format!("{}, sha256 {}", file_name(file), Sha256Hash::of(bytes).hex())
+    format!("{}, sha256 {}", file_name(file), Sha256Hash::of_bytes(bytes).hex())
 }
 
 /// How long an answer is.

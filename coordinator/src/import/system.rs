@@ -23,6 +23,24 @@ const GENERIC: [&str; 14] = [
     "scores",
 ];
 
+/// Endings of files of results; whatever else stands behind a dot is part of a name (`gpt-4.1-mini`).
+const ENDINGS: [&str; 17] = [
+    "arrow", "bz2", "csv", "gz", "json", "jsonl", "md", "ndjson", "parquet", "tar", "tsv", "txt", "xz", "yaml", "yml",
+    "zip", "zst",
+];
+
+/// A file's name without its endings, as many as there are.
+fn without_endings(file: &str) -> &str {
+    let mut stem = file;
+    while let Some((before, ending)) = stem.rsplit_once('.') {
+        if before.is_empty() || !ENDINGS.iter().any(|known| known.eq_ignore_ascii_case(ending)) {
+            break;
+        }
+        stem = before;
+    }
+    stem
+}
+
 /// A system's name from a path: the file's name without its endings, behind the folder's where the file's says nothing.
 pub(crate) fn named_after(path: &Path) -> String {
     let clean = |name: &str| {
@@ -32,7 +50,7 @@ pub(crate) fn named_after(path: &Path) -> String {
     };
     let mut names = path.iter().rev().filter_map(|name| name.to_str());
     let file = names.next().unwrap_or_default();
-    let stem = clean(file.split_once('.').map_or(file, |(stem, _)| if stem.is_empty() { file } else { stem }));
+    let stem = clean(without_endings(file));
     let says =
         |stem: &str| stem.split('-').any(|word| !GENERIC.contains(&word) && !word.chars().all(|c| c.is_ascii_digit()));
     if says(&stem) {
@@ -56,6 +74,9 @@ mod tests {
             ("/x/zep/results_2.json", "zep-results-2"),
             ("/x/hindsight/2026-10-01.csv", "hindsight-2026-10-01"),
             ("/x/mem0", "mem0"),
+            ("/x/gpt-4.1-mini.jsonl", "gpt-4-1-mini"),
+            ("/x/gpt-4.5-mini.JSON.zst", "gpt-4-5-mini"),
+            ("/x/gpt-4.1", "gpt-4-1"),
             ("/x/y/.json", "json"),
             ("/", "imported"),
         ] {

@@ -95,7 +95,7 @@ impl Banks {
                 "the banks cannot be filled: {failure}; `bench-coord systems check SYSTEM` shows what works"
             ))
         })?;
-        let words = BankWords::of(facts, plan.shown.banks);
+        let words = BankWords::from_facts(facts, plan.shown.banks);
         Ok(Self { all: filled, facts, words, size, grow: !system.capabilities().from_items })
     }
 
@@ -119,7 +119,7 @@ pub(super) fn bank_of(facts: Facts, name: String, number: u32, size: u32) -> Ban
     let entries = (0..size).map(|index| entry(facts, number, index)).collect();
     let content = BankContent { bank_id: format!("load-{number}"), speakers: Vec::new(), entries };
     BankRef {
-        content_hash: Sha256Hash::of(name.as_bytes()),
+        content_hash: Sha256Hash::of_bytes(name.as_bytes()),
         bank_id: content.bank_id.clone(),
         handle: None,
         content: Some(Arc::new(content)),

@@ -11,11 +11,13 @@
 //! | `stress` | what came of the suite `stress`? |
 //! | `gate` | is it worse than before? |
 //! | `files` | where is it written, and how are results of others read? |
+//! | `page` | what is written? |
 //! | `table` | how does a person read it? |
 
 mod banks;
 mod files;
 mod gate;
+mod page;
 mod plan;
 mod steps;
 mod stress;
@@ -35,8 +37,9 @@ use self::{
     steps::Stepper,
 };
 pub(crate) use self::{
-    files::{Measured, folder_of, read_all, write},
+    files::{Measured, folder_of, read_all},
     gate::{Baseline, Gate, gated},
+    page::write,
     table::show,
 };
 use crate::{

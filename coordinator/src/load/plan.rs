@@ -122,7 +122,7 @@ impl LoadPlan {
         let shown = Plan {
             system: driven.name.clone(),
             system_version: can.version.clone(),
-            settings_sha256: Sha256Hash::of(&settings).hex(),
+            settings_sha256: Sha256Hash::of_bytes(&settings).hex(),
             arrivals: args.arrivals.name().to_owned(),
             rates: args.rate.clone(),
             mix: args.mix,
@@ -171,7 +171,7 @@ impl LoadPlan {
 
 fn check_capabilities(args: &LoadArgs, can: &Capabilities, name: &str) -> Result<(), CliError> {
     let usage = |what: String| Err(CliError::usage(what));
-    let recalls = args.mix.of(Operation::Recall) > 0;
+    let recalls = args.mix.share_of(Operation::Recall) > 0;
     if can.sees_gold {
         return usage(format!("{name} is a control that is told the answers: there is nothing to load"));
     }

@@ -46,8 +46,9 @@ impl Stepper<'_> {
     /// # Errors
     /// Exit 4 when this process can start no thread.
     pub(super) async fn all(&self, steps: &mut Vec<StepResult>) -> Result<(), CliError> {
-        let metronome = Metronome::start()
-            .map_err(|error| CliError::infrastructure(format!("the process cannot start a thread: {error}")))?;
+        let metronome = Metronome::start().map_err(|error| {
+            CliError::infrastructure(format!("the process cannot start a thread: {error}")).because(error)
+        })?;
         let mut wait = Wait::Exact(metronome);
         let mut rates = self.plan.shown.rates.clone();
         let most = if self.plan.arrivals == LoadArrivals::Steps { rates.len() + MORE_STEPS } else { rates.len() };

@@ -91,7 +91,7 @@ pub(super) async fn run(app: &App, args: &LoadArgs, driven: &Driven, id: &str) -
         suite_version: SUITE_VERSION,
         system: driven.name.clone(),
         system_version: can.version.clone(),
-        settings_sha256: Sha256Hash::of(&settings).hex(),
+        settings_sha256: Sha256Hash::of_bytes(&settings).hex(),
         process: process(id, SEED, started_at, stop.is_cancelled()),
         widths,
         retain,
@@ -187,7 +187,7 @@ impl<'a> Suite<'a> {
         Self {
             system,
             facts,
-            words: BankWords::of(facts, BANKS),
+            words: BankWords::from_facts(facts, BANKS),
             widths,
             banks: (0..BANKS).map(bank).collect(),
             doing: "make banks",

@@ -33,7 +33,7 @@ pub(super) struct Sheet {
 }
 
 impl Sheet {
-    pub(super) fn of(measured: &Measured) -> Self {
+    pub(super) fn from_measured(measured: &Measured) -> Self {
         match measured {
             Measured::Load(result) => Self {
                 title: format!("{} {} under load", result.plan.system, result.plan.system_version),
@@ -58,7 +58,7 @@ impl Sheet {
 
 /// Prints it, with what a gate says.
 pub(crate) fn show(measured: &Measured, gate: Option<&Gate>) {
-    let Sheet { title, facts, header, rows, notes } = Sheet::of(measured);
+    let Sheet { title, facts, header, rows, notes } = Sheet::from_measured(measured);
     let mut shown = table(header);
     rows.into_iter().for_each(|row| shown.add_row(row));
     let head = std::iter::once(title).chain(facts).flat_map(|line| wrapped(&line));
@@ -239,7 +239,7 @@ fn is_behind_by_errors(step: &StepResult) -> bool {
     let (intended, unserved, errors) = (sum(Tally::intended), sum(Tally::unserved), sum(Tally::errors));
     step.standing == Standing::Behind
         && errors * 2 > unserved
-        && Standing::of(intended, unserved - errors, step.growth) == Standing::Held
+        && Standing::from_step(intended, unserved - errors, step.growth) == Standing::Held
 }
 
 /// A percentile in milliseconds; a dash where none of so many operations lies beyond it, and it would be the largest under another name.

@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn the_archive_that_holds_most_of_a_run_is_asked() {
-        let hashes: Vec<Sha256Hash> = (0..4_u8).map(|n| Sha256Hash::of(&[n])).collect();
+        let hashes: Vec<Sha256Hash> = (0..4_u8).map(|n| Sha256Hash::of_bytes(&[n])).collect();
         let manifest = |held: &[usize]| {
             let bank = |at: &usize| ArchivedBank {
                 bank_id: format!("b{at}"),
@@ -271,6 +271,6 @@ mod tests {
         assert_eq!(of(&hashes[..3]), Some("b"), "of equal ones the first");
         assert_eq!(of(&hashes[2..]), Some("a"));
         assert_eq!(of(&hashes[1..3]), Some("c"));
-        assert_eq!((of(&[Sha256Hash::of(b"other")]), of(&[])), (None, None));
+        assert_eq!((of(&[Sha256Hash::of_bytes(b"other")]), of(&[])), (None, None));
     }
 }

@@ -79,6 +79,17 @@ impl Demands {
         self.own_k.map(|own| OwnK { all: self.by_top_k == 0, ..own })
     }
 
+    /// Questions that a system can only be asked without a part of their filter, and the parts that it lacks.
+    pub(crate) fn lacking(&self, can: &Capabilities, answers: bool) -> (u64, FilterParts) {
+        let has = if answers {
+            can.answer_filters.and(if can.recalls { can.filters } else { FilterParts::ALL })
+        } else {
+            can.filters
+        };
+        let lacking = self.filters.iter().map(|parts| parts.without(has)).filter(|parts| !parts.is_empty());
+        lacking.fold((0, FilterParts::default()), |(n, all), parts| (n + 1, all.or(parts)))
+    }
+
     /// What the report has to say of a system that cannot do all of it.
     ///
     /// # Errors
@@ -91,14 +102,7 @@ impl Demands {
         answers: bool,
         allowed: bool,
     ) -> Result<Vec<String>, CliError> {
-        let has = if answers {
-            can.answer_filters.and(if can.recalls { can.filters } else { FilterParts::ALL })
-        } else {
-            can.filters
-        };
-        let lacking = self.filters.iter().map(|parts| parts.without(has)).filter(|parts| !parts.is_empty());
-        let (questions, lacking) =
-            lacking.fold((0_u64, FilterParts::default()), |(n, all), parts| (n + 1, all.or(parts)));
+        let (questions, lacking) = self.lacking(can, answers);
         let names = lacking.names().join(", ");
         let mut notes = Vec::new();
         if let Some(own) = self.own_k() {
@@ -202,6 +206,8 @@ mod tests {
         mine replaces nothing: 3 updates retained as further memories beside those that they replace
         mine removes nothing: 1 withdrawal not sent, what was withdrawn stays
         ");
+        let tags = FilterParts { tags: true, ..FilterParts::default() };
+        assert_eq!(demands().lacking(&mine, false), (1, tags), "is kept with the run");
         let answers = Capabilities { answer_filters: FilterParts::default(), filters: FilterParts::ALL, ..mine };
         assert!(demands().notes("mine", &answers, true, false).is_err(), "its answers are not filtered");
     }

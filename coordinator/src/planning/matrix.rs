@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bench_proto::weight;
+use bench_proto::{reason::Reason, weight};
 use serde::Deserialize;
 
 use crate::{cli::MOST_REPEATS, exit::CliError, standing::naming::check_name};
@@ -48,7 +48,7 @@ const KEYS: [&str; 2] = ["name", "repeats"];
 /// The axis whose values are names for several settings each.
 const SETTINGS: &str = "settings";
 
-/// A matrix file.
+/// What the file of `matrix` says: axes with their values, and what holds for all cells.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MatrixFile {
@@ -84,7 +84,7 @@ pub(crate) struct MatrixFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Form {
-    /// All of them.
+    /// Each value of an axis with each of all others.
     Grid,
     /// The baseline, and each other value of an axis with the baseline's values of all other axes.
     Ablation,
@@ -150,12 +150,14 @@ impl Matrix {
             CliError::usage(format!("{path}{line}: {why}"))
         };
         let file: MatrixFile = match yaml {
-            true => weight::check(serde_norway::Deserializer::from_str(&text), MOST_WEIGHT)
+            true => weight::check_nesting(text.as_bytes())
+                .and_then(|()| weight::check(serde_norway::Deserializer::from_str(&text), MOST_WEIGHT))
                 .and_then(|()| serde_norway::from_str(&text))
-                .map_err(|e| wrong(e.location().map(|l| l.line()), e.to_string()))?,
+                .map_err(|e| wrong(e.location().map(|l| l.line()), e.to_string()).because(e))?,
             false => toml::from_str(&text).map_err(|e| {
                 let line = e.span().map(|span| text.get(..span.start).unwrap_or_default().matches('\n').count() + 1);
-                wrong(line, e.message().to_owned())
+                // without the lines of the file that the parser shows: they may hold a secret
+                wrong(line, e.message().to_owned()).because(Reason::from(e.message()))
             })?,
         };
         let mut matrix = Self { path: path.to_owned(), text, file, cells: Vec::new() };
@@ -189,20 +191,53 @@ impl Matrix {
         Ok(matrix)
     }
 
-    /// An error of a cell, with the line of the value that it is about where that can be told.
+    /// An error of a cell, with the line of what it is about where that can be told: a setting, a flag or a value of an axis.
     pub(crate) fn of_cell(&self, cell: &Cell, error: CliError) -> CliError {
-        let said = |text: &str| holds(&error.message, text);
-        let line = cell
-            .values
-            .iter()
-            .find(|(axis, value)| said(axis) && said(value))
-            .or_else(|| cell.values.iter().find(|(_, value)| said(value)))
-            .or_else(|| cell.values.iter().find(|(axis, _)| said(axis)))
-            .and_then(|(axis, value)| self.line_of_value(axis, value))
-            .or_else(|| self.line_of("axes"));
+        let line = self.line_about(cell, &error.message).or_else(|| self.line_of("axes"));
         let place = line.map(|line| format!(":{line}")).unwrap_or_default();
         let message = format!("{}{place}: {}: {}", self.path, cell.label(), error.message);
         error.saying(message)
+    }
+
+    /// The line that a message about a cell means. A setting's key is the surest sign, then a name with its value; a system's name
+    /// alone may stand in any message.
+    fn line_about(&self, cell: &Cell, message: &str) -> Option<usize> {
+        let said = |text: &str| !text.is_empty() && holds(message, text);
+        let mut settings = self.settings_of(cell);
+        if let Some(setting) = settings.find(|setting| said(key_of(setting))) {
+            return self.line_of(setting).or_else(|| self.line_of(key_of(setting)));
+        }
+        let flags = named_values(&self.file.flags);
+        let axis = |is: &dyn Fn(&str, &str) -> bool| {
+            let (axis, value) = cell.values.iter().find(|(axis, value)| is(axis, value))?;
+            self.line_of_value(axis, value)
+        };
+        let flag = |is: &dyn Fn(&str, &str) -> bool| {
+            let (name, value) = flags.iter().find(|(name, value)| is(name, value))?;
+            self.line_of_flag(name, value)
+        };
+        axis(&|axis, value| said(axis) && said(value))
+            .or_else(|| flag(&|name, value| said(name) && said(value)))
+            .or_else(|| axis(&|_, value| said(value)))
+            .or_else(|| flag(&|_, value| said(value)))
+            .or_else(|| axis(&|axis, _| said(axis)))
+            .or_else(|| flag(&|name, _| said(name)))
+    }
+
+    /// The `key=value` of a cell: those that its value of the axis `settings` stands for, then those among the flags of all cells.
+    fn settings_of<'a>(&'a self, cell: &Cell) -> impl Iterator<Item = &'a str> {
+        let named = cell.values.get(SETTINGS).and_then(|name| self.file.settings.get(name));
+        let named = named.into_iter().flatten().map(String::as_str);
+        named.chain(named_values(&self.file.flags).into_iter().filter(|(name, _)| *name == "set").map(|(_, set)| set))
+    }
+
+    /// The line of a flag's value among the flags of all cells, else that of the flag.
+    fn line_of_flag(&self, name: &str, value: &str) -> Option<usize> {
+        let lines = || self.text.lines().enumerate();
+        let begin = self.line_of("flags")? - 1;
+        let (from, _) = lines().skip(begin).find(|(_, line)| holds(line, &format!("--{name}")))?;
+        let of_value = lines().skip(from).find(|(_, line)| !value.is_empty() && holds(line, value));
+        Some(of_value.map_or(from, |(at, _)| at) + 1)
     }
 
     /// The first line that holds a text.
@@ -408,6 +443,28 @@ fn instead_of(name: &str) -> &'static str {
     }
 }
 
+/// Flags by their names without dashes, each with its value, which is empty where there is none.
+fn named_values(flags: &[String]) -> Vec<(&str, &str)> {
+    let mut named: Vec<(&str, &str)> = Vec::new();
+    let mut lacks_value = false;
+    for word in flags {
+        if let Some(flag) = word.strip_prefix("--") {
+            let (name, value) = flag.split_once('=').unwrap_or((flag, ""));
+            lacks_value = !flag.contains('=');
+            named.push((name, value));
+        } else if let Some((_, value)) = named.last_mut().filter(|_| lacks_value) {
+            *value = word;
+            lacks_value = false;
+        }
+    }
+    named
+}
+
+/// The key of `key=value`.
+fn key_of(setting: &str) -> &str {
+    setting.split('=').next().unwrap_or(setting)
+}
+
 /// Whether a text has a word, with nothing that could belong to it on either side.
 fn holds(text: &str, word: &str) -> bool {
     let belongs = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '-' || c == '_' || c == '.');
@@ -438,6 +495,13 @@ mod tests {
         let text = format!("flags: [&a '{}']\naxes: {{system: [{aliases}bm25]}}\n", "x".repeat(1_000));
         let refused = Matrix::read("m.yaml", text).err().map(|error| error.message).unwrap_or_default();
         assert!(refused.contains("without aliases"), "{refused}");
+    }
+
+    #[test]
+    fn brackets_within_brackets_hold_no_processor() {
+        let refused = Matrix::read("m.yaml", format!("axes: {}", "[".repeat(1 << 20))).err();
+        let refused = refused.map(|error| error.message).unwrap_or_default();
+        assert!(refused.contains("write it flatter"), "{refused}");
     }
 
     #[test]
@@ -557,5 +621,29 @@ mod tests {
         let matrix = read("[axes]\ntop-k = [5]\nsystem = ['a', 'bem25']\n").unwrap_or_else(|e| panic!("{}", e.message));
         let error = matrix.of_cell(&matrix.cells[1], CliError::usage("unknown memory system 'bem25'"));
         assert_eq!(error.message, "m.toml:3: cell 2 (system = bem25, top-k = 5): unknown memory system 'bem25'");
+    }
+
+    #[test]
+    fn mistakes_in_flags_and_settings_have_the_line_that_they_stand_in() {
+        let toml = "flags = ['--dataset', 'locomo-sim', '--cache=oof',\n  '--set', 'bm25.k8=1',\n  '--preset', 'qick']\n\n\
+                    [axes]\nsystem = ['bm25', 'none']\nsettings = ['soft']\n\n[settings]\nsoft = ['bm25.k9=0.9']\n";
+        let yaml = "flags: [--dataset, locomo-smi]\naxes:\n  system: [bm25]\n  settings: [plain, soft]\n\n\
+                    settings:\n  plain: []\n  soft:\n    - bm25.k9=0.9\n";
+        let read =
+            |path: &str, text: &str| Matrix::read(path, text.to_owned()).unwrap_or_else(|e| panic!("{}", e.message));
+        let (toml, yaml) = (read("m.toml", toml), read("m.yaml", yaml));
+        for (matrix, number, said, wanted) in [
+            (&toml, 0, "--preset: run.preset is \"qick\", expected one of quick, fair", "m.toml:3: cell 1 "),
+            (&toml, 0, "--cache: run.cache is \"oof\", expected one of read, off", "m.toml:1: cell 1 "),
+            (&toml, 0, "--set bm25.k8: unknown key bm25.k8, did you mean bm25.k1?", "m.toml:2: cell 1 "),
+            (&toml, 1, "--set: unknown key bm25.k9, did you mean bm25.k1?", "m.toml:10: cell 2 "),
+            (&toml, 1, "unknown memory system 'none'", "m.toml:6: cell 2 "),
+            (&toml, 0, "nothing that stands there", "m.toml:5: cell 1 "),
+            (&yaml, 0, "unknown dataset 'locomo-smi'", "m.yaml:1: cell 1 "),
+            (&yaml, 1, "--set: unknown key bm25.k9", "m.yaml:9: cell 2 "),
+        ] {
+            let error = matrix.of_cell(&matrix.cells[number], CliError::usage(said));
+            assert!(error.message.starts_with(wanted), "'{wanted}': {}", error.message);
+        }
     }
 }

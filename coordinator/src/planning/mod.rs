@@ -57,6 +57,7 @@ use bench_proto::{
 use bench_settings::{ModelRole, RunSettings};
 use bench_store::RunRow;
 use bench_systems::{BuildContext, Capabilities, NOT_INSTALLED, adapter, facts, registry as systems, vector};
+use bench_worker::transport;
 
 pub(crate) use self::{
     dataset::{
@@ -88,7 +89,7 @@ pub(crate) const DEFAULT_CAP: PicoUsd = PicoUsd(20_000_000_000_000);
 pub(crate) struct PlannedRun {
     /// The open dataset.
     pub dataset: Arc<dyn Dataset>,
-    /// The sample.
+    /// Which of its questions are asked, in their order.
     pub sample: Sample,
     /// Effective settings.
     pub spec: RunSpec,
@@ -188,6 +189,7 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
     let sample = take_sample(&dataset, request).await?;
     let demands = Demands::read(&dataset, &sample).await?;
     let of_system = demands.notes(&cast.system.name, &cast.capabilities, cast.by_system, args.allow_unfiltered)?;
+    let unfiltered = demands.lacking(&cast.capabilities, cast.by_system).1;
     let fewest = Fewest::with_own_k(cast.system.top_k, demands.own_k());
     let more_scorers = scenario::asked_for(scenario, fewest, &settings.run.scorer)?;
     let notes = sample.spec.notes.iter().cloned().chain(of_system).collect();
@@ -204,10 +206,10 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
     }
     check_banks(&cast.system.name, &cast.capabilities, &sample)?;
     given::check(&cast.system, cast.recalls, &dataset, &sample).await?;
-    let mut spec = RunSpec {
+    let spec = RunSpec {
         spec_version: SPEC_VERSION,
         dataset: dataset_spec,
-        sample: SampleSpec { notes, own_k: demands.own_k(), ..sample.spec.clone() },
+        sample: SampleSpec { notes, own_k: demands.own_k(), unfiltered, ..sample.spec.clone() },
         system: cast.system,
         scenario,
         recalls: cast.recalls,
@@ -229,23 +231,39 @@ pub(crate) async fn plan_run(app: &App, args: &SubmitArgs, will_call: bool) -> R
         lists: cast.capabilities.lists && !cast.capabilities.from_items,
         taken_over: TakenOver::default(),
     };
-    if let Some(counting) = cast.counting {
-        counting::note(counting, &mut spec)?;
-    }
-    if let Some(metric) = &settings.run.headline {
-        scenario::head(&mut spec, metric)?;
-    }
-    panel::choose(&mut spec, &cast.judged, &dataset, &sample).await?;
-    scenario::check_graded(&spec)?;
-    scenario::check_native(&spec)?;
-    add_answerer_prompts(&mut spec)?;
-    tell_long_styles(&spec);
-    spec.canaries = canaries::canaries(&spec, &cast.capabilities, settings.run.canaries);
     let mut planned = PlannedRun { dataset, sample, spec, capabilities: cast.capabilities, rounds: None };
+    complete(&settings.run, &mut planned, cast.counting, &cast.judged).await?;
     if planned.spec.limits.is_uncapped() && planned.is_paid() {
         planned.spec.limits.max_cost = Some(DEFAULT_CAP);
     }
     Ok(planned)
+}
+
+/// Adds to a spec what follows from the rest of it: how it is counted and what heads its report, the questions that its judges grade,
+/// its prompts and its canaries.
+///
+/// # Errors
+/// As [`plan_run`].
+async fn complete(
+    run: &RunSettings,
+    planned: &mut PlannedRun,
+    counting: Option<&'static Counting>,
+    judged: &[Option<u64>],
+) -> Result<(), CliError> {
+    let PlannedRun { dataset, sample, spec, capabilities, .. } = planned;
+    if let Some(counting) = counting {
+        counting::note(counting, spec)?;
+    }
+    if let Some(metric) = &run.headline {
+        scenario::head(spec, metric)?;
+    }
+    panel::choose(spec, judged, dataset, sample).await?;
+    scenario::check_graded(spec)?;
+    scenario::check_native(spec)?;
+    add_answerer_prompts(spec)?;
+    tell_long_styles(spec);
+    spec.canaries = canaries::canaries(spec, capabilities, run.canaries);
+    Ok(())
 }
 
 /// Puts what a person wants of judges in place of the dataset's own: `--rubric`, `--judge-prompts`, `--count-as`.
@@ -477,6 +495,7 @@ async fn look_at_system(app: &App, name: &str, settings: &BTreeMap<String, serde
     if !settings.contains_key(adapter::ADAPTER) && !systems::needs_server(name) {
         return Ok(());
     }
+    transport::warn(app.settings(), transport::to_pgvector(name));
     let policy = Arc::new(if app.begins() { app.policy() } else { app.policy_naming(settings, given) });
     let context = BuildContext { policy, ..BuildContext::default() }.in_home(app.home());
     adapter::end_orphans(&app.home()).await;

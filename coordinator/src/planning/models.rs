@@ -105,7 +105,7 @@ pub(crate) fn user_prices(app: &App, args: &SubmitArgs) -> Result<UserPrices, Cl
 pub(crate) fn price_file(app: &App) -> Result<Option<PriceTable>, CliError> {
     let Some(path) = &app.settings().models.price_file else { return Ok(None) };
     let refuse = |problem: String| CliError::usage(format!("models.price_file {}: {problem}", path.display()));
-    let text = bounded::text(path, bounded::BY_HAND).map_err(|error| refuse(error.to_string()))?;
+    let text = bounded::text(path, bounded::BY_HAND).map_err(|error| refuse(error.to_string()).because(error))?;
     PriceTable::read(&text).map(Some).map_err(refuse)
 }
 

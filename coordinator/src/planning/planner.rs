@@ -151,7 +151,7 @@ impl Planner {
             if self.waits && !self.wait_for_filled(&mut awaiting, &prepared.banks, &mut filled).await? {
                 return Ok(());
             }
-            prepared.banks.iter_mut().for_each(|bank| bank.filled = filled.of(bank));
+            prepared.banks.iter_mut().for_each(|bank| bank.filled = filled.filled_bank(bank));
             let planned = next + prepared.banks.len();
             if let Some(rounds) = &self.rounds {
                 let banks = prepared.banks.iter_mut().zip(&self.banks[next..planned]);

@@ -115,7 +115,8 @@ pub(crate) async fn score(
 /// What a file of the user's says: the mistakes, the categories that were looked through, and its name.
 fn in_file(dataset: &dyn Dataset, file: &Path) -> Result<(Mistakes, Vec<String>, String), CliError> {
     let in_file = |e: ImportError| CliError::usage(format!("{}: {e}", file.display()));
-    let text = bounded::text(file, bounded::RESULTS).map_err(|e| in_file(ImportError::file(e.to_string())))?;
+    let text =
+        bounded::text(file, bounded::RESULTS).map_err(|e| in_file(ImportError::file(e.to_string())).because(e))?;
     let mistakes = list_or_lines::<Mistake>(&text).map_err(in_file)?;
     let (mistakes, reviewed) = resolve(&known_banks(dataset)?, &mistakes).map_err(in_file)?;
     Ok((mistakes, reviewed, file_name(file)))

@@ -32,30 +32,32 @@ pub(crate) fn run_folder(app: &App, run: &RunId, output_dir: Option<&Path>) -> P
 /// # Errors
 /// Exit 2 naming the folder.
 pub(crate) fn check_writable(folder: &Path) -> Result<(), CliError> {
-    try_folder(folder).map_err(|e| not_writable(folder, &e))
+    try_folder(folder).map_err(|e| not_writable(folder, e))
 }
 
-/// The same of the folder of a run's files, which lies in the home unless the person named one.
+/// Makes sure that the files of a run can be written, which lie in the home unless the person named a folder. None is made: who is
+/// refused afterwards leaves nothing behind.
 ///
 /// # Errors
 /// Exit 2 naming the home, where nothing can be written to it, else the folder.
 pub(crate) fn check_run_folder(app: &App, run: &RunId, output_dir: Option<&Path>) -> Result<(), CliError> {
     let folder = run_folder(app, run, output_dir);
     match output_dir {
-        Some(_) => check_writable(&folder),
+        Some(_) => could_be_written(&folder).map_err(|e| not_writable(&folder, e)),
         None => check_in_home(&folder, &app.home()),
     }
 }
 
 fn check_in_home(folder: &Path, home: &Path) -> Result<(), CliError> {
-    let Err(error) = try_folder(folder) else { return Ok(()) };
+    let Err(error) = could_be_written(folder) else { return Ok(()) };
     // where the home itself can be written, it is this folder that cannot
-    let Err(of_home) = try_folder(home) else { return Err(not_writable(folder, &error)) };
+    let Err(of_home) = could_be_written(home) else { return Err(not_writable(folder, error)) };
     let what = if home.is_dir() { "written" } else { "made" };
     Err(CliError::usage(format!(
         "the home {} cannot be {what}: {of_home}; set BENCH_HOME to a folder that can be, or name other places with --store and --output-dir",
         home.display()
-    )))
+    ))
+    .because(of_home))
 }
 
 /// Makes a folder, and a file in it that goes at once.
@@ -69,7 +71,7 @@ fn try_folder(folder: &Path) -> std::io::Result<()> {
 /// # Errors
 /// Exit 2 naming the file.
 pub(crate) fn check_file(file: &Path) -> Result<(), CliError> {
-    let made = match Named::of(file) {
+    let made = match Named::at_path(file) {
         Named::File(place) => {
             let folder = folder_of(&place);
             private::create_folder(folder).and_then(|()| tempfile::NamedTempFile::new_in(folder).map(drop))
@@ -77,8 +79,9 @@ pub(crate) fn check_file(file: &Path) -> Result<(), CliError> {
         // it may be a pipe whose reader has not come yet
         Named::Other => Ok(()),
     };
-    let wrong = |e| CliError::usage(format!("{} cannot be written: {e}; name another file", file.display()));
-    made.map_err(wrong)
+    made.map_err(|e| {
+        CliError::usage(format!("{} cannot be written: {e}; name another file", file.display())).because(e)
+    })
 }
 
 /// Makes sure that files can be written to a folder, and makes none: one that is not there yet could be made.
@@ -92,8 +95,9 @@ pub(crate) fn could_be_written(folder: &Path) -> std::io::Result<()> {
     tempfile::NamedTempFile::new_in(there).map(drop)
 }
 
-fn not_writable(folder: &Path, error: &std::io::Error) -> CliError {
+fn not_writable(folder: &Path, error: std::io::Error) -> CliError {
     CliError::usage(format!("{} cannot be written: {error}; choose another place with --output-dir", folder.display()))
+        .because(error)
 }
 
 /// Writes `report.json`, `report.md`, `questions.jsonl`, `report.html` and the plots; each file appears whole or not at all. Out come
@@ -206,7 +210,7 @@ pub(crate) fn write_named(path: &Path, text: &str) -> Result<(), CliError> {
         let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
         file.write_all(text.as_bytes()).and_then(|()| file.flush())
     };
-    match Named::of(path) {
+    match Named::at_path(path) {
         Named::File(place) => replace(&place, |file| file.write_all(text.as_bytes())),
         Named::Other => through(),
     }
@@ -222,7 +226,7 @@ enum Named {
 }
 
 impl Named {
-    fn of(path: &Path) -> Self {
+    fn at_path(path: &Path) -> Self {
         match (path.metadata(), path.symlink_metadata()) {
             (Ok(there), _) if there.is_file() => Self::File(path.canonicalize().unwrap_or_else(|_| path.to_owned())),
             (Ok(there), _) if there.is_dir() => Self::File(path.to_owned()),
@@ -322,6 +326,8 @@ mod tests {
         assert!(refused.message.starts_with(&begin) && refused.message.contains("set BENCH_HOME to"), "{refused}");
         std::fs::remove_file(&home).expect("is removed");
         assert!(check_in_home(&home.join("runs/a"), &home).is_ok());
+        assert!(!home.exists(), "a look makes nothing");
+        std::fs::create_dir_all(home.join("runs")).expect("is made");
         // a part of the home that cannot be used is no reason for another home
         std::fs::write(home.join("runs/b"), "a file").expect("is written");
         let refused = check_in_home(&home.join("runs/b"), &home).expect_err("is refused");

@@ -83,10 +83,9 @@ impl Server {
                  MLFLOW_TRACKING_PASSWORD",
             ));
         }
-        let complaint =
-            Way::of_url("--mlflow", url, "http").and_then(|way| way.complaint(&app.settings().allow_plaintext));
-        if let Some(complaint) = complaint {
-            return Err(CliError::usage(complaint));
+        let refusal = Way::of_url("--mlflow", url, "http").and_then(|way| way.refusal(&app.settings().allow_plaintext));
+        if let Some(refusal) = refusal {
+            return Err(CliError::usage(refusal));
         }
         if !base.path().ends_with('/') {
             base.set_path(&format!("{}/", base.path()));

@@ -1,8 +1,9 @@
 //! `report RUN --published`: what others have published on the same dataset, beside the run, and in what each differs from it.
 
 use bench_datasets::{PublishedResult, published};
+use bench_grading::counting;
 use bench_proto::{facts::judge_metric, profile::Part, summary::Summary};
-use bench_report::published::{PublishedRow, PublishedTable};
+use bench_report::published::{NOT_SAID, PublishedRow, PublishedTable};
 
 /// The run among the published results of its dataset, each part of it by itself and the best first.
 #[must_use]
@@ -45,6 +46,11 @@ fn ours(summary: &Summary, part: &Part) -> Option<PublishedRow> {
         questions: Some(questions),
         answerer: Some(summary.spec.who_answered()),
         judge: summary.spec.judge.clone(),
+        k: recalls(summary).then_some(summary.spec.top_k),
+        runs: Some(1),
+        votes: summary.spec.votes,
+        rubric: summary.spec.judge.as_ref().map(|_| rubric_of(summary).to_owned()),
+        note: None,
         source: summary.run.id.clone(),
         differs_in: Vec::new(),
     })
@@ -53,6 +59,21 @@ fn ours(summary: &Summary, part: &Part) -> Option<PublishedRow> {
 /// The metric of the run's figure.
 fn metric_of(summary: &Summary) -> &str {
     summary.counting.as_ref().map_or(&summary.headline.metric, |counted| &counted.counting.metric)
+}
+
+/// Whether its hits are as many as it asks for: `full-context` has all there is, and `none` nothing.
+fn recalls(summary: &Summary) -> bool {
+    !["full-context", "none"].contains(&summary.spec.system.as_str())
+}
+
+/// What the judge of the run goes by, in the words of published results.
+fn rubric_of(summary: &Summary) -> &str {
+    let Some(counted) = &summary.counting else { return summary.spec.rubric.as_deref().unwrap_or("strict") };
+    match counting::find(&counted.counting.name) {
+        Some(counting) if counting.is_generous() => "generous",
+        Some(counting) if counting.is_in_authors_words() => "official",
+        _ => &counted.counting.name,
+    }
 }
 
 /// Whether a metric is what others publish: the share of answers that a judge takes for right, or of right choices where a dataset
@@ -84,10 +105,19 @@ fn theirs(row: &PublishedResult, summary: &Summary) -> PublishedRow {
     differs_in.extend(models("answerer", row.answerer.as_deref(), answerer.as_deref()));
     differs_in.extend(models("judge", row.judge.as_deref(), summary.spec.judge.as_deref()));
     differs_in.extend(match (row.questions, asked) {
-        (None, _) => Some("questions not said".to_owned()),
+        (None, _) => Some(format!("questions{NOT_SAID}")),
         (Some(theirs), Some(ours)) if theirs == ours => None,
         (Some(_), _) => Some("questions".to_owned()),
     });
+    if recalls(summary) && !row.without_recall {
+        differs_in.extend(other("k", row.k, summary.spec.top_k));
+    }
+    differs_in.extend(other("repeats", row.runs, 1));
+    // who does not name a judge says nothing of its votes and rubric, and without one of ours there is nothing to hold them against
+    if let (Some(_), Some(votes)) = (&row.judge, summary.spec.votes) {
+        differs_in.extend(other("votes", row.votes, votes));
+        differs_in.extend(other("rubric", row.rubric.as_deref(), rubric_of(summary)));
+    }
     PublishedRow {
         is_this_run: false,
         system: row.system.clone(),
@@ -99,18 +129,35 @@ fn theirs(row: &PublishedResult, summary: &Summary) -> PublishedRow {
         questions: row.questions,
         answerer: row.answerer.clone(),
         judge: row.judge.clone(),
+        k: row.k,
+        runs: row.runs,
+        votes: row.votes,
+        rubric: row.rubric.clone(),
+        note: row.note.clone(),
         source: row.source.clone(),
         differs_in,
     }
 }
 
-/// Whether they had another model in a role: its name has to be among their words.
+/// Whether they had another number or name of something, or do not say.
+fn other<T: PartialEq>(what: &str, theirs: Option<T>, ours: T) -> Option<String> {
+    match theirs {
+        None => Some(format!("{what}{NOT_SAID}")),
+        Some(theirs) => (theirs != ours).then(|| what.to_owned()),
+    }
+}
+
+/// Whether they had another model in a role: its name has to be among their words. One of several that they name may be another.
 fn models(role: &str, theirs: Option<&str>, ours: Option<&str>) -> Option<String> {
-    let Some(theirs) = theirs else { return Some(format!("{role} not said")) };
+    let Some(theirs) = theirs else { return Some(format!("{role}{NOT_SAID}")) };
     // `openai:gpt-4o-mini` is `gpt-4o-mini` to everybody else
     let name = ours.map(|ours| ours.rsplit(':').next().unwrap_or(ours));
     let is_same = name.is_some_and(|name| theirs.split([' ', ',']).any(|word| word == name));
-    (!is_same).then(|| role.to_owned())
+    match (is_same, theirs.contains(" or ")) {
+        (true, false) => None,
+        (true, true) => Some(format!("{role} (one of several)")),
+        (false, _) => Some(role.to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -126,6 +173,19 @@ mod tests {
         summary.headline.without = vec!["adversarial".to_owned()];
         (summary.headline.metric, summary.headline.value) = (metric.to_owned(), Some(0.25));
         summary
+    }
+
+    fn counted_as(name: &str) -> CountingSummary {
+        CountingSummary {
+            counting: CountingSpec { name: name.to_owned(), metric: "judge".to_owned(), ..CountingSpec::default() },
+            value: Some(0.625),
+            sd: None,
+            runs: 1,
+            n: 1_540,
+            failed: 0,
+            left_out: 446,
+            by_category: Vec::new(),
+        }
     }
 
     /// The run's own row, and how many of the others differ in their metric.
@@ -154,27 +214,54 @@ mod tests {
     #[test]
     fn a_run_that_is_counted_as_others_do_stands_there_with_that_figure() {
         let mut summary = summary("judge");
-        summary.counting = Some(CountingSummary {
-            counting: CountingSpec {
-                name: "mem0-2025".to_owned(),
-                metric: "judge".to_owned(),
-                ..CountingSpec::default()
-            },
-            value: Some(0.625),
-            sd: None,
-            runs: 1,
-            n: 1_540,
-            failed: 0,
-            left_out: 446,
-            by_category: Vec::new(),
-        });
+        summary.counting = Some(counted_as("mem0-2025"));
         let (own, differ) = told(&summary);
         assert_eq!((own.score, own.ci95, own.questions), (0.625, None, Some(1_540)));
         assert_eq!((own.counted_as.as_deref(), differ), (Some("mem0-2025"), 0));
     }
 
     #[test]
+    fn unlike_k_repeats_votes_and_rubric_are_differences_and_so_is_what_is_not_said() {
+        let differs = |summary: &Summary, system: &str| {
+            let rows = among_others(summary).results;
+            let row = rows.into_iter().find(|row| row.system == system && row.judge.is_some()).expect("is published");
+            row.differs_in
+        };
+        let mut summary = summary("judge");
+        summary.spec.top_k = 1;
+        summary.spec.answerer = "openai:gpt-4o-mini".to_owned();
+        let zep = "Zep Dec 2025, edges 20 nodes 20";
+        for (system, words) in [
+            ("EverMemOS", &["answerer (one of several)", "k not said", "repeats not said", "votes", "rubric"][..]),
+            (zep, &["k", "repeats", "rubric"][..]),
+            ("Full context, gpt-4o-mini, CoT prompt", &["repeats not said", "votes", "rubric"][..]),
+        ] {
+            let found = differs(&summary, system);
+            assert!(words.iter().all(|word| found.iter().any(|of| of == word)), "{system}: {found:?}");
+        }
+        let without_k = differs(&summary, "Full context, gpt-4o-mini, CoT prompt");
+        assert!(!without_k.iter().any(|of| of.starts_with('k')), "nothing is recalled there: {without_k:?}");
+        let all = among_others(&summary).results;
+        let silent: Vec<_> = all.iter().filter(|row| !row.is_this_run && row.differs_in.is_empty()).collect();
+        assert!(silent.is_empty(), "no published result is made as this run is: {silent:?}");
+        let own = all.iter().find(|row| row.is_this_run).expect("is there");
+        assert_eq!((own.k, own.runs, own.votes, own.rubric.as_deref()), (Some(1), Some(1), Some(1), Some("strict")));
+        // held to their counting, and with as many hits, nothing but the repeats is left
+        summary.spec.top_k = 40;
+        summary.counting = Some(counted_as("zep"));
+        let found = differs(&summary, zep);
+        assert!(found.iter().any(|of| of == "repeats"), "{found:?}");
+        assert!(!found.iter().any(|of| of == "rubric" || of == "k" || of.starts_with("votes")), "{found:?}");
+    }
+
+    #[test]
     fn a_model_is_the_same_by_its_name_alone() {
+        assert_eq!(
+            models("answerer", Some("gpt-4.1-mini or gpt-4o-mini"), Some("openai:gpt-4o")),
+            Some("answerer".to_owned())
+        );
+        let one_of = models("answerer", Some("gpt-4.1-mini or gpt-4o-mini"), Some("openai:gpt-4o-mini"));
+        assert_eq!(one_of.as_deref(), Some("answerer (one of several)"));
         assert_eq!(models("judge", Some("gpt-4o-mini x3, generous"), Some("openai:gpt-4o-mini")), None);
         assert_eq!(models("judge", Some("gpt-4o-mini x3"), Some("openai:gpt-4o")), Some("judge".to_owned()));
         assert_eq!(models("judge", None, Some("openai:gpt-4o")), Some("judge not said".to_owned()));

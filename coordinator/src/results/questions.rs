@@ -233,6 +233,35 @@ struct Stored {
     judgements: Vec<JudgementLine>,
 }
 
+/// What a step has found or said.
+fn add_text(line: &mut QuestionLine, run: &RunRow, text: StepText) {
+    match text {
+        StepText::Recalled { hits } => {
+            // built-in systems make their hits of the stored turns themselves
+            let built_in = !run.imported && !run.spec.system.settings.contains_key(ADAPTER);
+            let hit = |h: RetrievedHit| RetrievedLine {
+                id: h.id,
+                session_id: h.session_id,
+                score: h.score,
+                text: h.text,
+                placed_by: h.placed_by.or(built_in.then_some(PlacedBy::Id)),
+                level: h.level.or(built_in.then_some(HitLevel::Turn)).map(LineLevel::from),
+                details: h.details,
+            };
+            line.retrieved = hits.into_iter().map(hit).collect();
+        }
+        StepText::Answered { answer, citations, .. } => {
+            line.answer = Some(answer);
+            line.answered_by = run.spec.answered_by();
+            line.citations = citations;
+        }
+        StepText::Searched { query, hits } => {
+            line.searches.push(SearchLine { query, hits: hits.len() as u64 });
+        }
+        StepText::Phrased { .. } | StepText::Judged { .. } | StepText::JudgedPart { .. } => {}
+    }
+}
+
 fn question_line(
     run: &RunRow,
     (bank_id, known): (&str, &Known),
@@ -270,33 +299,7 @@ fn question_line(
         trace_url: None,
         attempts: 0,
     };
-    for text in texts {
-        match text {
-            StepText::Recalled { hits } => {
-                // built-in systems make their hits of the stored turns themselves
-                let built_in = !run.imported && !run.spec.system.settings.contains_key(ADAPTER);
-                let hit = |h: RetrievedHit| RetrievedLine {
-                    id: h.id,
-                    session_id: h.session_id,
-                    score: h.score,
-                    text: h.text,
-                    placed_by: h.placed_by.or(built_in.then_some(PlacedBy::Id)),
-                    level: h.level.or(built_in.then_some(HitLevel::Turn)).map(LineLevel::from),
-                    details: h.details,
-                };
-                line.retrieved = hits.into_iter().map(hit).collect();
-            }
-            StepText::Answered { answer, citations, .. } => {
-                line.answer = Some(answer);
-                line.answered_by = run.spec.answered_by();
-                line.citations = citations;
-            }
-            StepText::Searched { query, hits } => {
-                line.searches.push(SearchLine { query, hits: hits.len() as u64 });
-            }
-            StepText::Phrased { .. } | StepText::Judged { .. } | StepText::JudgedPart { .. } => {}
-        }
-    }
+    texts.into_iter().for_each(|text| add_text(&mut line, run, text));
     line.prompts = prompts_of(run, question, gold, &line);
     if let Some(facts) = facts {
         let headline = run.spec.headline_metric();

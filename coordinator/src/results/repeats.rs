@@ -51,7 +51,7 @@ pub(crate) struct Draws {
 
 impl Draws {
     /// By the settings of a run. A system in a service may do as it likes, unless all repeats ask banks that were filled once.
-    pub(crate) fn of(spec: &RunSpec, asks_filled: bool) -> Self {
+    pub(crate) fn from_spec(spec: &RunSpec, asks_filled: bool) -> Self {
         let system = &spec.system;
         // files that it names may be elsewhere by now
         let settings = vector::without_given(&system.settings);
@@ -146,7 +146,7 @@ pub(crate) async fn figures_of(app: &App, store: &dyn Store, rows: &[RunRow]) ->
     }
     let (own, of) = filled_apart(store, rows).await?;
     // where some are shared and some are not, what filling changes cannot be told from what banks are like
-    let draws = Draws { filled_apart: (own, of), ..Draws::of(spec, own < of) };
+    let draws = Draws { filled_apart: (own, of), ..Draws::from_spec(spec, own < of) };
     let headlines: Vec<f64> = summaries.iter().filter_map(|summary| summary.headline.value).collect();
     let of = Repeated {
         spec,
@@ -481,7 +481,7 @@ mod tests {
         spec.judges.iter_mut().for_each(|judge| "openai".clone_into(&mut judge.provider));
         let said = |alike: Alike| {
             let repeats = RunsOfGroup { id: RunId("g".to_owned()), runs: Vec::new() };
-            let draws = Draws { answers: true, ..Draws::of(&spec, true) };
+            let draws = Draws { answers: true, ..Draws::from_spec(&spec, true) };
             notes(&spec, &draws, alike, &repeats).join("\n")
         };
         assert!(said(Alike::Answers).contains("they are one draw"), "{}", said(Alike::Answers));
@@ -497,7 +497,7 @@ mod tests {
             let model = model.map(|model| ("vector.model".to_owned(), serde_json::Value::from(model)));
             spec.system.settings = model.into_iter().collect();
             spec.limits.cache = CacheScope::default();
-            filling(&spec, &Draws::of(&spec, false))
+            filling(&spec, &Draws::from_spec(&spec, false))
         };
         let paid = told("vector", Some("text-embedding-3-small"));
         assert!(paid.contains("text-embedding-3-small") && paid.contains("paid by whoever asks"), "{paid}");
@@ -512,7 +512,7 @@ mod tests {
         let judges = |headline: Option<&str>, provider: &str| {
             let mut spec = RunSpec { headline: headline.map(str::to_owned), ..spec.clone() };
             spec.judges.iter_mut().for_each(|judge| provider.clone_into(&mut judge.provider));
-            Draws::of(&spec, true).judges
+            Draws::from_spec(&spec, true).judges
         };
         assert!(judges(None, "openai") && judges(Some("judge.tone"), "openai"));
         for headline in ["locomo-f1", "recall@10", "judge-2"] {

@@ -53,7 +53,7 @@ async fn aggregate(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary
         input.ledger = Some(store.ledger(run).await?);
         if run.spec.limits.meter.is_some() {
             let calls = store.metered_calls(run.run_no).await?;
-            input.unpriced = unpriced::of(&calls, &run.spec);
+            input.unpriced = unpriced::unpriced_models(&calls, &run.spec);
             input.metered = Some(calls);
             input.accounts_spent = accounts_spent::found(store, run).await?;
         }
@@ -66,6 +66,7 @@ async fn aggregate(app: &App, store: &dyn Store, run: &RunRow) -> Result<Summary
     {
         input.empty_context_expected = capabilities.empty_by_design;
         input.is_remote = capabilities.remote;
+        input.stores_turns = capabilities.stores_turns;
         input.holds_all = capabilities.from_items && !capabilities.derived && !run.imported;
         input.canaries = canary::possible(&capabilities).map_or_else(Canaries::Impossible, |()| Canaries::Possible);
         let asked = run.spec.hits_asked_for().1;

@@ -11,7 +11,7 @@ use bench_proto::{
 };
 
 /// These models of a run's metered calls.
-pub(super) fn of(calls: &[MeteredCalls], spec: &RunSpec) -> BTreeSet<String> {
+pub(super) fn unpriced_models(calls: &[MeteredCalls], spec: &RunSpec) -> BTreeSet<String> {
     let mut booked: BTreeMap<(&str, Service), PicoUsd> = BTreeMap::new();
     for of in calls {
         // lists of models and counts of tokens have no price
@@ -80,7 +80,7 @@ mod tests {
             MeteredCalls { end: MeteredEnd::Refused(400), ..answered("refused", Service::Chat, 0) },
             answered("house-claude", Service::Messages, 0),
         ];
-        let unpriced = |spec: &RunSpec| of(&calls, spec).into_iter().collect::<Vec<_>>();
+        let unpriced = |spec: &RunSpec| unpriced_models(&calls, spec).into_iter().collect::<Vec<_>>();
         assert_eq!(unpriced(&spec()), ["house", "house-claude"]);
         let mut spec = spec();
         (spec.answerer.provider, spec.answerer.account) = ("ollama".to_owned(), "ollama".to_owned());

@@ -120,7 +120,7 @@ impl Logger {
     ///
     /// # Errors
     /// Exit 2 for what is no project, a server that is not encrypted and should be, and where there is no Python.
-    pub(crate) fn of(app: &App, named: &str) -> Result<Self, CliError> {
+    pub(crate) fn for_project(app: &App, named: &str) -> Result<Self, CliError> {
         let (entity, project) = match named.split_once('/') {
             Some((entity, project)) => (Some(entity), project),
             None => (None, named),
@@ -132,8 +132,8 @@ impl Logger {
         let is_offline = std::env::var(MODE).is_ok_and(|mode| ["offline", "dryrun"].contains(&mode.as_str()));
         if let Some(url) = std::env::var(BASE_URL).ok().filter(|_| !is_offline) {
             let way = Way::of_url(BASE_URL, &url, "http");
-            if let Some(complaint) = way.and_then(|way| way.complaint(&app.settings().allow_plaintext)) {
-                return Err(CliError::usage(complaint));
+            if let Some(refusal) = way.and_then(|way| way.refusal(&app.settings().allow_plaintext)) {
+                return Err(CliError::usage(refusal));
             }
         }
         let python = python().map_err(|why| CliError::usage(format!("--wandb runs the package wandb: {why}")))?;

@@ -382,7 +382,7 @@ fn write(
     });
     // it has its name, or is of no use
     let _ = fs::remove_file(&making);
-    written.map(|()| (manifest, Sha256Hash::of(&text).hex())).map_err(|failed| match failed {
+    written.map(|()| (manifest, Sha256Hash::of_bytes(&text).hex())).map_err(|failed| match failed {
         Failed::Write(error) => unwritable(error),
         Failed::Changed(path) => CliError::usage(format!(
             "{} has changed while it was copied: stop whatever writes there, and try again",

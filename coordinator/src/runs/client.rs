@@ -26,7 +26,7 @@ use crate::{
     exit::CliError,
     out,
     planning::planner::{Ahead, Planner},
-    runs::ending::RunEnd,
+    runs::rest::RunEnd,
     standing::{
         domains::{planner_domain, workers_of},
         row_of,
@@ -391,7 +391,7 @@ mod tests {
             let is_first = asked.fetch_add(1, Ordering::SeqCst) == 0;
             async move {
                 Err(match is_first {
-                    true => CliError::from(StoreError::Unavailable("away".to_owned())),
+                    true => CliError::from(StoreError::Unavailable("away".into())),
                     false => CliError::usage("the dataset is gone"),
                 })
             }

@@ -22,10 +22,12 @@ use crate::{
     out,
     planning::{PlannedRun, filled, plan_run},
     runs::{
+        by_hand::{PAUSED_BY_USER, cancel_one, pause_one},
         client::{Planning, spawn_planner},
-        ending::RunEnd,
         executor::{RunExecutor, Watching},
-        resume,
+        missing_plan::planner_if_missing,
+        rest::RunEnd,
+        taking_up::take_up,
     },
     standing::{raised_with, without_commands},
 };
@@ -108,7 +110,7 @@ fn control(app: &App, measured: &PlannedRun, system: &str) -> Result<PlannedRun,
 /// nobody looks on any more.
 ///
 /// # Errors
-/// As [`resume::planner_if_missing`].
+/// As [`planner_if_missing`].
 pub(crate) async fn plan_missing(
     app: &App,
     store: &Arc<dyn Store>,
@@ -119,7 +121,7 @@ pub(crate) async fn plan_missing(
     for control in not_ended(store.as_ref(), run).await?.into_iter().filter(|control| !control.planned) {
         let planner = match planned {
             Some(planned) => Ok(Some(planned.planner(&control, &app.home()))),
-            None => resume::planner_if_missing(app, store.as_ref(), &control).await,
+            None => planner_if_missing(app, store.as_ref(), &control).await,
         };
         match planner {
             Ok(planner) => writing.extend(planner.map(|planner| spawn_planner(Arc::clone(store), planner))),
@@ -238,9 +240,9 @@ pub(crate) async fn execute(
         };
         let planner = match planned {
             Some(planned) => Some(planned.planner(&control, &app.home())),
-            None => resume::planner_if_missing(app, store.as_ref(), &control).await?,
+            None => planner_if_missing(app, store.as_ref(), &control).await?,
         };
-        if !resume::take_up(store.as_ref(), &control, &[]).await? {
+        if !take_up(store.as_ref(), &control, &[]).await? {
             // somebody has cancelled it
             continue;
         }
@@ -268,9 +270,6 @@ pub(crate) async fn start_beside(store: &dyn Runs, run: &RunRow, controls: &[Run
     Ok(())
 }
 
-/// Reason of a run that somebody holds.
-pub(crate) const PAUSED_BY_USER: &str = "paused by a user";
-
 /// Holds the controls of a run that are at work; those that wait for it, or for each other, are begun by nobody meanwhile. Says which,
 /// where there are some: `its control oracle is`.
 ///
@@ -279,8 +278,7 @@ pub(crate) const PAUSED_BY_USER: &str = "paused by a user";
 pub(crate) async fn pause(store: &dyn Store, run: RunNo) -> Result<Option<String>, CliError> {
     let mut held = Vec::new();
     for control in not_ended(store, run).await? {
-        let (no, reason) = (control.run_no, Some(PAUSED_BY_USER));
-        if store.set_run_state(no, &[RunState::Running], RunState::Paused, reason).await? {
+        if pause_one(store, control.run_no).await? {
             held.push(control);
         }
     }
@@ -301,19 +299,6 @@ pub(crate) async fn cancel(store: &dyn Store, run: RunNo, now: bool) -> Result<O
         }
     }
     Ok(names(&ended, "is", "are"))
-}
-
-/// Cancels a run that has not ended, and one that was cancelled before and is to be at once; false where there is nothing to cancel.
-///
-/// # Errors
-/// What the store meets.
-pub(crate) async fn cancel_one(store: &dyn Store, run: &RunRow, reason: &str) -> Result<bool, CliError> {
-    let again = reason == CANCELLED_NOW && run.reason.as_deref() != Some(CANCELLED_NOW);
-    let from: &[RunState] = match again {
-        true => &[RunState::Running, RunState::Paused, RunState::Cancelled],
-        false => &[RunState::Running, RunState::Paused],
-    };
-    Ok(store.set_run_state(run.run_no, from, RunState::Cancelled, Some(reason)).await?)
 }
 
 /// What is to be said of the controls of a finished run that have not ended, and how to go on with them; nothing when all have.

@@ -5,12 +5,12 @@ use std::path::Path;
 use bench_aggregate::gate::{Floors, GateFlags, Policy, gate};
 use bench_proto::{
     gate::GateVerdict,
-    ids::{RunId, RunNo},
+    ids::RunNo,
     matrix::MatrixReport,
     spec::{ModelSpec, RunSpec},
     summary::{Summary, Verdict},
 };
-use bench_store::{CANCELLED_NOW, RunRow, RunState, Store};
+use bench_store::{RunRow, Store};
 use bench_systems::adapter::ADAPTER;
 
 use crate::{
@@ -19,49 +19,17 @@ use crate::{
     exit::{CliError, CliResult, Exit},
     out,
     results::{on_screen, render_summary, run_folder, summary_of, write_files},
-    runs::{controls, estimate::RunEstimate, removal::clean_after},
+    runs::{
+        controls,
+        estimate::RunEstimate,
+        removal::clean_after,
+        rest::{RunEnd, left_running},
+    },
     standing::{Standing, group::RunsOfGroup},
 };
 
 /// Samples that a name is enough for.
 const PRESETS: [&str; 4] = ["quick", "fair", "fair-2", "full"];
-
-/// How a run came to rest.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum RunEnd {
-    /// Every question ended.
-    Finished,
-    /// Held, resumable: by a user, by a signal, by the budget, by a provider.
-    Paused {
-        /// Why, for people.
-        reason: String,
-    },
-    /// Ended by a user.
-    Cancelled {
-        /// Without waiting for calls in flight.
-        now: bool,
-    },
-    /// A cluster goes on with it, this process does not wait any longer.
-    LeftRunning {
-        /// Why, for people.
-        reason: String,
-    },
-}
-
-impl RunEnd {
-    /// How a run came to rest, by its row; nothing while it is running.
-    #[must_use]
-    pub(crate) fn of_row(run: &RunRow) -> Option<Self> {
-        match run.state {
-            RunState::Running => None,
-            RunState::Finished => Some(Self::Finished),
-            RunState::Cancelled => Some(Self::Cancelled { now: run.reason.as_deref() == Some(CANCELLED_NOW) }),
-            RunState::Paused => {
-                Some(Self::Paused { reason: run.reason.clone().unwrap_or_else(|| "paused".to_owned()) })
-            }
-        }
-    }
-}
 
 /// Prints the result of a run that came to rest, or says how to go on.
 ///
@@ -113,23 +81,6 @@ pub(crate) async fn show_ending(
             )))
         }
     }
-}
-
-/// Says what a person needs to come back to a run.
-pub(crate) fn detached(run: &RunRow, json: bool) -> CliResult {
-    if json {
-        out::json(&serde_json::json!({"id": run.run_id, "status": "running"}));
-    } else {
-        out::result(&run.run_id.to_string());
-    }
-    Err(left_running(&run.run_id, "detached"))
-}
-
-/// Says that a run goes on without this process.
-pub(crate) fn left_running(run: &RunId, reason: &str) -> CliError {
-    CliError::resumable(format!(
-        "{reason}: run {run} goes on without this command; `bench-coord watch {run}` follows it, `bench-coord cancel {run}` ends it"
-    ))
 }
 
 /// The one line that uses a key which was found but not used, for runs that one short line describes.

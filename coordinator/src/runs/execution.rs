@@ -15,9 +15,9 @@ use crate::{
         account_watch::AccountWatch,
         client::{INCOMPLETE, Planning, renewals_of_planners, spawn_planner},
         controls,
-        ending::{RunEnd, detached, left_running},
         executor::{RunExecutor, Watching},
-        resume::planner_if_missing,
+        missing_plan::planner_if_missing,
+        rest::{RunEnd, detached, left_running},
     },
 };
 

@@ -13,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     client::{Following, spawn_planner},
-    ending::RunEnd,
     local::{LocalRun, STATE_POLL, hold},
-    probe_turns::{Place, ProbeTurns},
-    resume::planner_if_missing,
+    missing_plan::planner_if_missing,
+    probe_turns::{ProbeTurn, ProbeTurns},
+    rest::RunEnd,
 };
 use crate::{
     app::{App, Deployment},
@@ -93,7 +93,7 @@ impl RunExecutor {
         let progress = display::follow(Arc::clone(store), run.run_no, view.display, stop.clone());
         let end = match self {
             Self::Owner(lock) => match view.begin(store.as_ref(), run.run_no).await {
-                Ok(Turn::Come(place)) => {
+                Ok(Turn::Come(probe_turn)) => {
                     let telemetry = app.telemetry()?;
                     let local = LocalRun {
                         store: Arc::clone(store),
@@ -103,7 +103,7 @@ impl RunExecutor {
                         drain: app.drain(),
                         bank_bytes: app.settings().worker.bank_bytes() / view.at_once.max(1) as u64,
                     };
-                    local.own(run, lock, planner, (view.interrupts, place)).await
+                    local.own(run, lock, planner, (view.interrupts, probe_turn)).await
                 }
                 Ok(Turn::Gone(end)) => Ok(end),
                 Err(error) => Err(error),
@@ -127,7 +127,7 @@ impl RunExecutor {
 /// What came of waiting for the turn of a run.
 enum Turn {
     /// It begins.
-    Come(Place),
+    Come(ProbeTurn),
     /// It came to rest before that.
     Gone(RunEnd),
 }
@@ -167,7 +167,7 @@ impl<'a> Watching<'a> {
                 () = self.interrupts.stop.cancelled() => {
                     return hold(store, run, self.interrupts).await.map(Turn::Gone);
                 }
-                place = &mut turn => return Ok(Turn::Come(place)),
+                own = &mut turn => return Ok(Turn::Come(own)),
                 () = tokio::time::sleep(STATE_POLL) => {}
             }
             let row = row_of(store, run, &mut waiting).await?;

@@ -187,6 +187,7 @@ impl<'a> Line<'a> {
                 .into_iter()
                 .collect(),
             usd: self.usd(),
+            usd_incomplete: self.usd_incomplete(),
             created: newest.created.clone(),
             page: page_of(app, &RunId(self.id().to_owned())).map(|page| link(folder, &page)),
         };
@@ -196,6 +197,11 @@ impl<'a> Line<'a> {
     /// What its runs have cost, in dollars.
     pub(crate) fn usd(&self) -> f64 {
         self.runs.iter().map(|each| each.usd()).sum()
+    }
+
+    /// Whether a memory system of its runs may have spent more, of which nobody knows.
+    pub(crate) fn usd_incomplete(&self) -> bool {
+        self.runs.iter().any(|each| each.usd_incomplete())
     }
 
     /// What its runs have in common, or how many different ones there are: `3 systems`.

@@ -46,12 +46,17 @@ impl Listed {
         self.score.usd.unwrap_or_else(|| self.run.counters.usd_paid())
     }
 
+    /// Whether its memory system may have spent more, of which nobody knows.
+    pub(crate) fn usd_incomplete(&self) -> bool {
+        self.score.usd_incomplete
+    }
+
     /// Its model judges.
     pub(crate) fn judges(&self) -> Vec<String> {
         self.run.spec.judges.iter().map(|judge| judge.display()).collect()
     }
 
-    /// As JSON.
+    /// The element of `list --json` that it is.
     pub(crate) fn as_json(&self) -> Value {
         let Self { run, score, status, source } = self;
         json!({
@@ -61,7 +66,7 @@ impl Listed {
             "system": run.spec.system.name, "answerer": run.spec.who_answers(), "judges": self.judges(),
             "ended": run.counters.ended(), "score": score.value, "estimator": score.estimator,
             "metric": score.metric, "ci95": score.ci95, "counted_as": score.counted_as, "verdict": score.verdict,
-            "usd": self.usd(), "source": source,
+            "usd": self.usd(), "usd_incomplete": self.usd_incomplete(), "source": source,
             "repeat_of": group_of_equals(run).map(|group| &group.id),
         })
     }
@@ -83,6 +88,7 @@ impl Listed {
             ci95: score.ci95.clone(),
             judges: self.judges(),
             usd: self.usd(),
+            usd_incomplete: self.usd_incomplete(),
             created: rfc3339(run.created_ms),
             page: self.page(app).map(|page| link(folder, &page)),
         }

@@ -19,7 +19,7 @@ use tokio::{sync::Notify, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, debug, info};
 
-use super::{ending::RunEnd, probe_turns::Place};
+use super::{probe_turns::ProbeTurn, rest::RunEnd};
 use crate::{
     dispatch::{Dispatcher, OUTAGE_TIMEOUT, Scope, WakeUps, past::Past, trouble::Trouble},
     exit::CliError,
@@ -29,6 +29,7 @@ use crate::{
         domains::{LOCAL_DOMAIN, session_domain},
         latency::{self, all_ended},
         lock::OwnerLock,
+        own_meter::{OwnMeter, ToldMeter},
         row_of,
     },
 };
@@ -68,10 +69,9 @@ impl LocalRun {
         run: &RunRow,
         lock: &OwnerLock,
         planner: Option<Planner>,
-        (interrupts, place): (&Interrupts, Place),
+        (interrupts, turn): (&Interrupts, ProbeTurn),
     ) -> Result<RunEnd, CliError> {
-        let _ = lock;
-        let end = self.work(run, planner, (interrupts, place)).await;
+        let end = self.work(run, lock, planner, (interrupts, turn)).await;
         if let Err(error) = &end {
             let (from, why) = ([RunState::Running], Some(error.message.as_str()));
             // best effort: the store may be what is broken, and then the lock alone tells that nobody runs it
@@ -84,13 +84,15 @@ impl LocalRun {
     async fn work(
         &self,
         run: &RunRow,
+        lock: &OwnerLock,
         planner: Option<Planner>,
-        (interrupts, mut place): (&Interrupts, Place),
+        (interrupts, mut turn): (&Interrupts, ProbeTurn),
     ) -> Result<RunEnd, CliError> {
         let run_no = run.run_no;
         self.take_over(run_no).await?;
         let opened = Arc::new(Notify::new());
         let worker = self.start_worker(run, &opened).await?;
+        let told = self.tell_meter(run, lock, &worker).await;
         let stop = CancellationToken::new();
         let planning = planner.map(|planner| {
             let (store, opened, stop) = (Arc::clone(&self.store), Arc::clone(&opened), stop.clone());
@@ -99,7 +101,7 @@ impl LocalRun {
         let dispatcher = tokio::spawn(self.dispatcher(run_no, &opened, &worker).run(stop.clone()));
 
         debug!("worker started");
-        let end = self.watch(run, &worker, &opened, planning, (interrupts, &mut place)).await;
+        let end = self.watch(run, &worker, &opened, planning, (interrupts, &mut turn)).await;
         debug!("run ended");
 
         stop.cancel();
@@ -109,8 +111,9 @@ impl LocalRun {
             _ => stop_worker(worker, interrupts, cancelled_at_once(self.store.as_ref(), run_no)).await,
         }
         let _ = dispatcher.await;
+        drop(told);
         // what was in flight until now would have been in the probe of another run
-        drop(place);
+        drop(turn);
         end
     }
 
@@ -130,6 +133,17 @@ impl LocalRun {
         };
         let (environment, store) = (Arc::clone(&self.environment), Arc::clone(&self.store));
         Ok(Worker::start(config, environment, store, Arc::clone(&self.queue), Arc::clone(opened)).await?)
+    }
+
+    /// Says to other processes where the meter of the run is, for systems that a person starts. Without a meter, or where the disk
+    /// takes no file, nobody is told; what is wrong with its address is said by the first task that needs it.
+    async fn tell_meter(&self, run: &RunRow, lock: &OwnerLock, worker: &Worker) -> Option<ToldMeter> {
+        run.spec.limits.meter.as_ref()?;
+        let listening = worker.listen_for_systems().await.ok()?;
+        let place = &self.environment.meter;
+        let (address, key) = (place.address_of(&listening, &run.run_id), place.key_of(&run.run_id));
+        let told = OwnMeter { address, key }.tell(lock);
+        told.inspect_err(|error| debug!("where the meter is cannot be told: {error}")).ok()
     }
 
     fn dispatcher(&self, run: RunNo, opened: &Arc<Notify>, worker: &Worker) -> Dispatcher {
@@ -162,7 +176,7 @@ impl LocalRun {
         worker: &Worker,
         opened: &Notify,
         mut planning: Option<JoinHandle<Result<(), CliError>>>,
-        (interrupts, place): (&Interrupts, &mut Place),
+        (interrupts, turn): (&Interrupts, &mut ProbeTurn),
     ) -> Result<RunEnd, CliError> {
         let run_no = run.run_no;
         let (mut broken, mut waiting) = (worker.broken.clone(), None);
@@ -208,7 +222,7 @@ impl LocalRun {
                     continue;
                 }
             }
-            if probing && (run.spec.limits.latency_probe.is_off() || place.may_probe()) {
+            if probing && (run.spec.limits.latency_probe.is_off() || turn.may_probe()) {
                 match latency::is_over(self.store.as_ref(), &row).await {
                     Ok(true) => {
                         self.store.set_run_state(run_no, &[RunState::Running], RunState::Finished, None).await?;

@@ -17,21 +17,32 @@
 //! | [`client`] | how is it followed while a cluster executes it? |
 //! | [`controls`] | which runs go with it, and when do they start? |
 //! | [`group`] | how do the repeats of one run, or the cells of a matrix, go together? |
+//! | [`by_hand`] | how does a person hold or cancel it? |
+//! | [`rest`] | how did it come to rest? |
+//! | [`carry_out`] | how do these follow each other, and what is shown then? |
 //! | [`ending`] | what is said at its rest, and with which exit code? |
 //! | [`account_watch`] | does anything go around the meter? |
 //! | [`banks_archive`] | how do its banks become a file? |
 //! | [`removal`] | how are its banks removed? |
+//! | [`deletion`] | may it be deleted, and how? |
 //! | [`resume`] | how does it go on after a stop? |
+//! | [`taking_up`] | how is it put to work again? |
+//! | [`missing_plan`] | who writes the rest of a plan that was cut short? |
 //! | [`elsewhere`] | are its models still where they were? |
 //! | [`fork`] | how does a new run take over what it has stored? |
+//! | [`adopt`] | what is copied of that? |
 //! | [`listed`] | what is told of it where it stands beside others? |
 //! | [`lines`] | which of them stand together as one? |
 
 pub(crate) mod account_watch;
+mod adopt;
 pub(crate) mod attach;
 pub(crate) mod banks_archive;
+pub(crate) mod by_hand;
+pub(crate) mod carry_out;
 pub(crate) mod client;
 pub(crate) mod controls;
+pub(crate) mod deletion;
 mod elsewhere;
 pub(crate) mod ending;
 pub(crate) mod estimate;
@@ -42,9 +53,12 @@ pub(crate) mod group;
 pub(crate) mod lines;
 pub(crate) mod listed;
 pub(crate) mod local;
+pub(crate) mod missing_plan;
 pub(crate) mod probe_turns;
 pub(crate) mod removal;
+mod rest;
 pub(crate) mod resume;
 pub(crate) mod start;
 pub(crate) mod stopping;
 pub(crate) mod takers;
+pub(crate) mod taking_up;

@@ -27,11 +27,11 @@ struct Now {
 
 impl ProbeTurns {
     /// A run begins: others wait for it with their probes. Where nobody asks any more, all that wait are probed before.
-    pub(crate) async fn begin(self: &Arc<Self>) -> Place {
+    pub(crate) async fn begin(self: &Arc<Self>) -> ProbeTurn {
         loop {
             let left = self.left.notified();
             if self.joins() {
-                return Place { turns: Arc::clone(self), stage: Stage::Asking };
+                return ProbeTurn { turns: Arc::clone(self), stage: Stage::Asking };
             }
             left.await;
         }
@@ -60,12 +60,12 @@ enum Stage {
 
 /// A run among those that are executed at the same time; dropped when the run is at rest, and nothing of it in flight.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ProbeTurn {
     turns: Arc<ProbeTurns>,
     stage: Stage,
 }
 
-impl Place {
+impl ProbeTurn {
     /// All questions of its run have ended: whether it may be probed now. Once it may, it may until it is dropped.
     pub(crate) fn may_probe(&mut self) -> bool {
         let mut now = self.turns.now();
@@ -83,7 +83,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ProbeTurn {
     fn drop(&mut self) {
         let mut now = self.turns.now();
         match self.stage {

@@ -431,7 +431,7 @@ mod tests {
 
     #[test]
     fn handles_of_earlier_generations_follow_from_the_current_one() {
-        let hash = Sha256Hash::of(b"");
+        let hash = Sha256Hash::of_bytes(b"");
         let row = BankRow {
             bank_no: 0,
             bank_id: "b".to_owned(),

@@ -4,34 +4,22 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use bench_proto::{call::Phase, ids::RunNo, money::PicoUsd, spec::Limits, stop::Looks, usage_cap::UsageCap};
-use bench_store::{Plan, Right, RunRow, RunState, Store};
+use bench_store::{Right, RunRow, RunState, Store};
 
 use crate::{
-    app::{App, Deployment},
-    cli::{LimitArgs, OutputArgs, ResumeArgs, SampleArgs},
+    app::App,
+    cli::{LimitArgs, OutputArgs, ResumeArgs},
     exit::{CliError, CliResult},
     out,
-    planning::{
-        accounts, archived, banks_in_order, filled::paused_filler, open_dataset, parse_usd, planner::Planner,
-        take_rounds, take_sample, with_label_fixes,
-    },
+    planning::{archived, filled::paused_filler, parse_usd, planner::Planner},
     results,
     runs::{
-        client::has_planner,
-        controls, elsewhere,
-        ending::{finish, show_ending},
-        execution::Execution,
-        executor::RunExecutor,
-        fork::adopt::adopt_again,
-        local::end_dead_sessions,
-        start::check_detach,
-        takers::check_allowed,
+        carry_out::carry_out, controls, elsewhere, ending::finish, execution::Execution, executor::RunExecutor,
+        local::end_dead_sessions, missing_plan::planner_if_missing, start::check_detach, takers::check_allowed,
+        taking_up::take_up,
     },
     standing::{Standing, check_banks, check_whole, latency::all_ended, outages},
 };
-
-/// States from which a run goes on by itself.
-const RESUMABLE: [RunState; 2] = [RunState::Running, RunState::Paused];
 
 /// Goes on with a run, or prints the result of one that is finished.
 ///
@@ -68,7 +56,7 @@ pub(crate) async fn resume(app: &App, store: Arc<dyn Store>, run: RunRow, args: 
         return Err(CliError::usage(format!("{}: {why}", run.run_id)));
     }
     results::check_run_folder(app, &run.run_id, args.output.output_dir.as_deref())?;
-    let limits = NewLimits::of(app, &args.limits);
+    let limits = NewLimits::from_flags(app, &args.limits);
     let (executor, planner) = make_ready(app, store.as_ref(), &run, &limits).await?;
     for control in &controls {
         change_limits(store.as_ref(), control, &limits).await?;
@@ -153,133 +141,17 @@ pub(crate) async fn make_ready(
     Ok((executor, planner))
 }
 
-/// Puts a run that nobody works on into state `running`, from the states of [`RESUMABLE`] and `more`; false when somebody else
-/// has brought it to another state just now.
-///
-/// # Errors
-/// What the store meets.
-pub(crate) async fn take_up(store: &dyn Store, run: &RunRow, more: &[RunState]) -> Result<bool, CliError> {
-    pause_interrupted(store, run).await?;
-    store.release_holds(run.run_no, &accounts(&run.spec)).await?;
-    let from: Vec<RunState> = RESUMABLE.iter().chain(more).copied().collect();
-    Ok(store.set_run_state(run.run_no, &from, RunState::Running, None).await?)
-}
-
-/// Pauses a run whose owner was killed, as of its last result: the lock is ours, so nobody else can be at work.
-///
-/// # Errors
-/// What the store meets.
-pub(crate) async fn pause_interrupted(store: &dyn Store, run: &RunRow) -> Result<(), CliError> {
-    if run.state == RunState::Running {
-        store.close_lost_interval(run.run_no).await?;
-        store.set_run_state(run.run_no, &[RunState::Running], RunState::Paused, Some("interrupted")).await?;
-    }
-    Ok(())
-}
-
 /// Executes a run that was put into state `running`, and prints what came of it.
 ///
 /// # Errors
-/// As [`show_ending`], and with `detach` as [`Execution::leave_to_cluster`].
+/// As [`carry_out`].
 pub(crate) async fn go_on(execution: Execution<'_>, detach: bool, output: &OutputArgs) -> CliResult {
     let (app, store) = (execution.app, execution.store);
     let row = store.run(execution.run.run_no).await?;
     let (all, ended) = (row.sample_size(), u64::try_from(row.counters.ended()).unwrap_or(0));
     out::note(&format!("run {}: {} of {all} questions to go", row.run_id, all.saturating_sub(ended)));
     elsewhere::tell(app, store.as_ref(), &[&row]).await?;
-    let execution = Execution { run: &row, ..execution };
-    if detach {
-        return execution.leave_to_cluster(output.json).await;
-    }
-    let end = execution.execute_to_rest(output).await?;
-    show_ending(app, store.as_ref(), &row, end, output).await
-}
-
-/// The rest of a run's plan, when it has to be written and nobody does.
-///
-/// # Errors
-/// As [`planner_of`].
-pub(crate) async fn planner_if_missing(
-    app: &App,
-    store: &dyn Store,
-    run: &RunRow,
-) -> Result<Option<Planner>, CliError> {
-    if run.planned || (app.deployment()? == Deployment::Cluster && has_planner(store, run.run_no).await?) {
-        return Ok(None);
-    }
-    if adopt_again(app, store, run).await? {
-        return Ok(None);
-    }
-    planner_of(app, store, run).await.map(Some)
-}
-
-/// A run that was killed while its plan was being written needs its dataset again; the sample must be the same.
-///
-/// # Errors
-/// Exit 2 when the dataset is another one now.
-async fn planner_of(app: &App, store: &dyn Plan, run: &RunRow) -> Result<Planner, CliError> {
-    let (spec, lies) = (&run.spec, app.dataset_lies());
-    let args = SampleArgs {
-        dataset_path: lies.path.clone().or_else(|| spec.dataset.path.clone()),
-        allow_modified_dataset: lies.allow_modified || spec.dataset.modified,
-        ..SampleArgs::default()
-    };
-    let dataset = open_dataset(app, &spec.dataset.name, &args, spec.dataset.settings.clone()).await?;
-    let fixes = spec.dataset.label_fixes.as_ref();
-    let (dataset, found) = with_label_fixes(
-        app,
-        fixes.map(|fixes| fixes.name.as_str()),
-        dataset,
-        fixes.is_some_and(|fixes| fixes.modified),
-    )
-    .await?;
-    if found.as_ref() != fixes {
-        return Err(CliError::usage(format!(
-            "the label fixes found now are not those that run {} began with; give the same file",
-            run.run_id
-        )));
-    }
-    let request = serde_json::from_value(spec.sample.request.clone())
-        .map_err(|e| CliError::infrastructure(format!("the run's sample request cannot be read: {e}")).because(e))?;
-    let sample = take_sample(&dataset, request).await?;
-    check_same(run, dataset.sha256(), &sample.spec.signature)?;
-    let rounds = match &spec.stop {
-        Some(_) => Some(Arc::new(take_rounds(&dataset, &sample).await?)),
-        None => None,
-    };
-    let done = store.banks(run.run_no, None).await?.len();
-    let banks = banks_in_order(&sample);
-    Ok(Planner {
-        run: run.run_no,
-        home: app.home(),
-        dataset,
-        banks,
-        spec: Arc::new(spec.clone()),
-        rounds,
-        done: u32::try_from(done).unwrap_or(u32::MAX),
-        waits: true,
-    })
-}
-
-/// Whether a plan goes on with the questions that it began with.
-///
-/// # Errors
-/// Exit 2 when the dataset is another one now, or another sample is taken of it.
-fn check_same(run: &RunRow, sha256: &str, signature: &str) -> Result<(), CliError> {
-    let RunRow { run_id, spec, .. } = run;
-    if sha256 != spec.dataset.sha256 {
-        return Err(CliError::usage(format!(
-            "the dataset found now is not the one that run {run_id} began with (sha256 {} then); give the same file with --dataset-path",
-            spec.dataset.sha256
-        )));
-    }
-    if signature != spec.sample.signature {
-        return Err(CliError::usage(format!(
-            "this release takes another sample for the request of run {run_id}, of the same dataset: start the run anew, or finish it \
-             with the release that began it"
-        )));
-    }
-    Ok(())
+    carry_out(Execution { run: &row, ..execution }, detach, output).await
 }
 
 /// Another cap, of the unit that the run has counted until now.
@@ -302,7 +174,7 @@ fn change_cap(limits: &mut Limits, text: &str, run: &RunRow) -> Result<(), CliEr
 /// What a command says of the limits of a run that goes on.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NewLimits {
-    /// Flags.
+    /// Caps and bounds that the command names.
     pub(crate) flags: LimitArgs,
     /// `run.max_cost_PHASE` of its settings.
     pub(crate) by_phase: BTreeMap<Phase, PicoUsd>,
@@ -310,7 +182,7 @@ pub(crate) struct NewLimits {
 
 impl NewLimits {
     /// As flags and the settings of a process say.
-    pub(crate) fn of(app: &App, flags: &LimitArgs) -> Self {
+    pub(crate) fn from_flags(app: &App, flags: &LimitArgs) -> Self {
         Self { flags: flags.clone(), by_phase: app.settings().run.max_cost_by_phase.clone() }
     }
 }
@@ -374,26 +246,4 @@ pub(crate) async fn release_uncertain(
     }
     out::note(&format!("{released} of uncertain attempts no longer count against the cap"));
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use bench_store::conformance::{created, new_run, store_in};
-
-    use super::*;
-
-    #[tokio::test]
-    async fn another_dataset_and_another_sample_of_the_same_one_are_told_apart() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let store = store_in(folder.path()).await;
-        let run = created(store.as_ref(), &new_run("a")).await;
-        let (sha256, signature) = (run.spec.dataset.sha256.as_str(), run.spec.sample.signature.as_str());
-        assert!(check_same(&run, sha256, signature).is_ok());
-        for (found, signature) in [("other", signature), ("other", "other")] {
-            let said = check_same(&run, found, signature).expect_err("is another dataset").message;
-            assert!(said.contains("--dataset-path") && said.contains(sha256), "{said}");
-        }
-        let said = check_same(&run, sha256, "other").expect_err("is another sample").message;
-        assert!(said.contains("another sample") && !said.contains("--dataset-path"), "{said}");
-    }
 }

@@ -1,10 +1,12 @@
 //! Before a run starts: what is refused, and what the person is asked.
 
 use bench_proto::{
+    call::CacheScope,
     ids::RunId,
     spec::{ModelSpec, RunSpec},
 };
 use bench_store::{NewRun, Store};
+use bench_systems::adapter::{self, given::Given};
 
 use crate::{
     app::{App, Deployment, reach::look_first},
@@ -12,9 +14,7 @@ use crate::{
     exit::CliError,
     out::{self, amounts::dollars},
     planning::{DEFAULT_CAP, self_check},
-    runs::{
-        controls::PlannedGroup, estimate::RunEstimate, executor::RunExecutor, group, stopping, takers::look_for_takers,
-    },
+    runs::{controls::PlannedGroup, estimate::RunEstimate, executor::RunExecutor, stopping, takers::look_for_takers},
     standing::current_user,
 };
 
@@ -42,12 +42,48 @@ pub(crate) async fn plan(app: &App, args: &SubmitArgs, will_call: bool) -> Resul
     let mut planned = PlannedGroup::plan(app, args, will_call).await?;
     stopping::plan(app, args, &mut planned.measured).await?;
     if args.repeats.is_some_and(|n| n > 1) {
-        group::prepare(args, &mut planned)?;
-        group::check_meter_address(app, &[&planned.measured.spec], args.repeats.unwrap_or(1))?;
+        prepare_repeats(args, &mut planned)?;
+        check_meter_address(app, &[&planned.measured.spec], args.repeats.unwrap_or(1))?;
     }
     equal_votes(&planned.measured.spec).iter().for_each(|warning| out::note(warning));
     self_check::left_out(&planned.measured).await?.iter().for_each(|warning| out::note(warning));
     Ok(planned)
+}
+
+/// Makes of a planned run one that is repeated, or refuses.
+///
+/// # Errors
+/// Exit 2 where a repeat would be answered from another one's stored calls.
+pub(crate) fn prepare_repeats(args: &SubmitArgs, planned: &mut PlannedGroup) -> Result<(), CliError> {
+    let PlannedGroup { measured, controls } = planned;
+    if measured.spec.limits.cache == CacheScope::Shared {
+        return Err(CliError::usage(
+            "--repeats with --cache shared: a repeat would be given what another has stored, and is no draw of its own; leave --cache out",
+        ));
+    }
+    if args.repeat_ingest && measured.spec.limits.cache == CacheScope::Lineage {
+        // embeddings are shared by all runs otherwise, and a second filling would be the first
+        for spec in std::iter::once(&mut measured.spec).chain(controls.iter_mut().map(|control| &mut control.spec)) {
+            spec.limits.cache = CacheScope::Refresh;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses one address for the meters of several runs of this process: the second would wait for it until the first has ended.
+///
+/// # Errors
+/// Exit 2 with what to leave out.
+pub(crate) fn check_meter_address(app: &App, specs: &[&RunSpec], repeats: u32) -> Result<(), CliError> {
+    let listen = &app.settings().meter.listen;
+    let metered = specs.iter().filter(|spec| spec.limits.meter.is_some()).count();
+    if metered * repeats as usize <= 1 || listen.ends_with(":0") || app.deployment()? == Deployment::Cluster {
+        return Ok(());
+    }
+    Err(CliError::usage(format!(
+        "meter.listen = \"{listen}\" is one address, and each metered run of this command listens at its own: leave meter.listen \
+         out, or start the runs one after the other"
+    )))
 }
 
 /// Warns of judges whose further votes cannot differ by temperature (P38): equal draws of a deterministic model are one vote.
@@ -113,19 +149,57 @@ pub(crate) async fn confirm(estimate: &RunEstimate, spec: &RunSpec, args: &Submi
     Ok(())
 }
 
-/// Looks at whoever will be asked: servers of models from here, workers that take the memory system in a cluster.
+/// Where the run's store is still to be made here: looks at the servers of models before, so that a run that cannot start leaves none.
+/// Whether that was done.
+///
+/// # Errors
+/// Exit 2 with the server that cannot be asked.
+pub(crate) async fn look_before_store(app: &App, spec: &RunSpec) -> Result<bool, CliError> {
+    let is_missing = app.store_file().is_some_and(|file| file.symlink_metadata().is_err());
+    if is_missing {
+        look_first(app, spec, true).await?;
+    }
+    Ok(is_missing)
+}
+
+/// Looks at whoever will be asked: servers of models from here, unless they were `looked` at, workers that take the memory system in
+/// a cluster.
 ///
 /// # Errors
 /// Exit 2 with whoever cannot be asked, or does not take the system.
-pub(crate) async fn check_servers(app: &App, store: &dyn Store, spec: &RunSpec) -> Result<(), CliError> {
+pub(crate) async fn check_servers(app: &App, store: &dyn Store, spec: &RunSpec, looked: bool) -> Result<(), CliError> {
     match app.deployment()? {
-        Deployment::Local => look_first(app, spec, true).await,
+        Deployment::Local => {
+            if !looked {
+                look_first(app, spec, true).await?;
+            }
+            check_start(app, spec).await
+        }
         Deployment::Cluster => {
             look_for_takers(store, spec).await?;
             // what its person has named may be cleaned up from here
             app.trust(&spec.system.settings, Some(&app.settings().run.system))
         }
     }
+}
+
+/// Runs what a system that is started here wants checked before.
+///
+/// # Errors
+/// Exit 2 with what the check says.
+async fn check_start(app: &App, spec: &RunSpec) -> Result<(), CliError> {
+    let settings = &spec.system.settings;
+    if app.policy_naming(settings, &app.settings().run.system).check(settings).is_err() {
+        // what may not be started is refused by whoever builds it
+        return Ok(());
+    }
+    // the meter is not there yet, and no key but its own is for the system of a metered run
+    let given = match &spec.limits.meter {
+        Some(meter) => Given::new("http://127.0.0.1:9", "none-yet", &meter.variables),
+        None => Given::default(),
+    };
+    let checked = adapter::check_start(settings, &given, &app.home()).await;
+    checked.map_err(|why| CliError::usage(format!("{why}; nothing was started")))
 }
 
 /// A run of its own lineage and without controls, to be created under the names that were given.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bench_aggregate::{
     compare::fingerprints::{RunSettings, comparability},
-    stopping::questions_needed,
+    stopping::{fewest_questions, questions_needed},
 };
 use bench_proto::stop::{StopGoal, StopRule, WrittenGoal};
 use bench_store::{RunRow, RunState, Store};
@@ -49,9 +49,9 @@ pub(crate) async fn plan(app: &App, args: &SubmitArgs, planned: &mut PlannedRun)
             StopGoal::Decided { run: row.run_id.0, digest, margin }
         }
     };
-    check_can_hold(&goal, planned)?;
     let rounds = take_rounds(&planned.dataset, &planned.sample).await.map_err(about)?;
     let rule = StopRule { goal, looks: rounds.looks().to_vec() };
+    check_can_hold(&rule, planned)?;
     let at: Vec<String> = rule.looks.iter().map(u64::to_string).collect();
     out::note(&format!("--stop-when \"{}\": looks when {} questions have ended", rule.goal, at.join(", ")));
     planned.spec.stop = Some(rule);
@@ -86,25 +86,34 @@ async fn baseline_digest(app: &App, store: &dyn Store, row: &RunRow, planned: &P
     Ok(summary_of(app, store, row).await?.result_digest)
 }
 
-/// Refuses a rule that needs more questions than there are, at any score that systems have; says when it may take all of them.
-fn check_can_hold(goal: &StopGoal, planned: &PlannedRun) -> Result<(), CliError> {
+/// Refuses a rule that can hold at no scores with these questions; says when ordinary ones may take all of them.
+fn check_can_hold(rule: &StopRule, planned: &PlannedRun) -> Result<(), CliError> {
     let headline = &planned.spec.dataset.profile.headline;
     let counted_in = planned.spec.sample.by_category.iter().filter(|(category, _)| headline.counts(category));
     let n: u64 = counted_in.map(|(_, n)| n).sum();
+    let (goal, fewest) = (&rule.goal, fewest_questions(rule));
     let [few, many] = questions_needed(goal);
-    let [easy, hard] = match goal {
-        StopGoal::Interval { .. } => ["a score of 95 %", "one of 50 %"],
-        StopGoal::Decided { .. } => ["runs that differ on one question in twenty", "ones that differ on four"],
+    let (usually, otherwise) = match goal {
+        StopGoal::Interval { .. } => {
+            (format!("{few} at a score of 95 % and {many} at one of 50 %"), "scores that hardly vary take fewer")
+        }
+        StopGoal::Decided { .. } => (
+            format!(
+                "{few} where equal runs differ on one question in twenty and {many} where they differ on four in twenty"
+            ),
+            "a larger difference takes fewer",
+        ),
     };
-    if few > n {
+    if fewest > n {
         return Err(CliError::usage(format!(
-            "--stop-when \"{goal}\" cannot hold with {}: it takes {few} at {easy}, and {many} at {hard}; take a larger sample, or ask \
-             for less",
+            "--stop-when \"{goal}\" cannot hold with {}: it takes at least {fewest}, and {usually}; take a larger sample, or ask for \
+             less",
             counted(n, "question")
         )));
     }
     if many > n {
-        out::note(&format!("--stop-when \"{goal}\": it takes {few} questions at {easy} and {many} at {hard}, of {n}"));
+        let all = counted(n, "question");
+        out::note(&format!("--stop-when \"{goal}\": here are {all}, and it takes {usually}; {otherwise}"));
     }
     Ok(())
 }

@@ -84,6 +84,11 @@ impl OwnerLock {
         Ok(Self { file, path })
     }
 
+    /// The lock file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Process id of the owner of a run, when a living process owns it.
     #[must_use]
     pub(crate) fn owner(store_file: &Path, run: &RunId) -> Option<String> {

@@ -15,7 +15,7 @@ use crate::exit::CliError;
 /// What a word stands for.
 #[derive(Debug)]
 pub(super) enum Meant {
-    /// A run.
+    /// One run by itself, a cell or repeat too.
     Run(Box<RunRow>),
     /// Runs that one command started as equals.
     Group(RunsOfGroup),

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | this one | how does a run stand, and may it go on? |
 //! | [`lock`] | which process owns a local run (P21)? |
+//! | [`own_meter`] | where is the meter of a local run (P34)? |
 //! | [`domains`] | in which queue domain do its processes work? |
 //! | [`progress`] | how far is it, and how fast? |
 //! | [`score`] | by which one figure is it shown? |
@@ -24,6 +25,7 @@ pub(crate) mod lock;
 mod meant;
 pub(crate) mod naming;
 pub(crate) mod outages;
+pub(crate) mod own_meter;
 pub(crate) mod progress;
 pub(crate) mod score;
 pub(crate) mod waiting;

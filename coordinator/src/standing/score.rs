@@ -2,9 +2,11 @@
 
 use bench_proto::{
     counting::CountingSummary,
-    summary::{Estimator, Headline, Interval, Verdict},
+    summary::{Estimator, Headline, Interval, UsageSummary, Verdict},
 };
 use bench_store::{RunRow, RunState, Runs};
+use serde::Deserialize;
+use serde_json::Value;
 
 use crate::exit::CliError;
 
@@ -26,6 +28,8 @@ pub(crate) struct Score {
     pub result_digest: Option<String>,
     /// Dollars of its report: all that is known to be paid.
     pub usd: Option<f64>,
+    /// By its report nobody knows all that its memory system has spent.
+    pub usd_incomplete: bool,
 }
 
 impl Score {
@@ -57,19 +61,7 @@ struct Stored {
     #[serde(default)]
     result_digest: Option<String>,
     #[serde(default)]
-    usage: Option<StoredUsage>,
-}
-
-/// Of what was paid.
-#[derive(serde::Deserialize)]
-struct StoredUsage {
-    total: StoredTotal,
-}
-
-/// Of all of it.
-#[derive(serde::Deserialize)]
-struct StoredTotal {
-    usd: f64,
+    usage: Value,
 }
 
 /// Of the run's own part.
@@ -90,7 +82,8 @@ pub(crate) async fn score_of(store: &dyn Runs, run: &RunRow) -> Result<Score, Cl
     let counted_as = run.spec.counting.as_ref().map(|counting| counting.name.clone());
     if let Some(stored) = stored.and_then(|text| serde_json::from_str::<Stored>(&text).ok()) {
         let Stored { headline, counting, run, result_digest, usage } = stored;
-        let usd = usage.map(|usage| usage.total.usd);
+        let usd = usage["total"]["usd"].as_f64();
+        let usd_incomplete = UsageSummary::deserialize(&usage).is_ok_and(|usage| usage.is_incomplete());
         let (value, ci95) = match counting {
             // a figure of theirs has no interval of ours
             Some(counted) => (counted.value, None),
@@ -98,11 +91,21 @@ pub(crate) async fn score_of(store: &dyn Runs, run: &RunRow) -> Result<Score, Cl
         };
         let (estimator, metric) = (headline.estimator.name(), headline.metric);
         let verdict = Some(run.verdict);
-        return Ok(Score { value, estimator, metric, ci95, counted_as, verdict, result_digest, usd });
+        return Ok(Score { value, estimator, metric, ci95, counted_as, verdict, result_digest, usd, usd_incomplete });
     }
     let (estimator, metric) = (Estimator::Mean.name(), run.spec.headline_metric());
     let value = run.counters.mean();
-    Ok(Score { value, estimator, metric, ci95: None, counted_as, verdict: None, result_digest: None, usd: None })
+    Ok(Score {
+        value,
+        estimator,
+        metric,
+        ci95: None,
+        counted_as,
+        verdict: None,
+        result_digest: None,
+        usd: None,
+        usd_incomplete: false,
+    })
 }
 
 /// The figure of the report of runs that are looked at as one, once all have one: that of a run, or the mean over repeats. None for

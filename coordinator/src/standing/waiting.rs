@@ -19,7 +19,7 @@ const NAMED: usize = 3;
 /// Tasks of a run that all wait for another try.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Waiting {
-    /// How many.
+    /// Number of tasks.
     pub tasks: i64,
     /// Seconds until the first of them is tried again.
     pub next_try_seconds: f64,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bench_proto::{
+    call::Usage,
     facts::{Outcome, QuestionFacts},
     ids::{TaskKey, TaskKind},
     metered::FAULT_SETTING,
@@ -10,8 +11,8 @@ use bench_proto::{
     money::PicoUsd,
     step::{StepFacts, StoredStep, Timing},
     summary::{
-        AnswerKeyScore, DatasetSummary, Estimator, Headline, MeteredSummary, MetricScore, PanelSummary, PartScore,
-        PhaseSeconds, PublishedFigure, REPORT_SCHEMA_VERSION, SpecSummary, StopSummary, Summary, TotalScore,
+        AnswerKeyScore, DatasetSummary, Estimator, Headline, MemoryCost, MeteredSummary, MetricScore, PanelSummary,
+        PartScore, PhaseSeconds, PublishedFigure, REPORT_SCHEMA_VERSION, SpecSummary, StopSummary, Summary, TotalScore,
         UsageSummary, keyed_totals,
     },
 };
@@ -42,7 +43,7 @@ use crate::{
 /// What aggregation ends in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished {
-    /// The summary.
+    /// Every figure of the run: what reports are made of.
     pub summary: Summary,
     /// Tasks of its worst questions, in their order, for those who can fill in their texts.
     pub worst: Vec<TaskKey>,
@@ -337,12 +338,17 @@ impl Aggregator {
         by_key.map(|(fixes, metric)| answer_key::of_run(fixes, &metric, questions))
     }
 
+    /// Questions that have ended with something.
+    fn asked(&self) -> u64 {
+        self.questions.unordered().filter(|row| row.outcome != Outcome::NotRun).count() as u64
+    }
+
     /// What the memory system has called itself, where that was metered.
     fn metered(&self, bank_name: &dyn Fn(u32) -> String) -> Option<MeteredSummary> {
         let faults = self.input.spec.system.settings.get(FAULT_SETTING).and_then(Value::as_str);
         let around = metered::Around {
             turns: self.sums.turns(),
-            questions: self.questions.unordered().filter(|row| row.outcome != Outcome::NotRun).count() as u64,
+            questions: self.asked(),
             bank_name,
             faults: faults.map(str::to_owned),
             accounts: self.input.accounts_spent.clone(),
@@ -357,6 +363,37 @@ impl Aggregator {
         let (more_calls, more_usd) = metered.map_or((0, 0.0), metered::of_questions);
         let looks = self.input.looks.as_ref()?;
         StopSummary::new(&self.input.spec, looks, (calls + more_calls, usd.usd() + more_usd))
+    }
+
+    /// What the run has used, and of what its memory system has used itself: what the meter has seen is known.
+    fn usage(&self, metered: Option<&MeteredSummary>) -> UsageSummary {
+        let (input, sums) = (&self.input, &self.sums);
+        let consolidated = sums.consolidate.seconds().map(|_| &sums.consolidate_usage);
+        let usd_cap = input.spec.limits.max_cost.map(|cap| cap.usd());
+        let is_untold = metered.is_none_or(|metered| !metered.total.is_seen());
+        let untold = if is_untold { sections::phases_of_system(input) } else { &[] };
+        let usage = UsageSummary::new(&sums.retain_usage, consolidated, &sums.usage, usd_cap, input.ledger.as_ref())
+            .told_by_system(untold);
+        // of imported grades nobody knows what their system has spent
+        let is_known = metered.is_none() && !usage.is_incomplete() && input.ledger.is_some();
+        UsageSummary { memory: is_known.then(|| self.memory_cost()).flatten(), ..usage }
+    }
+
+    /// What a memory system has spent by the runner's own calls, or by what it has told; none where a recall has the calls of the model
+    /// in it that rephrases questions.
+    fn memory_cost(&self) -> Option<MemoryCost> {
+        let (spec, sums) = (&self.input.spec, &self.sums);
+        let list = |used: &Usage| used.cost.saturating_add(used.saved).usd();
+        let filling = list(&sums.retain_usage) + list(&sums.consolidate_usage);
+        // a system that answers by itself is asked for answers too
+        let answers = if spec.answerer.provider == "system" { list(&sums.usage.answer) } else { 0.0 };
+        let asking = list(&sums.usage.recall) + answers;
+        let (turns, questions) = (sums.turns(), self.asked());
+        (spec.recalls.rephrased == 0).then(|| MemoryCost {
+            usd: filling + asking,
+            usd_per_1000_turns: (turns > 0).then(|| 1000.0 * filling / turns as f64),
+            usd_per_question: (questions > 0).then(|| asking / questions as f64),
+        })
     }
 
     /// The summary; `not_run` are the ids of the sample's questions that were not added.
@@ -382,15 +419,9 @@ impl Aggregator {
         };
         let canaries = sums.canaries(input.spec.system.top_k, bank_name);
         warnings.extend(canaries.iter().flat_map(crate::verdict::canary_warnings));
-        let consolidated = sums.consolidate.seconds().map(|_| &sums.consolidate_usage);
-        let usd_cap = input.spec.limits.max_cost.map(|cap| cap.usd());
         let metered = self.metered(&bank_name);
         warnings.extend(metered.iter().flat_map(|of| metered::warnings(of, &input.unpriced)));
-        // what the meter has seen is known
-        let untold = metered.as_ref().is_none_or(|metered| !metered.total.is_seen());
-        let untold = if untold { sections::phases_of_system(input) } else { &[] };
-        let usage = UsageSummary::new(&sums.retain_usage, consolidated, &sums.usage, usd_cap, input.ledger.as_ref())
-            .told_by_system(untold);
+        let usage = self.usage(metered.as_ref());
 
         let (mut latency_ms, latency_curves) = sections::latencies(questions, &self.retained);
         [latency_ms.build, latency_ms.build_wait] = self.conditions.builds();
@@ -427,7 +458,7 @@ impl Aggregator {
             canaries,
             concurrency: Some(self.conditions.concurrency(&input.spec)),
             latency_ms,
-            latency_probe: self.conditions.latency_probe(&input.spec),
+            latency_probe: self.conditions.latency_probe(&input.spec, metered.as_ref()),
             phases: self.conditions.phases(),
             latency_curves,
             total: usage.total.clone(),

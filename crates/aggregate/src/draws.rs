@@ -89,7 +89,7 @@ pub enum Effects {
 }
 
 impl Effects {
-    /// All of them.
+    /// Every distribution, in the order of tables.
     pub const ALL: [Self; 3] = [Self::Beta, Self::LogitNormal, Self::TwoPoint];
 
     /// Its name in tables.

@@ -77,6 +77,8 @@ pub struct AggregateInput {
     pub instrument: Option<Instrument>,
     /// The system is another process: what it does with models is known only as far as it tells.
     pub is_remote: bool,
+    /// It stores each turn by itself: its banks have as many things to find as turns.
+    pub stores_turns: bool,
     /// It is computed from the stored items, and holds all that was retained.
     pub holds_all: bool,
     /// Whether canaries can be sent into its banks.
@@ -114,6 +116,7 @@ impl AggregateInput {
             controls: Vec::new(),
             instrument: None,
             is_remote: false,
+            stores_turns: false,
             holds_all: false,
             canaries: Canaries::Impossible("the system is not known"),
             ledger: None,

@@ -1,8 +1,12 @@
 //! STEP 6: stored results to a [`Summary`](bench_proto::summary::Summary) with honest intervals. Pure: no I/O, no clock.
 //!
-//! [`Aggregator`] takes [`QuestionFacts`](bench_proto::facts::QuestionFacts) in any order, keeps about 120 bytes of each,
-//! merges with others, and ends in the same summary, bit for bit, whatever the order and the split were: counts, money,
-//! times and retrieval sums are added exactly (integers), scores are summed in byte order of the question ids.
+//! In come [`QuestionFacts`](bench_proto::facts::QuestionFacts) in any order, and what is known of the run beside them
+//! ([`AggregateInput`]); out come its summary and, of several runs, comparisons, gates and the figures of repeats. Start reading
+//! at [`Aggregator`], then at `score`.
+//!
+//! An [`Aggregator`] keeps about 120 bytes of each question, merges with others, and ends in the same summary, bit for bit,
+//! whatever the order and the split were: counts, money, times and retrieval sums are added exactly (integers), scores are
+//! summed in byte order of the question ids.
 //!
 //! | module | question |
 //! |---|---|

@@ -33,10 +33,20 @@ impl OfBank {
 
     /// `elsewhere`: dollars of calls of no known bank by which this one may have been filled as well.
     fn told(self, bank: Option<String>, elsewhere: f64) -> MeteredBank {
-        let filling = self.filling.usd_list();
-        let is_known = bank.is_some() && self.unattributed.usd_list() + elsewhere <= MOST_UNATTRIBUTED * filling;
-        MeteredBank { bank, figures: self.all, usd_filling: is_known.then_some(filling) }
+        let (known, range) = known_or_between(self.filling.usd_list(), self.unattributed.usd_list() + elsewhere);
+        let is_bank = bank.is_some();
+        MeteredBank {
+            bank,
+            figures: self.all,
+            usd_filling: known.filter(|_| is_bank),
+            usd_filling_range: range.filter(|_| is_bank),
+        }
     }
+}
+
+/// Dollars for something, or the least and the most that they may be, where calls that may be for it too (`beside`) are no trifle.
+fn known_or_between(usd: f64, beside: f64) -> (Option<f64>, Option<[f64; 2]>) {
+    if beside <= MOST_UNATTRIBUTED * usd { (Some(usd), None) } else { (None, Some([usd, usd + beside])) }
 }
 
 /// What the figures are divided by, and how banks are called.
@@ -71,16 +81,19 @@ pub(crate) fn summary(calls: &[MeteredCalls], around: Around<'_>) -> MeteredSumm
     let filling = dollars(&FILLING);
     let asking = dollars(&[Stage::Recall, Stage::Answer]);
     let unattributed = dollars(&[Stage::Unattributed]);
-    let is_known = |usd: f64| unattributed <= MOST_UNATTRIBUTED * usd;
-    let per = |usd: f64, times: f64, of: u64| (of > 0 && is_known(usd)).then(|| times * usd / of as f64);
+    let per = |usd: f64, times: f64, of: u64| {
+        let each = |usd: f64| times * usd / of as f64;
+        let (known, range) = known_or_between(usd, unattributed);
+        (known.filter(|_| of > 0).map(each), range.filter(|_| of > 0).map(|range| range.map(each)))
+    };
     let mut models: Vec<MeteredModel> = by_model
         .into_iter()
         .map(|((model, service), figures)| MeteredModel { model: model.to_owned(), service, figures })
         .collect();
     models.sort_by(|a, b| b.figures.usd.total_cmp(&a.figures.usd).then(b.figures.calls.cmp(&a.figures.calls)));
     let Around { turns, questions, bank_name, faults, accounts } = around;
-    let usd_per_1000_turns = per(filling, 1000.0, turns);
-    let usd_per_question = per(asking, 1.0, questions);
+    let (usd_per_1000_turns, usd_per_1000_turns_range) = per(filling, 1000.0, turns);
+    let (usd_per_question, usd_per_question_range) = per(asking, 1.0, questions);
     let by_stage = by_stage.into_iter().map(|(stage, figures)| MeteredStage { stage, figures }).collect();
     let elsewhere = by_bank.get(&(true, None)).map_or(0.0, |of| of.filling.usd_list() + of.unattributed.usd_list());
     let by_bank = by_bank.into_iter().map(|((_, bank), of)| of.told(bank.map(bank_name), elsewhere)).collect();
@@ -93,6 +106,8 @@ pub(crate) fn summary(calls: &[MeteredCalls], around: Around<'_>) -> MeteredSumm
         questions,
         usd_per_1000_turns,
         usd_per_question,
+        usd_per_1000_turns_range,
+        usd_per_question_range,
         faults,
         accounts,
     }
@@ -137,7 +152,7 @@ pub(crate) fn warnings(metered: &MeteredSummary, unpriced: &BTreeSet<String>) ->
         ));
     }
     let unknown: u64 = metered.by_bank.iter().filter(|of| of.bank.is_none()).map(|of| of.figures.calls).sum();
-    if unknown > 0 && metered.by_bank.len() > 1 {
+    if unknown > 0 {
         warnings.push(format!(
             "of {unknown} of the memory system's {calls} calls it is not known which bank they were for"
         ));
@@ -261,6 +276,24 @@ mod tests {
         let told = summary(&calls, around(&name));
         assert_eq!((told.usd_per_1000_turns, told.usd_per_question), (None, None), "{told:?}");
         assert_eq!(told.by_bank.iter().map(|of| of.usd_filling).collect::<Vec<_>>(), [None, None]);
+        let is_near = |range: Option<[f64; 2]>, wanted: [f64; 2]| {
+            range.is_some_and(|range| range.iter().zip(wanted).all(|(usd, wanted)| (usd - wanted).abs() < 1e-12))
+        };
+        assert!(
+            is_near(told.usd_per_1000_turns_range, [0.47, 0.495]),
+            "what filling costs at least, and at most: {told:?}"
+        );
+        assert!(is_near(told.usd_per_question_range, [0.0, 0.005]), "{told:?}");
+        assert!(is_near(told.by_bank[0].usd_filling_range, [0.94, 0.99]), "{told:?}");
+        assert_eq!(told.by_bank[1].usd_filling_range, None, "no bank");
+    }
+
+    #[test]
+    fn p34_calls_of_no_known_bank_are_told_of_where_all_are_such() {
+        let answered = MeteredEnd::Answered { counted_here: false };
+        let told = summary(&[calls(None, Stage::Unattributed, answered, 3, "0.1")], around(&|_| String::new()));
+        let warned = warnings(&told, &BTreeSet::new()).join("\n");
+        assert!(warned.contains("of 3 of the memory system's 3 calls it is not known"), "{warned}");
     }
 
     #[test]
@@ -315,5 +348,10 @@ mod tests {
         }
         let none = summary(&[], Around { turns: 0, questions: 0, ..around(&name) });
         assert_eq!((none.usd_per_1000_turns, none.usd_per_question), (None, None));
+        assert_eq!(
+            (none.usd_per_1000_turns_range, none.usd_per_question_range),
+            (None, None),
+            "there is nothing to ask of"
+        );
     }
 }

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bench_proto::{
-    call::CacheScope,
     facts::{PhaseTimes, QuestionFacts},
+    metered::Stage,
     probe::ProbePart,
     spec::RunSpec,
     step::{StepFacts, StoredStep, Timing},
     summary::{
-        BuildSummary, ConcurrencySummary, InFlight, LATENCY_PROBE_VERSION, LatencyProbe, Percentiles, PhasesSummary,
-        ProbeAtRate, ProbeConditions,
+        BuildSummary, ConcurrencySummary, InFlight, LATENCY_PROBE_VERSION, LatencyProbe, MeteredSummary, Percentiles,
+        PhasesSummary, ProbeAtRate, ProbeConditions,
     },
 };
 
@@ -135,7 +135,7 @@ impl Conditions {
     }
 
     /// The probe, when one was wanted and has left something to say.
-    pub(crate) fn latency_probe(&self, spec: &RunSpec) -> Option<LatencyProbe> {
+    pub(crate) fn latency_probe(&self, spec: &RunSpec, metered: Option<&MeteredSummary>) -> Option<LatencyProbe> {
         if spec.limits.latency_probe.is_off() || (self.parts.is_empty() && self.given_up.is_none()) {
             return None;
         }
@@ -153,7 +153,7 @@ impl Conditions {
             p99_ms,
             failed: alone.failed,
             failure,
-            conditions: self.conditions(spec, asked),
+            conditions: ProbeConditions { stored_replies: may_be_stored(metered), ..self.conditions(spec, asked) },
             at_rates: at_rates.filter(|(pass, _)| pass.made()).map(|(pass, rate)| pass.at_rate(rate, asked)).collect(),
             curve: alone.curve(),
         })
@@ -177,9 +177,17 @@ impl Conditions {
             builds: set(|part| &part.build),
             workers: sessions.len() as u64,
             other_tasks: self.parts.iter().map(|part| part.others).max().unwrap_or(0),
-            stored_replies: spec.limits.meter.is_some() && spec.limits.cache == CacheScope::Shared,
+            stored_replies: false,
         }
     }
+}
+
+/// Whether calls that the probe may have caused were answered from the call store: none of a check is, but that a call was for one is
+/// not always known, and earlier builds answered them.
+fn may_be_stored(metered: Option<&MeteredSummary>) -> bool {
+    let is_of_probe = |stage| matches!(stage, Stage::Check | Stage::Unattributed);
+    metered
+        .is_some_and(|metered| metered.by_stage.iter().any(|of| is_of_probe(of.stage) && of.figures.stored_calls > 0))
 }
 
 /// All parts of a pass.
@@ -249,7 +257,13 @@ impl Pass {
 
 #[cfg(test)]
 mod tests {
-    use bench_proto::{failure::Failure, ids::TaskKey, probe::ProbePlan, step::StepNo};
+    use bench_proto::{
+        failure::Failure,
+        ids::TaskKey,
+        probe::ProbePlan,
+        step::StepNo,
+        summary::{MeteredFigures, MeteredStage},
+    };
 
     use super::*;
     use crate::aggregator::tests::input;
@@ -281,7 +295,7 @@ mod tests {
         spec.limits.latency_probe = ProbePlan { recalls: 200, rates: rates.to_vec() };
         let mut conditions = Conditions::default();
         conditions.probe(&stored(parts));
-        conditions.latency_probe(&spec)
+        conditions.latency_probe(&spec, None)
     }
 
     #[test]
@@ -296,6 +310,20 @@ mod tests {
         );
         assert_eq!(probe.curve.len(), crate::latency::CURVE.len());
         assert_eq!(probed(vec![], &[]), None, "it has not been made yet");
+    }
+
+    #[test]
+    fn p43_a_probe_that_the_call_store_may_have_answered_says_so() {
+        let of = |stage, stored_calls| MeteredSummary {
+            by_stage: vec![MeteredStage {
+                stage,
+                figures: MeteredFigures { stored_calls, ..MeteredFigures::default() },
+            }],
+            ..MeteredSummary::default()
+        };
+        assert!(may_be_stored(Some(&of(Stage::Check, 1))) && may_be_stored(Some(&of(Stage::Unattributed, 1))));
+        assert!(!may_be_stored(Some(&of(Stage::Recall, 9))), "what questions asked is no part of it");
+        assert!(!may_be_stored(Some(&of(Stage::Check, 0))) && !may_be_stored(None));
     }
 
     #[test]
@@ -316,9 +344,11 @@ mod tests {
         };
         given_up.probe(&[StoredStep { task: TaskKey::PROBE, step: StepNo::FAILED, facts }]);
         let mut spec = input(1).spec;
-        assert_eq!(given_up.latency_probe(&spec), None, "it was not wanted");
+        assert_eq!(given_up.latency_probe(&spec, None), None, "it was not wanted");
         spec.limits.latency_probe.recalls = 200;
-        assert!(given_up.latency_probe(&spec).and_then(|probe| probe.failure).is_some_and(|why| why.contains("oh")));
+        assert!(
+            given_up.latency_probe(&spec, None).and_then(|probe| probe.failure).is_some_and(|why| why.contains("oh"))
+        );
     }
 
     /// The slowest questions end as `infra_error`, and what is left is quicker than the whole.

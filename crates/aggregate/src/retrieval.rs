@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bench_proto::{
     retrieval::{CUTOFFS, RetrievalMetrics, cutoffs},
     step::{RankHits, Retrieval},
-    summary::{RetrievalAtK, RetrievalSummary},
+    summary::{FilteredRecalls, RetrievalAtK, RetrievalSummary},
 };
 
 use crate::{compare::TurnsSeen, exact::ExactSum};
@@ -59,6 +59,7 @@ pub(crate) struct RetrievalSums {
     turn: LevelSums,
     session: LevelSums,
     turns: TurnsSeen,
+    filtered: FilteredRecalls,
 }
 
 impl RetrievalSums {
@@ -66,17 +67,26 @@ impl RetrievalSums {
         self.turn.add(&retrieval.turn, top_k);
         self.session.add(&retrieval.session, top_k);
         self.turns.add(retrieval);
+        self.filtered.recalls += u64::from(retrieval.outside.is_some());
+        self.filtered.ignored += u64::from(retrieval.outside.is_some_and(|outside| outside > 0));
+    }
+
+    /// How recalls kept to the filters of their questions, where that is known of any.
+    pub(crate) fn filtered(&self) -> Option<FilteredRecalls> {
+        Some(self.filtered).filter(|filtered| filtered.recalls > 0)
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
         self.turn.merge(&other.turn);
         self.session.merge(&other.session);
         self.turns.merge(other.turns);
+        self.filtered.recalls += other.filtered.recalls;
+        self.filtered.ignored += other.filtered.ignored;
     }
 
     pub(crate) fn finish(&self, top_k: u32) -> RetrievalSummary {
         let turn = if self.turns.can_be_told() { self.turn.finish(top_k) } else { LevelSums::default().finish(top_k) };
-        RetrievalSummary { turn, session: self.session.finish(top_k) }
+        RetrievalSummary { turn, session: self.session.finish(top_k), filtered: self.filtered() }
     }
 }
 

@@ -11,7 +11,7 @@ use bench_proto::{
     profile::{Part, Profile},
     spec::ScorerSpec,
     summary::{
-        Agreement, CanarySummary, ContextSummary, Headline, LABEL_ANSWERED_AGAIN, LABEL_DEMO_ANSWERER,
+        Agreement, CanarySummary, ContextSummary, FilteredRecalls, Headline, LABEL_ANSWERED_AGAIN, LABEL_DEMO_ANSWERER,
         LABEL_JUDGE_AUDIT, LABEL_MODIFIED_DATASET, LABEL_OWN_AUDIT, LABEL_UNKNOWN_CHECKSUM, LatencyCurves,
         LatencySummary, MeteredSummary, MetricScore, Outcomes, PartScore, RecallAnswer, RunSummary, TotalScore,
         UsageSummary,
@@ -220,7 +220,11 @@ pub(crate) fn run_summary(
         ("effective_k", verdict::effective_k(input.effective_k, input.spec.hits_asked_for().1)),
         (
             "k_served",
-            clipped.unwrap_or_else(|| verdict::k_served(sums.recall_lengths(), top_k, sums.fewest_entries(), bounded)),
+            clipped.unwrap_or_else(|| {
+                let stored =
+                    (sums.fewest_stored(input.stores_turns), if input.stores_turns { "turns" } else { "entries" });
+                verdict::k_served(sums.recall_lengths(), top_k, stored, bounded)
+            }),
         ),
         (
             "one_answer",
@@ -373,7 +377,16 @@ pub(crate) fn warnings(
 /// What the sums of all questions give to be warned of.
 pub(crate) fn of_sums(scores: &[MetricScore], sums: &Sums, outcomes: &Outcomes) -> Vec<String> {
     let answered = outcomes.scored + outcomes.abstained;
-    [few_sessions(scores, sums), uncounted(sums), unended(sums, answered)].into_iter().flatten().collect()
+    let lines = [unfiltered(sums), few_sessions(scores, sums), uncounted(sums), unended(sums, answered)];
+    lines.into_iter().flatten().collect()
+}
+
+/// Of recalls that brought what the question's filter does not admit.
+fn unfiltered(sums: &Sums) -> Option<String> {
+    let FilteredRecalls { recalls, ignored } = sums.retrieval.filtered().filter(|filtered| filtered.ignored > 0)?;
+    Some(format!(
+        "the filter of the question was ignored in {ignored} of {recalls} recalls: they brought what it does not admit"
+    ))
 }
 
 /// Of figures at k sessions that tell of fewer: the hits were cut before there were k sessions among them.

@@ -150,9 +150,11 @@ impl Sums {
         self.last_generations().map(|(_, turns)| turns).sum()
     }
 
-    /// Entries of the smallest bank, by its last generation; 0 without banks. A system may store a session as one item.
-    pub(crate) fn fewest_entries(&self) -> u64 {
-        self.last_generations().map(|(entries, _)| entries).min().unwrap_or(0)
+    /// Entries of the smallest bank, by its last generation; 0 without banks. A system may store a session as one item; of one that
+    /// stores each turn by itself they are turns.
+    pub(crate) fn fewest_stored(&self, by_turn: bool) -> u64 {
+        let of_bank = |(entries, turns): (u64, u64)| if by_turn { entries.max(turns) } else { entries };
+        self.last_generations().map(of_bank).min().unwrap_or(0)
     }
 
     pub(crate) fn recalled(&mut self, bank: u32, hits: Option<u32>) {

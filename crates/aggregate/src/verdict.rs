@@ -358,19 +358,19 @@ pub(crate) struct RecallLengths {
 /// A recall brings as many hits as are asked for, or fewer because there are no more: the same smaller number nearly everywhere
 /// is a limit of the system that nobody was told of.
 ///
-/// `fewest_entries` are those of the smallest bank; `bounded` says why k does not bound a recall, where it does not.
+/// `fewest` of what banks store are in the smallest one; `bounded` says why k does not bound a recall, where it does not.
 pub(crate) fn k_served(
     lengths: RecallLengths,
     top_k: u32,
-    fewest_entries: u64,
+    (fewest, stored): (u64, &str),
     bounded: Result<(), &'static str>,
 ) -> Finding {
     if let Err(why) = bounded {
         return not_checked(why);
     }
     let RecallLengths { questions, banks, most, with_most } = lengths;
-    if questions < FEWEST_RECALLS || banks < 2 || fewest_entries < u64::from(top_k) {
-        return not_checked(format!("needs {FEWEST_RECALLS} recalls in two banks of at least {top_k} entries each"));
+    if questions < FEWEST_RECALLS || banks < 2 || fewest < u64::from(top_k) {
+        return not_checked(format!("needs {FEWEST_RECALLS} recalls in two banks of at least {top_k} {stored} each"));
     }
     if most > 0 && most < top_k && with_most * 100 >= questions * 95 {
         return failed(format!(

@@ -21,7 +21,7 @@ pub struct Arrived {
     pub id: String,
     /// Whose child it is; empty for roots.
     pub parent: String,
-    /// Its name.
+    /// What the span is called.
     pub name: String,
     /// `service.instance.id` of its resource.
     pub process: String,

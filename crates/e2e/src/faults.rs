@@ -130,7 +130,7 @@ pub struct Stage {
     pub size: Size,
     /// The provider, which counts.
     pub provider: Provider,
-    /// The cluster.
+    /// Coordinators and workers, with their store and broker.
     pub cluster: Cluster,
     began: Instant,
 }

@@ -1,5 +1,7 @@
 //! What others may send, made up: a function for each kind, which panics when a promise is broken.
 //!
+//! In come bytes; nothing comes out but a panic. Start reading at [`TARGETS`], the list of what is read.
+//!
 //! | module | question |
 //! |---|---|
 //! | [`targets`] | what is read, and what must hold of it? |

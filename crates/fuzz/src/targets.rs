@@ -4,8 +4,10 @@
 mod archives;
 mod datasets;
 mod files;
+mod metered;
 mod providers;
 mod systems;
+mod tools;
 
 /// A kind of input.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +24,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "adapter_responses", read: systems::responses },
     Target { name: "events", read: systems::events },
     Target { name: "adapter_files", read: systems::files },
+    Target { name: "mcp", read: tools::mcp },
+    Target { name: "metered", read: metered::metered },
     Target { name: "amqp", read: files::amqp },
     Target { name: "imports", read: files::imports },
     Target { name: "archives", read: archives::archives },

@@ -303,6 +303,18 @@ impl Counting {
         other.unwrap_or(self)
     }
 
+    /// Whether its judge takes whatever is on the topic for right.
+    #[must_use]
+    pub fn is_generous(&self) -> bool {
+        matches!(self.rules, Rules::One(rules) if rules.contains(&GENEROUS))
+    }
+
+    /// Whether its judge is told what the dataset's authors tell theirs, in their own words.
+    #[must_use]
+    pub fn is_in_authors_words(&self) -> bool {
+        self.name.ends_with(THEIR_WORDS)
+    }
+
     /// The scorer that counts, where no model judges.
     #[must_use]
     pub const fn scorer(&self) -> Option<&'static str> {

@@ -83,7 +83,7 @@ pub struct BankWords(HashMap<String, u32>);
 impl BankWords {
     /// Of the first banks.
     #[must_use]
-    pub fn of(facts: Facts, banks: u32) -> Self {
+    pub fn from_facts(facts: Facts, banks: u32) -> Self {
         Self((0..banks).map(|bank| (facts.bank_word(bank), bank)).collect())
     }
 
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_memory_of_another_bank_is_known_by_its_place() {
         let facts = Facts::new(1);
-        let words = BankWords::of(facts, 3);
+        let words = BankWords::from_facts(facts, 3);
         let text = facts.fact(2, 5).text;
         assert!(words.is_foreign(&text, 0) && !words.is_foreign(&text, 2));
         assert!(!words.is_foreign("nothing of any bank", 1));

@@ -122,7 +122,7 @@ struct Percentile {
 }
 
 impl Percentile {
-    fn of(latencies: &Latencies, never: u64, share: f64) -> Option<Self> {
+    fn from_latencies(latencies: &Latencies, never: u64, share: f64) -> Option<Self> {
         let n = (latencies.n() + never) as f64;
         if n < 1.0 {
             return None;
@@ -136,7 +136,7 @@ impl Percentile {
     }
 
     fn of_operation(of: &OperationResult, share: f64) -> Option<Self> {
-        Self::of(&of.tally.served, of.tally.unserved(), share)
+        Self::from_latencies(&of.tally.served, of.tally.unserved(), share)
     }
 }
 
@@ -433,7 +433,7 @@ mod tests {
     fn percentile(ms: impl Iterator<Item = u64>, share: f64) -> Percentile {
         let mut latencies = Latencies::default();
         ms.for_each(|ms| latencies.record(Duration::from_millis(ms)));
-        Percentile::of(&latencies, 0, share).expect("there are some")
+        Percentile::from_latencies(&latencies, 0, share).expect("there are some")
     }
 
     #[test]

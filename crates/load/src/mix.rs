@@ -50,7 +50,7 @@ impl Default for Mix {
 impl Mix {
     /// The share of an operation.
     #[must_use]
-    pub const fn of(self, operation: Operation) -> u32 {
+    pub const fn share_of(self, operation: Operation) -> u32 {
         match operation {
             Operation::Retain => self.retain,
             Operation::Recall => self.recall,
@@ -66,7 +66,7 @@ impl Mix {
 
 impl fmt::Display for Mix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts = Operation::ALL.map(|operation| format!("{}={}", operation.name(), self.of(operation)));
+        let parts = Operation::ALL.map(|operation| format!("{}={}", operation.name(), self.share_of(operation)));
         f.write_str(&parts.join(","))
     }
 }

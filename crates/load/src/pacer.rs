@@ -58,7 +58,7 @@ pub struct Step {
 pub enum Counted {
     /// The load before the step.
     WarmUp,
-    /// The step.
+    /// The part of the load that is measured.
     Step,
 }
 

@@ -97,7 +97,7 @@ pub struct Percentiles {
 impl Percentiles {
     /// Of latencies, with so many operations that were never served.
     #[must_use]
-    pub fn of(latencies: &Latencies, never: u64) -> Self {
+    pub fn from_latencies(latencies: &Latencies, never: u64) -> Self {
         let at = |share| latencies.quantile_ms(share, never);
         Self { p50: at(0.5), p90: at(0.9), p95: at(0.95), p99: at(0.99), p99_9: at(0.999) }
     }
@@ -151,14 +151,14 @@ pub struct Figures {
 impl Figures {
     /// Of a tally of a step of so many seconds.
     #[must_use]
-    pub fn of(tally: &Tally, seconds: f64) -> Self {
+    pub fn from_tally(tally: &Tally, seconds: f64) -> Self {
         Self {
             intended: tally.intended(),
             served: tally.served.n(),
             failed: tally.errors(),
             served_per_second: if seconds > 0.0 { tally.departed as f64 / seconds } else { 0.0 },
-            latency_ms: Percentiles::of(&tally.served, tally.unserved()),
-            served_ms: Percentiles::of(&tally.served, 0),
+            latency_ms: Percentiles::from_latencies(&tally.served, tally.unserved()),
+            served_ms: Percentiles::from_latencies(&tally.served, 0),
             mean_ms: tally.served.mean_ms(),
             max_ms: tally.served.max_ms(),
         }
@@ -213,13 +213,13 @@ impl StepResult {
     /// Makes all figures anew, of a step whose operations were to be due for `window` seconds.
     pub fn count(&mut self, window: f64) {
         for operation in self.operations.values_mut() {
-            operation.figures = Figures::of(&operation.tally, self.seconds);
+            operation.figures = Figures::from_tally(&operation.tally, self.seconds);
         }
-        self.warm_up.figures = Figures::of(&self.warm_up.tally, 0.0);
-        self.late_ms = Percentiles::of(&self.late, 0);
+        self.warm_up.figures = Figures::from_tally(&self.warm_up.tally, 0.0);
+        self.late_ms = Percentiles::from_latencies(&self.late, 0);
         self.growth = growth(self.operations.values().map(|operation| &operation.tally), window);
         let sum = |of: fn(&Tally) -> u64| self.operations.values().map(|operation| of(&operation.tally)).sum();
-        self.standing = Standing::of(sum(Tally::intended), sum(Tally::unserved), self.growth);
+        self.standing = Standing::from_step(sum(Tally::intended), sum(Tally::unserved), self.growth);
     }
 
     /// Whether it ended before its `window` was over: it may have been held for no longer than that.
@@ -304,7 +304,7 @@ pub struct AtBankSize {
 pub struct GrowthOfBanks {
     /// Operations a second.
     pub rate: f64,
-    /// The operation.
+    /// Which operation grows so.
     pub operation: Operation,
     /// Milliseconds for a thousand memories more in each bank.
     pub ms_per_1000_memories: Line,
@@ -313,9 +313,9 @@ pub struct GrowthOfBanks {
 /// A load and what came of it: the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadResult {
-    /// [`SCHEMA`].
+    /// Name of the form of this file ([`SCHEMA`]).
     pub schema: String,
-    /// [`SCHEMA_VERSION`].
+    /// Version of that form ([`SCHEMA_VERSION`]).
     pub schema_version: u32,
     /// What was to be done.
     pub plan: Plan,

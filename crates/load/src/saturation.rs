@@ -32,7 +32,7 @@ impl Standing {
 
     /// Of a step by how many of its operations were served, and how their latency grew.
     #[must_use]
-    pub fn of(intended: u64, unserved: u64, growth: Option<Line>) -> Self {
+    pub fn from_step(intended: u64, unserved: u64, growth: Option<Line>) -> Self {
         let grows = growth.is_some_and(|line| line.slope > MOST_GROWTH && line.low > 0.0);
         if grows || unserved as f64 > MOST_UNSERVED * intended as f64 { Self::Behind } else { Self::Held }
     }
@@ -115,10 +115,10 @@ mod tests {
     #[test]
     fn a_step_is_behind_when_latency_grows_or_too_little_is_served() {
         let line = |slope, low| Some(Line { slope, low, high: 1.0, at_zero: 0.0, n: 10 });
-        assert_eq!(Standing::of(1_000, 10, line(0.04, 0.03)), Standing::Held);
-        assert_eq!(Standing::of(1_000, 11, None), Standing::Behind);
-        assert_eq!(Standing::of(1_000, 0, line(0.2, 0.1)), Standing::Behind);
-        assert_eq!(Standing::of(1_000, 0, line(0.2, -0.1)), Standing::Held, "by chance");
-        assert_eq!(Standing::of(0, 0, None), Standing::Held);
+        assert_eq!(Standing::from_step(1_000, 10, line(0.04, 0.03)), Standing::Held);
+        assert_eq!(Standing::from_step(1_000, 11, None), Standing::Behind);
+        assert_eq!(Standing::from_step(1_000, 0, line(0.2, 0.1)), Standing::Behind);
+        assert_eq!(Standing::from_step(1_000, 0, line(0.2, -0.1)), Standing::Held, "by chance");
+        assert_eq!(Standing::from_step(0, 0, None), Standing::Held);
     }
 }

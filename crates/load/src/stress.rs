@@ -21,7 +21,7 @@ pub const SCHEMA: &str = "bench-stress";
 pub const SCHEMA_VERSION: u32 = 1;
 /// Of its memories and of what is asked.
 pub const SEED: u64 = 1_000_500;
-/// Banks.
+/// Number of banks that the suite fills.
 pub const BANKS: u32 = 10;
 /// How often the banks grow.
 pub const ROUNDS: u32 = 10;
@@ -91,7 +91,7 @@ impl AtOnce {
     /// Makes the figures that follow from the others.
     fn count(&mut self) {
         let tally = &self.recall.tally;
-        self.recall.figures = Figures::of(tally, 0.0);
+        self.recall.figures = Figures::from_tally(tally, 0.0);
         let point = |round: &Round| Some((f64::from(round.memories) / 1e3, round.median_ms?));
         self.ms_per_1000_memories = Line::through(&self.rounds.iter().filter_map(point).collect::<Vec<_>>());
     }
@@ -178,11 +178,11 @@ impl Duplicates {
 /// What came of the suite: the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StressResult {
-    /// [`SCHEMA`].
+    /// Name of the form of this file ([`SCHEMA`]).
     pub schema: String,
-    /// [`SCHEMA_VERSION`].
+    /// Version of that form ([`SCHEMA_VERSION`]).
     pub schema_version: u32,
-    /// [`SUITE_VERSION`].
+    /// Version of what is stored and asked ([`SUITE_VERSION`]).
     pub suite_version: u32,
     /// Name of the memory system.
     pub system: String,
@@ -214,7 +214,7 @@ impl StressResult {
     /// Makes everything anew that is made of tallies and counts.
     #[must_use]
     pub fn counted(mut self) -> Self {
-        self.retain.figures = Figures::of(&self.retain.tally, 0.0);
+        self.retain.figures = Figures::from_tally(&self.retain.tally, 0.0);
         self.at_once.iter_mut().for_each(AtOnce::count);
         self.notes = self.notes();
         self

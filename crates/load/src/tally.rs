@@ -35,7 +35,7 @@ pub struct Failed {
 /// Failures of one kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Kind {
-    /// How many.
+    /// Number of such failures.
     pub n: u64,
     /// The message of the first.
     pub example: String,
@@ -44,7 +44,7 @@ pub struct Kind {
 /// Served operations that were due in one part of a step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Part {
-    /// How many.
+    /// Number of such operations.
     pub n: u64,
     /// Seconds that they took in all, from their intended starts.
     pub seconds: f64,

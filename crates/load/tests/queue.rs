@@ -125,7 +125,8 @@ async fn each_latency_is_lindleys() {
         // and the percentiles are those of these latencies, within a bucket and the clock
         let mut exact = Latencies::default();
         expected.iter().for_each(|seconds| exact.record(Duration::from_secs_f64(*seconds)));
-        let (told, exact) = (Percentiles::of(&tally.classes[0].served, 0), Percentiles::of(&exact, 0));
+        let (told, exact) =
+            (Percentiles::from_latencies(&tally.classes[0].served, 0), Percentiles::from_latencies(&exact, 0));
         for (told, exact) in [(told.p50, exact.p50), (told.p99, exact.p99), (told.p99_9, exact.p99_9)] {
             let (told, exact) = (told.expect("many were served"), exact.expect("many were served"));
             assert!((told - exact).abs() < exact * 0.002 + 3.0, "{told} {exact}");
@@ -141,7 +142,7 @@ async fn the_mean_is_that_of_the_theory() {
         let theory = mm1_mean_seconds(load, 1.0).expect("it is stable");
         assert!((told / theory - 1.0).abs() < 0.05, "at {load}: {told} s, theory {theory} s");
         let growth = growth(tally.classes.iter(), tally.seconds);
-        assert_eq!(Standing::of(tally.classes[0].intended(), 0, growth), Standing::Held, "{growth:?}");
+        assert_eq!(Standing::from_step(tally.classes[0].intended(), 0, growth), Standing::Held, "{growth:?}");
     }
 }
 
@@ -185,7 +186,7 @@ async fn what_is_not_sent_is_counted() {
     let growth = growth(tally.classes.iter(), 20.0).expect("a line");
     // the last part that has any is cut off in its middle
     assert!((growth.slope - 0.5).abs() < 0.03, "{growth:?}");
-    assert_eq!(Standing::of(of_step.intended(), of_step.unserved(), Some(growth)), Standing::Behind);
+    assert_eq!(Standing::from_step(of_step.intended(), of_step.unserved(), Some(growth)), Standing::Behind);
     assert_eq!(of_step.served.quantile_ms(0.9, of_step.unserved()), None, "never");
 }
 

@@ -1,4 +1,14 @@
 //! What a request says of itself, read without changing it.
+//!
+//! In come its target, query, headers and body; out comes what [`Admission`](crate::Admission) decides by, or why it may not be
+//! sent: all that could make it cost something that is not known here. Start reading at [`Asked::read`].
+//!
+//! | file | question |
+//! |---|---|
+//! | `head` | which members of the body matter, and where do they stand in its text? |
+//! | `names` | which members are not passed on? |
+//! | `query` | what may stand in its query? |
+//! | `tools` | which tools may it bring? |
 
 mod head;
 mod names;
@@ -211,16 +221,20 @@ impl Asked {
             return Err(refuse(Some("background"), why));
         }
         let wishes = stream && matches!(operation, Operation::Chat | Operation::Completions);
-        let wish = if wishes { Wish::of(&body, head.stream_options) } else { Wish::None };
-        let identity =
-            format!("{}\n{}\n{}", operation.path(), deployment.as_deref().unwrap_or(""), Sha256Hash::of(&body).hex());
+        let wish = if wishes { Wish::from_options(&body, head.stream_options) } else { Wish::None };
+        let identity = format!(
+            "{}\n{}\n{}",
+            operation.path(),
+            deployment.as_deref().unwrap_or(""),
+            Sha256Hash::of_bytes(&body).hex()
+        );
         Ok(Self {
             token: token(headers),
             prompt_bytes: body.len() as u64,
             prompt_tokens: PromptTokens::new(operation, &model, body.clone()),
             max_reply_tokens: head.max_reply_tokens(operation)?,
             cacheable: head.is_cacheable(operation, stream),
-            body_hash: Sha256Hash::of(identity.as_bytes()),
+            body_hash: Sha256Hash::of_bytes(identity.as_bytes()),
             service_tier: read(head.service_tier),
             query: query.map(str::to_owned),
             address,

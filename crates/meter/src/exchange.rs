@@ -175,12 +175,12 @@ impl Exchange {
             return Ok(self.answer_stored(asked, admitted, part, stored));
         }
         let upstream = admitted.upstream();
-        let address = url::of(&upstream, &asked)?;
+        let address = url::provider_url(&upstream, &asked)?;
         let settings = &self.common.settings;
         let of_run = admitted.faults();
         let faults = if of_run.is_empty() { &settings.faults } else { &of_run };
         // what one run asks for is nothing to another
-        let request = Sha256Hash::of(format!("{}\n{}", asked.address.run, asked.body_hash.hex()).as_bytes());
+        let request = Sha256Hash::of_bytes(format!("{}\n{}", asked.address.run, asked.body_hash.hex()).as_bytes());
         let occurrence = if faults.is_empty() { 0 } else { self.common.occurrences.next(&request) };
         let (is_slow, fault) = faults.draw(settings.fault_seed, &asked.body_hash, occurrence);
         if is_slow {
@@ -304,7 +304,7 @@ impl Sending {
         self.flight.status = head.status.as_u16();
         self.flight.retry_after = retry_ms.map(Duration::from_millis);
         let times = (self.upstream.idle, until);
-        let secrets = Secrets::of(&self.upstream.headers);
+        let secrets = Secrets::from_headers(&self.upstream.headers);
         let veil = Veil::over(secrets.clone());
         if !head.status.is_success() {
             let asked = &self.flight.asked;

@@ -86,7 +86,7 @@ impl Faults {
         if self.is_empty() {
             return (false, None);
         }
-        let drawn = Sha256Hash::of(format!("{seed}/{}/{occurrence}", request.hex()).as_bytes()).hex();
+        let drawn = Sha256Hash::of_bytes(format!("{seed}/{}/{occurrence}", request.hex()).as_bytes()).hex();
         let (first, rest) = drawn.split_at(drawn.len().min(13));
         let slow = share(rest.get(..13).unwrap_or(rest)) < self.slow;
         let mut left = share(first);
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn draws_have_their_shares_and_depend_on_nothing_else() {
         let faults = Faults::parse("429=0.2,500=0.1,slow=0.3").expect("good");
-        let request = |n: u32| Sha256Hash::of(&n.to_le_bytes());
+        let request = |n: u32| Sha256Hash::of_bytes(&n.to_le_bytes());
         let drawn: Vec<_> = (0..10_000).map(|n| faults.draw(7, &request(n), 0)).collect();
         let share = |wanted: fn(&(bool, Option<FaultKind>)) -> bool| {
             drawn.iter().filter(|one| wanted(one)).count() as f64 / 10_000.0
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn repeats_are_counted_for_each_request() {
         let seen = Occurrences::default();
-        let (one, two) = (Sha256Hash::of(b"1"), Sha256Hash::of(b"2"));
+        let (one, two) = (Sha256Hash::of_bytes(b"1"), Sha256Hash::of_bytes(b"2"));
         assert_eq!([seen.next(&one), seen.next(&one), seen.next(&two), seen.next(&one)], [0, 1, 0, 2]);
     }
 }

@@ -172,6 +172,6 @@ mod tests {
             ("x-request-id", "r"),
         ]);
         let expected = headers(&[("set-cookie", "a=1"), ("x-request-id", "r")]);
-        assert_eq!(to_client(came, false, &Secrets::of(&own)), expected);
+        assert_eq!(to_client(came, false, &Secrets::from_headers(&own)), expected);
     }
 }

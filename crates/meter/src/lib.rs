@@ -4,6 +4,9 @@
 //! who knows runs and money decides about it ([`Admission`]), it goes to its provider with the provider's own key, and what became of
 //! it is told ([`Outcome`]). Bodies pass byte by byte; what is changed is listed in docs/METER.md.
 //!
+//! In come requests of memory systems and, of each, what [`Admission`] decides; out go the same requests to their providers, the
+//! replies to the clients, and an [`Outcome`] of each. Start reading at `exchange`.
+//!
 //! The way of a request: `server` → `exchange` (`address`, `ask`) → [`Admission`] → `flight` → `relay` and `reading` (`events`,
 //! `members`, `usage`) → [`Admitted::settle`]. The meter knows no run and stores nothing.
 //!
@@ -18,6 +21,7 @@ mod exchange;
 mod faults;
 mod flight;
 mod headers;
+pub mod heard;
 mod members;
 mod origin;
 mod outcome;

@@ -11,7 +11,7 @@ use crate::faults::FaultKind;
 pub struct StoredReply {
     /// The body, as it was in [`Outcome::reply`].
     pub body: Bytes,
-    /// Its content type.
+    /// Value of its header `content-type`.
     pub content_type: String,
 }
 

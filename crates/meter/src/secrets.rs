@@ -13,7 +13,7 @@ pub(crate) struct Secrets(Vec<Bytes>);
 
 impl Secrets {
     /// Those of the headers that are put into a request: values that are marked as sensitive, without their scheme (`Bearer`).
-    pub(crate) fn of(own: &HeaderMap) -> Self {
+    pub(crate) fn from_headers(own: &HeaderMap) -> Self {
         let without_scheme = |value: &[u8]| {
             let secret = value.split(|byte| *byte == b' ').next_back().unwrap_or(value);
             Bytes::copy_from_slice(secret)
@@ -109,7 +109,7 @@ mod tests {
         short.set_sensitive(true);
         own.insert("x-short", short);
         own.insert("x-team", HeaderValue::from_static("team-blue"));
-        Secrets::of(&own)
+        Secrets::from_headers(&own)
     }
 
     fn veiled(pieces: &[&[u8]]) -> Vec<u8> {

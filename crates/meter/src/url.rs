@@ -14,7 +14,7 @@ use crate::{
 const AZURE_API_VERSION: &str = "2024-10-21";
 
 /// The URL of a request at its provider.
-pub(crate) fn of(upstream: &Upstream, asked: &Asked) -> Result<Url, Rejection> {
+pub(crate) fn provider_url(upstream: &Upstream, asked: &Asked) -> Result<Url, Rejection> {
     let wrong = || Rejection::from(Refusal::Unavailable("the base URL of the provider cannot be used".to_owned()));
     let mut url = Url::parse(&upstream.base_url).map_err(|_| wrong())?;
     if !matches!(url.scheme(), "http" | "https") || url.cannot_be_a_base() {
@@ -103,7 +103,7 @@ mod tests {
         let target = address::read(&format!("/m/r/{path}")).expect(path);
         let asked = Asked::read(target, query, &HeaderMap::new(), Bytes::from_static(body.as_bytes()))?;
         let upstream = Upstream { paths, ..Upstream::new(base, HeaderMap::new()) };
-        of(&upstream, &asked).map(String::from)
+        provider_url(&upstream, &asked).map(String::from)
     }
 
     #[test]

@@ -34,7 +34,7 @@ fn place(of: &str, part: &str) -> usize {
 
 impl Wish {
     /// The wish of a body that is a JSON object, by its member `stream_options`.
-    pub(crate) fn of(body: &[u8], options: Option<&RawValue>) -> Self {
+    pub(crate) fn from_options(body: &[u8], options: Option<&RawValue>) -> Self {
         let Ok(body) = std::str::from_utf8(body) else { return Self::None };
         let Some(options) = options.map(RawValue::get) else {
             let Some(end) = body.rfind('}') else { return Self::None };
@@ -44,7 +44,10 @@ impl Wish {
         if options == "null" {
             return Self::Put { at, instead_of: options.len(), text: r#"{"include_usage":true}"# };
         }
-        // what is no object the provider refuses
+        // what is no object the provider refuses; the reader below would take a list for one
+        if !options.starts_with('{') {
+            return Self::None;
+        }
         let Ok(read) = serde_json::from_str::<Options<'_>>(options) else { return Self::None };
         match read.include_usage.map(RawValue::get) {
             Some(said @ ("false" | "null")) => {
@@ -134,7 +137,7 @@ mod tests {
             stream_options: Raw<'a>,
         }
         let head: Head<'_> = serde_json::from_str(body).expect(body);
-        let wish = Wish::of(body.as_bytes(), head.stream_options);
+        let wish = Wish::from_options(body.as_bytes(), head.stream_options);
         String::from_utf8(wish.put_into(&Bytes::copy_from_slice(body.as_bytes())).to_vec()).expect("text")
     }
 
@@ -155,6 +158,8 @@ mod tests {
             ),
             (r#"{"stream_options":{"include_usage":null}}"#, r#"{"stream_options":{"include_usage":true}}"#),
             (r#"{"stream_options":{"include_usage":true}}"#, r#"{"stream_options":{"include_usage":true}}"#),
+            (r#"{"stream_options":[]}"#, r#"{"stream_options":[]}"#),
+            (r#"{"stream_options":[false]}"#, r#"{"stream_options":[false]}"#),
             (r#"{"stream_options":"all"}"#, r#"{"stream_options":"all"}"#),
         ] {
             assert_eq!(wished(body), with);

@@ -408,7 +408,7 @@ impl<'a> Call<'a> {
         let since = self.failed_at.unwrap_or_else(tokio::time::Instant::now);
         let left = || patience.saturating_sub(since.elapsed());
         let finding = async {
-            if maybe_billed && !route.verdict(left()).await {
+            if maybe_billed && !route.fault_is_known(left()).await {
                 return Err((FOUND_OUT, format!("it is being found out whether {} is away", route.key())));
             }
             let not_now = |NotNow { wait, reason }| (wait, format!("{} is away: {reason}", route.key()));
@@ -453,7 +453,7 @@ impl<'a> Call<'a> {
             tokio::time::sleep(delay.min(patience)).await;
             // what is found out now may have used up the attempts; what is not is put off before it is sent
             if let Some(route) = route.as_ref().filter(|_| maybe_billed) {
-                route.verdict(patience.saturating_sub(since.elapsed())).await;
+                route.fault_is_known(patience.saturating_sub(since.elapsed())).await;
             }
         };
         match stop.unless_stopped(waiting).await {
@@ -467,7 +467,7 @@ impl<'a> Call<'a> {
 
 /// By what a route keeps the failures of a call: equal calls of other runs and tasks, such as repeats, have failed on their own.
 fn kept_as(context: &CallContext<'_>, call: Sha256Hash) -> Sha256Hash {
-    Sha256Hash::of(format!("{} {} {}", context.run.0, context.task.0, call.hex()).as_bytes())
+    Sha256Hash::of_bytes(format!("{} {} {}", context.run.0, context.task.0, call.hex()).as_bytes())
 }
 
 fn micros(duration: Duration) -> u64 {

@@ -2,7 +2,10 @@
 
 mod litellm;
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
 
 use bench_proto::{
     money::PicoUsd,
@@ -11,7 +14,7 @@ use bench_proto::{
 };
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 
-pub use self::litellm::{DEFAULT_PROVIDERS, PUBLISHED_AT as LITELLM_TABLE, Read as LiteLlmTable, read as read_litellm};
+pub use self::litellm::{PUBLISHED_AT as LITELLM_TABLE, Read as LiteLlmTable, read as read_litellm};
 use super::{capabilities::bare_name, registry};
 
 /// The data file.
@@ -31,7 +34,7 @@ struct PriceFile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PriceSource {
-    /// The provider, for people.
+    /// The provider, as lines of models name it.
     pub provider: String,
     /// Day of the check, `YYYY-MM-DD`.
     pub checked: String,
@@ -45,9 +48,18 @@ struct PriceLine {
     model: String,
     #[serde(default, skip_serializing_if = "ModelKind::is_chat")]
     kind: ModelKind,
+    /// Whose price it is: one of the sources.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    provider: Option<String>,
     /// Most prompt tokens that it takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     context: Option<u64>,
+    /// Most completion tokens that it makes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_output: Option<u64>,
+    /// What it can do.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    supports: BTreeSet<String>,
     /// Day of this price, where it is another one than the file's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     date: Option<String>,
@@ -174,12 +186,16 @@ impl PriceLine {
 }
 
 impl PriceLine {
-    fn of(name: &str, PricedModel { kind, context, date, price }: &PricedModel) -> Self {
-        let tier = |tier: &Tier| TierLine::of(tier, *kind);
+    fn from_priced(name: &str, model: &PricedModel) -> Self {
+        let PricedModel { kind, provider, context, max_output, supports, date, price } = model;
+        let tier = |tier: &Tier| TierLine::from_tier(tier, *kind);
         Self {
             model: name.to_owned(),
             kind: *kind,
+            provider: provider.clone(),
             context: *context,
+            max_output: *max_output,
+            supports: supports.clone(),
             date: date.clone(),
             standard: tier(&price.standard),
             services: price.services.iter().map(|(name, of)| (name.clone(), tier(of))).collect(),
@@ -189,19 +205,19 @@ impl PriceLine {
 }
 
 impl TierLine {
-    fn of(Tier { rates, long }: &Tier, kind: ModelKind) -> Self {
+    fn from_tier(Tier { rates, long }: &Tier, kind: ModelKind) -> Self {
         let long = long.map(|LongContext { above, rates }| LongLine {
             above,
-            rates: RateTexts::of(&rates, kind),
+            rates: RateTexts::from_rates(&rates, kind),
             unknown: Unknown::new(),
         });
-        Self { rates: RateTexts::of(rates, kind), long, unknown: Unknown::new() }
+        Self { rates: RateTexts::from_rates(rates, kind), long, unknown: Unknown::new() }
     }
 }
 
 impl RateTexts {
     /// Without what a reader takes as equal.
-    fn of(rates: &Rates, kind: ModelKind) -> Self {
+    fn from_rates(rates: &Rates, kind: ModelKind) -> Self {
         let unless = |price: PicoUsd, other: PicoUsd| (price != other).then(|| per_million(price));
         Self {
             input: per_million(rates.input),
@@ -214,8 +230,8 @@ impl RateTexts {
 }
 
 /// Version of the price file's format, as it is written.
-const FILE_VERSION: u32 = 3;
-/// The oldest that is read: it knew no `context`.
+const FILE_VERSION: u32 = 4;
+/// The oldest that is read: it knew no `context`, and 3 neither `provider` nor what a model can do.
 const OLDEST_VERSION: u32 = 2;
 
 /// Known prices.
@@ -231,8 +247,14 @@ pub struct PriceTable {
 pub struct PricedModel {
     /// What it does.
     pub kind: ModelKind,
+    /// Whose price it is: one of the list's sources, where the list says so.
+    pub provider: Option<String>,
     /// Most prompt tokens that it takes, where the list says so.
     pub context: Option<u64>,
+    /// Most completion tokens that it makes, where the list says so.
+    pub max_output: Option<u64>,
+    /// What the list says that it can do (`function_calling`, `vision`), in the list's own words.
+    pub supports: BTreeSet<String>,
     /// Day of its price, where it is another one than the list's.
     pub date: Option<String>,
     /// What its tokens cost.
@@ -269,7 +291,8 @@ impl PriceTable {
         let mut models = BTreeMap::new();
         for line in file.models {
             let price = line.price().map_err(|problem| format!("{}: {problem}", line.model))?;
-            let model = PricedModel { kind: line.kind, context: line.context, date: line.date, price };
+            let PriceLine { kind, provider, context, max_output, supports, date, .. } = line;
+            let model = PricedModel { kind, provider, context, max_output, supports, date, price };
             if models.insert(line.model.clone(), model).is_some() {
                 return Err(format!("{} stands there twice", line.model));
             }
@@ -300,7 +323,7 @@ impl PriceTable {
             .map(serde_json::to_string)
             .collect::<Result<Vec<_>, _>>()?
             .join(",\n    ");
-        let lines = models.iter().map(|(name, model)| serde_json::to_string(&PriceLine::of(name, model)));
+        let lines = models.iter().map(|(name, model)| serde_json::to_string(&PriceLine::from_priced(name, model)));
         let lines = lines.collect::<Result<Vec<_>, _>>()?.join(",\n    ");
         let date = serde_json::to_string(&self.date)?;
         Ok(format!(
@@ -318,6 +341,16 @@ impl PriceTable {
     #[must_use]
     pub fn sources(&self) -> &[PriceSource] {
         &self.sources
+    }
+
+    /// Where the price of one of its models was read: at its provider, or at the only source of the table.
+    #[must_use]
+    pub fn source_of(&self, model: &PricedModel) -> Option<&PriceSource> {
+        match (&model.provider, self.sources.as_slice()) {
+            (Some(provider), sources) => sources.iter().find(|source| source.provider == *provider),
+            (None, [only]) => Some(only),
+            (None, _) => None,
+        }
     }
 
     /// Models and prices, by name.
@@ -460,7 +493,9 @@ mod tests {
             assert!(source.checked.parse::<jiff::civil::Date>().is_ok(), "{source:?}");
             assert!(source.checked <= table.date && source.pages.iter().all(|page| page.starts_with("https://")));
         }
-        for (name, PricedModel { kind, price, context, .. }) in table.models() {
+        for (name, model) in table.models() {
+            assert!(table.source_of(model).is_some(), "{name}");
+            let PricedModel { kind, price, context, .. } = model;
             assert!(context.is_none_or(|tokens| tokens >= 1_000), "{name}");
             let rates = price.standard.rates;
             assert!(rates.cached_input <= rates.input && rates.input.0 > 0, "{name}");
@@ -505,7 +540,7 @@ mod tests {
         assert_eq!(*price, ModelPrice { standard, services, batch_percent: Some(50) });
         for (part, wrong) in [
             ("\"version\":2", "\"version\":1"),
-            ("\"version\":2", "\"version\":4"),
+            ("\"version\":2", "\"version\":5"),
             ("\"12\"", "\"12.0000001\""),
             ("\"12\"", "\"-1\""),
             ("\"note\"", "\"notes\""),
@@ -535,6 +570,25 @@ mod tests {
         // it stays the day of the price, however often the file is written again
         let again = PriceTable::read(&built_in.to_file(Some(&both)).expect("is JSON")).expect("reads");
         assert_eq!(again.models["mine"], mine);
+    }
+
+    #[test]
+    fn a_price_names_its_source_and_older_files_name_the_only_one() {
+        let source = |provider: &str| {
+            format!(r#"{{"provider":"{provider}","checked":"2030-01-01","pages":["https://{provider}.example"]}}"#)
+        };
+        let read = |sources: &[String], line: &str| {
+            let sources = sources.join(",");
+            let line = format!(r#"{{"model":"m","input":"1","output":"1"{line}}}"#);
+            let text = format!(r#"{{"version":4,"date":"2030-01-01","sources":[{sources}],"models":[{line}]}}"#);
+            let table = PriceTable::read(&text).expect("reads");
+            table.source_of(&table.models["m"]).map(|source| source.provider.clone())
+        };
+        let both = [source("one"), source("two")];
+        assert_eq!(read(&both, r#","provider":"two""#).as_deref(), Some("two"));
+        assert_eq!(read(&both, ""), None);
+        assert_eq!(read(&both[..1], "").as_deref(), Some("one"));
+        assert_eq!(read(&both[..1], r#","provider":"two""#), None);
     }
 
     #[test]

@@ -1,6 +1,22 @@
 //! Benchmarks of bench-coord. Each scenario runs the real release binaries several times, interleaved with a yardstick
 //! program, and prints one JSON object: medians, ratios, and every single figure.
 //!
+//! In come a scenario with its sizes and a folder of binaries; out comes the JSON, whose figures stand in docs/PERFORMANCE.md.
+//! Start reading at `scenarios`: how a round is made and measured.
+//!
+//! | module | question |
+//! |---|---|
+//! | `scenarios`, `measure`, `yardstick` | what does a run on one machine take, and what does the least take that could do it? |
+//! | `cluster` | the same over several processes, with a PostgreSQL and a RabbitMQ of their own |
+//! | `turnaround`, `looking` | what do few slots cost, and what does telemetry? |
+//! | `limiter`, `meter`, `load` | what do pace and budget cost, a metered request, an operation of a load? |
+//! | `matrix` | does a matrix make more calls than its cells alone? |
+//! | `reuse` | how soon is there an answer where the banks are filled? |
+//! | `systems`, `judging`, `scorers` | how quick are memory systems, votes of several calls, scorers? |
+//! | `large_file`, `memory`, `generate` | what do large files and banks take, and making one up? |
+//! | `results` | how are many stored results read? |
+//! | `intervals`, `stopping` | the tables of docs/STATISTICS.md: how often does it hold? |
+//!
 //! ```text
 //! cargo build --release --workspace --bins
 //! cargo run --release -p bench-perf -- all        # one machine: local runs
@@ -15,10 +31,12 @@ mod large_file;
 mod limiter;
 mod load;
 mod looking;
+mod matrix;
 mod measure;
 mod memory;
 mod meter;
 mod results;
+mod reuse;
 mod scenarios;
 mod scorers;
 mod stopping;
@@ -227,17 +245,21 @@ enum Scenario {
     /// Goes through such a file in one way
     #[command(hide = true)]
     GoThrough {
-        /// How
+        /// How the file is read
         #[arg(long)]
         way: Way,
         /// The file
         path: PathBuf,
     },
+    /// A matrix of four cells against the four runs alone, at a provider's full allowance
+    Matrix,
+    /// A run that finds its banks filled against the one that has filled them: the time to the first answer
+    Reuse,
     /// Answers graded line by line, a call for each, against as many votes of one call
     Judging,
     /// A generated dialogue of `long-horizon` against its JSON
     Generate {
-        /// Its turns
+        /// How long the dialogue is, in turns
         #[arg(long, default_value_t = 5000)]
         turns: u32,
     },
@@ -275,6 +297,9 @@ enum Scenario {
         system: String,
         /// Milliseconds that each of its requests takes
         slow_ms: u64,
+        /// Milliseconds that each request takes beside that where it stores something
+        #[arg(default_value_t = 0)]
+        stores_ms: u64,
     },
     /// The yardstick of a cluster by itself, in a migrated store and an empty virtual host
     #[command(hide = true)]
@@ -291,17 +316,23 @@ enum Scenario {
     },
 }
 
+/// A process that another scenario has started for its measurement; none where the scenario is one by itself.
+fn helper(scenario: &Scenario) -> Option<anyhow::Result<()>> {
+    match scenario {
+        Scenario::MemoryServer { system, slow_ms, stores_ms } => {
+            let [slow, stores] = [*slow_ms, *stores_ms].map(std::time::Duration::from_millis);
+            Some(systems::memory_server(system, slow, stores))
+        }
+        Scenario::MeterServer { provider } => Some(meter::serve(provider)),
+        Scenario::GoThrough { path, way } => Some(large_file::go_through(path, *way).map(|seen| println!("{seen}"))),
+        _ => None,
+    }
+}
+
 fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
-    if let Scenario::MemoryServer { system, slow_ms } = &cli.scenario {
-        return systems::memory_server(system, std::time::Duration::from_millis(*slow_ms));
-    }
-    if let Scenario::MeterServer { provider } = &cli.scenario {
-        return meter::serve(provider);
-    }
-    if let Scenario::GoThrough { way, path } = &cli.scenario {
-        println!("{}", large_file::go_through(path, *way)?);
-        return Ok(());
+    if let Some(done) = helper(&cli.scenario) {
+        return done;
     }
     if let Scenario::LargeFile { mib } = cli.scenario {
         // needs no other program than this one
@@ -363,6 +394,8 @@ fn main() -> anyhow::Result<()> {
         Scenario::Memory => vec![runtime.block_on(memory::memory(&lab))?],
         Scenario::Systems { memories, calls } => runtime.block_on(systems::systems(&lab, memories, calls))?,
         Scenario::Load { rate, seconds } => runtime.block_on(load::load(&lab, rate, seconds))?,
+        Scenario::Matrix => vec![runtime.block_on(matrix::matrix(&lab))?],
+        Scenario::Reuse => vec![runtime.block_on(reuse::reuse(&lab))?],
         Scenario::Judging => vec![runtime.block_on(judging::judging(&lab))?],
         Scenario::Generate { turns } => vec![generate::generate(cli.rounds.max(1), turns)?],
         of_cluster => {

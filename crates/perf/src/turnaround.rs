@@ -163,6 +163,19 @@ async fn parts(url: &str, slots: usize) -> anyhow::Result<Parts> {
     Ok(parts)
 }
 
+/// When the first answer of the newest run in a store was there, in microseconds since 1970.
+pub(crate) async fn first_stored(url: &str) -> anyhow::Result<u64> {
+    let store = bench_store::open(url).await?;
+    let newest = store.list_runs(&RunFilter { limit: Some(1), ..RunFilter::default() }).await?;
+    let run = newest.first().context("a run")?.run_no;
+    let questions: Vec<TaskKey> = store.facts(run, None, PAGE).await?.iter().map(|facts| facts.task).collect();
+    let spans = store.spans(run, &questions).await?;
+    store.close().await;
+    let ended = spans.chunk_by(|one, next| one.task == next.task);
+    let ended = ended.filter_map(|steps| steps.iter().filter_map(|step| step.stored_us).max());
+    Ok(u64::try_from(ended.min().context("a question was answered")?)?)
+}
+
 async fn ways(store: &dyn Store, run: RunNo) -> anyhow::Result<Vec<Way>> {
     let (mut ways, mut ready, mut after) = (Vec::new(), BTreeMap::new(), None);
     loop {

@@ -1,7 +1,8 @@
 //! From a dataset's outlines and a request to a plan: which questions, in which banks, in which order, at what price.
 //!
-//! Pure: no I/O, no clock, no randomness. The caller streams [`bench_proto::dataset::BankOutline`]s in; nothing here
-//! keeps the ids of questions that it can do without, so that a million of them fit.
+//! Pure: no I/O, no clock, no randomness. In come a [`SampleRequest`] and, one by one,
+//! [`bench_proto::dataset::BankOutline`]s; out come a [`Sample`], the order of its banks, and what it will cost and tell. Nothing
+//! here keeps the ids of questions that it can do without, so that a million of them fit. Start reading at [`sample()`].
 //!
 //! - [`Sampling`] chooses the questions: presets, counts, filters ([`SampleRequest`] holds the rules).
 //! - [`bank_order()`] numbers the banks by length, [`segments()`] cuts a bank's stream at its question points.

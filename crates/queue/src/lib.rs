@@ -12,10 +12,13 @@ pub mod conformance;
 pub mod memory;
 mod registry;
 
-use std::time::Duration;
+use std::{error::Error, fmt, time::Duration};
 
 use async_trait::async_trait;
-use bench_proto::task::{QueueName, TaskMessage};
+use bench_proto::{
+    reason::Reason,
+    task::{QueueName, TaskMessage},
+};
 
 pub use registry::{BACKENDS, Backend, check, connect};
 
@@ -23,20 +26,36 @@ pub use registry::{BACKENDS, Backend, check, connect};
 pub type Headers = Vec<(String, String)>;
 
 /// Why something could not be done with the queue.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Debug, Clone)]
 pub enum QueueError {
     /// May pass: broker restarting, connection lost, publish refused (nack), alarm.
-    #[error("the queue is unavailable: {0}")]
-    Unavailable(String),
+    Unavailable(Reason),
     /// Of one queue: not declared, declared otherwise, or not allowed. Also a URL that cannot be read.
-    #[error("{0}")]
-    Setup(String),
+    Setup(Reason),
     /// Of the whole broker: it does not take who connects (user, password, virtual host, certificate), or not what all queues need.
-    #[error("{0}")]
-    Refused(String),
+    Refused(Reason),
     /// The queue was closed by this process.
-    #[error("the queue is closed")]
     Closed,
+}
+
+impl fmt::Display for QueueError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unavailable(why) => write!(f, "the queue is unavailable: {why}"),
+            Self::Setup(why) | Self::Refused(why) => write!(f, "{why}"),
+            Self::Closed => f.write_str("the queue is closed"),
+        }
+    }
+}
+
+/// By hand: the words of a reason are part of the message, and what is behind them is the cause.
+impl Error for QueueError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Unavailable(why) | Self::Setup(why) | Self::Refused(why) => why.source(),
+            Self::Closed => None,
+        }
+    }
 }
 
 /// Depth of a queue as the broker counts it.

@@ -22,7 +22,9 @@ use crate::{Consumer, Delivery, Headers, Outgoing, Queue, QueueDepth, QueueError
 pub(crate) fn connect(url: &str) -> Result<Arc<dyn Queue>, QueueError> {
     match url.strip_prefix("memory:") {
         Some("" | "//") => Ok(Arc::new(MemoryQueue::default())),
-        _ => Err(QueueError::Setup(format!("cannot read queue URL '{url}': use memory: without anything after it"))),
+        _ => Err(QueueError::Setup(
+            format!("cannot read queue URL '{url}': use memory: without anything after it").into(),
+        )),
     }
 }
 
@@ -65,7 +67,7 @@ impl MemoryQueue {
         queues
             .get(name)
             .cloned()
-            .ok_or_else(|| QueueError::Setup(format!("queue {} is not declared", name.wire_name())))
+            .ok_or_else(|| QueueError::Setup(format!("queue {} is not declared", name.wire_name()).into()))
     }
 }
 
@@ -198,7 +200,9 @@ impl Consumer for MemoryConsumer {
             } else if let Ok(place) = self.unacked.binary_search_by_key(&delivery.tag, |(tag, _)| *tag) {
                 self.unacked.remove(place);
             } else {
-                return Err(QueueError::Setup(format!("delivery {} is not held by this consumer", delivery.tag)));
+                return Err(QueueError::Setup(
+                    format!("delivery {} is not held by this consumer", delivery.tag).into(),
+                ));
             }
         }
         Ok(())

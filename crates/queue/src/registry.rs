@@ -54,7 +54,7 @@ fn find(url: &str) -> Result<&'static Backend, QueueError> {
     // only the scheme is ever shown: the rest may hold a password
     let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
     let found = BACKENDS.iter().find(|backend| backend.scheme == scheme);
-    found.ok_or_else(|| QueueError::Setup(unknown(scheme)))
+    found.ok_or_else(|| QueueError::Setup(unknown(scheme).into()))
 }
 
 fn unknown(scheme: &str) -> String {

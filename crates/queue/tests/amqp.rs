@@ -97,7 +97,7 @@ async fn eventually<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) ->
 
 fn setup_message<T>(result: Result<T, QueueError>) -> String {
     match result {
-        Err(QueueError::Setup(message) | QueueError::Refused(message)) => message,
+        Err(QueueError::Setup(message) | QueueError::Refused(message)) => message.to_string(),
         Err(other) => panic!("expected a setup error, got {other:?}"),
         Ok(_) => panic!("expected a setup error"),
     }

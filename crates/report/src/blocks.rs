@@ -19,7 +19,7 @@ pub(crate) enum Block {
     Text(String),
     /// Lines that belong together.
     List(Vec<String>),
-    /// A table.
+    /// Rows below titles.
     Table(Table),
 }
 

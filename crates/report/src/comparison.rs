@@ -1,7 +1,9 @@
-//! Two runs side by side, for a terminal and for pull requests; several runs as a table of all pairs.
+//! Two runs side by side, for a terminal and for pull requests; several runs as a table of all pairs, and of their costs.
 
-use bench_proto::comparison::{ComparedRun, Comparison, Flip, MemoryCost, PairedDifference, Word};
-use bench_proto::summary::{JudgementLine, LatencyProbe, Percentiles, UsageFigures};
+mod fronts;
+
+use bench_proto::comparison::{ComparedRun, Comparison, Flip, PairedDifference, Word};
+use bench_proto::summary::{JudgementLine, LatencyProbe, MemoryCost, Percentiles, UsageFigures};
 
 use crate::{
     blocks::{Block, heading, table},
@@ -13,6 +15,8 @@ use crate::{
     terminal::{self, View},
     words,
 };
+
+pub use self::fronts::{Front, fronts};
 
 /// Flips shown to people; the JSON has more.
 const FLIPS_SHOWN: usize = 10;
@@ -33,14 +37,14 @@ pub fn markdown(comparison: &Comparison) -> String {
 
 /// All pairs of several runs for a terminal.
 #[must_use]
-pub fn pairs_terminal(pairs: &[Comparison], view: View) -> String {
-    terminal::render_blocks(&pairs_document(pairs), view)
+pub fn pairs_terminal(pairs: &[Comparison], front: Front, view: View) -> String {
+    terminal::render_blocks(&pairs_document(pairs, front), view)
 }
 
 /// All pairs of several runs as Markdown.
 #[must_use]
-pub fn pairs_markdown(pairs: &[Comparison]) -> String {
-    markdown::render_blocks(&pairs_document(pairs))
+pub fn pairs_markdown(pairs: &[Comparison], front: Front) -> String {
+    markdown::render_blocks(&pairs_document(pairs, front))
 }
 
 /// A run by its name and its id.
@@ -243,13 +247,13 @@ fn side_by_side(comparison: &Comparison) -> Vec<Block> {
 /// Dollars by list price, and what was paid: replies that came from the call store were free, and tokens count those of paid ones alone.
 fn costs(a: &ComparedRun, b: &ComparedRun) -> Vec<Vec<String>> {
     // what is not known of one of them is in neither
-    let both_metered = a.metered.is_some() && b.metered.is_some();
+    let both_known = a.memory().is_some() && b.memory().is_some();
     let list = |run: &ComparedRun| {
-        let of_memory = run.metered.as_ref().filter(|_| both_metered).map_or(0.0, |metered| metered.usd);
+        let of_memory = run.metered.as_ref().filter(|_| both_known).map_or(0.0, |metered| metered.usd);
         run.usage.total.usd_list + of_memory
     };
     let paid = |run: &ComparedRun| {
-        let of_memory = run.usage.booked.as_ref().and_then(|booked| booked.metered.as_ref()).filter(|_| !both_metered);
+        let of_memory = run.usage.booked.as_ref().and_then(|booked| booked.metered.as_ref()).filter(|_| !both_known);
         let (used, apart) = (&run.usage.total.used, of_memory.cloned().unwrap_or_default());
         UsageFigures {
             prompt_tokens: used.prompt_tokens.saturating_sub(apart.prompt_tokens),
@@ -263,7 +267,7 @@ fn costs(a: &ComparedRun, b: &ComparedRun) -> Vec<Vec<String>> {
         let in_all = run.usage.total.usd_list + run.metered.as_ref().map_or(0.0, |metered| metered.usd);
         let part = if in_all > 0.0 { list(run) / in_all } else { 1.0 };
         let per_correct = run.usd_per_correct.map(|usd_each| format!(", {} per correct", usd(usd_each * part)));
-        let unknown = if run.usage.unknown.is_empty() { "" } else { " and the system's own, unknown" };
+        let unknown = if run.usage.is_incomplete() { " and the system's own, unknown" } else { "" };
         format!("{}{}{unknown}", usd(list(run)), per_correct.unwrap_or_default())
     };
     let mut rows = vec![vec!["Cost by list price".to_owned(), cost(a), cost(b)]];
@@ -280,13 +284,14 @@ fn costs(a: &ComparedRun, b: &ComparedRun) -> Vec<Vec<String>> {
     rows
 }
 
-/// What the memory systems themselves spend, where one of the runs was metered.
+/// What the memory systems themselves spend, where one of the runs was metered or calls models.
 fn memory_costs(a: &ComparedRun, b: &ComparedRun) -> Vec<Vec<String>> {
-    if a.metered.is_none() && b.metered.is_none() {
+    let spends = |run: &ComparedRun| run.metered.is_some() || run.memory().is_some_and(|memory| memory.usd > 0.0);
+    if !spends(a) && !spends(b) {
         return Vec::new();
     }
     let row = |name: &str, of: fn(&MemoryCost) -> Option<f64>| {
-        let dollars = |run: &ComparedRun| run.metered.as_ref().and_then(of).map_or_else(|| NONE.to_owned(), usd);
+        let dollars = |run: &ComparedRun| run.memory().and_then(of).map_or_else(|| NONE.to_owned(), usd);
         vec![format!("The memory itself, {name}"), dollars(a), dollars(b)]
     };
     vec![
@@ -368,7 +373,7 @@ fn differences(comparison: &Comparison) -> Vec<Block> {
     vec![heading("What differs"), table(&["Setting", "First", "Second", ""], rows)]
 }
 
-pub(crate) fn pairs_document(pairs: &[Comparison]) -> Vec<Block> {
+fn pairs_document(pairs: &[Comparison], front: Front) -> Vec<Block> {
     let row = |c: &Comparison| {
         vec![
             c.a.id.clone(),
@@ -397,6 +402,7 @@ pub(crate) fn pairs_document(pairs: &[Comparison]) -> Vec<Block> {
     }
     let worse = pairs.iter().filter(|c| c.verdict == Word::Worse).count() as u64;
     blocks.push(Block::Text(format!("{} of {} are worse.", count(worse), counted(pairs.len() as u64, "pair"))));
+    blocks.extend(fronts::runs(pairs, front));
     blocks
 }
 
@@ -406,7 +412,7 @@ mod tests {
 
     use super::*;
 
-    fn run(usd_list: f64, used: UsageFigures) -> ComparedRun {
+    pub(super) fn run(usd_list: f64, used: UsageFigures) -> ComparedRun {
         let text = |text: &str| text.to_owned();
         ComparedRun {
             id: text("a"),
@@ -465,6 +471,21 @@ mod tests {
         let both = costs(&metered, &metered);
         assert_eq!(both.first().map(|row| row[1].clone()), Some("$3.00".to_owned()));
         assert_eq!(both.last().map(|row| row[1].clone()), Some("1,500 / 0".to_owned()));
+    }
+
+    #[test]
+    fn what_a_metered_memory_spends_stands_beside_the_nothing_of_a_built_in_one() {
+        let cost = |usd| MemoryCost { usd, usd_per_1000_turns: Some(usd), usd_per_question: Some(0.0) };
+        let mut metered = run(0.0, figures(500, 0.5));
+        metered.metered = Some(cost(0.5));
+        let mut built_in = run(0.0, figures(0, 0.0));
+        built_in.usage.memory = Some(cost(0.0));
+        let rows = costs(&metered, &built_in);
+        assert_eq!(rows.first().map(|row| row[1..].to_vec()), Some(vec!["$0.5000".to_owned(), "$0".to_owned()]));
+        let filling = rows.iter().find(|row| row[0].ends_with("filling 1,000 turns")).expect("a row");
+        assert_eq!(filling[1..], ["$0.5000", "$0"]);
+        assert!(rows.iter().all(|row| !row[0].starts_with("Paid")), "{rows:?}");
+        assert_eq!(costs(&built_in, &built_in).len(), 2, "nothing is spent");
     }
 
     #[test]

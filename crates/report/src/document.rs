@@ -1,10 +1,28 @@
 //! What people read of a summary, as blocks without layout.
+//!
+//! In comes a summary; out come [`Block`]s, which `markdown`, `terminal` and `html` lay out. Start reading at [`document`]: it has the
+//! sections in their order. The score and its categories are here, the rest has a file for each section; one of which the summary
+//! has nothing is empty.
+//!
+//! | section | question |
+//! |---|---|
+//! | `counting` | what is the score by somebody else's counting? |
+//! | `audit`, `corrected`, `judges`, `panel` | how often did judges err, and what does the score owe to them? |
+//! | `answer_key` | what do known mistakes of the answer key mean? |
+//! | `stopping` | what did the looks of a run find that could stop early? |
+//! | `facets` | how do questions fare that count as something beside their category? |
+//! | `retrieval`, `stored` | what was found of the evidence, what do banks hold, and why are answers wrong? |
+//! | `latency` | how long did it take, by the probe and under the run's own load? |
+//! | `usage`, `metered` | what did it cost, and what did the memory system spend itself? |
+//! | `questions` | which questions are worth a look? |
+//! | `run` | which run was it, by which rules is it VALID? |
 
 mod answer_key;
 mod audit;
 mod corrected;
 mod counting;
 mod facets;
+mod how_often;
 mod judges;
 mod latency;
 mod metered;
@@ -26,6 +44,7 @@ use bench_proto::{
 };
 
 pub(crate) use judges::spread as judge_spread;
+pub(crate) use latency::probe_p50;
 pub(crate) use stopping::{ended as stopped, saved};
 
 use crate::{
@@ -85,6 +104,9 @@ fn top(summary: &Summary) -> Vec<Block> {
     if !summary.labels.is_empty() {
         blocks.push(Block::Labels(summary.labels.clone()));
     }
+    if let Some(spread) = judge_spread(summary) {
+        blocks.push(Block::Headline(format!("{}: {}", spread.said, spread.values.join(", "))));
+    }
     blocks.push(Block::Headline(headline_line(summary)));
     blocks.push(Block::Verdict(summary.run.verdict, summary.run.reasons.clone()));
     let banks = if sample.banks == dataset.banks {
@@ -103,6 +125,7 @@ fn top(summary: &Summary) -> Vec<Block> {
     lines.extend(summary.spec.notes.iter().map(|note| format!("Note: {note}.")));
     lines.extend(triple(summary));
     lines.extend(sample.notes.iter().map(|note| format!("Sample note: {note}.")));
+    lines.extend(sample.equal_quotas.then(|| words::EQUAL_QUOTAS.to_owned()));
     lines.extend(dataset.notes.iter().map(|note| format!("Dataset note: {}.", text::one_line(note))));
     if summary.controls.is_empty() {
         lines.push("Controls: not run; --controls shows whether the score depends on memory.".to_owned());
@@ -114,7 +137,7 @@ fn top(summary: &Summary) -> Vec<Block> {
 
 /// The three figures by which memory systems are chosen, where there is one beside the quality.
 fn triple(summary: &Summary) -> Option<String> {
-    let latency = summary.latency_probe.as_ref().and_then(|probe| probe.p50_ms);
+    let latency = probe_p50(summary);
     let context = summary.context.as_ref().map(|context| context.mean_tokens);
     if latency.is_none() && context.is_none() {
         return None;
@@ -122,7 +145,7 @@ fn triple(summary: &Summary) -> Option<String> {
     Some(format!(
         "Quality / latency / context: {} · {} · {}.",
         percent_or_none(summary.headline.value),
-        latency.map_or_else(|| "no latency probe".to_owned(), |ms| format!("{ms:.1} ms (probe, p50)")),
+        latency.unwrap_or_else(|| "no latency probe".to_owned()),
         context.map_or_else(
             || "no context".to_owned(),
             |tokens| format!("{} tokens a question", count(tokens.round() as u64))
@@ -234,9 +257,8 @@ fn result(summary: &Summary) -> Vec<Block> {
         heading(format!("Result: {}", headline.metric)),
         table(&["", "Value", "How"], rows),
         Block::Text([words::LIKE_THESE, words::THIS_BENCHMARK, words::strict(better(summary))].join(" ")),
-        Block::Text(words::HOW_OFTEN.to_owned()),
+        Block::Text(how_often::how_often(summary)),
     ];
-    blocks.extend(judge_spread(summary).map(Block::Text));
     if !headline.without.is_empty() {
         let left_out = headline.without.join(", ");
         blocks.push(Block::Text(format!(
@@ -395,4 +417,34 @@ fn controls(summary: &Summary) -> Vec<Block> {
     let this = control(&format!("{} (this run)", summary.spec.system), &headline.metric, headline.value, headline.n);
     let rows = std::iter::once(this).chain(summary.controls.iter().map(|c| control(&c.name, &c.metric, c.value, c.n)));
     vec![heading("Controls"), table(&["System", "Metric", ">Score", ">n"], rows.collect())]
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_proto::{spec::RunSpec, summary::DatasetSummary};
+
+    use super::*;
+
+    #[test]
+    fn a_fair_sample_says_what_its_quotas_do_to_the_score() {
+        let text = include_str!("../../../proto/golden/run_spec.v1.json");
+        let mut spec: RunSpec = serde_json::from_str(text).expect("a golden spec");
+        spec.sample.preset = "fair".to_owned();
+        spec.sample.sampler = "hash".to_owned();
+        (spec.sample.stratified, spec.sample.census) = (true, false);
+        spec.dataset.profile.presets.fair = None;
+        let text = include_str!("../../../proto/golden/report.v4.json");
+        let mut summary: Summary = serde_json::from_str(text).expect("the golden report is read");
+        let mut says = |spec: &RunSpec| {
+            summary.dataset = DatasetSummary::from(spec);
+            crate::markdown::render_blocks(&document(&summary)).contains("0.27 points too low to 0.32 points too high")
+        };
+        assert!(says(&spec));
+        // shares of the whole dataset have no such quotas
+        spec.dataset.profile.presets.fair = Some(200);
+        assert!(!says(&spec));
+        spec.dataset.profile.presets.fair = None;
+        spec.sample.preset = "fair-2".to_owned();
+        assert!(!says(&spec));
+    }
 }

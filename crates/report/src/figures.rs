@@ -125,6 +125,15 @@ pub(crate) fn usd(usd: f64) -> String {
     }
 }
 
+/// Dollars; `$0.0010 to $0.0634` where only the least and the most of them are known, and a dash where nothing is.
+pub(crate) fn usd_or_range(known: Option<f64>, range: Option<[f64; 2]>) -> String {
+    match (known, range) {
+        (Some(known), _) => usd(known),
+        (None, Some([least, most])) => format!("{} to {}", usd(least), usd(most)),
+        (None, None) => NONE.to_owned(),
+    }
+}
+
 /// `41 min 7 s`, `2.8 s`, `3 h 0 min`.
 pub(crate) fn duration(seconds: f64) -> String {
     let whole = seconds.round() as u64;

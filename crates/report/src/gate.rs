@@ -9,22 +9,33 @@ use crate::{
     error::RenderError,
     markdown,
     terminal::{self, View},
+    words,
 };
 
 /// The gate for a terminal.
 #[must_use]
 pub fn terminal(report: &GateReport, view: View) -> String {
-    terminal::render_blocks(&document(report), view)
+    let mut blocks = document(report);
+    blocks.extend(bank_explained(report));
+    terminal::render_blocks(&blocks, view)
 }
 
 /// The gate as Markdown, with the comparison that it rests on: fit for a step summary or a pull request.
 #[must_use]
 pub fn markdown(report: &GateReport) -> String {
     let mut blocks = document(report);
-    if let Some(comparison) = &report.comparison {
-        blocks.extend(comparison::document(comparison));
+    match &report.comparison {
+        // it explains its words itself
+        Some(comparison) => blocks.extend(comparison::document(comparison)),
+        None => blocks.extend(bank_explained(report)),
     }
     markdown::render_blocks(&blocks)
+}
+
+/// What a bank is, where the gate speaks of banks.
+fn bank_explained(report: &GateReport) -> Option<Block> {
+    let mut said = report.checks.iter().map(|check| &check.detail).chain(&report.reasons);
+    said.any(|text| text.contains(" bank")).then(|| Block::Text(words::BANK.to_owned()))
 }
 
 fn document(report: &GateReport) -> Vec<Block> {
@@ -63,7 +74,7 @@ pub fn plan(plan: &GatePlan, view: View) -> String {
     };
     let (what, baseline) = (mean_of(plan.runs), mean_of(plan.baseline_runs));
     let false_alarms = plan.cases.iter().find(|case| case.drop == 0.0).map_or(0.0, |case| case.fail);
-    let blocks = vec![
+    let mut blocks = vec![
         Block::Headline(format!("{} of runs that are as good as their baseline fail", percent(false_alarms))),
         table(&["The run is", ">PASS", ">FAIL", ">INCONCLUSIVE"], plan.cases.iter().map(row).collect()),
         Block::List(vec![
@@ -73,10 +84,29 @@ pub fn plan(plan: &GatePlan, view: View) -> String {
             ),
             format!("variance of a verdict from run to run: {:.4} ({of})", plan.verdict_variance),
             format!("noise of a bank that is filled anew: {} on the logit scale (assumed)", plan.bank_noise),
-            "rules on scores alone: retrieval, latency, cost, calls, floors and ceilings are not simulated".to_owned(),
+            words::BANK.to_owned(),
+            only_scores(&plan.not_simulated),
         ]),
     ];
+    if !plan.beyond_score.is_empty() {
+        let falls: Vec<String> = plan.beyond_score.iter().map(|fall| format!("{:.1}", fall * 100.0)).collect();
+        blocks.push(Block::Text(format!(
+            "The score cannot fall by {} points: it is lower than that, so these rows are left out.",
+            falls.join(" or ")
+        )));
+    }
     terminal::render_blocks(&blocks, view)
+}
+
+/// Which rules the shares of a plan leave out, and in which direction they are off by it.
+fn only_scores(not_simulated: &[String]) -> String {
+    if not_simulated.is_empty() {
+        return "all rules of the policy that can keep a run from passing are simulated".to_owned();
+    }
+    format!(
+        "rules on scores alone: the policy's rules on {} are not simulated, and can only lower the share of PASS",
+        not_simulated.join(", ")
+    )
 }
 
 /// Workflow commands that GitHub shows as annotations, one a line.
@@ -189,6 +219,18 @@ mod tests {
     }
 
     #[test]
+    fn a_bank_is_explained_where_one_is_named() {
+        let without = report();
+        let mut with = report();
+        with.checks[0].detail = "-3.0 points, 95 % -5.0 to -1.0, tolerance 2.0, 200 questions in 10 banks".to_owned();
+        for (report, times) in [(without, 0), (with, 1)] {
+            for view in [terminal(&report, View::default()), markdown(&report)] {
+                assert_eq!(view.matches(words::BANK).count(), times, "{view}");
+            }
+        }
+    }
+
+    #[test]
     fn a_plan_says_of_how_many_runs_either_side_is_the_mean() {
         let case = PlannedGate { drop: 0.0, pass: 0.9, fail: 0.02, inconclusive: 0.08 };
         let plan = |runs: u32, baseline_runs: u32| GatePlan {
@@ -201,10 +243,15 @@ mod tests {
             measured_over: u64::from(runs + baseline_runs),
             bank_noise: 0.3,
             cases: vec![case.clone()],
+            beyond_score: vec![0.03, 0.06],
+            not_simulated: vec!["retrieval".to_owned(), "floors".to_owned()],
         };
         let said = |runs, baseline_runs| super::plan(&plan(runs, baseline_runs), View::default()).replace('\n', " ");
         assert!(said(1, 1).contains("one run is held against one run"), "{}", said(1, 1));
         assert!(said(3, 5).contains("the mean of 3 runs is held against the mean of 5 runs"), "{}", said(3, 5));
+        assert!(said(1, 1).contains(words::BANK), "{}", said(1, 1));
+        assert!(said(1, 1).contains("rules on retrieval, floors are not simulated"), "{}", said(1, 1));
+        assert!(said(1, 1).contains("cannot fall by 3.0 or 6.0 points"), "{}", said(1, 1));
     }
 
     #[test]

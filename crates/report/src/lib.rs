@@ -1,6 +1,10 @@
 //! STEP 7: a [`Summary`](bench_proto::summary::Summary) as json, md, csv, junit and a terminal table; question lines as
 //! JSON lines. Rendering only: files are written by the caller.
 //!
+//! In come a summary, the lines of its questions, or what was made of several runs (a comparison, a gate, a group); out come
+//! texts, pages and pictures. Start reading at [`registry`], the formats of a run, then at `document`, which is what people
+//! read of it.
+//!
 //! | file | holds |
 //! |---|---|
 //! | [`registry`] | the list of formats: a new one is a file and a line there |

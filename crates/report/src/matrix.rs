@@ -2,15 +2,19 @@
 
 mod seeds;
 
-use std::{cmp::Reverse, collections::BTreeSet};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use bench_proto::{
+    ids::random_end,
     matrix::{MainEffect, MatrixCell, MatrixPair, MatrixReport},
     summary::Verdict,
 };
 
 use crate::{
-    blocks::{Block, heading, table},
+    blocks::{Block, Table, aligned, heading, table},
     error::RenderError,
     figures::{
         NONE, booked_by_group, count, counted, interval, ms, one_line, p_value, percent_or_none, points,
@@ -18,17 +22,74 @@ use crate::{
     },
     html, markdown,
     svg::{FrontAxis, FrontPoint, Plot, front_plot},
-    terminal::{self, View},
+    terminal::{
+        self, Style, TerminalOptions,
+        brief::{self, Head},
+    },
     words,
 };
 
 /// Longest value of an axis that is shown.
 const VALUE_WIDTH: usize = 40;
+/// Notes that are shown on a screen.
+const NOTES_SHOWN: usize = 2;
 
-/// The matrix for a terminal.
+/// The matrix for a terminal: what fits a screen, or all of it.
 #[must_use]
-pub fn terminal(report: &MatrixReport, view: View) -> String {
-    terminal::render_blocks(&document(report), view)
+pub fn terminal(report: &MatrixReport, options: TerminalOptions) -> String {
+    if options.full {
+        return terminal::render_blocks(&document(report), options.view);
+    }
+    let varied = varied(report);
+    let axes = varied.iter().map(|axis| axis.as_str()).collect::<Vec<_>>().join(", ");
+    let row = |cell: &MatrixCell| {
+        vec![
+            cell.number.to_string(),
+            percent_or_none(cell.value),
+            interval(cell.ci95.as_ref()),
+            cell.verdict.map_or(NONE, Verdict::name).to_owned(),
+            cell.usd_held().map_or_else(|| NONE.to_owned(), usd),
+            name_of(cell, &varied),
+        ]
+    };
+    let columns = aligned(&[">Cell", ">Score", ">95 %", "Verdict", ">$/run", axes.as_str()]);
+    let cells = Table { columns, rows: report.cells.iter().map(row).collect() };
+    brief::group_page(options.view, head(report), (&cells, "cell"), &report.id)
+}
+
+/// What comes first: which matrix, whether it may be used, what its scores are of, and how many pairs are told apart.
+fn head(report: &MatrixReport) -> Head {
+    let id = random_end(&report.id).unwrap_or(&report.id);
+    let name = report.name.as_deref().map_or_else(|| id.to_owned(), |name| one_line(name, VALUE_WIDTH));
+    let mut lines = vec![(Some(Style::Bold), format!("{name}: {}", cells_ended(report)))];
+    lines.extend(brief::verdicts(report.cells.iter().map(|cell| cell.verdict), "cell"));
+    let (of_verdicts, notes): (Vec<String>, Vec<String>) =
+        report.notes.iter().cloned().partition(|note| is_verdict(report, note));
+    lines.extend(brief::few(&of_verdicts, NOTES_SHOWN).into_iter().map(|why| (None, format!("  {why}"))));
+    let metrics: BTreeSet<String> =
+        report.cells.iter().map(|cell| format!("{}{}", cell.metric, words::direction(cell.better))).collect();
+    lines.push((None, format!("score: {}", metrics.into_iter().collect::<Vec<_>>().join(", "))));
+    lines.extend(told_apart(report).map(|line| (None, line)));
+    lines.push((None, brief::booked(report.booked_usd, report.cap_usd)));
+    lines.extend(brief::few(&notes, NOTES_SHOWN).into_iter().map(|note| (None, note)));
+    lines
+}
+
+/// What the pairs of cells say, counted.
+fn told_apart(report: &MatrixReport) -> Option<String> {
+    let mut said: BTreeMap<&str, u64> = BTreeMap::new();
+    for pair in &report.pairs {
+        *said.entry(says(pair)).or_default() += 1;
+    }
+    let each: Vec<String> = said.into_iter().map(|(word, n)| format!("{n} {word}")).collect();
+    let pairs = counted(report.pairs.len() as u64, "pair");
+    (!each.is_empty()).then(|| format!("of {pairs}, second against first: {}", each.join(", ")))
+}
+
+/// How many cells have ended.
+fn cells_ended(report: &MatrixReport) -> String {
+    let ended = report.cells.iter().filter(|cell| cell.ended as usize == cell.runs.len()).count() as u64;
+    format!("{} of {}", count(ended), counted(report.cells.len() as u64, "cell"))
 }
 
 /// The matrix as Markdown.
@@ -139,9 +200,8 @@ fn document(report: &MatrixReport) -> Vec<Block> {
         .name
         .as_deref()
         .map_or_else(|| report.id.clone(), |name| format!("{} ({})", one_line(name, VALUE_WIDTH), report.id));
-    let ended = report.cells.iter().filter(|cell| cell.ended as usize == cell.runs.len()).count() as u64;
     let mut blocks = vec![
-        Block::Title(format!("{name}: {} of {}", count(ended), counted(report.cells.len() as u64, "cell"))),
+        Block::Title(format!("{name}: {}", cells_ended(report))),
         Block::Headline(booked_by_group(report.booked_usd, report.cap_usd)),
         Block::List(report.notes.iter().filter(|note| !is_verdict(report, note)).cloned().collect()),
     ];
@@ -157,8 +217,8 @@ fn cells(report: &MatrixReport) -> Vec<Block> {
     let mut columns = vec![">Cell".to_owned()];
     columns.extend(varied.iter().map(|axis| (*axis).clone()));
     columns.extend([">Score", ">95 %", ">sd", ">Runs", "Verdict", ">$/run", ">Probe p50"].map(str::to_owned));
-    let is_metered = report.cells.iter().any(|cell| cell.memory.is_some());
-    if is_metered {
+    let spends = report.cells.iter().filter_map(|cell| cell.memory.as_ref()).any(|memory| memory.usd > 0.0);
+    if spends {
         columns.extend([">Memory $/1,000 turns", ">$/1,000 questions"].map(str::to_owned));
     }
     columns.extend(["Front", "Metric"].map(str::to_owned));
@@ -176,7 +236,7 @@ fn cells(report: &MatrixReport) -> Vec<Block> {
             cell.usd_held().map_or_else(|| NONE.to_owned(), usd),
             probe(cell),
         ]);
-        if is_metered {
+        if spends {
             let dollars = |of: Option<f64>| of.map_or_else(|| NONE.to_owned(), usd);
             let memory = cell.memory.as_ref();
             row.push(dollars(memory.and_then(|memory| memory.usd_per_1000_turns)));
@@ -316,6 +376,11 @@ fn note(note: Option<&String>) -> String {
     note.map(|note| format!("; {note}")).unwrap_or_default()
 }
 
+/// What a pair says.
+fn says(pair: &MatrixPair) -> &'static str {
+    if pair.comparable { pair.verdict.name() } else { "NOT COMPARABLE" }
+}
+
 fn pairs(report: &MatrixReport) -> Vec<Block> {
     if report.pairs.is_empty() {
         return Vec::new();
@@ -324,7 +389,7 @@ fn pairs(report: &MatrixReport) -> Vec<Block> {
         let why = if pair.comparable { note(pair.note.as_ref()) } else { format!("; {}", why_not(report, pair)) };
         vec![
             format!("{} against {}", pair.b, pair.a),
-            if pair.comparable { pair.verdict.name() } else { "NOT COMPARABLE" }.to_owned(),
+            says(pair).to_owned(),
             points(pair.difference),
             points_interval(pair.ci95.as_ref()),
             p_value(pair.p_holm),
@@ -339,7 +404,7 @@ fn pairs(report: &MatrixReport) -> Vec<Block> {
 
 #[cfg(test)]
 mod tests {
-    use bench_proto::{comparison::MemoryCost, metric::Better};
+    use bench_proto::{metric::Better, summary::MemoryCost};
 
     use super::*;
 
@@ -462,6 +527,29 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_first_fits_a_screen() {
+        let mut report = golden();
+        report.id = "0193a1b2-aaaa-7bbb-8ccc-0123456789ab".to_owned();
+        let long = "a value that is longer than anybody would ever have it, and longer still".to_owned();
+        report.axes.insert("answerer".to_owned(), vec![long.clone(), "none".to_owned()]);
+        for number in 5..=100 {
+            let mut cell = report.cells[0].clone();
+            cell.number = number;
+            cell.values.insert("answerer".to_owned(), long.clone());
+            report.cells.push(cell);
+            report.notes.push(long.clone());
+            let page = terminal(&report, TerminalOptions::default());
+            assert!(page.lines().count() <= 24, "{page}");
+            assert!(page.lines().all(|line| unicode_width::UnicodeWidthStr::width(line) <= 80), "{page}");
+            for words in ["VALID", "second against first", "bench-coord report 0123456789ab --full"] {
+                assert!(page.contains(words), "'{words}' is missing:\n{page}");
+            }
+        }
+        let page = terminal(&report, TerminalOptions::default());
+        assert!(page.contains(" more cells in the full report"), "{page}");
+    }
+
+    #[test]
     fn a_matrix_that_has_just_begun_has_no_figures() {
         let mut report = golden();
         (report.pairs, report.effects) = (Vec::new(), Vec::new());
@@ -469,7 +557,9 @@ mod tests {
             (cell.ended, cell.value, cell.ci95, cell.usd_per_run, cell.probe) = (0, None, None, None, None);
             (cell.on_front_of_usd, cell.on_front_of_probe) = (None, None);
         }
-        let text = terminal(&report, View { colour: false, width: None });
+        let brief = terminal(&report, TerminalOptions::default());
+        assert!(brief.contains("0 of 4 cells") && !brief.contains("of 0 pairs"), "{brief}");
+        let text = terminal(&report, TerminalOptions { full: true, ..TerminalOptions::default() });
         assert!(text.contains("0 of 4 cells") && !text.contains("front:") && !text.contains("Main effects"), "{text}");
     }
 }

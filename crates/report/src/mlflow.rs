@@ -205,7 +205,7 @@ fn shortened(value: &str) -> String {
 }
 
 /// A text as it is, anything else as JSON.
-fn plain(value: &Value) -> String {
+pub(crate) fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 

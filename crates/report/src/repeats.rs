@@ -1,30 +1,98 @@
 //! The repeats of one run, for a terminal, as Markdown and as a page.
 
 use bench_proto::{
+    ids::random_end,
     repeats::{HalvingBy, NOISY_SD, RepeatedRun, RepeatsReport, SharedFigure, VarianceComponent},
     summary::{Interval, Verdict},
 };
 
 use crate::{
-    blocks::{Block, heading, table},
+    blocks::{Block, Table, aligned, heading, table},
     error::RenderError,
     figures::{
         NONE, booked_by_group, count, counted, interval, interval_with_width, one_line, percent, percent_or_none, usd,
     },
     html, markdown,
     svg::{HistoryPoint, Plot, history_plain},
-    terminal::{self, View},
+    terminal::{
+        self, Style, TerminalOptions,
+        brief::{self, Head},
+    },
+    words,
 };
 
+/// Longest name that is shown on a screen.
+const NAME_WIDTH: usize = 40;
+/// Notes that are shown on a screen.
+const NOTES_SHOWN: usize = 2;
+/// What repeats are that say nothing about noise.
+const ONE_DRAW: &str = "ONE DRAW: ALL REPEATS ARE EQUAL";
 /// Noisy questions that people are shown; the JSON has more.
 const NOISIEST_SHOWN: usize = 5;
 /// Scores of a question that are shown one by one.
 const SCORES_SHOWN: usize = 10;
 
-/// The repeats for a terminal.
+/// The repeats for a terminal: what fits a screen, or all of it.
 #[must_use]
-pub fn terminal(report: &RepeatsReport, view: View) -> String {
-    terminal::render_blocks(&document(report), view)
+pub fn terminal(report: &RepeatsReport, options: TerminalOptions) -> String {
+    if options.full {
+        return terminal::render_blocks(&document(report), options.view);
+    }
+    let columns = aligned(&[">", ">Score", "Verdict", ">Cost", ">Questions", "Status", "Run"]);
+    let row = |run: &RepeatedRun| {
+        vec![
+            run.number.to_string(),
+            percent_or_none(run.value),
+            run.verdict.map_or(NONE, Verdict::name).to_owned(),
+            usd(run.usd),
+            count(run.n),
+            run.status.clone(),
+            random_end(&run.id).unwrap_or(&run.id).to_owned(),
+        ]
+    };
+    let runs = Table { columns, rows: report.runs.iter().map(row).collect() };
+    brief::group_page(options.view, head(report), (&runs, "repeat"), &report.group.id)
+}
+
+/// What comes first: what was repeated, whether it may be used, the mean, and how far it moves.
+fn head(report: &RepeatsReport) -> Head {
+    let (group, mean) = (&report.group, &report.mean);
+    let name = group.name.as_deref().map(|name| format!("{} · ", one_line(name, NAME_WIDTH))).unwrap_or_default();
+    let what = [&group.system, &group.answerer].map(|words| one_line(words, NAME_WIDTH)).join(" · ");
+    let mut lines = vec![
+        (Some(Style::Bold), format!("{name}{} {} · {what}", group.dataset, group.preset)),
+        (
+            None,
+            format!(
+                "{} of {}, {} in {}",
+                counted(u64::from(group.ended), "repeat"),
+                group.repeats,
+                counted(group.questions, "question"),
+                counted(group.banks, "bank")
+            ),
+        ),
+    ];
+    lines.extend(brief::verdicts(report.runs.iter().map(|run| run.verdict), "repeat"));
+    if report.deterministic {
+        lines.push((Some(Style::Yellow), format!("[{ONE_DRAW}]")));
+    }
+    let figure = format!(
+        "{} {}, mean of {}, 95 % interval {}",
+        report.metric,
+        percent_or_none(mean.value),
+        counted(u64::from(group.ended), "repeat"),
+        interval(mean.ci95.as_ref())
+    );
+    lines.push((Some(Style::Bold), figure));
+    lines.extend(mean.value.map(|value| (None, brief::score_bar(value, mean.ci95.as_ref()))));
+    lines.extend(mean.ci95_note.clone().map(|note| (None, note)));
+    let alone = mean.one_run_within.map(|within| format!(", one run alone ± {}", points(Some(within))));
+    lines.push((None, format!("between repeats {} points{}", points(mean.sd), alone.unwrap_or_default())));
+    let benchmark = mean.benchmark_ci95.as_ref().map(|ci| interval_with_width(Some(ci)));
+    lines.extend(benchmark.map(|ci| (None, format!("this benchmark under new draws {ci}"))));
+    lines.push((None, brief::booked(group.booked_usd, group.cap_usd)));
+    lines.extend(brief::few(&report.notes, NOTES_SHOWN).into_iter().map(|note| (None, note)));
+    lines
 }
 
 /// The repeats as Markdown.
@@ -73,9 +141,9 @@ fn document(report: &RepeatsReport) -> Vec<Block> {
     ))];
     blocks.push(Block::Headline(format!("{} {}", report.metric, percent_or_none(report.mean.value))));
     if report.deterministic {
-        blocks.push(Block::Labels(vec!["ONE DRAW: ALL REPEATS ARE EQUAL".to_owned()]));
+        blocks.push(Block::Labels(vec![ONE_DRAW.to_owned()]));
     }
-    blocks.push(Block::List(report.notes.clone()));
+    blocks.push(Block::List(std::iter::once(words::BANK.to_owned()).chain(report.notes.clone()).collect()));
     blocks.extend(mean(report));
     blocks.extend(runs(report));
     blocks.extend(shares(report));
@@ -107,7 +175,7 @@ fn mean(report: &RepeatsReport) -> Vec<Block> {
     rows.extend(mean.one_run_within.map(|within| {
         row("One run alone", format!("± {}", points(Some(within))), "points around the mean of many (95 %)".to_owned())
     }));
-    vec![heading("Mean"), table(&["", ">", "How"], rows)]
+    vec![heading("Mean"), table(&["", ">", "How"], rows), Block::Text([words::LIKE_THESE, words::NEW_DRAWS].join(" "))]
 }
 
 fn points(fraction: Option<f64>) -> String {
@@ -176,6 +244,10 @@ fn ways(by: &HalvingBy, questions: bool) -> String {
         None => format!("no number of {what}s {stays}"),
     };
     let mut ways = vec![more(by.repeats, "repeat", "of these questions")];
+    let of_the_dataset = by.questions_same_banks.filter(|_| !questions);
+    if of_the_dataset.is_some() {
+        ways.insert(0, format!("{} of the dataset", more(of_the_dataset, "question", "")));
+    }
     if questions {
         ways.insert(0, format!("{} with banks of their own", more(by.questions_new_banks, "question", "")));
         ways.push(format!("{} about the same banks", more(by.questions_same_banks, "question", "").trim_end()));
@@ -261,6 +333,46 @@ mod tests {
     }
 
     #[test]
+    fn words_are_explained_where_they_stand() {
+        let report = golden();
+        let page = html(&report).expect("renders");
+        let full = TerminalOptions { full: true, ..TerminalOptions::default() };
+        for view in [terminal(&report, full), markdown(&report), page] {
+            // html writes an apostrophe in its own way
+            let view = view.replace("&#39;", "'");
+            for words in [words::BANK, words::LIKE_THESE, words::NEW_DRAWS] {
+                assert!(view.contains(words), "'{words}' is missing:\n{view}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_comes_first_fits_a_screen() {
+        let mut report = golden();
+        let drawn = "0193a1b2-aaaa-7bbb-8ccc-0123456789ab";
+        report.group.id = drawn.to_owned();
+        report.group.name = Some("記憶 a name as long as nobody would type it, and then some more".to_owned());
+        report.deterministic = true;
+        for n in 1..=100 {
+            let mut run = report.runs[0].clone();
+            (run.number, run.id) = (n, format!("{drawn}-r{n}"));
+            report.runs.push(run);
+            report
+                .notes
+                .push("a note that is longer than a line of the terminal could be, by far, and more".to_owned());
+            let page = terminal(&report, TerminalOptions::default());
+            assert!(page.lines().count() <= 24, "{page}");
+            assert!(page.lines().all(|line| unicode_width::UnicodeWidthStr::width(line) <= 80), "{page}");
+            for words in ["VALID", "mean of", "bench-coord report 0123456789ab --full", "0123456789ab-r1"] {
+                assert!(page.contains(words), "'{words}' is missing:\n{page}");
+            }
+        }
+        let page = terminal(&report, TerminalOptions::default());
+        let shown = page.lines().filter(|line| line.contains("0123456789ab-r") || line.contains("  s-r")).count();
+        assert!(page.contains(&format!("and {} more repeats", report.runs.len() - shown)), "{page}");
+    }
+
+    #[test]
     fn what_is_missing_is_said() {
         let mut report = golden();
         report.deterministic = true;
@@ -268,6 +380,8 @@ mod tests {
         report.mean.benchmark_note = Some("all repeats have the same score".to_owned());
         report.variance.components.clear();
         report.variance.notes = vec!["shares need two repeats that ended".to_owned()];
+        report.halving.benchmark.questions_same_banks = Some(150);
+        assert!(markdown(&report).contains("new draws: 150 more questions of the dataset, or 9 more repeats"));
         report.halving.benchmark.note = Some("nothing to halve".to_owned());
         let text = markdown(&report);
         assert!(text.contains("s: bm25 on locomo-sim fair, 3 repeats of 3, 200 questions in 10 banks"), "{text}");

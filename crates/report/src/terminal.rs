@@ -1,6 +1,6 @@
 //! What `submit` and `report` print.
 
-mod brief;
+pub(crate) mod brief;
 mod wrapping;
 
 use bench_proto::{
@@ -27,7 +27,7 @@ pub struct View {
     pub width: Option<usize>,
 }
 
-/// How much of a report to print, and for whom.
+/// How much of a report of a run or of a group to print, and for whom.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TerminalOptions {
     /// Who reads it.
@@ -144,8 +144,59 @@ const GRID: TableStyle = TableStyle::new()
     .header_separator(LineStyle::none().fill('─').junction('─'))
     .bottom_border(LineStyle::none().fill('─').junction('─'));
 
-/// A table; within a width its cells go on in further lines.
+/// Words up to so many columns are not broken to keep a column.
+const WHOLE: usize = 24;
+/// No table has fewer columns than these because of its width, and which of them stay in any.
+const FEWEST: usize = 4;
+const KEPT: [&str; 3] = ["Score", "Verdict", "Says"];
+
+/// A table; within a width its last columns are left out where words would be broken for them.
 fn grid(table: &Table, width: Option<usize>) -> String {
+    let Some((width, out)) = width.map(|width| (width, left_out(table, width))).filter(|(_, out)| !out.is_empty())
+    else {
+        return all_columns(table, width);
+    };
+    let shown = |at: &usize| !out.contains(at);
+    let places: Vec<usize> = (0..table.columns.len()).filter(shown).collect();
+    let of_row = |row: &Vec<String>| places.iter().filter_map(|&at| row.get(at).cloned()).collect::<Vec<_>>();
+    let columns = places.iter().map(|&at| table.columns[at].clone()).collect();
+    let kept = Table { columns, rows: table.rows.iter().map(of_row).collect() };
+    let names: Vec<&str> = out.iter().rev().map(|&at| table.columns[at].0.as_str()).collect();
+    let said = one_line(&format!("not shown in this width: {}", names.join(", "))).into_owned();
+    format!("{}\n{}", all_columns(&kept, Some(width)), within(&said, width))
+}
+
+/// Columns that are left out of a table within a width, the last one first.
+fn left_out(table: &Table, width: usize) -> Vec<usize> {
+    let words = longest_words(table);
+    let mut out: Vec<usize> = Vec::new();
+    for at in (1..words.len()).rev() {
+        let shown = words.iter().enumerate().filter(|(at, _)| !out.contains(at));
+        // beside each a blank of its own, and one before the next
+        let fits = shown.map(|(_, &word)| word.min(WHOLE) + 2).sum::<usize>() <= width + 1;
+        if fits || words.len() - out.len() <= FEWEST {
+            break;
+        }
+        if !KEPT.contains(&table.columns[at].0.as_str()) {
+            out.push(at);
+        }
+    }
+    out
+}
+
+/// The width of the longest word of each column.
+fn longest_words(table: &Table) -> Vec<usize> {
+    let longest = |text: &str| one_line(text).split(' ').map(UnicodeWidthStr::width).max().unwrap_or_default();
+    (0..table.columns.len())
+        .map(|column| {
+            let cells = table.rows.iter().filter_map(|row| row.get(column)).map(|cell| longest(cell));
+            cells.chain([longest(&table.columns[column].0)]).max().unwrap_or_default()
+        })
+        .collect()
+}
+
+/// A table with all of its columns; within a width its cells go on in further lines.
+fn all_columns(table: &Table, width: Option<usize>) -> String {
     let mut grid = Grid::new();
     grid.load_style(GRID).force_no_tty();
     let align = |right: bool| {
@@ -169,13 +220,7 @@ fn grid(table: &Table, width: Option<usize>) -> String {
 /// Lets no column be narrower than its longest word, where there is room for that, if need be with less space between columns. Else
 /// the longest ones of the table are broken.
 fn keep_words_whole(grid: &mut Grid, table: &Table, width: usize) {
-    let longest = |text: &str| one_line(text).split(' ').map(UnicodeWidthStr::width).max().unwrap_or_default();
-    let words: Vec<usize> = (0..table.columns.len())
-        .map(|column| {
-            let cells = table.rows.iter().filter_map(|row| row.get(column)).map(|cell| longest(cell));
-            cells.chain([longest(&table.columns[column].0)]).max().unwrap_or_default()
-        })
-        .collect();
+    let words = longest_words(table);
     // beside its padding a column has a blank between itself and the next
     let room = (width + 1).saturating_sub(words.len());
     let all = |most: usize, padding: usize| words.iter().map(|&word| word.min(most) + padding).sum::<usize>();
@@ -223,5 +268,23 @@ mod tests {
         assert!(text.contains("INCONCLUSIVE") && text.contains("adversarial"), "{text}");
         let text = grid(&table, Some(24));
         assert!(text.lines().all(|line| line.width() <= 24), "{text}");
+    }
+
+    #[test]
+    fn columns_are_left_out_before_words_are_broken() {
+        let titles =
+            ["Cell", "answerer", "dataset-seed", "system", "Score", "95 %", "Verdict", "$/run", "Front", "Metric"];
+        let row =
+            ["1", "openai:gpt-4o-mini", "12345678", "bm25", "61.00 %", "57.1 to 67.4", "INVALID", "$0.0012", "$ ms"];
+        let row = row.into_iter().chain(["judge"]).map(str::to_owned).collect();
+        let columns = titles.map(|title| (title.to_owned(), false)).to_vec();
+        let table = Table { columns, rows: vec![row] };
+        let text = grid(&table, Some(80));
+        assert!(text.lines().all(|line| line.width() <= 80), "{text}");
+        for whole in ["dataset-seed", "INVALID", "openai:gpt-4o-mini", "not shown in this width: ", "Metric"] {
+            assert!(text.contains(whole), "{whole}: {text}");
+        }
+        assert!(!grid(&table, None).contains("not shown"));
+        assert!(grid(&table, Some(60)).contains("INVALID"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use bench_proto::nearest::did_you_mean;
+use bench_proto::{nearest::did_you_mean, reason::Reason};
 
 use crate::origin::FilePosition;
 
@@ -13,7 +13,11 @@ pub struct SettingsError {
     pub problems: Vec<Problem>,
 }
 
-impl std::error::Error for SettingsError {}
+impl std::error::Error for SettingsError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.problems.first().map(|problem| problem as &(dyn std::error::Error + 'static))
+    }
+}
 
 impl From<Problem> for SettingsError {
     fn from(problem: Problem) -> Self {
@@ -39,18 +43,20 @@ pub enum Problem {
     /// The file is not TOML.
     #[error("{place}: {message}")]
     Syntax {
-        /// Where.
+        /// Line and column of the file.
         place: FilePosition,
         /// The parser's words.
-        message: String,
+        #[source]
+        message: Reason,
     },
     /// The file cannot be read.
     #[error("{path}: {reason}; give another one with --config")]
     Unreadable {
         /// The file.
         path: String,
-        /// Why.
-        reason: String,
+        /// What the system says.
+        #[source]
+        reason: Reason,
     },
     /// A file of the current folder that nobody has vouched for.
     #[error(
@@ -75,13 +81,14 @@ pub enum Problem {
     NotRemembered {
         /// The list.
         path: String,
-        /// Why.
-        reason: String,
+        /// What the system says.
+        #[source]
+        reason: Reason,
     },
     /// No such setting.
     #[error("{place}: unknown setting '{key}'{}; `bench-coord config show --all` lists all", hint(.nearest))]
     UnknownKey {
-        /// Where.
+        /// Where it was said: a line of a file, a variable or a flag.
         place: String,
         /// The name.
         key: String,
@@ -109,7 +116,7 @@ pub enum Problem {
     /// A value of the wrong type or out of range.
     #[error("{place}: {key} is {found}, expected {expected}")]
     BadValue {
-        /// Where.
+        /// Where it was said: a line of a file, a variable or a flag.
         place: String,
         /// The setting.
         key: String,
@@ -124,7 +131,7 @@ pub enum Problem {
          or name one with accounts.NAME.api_key_env, or a file with accounts.NAME.api_key_file"
     )]
     SecretInTheOpen {
-        /// Where.
+        /// Where it was said: a line of a file, a variable or a flag.
         place: String,
         /// The setting.
         key: String,
@@ -138,7 +145,7 @@ pub enum Problem {
     /// An account that nothing describes.
     #[error("{place}: {key} names the account '{account}', which has no [accounts.{account}] section{}{}", hint(.nearest), listed("accounts", .known))]
     UnknownAccount {
-        /// Where.
+        /// Where it was said: a line of a file, a variable or a flag.
         place: String,
         /// The setting.
         key: String,

@@ -36,7 +36,7 @@ pub(crate) fn read(path: &str, text: &str, schema: &Schema, problems: &mut Vec<P
         Ok(document) => document.into_inner(),
         Err(error) => {
             let place = FilePosition::at_byte(path, text, error.span().map_or(0, |span| span.start));
-            problems.push(Problem::Syntax { place, message: error.message().to_owned() });
+            problems.push(Problem::Syntax { place, message: error.message().into() });
             return file;
         }
     };

@@ -1,5 +1,8 @@
 //! Settings in layers: defaults < file < profile < environment < flags. Each effective value knows its origin.
 //!
+//! In come the texts of those layers ([`Sources`]) and the settings that others bring ([`ExtraKey`]); out come [`Settings`],
+//! typed section by section, or every problem with its place. Start reading at [`Settings::load`], then at `layers`.
+//!
 //! - `default-config.toml` holds every setting with its default and meaning; it is inside the program ([`DEFAULT_CONFIG`]).
 //! - [`Settings::load`] is pure over its [`Sources`]; [`from_process`] reads the process.
 //! - Unknown names, wrong types and keys in the open are errors with file, line and column; all are reported at once.
@@ -8,7 +11,8 @@
 //! - Keys come from the environment or from key files, are held as [`secrecy::SecretString`], and are shown as set or not.
 //!
 //! To add a setting: a line in `default-config.toml`, one in `schema.rs`, a field in `view.rs`. Settings of a dataset or a
-//! memory system need none of these: they are handed in as [`ExtraKey`]s by whoever knows the registries.
+//! memory system need none of these: they are handed in as [`ExtraKey`]s by whoever knows the registries. (The built-in systems'
+//! `bm25` and `random` stand in the file too, as examples.)
 
 mod accounts;
 pub mod bounded;
@@ -18,6 +22,7 @@ mod error;
 mod file;
 pub mod homes;
 mod layers;
+pub mod numbers;
 mod origin;
 mod own;
 pub mod private;

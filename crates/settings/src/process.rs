@@ -32,7 +32,7 @@ pub fn from_process(line: CommandLine, extra: Vec<ExtraKey>) -> Result<Settings,
     let file = match bounded::text(&path, bounded::BY_HAND) {
         Ok(text) => Some((shown, text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => None,
-        Err(error) => return Err(Problem::Unreadable { path: shown, reason: error.to_string() }.into()),
+        Err(error) => return Err(Problem::Unreadable { path: shown, reason: error.to_string().into() }.into()),
     };
     let found = file.clone().filter(|_| named.is_none());
     let settings = Settings::load(&Sources {

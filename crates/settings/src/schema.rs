@@ -122,7 +122,8 @@ pub(crate) struct Key {
 /// A setting that a dataset or a memory system brings along. Its owner checks the value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtraKey {
-    /// Dotted name (`bm25.k1`), or a whole section (`sim.*`) for programs that only pass it on.
+    /// Dotted name (`bm25.k1`), or a whole section (`mem0.*`) for programs that only pass it on; `*` for every section of which a
+    /// program knows nothing, as a worker of the datasets'.
     pub name: String,
     /// The owner's default as a person types it, for `config show`; never handed back to the owner.
     pub default: Option<String>,
@@ -265,18 +266,6 @@ pub(crate) const KEYS: &[Key] = &[
     key("bm25.k1", Kind::Scalar),
     key("bm25.b", Kind::Scalar),
     key("random.seed", Kind::Scalar),
-    key("sim.seed", Kind::Scalar),
-    key("sim.conversations", Kind::Scalar),
-    key("precision.seed", Kind::Scalar),
-    key("precision.worlds", Kind::Scalar),
-    key("horizon.turns", Kind::Scalar),
-    key("horizon.questions", Kind::Scalar),
-    key("horizon.seed", Kind::Scalar),
-    key("horizon.seeds", Kind::Scalar),
-    key("horizon.holdout", Kind::Scalar),
-    key("horizon.categories", Kind::Scalar),
-    key("beam.judge_without_question", Kind::Scalar),
-    key("beam.judge_without_halves", Kind::Scalar),
     key("archive.url", Kind::Text).env("BENCH_ARCHIVE_URL"),
     key("archive.texts", Kind::OneOf(&["by-licence", "always", "never"])).env("BENCH_ARCHIVE_TEXTS"),
     key("meter.on", Kind::Bool),
@@ -320,15 +309,18 @@ pub fn has_section(name: &str) -> bool {
 #[derive(Debug, Clone)]
 pub(crate) struct Schema {
     pub(crate) keys: Vec<Key>,
-    /// Sections of which everything is passed on, with their dot: `sim.`.
+    /// Sections of which everything is passed on, with their dot: `mem0.`.
     open_sections: Vec<String>,
+    /// Sections of which nothing here knows are somebody else's, and no mistakes.
+    leaves_others: bool,
 }
 
 impl Schema {
     pub(crate) fn new(extra: &[ExtraKey]) -> Self {
-        let mut schema = Self { keys: KEYS.to_vec(), open_sections: Vec::new() };
+        let mut schema = Self { keys: KEYS.to_vec(), open_sections: Vec::new(), leaves_others: false };
         for extra in extra {
             match extra.name.strip_suffix('*') {
+                Some("") => schema.leaves_others = true,
                 Some(section) => schema.open_sections.push(section.to_owned()),
                 None if schema.find(&extra.name).is_some() => {}
                 None => schema.keys.push(Key {
@@ -347,7 +339,16 @@ impl Schema {
         let listed = self.keys.iter().find(|key| key.name == name).map(|key| key.kind);
         let open =
             || self.open_sections.iter().any(|section| name.starts_with(section.as_str())).then_some(Kind::Scalar);
-        listed.or_else(|| account_field(name)).or_else(open)
+        let of_others = || (name.contains('.') && self.is_of_others(name)).then_some(Kind::Scalar);
+        listed.or_else(|| account_field(name)).or_else(open).or_else(of_others)
+    }
+
+    /// Whether a name lies in a section that is somebody else's: a slip of the keyboard in one of ours is not.
+    fn is_of_others(&self, path: &str) -> bool {
+        let first = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
+        let section = first(path);
+        let is_near = |known: &str| distance(&section, &first(known)) <= MOST_SLIPS;
+        self.leaves_others && section != "profile" && !self.keys.iter().any(|key| is_near(&key.name))
     }
 
     /// Whether some setting lies below the table `path`.
@@ -356,6 +357,7 @@ impl Schema {
             |name: &str| name.len() > path.len() && name.starts_with(path) && name.as_bytes()[path.len()] == b'.';
         let account = path == "accounts" || path.strip_prefix("accounts.").is_some_and(|name| !name.contains('.'));
         account
+            || self.is_of_others(path)
             || self.keys.iter().any(|key| below(&key.name))
             || self
                 .open_sections
@@ -382,9 +384,12 @@ impl Schema {
     }
 }
 
-/// The names at a distance of two at most, the nearest first, at most three: those of settings are long and alike.
+/// Letters by which a name may differ from the one that is meant: those of settings are long and alike.
+const MOST_SLIPS: usize = 2;
+
+/// The names at a distance of [`MOST_SLIPS`] at most, the nearest first, at most three.
 pub(crate) fn within_two<'a>(known: impl Iterator<Item = &'a str>, of: impl Fn(&str) -> usize) -> Vec<String> {
-    let near = known.map(|known| (of(known), known)).filter(|(distance, _)| *distance <= 2);
+    let near = known.map(|known| (of(known), known)).filter(|(distance, _)| *distance <= MOST_SLIPS);
     ranked(near).into_iter().map(str::to_owned).collect()
 }
 

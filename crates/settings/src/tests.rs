@@ -17,6 +17,12 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
+/// Settings that a dataset brings along.
+fn of_sim() -> Vec<ExtraKey> {
+    let key = |name: &str, default: Option<&str>| ExtraKey { name: name.into(), default: default.map(str::to_owned) };
+    vec![key("sim.seed", None), key("sim.conversations", None), key("sim.noise", Some("0.1"))]
+}
+
 /// Looks up variables in a list.
 fn env<'a>(variables: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<String> + 'a {
     |name| variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())
@@ -154,7 +160,7 @@ fn show_prints_names_values_and_origins_without_secrets() {
         profile: Some("ci".into()),
         sets: words(&["sim.conversations=200"]),
         flags: vec![FlagValue::new("run.top_k", "--top-k", "20")],
-        extra: vec![ExtraKey { name: "sim.noise".into(), default: Some("0.1".into()) }],
+        extra: of_sim(),
         ..Sources::default()
     };
     let env = env(&variables);
@@ -364,10 +370,8 @@ fn keys_come_from_the_named_variable_or_file_and_missing_ones_say_why() {
 
 #[test]
 fn sections_of_datasets_and_systems_are_handed_over_as_set() {
-    let extra = vec![
-        ExtraKey { name: "sim.noise".into(), default: Some("0.1".into()) },
-        ExtraKey { name: "theirs.*".into(), default: None },
-    ];
+    let mut extra = of_sim();
+    extra.push(ExtraKey { name: "theirs.*".into(), default: None });
     let text = "[sim]\nconversations = 5\n[theirs]\ndeep.name = 'x'\n";
     let sets = words(&["sim.seed=abc", "bm25.k1=0.9"]);
     let settings = load(Sources { file: file(text), sets, extra, ..Sources::default() }).expect("valid");
@@ -378,6 +382,20 @@ fn sections_of_datasets_and_systems_are_handed_over_as_set() {
     assert_eq!(serde_json::to_string(&settings.section("bm25")).expect("serialises"), r#"{"k1":0.9}"#);
     assert_eq!(serde_json::to_string(&settings.section("theirs")).expect("serialises"), r#"{"deep.name":"x"}"#);
     assert!(settings.is_set("sim.seed") && !settings.is_set("sim.noise") && !settings.is_set("run.preset"));
+}
+
+#[test]
+fn a_program_that_leaves_others_their_sections_still_knows_its_own() {
+    let read = |text: &str| {
+        let extra = vec![ExtraKey { name: "*".into(), default: None }];
+        load(Sources { file: file(text), profile: Some("p".into()), extra, ..Sources::default() })
+    };
+    let theirs = "[horizon]\nturns = 300\n[profile.p.beam]\njudge_without_halves = true\n";
+    assert_eq!(read(theirs).expect("somebody else's").run.top_k, 10);
+    for ours in ["run.topk = 1", "runn.top_k = 1", "[modles]\nlook_first = true", "colour = 1", "[worker]\nslosts = 1"]
+    {
+        assert!(read(&format!("{ours}\n[profile.p]\n")).expect_err(ours).contains("unknown setting"), "{ours}");
+    }
 }
 
 #[test]

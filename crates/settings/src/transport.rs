@@ -2,11 +2,15 @@
 
 use std::net::IpAddr;
 
+use bench_proto::redact;
+
 /// A way over which secrets or results go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Way {
     /// What goes there: `store`, `account openai`.
     pub what: String,
+    /// How it is spoken there: `postgres`, `amqp`, `http`.
+    pub scheme: String,
     /// Host, without port.
     pub host: String,
     /// How it is protected.
@@ -28,17 +32,9 @@ impl Way {
     /// A way to a URL of which only the scheme says whether it is encrypted; `None` for one without a host.
     #[must_use]
     pub fn of_url(what: &str, url: &str, plain: &str) -> Option<Self> {
-        let (scheme, rest) = url.split_once("://")?;
-        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        // the last '@' ends the user part, as in the URLs that are shown
-        let place = authority.rsplit('@').next().unwrap_or_default();
-        let host = match place.strip_prefix('[') {
-            Some(rest) => rest.split(']').next().unwrap_or_default(),
-            None => place.split(':').next().unwrap_or_default(),
-        };
-        let plain = scheme.eq_ignore_ascii_case(plain);
-        let protection = if plain { Protection::Plain } else { Protection::Verified };
-        (!host.is_empty()).then(|| Self { what: what.to_owned(), host: host.to_ascii_lowercase(), protection })
+        let (scheme, host) = redact::scheme_and_host(url)?;
+        let protection = if scheme == plain { Protection::Plain } else { Protection::Verified };
+        Some(Self { what: what.to_owned(), scheme, host, protection })
     }
 
     /// Whether the other end is on this machine, or in a network of its own by its name: a service of a compose file or of a cluster.
@@ -54,20 +50,30 @@ impl Way {
         }
     }
 
-    /// What is wrong with a way that is neither encrypted nor near nor in the setting `allow_plaintext`.
+    /// What is wrong with a way that is neither encrypted nor near nor in the setting `allow_plaintext`, and is used nevertheless.
     #[must_use]
     pub fn complaint(&self, allowed: &[String]) -> Option<String> {
-        let Self { what, host, protection } = self;
+        self.told(allowed, "the next release refuses it")
+    }
+
+    /// The same of a way that is not used.
+    #[must_use]
+    pub fn refusal(&self, allowed: &[String]) -> Option<String> {
+        self.told(allowed, "it is refused")
+    }
+
+    fn told(&self, allowed: &[String], consequence: &str) -> Option<String> {
+        let Self { what, scheme, host, protection } = self;
         let said = |allowed: &String| allowed.eq_ignore_ascii_case(host) || allowed == "*";
         if *protection != Protection::Plain || self.is_near() || allowed.iter().any(said) {
             return None;
         }
         Some(format!(
-            "{what}: what goes to {host} is not encrypted: {}; the next release refuses it, unless allow_plaintext = [\"{host}\"] \
+            "{what}: what goes to {host} is not encrypted: {}; {consequence}, unless allow_plaintext = [\"{host}\"] \
              (BENCH_ALLOW_PLAINTEXT={host}) says that this is meant",
-            match what.as_str() {
-                "store" => "write ?sslmode=verify-full into its URL",
-                "queue" => "use amqps://",
+            match scheme.as_str() {
+                "postgres" => "write ?sslmode=verify-full into its URL",
+                "amqp" => "use amqps://",
                 _ => "use https://",
             }
         ))
@@ -110,6 +116,36 @@ mod tests {
         ] {
             assert!(!complains(fine), "{fine}");
         }
+    }
+
+    #[test]
+    fn a_host_in_numbers_is_no_name_without_a_dot() {
+        let complaint = |url: &str| Way::of_url("account openai", url, "http").and_then(|way| way.complaint(&[]));
+        for far in ["http://134744072/v1", "http://0x08080808/v1", "http://8.526344:80"] {
+            assert!(complaint(far).is_some_and(|said| said.contains("goes to 8.8.8.8 is")), "{far}");
+        }
+        assert!(complains("amqp://u:p@134744072/v"));
+        assert_eq!(complaint("http://2130706433/v1"), None, "this machine");
+    }
+
+    #[test]
+    fn the_advice_is_for_what_is_spoken_there() {
+        let said = |scheme: &str| {
+            let (what, host) = ("system pgvector".to_owned(), "db.example.com".to_owned());
+            let way = Way { what, scheme: scheme.to_owned(), host, protection: Protection::Plain };
+            way.complaint(&[]).expect("is plain")
+        };
+        for (scheme, advice) in [("postgres", "?sslmode=verify-full"), ("amqp", "amqps://"), ("http", "https://")] {
+            assert!(said(scheme).contains(advice), "{}", said(scheme));
+        }
+    }
+
+    #[test]
+    fn what_is_not_used_is_refused_now() {
+        let way = Way::of_url("--mlflow", "http://mlflow.example.com:5000", "http").expect("a way");
+        let refusal = way.refusal(&[]).expect("is plain");
+        assert!(refusal.contains("it is refused, unless") && !refusal.contains("next release"), "{refusal}");
+        assert!(way.complaint(&[]).is_some_and(|said| said.contains("the next release refuses it, unless")));
     }
 
     #[test]

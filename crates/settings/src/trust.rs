@@ -83,7 +83,7 @@ impl Found<'_> {
         let text = path.to_str().filter(|text| !text.contains(char::is_control));
         let text =
             text.ok_or_else(|| io::Error::other(format!("{:?} has no name that is a line of text", self.path)))?;
-        Ok(format!("{}  {text}", Sha256Hash::of(self.text.as_bytes()).hex()))
+        Ok(format!("{}  {text}", Sha256Hash::of_bytes(self.text.as_bytes()).hex()))
     }
 }
 
@@ -100,7 +100,7 @@ pub fn trust(line: &CommandLine, extra: &[ExtraKey]) -> Result<Option<Vec<ShownS
     }
     let shown = path.display().to_string();
     let text = bounded::text(&path, bounded::BY_HAND)
-        .map_err(|error| Problem::Unreadable { path: shown.clone(), reason: error.to_string() })?;
+        .map_err(|error| Problem::Unreadable { path: shown.clone(), reason: error.to_string().into() })?;
     let mut problems = Vec::new();
     let file = file::read(&shown, &text, &Schema::new(extra), &mut problems);
     if !problems.is_empty() {
@@ -120,7 +120,7 @@ pub fn trust(line: &CommandLine, extra: &[ExtraKey]) -> Result<Option<Vec<ShownS
     let remembered = Found { path: &shown, text: &text }.line().and_then(|line| remember(&list, line));
     remembered.map_err(|error| Problem::NotRemembered {
         path: list.path().display().to_string(),
-        reason: error.to_string(),
+        reason: error.to_string().into(),
     })?;
     Ok(Some(settings))
 }

@@ -165,8 +165,8 @@ pub(crate) struct Args {
 const FAULTS: &str = "Faults (probabilities from 0 to 1)";
 
 const AFTER_HELP: &str = "\
-It serves /v1/chat/completions, /v1/embeddings and /v1/models, Azure's /openai/deployments/NAME/chat/completions and
-.../embeddings, and Anthropic's /v1/messages. Beside them:
+It serves /v1/chat/completions, /v1/responses, /v1/embeddings and /v1/models, Azure's
+/openai/deployments/NAME/chat/completions and .../embeddings, and Anthropic's /v1/messages. Beside them:
   GET  /healthz   ready
   GET  /stats     what it has seen: requests, answers, faults, repeats, tokens, cost
   POST /reset     forget all of that

@@ -22,12 +22,16 @@ pub(crate) enum Wanted<'a> {
 }
 
 /// Where the text stands in prompts that wrap it: what is before it, and what is behind it.
-const AROUND: [(&str, &str); 4] = [
+const AROUND: [(&str, &str); 5] = [
     ("## New Messages\n", "\n\n## "),
     ("### New facts\n", "\n\n### "),
     ("<CURRENT MESSAGE>", "</CURRENT MESSAGE>"),
+    ("<CURRENT_MESSAGE>", "</CURRENT_MESSAGE>"),
     ("\nContent:\n", "\n\n\n"),
 ];
+
+/// Where a prompt lists the names that it asks about, each in an object of JSON.
+const NAMES: (&str, &str) = ("<ENTITIES>", "</ENTITIES>");
 
 /// A statement has at least so many words: fewer are greetings and thanks.
 const WORDS: usize = 4;
@@ -65,18 +69,26 @@ pub(crate) fn reply(wanted: &Wanted<'_>, text: &str) -> String {
             json!({ "memory": memories }).to_string()
         }
         Wanted::Schema(schema) => {
-            Writer { root: schema, statements: &statements, names: names_of(&statements) }.object()
+            let listed = listed(text);
+            let names = match &listed {
+                Some(listed) => listed.iter().map(String::as_str).collect(),
+                None => names_of(&statements),
+            };
+            Writer { root: schema, statements: &statements, names }.object()
         }
     }
 }
 
-/// Whether a schema asks for what a text says: a list of objects or texts, or a summary, and nothing that speaks a verdict.
+/// Whether a schema asks for what a text says: a list of objects or texts, or a summary, and nothing that speaks a verdict; or for
+/// nothing that has to be there, as the dates of a fact.
 fn extracts(schema: &Schema) -> bool {
     let top = schema.resolved(schema);
     let properties = || top.properties.0.iter().map(|(name, of)| (name.as_str(), of.resolved(schema)));
     let speaks = |of: &Schema| of.choices.is_some() || matches!(of.kind(), "boolean" | "integer" | "number");
     let lists = |of: &Schema| of.kind() == "array" && of.item(schema).is_some_and(|item| item.kind() != "boolean");
-    properties().any(|(name, of)| lists(of) || name == "summary") && !properties().any(|(_, of)| speaks(of))
+    let needs_nothing = properties().next().is_some() && properties().all(|(_, of)| of.may_be_null());
+    let says = |(name, of): (&str, &Schema)| lists(of) || name == "summary";
+    needs_nothing || (properties().any(says) && !properties().any(|(_, of)| speaks(of)))
 }
 
 /// The first schema of an object that stands in a prompt.
@@ -106,6 +118,17 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
         Some(from.split_once(behind).map_or(from, |(inside, _)| inside))
     });
     wrapped.unwrap_or(text).lines()
+}
+
+/// The names that a prompt lists.
+fn listed(text: &str) -> Option<Vec<String>> {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        name: String,
+    }
+    let (inside, _) = text.split_once(NAMES.0)?.1.split_once(NAMES.1)?;
+    let named: Vec<Named> = serde_json::from_str(inside).ok()?;
+    Some(named.into_iter().map(|named| named.name).collect())
 }
 
 /// A line that says something.
@@ -194,7 +217,9 @@ impl<'a> Writer<'a> {
     /// A list of the reply itself: of a graph's names or relations, else of the statements.
     fn list(&self, name: &str, of: &Schema) -> String {
         // it adds what is said, and knows of nothing that this would change
-        let Some(item) = of.item(self.root).filter(|_| !matches!(name, "updates" | "deletes")) else {
+        let item = of.item(self.root).filter(|_| !matches!(name, "updates" | "deletes"));
+        // numbers name what it was shown: it finds nothing repeated and nothing contradicted
+        let Some(item) = item.filter(|item| !matches!(item.kind(), "integer" | "number")) else {
             return "[]".to_owned();
         };
         let about: Vec<About<'_>> = if is_relation(item) {
@@ -217,6 +242,22 @@ impl<'a> Writer<'a> {
         })
     }
 
+    /// The number of an element is its place; what it would repeat is none of what is there.
+    fn number(&self, name: &str, of: &Schema, about: About<'_>) -> i64 {
+        let place = match about {
+            About::Name(name) => self.names.iter().position(|known| *known == name),
+            About::Statement(said) => {
+                self.statements.iter().position(|known| known.line.as_ptr() == said.line.as_ptr())
+            }
+            About::Pair(..) | About::Nothing => None,
+        };
+        match (name, place) {
+            ("id", Some(place)) => i64::try_from(place).unwrap_or(i64::MAX),
+            _ if name.starts_with("duplicate_") => -1,
+            _ => of.minimum.unwrap_or_default() as i64,
+        }
+    }
+
     fn value(&self, name: &str, of: &Schema, about: About<'_>, depth: usize) -> String {
         let of = of.resolved(self.root);
         if depth > MAX_DEPTH || of.may_be_null() {
@@ -233,7 +274,7 @@ impl<'a> Writer<'a> {
         }
         match of.kind() {
             "boolean" => "false".to_owned(),
-            "integer" | "number" => Value::from(of.minimum.unwrap_or_default() as i64).to_string(),
+            "integer" | "number" => self.number(name, of, about).to_string(),
             "null" => "null".to_owned(),
             "object" => {
                 let members = of.properties.0.iter();
@@ -388,6 +429,64 @@ mod tests {
         let summary = json!({"type": "object", "properties": {"summary": text, "description": text}});
         let made = made("", SAID, schema(&summary)).expect("is asked for");
         assert_eq!(made["summary"], "Ann: I adopted a puppy called Biscuit in March.");
+    }
+
+    /// As Graphiti asks: names and relations by schemas, then whether each is one that it has.
+    #[test]
+    fn what_is_new_repeats_and_contradicts_nothing_that_is_there() {
+        let (text, whole) = (json!({"type": "string"}), json!({"type": "integer"}));
+        let list = |item: &Value| json!({"type": "array", "items": item});
+        let asked = |name: &str, item: Value| {
+            json!({"$defs": {"Of": {"type": "object", "properties": item}}, "type": "object",
+                "properties": {name: list(&json!({"$ref": "#/$defs/Of"}))}})
+        };
+        let nodes = asked(
+            "extracted_entities",
+            json!({"name": text, "entity_type_id": whole, "episode_indices": list(&whole)}),
+        );
+        let prompt = format!(
+            "NEVER Extract Pronouns of any kind\n<CURRENT MESSAGE>\n{SAID}\n</CURRENT MESSAGE>\nMake A List now"
+        );
+        let named = made("", &prompt, schema(&nodes)).expect("is asked for");
+        let first = json!({"name": "Ann", "entity_type_id": 0, "episode_indices": []});
+        assert_eq!(
+            (&named["extracted_entities"][0], named["extracted_entities"].as_array().map(Vec::len)),
+            (&first, Some(5))
+        );
+
+        // what was known before is no longer asked about: two of five are left
+        let left = r#"<ENTITIES>
+[{"id": 0, "name": "Ann"}, {"id": 1, "name": "Biscuit"}]
+</ENTITIES>"#;
+        let prompt = format!(
+            "{prompt}\n{left}\n<EXISTING ENTITIES>\n[{{\"candidate_id\": 0, \"name\": \"Zoe\"}}]\n</EXISTING ENTITIES>"
+        );
+        let resolutions =
+            asked("entity_resolutions", json!({"id": whole, "name": text, "duplicate_candidate_id": whole}));
+        let resolved = made("", &prompt, schema(&resolutions)).expect("is asked for");
+        let new = |id: i64, name: &str| json!({"id": id, "name": name, "duplicate_candidate_id": -1});
+        assert_eq!(resolved, json!({"entity_resolutions": [new(0, "Ann"), new(1, "Biscuit")]}));
+
+        let relations = asked(
+            "edges",
+            json!({"source_entity_name": text, "target_entity_name": text, "relation_type": text,
+            "fact": text, "valid_at": {"anyOf": [text, {"type": "null"}]}, "episode_indices": list(&whole)}),
+        );
+        let prompt = format!(
+            "NEVER Join Strangers here\n<CURRENT_MESSAGE>\n{SAID}\n</CURRENT_MESSAGE>\n{left}\nExtract Facts From it"
+        );
+        let related = made("", &prompt, schema(&relations)).expect("is asked for");
+        let edge = json!({"source_entity_name": "Ann", "target_entity_name": "Biscuit", "relation_type": "mentions",
+            "fact": "Ann mentions Biscuit", "valid_at": null, "episode_indices": []});
+        assert_eq!(related, json!({"edges": [edge]}));
+
+        let duplicate = json!({"type": "object", "properties": {"duplicate_facts": list(&whole), "contradicted_facts": list(&whole)}});
+        let facts = "<EXISTING FACTS>\n[{'idx': 0, 'fact': 'Ann adopted a puppy'}]\n</EXISTING FACTS>\nBob works in Hamburg now";
+        let unlike = json!({"duplicate_facts": [], "contradicted_facts": []});
+        assert_eq!(made("", facts, schema(&duplicate)), Some(unlike));
+        let nullable = json!({"anyOf": [text, {"type": "null"}]});
+        let dates = json!({"type": "object", "properties": {"valid_at": nullable, "invalid_at": nullable}});
+        assert_eq!(made("", facts, schema(&dates)), Some(json!({"valid_at": null, "invalid_at": null})));
     }
 
     #[test]

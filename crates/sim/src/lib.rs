@@ -1,21 +1,23 @@
 //! A simulated OpenAI-compatible provider, for rehearsals, tests and benchmarks.
 //!
-//! It serves chat completions and embeddings with usage numbers, and on request it is slow, enforces limits with the real
+//! It serves chat completions, responses and embeddings with usage numbers, and on request it is slow, enforces limits with the real
 //! headers and 429s, fails, hangs, cuts connections and replies nonsense. Replies are pure functions of (seed, request, draw)
 //! and faults of (seed, request, try), never of time or arrival order (P17), so that a run against it has one right result.
 //! Outages are the exception: they hold for a time, for everything or for a model, a kind of call, a key.
 //! What it has seen is served at `/stats`: the figures to check a runner's own books against.
 //!
-//! The way of a request: `door` → `server` → `request` (read, check, identity) → `core` (outage, key, limits, try, fault) →
-//! `reply` (of it `extraction`) or `embed` → `wire`.
+//! In come a [`SimConfig`] and requests over HTTP; out come replies, and the figures of [`Stats`]. Start reading at
+//! [`Sim`], then at `core`. The way of a request: `door` → `connections` → `server` → `request` (read, check, identity) → `core`
+//! (outage, key, limits, try, fault) → `reply` (of it `extraction`) or `embed` → `wire`.
 //!
-//! Limits of the simulation: of the tools of a request the first is called, in whole replies only; no images, no
-//! log-probabilities, no partial streaming delays.
+//! Limits of the simulation: of the tools of a request the first is called, in whole replies only, and none at `/v1/responses`;
+//! no images, no log-probabilities, no partial streaming delays.
 
 mod admin;
 mod announced;
 mod anthropic;
 mod config;
+mod connections;
 mod core;
 mod door;
 mod draw;
@@ -30,6 +32,7 @@ mod notes;
 mod outage;
 mod reply;
 mod request;
+mod responses;
 mod schema;
 mod server;
 mod stats;

@@ -2,16 +2,19 @@
 
 mod args;
 
-use std::{io::Write as _, process::ExitCode};
+use std::{error::Error as _, ffi::OsString, io::Write as _, process::ExitCode};
 
 use anyhow::Context as _;
 use args::Args;
-use bench_settings::signals::Interrupts;
+use bench_settings::{numbers, signals::Interrupts};
 use bench_sim::{Sim, StartError};
-use clap::{CommandFactory as _, Parser as _};
+use clap::{
+    CommandFactory as _, Parser as _,
+    error::{ContextKind, ContextValue},
+};
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = arguments();
     let done = match args.man {
         true => clap_mangen::Man::new(Args::command()).render(&mut std::io::stdout()).map_err(anyhow::Error::from),
         false => serve(&args),
@@ -24,6 +27,27 @@ fn main() -> ExitCode {
             ExitCode::from(if e.is::<StartError>() { 2 } else { 1 })
         }
     }
+}
+
+/// Reads the command line of this process; help, and what cannot be read, end it with clap's exit codes.
+fn arguments() -> Args {
+    let words: Vec<_> = std::env::args_os().collect();
+    Args::try_parse_from(&words).unwrap_or_else(|error| match number_problem(&error, &words) {
+        Some(problem) => {
+            eprintln!("error: {problem}\n\nFor more information, try '--help'.");
+            std::process::exit(2)
+        }
+        None => error.exit(),
+    })
+}
+
+/// What is wrong with a number, where that is what an error is about.
+fn number_problem(error: &clap::Error, words: &[OsString]) -> Option<String> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    numbers::problem((text(ContextKind::InvalidArg), text(ContextKind::InvalidValue)), error.source(), words)
 }
 
 fn serve(args: &Args) -> anyhow::Result<()> {

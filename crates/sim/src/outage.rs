@@ -46,7 +46,7 @@ pub enum Calls {
     Chat,
     /// Chats that ask for a verdict.
     Judge,
-    /// Embeddings.
+    /// Requests for embeddings.
     Embeddings,
 }
 
@@ -239,7 +239,7 @@ pub struct OutageFigures {
 /// Requests that an outage covers and that came after its end.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AfterOutage {
-    /// How many.
+    /// Number of requests.
     pub requests: u64,
     /// Different ones among them.
     pub distinct_requests: u64,

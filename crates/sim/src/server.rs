@@ -19,6 +19,7 @@ use crate::{
     admin,
     anthropic::{self, MessagesRequest},
     config::{LiveConfig, SimConfig, Used},
+    connections::{Bounds, serve},
     core::{Admission, Core, Ticket},
     door::Doorkeeper,
     draw::{RequestKey, RequestKind},
@@ -28,6 +29,7 @@ use crate::{
     outage::{About, Outage, OutageFigures},
     reply::{choice, is_judge},
     request::{ChatRequest, EmbeddingRequest},
+    responses,
     stats::Stats,
     strike::{Early, hang, strike},
     wire::{ReplyHead, chat_body, chat_events, embeddings_body},
@@ -52,14 +54,11 @@ impl Sim {
         let core = Arc::new(Core::new(config)?);
         let stop = core.stop.clone();
         let doorkeeper = Doorkeeper::new(Arc::clone(&core), listener, address);
-        let server = axum::serve(doorkeeper, router(Arc::clone(&core)));
-        let server = server.with_graceful_shutdown(stop.clone().cancelled_owned());
-        let admin = axum::serve(admin, admin::router().with_state(Arc::clone(&core)));
-        let admin = admin.with_graceful_shutdown(stop.clone().cancelled_owned());
+        let server = serve(doorkeeper, router(Arc::clone(&core)), Bounds::USUAL, stop.clone());
+        let questions = admin::router().with_state(Arc::clone(&core));
+        let admin = serve(admin, questions, Bounds::USUAL, stop.clone());
         let task = tokio::spawn(async move {
-            if let Err(e) = tokio::try_join!(server.into_future(), admin.into_future()) {
-                tracing::error!("the simulator has stopped: {e}");
-            }
+            tokio::join!(server, admin);
         });
         let (base_url, admin_url) = (format!("http://{address}/v1"), format!("http://{admin_address}"));
         Ok(RunningSim { base_url, admin_url, address, core, stop, task })
@@ -156,6 +155,7 @@ impl Drop for RunningSim {
 fn router(core: Arc<Core>) -> Router {
     Router::new()
         .route("/v1/chat/completions", post(chat))
+        .route("/v1/responses", post(respond_to))
         .route("/v1/embeddings", post(embeddings))
         .route("/v1/messages", post(messages))
         .route("/openai/deployments/{deployment}/chat/completions", post(azure_chat))
@@ -165,7 +165,7 @@ fn router(core: Arc<Core>) -> Router {
         .route("/key/info", get(spent_as_litellm))
         .merge(admin::router())
         .fallback(async || {
-            ApiError::new(StatusCode::NOT_FOUND, "invalid_request_error", None, "unknown path: the simulator serves /v1/chat/completions, /v1/embeddings, /v1/messages, /v1/models, /openai/deployments/NAME, /healthz, /stats, /reset, /outages and /control")
+            ApiError::new(StatusCode::NOT_FOUND, "invalid_request_error", None, "unknown path: the simulator serves /v1/chat/completions, /v1/responses, /v1/embeddings, /v1/messages, /v1/models, /openai/deployments/NAME, /healthz, /stats, /reset, /outages and /control")
         })
         .method_not_allowed_fallback(async || {
             ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "invalid_request_error", Some("method_not_supported"), "Not allowed with this HTTP method.")
@@ -177,6 +177,13 @@ fn router(core: Arc<Core>) -> Router {
 async fn chat(State(core): State<Arc<Core>>, headers: HeaderMap, body: Bytes) -> Response {
     let mut ticket = Ticket::open(&core, RequestKind::Chat);
     let response = answer_chat(&core, &mut ticket, &headers, &body).await.unwrap_or_else(Early::openai);
+    ticket.answered(response.status());
+    response
+}
+
+async fn respond_to(State(core): State<Arc<Core>>, headers: HeaderMap, body: Bytes) -> Response {
+    let mut ticket = Ticket::open(&core, RequestKind::Chat);
+    let response = answer_responses(&core, &mut ticket, &headers, &body).await.unwrap_or_else(Early::openai);
     ticket.answered(response.status());
     response
 }
@@ -246,6 +253,29 @@ async fn answer_chat(core: &Core, ticket: &mut Ticket, headers: &HeaderMap, body
         ("text/event-stream", chat_events(&head, &choices, request.include_usage))
     } else {
         ("application/json", halves(chat_body(&head, &choices, request.tool.as_deref()), &admission))
+    };
+    Ok(respond(request.key, &admission, content_type, parts))
+}
+
+async fn answer_responses(
+    core: &Core,
+    ticket: &mut Ticket,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<Response, Early> {
+    let account = account(headers);
+    let request = responses::parse(body, draw(headers))?;
+    let (prompt_tokens, admission) = admit_chat(core, ticket, &request, account).await?;
+
+    let choice = choice(&core.config, &request, 0, admission.fault);
+    let cached = cached(core, prompt_tokens);
+    let used = Used { prompt: prompt_tokens, cached, cache_write: 0, completion: choice.tokens };
+    let head = ReplyHead { key: request.key, seed: core.config.seed, model: &request.model, used };
+    core.paid(request.key, &request.model, used, arrives_whole(&admission));
+    let (content_type, parts) = if request.stream {
+        ("text/event-stream", responses::response_events(&head, &choice))
+    } else {
+        ("application/json", halves(responses::response_body(&head, &choice), &admission))
     };
     Ok(respond(request.key, &admission, content_type, parts))
 }

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The creation time that every reply carries: a constant, so that equal requests get equal bytes (2024-01-01).
-const CREATED: u64 = 1_704_067_200;
+pub(crate) const CREATED: u64 = 1_704_067_200;
 
 /// A reply's identity and usage.
 #[derive(Debug, Clone, Copy)]

@@ -300,6 +300,48 @@ async fn streams_carry_the_same_reply_and_usage() {
 }
 
 #[tokio::test]
+async fn responses_say_in_their_form_what_they_say_in_a_stream() {
+    let sim = start(config()).await;
+    let client = Client::new();
+    let schema =
+        json!({"type": "object", "properties": {"duplicate_facts": {"type": "array", "items": {"type": "integer"}}}});
+    let format = json!({"type": "json_schema", "name": "EdgeDuplicate", "strict": true, "schema": schema});
+    let mut body = json!({"model": "m", "max_output_tokens": 100, "text": {"format": format}, "input": [
+        {"role": "system", "content": "Which facts are there already?"},
+        {"role": "user", "content": "Bob works for the harbour in Hamburg"},
+    ]});
+    let whole: Value = post(&client, &sim, "/responses", &body).await.expect("an answer").json().await.expect("JSON");
+    assert_eq!((&whole["object"], &whole["status"]), (&json!("response"), &json!("completed")), "{whole}");
+    let part = &whole["output"][0]["content"][0];
+    assert_eq!((&part["type"], &part["text"]), (&json!("output_text"), &json!(r#"{"duplicate_facts":[]}"#)));
+    let tokens = |of: &str| whole["usage"][of].as_u64().expect("a number");
+    assert!(tokens("input_tokens") > 0 && tokens("output_tokens") > 0);
+    assert_eq!(tokens("total_tokens"), tokens("input_tokens") + tokens("output_tokens"));
+
+    body["stream"] = true.into();
+    let text = post(&client, &sim, "/responses", &body).await.expect("an answer").text().await.expect("text");
+    let events: Vec<Value> = text
+        .split("\n\n")
+        .filter_map(|event| event.split_once("\ndata: "))
+        .map(|(_, data)| serde_json::from_str(data).expect("JSON"))
+        .collect();
+    let is_delta = |event: &&Value| event["type"] == "response.output_text.delta";
+    let said: String = events.iter().filter(is_delta).filter_map(|event| event["delta"].as_str()).collect();
+    assert_eq!(said, r#"{"duplicate_facts":[]}"#);
+    let last = events.last().expect("events");
+    assert_eq!((&last["type"], &last["response"]), (&json!("response.completed"), &whole));
+    assert_eq!(sim.stats().distinct_requests, 1, "streaming is the same request");
+
+    body["text"] = json!({"format": {"type": "text"}});
+    (body["stream"], body["max_output_tokens"]) = (false.into(), 1.into());
+    let cut: Value = post(&client, &sim, "/responses", &body).await.expect("an answer").json().await.expect("JSON");
+    assert_eq!(
+        (&cut["status"], &cut["incomplete_details"]["reason"]),
+        (&json!("incomplete"), &json!("max_output_tokens"))
+    );
+}
+
+#[tokio::test]
 async fn cut_streams_and_bodies_break_and_are_paid() {
     let sim = start(with_faults(FaultConfig { cut: 1.0, permanent: true, ..FaultConfig::default() })).await;
     let client = Client::new();

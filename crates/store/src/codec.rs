@@ -32,7 +32,7 @@ pub(crate) fn compress(plain: &[u8]) -> StoreResult<Vec<u8>> {
 
 /// Decompresses what [`compress`] made; `what` names it in the error.
 pub(crate) fn decompress(frame: &[u8], what: &str) -> StoreResult<Vec<u8>> {
-    let damaged = |why: &str| StoreError::Corrupt(format!("{what} cannot be decompressed: {why}"));
+    let damaged = |why: &str| StoreError::Corrupt(format!("{what} cannot be decompressed: {why}").into());
     let bytes = match zstd::zstd_safe::get_frame_content_size(frame) {
         Ok(Some(bytes)) if bytes <= MAX_PLAIN_BYTES => bytes as usize,
         Ok(_) => return Err(damaged("no sensible length")),
@@ -54,7 +54,7 @@ pub(crate) fn to_json<T: Serialize>(value: &T) -> StoreResult<String> {
 
 /// Reads JSON; `what` names it in the error.
 pub(crate) fn from_json<T: DeserializeOwned>(json: &str, what: impl FnOnce() -> String) -> StoreResult<T> {
-    serde_json::from_str(json).map_err(|e| StoreError::Corrupt(format!("{} is not readable: {e}", what())))
+    serde_json::from_str(json).map_err(|e| unreadable(&e, &what()))
 }
 
 /// Writes a value as compressed JSON.
@@ -65,7 +65,11 @@ pub(crate) fn to_frame<T: Serialize>(value: &T) -> StoreResult<Vec<u8>> {
 /// Reads compressed JSON; `what` names it in the error.
 pub(crate) fn from_frame<T: DeserializeOwned>(frame: &[u8], what: impl Fn() -> String) -> StoreResult<T> {
     let plain = decompress(frame, &what())?;
-    serde_json::from_slice(&plain).map_err(|e| StoreError::Corrupt(format!("{} is not readable: {e}", what())))
+    serde_json::from_slice(&plain).map_err(|e| unreadable(&e, &what()))
+}
+
+fn unreadable(error: &serde_json::Error, what: &str) -> StoreError {
+    StoreError::Corrupt(format!("{what} is not readable: {error}").into()).because(error)
 }
 
 /// A free text as it is stored: U+0000 becomes `\0` and `\` becomes `\\`, because Postgres refuses the one and SQLite's
@@ -92,8 +96,9 @@ pub(crate) fn unescape(stored: String) -> String {
 
 /// A hash that was stored as 32 bytes.
 pub(crate) fn hash(bytes: &[u8], what: &str) -> StoreResult<Sha256Hash> {
-    let bytes =
-        bytes.try_into().map_err(|_| StoreError::Corrupt(format!("{what} has {} bytes instead of 32", bytes.len())))?;
+    let bytes = bytes
+        .try_into()
+        .map_err(|_| StoreError::Corrupt(format!("{what} has {} bytes instead of 32", bytes.len()).into()))?;
     Ok(Sha256Hash(bytes))
 }
 

@@ -25,8 +25,8 @@ mod traits;
 
 pub use error::StoreError;
 pub use registry::{
-    BACKENDS, Backend, COORDINATOR_CONNECTIONS, WORKER_CONNECTIONS, migrate, name_roles, open, open_for, open_with,
-    transport,
+    BACKENDS, Backend, COORDINATOR_CONNECTIONS, WORKER_CONNECTIONS, check, migrate, name_roles, open, open_for,
+    open_with, transport,
 };
 pub use retry::{retry, retry_until};
 pub use rows::*;

@@ -34,7 +34,7 @@ pub const BACKENDS: &[Backend] = &[
         migrate: |url| Box::pin(sqlite::migrate(url)),
         name_roles: |_, _| {
             let why = "a store in a file has no roles: its folder's permissions say who may do what";
-            Box::pin(async move { Err(StoreError::Open(why.to_owned())) })
+            Box::pin(async move { Err(StoreError::Open(why.into())) })
         },
         transport: |_| None,
     },
@@ -59,6 +59,14 @@ pub const COORDINATOR_CONNECTIONS: usize = 4;
 /// Connections to a database of a worker: its writer, and claims with renewal (P31). A fleet of hundreds must fit into a
 /// server's limit.
 pub const WORKER_CONNECTIONS: usize = 2;
+
+/// Whether there is a backend for a URL; nothing is opened.
+///
+/// # Errors
+/// Unknown schemes, with those that there are.
+pub fn check(url: &str) -> Result<(), StoreError> {
+    find(url).map(drop)
+}
 
 /// Opens the store behind a URL with [`COORDINATOR_CONNECTIONS`]. A local file is made and its schema brought up to date; a
 /// database must have been migrated before.
@@ -118,11 +126,12 @@ fn unknown(url: &str, scheme: &str) -> StoreError {
     let known: Vec<String> = BACKENDS.iter().map(|backend| format!("{}:", backend.scheme)).collect();
     let known = known.join(", ");
     // never the rest of the URL: it may hold a password
-    StoreError::Open(match scheme {
+    let why = match scheme {
         "postgres" | "postgresql" => {
             format!("stores in postgres come with runs on many machines, which this build has not; use {known}")
         }
         _ if url.contains(':') => format!("no store backend for '{}:': known are {known}", shown(scheme)),
         _ => format!("'{}' is no store URL: write sqlite:<path>, for example sqlite:.bench/bench.db", shown(url)),
-    })
+    };
+    StoreError::Open(why.into())
 }

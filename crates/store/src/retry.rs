@@ -66,7 +66,7 @@ mod tests {
     use crate::StoreError;
 
     fn away() -> StoreError {
-        StoreError::Unavailable("away".to_owned())
+        StoreError::Unavailable("away".into())
     }
 
     #[tokio::test(start_paused = true)]
@@ -88,7 +88,7 @@ mod tests {
         let tries = Cell::new(0);
         let damaged = || {
             tries.set(tries.get() + 1);
-            async { Err::<(), _>(StoreError::Corrupt("broken".to_owned())) }
+            async { Err::<(), _>(StoreError::Corrupt("broken".into())) }
         };
         assert!(matches!(retry(damaged).await, Err(StoreError::Corrupt(_))));
         assert_eq!(tries.get(), 1);

@@ -3,7 +3,7 @@
 use crate::{StoreError, StoreResult};
 
 /// Version of the schema that this build writes.
-pub(crate) const VERSION: i64 = 22;
+pub(crate) const VERSION: i64 = 23;
 
 /// Migrations of a backend: the one at index `i` leads to version `i + 1`.
 pub(crate) type Migrations = &'static [&'static str];

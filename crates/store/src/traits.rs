@@ -159,6 +159,9 @@ pub trait Tasks: Send + Sync {
     /// release did not reach the store (P1).
     async fn leases(&self, session: SessionId) -> StoreResult<Vec<ClaimedTask>>;
 
+    /// Tasks of a run that sessions hold, in the order of their keys: what is being worked on, wherever that is.
+    async fn leased(&self, run: RunNo) -> StoreResult<Vec<TaskKey>>;
+
     /// Gives leased tasks back (retry or park); releases with an old epoch change nothing.
     async fn release(&self, releases: &[Release]) -> StoreResult<()>;
 

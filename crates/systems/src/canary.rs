@@ -88,25 +88,43 @@ impl Probe {
 }
 
 /// A query that shares words with more turns than hits are asked for, of as many entries at least, so that the bank has
-/// as many hits for it whether a system keeps turns or sessions. `number` tells several of them apart. None where the
-/// bank is too small.
+/// as many hits for it whether a system keeps turns or sessions; where there are fewer entries, of as many turns, for a
+/// system that stores each by itself (`by_turn`). `number` tells several of them apart. None where the bank is too small.
 #[must_use]
-pub fn wide(content: &BankContent, k: u32, number: u32) -> Option<String> {
+pub fn wide(content: &BankContent, k: u32, number: u32, by_turn: bool) -> Option<String> {
     let (wanted, number) = (k as usize, number as usize);
-    let entries: Vec<Vec<String>> = texts_of(content).into_iter().filter(|texts| !texts.is_empty()).collect();
-    if wanted < 2 || entries.len() < wanted {
+    let mut stored: Vec<Vec<String>> = texts_of(content).into_iter().filter(|texts| !texts.is_empty()).collect();
+    let is_split = by_turn && stored.len() < wanted;
+    if is_split {
+        stored = stored.into_iter().flatten().map(|text| vec![text]).collect();
+        let shift = number % stored.len().max(1);
+        stored.rotate_left(shift);
+    }
+    if wanted < 2 || stored.len() < wanted {
         return None;
     }
-    let (turns, chosen) = (2 * wanted, entries.len().min(2 * wanted));
+    let query = words_of_many(&stored, wanted, number);
+    if is_split {
+        // who searches by words finds those that share one, and a query of bounded length may hold one of too few
+        let asked = words_of(&query);
+        let shares = |texts: &&Vec<String>| texts.iter().any(|text| !words_of(text).is_disjoint(&asked));
+        return (stored.iter().filter(shares).count() >= wanted).then_some(query);
+    }
+    (!query.is_empty()).then_some(query)
+}
+
+/// Telling words of twice as many turns as are wanted, of as many of the stored things as there are.
+fn words_of_many(stored: &[Vec<String>], wanted: usize, number: usize) -> String {
+    let (turns, chosen) = (2 * wanted, stored.len().min(2 * wanted));
     let each = (LONGEST_QUERY / 8 / turns).clamp(1, 6);
     let mut query = String::new();
     for turn in 0..turns {
-        let texts = &entries[turn % chosen * entries.len() / chosen];
+        let texts = &stored[turn % chosen * stored.len() / chosen];
         let text = &texts[(number + turn / chosen) % texts.len()];
         let telling = text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.chars().count() >= TELLING);
         for word in telling.take(each) {
             if query.len() + word.len() >= LONGEST_QUERY {
-                return Some(query);
+                return query;
             }
             if !query.is_empty() {
                 query.push(' ');
@@ -114,7 +132,7 @@ pub fn wide(content: &BankContent, k: u32, number: u32) -> Option<String> {
             query.push_str(word);
         }
     }
-    (!query.is_empty()).then_some(query)
+    query
 }
 
 /// The first probe of whose signs another bank was given too few to know the turn, with those that it was not given.
@@ -235,6 +253,23 @@ mod tests {
         assert!(probes[0].is_in(&hit("Ottilie has a heron, Brunswick")), "rewritten, and still known");
         assert!(!probes[0].is_in(&hit("My sister Ottilie keeps a tame")), "an echo of the query is no memory");
         assert!(spaced(&format!("Ann:  {heron}")).contains(&probes[0].whole));
+    }
+
+    #[test]
+    fn p45_of_a_bank_of_few_sessions_a_system_that_stores_turns_can_give_as_many_hits_as_there_are_turns() {
+        let lines: Vec<String> = (0..60).map(|n| format!("Moth{n} likes the lantern of the boat house")).collect();
+        let content = bank(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+        let known = |query: &str| {
+            let asked = words_of(query);
+            lines.iter().filter(|line| !words_of(line).is_disjoint(&asked)).count()
+        };
+        let query = wide(&content, 50, 0, true).expect("has sixty turns");
+        assert!(query.len() < LONGEST_QUERY && known(&query) >= 50, "{query}");
+        assert_ne!(wide(&content, 50, 1, true), Some(query), "each of them asks for others");
+        assert_eq!(wide(&content, 50, 0, false), None, "one session has one hit");
+        assert_eq!(wide(&content, 61, 0, true), None);
+        let short = bank(&["Hi!"; 60]);
+        assert_eq!(wide(&short, 50, 0, true), None, "no word of them can be asked for");
     }
 
     #[test]

@@ -86,7 +86,7 @@ impl Chat for HttpChats {
     }
 
     async fn of_bank(&self, asking: Asking<'_>) -> Result<String, Failure> {
-        let key = Sha256Hash::of(format!("{:?}", (asking.model, asking.request)).as_bytes());
+        let key = Sha256Hash::of_bytes(format!("{:?}", (asking.model, asking.request)).as_bytes());
         let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(reply) = kept().get(&key).cloned() {
             return Ok(reply);

@@ -4,6 +4,7 @@
 //! pass, fail, or "cannot" for what the system does not claim to do.
 
 mod changes;
+mod claims;
 pub(crate) mod heard;
 mod hits;
 
@@ -16,6 +17,8 @@ use bench_proto::{
 };
 use serde::Serialize;
 
+use self::claims::Claim;
+pub use self::claims::Form;
 use crate::{
     BankRef, Counted, ListCursor, MemorySystem, Recall, RecallQuery,
     filling::{Filled, fill_behind},
@@ -90,6 +93,8 @@ const LATER_IN_BLUE: &str = "I painted my bicycle Hortensia anew today: it is oc
 const LATER_COLOUR: &str = "ochre";
 /// Sessions of the second bank that are stored before it is asked for the first time.
 const EARLIER: usize = 2;
+/// Who says all of it.
+const SPEAKERS: [&str; 2] = ["Ann", "Bo"];
 const BLUE: &[&str] = &[
     "My neighbour Fenwick collects barometers from shipwrecks.",
     "How many has he got by now?",
@@ -104,6 +109,10 @@ pub struct Told {
     pub top_k: u32,
     /// The system's file names where the id of a hit stands.
     pub names_ids: bool,
+    /// The system finds nothing but what a question names: each search names the speakers of the banks.
+    pub by_names: bool,
+    /// What the system is written in: in that it is told what would claim an ability.
+    pub form: Form,
 }
 
 /// Runs all checks. `name` begins the names of the banks that are made.
@@ -130,7 +139,7 @@ struct Checks<'a> {
 fn bank(name: &str, colour: &str, lines: &[&str]) -> BankRef {
     let turn = |(at, line): (usize, &&str)| Turn {
         id: format!("D1:{}", at + 1),
-        speaker: ["Ann", "Bo"][at % 2].to_owned(),
+        speaker: SPEAKERS[at % 2].to_owned(),
         text: (*line).to_owned(),
         ..Turn::default()
     };
@@ -154,7 +163,7 @@ fn bank(name: &str, colour: &str, lines: &[&str]) -> BankRef {
     let later = Turn { id: "D3:1".to_owned(), ..turn((0, &later)) };
     let content = BankContent {
         bank_id: colour.to_owned(),
-        speakers: vec!["Ann".to_owned(), "Bo".to_owned()],
+        speakers: SPEAKERS.map(str::to_owned).into(),
         entries: vec![
             session(1, lines.iter().enumerate().map(turn).collect()),
             session(2, vec![long]),
@@ -246,16 +255,16 @@ impl Checks<'_> {
         self.clean().await;
     }
 
-    /// What it does not claim to do, with the line of its file that would claim it.
-    fn unclaimed(&self, what: &str, line: &str) -> Seen {
+    /// What it does not claim to do, with what would claim it.
+    fn unclaimed(&self, what: &str, claim: Claim) -> Seen {
         match self.system.capabilities().remote {
-            true => cannot(format!("{what}; to claim it: {line}")),
+            true => cannot(format!("{what}; to claim it: {}", claim.line(self.told.form))),
             false => cannot(what),
         }
     }
 
     fn does_not_search(&self) -> Seen {
-        self.unclaimed("it does not search, it only answers", "recall: {request: POST /…, hits: [{list: …, text: …}]}")
+        self.unclaimed("it does not search, it only answers", claims::RECALL)
     }
 
     async fn recall(&self, bank: &BankRef, text: &str, k: u32) -> Result<Recall, String> {
@@ -265,9 +274,10 @@ impl Checks<'_> {
     /// The same of the first entries of a bank: a built-in system finds what a query may see of the whole bank.
     async fn recall_of(&self, bank: &BankRef, visible: usize, text: &str, k: u32) -> Result<Recall, String> {
         let visible_entries = u32::try_from(visible).unwrap_or(u32::MAX);
+        let text = if self.told.by_names { format!("{}: {text}", SPEAKERS.join(", ")) } else { text.to_owned() };
         let query = RecallQuery {
             question_id: "check",
-            text,
+            text: &text,
             time_text: Some("1:15 pm on 9 June, 2023"),
             k,
             visible_entries,
@@ -319,7 +329,7 @@ impl Checks<'_> {
         match self.system.verify(&self.red, all).await.map_err(|f| said(&f))? {
             None => self.unclaimed(
                 "it cannot tell how much a bank holds: that something is lost is seen by canaries alone",
-                "verify: {request: \"GET /…/{bank}\", count: …}",
+                claims::COUNT,
             ),
             Some(counted) if counted.found < counted.expected => {
                 Err(format!("{} of {} stored items are there", counted.found, counted.expected))
@@ -333,7 +343,7 @@ impl Checks<'_> {
         if !self.system.capabilities().lists {
             return self.unclaimed(
                 "it does not list what a bank holds: of what a question misses it is not known whether it was stored",
-                "list: {request: \"GET /…/{bank}?offset={offset}\", hits: [{list: …, text: …, id: …}]}",
+                claims::LIST,
             );
         }
         let all = u32::try_from(entries(&self.red).len()).unwrap_or(u32::MAX);
@@ -403,10 +413,9 @@ impl Checks<'_> {
         match (has(&hits, "2023"), capabilities.event_times) {
             (true, _) => pass("the date of the session comes back with the text"),
             (false, true) => pass("event times are taken over by a field of their own"),
-            (false, false) => self.unclaimed(
-                "it takes no event times, and dates do not come back with the text",
-                "\"{content}\" in place of \"{text}\", or \"{time}\" and can: {times: true}",
-            ),
+            (false, false) => {
+                self.unclaimed("it takes no event times, and dates do not come back with the text", claims::TIMES)
+            }
         }
     }
 
@@ -444,7 +453,7 @@ impl Checks<'_> {
         if !self.system.capabilities().retain_idempotent {
             return self.unclaimed(
                 "storing again may store twice: after an unknown outcome a bank begins anew",
-                "can: {repeat: true}",
+                claims::REPEAT,
             );
         }
         let all = u32::try_from(entries(&self.red).len()).unwrap_or(u32::MAX);
@@ -501,10 +510,7 @@ impl Checks<'_> {
 
     async fn isolation(&self) -> Seen {
         if !self.system.capabilities().banks {
-            return self.unclaimed(
-                "it has one memory for everything: one bank per run",
-                "\"{bank}\" in every request, and no can: {banks: false}",
-            );
+            return self.unclaimed("it has one memory for everything: one bank per run", claims::BANKS);
         }
         if self.blue.handle.is_none() {
             return Err("a second bank could not be stored".to_owned());
@@ -546,7 +552,7 @@ impl Checks<'_> {
     /// A daemon without a key may have become a fake model that answers the same to everything.
     async fn real_answers(&self) -> Seen {
         if !self.system.capabilities().answers {
-            return self.unclaimed("it does not answer by itself", "answer: {request: POST /…, text: …}");
+            return self.unclaimed("it does not answer by itself", claims::ANSWER);
         }
         let mut answers = Vec::new();
         for text in [
@@ -591,8 +597,7 @@ impl Checks<'_> {
         let other_had_own = self.finds(&self.blue, barometers.0, barometers.1).await;
         match self.system.reset_bank(&self.red).await {
             Err(failure) if failure.code == "system_cannot" => {
-                return self
-                    .unclaimed("a bank cannot be removed: clean up by hand", "reset: {request: \"DELETE /…/{bank}\"}");
+                return self.unclaimed("a bank cannot be removed: clean up by hand", claims::RESET);
             }
             Err(failure) => return Err(said(&failure)),
             Ok(()) => {}

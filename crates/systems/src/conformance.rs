@@ -73,7 +73,7 @@ fn banks() -> Vec<BankContent> {
 
 fn bank(content: BankContent) -> BankRef {
     let json = serde_json::to_vec(&content).expect("serialises");
-    let content_hash = Sha256Hash::of(&json);
+    let content_hash = Sha256Hash::of_bytes(&json);
     BankRef {
         name: format!("bench-{}-g1", &content_hash.hex()[..8]),
         handle: None,

@@ -1,11 +1,11 @@
 //! The searchable units of a bank: its turns and memories, as far as a query may see them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use bench_proto::{
     dataset::{BankContent, Filter, Memory, Session, StreamEntry, Time, Turn},
     failure::Failure,
-    step::RetrievedHit,
+    step::{HitLevel, PlacedBy, RetrievedHit},
 };
 
 use crate::moments::Bounds;
@@ -148,6 +148,27 @@ pub(crate) fn admitted(
     Ok(Some(documents.map(|document| document.is_admitted(filter, &bounds)).collect()))
 }
 
+/// How many hits a question's filter does not admit, by what was stored under their ids. None where it has no filter, and where
+/// no hit is known by an id: two memories may say the same, and differ in what a filter looks at.
+#[must_use]
+pub fn outside_filter(content: &BankContent, filter: &Filter, hits: &[RetrievedHit]) -> Option<u32> {
+    if filter.parts().is_empty() {
+        return None;
+    }
+    let is_known =
+        |hit: &RetrievedHit| hit.placed_by != Some(PlacedBy::Text) && matches!(hit.level, None | Some(HitLevel::Turn));
+    let ids: HashSet<&str> = hits.iter().filter(|hit| is_known(hit)).map(|hit| hit.id.as_str()).collect();
+    if ids.is_empty() {
+        return None;
+    }
+    let bounds = Bounds::from_filter(filter).ok()?;
+    let found = content.entries.iter().flat_map(of_entry).filter(|document| ids.contains(document.id()));
+    let outside: HashSet<&str> =
+        found.filter(|document| !document.is_admitted(filter, &bounds)).map(Document::id).collect();
+    let is_outside = |hit: &&RetrievedHit| is_known(hit) && outside.contains(hit.id.as_str());
+    u32::try_from(hits.iter().filter(is_outside).count()).ok()
+}
+
 /// The visible documents that a filter admits.
 ///
 /// # Errors
@@ -188,6 +209,22 @@ mod tests {
 
     fn memory(id: &str, text: &str) -> Memory {
         Memory { id: id.to_owned(), text: text.to_owned(), ..Memory::default() }
+    }
+
+    #[test]
+    fn hits_that_a_filter_does_not_admit_are_counted_where_their_ids_are_known() {
+        let tagged =
+            |id: &str, tag: &str| StreamEntry::Memory(Memory { tags: vec![tag.to_owned()], ..memory(id, "tea") });
+        let content =
+            BankContent { entries: vec![tagged("m1", "home"), tagged("m2", "work")], ..BankContent::default() };
+        let hit = |id: &str, placed_by| RetrievedHit { id: id.to_owned(), placed_by, ..RetrievedHit::default() };
+        let home = Filter { tags: vec!["home".to_owned()], ..Filter::default() };
+        let both = [hit("m1", Some(PlacedBy::Id)), hit("m2", Some(PlacedBy::Id))];
+        assert_eq!(outside_filter(&content, &home, &both), Some(1));
+        assert_eq!(outside_filter(&content, &home, &both[..1]), Some(0));
+        assert_eq!(outside_filter(&content, &Filter::default(), &both), None);
+        assert_eq!(outside_filter(&content, &home, &[hit("m2", Some(PlacedBy::Text))]), None, "m1 says the same");
+        assert_eq!(outside_filter(&content, &home, &[]), None);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use bench_models::{
 };
 use bench_proto::failure::{Failure, FailureClass};
 
-/// An embedding model.
+/// A model that makes vectors of texts, and the account that has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmbeddingModel {
     /// Its name, as it is sent.

@@ -1,6 +1,6 @@
 //! Why a system cannot be built.
 
-use bench_proto::nearest::did_you_mean;
+use bench_proto::{nearest::did_you_mean, reason::Reason};
 
 use crate::policy::Refusal;
 
@@ -46,7 +46,8 @@ pub enum BuildError {
         /// The system, or the file.
         system: String,
         /// What is wrong.
-        reason: String,
+        #[source]
+        reason: Reason,
     },
 }
 

@@ -72,7 +72,7 @@ struct Inner {
 pub struct CacheStats {
     /// Indexes kept.
     pub kept: usize,
-    /// Their bytes.
+    /// What they take, in bytes.
     pub bytes: u64,
     /// Builds started so far.
     pub builds: u64,
@@ -220,7 +220,7 @@ mod tests {
     }
 
     fn key(name: &str) -> IndexKey {
-        let content_hash = Sha256Hash::of(name.as_bytes());
+        let content_hash = Sha256Hash::of_bytes(name.as_bytes());
         IndexKey { system: "test", content_hash, visible_entries: 3, settings: "".into() }
     }
 

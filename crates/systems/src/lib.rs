@@ -49,6 +49,7 @@ pub mod trial;
 pub mod vector;
 
 pub use context::{BuildContext, Embeddings};
+pub use documents::outside_filter;
 pub use error::BuildError;
 pub use local::LocalModels;
 pub use settings::Setting;

@@ -46,7 +46,7 @@ impl Pick for Lot {
 /// Draws `k` different numbers below `n`, as a pure function of seed, bank content and question id: a partial
 /// Fisher-Yates shuffle. Own arithmetic, because the crates promise the stream of a generator, not of a shuffle.
 fn draw(seed: &str, content: &Sha256Hash, question_id: &str, n: usize, k: usize) -> Vec<usize> {
-    let key = Sha256Hash::of(format!("bench-random-v1\n{seed}\n{}\n{question_id}", content.hex()).as_bytes());
+    let key = Sha256Hash::of_bytes(format!("bench-random-v1\n{seed}\n{}\n{question_id}", content.hex()).as_bytes());
     let mut rng = ChaCha8Rng::from_seed(key.0);
     let mut numbers: Vec<usize> = (0..n).collect();
     let k = k.min(n);
@@ -65,16 +65,16 @@ mod tests {
 
     #[test]
     fn the_lot_is_pinned() {
-        let content = Sha256Hash::of(b"content");
+        let content = Sha256Hash::of_bytes(b"content");
         assert_eq!(draw("0", &content, "conv-1:7", 100, 5), [51, 20, 85, 22, 1], "a change must raise VERSION");
         assert_ne!(draw("0", &content, "conv-1:7", 100, 5), draw("1", &content, "conv-1:7", 100, 5));
         assert_ne!(draw("0", &content, "conv-1:7", 100, 5), draw("0", &content, "conv-1:8", 100, 5));
-        assert_ne!(draw("0", &content, "conv-1:7", 100, 5), draw("0", &Sha256Hash::of(b"x"), "conv-1:7", 100, 5));
+        assert_ne!(draw("0", &content, "conv-1:7", 100, 5), draw("0", &Sha256Hash::of_bytes(b"x"), "conv-1:7", 100, 5));
     }
 
     #[test]
     fn every_document_comes_up_equally_often() {
-        let content = Sha256Hash::of(b"content");
+        let content = Sha256Hash::of_bytes(b"content");
         let mut counts = [0_u32; 20];
         for question in 0..4_000 {
             for at in draw("0", &content, &question.to_string(), 20, 5) {

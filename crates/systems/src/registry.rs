@@ -64,6 +64,12 @@ pub fn needs_server(name: &str) -> bool {
     name == "pgvector"
 }
 
+/// Whether a built-in system finds nothing but what a question names.
+#[must_use]
+pub fn finds_by_names(name: &str) -> bool {
+    name == "alias"
+}
+
 /// What a name given to `--system` means: a built-in system, or an adapter that is shipped or in a file.
 #[derive(Debug, Clone)]
 pub enum Named {
@@ -85,7 +91,7 @@ pub fn is_file(name: &str) -> bool {
 /// # Errors
 /// Unknown names; files that cannot be read, with line and column.
 pub fn named(name: &str) -> Result<Named, BuildError> {
-    let wrong = |reason: String| BuildError::Adapter { system: name.to_owned(), reason };
+    let wrong = |reason: String| BuildError::Adapter { system: name.to_owned(), reason: reason.into() };
     if let Some(library) = libraries::find(name) {
         let spec = library.read().map_err(wrong)?;
         adapter::check(&spec).map_err(wrong)?;
@@ -129,7 +135,8 @@ pub fn capabilities(name: &str, settings: &SystemSettings, context: &BuildContex
     let Some(adapter) = settings.get(adapter::ADAPTER) else {
         return built_in(name, settings, context).map(|system| system.capabilities().clone());
     };
-    adapter::capabilities(adapter, settings).map_err(|reason| BuildError::Adapter { system: name.to_owned(), reason })
+    adapter::capabilities(adapter, settings)
+        .map_err(|reason| BuildError::Adapter { system: name.to_owned(), reason: reason.into() })
 }
 
 /// Builds a system, when this process may.
@@ -145,7 +152,7 @@ pub fn build(
     if settings.contains_key(adapter::ADAPTER) {
         let own_code = context.policy.own_code(settings).map(Path::to_owned);
         return adapter::build(settings, &context.adapters, own_code)
-            .map_err(|reason| BuildError::Adapter { system: name.to_owned(), reason });
+            .map_err(|reason| BuildError::Adapter { system: name.to_owned(), reason: reason.into() });
     }
     built_in(name, settings, context)
 }
@@ -169,7 +176,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// A row of `systems list`.
 #[derive(Debug, Clone)]
 pub struct SystemInfo {
-    /// The entry.
+    /// What is known of it before it is built.
     pub entry: &'static SystemEntry,
     /// What it can do with default settings, or why it cannot be built with them.
     pub capabilities: Result<Capabilities, BuildError>,
@@ -195,9 +202,9 @@ mod tests {
 
     #[test]
     fn mistakes_are_named_with_what_to_do() {
-        insta::assert_snapshot!(error("bm52", &[]), @"unknown memory system 'bm52' (did you mean 'bm25'?); known systems: bm25, vector, hybrid, pgvector, alias, facts, full-context, none, random, oracle, faulty, astrocyte, astrocyte-started, jeffs-brain, jeffs-brain-started, hebb-mind, amplihack, precisionmembench, precisionmembench-scoped, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee, mcp-memory, langgraph, langmem, llama-index, openai-agents");
-        insta::assert_snapshot!(error("full_context", &[]), @"unknown memory system 'full_context' (did you mean 'full-context'?); known systems: bm25, vector, hybrid, pgvector, alias, facts, full-context, none, random, oracle, faulty, astrocyte, astrocyte-started, jeffs-brain, jeffs-brain-started, hebb-mind, amplihack, precisionmembench, precisionmembench-scoped, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee, mcp-memory, langgraph, langmem, llama-index, openai-agents");
-        insta::assert_snapshot!(error("elephant", &[]), @"unknown memory system 'elephant'; known systems: bm25, vector, hybrid, pgvector, alias, facts, full-context, none, random, oracle, faulty, astrocyte, astrocyte-started, jeffs-brain, jeffs-brain-started, hebb-mind, amplihack, precisionmembench, precisionmembench-scoped, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee, mcp-memory, langgraph, langmem, llama-index, openai-agents");
+        insta::assert_snapshot!(error("bm52", &[]), @"unknown memory system 'bm52' (did you mean 'bm25'?); known systems: bm25, vector, hybrid, pgvector, alias, facts, full-context, none, random, oracle, faulty, astrocyte, astrocyte-started, jeffs-brain, jeffs-brain-go, jeffs-brain-python, jeffs-brain-typescript, hebb-mind, amplihack, precisionmembench, precisionmembench-scoped, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee, mcp-memory, langgraph, langmem, llama-index, openai-agents");
+        insta::assert_snapshot!(error("full_context", &[]), @"unknown memory system 'full_context' (did you mean 'full-context'?); known systems: bm25, vector, hybrid, pgvector, alias, facts, full-context, none, random, oracle, faulty, astrocyte, astrocyte-started, jeffs-brain, jeffs-brain-go, jeffs-brain-python, jeffs-brain-typescript, hebb-mind, amplihack, precisionmembench, precisionmembench-scoped, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee, mcp-memory, langgraph, langmem, llama-index, openai-agents");
+        insta::assert_snapshot!(error("elephant", &[]), @"unknown memory system 'elephant'; known systems: bm25, vector, hybrid, pgvector, alias, facts, full-context, none, random, oracle, faulty, astrocyte, astrocyte-started, jeffs-brain, jeffs-brain-go, jeffs-brain-python, jeffs-brain-typescript, hebb-mind, amplihack, precisionmembench, precisionmembench-scoped, mem0, graphiti, hindsight, supermemory, mem0-cloud, zep, letta, memmachine, evermemos, cognee, mcp-memory, langgraph, langmem, llama-index, openai-agents");
         insta::assert_snapshot!(error("bm25", &[("bm25.k3", 1.into())]), @"memory system 'bm25' has no setting 'bm25.k3', its settings: bm25.k1, bm25.b");
         insta::assert_snapshot!(error("none", &[("seed", 1.into())]), @"memory system 'none' has no setting 'seed', it takes none");
         insta::assert_snapshot!(error("bm25", &[("bm25.b", "x".into())]), @r#"setting bm25.b must be a number from 0 to 1, not "x""#);

@@ -44,6 +44,8 @@ pub struct Capabilities {
     pub proves_ready: bool,
     /// Operations in flight at once over all workers; unlimited when absent.
     pub max_parallel: Option<u32>,
+    /// Of what it is asked in this process it does one thing after the other: what waits is not begun.
+    pub one_at_a_time: bool,
     /// The system is computed from the stored items alone: retain is the checkpoint, any worker serves any question (P29).
     pub from_items: bool,
     /// What it holds is what a model has made of the items: it may lack some of them, and filled again it may hold something else.
@@ -72,6 +74,8 @@ pub struct Capabilities {
     pub lists: bool,
     /// Keeps banks apart.
     pub banks: bool,
+    /// A turn is stored as one thing of its own, so that a bank has at least as many things to find as turns.
+    pub stores_turns: bool,
     /// A recall is bounded by tokens and not by k.
     pub token_budget: bool,
     /// Replaces a memory by another one. Without it the new one is stored beside the old one.
@@ -102,6 +106,7 @@ impl Capabilities {
             event_times: true,
             proves_ready: true,
             max_parallel: None,
+            one_at_a_time: false,
             from_items: true,
             derived: false,
             ignores_k: false,
@@ -116,6 +121,7 @@ impl Capabilities {
             verifies: false,
             lists: true,
             banks: true,
+            stores_turns: true,
             token_budget: false,
             updates: true,
             withdraws: true,
@@ -151,7 +157,7 @@ impl BankRef {
             name: name.to_owned(),
             handle: None,
             bank_id: content.bank_id.clone(),
-            content_hash: Sha256Hash::of(&bytes),
+            content_hash: Sha256Hash::of_bytes(&bytes),
             content: Some(Arc::new(content)),
         }
     }

@@ -208,8 +208,15 @@ impl<W: io::Write> io::Write for Plain<W> {
 /// Crates on the way to the broker: at trace they log what they send, and the login is a part of that.
 const TELL_LOGINS: [&str; 4] = ["lapin", "amq_protocol", "async_rs", "tcp_stream"];
 
+/// Where URLs and password files of Postgres are read: what is not understood there is logged with its value, at any level. What is
+/// said of a file's `path` holds none of its lines.
+const TELLS_PASSWORDS: &str = "sqlx_postgres::options";
+
 /// Whether an event may be logged, whatever the filter says.
 fn holds_no_login(event: &Metadata<'_>) -> bool {
+    if event.target().starts_with(TELLS_PASSWORDS) {
+        return event.fields().field("path").is_some();
+    }
     *event.level() != Level::TRACE || !TELL_LOGINS.iter().any(|name| event.target().starts_with(name))
 }
 
@@ -354,6 +361,25 @@ mod tests {
         let text = String::from_utf8(captured.0.lock().expect("is free").clone()).expect("lines");
         assert_eq!((text.matches("a login").count(), text.matches("a channel").count()), (0, 2), "{text}");
         assert_eq!(text.matches("everything else").count(), 2, "{text}");
+    }
+
+    #[test]
+    fn what_a_url_of_postgres_holds_is_logged_at_no_level() {
+        for filter in [DEFAULT_FILTER, "trace", "sqlx_postgres=trace"] {
+            let captured = Captured::default();
+            let writer = captured.clone();
+            let options = LogOptions { filter: Some(filter.into()), ..LogOptions::default() };
+            let (dispatch, _filtering) = dispatch(&options, None, move || writer.clone()).expect("a valid filter");
+            tracing::dispatcher::with_default(&dispatch, || {
+                tracing::warn!(target: "sqlx_postgres::options::parse", key = "sslpassword", value = "hunter2", "unknown");
+                tracing::warn!(target: "sqlx_postgres::options::pgpass", line = "db:hunter2", "malformed");
+                tracing::warn!(target: "sqlx_postgres::options::pgpass", path = "/home/ann/.pgpass", "not strict enough");
+                tracing::warn!(target: "sqlx_postgres::connection", "everything else");
+            });
+            let text = String::from_utf8(captured.0.lock().expect("is free").clone()).expect("lines");
+            assert!(!text.contains("hunter2"), "{filter}: {text}");
+            assert!(text.contains("not strict enough") && text.contains("everything else"), "{filter}: {text}");
+        }
     }
 
     #[test]

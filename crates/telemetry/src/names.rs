@@ -12,7 +12,7 @@ pub mod field {
     pub const TASK: &str = "task";
     /// Lease epoch of a claim.
     pub const EPOCH: &str = "epoch";
-    /// Worker.
+    /// Name that a worker process gives itself.
     pub const WORKER: &str = "worker";
     /// Attempt, counted from 1.
     pub const ATTEMPT: &str = "attempt";

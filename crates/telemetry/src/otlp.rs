@@ -19,8 +19,7 @@ use opentelemetry::{
     trace::{Link, SpanContext, SpanKind, Status, TraceState},
 };
 use opentelemetry_otlp::{
-    MetricExporter, Protocol, SpanExporter, WithExportConfig as _, WithTonicConfig as _,
-    tonic_types::transport::ClientTlsConfig,
+    MetricExporter, Protocol, SpanExporter, WithExportConfig, WithTonicConfig, tonic_types::transport::ClientTlsConfig,
 };
 use opentelemetry_sdk::{
     metrics::{data::ResourceMetrics, exporter::PushMetricExporter as _, reader::MetricReader as _},
@@ -101,14 +100,23 @@ impl OtlpOptions {
         self.endpoint.starts_with("https://")
     }
 
+    /// An exporter of a signal that is sent over HTTP, to its path.
+    fn over_http<B: WithExportConfig>(&self, builder: B, path: &str) -> B {
+        builder.with_protocol(Protocol::HttpBinary).with_endpoint(self.url(path)).with_timeout(PATIENCE)
+    }
+
+    /// An exporter of a signal that is sent over gRPC.
+    fn over_grpc<B: WithExportConfig + WithTonicConfig>(&self, builder: B) -> B {
+        let builder = builder.with_endpoint(self.url("")).with_timeout(PATIENCE);
+        if self.is_tls() { builder.with_tls_config(trusted()) } else { builder }
+    }
+
     pub(crate) fn spans(&self) -> Result<SpanExporter, OtlpError> {
         let builder = SpanExporter::builder();
         let built = if self.http {
-            let http = builder.with_http().with_protocol(Protocol::HttpBinary);
-            http.with_endpoint(self.url("v1/traces")).with_timeout(PATIENCE).build()
+            self.over_http(builder.with_http(), "v1/traces").build()
         } else {
-            let tonic = builder.with_tonic().with_endpoint(self.url("")).with_timeout(PATIENCE);
-            if self.is_tls() { tonic.with_tls_config(trusted()).build() } else { tonic.build() }
+            self.over_grpc(builder.with_tonic()).build()
         };
         built.map_err(|e| self.failed(e))
     }
@@ -116,11 +124,9 @@ impl OtlpOptions {
     fn metrics(&self) -> Result<MetricExporter, OtlpError> {
         let builder = MetricExporter::builder();
         let built = if self.http {
-            let http = builder.with_http().with_protocol(Protocol::HttpBinary);
-            http.with_endpoint(self.url("v1/metrics")).with_timeout(PATIENCE).build()
+            self.over_http(builder.with_http(), "v1/metrics").build()
         } else {
-            let tonic = builder.with_tonic().with_endpoint(self.url("")).with_timeout(PATIENCE);
-            if self.is_tls() { tonic.with_tls_config(trusted()).build() } else { tonic.build() }
+            self.over_grpc(builder.with_tonic()).build()
         };
         built.map_err(|e| self.failed(e))
     }

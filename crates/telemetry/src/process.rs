@@ -47,7 +47,7 @@ impl Keep {
 /// A name of process spans.
 #[derive(Debug)]
 pub struct ProcessSpan {
-    /// The name.
+    /// What such spans are called.
     pub name: &'static str,
     /// Which spans of this name are sent.
     pub keep: Keep,

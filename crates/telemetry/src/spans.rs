@@ -20,11 +20,11 @@ pub enum Kind {
 /// Value of an attribute.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// A text.
+    /// A word, a name, any text.
     Text(String),
     /// A whole number.
     Int(i64),
-    /// A number.
+    /// A number that may have a fraction.
     Number(f64),
     /// Yes or no.
     Bool(bool),

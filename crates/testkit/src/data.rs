@@ -16,9 +16,9 @@ const PARTS: [(&str, &str); 4] = [
     ("memoryagentbench@conflict-resolution", "memoryagentbench/factconsolidation_sh_6k_first10.json"),
 ];
 
-/// Files of ours below `datasets/testdata`.
-const OURS: [(&str, &str); 5] = [
-    ("example", "example"),
+/// Files of ours below `datasets/testdata` that stand for several variants of a dataset. A folder there that has the whole name of a
+/// dataset needs no line.
+const OURS: [(&str, &str); 4] = [
     ("longmemeval@m", "longmemeval/whole.json"),
     ("longmemeval@oracle", "longmemeval/evidence.json"),
     ("longmemeval@s", "longmemeval/whole.json"),
@@ -58,7 +58,8 @@ fn path_of(table: &[(&str, &str)], name: &str, below: &Path) -> Option<PathBuf> 
 /// # Errors
 /// When the folder cannot be written.
 pub fn ours(name: &str, folder: &Path) -> io::Result<Option<PathBuf>> {
-    if let Some(path) = path_of(&OURS, name, &testdata()) {
+    let of_its_name = Some(testdata().join(name)).filter(|folder| folder.is_dir());
+    if let Some(path) = path_of(&OURS, name, &testdata()).or(of_its_name) {
         return Ok(Some(path));
     }
     let folder = folder.join(name.replace('@', "-"));

@@ -498,7 +498,7 @@ impl RabbitMqCluster {
         Vhost::new("amqp", "guest:guest", &self.nodes[node].address().to_string(), name)
     }
 
-    /// A node.
+    /// One of its nodes, counted from 0.
     pub fn node(&mut self, node: usize) -> &mut RabbitMq {
         &mut self.nodes[node]
     }

@@ -70,6 +70,11 @@ def add_memory(create: MemoryCreate):
     return answered(lambda: memory.add(messages=[message.model_dump() for message in create.messages], **given))
 
 
+@app.get("/memories")
+def get_all_memories(user_id: str | None = None, top_k: int = 100):
+    return answered(lambda: memory.get_all(filters={"user_id": user_id}, top_k=top_k))
+
+
 @app.post("/search")
 def search_memories(request: SearchRequest):
     given = {name: getattr(request, name) for name in ("top_k", "threshold") if getattr(request, name) is not None}

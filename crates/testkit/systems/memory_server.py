@@ -2,7 +2,7 @@
 
 While the file MEMORY_FAILS is there, every n-th memory is refused: n is what stands in it. While the file MEMORY_BUSY is there,
 everything but its health is answered with 503. MEMORY_STARTS: seconds to start. MEMORY_MODEL: the model at OPENAI_BASE_URL that
-sums up each memory before it is kept.
+sums up each memory before it is kept; with MEMORY_PASSES what it refuses is passed on at once, with its status.
 """
 import http.client, json, os, re, sys, threading, time, urllib.error, urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -39,7 +39,9 @@ def sum_up(text):
         try:
             with urllib.request.urlopen(request, timeout=60) as reply:
                 return json.load(reply)["choices"][0]["message"]["content"]
-        except (OSError, ValueError, http.client.HTTPException):
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            if os.environ.get("MEMORY_PASSES") and isinstance(error, urllib.error.HTTPError):
+                raise
             time.sleep(0.1)
     raise RuntimeError("no model answers")
 
@@ -81,7 +83,13 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/add":
             time.sleep(float(os.environ.get("MEMORY_TAKES", "0")))
             if os.environ.get("MEMORY_MODEL"):
-                sum_up(json.loads(body)["text"])
+                try:
+                    sum_up(json.loads(body)["text"])
+                except urllib.error.HTTPError as error:
+                    self.send_response(error.code)
+                    self.send_header("content-length", "0")
+                    self.end_headers()
+                    return
         busy = os.environ.get("MEMORY_BUSY")
         if busy and os.path.exists(busy) and self.path != "/health":
             self.send_response(503)

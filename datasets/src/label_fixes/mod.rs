@@ -212,8 +212,7 @@ mod tests {
 
     #[test]
     fn where_the_file_may_lie_is_said_when_it_cannot_be_had() {
-        let failed =
-            DatasetError::Download { url: "https://x.example/errors.json".to_owned(), reason: "no".to_owned() };
+        let failed = DatasetError::Download { url: "https://x.example/errors.json".to_owned(), reason: "no".into() };
         let told = by_folder(&manifests()[0], failed).to_string();
         assert!(told.contains("as locomo-audit/errors.json in the folder that BENCH_DATASETS_DIR names"), "{told}");
         assert!(!told.contains("--dataset-path"), "that is the dataset's: {told}");

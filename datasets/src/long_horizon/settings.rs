@@ -47,7 +47,7 @@ impl Settings {
                 "seed" => settings.seed = given.number(i64::MIN..=i64::MAX - 1_000)?,
                 "holdout" => settings.holdout = given.truth()?,
                 "categories" if edition == Edition::Compatible => {
-                    settings.categories = given.number(12..=15)?;
+                    settings.categories = given.number(12..=15).unwrap_or_default();
                     if !matches!(settings.categories, 12 | 15) {
                         return Err(given.wrong("12 or 15"));
                     }

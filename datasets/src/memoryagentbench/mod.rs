@@ -16,8 +16,7 @@ use serde_json::Value;
 
 use crate::{
     Dataset, DatasetError, Opening,
-    broken::{broken, is_list, json},
-    lines,
+    broken::broken,
     loaded::{Loaded, count},
     neutral,
     notes::Notes,
@@ -32,7 +31,7 @@ pub(crate) fn open(opening: &Opening<'_>) -> Result<Box<dyn Dataset>, DatasetErr
     let split = opening.manifest().name.split_once('@').map_or("conflict-resolution", |(_, split)| split);
     let (mut banks, mut notes) = (Vec::new(), Notes::default());
     for file in &opening.manifest().files {
-        let read = self::banks(split, &file.path, &files.read(&file.path)?, &mut notes);
+        let read = self::banks(split, &file.path, files.objects(&file.path)?, &mut notes);
         banks.extend(read.map_err(|error| files.located(error))?);
     }
     Ok(Box::new(Loaded::new(opening, &files, banks, notes)))
@@ -91,29 +90,16 @@ impl Metadata {
     }
 }
 
-/// Reads the rows of a split, each a bank. All questions have the split's name as their category.
+/// Makes a bank of each row of a split. All questions have the split's name as their category.
 ///
 /// # Errors
-/// Broken input, with file, line or row, and field; lists of unequal length; questions without an answer.
-fn banks(split: &str, path: &str, content: &[u8], notes: &mut Notes) -> Result<Vec<Bank>, DatasetError> {
-    let rows = rows(path, content)?;
+/// With file, row and field: lists of unequal length; questions without an answer.
+fn banks(split: &str, path: &str, rows: Vec<Row>, notes: &mut Notes) -> Result<Vec<Bank>, DatasetError> {
     let banks = rows.into_iter().zip(1..).map(|(row, number)| {
         bank(split, number, row, notes)
             .map_err(|(field, problem)| broken(path, format!("row {number}, field {field}"), problem))
     });
     banks.collect()
-}
-
-fn rows(path: &str, content: &[u8]) -> Result<Vec<Row>, DatasetError> {
-    if content.starts_with(b"PAR1") {
-        let problem = "is a parquet table, and rows of JSON are read; docs/datasets/memoryagentbench.md has the command that \
-                       writes them";
-        return Err(broken(path, "file", problem));
-    }
-    if is_list(content) {
-        return json(path, content);
-    }
-    lines::objects(path, content)
 }
 
 /// A row; else the field at fault and what is wrong with it.

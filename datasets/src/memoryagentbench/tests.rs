@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::reference;
+use crate::{lines, reference};
 
 fn row() -> Value {
     json!({
@@ -19,6 +19,10 @@ fn long() -> Value {
         "answers": [["A ship came in."]],
         "metadata": { "source": "infbench_sum", "keypoints": ["the ship"], "question_types": ["summary"], "demo": "passed over" },
     })
+}
+
+fn banks(split: &str, path: &str, content: &[u8], notes: &mut Notes) -> Result<Vec<Bank>, DatasetError> {
+    super::banks(split, path, lines::objects(path, content)?, notes)
 }
 
 fn read(split: &str, text: &str) -> Result<(Vec<Bank>, Vec<String>), DatasetError> {

@@ -284,6 +284,7 @@ impl OwnFile {
             scorers: said.scorers.unwrap_or_default(),
             loader_version,
             section: String::new(),
+            settings: Vec::new(),
             name,
         };
         Ok(About {

@@ -64,7 +64,7 @@ pub(crate) struct Asking<'a> {
     pub(crate) turn: Option<(&'a str, Vec<String>)>,
 }
 
-/// See the module.
+/// What the harness knows of a bank while it writes its stream and questions.
 pub(crate) struct Harness<'a> {
     rules: Rules,
     /// Text about a user; empty when there is none.

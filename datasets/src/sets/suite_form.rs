@@ -61,7 +61,7 @@ pub(super) struct Scenario {
 pub(super) struct Retain {
     /// The text.
     pub(super) content: String,
-    /// Its tags.
+    /// Tags of the memory, by which a search may be filtered.
     #[serde(default, deserialize_with = "or_nothing")]
     #[schemars(with = "Option<Vec<String>>")]
     pub(super) tags: Vec<String>,
@@ -173,7 +173,8 @@ pub(super) fn read(path: &str, text: &[u8]) -> Result<Suite, DatasetError> {
     }
     // some editors put one before every file; YAML would take it for a document of its own
     let text = without_mark(text);
-    let short = weight::check(serde_norway::Deserializer::from_slice(text), MOST_WEIGHT);
+    let short = weight::check_nesting(text)
+        .and_then(|()| weight::check(serde_norway::Deserializer::from_slice(text), MOST_WEIGHT));
     short.and_then(|()| serde_norway::from_slice(text)).map_err(|error| {
         let place = error.location().map_or_else(
             || "suite".to_owned(),
@@ -229,6 +230,7 @@ mod tests {
     fn a_text_that_is_named_once_does_not_stand_for_a_million() {
         let text = format!("retain:\n- content: &a {}\n  tags: [{}]\n", "x".repeat(1 << 20), "*a, ".repeat(300));
         assert!(refused(&text).contains("without aliases"));
+        assert!(refused(&format!("retain: {}", "[".repeat(1 << 20))).contains("write it flatter"));
         let fine = read("mine.yaml", b"retain:\n- {content: a, tags: &t [b, c]}\n- {content: d, tags: *t}\n")
             .expect("is read");
         assert_eq!(fine.retain[1].tags, ["b", "c"]);

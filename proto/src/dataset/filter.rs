@@ -73,7 +73,7 @@ pub struct FilterParts {
 }
 
 impl FilterParts {
-    /// All of them.
+    /// Every part of a filter.
     pub const ALL: Self = Self { tags: true, user: true, scope: true, scopes: true, from: true, until: true };
 
     /// What one of both has.
@@ -121,7 +121,7 @@ impl FilterParts {
         self == Self::default()
     }
 
-    /// Their names.
+    /// The parts that it has, as files and flags write them.
     #[must_use]
     pub fn names(self) -> Vec<&'static str> {
         let all = [

@@ -178,7 +178,7 @@ impl RunSpec {
             text.push_str(&value);
             text.push('\n');
         }
-        Sha256Hash::of(text.as_bytes())
+        Sha256Hash::of_bytes(text.as_bytes())
     }
 
     /// The parts in which two specs differ, by key. A profile that needs not be told is told where the other's is: what both say alike

@@ -20,6 +20,9 @@ pub struct Retrieval {
     /// True when an empty recall is the right one.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub nothing_expected: bool,
+    /// Hits that the question's filter does not admit; absent where it has none, and where no hit is known by its id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outside: Option<u32>,
 }
 
 impl Retrieval {
@@ -40,6 +43,7 @@ impl Retrieval {
             session: RankHits::find(hits.map(|(_, session, _)| session), evidence_sessions.iter().map(String::as_str)),
             unretained: 0,
             nothing_expected: false,
+            outside: None,
         }
     }
 }

@@ -170,7 +170,7 @@ pub enum WaitFor {
 }
 
 impl WaitFor {
-    /// All of them.
+    /// Every reason to wait.
     pub const ALL: [Self; 3] = [Self::Pace, Self::Budget, Self::Retry];
 
     /// Its word in traces and metrics.

@@ -17,6 +17,26 @@ pub struct RetrievalSummary {
     /// Evidence sessions, by k.
     #[serde(deserialize_with = "by_k")]
     pub session: BTreeMap<u32, RetrievalAtK>,
+    /// Whether recalls kept to the filters of their questions; absent where no question with one got a hit that is known by its id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filtered: Option<FilteredRecalls>,
+}
+
+/// Recalls of questions with a filter, of which some hit is known by its id.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FilteredRecalls {
+    /// Recalls that were looked at.
+    pub recalls: u64,
+    /// Those with a hit that the filter does not admit.
+    pub ignored: u64,
+}
+
+impl FilteredRecalls {
+    /// Whether so many recalls went beyond their filter that it is no accident: one of twenty.
+    #[must_use]
+    pub const fn is_ignored(&self) -> bool {
+        self.ignored > 0 && self.ignored * 20 >= self.recalls
+    }
 }
 
 /// Reads figures by k. Up to version 3 of reports `precision` was what `precision_of_returned` is since: it is read as that.
@@ -141,7 +161,7 @@ pub struct CanarySummary {
 /// A share of what was tried.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CanaryShare {
-    /// How many.
+    /// Number of tries that it holds for.
     pub n: u64,
     /// Of how many.
     pub of: u64,
@@ -219,7 +239,7 @@ pub struct CauseSummary {
 /// A number of wrong answers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CauseShare {
-    /// How many.
+    /// Number of wrong answers.
     pub n: u64,
     /// Their share of all wrong answers.
     pub share: f64,
@@ -274,7 +294,7 @@ pub struct StoredEvidence {
 /// Some of some.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StoredCount {
-    /// How many.
+    /// Number of those that are counted.
     pub n: u64,
     /// Of how many.
     pub of: u64,

@@ -72,6 +72,9 @@ pub struct MeteredBank {
     /// known: in reports of earlier releases, and where calls that may have filled it too come to more than a hundredth of it.
     #[serde(default)]
     pub usd_filling: Option<f64>,
+    /// Where the bank is known and these dollars are not: the least and the most that they may be; absent elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd_filling_range: Option<[f64; 2]>,
 }
 
 impl MeteredFigures {
@@ -110,6 +113,12 @@ pub struct MeteredSummary {
     /// Dollars for asking (recall and answer) a question, without checks, as if no reply had come from the store; null without questions, and where unattributed calls come to
     /// more than a hundredth of it.
     pub usd_per_question: Option<f64>,
+    /// Where `usd_per_1000_turns` is null for unattributed calls: the least and the most that it may be; absent elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd_per_1000_turns_range: Option<[f64; 2]>,
+    /// The same of `usd_per_question`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd_per_question_range: Option<[f64; 2]>,
     /// What was failed on purpose (`--meter-fault`); absent where nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub faults: Option<String>,

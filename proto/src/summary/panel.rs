@@ -14,6 +14,9 @@ pub struct PanelSummary {
     /// Their majority: passed by more than half of them, ½ where as many passed it as did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub majority: Option<FacetScore>,
+    /// How far two or more of them lie apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<JudgeSpread>,
     /// How often each of three or more of them stands against the majority of the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differing: Vec<DifferingJudge>,
@@ -22,10 +25,28 @@ pub struct PanelSummary {
     pub sampled: Vec<SampledJudge>,
 }
 
+/// How far the score moves with the judge, over the questions that all of them graded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct JudgeSpread {
+    /// The score by the one that gives most, less that by the one that gives least, from 0 to 1.
+    pub value: f64,
+    /// Metric of the judge with the lowest score.
+    pub low_judge: String,
+    /// Metric of the judge with the highest score.
+    pub high_judge: String,
+    /// Questions that all of them graded.
+    pub n: u64,
+    /// 95 % interval of the difference of these two, for conversations like these. Of three or more judges they are the two that
+    /// lie farthest apart, by chance too.
+    pub ci95: Option<Interval>,
+    /// Why there is no interval, or how to read it.
+    pub ci95_note: Option<String>,
+}
+
 /// How often a judge stands against the majority of the others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DifferingJudge {
-    /// Its metric.
+    /// Name of its metric.
     pub metric: String,
     /// Questions about which the others have a majority.
     pub n: u64,
@@ -39,7 +60,7 @@ pub struct DifferingJudge {
 /// (difference estimator with a tuned weight; prediction-powered inference, Angelopoulos et al. 2023).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SampledJudge {
-    /// Its metric.
+    /// Name of its metric.
     pub metric: String,
     /// Metric of the judge of all questions.
     pub helped_by: String,

@@ -22,7 +22,7 @@ pub struct Outcomes {
     pub infra_error: u64,
     /// The run ended before them.
     pub not_run: u64,
-    /// All of them.
+    /// Sum of the four: the questions of the sample.
     pub sample: u64,
     /// (scored + abstained) / sample; null for an empty sample.
     pub coverage: Option<f64>,
@@ -163,7 +163,7 @@ pub struct PublishedFigure {
 /// All totals of one metric. Categories that the headline leaves out count in `by_category` alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MetricScore {
-    /// Its name.
+    /// Name of the metric.
     pub metric: String,
     /// Mean over the questions of the sample.
     pub micro: Option<f64>,
@@ -284,7 +284,7 @@ pub struct AnswerKeyScore {
 /// A category by both keys.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KeyedCategory {
-    /// Its name.
+    /// Name of the category.
     pub category: String,
     /// Its figures.
     #[serde(flatten)]

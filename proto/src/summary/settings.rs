@@ -73,6 +73,9 @@ pub struct SampleSummary {
     /// True when the sample is stratified by category: the headline is weighted.
     #[serde(default)]
     pub stratified: bool,
+    /// True when `fair` has taken as many questions of each category of a bank, whatever their sizes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub equal_quotas: bool,
     /// What has to be said about it.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -153,6 +156,13 @@ pub struct SpecSummary {
     pub pool: String,
 }
 
+/// Whether a sample is `fair` by quotas: where the profile gives it a number, categories have their shares.
+fn has_equal_quotas(spec: &RunSpec) -> bool {
+    let sample = &spec.sample;
+    let by_quota = sample.preset == "fair" && sample.sampler == "hash" && spec.dataset.profile.presets.fair.is_none();
+    by_quota && sample.stratified && !sample.census
+}
+
 impl From<&RunSpec> for DatasetSummary {
     fn from(spec: &RunSpec) -> Self {
         let (dataset, sample) = (&spec.dataset, &spec.sample);
@@ -177,6 +187,7 @@ impl From<&RunSpec> for DatasetSummary {
                 seed: sample.seed.clone(),
                 census: sample.census,
                 stratified: sample.stratified,
+                equal_quotas: has_equal_quotas(spec),
                 notes: sample.notes.clone(),
             },
         }

@@ -34,6 +34,21 @@ pub struct UsageSummary {
     /// figures are unknown and not 0, and `total` is the least.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<Phase>,
+    /// What the memory system spends by calls of the runner's own, or by what it tells: a part of these figures. Absent where it is
+    /// metered or not known, and where recalls have calls of other models in them (rephrased questions).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryCost>,
+}
+
+/// What a memory system spends on models: itself, as the meter saw it, or by calls that the runner makes for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MemoryCost {
+    /// Dollars of the whole run, as if no reply had been stored.
+    pub usd: f64,
+    /// Dollars for filling a thousand turns; null where that is not known.
+    pub usd_per_1000_turns: Option<f64>,
+    /// Dollars for asking a question; null where that is not known.
+    pub usd_per_question: Option<f64>,
 }
 
 impl UsageSummary {
@@ -122,6 +137,14 @@ pub struct UsageTotal {
     pub usd_overdraft: f64,
 }
 
+impl UsageFigures {
+    /// Tokens without any request: those of a call that the runner makes come with the call.
+    fn is_of_tokens_alone(&self) -> bool {
+        let requests = self.calls + self.cached_calls + self.retries;
+        requests == 0 && self.usd <= 0.0 && self.prompt_tokens + self.completion_tokens > 0
+    }
+}
+
 impl From<&Usage> for UsageFigures {
     fn from(usage: &Usage) -> Self {
         Self {
@@ -183,6 +206,7 @@ impl UsageSummary {
             },
             booked,
             unknown: Vec::new(),
+            memory: None,
         }
     }
 
@@ -199,6 +223,25 @@ impl UsageSummary {
         let told_nothing = |phase: &&Phase| figures(phase).is_some_and(|told| *told == UsageFigures::default());
         self.unknown = phases.iter().filter(told_nothing).copied().collect();
         self
+    }
+
+    /// Names of the phases of which the memory system has told its tokens, and neither calls nor dollars: both are unknown and not 0.
+    /// What a meter has seen is known.
+    #[must_use]
+    pub fn tokens_alone(&self) -> Vec<&'static str> {
+        if self.booked.as_ref().is_some_and(|booked| booked.metered.is_some()) {
+            return Vec::new();
+        }
+        let consolidated = self.consolidate.as_ref().map(|used| ("consolidate", used));
+        let of_questions = [(Phase::Recall.name(), &self.recall), (Phase::Answer.name(), &self.answer)];
+        let phases = std::iter::once((Phase::Retain.name(), &self.retain)).chain(consolidated).chain(of_questions);
+        phases.filter(|(_, used)| used.is_of_tokens_alone()).map(|(name, _)| name).collect()
+    }
+
+    /// Whether the memory system may have spent something of which nobody knows: what is known is the least.
+    #[must_use]
+    pub fn is_incomplete(&self) -> bool {
+        !self.unknown.is_empty() || !self.tokens_alone().is_empty()
     }
 
     /// Whether nobody knows what a phase used.

@@ -14,7 +14,7 @@ pub enum SpanClass {
     Dispatch,
     /// From published to claimed.
     Queue,
-    /// A step.
+    /// From the begin of a step until it has ended.
     Step,
     /// Waiting for an allowance, money, or another attempt.
     Wait,
@@ -46,11 +46,11 @@ pub enum SpanKind {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum SpanValue {
-    /// A text.
+    /// A word, a name, any text.
     Text(String),
     /// A whole number.
     Int(i64),
-    /// A number.
+    /// A number that may have a fraction.
     Number(f64),
     /// Yes or no.
     Bool(bool),

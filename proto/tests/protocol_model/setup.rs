@@ -31,13 +31,13 @@ pub(crate) struct Protocol {
     pub(crate) votes: u32,
     /// Calls of a vote, one after the other; the last one's reply is stored with the grade.
     pub(crate) calls: usize,
-    /// Workers.
+    /// Processes that take tasks.
     pub(crate) workers: usize,
     /// Tasks that a worker has in work at most.
     pub(crate) slots: usize,
     /// Deliveries that a worker holds unacked at most.
     pub(crate) prefetch: usize,
-    /// `--retries`.
+    /// Attempts of a task after its first, as `--retries` says.
     pub(crate) retries: i32,
     /// The memory system takes the same entry twice without harm.
     pub(crate) retain_idempotent: bool,

@@ -25,19 +25,19 @@ impl<C> Former<C> {
         self.0.iter().map(|(run, _)| *run).collect()
     }
 
-    /// All of them.
+    /// Those of every run that somebody still holds.
     pub(super) fn all(&self) -> Vec<Arc<C>> {
         self.0.iter().filter_map(|(_, context)| context.upgrade()).collect()
     }
 
     /// Those of a run.
-    pub(super) fn of(&self, run: RunNo) -> Vec<Arc<C>> {
+    pub(super) fn of_run(&self, run: RunNo) -> Vec<Arc<C>> {
         self.0.iter().filter(|(of, _)| *of == run).filter_map(|(_, context)| context.upgrade()).collect()
     }
 
     /// The same; they are followed no longer.
     pub(super) fn take(&mut self, run: RunNo) -> Vec<Arc<C>> {
-        let of_run = self.of(run);
+        let of_run = self.of_run(run);
         self.0.retain(|(of, _)| *of != run);
         of_run
     }
@@ -55,7 +55,7 @@ mod tests {
         let in_flight = Arc::clone(&paused);
         drop(paused);
         assert_eq!(former.runs(), [RunNo(1), RunNo(2)], "a task still holds the first");
-        assert_eq!(former.of(RunNo(1)), [Arc::new("paused")]);
+        assert_eq!(former.of_run(RunNo(1)), [Arc::new("paused")]);
         // cancelled at once: what is in flight is dropped, once
         assert_eq!(former.take(RunNo(1)), [in_flight]);
         assert_eq!((former.runs(), former.take(RunNo(1))), (vec![RunNo(2)], vec![]));

@@ -237,7 +237,7 @@ pub(super) async fn follow_runs(shared: Arc<Shared>) {
 /// Stops what is still at work for a run that is no longer running; what a run that is cancelled at once has in flight is dropped,
 /// whatever it was held for before (P23).
 async fn stop_former(shared: &Arc<Shared>, run: RunNo, state: RunState) {
-    let former = shared.runs.former().of(run);
+    let former = shared.runs.former().of_run(run);
     if former.is_empty() {
         return;
     }

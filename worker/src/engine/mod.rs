@@ -40,6 +40,7 @@ use bench_proto::{
     task::QueueName,
 };
 use bench_queue::{Queue, QueueError};
+use bench_settings::signals::Interrupts;
 use bench_store::{ClaimedTask, RunState, SessionId, Store, StoreError};
 use bench_systems::{adapter, closing::unless_hurried};
 use bench_telemetry::metrics::catalogue;
@@ -48,7 +49,7 @@ use tokio::{
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use crate::{
     about::About,
@@ -195,6 +196,22 @@ struct Runs {
 }
 
 impl Runs {
+    /// Those of a process that has begun none; `is_apart`: it takes no task.
+    fn new(environment: Arc<WorkerEnvironment>, is_served: bool, is_apart: bool) -> Self {
+        Self {
+            metering: Metering::new(environment.meter.clone(), is_apart),
+            environment,
+            routes: Routes::new(!is_served),
+            contexts: Mutex::default(),
+            former: SyncMutex::new(Former::new()),
+            closing: SyncMutex::default(),
+            unserved: SyncMutex::default(),
+            damaged: SyncMutex::default(),
+            refused: SyncMutex::default(),
+            unread: Unread::default(),
+        }
+    }
+
     fn former(&self) -> MutexGuard<'_, Former<RunContext>> {
         self.former.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -333,6 +350,13 @@ impl FindRun for Shared {
         }
         Ok(Some(row.state))
     }
+
+    async fn tell_others(&self) {
+        // the usual renewal says what to do when the session has ended
+        if let Err(error) = self.renew_now().await {
+            debug!("the others are not told yet: {error}");
+        }
+    }
 }
 
 /// A worker at work, until it is stopped.
@@ -411,18 +435,7 @@ impl Worker {
         let banks = Arc::new(BankCache::with_room(Arc::clone(&store), config.bank_bytes));
         let concluder = Arc::new(Concluder::new(Arc::clone(&store), Arc::clone(&banks), keeper.clone()));
         let waiting = config.slots.iter().map(|(role, _)| (*role, "not consuming yet".to_owned())).collect();
-        let runs = Runs {
-            metering: Metering::new(environment.meter.clone()),
-            environment,
-            routes: Routes::new(!session.is_served()),
-            contexts: Mutex::default(),
-            former: SyncMutex::new(Former::new()),
-            closing: SyncMutex::default(),
-            unserved: SyncMutex::default(),
-            damaged: SyncMutex::default(),
-            refused: SyncMutex::default(),
-            unread: Unread::default(),
-        };
+        let runs = Runs::new(environment, session.is_served(), config.slots.is_empty());
         let shared = Arc::new(Shared {
             tools: Tools { store, writer, banks, journal, keeper, active: Active::default() },
             queue,
@@ -531,6 +544,24 @@ impl Worker {
             () = hurry => drop_calls.cancel(),
         }
         stopping.await;
+    }
+
+    /// Works until a signal comes or the store is broken for good, then stops; the next signal drops calls in flight. `stopping` says
+    /// that a signal has come. Out comes what is wrong with the store, where that was it.
+    pub async fn work_until_stopped(self, interrupts: Interrupts, stopping: impl FnOnce() + Send) -> Option<String> {
+        let mut broken = self.broken.clone();
+        tokio::select! {
+            () = interrupts.stop.cancelled() => {}
+            _ = broken.changed() => {}
+        }
+        let reason = broken.borrow().clone();
+        if reason.is_none() {
+            stopping();
+        }
+        // the first signal after whatever has stopped it
+        let hurry = if reason.is_none() { interrupts.now } else { interrupts.stop };
+        self.stop_unless_hurried(hurry.cancelled()).await;
+        reason
     }
 
     /// Drops calls in flight at once (second Ctrl-C, `cancel --now`), then as [`Worker::stop`].

@@ -43,7 +43,9 @@ impl Shared {
         let _one = self.session.renewing.lock().await;
         let (sent, session, interruptions) = (Instant::now(), self.session.id(), self.tools.store.interruptions());
         let before = self.tools.journal.as_ref().map(|journal| (journal, journal.told()));
-        match (self.tools.store.renew_session(session, Some(&self.runs.routes.evidence().to_json())).await?, before) {
+        let mut evidence = self.runs.routes.evidence();
+        evidence.metered = self.runs.metering.told();
+        match (self.tools.store.renew_session(session, Some(&evidence.to_json())).await?, before) {
             (Renewal::Ended, _) | (Renewal::Unknown, None) => return Ok(false),
             (Renewal::Alive(_), None) => {}
             (Renewal::Alive(told), Some((journal, before))) if !Journal::is_less(before, told) => {

@@ -47,7 +47,7 @@ use bench_systems::{
 use tokio::sync::Semaphore;
 
 use self::{probe::SystemProbe, started_again::StartedAgain};
-use crate::{banks::BankCache, metering::InFlight, routes::memory_route};
+use crate::{banks::BankCache, metering::MeteredRun, routes::memory_route};
 
 /// Code of the same of an operation that may have been carried out and cannot be repeated.
 pub(crate) const AWAY_IN_DOUBT: &str = "system_away";
@@ -75,10 +75,11 @@ pub(crate) struct Guarded {
     stop: StopFlag,
     calls: CallSettings,
     active: AtomicUsize,
-    /// Operations in flight in this process, when the system has a limit.
+    /// Operations in flight in this process, when the system has a limit, and where it is noted what it is doing: then what waits for
+    /// a system that does one thing after the other waits here, and is not taken for what it does.
     slots: Option<Semaphore>,
-    /// Where it is noted what the system is doing, in a metered run.
-    in_flight: Option<Arc<InFlight>>,
+    /// Where it is noted what the system is doing, in a metered run, and what its calls have met elsewhere.
+    metered: Option<Arc<MeteredRun>>,
     /// What its banks have to hold is known: not so of one that was there before the run.
     counts: bool,
     /// What is noted of its processes.
@@ -93,7 +94,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) routes: &'a Arc<Routes>,
     pub(crate) stop: StopFlag,
     pub(crate) calls: CallSettings,
-    pub(crate) in_flight: Option<Arc<InFlight>>,
+    pub(crate) metered: Option<Arc<MeteredRun>>,
 }
 
 /// An operation, as its route knows it.
@@ -118,7 +119,7 @@ impl Asked {
         let name = bank.name.clone();
         // a new generation is another try of the same task
         let bank = bank.name.rsplit_once("-g").map_or(bank.name.as_str(), |(bank, _)| bank);
-        let call = Sha256Hash::of(format!("{what} {bank} {of}").as_bytes());
+        let call = Sha256Hash::of_bytes(format!("{what} {bank} {of}").as_bytes());
         Self { operation, what, bank: name, call, repeats: true, asks: true, is_check: false }
     }
 
@@ -159,7 +160,7 @@ impl Guarded {
         if !system.capabilities().remote {
             return system;
         }
-        let Surroundings { run, store, banks, routes, stop, calls, in_flight } = around;
+        let Surroundings { run, store, banks, routes, stop, calls, metered } = around;
         let spec = &run.spec.system;
         let again = StartedAgain::new(Arc::clone(&store) as Arc<dyn Runs>, run.run_no);
         let way = |operation: Operation| {
@@ -179,10 +180,10 @@ impl Guarded {
         };
         let ways = Operation::ALL.into_iter().map(way).collect();
         let name = format!("{}@{}", spec.name, system.place());
-        let slots = system.capabilities().max_parallel.map(|most| Semaphore::new(most as usize));
+        let slots = slots(system.capabilities(), metered.is_some()).map(|most| Semaphore::new(most as usize));
         let counts = run.spec.taken_over.bank.is_none();
         let active = AtomicUsize::new(0);
-        Arc::new(Self { slots, system, name, ways, stop, calls, active, in_flight, counts, again })
+        Arc::new(Self { slots, system, name, ways, stop, calls, active, metered, counts, again })
     }
 
     /// Carries an operation out, again and again while it fails on the way and nobody knows whose fault that is.
@@ -207,7 +208,7 @@ impl Guarded {
                 None => None,
             };
             let Some(sent) = route.send() else { continue };
-            let running = self.in_flight.as_ref().map(|of| of.enter(&asked.bank, asked.stage()));
+            let running = self.metered.as_ref().map(|of| of.in_flight.enter(&asked.bank, asked.stage()));
             let result = self.timed(asked.what, work()).await;
             drop((slot, running));
             self.again.note(self.system.started_again()).await;
@@ -218,6 +219,10 @@ impl Guarded {
                     return done;
                 }
             };
+            if let Some(metered) = &self.metered {
+                // a call that it is due to may have met the meter of another process
+                metered.hear().await;
+            }
             let way = way_of(&failure, route.is_own());
             let Some(at) = sent.end(way, Some(&failure)) else { return Err(failure) };
             if way == Way::Refused && route.is_alone() && !route.ever_worked() {
@@ -309,6 +314,12 @@ impl Guarded {
         }
         Ok(recall)
     }
+}
+
+/// Operations that may be in flight in this process; any number when absent.
+fn slots(can: &Capabilities, is_metered: bool) -> Option<u32> {
+    let alone = (is_metered && can.one_at_a_time).then_some(1);
+    alone.or(can.max_parallel)
 }
 
 fn come_again(code: &str, after: Duration, why: String) -> Failure {
@@ -507,12 +518,21 @@ mod tests {
     }
 
     #[test]
+    fn p34_what_waits_for_a_metered_class_is_not_what_the_class_does() {
+        let any = Capabilities::from_items("1");
+        let class = Capabilities { one_at_a_time: true, ..any.clone() };
+        let server = Capabilities { max_parallel: Some(4), ..any.clone() };
+        let of = |can: &Capabilities| [true, false].map(|is_metered| slots(can, is_metered));
+        assert_eq!([of(&any), of(&class), of(&server)], [[None, None], [Some(1), None], [Some(4), Some(4)]]);
+    }
+
+    #[test]
     fn p5_a_new_generation_is_another_try_of_the_same_operation() {
         let bank = |name: &str| BankRef {
             name: name.to_owned(),
             handle: None,
             bank_id: "conv-1".to_owned(),
-            content_hash: Sha256Hash::of(b""),
+            content_hash: Sha256Hash::of_bytes(b""),
             content: None,
         };
         let call = |name: &str, of: &str| Asked::new(Operation::Retain, "retain", &bank(name), of).call;

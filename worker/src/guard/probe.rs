@@ -237,7 +237,7 @@ mod tests {
             name: "bench-1-g1".to_owned(),
             handle: Some("h".to_owned()),
             bank_id: "conv-1".to_owned(),
-            content_hash: Sha256Hash::of(b""),
+            content_hash: Sha256Hash::of_bytes(b""),
             content: Some(Arc::clone(&content)),
         };
         Known { bank, content, position, is_building: true, time_text: None }

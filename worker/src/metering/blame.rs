@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     fn request(text: &str) -> Sha256Hash {
-        Sha256Hash::of(text.as_bytes())
+        Sha256Hash::of_bytes(text.as_bytes())
     }
 
     #[test]

@@ -21,6 +21,7 @@ use tracing::warn;
 use uuid::Uuid;
 
 use super::{
+    leased::Looking,
     measures::Measured,
     outages::Target,
     run::MeteredRun,
@@ -33,7 +34,10 @@ const OTHER_MODEL: &str = "other_model";
 /// A request that may be sent, and what it has reserved.
 pub(super) struct MeteredCall {
     pub(super) run: Arc<MeteredRun>,
+    /// What it is for, as far as that is known when it comes: whose cap and turn it takes.
     pub(super) key: MeteredKey,
+    /// Finds out what it is for, where another process does that.
+    pub(super) looking: Option<Looking>,
     pub(super) call_key: Sha256Hash,
     pub(super) model: String,
     /// Whose prices hold.
@@ -184,7 +188,7 @@ impl MeteredCall {
             return Answered::AsAsked;
         }
         let price_of = |model: &str| prices::price_at(&self.provider, model, &self.run.limits);
-        Answered::of(&self.model, &outcome.model, price_of)
+        Answered::from_reply(&self.model, &outcome.model, price_of)
     }
 
     /// Says once, for each pair of models, that what a reply costs is a guess: many servers name models in a way of their own, and a
@@ -369,7 +373,15 @@ impl Admitted for MeteredCall {
         let spent = self.spent(&outcome, &answered);
         self.measure(&outcome, &spent, taken);
         let record = self.record(&outcome, &spent);
-        let (run, task) = (Arc::clone(&self.run), self.key.task());
+        // what was reserved for one phase is booked for it, whatever turns out
+        let key = match self.looking.take() {
+            Some(looking) => {
+                let (bank, stage) = looking.end().await;
+                MeteredKey { bank, stage, ..self.key }
+            }
+            None => self.key,
+        };
+        let (run, task) = (Arc::clone(&self.run), key.task());
         if let Err(failure) = run.ledger.put(task, vec![record]).await {
             warn!(code = failure.code.as_str(), "a call of the memory system could not be booked: {}", failure.message);
         }
@@ -455,7 +467,7 @@ mod tests {
         let away = |fault| {
             let outages = Outages::default();
             for _ in 0..3 {
-                outages.learn(&target, Sha256Hash::of(b"x"), &outcome(Ended::Refused(503), Some(fault), None));
+                outages.learn(&target, Sha256Hash::of_bytes(b"x"), &outcome(Ended::Refused(503), Some(fault), None));
             }
             outages.away().is_some()
         };
@@ -473,7 +485,7 @@ mod tests {
         let learned = |status: u16, body: &str| {
             let (outages, error) = (Outages::default(), Some(body.as_bytes().to_vec().into()));
             let refused = Outcome { error, ..outcome(Ended::Refused(status), None, None) };
-            let stops = outages.learn(&target, Sha256Hash::of(b"x"), &refused);
+            let stops = outages.learn(&target, Sha256Hash::of_bytes(b"x"), &refused);
             (stops.map(|failure| failure.message), outages.away().map(|away| (away.refused, away.reason)))
         };
         let quota = r#"{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}"#;
@@ -524,7 +536,7 @@ mod tests {
         let page = outcome(Ended::Page, None, None);
         assert_eq!(free_end(&page), Some(MeteredEnd::Refused(200)));
         assert_eq!(free_end(&outcome(Ended::NotAReply, None, None)), None, "another reply may have been billed");
-        outages.learn(&target, Sha256Hash::of(b"x"), &page);
+        outages.learn(&target, Sha256Hash::of_bytes(b"x"), &page);
         assert!(outages.away().is_some_and(|away| away.reason.contains("web page")));
     }
 

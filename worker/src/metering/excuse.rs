@@ -6,7 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bench_proto::failure::{Failure, FailureClass, LONGEST_RETRY_AFTER};
+use bench_proto::{
+    failure::{Failure, FailureClass, LONGEST_RETRY_AFTER},
+    ids::RunNo,
+    outage::MeterTold,
+};
 
 use super::outages::{Away, RECENT};
 use crate::ending::TaskEnd;
@@ -16,6 +20,9 @@ const MOST_ROUNDS: u32 = 8;
 
 /// Shortest wait of a task whose failure is excused; the meter holds what it asks meanwhile.
 const SHORTEST: Duration = Duration::from_secs(2);
+
+/// Waits of a run that other processes are told of: they ride on a renewal of the session.
+const MOST_TOLD: usize = 64;
 
 /// Why a failure of a memory system may not be its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +87,39 @@ impl Waits {
 
     /// A request for a bank was told to come again.
     pub(super) fn tell(&self, bank: Option<u32>, retry_after: Duration, reason: &str) {
-        let until = Instant::now() + retry_after.min(LONGEST_RETRY_AFTER);
+        self.wait_until(bank, Instant::now() + retry_after.min(LONGEST_RETRY_AFTER), reason);
+    }
+
+    /// What the meter of another process has told requests.
+    pub(super) fn hear(&self, told: &MeterTold, now: Instant) {
+        let wait = Duration::from_millis(told.left_ms.unsigned_abs());
+        let until = match told.left_ms {
+            0.. => Some(now + wait.min(LONGEST_RETRY_AFTER)),
+            _ => now.checked_sub(wait),
+        };
+        if let Some(until) = until {
+            self.wait_until(told.bank, until, &told.reason);
+        }
+    }
+
+    /// What requests of a run have been told, for other processes: as long as it excuses anything, the longest waits first.
+    pub(super) fn told(&self, run: RunNo, now: Instant) -> Vec<MeterTold> {
+        let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        let of = |(bank, told): (&Option<u32>, &Told)| MeterTold {
+            run,
+            bank: *bank,
+            left_ms: ms(told.until.saturating_duration_since(now)) - ms(now.saturating_duration_since(told.until)),
+            reason: told.reason.clone(),
+            is_away: false,
+        };
+        let mut all: Vec<MeterTold> = self.state().told.iter().map(of).collect();
+        all.retain(|told| told.left_ms > -ms(RECENT));
+        all.sort_by_key(|told| std::cmp::Reverse(told.left_ms));
+        all.truncate(MOST_TOLD);
+        all
+    }
+
+    fn wait_until(&self, bank: Option<u32>, until: Instant, reason: &str) {
         let mut state = self.state();
         if state.told.get(&bank).is_none_or(|told| told.until <= until) {
             state.told.insert(bank, Told { until, reason: reason.to_owned() });
@@ -177,6 +216,25 @@ mod tests {
         assert!(fails(Some(8), MOST_ROUNDS), "another one has not failed before");
         waits.moved(BANK);
         assert!(fails(BANK, MOST_ROUNDS + 1), "it has moved");
+    }
+
+    #[test]
+    fn p11_a_wait_that_one_process_has_told_excuses_in_another() {
+        let (meter, worker, now) = (Waits::default(), Waits::default(), Instant::now());
+        meter.tell(None, Duration::from_secs(20), "the run's pace is used up");
+        let told = meter.told(RunNo(4), now);
+        assert!(matches!(told.as_slice(), [one] if one.run == RunNo(4) && (19_000..=21_000).contains(&one.left_ms)));
+        told.iter().for_each(|told| worker.hear(told, now));
+        let excuse = worker.excuse(BANK, &failure(), now);
+        assert!(
+            matches!(&excuse, Some(Excuse::Busy { left, reason }) if left.as_secs() >= 19 && reason.contains("pace"))
+        );
+        // one that was over when it was heard of excuses what gives up just now, and no longer
+        let over = Waits::default();
+        over.hear(&MeterTold { left_ms: -1_000, ..told[0].clone() }, now);
+        assert!(over.excuse(BANK, &failure(), now).is_some());
+        assert_eq!(over.excuse(BANK, &failure(), now + RECENT), None);
+        assert_eq!(meter.told(RunNo(4), now + Duration::from_secs(60)), []);
     }
 
     #[test]

@@ -3,14 +3,17 @@
 //!
 //! In: requests of memory systems, at `/m/<run>`. Out: attempts in the call store, and a provider's reply. `Metering` finds the run of a
 //! request and starts to listen when the first metered run is built; `run` admits a request, `call` settles it and `measures` counts
-//! it; `in_flight` says which bank it is for. `outages` and `blame` learn whether a provider is away, and `excuse` what the memory
+//! it; `in_flight` says which bank it is for, and `leased` does where another process works on that bank. `others` is what processes tell
+//! each other of a run. `outages` and `blame` learn whether a provider is away, and `excuse` what the memory
 //! system is not blamed for. How requests are read and forwarded is in the crate `meter`.
 
 mod blame;
 mod call;
 mod excuse;
 mod in_flight;
+mod leased;
 mod measures;
+mod others;
 mod outages;
 mod run;
 mod told;
@@ -18,6 +21,7 @@ mod told;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
@@ -25,6 +29,7 @@ use bench_meter::{Address, Admission, Admitted, Asked, Meter, MeterSettings, Ref
 use bench_proto::{
     failure::{Failure, code::CANNOT_SERVE},
     ids::RunId,
+    outage::MeterTold,
 };
 use bench_store::RunState;
 use bench_systems::adapter::given::Given;
@@ -34,24 +39,33 @@ use tracing::warn;
 
 pub(crate) use self::{
     excuse::{Excuse, Waits},
-    in_flight::InFlight,
     measures::ModelLabels,
     outages::Outages,
-    run::MeteredRun,
+    run::{Beside, MeteredRun},
     told::Said,
 };
 use crate::meter_place::MeterPlace;
 
-/// Finds runs that this process has not worked on yet.
+/// What a meter asks of its process: it finds runs that the process has not worked on yet, and tells the other processes.
 #[async_trait]
 pub(crate) trait FindRun: Send + Sync {
     /// Makes the run ready to be metered here, or says how it stands; `None`: there is none of this id.
     async fn find(&self, run: &RunId) -> Result<Option<RunState>, Failure>;
+
+    /// Tells the other processes what is [told](Metering::told) of the runs here, as far as the store can be reached.
+    async fn tell_others(&self);
 }
+
+/// Time between two times that the other processes are told: a wait lasts for longer.
+const TELL_EVERY: Duration = Duration::from_secs(1);
 
 /// The meter of a process.
 pub(crate) struct Metering {
     place: MeterPlace,
+    /// The process takes no task: all that its requests are for is done, and judged, by others.
+    is_apart: bool,
+    /// When the others were told last.
+    telling: tokio::sync::Mutex<Option<Instant>>,
     /// The address, once it listens.
     address: OnceCell<String>,
     runs: Mutex<HashMap<String, Weak<MeteredRun>>>,
@@ -69,9 +83,11 @@ struct Serving {
 }
 
 impl Metering {
-    pub(crate) fn new(place: MeterPlace) -> Arc<Self> {
+    pub(crate) fn new(place: MeterPlace, is_apart: bool) -> Arc<Self> {
         Arc::new(Self {
             place,
+            is_apart,
+            telling: tokio::sync::Mutex::default(),
             address: OnceCell::new(),
             runs: Mutex::default(),
             finder: Mutex::new(None),
@@ -132,6 +148,40 @@ impl Metering {
         runs.insert(run.0.clone(), Arc::downgrade(metered));
     }
 
+    /// Whether the process takes no task.
+    pub(crate) const fn is_apart(&self) -> bool {
+        self.is_apart
+    }
+
+    /// What requests of the runs here were told that the workers of other processes have to know of.
+    pub(crate) fn told(&self) -> Vec<MeterTold> {
+        if !self.is_apart {
+            return Vec::new();
+        }
+        let runs: Vec<Arc<MeteredRun>> = self.runs().values().filter_map(Weak::upgrade).collect();
+        runs.iter().flat_map(|run| run.told()).collect()
+    }
+
+    /// Tells the others before a request is told to wait: what it is for may fail by that at once. Requests that come together share it.
+    async fn tell_others(&self) {
+        let Some(finder) = self.finder() else { return };
+        let refused = Instant::now();
+        let mut telling = self.telling.lock().await;
+        if let Some(last) = *telling {
+            if last >= refused {
+                return;
+            }
+            tokio::time::sleep_until((last + TELL_EVERY).into()).await;
+        }
+        *telling = Some(Instant::now());
+        // it is told again when the session is renewed
+        let _ = tokio::time::timeout(TELL_EVERY, finder.tell_others()).await;
+    }
+
+    fn finder(&self) -> Option<Arc<dyn FindRun>> {
+        self.finder.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(Weak::upgrade)
+    }
+
     /// Leaves behind the runs that are metered here: whoever asks next has theirs built anew.
     pub(crate) fn forget_runs(&self) {
         self.runs().clear();
@@ -171,8 +221,7 @@ impl Metering {
         if let Some(run) = self.at_hand(&run.0) {
             return Ok(run);
         }
-        let finder = self.finder.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(Weak::upgrade);
-        let Some(finder) = finder else { return Err(Refusal::UnknownRun) };
+        let Some(finder) = self.finder() else { return Err(Refusal::UnknownRun) };
         let state = finder.find(run).await.map_err(|failure| Refusal::Unavailable(failure.message))?;
         let resume = |how: &str| format!("run {run} {how}: `bench-coord resume {run}` goes on", run = run.0);
         match state {
@@ -198,14 +247,16 @@ impl Admission for Metering {
     }
 
     async fn admit(&self, asked: &Asked) -> Result<Box<dyn Admitted>, Refusal> {
-        self.run_of(&asked.address, &asked.token).await?.admit(asked).await
+        let admitted = self.run_of(&asked.address, &asked.token).await?.admit(asked).await;
+        if self.is_apart && matches!(&admitted, Err(Refusal::Busy { .. } | Refusal::Unavailable(_))) {
+            self.tell_others().await;
+        }
+        admitted
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
-
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
         net::TcpStream,
@@ -215,7 +266,7 @@ mod tests {
 
     #[tokio::test]
     async fn p34_the_meter_has_ended_when_its_process_goes_on_to_close_the_books() {
-        let metering = Metering::new(MeterPlace::default());
+        let metering = Metering::new(MeterPlace::default(), false);
         let url = metering.listen().await.expect("listens").to_owned();
         let address = url.trim_start_matches("http://").to_owned();
         let mut asking = TcpStream::connect(&address).await.expect("connects");
@@ -256,7 +307,7 @@ mod tests {
     async fn p34_names_that_are_listed_are_answered_on_loopback() {
         let mut place = MeterPlace::default();
         place.hosts = vec!["host.docker.internal".to_owned()];
-        let metering = Metering::new(place);
+        let metering = Metering::new(place, false);
         let url = metering.listen().await.expect("listens").to_owned();
         // without a key of a run
         for (host, status) in [("host.docker.internal", b"HTTP/1.1 401"), ("evil.example", b"HTTP/1.1 403")] {

@@ -323,7 +323,7 @@ mod tests {
     }
 
     fn request(text: &str) -> Sha256Hash {
-        Sha256Hash::of(text.as_bytes())
+        Sha256Hash::of_bytes(text.as_bytes())
     }
 
     fn missed(reason: &str) -> Missed {

@@ -23,18 +23,21 @@ use bench_proto::{
     call::CacheScope,
     failure::Failure,
     ids::{RunNo, Sha256Hash},
-    metered::{MeterPlan, MeteredKey, Service},
+    metered::{MeterPlan, MeteredKey, Service, Stage},
+    outage::MeterTold,
     price::ModelPrice,
-    spec::Limits,
+    spec::{Limits, RunSpec},
 };
-use bench_store::{Allowance, CallKind, PaceLimits, Paces};
+use bench_store::{Allowance, CallKind, PaceLimits, Paces, RunState, Store};
 use tokio::sync::oneshot;
 
 use super::{
     call::{MeteredCall, Taken, Terms},
     excuse::{Excuse, Waits},
     in_flight::InFlight,
+    leased::{Leased, Looking},
     measures::ModelLabels,
+    others::{Heard, LONGEST_AWAY, Others},
     outages::{Away, Outages, PROVIDER_AWAY, Refused, Target},
     told::Said,
 };
@@ -74,8 +77,26 @@ pub(crate) struct MeteredRun {
     pub(crate) measured: ModelLabels,
     /// No other process works for this run.
     pub(crate) is_alone: bool,
+    /// Those that may.
+    pub(crate) beside: Beside,
     pub(crate) faults: Faults,
     pub(crate) environment: Arc<WorkerEnvironment>,
+}
+
+/// The processes that work for a run beside this one; by default there are none.
+#[derive(Default)]
+pub(crate) struct Beside {
+    others: Option<Others>,
+    /// What they are doing, where this process does none of it.
+    leased: Option<Arc<Leased>>,
+}
+
+impl Beside {
+    /// There may be some; `is_apart`: this process takes no task, and all are done by them.
+    pub(crate) fn of_run(store: &Arc<dyn Store>, run: RunNo, spec: &RunSpec, is_apart: bool) -> Self {
+        let leased = is_apart.then(|| Arc::new(Leased::new(Arc::clone(store), run, spec)));
+        Self { others: Some(Others::new(Arc::clone(store), run)), leased }
+    }
 }
 
 /// Where the requests of an operation go.
@@ -94,16 +115,57 @@ impl MeteredRun {
     pub(super) async fn admit(self: &Arc<Self>, asked: &Asked) -> Result<Box<dyn Admitted>, Refusal> {
         let named = asked.address.bank.as_deref().zip(asked.address.generation);
         // before it waits: the operation that it is for may be given up meanwhile
-        let (bank, stage) = self.in_flight.attribute(named);
+        let here = self.in_flight.attribute(named);
+        // a bank that is named and not known here is no other one
+        let leased = self.beside.leased.as_ref().filter(|_| named.is_none() || here.0.is_some());
+        let (bank, stage) = leased.map_or(here, |leased| leased.guess(here.0));
+        let looking = leased.map(|leased| leased.begin(here.0));
         let key = MeteredKey { bank, stage, service: service_of(asked.operation) };
-        let admitted = self.let_through(asked, key).await;
-        if let Err(Refusal::Busy { retry_after, reason }) = &admitted {
-            self.waits.tell(bank, *retry_after, reason);
+        let admitted = self.let_through(asked, key, looking).await;
+        let refused = admitted.as_ref().err().cloned();
+        match (refused, &self.beside.others) {
+            // a guess is not enough to say that another bank has nothing to do with it
+            (Some(Refusal::Busy { retry_after, reason }), _) => self.waits.tell(here.0, retry_after, &reason),
+            (Some(Refusal::OverBudget(reason)), Some(others)) => others.pause(&asked.address.run, &reason).await,
+            _ => {}
         }
         admitted
     }
 
-    async fn let_through(self: &Arc<Self>, asked: &Asked, key: MeteredKey) -> Result<Box<dyn Admitted>, Refusal> {
+    /// What requests were told that other processes have to know of.
+    pub(super) fn told(&self) -> Vec<MeterTold> {
+        let away = self.away().map(|away| MeterTold {
+            run: self.run,
+            bank: None,
+            left_ms: i64::try_from(LONGEST_AWAY.as_millis()).unwrap_or(i64::MAX),
+            reason: away.reason,
+            is_away: true,
+        });
+        away.into_iter().chain(self.waits.told(self.run, Instant::now())).collect()
+    }
+
+    /// Learns whether the run still runs, and what the meters of other processes have told its calls: for whoever judges what the memory
+    /// system has just failed.
+    pub(crate) async fn hear(&self) {
+        let Some(others) = &self.beside.others else { return };
+        let take = |heard: Heard| {
+            if heard.state != RunState::Running {
+                self.stop.stop(heard.state.name());
+            }
+            let now = Instant::now();
+            for told in heard.told {
+                if told.is_away { others.note_away(told, now) } else { self.waits.hear(&told, now) }
+            }
+        };
+        others.hear(take).await;
+    }
+
+    async fn let_through(
+        self: &Arc<Self>,
+        asked: &Asked,
+        key: MeteredKey,
+        looking: Option<Looking>,
+    ) -> Result<Box<dyn Admitted>, Refusal> {
         let by = Instant::now() + HOLD;
         self.check_running()?;
         let way = self.way(asked)?;
@@ -111,6 +173,7 @@ impl MeteredRun {
         let mut call = MeteredCall {
             run: Arc::clone(self),
             key,
+            looking,
             call_key: self.call_key(asked, way.account),
             model: asked.model.clone(),
             provider: way.provider.to_owned(),
@@ -190,7 +253,7 @@ impl MeteredRun {
             return Ok(None);
         }
         let allowed = &self.plan.allow;
-        if !allowed.is_empty() && !allowed.iter().any(|pattern| matches(pattern, &asked.model)) {
+        if !allowed.is_empty() && !allowed.iter().any(|pattern| MeterPlan::is_of(pattern, &asked.model)) {
             return Err(Refusal::ModelNotAllowed { model: asked.model.clone(), allowed: allowed.clone() });
         }
         let price = prices::price_at(way.provider, &asked.model, &self.limits);
@@ -214,15 +277,13 @@ impl MeteredRun {
     fn call_key(&self, asked: &Asked, account: &Account) -> Sha256Hash {
         let endpoint = bench_proto::redact::identity(&account.base_url);
         let parts = ["bench-metered-v1", &endpoint, &account.name, &asked.model, &asked.body_hash.hex()];
-        Sha256Hash::of(parts.join("\n").as_bytes())
+        Sha256Hash::of_bytes(parts.join("\n").as_bytes())
     }
 
     /// A reply to an equal request, where the run shares calls (`--cache shared`).
     async fn stored_reply(&self, asked: &Asked, call: &MeteredCall) -> Result<Option<StoredReply>, Refusal> {
-        let Some(stored) = self.stored.as_ref().filter(|_| asked.cacheable && self.limits.cache == CacheScope::Shared)
-        else {
-            return Ok(None);
-        };
+        let is_open = asked.cacheable && may_be_stored(self.limits.cache, call.key.stage);
+        let Some(stored) = self.stored.as_ref().filter(|_| is_open) else { return Ok(None) };
         let found = stored.find(&self.lineage, call.call_key, call.key.task()).await;
         let found = found.map_err(|failure| Refusal::Unavailable(failure.message))?;
         Ok(found.map(|found| StoredReply::json(found.record.reply.into_bytes().into())))
@@ -247,7 +308,7 @@ impl MeteredRun {
     /// The provider that is away, to which what the system has just failed may be due. One that is away for longer than the run waits
     /// for outages stops the run, which can be resumed.
     pub(crate) fn away(&self) -> Option<Away> {
-        let away = self.outages.away()?;
+        let Some(away) = self.outages.away() else { return self.beside.others.as_ref()?.away() };
         let longest = self.limits.outage_timeout_s.map_or(LONGEST_OUTAGE, Duration::from_secs);
         if stops(&away, self.is_alone, longest) {
             let message = match away.refused {
@@ -344,6 +405,11 @@ impl MeteredRun {
     }
 }
 
+/// Whether a stored reply may answer a call: none that the latency probe makes, which measures how long the system takes (P43).
+const fn may_be_stored(cache: CacheScope, stage: Stage) -> bool {
+    matches!(cache, CacheScope::Shared) && !matches!(stage, Stage::Check)
+}
+
 fn left(by: Instant) -> Duration {
     by.saturating_duration_since(Instant::now())
 }
@@ -375,11 +441,6 @@ fn stopped(cause: &StopCause) -> Refusal {
         StopCause::Terminal(failure) if failure.code == BUDGET => Refusal::OverBudget(failure.message.clone()),
         StopCause::Terminal(failure) => Refusal::Stopped(failure.message.clone()),
     }
-}
-
-/// Whether a model is one of a pattern: its name, or what begins like it where it ends with `*`.
-fn matches(pattern: &str, model: &str) -> bool {
-    pattern.strip_suffix('*').map_or(pattern == model, |begin| model.starts_with(begin))
 }
 
 const fn is_anthropic(operation: Operation) -> bool {
@@ -482,9 +543,10 @@ mod tests {
     }
 
     #[test]
-    fn models_are_allowed_by_name_or_by_what_they_begin_with() {
-        assert!(matches("gpt-4o-mini", "gpt-4o-mini") && !matches("gpt-4o", "gpt-4o-mini"));
-        assert!(matches("gpt-4o*", "gpt-4o-mini") && matches("*", "anything") && !matches("text-*", "gpt-4o"));
+    fn p43_the_latency_probe_is_answered_by_the_provider() {
+        assert!(may_be_stored(CacheScope::Shared, Stage::Recall) && may_be_stored(CacheScope::Shared, Stage::Retain));
+        assert!(!may_be_stored(CacheScope::Shared, Stage::Check));
+        assert!(!may_be_stored(CacheScope::Refresh, Stage::Recall), "it pays anew");
     }
 
     #[test]

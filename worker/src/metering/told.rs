@@ -24,7 +24,7 @@ pub(super) enum Answered {
 
 impl Answered {
     /// By what the reply tells; `price_of` knows prices of the account's provider.
-    pub(super) fn of(asked: &str, told: &str, price_of: impl FnOnce(&str) -> Option<ModelPrice>) -> Self {
+    pub(super) fn from_reply(asked: &str, told: &str, price_of: impl FnOnce(&str) -> Option<ModelPrice>) -> Self {
         if told.is_empty() || is_same(asked, told) {
             return Self::AsAsked;
         }
@@ -136,7 +136,7 @@ mod tests {
         };
         let counts = TokenCounts { prompt: 10, completion: 2, ..TokenCounts::default() };
         let cost = |asked: &str, told: &str| {
-            Answered::of(asked, told, known).cost(known(asked).as_ref(), |price| price.cost(&counts, None))
+            Answered::from_reply(asked, told, known).cost(known(asked).as_ref(), |price| price.cost(&counts, None))
         };
         assert_eq!(cost("gpt-4o-mini", "gpt-4o-mini-2024-07-18"), small.cost(&counts, None));
         assert_eq!(cost("gpt-4o-mini", ""), small.cost(&counts, None));
@@ -145,9 +145,10 @@ mod tests {
         assert_eq!(cost("gpt-4o-mini", "model-of-the-house"), small.cost(&counts, None), "nobody knows better");
         assert_eq!(cost("my-deployment", "gpt-4o-mini"), small.cost(&counts, None));
         assert_eq!(cost("my-deployment", "model-of-the-house"), PicoUsd::ZERO);
-        assert_eq!(Answered::of("gpt-4o-mini", "model-of-the-house", known), Answered::Unpriced);
+        assert_eq!(Answered::from_reply("gpt-4o-mini", "model-of-the-house", known), Answered::Unpriced);
         // a price of the run's own for the model that was asked for stays
-        let version = Answered::of("gpt-4o-mini", "gpt-4o-mini-2024-07-18", |_| panic!("nobody asks for its price"));
+        let version =
+            Answered::from_reply("gpt-4o-mini", "gpt-4o-mini-2024-07-18", |_| panic!("nobody asks for its price"));
         assert_eq!(version, Answered::AsAsked);
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use bench_proto::{
     call::Usage,
     canary::{Fact, is_fact},
-    step::{Canary, Effect, Opens, StepFacts, StepNo, StepRecord, SystemStats, Timing},
+    step::{Canary, Effect, Opens, StepFacts, StepNo, SystemStats, Timing},
 };
 use bench_store::{BankRow, ClaimedTask};
 use bench_systems::{
@@ -17,7 +17,7 @@ use bench_systems::{
 use futures::{StreamExt, TryStreamExt, stream};
 use tracing::debug;
 
-use super::listing;
+use super::{listing, store_facts};
 use crate::{
     banks::BankData,
     clock::StepClock,
@@ -33,12 +33,7 @@ const MOST_FAILURES: u32 = 5;
 
 /// Whether a segment is there for canaries and what the bank holds alone: it follows the last question and retains nothing.
 pub(super) fn is_closing(context: &RunContext, row: &BankRow, segment: u32) -> bool {
-    let at = segment as usize;
-    let of = |at: usize| row.segments.get(at).map(|segment| (segment.until, segment.questions.is_empty()));
-    context.row().spec.closes_banks()
-        && at > 0
-        && at + 1 == row.segments.len()
-        && of(at).is_some_and(|(until, nothing_asked)| nothing_asked && of(at - 1).map(|(u, _)| u) == Some(until))
+    context.row().spec.closes_banks() && row.closes_with(segment)
 }
 
 /// Ends a bank whose questions have all been recalled: asks it for its facts and for a neighbour's, and for what it holds.
@@ -54,27 +49,17 @@ pub(super) async fn close(tools: &Tools, context: &RunContext, data: &BankData, 
         true => Some(Box::new(listing::holdings(tools, context, data, &row, &bank, task).await?)),
         false => None,
     };
-    let record = StepRecord {
-        run: task.run,
-        task: task.task,
-        step: StepNo::READY,
-        epoch: task.epoch,
-        facts: StepFacts::Ready {
-            polls: 0,
-            proven: true,
-            returned: false,
-            stats: SystemStats::default(),
-            canary,
-            holdings,
-            // its time is nobody's phase
-            timing: Timing { queue_wait_us: 0, dispatch_us: 0, ..clock.timing(&task, 0) },
-        },
-        text: None,
-        calls: Vec::new(),
-        effect: Effect::Done { opens: Opens::SegmentQuestions },
+    let facts = StepFacts::Ready {
+        polls: 0,
+        proven: true,
+        returned: false,
+        stats: SystemStats::default(),
+        canary,
+        holdings,
+        // its time is nobody's phase
+        timing: Timing { queue_wait_us: 0, dispatch_us: 0, ..clock.timing(&task, 0) },
     };
-    tools.writer.submit(vec![record]).await?;
-    Ok(())
+    store_facts(tools, task, StepNo::READY, facts, Effect::Done { opens: Opens::SegmentQuestions }).await
 }
 
 /// Looks for facts in their bank and for those of a neighbour, and for as many hits as are asked for.
@@ -104,7 +89,8 @@ async fn of_facts(tools: &Tools, context: &RunContext, data: &BankData, bank: &B
         canary.leaked = canary.foreign_found > 0;
         canary.other = (canary.foreign > 0).then_some(other.bank_id);
     }
-    for query in (0..wide_recalls).filter_map(|number| wide(&data.content, spec.system.top_k, number)) {
+    let by_turn = context.system().capabilities().stores_turns;
+    for query in (0..wide_recalls).filter_map(|number| wide(&data.content, spec.system.top_k, number, by_turn)) {
         match asking.ask(&query).await? {
             Some(recall) => {
                 canary.usage += recall.usage;

@@ -30,7 +30,7 @@ const CALLS_AT_ONCE: usize = 16;
 
 pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask, input: &TaskInput) -> TaskResult {
     let data = tools.banks.get(task.run, task.task.bank()).await?;
-    let missing = |what: &str| StoreError::Corrupt(format!("{what} of {:?} is not in the store", task.task));
+    let missing = |what: &str| StoreError::Corrupt(format!("{what} of {:?} is not in the store", task.task).into());
     let question = data.question(task.task.index()).ok_or_else(|| missing("the question"))?;
     let gold = data.gold(&question.question_id).ok_or_else(|| missing("the gold"))?;
     let Some(StepText::Answered { answer, .. }) = input.text(task.task.question_of(), StepNo::ANSWER) else {

@@ -11,7 +11,7 @@ use bench_proto::{
     canary::Fact,
     failure::{Failure, FailureClass},
     step::{
-        Effect, StepFacts, StepRecord, Timing,
+        Effect, StepFacts, Timing,
         listing::{Holdings, ListCursor, ListedPart, MOST_LISTED, MOST_LISTED_BYTES, MOST_PAGES, Seen},
     },
 };
@@ -19,6 +19,7 @@ use bench_store::{BankRow, ClaimedTask};
 use bench_systems::{BankRef, ListedPage};
 use tracing::debug;
 
+use super::store_facts;
 use crate::{
     banks::BankData,
     clock::StepClock,
@@ -111,18 +112,8 @@ async fn stored(tools: &Tools, task: ClaimedTask, generation: i64) -> Result<Vec
 }
 
 async fn store(tools: &Tools, task: ClaimedTask, part: ListedPart) -> TaskResult {
-    let record = StepRecord {
-        run: task.run,
-        task: task.task,
-        step: ListedPart::step(part.number),
-        epoch: task.epoch,
-        facts: StepFacts::Listed(Box::new(part)),
-        text: None,
-        calls: Vec::new(),
-        effect: Effect::Continue,
-    };
-    tools.writer.submit(vec![record]).await?;
-    Ok(())
+    let step = ListedPart::step(part.number);
+    store_facts(tools, task, step, StepFacts::Listed(Box::new(part)), Effect::Continue).await
 }
 
 /// A page, or why there is none. A system that is away is waited for.

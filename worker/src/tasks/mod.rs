@@ -17,7 +17,7 @@ use std::{collections::HashMap, time::Instant};
 use bench_proto::{
     failure::Failure,
     ids::{RunNo, TaskKey, TaskKind},
-    step::{SHORTEST_WAIT_US, StepNo, StepText, Timing},
+    step::{Effect, SHORTEST_WAIT_US, StepFacts, StepNo, StepRecord, StepText, Timing},
 };
 use bench_store::{ClaimedTask, StoreError};
 use bench_systems::{BankRef, Prepared, RecallQuery};
@@ -44,6 +44,14 @@ impl TaskInput {
     fn texts_of(&self, task: TaskKey) -> impl Iterator<Item = (StepNo, &StepText)> {
         self.texts.iter().filter(move |(t, ..)| *t == task).map(|(_, step, text)| (*step, text))
     }
+}
+
+/// Stores a step that has neither a text nor calls.
+async fn store_facts(tools: &Tools, task: ClaimedTask, step: StepNo, facts: StepFacts, effect: Effect) -> TaskResult {
+    let ClaimedTask { run, task, epoch, .. } = task;
+    let record = StepRecord { run, task, step, epoch, facts, text: None, calls: Vec::new(), effect };
+    tools.writer.submit(vec![record]).await?;
+    Ok(())
 }
 
 /// Reads what the tasks of a claim need from the store, in one round trip per run and kind and not one per task: the

@@ -13,14 +13,14 @@ use bench_proto::{
     failure::Failure,
     ids::TaskKey,
     probe::ProbePart,
-    step::{Effect, Opens, StepFacts, StepRecord, Timing},
+    step::{Effect, Opens, StepFacts, Timing},
 };
 use bench_store::{BankRow, BankState, ClaimedTask};
 use bench_systems::{BankRef, Capabilities, RecallQuery};
 use futures::{StreamExt, stream::FuturesUnordered};
 use tracing::info;
 
-use super::question::recall_query;
+use super::{question::recall_query, store_facts};
 use crate::{
     clock::StepClock,
     context::RunContext,
@@ -165,18 +165,9 @@ impl<'a> Prober<'a> {
         let timing = self.clock.timing(&self.task, part.us.iter().sum());
         // it waited for the questions of its run
         part.timing = Timing { queue_wait_us: 0, dispatch_us: 0, ..timing };
-        let record = StepRecord {
-            run: self.task.run,
-            task: self.task.task,
-            step: ProbePart::step(part.pass, part.first),
-            epoch: self.task.epoch,
-            facts: StepFacts::Probed(Box::new(part)),
-            text: None,
-            calls: Vec::new(),
-            effect: if is_last { Effect::Done { opens: Opens::Nothing } } else { Effect::Continue },
-        };
-        self.tools.writer.submit(vec![record]).await?;
-        Ok(())
+        let step = ProbePart::step(part.pass, part.first);
+        let effect = if is_last { Effect::Done { opens: Opens::Nothing } } else { Effect::Continue };
+        store_facts(self.tools, self.task, step, StepFacts::Probed(Box::new(part)), effect).await
     }
 
     /// Ends the probe before its time.

@@ -17,7 +17,7 @@ use bench_proto::{
     step::{Effect, Opens, Retrieval, RetrievedHit, StepFacts, StepNo, StepRecord, StepText, StoredStep, Timing},
 };
 use bench_store::{ClaimedTask, Conclusion, StoreError};
-use bench_systems::{BankRef, MemorySystem, Recall, RecallQuery};
+use bench_systems::{BankRef, MemorySystem, Recall, RecallQuery, outside_filter};
 
 use super::{TaskInput, prepare, prepared};
 use crate::{
@@ -31,7 +31,7 @@ use crate::{
 
 pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask, input: &TaskInput) -> TaskResult {
     let data = tools.banks.get(task.run, task.task.bank()).await?;
-    let missing = || StoreError::Corrupt(format!("{:?} is not in its bank's items", task.task));
+    let missing = || StoreError::Corrupt(format!("{:?} is not in its bank's items", task.task).into());
     let question = data.question(task.task.index()).ok_or_else(missing)?;
     let gold = data.gold(&question.question_id).ok_or_else(missing)?;
 
@@ -183,6 +183,7 @@ impl Asked<'_> {
         Retrieval {
             unretained: unretained(context, data, visible_entries, &gold.evidence_turns),
             nothing_expected: gold.may_be_met_by_silence(),
+            outside: outside_filter(&data.content, &question.filter, hits),
             ..Retrieval::from_hits(placed, &gold.evidence_turns, &gold.evidence_sessions)
         }
     }
@@ -518,7 +519,7 @@ mod tests {
             name: "bench-1-g1".to_owned(),
             handle: None,
             bank_id: "conv-1".to_owned(),
-            content_hash: Sha256Hash::of(b""),
+            content_hash: Sha256Hash::of_bytes(b""),
             content: None,
         };
         let text = |text: &str| text.to_owned();

@@ -1,12 +1,12 @@
 //! Asks the memory system whether what was retained can be found; holds no slot between two polls (P6, P11). Where the run
 //! wants it, what was retained is consolidated in between, once per segment.
 
-use bench_proto::step::{Effect, Opens, StepFacts, StepNo, StepRecord, Timing};
+use bench_proto::step::{Effect, Opens, StepFacts, StepNo, Timing};
 use bench_store::{ClaimedTask, StoreError};
 use bench_systems::{BankRef, Counted, MemorySystem, Readiness, SystemStats};
 use tracing::debug;
 
-use super::canary;
+use super::{canary, store_facts};
 use crate::{
     clock::StepClock,
     context::RunContext,
@@ -32,7 +32,7 @@ pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask) 
     }
     let row = context.current_row(tools.store.as_ref(), &data).await?;
     let segment = row.segments.get(task.task.index() as usize);
-    let until = segment.ok_or_else(|| StoreError::Corrupt(format!("{:?} has no segment", task.task)))?.until;
+    let until = segment.ok_or_else(|| StoreError::Corrupt(format!("{:?} has no segment", task.task).into()))?.until;
     let is_last = task.task.index() as usize + 1 == row.segments.len();
     let bank = context.bank_ref(&row, &data);
     let system = context.system();
@@ -64,27 +64,17 @@ pub(super) async fn run(tools: &Tools, context: &RunContext, task: ClaimedTask) 
     let timing = Timing { server: system.server(&bank).await, ..clock.timing(&task, clock.elapsed_us()) };
     // its time is nobody's phase
     let canary = if is_last { canary::of_turns(tools, context, &data, &bank).await? } else { None };
-    let record = StepRecord {
-        run: task.run,
-        task: task.task,
-        step: StepNo::READY,
-        epoch: task.epoch,
-        facts: StepFacts::Ready {
-            polls: 1,
-            proven: known != Readiness::Promised,
-            // a count is looked at, and holds everything here
-            returned: known == Readiness::Returned && counted.is_none(),
-            stats,
-            canary,
-            holdings: None,
-            timing,
-        },
-        text: None,
-        calls: Vec::new(),
-        effect: Effect::Done { opens: Opens::SegmentQuestions },
+    let facts = StepFacts::Ready {
+        polls: 1,
+        proven: known != Readiness::Promised,
+        // a count is looked at, and holds everything here
+        returned: known == Readiness::Returned && counted.is_none(),
+        stats,
+        canary,
+        holdings: None,
+        timing,
     };
-    tools.writer.submit(vec![record]).await?;
-    Ok(())
+    store_facts(tools, task, StepNo::READY, facts, Effect::Done { opens: Opens::SegmentQuestions }).await
 }
 
 /// How it is known that everything can be found; parks the task while it cannot.
@@ -130,21 +120,11 @@ async fn consolidate(
     context.check_running()?;
     let clock = StepClock::start();
     let done = context.system().consolidate(bank).await.map_err(|failure| context.system_end(bank, failure))?;
-    let record = StepRecord {
-        run: task.run,
-        task: task.task,
-        step: StepNo::CONSOLIDATE,
-        epoch: task.epoch,
-        facts: StepFacts::Consolidated {
-            generation,
-            usage: done.usage,
-            // the waits before this claim are those of the step that ends the task
-            timing: Timing { queue_wait_us: 0, dispatch_us: 0, ..clock.timing(&task, clock.elapsed_us()) },
-        },
-        text: None,
-        calls: Vec::new(),
-        effect: Effect::Continue,
+    let facts = StepFacts::Consolidated {
+        generation,
+        usage: done.usage,
+        // the waits before this claim are those of the step that ends the task
+        timing: Timing { queue_wait_us: 0, dispatch_us: 0, ..clock.timing(&task, clock.elapsed_us()) },
     };
-    tools.writer.submit(vec![record]).await?;
-    Ok(())
+    store_facts(tools, task, StepNo::CONSOLIDATE, facts, Effect::Continue).await
 }

@@ -131,16 +131,10 @@ impl Filling<'_> {
         let (mut receipt, mut paid) = settled?;
         receipt.usage += paid.usage;
         let entries = &entries[..entries.len() - (receipt.left as usize).min(entries.len() - 1)];
-        let count = entries.len() as u64;
         let facts = context.row().spec.facts_in(row.bank_no, &row.bank_id);
         spent.server = context.server(bank, paid.timing.server.take()).await;
-        let share = Timing {
-            provider_us: spent.provider_us / count,
-            total_us: spent.total_us / count,
-            build_us: receipt.build_us.min(spent.total_us) / count,
-            ..spent
-        };
-        let records = (from..).zip(entries).map(|(position, entry)| StepRecord {
+        let shares = shares(&spent, receipt.build_us, entries);
+        let records = (from..).zip(entries).zip(shares).map(|((position, entry), share)| StepRecord {
             run: task.run,
             task: task.task,
             step: StepNo::retain(position),
@@ -159,7 +153,7 @@ impl Filling<'_> {
                     // a batch is paid for at once, with its first entry
                     calls: if position == from { std::mem::take(&mut paid.timing.calls) } else { Vec::new() },
                     replies: if position == from { std::mem::take(&mut paid.timing.replies) } else { Vec::new() },
-                    ..share.clone()
+                    ..share
                 },
             },
             text: None,
@@ -190,6 +184,22 @@ impl Filling<'_> {
             _ => Err(begun_too_often(context, task, row, failure, is_excused)),
         }
     }
+}
+
+/// The part of each entry in what storing all of them took, by its turns: a session is not as short as a fact that goes with it.
+fn shares(spent: &Timing, build_us: u64, entries: &[StreamEntry]) -> Vec<Timing> {
+    let turns = |entry: &StreamEntry| entry.turns().max(1) as u64;
+    let all: u64 = entries.iter().map(turns).sum();
+    let share = |entry: &StreamEntry| {
+        let part = |us: u64| us * turns(entry) / all;
+        Timing {
+            provider_us: part(spent.provider_us),
+            total_us: part(spent.total_us),
+            build_us: part(build_us.min(spent.total_us)),
+            ..spent.clone()
+        }
+    };
+    entries.iter().map(share).collect()
 }
 
 /// Whether it cannot be known after a failure what was written; what never reached the system has changed nothing in it. What fails
@@ -343,7 +353,7 @@ async fn fresh_row(tools: &Tools, task: ClaimedTask, bank_no: u32) -> Result<Ban
 }
 
 fn missing_segment(task: &ClaimedTask) -> TaskEnd {
-    StoreError::Corrupt(format!("{:?} names entries that its bank does not have", task.task)).into()
+    StoreError::Corrupt(format!("{:?} names entries that its bank does not have", task.task).into()).into()
 }
 
 #[cfg(test)]
@@ -356,6 +366,22 @@ mod tests {
         assert!(!is_in_doubt(&permanent, false) && is_in_doubt(&permanent, true));
         assert!(is_in_doubt(&Failure::transient("system_http_500", "retain: no"), false));
         assert!(!is_in_doubt(&Failure::transient(SYSTEM_UNAVAILABLE, "away"), true), "it never got there");
+    }
+
+    #[test]
+    fn what_a_request_took_is_shared_by_turns() {
+        use bench_proto::dataset::{Memory, Session, Turn};
+
+        let session =
+            |turns| StreamEntry::Session(Session { turns: vec![Turn::default(); turns], ..Session::default() });
+        let spent = Timing { provider_us: 210, total_us: 420, ..Timing::default() };
+        let took = |entries: &[StreamEntry]| {
+            shares(&spent, 42, entries).iter().map(|of| (of.provider_us, of.total_us, of.build_us)).collect::<Vec<_>>()
+        };
+        assert_eq!(took(&[session(20), session(1)]), [(200, 400, 40), (10, 20, 2)]);
+        assert_eq!(took(&[session(7)]), [(210, 420, 42)]);
+        let memory = || StreamEntry::Memory(Memory::default());
+        assert_eq!(took(&[memory(), memory()]), [(105, 210, 21); 2], "each is one");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Who shares a rank, and what each pair says: paired comparisons of all results of a table, corrected over all pairs of the dataset.
 
-use bench_aggregate::compare::{CompareOptions, Side, compare, correct_over_pairs, ranks};
+use bench_aggregate::compare::{CompareOptions, Side, compare, correct_over_pairs, in_view_of_all, ranks};
 use bench_proto::{
     comparison::{Comparison, Word},
     metric::Better,
@@ -16,7 +16,7 @@ use super::{
     choosing::{Contestant, Draft, same_settings, tables, variant},
     reading::{self, ArchivedRun, ReadRun, unless_left_out},
 };
-use crate::{comparison::matrix::in_view_of_all, exit::CliError, results::published::among_others};
+use crate::{exit::CliError, results::published::among_others};
 
 /// Questions of a table that are held at once.
 const MOST_QUESTIONS: usize = 10_000_000;
@@ -31,7 +31,7 @@ pub(super) struct Boards {
 struct Held {
     /// The reports of its runs, in the order of the rows.
     summaries: Vec<Summary>,
-    /// Its pairs.
+    /// Comparisons of each row with each other one.
     pairs: Vec<Compared>,
 }
 
@@ -208,7 +208,7 @@ fn rows_of(read: &[ReadRun]) -> Vec<BoardRow> {
             // what the memory system spent itself is a part of what its score costs
             usd: summary.usage.usd_list_with(summary.metered.as_ref()),
             // nobody has told what results made elsewhere have cost
-            usd_incomplete: !summary.usage.unknown.is_empty() || run.bundle.imported,
+            usd_incomplete: summary.usage.is_incomplete() || run.bundle.imported,
             probe_p50_ms: probe.and_then(|probe| probe.p50_ms),
             probe_note: told.or_else(|| probe.and_then(|probe| probe.failure.clone())),
             finished_at: summary.run.finished_at.clone(),

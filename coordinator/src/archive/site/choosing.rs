@@ -69,7 +69,7 @@ impl ArchivedRun {
         let parts = self.spec().fingerprint_parts();
         let told = parts.iter().filter(|(key, _)| !matches!(key.as_str(), "system.version" | "system.canaries"));
         let text: String = told.map(|(key, value)| format!("{key}={value}\n")).collect();
-        (self.bundle.imported, Sha256Hash::of(text.as_bytes()))
+        (self.bundle.imported, Sha256Hash::of_bytes(text.as_bytes()))
     }
 
     /// Newer ones come last.

@@ -65,7 +65,7 @@ impl<'a> Told<'a> {
         }
     }
 
-    fn of(archive: &'a ImportedBanks) -> Self {
+    fn from_imported(archive: &'a ImportedBanks) -> Self {
         Self::new(&archive.name, &archive.sha256, &archive.manifest)
     }
 }
@@ -120,7 +120,7 @@ pub(super) async fn import(app: &App, file: &Path, args: &KeepArgs) -> CliResult
     if let Some(into) = &into {
         take_in(app, into, &banks).await?;
     }
-    let told = Told::of(&banks);
+    let told = Told::from_imported(&banks);
     if json {
         out::json(&told);
         return Ok(Exit::Done);
@@ -245,7 +245,7 @@ pub(super) fn list(app: &App, args: &BanksArgs) -> CliResult {
     let all = imported::all(&app.home())?;
     let is_wanted =
         |archive: &&ImportedBanks| args.system.as_ref().is_none_or(|system| *system == archive.manifest.system.name);
-    let told: Vec<Told<'_>> = all.iter().filter(is_wanted).map(Told::of).collect();
+    let told: Vec<Told<'_>> = all.iter().filter(is_wanted).map(Told::from_imported).collect();
     if args.json {
         out::json(&told);
         return Ok(Exit::Done);

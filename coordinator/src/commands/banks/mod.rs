@@ -43,7 +43,7 @@ struct BanksOfRun {
     state: &'static str,
 }
 
-/// A bank of a run.
+/// A line of `banks show RUN`.
 #[derive(Debug, Serialize)]
 struct BankOfRun {
     bank_id: String,

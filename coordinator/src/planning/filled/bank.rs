@@ -11,9 +11,9 @@ use crate::out::amounts::counted;
 pub(super) struct Filled {
     /// Id of the run.
     pub(super) run: String,
-    /// The archive.
+    /// Name of the archive that the run found it filled in; `None` where the run filled it.
     pub(super) archive: Option<String>,
-    /// Its row.
+    /// The bank as that run stores it.
     pub(super) row: BankRow,
 }
 

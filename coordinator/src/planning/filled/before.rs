@@ -147,7 +147,7 @@ impl FilledBefore {
 
     /// What a new bank asks, and where the memory system has it; `None` where it has to be filled.
     #[must_use]
-    pub(in super::super) fn of(&self, bank: &NewBank) -> Option<FilledBank> {
+    pub(in super::super) fn filled_bank(&self, bank: &NewBank) -> Option<FilledBank> {
         if let Some(name) = &self.named {
             let name = name.replace(BANK_ID, &bank.bank_id);
             return Some(FilledBank { handle: format!("{}{name}", self.host), name, by: None });

@@ -33,8 +33,6 @@ pub(super) const NOTES_TOKENS: (u64, u64) = (50, 700);
 pub(super) const REPHRASING_TOKENS: (u64, u64) = (15, 60);
 /// The most completion tokens of an answer, where the parameters set no limit.
 pub(super) const ANSWER_LIMIT: u64 = 256;
-/// Completion tokens of a reasoned verdict: (low, expected), where the store has no calls to learn from.
-pub(super) const VERDICT_TOKENS: (u64, u64) = (10, 18);
 /// Calls of the store that are enough to learn from.
 const ENOUGH_CALLS: u64 = 30;
 /// Banks whose turns are measured for the average context.

@@ -2,9 +2,10 @@
 //!
 //! In comes a plan (or, for a fork, what its source has stored); out comes a [`RunEstimate`], which prints itself. Nothing is
 //! called and nothing stored. [`rehearsal`] makes the prompts without sending them, [`calls`] says what a call of each model
-//! needs, [`fork`] measures stored prompts, [`known`] looks for judgements that are stored, [`judged`] says what it saves that a
-//! judge grades a sample, [`words`] prints the result.
+//! needs, [`ages`] which prices were read long ago, [`fork`] measures stored prompts, [`known`] looks for judgements that are
+//! stored, [`judged`] says what it saves that a judge grades a sample, [`words`] prints the result.
 
+mod ages;
 mod calls;
 pub(crate) mod fork;
 mod judged;
@@ -12,15 +13,8 @@ mod known;
 pub(crate) mod rehearsal;
 mod words;
 
-use std::collections::BTreeSet;
-
 use bench_grading::prompts;
-use bench_models::{
-    capabilities,
-    prices::{self, PriceTable},
-    registry::is_paid,
-    tokens::Encoding,
-};
+use bench_models::{capabilities, prices, tokens::Encoding};
 use bench_plan::{
     Announcement, CallProfile, Estimate, EstimateInput, PhaseCalls, TokenGuess, TokenPrice, announce, estimate,
 };
@@ -40,19 +34,12 @@ use bench_systems::{
 use self::{
     calls::{
         ANSWER_LIMIT, ANSWER_TOKENS, NOTES_TOKENS, REPHRASING_TOKENS, SeenCalls, TYPICAL_CONCURRENCY,
-        TYPICAL_LATENCY_MS, VERDICT_TOKENS, answer_prompt, embedding, profile, token_price,
+        TYPICAL_LATENCY_MS, answer_prompt, embedding, profile, token_price,
     },
     judged::JudgedPart,
-    rehearsal::{Effort, JudgeGuess, Rehearsal, rehearse},
+    rehearsal::{Effort, JudgeGuess, Rehearsal, VERDICT_TOKENS, rehearse},
 };
-use crate::{
-    app::App,
-    planning::{PlannedRun, price_file},
-    runs::controls::PlannedGroup,
-};
-
-/// Providers change prices: what was read before so many days is said.
-const MOST_DAYS_OF_A_PRICE: i32 = 90;
+use crate::{app::App, planning::PlannedRun, runs::controls::PlannedGroup};
 
 /// How prompts are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +97,7 @@ pub(crate) struct RunEstimate {
     /// The memory system's own calls are metered: they count under the cap, and nobody knows beforehand how many there are.
     is_metered: bool,
     cap_usd: Option<f64>,
-    /// Models whose price was read long ago, each in a line for people.
+    /// Lines about prices that were read long ago.
     old_prices: Vec<String>,
     /// Calls were counted in a part of the sample.
     is_rough: bool,
@@ -272,7 +259,7 @@ impl RunEstimate {
             is_rough: false,
             at_most: prompts.known.at_most,
             cap_usd: spec.limits.max_cost.map(PicoUsd::usd),
-            old_prices: old_prices(app, spec, jiff::Zoned::now().date()),
+            old_prices: ages::of_run(app, spec, jiff::Zoned::now().date()),
             samples,
         }
     }
@@ -325,27 +312,6 @@ fn judge_prompt(spec: &RunSpec, JudgeGuess { prompt, schema, .. }: &JudgeGuess) 
         expected: prompt.expected + schema.expected,
         worst: prompt.worst + schema.worst + answer_at_most,
     }
-}
-
-/// Lines about the paid models of the run, its memory system's among them, whose prices are older than [`MOST_DAYS_OF_A_PRICE`]. A
-/// price of the command line is of today.
-fn old_prices(app: &App, spec: &RunSpec, today: jiff::civil::Date) -> Vec<String> {
-    let own = price_file(app).ok().flatten();
-    let notes = facts::chat_model(&spec.system.name, &spec.system.settings);
-    let paid =
-        std::iter::once(&spec.answerer).chain(&spec.judges).chain(&notes).filter(|model| is_paid(&model.provider));
-    let metered = spec.limits.meter.iter().flat_map(|meter| &meter.allow).map(String::as_str);
-    let names: BTreeSet<&str> = paid.map(|model| model.name.as_str()).chain(metered).collect();
-    let read_long_ago = |name: &str| {
-        let tables = own.as_ref().into_iter().chain([PriceTable::built_in()]);
-        let day = tables.into_iter().find_map(|table| Some(table.day_of(table.model(name)?)))?;
-        let days = prices::age_days(day, today).filter(|days| *days > MOST_DAYS_OF_A_PRICE)?;
-        Some(format!(
-            "the price of {name} is of {day}, {days} days ago: look it up, or read newer ones with `bench-coord prices update --from {}`",
-            prices::LITELLM_TABLE
-        ))
-    };
-    names.into_iter().filter(|name| prices::given(name, &spec.limits).is_none()).filter_map(read_long_ago).collect()
 }
 
 /// Recalls of the latency probe, with the one that opens connections and that nobody times.

@@ -23,9 +23,11 @@ use bench_systems::{
 use bench_worker::answerer::{Shown, answer_prompt, move_prompts};
 use futures::FutureExt;
 
-use super::{calls::VERDICT_TOKENS, known::KnownCalls};
+use super::known::KnownCalls;
 use crate::planning::PlannedRun;
 
+/// Completion tokens of a reasoned verdict: (low, expected), where the store has no calls to learn from.
+pub(super) const VERDICT_TOKENS: (u64, u64) = (10, 18);
 /// Tokens that stand around the schema of a reply.
 const SCHEMA_OVERHEAD: u64 = 32;
 
@@ -68,7 +70,7 @@ pub(crate) struct Rehearsal {
 /// Calls by which a model takes notes of banks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Notes {
-    /// Calls.
+    /// How often the model is asked, for all banks.
     pub calls: u64,
     /// Tokens of each of them.
     pub prompt: TokenGuess,
@@ -264,7 +266,7 @@ pub(crate) async fn rehearse(
     count_text: CountText<'_>,
 ) -> Rehearsal {
     let spec = &planned.spec;
-    let mut of_system = OfSystem::of(&spec.system);
+    let mut of_system = OfSystem::from_spec(&spec.system);
     let system = stand_in_system(planned, &of_system);
     let (mut answers, mut rephrased) = (Measured::default(), Measured::default());
     let instructions = Instructions::from_profile(&spec.dataset.profile, spec.scenario).ok();
@@ -336,7 +338,7 @@ struct OfSystem {
 }
 
 impl OfSystem {
-    fn of(SystemSpec { name, settings, .. }: &SystemSpec) -> Self {
+    fn from_spec(SystemSpec { name, settings, .. }: &SystemSpec) -> Self {
         Self {
             embeds: vector::remote_model(name, settings),
             before: vector::prefixes(settings),
@@ -415,7 +417,7 @@ fn place_of(bank_id: &str, content: &Arc<BankContent>) -> BankRef {
         name: format!("rehearsal-{bank_id}"),
         handle: None,
         bank_id: bank_id.to_owned(),
-        content_hash: Sha256Hash::of(bank_id.as_bytes()),
+        content_hash: Sha256Hash::of_bytes(bank_id.as_bytes()),
         content: Some(Arc::clone(content)),
     }
 }

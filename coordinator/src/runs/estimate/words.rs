@@ -44,7 +44,7 @@ impl RunEstimate {
         (stored > 0).then(|| format!("{stored} further calls of judges are stored and are not paid again"))
     }
 
-    /// Says which prices were read long ago, where something is paid by them.
+    /// Says of prices that they were read long ago, where something is paid by them.
     pub(crate) fn tell_old_prices(&self) {
         self.old_prices().for_each(out::note);
     }
@@ -96,13 +96,14 @@ impl RunEstimate {
         let clustered: Vec<[f64; 2]> = all.iter().filter_map(|of| of.clustered_points).map(<[f64; 2]>::from).collect();
         match (all.len(), clustered.len()) {
             (cells, with) if cells == with => format!(
-                "± {} points for conversations like these, by {}how high the score is (± {naive} naive)",
+                "± {} points for conversations like these (other ones of their kind), by {}how high the score is (± {naive} naive)",
                 range(clustered.into_iter().flatten()),
                 if cells > 1 { "cell and by " } else { "" }
             ),
             (1, _) => format!("± {naive} points naive; fewer than three banks give no clustered interval"),
             _ => format!(
-                "± {naive} points naive, by cell; cells with fewer than three banks have no interval for conversations like these"
+                "± {naive} points naive, by cell; cells with fewer than three banks have no interval for conversations like these \
+                 (other ones of their kind)"
             ),
         }
     }
@@ -197,6 +198,7 @@ impl RunEstimate {
         let of_run = if is_alone { "" } else { "in each run, " };
         lines.extend(self.samples.iter().map(|sample| format!("  {of_run}{}", sample.words())));
         lines.extend(self.canaries().map(|canaries| format!("  {canaries}")));
+        lines.extend(self.old_prices().map(|line| format!("  {line}")));
         lines.push(format!("  about {}", duration(self.total.minutes * 60.0)));
         lines.push(format!("  95 % interval to expect: {}", self.half_width()));
         lines.push(format!("  smallest difference a paired comparison finds: {} points", self.detectable()));
@@ -274,11 +276,20 @@ mod tests {
     }
 
     #[test]
+    fn a_price_that_was_read_long_ago_stands_in_the_text_where_it_is_paid() {
+        let mut of_run = expecting(13.9, None, 18.0);
+        of_run.old_prices.push("the price of m is of 2020-01-01".to_owned());
+        assert!(!of_run.text().contains("the price of m"), "nothing is paid by it");
+        of_run.total.most_calls = 1;
+        assert!(of_run.text().contains("\n  the price of m is of 2020-01-01\n"), "{}", of_run.text());
+    }
+
+    #[test]
     fn a_matrix_announces_the_intervals_of_all_of_its_cells() {
         let small = expecting(13.9, Some((10.0, 17.5)), 18.0);
         let large = expecting(6.9, Some((5.0, 8.5)), 9.0);
-        let one = "expected 95 % interval ± 10.0 to 17.5 points for conversations like these, by how high the score is (± 13.9 naive); a \
-                   paired comparison can detect 18.0 points";
+        let one = "expected 95 % interval ± 10.0 to 17.5 points for conversations like these (other ones of their kind), by how high \
+                   the score is (± 13.9 naive); a paired comparison can detect 18.0 points";
         assert_eq!(small.line(), one);
         let mut alike = small.clone();
         alike.and(&small);
@@ -288,8 +299,8 @@ mod tests {
         matrix.and(&large);
         assert_eq!(
             matrix.line(),
-            "expected 95 % interval ± 5.0 to 17.5 points for conversations like these, by cell and by how high the score is (± 6.9 to \
-             13.9 naive); a paired comparison can detect 9.0 to 18.0 points"
+            "expected 95 % interval ± 5.0 to 17.5 points for conversations like these (other ones of their kind), by cell and by how \
+             high the score is (± 6.9 to 13.9 naive); a paired comparison can detect 9.0 to 18.0 points"
         );
         let two_banks = expecting(20.0, None, 30.0);
         assert!(two_banks.line().contains("± 20.0 points naive; fewer than three banks"), "{}", two_banks.line());

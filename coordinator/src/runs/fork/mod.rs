@@ -6,7 +6,6 @@
 //! [`source`] says whether a run can be forked from a phase, [`spec`] what the new run's settings are, [`counted`] what becomes of
 //! somebody else's counting, [`adopt`] what is copied.
 
-pub(crate) mod adopt;
 mod counted;
 mod source;
 mod spec;
@@ -21,13 +20,14 @@ use crate::{
     exit::{CliError, CliResult},
     out,
     planning::{
-        dataset_of, graded, metric_by_answer_key, open_label_fixes, panel,
+        graded, metric_by_answer_key, panel,
         self_check::{self, SelfCheckResult},
     },
     results::{SELF_CHECK_EVENT, check_run_folder},
     runs::{
+        adopt::{self, FORK_EVENT, label_fixes},
         attach::attach,
-        ending::show_ending,
+        carry_out::carry_out,
         estimate::{
             Counting, RunEstimate,
             fork::{Anew, ForkOf, estimate_fork},
@@ -39,9 +39,6 @@ use crate::{
     },
     standing::{check_whole, find_run, naming::check_new},
 };
-
-/// Kind of the run event that says from which run and phase a run was forked: `<phase> <run id>`.
-const FORK_EVENT: &str = "forked";
 
 /// Where a run has what it did not do itself: `answer of <run id>` for a fork, `import`; none for a run of its own.
 ///
@@ -57,9 +54,6 @@ pub(crate) async fn source_of(store: &dyn Runs, run: &RunRow) -> Result<Option<S
     }
     Ok(run.imported.then(|| "import".to_owned()))
 }
-
-/// Questions whose texts are read at once.
-const TEXTS_AT_ONCE: usize = 256;
 
 /// The six steps of `submit`, for a run whose plan and first phases are those of `source`.
 ///
@@ -108,11 +102,7 @@ pub(crate) async fn run(app: &App, args: &SubmitArgs, source: &str, from: ForkFr
 
     // 5. execute, 6. end
     let execution = Execution { app, store: &store, run: &run, executor: &executor, planner: None, planned: None };
-    if args.detach {
-        return execution.leave_to_cluster(args.output.json).await;
-    }
-    let end = execution.execute_to_rest(&args.output).await?;
-    show_ending(app, store.as_ref(), &run, end, &args.output).await
+    carry_out(execution, args.detach, &args.output).await
 }
 
 /// A run that is to be created, as a fork with what its graders' check found: whoever goes on with it takes over first, also when
@@ -223,11 +213,6 @@ async fn answered_again(store: &dyn Store, source: &RunRow, spec: &mut RunSpec) 
         source.run_id
     ));
     Ok(Anew { questions: wrong, kept, drawn: drawn.is_some() })
-}
-
-/// Label fixes for the dataset of a run.
-async fn label_fixes(app: &App, spec: &RunSpec, name: &str, allow_modified: bool) -> Result<LabelFixes, CliError> {
-    open_label_fixes(app, name, &dataset_of(app, spec).await?, allow_modified).await
 }
 
 /// The line that opens a fork.

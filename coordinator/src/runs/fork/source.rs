@@ -12,12 +12,12 @@ use bench_systems::{BuildContext, adapter, registry as systems};
 use bench_worker::banks::BankQuestions;
 use serde_json::Value;
 
-use super::TEXTS_AT_ONCE;
 use crate::{
     app::App,
     cli::{ForkFrom, SampleArgs, SubmitArgs},
     exit::CliError,
     planning::filled,
+    runs::adopt::TEXTS_AT_ONCE,
     standing::check_banks as check_there,
 };
 
@@ -67,7 +67,8 @@ async fn check_banks(store: &dyn Store, source: &RunRow, imported: bool) -> Resu
                 ),
                 false => String::new(),
             };
-            CliError::usage(format!("{error}{else_}"))
+            let message = format!("{error}{else_}");
+            error.saying(message)
         })?;
         check_there(store, source).await?;
         if store.banks(source.run_no, None).await?.iter().all(|row| filled::as_filled(row).is_none()) {

@@ -77,7 +77,7 @@ fn asked_questions(run: &RunRow) -> RunSpec {
         && let Some(look) = run.looks.stopped()
     {
         let whole = &run.spec.sample;
-        spec.sample.signature = Sha256Hash::of(format!("{}:{}", whole.signature, look.asked).as_bytes()).hex();
+        spec.sample.signature = Sha256Hash::of_bytes(format!("{}:{}", whole.signature, look.asked).as_bytes()).hex();
         spec.sample.notes.push(format!(
             "run {} stopped early: of its {} questions only the {} that it has asked are asked here",
             run.run_id, whole.n, look.asked

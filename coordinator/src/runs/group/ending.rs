@@ -13,7 +13,7 @@ use bench_proto::{
     repeats::RepeatsReport,
     summary::Verdict,
 };
-use bench_report::{repeats as rendered, svg::Plot};
+use bench_report::{repeats as rendered, svg::Plot, terminal::TerminalOptions};
 use bench_store::{RunState, Store};
 use serde_json::json;
 
@@ -26,8 +26,9 @@ use crate::{
     results::{check_writable, repeats::repeats_report, run_folder, write_atomically, write_text},
     runs::{
         controls,
-        ending::{archive_local, archive_local_matrix, left_running, write_result},
+        ending::{archive_local, archive_local_matrix, write_result},
         removal::clean_after,
+        rest::left_running,
     },
     standing::{Standing, group::RunsOfGroup},
 };
@@ -71,7 +72,7 @@ pub(super) async fn show(
     write_files(&report, &table, &folder)?;
     let all_ended = group.runs.iter().all(|run| run.state == RunState::Finished);
     if report.group.ended > 0 {
-        print(&report, output.json);
+        print(&report, output.json, false);
         out::note(&format!("report of the group: {}", folder.display()));
     }
     if !all_ended {
@@ -96,7 +97,7 @@ async fn show_matrix(app: &App, store: &dyn Store, group: &RunsOfGroup, output: 
     let report = matrix_report(app, store, group).await?;
     write_matrix(&report, &folder)?;
     if report.cells.iter().any(|cell| cell.ended > 0) {
-        print_matrix(&report, output.json);
+        print_matrix(&report, output.json, false);
         out::note(&format!("report of the matrix: {}", folder.display()));
     }
     if group.runs.iter().any(|run| run.state != RunState::Finished) {
@@ -107,11 +108,13 @@ async fn show_matrix(app: &App, store: &dyn Store, group: &RunsOfGroup, output: 
     Ok(exit_of_matrix(&report, output.floor))
 }
 
-/// Prints a report of a matrix.
-pub(crate) fn print_matrix(report: &MatrixReport, json: bool) {
+/// Prints a report of a matrix: what fits a screen, or in `full`.
+pub(crate) fn print_matrix(report: &MatrixReport, json: bool, full: bool) {
     match json {
         true => out::json(report),
-        false => out::painted(&bench_report::matrix::terminal(report, out::view())),
+        false => {
+            out::painted(&bench_report::matrix::terminal(report, TerminalOptions { view: out::view(), full }));
+        }
     }
 }
 
@@ -168,19 +171,19 @@ fn exit_of_matrix(report: &MatrixReport, floor: Option<f64>) -> Exit {
 pub(crate) async fn print_group(app: &App, store: &dyn Store, group: &RunsOfGroup, json: bool) -> CliResult {
     if group.is_matrix() {
         let report = matrix_report(app, store, group).await?;
-        print_matrix(&report, json);
+        print_matrix(&report, json, false);
         return Ok(exit_of_matrix(&report, None));
     }
     let (report, _) = repeats_report(app, store, group).await?;
-    print(&report, json);
+    print(&report, json, false);
     Ok(exit_of(&report, None))
 }
 
-/// Prints a report of a group.
-pub(crate) fn print(report: &RepeatsReport, json: bool) {
+/// Prints a report of a group: what fits a screen, or in `full`.
+pub(crate) fn print(report: &RepeatsReport, json: bool, full: bool) {
     match json {
         true => out::json(report),
-        false => out::painted(&rendered::terminal(report, out::view())),
+        false => out::painted(&rendered::terminal(report, TerminalOptions { view: out::view(), full })),
     }
 }
 

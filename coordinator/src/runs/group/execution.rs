@@ -17,19 +17,18 @@ use crate::{
     runs::{
         client::{Following, INCOMPLETE, spawn_planner},
         controls,
-        ending::{RunEnd, left_running},
         execution::plan_fully,
         executor::{RunExecutor, Watching},
         local::hold,
-        resume::planner_if_missing,
+        missing_plan::planner_if_missing,
+        rest::{RunEnd, left_running},
     },
     standing::group::RunsOfGroup,
 };
 
-/// Runs that one process executes at the same time; of more the next begins when one is at rest.
-const AT_ONCE: usize = 8;
-/// The same of the runs of a matrix: what differs between cells must not be the hour at which they were asked.
-const CELLS_AT_ONCE: usize = 32;
+/// Runs that one process executes at the same time; of more the next begins when one is at rest. What differs between repeats, or
+/// between cells of a matrix, must not be the hour at which they were asked.
+const AT_ONCE: usize = 32;
 
 /// A run of a group that somebody is about to execute.
 pub(super) struct Taken {
@@ -114,14 +113,26 @@ async fn execute(
     output: &OutputArgs,
 ) -> Result<Option<String>, CliError> {
     let interrupts = app.interrupts();
-    let most = if taken.iter().any(|taken| taken.run.cell().is_some()) { CELLS_AT_ONCE } else { AT_ONCE };
-    let at_once = taken.len().clamp(1, most);
+    let at_once = taken.len().clamp(1, AT_ONCE);
+    if let Some(words) = one_after_the_other(taken.len()) {
+        out::note(&words);
+    }
     let watching = Watching { display: Display::None, at_once, ..Watching::new(output, &interrupts) };
     let watching = &watching;
     let runs: Vec<_> = taken.into_iter().map(|taken| own(app, store, taken, watching)).collect();
     let ends: Vec<Result<RunEnd, CliError>> = stream::iter(runs).buffer_unordered(at_once).collect().await;
     ends.into_iter().collect::<Result<Vec<_>, _>>()?;
     Ok(None)
+}
+
+/// Says of more runs than are executed at the same time that they are not.
+fn one_after_the_other(runs: usize) -> Option<String> {
+    (runs > AT_ONCE).then(|| {
+        format!(
+            "{AT_ONCE} of these {runs} runs are executed at the same time, each further one begins when another has ended: a provider \
+             that drifts does not meet all of them alike; a cluster executes all at once"
+        )
+    })
 }
 
 /// Executes one of the runs; holds it where its turn did not come.
@@ -199,4 +210,19 @@ fn detached(group: &RunsOfGroup, json: bool) -> CliResult {
         out::result(&group.id.to_string());
     }
     Err(left_running(&group.id, "detached"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ten_repeats_run_at_the_same_time_and_more_than_there_is_room_for_are_told() {
+        assert_eq!((one_after_the_other(10), one_after_the_other(32)), (None, None));
+        let words = one_after_the_other(40).expect("more than 32");
+        assert!(
+            words.starts_with("32 of these 40 runs") && words.contains("does not meet all of them alike"),
+            "{words}"
+        );
+    }
 }

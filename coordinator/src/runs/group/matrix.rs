@@ -130,7 +130,7 @@ impl Wanted {
     /// # Errors
     /// What the store meets.
     async fn cap(&self, store: &dyn Store) -> Result<GroupCap, CliError> {
-        let of_cells = GroupCap::of(self.cells.iter().map(|of| &of.planned.measured.spec.limits))?;
+        let of_cells = GroupCap::highest(self.cells.iter().map(|of| &of.planned.measured.spec.limits))?;
         let is_said = self.cells.iter().any(|of| of.args.limits.max_cost.is_some());
         let Some(run) = self.existing.as_ref().and_then(|group| group.runs.first()) else { return Ok(of_cells) };
         let (said, had) = (of_cells.usage.map(|cap| cap.unit), run.spec.limits.max_usage);
@@ -165,7 +165,7 @@ impl GroupCap {
     ///
     /// # Errors
     /// Exit 2 where they count different things.
-    pub(crate) fn of<'a>(limits: impl Iterator<Item = &'a Limits>) -> Result<Self, CliError> {
+    pub(crate) fn highest<'a>(limits: impl Iterator<Item = &'a Limits>) -> Result<Self, CliError> {
         let mut cap: Option<Self> = None;
         for limits in limits {
             let own = Self { usd: limits.max_cost, usage: limits.max_usage };
@@ -235,7 +235,7 @@ pub(crate) async fn go_on(
     resume::take_up_all(store, &mut taken, &[]).await?;
     let _listening = app.interrupts();
     let fillers = may_fill(store.as_ref(), there).await?;
-    let (places, runs) = new_runs(app, (id, fillers.as_slice()), cells)?;
+    let (to_create, runs) = new_runs(app, (id, fillers.as_slice()), cells)?;
     let (first, others) = runs.split_first().ok_or_else(|| gone(id))?;
     let Creation::Made(made) = store.create_or_find(first, others).await? else {
         let why = format!(
@@ -248,7 +248,7 @@ pub(crate) async fn go_on(
         store.set_limits(made, &first.spec.limits).await?;
         out::note(&format!("matrix {id}: {} added to it", counted(runs.len() as u64, "run")));
     }
-    for (of, executor, number) in places {
+    for (of, executor, number) in to_create {
         let of_cell = id_of_cell(id, of.cell.number, number);
         let run = store.run_by_id(&of_cell).await?.ok_or_else(|| gone(id))?;
         let planner = Some(of.planned.measured.planner(&run, &app.home()));
@@ -266,7 +266,7 @@ fn of_cells(there: &[RunRow], cells: &[PlannedCell], cap: Option<&String>) -> Of
     };
     let of = |run: &RunRow| {
         let cell = cell_of(run);
-        let limits = under_cap(cell.map(|of| NewLimits::of(&of.app, &of.args.limits)), cap);
+        let limits = under_cap(cell.map(|of| NewLimits::from_flags(&of.app, &of.args.limits)), cap);
         (run.run_no, OfCell { limits, app: cell.map(|of| Arc::clone(&of.app)) })
     };
     there.iter().map(of).collect()
@@ -284,7 +284,7 @@ fn gone(id: &RunId) -> CliError {
 }
 
 /// A run that is to be created: its cell, who executes it, its number among the runs of the cell.
-type Place<'a> = (&'a PlannedCell, RunExecutor, u32);
+type CellRun<'a> = (&'a PlannedCell, RunExecutor, u32);
 
 /// Those of some runs whose banks others can ask: they are in the memory system, or will be.
 async fn may_fill(store: &dyn Store, runs: &[RunRow]) -> Result<Vec<RunRow>, CliError> {
@@ -302,11 +302,11 @@ fn new_runs<'a>(
     app: &App,
     (id, fillers): (&RunId, &[RunRow]),
     cells: &'a [PlannedCell],
-) -> Result<(Vec<Place<'a>>, Vec<NewRun>), CliError> {
+) -> Result<(Vec<CellRun<'a>>, Vec<NewRun>), CliError> {
     let mut order: Vec<(u32, &PlannedCell)> =
         cells.iter().flat_map(|of| of.missing.iter().map(move |number| (*number, of))).collect();
     order.sort_by_key(|(number, of)| (*number, of.cell.number));
-    let mut places = Vec::with_capacity(order.len());
+    let mut to_create = Vec::with_capacity(order.len());
     let mut runs: Vec<NewRun> = Vec::with_capacity(order.len());
     for (number, of) in order {
         let executor = RunExecutor::for_run(app, &id_of_cell(id, of.cell.number, number))?;
@@ -320,9 +320,9 @@ fn new_runs<'a>(
             new.spec.taken_over.banks_of.extend(filler.map(|(id, _)| id.0.clone()));
         }
         runs.push(new);
-        places.push((of, executor, number));
+        to_create.push((of, executor, number));
     }
-    Ok((places, runs))
+    Ok((to_create, runs))
 }
 
 /// A run of a cell that is to be created.

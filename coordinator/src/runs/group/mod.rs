@@ -19,12 +19,12 @@ pub(crate) mod resume;
 
 use std::sync::Arc;
 
-use bench_proto::{call::CacheScope, ids::RunId, spec::RunSpec};
+use bench_proto::{ids::RunId, spec::RunSpec};
 use bench_store::{Creation, NewGroup, NewRun, RunRow, Runs, Store};
 
 use self::execution::Taken;
 use crate::{
-    app::{App, Deployment},
+    app::App,
     cli::SubmitArgs,
     exit::{CliError, CliResult},
     out,
@@ -50,46 +50,10 @@ pub(crate) struct NewRepeats<'a> {
     pub planned: &'a PlannedGroup,
     /// Public id of the group.
     pub id: RunId,
-    /// How many.
+    /// Number of runs that are created.
     pub repeats: u32,
     /// What the grader self-check found.
     pub graders: &'a SelfCheckResult,
-}
-
-/// Makes of a planned run one that is repeated, or refuses.
-///
-/// # Errors
-/// Exit 2 where a repeat would be answered from another one's stored calls.
-pub(crate) fn prepare(args: &SubmitArgs, planned: &mut PlannedGroup) -> Result<(), CliError> {
-    let PlannedGroup { measured, controls } = planned;
-    if measured.spec.limits.cache == CacheScope::Shared {
-        return Err(CliError::usage(
-            "--repeats with --cache shared: a repeat would be given what another has stored, and is no draw of its own; leave --cache out",
-        ));
-    }
-    if args.repeat_ingest && measured.spec.limits.cache == CacheScope::Lineage {
-        // embeddings are shared by all runs otherwise, and a second filling would be the first
-        for spec in std::iter::once(&mut measured.spec).chain(controls.iter_mut().map(|control| &mut control.spec)) {
-            spec.limits.cache = CacheScope::Refresh;
-        }
-    }
-    Ok(())
-}
-
-/// Refuses one address for the meters of several runs of this process: the second would wait for it until the first has ended.
-///
-/// # Errors
-/// Exit 2 with what to leave out.
-pub(crate) fn check_meter_address(app: &App, specs: &[&RunSpec], repeats: u32) -> Result<(), CliError> {
-    let listen = &app.settings().meter.listen;
-    let metered = specs.iter().filter(|spec| spec.limits.meter.is_some()).count();
-    if metered * repeats as usize <= 1 || listen.ends_with(":0") || app.deployment()? == Deployment::Cluster {
-        return Ok(());
-    }
-    Err(CliError::usage(format!(
-        "meter.listen = \"{listen}\" is one address, and each metered run of this command listens at its own: leave meter.listen \
-         out, or start the runs one after the other"
-    )))
 }
 
 /// Refuses an id that a run and a group would share.
@@ -111,7 +75,7 @@ pub(crate) async fn check_free(store: &dyn Runs, id: &RunId, repeats: Option<u32
 
 /// Says how banks are filled, and when repeats say nothing.
 fn tell(spec: &RunSpec, asks_filled: bool) {
-    let draws = Draws::of(spec, asks_filled);
+    let draws = Draws::from_spec(spec, asks_filled);
     out::note(&filling(spec, &draws));
     if draws.none() {
         out::note(&nothing_draws(spec));

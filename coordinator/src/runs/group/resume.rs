@@ -16,8 +16,9 @@ use crate::{
     out,
     runs::{
         controls, elsewhere,
-        resume::{NewLimits, change_limits, make_ready, release_uncertain, take_up},
+        resume::{NewLimits, change_limits, make_ready, release_uncertain},
         start::check_detach,
+        taking_up::take_up,
     },
     standing::{Standing, group::RunsOfGroup},
 };
@@ -63,7 +64,7 @@ pub(super) async fn go_on(
     let first = group.runs.first().ok_or_else(|| CliError::infrastructure(format!("group {} is gone", group.id)))?;
     let mut controls = controls::going_on(store.as_ref(), first.run_no, args.reopen).await?;
     let mut taken = open_runs(app, store, &group, args, cells).await?;
-    let limits = NewLimits::of(app, &args.limits);
+    let limits = NewLimits::from_flags(app, &args.limits);
     if first.state == RunState::Finished && !controls.is_empty() {
         // its report is made anew when they have ended
         let (executor, planner) = make_ready(app, store.as_ref(), first, &NewLimits::default()).await?;
@@ -111,7 +112,7 @@ pub(super) async fn open_runs(
         }
         let of_cell = cells.get(&run.run_no);
         let own = of_cell.and_then(|of| of.app.clone());
-        let limits = of_cell.map_or_else(|| NewLimits::of(app, &args.limits), |of| of.limits.clone());
+        let limits = of_cell.map_or_else(|| NewLimits::from_flags(app, &args.limits), |of| of.limits.clone());
         let (executor, planner) = make_ready(own.as_deref().unwrap_or(app), store.as_ref(), run, &limits).await?;
         taken.push(Taken { run: run.clone(), executor, planner, app: own });
     }

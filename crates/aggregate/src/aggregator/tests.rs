@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use bench_proto::{
-    call::{Phase, Usage},
+    call::{Ledger, Phase, Usage},
     facts::PhaseUsage,
     failure::Failure,
     ids::{RunId, TaskKey},
@@ -563,6 +563,27 @@ fn an_empty_run_is_all_null() {
 }
 
 #[test]
+fn what_a_memory_costs_by_calls_of_the_runner_is_known() {
+    let cost = |change: fn(&mut AggregateInput)| {
+        let mut input = AggregateInput { ledger: Some(Ledger::default()), ..input(10) };
+        change(&mut input);
+        let mut aggregator = Aggregator::new(input);
+        for n in 0..10 {
+            let mut facts = question(n);
+            let (cost, saved) = (PicoUsd(2_000_000_000_000), PicoUsd(1_000_000_000_000));
+            facts.usage.recall = Usage { calls: 1, cost, saved, ..Usage::default() };
+            aggregator.add(&facts);
+        }
+        aggregator.finish(NONE).summary.usage.memory
+    };
+    let known = cost(|_| {}).expect("is known");
+    assert_eq!((known.usd, known.usd_per_1000_turns, known.usd_per_question), (30.0, None, Some(3.0)));
+    assert_eq!(cost(|input| input.is_remote = true), None, "of what it retained nothing is told");
+    assert_eq!(cost(|input| input.ledger = None), None, "imported grades");
+    assert_eq!(cost(|input| input.spec.recalls.rephrased = 2), None, "another model's calls are among them");
+}
+
+#[test]
 fn what_a_system_of_another_process_uses_is_unknown_until_it_tells() {
     let unknown = |is_remote, told: u64| {
         let mut aggregator = Aggregator::new(AggregateInput { is_remote, ..input(60) });
@@ -576,6 +597,21 @@ fn what_a_system_of_another_process_uses_is_unknown_until_it_tells() {
     };
     assert_eq!(unknown(true, 0), (vec![Phase::Retain, Phase::Recall], true));
     assert_eq!(unknown(true, 3), (vec![Phase::Retain], false), "what it told is known");
+    let alone = |usage: Usage| {
+        let mut aggregator = Aggregator::new(AggregateInput { is_remote: true, ..input(60) });
+        for n in 0..60 {
+            let mut facts = question(n);
+            facts.usage.recall = usage;
+            aggregator.add(&facts);
+        }
+        aggregator.finish(NONE).summary.usage.tokens_alone()
+    };
+    assert_eq!(alone(Usage { prompt_tokens: 3, ..Usage::default() }), ["recall"], "tokens are no dollars");
+    assert_eq!(
+        alone(Usage { calls: 1, prompt_tokens: 3, ..Usage::default() }),
+        [""; 0],
+        "a call of a model that is free"
+    );
     assert_eq!(unknown(false, 0), (vec![], false), "who computes from the stored items calls nobody");
     let of_fork = |from| {
         let mut input = AggregateInput { is_remote: true, ..input(60) };

@@ -99,7 +99,7 @@ pub(crate) fn paired_difference(means: &Means<'_>, pairs: &[Pair], tolerance: f6
         paired.ci95_note = Some("no question has a score in both runs".to_owned());
         return paired;
     };
-    let Errors { clustered, independent } = Errors::of(design);
+    let Errors { clustered, independent } = Errors::from_design(design);
     let unseen = Unseen { pairs: design.effective_questions() };
     paired.naive_ci95 = (pairs.len() > 1).then(|| unseen.widen(independent.interval(difference), difference));
     if clusters < FEWEST_CLUSTERS {
@@ -136,7 +136,7 @@ pub(super) struct Errors {
 }
 
 impl Errors {
-    pub(super) fn of(design: &Design) -> Self {
+    pub(super) fn from_design(design: &Design) -> Self {
         let clusters = design.clusters.saturating_sub(1);
         let questions = design.strata.iter().map(|stratum| stratum.n - 1.0).sum::<f64>().max(1.0);
         Self {

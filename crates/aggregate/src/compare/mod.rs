@@ -10,12 +10,14 @@
 //! | `difference` | mean, interval, p value, detectable difference, verdict word |
 //! | `mcnemar`, `holm` | the exact test; the correction over categories |
 //! | `in_common` | what of both sides was paid or made once? |
+//! | `filters` | did both keep to the questions' filters? |
 //! | `ranks` | who shares a rank where differences may be chance? |
 //! | [`fingerprints`] | does more than one thing differ? |
 
 pub mod fingerprints;
 
 pub(crate) mod difference;
+mod filters;
 mod holm;
 mod in_common;
 pub(crate) mod latency;
@@ -27,13 +29,13 @@ use std::collections::BTreeMap;
 
 use bench_proto::{
     comparison::{
-        COMPARISON_SCHEMA_VERSION, CategoryDifference, ComparedRun, Comparison, Flip, FlipSide, McNemar, MemoryCost,
+        COMPARISON_SCHEMA_VERSION, CategoryDifference, ComparedRun, Comparison, Flip, FlipSide, McNemar,
         PairedDifference, RetrievalDifference, Word,
     },
     metric::{Better, Scale},
     spec::{RunSpec, SampleSpec},
     strata::Stratum,
-    summary::{Estimator, Interval, MetricScore, Summary, Verdict},
+    summary::{Estimator, Interval, MemoryCost, MetricScore, Summary, Verdict},
 };
 
 pub(crate) use difference::{RULE_OF_THREE, gains};
@@ -142,6 +144,7 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
         &options.under_test,
     );
     let mut reasons = settings.reasons;
+    reasons.extend(filters::unlike(a, b));
     for (which, side) in [("first", a), ("second", b)] {
         if side.summary.run.verdict == Verdict::Invalid {
             let run = &side.summary.run;
@@ -161,7 +164,7 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
     notes.extend(facet_notes);
     let mcnemar = mcnemar::test(counted.iter().map(|pair| (pair.a, pair.b)), scale);
     notes.extend(disagreement(&all, &mcnemar, bootstrap_ci95.as_ref()));
-    notes.extend(chance_among(&by_category));
+    notes.extend(chance_among(&by_category, scale.better));
     let (retrieval, of_sessions) = retrieval((a.facts, b.facts), &means, &facts, options);
     notes.extend(of_sessions);
     let (flips, flip_counts) = flips(&facts, scale, options.flips);
@@ -195,21 +198,44 @@ pub fn compare(a: &Side<'_>, b: &Side<'_>, options: &CompareOptions) -> Comparis
     }
 }
 
-/// Which categories change by their own intervals, while among so many a change like theirs is no surprise: their words follow the
-/// interval, and the p value beside them takes the number of categories into account.
-fn chance_among(by_category: &[CategoryDifference]) -> Option<String> {
-    let changes = |paired: &PairedDifference| matches!(paired.verdict, Word::Better | Word::Worse);
-    let may_be_chance = |paired: &PairedDifference| paired.p_holm.is_some_and(|p| p >= SIGNIFICANT);
+/// What a difference says in view of those that were made with it: one that Holm's correction takes for chance decides nothing.
+#[must_use]
+pub fn in_view_of_all(verdict: Word, p_holm: Option<f64>) -> Word {
+    match verdict {
+        Word::Better | Word::Worse if p_holm.is_none_or(|p| p > SIGNIFICANT) => Word::Inconclusive,
+        verdict => verdict,
+    }
+}
+
+/// Corrects the p values of some differences together (Holm), and their words by them.
+fn correct<'a>(all: impl IntoIterator<Item = &'a mut PairedDifference>) {
+    let all: Vec<&mut PairedDifference> = all.into_iter().collect();
+    let p_values: Vec<Option<f64>> = all.iter().map(|paired| paired.p_value).collect();
+    for (paired, p_holm) in all.into_iter().zip(holm::adjusted(&p_values)) {
+        paired.p_holm = p_holm;
+        paired.verdict = in_view_of_all(paired.verdict, p_holm);
+    }
+}
+
+/// Which categories change by their own intervals, while among so many a change like theirs is no surprise: why their words do not
+/// follow their intervals.
+fn chance_among(by_category: &[CategoryDifference], better: Better) -> Option<String> {
+    let own_word = |paired: &PairedDifference| {
+        let own = paired.ci95.as_ref().map(|interval| difference::word(interval, paired.tolerance, better));
+        own.filter(|word| matches!(word, Word::Better | Word::Worse))
+    };
+    let may_be_chance = |paired: &PairedDifference| paired.verdict == Word::Inconclusive;
     let names: Vec<String> = by_category
         .iter()
-        .filter(|of| changes(&of.paired) && may_be_chance(&of.paired))
-        .map(|of| format!("{} ({} by its own interval)", of.category, of.paired.verdict.name()))
+        .filter(|of| may_be_chance(&of.paired))
+        .filter_map(|of| Some(format!("{} ({} by its own interval)", of.category, own_word(&of.paired)?.name())))
         .collect();
     (!names.is_empty()).then(|| {
         format!(
-            "among {} categories a change like that of {} is no surprise (p (Holm) {SIGNIFICANT} or more): no firm result",
+            "among {} categories a change like that of {} is no surprise (p (Holm) above {SIGNIFICANT}): {}",
             by_category.len(),
-            names.join(", ")
+            names.join(", "),
+            Word::Inconclusive.name()
         )
     })
 }
@@ -237,7 +263,7 @@ fn disagreement(paired: &PairedDifference, mcnemar: &McNemar, bootstrap: Option<
     })
 }
 
-/// The differences of all categories, with p values that take their number into account.
+/// The differences of all categories, with p values and words that take their number into account.
 pub(crate) fn category_differences(
     means: &Means<'_>,
     pairs: BTreeMap<&str, Vec<pairs::Pair>>,
@@ -249,10 +275,7 @@ pub(crate) fn category_differences(
         paired: paired_difference(&mean, &pairs, tolerance),
     };
     let mut by_category: Vec<CategoryDifference> = pairs.into_iter().map(difference).collect();
-    let p_values: Vec<Option<f64>> = by_category.iter().map(|category| category.paired.p_value).collect();
-    for (category, p_holm) in by_category.iter_mut().zip(holm::adjusted(&p_values)) {
-        category.paired.p_holm = p_holm;
-    }
+    correct(by_category.iter_mut().map(|category| &mut category.paired));
     by_category
 }
 
@@ -284,11 +307,7 @@ fn by_facet(means: &Means<'_>, facts: &PairedFacts<'_>, tolerance: f64) -> (Face
         let differences = with_pairs.map(|(value, pairs)| (value, paired_difference(&mean, &pairs, tolerance)));
         by_facet.insert(facet.name, differences.collect());
     }
-    let p_values: Vec<Option<f64>> =
-        by_facet.values().flat_map(BTreeMap::values).map(|paired| paired.p_value).collect();
-    for (paired, p_holm) in by_facet.values_mut().flat_map(BTreeMap::values_mut).zip(holm::adjusted(&p_values)) {
-        paired.p_holm = p_holm;
-    }
+    correct(by_facet.values_mut().flat_map(BTreeMap::values_mut));
     (by_facet, notes)
 }
 

@@ -1,5 +1,6 @@
 use bench_proto::{
     comparison::{PairedDifference, Word},
+    dataset::FilterParts,
     facts::{Outcome, QuestionFacts},
     metric::MetricSpec,
     spec::ScorerSpec,
@@ -57,6 +58,43 @@ fn equal_runs_do_not_change() {
     assert_eq!(comparison.mcnemar.p_value, 1.0);
     assert!(comparison.flips.is_empty() && comparison.differences.is_empty());
     assert_eq!(comparison.bootstrap_note.as_deref(), Some("all banks agree: nothing to draw from"));
+}
+
+/// What a side of a comparison is made of.
+type Made = (RunSpec, RunFacts, Summary);
+
+fn side(of: &Made) -> Side<'_> {
+    Side { spec: &of.0, facts: &of.1, summary: &of.2, members: &[] }
+}
+
+#[test]
+fn runs_that_did_not_keep_to_filters_alike_are_not_comparable_whatever_is_under_test() {
+    let run = |unfiltered: FilterParts, outside: u32| -> Made {
+        let mut input = input(60);
+        input.spec.sample.unfiltered = unfiltered;
+        let (mut run, mut aggregator) = (RunFacts::new("judge", 10), Aggregator::new(input.clone()));
+        for i in 0..60 {
+            let mut facts = question(i);
+            facts.retrieval.iter_mut().for_each(|found| found.outside = Some(outside));
+            run.add(&facts);
+            aggregator.add(&facts);
+        }
+        let mut summary = aggregator.finish(std::iter::empty::<&str>()).summary;
+        let is_said = summary.warnings.iter().any(|line| line.contains("was ignored in 60 of 60 recalls"));
+        assert_eq!(is_said, outside > 0, "{:?}", summary.warnings);
+        summary.run.verdict = Verdict::Valid;
+        (input.spec, run, summary)
+    };
+    let options = CompareOptions { under_test: vec!["all".to_owned()], ..CompareOptions::default() };
+    let reasons = |a: &Made, b: &Made| compare(&side(a), &side(b), &options).reasons;
+    let tags = FilterParts { tags: true, ..FilterParts::default() };
+    let (kept, without, ignored) = (run(FilterParts::default(), 0), run(tags, 2), run(FilterParts::default(), 2));
+    assert_eq!((reasons(&kept, &kept).len(), reasons(&without, &without).len()), (0, 0));
+    let begin = "the questions' filters were not kept to alike: ";
+    let of_parts = format!("{begin}the first run asked with all of their parts, the second without tags");
+    assert_eq!(reasons(&kept, &without), [of_parts]);
+    let of_hits = "they were ignored in 0 of 60 recalls of the first run, and in 60 of 60 of the second";
+    assert_eq!(reasons(&kept, &ignored), [format!("{begin}{of_hits}")]);
 }
 
 #[test]
@@ -320,18 +358,43 @@ fn where_checks_disagree_a_note_says_so() {
 }
 
 #[test]
-fn a_category_that_may_have_changed_by_chance_among_so_many_is_named() {
-    let said = |word: Word, p_holm: Option<f64>| {
+fn a_difference_among_many_pairs_decides_by_its_corrected_p() {
+    assert_eq!(in_view_of_all(Word::Worse, Some(0.34)), Word::Inconclusive);
+    assert_eq!(in_view_of_all(Word::Better, None), Word::Inconclusive);
+    assert_eq!(in_view_of_all(Word::Better, Some(0.01)), Word::Better);
+    assert_eq!(in_view_of_all(Word::NoChange, Some(1.0)), Word::NoChange);
+}
+
+#[test]
+fn a_category_that_may_have_changed_by_chance_among_so_many_decides_nothing_and_is_named() {
+    let said = |p_values: [f64; 3], better: Better| {
         let mut by_category = compared(60, |_, _| {}).by_category;
-        let first = &mut by_category[0].paired;
-        (first.verdict, first.p_holm) = (word, p_holm);
-        chance_among(&by_category)
+        for (category, p) in by_category.iter_mut().zip(p_values) {
+            let interval = Interval { low: -0.3, high: -0.1, method: String::new() };
+            category.paired = PairedDifference {
+                verdict: difference::word(&interval, category.paired.tolerance, better),
+                ci95: Some(interval),
+                p_value: Some(p),
+                ..category.paired.clone()
+            };
+        }
+        correct(by_category.iter_mut().map(|category| &mut category.paired));
+        let words: Vec<Word> = by_category.iter().map(|category| category.paired.verdict).collect();
+        (words, by_category[2].category.clone(), chance_among(&by_category, better))
     };
-    let note = said(Word::Worse, Some(0.08)).expect("a note");
-    assert!(note.contains("(WORSE by its own interval)") && note.contains("among 3 categories"), "{note}");
-    for (word, p_holm) in [(Word::Worse, Some(0.01)), (Word::Inconclusive, Some(0.5)), (Word::Better, None)] {
-        assert_eq!(said(word, p_holm), None, "{word:?} {p_holm:?}");
-    }
+    let (words, third, note) = said([0.001, 0.002, 0.071], Better::Higher);
+    assert_eq!(words, [Word::Worse, Word::Worse, Word::Inconclusive]);
+    let note = note.expect("a note");
+    let wanted = format!("among 3 categories a change like that of {third} (WORSE by its own interval) is no surprise");
+    assert!(note.starts_with(&wanted) && note.ends_with(": INCONCLUSIVE"), "{note}");
+    let (words, _, note) = said([0.001, 0.002, 0.071], Better::Lower);
+    assert_eq!(words, [Word::Better, Word::Better, Word::Inconclusive]);
+    assert!(note.is_some_and(|note| note.contains("(BETTER by its own interval)")));
+    // the second smallest of three counts twice
+    assert_eq!(said([0.001, 0.03, 0.03], Better::Higher).0, [Word::Worse, Word::Inconclusive, Word::Inconclusive]);
+    assert_eq!(said([0.001, 0.002, 0.003], Better::Higher).2, None);
+    let unchanged = compared(60, |_, _| {}).by_category;
+    assert_eq!(chance_among(&unchanged, Better::Higher), None);
 }
 
 #[test]

@@ -77,53 +77,105 @@ pub(super) fn least(summary: &Summary, floors: &Floors) -> Option<Check> {
     })
 }
 
-/// Floors hold for the unrounded score; where lower is better they are ceilings. What has no score has not reached its floor.
-pub(super) fn floors(summary: &Summary, floors: &Floors) -> Vec<Check> {
-    let overall = floors.overall.map(|floor| ("floor:overall".to_owned(), summary.headline.value, floor));
-    let better = summary.scores.first().map_or(Better::Higher, |score| score.better);
-    let by_category = summary.scores.first().map_or(&[][..], |score| score.by_category.as_slice());
-    let of_category = |name: &str| by_category.iter().find(|c| c.category == name).and_then(|c| c.value);
-    let categories = floors.category.iter().map(|(name, floor)| (format!("floor:{name}"), of_category(name), *floor));
-    overall
-        .into_iter()
-        .chain(categories)
-        .map(|(rule, value, floor)| {
-            let (outcome, detail) = match value {
-                None => {
-                    let detail = format!("there is no score to hold against {:.2} %", floor * 100.0);
-                    (CheckOutcome::Regression, detail)
-                }
-                Some(value) => match beyond_floor(better, value, floor) {
-                    Some(detail) => (CheckOutcome::Regression, detail),
-                    None => {
-                        let not = format!("is not {}", beyond(better));
-                        (CheckOutcome::Pass, format!("{:.2} % {not} {:.2} %", value * 100.0, floor * 100.0))
-                    }
-                },
-            };
-            let change = value.map(|value| Change::new(&summary.headline.metric, value, floor));
-            Check { rule, level: Level::Critical, outcome, value, bound: Some(floor), detail, change }
-        })
-        .collect()
+/// A figure that a floor or a ceiling is about.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Figure {
+    /// That of the run, or its mean over the repeats.
+    Is(f64),
+    /// There is none.
+    IsNone,
+    /// So many repeats do not have it, of so many.
+    Lacks(usize, usize),
 }
 
-/// Floors and ceilings of figures that are named by their path in the report.
-pub(super) fn by_path(summary: &Summary, policy: &Policy) -> Vec<Check> {
+impl Figure {
+    fn mean_over<T>(all: &[T], figure: impl Fn(&T) -> Option<f64>) -> Self {
+        let values: Vec<f64> = all.iter().filter_map(figure).collect();
+        match all.len() - values.len() {
+            _ if values.is_empty() => Self::IsNone,
+            0 => Self::Is(values.iter().sum::<f64>() / values.len() as f64),
+            lacking => Self::Lacks(lacking, all.len()),
+        }
+    }
+
+    fn value(self) -> Option<f64> {
+        match self {
+            Self::Is(value) => Some(value),
+            Self::IsNone | Self::Lacks(..) => None,
+        }
+    }
+}
+
+/// Of how many runs a figure is the mean, where it is one.
+fn mean_of<T>(all: &[T]) -> String {
+    if all.len() > 1 { format!(" (mean of {} repeats)", all.len()) } else { String::new() }
+}
+
+/// Floors hold for the unrounded score; where lower is better they are ceilings. What has no score has not reached its floor. Of
+/// repeats `each` is one, and the mean over them is held; the headline of `summary` is theirs already.
+pub(super) fn floors(summary: &Summary, each: &[Summary], floors: &Floors) -> Vec<Check> {
+    let metric = &summary.headline.metric;
+    let better = summary.scores.first().map_or(Better::Higher, |score| score.better);
+    let headline = summary.headline.value.map_or(Figure::IsNone, Figure::Is);
+    let overall = floors.overall.map(|floor| ("floor:overall".to_owned(), headline, floor));
+    let of_category = |name: &str| {
+        Figure::mean_over(each, |run| {
+            run.scores.first()?.by_category.iter().find(|category| category.category == name)?.value
+        })
+    };
+    let categories = floors.category.iter().map(|(name, floor)| (format!("floor:{name}"), of_category(name), *floor));
+    let check = |(rule, figure, floor): (String, Figure, f64)| {
+        let (outcome, detail) = match figure {
+            Figure::IsNone => {
+                (CheckOutcome::Regression, format!("there is no score to hold against {:.2} %", floor * 100.0))
+            }
+            Figure::Lacks(lacking, of) => {
+                let detail = format!("{lacking} of {of} repeats have no score to hold against {:.2} %", floor * 100.0);
+                (CheckOutcome::Inconclusive, detail)
+            }
+            Figure::Is(value) => match beyond_floor(better, value, floor) {
+                Some(detail) => (CheckOutcome::Regression, detail + &mean_of(each)),
+                None => {
+                    let not = format!("is not {}", beyond(better));
+                    let detail = format!("{:.2} % {not} {:.2} %{}", value * 100.0, floor * 100.0, mean_of(each));
+                    (CheckOutcome::Pass, detail)
+                }
+            },
+        };
+        let value = figure.value();
+        let change = value.map(|value| Change::new(metric, value, floor));
+        Check { rule, level: Level::Critical, outcome, value, bound: Some(floor), detail, change }
+    };
+    overall.into_iter().chain(categories).map(check).collect()
+}
+
+/// Floors and ceilings of figures that are named by their path in the report; of repeats of their means.
+pub(super) fn by_path(each: &[Summary], policy: &Policy) -> Vec<Check> {
     let (floors, ceilings) = (&policy.floors.figures, &policy.ceilings);
     if floors.is_empty() && ceilings.is_empty() {
         return Vec::new();
     }
     // plain data with text keys: it always serialises
-    let report = serde_json::to_value(summary).unwrap_or_default();
+    let reports: Vec<Value> = each.iter().map(|run| serde_json::to_value(run).unwrap_or_default()).collect();
     let check = |(kind, path, bound): (&str, &String, f64)| {
         let rule = format!("{kind}:{path}");
-        let value = figure_at(&report, path);
+        let figure = Figure::mean_over(&reports, |report| figure_at(report, path));
         let holds = |value: f64| if kind == "floor" { value >= bound - 1e-12 } else { value <= bound + 1e-12 };
-        let (outcome, detail) = match value {
-            None => (CheckOutcome::Regression, format!("the report has no figure {path} to hold against {bound}")),
-            Some(value) if holds(value) => (CheckOutcome::Pass, format!("{value} keeps to the {kind} {bound}")),
-            Some(value) => (CheckOutcome::Regression, format!("{value} is beyond the {kind} {bound}")),
+        let mean = mean_of(each);
+        let (outcome, detail) = match figure {
+            Figure::IsNone => {
+                (CheckOutcome::Regression, format!("the report has no figure {path} to hold against {bound}"))
+            }
+            Figure::Lacks(lacking, of) => {
+                let detail = format!("{lacking} of {of} repeats have no figure {path} to hold against {bound}");
+                (CheckOutcome::Inconclusive, detail)
+            }
+            Figure::Is(value) if holds(value) => {
+                (CheckOutcome::Pass, format!("{value} keeps to the {kind} {bound}{mean}"))
+            }
+            Figure::Is(value) => (CheckOutcome::Regression, format!("{value} is beyond the {kind} {bound}{mean}")),
         };
+        let value = figure.value();
         let change = value.map(|value| Change::new(path, value, bound));
         Check { rule, level: Level::Critical, outcome, value, bound: Some(bound), detail, change }
     };
@@ -345,7 +397,7 @@ fn cost(rule: Ratio, a: &ComparedRun, b: &ComparedRun) -> Check {
         None => "usage.total.usd_list per question",
     };
     let unit = |old: f64, new: f64| format!("${new:.6} after ${old:.6} per question");
-    let dollars = |run: &ComparedRun, metered: f64| (run.usage.total.usd_list + metered, run.n);
+    let dollars = |run: &ComparedRun, metered: f64| Used::new(&run.usage, run.usage.total.usd_list + metered, run.n);
     per_question("cost", metric, rule, (dollars(a, of_a), dollars(b, of_b)), unit)
 }
 
@@ -366,25 +418,57 @@ fn calls(rule: Ratio, a: (&UsageSummary, u64), b: (&UsageSummary, u64)) -> Check
         (of_phases.sum::<u64>() + own) as f64
     };
     let unit = |old: f64, new: f64| format!("{new:.3} calls after {old:.3} per question");
-    per_question("calls", metric, rule, ((calls(a.0, own.0), a.1), (calls(b.0, own.1), b.1)), unit)
+    let used = |(usage, n): (&UsageSummary, u64), own: u64| Used::new(usage, calls(usage, own), n);
+    per_question("calls", metric, rule, (used(a, own.0), used(b, own.1)), unit)
 }
 
-/// A rule on how often more of something is used for a question.
+/// What a run has used of something.
+struct Used {
+    /// For each of its questions; none without questions.
+    per_question: Option<f64>,
+    /// Whether 0 means none: imported runs say nothing of what they used, and some memory systems nothing of their models.
+    is_known: bool,
+}
+
+impl Used {
+    fn new(usage: &UsageSummary, figure: f64, n: u64) -> Self {
+        let is_known = figure > 0.0 || (usage.booked.is_some() && !usage.is_incomplete());
+        Self { per_question: (n > 0).then(|| figure / n as f64), is_known }
+    }
+
+    fn known(&self) -> Option<f64> {
+        self.per_question.filter(|_| self.is_known)
+    }
+}
+
+/// A rule on how often more of something is used for a question. More than none is beyond every ratio; what is not known did not
+/// pass a critical rule.
 fn per_question(
     name: &str,
     metric: &str,
     rule: Ratio,
-    ((a, n_a), (b, n_b)): ((f64, u64), (f64, u64)),
+    (a, b): (Used, Used),
     unit: impl Fn(f64, f64) -> String,
 ) -> Check {
-    let of = |figure: f64, n: u64| (n > 0).then(|| figure / n as f64);
-    match (of(a, n_a), of(b, n_b)) {
-        (Some(old), Some(new)) if old > 0.0 => {
-            let change = Change::new(metric, new, old);
-            quotient_check(name.to_owned(), (rule.level, rule.ratio), new / old, &unit(old, new), change)
+    let (rule, level, bound) = (name.to_owned(), rule.level, rule.ratio);
+    let (old, new) = match (a.known(), b.known()) {
+        (Some(old), Some(new)) => (old, new),
+        (old, _) => {
+            let whose = if old.is_none() { "baseline" } else { "run" };
+            let outcome = if level == Level::Critical { CheckOutcome::Inconclusive } else { CheckOutcome::NotChecked };
+            let why = format!("it is not known what the {whose} used");
+            return Check { outcome, ..not_checked(rule, level, bound, &why) };
         }
-        _ => not_checked(name.to_owned(), rule.level, rule.ratio, "the baseline has none"),
+    };
+    let change = Change::new(metric, new, old);
+    if old > 0.0 {
+        return quotient_check(rule, (level, bound), new / old, &unit(old, new), change);
     }
+    let (outcome, detail) = match new > 0.0 {
+        true => (CheckOutcome::Regression, format!("{}: the baseline has none", unit(old, new))),
+        false => (CheckOutcome::Pass, format!("{}: neither has any", unit(old, new))),
+    };
+    Check { rule, level, outcome, value: None, bound: Some(bound), detail, change: Some(change) }
 }
 
 fn quotient_check(rule: String, (level, ratio): (Level, f64), quotient: f64, unit: &str, change: Change) -> Check {

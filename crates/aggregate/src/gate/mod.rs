@@ -35,8 +35,21 @@ pub fn gate(
     policy: &Policy,
     flags: GateFlags,
 ) -> GateReport {
-    let mut checks = checks::floors(summary, &policy.floors);
-    checks.extend(checks::by_path(summary, policy));
+    gate_of_repeats(summary, std::slice::from_ref(summary), baseline, policy, flags)
+}
+
+/// The same of the mean of repeats: `summary` has their headline, and what else a floor or a ceiling is about is the mean over
+/// `repeats`. A figure that some of them do not have decides nothing.
+#[must_use]
+pub fn gate_of_repeats(
+    summary: &Summary,
+    repeats: &[Summary],
+    baseline: Option<(String, Comparison)>,
+    policy: &Policy,
+    flags: GateFlags,
+) -> GateReport {
+    let mut checks = checks::floors(summary, repeats, &policy.floors);
+    checks.extend(checks::by_path(repeats, policy));
     let mut reasons = Vec::new();
     if summary.run.verdict == Verdict::Invalid {
         reasons.extend(summary.run.reasons.iter().map(|reason| format!("the run is INVALID: {reason}")));

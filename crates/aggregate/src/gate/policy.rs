@@ -130,6 +130,23 @@ impl Policy {
         overall.is_some() || !category.is_empty() || !figures.is_empty() || !self.ceilings.is_empty()
     }
 
+    /// Its rules beside those on scores that can keep a run from passing.
+    #[must_use]
+    pub fn beside_scores(&self) -> Vec<&'static str> {
+        let counts = |level: Level| level != Level::Advisory;
+        let Floors { least, overall, category, figures } = &self.floors;
+        let floors = least.is_some() || overall.is_some() || !category.is_empty() || !figures.is_empty();
+        let all = [
+            ("retrieval", self.retrieval.is_some_and(|rule| counts(rule.level))),
+            ("latency", self.latency.iter().any(|rule| counts(rule.level))),
+            ("cost", self.cost.is_some_and(|rule| counts(rule.level))),
+            ("calls", self.calls.is_some_and(|rule| counts(rule.level))),
+            ("floors", floors),
+            ("ceilings", !self.ceilings.is_empty()),
+        ];
+        all.into_iter().filter(|(_, counts)| *counts).map(|(name, _)| name).collect()
+    }
+
     fn has_rules(&self) -> bool {
         let of_scores = self.overall.is_some() || self.category.is_some() || !self.categories.is_empty();
         let of_others = self.retrieval.is_some() || !self.latency.is_empty();

@@ -1,8 +1,9 @@
 use bench_proto::{
+    call::Phase,
     comparison::{CategoryDifference, Comparison, PairedDifference},
     gate::{CheckOutcome, GateVerdict},
     metric::Better,
-    summary::{Booked, Interval, LatencyProbe, ProbeConditions, Summary, UsageFigures, Verdict},
+    summary::{Booked, Interval, LatencyProbe, ProbeConditions, Summary, UsageFigures, UsageSummary, Verdict},
 };
 
 use super::*;
@@ -285,6 +286,68 @@ fn more_calls_for_a_question_are_said() {
         (change.current / change.baseline - 3.0).abs() < 1e-12 && change.delta_percent == Some(200.0),
         "{change:?}"
     );
+}
+
+#[test]
+fn more_than_none_is_beyond_every_ratio_and_what_is_not_known_does_not_pass() {
+    let critical = "{version: 1, calls: {ratio: 1.1, level: critical}, cost: {ratio: 1.1, level: critical}}";
+    let critical: Policy = serde_norway::from_str(critical).expect("is a policy");
+    let ended = |before: (u64, f64), after: (u64, f64), is_known: bool| {
+        let mut comparison = comparison();
+        for (run, (calls, usd)) in [(&mut comparison.a, before), (&mut comparison.b, after)] {
+            run.usage = UsageSummary::default();
+            run.usage.answer.calls = calls;
+            run.usage.total.usd_list = usd;
+            run.usage.booked = is_known.then(Booked::default);
+        }
+        let report = gate(&summary(), Some(("base".to_owned(), comparison)), &critical, GateFlags::default());
+        let of_rule = |rule: &str| report.checks.iter().find(|check| check.rule == rule).expect("is a line").outcome;
+        (report.exit_code, [of_rule("calls"), of_rule("cost")])
+    };
+    let [pass, regression, inconclusive] =
+        [CheckOutcome::Pass, CheckOutcome::Regression, CheckOutcome::Inconclusive].map(|outcome| [outcome; 2]);
+    assert_eq!(ended((0, 0.0), (400, 0.1), true), (1, regression));
+    assert_eq!(ended((0, 0.0), (0, 0.0), true), (0, pass));
+    assert_eq!(ended((400, 0.1), (0, 0.0), true), (0, pass));
+    assert_eq!(ended((400, 0.1), (400, 0.1), false), (0, pass), "what is not 0 is known");
+    assert_eq!(ended((0, 0.0), (400, 0.1), false), (6, inconclusive));
+    assert_eq!(ended((400, 0.1), (0, 0.0), false), (6, inconclusive));
+    let of_system = gated(|c| {
+        c.a.usage = UsageSummary { booked: Some(Booked::default()), ..UsageSummary::default() };
+        c.a.usage.unknown = vec![Phase::Recall];
+        c.b.usage.answer.calls = 400;
+    });
+    let check = of_system.checks.iter().find(|check| check.rule == "calls").expect("is a line");
+    assert_eq!((check.outcome, of_system.exit_code), (CheckOutcome::NotChecked, 0), "advisory: {}", check.detail);
+}
+
+#[test]
+fn floors_and_ceilings_of_repeats_hold_for_their_means() {
+    let policy: Policy = serde_norway::from_str(
+        "{version: 1, floors: {category: {temporal: 0.5}, figures: {outcomes.coverage: 0.8}}, ceilings: {usage.total.usd: 2}}",
+    )
+    .expect("is a policy");
+    let repeat = |temporal: Option<f64>, usd: f64| {
+        let mut run = summary();
+        let categories = run.scores.first_mut().map(|score| &mut score.by_category).into_iter().flatten();
+        categories.filter(|category| category.category == "temporal").for_each(|category| category.value = temporal);
+        (run.outcomes.coverage, run.usage.total.used.usd) = (Some(0.9), usd);
+        run
+    };
+    let ended = |repeats: &[Summary]| gate_of_repeats(&summary(), repeats, None, &policy, GateFlags::default());
+    let all = ended(&[repeat(Some(0.3), 1.0), repeat(Some(0.8), 3.0)]);
+    assert_eq!(all.exit_code, 0, "{all:#?}");
+    assert_eq!(all.checks[0].detail, "55.00 % is not below 50.00 % (mean of 2 repeats)");
+    let dear = ended(&[repeat(Some(0.3), 1.0), repeat(Some(0.8), 3.5)]);
+    assert_eq!(
+        (dear.exit_code, dear.checks[2].detail.as_str()),
+        (1, "2.25 is beyond the ceiling 2 (mean of 2 repeats)")
+    );
+    assert_eq!(ended(&[repeat(Some(0.3), 1.0), repeat(Some(0.6), 1.0)]).exit_code, 1, "45 % of the mean");
+    let lacking = ended(&[repeat(Some(0.9), 1.0), repeat(None, 1.0)]);
+    assert_eq!((lacking.exit_code, lacking.checks[0].outcome), (6, CheckOutcome::Inconclusive));
+    assert!(lacking.checks[0].detail.starts_with("1 of 2 repeats have no score"), "{lacking:#?}");
+    assert_eq!(ended(&[repeat(None, 1.0), repeat(None, 1.0)]).exit_code, 1, "as of one run that has none");
 }
 
 #[test]

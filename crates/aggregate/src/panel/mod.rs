@@ -1,19 +1,23 @@
 //! What several judges of a run say together: mean and majority of those that grade all questions, which of them stands against the
-//! others, and what a judge of a sample would have said of all questions.
+//! others, how far they lie apart, and what a judge of a sample would have said of all questions.
 
 mod estimator;
 
 use std::collections::BTreeMap;
 
 use bench_proto::{
-    metric::Scale,
+    metric::{Better, Scale},
     money::PicoUsd,
-    summary::{DifferingJudge, Estimator, FacetScore, Interval, PanelSummary, SampledJudge},
+    summary::{DifferingJudge, Estimator, FacetScore, Interval, JudgeSpread, PanelSummary, SampledJudge},
 };
 
 use self::estimator::{Estimates, Helped, Pair, estimates};
 use crate::{
     cells::cells_of,
+    compare::{
+        difference::{Means, paired_difference},
+        pairs,
+    },
     interval::symmetric,
     questions::{QuestionRow, Questions},
     score::{Category, FEWEST_CLUSTERS, Sampling, estimate, share_of},
@@ -52,6 +56,7 @@ impl Panel<'_> {
         let summary = PanelSummary {
             mean: several.then(|| self.score(&rows, &of_all, mean)),
             majority: (of_all.len() >= FEWEST_FOR_A_MAJORITY).then(|| self.score(&rows, &of_all, majority)),
+            spread: several.then(|| self.spread(&rows, &of_all)).flatten(),
             differing: match of_all.len() {
                 FEWEST_FOR_A_MAJORITY.. => of_all.iter().map(|judge| self.differing(&rows, *judge, &of_all)).collect(),
                 _ => Vec::new(),
@@ -97,6 +102,38 @@ impl Panel<'_> {
             Some((self.strata.of_kind(row.kind)?, row.bank, figure(&grades)))
         });
         estimate(&cells_of(scores, VERDICT), self.counted, self.sampling).plain()
+    }
+
+    /// The highest less the lowest score of some judges, with the interval of their paired difference.
+    fn spread(&self, rows: &[(&QuestionRow, Vec<Option<f64>>)], judges: &[usize]) -> Option<JudgeSpread> {
+        let counts = |kind: u32| {
+            let stratum = self.strata.of_kind(kind);
+            stratum.is_some_and(|stratum| self.counted.iter().any(|category| category.number == stratum))
+        };
+        let graded: Vec<_> = rows
+            .iter()
+            .filter(|(row, grades)| counts(row.kind) && judges.iter().all(|judge| grades[*judge].is_some()))
+            .collect();
+        let pairs = |low: usize, high: usize| -> Vec<pairs::Pair> {
+            let pair = |(row, grades): &&(&QuestionRow, Vec<Option<f64>>)| {
+                Some(pairs::Pair { a: grades[low]?, b: grades[high]?, cluster: row.bank, kind: row.kind })
+            };
+            graded.iter().filter_map(pair).collect()
+        };
+        let means = Means { estimator: self.sampling.estimator, better: Better::Higher, strata: self.strata };
+        let score = |judge: usize| Some(means.design(&pairs(judge, judge), |pair| pair.a)?.estimate());
+        let mut scores = judges.iter().map(|judge| Some((*judge, score(*judge)?))).collect::<Option<Vec<_>>>()?;
+        scores.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let ((low, _), (high, _)) = (scores.first()?, scores.last()?);
+        let apart = paired_difference(&means, &pairs(*low, *high), 0.0);
+        Some(JudgeSpread {
+            value: apart.difference?,
+            low_judge: self.judges[*low].clone(),
+            high_judge: self.judges[*high].clone(),
+            n: apart.n,
+            ci95: apart.ci95,
+            ci95_note: apart.ci95_note,
+        })
     }
 
     /// How often a judge stands against the majority of the others.

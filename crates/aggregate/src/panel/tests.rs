@@ -202,6 +202,12 @@ fn three_judges_have_a_mean_a_majority_and_one_that_differs() {
 fn two_judges_have_a_mean_and_one_alone_no_panel() {
     let panel = judged(2, None).panel.expect("has several");
     assert!(panel.mean.is_some() && panel.majority.is_none() && panel.differing.is_empty());
+    // each fails another fifteen of the 60 questions: no points apart, and an interval all the same
+    let spread = panel.spread.expect("two graded all");
+    assert!(spread.value.abs() < 1e-12 && spread.n == 60, "{spread:?}");
+    assert_eq!((spread.low_judge.as_str(), spread.high_judge.as_str()), ("judge", "judge-2"));
+    let ci = spread.ci95.expect("has one");
+    assert!(ci.low < -0.02 && ci.high > 0.02, "{ci:?}");
     assert_eq!(judged(1, None).panel, None);
 }
 
@@ -217,7 +223,7 @@ fn a_stratum_counts_for_the_part_of_it_that_is_graded() {
 fn a_judge_of_a_sample_is_told_with_widths_and_prices() {
     let summary = judged(2, Some(1));
     let panel = summary.panel.expect("has several");
-    assert_eq!((panel.mean, panel.sampled.len()), (None, 1));
+    assert_eq!((panel.mean, panel.spread, panel.sampled.len()), (None, None, 1));
     let judge = &panel.sampled[0];
     assert_eq!((judge.metric.as_str(), judge.helped_by.as_str(), judge.n, judge.sampled), ("judge-2", "judge", 60, 20));
     // 60 and 20 judgements of a tenth of a cent

@@ -136,7 +136,7 @@ pub(super) struct Components {
     pub(super) draw: f64,
     /// Σ w_g² of the banks' shares of the questions.
     pub(super) sum_of_squared_shares: f64,
-    banks: u64,
+    pub(super) banks: u64,
     layout: Layout,
 }
 
@@ -150,7 +150,7 @@ struct Banks {
 }
 
 impl Banks {
-    fn of(complete: &Complete<'_>) -> Self {
+    fn from_questions(complete: &Complete<'_>) -> Self {
         let repeats = complete.repeats();
         let mut banks =
             Self { n: vec![0.0; complete.bank_names()], sums: vec![0.0; complete.bank_names() * repeats], repeats };
@@ -190,7 +190,7 @@ pub(super) fn components(complete: &Complete<'_>, of: &Repeated<'_>) -> Result<C
     if repeats < 2 {
         return Err("shares need two repeats that ended".to_owned());
     }
-    let banks = Banks::of(complete);
+    let banks = Banks::from_questions(complete);
     let n = complete.len() as f64;
     let g = banks.used().count() as f64;
     if g < 2.0 || n <= g {

@@ -89,10 +89,11 @@ pub fn report(table: &RepeatTable, of: &Repeated<'_>) -> RepeatFigures {
     let complete = table.complete();
     let weighing = Weighing::new(table, of);
     let components = components::components(&complete, of);
+    let mean = weighing.mean(&complete, of);
     RepeatFigures {
-        mean: weighing.mean(&complete, of),
         stability: stability::stability(table, &complete, &weighing, of.spec.metric(of.metric)),
-        halving: halving::halving(&complete, components.as_ref().ok(), weighing.sampling.census),
+        halving: halving::halving(&complete, components.as_ref().ok(), &mean, weighing.population(of)),
+        mean,
         variance: components::shares(&complete, of, components),
         estimator: weighing.sampling.estimator,
     }
@@ -131,6 +132,13 @@ impl Weighing {
         Self { strata, sampling, without_figure }
     }
 
+    /// How many questions a sample is of: those of its categories in the dataset; none of a census.
+    fn population(&self, of: &Repeated<'_>) -> Option<f64> {
+        let sample = of.spec.sample.by_category.iter().filter(|(_, n)| **n > 0);
+        let all = sample.filter_map(|(category, _)| of.spec.dataset.population.get(category));
+        (!self.sampling.census).then(|| all.sum::<u64>() as f64)
+    }
+
     /// The mean over the repeats.
     fn mean(&self, complete: &table::Complete<'_>, of: &Repeated<'_>) -> RepeatsMean {
         let of_questions = self.mean_of(complete, |question| question.mean());
@@ -138,7 +146,7 @@ impl Weighing {
     }
 
     /// The average over questions of a figure of each, with its intervals.
-    fn mean_of(&self, complete: &table::Complete<'_>, figure: impl Fn(table::Question<'_>) -> f64) -> Estimate {
+    fn mean_of(&self, complete: &table::Complete<'_>, figure: impl Fn(table::ScoredQuestion<'_>) -> f64) -> Estimate {
         let figures = complete
             .questions()
             .filter_map(|question| Some((self.strata.of_kind(question.kind)?, question.bank, figure(question))));

@@ -12,7 +12,7 @@ pub(super) const ROUNDING: f64 = 1e-24;
 pub struct Spread {
     /// How many there are.
     pub n: u64,
-    /// Their mean.
+    /// Sum of the figures over `n`.
     pub mean: f64,
     /// Their standard deviation with n − 1; none for a single figure.
     pub sd: Option<f64>,

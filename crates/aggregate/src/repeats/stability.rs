@@ -10,7 +10,7 @@ use bench_proto::{
 
 use super::{
     Weighing,
-    table::{Complete, Question, RepeatTable},
+    table::{Complete, RepeatTable, ScoredQuestion},
 };
 use crate::score::Estimate;
 
@@ -27,13 +27,13 @@ const ROUNDING: f64 = 1e-9;
 /// Stability of the questions.
 pub(super) fn stability(table: &RepeatTable, complete: &Complete<'_>, weighing: &Weighing, scale: Scale) -> Stability {
     let repeats = complete.repeats() as u32;
-    let passed = |question: Question<'_>| question.scores().filter(|score| scale.passes(*score)).count() as u32;
-    let share = |holds: &dyn Fn(Question<'_>) -> bool| {
+    let passed = |question: ScoredQuestion<'_>| question.scores().filter(|score| scale.passes(*score)).count() as u32;
+    let share = |holds: &dyn Fn(ScoredQuestion<'_>) -> bool| {
         let count = complete.questions().filter(|question| holds(*question)).count() as u64;
         shared(weighing.mean_of(complete, |question| f64::from(u8::from(holds(question)))), count)
     };
-    let noisy = |question: Question<'_>| question.sd() > NOISY_SD + ROUNDING;
-    let mut noisiest: Vec<Question<'_>> = complete.questions().filter(|question| noisy(*question)).collect();
+    let noisy = |question: ScoredQuestion<'_>| question.sd() > NOISY_SD + ROUNDING;
+    let mut noisiest: Vec<ScoredQuestion<'_>> = complete.questions().filter(|question| noisy(*question)).collect();
     noisiest.sort_by(|x, y| y.sd().total_cmp(&x.sd()).then_with(|| x.id().cmp(y.id())));
     let all = complete.len() as u64;
     let passes = cutoffs(repeats).map(|k| PassesAtK {
@@ -72,7 +72,7 @@ fn shared(estimate: Estimate, count: u64) -> SharedFigure {
 }
 
 /// A question with its scores.
-pub(super) fn told(question: Question<'_>) -> RepeatedQuestion {
+pub(super) fn told(question: ScoredQuestion<'_>) -> RepeatedQuestion {
     RepeatedQuestion {
         question_id: question.id().to_owned(),
         bank_id: question.bank_id().to_owned(),

@@ -13,7 +13,7 @@ use crate::{
 /// The votes of the headline's judge on one answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct VotesOn {
-    /// Their mean.
+    /// Mean of their scores.
     pub mean: f64,
     /// Their variance, with n − 1.
     pub variance: f64,
@@ -222,9 +222,9 @@ pub(crate) struct Complete<'a> {
     rows: Vec<u32>,
 }
 
-/// One of them.
+/// A question that every run scored: a row of the table.
 #[derive(Clone, Copy)]
-pub(crate) struct Question<'a> {
+pub(crate) struct ScoredQuestion<'a> {
     table: &'a RepeatTable,
     row: usize,
     pub(crate) bank: u32,
@@ -252,21 +252,21 @@ impl<'a> Complete<'a> {
     }
 
     /// In byte order of the ids.
-    pub(crate) fn questions(&self) -> impl Iterator<Item = Question<'a>> + '_ {
+    pub(crate) fn questions(&self) -> impl Iterator<Item = ScoredQuestion<'a>> + '_ {
         self.rows.iter().map(|row| self.question(*row as usize))
     }
 
     /// The question at a place of their order.
-    pub(crate) fn at(&self, place: usize) -> Question<'a> {
+    pub(crate) fn at(&self, place: usize) -> ScoredQuestion<'a> {
         self.question(self.rows[place] as usize)
     }
 
-    fn question(&self, row: usize) -> Question<'a> {
-        Question { table: self.table, row, bank: self.table.bank_of[row], kind: self.table.kind_of[row] }
+    fn question(&self, row: usize) -> ScoredQuestion<'a> {
+        ScoredQuestion { table: self.table, row, bank: self.table.bank_of[row], kind: self.table.kind_of[row] }
     }
 }
 
-impl<'a> Question<'a> {
+impl<'a> ScoredQuestion<'a> {
     /// Its scores in the order of the runs: the medians, where votes are several.
     pub(crate) fn scores(self) -> impl Iterator<Item = f64> + 'a {
         self.table.columns.iter().map(move |column| column.scores[self.row])

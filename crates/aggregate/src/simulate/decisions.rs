@@ -56,16 +56,26 @@ pub struct DecisionCase {
     pub tolerance: f64,
 }
 
+impl DecisionCase {
+    /// No fall, one by the tolerance and one by twice as much; apart from these what the score cannot fall by, being lower itself.
+    #[must_use]
+    pub fn falls(&self) -> (Vec<f64>, Vec<f64>) {
+        let questions = || self.banks.iter().flatten();
+        let score = questions().map(|question| question.rate).sum::<f64>() / questions().count().max(1) as f64;
+        [0.0, self.tolerance, 2.0 * self.tolerance].into_iter().partition(|fall| *fall <= score)
+    }
+}
+
 /// Shares of the words that were said.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Words {
-    /// BETTER.
+    /// Share of comparisons that say BETTER.
     pub better: f64,
-    /// WORSE.
+    /// Share that says WORSE.
     pub worse: f64,
-    /// NO CHANGE.
+    /// Share that says NO CHANGE.
     pub no_change: f64,
-    /// INCONCLUSIVE.
+    /// Share that says INCONCLUSIVE.
     pub inconclusive: f64,
     /// Mean of the smallest difference that a comparison says it finds with 80 % power.
     pub detectable: f64,
@@ -74,11 +84,11 @@ pub struct Words {
 /// Shares of the ways in which a gate ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Ends {
-    /// PASS.
+    /// Share of gates that pass.
     pub pass: f64,
-    /// FAIL.
+    /// Share that fails.
     pub fail: f64,
-    /// INCONCLUSIVE.
+    /// Share that cannot decide.
     pub inconclusive: f64,
 }
 

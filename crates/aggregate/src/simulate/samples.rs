@@ -26,7 +26,7 @@ pub struct SampledStratum {
 /// A sample that is simulated: verdicts of banks that have as many questions of a stratum each.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleCase {
-    /// Its strata.
+    /// What the sample takes its shares of.
     pub strata: Vec<SampledStratum>,
     /// Number of banks.
     pub banks: u32,

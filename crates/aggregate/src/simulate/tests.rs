@@ -149,3 +149,12 @@ fn the_mean_of_repeats_differs_less_from_its_baseline_than_a_single_run_does() {
     let of_one_against_five = detectable(&DecisionCase { runs: 1, ..means });
     assert!(of_means < of_one_against_five && of_one_against_five < of_one, "{of_one_against_five}");
 }
+
+#[test]
+fn no_score_falls_by_more_than_it_is() {
+    let case = DecisionCase { tolerance: 0.03, ..pairs(Sampled::Full, 10) };
+    assert_eq!(case.falls(), (vec![0.0, 0.03, 0.06], Vec::new()));
+    let rate = |rate: f64| vec![vec![Rate { category: 0, rate }; 10]; 3];
+    assert_eq!(DecisionCase { banks: rate(0.04), ..case.clone() }.falls(), (vec![0.0, 0.03], vec![0.06]));
+    assert_eq!(DecisionCase { banks: rate(0.0), ..case }.falls(), (vec![0.0], vec![0.03, 0.06]));
+}

@@ -141,6 +141,26 @@ pub fn questions_needed(goal: &StopGoal) -> [u64; 2] {
     deviations.map(|deviation| (z * deviation / half).powi(2).ceil() as u64)
 }
 
+/// The largest share of others that equal pairs may leave open for their sign to be told, the pairs being as far apart as pairs can
+/// be: of a difference d a share q leaves d − q (1 + d), at d = 1 more than 0 below a half.
+const SIGN_IS_TOLD: f64 = 0.5;
+
+/// Fewest counted questions with which a rule can hold at all, at its last look: equal scores, or pairs that are all equal or all as
+/// far apart as can be. What so many equal ones leave open, 1 − p^(1/n), has to fit in.
+#[must_use]
+pub fn fewest_questions(rule: &StopRule) -> u64 {
+    let open = match &rule.goal {
+        StopGoal::Interval { half_width } => 2.0 * half_width,
+        StopGoal::Decided { margin, .. } => margin.max(SIGN_IS_TOLD),
+    };
+    if open >= 1.0 {
+        return 1;
+    }
+    let last = bound(rule, rule.looks.len().saturating_sub(1));
+    let rarely = bounds::outside(last) / 2.0;
+    (rarely.ln() / (-open).ln_1p()).ceil() as u64
+}
+
 /// The bound of the last of ten even looks.
 const LAST_OF_TEN: f64 = 2.0812;
 
@@ -196,6 +216,23 @@ mod tests {
     }
 
     #[test]
+    fn a_rule_holds_with_the_fewest_questions_and_with_no_fewer() {
+        let kinds = [Kind { category: "c".to_owned(), facets: BTreeMap::new() }];
+        let strata = Strata::new(&[], &BTreeMap::from([("c".to_owned(), 4_000)]), [], &kinds);
+        let means = Means { estimator: Estimator::Weighted, better: Better::Higher, strata: &strata };
+        for (goal, b) in [(StopGoal::Interval { half_width: 0.03 }, 1.0), (decided_by(0.03), 0.0)] {
+            let rule = rule(goal);
+            let at = |n: u64| {
+                let pairs: Vec<Pair> = (0..n).map(|i| Pair { a: 1.0, b, cluster: i as u32 % 5, kind: 0 }).collect();
+                look_at(&rule.goal, bound(&rule, 9), &means, &pairs).outcome
+            };
+            let fewest = fewest_questions(&rule);
+            assert_ne!(at(fewest), LookOutcome::Continues, "{rule:?}");
+            assert_eq!(at(fewest - 1), LookOutcome::Continues, "{rule:?}");
+        }
+    }
+
+    #[test]
     fn a_score_is_known_when_its_interval_is_narrow() {
         let rule = rule(StopGoal::Interval { half_width: 0.03 });
         // 1.96 · √(0.8 · 0.2 / n), and of n four fifths, for a half of the questions has a quarter of the weight
@@ -212,6 +249,11 @@ mod tests {
         assert_eq!(questions_needed(&StopGoal::Interval { half_width: 0.03 }), [203, 1068]);
         let [few, many] = questions_needed(&decided_by(0.08));
         assert!((30..40).contains(&few) && (130..140).contains(&many), "{few} {many}");
+        // ln 0.025 / ln (1 − 0.01), whatever the scores; a difference can be beyond 0 with few
+        assert_eq!(fewest_questions(&rule(StopGoal::Interval { half_width: 0.005 })), 368);
+        assert_eq!(fewest_questions(&rule(StopGoal::Interval { half_width: 0.03 })), 60);
+        assert_eq!(fewest_questions(&rule(StopGoal::Interval { half_width: 0.5 })), 1);
+        assert_eq!(fewest_questions(&rule(decided_by(0.03))), 6);
         let even: Vec<f64> = (1..=10).map(|look| f64::from(look) / 10.0).collect();
         assert!((bounds::bounds(&even)[9] - LAST_OF_TEN).abs() < 1e-3, "{:?}", bounds::bounds(&even));
     }

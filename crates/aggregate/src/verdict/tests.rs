@@ -261,7 +261,7 @@ fn p45_recalls_that_all_stop_at_one_number_are_clipped() {
 fn p45_a_clipped_k_is_told_from_few_memories() {
     let of = |questions, banks, most, with_most, entries| {
         let lengths = RecallLengths { questions, banks, most, with_most };
-        k_served(lengths, 10, entries, Ok(())).0
+        k_served(lengths, 10, (entries, "entries"), Ok(())).0
     };
     assert_eq!(of(20, 2, 5, 19, 10), Failed);
     assert_eq!(of(20, 2, 5, 18, 10), Passed, "the numbers differ: a threshold, no limit");
@@ -271,7 +271,9 @@ fn p45_a_clipped_k_is_told_from_few_memories() {
         assert_eq!(of(questions, banks, 5, questions, entries), NotChecked);
     }
     let whole = RecallLengths { questions: 99, banks: 9, most: 5, with_most: 99 };
-    assert_eq!(k_served(whole, 10, 99, Err("built in")).0, NotChecked);
+    assert_eq!(k_served(whole, 10, (99, "entries"), Err("built in")).0, NotChecked);
+    let (_, detail) = k_served(whole, 100, (99, "turns"), Ok(()));
+    assert_eq!(detail, "needs 20 recalls in two banks of at least 100 turns each");
 }
 
 #[test]

@@ -68,6 +68,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "bench-coord",
             "bench-datasets",
             "bench-grading",
+            "bench-meter",
             "bench-models",
             "bench-proto",
             "bench-queue",

@@ -35,6 +35,9 @@ fn unknown_names_are_refused_with_the_nearest_and_where_to_look() {
         let args = ["submit", "--dataset", "locomo-sim", "--answerer", "openai:gpt-4o-mini", "--set", &set];
         refused(&bench, &args, &["answerer.params holds", "take it out"]);
     }
+    let key = r#"answerer.params={"extra_headers": {"Authorization": "Bearer opensesame123"}}"#;
+    let args = ["submit", "--dataset", "locomo-sim", "--answerer", "openai:gpt-4o-mini", "--set", key];
+    refused(&bench, &args, &["answerer.params.extra_headers.Authorization holds what looks like a key"]);
     let judges = ["--judge", "openai:gpt-4o-mini"].repeat(17);
     refused(&bench, &[&["submit", "--dataset", "locomo-sim"], &*judges].concat(), &["17 judges", "at most 15"]);
     refused(

@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use bench_testkit::bench::{Bench, Done, signal, wait};
+use bench_testkit::bench::{Bench, Done, binary, signal, wait};
 use bench_testkit::provider::Provider;
 use serde_json::json;
 
@@ -70,8 +70,8 @@ fn a_closed_pipe_is_no_success_and_no_noise() {
 fn a_queue_or_store_of_an_unknown_kind_is_refused_with_those_that_there_are() {
     let bench = Bench::new();
     for (flag, url, known) in [
-        ("--store", "mysql://u:secret@h/db", "sqlite:"),
-        ("--store", "redis://h", "sqlite:"),
+        ("--store", "mysql://u:secret@h/db", "known are sqlite:, postgres:"),
+        ("--store", "redis://h", "known are sqlite:, postgres:"),
         ("--queue", "redis://u:secret@h", "amqp:"),
         ("--queue", "mysql://h/db", "amqp:"),
     ] {
@@ -100,6 +100,15 @@ fn counts_that_are_none_are_refused_in_words() {
         let set = format!("run.limit={count}");
         let refused = bench.run(["submit", "--dataset", "locomo-sim", "--set", &set]).expect_code(2).stderr;
         assert!(refused.contains("expected a whole number"), "{refused}");
+    }
+    for (program, args, words) in [
+        ("bench-worker", ["--concurrency", "1.5"], "is no whole number"),
+        ("bench-worker", ["--drain", "-5"], "'-5': no number below 0"),
+        ("bench-sim", ["--latency-ms", "-5"], "'-5': no number below 0"),
+    ] {
+        let refused = Command::new(binary(program)).args(args).output().expect("starts");
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(refused.status.code() == Some(2) && said.contains(words), "{program} {args:?}: {said}");
     }
     let refused = bench.run(["submit", "--dataset", "locomo-sim", "--set", "recall.k=5"]).expect_code(2).stderr;
     assert!(refused.contains("did you mean 'run.top_k'?"), "{refused}");

@@ -38,7 +38,7 @@ fn prompts(bench: &Bench, name: &str, texts: &BTreeMap<String, String>) -> Strin
 /// The checksum by which a prompt is known.
 fn checksum(prompt: &str) -> String {
     let rendered = prompt.replace("{question}", "Q?").replace("{answer}", "A").replace("{response}", "R");
-    Sha256Hash::of(rendered.as_bytes()).hex()
+    Sha256Hash::of_bytes(rendered.as_bytes()).hex()
 }
 
 #[test]

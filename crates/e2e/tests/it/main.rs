@@ -75,6 +75,7 @@ mod strangers;
 mod strict_servers;
 mod systems;
 mod traces;
+mod twice;
 mod unmeasured;
 mod usage_caps;
 mod wandb;

@@ -133,7 +133,9 @@ fn a_matrix_tells_cells_pairs_and_main_effects() {
     let system = effects.iter().find(|effect| effect["axis"] == "system").expect("of the system");
     let pair = pairs.iter().find(|pair| pair["a"] == 2 && pair["b"] == 3).expect("differs in the system alone");
     assert_eq!(system["difference"], pair["difference"], "one pair is the effect");
-    let text = bench.run(["report", "grid"]).expect_code(0).stdout;
+    let brief = bench.run(["report", "grid"]).expect_code(0).stdout;
+    assert!(brief.lines().count() <= 24 && brief.contains("bench-coord report m --full"), "{brief}");
+    let text = bench.run(["report", "grid", "--full"]).expect_code(0).stdout;
     for words in ["3 of 3 cells", "Main effects", "p (Holm)", "system: bm25 to random"] {
         assert!(text.contains(words), "'{words}' is missing in:\n{text}");
     }
@@ -155,6 +157,10 @@ fn mistakes_name_file_line_and_cell_before_anything_is_paid() {
         ),
         (FREE.replace("top-k = [5, 10]", "top-k = [5, 10]\ncolour = [1]"), "m.toml:"),
         (FREE.replace("[axes]", "[axis]"), "unknown field `axis`"),
+        (
+            FREE.replace("\"--preset\", \"quick\"", "\"--preset\", \"qick\""),
+            "m.toml:3: cell 1 (system = bm25, top-k = 5): --preset: run.preset is \"qick\"",
+        ),
         (format!("{FREE}\n[[exclude]]\nsystem = \"none\"\n"), "system = none is a value of no axis"),
     ] {
         let file = written(bench.path(), &text);

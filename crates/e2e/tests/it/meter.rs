@@ -89,6 +89,11 @@ fn p34_the_report_tells_what_the_provider_has_counted_by_stage_model_and_bank() 
     let models: Vec<Value> =
         metered["by_model"].as_array().expect("a list").iter().map(|of| json!([of["model"], of["service"]])).collect();
     assert!(models.contains(&json!(["text-embedding-3-small", "embeddings"])), "{models:?}");
+    // a class does one thing at a time, however many of its operations wait
+    assert!(number(&report, "/metered/usd_per_1000_turns") > 0.0 && number(&report, "/metered/usd_per_question") > 0.0);
+    for bank in metered["by_bank"].as_array().expect("a list") {
+        assert!(bank["bank"].is_string() && bank["usd_filling"].as_f64() > Some(0.0), "{bank}");
+    }
     assert_eq!(report["usage"]["unknown"], Value::Null, "what is metered is known");
     let text = bench.run(["report", "a", "--full"]).expect_code(0).stdout;
     for said in ["What the memory system called itself", "While it did", "for 1,000 questions"] {
@@ -189,13 +194,21 @@ fn p34_a_kill_loses_no_call_of_the_memory_system() {
     mine(&bench);
     let child = bench.start(submit(&["--run-id", "v"]));
     provider.wait_for_requests(30);
+    // as long as it works, it says where its meter is
+    let url = ["meter", "url", "v", "--json"];
+    let told = bench.run(url).expect_code(0).json();
+    let (at, key) = (told["url"].as_str().expect("an address"), told["key"].as_str().expect("a key"));
+    assert!(at.starts_with("http://127.0.0.1:") && at.ends_with("/m/v/v1") && key.starts_with("bm-"), "{told}");
     signal(&child, "KILL");
     let _ = wait(child);
+    let left = bench.run(url).expect_code(2);
+    assert!(left.stderr.contains("`bench-coord resume v` goes on with it"), "{}", left.stderr);
     let report = bench.run(["resume", "v", "--json"]).expect_code(0).json();
     let (paid, booked) = (provider.paid(), number(&report, "/usage/total/usd_booked"));
     let uncertain = number(&report, "/usage/total/usd_uncertain");
     assert!(paid <= booked + 1e-12, "${paid} were paid, ${booked} booked");
     assert!(booked - uncertain <= paid + 1e-12, "${booked} booked, of which ${uncertain} uncertain; ${paid} were paid");
+    assert!(!bench.path().join(".bench/bench.db.v.meter").exists(), "it ends with the run");
 }
 
 #[test]
@@ -276,6 +289,14 @@ fn p34_equal_requests_of_runs_that_share_calls_are_paid_once() {
     assert_eq!(provider.count("requests"), before, "all of them are of temperature 0, or embeddings");
     assert_eq!(number(&second, "/metered/usd"), 0.0);
     assert!((number(&second, "/metered/usd_saved") - provider.paid()).abs() < 1e-12, "{}", second["metered"]);
+    // what is measured is how long the provider and the system take
+    let probed = ["--max-banks", "2", "--sample", "12", "--system", "mine.py:Mine", "--meter", "--no-canaries"];
+    let probed = [&probed[..], &["--latency-probe", "4", "--run-id", "three", "--cache", "shared"]].concat();
+    let third = bench.run(submit_sim(&probed)).expect_code(0).json();
+    assert!(provider.count("requests") >= before + 4, "the latency probe is answered by the provider");
+    let probe = &third["latency_probe"];
+    assert!(probe["n"] == 4 && probe["conditions"]["stored_replies"].is_null(), "{probe}");
+    assert!(number(&third, "/metered/stored_calls") > 0.0, "{}", third["metered"]);
 }
 
 #[test]
@@ -369,10 +390,10 @@ fn p34_a_matrix_meters_the_systems_that_call_models_themselves() {
     let (mine, bm25) = (cell("mine.py:Mine"), cell("bm25"));
     assert!((mine["memory"]["usd"].as_f64().expect("dollars") - provider.paid()).abs() < 1e-12, "{mine:#}");
     assert!(mine["memory"]["usd_per_1000_turns"].as_f64().is_some_and(|usd| usd > 0.0), "{mine:#}");
-    assert_eq!(
-        (&mine["on_front_of_filling"], &bm25["memory"], &bm25["on_front_of_filling"]),
-        (&json!(true), &Value::Null, &Value::Null)
-    );
+    // the runner knows that a built-in one calls nobody
+    let free = json!({"usd": 0.0, "usd_per_1000_turns": 0.0, "usd_per_question": 0.0});
+    assert_eq!((&bm25["memory"], &bm25["on_front_of_filling"]), (&free, &json!(true)));
+    assert!(mine["on_front_of_filling"].is_boolean(), "{mine:#}");
     let shown = bench.run(["report", "m", "--format", "md"]).expect_code(0).stdout;
     assert!(shown.contains("Memory $/1,000 turns") && shown.contains("$fill"), "{shown}");
 }

@@ -63,7 +63,7 @@ fn booked(cluster: &Cluster) -> Vec<Reply> {
 }
 
 /// The memory of the README elsewhere, which asks a model through the meter for each text that it keeps.
-fn memory(cluster: &Cluster, port: u16, key: &Value) -> Process {
+fn memory(cluster: &Cluster, port: u16, key: &Value, env: &[(&str, &str)]) -> Process {
     let readme = include_str!("../../../../README.md");
     let file = readme.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("README has a file");
     let file = file.replace("127.0.0.1:8080", &format!("127.0.0.1:{port}"));
@@ -72,6 +72,7 @@ fn memory(cluster: &Cluster, port: u16, key: &Value) -> Process {
     command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../testkit/systems/memory_server.py")).arg(port.to_string());
     let text = |name: &str| key[name].as_str().unwrap_or_else(|| panic!("no {name}: {key}"));
     command.env("MEMORY_MODEL", "gpt-4o-mini").env("OPENAI_BASE_URL", text("url")).env("OPENAI_API_KEY", text("key"));
+    command.envs(env.iter().copied());
     cluster.spawn(command, "memory")
 }
 
@@ -86,7 +87,7 @@ fn p34_ledger_and_report_agree_to_the_token_when_meter_provider_and_worker_are_k
     let cluster = Cluster::new().with_provider(provider.base_url(), KEY).with_env(SECRET.0, SECRET.1);
     let address = ["meter", "url", "killed", "--set", &format!("meter.listen={listen}"), "--json"];
     let key = cluster.run(&address).expect_code(0).json();
-    let _memory = memory(&cluster, memory_port, &key);
+    let _memory = memory(&cluster, memory_port, &key, &[]);
     let hash = cluster.run(&["systems", "hash", "./mine.yaml", "--json"]).expect_code(0).json();
     let allowed = [("BENCH_ALLOW_SYSTEMS", hash["sha256"].as_str().expect("a hash"))];
     let mut coordinator = cluster.coordinator("coordinator");
@@ -140,4 +141,53 @@ fn p34_ledger_and_report_agree_to_the_token_when_meter_provider_and_worker_are_k
     assert_eq!(number("/usage/total/prompt_tokens"), tokens(|reply| reply.1));
     assert_eq!(number("/usage/total/completion_tokens"), tokens(|reply| reply.2));
     assert!(number("/metered/calls") >= 60.0, "the memory asked for each text: {}", report["metered"]);
+}
+
+/// A server elsewhere that gives up at its first error, and the meter that says no to it in another process: the run's pace and the end of
+/// its money are no failures of the server's, and what its calls are for is known by what the worker holds.
+#[test]
+fn p11_p34_what_a_server_elsewhere_fails_by_what_the_meter_says_is_given_back() {
+    let provider = Provider::start(&["--price", "gpt-4o-mini=0.15/0.60", "--latency-ms", "20"]);
+    let [meter_port, memory_port] = ports::reserve().expect("ports");
+    let listen = format!("127.0.0.1:{meter_port}");
+    let cluster = Cluster::new().with_provider(provider.base_url(), KEY).with_env(SECRET.0, SECRET.1);
+    let address = ["meter", "url", "given", "--set", &format!("meter.listen={listen}"), "--json"];
+    let key = cluster.run(&address).expect_code(0).json();
+    let _memory = memory(&cluster, memory_port, &key, &[("MEMORY_PASSES", "1")]);
+    let hash = cluster.run(&["systems", "hash", "./mine.yaml", "--json"]).expect_code(0).json();
+    let allowed = [("BENCH_ALLOW_SYSTEMS", hash["sha256"].as_str().expect("a hash"))];
+    let mut coordinator = cluster.coordinator("coordinator");
+    let mut worker = cluster.worker_with("one", &[], &allowed);
+    wait_until_ready(&mut coordinator);
+    wait_until_ready(&mut worker);
+    let mut meter = cluster.meter("meter", &listen);
+    let _ = meter.wait_for_line("memory systems at", LONG);
+
+    let system = ["--system", "./mine.yaml", "--meter", "--run-id", "given", "--max-banks", "1", "--sample", "4"];
+    let alone = ["--no-canaries", "--latency-probe", "off", "--max-rpm", "2", "--max-cost", "0.002", "--detach"];
+    let _ = cluster.client(&submit_sim(&[&system[..], &alone].concat())).wait(LONG).expect_code(3);
+    let waits = "SELECT count(*) FROM tasks WHERE reason LIKE '%calls had to wait%'";
+    wait_until("the retain waits for the pace", LONG, || cluster.sql(waits).trim() == "1");
+    let failed = "SELECT count(*) FROM tasks WHERE attempts > 0";
+    assert_eq!(cluster.sql(failed).trim(), "0", "a wait is no attempt");
+
+    let _ = cluster.run(&["pause", "given"]).expect_code(0);
+    let faster = ["resume", "given", "--max-rpm", "100000", "--json"];
+    let _ = cluster.client(&faster).wait(LONG).expect_code(3);
+    let spent = "SELECT count(*) FROM runs WHERE reason LIKE 'budget%'";
+    assert_eq!(cluster.sql(spent).trim(), "1", "it waits for its owner");
+    assert_eq!(cluster.sql(failed).trim(), "0", "nor is the end of the money one");
+    let report = cluster.client(&["resume", "given", "--max-cost", "5", "--json"]).wait(LONG).expect_code(0).json();
+    assert_eq!(report["outcomes"]["infra_error"], 0, "{}", report["errors"]);
+    assert_eq!(report["outcomes"]["coverage"], 1.0, "{}", report["outcomes"]);
+    let metered = &report["metered"];
+    let calls = |list: &str, is: &dyn Fn(&Value) -> bool| -> u64 {
+        let list = metered[list].as_array().expect("a list");
+        list.iter().filter(|of| is(of)).filter_map(|of| of["calls"].as_u64()).sum()
+    };
+    let all = metered["calls"].as_u64().expect("a number");
+    let (filling, known) =
+        (calls("by_stage", &|of| of["stage"] == "retain"), calls("by_bank", &|of| of["bank"].is_string()));
+    // the first call of all has no look before it
+    assert!(filling * 100 >= all * 95 && known * 100 >= all * 95, "{filling} and {known} of {all}: {metered}");
 }

@@ -72,4 +72,11 @@ fn no_line_is_wider_than_the_terminal() {
         let wide: Vec<&str> = done.stdout.lines().filter(is_wide).collect();
         assert!(wide.is_empty(), "{args:?}: {wide:#?}");
     }
+    let head = narrow.run(["list"]).expect_code(0).stdout.lines().next().unwrap_or_default().to_owned();
+    assert!(["verdict", "cost", "name"].iter().all(|column| head.contains(column)), "{head}");
+    let narrower = narrow.with_env("COLUMNS", "60");
+    for args in [&["list"][..], &["datasets", "list"]] {
+        let shown = narrower.run(args).expect_code(0).stdout;
+        assert!(shown.lines().all(|line| line.width() <= 60), "{args:?}: {shown}");
+    }
 }

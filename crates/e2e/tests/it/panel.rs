@@ -71,7 +71,14 @@ fn three_judges_are_a_panel_with_a_majority() {
     let share = |of: &Value| of["value"].as_f64().unwrap_or_else(|| panic!("no share in {panel}"));
     assert!((0.5..0.7).contains(&share(&panel["mean"])) && (0.5..0.8).contains(&share(&panel["majority"])), "{panel}");
     assert_eq!(panel["differing"].as_array().map(Vec::len), Some(3));
-    assert!(panel["mean"]["ci95"]["low"].is_number() && run["judge_agreement"][0]["kappa_ci95"]["low"].is_number());
+    let spread = &panel["spread"];
+    assert!(share(spread) > 0.0 && spread["ci95"]["high"].is_number() && spread["low_judge"].is_string(), "{panel}");
+    let page = bench.run(["report", "three"]).expect_code(0).stdout;
+    let at = |words: &str| page.lines().position(|line| line.contains(words));
+    assert!(
+        at("the judge moves this by") < at("openai:gpt-4.1-mini ") && at("openai:gpt-4.1-mini ").is_some(),
+        "{page}"
+    );
     let told = bench.run(["report", "three", "--full"]).expect_code(0).stdout;
     assert!(told.contains("majority of the judges") && told.contains("Against the majority of the others"), "{told}");
 }

@@ -200,6 +200,24 @@ fn a_variable_of_a_worker_that_a_submitter_puts_into_a_url_is_written_nowhere() 
     assert!(search(cluster.bench().path(), PLANTED) >= 3, "logs were searched");
 }
 
+/// Settings of a run are stored and archived with it.
+#[test]
+fn a_key_that_is_typed_as_a_setting_is_refused() {
+    let bench = Bench::new().with_env("PLANTED_KEY", PLANTED);
+    let more = "url: http://127.0.0.1:9\nauth: {env: PLANTED_KEY}\nsettings: {q: {about: words, type: text}}";
+    let text = adapter(more).replace("{query: '{query}'}", "{query: '{query}', q: '{setting.q?}'}");
+    fs::write(bench.path().join("mine.yaml"), text).expect("is written");
+    let submit = ["submit", "--dataset", "locomo-sim", "--max-banks", "1", "--system"];
+    // of a built-in system the name of the variable alone says that it is a key
+    for (system, setting) in [("./mine.yaml", "mine.q"), ("vector", "vector.query_prefix")] {
+        let set = format!("{setting}={PLANTED}");
+        let done = bench.run(submit.iter().chain(&[system, "--set", set.as_str()])).expect_code(2);
+        assert!(done.stderr.contains(&format!("{setting} holds the value of a key")), "{}", done.stderr);
+        assert!(!holds(done.stderr.as_bytes(), PLANTED), "{}", done.stderr);
+    }
+    let _ = search(bench.path(), PLANTED);
+}
+
 /// Servers and processes repeat their keys in their words.
 #[test]
 fn a_key_that_is_given_to_a_memory_system_in_any_way_is_written_nowhere() {
@@ -259,6 +277,22 @@ fn a_key_that_is_given_to_a_memory_system_in_any_way_is_written_nowhere() {
 fn unhex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().map_while(|byte| (byte as char).to_digit(16)).map(|digit| digit as u8).collect();
     digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+}
+
+/// The library that talks to Postgres logs what it does not understand of a URL, with its value.
+#[test]
+fn what_nobody_reads_of_the_url_of_a_store_is_in_no_log_of_any_level() {
+    for filter in ["", "trace"] {
+        for query in ["sslpassword=", "passwd=", "token=", "password=ab&"] {
+            // nobody listens there
+            let url = format!("postgres://ann@127.0.0.1:1/b?{query}{PLANTED}");
+            let bench = Bench::new().with_env("BENCH_STORE_URL", url).with_env("RUST_LOG", filter);
+            let done = bench.run(["list"]);
+            let said = format!("{}{}", done.stdout, done.stderr);
+            assert!(!holds(said.as_bytes(), PLANTED), "{query}: {said}");
+            assert_eq!(said.matches("has what nobody reads").count(), 1, "{query}: {said}");
+        }
+    }
 }
 
 /// The library that talks to the broker logs what it sends at trace, the login too.

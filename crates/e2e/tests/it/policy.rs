@@ -145,5 +145,18 @@ fn a_key_that_stands_in_an_adapter_file_is_refused_with_the_way_to_name_it() {
         assert!(refused.stderr.contains(said), "{}", refused.stderr);
         assert!(!refused.stderr.contains("abcdef"), "{}", refused.stderr);
     }
+    // nor in the address that is set beside it
+    fs::write(bench.path().join("mine.yaml"), format!("name: mine\nurl: http://127.0.0.1:9\n{calls}"))
+        .expect("is written");
+    for set in [
+        "system.url=http://127.0.0.1:9/sk-abcdef456789012/v1",
+        "system.url=http://127.0.0.1:9/v1?token=abcdef456",
+        "system.url=http://user:abcdef456@127.0.0.1:9",
+    ] {
+        let refused = bench.run(submit("./mine.yaml", "a").iter().chain(&["--set", set])).expect_code(2);
+        assert!(refused.stderr.contains("system.url holds what looks like a key"), "{}", refused.stderr);
+        assert!(!refused.stderr.contains("abcdef"), "{}", refused.stderr);
+    }
+    assert!(!bench.home().join(".bench/trusted").exists(), "nothing was noted");
     assert!(!bench.path().join(".bench/bench.db").exists(), "nothing was stored");
 }

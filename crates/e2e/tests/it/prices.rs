@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 fn table(bench: &Bench, input: f64, output: f64) {
     let models = json!({
         "gpt-4o-mini": {"litellm_provider": "openai", "mode": "chat", "max_input_tokens": 128_000,
+            "max_output_tokens": 16_384, "supports_vision": true, "supports_audio_input": false,
             "input_cost_per_token": input, "output_cost_per_token": output},
         "new-model": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 1e-06, "output_cost_per_token": 2e-06},
         "free\u{1b}[2J": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 0, "output_cost_per_token": 0},
@@ -46,6 +47,8 @@ fn prices_are_shown_first_written_when_told_and_stored_runs_keep_theirs() {
         bench.run(["models", "list", "--search", "4o-mini", "--json"].iter().chain(&set).copied()).expect_code(0);
     let model = listed.json()["models"][0].clone();
     assert_eq!((&model["usd_per_million"]["input"], &model["from"]), (&json!("0.3"), &json!("price file")));
+    assert_eq!((&model["supports"], &model["max_output"]), (&json!(["vision"]), &json!(16_384)));
+    assert_eq!(model["source"]["pages"], json!(["table.json"]));
     // twice the price, twice the estimate
     let estimate = |flags: &[&str]| -> f64 {
         let submit = provider.submit(flags);
@@ -85,7 +88,8 @@ fn a_price_that_was_read_long_ago_is_said() {
         ["estimate", "--dataset", "locomo-sim", "--preset", "quick", "--system", "mine.py:Mine", "--meter", "--json"];
     let allowed = [&metered[..], &["--meter-allow", "gpt-4o-mini"], &set].concat();
     let lines = |args: &[&str]| bench.run(args).expect_code(0).json()["old_prices"].as_array().map_or(0, Vec::len);
-    assert_eq!((lines(&allowed), lines(&[&metered[..], &set].concat())), (1, 0));
+    // and of all that it may call where there is no list of them
+    assert_eq!((lines(&allowed), lines(&[&metered[..], &set].concat())), (1, 1));
     // or of its family
     let by_family = ["--meter-allow", "gpt-4o-mini-2024-07-18", "--price", "gpt-4o-mini=0.15,0.60"];
     assert_eq!(lines(&[&metered[..], &by_family, &set].concat()), 0);
@@ -157,5 +161,11 @@ fn what_is_no_table_or_no_price_file_is_refused_and_nothing_is_written_over() {
 
 /// Whether a line of the list has what it is to have.
 fn has_all(model: &Value) -> bool {
-    model["usd_per_million"]["input"].is_string() && model["priced"].is_string() && model["encoding"].is_string()
+    let is_page = |page: &Value| page.as_str().is_some_and(|page| page.starts_with("https://"));
+    let pages = model["source"]["pages"].as_array();
+    model["usd_per_million"]["input"].is_string()
+        && model["priced"].is_string()
+        && model["encoding"].is_string()
+        && model["provider"].is_string()
+        && pages.is_some_and(|pages| !pages.is_empty() && pages.iter().all(is_page))
 }

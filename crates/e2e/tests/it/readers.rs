@@ -7,7 +7,10 @@ use std::{
     process::Command,
 };
 
-use bench_testkit::bench::{Bench, wait};
+use bench_testkit::{
+    bench::{Bench, wait},
+    ports,
+};
 use serde_json::json;
 
 const SMALL: [&str; 7] = ["submit", "--dataset", "locomo-sim", "--preset", "quick", "--limit", "2"];
@@ -77,13 +80,14 @@ fn what_is_no_store_stays_as_it_was() {
     assert!(Command::new("python3").args(["-c", python]).current_dir(bench.path()).status().expect("runs").success());
     fs::write(bench.path().join("text.db"), "no database, and longer than nothing").expect("is written");
     for (name, code) in [("other.db", 2), ("text.db", 4)] {
-        let _ = fs::remove_dir_all(bench.path().join(".bench"));
         let before = fs::read(bench.path().join(name)).expect("is there");
+        let mode = || fs::metadata(bench.path().join(name)).expect("is there").permissions().mode() & 0o777;
+        fs::set_permissions(bench.path().join(name), fs::Permissions::from_mode(0o644)).expect("is changed");
         let store = format!("sqlite:{name}");
         for verb in [&["list"][..], &SMALL] {
-            assert!(verb.len() > 1 || !bench.path().join(".bench").exists());
             let _ = bench.run(verb.iter().chain(&["--store", &store])).expect_code(code);
             assert_eq!(fs::read(bench.path().join(name)).expect("is there"), before, "{verb:?} {name}");
+            assert_eq!(mode(), 0o644, "{verb:?} {name}");
         }
     }
     let _ = bench.run(["list", "--store", "sqlite:text.db/bench.db"]).expect_code(0);
@@ -92,7 +96,25 @@ fn what_is_no_store_stays_as_it_was() {
     homeless.env("BENCH_HOME", bench.path().join("text.db"));
     let refused = wait(homeless.spawn().expect("starts")).expect_code(2).stderr;
     assert!(refused.contains("text.db cannot be made") && refused.contains("set BENCH_HOME"), "{refused}");
-    assert_eq!(files(bench.path()), [".bench", "other.db", "text.db"], "nothing is beside them");
+    assert_eq!(files(bench.path()), ["other.db", "text.db"], "nothing is beside them");
+}
+
+/// A run that cannot start, and an archive for a store that cannot be opened, leave nothing behind.
+#[test]
+fn what_is_refused_leaves_an_empty_folder_empty() {
+    let bench = Bench::new();
+    for store in ["sqlite:/proc/x.db", "sqlite:/tmp"] {
+        let _ = bench.run(SMALL.iter().chain(&["--store", store])).expect_code(2);
+        assert_eq!(files(bench.path()), [""; 0], "{store}");
+    }
+    let _ = bench.run(["archive", "push", "--archive", "new", "--store", "sqlite:/tmp"]).expect_code(2);
+    assert_eq!(files(bench.path()), [""; 0]);
+    let [dead] = ports::reserve().expect("a port");
+    let bench = bench.with_env("BENCH_ANSWERER_BASE_URL", format!("http://127.0.0.1:{dead}/v1"));
+    let model = ["--answerer", "ollama:llama3.1", "--set", "models.look_first=true"];
+    let refused = bench.run(SMALL.iter().chain(&model)).expect_code(2).stderr;
+    assert!(refused.contains("nothing was started"), "{refused}");
+    assert_eq!(files(bench.path()), [""; 0], "{refused}");
 }
 
 /// A home that somebody looks into at the moment in which it is made is its maker's all the same.

@@ -82,3 +82,10 @@ fn the_files_that_it_names_exist() {
     }
     assert!(links > 10);
 }
+
+/// Two screens: what is beyond stands in a page that it names.
+#[test]
+fn the_readme_is_short() {
+    let lines = page("README.md").lines().count();
+    assert!(lines <= 105, "README.md has {lines} lines: move some to a page of docs and name that");
+}

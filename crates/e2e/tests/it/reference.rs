@@ -54,6 +54,8 @@ fn the_real_locomo_runs_in_all_presets() {
             line["differs_in"].as_array().into_iter().flatten().filter_map(|d| d.as_str()).collect();
         assert!(!differs.contains(&"questions") && differs.iter().any(|d| d.starts_with("judge")), "{line}");
         assert!(differs.contains(&"metric"), "no judge has graded ours: {line}");
+        let of_ten = line["runs"] == 10;
+        assert!(differs.contains(&if of_ten { "repeats" } else { "repeats not said" }), "ours is one run: {line}");
     }
     let shown = bench.run(["report", "latest", "--published"]).expect_code(0).stdout;
     assert!(shown.contains("> bm25") && shown.contains("this run"), "{shown}");
@@ -89,6 +91,29 @@ fn locomo_keeps_its_fingerprints_and_digests() {
         let report = bench.run(run).expect_code(0).json();
         assert_eq!(report["run"]["fingerprint"], fingerprint, "{preset}: runs are not the same any more");
         assert_eq!(report["result_digest"], digest, "{preset}: results are not the same any more");
+    }
+}
+
+/// The page that the README names says of each preset what `estimate` says.
+#[test]
+fn the_tiers_cost_what_an_estimate_says() {
+    let Some(data) = locomo() else { return };
+    let bench = Bench::new()
+        .with_env("BENCH_DATASETS_DIR", data.display().to_string())
+        .with_env("OPENAI_API_KEY", "sk-is-not-used");
+    let page = include_str!("../../../../docs/DATASETS.md");
+    let section = page.split("## How many questions").nth(1).expect("has the table");
+    for preset in ["quick", "fair", "full"] {
+        let models = ["--answerer", "openai:gpt-4o-mini", "--judge", "openai:gpt-4o-mini", "--json"];
+        let told = [&["estimate", "--dataset", "locomo", "--preset", preset][..], &models].concat();
+        let told = bench.run(told).expect_code(0).json();
+        let row = section.lines().find(|line| line.starts_with(&format!("| `{preset}` |"))).expect("has a row");
+        let dollars = format!("about ${:.2},", told["usd"]["expected"].as_f64().expect("dollars"));
+        let points = |at: usize| told["interval"]["clustered_points"][at].as_f64().expect("points");
+        assert!(row.contains(&dollars), "{preset}: {dollars} {row}");
+        let (low, high) = (points(0), points(1));
+        let said = [format!("± {low:.0} to {high:.0} points"), format!("± {low:.1} to {high:.1} points")];
+        assert!(said.iter().any(|said| row.contains(said)), "{preset}: {said:?} {row}");
     }
 }
 

@@ -90,7 +90,9 @@ fn p41_repeats_are_one_group_and_each_is_a_draw_of_its_own() {
     }
     let lines = bench.questions("g");
     assert_eq!((lines.len(), lines[0]["scores"].as_array().map(Vec::len)), (50, Some(3)), "{}", lines[0]);
-    let text = bench.run(["report", "g"]).expect_code(0).stdout;
+    let brief = bench.run(["report", "g"]).expect_code(0).stdout;
+    assert!(brief.lines().count() <= 24 && brief.contains("bench-coord report g --full"), "{brief}");
+    let text = bench.run(["report", "g", "--full"]).expect_code(0).stdout;
     for words in [
         "3 repeats of 3",
         "Conversations like these",
@@ -173,9 +175,18 @@ fn repeats_are_gated_by_their_mean() {
     let against = bench.run(["gate", "after", "--baseline", "before", "--allow-inconclusive", "--json"]);
     let report = against.expect_code(0).json();
     assert_eq!((&report["run"], &report["baseline"]), (&json!("after"), &json!("before")), "{report:#}");
-    fs::write(bench.path().join("p.yaml"), "version: 1\nfloors: { category: { temporal: 0.1 } }\n").expect("written");
-    let refused = bench.run(["gate", "after", "--policy", "p.yaml"]).expect_code(2);
-    assert!(refused.stderr.contains("gate one of them, such as after-r1"), "{}", refused.stderr);
+    // what the policy says of other figures holds for their means too: half of what both have spent
+    let usd =
+        ["after-r1", "after-r2"].map(|id| number(&bench.report(id)["usage"]["total"]["usd_list"])).iter().sum::<f64>()
+            / 2.0;
+    let policy = format!(
+        "version: 1\nceilings: {{ usage.total.usd_list: {usd} }}\nfloors: {{ category: {{ temporal: 0.0 }} }}\n"
+    );
+    fs::write(bench.path().join("p.yaml"), policy).expect("written");
+    let held = bench.run(["gate", "after", "--policy", "p.yaml", "--json"]).expect_code(0).json();
+    let ceiling =
+        held["checks"].as_array().into_iter().flatten().find(|check| check["rule"] == "ceiling:usage.total.usd_list");
+    assert!(ceiling.is_some_and(|check| (number(&check["value"]) - usd).abs() < 1e-9), "{held:#}");
     let compared = bench.run(["compare", "before", "after", "--json"]).expect_code(0).json();
     assert!((number(&compared["b"]["value"]) - mean).abs() < 1e-9, "the figure that is shown is that of all repeats");
 }

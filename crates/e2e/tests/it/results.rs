@@ -168,6 +168,7 @@ fn a_gate_says_beforehand_how_it_ends() {
     let said = bench.run(["gate", "run", "--plan"]).expect_code(0).stdout;
     assert!(said.contains("as good as its baseline") && said.contains("INCONCLUSIVE"), "{said}");
     assert!(said.contains("one run is held against one run"), "{said}");
+    assert_eq!(plan["not_simulated"], json!(["retrieval", "floors"]), "what can fail beside the scores");
     // of repeats it is their mean that is simulated, against that of others
     for id in ["before", "after"] {
         let _ = submit(&bench, id, &["--preset", "quick", "--repeats", "2"]).expect_code(0);

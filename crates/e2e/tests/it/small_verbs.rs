@@ -33,6 +33,22 @@ fn init_writes_what_works_and_nothing_over_what_is_there() {
 }
 
 #[test]
+fn what_is_behind_an_error_is_told_with_v_alone() {
+    let bench = Bench::new();
+    fs::write(bench.path().join("g.db"), [0x5a; 4096]).expect("is written");
+    fs::write(bench.path().join("p.yaml"), "version: 1\nfloors: [\n").expect("is written");
+    for (verb, code, cause) in [
+        (&["list", "--store", "sqlite:g.db"][..], 4, "caused by: error returned from database"),
+        (&["gate", "a", "--policy", "p.yaml"][..], 2, "caused by: "),
+    ] {
+        let short = bench.run(verb).expect_code(code).stderr;
+        assert!(!short.contains("caused by"), "{short}");
+        let long = bench.run(verb.iter().chain(&["-v"])).expect_code(code).stderr;
+        assert!(long.contains(short.trim_end()) && long.contains(cause), "{long}");
+    }
+}
+
+#[test]
 fn a_trial_shows_what_comes_back() {
     let bench = Bench::new();
     let tried = bench
@@ -50,6 +66,9 @@ fn a_trial_shows_what_comes_back() {
     .expect("is written");
     let refused = bench.run(["systems", "try", "./mine.yaml"]).expect_code(4);
     assert!(refused.stderr.contains("mine:"), "{}", refused.stderr);
+    let _ = bench.run(["systems", "check", "alias"]).expect_code(0);
+    let refused = bench.run(["systems", "check", "oracle"]).expect_code(2);
+    assert!(refused.stderr.contains("oracle is a control"), "{}", refused.stderr);
 }
 
 #[test]

@@ -165,8 +165,8 @@ fn rules_that_cannot_hold_are_refused_before_anything_is_asked() {
     };
     refused(
         "a",
-        &["--preset", "fair", "--stop-when", "ci<=1pt"],
-        &["cannot hold with", "it takes 1826", "larger sample"],
+        &["--preset", "fair", "--stop-when", "ci<=0.5pt"],
+        &["cannot hold with", "at least 368", "7303 at a score of 95 %", "larger sample"],
     );
     refused("b", &["--stop-when", "ci<=0.03"], &["is no number of points"]);
     refused("c", &["--stop-when", "soon"], &["is no rule", "decided vs RUN by 8pt"]);

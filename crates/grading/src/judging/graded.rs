@@ -1,7 +1,7 @@
 //! One call, a grade from 0 to 1: for answers that are right in part.
 
 use super::{
-    Grade, JudgeCall, Next, Program, Replies, Reply, ReplyForm, forms,
+    JudgeCall, Next, Program, Replies, ReplyForm, forms,
     rubric::{JudgeInput, Rubric, sample_input},
     told::{case, expected, golds, sample, system},
 };
@@ -40,12 +40,7 @@ impl Program for GradedAnswer {
     }
 
     fn next(&self, input: &JudgeInput<'_>, replies: &Replies) -> Next {
-        match replies.get(&0) {
-            Some(Reply::Score { value, word, .. }) => {
-                Next::Done(Grade { score: Some(*value), parts: Vec::new(), word: word.clone() })
-            }
-            _ => Next::Ask(vec![call(input)]),
-        }
+        Next::graded_or_ask(replies, || call(input))
     }
 
     fn sample(&self, rubric: Rubric<'_>) -> Messages {
@@ -60,7 +55,10 @@ mod tests {
     use bench_proto::dataset::Gold;
 
     use super::*;
-    use crate::judging::testing::{input, run};
+    use crate::judging::{
+        Grade,
+        testing::{input, run},
+    };
 
     #[test]
     fn the_reply_is_the_grade() {

@@ -19,7 +19,7 @@ pub struct Lenient {
     read: fn(&str) -> Result<Reply, ReplyError>,
 }
 
-/// All of them.
+/// Every such form, by the name that runs say.
 pub static LENIENT: [Lenient; 12] = [
     Lenient {
         name: "yes-anywhere",

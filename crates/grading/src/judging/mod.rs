@@ -66,6 +66,18 @@ pub enum Next {
     Done(Grade),
 }
 
+impl Next {
+    /// Of a program of one call: the grade that its reply is, or the call while there is none.
+    fn graded_or_ask(replies: &Replies, call: impl FnOnce() -> JudgeCall) -> Self {
+        match replies.get(&0) {
+            Some(Reply::Score { value, word, .. }) => {
+                Self::Done(Grade { score: Some(*value), parts: Vec::new(), word: word.clone() })
+            }
+            _ => Self::Ask(vec![call()]),
+        }
+    }
+}
+
 /// Replies by the number of their call.
 pub type Replies = BTreeMap<u32, Reply>;
 

@@ -167,7 +167,7 @@ fn name_of(kind: &Kind) -> String {
 fn check(kind: &Kind, text: &str) -> Result<(), OfficialError> {
     template::check(text, false).map_err(|problem| OfficialError::Place(kind.name, problem))?;
     let rendered = template::render(text, [RENDERED[0], RENDERED[1], RENDERED[2], ""]);
-    let (got, got_characters) = (Sha256Hash::of(rendered.as_bytes()).hex(), rendered.chars().count());
+    let (got, got_characters) = (Sha256Hash::of_bytes(rendered.as_bytes()).hex(), rendered.chars().count());
     if got == kind.sha256 && got_characters == kind.characters {
         return Ok(());
     }

@@ -8,7 +8,7 @@
 use std::{fmt::Write as _, sync::LazyLock};
 
 use super::{
-    Grade, JudgeCall, Next, Program, Replies, Reply, ReplyForm,
+    JudgeCall, Next, Program, Replies, ReplyForm,
     lenient::{LENIENT, Lenient},
     rubric::{JudgeInput, Rubric, sample_input},
     told::sample,
@@ -86,12 +86,7 @@ impl Program for Template {
     }
 
     fn next(&self, input: &JudgeInput<'_>, replies: &Replies) -> Next {
-        match replies.get(&0) {
-            Some(Reply::Score { value, word, .. }) => {
-                Next::Done(Grade { score: Some(*value), parts: Vec::new(), word: word.clone() })
-            }
-            _ => Next::Ask(vec![self.call(input)]),
-        }
+        Next::graded_or_ask(replies, || self.call(input))
     }
 
     fn sample(&self, rubric: Rubric<'_>) -> Messages {

@@ -191,7 +191,7 @@ fn pick<'a>(texts: &[&'a str], number: u64) -> &'a str {
 
 /// A number that a question has for a kind, without order.
 fn number_of(kind: Kind, question_id: &str) -> u64 {
-    let hash = Sha256Hash::of(format!("bench-plant-v1:{}:{question_id}", kind.name()).as_bytes());
+    let hash = Sha256Hash::of_bytes(format!("bench-plant-v1:{}:{question_id}", kind.name()).as_bytes());
     hash.0[..8].iter().fold(0, |number, byte| (number << 8) | u64::from(*byte))
 }
 

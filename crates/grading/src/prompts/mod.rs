@@ -95,5 +95,5 @@ pub(crate) fn without_fence(text: &str) -> &str {
 
 /// Hash of a prompt, from what it makes of a fixed sample: instructions and layout are both in it.
 pub(crate) fn hash(sample: &Messages) -> String {
-    Sha256Hash::of(format!("{}\n\u{0}\n{}", sample.system, sample.user).as_bytes()).hex()
+    Sha256Hash::of_bytes(format!("{}\n\u{0}\n{}", sample.system, sample.user).as_bytes()).hex()
 }

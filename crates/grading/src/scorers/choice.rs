@@ -12,7 +12,7 @@ use super::{
     text::{flag, is_space, is_word_of_re, trim},
 };
 
-/// See the module.
+/// PersonaMem's rule: right when the letters that are named are exactly the gold's.
 pub struct Choice;
 
 impl Scorer for Choice {

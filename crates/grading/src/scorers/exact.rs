@@ -7,7 +7,7 @@ use bench_proto::{dataset::Gold, profile::CategoryRules};
 
 use super::{Origin, ScoreCase, Scorer, category::used_part, normalize};
 
-/// See the module.
+/// 1 for equal sets of normalised tokens, else 0.
 pub struct Exact;
 
 impl Scorer for Exact {

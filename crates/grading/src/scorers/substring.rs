@@ -10,7 +10,7 @@ use super::{
     text::{is_space, is_word},
 };
 
-/// See the module.
+/// 1 where an expected text occurs in the answer, both normalised, else 0.
 pub struct Substring;
 
 impl Scorer for Substring {
@@ -53,7 +53,7 @@ fn score(answer: &str, case: &ScoreCase<'_>) -> Option<f64> {
     golds.map(|gold| f64::from(u8::from(answer.contains(&gold)))).reduce(f64::max)
 }
 
-/// See the module.
+/// Lower case without ASCII punctuation and articles, white space collapsed.
 fn normalize(text: &str) -> String {
     let lower = text.to_lowercase();
     let plain: String = lower.chars().filter(|c| !c.is_ascii_punctuation()).collect();

@@ -16,7 +16,7 @@ use super::{Origin, ScoreCase, Scorer, text::is_space};
 
 const NAME: &str = "word-overlap";
 
-/// See the module.
+/// The share of the gold's words that occur in the answer.
 pub struct WordOverlap;
 
 impl Scorer for WordOverlap {

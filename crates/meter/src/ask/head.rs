@@ -24,7 +24,7 @@ macro_rules! head {
             $(pub(super) $member: Raw<'a>,)+
         }
 
-        /// Their names.
+        /// Names of these members, as bodies have them.
         pub(super) const HEAD: &[&str] = &[$(stringify!($member)),+];
 
         impl<'a> Head<'a> {

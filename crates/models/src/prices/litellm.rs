@@ -2,7 +2,7 @@
 //! dollars per token as floating-point numbers. In comes its text, out comes a [`PriceTable`] of the providers that were asked
 //! for, and what was left out of it and why.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bench_proto::{
     money::PicoUsd,
@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::{ModelKind, PriceSource, PriceTable, PricedModel, family};
 
 /// Providers whose own prices are read unless others are asked for. Resellers price the same names differently.
-pub const DEFAULT_PROVIDERS: [&str; 6] = ["anthropic", "deepseek", "gemini", "mistral", "openai", "xai"];
+const DEFAULT_PROVIDERS: [&str; 6] = ["anthropic", "deepseek", "gemini", "mistral", "openai", "xai"];
 
 /// Where LiteLLM publishes it.
 pub const PUBLISHED_AT: &str =
@@ -22,6 +22,9 @@ pub const PUBLISHED_AT: &str =
 /// No token costs a dollar: what is above is a mistake of the table.
 const MOST_PER_TOKEN: f64 = 1.0;
 const PICO: f64 = 1e12;
+/// Providers that are named where others were asked for.
+const MOST_NAMED: usize = 12;
+const BY_HAND: &str = "give its price with --price";
 
 /// What was read.
 #[derive(Debug)]
@@ -30,35 +33,31 @@ pub struct Read {
     pub table: PriceTable,
     /// Models of the wanted providers that chat or embed and have no line, each with the reason.
     pub left_out: Vec<(String, String)>,
+    /// Of the providers that nobody named and that are read all the same, those that the table does not have.
+    pub absent: Vec<String>,
 }
 
-/// Reads the table.
+/// Reads the prices of these providers, or of the usual ones where none are named.
 ///
 /// A version of a model (`gpt-4o-2024-08-06`) that costs what its family costs has no line of its own. A model whose price is 0
 /// is left out: the table writes 0 for what is free and for what nobody looked up.
 ///
 /// # Errors
-/// One readable line: it is no such table, it has none of the providers, or two of them price one name differently.
-pub fn read(text: &str, providers: &[String], today: &str, place: &str) -> Result<Read, String> {
+/// One readable line: it is no such table, it lacks one of the named providers or all of the usual ones, or two of them price one
+/// name differently.
+pub fn read(text: &str, named: &[String], today: &str, place: &str) -> Result<Read, String> {
     let all: BTreeMap<String, Value> =
         serde_json::from_str(text).map_err(|error| format!("no object of models, as LiteLLM publishes it: {error}"))?;
-    let known: Vec<&str> = all.values().filter_map(provider_of).collect();
-    if known.is_empty() {
-        return Err("no model in it has a 'litellm_provider': it is no table of LiteLLM".to_owned());
-    }
-    if let Some(unknown) = providers.iter().find(|provider| !known.contains(&provider.as_str())) {
-        return Err(format!("it has no model of the provider '{unknown}'"));
-    }
+    let (providers, absent) = providers(&all, named)?;
     let (mut found, mut left_out) = (BTreeMap::<&str, (PricedModel, &str)>::new(), Vec::new());
     for (key, value) in &all {
         let (Some(entry), Some(provider)) = (value.as_object(), provider_of(value)) else { continue };
         let Some(kind) = kind_of(entry).filter(|_| providers.iter().any(|wanted| wanted == provider)) else { continue };
-        let name = key.strip_prefix(provider).and_then(|rest| rest.strip_prefix('/')).unwrap_or(key);
-        // a name with a path is of a region or of a reseller
-        if name.contains('/') {
-            continue;
-        }
-        match (model_of(kind, entry), found.get(name)) {
+        let (name, model) = match name_of(&all, key, provider) {
+            Ok(name) => (name, model_of(kind, provider, entry)),
+            Err(why) => (key.as_str(), Err(why)),
+        };
+        match (model, found.get(name)) {
             (Err(why), _) => left_out.push((name.to_owned(), why)),
             (Ok(model), Some((other, whose))) if other.price != model.price => {
                 return Err(format!(
@@ -79,7 +78,49 @@ pub fn read(text: &str, providers: &[String], today: &str, place: &str) -> Resul
         checked: today.to_owned(),
         pages: vec![place.to_owned()],
     });
-    Ok(Read { table: PriceTable { date: today.to_owned(), sources: sources.collect(), models }, left_out })
+    Ok(Read { table: PriceTable { date: today.to_owned(), sources: sources.collect(), models }, left_out, absent })
+}
+
+/// The providers that are read: the named ones, else those of the usual ones that the table has; and the usual ones that it lacks.
+fn providers(all: &BTreeMap<String, Value>, named: &[String]) -> Result<(Vec<String>, Vec<String>), String> {
+    let known: BTreeSet<&str> = all.values().filter_map(provider_of).collect();
+    let some =
+        || known.iter().filter(|name| !name.contains(' ')).take(MOST_NAMED).copied().collect::<Vec<_>>().join(", ");
+    if known.is_empty() {
+        return Err("no model in it has a 'litellm_provider': it is no table of LiteLLM".to_owned());
+    }
+    if let Some(unknown) = named.iter().find(|provider| !known.contains(provider.as_str())) {
+        return Err(format!("it has no model of the provider '{unknown}'; it has {}", some()));
+    }
+    if !named.is_empty() {
+        return Ok((named.to_vec(), Vec::new()));
+    }
+    let (here, absent): (Vec<String>, Vec<String>) =
+        DEFAULT_PROVIDERS.map(str::to_owned).into_iter().partition(|provider| known.contains(provider.as_str()));
+    if here.is_empty() {
+        let usual = DEFAULT_PROVIDERS.join(", ");
+        return Err(format!("it has no model of {usual}; name providers that it has with --provider: {}", some()));
+    }
+    Ok((here, absent))
+}
+
+/// The name under which a model is called at its provider; its own may be a path (`meta-llama/Llama-3.3-70B`).
+fn name_of<'a>(all: &BTreeMap<String, Value>, key: &'a str, provider: &str) -> Result<&'a str, String> {
+    let own = key.strip_prefix(provider).and_then(|rest| rest.strip_prefix('/'));
+    let Some(name) = own else {
+        let is_plain = !key.contains('/');
+        return is_plain.then_some(key).ok_or_else(|| format!("its path is not that of {provider}: {BY_HAND}"));
+    };
+    let is_model = |name: &str| {
+        let keys = [name.to_owned(), format!("{provider}/{name}")];
+        keys.iter().any(|key| all.get(key).and_then(provider_of) == Some(provider))
+    };
+    // a region's price, or that of another contract
+    let behind = |path: &&'a str| path.split_once('/').map(|(_, end)| end);
+    match std::iter::successors(behind(&name), behind).find(|end| is_model(end)) {
+        Some(model) => Err(format!("it is {model} under a path of its own: {BY_HAND}")),
+        None => Ok(name),
+    }
 }
 
 fn provider_of(value: &Value) -> Option<&str> {
@@ -94,15 +135,20 @@ fn kind_of(entry: &Map<String, Value>) -> Option<ModelKind> {
     }
 }
 
-fn model_of(kind: ModelKind, entry: &Map<String, Value>) -> Result<PricedModel, String> {
+fn model_of(kind: ModelKind, provider: &str, entry: &Map<String, Value>) -> Result<PricedModel, String> {
     let standard = tier(entry, kind, "")?.ok_or("it has no price of a prompt's tokens")?;
     let mut services = BTreeMap::new();
     for service in ["flex", "priority"] {
         services.extend(tier(entry, kind, &format!("_{service}"))?.map(|tier| (service.to_owned(), tier)));
     }
+    let tokens = |field: &str| entry.get(field).and_then(Value::as_u64).filter(|tokens| *tokens > 0);
+    let supported = entry.iter().filter(|(_, value)| value.as_bool() == Some(true));
     Ok(PricedModel {
         kind,
-        context: entry.get("max_input_tokens").and_then(Value::as_u64).filter(|tokens| *tokens > 0),
+        provider: Some(provider.to_owned()),
+        context: tokens("max_input_tokens"),
+        max_output: tokens("max_output_tokens").filter(|_| kind == ModelKind::Chat),
+        supports: supported.filter_map(|(field, _)| Some(field.strip_prefix("supports_")?.to_owned())).collect(),
         date: None,
         price: ModelPrice { standard, services, batch_percent: batch_percent(entry) },
     })
@@ -236,6 +282,47 @@ mod tests {
         assert_eq!(read.table.models().map(|(name, _)| name).collect::<Vec<_>>(), ["good"]);
         let left_out: Vec<&str> = read.left_out.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(left_out, ["dear", "free", "half", "negative", "none", "word"]);
+    }
+
+    #[test]
+    fn of_the_usual_providers_those_are_read_that_there_are() {
+        let at = |whose: &str| json!({"litellm_provider": whose, "mode": "chat", "input_cost_per_token": 1e-06, "output_cost_per_token": 1e-06});
+        let models = json!({"gpt-x": at("openai"), "azure/gpt-x": at("azure"), "groq/llama": at("groq")});
+        let some = read_all(&models, &[]).expect("reads");
+        assert_eq!(some.table.models().map(|(name, _)| name).collect::<Vec<_>>(), ["gpt-x"]);
+        assert_eq!(some.table.sources().iter().map(|source| source.provider.as_str()).collect::<Vec<_>>(), ["openai"]);
+        assert_eq!(some.absent, ["anthropic", "deepseek", "gemini", "mistral", "xai"]);
+        let refused = read_all(&models, &["openai", "xai"]).expect_err("was named");
+        assert!(refused.contains("no model of the provider 'xai'; it has azure, groq, openai"), "{refused}");
+        let none = read_all(&json!({"groq/llama": at("groq")}), &[]).expect_err("has none");
+        assert!(none.ends_with("with --provider: groq"), "{none}");
+    }
+
+    #[test]
+    fn a_name_with_a_path_is_read_where_a_provider_calls_its_model_so() {
+        let at = |whose: &str| json!({"litellm_provider": whose, "mode": "chat", "input_cost_per_token": 1e-06, "output_cost_per_token": 1e-06});
+        let models = json!({
+            "one/maker/model": at("one"), "one/small": at("one"), "one/eu/small": at("one"), "elsewhere/large": at("one"),
+        });
+        let read = read_all(&models, &["one"]).expect("reads");
+        assert_eq!(read.table.models().map(|(name, _)| name).collect::<Vec<_>>(), ["maker/model", "small"]);
+        assert!(read.table.price("maker/model").is_some());
+        let left_out: Vec<(&str, bool)> =
+            read.left_out.iter().map(|(name, why)| (name.as_str(), why.contains("--price"))).collect();
+        assert_eq!(left_out, [("elsewhere/large", true), ("one/eu/small", true)]);
+    }
+
+    #[test]
+    fn what_a_model_can_do_is_kept() {
+        let models = json!({"m": {"litellm_provider": "one", "mode": "chat", "input_cost_per_token": 1e-06, "output_cost_per_token": 1e-06,
+            "max_output_tokens": 4096, "supports_vision": true, "supports_function_calling": true, "supports_audio_input": false,
+            "supports_none": null}});
+        let table = read_all(&models, &["one"]).expect("reads").table;
+        let again = PriceTable::read(&table.to_file(None).expect("is JSON")).expect("is a price file");
+        let model = again.model("m").expect("is there");
+        assert_eq!(model.max_output, Some(4096));
+        assert_eq!(model.supports.iter().map(String::as_str).collect::<Vec<_>>(), ["function_calling", "vision"]);
+        assert_eq!(again.source_of(model).map(|source| source.pages.as_slice()), Some(&["table.json".to_owned()][..]));
     }
 
     #[test]

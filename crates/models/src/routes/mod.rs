@@ -1,9 +1,9 @@
 //! The ways to models and memory servers (P39, P40): what calls ask before they are sent and tell when they end, and what
-//! follows for all calls of the process. `state` is one route as a pure state machine, `verdict` what its failures mean, `watch` talks
-//! to the store and probes.
+//! follows for all calls of the process. `state` is one route as a pure state machine, `remedy` what is done about its
+//! failures, `watch` talks to the store and probes.
 
+mod remedy;
 mod state;
-mod verdict;
 mod watch;
 
 use std::{
@@ -201,7 +201,7 @@ impl Routes {
     pub fn evidence(&self) -> SessionEvidence {
         let routes = self.all().iter().filter(|route| !route.is_own()).map(|route| route.evidence()).collect();
         let idle_roles = lock(&self.idle_roles).iter().copied().collect();
-        SessionEvidence { v: EVIDENCE_VERSION, routes, idle_roles }
+        SessionEvidence { v: EVIDENCE_VERSION, routes, idle_roles, ..SessionEvidence::default() }
     }
 
     /// Whether this process can serve a role at all.
@@ -315,7 +315,7 @@ impl Route {
     }
 
     /// Waits while it is to be found out whose fault the failures are, up to `patience`; false when that is still open.
-    pub async fn verdict(&self, patience: Duration) -> bool {
+    pub async fn fault_is_known(&self, patience: Duration) -> bool {
         let begun = tokio::time::Instant::now();
         while self.is_suspect() {
             let left = patience.saturating_sub(begun.elapsed());

@@ -3,7 +3,7 @@
 //! In come what calls met (`send`, `succeeded`, `failed`, `ended`) and what the store tells of the route (`told`); out come
 //! whether a call may leave (`look`), which failures count as attempts (`decide`), which calls need not be waited for
 //! (`is_lost`) and what this process tells the others (`evidence`). What all processes together conclude from it is in
-//! `routes/verdict.rs`; `routes/watch.rs` does the I/O; the model in `state/model` tries all of it with faults. Start
+//! `routes/remedy.rs`; `routes/watch.rs` does the I/O; the model in `state/model` tries all of it with faults. Start
 //! reading at `Standing`, then at `look` and `told`.
 
 use std::{

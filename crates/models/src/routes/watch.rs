@@ -22,8 +22,8 @@ use tracing::{debug, info, warn};
 
 use super::{
     Probed, Route, Routes, WITHDRAWN, lock,
+    remedy::{Remedy, probes_for_all, probes_for_itself, remedy},
     state::Turn,
-    verdict::{Verdict, probes_for_all, probes_for_itself, verdict},
 };
 
 /// For each role of a run, what it needs of routes: of each list one of them must work.
@@ -205,13 +205,13 @@ impl Route {
 
 /// Finds out what a route's failures mean, and acts on it.
 async fn look_into(host: &dyn RouteHost, route: &Arc<Route>, others: &[RouteEvidence]) -> Result<(), StoreError> {
-    let (verdict, known, why) = {
+    let (remedy, known, why) = {
         let (state, now) = (lock(&route.state), Instant::now());
-        (verdict(&state, others, now), state.opening, state.why(now))
+        (remedy(&state, others, now), state.opening, state.why(now))
     };
-    match verdict {
-        Verdict::Nothing => {}
-        Verdict::Close => {
+    match remedy {
+        Remedy::Nothing => {}
+        Remedy::Close => {
             let event = OutageEvent::Suspect { known };
             let (opened, row) = tell(host, route, event, &why).await?;
             route.hear(host.routes(), &row);
@@ -223,8 +223,8 @@ async fn look_into(host: &dyn RouteHost, route: &Arc<Route>, others: &[RouteEvid
                 );
             }
         }
-        Verdict::AskMyself => ask_myself(host, route),
-        Verdict::StopRuns(failure) => host.stop_refused(&route.key, &failure).await,
+        Remedy::AskMyself => ask_myself(host, route),
+        Remedy::StopRuns(failure) => host.stop_refused(&route.key, &failure).await,
     }
     Ok(())
 }

@@ -1,5 +1,15 @@
 //! Scenarios over many processes: coordinator and workers as they run in production, with a PostgreSQL and a RabbitMQ of
 //! their own.
+//!
+//! | module | question |
+//! |---|---|
+//! | `services`, `fleet` | which servers and processes take part? |
+//! | `ledger`, `cpu` | how far is a run, and what have its processes used? |
+//! | `yardstick` | what would the least take that could do the same? |
+//! | `overhead`, `scaling` | what does the product add to the services, and what do four workers add to one? |
+//! | `checkpoints` | what does a checkpoint cost beside a plain insert? |
+//! | `million`, `first_answer` | how does a very large run go, and how soon does a run begin? |
+//! | `money` | how well is a provider's allowance used? |
 
 mod checkpoints;
 pub(crate) mod cpu;

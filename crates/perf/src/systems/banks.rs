@@ -21,7 +21,7 @@ impl Asked {
             name: format!("perf-{}", content.bank_id),
             handle: None,
             bank_id: content.bank_id.clone(),
-            content_hash: Sha256Hash::of(&serde_json::to_vec(&content)?),
+            content_hash: Sha256Hash::of_bytes(&serde_json::to_vec(&content)?),
             content: Some(Arc::new(content)),
         };
         Ok(Self { bank, questions })

@@ -88,7 +88,7 @@ async fn retain(system: &dyn MemorySystem, round: usize, entries: &[StreamEntry]
         name: name.clone(),
         handle: None,
         bank_id: name.clone(),
-        content_hash: Sha256Hash::of(name.as_bytes()),
+        content_hash: Sha256Hash::of_bytes(name.as_bytes()),
         content: Some(Arc::new(content)),
     };
     let bank = BankRef { handle: Some(system.open_bank(&bank).await?), ..bank };

@@ -17,7 +17,7 @@ pub(crate) use self::{
 };
 use crate::scenarios::Lab;
 
-/// All of them.
+/// Measures the built-in systems and the adapter, one scenario after the other.
 pub(crate) async fn systems(lab: &Lab, memories: usize, calls: usize) -> anyhow::Result<Vec<Value>> {
     let conversations = banks::conversations(lab.datasets_dir.as_deref())?;
     Ok(vec![

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bench_proto::spec::SampleSpec;
+use bench_proto::{dataset::FilterParts, spec::SampleSpec};
 use sha2::Digest as _;
 
 use super::{SAMPLER_VERSION, Sampling};
@@ -47,6 +47,7 @@ pub(super) fn spec(sampling: &Sampling) -> SampleSpec {
         strata,
         max_sessions: request.max_sessions,
         own_k: None,
+        unfiltered: FilterParts::default(),
         // plain data with text keys: it always serialises
         request: serde_json::to_value(request).unwrap_or_default(),
     }

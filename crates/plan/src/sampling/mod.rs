@@ -241,16 +241,11 @@ impl Sampling {
             let cell = &mut self.cells[category as usize];
             let size = cell.len();
             match &mut self.selection {
-                Selection::All => {
-                    cell.sort_unstable();
-                    chosen.extend(
-                        cell.iter()
-                            .filter(|p| self.listing.add(limit, category, p.stratum, id(p.index)))
-                            .map(|p| p.index),
-                    );
-                }
-                Selection::PerBank(per_bank) => {
-                    keep_first(cell, quota(*per_bank, categories.len()));
+                selection @ (Selection::All | Selection::PerBank(_)) => {
+                    match selection {
+                        Selection::PerBank(per_bank) => keep_first(cell, quota(*per_bank, categories.len())),
+                        _ => cell.sort_unstable(),
+                    }
                     chosen.extend(
                         cell.iter()
                             .filter(|p| self.listing.add(limit, category, p.stratum, id(p.index)))

@@ -102,7 +102,7 @@ fn full_is_a_census_in_the_listings_order() {
     assert!(full.spec.census && !full.spec.stratified);
     assert_eq!(full.spec.by_category, full.population.by_category);
     let ids = ids(&outlines, &full);
-    assert_eq!(full.spec.signature, Sha256Hash::of(ids.join("\n").as_bytes()).hex());
+    assert_eq!(full.spec.signature, Sha256Hash::of_bytes(ids.join("\n").as_bytes()).hex());
     let fair = sample(&outlines, preset(Preset::Fair)).expect("a valid request");
     for (full, fair) in full.banks.iter().zip(&fair.banks) {
         let kept: Vec<u32> = full.questions.iter().copied().filter(|q| fair.questions.contains(q)).collect();
@@ -145,7 +145,7 @@ fn sample_takes_so_many_per_category_in_hash_order() {
     let some = sample(&outlines, request).expect("a valid request");
     assert!(some.spec.by_category.values().all(|n| *n == 30) && some.spec.stratified);
     let ids = ids(&outlines, &some);
-    assert_eq!(some.spec.signature, Sha256Hash::of(ids.join("\n").as_bytes()).hex());
+    assert_eq!(some.spec.signature, Sha256Hash::of_bytes(ids.join("\n").as_bytes()).hex());
     let request = SampleRequest { sample_per_category: Some(5000), ..SampleRequest::default() };
     let all = sample(&outlines, request).expect("a valid request");
     assert!(all.spec.census && !all.spec.stratified, "everything is no sample");
@@ -533,7 +533,7 @@ fn fair_by_definition(outlines: &[BankOutline], per_bank: u64) -> Vec<String> {
     for outline in outlines {
         let mut cells: BTreeMap<&str, Vec<(String, &str)>> = BTreeMap::new();
         for question in &outline.questions {
-            let digest = Sha256Hash::of(format!("bench-sample-v1:{}", question.question_id).as_bytes()).hex();
+            let digest = Sha256Hash::of_bytes(format!("bench-sample-v1:{}", question.question_id).as_bytes()).hex();
             cells.entry(&question.category).or_default().push((digest, &question.question_id));
         }
         let quota = per_bank.div_ceil(cells.len().max(1) as u64).max(1) as usize;
@@ -622,7 +622,7 @@ proptest! {
             let ids = ids(&outlines, &sample);
             assert_eq!(sample.spec.n as usize, ids.len());
             assert_eq!(sample.spec.n, sample.spec.by_category.values().sum::<u64>());
-            assert_eq!(sample.spec.signature, Sha256Hash::of(ids.join("\n").as_bytes()).hex());
+            assert_eq!(sample.spec.signature, Sha256Hash::of_bytes(ids.join("\n").as_bytes()).hex());
             assert!(sample.banks.iter().all(|bank| !bank.questions.is_empty()));
             ids
         };

@@ -121,8 +121,8 @@ impl AmqpConsumer {
             return Err(lost.reason.clone());
         };
         lost.attempt = None;
-        let opened =
-            attempted.unwrap_or_else(|e| Err(QueueError::Unavailable(format!("the attempt to come back failed: {e}"))));
+        let opened = attempted
+            .unwrap_or_else(|e| Err(QueueError::Unavailable(format!("the attempt to come back failed: {e}").into())));
         match opened {
             Ok(live) => {
                 tracing::debug!("consumer of {} is back", self.queue);
@@ -252,11 +252,9 @@ impl Consumer for AmqpConsumer {
                     }
                 }
                 Ok(Ok(Read::Cancelled)) => {
-                    self.lose(QueueError::Unavailable(format!(
-                        "{} has ended the consumer of {}",
-                        self.link.describe(),
-                        self.queue
-                    )));
+                    self.lose(QueueError::Unavailable(
+                        format!("{} has ended the consumer of {}", self.link.describe(), self.queue).into(),
+                    ));
                 }
                 Ok(Err(e)) => {
                     let reason = self.link.fault(Doing::Using(&self.queue), &e);

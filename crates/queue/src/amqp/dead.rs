@@ -172,10 +172,9 @@ pub(super) async fn settle(
         }
         if fate == Fate::Requeue {
             let Some(from) = &message.from else {
-                return Err(QueueError::Setup(format!(
-                    "message {} does not say where it came from: drop it",
-                    message.id
-                )));
+                return Err(QueueError::Setup(
+                    format!("message {} does not say where it came from: drop it", message.id).into(),
+                ));
             };
             sender.send(from, &letter.delivery.data, without_ours(&letter.delivery.properties)).await?;
         }
@@ -227,11 +226,11 @@ impl<'l> Sender<'l> {
         match tokio::time::timeout(CONFIRM, confirm).await {
             Ok(Ok(Confirmation::Ack(None))) => Ok(()),
             Ok(Ok(Confirmation::Ack(Some(_)) | Confirmation::Nack(Some(_)))) => {
-                Err(QueueError::Setup(super::fault::not_declared(&self.link.describe(), queue)))
+                Err(QueueError::Setup(super::fault::not_declared(&self.link.describe(), queue).into()))
             }
-            Ok(Ok(Confirmation::Nack(None) | Confirmation::NotRequested)) => {
-                Err(QueueError::Unavailable(format!("{} could not store a message in {queue}", self.link.describe())))
-            }
+            Ok(Ok(Confirmation::Nack(None) | Confirmation::NotRequested)) => Err(QueueError::Unavailable(
+                format!("{} could not store a message in {queue}", self.link.describe()).into(),
+            )),
             Ok(Err(error)) => Err(self.link.fault(Doing::Using(queue), &error)),
             Err(_) => Err(self.link.silent()),
         }

@@ -23,42 +23,51 @@ const NOT_ALLOWED: u16 = 530;
 
 /// Turns a broker's error into one that says whether it may pass, and what to do when not. `place` is the URL without password.
 pub(super) fn classify(place: &str, doing: Doing<'_>, error: &Error) -> QueueError {
+    match sorted(place, doing, error) {
+        QueueError::Unavailable(why) => QueueError::Unavailable(why.because(error)),
+        QueueError::Setup(why) => QueueError::Setup(why.because(error)),
+        QueueError::Refused(why) => QueueError::Refused(why.because(error)),
+        QueueError::Closed => QueueError::Closed,
+    }
+}
+
+fn sorted(place: &str, doing: Doing<'_>, error: &Error) -> QueueError {
     let ErrorKind::ProtocolError(refusal) = error.kind() else {
         return match (doing, error.kind()) {
             (Doing::Connecting, ErrorKind::InvalidProtocolVersion(_) | ErrorKind::ParsingError(_)) => {
                 QueueError::Refused(format!(
                     "{place} does not speak AMQP 0-9-1 ({error}): is it RabbitMQ's port (5672, TLS 5671)?"
-                ))
+                ).into())
             }
             (Doing::Connecting, _) if speaks_of_certificates(error) => QueueError::Refused(format!(
                 "no trust between this machine and {place} ({error}): name the broker's authority in the queue URL with ?cacertfile=<pem>, and &certfile=<pem>&keyfile=<pem> when it asks who you are"
-            )),
-            _ => QueueError::Unavailable(format!("{place}: {error}")),
+            ).into()),
+            _ => QueueError::Unavailable(format!("{place}: {error}").into()),
         };
     };
     let text = refusal.get_message().to_string();
     match (doing, refusal.get_id()) {
         (Doing::Connecting, ACCESS_REFUSED) => {
-            QueueError::Refused(format!("{place} refuses the login: check user and password in the queue URL"))
+            QueueError::Refused(format!("{place} refuses the login: check user and password in the queue URL").into())
         }
         (Doing::Connecting, NOT_ALLOWED) if text.contains("not found") => QueueError::Refused(format!(
             "{place}: the virtual host does not exist: create it (rabbitmqctl add_vhost) or correct the queue URL"
-        )),
+        ).into()),
         (Doing::Connecting, NOT_ALLOWED) => QueueError::Refused(format!(
             "{place}: the user may not use the virtual host: grant it (rabbitmqctl set_permissions) or correct the queue URL"
-        )),
+        ).into()),
         // a queue whose node is down is also "not found", with another text: that passes
-        (Doing::Using(queue), NOT_FOUND) if text.contains("no queue") => QueueError::Setup(not_declared(place, queue)),
+        (Doing::Using(queue), NOT_FOUND) if text.contains("no queue") => QueueError::Setup(not_declared(place, queue).into()),
         (Doing::Declaring(name), PRECONDITION_FAILED) if text.contains("inequivalent") => QueueError::Setup(format!(
             "{name} exists at {place} with other arguments ({text}): delete it when it is empty, then run bench-coord migrate"
-        )),
+        ).into()),
         (Doing::Declaring(name), ACCESS_REFUSED) => QueueError::Setup(format!(
             "the user may not configure {name} at {place}: run bench-coord migrate as a user with configure permission"
-        )),
+        ).into()),
         (Doing::Using(queue), ACCESS_REFUSED) => QueueError::Setup(format!(
             "the user may not use {queue} at {place}: grant read permission on bench.* and write permission on amq.default and bench.*"
-        )),
-        _ => QueueError::Unavailable(format!("{place}: {text}")),
+        ).into()),
+        _ => QueueError::Unavailable(format!("{place}: {text}").into()),
     }
 }
 
@@ -74,6 +83,8 @@ pub(super) fn not_declared(place: &str, queue: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::error::Error as _;
+
     use super::*;
     use lapin::protocol::AMQPError;
 
@@ -120,7 +131,8 @@ mod tests {
             match (doing, classify("amqp://guest@host:5672/", doing, &refusal(id, text))) {
                 (Doing::Connecting, QueueError::Refused(message))
                 | (Doing::Declaring(_) | Doing::Using(_), QueueError::Setup(message)) => {
-                    assert!(message.contains(expected), "{message}")
+                    assert!(message.contains(expected), "{message}");
+                    assert!(message.source().is_some_and(|cause| cause.to_string().contains(text)), "{message:?}");
                 }
                 (_, other) => panic!("{text}: {other:?}"),
             }

@@ -139,7 +139,7 @@ impl BrokerLink {
 
     /// The error for an answer that does not come.
     pub(super) fn silent(&self) -> QueueError {
-        QueueError::Unavailable(format!("{} does not answer within {} s", self.place, ANSWER.as_secs()))
+        QueueError::Unavailable(format!("{} does not answer within {} s", self.place, ANSWER.as_secs()).into())
     }
 
     /// Bounds a request to the broker and classifies its error.

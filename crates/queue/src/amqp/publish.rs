@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use bench_proto::task::QueueName;
+use bench_proto::{reason::Reason, task::QueueName};
 use lapin::{
     Channel, Confirmation,
     options::{BasicPublishOptions, ConfirmSelectOptions},
@@ -111,22 +111,21 @@ impl Publisher {
         let place = self.link.describe();
         match refusal {
             Refusal::Broken(e) => self.link.fault(Doing::Using(name), &e),
-            Refusal::Nacked => QueueError::Unavailable(format!("{place} could not store messages in {name}")),
+            Refusal::Nacked => QueueError::Unavailable(format!("{place} could not store messages in {name}").into()),
             Refusal::Returned => match topology::depth(&self.asking, queue).await {
-                Err(QueueError::Setup(_)) => QueueError::Setup(not_declared(&place, name)),
-                _ => QueueError::Unavailable(format!("{place} could not route messages to {name}")),
+                Err(QueueError::Setup(_)) => QueueError::Setup(not_declared(&place, name).into()),
+                _ => QueueError::Unavailable(format!("{place} could not route messages to {name}").into()),
             },
-            Refusal::Unwritable(e) => QueueError::Setup(format!("cannot write a message for {name}: {e}")),
+            Refusal::Unwritable(e) => QueueError::Setup(format!("cannot write a message for {name}: {e}").into()),
             Refusal::Late => {
                 let alarm = if self.link.is_blocked().await {
                     ": it is short of memory or disk and blocks publishers"
                 } else {
                     ""
                 };
-                QueueError::Unavailable(format!(
-                    "{place} has not confirmed messages within {} s{alarm}",
-                    CONFIRM.as_secs()
-                ))
+                QueueError::Unavailable(
+                    format!("{place} has not confirmed messages within {} s{alarm}", CONFIRM.as_secs()).into(),
+                )
             }
             Refusal::Silent => self.renew(queue, name).await,
         }
@@ -136,17 +135,19 @@ impl Publisher {
     /// brings the queue back without a leader, for ever. The queue is made anew: its messages are hints (P2).
     async fn renew(&self, queue: &QueueName, name: &str) -> QueueError {
         let place = self.link.describe();
-        QueueError::Unavailable(match topology::renew(&self.asking, queue).await {
+        let why = match topology::renew(&self.asking, queue).await {
             Ok(()) => {
                 tracing::info!(
                     "{name} at {place} had no leader and was declared anew; its messages are published again"
                 );
-                format!("{name} at {place} had no leader and was declared anew")
+                Reason::from(format!("{name} at {place} had no leader and was declared anew"))
             }
-            Err(error) => format!(
+            Err(error) => Reason::from(format!(
                 "{name} at {place} confirms nothing ({error}): if that lasts, delete the queue and run bench-coord migrate; nothing is lost"
-            ),
-        })
+            ))
+            .because(&error),
+        };
+        QueueError::Unavailable(why)
     }
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Channel>> {

@@ -33,16 +33,16 @@ pub(super) fn config(url: &str) -> Result<OwnedTLSConfig, QueueError> {
 }
 
 fn read(parameter: &str, path: &str) -> Result<Vec<u8>, QueueError> {
-    let failed = |e: std::io::Error| QueueError::Setup(format!("{parameter} {path} of the queue URL: {e}"));
+    let failed = |e: std::io::Error| QueueError::Setup(format!("{parameter} {path} of the queue URL: {e}").into());
     if std::fs::metadata(path).map_err(failed)?.len() > LARGEST_FILE {
-        return Err(QueueError::Setup(format!("{parameter} {path} of the queue URL is larger than 1 MB")));
+        return Err(QueueError::Setup(format!("{parameter} {path} of the queue URL is larger than 1 MB").into()));
     }
     let bytes = std::fs::read(path).map_err(failed)?;
     if bytes.windows(11).any(|part| part == b"-----BEGIN ") { Ok(bytes) } else { Err(not_pem(parameter, path)) }
 }
 
 fn not_pem(parameter: &str, path: &str) -> QueueError {
-    QueueError::Setup(format!("{parameter} {path} of the queue URL is no PEM file"))
+    QueueError::Setup(format!("{parameter} {path} of the queue URL is no PEM file").into())
 }
 
 #[cfg(test)]

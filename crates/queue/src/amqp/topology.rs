@@ -23,8 +23,9 @@ const DELETION: Duration = Duration::from_secs(30);
 
 /// A queue's name as AMQP wants it.
 pub(super) fn short(name: &str) -> Result<ShortString, QueueError> {
-    ShortString::try_new(name)
-        .map_err(|_| QueueError::Setup(format!("queue name {name:.60}… is longer than 255 bytes: shorten the pool")))
+    ShortString::try_new(name).map_err(|_| {
+        QueueError::Setup(format!("queue name {name:.60}… is longer than 255 bytes: shorten the pool").into())
+    })
 }
 
 /// Declares queues of tasks.

@@ -13,7 +13,7 @@ use super::{
     ArchiveError,
     manifest::{FileEntry, IndexEntry, MANIFEST_VERSION, Manifest, is_of_run, is_plain, parse, shown},
     pack::Hashing,
-    place::ArchivePlace,
+    place::{ArchivePlace, Found},
 };
 
 /// What the index of an archive holds.
@@ -44,9 +44,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// # Errors
 /// What the store meets, unless it is a single entry that cannot be read.
 pub async fn list(place: &ArchivePlace) -> Result<Listed, ArchiveError> {
-    let mut listed = Listed::default();
+    let Found { names, left_out } = place.look("index").await?;
+    let left_out = left_out.iter().map(|(name, why)| format!("{} is left out: {why}", shown(name))).collect();
+    let mut listed = Listed { entries: Vec::new(), left_out };
     let (mut lost, mut first) = (Duration::ZERO, None);
-    for name in place.names("index").await? {
+    for name in names {
         let began = Instant::now();
         let read = place.read(&name).await.and_then(|bytes| {
             let entry = bytes.map(|bytes| parse::<IndexEntry>(&name, &bytes)).transpose()?;

@@ -85,7 +85,7 @@ pub struct IndexEntry {
     pub fingerprint: String,
     /// The same without the memory system: runs that share it were asked and graded alike.
     pub conditions: String,
-    /// Result digest.
+    /// Hash over ids, outcomes and scores of its questions: equal for equal results.
     pub result_digest: String,
     /// Builds that worked on it.
     pub code_version: String,

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{
     ArchiveError,
     manifest::{IndexEntry, are_figures, is_date, shown},
-    place::{ArchivePlace, Put},
+    place::{ArchivePlace, Found, Put},
     push::{Pushed, json},
 };
 
@@ -73,8 +73,10 @@ impl ArchivedMatrix {
 /// # Errors
 /// What the store meets.
 pub async fn verify(place: &ArchivePlace, entries: &[IndexEntry]) -> Result<Vec<(String, Vec<String>)>, ArchiveError> {
-    let mut all = Vec::new();
-    for name in place.names(MATRICES).await? {
+    let Found { names, left_out } = place.look(MATRICES).await?;
+    let mut all: Vec<(String, Vec<String>)> =
+        left_out.into_iter().map(|(name, why)| (shown(&name), vec![why])).collect();
+    for name in names {
         let id = name.split('/').nth(2).unwrap_or_default().to_owned();
         let Some((date, _)) = age(&name, &id) else { continue };
         let read = match place.read(&name).await {
@@ -124,8 +126,12 @@ pub async fn find(place: &ArchivePlace, id: &str) -> Result<(Option<ArchivedMatr
     if RunId::stored(id).is_err() {
         return Ok((None, left_out));
     }
+    let found = place.look(MATRICES).await?;
+    // beside the documents of others it says nothing of this one
+    let own = found.left_out.into_iter().filter(|(name, _)| name.split('/').nth(2) == Some(id));
+    left_out.extend(own.map(|(name, why)| format!("{} is left out: {why}", shown(&name))));
     let mut documents: Vec<((String, u32), String)> =
-        place.names(MATRICES).await?.into_iter().filter_map(|name| Some((age(&name, id)?, name))).collect();
+        found.names.into_iter().filter_map(|name| Some((age(&name, id)?, name))).collect();
     documents.sort_unstable();
     for ((date, _), name) in documents.into_iter().rev().take(MOST_DAMAGED) {
         let read = match place.read(&name).await {

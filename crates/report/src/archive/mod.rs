@@ -30,6 +30,7 @@ pub mod place;
 pub mod push;
 pub mod trajectory;
 
+use bench_proto::redact;
 pub use manifest::{FileEntry, IndexEntry, Manifest, are_figures};
 pub use place::ArchivePlace;
 
@@ -67,7 +68,8 @@ impl From<object_store::Error> for ArchiveError {
             }
             source = cause.source();
         }
-        Self::Store(text)
+        // the address of a service may hold a key
+        Self::Store(redact::words(&text).into_owned())
     }
 }
 

@@ -1,8 +1,9 @@
 //! Where an archive is, and the names of its objects.
 
 use std::{
-    fs::Permissions,
-    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
+    collections::{BTreeSet, VecDeque},
+    fs::{Metadata, Permissions},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _},
     path::{Path as FilePath, PathBuf},
     sync::Arc,
     time::Duration,
@@ -84,6 +85,91 @@ impl Folder {
         Self::check(name)?;
         std::fs::set_permissions(self.root.join(name), Permissions::from_mode(self.mode & 0o666))
     }
+
+    /// Goes through a folder and what links in it lead to, each folder once. The store's own walk ends at the first name or link that
+    /// is of no use.
+    fn look(&self, below: &str) -> std::io::Result<Found> {
+        let (root, start) = match (self.root.canonicalize(), self.root.join(below).canonicalize()) {
+            (Ok(root), Ok(start)) => (root, start),
+            (Err(error), _) | (_, Err(error)) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Found::default());
+            }
+            (Err(error), _) | (_, Err(error)) => return Err(error),
+        };
+        // links that lead back up would list everything again, or what is no archive at all
+        let above = root.ancestors().chain(start.ancestors()).filter(|above| *above != start);
+        let mut seen: BTreeSet<(u64, u64)> =
+            above.filter_map(|above| std::fs::metadata(above).ok()).map(|meta| identity(&meta)).collect();
+        let (mut found, mut folders) = (Found::default(), VecDeque::from([below.to_owned()]));
+        while let Some(folder) = folders.pop_front() {
+            let path = self.root.join(&folder);
+            match std::fs::metadata(&path).and_then(|meta| Ok((meta, std::fs::read_dir(&path)?))) {
+                Ok((meta, entries)) if seen.insert(identity(&meta)) => {
+                    for entry in entries {
+                        found.sort_in(&entry?, &folder, &mut folders)?;
+                    }
+                }
+                Ok(_) => found.left_out.push((folder, "it leads to a folder that is listed elsewhere".to_owned())),
+                // taken away meanwhile
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) if folder == below => return Err(error),
+                Err(error) => found.left_out.push((folder, error.to_string())),
+            }
+        }
+        found.names.sort_unstable();
+        found.left_out.sort_unstable();
+        Ok(found)
+    }
+}
+
+/// What tells a folder from all others, under whatever name.
+fn identity(meta: &Metadata) -> (u64, u64) {
+    (meta.dev(), meta.ino())
+}
+
+/// What lies below a folder of an archive.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The names of all objects, in order.
+    pub names: Vec<String>,
+    /// What can be no object, by its name, and why: it hides no other.
+    pub left_out: Vec<(String, String)>,
+}
+
+impl Found {
+    fn sort_in(
+        &mut self,
+        entry: &std::fs::DirEntry,
+        folder: &str,
+        folders: &mut VecDeque<String>,
+    ) -> std::io::Result<()> {
+        let own = entry.file_name();
+        let shown = own.to_string_lossy();
+        let name = if folder.is_empty() { shown.to_string() } else { format!("{folder}/{shown}") };
+        if own.to_str().is_none_or(|own| Path::parse(own).is_err()) {
+            self.left_out.push((name, "no object of an archive has such a name".to_owned()));
+            return Ok(());
+        }
+        let is_link = entry.file_type()?.is_symlink();
+        match std::fs::metadata(entry.path()) {
+            // after all real folders: of two ways to one folder the straight one counts
+            Ok(meta) if meta.is_dir() && is_link => folders.push_back(name),
+            Ok(meta) if meta.is_dir() => folders.push_front(name),
+            Ok(meta) if meta.is_file() && is_unfinished(&shown) => {}
+            Ok(meta) if meta.is_file() => self.names.push(name),
+            Ok(_) => self.left_out.push((name, "it is no file".to_owned())),
+            // taken away meanwhile, or a link to nothing
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => self.left_out.push((name, error.to_string())),
+        }
+        Ok(())
+    }
+}
+
+/// Whether a file has the name of one that is being written: the store puts a number behind it.
+fn is_unfinished(name: &str) -> bool {
+    let number = name.split_once('#').map(|(_, number)| number).filter(|number| !number.is_empty());
+    number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// A large object that is being read.
@@ -114,6 +200,23 @@ pub enum Put {
     Written,
     /// Something was there before, and was not replaced.
     Exists,
+}
+
+/// Words of the store's library for accounts of which a part is missing, and what to do.
+const ACCOUNT_LACKS: [(&str, &str); 3] = [
+    (
+        "Account must be specified",
+        "name its account with AZURE_STORAGE_ACCOUNT_NAME, and its key with AZURE_STORAGE_ACCOUNT_KEY",
+    ),
+    ("Missing SecretAccessKey", "AWS_ACCESS_KEY_ID is set alone: set AWS_SECRET_ACCESS_KEY too"),
+    ("Missing AccessKeyId", "AWS_SECRET_ACCESS_KEY is set alone: set AWS_ACCESS_KEY_ID too"),
+];
+
+/// Why a store cannot be used at all.
+fn unbuilt(error: &object_store::Error) -> String {
+    let text = error.to_string();
+    let lacking = ACCOUNT_LACKS.iter().find(|(theirs, _)| text.contains(theirs));
+    lacking.map_or(text, |(_, ours)| (*ours).to_owned())
 }
 
 /// A store of some kind; options that it does not know are left out. `None` for kinds that keep nothing.
@@ -182,7 +285,7 @@ impl ArchivePlace {
         }
         options.push(("aws_conditional_put".to_owned(), "etag".to_owned()));
         let store = build(scheme, &parsed, options)
-            .map_err(|e| ArchiveError::Url(format!("{shown}: {e}")))?
+            .map_err(|e| ArchiveError::Url(format!("{shown}: {}", unbuilt(&e))))?
             .ok_or_else(|| ArchiveError::Url(format!("{shown} is of no known kind")))?;
         Ok(Self { store, prefix, shown, folder: None })
     }
@@ -369,6 +472,22 @@ impl ArchivePlace {
     /// # Errors
     /// What the store meets.
     pub async fn names(&self, folder: &str) -> Result<Vec<String>, ArchiveError> {
+        Ok(self.look(folder).await?.names)
+    }
+
+    /// The same, with what lies there and is no object.
+    ///
+    /// # Errors
+    /// What the store meets.
+    pub async fn look(&self, folder: &str) -> Result<Found, ArchiveError> {
+        if let Some(own) = self.folder.clone() {
+            let unreadable = |error: &dyn std::fmt::Display| {
+                ArchiveError::Store(format!("{}/{folder} cannot be read: {error}", self.shown))
+            };
+            let below = folder.to_owned();
+            let looked = tokio::task::spawn_blocking(move || own.look(&below)).await;
+            return looked.map_err(|e| unreadable(&e))?.map_err(|e| unreadable(&e));
+        }
         let below = self.full(folder);
         let found: Vec<_> = match self.store.list(Some(&below)).try_collect().await {
             Ok(found) => found,
@@ -384,6 +503,6 @@ impl ArchivePlace {
             })
             .collect();
         names.sort_unstable();
-        Ok(names)
+        Ok(Found { names, left_out: Vec::new() })
     }
 }

@@ -40,6 +40,13 @@ fn entry(id: &str, digest: &str) -> IndexEntry {
     }
 }
 
+#[test]
+fn what_an_object_store_says_shows_no_password_of_its_address() {
+    let source = "GET http://u:plantedkey124@127.0.0.1:9/b/p: connection refused".into();
+    let said = ArchiveError::from(object_store::Error::Generic { store: "S3", source }).to_string();
+    assert!(said.contains("127.0.0.1:9/b/p: connection refused") && !said.contains("plantedkey124"), "{said}");
+}
+
 /// Files of a run, in a folder of their own.
 struct Files {
     files: Vec<PlainFile>,
@@ -318,6 +325,47 @@ async fn an_index_entry_that_cannot_be_read_hides_no_other() {
     assert!(find(&place, "a").await.is_ok_and(|(_, left_out)| left_out.is_empty()));
 }
 
+#[tokio::test]
+async fn a_name_or_a_link_in_a_folder_that_is_of_no_use_hides_no_run() {
+    use std::os::unix::{ffi::OsStrExt as _, fs::symlink};
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = ArchivePlace::folder(folder.path()).expect("opens");
+    push(&place, &entry("a", "d"), &files().files).await.expect("is pushed");
+    let matrices = folder.path().join("matrices/2026-01-01");
+    std::fs::create_dir_all(&matrices).expect("is made");
+    let index = folder.path().join("index");
+    let mut named: Vec<&[u8]> = vec![b"\x1b[2J.json".as_slice(), b"of two\nlines.json".as_slice()];
+    if cfg!(target_os = "linux") {
+        // other systems take no such name
+        named.push(b"\xff.json");
+    }
+    for below in [&index, &matrices] {
+        for name in &named {
+            std::fs::write(below.join(std::ffi::OsStr::from_bytes(name)), "{}").expect("is written");
+        }
+        for (name, to) in [("loop", "."), ("up", ".."), ("beyond", "../.."), ("nowhere", "missing")] {
+            symlink(to, below.join(name)).expect("is made");
+        }
+    }
+    // the store's own, while it writes
+    std::fs::write(index.join("b.json#1"), "{}").expect("is written");
+    let listed = list(&place).await.expect("is listed");
+    assert_eq!(listed.entries, [entry("a", "d")]);
+    assert_eq!(listed.left_out.len(), named.len() + 3, "{:?}", listed.left_out);
+    assert!(listed.left_out.iter().all(|line| line.starts_with("index/") && line.contains(" is left out: ")));
+    assert!(!listed.left_out.concat().contains(['\u{1b}', '\n']), "nothing acts: {:?}", listed.left_out);
+    assert!(find(&place, "latest").await.is_ok_and(|(found, _)| found.run_id == "a"));
+    assert_eq!(push(&place, &entry("b", "d"), &files().files).await.expect("is pushed"), Pushed::Archived);
+    let documents = super::matrix::verify(&place, &listed.entries).await.expect("is verified");
+    assert_eq!(documents.len(), named.len() + 3, "{documents:?}");
+    assert_eq!(super::matrix::find(&place, "latest").await.expect("is looked for"), (None, Vec::new()));
+    // an archive may be spread over several disks
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    std::fs::rename(index.join("2026-11-20"), elsewhere.path().join("day")).expect("is moved");
+    symlink(elsewhere.path().join("day"), index.join("2026-11-20")).expect("is made");
+    assert_eq!(list(&place).await.expect("is listed").entries.len(), 2);
+}
+
 #[test]
 fn runs_that_are_not_comparable_are_not_joined() {
     let mut other = entry("bb", "d");
@@ -336,6 +384,19 @@ fn keys_in_a_url_are_refused_and_not_repeated() {
         ArchivePlace::open("s3://id:secret@bucket/x", std::iter::empty()).expect_err("is refused").to_string();
     assert!(!refused.contains("secret"), "{refused}");
     assert!(ArchivePlace::open("ftp://bucket/x", std::iter::empty()).is_err());
+}
+
+#[test]
+fn an_account_that_lacks_a_part_is_told_which() {
+    for (url, given, wanted) in [
+        ("az://container/x", None, "name its account with AZURE_STORAGE_ACCOUNT_NAME"),
+        ("s3://bucket/x", Some("AWS_ACCESS_KEY_ID"), "set AWS_SECRET_ACCESS_KEY too"),
+        ("s3://bucket/x", Some("AWS_SECRET_ACCESS_KEY"), "set AWS_ACCESS_KEY_ID too"),
+    ] {
+        let environment = given.into_iter().map(|name| (name.to_owned(), "planted".to_owned()));
+        let refused = ArchivePlace::open(url, environment).expect_err("is refused").to_string();
+        assert!(refused.contains(wanted) && !refused.contains("Generic") && !refused.contains("planted"), "{refused}");
+    }
 }
 
 #[test]

@@ -40,6 +40,13 @@ pub(super) fn probe(summary: &Summary) -> Vec<Block> {
     blocks
 }
 
+/// `15.3 ms (probe, p50)`, and whether stored replies may be in it.
+pub(crate) fn probe_p50(summary: &Summary) -> Option<String> {
+    let probe = summary.latency_probe.as_ref()?;
+    let stored = if probe.conditions.stored_replies { ", stored replies" } else { "" };
+    probe.p50_ms.map(|ms| format!("{ms:.1} ms (probe, p50{stored})"))
+}
+
 /// `After all questions, 200 of 200 recalls, top 10, by 1 worker on linux x86_64, 4 cores (release), nothing else in hand.`
 fn conditions(probe: &LatencyProbe) -> String {
     let conditions = &probe.conditions;
@@ -47,8 +54,13 @@ fn conditions(probe: &LatencyProbe) -> String {
         0 => "nothing else in hand".to_owned(),
         n => format!("up to {} in hand: not compared with others", counted(n.into(), "other task")),
     };
+    let stored = if conditions.stored_replies {
+        " Calls of the memory system may have been answered by stored replies: not compared with others."
+    } else {
+        ""
+    };
     format!(
-        "After all questions: {} of {} recalls, top {}, by {} on {} ({}), {others}.",
+        "After all questions: {} of {} recalls, top {}, by {} on {} ({}), {others}.{stored}",
         count(probe.n),
         count(conditions.recalls),
         conditions.top_k,
@@ -94,15 +106,49 @@ pub(super) fn under_load(summary: &Summary) -> Vec<Block> {
     vec![
         heading("Latency under load in milliseconds"),
         Block::Text(format!(
-            "Measured {allowed}: queues in front of the system are part of it, so that it is compared with no other run. {}",
-            words::RETAIN_AND_RECALL
+            "Measured {allowed}: queues in front of the system are part of it, so that it is compared with no other run. {}{}",
+            words::RETAIN_AND_RECALL,
+            of_stored_replies(summary)
         )),
         table(&["Phase", ">p50", ">p95", ">p99", ">n", ">In flight, median (most)"], rows),
     ]
+}
+
+/// Says how many calls of the memory system itself took no time, where some were answered from the call store.
+fn of_stored_replies(summary: &Summary) -> String {
+    let stored = summary.metered.as_ref().map_or(0, |metered| metered.total.stored_calls);
+    if stored == 0 {
+        return String::new();
+    }
+    let calls = counted(stored, "call");
+    format!(
+        " Of the memory system's own calls {calls} came from stored replies, which takes no time: paid ones take longer."
+    )
 }
 
 /// `12 (32)`, where it was noted.
 fn in_flight(summary: &Summary, phase: &str) -> String {
     let of_phase = summary.concurrency.as_ref().and_then(|concurrency| concurrency.in_flight.get(phase));
     of_phase.map_or_else(String::new, |of| format!("{} ({})", count(of.p50.into()), count(of.max.into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_proto::summary::{MeteredFigures, MeteredSummary};
+
+    use super::*;
+
+    #[test]
+    fn p43_latencies_say_that_stored_replies_are_in_them() {
+        let text = include_str!("../../../../proto/golden/report.v4.json");
+        let mut summary: Summary = serde_json::from_str(text).expect("the golden report is read");
+        summary.metered = None;
+        assert_eq!(of_stored_replies(&summary), "");
+        let total = MeteredFigures { stored_calls: 12, ..MeteredFigures::default() };
+        summary.metered = Some(MeteredSummary { total, ..MeteredSummary::default() });
+        assert!(probe_p50(&summary).is_some_and(|told| told.ends_with("(probe, p50)")), "{:?}", probe_p50(&summary));
+        summary.latency_probe.as_mut().expect("was probed").conditions.stored_replies = true;
+        assert!(probe_p50(&summary).is_some_and(|told| told.ends_with("(probe, p50, stored replies)")));
+        assert!(of_stored_replies(&summary).contains("12 calls came from stored replies"));
+    }
 }

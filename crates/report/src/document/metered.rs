@@ -7,7 +7,7 @@ use bench_proto::{
 
 use crate::{
     blocks::{Block, heading, table},
-    figures::{NONE, count, counted, duration, one_line, usd},
+    figures::{count, counted, duration, one_line, usd, usd_or_range},
 };
 
 /// Banks that are shown, the dearest first.
@@ -31,7 +31,7 @@ pub(super) fn metered(metered: Option<&MeteredSummary>) -> Vec<Block> {
     banks.sort_by(|a, b| b.figures.usd.total_cmp(&a.figures.usd).then(b.figures.calls.cmp(&a.figures.calls)));
     let rows = banks.iter().take(MOST_BANKS).map(|of| {
         let mut row = row(&one_line(of.bank.as_deref().unwrap_or("not known"), NAME), "", &of.figures);
-        row.push(of.usd_filling.map_or_else(|| NONE.to_owned(), usd));
+        row.push(usd_or_range(of.usd_filling, of.usd_filling_range));
         row
     });
     let columns: Vec<_> = FIGURES.into_iter().chain([">Filling"]).collect();
@@ -45,22 +45,34 @@ pub(super) fn metered(metered: Option<&MeteredSummary>) -> Vec<Block> {
 /// What a memory costs to fill and to ask, in one paragraph.
 fn costs(metered: &MeteredSummary) -> String {
     let MeteredFigures { usd: paid, usd_saved, usd_uncertain, uncertain, .. } = metered.total;
+    let thousand = |each: f64| 1000.0 * each;
     let mut words = vec![format!(
         "Seen by the meter between the memory system and its models: {} paid. Filling costs {} for 1,000 turns ({} turns), asking {} for \
          1,000 questions ({}).",
         usd(paid),
-        metered.usd_per_1000_turns.map_or_else(|| NONE.to_owned(), usd),
+        usd_or_range(metered.usd_per_1000_turns, metered.usd_per_1000_turns_range),
         count(metered.turns),
-        metered.usd_per_question.map_or_else(|| NONE.to_owned(), |each| usd(1000.0 * each)),
+        usd_or_range(
+            metered.usd_per_question.map(thousand),
+            metered.usd_per_question_range.map(|each| each.map(thousand))
+        ),
         counted(metered.questions, "question"),
     )];
     let neither =
         metered.by_stage.iter().find(|of| of.stage == Stage::Unattributed).map_or(0.0, |of| of.figures.usd_list());
     if neither > 0.0 {
-        words.push(format!("{} of it are in neither: nobody can say what these calls were for, because the system did several things at once.", usd(neither)));
+        let is_range = metered.usd_per_1000_turns_range.is_some() || metered.usd_per_question_range.is_some();
+        let belong = if is_range { "may belong to either, which is why there is a range" } else { "are in neither" };
+        words.push(format!(
+            "{} of it {belong}: nobody can say what these calls were for, because the system did several things at once.",
+            usd(neither)
+        ));
     }
     if usd_saved > 0.0 {
-        words.push(format!("{} were saved by stored replies.", usd(usd_saved)));
+        words.push(format!(
+            "{} were saved by stored replies; calls that stream are never answered by them.",
+            usd(usd_saved)
+        ));
     }
     if uncertain > 0 {
         words.push(format!(
@@ -91,4 +103,34 @@ const FIGURES: [&str; 7] = [">Calls", ">Stored", ">Failed", ">Prompt tokens", ">
 
 fn figures(first: &str, rows: Vec<Vec<String>>) -> Block {
     table(&[&[first], &FIGURES[..]].concat(), rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_proto::summary::MeteredStage;
+
+    use super::*;
+
+    #[test]
+    fn p34_what_nobody_can_say_more_closely_is_a_range() {
+        let figures = MeteredFigures { calls: 400, usd: 0.06, ..MeteredFigures::default() };
+        let mut metered = MeteredSummary {
+            total: MeteredFigures { usd_saved: 0.01, ..figures.clone() },
+            by_stage: vec![MeteredStage { stage: Stage::Unattributed, figures }],
+            usd_per_1000_turns_range: Some([0.001, 0.061]),
+            usd_per_question_range: Some([0.0, 0.002]),
+            ..MeteredSummary::default()
+        };
+        let told = costs(&metered);
+        for said in [
+            "Filling costs $0.0010 to $0.0610 for 1,000 turns",
+            "asking $0 to $2.00 for 1,000 questions",
+            "$0.0600 of it may belong to either",
+            "$0.0100 were saved by stored replies; calls that stream are never",
+        ] {
+            assert!(told.contains(said), "{said}: {told}");
+        }
+        (metered.usd_per_1000_turns_range, metered.usd_per_question_range) = (None, None);
+        assert!(costs(&metered).contains("are in neither"));
+    }
 }

@@ -10,7 +10,7 @@ use crate::{
 
 /// Tables of what there is.
 pub(super) fn panel(summary: &Summary) -> Vec<Block> {
-    let Some(PanelSummary { mean, majority, differing, sampled }) = &summary.panel else { return Vec::new() };
+    let Some(PanelSummary { mean, majority, differing, sampled, .. }) = &summary.panel else { return Vec::new() };
     let mut blocks = vec![heading("Panel")];
     let row = |name: &str, score: &FacetScore| {
         vec![

@@ -1,11 +1,13 @@
 //! The run itself: rules of its verdict, where its models were, what it is known by.
 
-use bench_proto::summary::{ServedModel, Summary};
+use bench_proto::summary::{ServedModel, SpecSummary, Summary};
+use serde_json::{Map, Value};
 
 use super::TEXT_WIDTH;
 use crate::{
     blocks::{Block, heading, table},
     figures::{NONE, counted, duration, one_line},
+    mlflow::{PLACES, plain},
 };
 
 pub(super) fn checks(summary: &Summary) -> Vec<Block> {
@@ -46,6 +48,20 @@ pub(super) fn models(summary: &Summary) -> Vec<Block> {
     vec![heading("Models"), table(&columns, rows.collect())]
 }
 
+/// What the run has chosen of its memory system's settings; nothing where there was nothing to choose.
+fn settings_of_system(spec: &SpecSummary) -> Option<String> {
+    let chosen = spec.system_settings.iter().filter(|(name, _)| !PLACES.contains(&name.as_str()));
+    let mut said: Vec<String> =
+        chosen.map(|(name, value)| format!("{name} = {}", one_line(&plain(value), TEXT_WIDTH))).collect();
+    let declared = spec.system_settings.get("adapter").and_then(|adapter| adapter.get("settings")?.as_object());
+    let is_chosen = |name: &String| spec.system_settings.contains_key(&format!("{}.{name}", spec.system));
+    if declared.is_some_and(|declared: &Map<String, Value>| !declared.keys().all(is_chosen)) {
+        let which = if said.is_empty() { "all" } else { "all others" };
+        said.push(format!("{which} as they are by default"));
+    }
+    (!said.is_empty()).then(|| said.join(", "))
+}
+
 pub(super) fn run(summary: &Summary) -> Vec<Block> {
     let (run, dataset, spec) = (&summary.run, &summary.dataset, &summary.spec);
     let mut rows = vec![
@@ -80,6 +96,9 @@ pub(super) fn run(summary: &Summary) -> Vec<Block> {
         ("Methodology", format!("version {}", dataset.methodology)),
         ("Sample signature", dataset.sample.signature.clone()),
         ("System", format!("{} {}, top-k {}", spec.system, spec.system_version, spec.top_k)),
+    ]);
+    rows.extend(settings_of_system(spec).map(|settings| ("Settings of the system", settings)));
+    rows.extend([
         ("Answerer", spec.who_answered()),
         ("Judges", if spec.judges.is_empty() { NONE.to_owned() } else { spec.judges.join(", ") }),
         ("Scorers", spec.scorers.join(", ")),

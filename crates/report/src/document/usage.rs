@@ -1,6 +1,6 @@
 //! Usage and cost: what every figure is of.
 
-use bench_proto::summary::{Summary, UsageFigures};
+use bench_proto::summary::{Summary, UsageFigures, UsageSummary};
 
 use crate::{
     blocks::{Block, heading, table},
@@ -27,6 +27,7 @@ pub(super) fn usage(summary: &Summary) -> Vec<Block> {
         .chain(booked.and_then(|b| b.metered.as_ref()).map(|used| ("system's own", used)))
         .map(|(part, used)| (part, used, None));
     let is_unknown = |name: &str| u.unknown.iter().any(|phase| phase.name() == name);
+    let tokens_alone = u.tokens_alone();
     let rows: Vec<Vec<String>> = std::iter::once(("retain", &u.retain, s.retain))
         .chain(consolidated)
         .chain(phases)
@@ -46,7 +47,11 @@ pub(super) fn usage(summary: &Summary) -> Vec<Block> {
             if is_unknown(phase) {
                 counts.fill(UNKNOWN.to_owned());
                 UNKNOWN.clone_into(&mut cost);
-            } else if phase == "total" && !u.unknown.is_empty() {
+            } else if tokens_alone.contains(&phase) {
+                let (requests, _tokens) = counts.split_at_mut(4);
+                requests.fill(UNKNOWN.to_owned());
+                UNKNOWN.clone_into(&mut cost);
+            } else if phase == "total" && u.is_incomplete() {
                 cost = format!("at least {cost}");
             }
             std::iter::once(phase.to_owned()).chain(counts).chain([cost, seconds(time)]).collect()
@@ -62,19 +67,32 @@ pub(super) fn usage(summary: &Summary) -> Vec<Block> {
     blocks
 }
 
+/// What nobody knows of what the memory system uses.
+fn untold(u: &UsageSummary) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !u.unknown.is_empty() {
+        let phases: Vec<&str> = u.unknown.iter().map(|phase| phase.name()).collect();
+        lines.push(format!(
+            "What the memory system does with models in {} is unknown: it is another process and has told nothing of it.",
+            phases.join(" and ")
+        ));
+    }
+    let tokens_alone = u.tokens_alone();
+    if !tokens_alone.is_empty() {
+        lines.push(format!(
+            "The memory system has told its tokens in {}, and neither its calls nor what they cost: --meter counts both.",
+            tokens_alone.join(" and ")
+        ));
+    }
+    lines
+}
+
 /// What the figures of money are of, and what the caps have left.
 fn money(summary: &Summary) -> Vec<String> {
     let u = &summary.usage;
     let t = &u.total;
     let booked = t.usd_booked.max(t.used.usd);
-    let mut money = Vec::new();
-    if !u.unknown.is_empty() {
-        let phases: Vec<&str> = u.unknown.iter().map(|phase| phase.name()).collect();
-        money.push(format!(
-            "What the memory system does with models in {} is unknown: it is another process and has told nothing of it.",
-            phases.join(" and ")
-        ));
-    }
+    let mut money = untold(u);
     if t.used.retries > 0 {
         money.push(
             "Calls are those whose reply was used; retries are all other requests, those of a call that came to nothing included."
@@ -142,6 +160,26 @@ mod tests {
     use bench_proto::summary::{MeteredFigures, MeteredSummary};
 
     use super::*;
+
+    #[test]
+    fn tokens_that_a_system_tells_are_neither_its_calls_nor_its_dollars() {
+        let mut summary: Summary = serde_json::from_str(include_str!("../../../../proto/golden/report.v4.json"))
+            .expect("the golden report is read");
+        summary.usage.booked = None;
+        summary.usage.retain =
+            UsageFigures { prompt_tokens: 40_380, completion_tokens: 4_190, ..UsageFigures::default() };
+        let shown = crate::markdown::render_blocks(&usage(&summary));
+        let row = |name: &str| shown.lines().find(|line| line.starts_with(&format!("| {name} "))).unwrap_or_default();
+        let retain: Vec<&str> = row("retain").split('|').map(str::trim).collect();
+        assert_eq!(retain[2..9], ["unknown", "unknown", "unknown", "unknown", "40,380", "4,190", "unknown"], "{shown}");
+        assert!(
+            row("total").contains("at least $") && shown.contains("neither its calls nor what they cost"),
+            "{shown}"
+        );
+        summary.usage.retain.calls = 3;
+        let shown = crate::markdown::render_blocks(&usage(&summary));
+        assert!(!shown.contains("neither its calls"), "{shown}");
+    }
 
     #[test]
     fn without_the_call_store_no_less_is_paid_than_with_it() {

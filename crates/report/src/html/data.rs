@@ -245,7 +245,7 @@ impl<'a> Data<'a> {
             cat,
             q: cut(&line.question),
             gold: line.gold.as_deref().map(cut),
-            own: Side::of(line, |text| self.texts.number(text)),
+            own: Side::from_line(line, |text| self.texts.number(text)),
             by: line.answered_by.map(AnsweredBy::name),
             se: line.searches.iter().map(|search| (cut(&search.query), search.hits)).collect(),
             f: line.facets.iter().map(|(facet, value)| (facet.as_str(), value.as_str())).collect(),
@@ -276,7 +276,7 @@ impl<'a> Data<'a> {
             let texts: usize = other.retrieved.iter().map(|hit| self.texts.cost(&hit.text) + hit.id.len() + 40).sum();
             let said: usize = other.judgements.iter().map(|vote| vote.said().len() + 60).sum();
             if self.texts.take(texts + said + other.answer.as_ref().map_or(0, String::len)) {
-                question.other = Some(Side::of(other, |text| self.texts.number(text)));
+                question.other = Some(Side::from_line(other, |text| self.texts.number(text)));
             } else {
                 question.cut = true;
             }
@@ -326,7 +326,7 @@ impl serde_json::ser::Formatter for InScript {
 }
 
 impl<'a> Side<'a> {
-    fn of(line: &'a QuestionLine, mut number: impl FnMut(&'a str) -> usize) -> Self {
+    fn from_line(line: &'a QuestionLine, mut number: impl FnMut(&'a str) -> usize) -> Self {
         let marks = |hit: &RetrievedLine| match evidence_by(line) {
             EvidenceBy::Turns => line.evidence.contains(&hit.id),
             EvidenceBy::Sessions => line.evidence_sessions.contains(&hit.session_id),
@@ -342,7 +342,7 @@ impl<'a> Side<'a> {
             ans: line.answer.as_deref().map(cut),
             out: line.outcome.name(),
             s: line.scores.iter().map(|(metric, score)| (metric.as_str(), *score)).collect(),
-            hits: line.retrieved.iter().map(|hit| Hit::of(hit, marks(hit), number(&hit.text))).collect(),
+            hits: line.retrieved.iter().map(|hit| Hit::from_line(hit, marks(hit), number(&hit.text))).collect(),
             j: line.judgements.iter().map(vote).collect(),
             err: line.error.as_deref(),
         }
@@ -350,7 +350,7 @@ impl<'a> Side<'a> {
 }
 
 impl<'a> Hit<'a> {
-    fn of(hit: &'a RetrievedLine, is_evidence: bool, text: usize) -> Self {
+    fn from_line(hit: &'a RetrievedLine, is_evidence: bool, text: usize) -> Self {
         let (marked, by_text) = (u8::from(is_evidence), u8::from(hit.placed_by == Some(PlacedBy::Text)));
         // a turn is what most hits are
         let level = hit.level.filter(|level| *level != LineLevel::Turn);

@@ -32,7 +32,7 @@ pub struct FlipLines {
 /// What the page of a comparison is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct FlipsPage<'a> {
-    /// The comparison.
+    /// What the two runs were held against each other for.
     pub comparison: &'a Comparison,
     /// Its flips, in their order; those without a line in the second run are left out.
     pub flips: &'a [FlipLines],

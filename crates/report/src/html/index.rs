@@ -41,6 +41,8 @@ pub struct IndexedRun {
     pub judges: Vec<String>,
     /// What it cost, in dollars.
     pub usd: f64,
+    /// Whether its memory system may have spent more, of which nobody knows.
+    pub usd_incomplete: bool,
     /// When it was created, in UTC: `2026-11-25T16:48:46Z`.
     pub created: String,
     /// Where its own page lies, as a link of this page; none where there is no page.
@@ -150,7 +152,7 @@ pub fn index(store: &str, made: &str, lines: &[IndexedLine]) -> Result<String, R
         made,
         choices,
         columns: &COLUMNS,
-        lines: lines.iter().map(Line::of).collect(),
+        lines: lines.iter().map(Line::from_indexed).collect(),
         style: STYLE,
         script: SCRIPT,
     };
@@ -164,19 +166,20 @@ fn verdict(run: &IndexedRun) -> &str {
 }
 
 impl Line {
-    fn of(line: &IndexedLine) -> Self {
-        let opens = line.count.clone().map(|count| (count, line.runs.iter().map(Row::of).collect()));
-        Self { row: Row::of(&line.told), opens }
+    fn from_indexed(line: &IndexedLine) -> Self {
+        let opens = line.count.clone().map(|count| (count, line.runs.iter().map(Row::from_run).collect()));
+        Self { row: Row::from_run(&line.told), opens }
     }
 }
 
 impl Row {
-    fn of(run: &IndexedRun) -> Self {
+    fn from_run(run: &IndexedRun) -> Self {
         let text = |text: &str| (text.to_owned(), text.to_owned(), false);
         // what has no figure stands below what has one
         let number = |value: Option<f64>| value.map_or_else(|| "-1".to_owned(), |value| value.to_string());
         let score = run.score.map_or_else(|| "–".to_owned(), |score| format!("{} {}", percent(score), run.metric));
         let (judges, low) = (run.judges.join(", "), run.ci95.as_ref().map(|interval| interval.low));
+        let cost = format!("{}{}", usd(run.usd), if run.usd_incomplete { " + unknown" } else { "" });
         let created = run.created.get(..16).unwrap_or(&run.created).replace('T', " ");
         let cells = vec![
             text(&run.dataset),
@@ -188,7 +191,7 @@ impl Row {
             (number(run.score), score, true),
             (number(low), interval(run.ci95.as_ref()), true),
             (judges.clone(), if judges.is_empty() { "–".to_owned() } else { judges }, false),
-            (number(Some(run.usd)), usd(run.usd), true),
+            (number(Some(run.usd)), cost, true),
             (run.created.clone(), created, false),
         ];
         let name = run.name.as_ref().map_or_else(|| run.id.clone(), |name| format!("{name} ({})", run.id));
@@ -214,6 +217,7 @@ mod tests {
             verdict: Some(Verdict::Valid),
             judges: vec!["openai:a".to_owned(), "openai:b".to_owned()],
             usd: 0.0123,
+            usd_incomplete: true,
             created: "2026-11-25T16:48:46Z".to_owned(),
             page: Some("r1/report.html".to_owned()),
             ..IndexedRun::default()
@@ -227,7 +231,7 @@ mod tests {
             "50.0 to 75.0",
             "VALID",
             "openai:a, openai:b",
-            "$0.0123",
+            "$0.0123 + unknown",
             "2026-11-25 16:48",
         ] {
             assert!(html.contains(words), "'{words}' is missing:\n{html}");

@@ -242,7 +242,7 @@ fn cards(summary: &Summary) -> Vec<Card> {
         Some(("recall latency".to_owned(), format!("{} ms", ms(probe.p50_ms?)), more))
     }));
     let each = summary.usd_per_correct.map(|each| format!("{} per correct answer", usd(each))).unwrap_or_default();
-    let unknown = (!summary.usage.unknown.is_empty()).then(|| "what the memory system uses is unknown".to_owned());
+    let unknown = summary.usage.is_incomplete().then(|| "what the memory system uses is unknown".to_owned());
     let more: Vec<String> = [each].into_iter().filter(|each| !each.is_empty()).chain(unknown).collect();
     cards.push(("cost".to_owned(), usd(summary.usage.total.used.usd), more.join(", ")));
     cards.extend(summary.judge_agreement.iter().map(|agreement| {

@@ -12,7 +12,7 @@ use crate::{
 /// What such a page is made from.
 #[derive(Debug, Clone)]
 pub struct Plain<'a, const N: usize> {
-    /// Its title.
+    /// Heading of the page, and what its tab is called.
     pub title: String,
     /// Lines above the table.
     pub facts: Vec<String>,

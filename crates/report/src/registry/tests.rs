@@ -118,6 +118,29 @@ fn what_must_not_be_overlooked_is_in_both_views() {
 }
 
 #[test]
+fn what_was_chosen_of_a_systems_settings_is_in_every_full_view() {
+    let (_, mut summary) = summaries().into_iter().next().expect("there are some");
+    let views = |summary: &Summary| {
+        let page = Page::new(summary, &[]);
+        let html = crate::html::render(&page).expect("renders");
+        [crate::markdown::render(summary).expect("renders"), terminal::render(summary, FULL), html]
+    };
+    assert!(views(&summary)[..2].iter().all(|view| !view.contains("Settings of the system")), "there were none");
+    let mine = serde_json::json!({ "name": "bm25", "settings": { "k1": { "about": "a" }, "deep": { "about": "b" } } });
+    summary.spec.system_settings.insert("adapter".to_owned(), mine);
+    for view in views(&summary) {
+        assert!(view.contains("all as they are by default"), "{view}");
+    }
+    for (name, value) in [("bm25.k1", serde_json::json!(0.7)), ("system.mode", "consolidated".into())] {
+        summary.spec.system_settings.insert(name.to_owned(), value);
+    }
+    for view in views(&summary) {
+        let words = "bm25.k1 = 0.7, system.mode = consolidated, all others as they are by default";
+        assert!(view.contains(words), "'{words}' is missing:\n{view}");
+    }
+}
+
+#[test]
 fn notes_of_the_dataset_are_in_every_view() {
     for (name, mut summary) in summaries() {
         summary.dataset.notes = (1..=5).map(|n| format!("q{n}: date '2026-13-45' cannot be read")).collect();
@@ -134,7 +157,7 @@ fn notes_of_the_dataset_are_in_every_view() {
 
 #[test]
 fn words_are_explained_where_they_stand() {
-    for (name, summary) in summaries() {
+    for (name, mut summary) in summaries() {
         let page = Page::new(&summary, &[]);
         let html = crate::html::render(&page).expect("renders");
         let views =
@@ -153,6 +176,12 @@ fn words_are_explained_where_they_stand() {
             for words in explained {
                 assert!(view.contains(words), "{name}: '{words}' is missing");
             }
+        }
+        for better in [Better::Higher, Better::Lower] {
+            summary.scores[0].better = better;
+            let brief = terminal::render(&summary, TerminalOptions::default());
+            let words = words::on_one_line(better, brief.contains(" · recall "));
+            assert!(brief.contains(&words), "{name}: '{words}' is missing:\n{brief}");
         }
         assert!(html.contains("\">for conversations like these</span>"), "{name}: what the headline is about");
         assert!(html.contains("\">of it recall</span>"), "{name}: the phases of a question");

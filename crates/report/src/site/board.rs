@@ -13,7 +13,7 @@ use crate::{
     figures::{
         NONE, count, counted, interval, ms, one_line, p_value, percent, percent_or_none, points, points_interval, usd,
     },
-    published::PublishedRow,
+    published::{NOTE_WIDTH, PublishedRow, differs},
     svg::{Dot, dots},
     words,
 };
@@ -253,11 +253,13 @@ fn published(rows: &[PublishedRow]) -> Vec<Part> {
             Cell::text(line.questions.map_or(NONE.to_owned(), count)),
             text(line.answerer.as_ref()),
             text(line.judge.as_ref()),
-            Cell::text(line.differs_in.join(", ")),
+            Cell::text(differs(line)),
+            Cell::text(line.note.as_ref().map_or(NONE.to_owned(), |note| one_line(note, NOTE_WIDTH))),
             Cell::text(one_line(&line.source, NAME_WIDTH)),
         ]
     };
-    let columns = ["System", ">Score", ">Questions", "Answerer", "Judge", "Differs from the first result in", "Source"];
+    let columns =
+        ["System", ">Score", ">Questions", "Answerer", "Judge", "Differs from the first result in", "Note", "Source"];
     vec![
         Part::Of(heading("Published by others")),
         Part::Of(Block::Text(

@@ -28,7 +28,7 @@ pub(super) struct Linked {
     rows: Vec<Vec<Cell>>,
 }
 
-/// A cell.
+/// What stands in one column of a row.
 #[derive(Default)]
 pub(super) struct Cell {
     text: String,

@@ -63,7 +63,7 @@ impl Site {
 /// The page of a dataset.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SiteDataset {
-    /// Its name.
+    /// Name of the dataset, with its variant.
     pub name: String,
     /// Where its page lies, from the folder of the site.
     pub page: String,
@@ -148,7 +148,7 @@ pub struct BoardRow {
     pub finished_at: Option<String>,
     /// Whether the run may be used.
     pub verdict: Verdict,
-    /// Result digest.
+    /// Hash over ids, outcomes and scores of its questions: equal for equal results.
     pub result_digest: String,
     /// Why it has no rank; null for those that have one.
     pub unranked: Option<Unranked>,

@@ -22,7 +22,7 @@ const NAME_WIDTH: usize = 44;
 /// What stands beside a comparison on its page.
 #[derive(Debug, Clone, Copy)]
 pub struct Beside<'a> {
-    /// The dataset.
+    /// Dataset that both results are of.
     pub dataset: &'a SiteDataset,
     /// What the comparison says in view of all pairs of the dataset.
     pub pair: &'a BoardPair,

@@ -22,7 +22,7 @@ pub(super) fn plot(summary: &Summary) -> Option<Plot> {
     if most <= 0.0 {
         return None;
     }
-    let mut shapes = String::new();
+    let (mut shapes, tokens_alone) = (String::new(), usage.tokens_alone());
     for (i, (name, figures)) in phases.iter().enumerate() {
         let y = 8.0 + ROW * i as f64;
         shapes += &text(LEFT - 8.0, y + 16.0, "end", "", name);
@@ -31,7 +31,11 @@ pub(super) fn plot(summary: &Summary) -> Option<Plot> {
             shapes += &text(LEFT + 8.0, y + 16.0, "start", "", "unknown");
             continue;
         }
-        let money = if paid { format!("{} · ", usd(figures.usd)) } else { String::new() };
+        let money = match paid {
+            true if tokens_alone.contains(name) => "unknown · ".to_owned(),
+            true => format!("{} · ", usd(figures.usd)),
+            false => String::new(),
+        };
         let label =
             format!("{money}{} tokens in, {} out", count(figures.prompt_tokens), count(figures.completion_tokens));
         shapes += &text(LEFT + 8.0 + WIDTH * size(figures) / most, y + 16.0, "start", "", &label);

@@ -1,16 +1,19 @@
-//! What a person reads first: at most [`MOST_LINES`] lines of at most [`WIDTH`] columns. Everything else is in the full report.
+//! What a person reads first, of a run or of a group: at most [`MOST_LINES`] lines of at most [`WIDTH`] columns, but for commands,
+//! which are typed as they stand. Everything else is in the full report.
 
 use bench_proto::{
+    ids::random_end,
     scenario::Scenario,
-    summary::{JudgeError, Summary},
+    summary::{Interval, JudgeError, Summary, Verdict},
     text::one_line as clean,
 };
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{Painter, Style, cut};
+use super::{Painter, Style, View, cut};
 use crate::{
-    document::{better, having_it, judge_spread, judged_by, saved, stopped},
-    figures::{count, counted, duration, interval, percent_down, percent_or_none, usd},
+    blocks::Table,
+    document::{better, having_it, judge_spread, judged_by, probe_p50, saved, stopped},
+    figures::{count, counted, duration, interval, percent_down, percent_or_none, usd, usd_or_range},
     words,
 };
 
@@ -30,15 +33,78 @@ const REASONS: usize = 3;
 
 /// The page; ends with a newline. `painter` colours the verdict and the labels.
 pub(super) fn render(summary: &Summary, painter: Painter) -> String {
-    let (head, tail) = (head(summary), tail(summary));
+    let (mut head, tail, commands) = (head(summary), tail(summary), commands(&summary.run.id));
+    let below = tail.len() + commands.len();
+    // figures go before the words that explain them
+    if head.len() + below < MOST_LINES {
+        head.push((None, words::on_one_line(better(summary), probe_p50(summary).is_some())));
+    }
     let mut lines: Vec<String> = head.into_iter().map(|(style, line)| paint(painter, style, &line)).collect();
-    let room = MOST_LINES.saturating_sub(lines.len() + tail.len() + 1);
+    let room = MOST_LINES.saturating_sub(lines.len() + below + 1);
     let categories = categories(summary, room);
     if !categories.is_empty() {
         lines.push(String::new());
     }
     lines.extend(categories.into_iter().chain(tail).map(|line| cut(&line, WIDTH)));
+    lines.extend(commands);
     lines.join("\n") + "\n"
+}
+
+/// Lines that come first, each in its style.
+pub(crate) type Head = Vec<(Option<Style>, String)>;
+
+/// The page of a group: what comes first, its parts as far as they fit, one a line, and what to do next. `what` is a part's name.
+pub(crate) fn group_page(view: View, head: Head, (parts, what): (&Table, &str), id: &str) -> String {
+    let commands = commands(id);
+    let painted = |(style, line): (Option<Style>, String)| paint(Painter(view), style, &clean(&line));
+    let mut lines: Vec<String> = head.into_iter().map(painted).collect();
+    if !parts.rows.is_empty() {
+        lines.push(String::new());
+        let room = MOST_LINES.saturating_sub(lines.len() + commands.len());
+        let mut table = in_columns(parts);
+        if table.len() > room {
+            table.truncate(room.saturating_sub(1));
+            let left = parts.rows.len() - table.len().saturating_sub(1);
+            table.push(format!("and {} in the full report", counted(left as u64, &format!("more {what}"))));
+        }
+        lines.extend(table);
+    }
+    lines.extend(commands);
+    lines.join("\n") + "\n"
+}
+
+/// Whether the parts of a group may be used: one that may not is what must be seen. Nothing before one of them has ended.
+pub(crate) fn verdicts(parts: impl Iterator<Item = Option<Verdict>>, what: &str) -> Option<(Option<Style>, String)> {
+    let ended: Vec<Verdict> = parts.flatten().collect();
+    let invalid = ended.iter().filter(|verdict| **verdict != Verdict::Valid).count();
+    let word = if invalid > 0 { Verdict::Invalid } else { Verdict::Valid };
+    let of = format!(": {invalid} of {}", counted(ended.len() as u64, what));
+    let of = if invalid > 0 { of } else { String::new() };
+    (!ended.is_empty()).then(|| (Some(Style::for_verdict(word)), format!("{}{of}", word.name())))
+}
+
+/// What a group has booked, in few words.
+pub(crate) fn booked(usd_booked: f64, cap: Option<f64>) -> String {
+    let cap = cap.map(|cap| format!(" of {}", usd(cap))).unwrap_or_default();
+    format!("booked by the group {}{cap}", usd(usd_booked))
+}
+
+/// The titles of a table and its rows, in columns that are cut at the end of a line.
+fn in_columns(table: &Table) -> Vec<String> {
+    let titles: Vec<String> = table.columns.iter().map(|(title, _)| title.clone()).collect();
+    let cleaned = |row: &Vec<String>| row.iter().map(|cell| clean(cell).into_owned()).collect::<Vec<_>>();
+    let lines: Vec<Vec<String>> = std::iter::once(&titles).chain(&table.rows).map(cleaned).collect();
+    let width = |at: usize| lines.iter().filter_map(|row| row.get(at)).map(|cell| cell.width()).max().unwrap_or(0);
+    let padded = |(at, cell): (usize, &String)| {
+        let fill = " ".repeat(width(at).saturating_sub(cell.width()));
+        match table.columns.get(at) {
+            Some((_, true)) => format!("{fill}{cell}"),
+            _ => format!("{cell}{fill}"),
+        }
+    };
+    let line =
+        |row: &Vec<String>| cut(row.iter().enumerate().map(padded).collect::<Vec<_>>().join("  ").trim_end(), WIDTH);
+    lines.iter().map(line).collect()
 }
 
 fn paint(painter: Painter, style: Option<Style>, line: &str) -> String {
@@ -64,6 +130,7 @@ fn head(summary: &Summary) -> Vec<(Option<Style>, String)> {
     }
     lines.push((Some(Style::for_verdict(summary.run.verdict)), summary.run.verdict.name().to_owned()));
     lines.extend(few(&summary.run.reasons, REASONS).into_iter().map(|reason| (None, format!("  {reason}"))));
+    lines.extend(by_judge(summary));
     let figure = format!(
         "{} {}{}, 95 % interval {}",
         headline.metric,
@@ -73,8 +140,7 @@ fn head(summary: &Summary) -> Vec<(Option<Style>, String)> {
     );
     lines.push((Some(Style::Bold), figure));
     if let Some(value) = headline.value {
-        let range = headline.ci95.as_ref().map(|ci| (ci.low, ci.high));
-        lines.push((None, format!("0 {} 100 %", scale(value, range, WIDE_BAR))));
+        lines.push((None, score_bar(value, headline.ci95.as_ref())));
     }
     if let Some(counted) = &summary.counting {
         let figure = percent_or_none(counted.value);
@@ -93,22 +159,39 @@ fn head(summary: &Summary) -> Vec<(Option<Style>, String)> {
         lines.extend(std::iter::once(stopped(stop)).chain(saved(stop)).map(|line| (None, line)));
     }
     lines.push((None, judges(summary)));
-    lines.extend(judge_spread(summary).map(|line| (None, line)));
     lines.push((None, effort(summary)));
-    lines.extend(memory_costs(summary).map(|line| (None, line)));
+    lines.extend(memory_costs(summary).into_iter().map(|line| (None, line)));
+    lines
+}
+
+/// How far the score moves with the judge, and below it what each judge gives, in as few lines as hold them.
+fn by_judge(summary: &Summary) -> Vec<(Option<Style>, String)> {
+    let Some(spread) = judge_spread(summary) else { return Vec::new() };
+    let mut lines = vec![(Some(Style::Bold), spread.said)];
+    let mut line = String::new();
+    for value in spread.values {
+        if !line.is_empty() && line.width() + value.width() + 2 > WIDTH {
+            lines.push((None, std::mem::take(&mut line)));
+        }
+        line.push_str("  ");
+        line.push_str(&value);
+    }
+    lines.push((None, line));
     lines
 }
 
 /// What the memory system spends itself, where it was metered.
-fn memory_costs(summary: &Summary) -> Option<String> {
-    let metered = summary.metered.as_ref().filter(|metered| metered.total.is_seen())?;
-    let each = |usd_each: Option<f64>| usd_each.map_or_else(|| "-".to_owned(), usd);
-    let (filling, asking) = (metered.usd_per_1000_turns, metered.usd_per_question.map(|each| 1000.0 * each));
-    let (filling, asking) = (each(filling), each(asking));
-    Some(format!(
-        "memory itself {}: {filling} per 1,000 turns, {asking} per 1,000 questions",
-        usd(metered.total.usd_list())
-    ))
+fn memory_costs(summary: &Summary) -> Vec<String> {
+    let Some(metered) = summary.metered.as_ref().filter(|metered| metered.total.is_seen()) else { return Vec::new() };
+    let filling = usd_or_range(metered.usd_per_1000_turns, metered.usd_per_1000_turns_range);
+    let thousand = |each: f64| 1000.0 * each;
+    let of_range = metered.usd_per_question_range.map(|range| range.map(thousand));
+    let asking = usd_or_range(metered.usd_per_question.map(thousand), of_range);
+    let filled = format!("memory itself {}: {filling} per 1,000 turns", usd(metered.total.usd_list()));
+    let asked = format!("{asking} per 1,000 questions");
+    let line = format!("{filled}, {asked}");
+    // two ranges are longer than a line
+    if line.width() <= WIDTH { vec![line] } else { vec![filled, format!("  {asked}")] }
 }
 
 /// Of a judge audit: how often the judge erred in each direction.
@@ -141,11 +224,10 @@ fn without_judge(summary: &Summary) -> &'static str {
 /// Dollars, time, latency and context.
 fn effort(summary: &Summary) -> String {
     let total = &summary.total;
-    let unknown = if summary.usage.unknown.is_empty() { "" } else { " and the system's own, unknown" };
+    let unknown = if summary.usage.is_incomplete() { " and the system's own, unknown" } else { "" };
     let mut parts = vec![format!("{}, {}{unknown}", usd(total.used.usd), counted(total.used.calls, "call"))];
     parts.extend(summary.run.wall_seconds.map(duration));
-    let probe = summary.latency_probe.as_ref().and_then(|probe| probe.p50_ms);
-    parts.extend(probe.map(|ms| format!("recall {ms:.1} ms (probe, p50)")));
+    parts.extend(probe_p50(summary).map(|told| format!("recall {told}")));
     let context = summary.context.as_ref().map(|context| context.mean_tokens.round() as u64);
     parts.extend(context.map(|tokens| format!("{} tokens a question", count(tokens))));
     parts.join(" · ")
@@ -173,7 +255,7 @@ fn categories(summary: &Summary, room: usize) -> Vec<String> {
     lines
 }
 
-/// Controls, the first cause of failure, what to know, and what to do next.
+/// Controls, the first cause of failure, and what to know.
 fn tail(summary: &Summary) -> Vec<String> {
     let mut lines = vec![String::new(), controls(summary)];
     lines.extend(cause(summary));
@@ -182,14 +264,18 @@ fn tail(summary: &Summary) -> Vec<String> {
     notes.extend(summary.dataset.sample.notes.iter().map(|note| format!("Sample note: {note}.")));
     notes.extend(summary.dataset.notes.iter().map(|note| format!("Dataset note: {note}.")));
     lines.extend(few(&notes, 2));
-    let run = &summary.run.id;
-    lines.extend([
+    lines
+}
+
+/// What to do next: of an id that was drawn every verb takes the end.
+fn commands(id: &str) -> [String; 4] {
+    let run = random_end(id).unwrap_or(id);
+    [
         String::new(),
         format!("all of it  bench-coord report {run} --full"),
         format!("a page     bench-coord report {run} --format html"),
         format!("compared   bench-coord compare OTHER {run}"),
-    ]);
-    lines
+    ]
 }
 
 fn controls(summary: &Summary) -> String {
@@ -219,7 +305,7 @@ fn cause(summary: &Summary) -> Option<String> {
 }
 
 /// The first lines, and how many there are beside them.
-fn few(lines: &[String], most: usize) -> Vec<String> {
+pub(crate) fn few(lines: &[String], most: usize) -> Vec<String> {
     let shown = if lines.len() > most { most - 1 } else { lines.len() };
     let mut few: Vec<String> = lines[..shown].iter().map(|line| clean(line).into_owned()).collect();
     if shown < lines.len() {
@@ -232,6 +318,11 @@ fn few(lines: &[String], most: usize) -> Vec<String> {
 fn filled(value: f64, columns: usize) -> String {
     let full = place(value, columns);
     format!("{}{}", "█".repeat(full), "░".repeat(columns - full))
+}
+
+/// A score and its interval on a line.
+pub(crate) fn score_bar(value: f64, interval: Option<&Interval>) -> String {
+    format!("0 {} 100 %", scale(value, interval.map(|ci| (ci.low, ci.high)), WIDE_BAR))
 }
 
 /// A share and its interval on a line from 0 to 1.
@@ -253,7 +344,81 @@ fn place(share: f64, columns: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use bench_proto::summary::{MeteredFigures, MeteredSummary};
+
     use super::*;
+
+    #[test]
+    fn several_judges_are_led_by_how_far_they_lie_apart() {
+        let text = include_str!("../../../../proto/golden/report.v4.json");
+        let mut summary: Summary = serde_json::from_str(text).expect("the golden report is read");
+        assert!(by_judge(&summary).is_empty(), "one judge moves nothing");
+        let names = ["anthropic:a-judge-with-a-long-name", "openai:another-judge-with-a-long-name", "openai:c"];
+        summary.spec.judges = names.map(str::to_owned).to_vec();
+        summary.headline.metric = "judge".to_owned();
+        let score = summary.scores[0].clone();
+        summary.scores = (0..3)
+            .map(|at| {
+                let mut score = score.clone();
+                score.metric = bench_proto::facts::judge_metric(at);
+                score
+            })
+            .collect();
+        let page = render(&summary, Painter(super::super::View::default()));
+        let at = |words: &str| page.lines().position(|line| line.contains(words)).expect("is said");
+        assert!(at("the judge moves this by 0.00 points") < at("judge 62.39 %"), "{page}");
+        assert!(names.iter().all(|name| page.contains(name)), "no value is cut: {page}");
+        assert!(page.lines().all(|line| line.width() <= WIDTH), "{page}");
+    }
+
+    #[test]
+    fn commands_can_be_typed_as_they_stand() {
+        let text = include_str!("../../../../proto/golden/report.v4.json");
+        let mut summary: Summary = serde_json::from_str(text).expect("the golden report is read");
+        let drawn = "01a228da-aaaa-7bbb-8ccc-0123456789ab";
+        let given = "g".repeat(100);
+        for (id, typed) in [
+            (format!("{drawn}-c12-r1"), "0123456789ab-c12-r1"),
+            (format!("{drawn}-oracle"), "0123456789ab-oracle"),
+            (given.clone(), given.as_str()),
+        ] {
+            summary.run.id = id;
+            let page = render(&summary, Painter(super::super::View::default()));
+            let commands = [
+                format!("bench-coord report {typed} --full"),
+                format!("bench-coord report {typed} --format html"),
+                format!("bench-coord compare OTHER {typed}"),
+            ];
+            let ends: Vec<&str> = page.lines().rev().take(3).collect();
+            for (line, command) in ends.into_iter().rev().zip(&commands) {
+                assert!(line.ends_with(command), "{page}");
+            }
+        }
+    }
+
+    #[test]
+    fn p34_what_a_memory_costs_is_a_range_where_nobody_can_say_more() {
+        let text = include_str!("../../../../proto/golden/report.v4.json");
+        let mut summary: Summary = serde_json::from_str(text).expect("the golden report is read");
+        let known = MeteredSummary {
+            total: MeteredFigures { calls: 419, usd: 0.0634, ..MeteredFigures::default() },
+            usd_per_1000_turns: Some(0.061),
+            usd_per_question: Some(0.000_29),
+            ..MeteredSummary::default()
+        };
+        summary.metered = Some(known.clone());
+        let told = ["memory itself $0.0634: $0.0610 per 1,000 turns, $0.2900 per 1,000 questions"];
+        assert_eq!(memory_costs(&summary), told);
+        summary.metered = Some(MeteredSummary {
+            usd_per_1000_turns: None,
+            usd_per_question: None,
+            usd_per_1000_turns_range: Some([0.001, 0.061]),
+            usd_per_question_range: Some([0.0, 0.000_29]),
+            ..known
+        });
+        let told = ["memory itself $0.0634: $0.0010 to $0.0610 per 1,000 turns", "  $0 to $0.2900 per 1,000 questions"];
+        assert_eq!(memory_costs(&summary), told);
+    }
 
     #[test]
     fn bars_keep_their_width() {

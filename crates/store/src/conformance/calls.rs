@@ -11,7 +11,7 @@ use super::{Fresh, call, new_run};
 use crate::{NewRun, StoreError};
 
 fn key(asked: &str) -> Sha256Hash {
-    Sha256Hash::of(asked.as_bytes())
+    Sha256Hash::of_bytes(asked.as_bytes())
 }
 
 /// A run finds the calls of its lineage, and of no other.

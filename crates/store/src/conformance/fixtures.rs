@@ -224,7 +224,7 @@ pub fn recall_text(text: &str) -> StepText {
 pub fn call(asked: &str, outcome: CallOutcome, cost: i64) -> CallRecord {
     CallRecord {
         attempt_id: uuid::Uuid::now_v7(),
-        key: Sha256Hash::of(asked.as_bytes()),
+        key: Sha256Hash::of_bytes(asked.as_bytes()),
         phase: Phase::Answer,
         outcome,
         reply: format!("reply to {asked}"),
@@ -253,9 +253,9 @@ pub fn question_facts(task: TaskKey, outcome: Outcome, score: f64) -> QuestionFa
 
 /// A run in a store, with one worker session.
 pub struct Scene<'s> {
-    /// The store.
+    /// The store that is tried.
     pub store: &'s dyn Store,
-    /// The run.
+    /// Number of the run in it.
     pub run: RunNo,
     /// The worker's session.
     pub session: SessionId,

@@ -36,7 +36,7 @@ use crate::Store;
 
 /// A store without any run in it.
 pub struct Fresh {
-    /// The store.
+    /// The store, open and migrated.
     pub store: Arc<dyn Store>,
     /// Its URL, to open it a second time as another process would.
     pub url: String,

@@ -254,13 +254,16 @@ pub async fn p16_items_are_shared_and_checked(fresh: &Fresh) {
     assert_eq!(store.item(items[0].hash).await.expect("is read"), b"one");
     assert_eq!(store.item(items[1].hash).await.expect("is read"), large);
     assert_eq!(store.item(items[2].hash).await.expect("is read"), b"");
-    assert_eq!(store.item(Sha256Hash::of(b"two")).await.expect("is read"), b"two");
-    assert!(matches!(store.item(Sha256Hash::of(b"three")).await, Err(StoreError::Missing(_))));
+    assert_eq!(store.item(Sha256Hash::of_bytes(b"two")).await.expect("is read"), b"two");
+    assert!(matches!(store.item(Sha256Hash::of_bytes(b"three")).await, Err(StoreError::Missing(_))));
     // an item under a wrong hash is never handed out
-    let wrong = Item { hash: Sha256Hash::of(b"claimed"), bytes: b"other".to_vec() };
+    let wrong = Item { hash: Sha256Hash::of_bytes(b"claimed"), bytes: b"other".to_vec() };
     store.put_items(&[wrong]).await.expect("is stored");
-    let error = store.item(Sha256Hash::of(b"claimed")).await.expect_err("must be refused");
-    assert!(matches!(&error, StoreError::Corrupt(what) if what.contains(&Sha256Hash::of(b"claimed").hex())), "{error}");
+    let error = store.item(Sha256Hash::of_bytes(b"claimed")).await.expect_err("must be refused");
+    assert!(
+        matches!(&error, StoreError::Corrupt(what) if what.contains(&Sha256Hash::of_bytes(b"claimed").hex())),
+        "{error}"
+    );
     store.put_items(&[]).await.expect("nothing is fine");
 }
 

@@ -62,6 +62,11 @@ pub async fn p1_a_claim_whose_answer_was_lost_is_found_again(fresh: &Fresh) {
     assert_eq!(held, claimed);
     let other = store.open_session("other", "local", "{}").await.expect("opens");
     assert_eq!(store.leases(other).await.expect("answers"), []);
+    let theirs = (scene.run, TaskKey::retain(1, 0));
+    let taken = store.claim(other, &[theirs]).await.expect("answers");
+    assert_eq!(store.leased(scene.run).await.expect("answers"), [a.1, theirs.1], "whoever holds them");
+    store.release(&[released(&taken[0], TaskEvent::Park, 0)]).await.expect("is released");
+    assert_eq!(store.leased(scene.run).await.expect("answers"), [a.1]);
     store.release(&[released(&claimed[0], TaskEvent::Park, 0)]).await.expect("is released");
     assert_eq!(store.leases(scene.session).await.expect("answers"), []);
 }

@@ -147,7 +147,7 @@ async fn watched<T>(
     let sorted = |error: sqlx::Error| {
         (if errors::is_lost(&error) { State::Lost } else { State::Refused }, errors::store_error(&error))
     };
-    let lost = |why: String| Err((State::Lost, StoreError::Unavailable(why)));
+    let lost = |why: String| Err((State::Lost, StoreError::Unavailable(why.into())));
     let mut answer = pin!(answer);
     let began = Instant::now();
     loop {

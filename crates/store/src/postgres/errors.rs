@@ -7,16 +7,20 @@ use crate::StoreError;
 
 /// Sorts an error of a running store.
 pub(super) fn store_error(error: &sqlx::Error) -> StoreError {
+    sorted(error).because(error)
+}
+
+fn sorted(error: &sqlx::Error) -> StoreError {
     match error {
         sqlx::Error::Database(database) => {
             by_state(database.code().as_deref().unwrap_or_default(), database.message().to_owned())
         }
         sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) | sqlx::Error::ColumnIndexOutOfBounds { .. } => {
-            StoreError::Corrupt(error.to_string())
+            StoreError::Corrupt(error.to_string().into())
         }
         sqlx::Error::Encode(_) => StoreError::BadData(error.to_string()),
-        sqlx::Error::Io(error) => StoreError::Unavailable(format!("the connection broke: {error}")),
-        _ => StoreError::Unavailable(error.to_string()),
+        sqlx::Error::Io(error) => StoreError::Unavailable(format!("the connection broke: {error}").into()),
+        _ => StoreError::Unavailable(error.to_string().into()),
     }
 }
 
@@ -38,30 +42,36 @@ pub(super) fn is_lost(error: &sqlx::Error) -> bool {
 fn by_state(state: &str, message: String) -> StoreError {
     match state {
         // somebody else's disk: who holds results waits with them until there is room
-        "53100" => StoreError::Unavailable(format!("{message}; the disk under Postgres is full, make room there")),
-        // a pooler that hands out another server for every transaction, and was not recognised
-        "26000" | "42P05" | "08P01" if message.contains("prepared statement") => {
-            StoreError::Unavailable(format!("{message}; behind a pooler, add ?pgbouncer=true to the store's URL"))
+        "53100" => {
+            StoreError::Unavailable(format!("{message}; the disk under Postgres is full, make room there").into())
         }
-        "25006" => StoreError::Unavailable(format!("{message}; the server is read-only, a standby perhaps")),
+        // a pooler that hands out another server for every transaction, and was not recognised
+        "26000" | "42P05" | "08P01" if message.contains("prepared statement") => StoreError::Unavailable(
+            format!("{message}; behind a pooler, add ?pgbouncer=true to the store's URL").into(),
+        ),
+        "25006" => StoreError::Unavailable(format!("{message}; the server is read-only, a standby perhaps").into()),
         "42501" => StoreError::Denied(message),
         _ => match state.get(..2).unwrap_or_default() {
             "22" | "23" | "54" => StoreError::BadData(message),
-            "28" | "3D" => StoreError::Open(message),
+            "28" | "3D" => StoreError::Open(message.into()),
             // a statement that does not fit the schema: it is not what its row says
-            "42" => StoreError::Broken(message),
+            "42" => StoreError::Broken(message.into()),
             // a damaged page
-            "XX" if state != "XX000" => StoreError::Corrupt(message),
+            "XX" if state != "XX000" => StoreError::Corrupt(message.into()),
             // lost connections (08), lack of resources (53), conflicts with others (40, 55), shutdowns and cancelled
             // statements (57), a transaction that the server ended (25): another try may pass
-            _ => StoreError::Unavailable(message),
+            _ => StoreError::Unavailable(message.into()),
         },
     }
 }
 
 /// Sorts an error of opening a store; says what to do.
 pub(super) fn on_open(place: &Destination, error: &sqlx::Error) -> StoreError {
-    let cannot = |why: String| StoreError::Open(format!("cannot open the store {place}: {why}"));
+    sorted_on_open(place, error).because(error)
+}
+
+fn sorted_on_open(place: &Destination, error: &sqlx::Error) -> StoreError {
+    let cannot = |why: String| StoreError::Open(format!("cannot open the store {place}: {why}").into());
     match error {
         sqlx::Error::Database(database) => {
             let (state, message) = (database.code().unwrap_or_default(), database.message());
@@ -74,7 +84,7 @@ pub(super) fn on_open(place: &Destination, error: &sqlx::Error) -> StoreError {
                     cannot(format!("{message}; the store needs a database, or a schema, of its own"))
                 }
                 _ => match by_state(&state, message.to_owned()) {
-                    StoreError::Open(message) => cannot(message),
+                    StoreError::Open(message) => cannot(message.to_string()),
                     StoreError::Denied(message) => {
                         cannot(format!("{message}: grant what migrations/postgres/README.md lists"))
                     }
@@ -84,12 +94,12 @@ pub(super) fn on_open(place: &Destination, error: &sqlx::Error) -> StoreError {
         }
         sqlx::Error::Io(error) => match error.kind() {
             // the same as a broker that is away: it may come back
-            ErrorKind::ConnectionRefused | ErrorKind::NotFound => StoreError::Unavailable(format!(
-                "no server listens at {place} ({error}); start it, or check host and port in the URL"
-            )),
-            ErrorKind::TimedOut => StoreError::Unavailable(format!(
-                "{place} does not answer ({error}); check host and port in the URL, and firewalls"
-            )),
+            ErrorKind::ConnectionRefused | ErrorKind::NotFound => StoreError::Unavailable(
+                format!("no server listens at {place} ({error}); start it, or check host and port in the URL").into(),
+            ),
+            ErrorKind::TimedOut => StoreError::Unavailable(
+                format!("{place} does not answer ({error}); check host and port in the URL, and firewalls").into(),
+            ),
             // what rustls says about the certificate comes as an error of reading
             ErrorKind::InvalidData => {
                 cannot(format!("no encrypted connection: {error}; check sslmode and sslrootcert in the URL"))
@@ -106,6 +116,8 @@ pub(super) fn on_open(place: &Destination, error: &sqlx::Error) -> StoreError {
 
 #[cfg(test)]
 mod tests {
+    use std::error::Error as _;
+
     use super::*;
 
     #[test]
@@ -126,5 +138,12 @@ mod tests {
         assert!(matches!(of_code("XX001"), StoreError::Corrupt(_)));
         let pooled = by_state("26000", "prepared statement \"s1\" does not exist".into());
         assert!(pooled.to_string().contains("?pgbouncer=true"), "{pooled}");
+    }
+
+    #[test]
+    fn what_the_connection_met_is_the_cause() {
+        let broken = store_error(&sqlx::Error::Io(ErrorKind::BrokenPipe.into()));
+        let chain = std::iter::successors(broken.source(), |error| (*error).source()).map(ToString::to_string);
+        assert_eq!(chain.last(), Some(std::io::Error::from(ErrorKind::BrokenPipe).to_string()));
     }
 }

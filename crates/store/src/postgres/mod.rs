@@ -13,7 +13,10 @@ mod place;
 mod pool;
 pub mod roles;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Once},
+    time::Duration,
+};
 
 use futures::future::BoxFuture;
 use sqlx::{
@@ -62,6 +65,7 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/postgres/0020_filled_banks.sql"),
     include_str!("../../../../migrations/postgres/0021_looks.sql"),
     include_str!("../../../../migrations/postgres/0022_store_numbers.sql"),
+    "UPDATE bench_schema SET version = 23;",
 ];
 
 /// What every statement runs under. A client that is gone or frozen loses its locks within seconds: others wait for them, on the
@@ -122,7 +126,7 @@ pub async fn migrate(url: &str) -> StoreResult<i64> {
         let name = place.database();
         return Err(StoreError::Open(format!(
             "cannot use the store {place}: its encoding is {encoding}; make it with createdb -E UTF8 -T template0 {name}"
-        )));
+        ).into()));
     }
     let failed = |e: sqlx::Error| errors::on_open(&place, &e);
     roles::begin(&mut conn).await.map_err(failed)?;
@@ -172,7 +176,17 @@ struct Reached {
 
 /// Connects, and finds out whether a pooler is in between: it refuses start-up options, or drops them.
 async fn reach(url: &str) -> StoreResult<Reached> {
-    let Wanted { place, options, pooled } = place::parse(url)?;
+    let Wanted { place, options, pooled, unread } = place::parse(url)?;
+    if let Some(unread) = unread {
+        // a process that migrates connects twice
+        static SAID: Once = Once::new();
+        SAID.call_once(|| {
+            tracing::warn!(
+                store = %place,
+                "the store's URL has what nobody reads: {unread}; leave it out, and write & in a password as %26"
+            );
+        });
+    }
     let options = options.application_name("bench-coord").disable_statement_logging();
     let plain = options.clone().extra_float_digits(None).statement_cache_capacity(0);
     if !pooled {
@@ -191,7 +205,7 @@ async fn reach(url: &str) -> StoreResult<Reached> {
     }
     let mut conn = connect(&place, &plain).await.map_err(|failed| match failed {
         Failed::Other(error) => error,
-        Failed::Options => StoreError::Open(format!("cannot open the store {place}: it refuses its parameters")),
+        Failed::Options => StoreError::Open(format!("cannot open the store {place}: it refuses its parameters").into()),
     })?;
     let (encoding, _) = look(&mut conn).await.map_err(|e| errors::on_open(&place, &e))?;
     Ok(Reached { place, options: plain, pooled: true, encoding, conn })
@@ -269,7 +283,7 @@ where
     let value = work(link).await?;
     if link.state != State::Sound {
         // committing a transaction in which a statement failed rolls it back without an error
-        return Err(StoreError::Unavailable("a statement failed and nobody noticed".to_owned()));
+        return Err(StoreError::Unavailable("a statement failed and nobody noticed".into()));
     }
     link.commit().await?;
     Ok(value)
@@ -288,7 +302,7 @@ impl Postgres {
             Err(ended) if ended.is_panic() => {
                 Err(StoreError::BadData("the store met a bug while writing; the log has the details".to_owned()))
             }
-            Err(_) => Err(StoreError::Unavailable("the process is ending".to_owned())),
+            Err(_) => Err(StoreError::Unavailable("the process is ending".into())),
         }
     }
 }

@@ -38,15 +38,17 @@ pub(super) struct Wanted {
     pub(super) options: PgConnectOptions,
     /// The URL says that a pooler in transaction mode is in between.
     pub(super) pooled: bool,
+    /// Parameters of the URL that nobody reads, as they may be shown.
+    pub(super) unread: Option<String>,
 }
 
 /// Reads a URL.
 pub(super) fn parse(url: &str) -> StoreResult<Wanted> {
     // never the URL itself: it may hold a password
     let refuse = |why: &dyn fmt::Display| {
-        StoreError::Open(format!(
-            "the store's URL cannot be read ({why}): write postgres://<user>@<host>:<port>/<database>"
-        ))
+        StoreError::Open(
+            format!("the store's URL cannot be read ({why}): write postgres://<user>@<host>:<port>/<database>").into(),
+        )
     };
     if redact::is_misread(url) {
         return Err(refuse(&MISREAD));
@@ -70,7 +72,7 @@ pub(super) fn parse(url: &str) -> StoreResult<Wanted> {
         socket: options.get_socket().map(|folder| folder.display().to_string()),
         database: options.get_database().unwrap_or(options.get_username()).to_owned(),
     };
-    Ok(Wanted { place, options, pooled })
+    Ok(Wanted { place, options, pooled, unread: redact::unread_of_postgres(url) })
 }
 
 impl Destination {
@@ -134,6 +136,13 @@ mod tests {
         ] {
             assert_eq!(way(mode), wanted, "{mode}");
         }
+    }
+
+    #[test]
+    fn parameters_that_nobody_reads_are_told_of_without_their_values() {
+        let unread = |query: &str| parse(&format!("postgres://ann@db/b{query}")).ok().and_then(|wanted| wanted.unread);
+        assert_eq!(unread("?pgbouncer=true&sslmode=require"), None);
+        assert_eq!(unread("?pgbouncer=true&sslpassword=secret&a").as_deref(), Some("sslpassword, parameter 3"));
     }
 
     #[test]

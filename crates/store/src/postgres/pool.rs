@@ -76,8 +76,8 @@ impl Pool {
     /// A connection that works, as far as one can know.
     pub(super) async fn take(&self) -> StoreResult<Taken<'_>> {
         let turn = timeout(TURN, self.turns.acquire()).await;
-        let turn = turn.map_err(|_| StoreError::Unavailable("all connections to the store are busy".to_owned()))?;
-        let turn = turn.map_err(|_| StoreError::Unavailable("the store has been closed".to_owned()))?;
+        let turn = turn.map_err(|_| StoreError::Unavailable("all connections to the store are busy".into()))?;
+        let turn = turn.map_err(|_| StoreError::Unavailable("the store has been closed".into()))?;
         while let Some((mut connection, since)) = self.rested() {
             if since.elapsed() < FRESH || matches!(timeout(FRESH, connection.conn.ping()).await, Ok(Ok(()))) {
                 return Ok(Taken { pool: self, connection, _turn: turn });
@@ -85,7 +85,8 @@ impl Pool {
             self.forget();
         }
         let connected = timeout(CONNECT, self.options.connect()).await;
-        let connected = connected.map_err(|_| StoreError::Unavailable(format!("{} does not answer", self.place)))?;
+        let connected =
+            connected.map_err(|_| StoreError::Unavailable(format!("{} does not answer", self.place).into()))?;
         let conn = connected.map_err(|e| errors::store_error(&e))?;
         Ok(Taken { pool: self, connection: Connection::new(conn), _turn: turn })
     }

@@ -162,7 +162,7 @@ pub async fn name(url: &str, prefix: &str) -> StoreResult<Vec<String>> {
     if !fits {
         return Err(StoreError::Open(format!(
             "'{prefix}' cannot begin the names of roles: give up to {LONGEST} small letters, digits and _, such as bench"
-        )));
+        ).into()));
     }
     let super::Reached { place, mut conn, .. } = reach(url).await?;
     let failed = |e: sqlx::Error| errors::on_open(&place, &e);
@@ -206,10 +206,13 @@ pub(super) async fn refresh(place: &Destination, conn: &mut PgConnection) -> Sto
     let Some(prefix) = named(conn).await.map_err(failed)? else { return Ok(()) };
     let missing = missing(conn, &prefix).await.map_err(failed)?;
     if !missing.is_empty() {
-        return Err(StoreError::Open(format!(
-            "the roles of this store are not at the server: {}; run `bench-coord migrate --roles {prefix}`",
-            missing.join(", ")
-        )));
+        return Err(StoreError::Open(
+            format!(
+                "the roles of this store are not at the server: {}; run `bench-coord migrate --roles {prefix}`",
+                missing.join(", ")
+            )
+            .into(),
+        ));
     }
     for (part, role) in Part::ALL.into_iter().zip(names(&prefix)) {
         revoke(conn, &role).await.map_err(failed)?;
@@ -224,7 +227,7 @@ pub(super) async fn refresh(place: &Destination, conn: &mut PgConnection) -> Sto
         None => Ok(()),
         Some(shut) => Err(StoreError::Open(format!(
             "the roles of the store {place} do not reach its tables; as the owner of the schema: GRANT USAGE ON SCHEMA {shut}"
-        ))),
+        ).into())),
     }
 }
 
@@ -233,7 +236,7 @@ fn is_newer(place: &Destination, found: i64, prefix: &str) -> StoreError {
     StoreError::Open(format!(
         "the schema of the store {place} is {found}, this build knows {}: run `bench-coord migrate --roles {prefix}` of the newer build",
         schema::VERSION
-    ))
+    ).into())
 }
 
 fn names(prefix: &str) -> Vec<String> {
@@ -273,10 +276,13 @@ async fn make(place: &Destination, conn: &mut PgConnection, prefix: &str) -> Sto
             "DO $$ BEGIN CREATE ROLE \"{role}\" NOLOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$"
         );
         run(conn, &make).await.map_err(|error| match errors::store_error(&error) {
-            StoreError::Denied(_) => StoreError::Open(format!(
-                "the roles of the store {place} cannot be made by its user: let a superuser run `{}`, then repeat",
-                statements.trim_end()
-            )),
+            StoreError::Denied(_) => StoreError::Open(
+                format!(
+                    "the roles of the store {place} cannot be made by its user: let a superuser run `{}`, then repeat",
+                    statements.trim_end()
+                )
+                .into(),
+            ),
             _ => failed(error),
         })?;
     }

@@ -19,7 +19,7 @@ impl Item {
     /// The item of some bytes.
     #[must_use]
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
-        Self { hash: Sha256Hash::of(&bytes), bytes }
+        Self { hash: Sha256Hash::of_bytes(&bytes), bytes }
     }
 }
 
@@ -155,6 +155,17 @@ impl BankRow {
         self.later.as_ref().is_some_and(|later| !later.left_out)
     }
 
+    /// Whether it ends with this segment in a run whose banks end with one for checks alone: it follows the last question and retains
+    /// nothing.
+    #[must_use]
+    pub fn closes_with(&self, segment: u32) -> bool {
+        let at = segment as usize;
+        let of = |at: usize| self.segments.get(at).map(|segment| (segment.until, segment.questions.is_empty()));
+        at > 0
+            && at + 1 == self.segments.len()
+            && of(at).is_some_and(|(until, nothing_asked)| nothing_asked && of(at - 1).map(|(u, _)| u) == Some(until))
+    }
+
     /// Indexes of the questions that its run left out when it stopped.
     #[must_use]
     pub fn left_out(&self) -> BTreeSet<u32> {
@@ -277,6 +288,15 @@ mod tests {
 
     fn asked(bank: &BankRow) -> Vec<&[u32]> {
         bank.segments.iter().map(|segment| segment.questions.as_slice()).collect()
+    }
+
+    #[test]
+    fn a_bank_closes_with_a_segment_in_which_nothing_is_retained_or_asked() {
+        let row = bank(0, &[]);
+        assert!(row.closes_with(1) && !row.closes_with(0) && !row.closes_with(2));
+        let asks = Segment { until: 9, questions: vec![1] };
+        let last_asks = BankRow { segments: vec![asks.clone(), asks], ..row };
+        assert!(!last_asks.closes_with(1));
     }
 
     #[test]

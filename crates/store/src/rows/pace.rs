@@ -6,7 +6,7 @@ pub enum CallKind {
     /// Chat completions.
     #[default]
     Chat,
-    /// Embeddings.
+    /// Requests for embeddings.
     Embeddings,
 }
 

@@ -330,9 +330,9 @@ pub struct RunFilter {
 /// An event that runs lack with which something is still to be done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lacking {
-    /// Its kind.
+    /// Kind of the event.
     pub kind: String,
-    /// Its message.
+    /// Message that the event would have; one of another message does not count.
     pub message: String,
     /// A kind of event that stands for it, whatever its message.
     pub or_kind: String,

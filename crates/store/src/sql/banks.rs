@@ -13,9 +13,8 @@ use bench_proto::{
 use super::{
     Batch, Conn, Row, Sql, args,
     derive::{Evidence, derive},
-    guards,
-    runs::note_event,
-    task_key, tasks,
+    events::note_event,
+    guards, task_key, tasks,
 };
 use crate::{
     BankRow, FilledBank, StoreError, StoreResult,
@@ -29,7 +28,7 @@ pub(super) fn allowed(event: BankEvent) -> String {
 }
 
 fn state_of(code: i64) -> StoreResult<BankState> {
-    BankState::from_code(code).ok_or_else(|| StoreError::Corrupt(format!("{code} is no state of a bank")))
+    BankState::from_code(code).ok_or_else(|| StoreError::Corrupt(format!("{code} is no state of a bank").into()))
 }
 
 const COLUMNS: &str = "k.bank_no, k.bank_id, k.bank_row, k.content, k.questions, k.gold, k.segments, k.generation, k.handle, \
@@ -225,7 +224,7 @@ async fn failure_facts(conn: &mut dyn Conn, run: RunNo, task: TaskKey) -> StoreR
         Sql::new(|| "SELECT facts FROM checkpoints WHERE run_no = $1 AND task_key = $2 AND step_no = $3".to_owned());
     let mut rows = conn.fetch(&SELECT, args![run.0, task.0, StepNo::FAILED.0]).await?;
     let what = || format!("the failure of {task:?}");
-    let row = rows.first_mut().ok_or_else(|| StoreError::Corrupt(format!("{} is not stored", what())))?;
+    let row = rows.first_mut().ok_or_else(|| StoreError::Corrupt(format!("{} is not stored", what()).into()))?;
     from_json(&row.text(0)?, what)
 }
 

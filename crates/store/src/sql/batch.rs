@@ -11,7 +11,7 @@ pub(crate) enum Arg {
     Int(Option<i64>),
     /// A fraction.
     Real(f64),
-    /// A text.
+    /// `TEXT` of SQL, or NULL.
     Text(Option<String>),
     /// Bytes.
     Blob(Vec<u8>),
@@ -103,13 +103,13 @@ impl Batch {
 /// A value that was read.
 #[derive(Debug, Clone)]
 pub(crate) enum Cell {
-    /// NULL.
+    /// No value, whatever the column's type.
     Null,
     /// A number.
     Int(i64),
     /// A fraction.
     Real(f64),
-    /// A text.
+    /// `TEXT` of SQL.
     Text(String),
     /// Bytes.
     Blob(Vec<u8>),
@@ -129,7 +129,7 @@ impl Row {
     where
         usize: ColumnIndex<R>,
     {
-        let corrupt = |e: BoxDynError| StoreError::Corrupt(e.to_string());
+        let corrupt = |e: BoxDynError| StoreError::Corrupt(e.to_string().into());
         let cells = (0..row.len()).map(|at| {
             let value = row.try_get_raw(at).map_err(|e| corrupt(e.into()))?;
             if value.is_null() {
@@ -137,13 +137,13 @@ impl Row {
             }
             let kind = value.type_info().into_owned();
             let read = cell(kind.name(), value).map_err(corrupt)?;
-            read.ok_or_else(|| StoreError::Corrupt(format!("a value of type {}", kind.name())))
+            read.ok_or_else(|| StoreError::Corrupt(format!("a value of type {}", kind.name()).into()))
         });
         cells.collect::<StoreResult<Vec<Cell>>>().map(Self)
     }
 
     fn wrong<T>(&self, column: usize, wanted: &str) -> StoreResult<T> {
-        Err(StoreError::Corrupt(format!("column {column} of a row is not {wanted}: {:?}", self.0.get(column))))
+        Err(StoreError::Corrupt(format!("column {column} of a row is not {wanted}: {:?}", self.0.get(column)).into()))
     }
 
     /// A number.

@@ -11,7 +11,9 @@ use bench_proto::{
 };
 
 use super::{
-    Args, Backend, Batch, CHUNK, Conn, Row, Sql, SqlStore, args, counters, metered,
+    Args, Backend, Batch, CHUNK, Conn, Row, Sql, SqlStore, args,
+    codes::{ACCEPTED, outcome_code, outcome_from, phase_code, phase_from},
+    counters, metered,
     money::{self, Paid},
     sums::bounded,
 };
@@ -19,41 +21,6 @@ use crate::{
     CallProfile, Calls, StoreError, StoreResult, StoredCall,
     codec::{compress, decompress, escape, hash, unescape},
 };
-
-/// Stored number of [`CallOutcome::Accepted`]; the migrations' index names it.
-pub(super) const ACCEPTED: i64 = 0;
-/// Stored number of [`CallOutcome::Rejected`].
-pub(super) const REJECTED: i64 = 1;
-/// Stored number of [`CallOutcome::Uncertain`].
-pub(super) const UNCERTAIN: i64 = 2;
-/// Stored number of an uncertain call that a user has released: kept, but no longer counted.
-pub(super) const RELEASED: i64 = 3;
-
-const fn outcome_code(outcome: CallOutcome) -> i64 {
-    match outcome {
-        CallOutcome::Accepted => ACCEPTED,
-        CallOutcome::Rejected => REJECTED,
-        CallOutcome::Uncertain => UNCERTAIN,
-    }
-}
-
-pub(super) fn outcome_from(code: i64) -> StoreResult<CallOutcome> {
-    match code {
-        ACCEPTED => Ok(CallOutcome::Accepted),
-        REJECTED => Ok(CallOutcome::Rejected),
-        UNCERTAIN | RELEASED => Ok(CallOutcome::Uncertain),
-        other => Err(StoreError::Corrupt(format!("{other} is no outcome of a call"))),
-    }
-}
-
-pub(super) fn phase_code(phase: Phase) -> i64 {
-    Phase::ALL.iter().position(|p| *p == phase).map_or(-1, |at| at as i64)
-}
-
-pub(super) fn phase_from(code: i64) -> StoreResult<Phase> {
-    let phase = usize::try_from(code).ok().and_then(|at| Phase::ALL.get(at).copied());
-    phase.ok_or_else(|| StoreError::Corrupt(format!("{code} is no phase")))
-}
 
 /// An attempt ready to be written.
 pub(super) struct NewCall {
@@ -138,7 +105,7 @@ fn stored_call(mut row: Row) -> StoreResult<StoredCall> {
         key: hash(&row.blob(2)?, "the key of a call")?,
         phase: phase_from(row.int(3)?)?,
         outcome: CallOutcome::Accepted,
-        reply: String::from_utf8(reply).map_err(|e| StoreError::Corrupt(format!("{what} is no text: {e}")))?,
+        reply: String::from_utf8(reply).map_err(|e| StoreError::Corrupt(format!("{what} is no text: {e}").into()))?,
         model: unescape(row.text(4)?),
         finish: unescape(row.text(10)?),
         prompt_tokens: row.small(5)?,

@@ -158,12 +158,12 @@ pub(super) async fn recount(conn: &mut dyn Conn, run: RunNo, headline_metric: &s
              WHERE run_no = $1",
             low.0,
             high.0,
-            uncertain = super::calls::UNCERTAIN,
-            open = super::money::OPEN,
+            uncertain = super::codes::UNCERTAIN,
+            open = super::codes::OPEN,
             sum = sum("n"),
             lost = format_args!(
                 "UNION ALL SELECT amount FROM reservations WHERE run_no = $1 AND state = {} AND day >= 0",
-                super::money::LOST
+                super::codes::LOST
             ),
         )
     });

@@ -5,8 +5,10 @@
 use bench_proto::ids::RunNo;
 
 use super::{
-    Conn, Sql, args, groups, missing_run,
-    money::{PHASE, USAGE, lock_all, lose_all},
+    Conn, Sql, args,
+    codes::{PHASE, USAGE},
+    groups, missing_run,
+    money::{lock_all, lose_all},
     runs::lower_usage_cap,
 };
 use crate::{RunState, StoreError, StoreResult};
@@ -79,7 +81,7 @@ pub(super) async fn delete(conn: &mut dyn Conn, runs: &[RunNo]) -> StoreResult<b
         let rows = conn.fetch_locked(&STATE, args![run.0]).await?;
         if rows.first().ok_or_else(|| missing_run(*run))?.int(1)? != version {
             // an error takes back what was deleted
-            return Err(StoreError::Unavailable(CHANGED.to_owned()));
+            return Err(StoreError::Unavailable(CHANGED.into()));
         }
     }
     for run in &runs {

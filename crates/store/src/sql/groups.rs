@@ -6,7 +6,7 @@
 
 use bench_proto::{ids::RunNo, money::PicoUsd};
 
-use super::{Conn, Sql, args, money::ScopeKey, sums::sum};
+use super::{Conn, Sql, args, codes::ScopeKey, sums::sum};
 use crate::{
     GroupState, NewGroup, StoreResult,
     codec::{escape, unescape},

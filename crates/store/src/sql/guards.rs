@@ -1,8 +1,12 @@
-//! SQL guards and changes of task rows, generated from the transition table (P27).
+//! SQL guards and changes of task rows, and guards of sessions, generated from the transition tables (P27).
 //!
-//! `tasks AS t` is the row that changes.
+//! `tasks AS t` is the task row that changes.
 
-use bench_proto::task::{TaskEvent, TaskState, Transition, states_from};
+use bench_proto::{
+    session::{self, SessionEvent, SessionState},
+    task::{TaskEvent, TaskState, Transition, states_from},
+    transition,
+};
 
 /// The condition under which `event` is legal on row `t`; `epoch` is the SQL of the epoch that the event carries.
 pub(crate) fn allowed(event: TaskEvent, epoch: &str) -> String {
@@ -12,6 +16,17 @@ pub(crate) fn allowed(event: TaskEvent, epoch: &str) -> String {
 /// The same for rows that are looked up one by one for a batch `b` with a column `task`.
 pub(crate) fn allowed_in_batch(event: TaskEvent, epoch: &str) -> String {
     condition(event, epoch, |code| format!("@each({code}, b.task)"))
+}
+
+/// The condition under which `event` is legal on the row of `sessions` that changes.
+pub(crate) fn session_allowed(event: SessionEvent) -> String {
+    let row = |state| match state {
+        SessionState::Alive => "sessions.ended_us IS NULL",
+        SessionState::Ended => "sessions.ended_us IS NOT NULL",
+        // there is no row
+        SessionState::Unknown => "1 = 0",
+    };
+    format!("({})", transition::states_from(session::TRANSITIONS, event).map(row).collect::<Vec<_>>().join(" OR "))
 }
 
 fn condition(event: TaskEvent, epoch: &str, number: fn(i32) -> String) -> String {

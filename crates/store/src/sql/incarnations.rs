@@ -4,7 +4,9 @@ use async_trait::async_trait;
 use bench_proto::{ids::RunNo, money::PicoUsd, session::SessionEvent, task::TaskState};
 use uuid::Uuid;
 
-use super::{Backend, Batch, CHUNK, Conn, Row, Sql, SqlStore, args, money, runs::note_event, sessions::allowed};
+use super::{
+    Backend, Batch, CHUNK, Conn, Row, Sql, SqlStore, args, codes, events::note_event, guards::session_allowed, money,
+};
 use crate::{
     ClaimedTask, CommitMark, Incarnation, Incarnations, LiveSession, RunState, SessionId, StoreError, StoreResult,
     WENT_BACK_EVENT, Want,
@@ -45,7 +47,7 @@ pub(super) async fn mark_at_last(conn: &mut dyn Conn, mark: CommitMark) -> Store
 async fn current(conn: &mut dyn Conn) -> StoreResult<i64> {
     static SELECT: Sql = Sql::new(|| "SELECT incarnation FROM incarnations".to_owned());
     let rows = conn.fetch(&SELECT, args![]).await?;
-    rows.first().ok_or_else(|| StoreError::Broken("the store has no incarnation".to_owned()))?.int(0)
+    rows.first().ok_or_else(|| StoreError::Broken("the store has no incarnation".into()))?.int(0)
 }
 
 async fn change(conn: &mut dyn Conn, seen: i64, why: String) -> StoreResult<i64> {
@@ -73,7 +75,7 @@ async fn restore_session(conn: &mut dyn Conn, live: LiveSession) -> StoreResult<
             "INSERT INTO sessions (session_id, worker, domain, info, counter, opened_us, renewed_us) \
              VALUES ($1, $2, $3, $4, $5, @now, @now) ON CONFLICT (session_id) DO UPDATE SET \
              counter = CASE WHEN sessions.counter < excluded.counter THEN excluded.counter ELSE sessions.counter END WHERE {}",
-            allowed(SessionEvent::PutBack)
+            session_allowed(SessionEvent::PutBack)
         )
     });
     static MARK: Sql = Sql::new(|| {
@@ -113,7 +115,7 @@ impl<B: Backend> Incarnations for SqlStore<B> {
             Ok(Incarnation { number, age_ms, note: unescape(row.text(2)?) })
         };
         let rows = self.fetch(&SELECT, args![]).await?;
-        let missing = || StoreError::Broken("the store has no incarnation".to_owned());
+        let missing = || StoreError::Broken("the store has no incarnation".into());
         rows.into_iter().next().ok_or_else(missing).and_then(read)
     }
 
@@ -141,7 +143,7 @@ impl<B: Backend> Incarnations for SqlStore<B> {
         lost: &[Want],
     ) -> StoreResult<(u64, PicoUsd)> {
         let (mut booked, mut sum) = (0, PicoUsd::ZERO);
-        for (wants, state) in [(open, money::OPEN), (lost, money::LOST)] {
+        for (wants, state) in [(open, codes::OPEN), (lost, codes::LOST)] {
             for part in wants.chunks(CHUNK) {
                 let part = part.to_vec();
                 let restored =

@@ -93,8 +93,8 @@ impl<B: Backend> Items for SqlStore<B> {
         let mut rows = self.fetch(&SELECT, args![hash.0.to_vec()]).await?;
         let frame = rows.first_mut().ok_or_else(|| StoreError::Missing(what()))?.blob(0)?;
         let bytes = decompress(&frame, &what())?;
-        if Sha256Hash::of(&bytes) != hash {
-            return Err(StoreError::Corrupt(format!("{} does not match its hash", what())));
+        if Sha256Hash::of_bytes(&bytes) != hash {
+            return Err(StoreError::Corrupt(format!("{} does not match its hash", what()).into()));
         }
         Ok(bytes)
     }

@@ -9,8 +9,7 @@ use bench_proto::{
 
 use super::{
     Conn, JUDGE_OFFSET, Sql, args,
-    calls::{REJECTED, UNCERTAIN},
-    money::LOST,
+    codes::{LOST, REJECTED, UNCERTAIN},
     sums::sum,
 };
 use crate::{RunRow, RunState, StoreResult};

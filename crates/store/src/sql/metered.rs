@@ -7,7 +7,7 @@ use bench_proto::{
     money::PicoUsd,
 };
 
-use super::{Backend, Row, Sql, SqlStore, args, calls, sums::sum};
+use super::{Backend, Row, Sql, SqlStore, args, codes, sums::sum};
 use crate::{StoreError, StoreResult, codec::unescape};
 
 /// What is summed up of calls that are alike.
@@ -16,8 +16,8 @@ const SUMS: [&str; 5] = ["n.prompt_tokens", "n.completion_tokens", "n.cost", "n.
 /// See [`crate::Calls::metered_calls`].
 pub(super) async fn read<B: Backend>(store: &SqlStore<B>, run: RunNo) -> StoreResult<Vec<MeteredCalls>> {
     static READ: Sql = Sql::new(|| {
-        let (low, most, stored) = (TaskKey::METERED.0, calls::UNCERTAIN, MeteredEnd::Stored.to_text());
-        let (sums, accepted) = (SUMS.map(sum).join(", "), calls::ACCEPTED);
+        let (low, most, stored) = (TaskKey::METERED.0, codes::UNCERTAIN, MeteredEnd::Stored.to_text());
+        let (sums, accepted) = (SUMS.map(sum).join(", "), codes::ACCEPTED);
         format!(
             "SELECT n.task_key, n.model, n.finish, n.outcome, count(*), {sums} FROM \
              (SELECT c.task_key, c.model, c.finish, c.outcome, c.prompt_tokens, c.completion_tokens, c.cost, c.duration_us, \
@@ -32,7 +32,7 @@ pub(super) async fn read<B: Backend>(store: &SqlStore<B>, run: RunNo) -> StoreRe
 
 fn read_row(mut row: Row) -> StoreResult<MeteredCalls> {
     let corrupt =
-        |what: String| StoreError::Corrupt(format!("{what} of a metered call is of no version that is known"));
+        |what: String| StoreError::Corrupt(format!("{what} of a metered call is of no version that is known").into());
     let key = row.int(0)?;
     let key = MeteredKey::of_task(TaskKey(key)).ok_or_else(|| corrupt(format!("the key {key}")))?;
     let end = unescape(row.text(2)?);
@@ -41,7 +41,7 @@ fn read_row(mut row: Row) -> StoreResult<MeteredCalls> {
         key,
         model: unescape(row.text(1)?),
         end,
-        is_uncertain: calls::outcome_from(row.int(3)?)? == CallOutcome::Uncertain,
+        is_uncertain: codes::outcome_from(row.int(3)?)? == CallOutcome::Uncertain,
         calls: row.small(4)?,
         prompt_tokens: row.small(5)?,
         completion_tokens: row.small(6)?,

@@ -4,16 +4,33 @@
 //! written in the common part of both dialects (`template`), take whole batches (`batch`) and get their task guards from
 //! the transition table (`guards`). Decisions about banks are made by one pure function (`derive`), used by the commit
 //! and by the sweep.
+//!
+//! In come calls of the traits (`traits`); out come rows (`rows`). Start reading at `claims`, then at `commit`: most of the
+//! protocol is in these two.
+//!
+//! | files | subject |
+//! |---|---|
+//! | `template`, `batch`, `codes`, `sums`, `guards` | how statements are written, and what goes into and comes out of them |
+//! | `runs`, `groups`, `events`, `counters`, `deleting` | runs, what is told of them, and how they go |
+//! | `plan`, `items`, `forks`, `imports` | how a run begins: by its plan, from another run, from results made elsewhere |
+//! | `tasks`, `claims`, `sessions`, `leaders` | who works on what, and who leads |
+//! | `commit`, `banks`, `derive`, `conclude`, `rounds` | a batch of steps, and what follows for banks, questions and rounds |
+//! | `sweep`, `reopen`, `incarnations` | what is repaired, done again, or brought back |
+//! | `calls`, `metered` | replies that are not paid twice, and what memory systems called themselves |
+//! | `money`, `ledger`, `pace`, `outages` | caps, what was booked, send slots, routes without anybody who gets through |
+//! | `results`, `summaries`, `traces` | what is read of a run |
 
 mod banks;
 mod batch;
 mod calls;
 mod claims;
+mod codes;
 mod commit;
 mod conclude;
 mod counters;
 mod deleting;
 mod derive;
+mod events;
 mod forks;
 mod groups;
 mod guards;
@@ -179,7 +196,7 @@ impl<B: Backend> Store for SqlStore<B> {
     async fn delete_runs(&self, runs: &[RunNo]) -> StoreResult<bool> {
         let runs = runs.to_vec();
         match self.backend.write(move |conn| Box::pin(async move { deleting::delete(conn, &runs).await })).await {
-            Err(StoreError::Unavailable(why)) if why == deleting::CHANGED => Ok(false),
+            Err(StoreError::Unavailable(why)) if *why == *deleting::CHANGED => Ok(false),
             deleted => deleted,
         }
     }
@@ -193,7 +210,7 @@ impl<B: Backend> Store for SqlStore<B> {
 pub(crate) async fn check_schema(conn: &mut dyn Conn) -> StoreResult<i64> {
     static ROW: Sql = Sql::new(|| "SELECT version, min_reader, min_writer FROM bench_schema".to_owned());
     let rows = conn.fetch(&ROW, args![]).await?;
-    let row = rows.first().ok_or_else(|| StoreError::Broken("the schema row is missing".to_owned()))?;
+    let row = rows.first().ok_or_else(|| StoreError::Broken("the schema row is missing".into()))?;
     let found = Found { version: row.int(0)?, min_reader: row.int(1)?, min_writer: row.int(2)? };
     must_fit(found)?;
     Ok(found.version)
@@ -202,7 +219,7 @@ pub(crate) async fn check_schema(conn: &mut dyn Conn) -> StoreResult<i64> {
 /// A key that was read.
 fn task_key(row: &Row, column: usize) -> StoreResult<TaskKey> {
     let raw = row.int(column)?;
-    TaskKey::from_wire(raw).ok_or_else(|| StoreError::Corrupt(format!("{raw} is no task key")))
+    TaskKey::from_wire(raw).ok_or_else(|| StoreError::Corrupt(format!("{raw} is no task key").into()))
 }
 
 /// Smallest and largest key that a role serves: its kinds are neighbours.

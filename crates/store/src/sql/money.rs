@@ -20,16 +20,18 @@ use uuid::Uuid;
 
 use self::{
     caps::grant,
-    ledger_change::{Sums, add_in_group, add_scopes, add_to_run, release_usage, scope_key, sums_after, usage_of},
-    reservations::{LOSE, RESERVED, Reserved, ids, insert, lose_run, reserved, standing, take},
+    ledger_change::{
+        Reserved, Sums, add_in_group, add_scopes, add_to_run, release_usage, scope_key, sums_after, usage_of,
+    },
+    reservations::{LOSE, RESERVED, ids, insert, lose_run, reserved, standing, take},
 };
 pub(super) use self::{
-    ledger_change::{LedgerChange, PHASE, ScopeKey, USAGE, day_of},
-    reservations::{LOST, OPEN, Paid, attempt_id, lock_all, lose_all, lose_session, restore, settle},
+    ledger_change::{LedgerChange, day_of},
+    reservations::{Paid, attempt_id, lock_all, lose_all, lose_session, restore, settle},
 };
 use super::{
     Backend, Conn, Sql, SqlStore, args,
-    calls::{RELEASED, UNCERTAIN, phase_code, phase_from},
+    codes::{LOST, RELEASED, UNCERTAIN, phase_code, phase_from},
     counters, groups, ledger,
     runs::change_state,
     sums::bounded,

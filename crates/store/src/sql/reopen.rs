@@ -14,10 +14,11 @@ use bench_proto::{
 use super::{
     Batch, CHUNK, Conn, JUDGE_OFFSET, Sql, args, banks,
     counters::{self, Delta},
+    events::note_event,
     guards::{allowed_in_batch, change},
     incarnations::raise_generation,
     must_exist,
-    runs::{change_state, note_event},
+    runs::change_state,
     task_key, tasks,
 };
 use crate::{RetryScope, RunState, StoreResult};

@@ -17,7 +17,8 @@ use bench_proto::{
 use tracing::warn;
 
 use super::{
-    Backend, Batch, Conn, Row, Sql, SqlStore, args, groups, missing_run, money::USAGE, rounds, summaries, sums::sum,
+    Backend, Batch, Conn, Row, Sql, SqlStore, args, codes::USAGE, events::note_event, groups, missing_run, rounds,
+    summaries, sums::sum,
 };
 use crate::{
     Creation, MEASURED_FIRST, NewRun, RunCounters, RunEvent, RunFilter, RunGroup, RunRow, RunState, Runs, StoreError,
@@ -44,9 +45,9 @@ fn run_row(mut row: Row) -> StoreResult<RunRow> {
     // it is a part of paths and messages, and whoever writes the store wrote it
     let text = row.text(1)?;
     let run_id = RunId::stored(&text)
-        .map_err(|_| StoreError::Corrupt(format!("'{}' is no id of a run", shown(&text).escape_debug())))?;
+        .map_err(|_| StoreError::Corrupt(format!("'{}' is no id of a run", shown(&text).escape_debug()).into()))?;
     if row.opt_int(21)?.is_none() {
-        return Err(StoreError::Corrupt(format!("run {run_id} has no counters")));
+        return Err(StoreError::Corrupt(format!("run {run_id} has no counters").into()));
     }
     let (tags, spec, state) = (row.text(3)?, row.text(5)?, row.text(11)?);
     let counters = RunCounters {
@@ -118,14 +119,8 @@ fn readable(row: Row) -> StoreResult<Option<RunRow>> {
 }
 
 fn run_state(word: &str) -> StoreResult<RunState> {
-    RunState::from_name(word).ok_or_else(|| StoreError::Corrupt(format!("'{}' is no state of a run", shown(word))))
-}
-
-/// Adds a run event inside a transaction.
-pub(super) async fn note_event(conn: &mut dyn Conn, run: RunNo, kind: &str, message: &str) -> StoreResult<()> {
-    static ADD: Sql =
-        Sql::new(|| "INSERT INTO run_events (run_no, at_us, kind, message) VALUES ($1, @now, $2, $3)".to_owned());
-    conn.execute(&ADD, args![run.0, escape(kind), escape(message)]).await.map(drop)
+    RunState::from_name(word)
+        .ok_or_else(|| StoreError::Corrupt(format!("'{}' is no state of a run", shown(word)).into()))
 }
 
 async fn create(conn: &mut dyn Conn, new: NewRun) -> StoreResult<Creation> {
@@ -167,7 +162,8 @@ async fn create(conn: &mut dyn Conn, new: NewRun) -> StoreResult<Creation> {
     let Some(made) = rows.first() else {
         // whoever was quicker has committed by now: the insert waited for that
         let found = conn.fetch(&BY_ID, args![new.run_id.0.as_str()]).await?.into_iter().next();
-        let found = found.ok_or_else(|| StoreError::Unavailable(format!("run {} is gone just now", new.run_id)))?;
+        let found =
+            found.ok_or_else(|| StoreError::Unavailable(format!("run {} is gone just now", new.run_id).into()))?;
         return Ok(Creation::Found(Box::new(run_row(found)?)));
     };
     let run = RunNo(made.int(0)?);

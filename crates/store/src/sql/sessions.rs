@@ -1,15 +1,11 @@
 //! Worker sessions (P4).
 
 use async_trait::async_trait;
-use bench_proto::{
-    outage::SessionEvidence,
-    session::{SessionEvent, SessionState, TRANSITIONS},
-    task::TaskState,
-    transition::states_from,
-};
+use bench_proto::{outage::SessionEvidence, session::SessionEvent, task::TaskState};
 
 use super::{
     Backend, Conn, Row, Sql, SqlStore, args,
+    guards::session_allowed,
     incarnations::{CURRENT, never_given},
     money,
     tasks::{Holder, lose_leases},
@@ -19,19 +15,8 @@ use crate::{
     codec::{escape, unescape},
 };
 
-/// The condition under which `event` is legal on the row of `sessions` that changes.
-pub(super) fn allowed(event: SessionEvent) -> String {
-    let row = |state| match state {
-        SessionState::Alive => "sessions.ended_us IS NULL",
-        SessionState::Ended => "sessions.ended_us IS NOT NULL",
-        // there is no row
-        SessionState::Unknown => "1 = 0",
-    };
-    format!("({})", states_from(TRANSITIONS, event).map(row).collect::<Vec<_>>().join(" OR "))
-}
-
 static END: Sql = Sql::new(|| {
-    format!("UPDATE sessions SET ended_us = @now WHERE session_id = $1 AND {}", allowed(SessionEvent::Stopped))
+    format!("UPDATE sessions SET ended_us = @now WHERE session_id = $1 AND {}", session_allowed(SessionEvent::Stopped))
 });
 
 async fn end(conn: &mut dyn Conn, session: SessionId) -> StoreResult<u64> {
@@ -64,7 +49,7 @@ impl<B: Backend> Sessions for SqlStore<B> {
             format!(
                 "UPDATE sessions SET counter = counter + 1, renewed_us = @now{tells} WHERE session_id = $1 AND {} \
                  RETURNING counter, COALESCE((SELECT m.mark FROM session_marks AS m WHERE m.session_id = $1), 0), {CURRENT}",
-                allowed(SessionEvent::Renewed)
+                session_allowed(SessionEvent::Renewed)
             )
         }
         static RENEW: Sql = Sql::new(|| renew(""));

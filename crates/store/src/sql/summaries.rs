@@ -35,5 +35,5 @@ pub(super) async fn current(conn: &mut dyn Conn, run: RunNo) -> StoreResult<Opti
 fn text(row: &mut Row, run: RunNo) -> StoreResult<String> {
     let what = format!("the summary of run number {}", run.0);
     let plain = decompress(&row.blob(0)?, &what)?;
-    String::from_utf8(plain).map_err(|e| StoreError::Corrupt(format!("{what} is no text: {e}")))
+    String::from_utf8(plain).map_err(|e| StoreError::Corrupt(format!("{what} is no text: {e}").into()))
 }

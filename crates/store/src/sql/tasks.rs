@@ -22,7 +22,7 @@ use crate::{
 /// A state that was read.
 pub(super) fn task_state(row: &Row, column: usize) -> StoreResult<TaskState> {
     let code = row.small(column)?;
-    TaskState::from_code(code).ok_or_else(|| StoreError::Corrupt(format!("{code} is no state of a task")))
+    TaskState::from_code(code).ok_or_else(|| StoreError::Corrupt(format!("{code} is no state of a task").into()))
 }
 
 /// A batch of (run, task).
@@ -257,6 +257,16 @@ impl<B: Backend> Tasks for SqlStore<B> {
         self.fetch(&SELECT, args![session.0]).await?.iter().map(|row| claimed_task(row, session)).collect()
     }
 
+    async fn leased(&self, run: RunNo) -> StoreResult<Vec<TaskKey>> {
+        static SELECT: Sql = Sql::new(|| {
+            format!(
+                "SELECT task_key FROM tasks WHERE run_no = $1 AND state = {} ORDER BY task_key",
+                TaskState::Leased.code()
+            )
+        });
+        self.fetch(&SELECT, args![run.0]).await?.iter().map(|row| task_key(row, 0)).collect()
+    }
+
     async fn put_back(&self, run: RunNo, tasks: &[TaskKey], delay_ms: u64, reason: Option<&str>) -> StoreResult<u64> {
         let mut keys: Vec<(RunNo, TaskKey)> = tasks.iter().map(|task| (run, *task)).collect();
         keys.sort_unstable();
@@ -350,5 +360,5 @@ pub(super) fn by_role(runs: &[RunNo]) -> Batch {
 /// The role behind a number of [`by_role`].
 pub(super) fn role_of(row: &Row, column: usize) -> StoreResult<Role> {
     let role = usize::try_from(row.int(column)?).ok().and_then(|number| Role::ALL.get(number).copied());
-    role.ok_or_else(|| StoreError::Corrupt("a task belongs to no role".to_owned()))
+    role.ok_or_else(|| StoreError::Corrupt("a task belongs to no role".into()))
 }

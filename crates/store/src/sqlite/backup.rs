@@ -32,14 +32,14 @@ pub struct Copied {
 pub async fn back_up(url: &str, to: &Path) -> StoreResult<Copied> {
     let from = path_of(url)?;
     if !from.exists() {
-        return Err(StoreError::Open(format!("there is no store {}", from.display())));
+        return Err(StoreError::Open(format!("there is no store {}", from.display()).into()));
     }
     if to.symlink_metadata().is_ok() {
         return Err(there_already(to));
     }
     let part = Part::new(to)?;
     let reading = match prepare_place(&from, Access::Read) {
-        Ok(()) => SqliteConnectOptions::new().filename(&from).busy_timeout(BUSY_TIMEOUT).disable_statement_logging(),
+        Ok(_) => SqliteConnectOptions::new().filename(&from).busy_timeout(BUSY_TIMEOUT).disable_statement_logging(),
         // another's file, a medium: as it is read, it is copied
         Err(_) => reading_only(&from),
     };
@@ -67,13 +67,13 @@ async fn looked_through(conn: &mut SqliteConnection) -> StoreResult<i64> {
     let problem: String =
         sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(&mut *conn).await.map_err(|e| errors::store_error(&e))?;
     if problem != "ok" {
-        return Err(StoreError::Corrupt(format!("the copy is damaged, and so may be the store: {problem}")));
+        return Err(StoreError::Corrupt(format!("the copy is damaged, and so may be the store: {problem}").into()));
     }
     sqlx::query_scalar("SELECT count(*) FROM runs").fetch_one(conn).await.map_err(|e| errors::store_error(&e))
 }
 
 fn refused(file: &Path, why: impl std::fmt::Display) -> StoreError {
-    StoreError::Open(format!("cannot write {}: {why}", file.display()))
+    StoreError::Open(format!("cannot write {}: {why}", file.display()).into())
 }
 
 fn there_already(file: &Path) -> StoreError {

@@ -18,16 +18,20 @@ const NOTADB: i32 = 26;
 
 /// Sorts an error of a running store.
 pub(super) fn store_error(error: &sqlx::Error) -> StoreError {
+    sorted(error).because(error)
+}
+
+fn sorted(error: &sqlx::Error) -> StoreError {
     let message = error.to_string();
     match error {
         sqlx::Error::Database(database) => {
             by_code(primary_code(error).unwrap_or_default(), database.message().to_owned())
         }
         sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) | sqlx::Error::ColumnIndexOutOfBounds { .. } => {
-            StoreError::Corrupt(message)
+            StoreError::Corrupt(message.into())
         }
         sqlx::Error::Encode(_) => StoreError::BadData(message),
-        _ => StoreError::Unavailable(message),
+        _ => StoreError::Unavailable(message.into()),
     }
 }
 
@@ -38,13 +42,13 @@ fn primary_code(error: &sqlx::Error) -> Option<i32> {
 
 fn by_code(primary: i32, message: String) -> StoreError {
     match primary {
-        FULL => StoreError::Full(message),
+        FULL => StoreError::Full(message.into()),
         // a statement that does not fit the schema: the file is not what its schema row says
-        CORRUPT | NOTADB | ERROR => StoreError::Broken(message),
+        CORRUPT | NOTADB | ERROR => StoreError::Broken(message.into()),
         CONSTRAINT | TOOBIG | MISMATCH => StoreError::BadData(message),
-        READONLY => StoreError::Open(format!("the store cannot be written: {message}")),
+        READONLY => StoreError::Open(format!("the store cannot be written: {message}").into()),
         // busy, locked, and input or output that failed: another try may pass
-        _ => StoreError::Unavailable(message),
+        _ => StoreError::Unavailable(message.into()),
     }
 }
 
@@ -52,14 +56,16 @@ fn by_code(primary: i32, message: String) -> StoreError {
 pub(super) fn on_open(path: &Path, error: &sqlx::Error) -> StoreError {
     let place = path.display();
     if matches!(primary_code(error), Some(BUSY | LOCKED)) {
-        return StoreError::Unavailable(format!("{place} is locked by another program"));
+        return StoreError::Unavailable(format!("{place} is locked by another program").into()).because(error);
     }
     match store_error(error) {
-        StoreError::Corrupt(message) | StoreError::Broken(message) => {
-            StoreError::Broken(format!("{place} is no SQLite file, or a damaged one ({message})"))
+        StoreError::Corrupt(why) | StoreError::Broken(why) => {
+            let words = format!("{place} is no SQLite file, or a damaged one ({why})");
+            StoreError::Broken(why.saying(words))
         }
-        StoreError::Unavailable(message) | StoreError::Open(message) => {
-            StoreError::Open(format!("cannot open the store {place}: {message}"))
+        StoreError::Unavailable(why) | StoreError::Open(why) => {
+            let words = format!("cannot open the store {place}: {why}");
+            StoreError::Open(why.saying(words))
         }
         other => other,
     }
@@ -67,6 +73,8 @@ pub(super) fn on_open(path: &Path, error: &sqlx::Error) -> StoreError {
 
 #[cfg(test)]
 mod tests {
+    use std::error::Error as _;
+
     use super::*;
 
     #[test]
@@ -78,5 +86,13 @@ mod tests {
         assert!(matches!(of_code(NOTADB), StoreError::Broken(_)));
         assert!(!of_code(NOTADB).is_about_rows(), "nothing else of it can be read either");
         assert!(matches!(of_code(CONSTRAINT), StoreError::BadData(_)));
+    }
+
+    #[test]
+    fn what_sqlite_said_is_the_cause() {
+        let closed = on_open(Path::new("bench.db"), &sqlx::Error::PoolClosed);
+        assert!(closed.to_string().starts_with("cannot open the store bench.db: "), "{closed}");
+        let cause = closed.source().map(ToString::to_string);
+        assert_eq!(cause, Some(sqlx::Error::PoolClosed.to_string()));
     }
 }

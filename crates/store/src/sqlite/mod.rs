@@ -62,6 +62,7 @@ const MIGRATIONS: schema::Migrations = &[
     include_str!("../../../../migrations/sqlite/0020_filled_banks.sql"),
     include_str!("../../../../migrations/sqlite/0021_looks.sql"),
     include_str!("../../../../migrations/sqlite/0022_store_numbers.sql"),
+    include_str!("../../../../migrations/sqlite/0023_whole_counts.sql"),
 ];
 
 /// The store in one file.
@@ -86,7 +87,7 @@ pub async fn open(url: &str) -> StoreResult<Arc<dyn Store>> {
 /// As [`open`].
 pub(crate) async fn open_for(url: &str, access: Access) -> StoreResult<Arc<dyn Store>> {
     let path = path_of(url)?;
-    match access {
+    let probed = match access {
         Access::Make => prepare_place(&path, access)?,
         Access::Change | Access::Read if is_missing(&path)? => {
             // shared by the connections of this process, gone with the last of them
@@ -94,13 +95,17 @@ pub(crate) async fn open_for(url: &str, access: Access) -> StoreResult<Arc<dyn S
             return begin(nowhere, path).await;
         }
         Access::Change => prepare_place(&path, access)?,
-        Access::Read => {
-            if let Err(refusal) = prepare_place(&path, access) {
-                return if path.is_dir() { Err(refusal) } else { only_read(path).await };
-            }
-        }
-    }
+        Access::Read => match prepare_place(&path, access) {
+            Ok(probed) => probed,
+            Err(refusal) => return if path.is_dir() { Err(refusal) } else { only_read(path).await },
+        },
+    };
     is_a_store(&path).await?;
+    // a file of something else keeps its mode
+    #[cfg(unix)]
+    if access != Access::Read {
+        keep_to_its_owner(&path, &probed);
+    }
     let options = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
     begin(options.journal_mode(SqliteJournalMode::Wal), path).await
 }
@@ -115,14 +120,20 @@ fn is_missing(path: &Path) -> StoreResult<bool> {
             format!(
                 "it cannot be looked at: {error}; name one that can with --store sqlite:PATH, or another home with BENCH_HOME"
             ),
-        )),
+        )
+        .because(&error)),
     }
 }
 
 /// The write-ahead log of a store.
 fn log_of(path: &Path) -> PathBuf {
+    beside(path, "-wal")
+}
+
+/// A file that SQLite keeps beside a store.
+fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push("-wal");
+    name.push(ending);
     PathBuf::from(name)
 }
 
@@ -154,7 +165,7 @@ fn of_something_else(path: &Path, table: &str) -> StoreError {
 }
 
 fn refuse(path: &Path, why: String) -> StoreError {
-    StoreError::Open(format!("cannot use the store {}: {why}", path.display()))
+    StoreError::Open(format!("cannot use the store {}: {why}", path.display()).into())
 }
 
 /// A store that can only be read: another's file, a folder without a right to write, a medium. Nothing is put beside it.
@@ -221,27 +232,29 @@ fn path_of(url: &str) -> StoreResult<PathBuf> {
     let rest = url.strip_prefix("sqlite:").unwrap_or(url);
     let path = rest.strip_prefix("//").unwrap_or(rest);
     if path.is_empty() || path.ends_with('/') {
-        return Err(StoreError::Open(format!(
-            "'{url}' names no file: write sqlite:<path>, for example sqlite:.bench/bench.db"
-        )));
+        return Err(StoreError::Open(
+            format!("'{url}' names no file: write sqlite:<path>, for example sqlite:.bench/bench.db").into(),
+        ));
     }
     if path == ":memory:" || path.contains("mode=memory") {
         return Err(StoreError::Open(format!(
             "'{url}' cannot be used: the store must survive its process, so that a run can be resumed; give a file, for example \
              sqlite:.bench/bench.db"
-        )));
+        ).into()));
     }
     Ok(PathBuf::from(path))
 }
 
 /// Makes the parent folder and finds out whether the file and its folder can be written: SQLite itself would only say so
-/// in the middle of the work.
-fn prepare_place(path: &Path, access: Access) -> StoreResult<()> {
+/// in the middle of the work. Out comes what is known of a file that was made there.
+fn prepare_place(path: &Path, access: Access) -> StoreResult<std::fs::Metadata> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let refused = |what: String, error: std::io::Error| refuse(path, format!("{what}: {error}; {}", instead(access)));
+    let refused = |what: String, error: std::io::Error| {
+        refuse(path, format!("{what}: {error}; {}", instead(access))).because(&error)
+    };
     let place = folder.display();
     folder_options().create(folder).map_err(|e| refused(format!("the folder {place} cannot be made"), e))?;
     if path.is_dir() {
@@ -253,8 +266,10 @@ fn prepare_place(path: &Path, access: Access) -> StoreResult<()> {
         .map_err(|e| refused("the file cannot be written".to_owned(), e))?;
     // the write-ahead log is a second file beside it
     let probe = folder.join(format!(".bench-probe-{}", std::process::id()));
-    std::fs::write(&probe, b"").map_err(|e| refused(format!("the folder {place} cannot be written"), e))?;
-    std::fs::remove_file(&probe).map_err(|e| refused(format!("a file in {place} cannot be removed"), e))
+    let written = std::fs::write(&probe, b"").and_then(|()| probe.metadata());
+    let probed = written.map_err(|e| refused(format!("the folder {place} cannot be written"), e))?;
+    std::fs::remove_file(&probe).map_err(|e| refused(format!("a file in {place} cannot be removed"), e))?;
+    Ok(probed)
 }
 
 /// What to do where a place cannot be written: what begins can begin elsewhere, what is there is elsewhere as a copy alone.
@@ -263,6 +278,20 @@ const fn instead(access: Access) -> &'static str {
         Access::Make => "name another file with --store sqlite:PATH, or another home with BENCH_HOME",
         Access::Change | Access::Read => {
             "ask for the right to write there, or name a copy of the store with --store sqlite:PATH"
+        }
+    }
+}
+
+/// Takes the right to read the files of a store from others, where an earlier release, which made them for everybody, has left it.
+/// Files of somebody else stay as they are: whose `own` is, who works here is.
+#[cfg(unix)]
+fn keep_to_its_owner(path: &Path, own: &std::fs::Metadata) {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    for file in [path.to_owned(), log_of(path), beside(path, "-shm")] {
+        let Ok(found) = file.metadata() else { continue };
+        if found.is_file() && found.uid() == own.uid() && found.mode() & 0o077 != 0 {
+            // a medium that has no modes is no reason not to work
+            let _ = std::fs::set_permissions(&file, std::fs::Permissions::from_mode(found.mode() & 0o700));
         }
     }
 }

@@ -42,7 +42,7 @@ impl Writer {
         T: Send + 'static,
         W: for<'c> FnOnce(&'c mut dyn Conn) -> BoxFuture<'c, StoreResult<T>> + Send + 'static,
     {
-        let closed = || StoreError::Unavailable("the store has been closed".to_owned());
+        let closed = || StoreError::Unavailable("the store has been closed".into());
         let jobs = self.jobs.lock().ok().and_then(|jobs| jobs.clone()).ok_or_else(closed)?;
         let (answer, answered) = oneshot::channel();
         let job = Work { work: Some(work), value: None, answer, span: Span::current() };
@@ -102,7 +102,7 @@ where
     }
 
     fn answer(self: Box<Self>, outcome: StoreResult<()>) {
-        let value = self.value.ok_or_else(|| StoreError::Unavailable("the work was not done".to_owned()));
+        let value = self.value.ok_or_else(|| StoreError::Unavailable("the work was not done".into()));
         // a caller that went away needs no answer
         drop(self.answer.send(outcome.and(value)));
     }

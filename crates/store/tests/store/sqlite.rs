@@ -50,6 +50,7 @@ async fn places_that_cannot_be_used_are_refused_with_a_reason() {
     assert!(refusal(&format!("sqlite:{}", folder.path().display())).await.contains("folder"));
     let damaged = open(&at("text")).await.err().expect("text is no database");
     assert!(matches!(&damaged, StoreError::Broken(message) if message.contains("no SQLite file")), "{damaged:?}");
+    assert!(std::error::Error::source(&damaged).is_some(), "what SQLite said is behind it: {damaged:?}");
     for (url, what) in
         [(at("text/bench.db"), "cannot be made"), ("sqlite:/proc/bench.db".to_owned(), "cannot be written")]
     {
@@ -59,6 +60,27 @@ async fn places_that_cannot_be_used_are_refused_with_a_reason() {
             "{refused}"
         );
     }
+}
+
+/// Releases before the files were their owner's alone made them for everybody.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_store_of_an_earlier_release_is_closed_to_others() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let fresh = fresh().await;
+    fresh.store.close().await;
+    let file = file_of(&fresh.url);
+    let beside = |ending: &str| PathBuf::from(format!("{}{ending}", file.display()));
+    for left in [file.clone(), beside("-wal")] {
+        let made = std::fs::OpenOptions::new().append(true).create(true).open(&left).expect("is there");
+        made.set_permissions(std::fs::Permissions::from_mode(0o644)).expect("others may read it");
+    }
+    let store = open(&fresh.url).await.expect("opens");
+    for file in [file.clone(), beside("-wal"), beside("-shm")] {
+        let mode = std::fs::metadata(&file).expect("is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{}", file.display());
+    }
+    store.close().await;
 }
 
 /// A connection of its own to look at rows, and to damage them.
@@ -386,6 +408,7 @@ async fn what_others_wrote_beyond_64_bits_is_mended_and_then_refused() {
     let run = scene.run.0;
     fresh.store.close().await;
     let mut conn = raw(&fresh.url).await;
+    change(&mut conn, "ALTER TABLE run_counters DROP COLUMN whole_counts").await;
     for table in ["calls", "reservations", "run_counters", "budgets"] {
         change(&mut conn, sqlx::AssertSqlSafe(format!("ALTER TABLE {table} DROP COLUMN whole"))).await;
     }
@@ -416,5 +439,34 @@ async fn what_others_wrote_beyond_64_bits_is_mended_and_then_refused() {
     for refused in [absurd.replace("x'01'", "x'04'").as_str(), booked] {
         let refused = sqlx::query(sqlx::AssertSqlSafe(refused.to_owned())).execute(&mut conn).await;
         assert!(refused.is_err_and(|e| e.to_string().contains("CHECK constraint failed")));
+    }
+}
+
+/// The same of what is counted in other units than money, from schema 23 on.
+#[tokio::test]
+async fn counters_that_are_no_whole_numbers_are_counted_again_and_then_refused() {
+    let fresh = fresh().await;
+    let scene = Scene::start(fresh.store.as_ref(), &[bank(0, &[(1, &[0])])]).await;
+    let before = fresh.store.run(scene.run).await.expect("can be read").counters;
+    fresh.store.close().await;
+    let mut conn = raw(&fresh.url).await;
+    let absurd = [
+        "UPDATE run_counters SET scored = 9e18 * 10",
+        "UPDATE run_counters SET banks_planned = 0.5",
+        "UPDATE run_counters SET headline_sum = 'much'",
+        "UPDATE run_counters SET unmeasured = 'none'",
+    ];
+    for statement in ["ALTER TABLE run_counters DROP COLUMN whole_counts", "UPDATE bench_schema SET version = 22"]
+        .into_iter()
+        .chain(absurd)
+    {
+        change(&mut conn, statement).await;
+    }
+    let store = open(&fresh.url).await.expect("opens");
+    assert_eq!(store.run(scene.run).await.expect("can be read").counters, before);
+    store.close().await;
+    for refused in absurd {
+        let said = sqlx::query(refused).execute(&mut conn).await.expect_err(refused).to_string();
+        assert!(said.contains("CHECK constraint failed"), "{said}");
     }
 }

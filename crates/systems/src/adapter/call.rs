@@ -447,7 +447,7 @@ impl Call {
     }
 
     /// Looks whether a response says what it must.
-    fn look_at(&self, value: Value) -> Result<Read, Failure> {
+    pub(super) fn look_at(&self, value: Value) -> Result<Read, Failure> {
         let met = self.expect.is_empty() || self.expect.iter().any(|(path, is)| path.first(&value) == Some(is));
         if !met {
             return Err(self.unexpected(&value));

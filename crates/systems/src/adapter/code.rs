@@ -57,8 +57,8 @@ pub struct ClassName {
 /// Takes `mine.py:Mine` apart; `None` for what does not name a file of code.
 #[must_use]
 pub fn split(name: &str) -> Option<ClassName> {
-    let (file, class) = if Language::of(name).is_some() { (name, "") } else { name.rsplit_once(':')? };
-    Language::of(file).map(|_| ClassName { file: file.into(), class: class.to_owned() })
+    let (file, class) = if Language::from_file(name).is_some() { (name, "") } else { name.rsplit_once(':')? };
+    Language::from_file(file).map(|_| ClassName { file: file.into(), class: class.to_owned() })
 }
 
 /// What to write in place of a name that is nearly one of a class; `None` for other names.
@@ -119,7 +119,7 @@ impl ClassName {
     }
 
     fn language(&self) -> Language {
-        self.file.to_str().and_then(Language::of).unwrap_or(Language::Python)
+        self.file.to_str().and_then(Language::from_file).unwrap_or(Language::Python)
     }
 
     /// Full path of the folder whose modules go with the class: the one that the file lies in, of TypeScript the whole project.
@@ -305,7 +305,7 @@ pub(super) fn check(code: &CodeSpec) -> Result<(), String> {
 /// # Errors
 /// There is no Python or node; what the disk says.
 pub(super) fn launch(code: &CodeSpec, folder: &Path, own: Option<&Path>) -> Result<Launch, String> {
-    let language = Language::of(&code.file).unwrap_or(Language::Python);
+    let language = Language::from_file(&code.file).unwrap_or(Language::Python);
     let program = language.program()?;
     let at = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
     let library = folder.join("library");
@@ -429,6 +429,11 @@ mod tests {
         let named = |path: &Path| split(path.to_str().expect("is a text")).expect("is a file of code");
         let spec = read(&named(&path)).expect("is described");
         assert_eq!(spec.settings["kind"].values.len(), 30);
+        let can = |spec: &AdapterSpec| crate::adapter::process::capabilities(spec).expect("is complete");
+        assert!(can(&spec).one_at_a_time, "its methods are not async");
+        let mut several = spec;
+        several.code.as_mut().expect("is a class").processes = Some(2);
+        assert!(!can(&several).one_at_a_time, "each of its processes does something");
 
         fs::write(&path, "import os\nos.write(2, b'much\\n' * 20000 + b'the reason\\n')\nos._exit(3)\n")
             .expect("is written");

@@ -34,7 +34,7 @@ const RECALL_VARS: &[&str] = &[
     "bank", "name", "query", "k", "time", "time_text", "asked_at", "max_tokens", "question_id", "reader_mode",
     "tags", "user", "scope", "scopes", "from", "until",
 ];
-const LIST_VARS: &[&str] = &["bank", "name", "limit", "offset", "page", "cursor"];
+const LIST_VARS: &[&str] = &["bank", "name", "limit", "offset", "page", "page_index", "cursor"];
 const BATCH_VARS: &[&str] = &["bank", "name", "items"];
 const MESSAGE_VARS: &[&str] = &["speaker", "role", "text", "dated", "time", "time_unix", "time_ms", "session_id"];
 
@@ -48,7 +48,8 @@ pub fn parse(text: &str) -> Result<AdapterSpec, String> {
     }
     // editors of some systems begin files with a mark
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let short = weight::check(serde_norway::Deserializer::from_str(text), MAX_WEIGHT);
+    let short = weight::check_nesting(text.as_bytes())
+        .and_then(|()| weight::check(serde_norway::Deserializer::from_str(text), MAX_WEIGHT));
     short.and_then(|()| serde_norway::from_str(text)).map_err(|error| {
         let message = error.to_string();
         match error.location() {
@@ -70,13 +71,15 @@ pub fn fingerprint(spec: &AdapterSpec) -> String {
 }
 
 fn hash_of<T: serde::Serialize>(what: &T) -> String {
-    Sha256Hash::of(&serde_json::to_vec(what).unwrap_or_default()).hex()[..8].to_owned()
+    Sha256Hash::of_bytes(&serde_json::to_vec(what).unwrap_or_default()).hex()[..8].to_owned()
 }
 
 /// How a system is started, as far as it can change a score: not where it listens, nor how many of it there are at a time.
 fn identity(start: &StartSpec) -> StartSpec {
     StartSpec {
         command: start.command.clone(),
+        // it refuses or does nothing
+        check: Vec::new(),
         image: start.image.clone(),
         image_port: None,
         port: PortSpec::default(),
@@ -99,6 +102,8 @@ fn conversation(spec: &AdapterSpec) -> AdapterSpec {
     (spec.list, spec.can.lists) = (None, false);
     (spec.export, spec.import) = (None, None);
     (spec.limits.parallel, spec.limits.response_bytes) = (None, None);
+    // what is kept beside a hit for its readers is neither asked for nor answered from
+    spec.calls_mut().for_each(forget_details);
     if let Some(mcp) = &mut spec.mcp {
         mcp.url = None;
     }
@@ -106,6 +111,14 @@ fn conversation(spec: &AdapterSpec) -> AdapterSpec {
         (code.folder, code.at_once, code.processes) = (String::new(), None, None);
     }
     spec
+}
+
+fn forget_details(call: &mut CallSpec) {
+    for hits in &mut call.hits {
+        hits.details.clear();
+        hits.details_of_reply.clear();
+    }
+    call.then.iter_mut().for_each(forget_details);
 }
 
 /// An adapter whose calls are compiled. Secrets and places are not looked at yet.
@@ -209,11 +222,13 @@ pub(super) struct Hits {
     pub(super) not_with: Option<Path>,
     pub(super) beside_k: bool,
     pub(super) details: Vec<(String, Path)>,
+    pub(super) details_of_reply: Vec<(String, Path)>,
 }
 
 impl Hits {
     fn new(spec: &HitsSpec) -> Self {
         let path = |text: &Option<String>| text.as_deref().map(Path::new);
+        let named = |(name, path): (&String, &String)| (name.clone(), Path::new(path));
         Self {
             list: Path::new(&spec.list),
             text: Path::new(&spec.text),
@@ -223,7 +238,8 @@ impl Hits {
             optional: spec.optional,
             not_with: path(&spec.not_with),
             beside_k: spec.beside_k,
-            details: spec.details.iter().map(|(name, path)| (name.clone(), Path::new(path))).collect(),
+            details: spec.details.iter().map(named).collect(),
+            details_of_reply: spec.details_of_reply.iter().map(named).collect(),
         }
     }
 }
@@ -236,6 +252,8 @@ pub(super) struct Listing {
     pub(super) next: Option<Path>,
     /// Its requests name a page by its place.
     pub(super) has_pages: bool,
+    /// Items that it gives at most, where it has no pages.
+    pub(super) most: Option<u32>,
 }
 
 /// Compiles an adapter whose requests are sent, or whose tools are called.
@@ -339,19 +357,24 @@ fn compile_listing(spec: &AdapterSpec, timeout: Duration) -> Result<Option<Listi
     if list.hits.is_empty() {
         return Err("list.hits is missing: where does the response say what the bank holds?".to_owned());
     }
-    if list.next.is_some() != call.uses("cursor") {
+    let has_pages = ["offset", "page", "page_index"].iter().any(|place| call.uses(place));
+    let asks = call.uses("cursor") || has_pages;
+    if (list.next.is_some() && !asks) || (list.next.is_none() && call.uses("cursor")) {
         return Err(
-            "list: `next` is the path of what the next page is asked for by, and {cursor} asks for it: give both, \
-                    or neither"
+            "list: `next` is the path of what says that there is a next page, and {cursor}, {page} or {offset} asks for it: give \
+             both, or neither"
                 .to_owned(),
         );
     }
-    let has_pages = call.uses("offset") || call.uses("page");
+    if list.most.is_some() && asks {
+        return Err("list.most: it is for a listing without pages; leave it out".to_owned());
+    }
     Ok(Some(Listing {
         call,
         hits: list.hits.iter().map(Hits::new).collect(),
         next: list.next.as_deref().map(Path::new),
         has_pages,
+        most: list.most,
     }))
 }
 
@@ -455,6 +478,17 @@ reset: {request: 'DELETE /users/{bank}'}
     }
 
     #[test]
+    fn brackets_within_brackets_hold_no_processor() {
+        for open in ["[", "{a: ", "\n[", "['\\', "] {
+            let refused = error(&format!("{SMALL}body: {}", open.repeat(40_000)));
+            assert!(refused.contains("write it flatter"), "{open}: {refused}");
+        }
+        // in a text they are characters like others
+        let told = parse(&format!("{SMALL}tested: |\n  {}\n", "[".repeat(1_000))).expect("reads");
+        assert_eq!(told.tested.map(|text| text.trim().len()), Some(1_000));
+    }
+
+    #[test]
     fn how_it_was_tested_is_read_and_goes_with_no_run() {
         let spec = parse(&format!("{SMALL}tested: against the real server 1.1.0\n")).expect("reads");
         assert_eq!(spec.tested.as_deref(), Some("against the real server 1.1.0"));
@@ -492,6 +526,15 @@ reset: {request: 'DELETE /users/{bank}'}
         let lines: Vec<String> =
             changes.iter().map(|(from, to)| format!("{to}\n  -> {}", error(&SMALL.replace(from, to)))).collect();
         insta::assert_snapshot!(lines.join("\n"));
+    }
+
+    #[test]
+    fn what_is_kept_beside_a_hit_changes_no_fingerprint() {
+        let hits = "hits: [{list: results, text: memory";
+        assert!(SMALL.contains(hits), "{SMALL}");
+        let spec = parse(&SMALL.replace(hits, &format!("{hits}, details: {{rank: bm25}}"))).expect("reads");
+        assert!(spec.recall.as_ref().is_some_and(|recall| !recall.hits[0].details.is_empty()));
+        assert_eq!(fingerprint(&spec), fingerprint(&parse(SMALL).expect("reads")));
     }
 
     #[test]
@@ -590,7 +633,7 @@ recall: {tool: search, arguments: {query: '{query}', limit: '{k}'}, hits: [{list
         {
             assert_ne!(started(&small.replace(from, to)), first, "{to}");
         }
-        for more in ["port: 4711", "at_once: 3", "kept: 2", "timeout: 9s", "image_port: 80"] {
+        for more in ["port: 4711", "at_once: 3", "kept: 2", "timeout: 9s", "image_port: 80", "check: [mem]"] {
             assert_eq!(started(&small.replace("{image", &format!("{{{more}, image"))), first, "{more}");
         }
     }

@@ -20,10 +20,12 @@ const USUAL: [(&str, &str); 11] = [
 
 /// Variables that shipped adapters name, where they mean a provider. Each stands behind the one that switches its use on: a system
 /// that would use no model without the meter uses none with it.
-const SHIPPED: [(&str, &str, &str); 3] = [
+const SHIPPED: [(&str, &str, &str); 4] = [
     ("HEBB_EMBEDDINGS_URL", "HEBB_EMBEDDINGS_KEY", "{key}"),
     ("HEBB_EMBEDDINGS_URL", "HEBB_EMBEDDINGS_URL", "{url}/v1/embeddings"),
     ("HEBB_LLM_URL", "HEBB_LLM_URL", "{url}/v1"),
+    // the daemon adds /v1 itself
+    ("JB_TYPESCRIPT", "JB_TYPESCRIPT_URL", "{url}"),
 ];
 
 /// Where the meter is for a run, and which variables say so.
@@ -127,6 +129,8 @@ mod tests {
         assert!(!of_bank.contains_key("LD_PRELOAD") && !of_bank.contains_key("PROGRAM"), "no run says what is loaded");
         assert_eq!(of_bank["HEBB_EMBEDDINGS_URL"], "http://127.0.0.1:7/m/r1/bench-12/3/v1/embeddings");
         assert!(!of_bank.contains_key("HEBB_LLM_URL"), "what the user has not switched on stays off");
+        assert!(!of_bank.contains_key("JB_TYPESCRIPT_URL"));
+        assert_eq!(of("JB_TYPESCRIPT").of_bank(None)["JB_TYPESCRIPT_URL"], "http://127.0.0.1:7/m/r1");
         let usual = given.usual(None);
         assert!(!usual.contains_key("HEBB_EMBEDDINGS_URL") && usual.contains_key("OPENAI_API_KEY"));
         assert!(!usual.contains_key("MINE"), "a file has to name it");

@@ -43,7 +43,7 @@ type TextKey = [u8; 16];
 
 fn key_of(text: &str) -> TextKey {
     let mut key = TextKey::default();
-    key.copy_from_slice(&Sha256Hash::of(text.as_bytes()).0[..16]);
+    key.copy_from_slice(&Sha256Hash::of_bytes(text.as_bytes()).0[..16]);
     key
 }
 
@@ -236,7 +236,7 @@ mod tests {
         let (indexes, all) = (Indexes::default(), std::sync::Barrier::new(8));
         let ask = || {
             all.wait();
-            indexes.find_or_build(Sha256Hash::of(b"a"), Some(&content), Unit::Turn)
+            indexes.find_or_build(Sha256Hash::of_bytes(b"a"), Some(&content), Unit::Turn)
         };
         let built: Vec<Arc<BankIndex>> = std::thread::scope(|scope| {
             let asking: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();

@@ -11,6 +11,7 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 
 use bench_proto::{
+    canary,
     dataset::{BankContent, Memory, Session, StreamEntry, Time, Turn},
     failure::Failure,
 };
@@ -280,8 +281,17 @@ const TOGETHER_BYTES: usize = 4 << 20;
 
 /// How many of the next entries are stored together: single memories, as many as a system takes and as many as have room in
 /// a request that is not too large. A session goes by itself, as it always has: what a system makes of two in one request is not
-/// what it makes of each. What replaces or withdraws goes by itself too.
-pub(super) fn together(entries: &[StreamEntry], most: u32) -> usize {
+/// what it makes of each. What replaces or withdraws goes by itself too. Where turns are stored by themselves and several in
+/// a request (`by_turn`), some facts of the run's own (P45) go with the session before them.
+pub(super) fn together(entries: &[StreamEntry], most: u32, by_turn: bool) -> usize {
+    if by_turn
+        && most > 1
+        && let [StreamEntry::Session(session), fact, ..] = entries
+        && session.turns.len() > 1
+        && canary::goes_along(fact)
+    {
+        return 2;
+    }
     let mut bytes = 0;
     let fits = |entry: &&StreamEntry| match entry {
         StreamEntry::Memory(memory) => {

@@ -1,5 +1,7 @@
 //! Secrets that somebody has written into an adapter file: they would go with the run into store, reports and archives.
 
+use std::collections::BTreeMap;
+
 use bench_models::classify::one_line;
 use bench_proto::redact;
 use reqwest::Url;
@@ -17,9 +19,11 @@ const HEADERS: [&str; 1] = ["COOKIE"];
 /// Beginnings by which keys of well-known services are known.
 const BEGINNINGS: [&str; 9] = ["ghp_", "gho_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "AKIA", "AIza", "eyJ"];
 /// Beginnings of keys that words of other kinds have too: what follows is letters and digits, some of each.
-const BEGINNINGS_OF_MORE: [&str; 8] = ["hf_", "gsk_", "sk_live_", "sk_test_", "pplx-", "r8_", "nvapi-", "xai-"];
+const BEGINNINGS_OF_MORE: [&str; 9] = ["hf_", "gsk_", "sk_live_", "sk_test_", "pplx-", "r8_", "nvapi-", "xai-", "m0-"];
 /// Shorter texts are no keys.
 const SHORTEST: usize = 6;
+/// Shorter words behind `Bearer` are words of a sentence.
+const SHORTEST_BORNE: usize = 12;
 /// Words before a key, such as `Bearer`, are shorter.
 const LONGEST_SCHEME: usize = 16;
 /// What stands for what is filled in: valid everywhere, and no key.
@@ -75,6 +79,33 @@ pub fn check(spec: &AdapterSpec) -> Result<(), String> {
     ))
 }
 
+/// Refuses the address that a run gives for the server of its memory system, where it holds what looks like a key.
+///
+/// # Errors
+/// How to name the secret instead.
+pub fn check_url(url: &str) -> Result<(), String> {
+    if !is_literal_secret(&["url"], url) {
+        return Ok(());
+    }
+    Err("system.url holds what looks like a key, and it goes with the run into the store, reports and archives: name the key with \
+         `auth: {env: NAME}` in the adapter's file, or write ${env:NAME} in its place"
+        .to_owned())
+}
+
+/// Refuses parameters of a model, of the setting `setting`, that look like keys.
+///
+/// # Errors
+/// The place of the first one, and how to name the key instead.
+pub fn check_params(setting: &str, params: &BTreeMap<String, Value>) -> Result<(), String> {
+    let found = params.iter().find_map(|(name, value)| find(value, &["body".to_owned(), name.clone()]));
+    let Some(place) = found else { return Ok(()) };
+    Err(format!(
+        "{setting}.{} holds what looks like a key, and it goes with the run into the store, reports and archives: take it out, and name \
+         the key's variable with accounts.NAME.api_key_env",
+        place.get(1..).unwrap_or_default().join(".")
+    ))
+}
+
 /// The place of the first text that looks like a key, below a place.
 fn find(value: &Value, place: &[String]) -> Option<Vec<String>> {
     let below = |name: String, value: &Value| find(value, &[place, &[name]].concat());
@@ -97,7 +128,7 @@ fn each(items: &[Value], below: &dyn Fn(String, &Value) -> Option<Vec<String>>) 
 }
 
 fn is_command(place: &[String]) -> bool {
-    place.last().is_some_and(|name| name == "command")
+    place.last().is_some_and(|name| name == "command" || name == "check")
 }
 
 /// The number of a command's word that stands behind the name of a key (`--password WORD`).
@@ -124,12 +155,12 @@ fn is_literal_secret(place: &[&str], text: &str) -> bool {
     let words = || text.split(|c: char| c.is_whitespace() || "\"'<>,;".contains(c));
     let is_key =
         |word: &str| one_line(word, None).contains("[key]") || word.split(|c: char| !is_of_keys(c)).any(is_known);
-    if words().any(|word| is_key(word) || word.contains("://") && url_holds_a_key(word)) {
+    if words().any(|word| is_key(word) || word.contains("://") && url_holds_a_key(word)) || bears_a_key(&unfilled) {
         return true;
     }
     let is_plain = !text.contains('{');
     match place {
-        [.., "headers" | "env", name] => {
+        [.., "headers" | "extra_headers" | "env", name] => {
             let secretive = is_secretive(name) || HEADERS.iter().any(|word| name.to_ascii_uppercase().contains(word));
             secretive && is_plain && unfilled.split_whitespace().any(|word| !word.contains('{') && is_value(word))
         }
@@ -223,6 +254,25 @@ fn is_known(word: &str) -> bool {
             || BEGINNINGS_OF_MORE.iter().filter_map(|beginning| word.strip_prefix(beginning)).any(is_drawn))
 }
 
+/// Whether `Bearer` stands somewhere before a word that looks drawn: of letters and digits, some of each.
+fn bears_a_key(text: &str) -> bool {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let is_drawn = |word: &str| {
+        let word = word.trim_end_matches(|c: char| "\"'`,;)]}".contains(c));
+        word.len() >= SHORTEST_BORNE
+            && word.chars().all(|c| is_of_keys(c) || "+/=~".contains(c))
+            && word.chars().any(|c| c.is_ascii_digit())
+            && word.chars().any(|c| c.is_ascii_alphabetic())
+    };
+    words.windows(2).any(|pair| pair[0].to_ascii_lowercase().ends_with("bearer") && is_drawn(pair[1]))
+}
+
+/// Whether a value of a variable is one that nobody else may read: not a word that stands where no key is needed, nor a path or an
+/// address, nor so short that it stands in other words by chance.
+pub(super) fn is_secret(value: &str) -> bool {
+    value.len() >= redact::SHORTEST_SECRET && is_value(value)
+}
+
 /// A word that is a key where its name says so, whatever it is made of: no path from a root or a folder, and no address.
 fn is_value(word: &str) -> bool {
     let elsewhere = ["/", "./", "../", "~/"].iter().any(|root| word.starts_with(root)) || word.contains("://");
@@ -264,6 +314,9 @@ mod tests {
             ("SECRET_URL", "opensesame1234"),
             ("X-Tenant", "hf_0123456789abcdefgh"),
             ("X-Tenant", "gsk_0123456789abcdefgh"),
+            ("X-Tenant", "m0-0123456789abcdefgh"),
+            ("X-Tenant", "a Bearer plantedkeyplantedkey12345"),
+            ("X-Tenant", "Authorization: bearer abc/def+ghi123456789=="),
         ] {
             assert!(is_literal_secret(&["headers", name], text), "{name}: {text}");
         }
@@ -287,6 +340,9 @@ mod tests {
             ("MODEL", "hf_embedding_model"),
             ("AUTH_URL", "https://login.example/oauth"),
             ("X-Tenant", "benchmarks-of-the-team"),
+            ("X-Tenant", "m0-search-with-graph"),
+            ("X-Tenant", "the bearer of-this-letter"),
+            ("X-Tenant", "Bearer ${env:MINE_KEY}"),
             ("HEBB_HOME", "{dir}"),
         ] {
             assert!(!is_literal_secret(&["headers", name], text), "{name}: {text}");
@@ -335,6 +391,7 @@ mod tests {
             ("start.files.a.env", "start: {files: {a.env: 'MEM_TOKEN=opensesame1234'}}"),
             ("env.DATABASE_URL", "env: {DATABASE_URL: 'postgres://u:opensesame1234@db/x'}"),
             ("start.command.2", "start: {command: [mem, --key, KEY]}"),
+            ("start.check.2", "start: {command: [mem], check: [mem, --key, KEY]}"),
             ("start.env.A", "start: {env: {A: 'a postgres://u:opensesame1234@${env:HOST}/x'}}"),
             ("start.files.a.toml", "start: {files: {a.toml: \"[a]\\napi_key = 'opensesame1234'\\n\"}}"),
         ] {
@@ -355,6 +412,40 @@ mod tests {
             "command: [mem, --password, '${env:PW}', --token-file, /run/secrets/token, --api-key, '{dir}/key.json']",
             "start: {command: [mem, --secret-name=benchmark, --port, '{port}', --url, 'http://127.0.0.1:{port}/v1'], env: {DATABASE_URL: 'postgres://u:${env:PW}@db/x'}}",
             "start: {files: {a.json: '{\"api_key\": \"${env:MINE_KEY}\", \"url\": \"http://127.0.0.1:{port}\"}'}}",
+        ] {
+            assert_eq!(of(fine), Ok(()), "{fine}");
+        }
+    }
+
+    #[test]
+    fn an_address_and_parameters_of_a_run_hold_no_key() {
+        for url in [
+            "http://127.0.0.1:9912/sk-opensesame456789012/v1",
+            "http://127.0.0.1:9912/v1?token=opensesame456",
+            "http://user:opensesame123@127.0.0.1:9912",
+            "http://opensesame123@127.0.0.1:9912",
+        ] {
+            let refused = check_url(url).expect_err(url);
+            assert!(refused.starts_with("system.url holds") && !refused.contains("opensesame"), "{refused}");
+        }
+        for fine in ["http://127.0.0.1:9912/v1", "https://mem.example/mcp", "https://${env:HOST}/v1?key=${env:KEY}"] {
+            assert_eq!(check_url(fine), Ok(()), "{fine}");
+        }
+        let of = |text: &str| check_params("answerer.params", &serde_json::from_str(text).expect("an object"));
+        for (place, text) in [
+            ("api_key", r#"{"api_key": "sk-abcdef0123456789abcd"}"#),
+            ("extra_headers.Authorization", r#"{"extra_headers": {"Authorization": "Bearer opensesame123"}}"#),
+            ("metadata.token", r#"{"metadata": {"token": "opensesame123"}}"#),
+            ("stop.0", r#"{"stop": ["sk-abcdef0123456789abcd"]}"#),
+        ] {
+            let refused = of(text).expect_err(text);
+            assert!(refused.starts_with(&format!("answerer.params.{place} holds")), "{refused}");
+            assert!(!refused.contains("opensesame") && !refused.contains("sk-"), "{refused}");
+        }
+        for fine in [
+            r#"{"service_tier": "flex", "max_tokens": 100, "prompt_cache_key": "bench-of-the-team", "user": "benchmarks"}"#,
+            r#"{"metadata": {"team": "memory"}, "extra_headers": {"X-Title": "benchmark-1"}, "stop": ["END"]}"#,
+            r#"{"response_format": {"schema": {"properties": {"password": {"type": "string"}}, "required": ["password"]}}}"#,
         ] {
             assert_eq!(of(fine), Ok(()), "{fine}");
         }

@@ -16,7 +16,10 @@ use std::{
     collections::{BTreeMap, HashMap},
     fs::{File, TryLockError},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex as SyncMutex, PoisonError},
+    sync::{
+        Arc, Mutex as SyncMutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -31,9 +34,8 @@ pub use self::kept::{KeptData, copy_folder, hold_data, imported_banks};
 pub use self::record::{InstanceRecord, end_orphans, host, remove_data};
 use self::{
     child::Child,
-    kept::{DATA, NEW_DATA},
     machine::Machine,
-    record::{folder_name, remove_secrets},
+    record::{DATA, NEW_DATA, folder_name, remove_secrets},
     trials::{Conduct, Trials},
 };
 pub(super) use self::{
@@ -42,15 +44,17 @@ pub(super) use self::{
     log::{how_it_ended, last_words, log_path},
 };
 use super::{
-    AdapterContext,
+    AdapterContext, filled,
     given::Given,
+    is_started,
     secrets::Secrets,
     spec::{AdapterSpec, InstancePer, PortSpec, StartSpec},
+    spec_of,
     system::AdapterSystem,
     time,
     variables::{Values, fill, fill_json, names},
 };
-use crate::Prepared;
+use crate::{Prepared, SystemSettings};
 
 /// Longest time until an instance is healthy, when nothing is said.
 const DEFAULT_START: Duration = Duration::from_secs(120);
@@ -59,6 +63,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// Starts of one instance within [`RESTART_WINDOW`] before it is given up.
 const MAX_STARTS: usize = 5;
 const RESTART_WINDOW: Duration = Duration::from_secs(600);
+/// How long `start.check` may take.
+const LONGEST_CHECK: Duration = Duration::from_secs(30);
 
 /// What this process has started or uses, by folder. One per process: a run that is resumed finds its instances again.
 #[derive(Clone, Default)]
@@ -124,6 +130,8 @@ pub(super) struct Managed {
     kept: usize,
     /// Whether they work.
     trials: Trials,
+    /// `start.check` has ended well.
+    checked: AtomicBool,
     /// What is taken out of words of it that are logged.
     secrets: Secrets,
     /// What stands for variables of the environment.
@@ -194,6 +202,9 @@ impl Managed {
             ([_, ..], Some(_)) => return Err("start: give `command` or `image`, not both".to_owned()),
             _ => {}
         }
+        if !start.check.is_empty() && start.image.is_some() {
+            return Err("start.check: it is for `command`; leave it out beside `image`".to_owned());
+        }
         if !start.files.keys().all(|name| stays_inside(name)) {
             return Err("start.files: names are relative and stay in the instance's folder".to_owned());
         }
@@ -211,6 +222,7 @@ impl Managed {
             at_once,
             kept: start.kept.map_or_else(|| machine.kept().max(at_once), |number| number as usize),
             trials: Trials::default(),
+            checked: AtomicBool::new(false),
             secrets,
             name: spec.name.clone(),
             start: start.clone(),
@@ -368,7 +380,8 @@ impl Managed {
                 PortSpec::Word(_) => free_port().map_err(|e| cannot(&self.name, &e))?,
             };
             let url: Url = format!("http://127.0.0.1:{port}").parse().map_err(|e| cannot(&self.name, &e))?;
-            let spawned = self.spawn(folder, bank, port).map_err(|error| Failure::terminal("system_start", error));
+            let spawned = self.spawn(folder, bank, port).await;
+            let spawned = spawned.map_err(|error| Failure::terminal("system_start", error));
             let mut child = spawned.inspect_err(|_| remove_secrets(folder, self.secret_files()))?;
             let secret_files = self.secret_files().cloned().collect();
             let record = InstanceRecord::new(&child, &self.name, &url, &self.host, secret_files);
@@ -398,16 +411,15 @@ impl Managed {
         Err(Failure::terminal("system_start", last))
     }
 
-    fn spawn(&self, folder: &Path, bank: Option<&str>, port: u16) -> Result<Child, String> {
+    async fn spawn(&self, folder: &Path, bank: Option<&str>, port: u16) -> Result<Child, String> {
         let dir = folder.join(DATA);
         if let Some(archive) = &self.filled {
             put_in_place(archive, &self.folder, folder)
                 .map_err(|e| format!("filled banks cannot be put into {}: {e}", dir.display()))?;
         }
-        private::create_folder(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
-        let bank = bank.filter(|_| self.is_per_bank());
-        let places = BTreeMap::from([("port", port.to_string()), ("dir", dir.display().to_string())]);
-        let values = Values { places, given: self.given.of_bank(bank) };
+        let around = self.around(folder, bank, port)?;
+        self.check(&around).await?;
+        let Around { dir, values, env, log } = around;
         for (name, text) in &self.start.files {
             let path = dir.join(name);
             if leads_elsewhere(folder, &path) {
@@ -420,12 +432,7 @@ impl Managed {
             }
             private::write(&path, text.as_bytes()).map_err(|e| format!("{}: {e}", path.display()))?;
         }
-        let env = self.start.env.iter().map(|(name, value)| Ok::<_, String>((name.clone(), fill(value, &values)?)));
-        let mut all = self.given.usual(bank);
-        all.extend(env.collect::<Result<Vec<_>, _>>()?);
-        let env = all;
         let words = self.start.command.iter().map(|word| fill(word, &values)).collect::<Result<Vec<_>, _>>()?;
-        let log = log_path(folder);
         match &self.start.image {
             None => Child::command(&words, &env, &dir, &log),
             Some(image) => {
@@ -434,6 +441,50 @@ impl Managed {
             }
         }
         .map_err(|error| format!("{} cannot be started: {error}", self.name))
+    }
+
+    /// What is around the processes of an instance; its folder is made.
+    fn around(&self, folder: &Path, bank: Option<&str>, port: u16) -> Result<Around, String> {
+        let dir = folder.join(DATA);
+        private::create_folder(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+        let bank = bank.filter(|_| self.is_per_bank());
+        let places = BTreeMap::from([("port", port.to_string()), ("dir", dir.display().to_string())]);
+        let values = Values { places, given: self.given.of_bank(bank) };
+        let own = self.start.env.iter().map(|(name, value)| Ok::<_, String>((name.clone(), fill(value, &values)?)));
+        let mut env = self.given.usual(bank);
+        env.extend(own.collect::<Result<Vec<_>, _>>()?);
+        Ok(Around { dir, values, env, log: log_path(folder) })
+    }
+
+    /// Runs `start.check`, once for all instances.
+    async fn check(&self, around: &Around) -> Result<(), String> {
+        if self.start.check.is_empty() || self.checked.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let words = self.start.check.iter().map(|word| fill(word, &around.values)).collect::<Result<Vec<_>, _>>()?;
+        let mut child = Child::command(&words, &around.env, &around.dir, &around.log)
+            .map_err(|error| format!("{} cannot be checked: {error}", self.name))?;
+        let begun = Instant::now();
+        let status = loop {
+            match child.ended() {
+                Some(status) => break status,
+                None if begun.elapsed() > LONGEST_CHECK => {
+                    child.end(Duration::ZERO).await;
+                    let longest = time::show(LONGEST_CHECK);
+                    return Err(format!(
+                        "{} is not started: its check (`start.check`) has not ended within {longest}",
+                        self.name
+                    ));
+                }
+                None => tokio::time::sleep(LOOK_AGAIN).await,
+            }
+        };
+        if status.success() {
+            self.checked.store(true, Ordering::Relaxed);
+            return Ok(());
+        }
+        let said = how_it_ended(Some(status), &around.log, &self.secrets);
+        Err(format!("{} is not started, its check (`start.check`) has failed{said}", self.name))
     }
 
     /// Names of the files that are filled from the environment.
@@ -511,6 +562,42 @@ impl Managed {
     pub(super) async fn close(&self) {
         self.instances.close(|path| path.starts_with(&self.folder)).await;
     }
+}
+
+/// What is around the processes of an instance.
+struct Around {
+    dir: PathBuf,
+    values: Values,
+    env: BTreeMap<String, String>,
+    log: PathBuf,
+}
+
+/// Runs what a file wants checked before its system is started (`start.check`), as the system would run below `home`; nothing for
+/// systems that the runner does not start.
+///
+/// # Errors
+/// What the check says, and what it lacks to be run.
+pub async fn check_start(settings: &SystemSettings, given: &Given, home: &Path) -> Result<(), String> {
+    let Some(spec) = spec_of(settings).filter(|_| is_started(settings)) else { return Ok(()) };
+    let spec = filled(spec, settings)?;
+    let Some(start) = spec.start.as_ref().filter(|start| !start.check.is_empty()) else { return Ok(()) };
+    let own = format!("check-{}", std::process::id());
+    let context = AdapterContext {
+        home: Some(home.to_owned()),
+        run: Some(own.clone()),
+        given: given.clone(),
+        ..AdapterContext::default()
+    };
+    let system = Managed::new(&spec, start, &context, Secrets::from_spec(&spec, None))?;
+    let folder = system.folder.clone();
+    own_folder(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let checked = match system.around(&folder, None, 0) {
+        Ok(around) => system.check(&around).await,
+        Err(lacks) => Err(format!("{} cannot be started: {lacks}", spec.name)),
+    };
+    // the folder of this check alone
+    let _ = folder.parent().map(std::fs::remove_dir_all);
+    checked
 }
 
 fn cannot(name: &str, error: &dyn std::fmt::Display) -> Failure {

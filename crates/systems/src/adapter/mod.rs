@@ -55,7 +55,8 @@ use serde_json::Value;
 pub use handle::is_handle;
 pub use http::{NO_REPLY, SystemHttp, UNREACHABLE};
 pub use managed::{
-    BROKEN, InstanceRecord, Instances, KeptData, copy_folder, end_orphans, hold_data, host, imported_banks, remove_data,
+    BROKEN, InstanceRecord, Instances, KeptData, check_start, copy_folder, end_orphans, hold_data, host,
+    imported_banks, remove_data,
 };
 pub use mcp::NO_SUCH_TOOL;
 pub use process::{

@@ -25,7 +25,7 @@ pub(super) fn render(parts: &[Part], vars: &Vars) -> (Vec<u8>, String) {
         .map(|part| (part.name.as_str(), part.file.as_ref().map(plain), plain(&part.text)))
         .collect();
     let all: String = filled.iter().map(|(_, _, text)| text.as_str()).collect();
-    let boundary = format!("bench-{}", Sha256Hash::of(all.as_bytes()).hex());
+    let boundary = format!("bench-{}", Sha256Hash::of_bytes(all.as_bytes()).hex());
     let mut body = Vec::with_capacity(all.len() + 256 * filled.len());
     for (name, file, text) in filled {
         let file =

@@ -3,6 +3,11 @@
 
 use serde_json::Value;
 
+/// Fields that a message names.
+const MOST_KEYS: usize = 12;
+/// Letters of a name of theirs.
+const LONGEST_KEY: usize = 40;
+
 /// A compiled path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Path {
@@ -27,11 +32,6 @@ impl Path {
         };
         let way = |way: &str| way.split('.').filter(|part| !part.is_empty()).map(segment).collect();
         Self { text: text.to_owned(), ways: text.split('|').map(way).collect() }
-    }
-
-    /// The path as it was written.
-    pub(super) fn text(&self) -> &str {
-        &self.text
     }
 
     /// The values at the path; `null` counts as missing.
@@ -72,9 +72,41 @@ impl Path {
         self.ways.iter().any(|way| way.contains(&Segment::Each))
     }
 
-    /// That there is no value at the path, for messages; `of` says of what, such as ` of hit 3`.
+    /// That there is no value at the path, and what is there instead, for messages; `of` says of what, such as
+    /// ` of hit 3`.
     pub(super) fn absent(&self, of: &str, value: &Value) -> String {
-        format!("field '{}'{of} is {}", self.shown(), if self.is_null(value) { "null" } else { "missing" })
+        if self.is_null(value) {
+            return format!("field '{}'{of} is null", self.shown());
+        }
+        format!("field '{}'{of} is missing{}", self.shown(), self.instead(value))
+    }
+
+    /// What stands where the path leads no further: the names that there are.
+    fn instead(&self, value: &Value) -> String {
+        let (mut reached, mut there) = (Vec::new(), value);
+        for segment in self.ways.first().into_iter().flatten() {
+            let (name, next) = match (segment, there) {
+                (Segment::Key(key), Value::Object(map)) => (key.clone(), map.get(key)),
+                (Segment::Index(at), Value::Object(map)) => (at.to_string(), map.get(&at.to_string())),
+                (Segment::Index(at), Value::Array(list)) => (at.to_string(), list.get(*at)),
+                (Segment::Each, Value::Array(list)) => ("0".to_owned(), list.first()),
+                _ => break,
+            };
+            let Some(next) = next else { break };
+            reached.push(name);
+            there = next;
+        }
+        let place = if reached.is_empty() { "it".to_owned() } else { format!("'{}'", reached.join(".")) };
+        let Value::Object(map) = there else { return format!(": {place} is {}", kind(there)) };
+        let short = |key: &String| key.chars().take(LONGEST_KEY).collect::<String>();
+        let mut keys: Vec<String> = map.keys().take(MOST_KEYS).map(short).collect();
+        if map.len() > MOST_KEYS {
+            keys.push("…".to_owned());
+        }
+        if keys.is_empty() {
+            return format!(": {place} has no field at all");
+        }
+        format!(": {place} has {}", keys.join(", "))
     }
 
     /// The value as text; numbers and booleans as they are printed.
@@ -176,10 +208,17 @@ mod tests {
     fn wrong_shapes_name_their_place() {
         let value = json!({ "a": { "b": "text" } });
         assert_eq!(Path::new("a.b").list(&value), Err("field 'a.b' must be a list, not a text".to_owned()));
-        assert_eq!(Path::new("a.c").count(&value), Err("field 'a.c' is missing".to_owned()));
+        assert_eq!(Path::new("a.c").count(&value), Err("field 'a.c' is missing: 'a' has b".to_owned()));
         let absent = |path: &str| Path::new(path).absent("", &json!({ "a": null, "b": [{ "c": null }], "d": 1 }));
-        for (path, said) in [("a", "null"), ("a.c", "missing"), ("b.*.c", "null"), ("x|a", "null"), ("x|y", "missing")]
-        {
+        for (path, said) in [
+            ("a", "null"),
+            ("a.c", "missing: 'a' is null"),
+            ("b.*.c", "null"),
+            ("b.*.d", "missing: 'b.0' has c"),
+            ("b.1.c", "missing: 'b' is a list"),
+            ("x|a", "null"),
+            ("x|y", "missing: it has a, b, d"),
+        ] {
             assert_eq!(absent(path), format!("field '{path}' is {said}"));
         }
         assert_eq!(Path::new("a").count(&value), Err("field 'a' must be a number or a list, not an object".to_owned()));

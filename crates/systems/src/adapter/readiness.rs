@@ -199,7 +199,7 @@ impl AdapterSystem {
         }
         let path = Path::new(spec.status.as_deref().unwrap_or_default());
         let state = path.first(value).cloned();
-        state.ok_or_else(|| call.shape(format!("field '{}' is missing", path.shown())))
+        state.ok_or_else(|| call.shape(path.absent("", value)))
     }
 
     /// Whether as many states as there are items mean done.
@@ -317,10 +317,8 @@ impl AdapterSystem {
                     if read.waiting.is_some() {
                         return Ok((item.id, false));
                     }
-                    let state = status
-                        .first(&read.value)
-                        .cloned()
-                        .ok_or_else(|| call.shape(format!("field '{}' is missing", status.text())))?;
+                    let state =
+                        status.first(&read.value).cloned().ok_or_else(|| call.shape(status.absent("", &read.value)))?;
                     if spec.failed.contains(&state) {
                         return Err(Failure::permanent(
                             "system_item_failed",

@@ -1,6 +1,6 @@
 //! Finding: searches, lists that become one, answers of the system's own.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bench_proto::{call::Usage, failure::Failure, ids::Sha256Hash, step::RetrievedHit};
 use serde_json::Value;
@@ -21,8 +21,6 @@ use crate::{
     moments::Bounds,
 };
 
-/// Fields that a message names.
-const MOST_KEYS: usize = 12;
 /// Letters of a value that a remark shows.
 const SHOWN: usize = 24;
 /// Tokens of a recall for systems that are asked by budget, when nothing is said.
@@ -73,11 +71,17 @@ impl AdapterSystem {
             .with("limit", PAGE_ITEMS)
             .with("offset", from.listed)
             .with("page", from.pages + 1)
+            .with("page_index", from.pages)
             .with("cursor", from.cursor.clone());
         let read = self.send(&listing.call, Some(bank), &vars).await?;
         let mut items = Vec::new();
         for hits in &listing.hits {
             items.extend(hits_of(&listing.call, &read, hits, bank, &self.indexes, self.adapter.spec.unit)?);
+        }
+        if let Some(most) = listing.most.filter(|most| items.len() >= *most as usize) {
+            return Err(listing
+                .call
+                .shape(format!("the listing gives at most {most} items, and came to as many: it may lack some")));
         }
         let cursor = listing.next.as_ref().and_then(|next| next.string(&read.value)).filter(|next| !next.is_empty());
         let more = if listing.next.is_some() { cursor.is_some() } else { listing.has_pages && !items.is_empty() };
@@ -138,7 +142,7 @@ impl AdapterSystem {
 
 /// A question's id as a memory system gets it: of this bank alone, so that no table of answers by a dataset's ids is of use.
 fn opaque(bank: &BankRef, question_id: &str) -> String {
-    let mut id = Sha256Hash::of(format!("bench-question-v1\n{}\n{question_id}", bank.name).as_bytes()).hex();
+    let mut id = Sha256Hash::of_bytes(format!("bench-question-v1\n{}\n{question_id}", bank.name).as_bytes()).hex();
     id.truncate(16);
     id
 }
@@ -164,6 +168,8 @@ pub(super) fn hits_of(
     if heard::is_listening() {
         remark_on(hits, &list);
     }
+    let of_reply = |(name, path): &(String, Path)| Some((name.clone(), path.first(&read.value)?.clone()));
+    let mut of_reply: BTreeMap<String, Value> = hits.details_of_reply.iter().filter_map(of_reply).collect();
     let mut found = Vec::with_capacity(list.len());
     for (at, element) in list.into_iter().enumerate() {
         let text = match hits.text.first(element) {
@@ -181,7 +187,10 @@ pub(super) fn hits_of(
         let score = hits.score.as_ref().and_then(|path| path.first(element)).and_then(Value::as_f64);
         let (id, session) = (read_path(&hits.id), read_path(&hits.session));
         let detail = |(name, path): &(String, Path)| Some((name.clone(), path.first(element)?.clone()));
-        let details = bounded(hits.details.iter().filter_map(detail).collect());
+        let mut details: BTreeMap<String, Value> = hits.details.iter().filter_map(detail).collect();
+        // once, with the first
+        details.append(&mut of_reply);
+        let details = bounded(details);
         found.push(index.place(at, Handed { id, session, text, score, details }));
     }
     Ok(found)
@@ -223,18 +232,7 @@ fn remark_on(hits: &Hits, list: &[&Value]) {
 
 /// That a field of a response, or of one of its hits, is not there, and what is there instead.
 fn absent(path: &Path, hit: Option<usize>, value: &Value) -> String {
-    let said = path.absent(&hit.map(|at| format!(" of hit {at}")).unwrap_or_default(), value);
-    if path.is_null(value) { said } else { said + &keys_of(value) }
-}
-
-/// What stands there instead of a field that is missing, for messages.
-fn keys_of(value: &Value) -> String {
-    let Value::Object(map) = value else { return format!(": it is {}", kind(value)) };
-    let mut keys: Vec<String> = map.keys().take(MOST_KEYS).map(|key| key.chars().take(40).collect()).collect();
-    if map.len() > MOST_KEYS {
-        keys.push("…".to_owned());
-    }
-    if keys.is_empty() { ": it has no field at all".to_owned() } else { format!(": it has {}", keys.join(", ")) }
+    path.absent(&hit.map(|at| format!(" of hit {at}")).unwrap_or_default(), value)
 }
 
 /// The text of an answer: of a field, or of all events together, or of the one of several that the file picks.
@@ -248,7 +246,7 @@ pub(super) fn answer_text(call: &Call, read: &Read, spec: Option<&CallSpec>) -> 
     } else {
         let parts: Vec<String> = read.events.iter().filter_map(|event| path.string(&event.data)).collect();
         if let (true, Some(last)) = (parts.is_empty(), read.events.last()) {
-            return Err(call.shape(format!("{} in every event", path.absent("", &last.data))));
+            return Err(call.shape(path.absent(" in every event", &last.data)));
         }
         match pick {
             None => parts.concat(),

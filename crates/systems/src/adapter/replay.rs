@@ -4,9 +4,11 @@ use bench_proto::{failure::Failure, ids::Sha256Hash};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::Value;
 
+#[cfg(feature = "mcp")]
+use super::mcp::{self, tools::ToolCall};
 use super::{
     AdapterSpec,
-    call::Call,
+    call::{Call, Read},
     file::{self, Adapter},
     http::{self, Response},
     path::Path,
@@ -45,24 +47,53 @@ pub fn read(spec: &AdapterSpec, name: &str, status: u16, kind: &str, body: &[u8]
         headers.insert(CONTENT_TYPE, kind);
     }
     let read = call.read(Response { status, headers, body: body.to_vec() })?;
+    told(spec, &adapter, (name, call), &read)
+}
+
+/// What the adapter reads out of the result of a tool, as [`read`] does out of a response.
+///
+/// # Errors
+/// As the live call.
+#[cfg(feature = "mcp")]
+pub fn read_tool(spec: &AdapterSpec, name: &str, result: &[u8]) -> Result<String, Failure> {
+    let adapter = compiled(spec)?;
+    let wrong = |error: String| Failure::permanent("adapter", error);
+    let call = call(&adapter, name).ok_or_else(|| wrong(format!("no call '{name}'")))?;
+    let tool = call.tool().ok_or_else(|| wrong(format!("'{name}' calls no tool")))?;
+    let read = call.look_at(mcp::read(name, tool, result)?)?;
+    told(spec, &adapter, (name, call), &read)
+}
+
+/// Whether a server that lists these tools has what the adapter calls.
+///
+/// # Errors
+/// What is missing, or why the list cannot be read.
+#[cfg(feature = "mcp")]
+pub fn check_tools(spec: &AdapterSpec, list: &[u8]) -> Result<(), Failure> {
+    let adapter = compiled(spec)?;
+    let calls: Vec<ToolCall> = adapter.calls().filter_map(|call| call.tool().cloned()).collect();
+    mcp::check(&calls, list)
+}
+
+fn told(spec: &AdapterSpec, adapter: &Adapter, (name, call): (&str, &Call), read: &Read) -> Result<String, Failure> {
     match name {
         "recall" => {
             let bank = BankRef {
                 name: "replay".to_owned(),
                 handle: None,
                 bank_id: "replay".to_owned(),
-                content_hash: Sha256Hash::of(b"replay"),
+                content_hash: Sha256Hash::of_bytes(b"replay"),
                 content: None,
             };
             let mut lines = Vec::new();
             for hits in &adapter.searches[0].1 {
-                for hit in recalling::hits_of(call, &read, hits, &bank, &Default::default(), spec.unit)? {
+                for hit in recalling::hits_of(call, read, hits, &bank, &Default::default(), spec.unit)? {
                     lines.push(format!("{} {} {}", hit.id, hit.session_id, hit.text));
                 }
             }
             Ok(lines.join("\n"))
         }
-        "answer" => recalling::answer_text(call, &read, spec.answer.as_ref()),
+        "answer" => recalling::answer_text(call, read, spec.answer.as_ref()),
         "verify" => {
             let path = Path::new(spec.verify.as_ref().and_then(|verify| verify.count.as_deref()).unwrap_or_default());
             path.count(&read.value).map(|count| count.to_string()).map_err(|error| call.shape(error))

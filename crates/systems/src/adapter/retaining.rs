@@ -26,7 +26,7 @@ fn in_flight(spec: &AdapterSpec) -> u32 {
 }
 
 /// Items of a request.
-fn batch_of(adapter: &Adapter) -> u32 {
+pub(super) fn batch_of(adapter: &Adapter) -> u32 {
     if adapter.item.is_some() { adapter.spec.limits.batch.unwrap_or(1).clamp(1, MOST_TOGETHER) } else { 1 }
 }
 
@@ -196,7 +196,7 @@ impl AdapterSystem {
             return if all { Ok(items.len()) } else { Err(partial(call, stored as usize, items.len())) };
         };
         let list = path.list(&read.value).map_err(|error| call.shape(error))?;
-        let list = list.ok_or_else(|| call.shape(format!("field '{}' is missing", path.shown())))?;
+        let list = list.ok_or_else(|| call.shape(path.absent("", &read.value)))?;
         let names: BTreeSet<String> = list.iter().filter_map(|element| id.string(element)).collect();
         if names.is_empty() && !list.is_empty() {
             return Err(call.shape(format!("field '{}' of element 0 of '{}' is missing", id.shown(), path.shown())));

@@ -277,6 +277,7 @@ mod tests {
             "mcp: {url: 'https://a.example/${env:CARGO_MANIFEST_DIR}'}",
             "env: {A: '${env:CARGO_MANIFEST_DIR:-x}'}",
             "start: {command: [mem, '${env:CARGO_MANIFEST_DIR}']}",
+            "start: {command: [mem], check: [mem, '${env:CARGO_MANIFEST_DIR}']}",
             "start: {env: {A: '${env:CARGO_MANIFEST_DIR}'}}",
             "start: {files: {a.toml: 'k = ${env:CARGO_MANIFEST_DIR}'}}",
             "auth: {env: CARGO_MANIFEST_DIR}",

@@ -9,8 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{
+    ADAPTER,
     call::escape,
     literal,
+    secrets::Secrets,
     spec::{AdapterSpec, CallSpec, SettingKind, SettingSpec},
 };
 use crate::SystemSettings;
@@ -42,6 +44,36 @@ pub fn take(adapter: &AdapterSpec, asked: &BTreeMap<String, Value>) -> Result<Sy
     }
     literal::check(&told(adapter.clone(), &taken)?)?;
     Ok(taken)
+}
+
+/// Refuses values that a run gives and that hold a secret of this process: what the adapter is given as a key, and what stands in a
+/// variable whose name says that it is secret. Whoever types `--set mine.note=$MINE_KEY` would store the key with the run.
+///
+/// # Errors
+/// The name of the first one, and how to name the key instead.
+pub fn check_secrets(adapter: Option<&AdapterSpec>, values: &SystemSettings) -> Result<(), String> {
+    let of_adapter = adapter.map(|adapter| Secrets::from_spec(adapter, None)).unwrap_or_default();
+    let of_process = Secrets::from_environment();
+    let secrets: Vec<&str> = of_adapter.values().chain(of_process.values()).collect();
+    match holding(values, &secrets) {
+        None => Ok(()),
+        Some(name) => Err(format!(
+            "{name} holds the value of a key, and it goes with the run into the store, reports and archives: leave it out, and name \
+             the key's variable in the adapter's file with `auth: {{env: NAME}}` or ${{env:NAME}}"
+        )),
+    }
+}
+
+/// The name of the first value that holds one of these secrets.
+fn holding<'v>(values: &'v SystemSettings, secrets: &[&str]) -> Option<&'v str> {
+    let secrets: Vec<&str> = secrets.iter().copied().filter(|secret| literal::is_secret(secret)).collect();
+    let holds = |value: &Value| {
+        let text = shown(value);
+        secrets.iter().any(|secret| text.contains(*secret))
+    };
+    // what an adapter itself says is looked at where its file is read
+    let mut given = values.iter().filter(|(name, _)| name.as_str() != ADAPTER);
+    given.find(|(_, value)| holds(value)).map(|(name, _)| name.as_str())
 }
 
 /// An adapter as it speaks with the settings of its run.
@@ -221,8 +253,10 @@ impl Filling<'_> {
         let of_tools = adapter.mcp.iter_mut().flat_map(|mcp| mcp.command.iter_mut().flatten());
         let words = adapter.command.iter_mut().flatten().chain(of_tools).chain(adapter.env.values_mut());
         let start = adapter.start.iter_mut();
-        let started = start
-            .flat_map(|start| start.command.iter_mut().chain(start.env.values_mut()).chain(start.files.values_mut()));
+        let started = start.flat_map(|start| {
+            let words = start.command.iter_mut().chain(&mut start.check);
+            words.chain(start.env.values_mut()).chain(start.files.values_mut())
+        });
         for text in words.chain(started) {
             let before = std::mem::take(&mut self.used);
             *text = self.text(text, &shown)?;
@@ -457,6 +491,34 @@ recall:
         // the values of a run that somebody else has written are looked at where they are used
         let theirs = SystemSettings::from([("mine.mode".to_owned(), json!("../x"))]);
         insta::assert_snapshot!(told(mine(), &theirs).expect_err("is refused"), @r#"setting mine.mode must be auto, semantic, not "../x""#);
+    }
+
+    #[test]
+    fn a_value_that_holds_a_secret_is_refused_and_not_shown() {
+        let home = tempfile::tempdir().expect("a folder");
+        let key = home.path().join("key");
+        std::fs::write(&key, "plantedkeyplantedkey12345\n").expect("is written");
+        let keyed = FILE.replace("retain:", &format!("auth: {{file: '{}'}}\nretain:", key.display()));
+        let adapter = file::parse(&keyed).expect("reads");
+        let set = |name: &str, value: &str| SystemSettings::from([(name.to_owned(), json!(value))]);
+        for (name, value) in [
+            ("mine.note", "plantedkeyplantedkey12345"),
+            ("mine.note", "of plantedkeyplantedkey12345!"),
+            ("system.url", "http://h/plantedkeyplantedkey12345"),
+        ] {
+            let refused = check_secrets(Some(&adapter), &set(name, value)).expect_err(value);
+            assert!(refused.starts_with(&format!("{name} holds")) && !refused.contains("planted"), "{refused}");
+            assert_eq!(check_secrets(None, &set(name, value)), Ok(()), "nobody knows that it is one");
+        }
+        for fine in [set("mine.note", "plantedkey"), set(ADAPTER, "plantedkeyplantedkey12345")] {
+            assert_eq!(check_secrets(Some(&adapter), &fine), Ok(()), "{fine:?}");
+        }
+        // what people write where no key is needed, and what is short, stands in settings by chance
+        let common = ["not-needed", "disabled", "12345678", "short", "/run/secrets/key", "http://127.0.0.1:9"];
+        let all = set("mine.note", "not-needed disabled 12345678 short /run/secrets/key http://127.0.0.1:9");
+        assert_eq!(holding(&all, &common), None);
+        assert_eq!(holding(&all, &["disabled not"]), None);
+        assert_eq!(holding(&all, &["needed disabled"]), Some("mine.note"));
     }
 
     const CLASS: &str = "

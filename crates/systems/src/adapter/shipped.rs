@@ -8,7 +8,9 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("astrocyte", include_str!("shipped/astrocyte.yaml")),
     ("astrocyte-started", include_str!("shipped/astrocyte-started.yaml")),
     ("jeffs-brain", include_str!("shipped/jeffs-brain.yaml")),
-    ("jeffs-brain-started", include_str!("shipped/jeffs-brain-started.yaml")),
+    ("jeffs-brain-go", include_str!("shipped/jeffs-brain-go.yaml")),
+    ("jeffs-brain-python", include_str!("shipped/jeffs-brain-python.yaml")),
+    ("jeffs-brain-typescript", include_str!("shipped/jeffs-brain-typescript.yaml")),
     ("hebb-mind", include_str!("shipped/hebb-mind.yaml")),
     ("amplihack", include_str!("shipped/amplihack.yaml")),
     ("precisionmembench", include_str!("shipped/precisionmembench.yaml")),
@@ -52,6 +54,21 @@ mod tests {
             for needed in [&spec.retain, &spec.health] {
                 assert!(needed.is_some(), "{name}");
             }
+        }
+    }
+
+    /// Whoever starts a daemon, and in which language: it is asked the same, so that they can be compared.
+    #[test]
+    fn what_is_started_is_asked_as_what_somebody_else_has_started() {
+        let asked = |name: &str| {
+            let mut spec = find(name).expect("is shipped").expect("reads");
+            (spec.name, spec.description, spec.tested) = (String::new(), String::new(), None);
+            (spec.url, spec.start, spec.auth, spec.version) = (None, None, None, 1);
+            spec.traps.clear();
+            spec
+        };
+        for language in ["go", "python", "typescript"] {
+            assert_eq!(asked(&format!("jeffs-brain-{language}")), asked("jeffs-brain"), "{language}");
         }
     }
 }

@@ -183,10 +183,10 @@ impl AdapterSpec {
 
     /// Texts into which variables of the environment are filled.
     pub(super) fn filled(&self) -> impl Iterator<Item = &str> {
-        let started = self
-            .start
-            .iter()
-            .flat_map(|start| start.command.iter().chain(start.env.values()).chain(start.files.values()));
+        let started = self.start.iter().flat_map(|start| {
+            let words = start.command.iter().chain(&start.check);
+            words.chain(start.env.values()).chain(start.files.values())
+        });
         let mcp = self.mcp.iter().flat_map(|mcp| mcp.url.iter().chain(mcp.command.iter().flatten()));
         let own = self.url.iter().chain(self.command.iter().flatten()).chain(self.env.values());
         own.chain(mcp).chain(self.headers.values()).chain(started).map(String::as_str)

@@ -169,7 +169,8 @@ impl Call {
         for (name, path) in &self.steps.captures {
             let value = path.first(&read.value);
             let value = value.ok_or_else(|| {
-                self.shape(format!("field '{}' is missing: '{name}' is needed by what follows", path.shown()))
+                let absent = path.absent("", &read.value);
+                self.shape(format!("{absent}; what follows needs it as '{name}'"))
             })?;
             if value.to_string().len() > LONGEST_CAPTURE {
                 return Err(self.shape(format!("field '{}' is longer than {LONGEST_CAPTURE} bytes", path.shown())));
@@ -216,7 +217,7 @@ impl Call {
     async fn look(&self, until: &Until, connection: &Connection<'_>, vars: &Vars) -> Result<Looked, Failure> {
         let read = self.send(connection, vars).await?;
         let state = until.path.first(&read.value);
-        let state = state.ok_or_else(|| self.shape(format!("field '{}' is missing", until.path.shown())))?;
+        let state = state.ok_or_else(|| self.shape(until.path.absent("", &read.value)))?;
         let said = excerpt(&state.to_string());
         if until.failed.contains(state) {
             return Err(Failure::permanent("system_item_failed", format!("{}: the system says {said}", self.what)));

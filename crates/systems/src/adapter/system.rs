@@ -31,13 +31,13 @@ use super::{
     index::Indexes,
     items::{self, Cut, Item},
     managed::{Address, Managed},
-    mcp::{Place, ToolServer},
+    mcp::{ServerAt, ToolServer},
     path::Path,
     process::surroundings::Surroundings,
     readiness::Progress,
     retaining,
     secrets::Secrets,
-    spec::{AdapterSpec, Permission, ReadyRule},
+    spec::{AdapterSpec, Permission, ReadyRule, Unit},
     template::Vars,
     time,
     variables::fill_env,
@@ -109,8 +109,8 @@ pub(super) fn build(
     };
     let place = match (fixed, &spec.start) {
         (fixed, _) if spec.mcp.is_some() => {
-            let place = tools_place(spec, context, (fixed, secret.as_ref()), (&client, &headers))?;
-            Server::Tools(Box::new(tool_server(&adapter, place, secrets)))
+            let at = tools_at(spec, context, (fixed, secret.as_ref()), (&client, &headers))?;
+            Server::Tools(Box::new(tool_server(&adapter, at, secrets)))
         }
         (Some(url), _) => Server::Fixed(url),
         (None, Some(start)) => Server::Managed(Box::new(Managed::new(spec, start, context, secrets)?)),
@@ -131,28 +131,28 @@ pub(super) fn build(
 }
 
 /// Where a server of tools is.
-fn tools_place(
+fn tools_at(
     spec: &AdapterSpec,
     context: &AdapterContext,
     (url, secret): (Option<Url>, Option<&Secret>),
     (client, headers): (&reqwest::Client, &HeaderMap),
-) -> Result<Place, String> {
+) -> Result<ServerAt, String> {
     if let Some(command) = spec.program() {
         let around = Surroundings::new(spec, context)?;
-        return Ok(Place::Process { command: around.words(command)?, around: Box::new(around) });
+        return Ok(ServerAt::Process { command: around.words(command)?, around: Box::new(around) });
     }
     let (mut url, mut headers) = (url.ok_or("mcp.url is missing")?, headers.clone());
     if let Some(secret) = secret {
         secret.add(&mut headers, &mut url)?;
     }
-    Ok(Place::Http { client: client.clone(), url, headers })
+    Ok(ServerAt::Http { client: client.clone(), url, headers })
 }
 
-fn tool_server(adapter: &Adapter, place: Place, secrets: Secrets) -> ToolServer {
+fn tool_server(adapter: &Adapter, at: ServerAt, secrets: Secrets) -> ToolServer {
     let spec = &adapter.spec;
     ToolServer {
         name: spec.name.clone(),
-        place,
+        at,
         calls: adapter.calls().filter_map(Call::tool).cloned().collect(),
         longest: response_bytes(spec),
         at_once: spec.limits.parallel,
@@ -183,6 +183,7 @@ pub(super) fn capabilities(adapter: &Adapter) -> Capabilities {
         event_times: spec.can.times,
         proves_ready: !matches!(spec.ready.when, ReadyRule::Stable | ReadyRule::Promised),
         max_parallel: limits.parallel,
+        one_at_a_time: false,
         from_items: false,
         derived: false,
         ignores_k: false,
@@ -202,6 +203,7 @@ pub(super) fn capabilities(adapter: &Adapter) -> Capabilities {
         filters: filters.unwrap_or_default(),
         answer_filters: adapter.answer.as_ref().map(file::filters_of).unwrap_or_default(),
         banks: spec.can.banks,
+        stores_turns: spec.unit == Unit::Turn,
         recalls: !adapter.searches.is_empty(),
         deadline: Some(deadline(adapter)),
     }
@@ -417,9 +419,13 @@ impl MemorySystem for AdapterSystem {
         let path = self.adapter.spec.open.as_ref().and_then(|open| open.handle.as_deref());
         let own = match path {
             None => named,
-            Some(path) => Path::new(path)
-                .string(&read.value)
-                .ok_or_else(|| call.shape(format!("field '{path}' is missing: no handle for the bank")))?,
+            Some(path) => {
+                let path = Path::new(path);
+                let handle = path.string(&read.value);
+                handle.ok_or_else(|| {
+                    call.shape(format!("{}; it is the handle of the bank", path.absent("", &read.value)))
+                })?
+            }
         };
         let own = super::handle::checked(own).map_err(|error| call.shape(error))?;
         if let Some((server, before)) = before {
@@ -429,7 +435,8 @@ impl MemorySystem for AdapterSystem {
     }
 
     fn together(&self, entries: &[StreamEntry]) -> usize {
-        items::together(entries, self.capabilities.max_batch)
+        let by_turn = self.capabilities.stores_turns && retaining::batch_of(&self.adapter) > 1;
+        items::together(entries, self.capabilities.max_batch, by_turn)
     }
 
     async fn retain(

@@ -49,9 +49,9 @@ pub(super) enum Template {
     Whole(String, bool),
     /// A text with variables in it.
     Text(Vec<Piece>),
-    /// A list.
+    /// A list whose elements may have variables.
     List(Vec<Template>),
-    /// An object.
+    /// An object whose values may have variables.
     Object(Vec<(String, Template)>),
 }
 

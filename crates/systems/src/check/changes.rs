@@ -5,7 +5,7 @@ use bench_proto::{
     step::RetrievedHit,
 };
 
-use super::{Checks, Seen, bank_of, has, pass, said};
+use super::{Checks, Seen, bank_of, claims, has, pass, said};
 use crate::{BankRef, RecallQuery};
 
 /// What the lockers held at first, and hold in the end.
@@ -55,10 +55,7 @@ impl Checks<'_> {
     pub(super) async fn store_green(&mut self) -> Seen {
         let can = self.system.capabilities();
         if !can.recalls || !can.banks || !(can.updates || can.withdraws || !can.filters.is_empty()) {
-            return self.unclaimed(
-                "it replaces and removes nothing by itself, and has no filters",
-                "update: {request: …}, forget: {request: …}, and \"{tags?}\", \"{user?}\", \"{until?}\" in the body of recall",
-            );
+            return self.unclaimed("it replaces and removes nothing by itself, and has no filters", claims::CHANGES);
         }
         let handle = self.system.open_bank(&self.green).await.map_err(|f| said(&f))?;
         self.green.handle = Some(handle);
@@ -69,10 +66,7 @@ impl Checks<'_> {
     /// What was replaced is gone, and what replaces it is there.
     pub(super) async fn updates(&self) -> Seen {
         if self.green.handle.is_none() || !self.system.capabilities().updates {
-            return self.unclaimed(
-                "what replaces a memory is stored beside it",
-                "update: {request: \"PUT /…/{replaces_key}\", body: …}",
-            );
+            return self.unclaimed("what replaces a memory is stored beside it", claims::UPDATE);
         }
         let hits = self.recall(&self.green, "What does the locker of Perpetua hold?", 10).await?.hits;
         match (has(&hits, REPLACED.0), has(&hits, REPLACED.1)) {
@@ -86,7 +80,7 @@ impl Checks<'_> {
     /// What was withdrawn is gone.
     pub(super) async fn withdrawals(&self) -> Seen {
         if self.green.handle.is_none() || !self.system.capabilities().withdraws {
-            return self.unclaimed("what is withdrawn stays", "forget: {request: \"DELETE /…/{replaces_key}\"}");
+            return self.unclaimed("what is withdrawn stays", claims::FORGET);
         }
         let hits = self.recall(&self.green, "What does the locker of Ignatz hold?", 10).await?.hits;
         if has(&hits, WITHDRAWN) {
@@ -101,7 +95,7 @@ impl Checks<'_> {
         if self.green.handle.is_none() || can.is_empty() {
             return self.unclaimed(
                 "a question is answered from all memories: samples with filters are refused",
-                "\"{tags?}\", \"{user?}\", \"{scopes?}\", \"{from?}\", \"{until?}\" in the body of recall",
+                claims::FILTERS,
             );
         }
         let text = |text: &str| Some(text.to_owned());

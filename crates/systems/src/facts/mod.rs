@@ -123,7 +123,8 @@ pub(crate) fn build(settings: &SystemSettings, context: &BuildContext) -> Result
     };
     let version = format!("{VERSION}+{}", prompt::hash(&facts.model));
     // what is not a fact is not held, and what is cannot be told without the replies
-    let capabilities = Capabilities { derived: true, lists: false, ..Capabilities::from_items(&version) };
+    let capabilities =
+        Capabilities { derived: true, lists: false, stores_turns: false, ..Capabilities::from_items(&version) };
     Ok(FromItems::system(capabilities, facts))
 }
 

@@ -90,7 +90,7 @@ impl Part<'_> {
 }
 
 impl Prompt {
-    /// The request.
+    /// What the model is sent.
     #[must_use]
     pub fn request(&self, model: &ModelSpec) -> ChatRequest {
         let message = |role, text: &String| ChatMessage { role, text: text.clone() };
@@ -131,7 +131,7 @@ pub fn schema() -> Value {
 /// Beginning of a hash over everything that the model is told beside the lines.
 pub(super) fn hash(model: &ModelSpec) -> String {
     let told = json!([TASK, schema(), MOST_LINES, MOST_CHARS, model.params]);
-    Sha256Hash::of(told.to_string().as_bytes()).hex()[..12].to_owned()
+    Sha256Hash::of_bytes(told.to_string().as_bytes()).hex()[..12].to_owned()
 }
 
 /// A fact as the model writes it.

@@ -83,7 +83,7 @@ pub(crate) fn build(settings: &SystemSettings, context: &BuildContext) -> Result
 impl Faulty {
     /// Whether the lot falls on a question, as a pure function of kind and question id.
     fn lot(kind: &str, question_id: &str, share: f64) -> bool {
-        let hash = Sha256Hash::of(format!("bench-faulty-v1\n{kind}\n{question_id}").as_bytes());
+        let hash = Sha256Hash::of_bytes(format!("bench-faulty-v1\n{kind}\n{question_id}").as_bytes());
         let number = hash.0[..4].iter().fold(0_u32, |number, byte| (number << 8) | u32::from(*byte));
         f64::from(number) / f64::from(u32::MAX) < share
     }

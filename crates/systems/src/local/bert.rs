@@ -38,10 +38,10 @@ pub(super) fn load(folder: &Path) -> Result<LocalModel, String> {
         (needed("config.json")?, needed("tokenizer.json")?, needed("model.safetensors")?);
     let (lengths, pooling) = (optional("sentence_bert_config.json"), optional("1_Pooling/config.json"));
     let hashes: String =
-        [&config, &tokenizer, &weights, &lengths, &pooling].map(|bytes| Sha256Hash::of(bytes).hex()).concat();
+        [&config, &tokenizer, &weights, &lengths, &pooling].map(|bytes| Sha256Hash::of_bytes(bytes).hex()).concat();
     let bert = Bert::new(&config, &tokenizer, weights, &lengths, &pooling)
         .map_err(|error| format!("{}: {error}", folder.display()))?;
-    let hash = Sha256Hash::of(hashes.as_bytes()).hex()[..8].to_owned();
+    let hash = Sha256Hash::of_bytes(hashes.as_bytes()).hex()[..8].to_owned();
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let computed = LocalEmbeddings { bert: Arc::new(bert), free: Semaphore::new(cores) };
     Ok(LocalModel { embed: Arc::new(Kept::around(Arc::new(computed))), hash })
@@ -67,7 +67,7 @@ impl Embed for LocalEmbeddings {
 /// How the vectors of tokens become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pooling {
-    /// Their mean.
+    /// The mean of all.
     Mean,
     /// The one of the first token.
     First,

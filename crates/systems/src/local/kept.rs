@@ -40,7 +40,7 @@ impl Kept {
 
     /// One vector per text: those that are there, and the others computed and kept.
     async fn known_or_made(&self, model: &EmbeddingModel, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure> {
-        let keys: Vec<Sha256Hash> = texts.iter().map(|text| Sha256Hash::of(text.as_bytes())).collect();
+        let keys: Vec<Sha256Hash> = texts.iter().map(|text| Sha256Hash::of_bytes(text.as_bytes())).collect();
         let mut found: Vec<Option<Vec<f32>>> = {
             let vectors = self.vectors();
             keys.iter().map(|key| vectors.by_text.get(key).cloned()).collect()

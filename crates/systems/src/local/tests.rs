@@ -33,7 +33,7 @@ fn bank(texts: &[&str]) -> BankRef {
         name: "bench-1-g1".to_owned(),
         handle: None,
         bank_id: "b".to_owned(),
-        content_hash: Sha256Hash::of(&serde_json::to_vec(&content).expect("serialises")),
+        content_hash: Sha256Hash::of_bytes(&serde_json::to_vec(&content).expect("serialises")),
         content: Some(Arc::new(content)),
     }
 }

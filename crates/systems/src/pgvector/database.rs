@@ -4,9 +4,9 @@
 //! many entries the bank has then: a bank is never half of an entry further than it says. Whatever is asked of the server has its
 //! time: one that stands still fails operations, and holds up nobody for ever.
 
-use std::time::Duration;
+use std::{sync::Once, time::Duration};
 
-use bench_proto::{failure::Failure, ids::Sha256Hash};
+use bench_proto::{failure::Failure, ids::Sha256Hash, redact};
 use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, PgConnection, PgPool, Postgres, Row as _, Transaction,
     pool::PoolConnection,
@@ -19,14 +19,12 @@ use tokio::{
 
 use super::{
     Index, URL_VARIABLE, extension,
-    trouble::{TIMEOUT, Trouble, failed, is_no_table},
+    trouble::{CONNECTED_WITHIN, TIMEOUT, Trouble, failed, is_no_table},
 };
 use crate::NOT_INSTALLED;
 
 /// Connections of this process with the database.
 const CONNECTIONS: u32 = 16;
-/// Longest wait for one of them.
-pub(super) const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
 /// Longest time of what an operation asks of the server.
 const DONE_WITHIN: Duration = Duration::from_secs(60);
 /// Time more for each document that is stored: an index of the server's is built meanwhile.
@@ -108,11 +106,23 @@ impl Drop for Taken<'_> {
 }
 
 fn hashed(begin: &str, name: &str) -> String {
-    format!("{begin}_{}", &Sha256Hash::of(name.as_bytes()).hex()[..24])
+    format!("{begin}_{}", &Sha256Hash::of_bytes(name.as_bytes()).hex()[..24])
 }
 
 fn sql(text: String) -> AssertSqlSafe<String> {
     AssertSqlSafe(text)
+}
+
+/// Warns, once in a process, of what the driver does not read of the URL: it says so itself, with the value.
+fn tell_of_unread(url: &str) {
+    static SAID: Once = Once::new();
+    if let Some(unread) = redact::unread_of_postgres(url) {
+        SAID.call_once(|| {
+            tracing::warn!(
+                "{URL_VARIABLE} has what nobody reads: {unread}; leave it out, and write & in a password as %26"
+            );
+        });
+    }
 }
 
 impl Database {
@@ -163,6 +173,7 @@ impl Database {
         let options: PgConnectOptions = url.parse().map_err(|_| {
             Failure::terminal(NOT_INSTALLED, format!("pgvector: {URL_VARIABLE} is no URL of a PostgreSQL database"))
         })?;
+        tell_of_unread(&url);
         // a pool tries again and again, and says no more than that it had no time left
         let first = timeout(CONNECTED_WITHIN, options.connect()).await;
         let late = |_| Failure::transient(TIMEOUT, "connect: PostgreSQL does not answer".to_owned());

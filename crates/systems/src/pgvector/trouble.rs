@@ -1,12 +1,17 @@
 //! What keeps an operation of `pgvector` from being done, and the failure that it makes.
 
+use std::time::Duration;
+
 use bench_proto::failure::Failure;
 
-use super::{URL_VARIABLE, database::CONNECTED_WITHIN};
+use super::URL_VARIABLE;
 use crate::adapter::UNREACHABLE;
 
 /// Code of the failure of an operation to which no answer came in its time.
 pub(super) const TIMEOUT: &str = "system_timeout";
+
+/// Longest wait for a connection.
+pub(super) const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
 
 /// What kept a statement from being done.
 pub(super) enum Trouble {

@@ -41,7 +41,7 @@ impl SystemHash {
             text.push('\n');
             write_canonical(&serde_json::to_value(words).unwrap_or_default(), &mut text);
         }
-        Self(Sha256Hash::of(text.as_bytes()).0)
+        Self(Sha256Hash::of_bytes(text.as_bytes()).0)
     }
 
     /// Of settings that hold an adapter, or a rehearsal that does something to others; `None` for others.
@@ -53,7 +53,7 @@ impl SystemHash {
         }
         let mut text = format!("{REHEARSAL_MARK}\n");
         write_canonical(&serde_json::to_value(rehearsal::settings_of(settings)?).ok()?, &mut text);
-        Some(Self(Sha256Hash::of(text.as_bytes()).0))
+        Some(Self(Sha256Hash::of_bytes(text.as_bytes()).0))
     }
 
     /// 64 hexadecimal digits.

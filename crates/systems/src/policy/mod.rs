@@ -184,6 +184,8 @@ impl<'a> Asked<'a> {
             (None, Some(start)) if self.moved.is_none() => {
                 let words = Some(start.command.as_slice()).filter(|words| !words.is_empty());
                 self.started(policy, words, start.image.as_deref(), &start.env, &mut lacks);
+                let check = Some(&start.check).filter(|words| !words.is_empty()).map(|words| command_line(words));
+                lacks.extend(check.filter(|line| !policy.commands.contains(line)).map(Lack::Command));
                 if !start.files.is_empty() {
                     lacks.insert(Lack::Whole("writes files of its own beside what it starts".to_owned()));
                 }

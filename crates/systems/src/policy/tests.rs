@@ -63,6 +63,7 @@ fn p42_by_default_shipped_adapters_and_public_servers_without_secrets_are_taken_
     let code = "command: [python3]\ncode: {folder: ., file: mine.py, class: Mine, files: {mine.py: 'pass'}}\n";
     assert_eq!(refused(code), ["runs python3", "brings the code of mine.py"], "a command line does not say which");
     assert_eq!(refused("start: {image: 'mem:1'}\n"), ["starts the container mem:1"]);
+    assert_eq!(refused("start: {command: [mem], check: [mem, --can]}\n"), ["runs mem", "runs mem --can"]);
     assert_eq!(
         refused(
             "start: {command: [mem], env: {LD_PRELOAD: /tmp/x.so}, files: {a: b}, port: 6379}\nauth: {env: PATH}\n"

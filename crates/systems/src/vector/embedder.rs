@@ -38,7 +38,8 @@ impl Embedder {
             ("hash", _) => Some(Arc::new(HashEmbeddings)),
             (LOCAL, _) => {
                 let opened = context.local_models.open(&text(settings, &FOLDER)?);
-                let opened = opened.map_err(|reason| BuildError::Adapter { system: "vector".to_owned(), reason })?;
+                let opened = opened
+                    .map_err(|reason| BuildError::Adapter { system: "vector".to_owned(), reason: reason.into() })?;
                 local = Some(opened.hash);
                 Some(opened.embed)
             }
@@ -59,7 +60,7 @@ impl Embedder {
     ///
     /// # Errors
     /// When nobody does.
-    pub(super) fn of<'a>(&'a self, step: StepContext<'a>) -> Result<&'a Arc<dyn Embed>, Failure> {
+    pub(super) fn embedder_for<'a>(&'a self, step: StepContext<'a>) -> Result<&'a Arc<dyn Embed>, Failure> {
         self.embed.as_ref().or(step.embeddings).ok_or_else(|| {
             Failure::permanent("embedding_payer", "embeddings of a run are made within its steps; report this as a bug")
         })
@@ -71,7 +72,7 @@ impl Embedder {
     /// What its model says.
     pub(crate) async fn query(&self, text: &str, step: StepContext<'_>) -> Result<Vec<f32>, Failure> {
         let text = if text.trim().is_empty() { " " } else { text };
-        let embedded = self.of(step)?.embed(&self.model, &[format!("{}{text}", self.query_prefix)]).await?;
+        let embedded = self.embedder_for(step)?.embed(&self.model, &[format!("{}{text}", self.query_prefix)]).await?;
         let missing = || Failure::permanent("embedding_shape", "no embedding came back for the query");
         embedded.into_iter().next_back().ok_or_else(missing)
     }
@@ -86,7 +87,7 @@ impl Embedder {
         entries: &[StreamEntry],
         step: StepContext<'_>,
     ) -> Result<Vec<Vec<f32>>, Failure> {
-        let embed = self.of(step)?;
+        let embed = self.embedder_for(step)?;
         let texts = self.texts(entries);
         let asked = texts.iter().map(|texts| embed.of_bank(&self.model, texts)).collect();
         Ok(several_at_once(asked, REQUESTS_AT_ONCE).await?.into_iter().flatten().collect())
@@ -102,7 +103,7 @@ impl Embedder {
     /// What the model says.
     pub(crate) async fn ahead(&self, entries: &[StreamEntry], step: StepContext<'_>) -> Result<Duration, Failure> {
         let begun = Instant::now();
-        let embed = self.of(step)?;
+        let embed = self.embedder_for(step)?;
         let texts = self.texts(entries);
         let asked = texts.iter().map(|texts| embed.ahead(&self.model, texts)).collect();
         several_at_once(asked, REQUESTS_AT_ONCE).await?;

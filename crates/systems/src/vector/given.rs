@@ -66,7 +66,7 @@ impl Given {
             "" => None,
             path => {
                 let (queries, of_queries) = Table::read(&QUERIES, path)?;
-                hash = Sha256Hash::of(format!("{}\n{}", hash.hex(), of_queries.hex()).as_bytes());
+                hash = Sha256Hash::of_bytes(format!("{}\n{}", hash.hex(), of_queries.hex()).as_bytes());
                 Some(queries)
             }
         };
@@ -127,7 +127,7 @@ fn missing(what: String) -> Failure {
 }
 
 fn refused(reason: String) -> BuildError {
-    BuildError::Adapter { system: "vector".to_owned(), reason }
+    BuildError::Adapter { system: "vector".to_owned(), reason: reason.into() }
 }
 
 fn other_length(who: &str, dimensions: usize, memories: &Table) -> BuildError {
@@ -248,7 +248,7 @@ impl Table {
         let bytes = bounded::bytes(Path::new(path), MOST_BYTES).map_err(|error| wrong(error.to_string()))?;
         let mut table = Self { name: name.clone(), ..Self::default() };
         table.fill(&bytes, setting.name == QUERIES.name).map_err(wrong)?;
-        Ok((table, Sha256Hash::of(&bytes)))
+        Ok((table, Sha256Hash::of_bytes(&bytes)))
     }
 
     /// Takes in all records.

@@ -106,7 +106,7 @@ impl VectorSearch {
                 .await;
         }
         let (content, model) = (Arc::clone(lookup.content), self.embedder.model.clone());
-        let embed = Arc::clone(self.embedder.of(lookup.query.step)?);
+        let embed = Arc::clone(self.embedder.embedder_for(lookup.query.step)?);
         let (visible_entries, prefix) = (key.visible_entries, self.embedder.text_prefix.clone());
         let runtime = tokio::runtime::Handle::current();
         let build = move || {

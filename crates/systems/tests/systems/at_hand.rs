@@ -50,7 +50,7 @@ pub(crate) fn place(bank: &Bank, number: usize) -> BankRef {
         name: format!("bench-{number}-g1"),
         handle: None,
         bank_id: bank.content.bank_id.clone(),
-        content_hash: Sha256Hash::of(&serde_json::to_vec(&bank.content).expect("JSON")),
+        content_hash: Sha256Hash::of_bytes(&serde_json::to_vec(&bank.content).expect("JSON")),
         content: Some(Arc::new(bank.content.clone())),
     }
 }

@@ -98,7 +98,7 @@ fn bank(content: &BankContent) -> BankRef {
         name: "bench-1-g1".to_owned(),
         handle: Some("bench-1-g1".to_owned()),
         bank_id: content.bank_id.clone(),
-        content_hash: Sha256Hash::of(&serde_json::to_vec(content).expect("serialises")),
+        content_hash: Sha256Hash::of_bytes(&serde_json::to_vec(content).expect("serialises")),
         content: Some(Arc::new(content.clone())),
     }
 }

@@ -36,7 +36,7 @@ health: {request: GET /health}
 ";
 
 /// Datasets whose ids of questions, sessions and turns are those that everybody else sends: LoCoMo's, and what is made in its form.
-const AS_PUBLISHED: [&str; 3] = ["locomo", "locomo-sim", "example"];
+const AS_PUBLISHED: [&str; 2] = ["locomo", "locomo-sim"];
 
 /// Every text in a value; of what is no text, its JSON.
 fn texts(value: &Value, found: &mut BTreeSet<String>) {

@@ -2,7 +2,7 @@
 
 use bench_systems::{
     adapter,
-    check::{self, Outcome, Step, Told},
+    check::{self, Form, Outcome, Step, Told},
 };
 use bench_testkit::fakes::{Fake, World};
 use serde_json::json;
@@ -29,6 +29,11 @@ health: {request: GET /health}
 
 /// What a check finds of a server with a fault behind a file with another.
 async fn found(trouble: impl FnOnce(&mut World), changes: &[(&str, &str)]) -> Vec<Step> {
+    found_at(10, trouble, changes).await
+}
+
+/// The same where a run asks for so many hits.
+async fn found_at(top_k: u32, trouble: impl FnOnce(&mut World), changes: &[(&str, &str)]) -> Vec<Step> {
     let fake = Fake::start("whole");
     fake.with(trouble);
     let mut text = FILE.to_owned();
@@ -36,7 +41,12 @@ async fn found(trouble: impl FnOnce(&mut World), changes: &[(&str, &str)]) -> Ve
         assert!(text.contains(from), "{from}");
         text = text.replace(from, to);
     }
-    check::run(of_text(&text, Some(fake.url())).as_ref(), "bench-check-1", Told { top_k: 10, names_ids: true }).await
+    check::run(
+        of_text(&text, Some(fake.url())).as_ref(),
+        "bench-check-1",
+        Told { top_k, names_ids: true, by_names: false, form: Form::File },
+    )
+    .await
 }
 
 fn detail<'a>(steps: &'a [Step], check: &str) -> &'a str {
@@ -96,6 +106,12 @@ async fn a_k_that_is_clipped_below_what_a_run_asks_for_and_above_it() {
     let steps = found(|world| world.clips = Some(12), &[]).await;
     assert_eq!(outcome(&steps, "as many as asked"), Outcome::Pass);
     assert!(detail(&steps, "as many as asked").contains("`limits: {max_k: 12}`"), "{steps:#?}");
+    // as many are stored as a run asks for
+    let steps = found_at(100, |world| world.clips = Some(80), &[]).await;
+    fails_alone(&steps, "as many as asked");
+    assert!(
+        detail(&steps, "as many as asked").starts_with("k is clipped: 100 and 155 hits were asked for and 80 came")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,10 +2,20 @@
 
 use std::time::Duration;
 
-use bench_systems::{BuildContext, SystemSettings, adapter, check::Outcome, policy::Policy, registry};
+use bench_systems::{
+    BuildContext, SystemSettings, adapter,
+    check::{self, Form, Outcome, Told},
+    policy::Policy,
+    registry,
+};
 use bench_testkit::fakes::{Fake, SYSTEMS, World};
 
-use super::{changes_of, checked, outcome, over_http, robust::bank, start, system};
+use super::{
+    changes_of, checked, outcome, over_http,
+    robust::bank,
+    start, system,
+    traps::{fill, filled, query},
+};
 
 #[test]
 fn every_shipped_adapter_has_a_contract_to_be_tested_against() {
@@ -24,6 +34,42 @@ async fn every_shipped_adapter_passes_the_checks() {
     }
 }
 
+/// Shipped adapters whose servers list what a bank holds.
+const LISTS: [&str; 7] = ["hebb-mind", "mem0", "mem0-cloud", "graphiti", "hindsight", "memmachine", "evermemos"];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_that_can_be_asked_what_they_hold_are_asked() {
+    for name in LISTS {
+        let (_fake, system) = start(name);
+        assert!(system.capabilities().lists, "{name}");
+        let (_, steps) = checked(system.as_ref()).await;
+        assert_eq!(outcome(&steps, "lists"), Outcome::Pass, "{name}: {steps:#?}");
+    }
+}
+
+/// What systems say of a hit beside its text: of each, and once of all of them.
+const SAID: [(&str, &[&str], &[&str]); 4] = [
+    ("hebb-mind", &["before_rerank", "importance", "recency", "relevance"], &[]),
+    ("hindsight", &["scores", "type"], &[]),
+    ("jeffs-brain", &["bm25_rank", "vector_similarity"], &["mode"]),
+    ("astrocyte", &[], &["fusion", "strategies"]),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_systems_say_of_their_hits_is_kept() {
+    for (name, of_each, of_reply) in SAID {
+        let (_fake, system) = start(name);
+        let mut bank = filled(3);
+        fill(system.as_ref(), &mut bank).await.expect("stores");
+        let hits = system.recall(&bank, &query("heron", 3)).await.expect("finds").hits;
+        let kept = |at: usize| hits[at].details.keys().map(String::as_str).collect::<Vec<_>>();
+        assert_eq!(kept(1), of_each, "{name}");
+        let mut first = [of_each, of_reply].concat();
+        first.sort_unstable();
+        assert_eq!(kept(0), first, "{name}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn built_in_systems_pass_the_checks() {
     for name in ["bm25", "full-context"] {
@@ -32,6 +78,15 @@ async fn built_in_systems_pass_the_checks() {
         assert_eq!(outcome(&steps, "the future"), Outcome::Pass, "{name}: {steps:#?}");
         assert!(steps.iter().all(|step| step.outcome != Outcome::Fail), "{name}: {steps:#?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_system_that_finds_by_names_alone_is_asked_by_them() {
+    let system = registry::build("alias", &SystemSettings::new(), &BuildContext::default()).expect("is built");
+    let told = Told { top_k: 10, names_ids: false, by_names: registry::finds_by_names("alias"), form: Form::File };
+    let steps = check::run(system.as_ref(), "bench-check-1", told).await;
+    assert!(steps.iter().all(|step| step.outcome != Outcome::Fail), "{steps:#?}");
+    assert_eq!(outcome(&steps, "ready is true"), Outcome::Pass, "{steps:#?}");
 }
 
 /// A file of which an operation takes long.

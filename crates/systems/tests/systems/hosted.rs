@@ -209,7 +209,8 @@ async fn what_is_carried_on_has_to_be_there() {
     fake.with(|world| world.other_shape = true);
     let failure = fill(cloud.as_ref(), &mut filled(1)).await.expect_err("no event");
     assert_eq!(failure.code, "system_shape", "{failure}");
-    assert!(failure.message.contains("field 'event_id' is missing: 'event' is needed by what follows"), "{failure}");
+    let said = "field 'event_id' is missing: it has unexpected; what follows needs it as 'event'";
+    assert!(failure.message.contains(said), "{failure}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -125,6 +125,7 @@ fn a_listing_says_how_its_pages_are_turned() {
         ("{request: GET /list, hits: [{list: a, text: b}], next: c}", "give both, or neither"),
         ("{request: 'GET /list/{cursor}', hits: [{list: a, text: b}]}", "give both, or neither"),
         ("{request: GET /list, hits: [{list: a, text: b}], count: c}", "list.count: this call does not read it"),
+        (BY_OFFSET.replace("}]}", "}], most: 9}").as_str(), "list.most: it is for a listing without pages"),
     ] {
         let said = refused(list);
         assert!(said.contains(problem), "{list}: {said}");

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use bench_systems::{
     BuildContext, MemorySystem, SystemSettings, adapter,
-    check::{self, Outcome, Step, Told},
+    check::{self, Form, Outcome, Step, Told},
     policy::Policy,
     registry,
 };
@@ -61,7 +61,8 @@ fn of_text(text: &str, url: Option<&str>) -> Arc<dyn MemorySystem> {
 
 /// Runs the checks; each as `name: result`.
 async fn checked(system: &dyn MemorySystem) -> (Vec<String>, Vec<Step>) {
-    let steps = check::run(system, "bench-check-1", Told { top_k: 10, names_ids: false }).await;
+    let told = Told { top_k: 10, names_ids: false, by_names: false, form: Form::File };
+    let steps = check::run(system, "bench-check-1", told).await;
     (steps.iter().map(|step| format!("{}: {}", step.check, step.outcome.word())).collect(), steps)
 }
 

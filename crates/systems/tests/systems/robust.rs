@@ -29,7 +29,7 @@ pub(super) fn bank() -> BankRef {
         name: "bench-1-g1".to_owned(),
         handle: Some("bench-1-g1".to_owned()),
         bank_id: "b".to_owned(),
-        content_hash: bench_proto::ids::Sha256Hash::of(b"b"),
+        content_hash: bench_proto::ids::Sha256Hash::of_bytes(b"b"),
         content: None,
     }
 }

@@ -38,7 +38,7 @@ fn bank(number: usize) -> BankRef {
         name: format!("bench-{number}-g1"),
         handle: None,
         bank_id: content.bank_id.clone(),
-        content_hash: Sha256Hash::of(content.bank_id.as_bytes()),
+        content_hash: Sha256Hash::of_bytes(content.bank_id.as_bytes()),
         content: Some(Arc::new(content)),
     }
 }
@@ -79,4 +79,47 @@ async fn idle_instances_make_room_and_come_back_with_what_they_hold() {
     assert_eq!(running(home.path()), 16, "and another one was ended for it");
     system.close().await;
     assert_eq!(running(home.path()), 0);
+}
+
+/// A system whose check counts how often it is run, says something of its environment, and then ends with `code`.
+fn checked(code: u8) -> (SystemSettings, String) {
+    let check =
+        format!("check: [sh, -c, 'echo one >> checks.txt; echo \"$MEMORY_FILE is no place\" >&2; exit {code}']");
+    let text = adapter_text().replace("per: bank, kept: 16", &format!("{check}, per: bank"));
+    let spec = adapter::file::parse(&text).expect("the adapter reads");
+    let adapter = serde_json::to_value(&spec).expect("serialises");
+    (SystemSettings::from([(adapter::ADAPTER.to_owned(), adapter)]), spec.name)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_system_wants_checked_is_checked_before_it_is_started() {
+    let home = tempfile::tempdir().expect("a folder");
+    let context = BuildContext { policy: Policy::anything().into(), ..BuildContext::default() };
+    let context = context.in_home(home.path()).for_run("room");
+    let (settings, name) = checked(1);
+    let none = adapter::given::Given::default();
+    let refused = adapter::check_start(&settings, &none, home.path()).await.expect_err("the check fails");
+    assert!(
+        refused.starts_with("mine is not started, its check (`start.check`) has failed (exit status: 1): "),
+        "{refused}"
+    );
+    assert!(refused.ends_with("/data/memories.json is no place"), "as the system would be run: {refused}");
+    let left = std::fs::read_dir(home.path().join("systems")).map_or(0, Iterator::count);
+    assert_eq!(left, 0, "nothing is left of it");
+    let system = registry::build(&name, &settings, &context).expect("builds");
+    let failure = system.open_bank(&bank(1)).await.expect_err("is not started");
+    assert_eq!(failure.code, "system_start", "{failure}");
+    assert!(failure.message.contains("its check (`start.check`) has failed") && running(home.path()) == 0, "{failure}");
+
+    let (settings, name) = checked(0);
+    assert_eq!(adapter::check_start(&settings, &none, home.path()).await, Ok(()));
+    let context = context.for_run("another");
+    let system = registry::build(&name, &settings, &context).expect("builds");
+    for number in 0..2 {
+        system.open_bank(&bank(number)).await.expect("opens");
+    }
+    let folders = std::fs::read_dir(home.path().join("systems/another/mine")).expect("is there").flatten();
+    let checks = folders.filter(|bank| bank.path().join("data/checks.txt").exists()).count();
+    assert_eq!(checks, 1, "once for all instances");
+    system.close().await;
 }

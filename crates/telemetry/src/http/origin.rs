@@ -5,7 +5,7 @@ use axum::http::{
     HeaderName, Request,
     header::{HOST, ORIGIN},
 };
-use bench_proto::address::names_this_machine;
+use bench_proto::address::{is_page_of_this_machine, names_this_machine};
 
 /// Whether every name that a request gives for this server, and for the page that it comes from, is one of this machine.
 pub(super) fn is_of_this_machine<B>(request: &Request<B>) -> bool {
@@ -15,24 +15,4 @@ pub(super) fn is_of_this_machine<B>(request: &Request<B>) -> bool {
     let named = request.headers().contains_key(HOST);
     let target = request.uri().authority().is_none_or(|authority| names_this_machine(authority.as_str()));
     named && target && all(HOST, names_this_machine) && all(ORIGIN, is_page_of_this_machine)
-}
-
-/// `scheme://host[:port]`; `null` is a page that hides where it comes from.
-fn is_page_of_this_machine(origin: &str) -> bool {
-    origin.split_once("://").is_some_and(|(_, authority)| names_this_machine(authority))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pages_of_this_machine_are_told_from_others() {
-        for ours in ["http://localhost", "https://127.0.0.1:8620", "http://[::1]:8620"] {
-            assert!(is_page_of_this_machine(ours), "{ours}");
-        }
-        for theirs in ["null", "localhost", "https://evil.example", "https://localhost.evil.example"] {
-            assert!(!is_page_of_this_machine(theirs), "{theirs}");
-        }
-    }
 }

@@ -29,7 +29,7 @@ pub enum MetricKind {
     Gauge,
 }
 
-/// A metric.
+/// What a metric is called, tells and is split by.
 #[derive(Debug)]
 pub struct Metric {
     /// Its name, the same in Prometheus and OTLP.
@@ -99,7 +99,7 @@ pub type Series = (Vec<String>, f64);
 pub struct Gauge(pub(crate) Metric);
 
 impl Gauge {
-    /// Its name.
+    /// What the gauge is called in Prometheus and OTLP.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.0.name

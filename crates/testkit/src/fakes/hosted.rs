@@ -71,6 +71,20 @@ pub(super) fn mem0_cloud(world: &mut World, ask: &Ask<'_>) -> Reply {
             let results: Vec<Value> = found.into_iter().map(hit).filter(kept).collect();
             Reply::Json(200, json!({ "results": results }))
         }
+        ("POST", ["v3", "memories"]) => {
+            let user = text(&body["filters"], "user_id");
+            let given = |name: &str| ask.query.get(name).and_then(|n| n.parse::<usize>().ok()).unwrap_or(1).max(1);
+            let (page, size) = (given("page"), given("page_size"));
+            let items = world.banks.get(user).cloned().unwrap_or_default();
+            if page > 1 && (page - 1) * size >= items.len() {
+                return refused(404, "Invalid page.");
+            }
+            let memory = |item: &Stored| json!({ "id": item.id, "memory": item.text, "metadata": item.meta });
+            let results: Vec<Value> = items.iter().skip((page - 1) * size).take(size).map(memory).collect();
+            let next =
+                (page * size < items.len()).then(|| format!("https://api.mem0.ai/v3/memories/?page={}", page + 1));
+            Reply::Json(200, json!({ "count": items.len(), "next": next, "previous": null, "results": results }))
+        }
         ("DELETE", ["v1", "memories"]) => {
             let event = format!("event-{}", world.number());
             world.removals.insert(event.clone(), Some(ask.query["user_id"].clone()));
@@ -239,6 +253,14 @@ pub(super) fn memmachine(world: &mut World, ask: &Ask<'_>) -> Reply {
                 json!({ "status": 0, "content": { "episodic_memory": episodic, "semantic_memory": semantic } }),
             )
         }
+        ("POST", ["api", "v2", "memories", "list"]) => {
+            let (page, size) = (number(&body["page_num"], 0), number(&body["page_size"], 100));
+            let items = world.banks.get(project).cloned().unwrap_or_default();
+            let episode = |item: &Stored| json!({ "uid": item.id, "content": item.text, "metadata": item.meta });
+            let episodes: Vec<Value> = items.iter().skip(page * size).take(size).map(episode).collect();
+            let content = json!({ "episodic_memory": episodes, "semantic_memory": null });
+            Reply::Json(200, json!({ "status": 0, "content": content }))
+        }
         ("POST", ["api", "v2", "projects", "delete"]) => {
             world.banks.remove(project);
             Reply::Empty(204)
@@ -286,8 +308,15 @@ pub(super) fn evermemos(world: &mut World, ask: &Ask<'_>) -> Reply {
             Reply::Json(200, json!({ "data": { "status": "extracted" } }))
         }
         ("POST", ["api", "v1", "memories", "get"]) => {
-            let total = world.banks.get(user).map_or(0, Vec::len);
-            Reply::Json(200, json!({ "data": { "episodes": [], "total_count": total } }))
+            let (page, size) = (number(&body["page"], 1), number(&body["page_size"], 20));
+            if page == 0 || !(1..=100).contains(&size) {
+                return refused(422, "page: from 1 on; page_size: 1 to 100");
+            }
+            let items = world.banks.get(user).cloned().unwrap_or_default();
+            let episode =
+                |item: &Stored| json!({ "id": item.id, "session_id": item.meta["session_id"], "episode": item.text });
+            let episodes: Vec<Value> = items.iter().skip((page - 1) * size).take(size).map(episode).collect();
+            Reply::Json(200, json!({ "data": { "episodes": episodes, "total_count": items.len() } }))
         }
         ("POST", ["api", "v1", "memories", "search"]) => {
             let k = body["top_k"].as_i64().unwrap_or(10);

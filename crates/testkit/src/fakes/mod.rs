@@ -29,7 +29,7 @@ pub use systems::SYSTEMS;
 pub struct Stored {
     /// Its id in the system.
     pub id: String,
-    /// Its text.
+    /// What it says.
     pub text: String,
     /// What came with it.
     pub meta: Value,
@@ -62,6 +62,8 @@ pub struct World {
     pub fails: (usize, u16),
     /// Responses are held back for this long.
     pub slow: Duration,
+    /// Responses to what stores something are held back for this long, beside that.
+    pub stores_take: Duration,
     /// A search takes this long, and one is made at a time.
     pub searches_take: Duration,
     /// The searches to come take so long, one at a time, in the order in which they arrive: a queue whose services are known. It
@@ -85,6 +87,8 @@ pub struct World {
     pub takes_part: bool,
     /// The same of the next batch alone.
     pub takes_part_once: bool,
+    /// So many items of a batch are taken in; the others are accepted and forgotten.
+    pub first_of_batch: Option<usize>,
     /// The version that `whole` says it is; empty where it says none.
     pub version: String,
     /// So many requests to come are well; all behind them get this status.
@@ -114,13 +118,13 @@ pub struct World {
 /// A request.
 #[derive(Debug)]
 pub struct Ask<'a> {
-    /// Method.
+    /// HTTP method, in capitals.
     pub method: &'a str,
     /// Parts of the path.
     pub path: Vec<&'a str>,
     /// Query parameters.
     pub query: BTreeMap<String, String>,
-    /// Headers.
+    /// HTTP headers of the request.
     pub headers: &'a HeaderMap,
     /// JSON body; `null` without one.
     pub body: Value,
@@ -182,6 +186,7 @@ impl World {
         if std::mem::take(&mut self.takes_part_once) || self.takes_part {
             items.pop();
         }
+        items.truncate(self.first_of_batch.unwrap_or(usize::MAX));
         items
     }
 
@@ -432,7 +437,10 @@ async fn serve(
     let begun = tokio::time::Instant::now();
     let (slow, reply) = {
         let mut world = served.world.lock().unwrap_or_else(PoisonError::into_inner);
-        (world.slow, answer(&served, &mut world, &method, &uri, &headers, &body))
+        let before = world.next;
+        let reply = answer(&served, &mut world, &method, &uri, &headers, &body);
+        let stores = if world.next > before { world.stores_take } else { Duration::ZERO };
+        (world.slow + stores, reply)
     };
     tokio::time::sleep(slow).await;
     tokio::time::sleep_until(begun + takes).await;

@@ -9,7 +9,9 @@ pub const SYSTEMS: &[(&str, System)] = &[
     ("astrocyte", astrocyte),
     ("jeffs-brain", jeffs_brain),
     ("astrocyte-started", astrocyte),
-    ("jeffs-brain-started", jeffs_brain),
+    ("jeffs-brain-go", jeffs_brain),
+    ("jeffs-brain-python", jeffs_brain),
+    ("jeffs-brain-typescript", jeffs_brain),
     ("hebb-mind", hebb_mind),
     ("amplihack", amplihack),
     ("precisionmembench", precisionmembench),
@@ -72,7 +74,8 @@ fn astrocyte(world: &mut World, ask: &Ask<'_>) -> Reply {
                 .into_iter()
                 .map(|(item, score)| json!({ "text": item.text, "score": score, "metadata": item.meta, "memory_id": item.id }))
                 .collect();
-            Reply::Json(200, json!({ "hits": hits, "total_available": hits.len(), "truncated": false }))
+            let trace = json!({ "strategies_used": ["semantic", "keyword"], "fusion_method": "rrf" });
+            Reply::Json(200, json!({ "hits": hits, "total_available": hits.len(), "truncated": false, "trace": trace }))
         }
         ("POST", ["v1", "reflect"]) => {
             let sources: Vec<Value> = world
@@ -138,9 +141,10 @@ fn jeffs_brain(world: &mut World, ask: &Ask<'_>) -> Reply {
             let found = world.search(brain, text(body, "query"), number(&body["topK"], 10));
             let chunks: Vec<Value> = found
                 .into_iter()
-                .map(|(item, score)| json!({ "path": item.meta["path"], "text": item.text, "score": score, "metadata": item.meta }))
+                .enumerate()
+                .map(|(at, (item, score))| json!({ "path": item.meta["path"], "text": item.text, "score": score, "metadata": item.meta, "bm25Rank": at + 1, "vectorSimilarity": 0.5, "rerankScore": null }))
                 .collect();
-            Reply::Json(200, json!({ "chunks": chunks, "tookMs": 0 }))
+            Reply::Json(200, json!({ "chunks": chunks, "tookMs": 0, "trace": { "effective_mode": "bm25" } }))
         }
         ("POST", ["v1", "brains", brain, "ask"]) => {
             let answer = world.answer(brain, text(body, "question"));
@@ -210,9 +214,14 @@ fn hebb_mind(world: &mut World, ask: &Ask<'_>) -> Reply {
         }
         ("GET", ["api", "v1", "memories"]) => {
             let items = world.banks.get(&ask.query["partition_id"]).cloned().unwrap_or_default();
-            let page: Vec<Value> =
-                items.iter().take(200).map(|item| memory(&item.id, &item.text, &item.meta)).collect();
-            Reply::Json(200, json!({ "items": page, "total": items.len(), "offset": 0, "limit": 200 }))
+            let given = |name: &str, otherwise| ask.query.get(name).and_then(|n| n.parse().ok()).unwrap_or(otherwise);
+            let (offset, limit): (usize, usize) = (given("offset", 0), given("limit", 50));
+            if limit > 200 {
+                return Reply::Json(422, json!({ "detail": "limit: 1 to 200" }));
+            }
+            let page = items.iter().skip(offset).take(limit);
+            let page: Vec<Value> = page.map(|item| memory(&item.id, &item.text, &item.meta)).collect();
+            Reply::Json(200, json!({ "items": page, "total": items.len(), "offset": offset, "limit": limit }))
         }
         ("DELETE", ["api", "v1", "memories", id]) => {
             world.banks.values_mut().for_each(|items| items.retain(|item| item.id != *id));
@@ -227,7 +236,7 @@ fn hebb_mind(world: &mut World, ask: &Ask<'_>) -> Reply {
             let results: Vec<Value> = world
                 .search(partition, text(body, "query"), k)
                 .into_iter()
-                .map(|(item, score)| json!({ "memory": memory(&item.id, &item.text, &item.meta), "score": score }))
+                .map(|(item, score)| json!({ "memory": memory(&item.id, &item.text, &item.meta), "score": score, "recency_score": 0.0, "importance_score_normalized": 0.5, "relevance_score": score, "pre_rerank_score": score }))
                 .collect();
             Reply::Json(200, json!({ "results": results, "related": [] }))
         }
@@ -309,6 +318,12 @@ fn mem0(world: &mut World, ask: &Ask<'_>) -> Reply {
                 .collect();
             Reply::Json(200, json!({ "results": results }))
         }
+        ("GET", ["memories"]) => {
+            let most = ask.query.get("top_k").and_then(|n| n.parse().ok()).unwrap_or(20);
+            let items = world.banks.get(&ask.query["user_id"]).cloned().unwrap_or_default();
+            let memory = |item: &Stored| json!({ "id": item.id, "memory": item.text, "metadata": item.meta });
+            Reply::Json(200, json!({ "results": items.iter().take(most).map(memory).collect::<Vec<_>>() }))
+        }
         ("DELETE", ["memories"]) => {
             world.banks.remove(&ask.query["user_id"]);
             Reply::Json(200, json!({ "message": "All relevant memories deleted" }))
@@ -339,9 +354,8 @@ fn graphiti(world: &mut World, ask: &Ask<'_>) -> Reply {
         ("GET", ["episodes", group]) => {
             let last: usize = ask.query.get("last_n").and_then(|n| n.parse().ok()).unwrap_or(3);
             let items = world.banks.get(*group).cloned().unwrap_or_default();
-            let episodes: Vec<Value> =
-                items.iter().take(last).map(|item| json!({ "uuid": item.id, "content": item.text })).collect();
-            Reply::Json(200, Value::Array(episodes))
+            let episode = |item: &Stored| json!({ "uuid": item.id, "content": item.text, "source_description": item.meta["source_description"] });
+            Reply::Json(200, Value::Array(items.iter().take(last).map(episode).collect()))
         }
         ("POST", ["search"]) => {
             let group = body["group_ids"][0].as_str().unwrap_or_default();
@@ -417,7 +431,7 @@ fn hindsight(world: &mut World, ask: &Ask<'_>) -> Reply {
                     left = left.saturating_sub(item.text.len());
                     fits
                 })
-                .map(|(item, _)| json!({ "id": item.id, "text": item.text, "metadata": item.meta }))
+                .map(|(item, score)| json!({ "id": item.id, "text": item.text, "type": "world", "metadata": item.meta, "scores": { "keyword": score } }))
                 .collect();
             Reply::Json(200, json!({ "results": results }))
         }

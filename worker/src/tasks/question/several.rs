@@ -213,9 +213,10 @@ impl Asked<'_> {
         let before = trail.phrased.len() + trail.searched.len();
         *trail = Trail { is_fresh: false, ..Trail::from_texts(stored.iter().map(|(.., text)| text)) };
         if trail.phrased.len() + trail.searched.len() <= before {
-            return Err(
-                StoreError::Corrupt(format!("a step of {:?} is stored without its text", self.task.task)).into()
-            );
+            return Err(StoreError::Corrupt(
+                format!("a step of {:?} is stored without its text", self.task.task).into(),
+            )
+            .into());
         }
         Ok(())
     }

@@ -40,7 +40,7 @@ fn difference(pairs: &[Pair], estimator: Estimator) -> PairedDifference {
 fn errors(pairs: &[Pair], estimator: Estimator) -> Errors {
     let strata = strata();
     let means = Means { estimator, better: Better::Higher, strata: &strata };
-    Errors::of(&means.design(pairs, Pair::difference).expect("has pairs"))
+    Errors::from_design(&means.design(pairs, Pair::difference).expect("has pairs"))
 }
 
 #[track_caller]

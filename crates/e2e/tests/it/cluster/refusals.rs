@@ -178,6 +178,7 @@ fn plain_transport_to_elsewhere_is_warned_of() {
         bench.with_env("OPENAI_BASE_URL", "http://api.example.invalid/v1").with_env("OPENAI_API_KEY", "planted");
     let bench = bench.with_env("BENCH_ARCHIVE_URL", "s3://bucket/results");
     let bench = bench.with_env("AWS_ENDPOINT_URL", "http://objects.example.invalid:9000");
+    let bench = bench.with_env("BENCH_METER_PUBLIC_URL", "http://meter.example.invalid:7070");
     let adapter = "name: mine\nurl: http://mem.example.invalid/v1\nallow: [plain_text_key]\nauth: {env: OPENAI_API_KEY}\n\
                    retain: {request: POST /add, body: {text: '{text}'}}\n\
                    recall: {request: POST /search, body: {query: '{query}'}, hits: [{list: results, text: memory}]}\n";
@@ -190,6 +191,7 @@ fn plain_transport_to_elsewhere_is_warned_of() {
         "account openai: what goes to api",
         "archive: what goes to objects.example.invalid",
         "system mine: what goes to mem.example.invalid",
+        "meter: what goes to meter.example.invalid",
     ] {
         assert!(done.stdout.contains(&format!("WARNING transport: {what}")), "{}", done.stdout);
     }
@@ -197,8 +199,14 @@ fn plain_transport_to_elsewhere_is_warned_of() {
     assert!(!done.stderr.contains("planted") && !done.stdout.contains("planted"), "{}", done.stderr);
     let bench = bench.with_env(
         "BENCH_ALLOW_PLAINTEXT",
-        "db.example.invalid, mq.example.invalid,api.example.invalid,objects.example.invalid,mem.example.invalid",
+        "db.example.invalid, mq.example.invalid,api.example.invalid,objects.example.invalid,mem.example.invalid,\
+         meter.example.invalid",
     );
     let allowed = bench.run(doctor);
     assert!(!allowed.stdout.contains("WARNING") && !allowed.stderr.contains("not encrypted"), "{}", allowed.stderr);
+    let bench = Bench::new().with_env("BENCH_PGVECTOR_URL", "postgres://u:planted@db.example.invalid/x");
+    let more = ["--system", "pgvector", "--set", "vector.model=hash"];
+    let away = bench.run(bench_testkit::bench::submit_sim(&more));
+    let warned = "system pgvector: what goes to db.example.invalid is not encrypted: write ?sslmode=verify-full";
+    assert!(away.stderr.contains(warned) && !away.stderr.contains("planted"), "{}", away.stderr);
 }

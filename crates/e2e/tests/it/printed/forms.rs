@@ -43,7 +43,7 @@ enum CheckStatus {
 #[serde(transparent)]
 pub(super) struct Config(Vec<Setting>);
 
-/// A setting.
+/// A setting with its value and where that comes from.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Setting {
@@ -168,7 +168,7 @@ struct Content {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Archived {
-    /// The archive.
+    /// Folder or URL of the archive.
     archive: String,
     /// Folders of runs in it, and documents of matrices.
     archived: Vec<String>,
@@ -232,6 +232,10 @@ struct Model {
     kind: String,
     /// Tokens of its context; null where that is not known.
     context: Option<u64>,
+    /// Most tokens of a reply; null where that is not known.
+    max_output: Option<u64>,
+    /// What its list of prices says that it can do, in the list's own words: `vision`, `function_calling`.
+    supports: Vec<String>,
     /// How its tokens are counted: `o200k_base`, `cl100k_base` or `estimated`.
     encoding: String,
     /// It thinks before it answers, and takes no temperature.
@@ -250,6 +254,20 @@ struct Model {
     priced: String,
     /// `built in` or `price file`.
     from: String,
+    /// Whose price it is; null where its list does not say.
+    provider: Option<String>,
+    /// Where the price was read; null where its list does not say.
+    source: Option<Source>,
+}
+
+/// Where prices of a provider were read.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Source {
+    /// Day on which they were looked up there.
+    checked: String,
+    /// The provider's own pages, or the table that was read.
+    pages: Vec<String>,
 }
 
 /// Dollars for a million tokens, as decimal texts.
@@ -287,13 +305,13 @@ pub(super) struct Runs(Vec<Run>);
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Run {
-    /// Its id.
+    /// Public id of the run.
     id: String,
     /// The group of repeats, or the matrix, that it is one of; null for any other run.
     repeat_of: Option<String>,
     /// The name that it was given.
     name: Option<String>,
-    /// Its tags.
+    /// Tags that it was given.
     tags: Vec<String>,
     /// Who started it.
     user: String,
@@ -329,6 +347,8 @@ struct Run {
     verdict: Option<String>,
     /// Dollars that were surely paid.
     usd: f64,
+    /// Whether its memory system may have spent more, of which nobody knows.
+    usd_incomplete: bool,
     /// What it was forked, imported or restored from.
     source: Option<String>,
 }
@@ -349,7 +369,7 @@ struct Interval {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Status {
-    /// Its id.
+    /// Public id of the run.
     id: String,
     /// The name that it was given.
     name: Option<String>,
@@ -417,7 +437,7 @@ struct Usage {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Progress {
-    /// Its id.
+    /// Public id of the run.
     run: String,
     /// A word.
     state: String,
@@ -476,7 +496,7 @@ struct Progress {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Waiting {
-    /// How many.
+    /// Number of tasks.
     tasks: i64,
     /// Seconds until the first of them is tried again.
     next_try_seconds: f64,
@@ -547,13 +567,13 @@ struct Outage {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FailedBank {
-    /// Its id.
+    /// The dataset's id of the bank.
     bank: String,
-    /// Why.
+    /// What kept it from being filled.
     reason: String,
 }
 
-/// A cluster.
+/// Who coordinates and works, and what waits at the broker.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Cluster {
@@ -561,7 +581,7 @@ struct Cluster {
     coordinator: Option<Coordinator>,
     /// All that have said so.
     workers: Vec<Worker>,
-    /// Its queues.
+    /// Queues of every pool and role.
     queues: Vec<Queue>,
     /// Messages that nobody could read; null while the broker is away.
     dead_letters: Option<u64>,
@@ -571,11 +591,11 @@ struct Cluster {
     trouble: Option<String>,
 }
 
-/// A coordinator.
+/// The coordinator that leads.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Coordinator {
-    /// Its name.
+    /// What it calls itself.
     name: String,
     /// It has been heard of lately.
     alive: bool,
@@ -585,21 +605,21 @@ struct Coordinator {
     epoch: u64,
 }
 
-/// A worker.
+/// A process that works on tasks, as it says of itself.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Worker {
-    /// Its name.
+    /// What it calls itself.
     name: String,
     /// It has been heard of lately.
     alive: bool,
     /// It holds tasks.
     busy: bool,
-    /// How many.
+    /// Number of tasks that it holds.
     tasks: u64,
     /// Seconds since it was heard of.
     silent_seconds: f64,
-    /// Its pool.
+    /// Pool whose tasks it takes.
     pool: String,
     /// Places for tasks, by what they do.
     slots: BTreeMap<String, u64>,
@@ -617,21 +637,21 @@ struct Worker {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Withdrawn {
-    /// What.
+    /// The route: a model of an account, or an operation of a memory server.
     key: String,
-    /// Why.
+    /// The failure that it met there.
     reason: String,
     /// Since when, RFC 3339.
     since: String,
 }
 
-/// A queue.
+/// Tasks of one pool and role at the broker.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Queue {
     /// Its name at the broker.
     queue: String,
-    /// Its pool.
+    /// Pool whose workers take from it.
     pool: String,
     /// What its tasks do.
     role: String,
@@ -675,6 +695,16 @@ pub(super) struct PublishedResult {
     answerer: Option<String>,
     /// Who judged; null where nobody says, and where no model did.
     judge: Option<String>,
+    /// Hits asked for; null where nobody says, and where nothing is recalled.
+    k: Option<u32>,
+    /// Runs that the score is the mean of; null where nobody says.
+    runs: Option<u32>,
+    /// Judgements of an answer; null where nobody says, and where no model judged.
+    votes: Option<u32>,
+    /// What the judge goes by; null where nobody says, and where no model judged.
+    rubric: Option<String>,
+    /// What else has to be known to read the score; null where nobody says.
+    note: Option<String>,
     /// Where it was published; of the run its id.
     source: String,
     /// In what it is known to differ from the run, and what is not known of it.

@@ -23,9 +23,9 @@ pub(crate) struct Site {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SiteDataset {
-    /// Its name.
+    /// Name of the dataset, with its variant.
     name: String,
-    /// Its page.
+    /// Where its page lies, from the folder of the site.
     page: String,
     /// Its runs that were looked at.
     archived_runs: u64,
@@ -101,7 +101,7 @@ struct Row {
     finished_at: Option<String>,
     /// `VALID` or `INVALID`.
     verdict: String,
-    /// Result digest.
+    /// Hash over ids, outcomes and scores of its questions: equal for equal results.
     result_digest: String,
     /// Why it has no rank; null for those that have one.
     unranked: Option<Unranked>,
@@ -188,11 +188,11 @@ pub(crate) struct BanksOfRuns(Vec<BanksOfRun>);
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct BanksOfRun {
-    /// The run.
+    /// Public id of the run.
     run: String,
     /// The memory system.
     system: String,
-    /// The dataset.
+    /// Name of the dataset whose banks they are.
     dataset: String,
     /// Banks of the run so far.
     banks: u64,
@@ -211,7 +211,7 @@ struct BanksOfRun {
 #[serde(transparent)]
 pub(crate) struct Banks(Vec<Bank>);
 
-/// A bank.
+/// A bank of the run, filled or not.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Bank {
@@ -241,7 +241,7 @@ pub(crate) struct BanksImported {
     sha256: String,
     /// The memory system that filled it, with its version.
     system: String,
-    /// The dataset.
+    /// Name of the dataset whose banks it holds.
     dataset: String,
     /// The run that filled it; null where no run of this program did.
     run: Option<String>,
@@ -253,7 +253,7 @@ pub(crate) struct BanksImported {
     licence: Option<String>,
     /// Files of the memory system.
     files: u64,
-    /// Their bytes.
+    /// Size of these files, in bytes.
     bytes: u64,
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MatrixPlan {
-    /// Its cells.
+    /// The cells in the order of the file.
     cells: Vec<PlannedCell>,
     /// Runs of each cell.
     repeats: u32,
@@ -61,7 +61,7 @@ struct Takes {
 struct Dollars {
     /// Where replies are short.
     low: f64,
-    /// Expected.
+    /// Where replies are as long as usual.
     expected: f64,
     /// Where each reply is as long as it may be.
     worst: f64,

@@ -317,7 +317,7 @@ fn an_archive_is_fetched_and_held_to_its_sum() {
     let mine = write_adapter(&bench, "mine", "");
     let _ = bench.run(submit(&mine, "filled")).expect_code(0);
     let archive = export(&bench, "filled", &[]);
-    let sum = bench_proto::ids::Sha256Hash::of(&fs::read(&archive).expect("is there")).hex();
+    let sum = bench_proto::ids::Sha256Hash::of_bytes(&fs::read(&archive).expect("is there")).hex();
     let [port] = ports::reserve().expect("a free port");
     let mut command = Command::new("python3");
     command.args(["-m", "http.server", "--bind", "127.0.0.1", &port.to_string()]).current_dir(bench.path());

@@ -95,6 +95,29 @@ fn p45_a_server_that_mixes_banks_and_one_that_clips_k_are_invalid() {
         assert!(said.contains("k is clipped: ") && said.contains("brought 5 hits"), "{banks} banks: {said}");
         assert_eq!(clipping["canaries"]["clipped_at"], 5);
     }
+    // more hits than a bank has sessions: the file stores turns
+    let clipping = report(|world| world.clips = Some(20), &["--max-banks", "2", "--top-k", "50"]);
+    let said = reasons(&clipping);
+    assert!(said.contains("k is clipped: ") && said.contains("brought 20 hits"), "{said}");
+}
+
+#[test]
+fn p45_a_server_that_keeps_the_first_items_of_a_request_is_invalid() {
+    let report = |change: fn(&mut World)| {
+        let (_fake, bench) = served(change);
+        let file = bench.path().join("mine.yaml");
+        let text = std::fs::read_to_string(&file).expect("reads");
+        let one = "{request: 'POST /banks/{bank}/items', body: {id: '{id}', text: '{content}'}}";
+        let several = "{request: 'POST /banks/{bank}/batch', body: {items: '{items}'}}";
+        assert!(text.contains(one), "{text}");
+        let batching = "limits: {batch: 50}\nitem: {id: '{id}', text: '{content}'}\n";
+        std::fs::write(&file, text.replace(one, several) + batching).expect("is written");
+        bench.run(submit(&["--max-banks", "2"])).json()
+    };
+    let cut = report(|world| world.first_of_batch = Some(10));
+    assert!(reasons(&cut).contains("the system loses what it was given: "), "{}", cut["run"]);
+    let whole = report(|_| ());
+    assert_eq!((&whole["run"]["verdict"], &whole["canaries"]["lost"]["n"]), (&json!("VALID"), &json!(0)), "{whole}");
 }
 
 #[test]

@@ -37,6 +37,8 @@ fn the_class_of_a_readme_is_measured_and_what_it_prints_does_no_harm() {
         assert_eq!(bench.questions("quiet")[0]["retrieved"][0]["placed_by"], "id");
         let checked = bench.run(["systems", "check", &mine]).expect_code(0);
         assert!(checked.stdout.contains("ids come back"), "{}", checked.stdout);
+        let claims = side.or("to claim it: def verify(self, bank)", "to claim it: verify(bank)");
+        assert!(checked.stdout.contains(claims), "what a class would write: {}", checked.stdout);
 
         // the language, and a program that is started, write to the same stdout
         let noisy = side.behind(

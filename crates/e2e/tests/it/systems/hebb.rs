@@ -97,12 +97,15 @@ fn hebb_mind_through_rabbitmq_and_postgres_with_a_kill() {
     assert_eq!(digest(&killed), digest(&undisturbed), "as in one process");
 }
 
-/// The system's own embeddings go through the meter: it holds no key of the provider's, and its banks are known by their address.
+/// The system's own embeddings and chats go through the meter: it holds no key of the provider's, and its banks are known by their
+/// address.
 #[test]
 fn p34_hebb_mind_is_metered_by_itself_and_its_instances_say_which_bank_they_serve() {
-    let provider = Provider::start(&["--price", "text-embedding-3-small=0.02/0"]);
+    let prices = ["--price", "text-embedding-3-small=0.02/0", "--price", "gpt-4o-mini=0.15/0.60"];
+    let provider = Provider::start(&prices);
     let bench = bench(&provider).with_env("OPENAI_BASE_URL", provider.base_url()).with_env("OPENAI_API_KEY", KEY);
-    let metered = [&submit("hebb-mind", "hebb")[..], &["--meter"]].concat();
+    let bench = bench.with_env("HEBB_LLM_URL", provider.base_url());
+    let metered = [&submit("hebb-mind", "hebb")[..], &["--meter", "--mode", "consolidated"]].concat();
     let report = bench.run(metered).expect_code(0).json();
     assert_eq!(report["outcomes"]["coverage"], 1.0, "{report}");
     let metered = &report["metered"];
@@ -115,6 +118,12 @@ fn p34_hebb_mind_is_metered_by_itself_and_its_instances_say_which_bank_they_serv
     assert!(metered["calls"].as_u64() > Some(0), "{metered}");
     let banks = metered["by_bank"].as_array().expect("a list");
     assert!(banks.iter().all(|of| of["bank"].is_string()), "each instance serves one bank: {metered}");
+    let of = |list: &str, name: &str, wanted: &str| {
+        let all = metered[list].as_array().expect("a list");
+        all.iter().filter(|of| of[name] == wanted).filter_map(|of| of["calls"].as_u64()).sum::<u64>()
+    };
+    assert!(of("by_stage", "stage", "consolidate") > 0, "a model makes something of what was stored: {metered}");
+    assert!(of("by_model", "service", "chat") > 0 && of("by_model", "service", "embeddings") > 0, "{metered}");
     let home = bench.path().join(".bench");
     let config = std::process::Command::new("grep").args(["-rl", KEY]).arg(&home).output().expect("grep is there");
     assert!(config.stdout.is_empty(), "the key of the provider lies in {}", String::from_utf8_lossy(&config.stdout));

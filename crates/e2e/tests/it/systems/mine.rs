@@ -76,6 +76,8 @@ fn the_twelve_lines_of_the_readme_measure_a_system() {
         assert!(text.contains("does with models in retain and recall is unknown"), "{text}");
         assert!(text.contains("at least $0"), "{text}");
     }
+    let listed = bench.run(["list", "--json"]).expect_code(0).json();
+    assert_eq!(listed[0]["usd_incomplete"], true, "{listed}");
 }
 
 #[test]
@@ -118,6 +120,9 @@ health: {{request: GET /health}}
     let filtered = submit("basic", "filtered", &[]).expect_code(0).json();
     assert!(!notes(&filtered).contains("filter"), "{}", notes(&filtered));
     assert_eq!(filtered["outcomes"]["coverage"], 1.0);
+    let compared = bench.run(["compare", "unfiltered", "filtered", "--json"]).json();
+    assert_eq!(compared["comparable"], false, "{compared}");
+    assert!(compared["reasons"].to_string().contains("filters were not kept to alike"), "{}", compared["reasons"]);
 }
 
 /// A process whose memories end with it, and that says that a retain may be repeated: what it held is given to it again.

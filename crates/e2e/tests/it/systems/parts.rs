@@ -161,7 +161,7 @@ fn asks_at_its_points(bench: &Bench, who: &[&str], seed: u64) {
 /// The words of the question for which a bank is searched, whatever is searched for: a system is told a hash of the question's id.
 fn question_of(bank: &str, body: &Value) -> Option<String> {
     let told = body["question"].as_str()?;
-    let hash = |id: String| Sha256Hash::of(format!("bench-question-v1\n{bank}\n{id}").as_bytes()).hex();
+    let hash = |id: String| Sha256Hash::of_bytes(format!("bench-question-v1\n{bank}\n{id}").as_bytes()).hex();
     let mut ids = (0..3).flat_map(|number| (0..8).map(move |index| (number, index)));
     let (number, index) = ids.find(|(number, index)| hash(format!("b{number}-q{index}"))[..16] == *told)?;
     Some(format!("which lanterns, question {number}-{index}?"))

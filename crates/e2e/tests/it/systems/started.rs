@@ -64,6 +64,19 @@ fn another_version_than_the_adapter_wants_is_refused() {
 }
 
 #[test]
+fn a_system_that_cannot_work_here_is_refused_before_the_run() {
+    let bench = Bench::new();
+    let check = "check: [sh, -c, 'echo its SQLite loads no extensions >&2; exit 1']";
+    let adapter = adapter(bench.path(), &format!("{{{}, {check}}}", command()));
+    let done = bench.run(submit(&adapter, "mine")).expect_code(2);
+    let why =
+        "mine is not started, its check (`start.check`) has failed (exit status: 1): its SQLite loads no extensions";
+    assert!(done.stderr.contains(why) && done.stderr.contains("nothing was started"), "{}", done.stderr);
+    let checked = bench.run(["systems", "check", &adapter]).expect_code(2);
+    assert!(checked.stderr.contains(why), "{}", checked.stderr);
+}
+
+#[test]
 fn each_bank_has_an_instance_of_its_own_when_the_file_says_so() {
     let bench = Bench::new();
     let alone = adapter(bench.path(), &format!("{{{}, per: bank}}", command()));

@@ -1,6 +1,6 @@
 //! Classes of TypeScript and JavaScript: what they have that others do not.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Command};
 
 use bench_testkit::{
     bench::{Bench, submit_sim},
@@ -168,6 +168,7 @@ fn the_package_for_editors_has_what_the_runner_brings_along() {
             types.contains(&format!("export declare class {class}")) && code.contains(&format!("export class {class}"))
         );
     }
+    assert!(types.contains("export declare function meterUrl(") && code.contains("export function meterUrl("));
     let given = text("process.mjs");
     let operations = given.split("const GIVEN = {").nth(1).and_then(|rest| rest.split("};").next()).expect("a table");
     for line in operations.lines().filter_map(|line| line.trim().split_once(':')) {
@@ -178,10 +179,30 @@ fn the_package_for_editors_has_what_the_runner_brings_along() {
 }
 
 #[test]
+fn p34_calls_for_a_bank_go_to_an_address_that_names_it() {
+    let library = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../typescript/index.mjs");
+    let text = format!(
+        "import {{ meterUrl }} from {:?};\nconsole.log([meterUrl('a b-g3-i5f'), meterUrl('try')].join(' '));\n\
+         delete process.env.BENCH_METER_URL;\nconsole.log(meterUrl('bench-1-g1', 'elsewhere'), meterUrl('bench-1-g1'));",
+        library.to_str().expect("utf-8")
+    );
+    let mut node = Command::new(folder_of(NODE).join("node"));
+    node.args(["--input-type=module", "-e", &text]).env("BENCH_METER_URL", "http://127.0.0.1:7/m/r1/v1");
+    let said = node.output().expect("node runs");
+    let at = "http://127.0.0.1:7/m/r1";
+    assert_eq!(
+        String::from_utf8_lossy(&said.stdout),
+        format!("{at}/a%20b/3/v1 {at}/v1\nelsewhere undefined\n"),
+        "{}",
+        String::from_utf8_lossy(&said.stderr)
+    );
+}
+
+#[test]
 fn init_writes_a_class_of_typescript_that_works() {
     let bench = bench(NODE);
     let done = bench.run(["init", "--typescript"]).expect_code(0);
-    assert_eq!(done.stdout, "bench.toml\nmine.ts\n");
+    assert_eq!(done.stdout, "bench.toml\nmine.ts\nbench-coord.d.ts\n");
     assert!(done.stderr.contains("next: `bench-coord systems try mine.ts:Mine`"), "{}", done.stderr);
     let tried = bench.run(["systems", "try", "mine.ts:Mine"]).expect_code(0).stdout;
     assert!(tried.contains("Brunswick") && tried.contains("found 1 hit"), "{tried}");

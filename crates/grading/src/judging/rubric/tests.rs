@@ -81,7 +81,7 @@ fn vectors_locomo_llm_judge_prompts() {
         let Some(text) = theirs.as_ref().map(|theirs| &theirs[category]) else { continue };
         assert_eq!(vector["mentions_answer"], text.contains(template::PLACES[1]), "{category}");
         let rendered = template::render(text, ["Q?", "A", "R", ""]);
-        assert_eq!(vector["sha256"], Sha256Hash::of(rendered.as_bytes()).hex(), "{category}");
+        assert_eq!(vector["sha256"], Sha256Hash::of_bytes(rendered.as_bytes()).hex(), "{category}");
         assert_eq!(vector["len"], rendered.chars().count(), "{category}");
     }
 }

@@ -9,26 +9,27 @@ use bench_proto::{
     usage_cap::{UsageCap, UsageUnit},
 };
 
-use super::{
-    super::{
-        Batch, Conn, Row, Sql, args,
-        calls::phase_code,
-        counters::{self, Delta, Deltas},
-        groups, missing_run,
-        sums::{bounded, plus, sum},
-    },
-    reservations::{OPEN, Reserved},
+use super::super::{
+    Batch, Conn, Row, Sql, args,
+    codes::{OPEN, PHASE, ScopeKey, USAGE, phase_code},
+    counters::{self, Delta, Deltas},
+    groups, missing_run,
+    sums::{bounded, plus, sum},
 };
 use crate::{BudgetScope, BudgetState, StoreError, StoreResult};
-
-/// `budgets.kind` of a phase of a run.
-pub(in crate::sql) const PHASE: i64 = 1;
 
 /// `budgets.kind` of a day.
 const DAY: i64 = 2;
 
-/// `budgets.kind` of what a run uses of a unit, in the place of dollars.
-pub(in crate::sql) const USAGE: i64 = 3;
+/// A reservation as stored.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reserved {
+    pub(super) run: RunNo,
+    pub(super) phase: i64,
+    pub(super) day: i64,
+    pub(super) amount: PicoUsd,
+    pub(super) state: i64,
+}
 
 const DAY_US: i64 = 86_400_000_000;
 
@@ -53,9 +54,6 @@ pub(super) fn unit_of(day: i64) -> Option<UsageUnit> {
 const fn usage_key(run: RunNo, unit: UsageUnit) -> ScopeKey {
     (USAGE, run.0, -day_of_usage(unit))
 }
-
-/// (kind, scope, part) of a row of `budgets`.
-pub(in crate::sql) type ScopeKey = (i64, i64, i64);
 
 pub(super) fn scope_key(scope: BudgetScope, run: RunNo, day: i64) -> ScopeKey {
     match scope {

@@ -7,16 +7,15 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::{
-    super::{Batch, Conn, Row, Sql, args, calls::phase_code, missing_run, sums::bounded},
-    ledger_change::{LedgerChange, Sums, day_of, day_of_usage, unit_of},
+    super::{
+        Batch, Conn, Row, Sql, args,
+        codes::{LOST, OPEN, phase_code},
+        missing_run,
+        sums::bounded,
+    },
+    ledger_change::{LedgerChange, Reserved, Sums, day_of, day_of_usage, unit_of},
 };
 use crate::{RunState, SessionId, StoreError, StoreResult, Want, codec::from_json};
-
-/// State of a reservation whose attempt may be under way.
-pub(in crate::sql) const OPEN: i64 = 0;
-
-/// State of a reservation that nobody will settle in time: uncertain.
-pub(in crate::sql) const LOST: i64 = 1;
 
 /// An attempt whose record was stored just now.
 #[derive(Debug, Clone, Copy)]
@@ -31,16 +30,6 @@ pub(in crate::sql) struct Paid {
     pub(in crate::sql) tokens: u64,
     /// The day of its record: that of its reservation counts, if there is one.
     pub(in crate::sql) day: i64,
-}
-
-/// A reservation as stored.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Reserved {
-    pub(super) run: RunNo,
-    pub(super) phase: i64,
-    pub(super) day: i64,
-    pub(super) amount: PicoUsd,
-    pub(super) state: i64,
 }
 
 pub(super) const RESERVED: &str = "run_no, phase, day, amount, state, attempt_id";
@@ -58,7 +47,7 @@ pub(super) fn reserved(row: &mut Row) -> StoreResult<(Uuid, Reserved)> {
 
 /// Reads the id of an attempt.
 pub(in crate::sql) fn attempt_id(bytes: &[u8]) -> StoreResult<Uuid> {
-    Uuid::from_slice(bytes).map_err(|e| StoreError::Corrupt(format!("the id of a call: {e}")))
+    Uuid::from_slice(bytes).map_err(|e| StoreError::Corrupt(format!("the id of a call: {e}").into()))
 }
 
 pub(super) fn ids(attempts: &[Uuid]) -> Batch {

@@ -112,6 +112,7 @@ parted! {
         W put_back(run: RunNo, tasks: &[TaskKey], delay_ms: u64, reason: Option<&str>) -> u64;
         O claim(session: SessionId, tasks: &[(RunNo, TaskKey)]) -> Vec<ClaimedTask>;
         R leases(session: SessionId) -> Vec<ClaimedTask>;
+        R leased(run: RunNo) -> Vec<TaskKey>;
         O release(releases: &[Release]) -> ();
         R open_tasks_of(runs: &[RunNo], at_most: u32) -> BTreeMap<RunNo, OpenByRole>;
         R waits_for(run: RunNo) -> Option<String>;

@@ -41,7 +41,7 @@ const APART: &str = "exec \"$@\" 3>&1 4<&0 1>&2 0</dev/null";
 /// A language that classes are written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Language {
-    /// Python.
+    /// Run by the virtual environment that is active, else by `python3`.
     Python,
     /// TypeScript and JavaScript, run by node.
     Node,
@@ -49,7 +49,7 @@ pub(super) enum Language {
 
 impl Language {
     /// That of a file, by its name; `None` for what is no file of code.
-    pub(super) fn of(file: &str) -> Option<Self> {
+    pub(super) fn from_file(file: &str) -> Option<Self> {
         let ends = |ends: &[&str]| ends.iter().any(|end| file.ends_with(end));
         if ends(&[".py"]) { Some(Self::Python) } else { ends(&[".ts", ".mts", ".js", ".mjs"]).then_some(Self::Node) }
     }

@@ -13,9 +13,35 @@ pub struct Library {
     pub description: &'static str,
     /// The packages that it was tested with, as `pip install` takes them.
     pub packages: &'static [&'static str],
+    /// What a run may choose of it: the parameters of the class, by their names.
+    pub settings: &'static [LibrarySetting],
     file: &'static str,
     class: &'static str,
 }
+
+/// A setting of a library, as its class has it: it is listed without a Python that has the library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LibrarySetting {
+    /// Its name, without the library's.
+    pub name: &'static str,
+    /// What it is when nothing is chosen, as JSON.
+    pub default: &'static str,
+    /// One line.
+    pub about: &'static str,
+}
+
+impl LibrarySetting {
+    const fn new(name: &'static str, default: &'static str, about: &'static str) -> Self {
+        Self { name, default, about }
+    }
+}
+
+const BASE_URL: LibrarySetting =
+    LibrarySetting::new("base_url", "\"https://api.openai.com/v1\"", "OpenAI-compatible server of its models");
+const DIMENSIONS: LibrarySetting = LibrarySetting::new("dimensions", "1536", "length of an embedding");
+/// The default of all of them that embed.
+const EMBEDS: &str = "\"text-embedding-3-small\"";
+const MODEL: LibrarySetting = LibrarySetting::new("model", EMBEDS, "embedding model");
 
 /// All of them, in the order of `systems list`.
 pub const LIBRARIES: &[Library] = &[
@@ -23,6 +49,7 @@ pub const LIBRARIES: &[Library] = &[
         name: "langgraph",
         description: "LangGraph's store in memory, searched by meaning (Python)",
         packages: &["langgraph==1.2.24", "numpy==2.4.6"],
+        settings: &[MODEL, DIMENSIONS, BASE_URL],
         file: "langgraph_store.py",
         class: "LangGraphStore",
     },
@@ -30,6 +57,12 @@ pub const LIBRARIES: &[Library] = &[
         name: "langmem",
         description: "LangMem: a model extracts memories into LangGraph's store (Python)",
         packages: &["langmem==0.0.30", "langchain-openai==1.7.4", "numpy==2.4.6"],
+        settings: &[
+            LibrarySetting::new("model", "\"gpt-4o-mini\"", "chat model that extracts memories"),
+            LibrarySetting::new("embeddings", EMBEDS, "embedding model"),
+            DIMENSIONS,
+            BASE_URL,
+        ],
         file: "langmem_manager.py",
         class: "LangMem",
     },
@@ -37,6 +70,7 @@ pub const LIBRARIES: &[Library] = &[
         name: "llama-index",
         description: "LlamaIndex's memory block over its simple vector store (Python)",
         packages: &["llama-index-core==0.14.25"],
+        settings: &[MODEL, BASE_URL],
         file: "llamaindex_memory.py",
         class: "LlamaIndexMemory",
     },
@@ -44,6 +78,7 @@ pub const LIBRARIES: &[Library] = &[
         name: "openai-agents",
         description: "a session of the OpenAI Agents SDK: its last items (Python)",
         packages: &["openai-agents==0.24.0"],
+        settings: &[],
         file: "openai_agents_session.py",
         class: "OpenAIAgentsSession",
     },
@@ -112,6 +147,15 @@ mod tests {
             assert!(text.contains(&format!("\n    name = \"{}\"\n", library.name)), "{}", library.name);
             assert!(library.packages.iter().all(|package| package.contains("==")), "{}", library.name);
             assert!(!library.capabilities().expect("can be told").lists);
+            // what the class says: each parameter with its default, and no other
+            let class = text.split_once(&format!("class {}(", library.class));
+            let made = class.and_then(|(_, class)| class.split("def __init__(").nth(1)?.split("):\n").next());
+            let made = made.expect("is made of something");
+            for LibrarySetting { name, default, .. } in library.settings {
+                let says = ["str", "int"].map(|kind| format!("{name}: {kind} = {default}"));
+                assert!(says.iter().any(|says| made.contains(says)), "{}.{name}: {made}", library.name);
+            }
+            assert_eq!(made.matches(" = ").count(), library.settings.len(), "{}: {made}", library.name);
         }
     }
 }

@@ -1,3 +1,7 @@
+use bench_proto::{
+    canary::{CANARY_VERSION, CanarySpec},
+    dataset::Question,
+};
 use proptest::prelude::*;
 
 use super::*;
@@ -16,6 +20,30 @@ fn session(lines: &[&str]) -> StreamEntry {
         turns: lines.iter().enumerate().map(turn).collect(),
         ..Session::default()
     })
+}
+
+#[test]
+fn p45_some_facts_go_with_the_turns_before_them_and_others_by_themselves() {
+    let facts = CanarySpec { version: CANARY_VERSION, facts: 60, most_in_bank: None }.facts_in("sha", 1, 0, "b");
+    let entries = (0..61).map(|_| session(&["hello", "bye"])).collect();
+    let mut content = BankContent { entries, ..BankContent::default() };
+    canary::plant(&facts, &mut content, &mut [Question { ask_after: 61, ..Question::default() }]);
+    let portions = |most: u32, by_turn: bool| {
+        let (mut rest, mut portions) = (&content.entries[..], Vec::new());
+        while !rest.is_empty() {
+            let (portion, more) = rest.split_at(together(rest, most, by_turn));
+            portions.push(portion);
+            rest = more;
+        }
+        portions
+    };
+    let along: Vec<&[StreamEntry]> = portions(50, true).into_iter().filter(|portion| portion.len() > 1).collect();
+    let is_fact = |entry: &StreamEntry| canary::is_fact(&facts, entry);
+    assert!((10..=50).contains(&along.len()), "{} of 60", along.len());
+    assert!(along.iter().all(|both| both.len() == 2 && !is_fact(&both[0]) && is_fact(&both[1])));
+    for (most, by_turn) in [(50, false), (1, true)] {
+        assert_eq!(portions(most, by_turn).len(), 121, "one request takes one turn, or whole sessions");
+    }
 }
 
 #[test]

@@ -10,12 +10,7 @@ use std::{
 use bench_proto::banks_archive::FILES;
 use bench_settings::private;
 
-use super::record::{InstanceRecord, folder_name};
-
-/// Folder of an instance that holds what it stores.
-pub(super) const DATA: &str = "data";
-/// The same while it is put in place.
-pub(super) const NEW_DATA: &str = "data.new";
+use super::record::{DATA, InstanceRecord, NEW_DATA, folder_name};
 
 /// What an instance keeps, which nobody starts while this is held.
 #[derive(Debug)]

@@ -13,9 +13,13 @@ use tracing::warn;
 
 use super::{
     child::{Child, remove_container, signal_group},
-    kept::{DATA, NEW_DATA},
     leads_elsewhere,
 };
+
+/// Folder of an instance that holds what it stores.
+pub(super) const DATA: &str = "data";
+/// The same while it is put in place.
+pub(super) const NEW_DATA: &str = "data.new";
 
 /// Time that an orphan has to end by itself.
 const GRACE: Duration = Duration::from_secs(3);

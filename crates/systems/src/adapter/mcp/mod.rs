@@ -60,7 +60,7 @@ const LAST: Duration = Duration::from_secs(3);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Where a server is.
-pub(super) enum Place {
+pub(super) enum ServerAt {
     /// A process of the runner's own.
     Process { command: Vec<String>, around: Box<Surroundings> },
     /// A server that somebody else has started.
@@ -70,7 +70,7 @@ pub(super) enum Place {
 /// A server whose tools are called.
 pub(super) struct ToolServer {
     pub(super) name: String,
-    pub(super) place: Place,
+    pub(super) at: ServerAt,
     /// What is called of it.
     pub(super) calls: Vec<ToolCall>,
     /// Longest reply, in bytes.
@@ -111,8 +111,8 @@ impl ToolServer {
 
     async fn connect(&self) -> Result<Connected, Failure> {
         let too_long = Arc::new(AtomicBool::new(false));
-        let (wire, process) = match &self.place {
-            Place::Process { command, around } => {
+        let (wire, process) = match &self.at {
+            ServerAt::Process { command, around } => {
                 let (mut process, pipes) = self.start(command, around)?;
                 let wire = Wire::over_pipes(pipes, self.longest, Arc::clone(&too_long)).await;
                 match wire {
@@ -125,7 +125,7 @@ impl ToolServer {
                     Err(failure) => return Err(self.named(failure)),
                 }
             }
-            Place::Http { client, url, headers } => {
+            ServerAt::Http { client, url, headers } => {
                 let at_once = self.at_once.map_or(AT_ONCE, |most| most as usize);
                 let wire = Wire::over_http(client.clone(), (url, headers), self.longest, at_once).await;
                 (wire.map_err(|failure| self.named(failure))?, None)
@@ -176,9 +176,9 @@ impl ToolServer {
 
     /// Its address, where it has one.
     pub(super) fn url(&self) -> Option<&Url> {
-        match &self.place {
-            Place::Process { .. } => None,
-            Place::Http { url, .. } => Some(url),
+        match &self.at {
+            ServerAt::Process { .. } => None,
+            ServerAt::Http { url, .. } => Some(url),
         }
     }
 
@@ -189,9 +189,9 @@ impl ToolServer {
 
     /// Where it is, for people.
     pub(super) fn shown(&self) -> String {
-        match &self.place {
-            Place::Process { .. } => "a process of the runner".to_owned(),
-            Place::Http { url, .. } => url.to_string(),
+        match &self.at {
+            ServerAt::Process { .. } => "a process of the runner".to_owned(),
+            ServerAt::Http { url, .. } => url.to_string(),
         }
     }
 
@@ -225,6 +225,29 @@ pub(super) struct Connected {
     too_long: Arc<AtomicBool>,
     is_over: AtomicBool,
     under_way: AtomicUsize,
+}
+
+/// The value of a tool's result as it crosses the wire; `what` names the call in messages.
+///
+/// # Errors
+/// What the tool says, or why it is no result.
+#[cfg(feature = "mcp")]
+pub(super) fn read(what: &str, tool: &ToolCall, result: &[u8]) -> Result<Value, Failure> {
+    let reply = wire::read_result(result)?;
+    if reply.is_error {
+        let message = format!("{what}: the server says: {}", excerpt(&reply.said()));
+        return Err(Failure::permanent("system_refused", message));
+    }
+    Ok(reply.value(tool.texts))
+}
+
+/// Whether a list of tools, as it crosses the wire, has what is called.
+///
+/// # Errors
+/// What is missing, or why it is no list.
+#[cfg(feature = "mcp")]
+pub(super) fn check(calls: &[ToolCall], list: &[u8]) -> Result<(), Failure> {
+    tools::check(calls.iter(), &wire::read_list(list)?).map_err(|lacks| Failure::terminal(NO_SUCH_TOOL, lacks))
 }
 
 impl Connected {

@@ -107,6 +107,7 @@ fn mistake(call: &ToolCall, tools: &[Tool]) -> Option<String> {
     };
     if let Some(lacking) = tool.required.iter().find(|argument| !given.contains(*argument)) {
         let all = listed(tool.required.iter().map(String::as_str));
+        let lacking = listed([lacking.as_str()].into_iter());
         return Some(format!("{of}.arguments: '{lacking}' is missing, the tool '{name}' requires {all}"));
     }
     let known = tool.known.as_ref()?;
@@ -174,6 +175,9 @@ mod tests {
             said("recall", "search", json!({"query": "{query}", "top_k": "{k}"})),
             "recall.arguments: the tool 'search' has no argument 'top_k', it has limit, query"
         );
+        let long = [tool("add", json!({"properties": {}, "required": ["x".repeat(10_000)]}))];
+        let error = check([call("retain", "add", json!({}))].iter(), &long).expect_err("it is missing");
+        assert!(error.len() < 300, "{error}");
         let both = [call("retain", "store", json!({})), call("recall", "find", json!({}))];
         let error = check(both.iter(), &[]).expect_err("it has none");
         assert_eq!(error.matches("it has none").count(), 2, "{error}");

@@ -19,8 +19,8 @@ use reqwest::{Url, header::HeaderMap};
 use rmcp::{
     RoleClient, ServiceError, ServiceExt,
     model::{
-        CallToolRequestParams, ClientCapabilities, ClientConfig, ErrorCode, Implementation, PaginatedRequestParams,
-        RequestParamsMeta,
+        CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ErrorCode, Implementation,
+        ListToolsResult, PaginatedRequestParams, RequestParamsMeta,
     },
     service::{ClientInitializeError, RunningService},
     transport::{
@@ -105,7 +105,7 @@ impl Wire {
         for _ in 0..MOST_PAGES {
             let params = PaginatedRequestParams::default().with_cursor(cursor);
             let page = self.0.list_tools(Some(params)).await.map_err(|error| failed(&error))?;
-            tools.extend(page.tools.iter().map(|tool| Tool::new(&tool.name, &tool.input_schema)));
+            tools.extend(listed(&page));
             cursor = page.next_cursor;
             if cursor.is_none() {
                 return Ok(tools);
@@ -132,13 +132,7 @@ impl Wire {
         if let Some(step) = trace {
             params.set_traceparent(&step.next_traceparent());
         }
-        let result = self.0.peer().call_tool(params).await.map_err(|error| failed(&error))?;
-        let texts = result.content.iter().filter_map(|block| block.as_text().map(|text| text.text.clone()));
-        Ok(Reply {
-            texts: texts.collect(),
-            structured: result.structured_content,
-            is_error: result.is_error.unwrap_or(false),
-        })
+        self.0.peer().call_tool(params).await.map(returned).map_err(|error| failed(&error))
     }
 
     /// Whether nothing can be asked over it any more.
@@ -150,6 +144,35 @@ impl Wire {
     pub(super) fn close(&self) {
         self.0.cancellation_token().cancel();
     }
+}
+
+fn listed(page: &ListToolsResult) -> impl Iterator<Item = Tool> {
+    page.tools.iter().map(|tool| Tool::new(&tool.name, &tool.input_schema))
+}
+
+fn returned(result: CallToolResult) -> Reply {
+    let texts = result.content.iter().filter_map(|block| block.as_text().map(|text| text.text.clone()));
+    Reply { texts: texts.collect(), structured: result.structured_content, is_error: result.is_error.unwrap_or(false) }
+}
+
+/// The result of a tool, as it crosses the wire.
+///
+/// # Errors
+/// What is none.
+pub(super) fn read_result(result: &[u8]) -> Result<Reply, Failure> {
+    serde_json::from_slice(result).map(returned).map_err(|error| of_json(&error))
+}
+
+/// A list of tools, as it crosses the wire.
+///
+/// # Errors
+/// What is none.
+pub(super) fn read_list(list: &[u8]) -> Result<Vec<Tool>, Failure> {
+    serde_json::from_slice(list).map(|page| listed(&page).collect()).map_err(|error| of_json(&error))
+}
+
+fn of_json(error: &serde_json::Error) -> Failure {
+    Failure::permanent(SHAPE, format!("no result of a tool: {}", excerpt(&error.to_string())))
 }
 
 fn connection(why: &str) -> Failure {

@@ -8,7 +8,7 @@ use crate::{
     Capabilities,
     adapter::{
         code, file,
-        spec::{AdapterSpec, FilterName, ReadyRule},
+        spec::{AdapterSpec, CodeSpec, FilterName, ReadyRule, Unit},
         time,
     },
 };
@@ -55,11 +55,13 @@ pub(in super::super) fn capabilities(spec: &AdapterSpec) -> Result<Capabilities,
         event_times: spec.can.times,
         proves_ready: spec.ready.when != ReadyRule::Promised,
         max_parallel: spec.limits.parallel,
+        one_at_a_time: spec.code.as_ref().is_some_and(does_one_thing),
         remote: true,
         opens: true,
         asked_ready: true,
         token_budget: spec.can.token_budget,
         banks: spec.can.banks,
+        stores_turns: spec.unit == Unit::Turn,
         // the process says what it cannot do
         consolidates: true,
         answers: true,
@@ -70,6 +72,11 @@ pub(in super::super) fn capabilities(spec: &AdapterSpec) -> Result<Capabilities,
         from_items: false,
         ..Capabilities::from_items("")
     })
+}
+
+/// Whether a class does one thing at a time, in one process.
+fn does_one_thing(code: &CodeSpec) -> bool {
+    code.at_once == Some(1) && code.processes.unwrap_or(1) == 1
 }
 
 /// Items of a request.

@@ -19,7 +19,7 @@ use tokio::{
 
 use super::{
     ProcessSystem,
-    keeping::{Banks, Place},
+    keeping::{Banks, HeldBank},
     protocol::{PROTOCOL, ProcessOp, ProcessReply, ProcessRequest},
     transport::{Running, Waiting, put, read_replies, send, take_all},
 };
@@ -87,8 +87,8 @@ impl ProcessSystem {
     }
 
     /// Asks about a bank.
-    pub(super) async fn ask_at(&self, place: &Place, op: ProcessOp) -> Result<ProcessReply, Failure> {
-        self.ask_in(place.process.as_ref(), op).await.map(|(reply, _)| reply)
+    pub(super) async fn ask_at(&self, held: &HeldBank, op: ProcessOp) -> Result<ProcessReply, Failure> {
+        self.ask_in(held.process.as_ref(), op).await.map(|(reply, _)| reply)
     }
 
     /// Asks one process and none that was started in its place; any where none is given. Says which one replied.

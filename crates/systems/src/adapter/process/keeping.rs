@@ -58,7 +58,7 @@ impl<P> Banks<P> {
 
 /// A bank as one process knows it.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct HeldBank {
     pub(super) name: String,
     /// The only process that may be asked about it, where memories are a process's own.
     pub(super) process: Option<Arc<Banks>>,
@@ -66,31 +66,31 @@ pub(super) struct Place {
 
 impl ProcessSystem {
     /// The bank, where nothing has to be in it or the process keeps what it was given; `None` for one that this process was not given.
-    pub(super) async fn place_if_here(&self, bank: &BankRef) -> Result<Option<Place>, Failure> {
+    pub(super) async fn bank_if_here(&self, bank: &BankRef) -> Result<Option<HeldBank>, Failure> {
         let name = named(bank);
         if self.spec.can.survives_restart {
-            return Ok(Some(Place { name, process: None }));
+            return Ok(Some(HeldBank { name, process: None }));
         }
         let process = self.process("start").await?;
-        Ok(process.has(&name).then_some(Place { name, process: Some(process) }))
+        Ok(process.has(&name).then_some(HeldBank { name, process: Some(process) }))
     }
 
     /// The bank, to add to it.
     ///
     /// # Errors
     /// A bank that another process was given: it has to begin anew.
-    pub(super) async fn place_to_fill(&self, bank: &BankRef) -> Result<Place, Failure> {
-        let place = self.place_if_here(bank).await?;
-        place.ok_or_else(|| Failure::transient(MEMORIES_LOST, self.lost(bank)))
+    pub(super) async fn bank_to_fill(&self, bank: &BankRef) -> Result<HeldBank, Failure> {
+        let held = self.bank_if_here(bank).await?;
+        held.ok_or_else(|| Failure::transient(MEMORIES_LOST, self.lost(bank)))
     }
 
     /// The bank with its first entries in it.
     ///
     /// # Errors
     /// What storing them again says.
-    pub(super) async fn place_with(&self, bank: &BankRef, entries: u32) -> Result<Place, Failure> {
-        if let Some(place) = self.place_if_here(bank).await? {
-            return Ok(place);
+    pub(super) async fn bank_filled_to(&self, bank: &BankRef, entries: u32) -> Result<HeldBank, Failure> {
+        if let Some(held) = self.bank_if_here(bank).await? {
+            return Ok(held);
         }
         let Some(content) = bank.content.as_ref().filter(|_| !self.capabilities.consolidates) else {
             return Err(Failure::permanent(MEMORIES_LOST, self.lost(bank)));
@@ -99,16 +99,16 @@ impl ProcessSystem {
         let given = process.given_again(&named(bank), entries);
         let fill = async || {
             let name = process.new_name(bank);
-            let mut place = Place { name: name.clone(), process: Some(Arc::clone(&process)) };
+            let mut held = HeldBank { name: name.clone(), process: Some(Arc::clone(&process)) };
             let reply = self.ask_in(Some(&process), ProcessOp::Open { bank: name }).await?.0;
-            place.name = reply.handle.unwrap_or(place.name);
+            held.name = reply.handle.unwrap_or(held.name);
             for entry in content.entries.iter().take(entries as usize) {
-                self.store(bank, &place, std::slice::from_ref(entry)).await?;
+                self.store(bank, &held, std::slice::from_ref(entry)).await?;
             }
-            Ok::<_, Failure>(place.name)
+            Ok::<_, Failure>(held.name)
         };
         let name = given.get_or_try_init(fill).await?.clone();
-        Ok(Place { name, process: Some(process) })
+        Ok(HeldBank { name, process: Some(process) })
     }
 
     fn lost(&self, bank: &BankRef) -> String {

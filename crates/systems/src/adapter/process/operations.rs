@@ -17,7 +17,7 @@ use tracing::warn;
 
 use super::{
     ProcessSystem,
-    keeping::Place,
+    keeping::HeldBank,
     protocol::{ProcessFilter, ProcessHit, ProcessOp, ProcessReply, ProcessSearch},
     storing::usage,
 };
@@ -42,9 +42,9 @@ const LONGEST_CLOSE: Duration = Duration::from_secs(30);
 
 impl ProcessSystem {
     /// What a process is told of a question.
-    fn search(&self, place: &Place, query: &RecallQuery<'_>) -> Result<ProcessSearch, Failure> {
+    fn search(&self, held: &HeldBank, query: &RecallQuery<'_>) -> Result<ProcessSearch, Failure> {
         Ok(ProcessSearch {
-            bank: place.name.clone(),
+            bank: held.name.clone(),
             query: query.text.to_owned(),
             k: query.k,
             time_text: query.time_text.map(str::to_owned),
@@ -54,8 +54,8 @@ impl ProcessSystem {
     }
 
     /// Asks about a bank what a process need not have; `None` of one that has not.
-    async fn ask_if_had(&self, place: &Place, op: ProcessOp, what: &str) -> Result<Option<ProcessReply>, Failure> {
-        let (reply, _) = self.reply_in(place.process.as_ref(), op, what).await?;
+    async fn ask_if_had(&self, held: &HeldBank, op: ProcessOp, what: &str) -> Result<Option<ProcessReply>, Failure> {
+        let (reply, _) = self.reply_in(held.process.as_ref(), op, what).await?;
         if is_lacking(&reply, what, self.spec.code.is_some()) {
             return Ok(None);
         }
@@ -118,7 +118,7 @@ impl MemorySystem for ProcessSystem {
     }
 
     fn together(&self, entries: &[StreamEntry]) -> usize {
-        items::together(entries, self.capabilities.max_batch)
+        items::together(entries, self.capabilities.max_batch, self.capabilities.stores_turns)
     }
 
     async fn retain(
@@ -127,8 +127,8 @@ impl MemorySystem for ProcessSystem {
         entries: &[StreamEntry],
         _step: StepContext<'_>,
     ) -> Result<RetainReceipt, Failure> {
-        let place = self.place_to_fill(bank).await?;
-        let used = self.store(bank, &place, entries).await?;
+        let held = self.bank_to_fill(bank).await?;
+        let used = self.store(bank, &held, entries).await?;
         Ok(RetainReceipt {
             written: entries.iter().map(|entry| entry.turns() as u64).sum(),
             usage: used,
@@ -140,9 +140,9 @@ impl MemorySystem for ProcessSystem {
         if self.spec.ready.when == ReadyRule::Promised {
             return Ok(Readiness::Promised);
         }
-        let place = self.place_with(bank, entries).await?;
-        let op = ProcessOp::Ready { bank: place.name.clone(), expected: self.expected(bank, entries)? };
-        let reply = self.ask_at(&place, op).await?;
+        let held = self.bank_filled_to(bank, entries).await?;
+        let op = ProcessOp::Ready { bank: held.name.clone(), expected: self.expected(bank, entries)? };
+        let reply = self.ask_at(&held, op).await?;
         match reply.ready {
             Some(true) if reply.returned => Ok(Readiness::Returned),
             Some(true) => Ok(Readiness::Proven),
@@ -159,10 +159,10 @@ impl MemorySystem for ProcessSystem {
         let (running, prepared) = started.map_err(|_| Failure::transient("system_timeout", late()))??;
         drop(running);
         let Some(query) = query.filter(|_| bank.handle.is_some()) else { return Ok(prepared) };
-        if self.place_if_here(bank).await?.is_some() {
+        if self.bank_if_here(bank).await?.is_some() {
             return Ok(prepared);
         }
-        self.place_with(bank, query.visible_entries).await.map(|_| Prepared::Built)
+        self.bank_filled_to(bank, query.visible_entries).await.map(|_| Prepared::Built)
     }
 
     async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {
@@ -170,8 +170,8 @@ impl MemorySystem for ProcessSystem {
             let message = format!("{} hits are asked for, the system gives at most {most}", query.k);
             return Err(Failure::permanent("system_limit", message));
         }
-        let place = self.place_with(bank, query.visible_entries).await?;
-        let reply = self.ask_at(&place, ProcessOp::Recall { search: self.search(&place, query)? }).await?;
+        let held = self.bank_filled_to(bank, query.visible_entries).await?;
+        let reply = self.ask_at(&held, ProcessOp::Recall { search: self.search(&held, query)? }).await?;
         let used = usage(&reply);
         let index = self.indexes.find_or_build(bank.content_hash, bank.content.as_deref(), self.spec.unit);
         let place = |(at, hit): (usize, ProcessHit)| index.place(at, handed(hit));
@@ -182,25 +182,25 @@ impl MemorySystem for ProcessSystem {
     }
 
     async fn consolidate(&self, bank: &BankRef) -> Result<Consolidation, Failure> {
-        let place = self.place_to_fill(bank).await?;
-        let reply = self.ask_at(&place, ProcessOp::Consolidate { bank: place.name.clone() }).await?;
+        let held = self.bank_to_fill(bank).await?;
+        let reply = self.ask_at(&held, ProcessOp::Consolidate { bank: held.name.clone() }).await?;
         Ok(Consolidation { usage: usage(&reply) })
     }
 
     async fn answer(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<NativeAnswer, Failure> {
         let reader_mode = Some(query.reader_mode).filter(|mode| *mode != ReaderMode::default());
-        let place = self.place_with(bank, query.visible_entries).await?;
-        let op = ProcessOp::Answer { search: self.search(&place, query)?, reader_mode };
-        let reply = self.ask_at(&place, op).await?;
+        let held = self.bank_filled_to(bank, query.visible_entries).await?;
+        let op = ProcessOp::Answer { search: self.search(&held, query)?, reader_mode };
+        let reply = self.ask_at(&held, op).await?;
         let used = usage(&reply);
         let text = reply.text.ok_or_else(|| missing("answer", "text"))?;
         Ok(NativeAnswer { text, citations: reply.citations, usage: used })
     }
 
     async fn verify(&self, bank: &BankRef, entries: u32) -> Result<Option<Counted>, Failure> {
-        let place = self.place_with(bank, entries).await?;
-        let op = ProcessOp::Verify { bank: place.name.clone() };
-        let (reply, _) = self.reply_in(place.process.as_ref(), op, "verify").await?;
+        let held = self.bank_filled_to(bank, entries).await?;
+        let op = ProcessOp::Verify { bank: held.name.clone() };
+        let (reply, _) = self.reply_in(held.process.as_ref(), op, "verify").await?;
         if self.is_without_count(&reply) {
             return Ok(None);
         }
@@ -216,14 +216,14 @@ impl MemorySystem for ProcessSystem {
     }
 
     async fn list(&self, bank: &BankRef, entries: u32, from: &ListCursor) -> Result<ListedPage, Failure> {
-        let place = self.place_with(bank, entries).await?;
+        let held = self.bank_filled_to(bank, entries).await?;
         let op = ProcessOp::List {
-            bank: place.name.clone(),
+            bank: held.name.clone(),
             limit: PAGE_ITEMS,
             offset: from.listed,
             cursor: from.cursor.clone(),
         };
-        let reply = self.ask_at(&place, op).await?;
+        let reply = self.ask_at(&held, op).await?;
         if reply.cursor.is_some() && reply.cursor == from.cursor {
             let message = "list: the next page is the one that was asked for: the listing has no end";
             return Err(Failure::permanent(SHAPE, message));
@@ -238,10 +238,10 @@ impl MemorySystem for ProcessSystem {
 
     async fn statistics(&self, bank: &BankRef) -> Result<SystemStats, Failure> {
         let version = self.version.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(place) = self.place_if_here(bank).await? else {
+        let Some(held) = self.bank_if_here(bank).await? else {
             return Ok(SystemStats { version, numbers: BTreeMap::new() });
         };
-        let asked = self.ask_if_had(&place, ProcessOp::Statistics { bank: place.name.clone() }, "statistics").await;
+        let asked = self.ask_if_had(&held, ProcessOp::Statistics { bank: held.name.clone() }, "statistics").await;
         match asked {
             Ok(Some(reply)) => Ok(SystemStats { version: reply.version.or(version), numbers: reply.numbers }),
             // a process without numbers
@@ -259,8 +259,8 @@ impl MemorySystem for ProcessSystem {
 
     async fn reset_bank(&self, bank: &BankRef) -> Result<(), Failure> {
         // what only its process held is gone with it
-        let Some(place) = self.place_if_here(bank).await? else { return Ok(()) };
-        self.ask_at(&place, ProcessOp::Reset { bank: place.name.clone() }).await.map(drop)
+        let Some(held) = self.bank_if_here(bank).await? else { return Ok(()) };
+        self.ask_at(&held, ProcessOp::Reset { bank: held.name.clone() }).await.map(drop)
     }
 
     async fn health(&self) -> Result<String, Failure> {

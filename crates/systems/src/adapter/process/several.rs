@@ -27,7 +27,7 @@ impl Several {
     }
 
     /// The process that has a bank: always the same one.
-    fn of(&self, bank: &BankRef) -> &ProcessSystem {
+    fn process_of(&self, bank: &BankRef) -> &ProcessSystem {
         let mut hasher = DefaultHasher::new();
         bank.bank_id.hash(&mut hasher);
         let at = hasher.finish() % (self.further.len() as u64 + 1);
@@ -42,7 +42,7 @@ impl MemorySystem for Several {
     }
 
     async fn open_bank(&self, bank: &BankRef) -> Result<String, Failure> {
-        self.of(bank).open_bank(bank).await
+        self.process_of(bank).open_bank(bank).await
     }
 
     fn together(&self, entries: &[StreamEntry]) -> usize {
@@ -55,23 +55,23 @@ impl MemorySystem for Several {
         entries: &[StreamEntry],
         step: StepContext<'_>,
     ) -> Result<RetainReceipt, Failure> {
-        self.of(bank).retain(bank, entries, step).await
+        self.process_of(bank).retain(bank, entries, step).await
     }
 
     async fn readiness(&self, bank: &BankRef, entries: u32) -> Result<Readiness, Failure> {
-        self.of(bank).readiness(bank, entries).await
+        self.process_of(bank).readiness(bank, entries).await
     }
 
     async fn prepare(&self, bank: &BankRef, query: Option<&RecallQuery<'_>>) -> Result<Prepared, Failure> {
-        self.of(bank).prepare(bank, query).await
+        self.process_of(bank).prepare(bank, query).await
     }
 
     async fn recall(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<Recall, Failure> {
-        self.of(bank).recall(bank, query).await
+        self.process_of(bank).recall(bank, query).await
     }
 
     async fn reset_bank(&self, bank: &BankRef) -> Result<(), Failure> {
-        self.of(bank).reset_bank(bank).await
+        self.process_of(bank).reset_bank(bank).await
     }
 
     async fn health(&self) -> Result<String, Failure> {
@@ -79,23 +79,23 @@ impl MemorySystem for Several {
     }
 
     async fn consolidate(&self, bank: &BankRef) -> Result<Consolidation, Failure> {
-        self.of(bank).consolidate(bank).await
+        self.process_of(bank).consolidate(bank).await
     }
 
     async fn answer(&self, bank: &BankRef, query: &RecallQuery<'_>) -> Result<NativeAnswer, Failure> {
-        self.of(bank).answer(bank, query).await
+        self.process_of(bank).answer(bank, query).await
     }
 
     async fn verify(&self, bank: &BankRef, entries: u32) -> Result<Option<Counted>, Failure> {
-        self.of(bank).verify(bank, entries).await
+        self.process_of(bank).verify(bank, entries).await
     }
 
     async fn list(&self, bank: &BankRef, entries: u32, from: &ListCursor) -> Result<ListedPage, Failure> {
-        self.of(bank).list(bank, entries, from).await
+        self.process_of(bank).list(bank, entries, from).await
     }
 
     async fn statistics(&self, bank: &BankRef) -> Result<SystemStats, Failure> {
-        self.of(bank).statistics(bank).await
+        self.process_of(bank).statistics(bank).await
     }
 
     fn started_again(&self) -> Vec<String> {

@@ -60,9 +60,13 @@ pub struct CallSpec {
     /// `recall`, `list`: where the hits are, or what the bank holds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hits: Vec<HitsSpec>,
-    /// `list`: path of what the next page is asked for by, `{cursor}`. A page without it is the last.
+    /// `list`: path of what says that there is a next page, and by which it is asked for where the request has `{cursor}`. A page
+    /// without it is the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+    /// `list` without pages: how many items it gives at most. One that gives so many may leave some out, and is a failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most: Option<u32>,
     /// `answer`: path of the text. With server-sent events the texts of all events are joined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
@@ -147,9 +151,9 @@ pub struct UntilSpec {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Expectation {
-    /// Where.
+    /// Path of a value in the response.
     pub path: String,
-    /// What.
+    /// What the value must be.
     pub is: Value,
 }
 
@@ -181,6 +185,9 @@ pub struct HitsSpec {
     /// Paths of what else the system says of a hit, by the names under which it is kept for reports: at most 16.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub details: BTreeMap<String, String>,
+    /// The same of what stands once in the response, such as how it has searched: kept with the first hit.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub details_of_reply: BTreeMap<String, String>,
 }
 
 /// Paths of what the system says it used.

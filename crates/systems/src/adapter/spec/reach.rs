@@ -76,10 +76,10 @@ fn authorization() -> String {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthPlace {
-    /// A header.
+    /// The header of that name.
     #[default]
     Header,
-    /// A cookie.
+    /// The cookie of that name.
     Cookie,
     /// A query parameter.
     Query,

@@ -31,9 +31,9 @@ pub struct SettingSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SettingKind {
-    /// A text.
+    /// Any text.
     Text,
-    /// A number.
+    /// A number, with or without a fraction.
     Number,
     /// A whole number.
     Whole,

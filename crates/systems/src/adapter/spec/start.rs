@@ -12,6 +12,10 @@ pub struct StartSpec {
     /// Program and arguments. `{port}`, `{dir}` (the instance's folder) and `${env:NAME}` are filled in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
+    /// A program and arguments that say, before it is started, whether `command` can work here: run as that is, it has to end well
+    /// within 30 seconds. Its last words are the reason why a run is refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub check: Vec<String>,
     /// Container image, run with `docker run --rm` on the host's loopback; instead of `command`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,

@@ -9,7 +9,7 @@ use super::{
     steps::{Ending, PROBE_BY_SICK, pause, refusal},
     world::{Fleet, Ill, Looked, Probe, Provider, STEP, World},
 };
-use crate::routes::verdict::{Verdict, probes_for_all, probes_for_itself, verdict};
+use crate::routes::remedy::{Remedy, probes_for_all, probes_for_itself, remedy};
 
 /// It reads the row and what the others tell.
 pub(super) fn read(world: &mut World, number: usize) {
@@ -47,7 +47,7 @@ pub(super) fn act(fleet: &Fleet, world: &mut World, number: usize) {
         hear(fleet, world, number, &row);
     }
     if world.processes[number].route.is_troubled(now) {
-        follow_verdict(fleet, world, number, &others);
+        follow_remedy(fleet, world, number, &others);
         probe(fleet, world, number, &row, &others);
         tell(world, number);
     } else if world.processes[number].told.as_ref().is_none_or(|(_, at)| now - *at >= STEP * 2) {
@@ -61,12 +61,12 @@ fn tell(world: &mut World, number: usize) {
     process.told = Some((process.route.evidence(String::new(), world.now), world.now));
 }
 
-fn follow_verdict(fleet: &Fleet, world: &mut World, number: usize, others: &[RouteEvidence]) {
+fn follow_remedy(fleet: &Fleet, world: &mut World, number: usize, others: &[RouteEvidence]) {
     let now_us = world.us(world.now);
-    match verdict(&world.processes[number].route, others, world.now) {
-        Verdict::Nothing => {}
-        Verdict::Close if fleet.lacks(Mutant::NeverCloses) => {}
-        Verdict::Close => {
+    match remedy(&world.processes[number].route, others, world.now) {
+        Remedy::Nothing => {}
+        Remedy::Close if fleet.lacks(Mutant::NeverCloses) => {}
+        Remedy::Close => {
             let known = world.processes[number].route.opening;
             if world.row.take(now_us, OutageEvent::Suspect { known }) {
                 world.meets(search::OPENED);
@@ -76,9 +76,9 @@ fn follow_verdict(fleet: &Fleet, world: &mut World, number: usize, others: &[Rou
             let row = world.row();
             hear(fleet, world, number, &row);
         }
-        Verdict::AskMyself if fleet.lacks(Mutant::NeverWithdraws) => {}
-        Verdict::AskMyself => ask_myself(world, number),
-        Verdict::StopRuns(_) => pause(world),
+        Remedy::AskMyself if fleet.lacks(Mutant::NeverWithdraws) => {}
+        Remedy::AskMyself => ask_myself(world, number),
+        Remedy::StopRuns(_) => pause(world),
     }
 }
 

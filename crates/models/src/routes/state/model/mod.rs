@@ -1,6 +1,6 @@
 //! Outages and withdrawals of small fleets, in every order of events (P39, P40).
 //!
-//! Every process is the real [`RouteState`] with the real decisions of `verdict`, the store's row is the real
+//! Every process is the real [`RouteState`] with the real decisions of `remedy`, the store's row is the real
 //! [`Outage`](bench_proto::outage::Outage); the model adds a provider, processes that look at the store, calls and a clock
 //! that goes in steps of 2.5 s. A call waits, counts and gives up as `models::caller` does.
 //!

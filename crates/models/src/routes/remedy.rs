@@ -17,9 +17,9 @@ const OTHERS_ARE_ASKED: Duration = Duration::from_secs(30);
 /// For so long a probe that is due is left to others by who failed last, in microseconds; they may have nothing to probe with.
 const OTHERS_FIRST_US: i64 = 3_000_000;
 
-/// What follows.
+/// What is done about a route's failures.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Verdict {
+pub(super) enum Remedy {
     /// Nothing is known to be wrong.
     Nothing,
     /// The route has to be closed to everybody.
@@ -30,33 +30,33 @@ pub(super) enum Verdict {
     StopRuns(Failure),
 }
 
-/// Finds out what the failures of a process mean. `others`: what every other worker of the domain tells.
-pub(super) fn verdict(state: &RouteState, others: &[RouteEvidence], now: Instant) -> Verdict {
+/// What to do about the failures of a process, by what they mean. `others`: what every other worker of the domain tells.
+pub(super) fn remedy(state: &RouteState, others: &[RouteEvidence], now: Instant) -> Remedy {
     let own = state.evidence(String::new(), now);
     match &state.standing {
-        Standing::Away { .. } => return Verdict::Nothing,
+        Standing::Away { .. } => return Remedy::Nothing,
         Standing::Withdrawn(leave) => {
             // a worker with a good key may have come since, and the run been resumed for it
             let since = now.saturating_duration_since(leave.asked_at);
             // who asks again just now, for a run that was resumed, waits for the answer
             if let Some(failure) = leave.refused.as_ref().filter(|_| !leave.asked) {
                 if refused_for_good(&own, others, since) {
-                    return Verdict::StopRuns(failure.clone());
+                    return Remedy::StopRuns(failure.clone());
                 }
                 // those who have not used the route lately know nothing of it: they probe what is closed
                 let is_due = since >= OTHERS_ARE_ASKED && !state.is_open;
                 if is_due && !others.iter().any(|other| succeeded_within(other, since)) {
-                    return Verdict::Close;
+                    return Remedy::Close;
                 }
             }
         }
         Standing::Clear => {}
     }
     match suspect(&own, others) {
-        Suspicion::None => Verdict::Nothing,
-        Suspicion::Outage if state.is_open => Verdict::Nothing,
-        Suspicion::Outage => Verdict::Close,
-        Suspicion::Mine => Verdict::AskMyself,
+        Suspicion::None => Remedy::Nothing,
+        Suspicion::Outage if state.is_open => Remedy::Nothing,
+        Suspicion::Outage => Remedy::Close,
+        Suspicion::Mine => Remedy::AskMyself,
     }
 }
 
@@ -146,18 +146,18 @@ mod tests {
         state.withdraw("401".to_owned(), Some(Failure::terminal("http_401", "401")), now);
         let idle = [RouteEvidence { success_ms: Some(600_000), ..RouteEvidence::default() }];
         let after = |seconds| now + Duration::from_secs(seconds);
-        assert_eq!(verdict(&state, &idle, after(29)), Verdict::Nothing);
+        assert_eq!(remedy(&state, &idle, after(29)), Remedy::Nothing);
         assert_eq!(
-            verdict(&state, &idle, after(30)),
-            Verdict::Close,
+            remedy(&state, &idle, after(30)),
+            Remedy::Close,
             "an outage is probed by those who have not withdrawn"
         );
         let served = [RouteEvidence { success_sent_ms: Some(1_000), ..RouteEvidence::default() }];
-        assert_eq!(verdict(&state, &served, after(30)), Verdict::Nothing);
-        assert!(matches!(verdict(&state, &idle, after(60)), Verdict::StopRuns(_)), "they were asked");
+        assert_eq!(remedy(&state, &served, after(30)), Remedy::Nothing);
+        assert!(matches!(remedy(&state, &idle, after(60)), Remedy::StopRuns(_)), "they were asked");
         state.ask_again(after(100));
         assert!(!state.is_not_back("401", Some(Failure::terminal("http_401", "401")), after(101)));
-        assert_eq!(verdict(&state, &idle, after(102)), Verdict::Nothing, "resumed: somebody may have come");
-        assert!(matches!(verdict(&state, &idle, after(160)), Verdict::StopRuns(_)));
+        assert_eq!(remedy(&state, &idle, after(102)), Remedy::Nothing, "resumed: somebody may have come");
+        assert!(matches!(remedy(&state, &idle, after(160)), Remedy::StopRuns(_)));
     }
 }

@@ -12,13 +12,25 @@ use bench_proto::{
     money::PicoUsd,
     scenario::Scenario,
     served::ServedNote,
+    spec::RunSpec,
     step::{StepFacts, StepNo, StepText, Timing},
 };
 use bench_store::{AdoptedQuestion, BankRow, Item, NewBank, RunRow, Runs, SERVED_EVENT, Store};
 use bench_worker::banks::BankQuestions;
 
-use super::{FORK_EVENT, TEXTS_AT_ONCE};
-use crate::{app::App, cli::ForkFrom, exit::CliError, planning::filled, results};
+use crate::{
+    app::App,
+    cli::ForkFrom,
+    exit::CliError,
+    planning::{dataset_of, filled, open_label_fixes},
+    results,
+};
+
+/// Kind of the run event that says from which run and phase a run was forked: `<phase> <run id>`.
+pub(super) const FORK_EVENT: &str = "forked";
+
+/// Questions whose texts are read at once.
+pub(super) const TEXTS_AT_ONCE: usize = 256;
 
 /// Takes over again what a fork that was killed while it was being made has not yet; false when the run is no fork.
 ///
@@ -38,7 +50,7 @@ pub(crate) async fn adopt_again(app: &App, store: &dyn Store, run: &RunRow) -> R
         source.ok_or_else(|| CliError::usage(format!("run {id}, from which {} was forked, is gone", run.run_id)))?;
     let fixes = match &run.spec.dataset.label_fixes {
         Some(own) if source.spec.dataset.label_fixes.as_ref() != Some(own) => {
-            let fixes = super::label_fixes(app, &source.spec, &own.name, own.modified).await?;
+            let fixes = label_fixes(app, &source.spec, &own.name, own.modified).await?;
             if fixes.spec() != own {
                 return Err(CliError::usage(format!(
                     "the label fixes {} found now are not those that run {} began with; give the same file",
@@ -51,6 +63,19 @@ pub(crate) async fn adopt_again(app: &App, store: &dyn Store, run: &RunRow) -> R
     };
     adopt(store, run, &source, from, fixes.as_ref()).await?;
     Ok(true)
+}
+
+/// Label fixes for the dataset of a run.
+///
+/// # Errors
+/// As [`open_label_fixes`].
+pub(super) async fn label_fixes(
+    app: &App,
+    spec: &RunSpec,
+    name: &str,
+    allow_modified: bool,
+) -> Result<LabelFixes, CliError> {
+    open_label_fixes(app, name, &dataset_of(app, spec).await?, allow_modified).await
 }
 
 /// Copies what is known of the models behind the steps that are taken over. Idempotent.
