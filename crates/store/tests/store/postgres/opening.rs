@@ -31,11 +31,11 @@ async fn migrating_is_explicit_and_may_be_repeated() {
         })
         .collect();
     for one in all {
-        assert_eq!(one.await.expect("ends").expect("migrates"), 22);
+        assert_eq!(one.await.expect("ends").expect("migrates"), 23);
     }
     let store = open(&url).await.expect("opens");
     store.create_run(&bench_store::conformance::new_run("r")).await.expect("is created");
-    assert_eq!(migrate(&url).await.expect("is up to date"), 22);
+    assert_eq!(migrate(&url).await.expect("is up to date"), 23);
     assert!(store.check().await.expect("is sound").contains("schema 23, 1 runs"), "nothing was lost");
 }
 
@@ -149,7 +149,7 @@ async fn what_others_wrote_beyond_64_bits_is_mended_and_then_refused() {
     ] {
         change(&mut conn, sqlx::AssertSqlSafe(statement.to_owned())).await;
     }
-    assert_eq!(migrate(&fresh.url).await.expect("migrates"), 22);
+    assert_eq!(migrate(&fresh.url).await.expect("migrates"), 23);
     let row = fresh.store.run(run).await.expect("is read");
     let ledger = fresh.store.ledger(&row).await.expect("is read");
     assert_eq!((row.counters.spent.0, ledger.unfinished.completion_tokens), (10, 0));
