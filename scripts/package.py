@@ -53,6 +53,8 @@ def python_side(section):
 
 VERSION = manifest("version")
 REPOSITORY = manifest("repository")
+# characters; GitHub refuses a release whose notes have more than 125,000
+MOST_OF_NOTES = 120_000
 
 
 def moment():
@@ -253,16 +255,25 @@ def sums(args):
     write(args.output_dir / "SHA256SUMS", "".join(f"{digest}  {name}\n" for name, digest in found.items()).encode())
 
 
-def notes(_args):
+def section(title):
+    """What stands below a heading of the changelog; None without that heading."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    found = re.search(rf"^## {re.escape(title)}\b[^\n]*\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    return found and found[1].strip()
+
+
+def notes(_args):
     # they are of this version or of the next one: only a person knows
-    waiting = re.search(r"^## Unreleased\b[^\n]*\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
-    if waiting and waiting[1].strip():
+    if section("Unreleased"):
         sys.exit(f"CHANGELOG.md has entries under '## Unreleased': move them below '## {VERSION}', then tag again")
-    found = re.search(rf"^## {re.escape(VERSION)}\b[^\n]*\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
-    if not found:
+    told = section(VERSION)
+    if told is None:
         sys.exit(f"CHANGELOG.md has no section '## {VERSION}'")
-    print(found[1].strip())
+    if len(told) > MOST_OF_NOTES:
+        # whole entries, and where the others stand
+        told = told[: told.rindex("\n- ", 0, MOST_OF_NOTES)]
+        told += f"\n\nMore changes of this version stand in [CHANGELOG.md]({REPOSITORY}/blob/v{VERSION}/CHANGELOG.md)."
+    print(told)
 
 
 def main():

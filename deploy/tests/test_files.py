@@ -245,7 +245,7 @@ class Release(unittest.TestCase):
         ]:
             self.assertTrue(line in source(name), name)
 
-    def test_the_notes_are_all_of_this_version_and_nothing_waits(self):
+    def test_the_notes_are_of_this_version_and_fit_and_nothing_waits(self):
         def notes(changelog):
             with tempfile.TemporaryDirectory() as folder:
                 root = Path(folder)
@@ -262,6 +262,14 @@ class Release(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertIn("\n- ", told)
         self.assertNotIn("\n## ", told)
+        self.assertLess(len(told), 125_000, "GitHub takes no more")
+        entries = "- What has changed.\n"
+        self.assertEqual(notes(f"# Changelog\n\n## {self.version}\n\n{entries * 3}")[1], entries * 3)
+        _, told, _ = notes(f"# Changelog\n\n## {self.version}\n\n{entries * 10_000}")
+        whole, more = told.split("\n\n")
+        self.assertEqual(set(whole.splitlines()), {entries.strip()}, "no entry is cut")
+        self.assertIn(f"/blob/v{self.version}/CHANGELOG.md", more)
+        self.assertTrue(100_000 < len(told) < 125_000, len(told))
         code, told, why = notes(f"# Changelog\n\n## Unreleased\n\n- Something new.\n{own}")
         self.assertEqual((code, told), (1, ""))
         self.assertIn("## Unreleased", why)

@@ -11,8 +11,8 @@ use bench_proto::{
 };
 use bench_systems::{adapter, facts, vector};
 
-/// The route of an operation of a run's memory server, whose address is shown without what may be a key; `None` for systems of this process, and for those that it starts itself:
-/// what goes wrong with them is its own matter.
+/// The route of an operation of a run's memory server, whose address is shown without what may be a key; `None` for systems of this
+/// process, and for those that it starts itself: what goes wrong with them is its own matter.
 #[must_use]
 pub fn memory_route(system: &SystemSpec, operation: Operation) -> Option<RouteKey> {
     if system.version == IMPORTED_SYSTEM {
@@ -20,8 +20,8 @@ pub fn memory_route(system: &SystemSpec, operation: Operation) -> Option<RouteKe
     }
     let given = adapter::server_of(&system.settings)?;
     let shown = redact::identity(given);
-    // an address that a variable fills in is none yet
-    let is_open = given.contains("${") && shown.starts_with(redact::HIDDEN);
+    // an address that a variable fills in is none yet; what stands before an `@` in it may be a key all the same
+    let is_open = given.contains("${") && !given.contains('@') && shown.starts_with(redact::HIDDEN);
     let place = if is_open { given.to_owned() } else { shown };
     Some(RouteKey::Memory { operation, place, system: system.name.clone() })
 }
@@ -128,6 +128,7 @@ mod tests {
             assert!(shown.starts_with("http://h/***/v1") && !shown.contains(secret), "{shown}");
         }
         assert_ne!(place("http://h/9f86d081884c4d63a5b1bd2f1e2c7a10/v1"), place("http://h/9f86d081884c4d63/v1"));
+        assert_eq!(place("http://u:opensesame@${env:MINE_HOST}:8/v1"), redact::HIDDEN);
         assert_eq!(place("${env:MINE_URL:-http://h:8}"), "${env:MINE_URL:-http://h:8}");
         assert_eq!(place("https://mem.example/${env:TENANT}/v1"), "https://mem.example/${env:TENANT}/v1");
     }

@@ -246,7 +246,7 @@ pub struct CompleteArgs {
     /// What was typed of the word
     #[arg(default_value = "")]
     pub typed: String,
-    /// The command line: of the dataset that it names are the categories
+    /// The whole command line: categories are those of the dataset that it names
     #[arg(long, default_value = "")]
     pub line: String,
 }

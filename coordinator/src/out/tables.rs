@@ -68,7 +68,7 @@ impl Table {
         self
     }
 
-    /// The last column is what the table is read for: it is never cut, and goes on below itself where it has room enough.
+    /// The last column is what the table is read for: it goes on below itself, and is cut only where it has no room to be read in.
     #[must_use]
     pub(crate) const fn wrapping(mut self) -> Self {
         self.is_wrapping = true;

@@ -11,6 +11,7 @@ use bench_proto::{
 };
 use bench_systems::Capabilities;
 
+use super::read_apart;
 use crate::{exit::CliError, out::amounts::counted};
 
 /// What the questions and streams of a sample want.
@@ -37,7 +38,7 @@ impl Demands {
     /// When the dataset cannot be read.
     pub(crate) async fn read(dataset: &Arc<dyn Dataset>, sample: &Sample) -> Result<Self, CliError> {
         let (dataset, banks, max_sessions) = (Arc::clone(dataset), sample.banks.clone(), sample.spec.max_sessions);
-        let read = tokio::task::spawn_blocking(move || {
+        read_apart(move || {
             let mut demands = Self::default();
             for bank in banks {
                 let mut outline = dataset.outline(bank.file_index as usize)?;
@@ -51,9 +52,9 @@ impl Demands {
                 }
                 demands.add(&outline, &bank.questions);
             }
-            Ok::<_, CliError>(demands)
-        });
-        read.await.map_err(|e| CliError::infrastructure(format!("reading the dataset stopped: {e}")).because(e))?
+            Ok(demands)
+        })
+        .await
     }
 
     fn add(&mut self, bank: &BankOutline, sampled: &[u32]) {

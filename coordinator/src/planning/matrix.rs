@@ -199,12 +199,12 @@ impl Matrix {
         error.saying(message)
     }
 
-    /// The line that a message about a cell means. A setting's key is the surest sign, then a name with its value; a system's name
-    /// alone may stand in any message.
+    /// The line that a message about a cell means. A setting's key is the surest sign, the first one before those that may have been
+    /// meant; then a name with its value. A system's name alone may stand in any message.
     fn line_about(&self, cell: &Cell, message: &str) -> Option<usize> {
         let said = |text: &str| !text.is_empty() && holds(message, text);
-        let mut settings = self.settings_of(cell);
-        if let Some(setting) = settings.find(|setting| said(key_of(setting))) {
+        let settings = self.settings_of(cell).filter(|setting| said(key_of(setting)));
+        if let Some(setting) = settings.min_by_key(|setting| place_of(message, key_of(setting))) {
             return self.line_of(setting).or_else(|| self.line_of(key_of(setting)));
         }
         let flags = named_values(&self.file.flags);
@@ -467,8 +467,14 @@ fn key_of(setting: &str) -> &str {
 
 /// Whether a text has a word, with nothing that could belong to it on either side.
 fn holds(text: &str, word: &str) -> bool {
+    place_of(text, word).is_some()
+}
+
+/// Where a text has a word so.
+fn place_of(text: &str, word: &str) -> Option<usize> {
     let belongs = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '-' || c == '_' || c == '.');
-    text.match_indices(word).any(|(at, _)| {
+    let mut places = text.match_indices(word).map(|(at, _)| at);
+    places.find(|&at| {
         let before = text.get(..at).and_then(|text| text.chars().next_back());
         let after = text.get(at + word.len()..).and_then(|text| text.chars().next());
         // a flag's dashes are no part of its name, and a sentence ends with a dot
@@ -628,7 +634,7 @@ mod tests {
         let toml = "flags = ['--dataset', 'locomo-sim', '--cache=oof',\n  '--set', 'bm25.k8=1',\n  '--preset', 'qick']\n\n\
                     [axes]\nsystem = ['bm25', 'none']\nsettings = ['soft']\n\n[settings]\nsoft = ['bm25.k9=0.9']\n";
         let yaml = "flags: [--dataset, locomo-smi]\naxes:\n  system: [bm25]\n  settings: [plain, soft]\n\n\
-                    settings:\n  plain: []\n  soft:\n    - bm25.k9=0.9\n";
+                    settings:\n  plain: []\n  soft:\n    - bm25.k1=1.2\n    - bm25.k9=0.9\n";
         let read =
             |path: &str, text: &str| Matrix::read(path, text.to_owned()).unwrap_or_else(|e| panic!("{}", e.message));
         let (toml, yaml) = (read("m.toml", toml), read("m.yaml", yaml));
@@ -640,7 +646,8 @@ mod tests {
             (&toml, 1, "unknown memory system 'none'", "m.toml:6: cell 2 "),
             (&toml, 0, "nothing that stands there", "m.toml:5: cell 1 "),
             (&yaml, 0, "unknown dataset 'locomo-smi'", "m.yaml:1: cell 1 "),
-            (&yaml, 1, "--set: unknown key bm25.k9", "m.yaml:9: cell 2 "),
+            (&yaml, 1, "--set: unknown key bm25.k9, did you mean bm25.k1?", "m.yaml:10: cell 2 "),
+            (&yaml, 1, "bm25.k1 is too large", "m.yaml:9: cell 2 "),
         ] {
             let error = matrix.of_cell(&matrix.cells[number], CliError::usage(said));
             assert!(error.message.starts_with(wanted), "'{wanted}': {}", error.message);

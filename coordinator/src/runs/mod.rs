@@ -19,7 +19,7 @@
 //! | [`group`] | how do the repeats of one run, or the cells of a matrix, go together? |
 //! | [`by_hand`] | how does a person hold or cancel it? |
 //! | [`rest`] | how did it come to rest? |
-//! | [`carry_out`] | how do these follow each other, and what is shown then? |
+//! | [`carry_out`] | how is it executed to its rest and its result shown, or left to a cluster? |
 //! | [`ending`] | what is said at its rest, and with which exit code? |
 //! | [`account_watch`] | does anything go around the meter? |
 //! | [`banks_archive`] | how do its banks become a file? |

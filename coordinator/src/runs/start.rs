@@ -149,32 +149,28 @@ pub(crate) async fn confirm(estimate: &RunEstimate, spec: &RunSpec, args: &Submi
     Ok(())
 }
 
-/// Where the run's store is still to be made here: looks at the servers of models before, so that a run that cannot start leaves none.
+/// Where the run's store is still to be made here: looks at whoever will be asked before, so that a run that cannot start leaves none.
 /// Whether that was done.
 ///
 /// # Errors
-/// Exit 2 with the server that cannot be asked.
+/// Exit 2 with whoever cannot be asked.
 pub(crate) async fn look_before_store(app: &App, spec: &RunSpec) -> Result<bool, CliError> {
     let is_missing = app.store_file().is_some_and(|file| file.symlink_metadata().is_err());
     if is_missing {
-        look_first(app, spec, true).await?;
+        look_from_here(app, spec).await?;
     }
     Ok(is_missing)
 }
 
-/// Looks at whoever will be asked: servers of models from here, unless they were `looked` at, workers that take the memory system in
-/// a cluster.
+/// Looks at whoever will be asked: servers of models and the memory system from here, unless that was done (`looked`), workers that
+/// take the memory system in a cluster.
 ///
 /// # Errors
 /// Exit 2 with whoever cannot be asked, or does not take the system.
 pub(crate) async fn check_servers(app: &App, store: &dyn Store, spec: &RunSpec, looked: bool) -> Result<(), CliError> {
     match app.deployment()? {
-        Deployment::Local => {
-            if !looked {
-                look_first(app, spec, true).await?;
-            }
-            check_start(app, spec).await
-        }
+        Deployment::Local if looked => Ok(()),
+        Deployment::Local => look_from_here(app, spec).await,
         Deployment::Cluster => {
             look_for_takers(store, spec).await?;
             // what its person has named may be cleaned up from here
@@ -183,22 +179,22 @@ pub(crate) async fn check_servers(app: &App, store: &dyn Store, spec: &RunSpec, 
     }
 }
 
-/// Runs what a system that is started here wants checked before.
+async fn look_from_here(app: &App, spec: &RunSpec) -> Result<(), CliError> {
+    look_first(app, spec, true).await?;
+    check_start(app, spec).await
+}
+
+/// Runs what a system that is started here wants checked before: who names it in this command lets it do what it does.
 ///
 /// # Errors
 /// Exit 2 with what the check says.
 async fn check_start(app: &App, spec: &RunSpec) -> Result<(), CliError> {
-    let settings = &spec.system.settings;
-    if app.policy_naming(settings, &app.settings().run.system).check(settings).is_err() {
-        // what may not be started is refused by whoever builds it
-        return Ok(());
-    }
     // the meter is not there yet, and no key but its own is for the system of a metered run
     let given = match &spec.limits.meter {
         Some(meter) => Given::new("http://127.0.0.1:9", "none-yet", &meter.variables),
         None => Given::default(),
     };
-    let checked = adapter::check_start(settings, &given, &app.home()).await;
+    let checked = adapter::check_start(&spec.system.settings, &given, &app.home()).await;
     checked.map_err(|why| CliError::usage(format!("{why}; nothing was started")))
 }
 

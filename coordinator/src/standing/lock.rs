@@ -56,6 +56,12 @@ pub(crate) fn lock_path(store_file: &Path, run: &RunId) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Path of the file that says where the meter of a run is (P34), beside that of its lock: `<store>.<run>.meter`.
+#[must_use]
+pub(super) fn meter_path(lock: &Path) -> PathBuf {
+    lock.with_extension("meter")
+}
+
 impl OwnerLock {
     /// Takes the lock, or says who holds it.
     ///
@@ -77,6 +83,8 @@ impl OwnerLock {
                 Err(TryLockError::Error(error)) => return Err(io(error)),
             }
         };
+        // what a killed owner has told of its meter is not true of the next one
+        let _ = std::fs::remove_file(meter_path(&path));
         file.set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| write!(file, "{}", std::process::id()))

@@ -1,6 +1,6 @@
 //! Where the meter of a local run is (P34), for whoever asks while its owner lives: a file beside the owner's lock, for its user alone.
 //! Unless the settings say otherwise, address and key are drawn anew by each process, so that a file that a killed one has left behind
-//! opens nothing; it is not read either.
+//! opens nothing; it is not read either, and goes when the next owner takes the lock.
 
 use std::{
     io,
@@ -11,10 +11,7 @@ use bench_proto::ids::RunId;
 use bench_settings::private;
 use serde::{Deserialize, Serialize};
 
-use super::lock::{OwnerLock, lock_path};
-
-/// End of the file's name: `<store>.<run>.meter`.
-const END: &str = "meter";
+use super::lock::{OwnerLock, lock_path, meter_path};
 
 /// Where the meter of a run is, and what opens the run's part of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +32,7 @@ impl OwnMeter {
     /// # Errors
     /// What the disk says.
     pub(crate) fn tell(&self, lock: &OwnerLock) -> io::Result<ToldMeter> {
-        let told = ToldMeter(lock.path().with_extension(END));
+        let told = ToldMeter(meter_path(lock.path()));
         private::write(&told.0, &serde_json::to_vec(self)?)?;
         Ok(told)
     }
@@ -43,7 +40,7 @@ impl OwnMeter {
     /// What the living owner of a run tells; `None` where nobody owns it, or it is not metered.
     pub(crate) fn find(store_file: &Path, run: &RunId) -> Option<Self> {
         OwnerLock::owner(store_file, run)?;
-        let bytes = std::fs::read(lock_path(store_file, run).with_extension(END)).ok()?;
+        let bytes = std::fs::read(meter_path(&lock_path(store_file, run))).ok()?;
         serde_json::from_slice(&bytes).ok()
     }
 }
@@ -74,6 +71,11 @@ mod tests {
         // as after a kill: the kernel frees the lock, and the file stays
         drop(lock);
         assert!(file.exists() && OwnMeter::find(&store, &run).is_none());
+        let next = OwnerLock::take(&store, &run).expect("nobody holds it");
+        assert_eq!(OwnMeter::find(&store, &run), None, "the next owner has told nothing yet");
+        drop(told);
+        let told = meter.tell(&next).expect("is written");
+        assert_eq!(OwnMeter::find(&store, &run), Some(meter));
         drop(told);
         assert!(!file.exists());
     }

@@ -233,6 +233,8 @@ impl RateTexts {
 const FILE_VERSION: u32 = 4;
 /// The oldest that is read: it knew no `context`, and 3 neither `provider` nor what a model can do.
 const OLDEST_VERSION: u32 = 2;
+/// From this one on lines name their source; those of older files are of the only source, where there is one.
+const NAMES_SOURCES: u32 = 4;
 
 /// Known prices.
 #[derive(Debug, Clone)]
@@ -288,10 +290,15 @@ impl PriceTable {
                 file.version
             ));
         }
+        let only = match file.sources.as_slice() {
+            [only] if file.version < NAMES_SOURCES => Some(&only.provider),
+            _ => None,
+        };
         let mut models = BTreeMap::new();
         for line in file.models {
             let price = line.price().map_err(|problem| format!("{}: {problem}", line.model))?;
             let PriceLine { kind, provider, context, max_output, supports, date, .. } = line;
+            let provider = provider.or_else(|| only.cloned());
             let model = PricedModel { kind, provider, context, max_output, supports, date, price };
             if models.insert(line.model.clone(), model).is_some() {
                 return Err(format!("{} stands there twice", line.model));
@@ -343,14 +350,11 @@ impl PriceTable {
         &self.sources
     }
 
-    /// Where the price of one of its models was read: at its provider, or at the only source of the table.
+    /// Where the price of one of its models was read; `None` where nobody has said so.
     #[must_use]
     pub fn source_of(&self, model: &PricedModel) -> Option<&PriceSource> {
-        match (&model.provider, self.sources.as_slice()) {
-            (Some(provider), sources) => sources.iter().find(|source| source.provider == *provider),
-            (None, [only]) => Some(only),
-            (None, _) => None,
-        }
+        let provider = model.provider.as_ref()?;
+        self.sources.iter().find(|source| source.provider == *provider)
     }
 
     /// Models and prices, by name.
@@ -577,18 +581,35 @@ mod tests {
         let source = |provider: &str| {
             format!(r#"{{"provider":"{provider}","checked":"2030-01-01","pages":["https://{provider}.example"]}}"#)
         };
-        let read = |sources: &[String], line: &str| {
+        let read = |version: u32, sources: &[String], line: &str| {
             let sources = sources.join(",");
             let line = format!(r#"{{"model":"m","input":"1","output":"1"{line}}}"#);
-            let text = format!(r#"{{"version":4,"date":"2030-01-01","sources":[{sources}],"models":[{line}]}}"#);
-            let table = PriceTable::read(&text).expect("reads");
-            table.source_of(&table.models["m"]).map(|source| source.provider.clone())
+            let text =
+                format!(r#"{{"version":{version},"date":"2030-01-01","sources":[{sources}],"models":[{line}]}}"#);
+            PriceTable::read(&text).expect("reads")
+        };
+        let source_of = |table: &PriceTable, model: &str| {
+            table.source_of(&table.models[model]).map(|source| source.provider.clone())
         };
         let both = [source("one"), source("two")];
-        assert_eq!(read(&both, r#","provider":"two""#).as_deref(), Some("two"));
-        assert_eq!(read(&both, ""), None);
-        assert_eq!(read(&both[..1], "").as_deref(), Some("one"));
-        assert_eq!(read(&both[..1], r#","provider":"two""#), None);
+        let of = |version: u32, sources: &[String], line: &str| source_of(&read(version, sources, line), "m");
+        assert_eq!(of(4, &both, r#","provider":"two""#).as_deref(), Some("two"));
+        assert_eq!((of(4, &both, ""), of(3, &both, "")), (None, None));
+        assert_eq!((of(3, &both[..1], "").as_deref(), of(4, &both[..1], "")), (Some("one"), None));
+        assert_eq!(of(4, &both[..1], r#","provider":"two""#), None);
+        // a line that is kept keeps its source, and gets none of a table that has not its price
+        let table = |name: &str, table: PriceTable| {
+            let models = table.models.into_values().map(|model| (name.to_owned(), model)).collect();
+            PriceTable { models, ..table }
+        };
+        let newer = table("new", read(4, &both[..1], r#","provider":"one""#));
+        for (older, expected) in [(&both[1..], Some("two")), (&both[..0], None)] {
+            let older = table("kept", read(3, older, ""));
+            let written = newer.to_file(Some(&older)).expect("is JSON");
+            let again = PriceTable::read(&written).expect("reads");
+            let told = ["new", "kept"].map(|model| source_of(&again, model));
+            assert_eq!(told.each_ref().map(Option::as_deref), [Some("one"), expected]);
+        }
     }
 
     #[test]

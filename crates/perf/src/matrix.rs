@@ -1,5 +1,5 @@
-//! A matrix of four cells against the same four runs alone, at a provider's full allowance: it must ask for no more, and take no
-//! longer.
+//! A matrix of four cells against the same four runs alone, at a provider's full allowance: it must ask for no more.
+//! How long both sides take is shown beside that, and has no target.
 
 use std::{path::Path, process::Command};
 

@@ -54,7 +54,20 @@ pub fn terminal(report: &MatrixReport, options: TerminalOptions) -> String {
     };
     let columns = aligned(&[">Cell", ">Score", ">95 %", "Verdict", ">$/run", axes.as_str()]);
     let cells = Table { columns, rows: report.cells.iter().map(row).collect() };
-    brief::group_page(options.view, head(report), (&cells, "cell"), &report.id)
+    let commands = brief::commands(&report.id, compared(report));
+    brief::group_page(options.view, head(report), (&cells, "cell"), commands)
+}
+
+/// Two of its runs that can be compared, or one of them beside another run: `compare` refuses a matrix, which has no score of its own.
+fn compared(report: &MatrixReport) -> [&str; 2] {
+    let of_number = |number: u32| report.cells.iter().find(|cell| cell.number == number).and_then(first_run);
+    let of_pair = |pair: &MatrixPair| Some([of_number(pair.a)?, of_number(pair.b)?]);
+    let found = report.pairs.iter().filter(|pair| pair.comparable).find_map(of_pair);
+    found.unwrap_or_else(|| [brief::OTHER, report.cells.iter().find_map(first_run).unwrap_or(&report.id)])
+}
+
+fn first_run(cell: &MatrixCell) -> Option<&str> {
+    cell.runs.first().map(String::as_str)
 }
 
 /// What comes first: which matrix, whether it may be used, what its scores are of, and how many pairs are told apart.
@@ -541,12 +554,16 @@ mod tests {
             let page = terminal(&report, TerminalOptions::default());
             assert!(page.lines().count() <= 24, "{page}");
             assert!(page.lines().all(|line| unicode_width::UnicodeWidthStr::width(line) <= 80), "{page}");
-            for words in ["VALID", "second against first", "bench-coord report 0123456789ab --full"] {
+            let commands = ["bench-coord report 0123456789ab --full", "bench-coord compare p-c1-r1 p-c2-r1"];
+            for words in ["VALID", "second against first"].into_iter().chain(commands) {
                 assert!(page.contains(words), "'{words}' is missing:\n{page}");
             }
         }
         let page = terminal(&report, TerminalOptions::default());
         assert!(page.contains(" more cells in the full report"), "{page}");
+        report.pairs.clear();
+        let page = terminal(&report, TerminalOptions::default());
+        assert!(page.contains("bench-coord compare OTHER p-c1-r1"), "a matrix is compared with nothing: {page}");
     }
 
     #[test]

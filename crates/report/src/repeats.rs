@@ -51,7 +51,9 @@ pub fn terminal(report: &RepeatsReport, options: TerminalOptions) -> String {
         ]
     };
     let runs = Table { columns, rows: report.runs.iter().map(row).collect() };
-    brief::group_page(options.view, head(report), (&runs, "repeat"), &report.group.id)
+    let id = &report.group.id;
+    let commands = brief::commands(id, [brief::OTHER, id]);
+    brief::group_page(options.view, head(report), (&runs, "repeat"), commands)
 }
 
 /// What comes first: what was repeated, whether it may be used, the mean, and how far it moves.
@@ -91,8 +93,18 @@ fn head(report: &RepeatsReport) -> Head {
     let benchmark = mean.benchmark_ci95.as_ref().map(|ci| interval_with_width(Some(ci)));
     lines.extend(benchmark.map(|ci| (None, format!("this benchmark under new draws {ci}"))));
     lines.push((None, brief::booked(group.booked_usd, group.cap_usd)));
-    lines.extend(brief::few(&report.notes, NOTES_SHOWN).into_iter().map(|note| (None, note)));
+    let notes: Vec<String> = report.notes.iter().map(|note| with_short_ids(note, report)).collect();
+    lines.extend(brief::few(&notes, NOTES_SHOWN).into_iter().map(|note| (None, note)));
     lines
+}
+
+/// A note whose runs are named by the ends of their ids: whole ones take half of a line, and what is said of them is cut.
+fn with_short_ids(note: &str, report: &RepeatsReport) -> String {
+    let shorter = |note: String, run: &RepeatedRun| match random_end(&run.id) {
+        Some(end) => note.replace(run.id.as_str(), end),
+        None => note,
+    };
+    report.runs.iter().fold(note.to_owned(), shorter)
 }
 
 /// The repeats as Markdown.
@@ -370,6 +382,15 @@ mod tests {
         let page = terminal(&report, TerminalOptions::default());
         let shown = page.lines().filter(|line| line.contains("0123456789ab-r") || line.contains("  s-r")).count();
         assert!(page.contains(&format!("and {} more repeats", report.runs.len() - shown)), "{page}");
+    }
+
+    #[test]
+    fn why_a_repeat_is_invalid_is_not_cut_by_its_id() {
+        let mut report = golden();
+        report.runs[0].id = "0193a1b2-aaaa-7bbb-8ccc-0123456789ab-r1".to_owned();
+        report.notes = vec![format!("{} is INVALID: the judges agree no better than chance", report.runs[0].id)];
+        let page = terminal(&report, TerminalOptions::default());
+        assert!(page.contains("\n0123456789ab-r1 is INVALID: the judges agree no better than chance\n"), "{page}");
     }
 
     #[test]

@@ -79,16 +79,17 @@ pub(crate) fn reply(wanted: &Wanted<'_>, text: &str) -> String {
     }
 }
 
-/// Whether a schema asks for what a text says: a list of objects or texts, or a summary, and nothing that speaks a verdict; or for
-/// nothing that has to be there, as the dates of a fact.
+/// Whether a schema asks for what a text says: a list of objects or texts, a summary, or nothing that has to be there, as the dates of
+/// a fact; and for nothing that speaks a verdict.
 fn extracts(schema: &Schema) -> bool {
     let top = schema.resolved(schema);
     let properties = || top.properties.0.iter().map(|(name, of)| (name.as_str(), of.resolved(schema)));
     let speaks = |of: &Schema| of.choices.is_some() || matches!(of.kind(), "boolean" | "integer" | "number");
     let lists = |of: &Schema| of.kind() == "array" && of.item(schema).is_some_and(|item| item.kind() != "boolean");
-    let needs_nothing = properties().next().is_some() && properties().all(|(_, of)| of.may_be_null());
+    let needs_nothing =
+        properties().next().is_some() && properties().all(|(_, of)| of.may_be_null() && !of.any_of.iter().any(speaks));
     let says = |(name, of): (&str, &Schema)| lists(of) || name == "summary";
-    needs_nothing || (properties().any(says) && !properties().any(|(_, of)| speaks(of)))
+    (needs_nothing || properties().any(says)) && !properties().any(|(_, of)| speaks(of))
 }
 
 /// The first schema of an object that stands in a prompt.
@@ -493,6 +494,14 @@ mod tests {
     fn verdicts_and_plain_questions_are_no_extraction() {
         let verdict = json!({"type": "object", "properties": {"reasons": {"type": "array", "items": {"type": "string"}}, "correct": {"type": "boolean"}}});
         assert_eq!(made("", SAID, schema(&verdict)), None);
+        for kind in [
+            json!({"type": ["boolean", "null"]}),
+            json!({"anyOf": [{"type": "boolean"}, {"type": "null"}]}),
+            json!({"anyOf": [{"enum": ["yes", "no"]}, {"type": "null"}]}),
+        ] {
+            let left_open = json!({"type": "object", "properties": {"correct": kind}});
+            assert_eq!(made("", SAID, schema(&left_open)), None, "{left_open}");
+        }
         assert_eq!(made("Reply as {\"label\": \"yes\"}", SAID, json!({"type": "json_object"})), None);
         assert_eq!(made("", SAID, Value::Null), None);
         let empty = json!({"type": "object", "properties": {"facts": {"type": "array", "items": {"type": "string"}}}});

@@ -64,7 +64,7 @@ pub(crate) fn parse<'a>(body: &'a [u8], draw_header: Option<&str>) -> Result<Cha
         key.part(message.role.as_bytes());
         key.part(message.text.as_bytes());
     }
-    parameters(&mut key, &fields, &["model", "input", "instructions", "stream", "seed"]);
+    parameters(&mut key, &fields, &["model", "input", "instructions", "stream", "stream_options", "seed"]);
     key.part(&draw(&fields, draw_header)?.to_le_bytes());
     Ok(ChatRequest {
         model: name,
@@ -206,7 +206,7 @@ mod tests {
         let base = r#"{"model":"m","input":"hi","temperature":0}"#;
         for same in [
             r#"{"temperature":0,"input":[{"role":"user","content":[{"type":"input_text","text":"hi"}]}],"model":"m"}"#,
-            r#"{"model":"m","input":"hi","temperature":0,"stream":true,"store":false,"text":null}"#,
+            r#"{"model":"m","input":"hi","temperature":0,"stream":true,"stream_options":{"include_obfuscation":false},"store":false,"text":null}"#,
         ] {
             assert_eq!(key(base, None), key(same, None), "{same}");
         }

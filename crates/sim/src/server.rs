@@ -247,8 +247,7 @@ async fn answer_chat(core: &Core, ticket: &mut Ticket, headers: &HeaderMap, body
         (0..request.choices).map(|index| choice(&core.config, &request, index, admission.fault)).collect();
     let completion = choices.iter().map(|choice| choice.tokens).sum();
     let used = Used { prompt: prompt_tokens, cached: cached(core, prompt_tokens), cache_write: 0, completion };
-    let head = ReplyHead { key: request.key, seed: core.config.seed, model: &request.model, used };
-    core.paid(request.key, &request.model, used, arrives_whole(&admission));
+    let head = paid(core, request.key, &request.model, used, &admission);
     let (content_type, parts) = if request.stream {
         ("text/event-stream", chat_events(&head, &choices, request.include_usage))
     } else {
@@ -270,8 +269,7 @@ async fn answer_responses(
     let choice = choice(&core.config, &request, 0, admission.fault);
     let cached = cached(core, prompt_tokens);
     let used = Used { prompt: prompt_tokens, cached, cache_write: 0, completion: choice.tokens };
-    let head = ReplyHead { key: request.key, seed: core.config.seed, model: &request.model, used };
-    core.paid(request.key, &request.model, used, arrives_whole(&admission));
+    let head = paid(core, request.key, &request.model, used, &admission);
     let (content_type, parts) = if request.stream {
         ("text/event-stream", responses::response_events(&head, &choice))
     } else {
@@ -294,8 +292,7 @@ async fn answer_messages(
     let cached = cached(core, prompt_tokens);
     let cache_write = if request.writes_cache { (prompt_tokens - cached) / 2 } else { 0 };
     let used = Used { prompt: prompt_tokens, cached, cache_write, completion: choice.tokens };
-    let head = ReplyHead { key: request.key, seed: core.config.seed, model: &request.model, used };
-    core.paid(request.key, &request.model, used, arrives_whole(&admission));
+    let head = paid(core, request.key, &request.model, used, &admission);
     let tool = tool.as_deref();
     let (content_type, parts) = if request.stream {
         ("text/event-stream", anthropic::message_events(&head, &choice, tool))
@@ -359,9 +356,8 @@ async fn answer_embeddings(
     let dimensions = request.dimensions.unwrap_or(core.config.embed_dimensions);
     let vectors = request.inputs.iter().map(|text| embed(&request.model, text, dimensions));
     let used = Used { prompt: prompt_tokens, ..Used::default() };
-    let head = ReplyHead { key: request.key, seed: core.config.seed, model: &request.model, used };
+    let head = paid(core, request.key, &request.model, used, &admission);
     let body = embeddings_body(&head, vectors, request.base64);
-    core.paid(request.key, &request.model, used, arrives_whole(&admission));
     Ok(respond(request.key, &admission, "application/json", halves(body, &admission)))
 }
 
@@ -410,6 +406,12 @@ async fn pass_time(core: &Core, admission: &Admission) -> Result<(), ApiError> {
         Some(FaultKind::Hang) => Err(hang(core).await.announcing(admission.announced)),
         _ => Ok(()),
     }
+}
+
+/// Notes what a reply to a request of this model used; the head of the reply says it.
+fn paid<'a>(core: &Core, key: RequestKey, model: &'a str, used: Used, admission: &Admission) -> ReplyHead<'a> {
+    core.paid(key, model, used, arrives_whole(admission));
+    ReplyHead { key, seed: core.config.seed, model, used }
 }
 
 fn arrives_whole(admission: &Admission) -> bool {

@@ -1,7 +1,11 @@
 //! What other processes do at a run's memory system, by the tasks that they hold, so that a call that comes to a meter beside them can be
 //! said to be for it. A look begins after the call has come: what the call is for is still held then, since it waits for the reply.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex as SyncMutex, PoisonError},
+    time::Duration,
+};
 
 use bench_proto::{
     ids::{RunNo, TaskKey, TaskKind},
@@ -30,7 +34,9 @@ pub(crate) struct Leased {
     store: Arc<dyn Store>,
     run: RunNo,
     means: Means,
-    last: Mutex<Option<Look>>,
+    /// Whoever looks has it.
+    turn: Mutex<()>,
+    last: SyncMutex<Option<Look>>,
 }
 
 /// What was found, and what the look before it had found. `None` where the store did not say.
@@ -40,6 +46,7 @@ pub(super) struct Seen {
     now: Option<Arc<BTreeSet<Doing>>>,
 }
 
+#[derive(Clone)]
 struct Look {
     begun: Instant,
     took: Duration,
@@ -104,9 +111,11 @@ impl Means {
     }
 }
 
-/// Which bank and stage a call is for among what may be in flight: those that all of it agrees on. No bank of a plan has the probe's number.
+/// Which bank and stage a call is for among what may be in flight: those that all of it agrees on. The probe, whose number no bank of a
+/// plan has, asks all banks.
 fn agreed<'a>(doing: impl IntoIterator<Item = &'a Doing>, named: Option<u32>) -> (Option<u32>, Stage) {
-    let mut doing = doing.into_iter().filter(|(bank, _)| named.is_none_or(|named| named == *bank));
+    let may_be_of = |bank: u32| bank >= TaskKey::MAX_BANKS || named.is_none_or(|named| named == bank);
+    let mut doing = doing.into_iter().filter(|(bank, _)| may_be_of(*bank));
     let Some((first, stage)) = doing.next() else { return (named, Stage::Unattributed) };
     let (mut bank, mut stage) = (Some(*first), *stage);
     for (other, other_stage) in doing {
@@ -115,7 +124,7 @@ fn agreed<'a>(doing: impl IntoIterator<Item = &'a Doing>, named: Option<u32>) ->
             stage = Stage::Unattributed;
         }
     }
-    (bank.filter(|bank| *bank < TaskKey::MAX_BANKS), stage)
+    (named.or(bank.filter(|bank| *bank < TaskKey::MAX_BANKS)), stage)
 }
 
 impl Seen {
@@ -134,13 +143,17 @@ impl Seen {
 
 impl Leased {
     pub(super) fn new(store: Arc<dyn Store>, run: RunNo, spec: &RunSpec) -> Self {
-        Self { store, run, means: Means::of_spec(spec), last: Mutex::new(None) }
+        Self { store, run, means: Means::of_spec(spec), turn: Mutex::default(), last: SyncMutex::default() }
     }
 
-    /// What a call is most likely for that comes now, by the last look; nothing is waited for.
+    fn last(&self) -> Option<Look> {
+        // every change is complete when the lock is dropped
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What a call is most likely for that comes now, by the last look that has ended; nothing is waited for.
     pub(super) fn guess(&self, named: Option<u32>) -> (Option<u32>, Stage) {
-        let last = self.last.try_lock().ok();
-        let recent = last.as_deref().and_then(Option::as_ref).filter(|look| look.begun.elapsed() < LONGEST);
+        let recent = self.last().filter(|look| look.begun.elapsed() < LONGEST);
         recent.map_or((named, Stage::Unattributed), |look| look.seen.attribute(named, true))
     }
 
@@ -152,13 +165,12 @@ impl Leased {
 
     /// A look that began after `came`: calls that come while another is under way share the next one.
     async fn look(&self, came: Instant) -> Seen {
-        let mut last = self.last.lock().await;
-        let mut before = None;
-        if let Some(look) = last.as_ref() {
+        let _turn = self.turn.lock().await;
+        let last = self.last();
+        if let Some(look) = &last {
             if look.begun >= came {
                 return look.seen.clone();
             }
-            before.clone_from(&look.seen.now);
             sleep_until(look.begun + look.took + (look.took * REST).min(LONGEST)).await;
         }
         let begun = Instant::now();
@@ -170,8 +182,9 @@ impl Leased {
             }
             Err(_) => None,
         };
-        let seen = Seen { before, now };
-        *last = Some(Look { begun, took: begun.elapsed(), seen: seen.clone() });
+        let seen = Seen { before: last.and_then(|look| look.seen.now), now };
+        let look = Look { begun, took: begun.elapsed(), seen: seen.clone() };
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(look);
         seen
     }
 
@@ -226,6 +239,8 @@ mod tests {
         assert_eq!(Seen::default().attribute(None, true), (None, Stage::Unattributed), "the store is away");
         let probe = (TaskKey::MAX_BANKS, Stage::Check);
         assert_eq!(seen(None, &[probe]).attribute(None, true), (None, Stage::Check));
+        assert_eq!(seen(None, &[probe]).attribute(Some(4), true), (Some(4), Stage::Check), "it asks all banks");
+        assert_eq!(seen(None, &[probe, asking]).attribute(Some(0), true), (Some(0), Stage::Unattributed));
     }
 
     #[tokio::test]
@@ -243,6 +258,21 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         assert_eq!(looking.end().await, (Some(1), Stage::Retain));
+    }
+
+    #[tokio::test]
+    async fn p34_a_guess_rests_on_the_last_look_while_another_is_under_way() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let store = store_in(folder.path()).await;
+        let scene = Scene::start(store.as_ref(), &[bank(0, &[(1, &[0])])]).await;
+        let spec = store.run(scene.run).await.expect("is there").spec;
+        let leased = Arc::new(Leased::new(Arc::clone(&store), scene.run, &spec));
+        let _ = scene.claim(TaskKey::retain(0, 0)).await;
+        let _ = leased.begin(None).end().await;
+        let looking = leased.begin(None);
+        tokio::task::yield_now().await;
+        assert!(!looking.task.is_finished(), "it rests first");
+        assert_eq!(leased.guess(None), (Some(0), Stage::Retain));
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::{collections::BTreeSet, process::Command};
 
 const LONG: &str = include_str!("long_tests.txt");
 
-/// A name that no test has would leave out nothing, and one with which others begin would leave them out too.
+/// A name that no test has would leave out nothing, and one with which others begin would leave them out too. A test that holds the
+/// same has to run with every change.
 #[test]
 fn every_name_is_that_of_one_test_and_says_what_holds_the_same() {
     let program = std::env::current_exe().expect("this program");
@@ -13,7 +14,8 @@ fn every_name_is_that_of_one_test_and_says_what_holds_the_same() {
     let listed = String::from_utf8(listed.stdout).expect("text");
     let tests: Vec<&str> = listed.lines().filter_map(|line| line.strip_suffix(": test")).collect();
     let mut once = BTreeSet::new();
-    for line in LONG.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+    let lines = || LONG.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    for line in lines() {
         let (name, held_by) =
             line.split_once(" ").unwrap_or_else(|| panic!("{line} says nothing of what holds the same"));
         assert!(once.insert(name), "{name} stands twice");
@@ -22,4 +24,14 @@ fn every_name_is_that_of_one_test_and_says_what_holds_the_same() {
         assert_eq!(meant, [&name], "{name} has to be one test");
     }
     assert!(!once.is_empty());
+    for (name, held_by) in lines().filter_map(|line| line.split_once(" ")) {
+        let words = held_by.split_whitespace().map(|word| word.trim_end_matches(','));
+        for word in words.filter(|word| word.contains("::")) {
+            // a test, or a module of tests
+            let of_module = format!("{word}::");
+            let is_meant = |test: &str| test == word || test.starts_with(&of_module);
+            let runs_always = tests.iter().any(|test| is_meant(test) && !once.contains(*test));
+            assert!(runs_always, "{name} is held by {word}, which is no test that runs with every change");
+        }
+    }
 }

@@ -76,20 +76,26 @@ fn memory(cluster: &Cluster, port: u16, key: &Value, env: &[(&str, &str)]) -> Pr
     cluster.spawn(command, "memory")
 }
 
+/// Where the meter of a run is to listen, the memory that is told so, and the hash by which workers allow it.
+fn elsewhere(cluster: &Cluster, run: &str, env: &[(&str, &str)]) -> (String, Process, String) {
+    let [meter_port, memory_port] = ports::reserve().expect("ports");
+    let listen = format!("127.0.0.1:{meter_port}");
+    let address = ["meter", "url", run, "--set", &format!("meter.listen={listen}"), "--json"];
+    let key = cluster.run(&address).expect_code(0).json();
+    let memory = memory(cluster, memory_port, &key, env);
+    let hash = cluster.run(&["systems", "hash", "./mine.yaml", "--json"]).expect_code(0).json();
+    (listen, memory, hash["sha256"].as_str().expect("a hash").to_owned())
+}
+
 #[test]
 fn p34_ledger_and_report_agree_to_the_token_when_meter_provider_and_worker_are_killed() {
     let folder = tempfile::tempdir().expect("a folder");
     let ledger = folder.path().join("ledger.jsonl");
     let flags = ["--price", "gpt-4o-mini=0.15/0.60", "--latency-ms", "20", "--ledger"];
     let mut provider = Provider::start(&[&flags[..], &[ledger.to_str().expect("utf-8")]].concat());
-    let [meter_port, memory_port] = ports::reserve().expect("ports");
-    let listen = format!("127.0.0.1:{meter_port}");
     let cluster = Cluster::new().with_provider(provider.base_url(), KEY).with_env(SECRET.0, SECRET.1);
-    let address = ["meter", "url", "killed", "--set", &format!("meter.listen={listen}"), "--json"];
-    let key = cluster.run(&address).expect_code(0).json();
-    let _memory = memory(&cluster, memory_port, &key, &[]);
-    let hash = cluster.run(&["systems", "hash", "./mine.yaml", "--json"]).expect_code(0).json();
-    let allowed = [("BENCH_ALLOW_SYSTEMS", hash["sha256"].as_str().expect("a hash"))];
+    let (listen, _memory, hash) = elsewhere(&cluster, "killed", &[]);
+    let allowed = [("BENCH_ALLOW_SYSTEMS", hash.as_str())];
     let mut coordinator = cluster.coordinator("coordinator");
     let mut workers: Vec<_> = ["one", "two"].map(|name| cluster.worker_with(name, &[], &allowed)).into();
     wait_until_ready(&mut coordinator);
@@ -148,14 +154,9 @@ fn p34_ledger_and_report_agree_to_the_token_when_meter_provider_and_worker_are_k
 #[test]
 fn p11_p34_what_a_server_elsewhere_fails_by_what_the_meter_says_is_given_back() {
     let provider = Provider::start(&["--price", "gpt-4o-mini=0.15/0.60", "--latency-ms", "20"]);
-    let [meter_port, memory_port] = ports::reserve().expect("ports");
-    let listen = format!("127.0.0.1:{meter_port}");
     let cluster = Cluster::new().with_provider(provider.base_url(), KEY).with_env(SECRET.0, SECRET.1);
-    let address = ["meter", "url", "given", "--set", &format!("meter.listen={listen}"), "--json"];
-    let key = cluster.run(&address).expect_code(0).json();
-    let _memory = memory(&cluster, memory_port, &key, &[("MEMORY_PASSES", "1")]);
-    let hash = cluster.run(&["systems", "hash", "./mine.yaml", "--json"]).expect_code(0).json();
-    let allowed = [("BENCH_ALLOW_SYSTEMS", hash["sha256"].as_str().expect("a hash"))];
+    let (listen, _memory, hash) = elsewhere(&cluster, "given", &[("MEMORY_PASSES", "1")]);
+    let allowed = [("BENCH_ALLOW_SYSTEMS", hash.as_str())];
     let mut coordinator = cluster.coordinator("coordinator");
     let mut worker = cluster.worker_with("one", &[], &allowed);
     wait_until_ready(&mut coordinator);

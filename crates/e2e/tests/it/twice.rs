@@ -107,6 +107,7 @@ fn indent(line: &str) -> usize {
 }
 
 fn is_signature(line: &str) -> bool {
+    let line = line.strip_prefix("pub(in ").and_then(|path| path.split_once(") ")).map_or(line, |(_, rest)| rest);
     let is_before = |word: &&str| word.starts_with("pub") || matches!(*word, "async" | "const" | "default" | "unsafe");
     line.split_whitespace().find(|word| !is_before(word)) == Some("fn")
 }
@@ -144,6 +145,7 @@ fn says_something(line: &str) -> bool {
 fn a_block_is_found_where_it_is_said_again() {
     let work = "    let a = first(x);\n    let b = second(a);\n    if b {\n        third();\n    }\n    fourth(a, b)\n";
     let deeper: String = work.lines().map(|line| format!("    {line}\n")).collect();
+    assert!(is_signature("pub(in super::super) async fn two(") && !is_signature("let second = fn_of(x);"));
     let fields = "    Said {\n        a,\n        b: 1,\n        c: None,\n        d,\n        e,\n        f,\n    }\n";
     let text = format!(
         "fn one(x: u8) -> u8 {{\n{work}}}\n\nimpl T {{\n    pub(crate) async fn two(\n        &self,\n    ) -> u8 {{\n{deeper}    }}\n}}\n\

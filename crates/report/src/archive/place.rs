@@ -106,7 +106,7 @@ impl Folder {
             match std::fs::metadata(&path).and_then(|meta| Ok((meta, std::fs::read_dir(&path)?))) {
                 Ok((meta, entries)) if seen.insert(identity(&meta)) => {
                     for entry in entries {
-                        found.sort_in(&entry?, &folder, &mut folders)?;
+                        found.sort_in(&entry?, &folder, &mut folders);
                     }
                 }
                 Ok(_) => found.left_out.push((folder, "it leads to a folder that is listed elsewhere".to_owned())),
@@ -137,20 +137,15 @@ pub struct Found {
 }
 
 impl Found {
-    fn sort_in(
-        &mut self,
-        entry: &std::fs::DirEntry,
-        folder: &str,
-        folders: &mut VecDeque<String>,
-    ) -> std::io::Result<()> {
+    fn sort_in(&mut self, entry: &std::fs::DirEntry, folder: &str, folders: &mut VecDeque<String>) {
         let own = entry.file_name();
         let shown = own.to_string_lossy();
         let name = if folder.is_empty() { shown.to_string() } else { format!("{folder}/{shown}") };
         if own.to_str().is_none_or(|own| Path::parse(own).is_err()) {
             self.left_out.push((name, "no object of an archive has such a name".to_owned()));
-            return Ok(());
+            return;
         }
-        let is_link = entry.file_type()?.is_symlink();
+        let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
         match std::fs::metadata(entry.path()) {
             // after all real folders: of two ways to one folder the straight one counts
             Ok(meta) if meta.is_dir() && is_link => folders.push_back(name),
@@ -162,7 +157,6 @@ impl Found {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => self.left_out.push((name, error.to_string())),
         }
-        Ok(())
     }
 }
 

@@ -25,7 +25,7 @@ struct Cost {
 }
 
 const COSTS: [Cost; 3] = [
-    Cost { mark: "$", file_name: "front-dollars.svg", title: "score against dollars a run", of: ComparedRun::usd_list },
+    Cost { mark: "$", file_name: "front-dollars.svg", title: "score against dollars a run", of: dollars },
     Cost {
         mark: "$fill",
         file_name: "front-filling.svg",
@@ -39,6 +39,11 @@ const COSTS: [Cost; 3] = [
         of: |run| Some(1000.0 * run.memory()?.usd_per_question?),
     },
 ];
+
+/// Dollars of a run; none where its memory system may have spent more, nor of imported grades: theirs are no free run.
+fn dollars(run: &ComparedRun) -> Option<f64> {
+    run.usd_list().filter(|usd| *usd > 0.0 || run.usage.booked.is_some())
+}
 
 /// Score against each cost that is known of two runs at least, where something is spent.
 #[must_use]
@@ -99,6 +104,10 @@ pub(super) fn runs(pairs: &[Comparison], front: Front) -> Vec<Block> {
     if runs.iter().any(|run| run.usd_list().is_none()) {
         lines.push("what the memory system of a run without dollars spends is unknown; --meter counts it".to_owned());
     }
+    if runs.iter().any(|run| run.usd_list().is_some() && dollars(run).is_none()) {
+        lines
+            .push("what a result cost that came without its dollars, such as an imported one, is not known".to_owned());
+    }
     vec![heading("Scores and costs"), table(&columns, rows), Block::List(lines)]
 }
 
@@ -139,7 +148,10 @@ fn on_front(pairs: &[Comparison], runs: &[&ComparedRun], cost: &Cost, front: Fro
 
 #[cfg(test)]
 mod tests {
-    use bench_proto::{call::Phase, summary::MemoryCost};
+    use bench_proto::{
+        call::Phase,
+        summary::{Booked, MemoryCost},
+    };
     use serde_json::json;
 
     use super::*;
@@ -210,7 +222,17 @@ mod tests {
         let text = markdown::render_blocks(&runs(&pairs, front));
         assert!(text.contains("spends is unknown; --meter counts it") && !text.contains("$fill |"), "{text}");
         assert!(fronts(&pairs, front).is_empty());
-        let free = [pair(&run("a", 0.9, 0.0, None), &run("b", 0.6, 0.0, None))];
-        assert_eq!(on_front(&free, &runs_of(&free), &COSTS[0], front), [None, None]);
+        let free = |id: &str, value: f64| {
+            let mut free = run(id, value, 0.0, None);
+            free.usage.booked = Some(Booked::default());
+            free
+        };
+        let both = [pair(&free("a", 0.9), &free("b", 0.6))];
+        assert_eq!(on_front(&both, &runs_of(&both), &COSTS[0], front), [None, None]);
+        let imported = run("imported", 0.5, 0.0, None);
+        let all = [pair(&imported, &known), pair(&imported, &free("a", 0.4)), pair(&known, &free("a", 0.4))];
+        assert_eq!(on_front(&all, &runs_of(&all), &COSTS[0], front), [None, Some(true), Some(true)]);
+        let text = markdown::render_blocks(&runs(&all, front));
+        assert!(text.contains("came without its dollars") && !text.contains("--meter counts it"), "{text}");
     }
 }

@@ -6,34 +6,39 @@ use bench_proto::{
     text::one_line,
 };
 
-use crate::figures::{interval, percent, percent_or_none};
+use crate::figures::{counted, interval, percent, percent_or_none};
 
 /// How far the score moves with the judge.
 pub(crate) struct Spread {
     /// `the judge moves this by 9.30 points (95 % interval 5.1 to 13.4)`
     pub(crate) said: String,
-    /// `openai:a 71.40 %`, of each judge.
+    /// `openai:a 71.40 %`, of each judge; behind them the questions that the points are of, where not all of them graded all.
     pub(crate) values: Vec<String>,
 }
 
 /// What the judges of all questions make of a score that one of them heads; none with a single judge.
 pub(crate) fn spread(summary: &Summary) -> Option<Spread> {
     let total = |score: &MetricScore| score.total(summary.headline.estimator);
-    let value = |at: usize| summary.scores.iter().find(|score| score.metric == judge_metric(at)).and_then(total);
+    let score = |at: usize| summary.scores.iter().find(|score| score.metric == judge_metric(at));
     // those of other questions are no measure of the judge
     let of_sample = |at: usize| {
         let mut sampled = summary.panel.iter().flat_map(|panel| &panel.sampled);
         sampled.any(|judge| judge.metric == judge_metric(at))
     };
     let of_all = summary.spec.judges.iter().enumerate().filter(|(at, _)| !of_sample(*at));
-    let judges: Vec<(usize, &String, f64)> = of_all.filter_map(|(at, judge)| Some((at, judge, value(at)?))).collect();
+    let judges: Vec<(usize, &String, f64)> =
+        of_all.filter_map(|(at, judge)| Some((at, judge, total(score(at)?)?))).collect();
     if judges.len() < 2 || !judges.iter().any(|(at, ..)| judge_metric(*at) == summary.headline.metric) {
         return None;
     }
     let values = || judges.iter().map(|(.., value)| *value);
-    let moved = values().fold(0.0, f64::max) - values().fold(1.0, f64::min);
-    // reports from before it was known have none
+    let apart = || values().fold(0.0, f64::max) - values().fold(1.0, f64::min);
+    // reports from before it was known have none; the interval is of the questions that all graded, and so is what it is around
     let known = summary.panel.as_ref().and_then(|panel| panel.spread.as_ref());
+    let moved = known.map_or_else(apart, |spread| spread.value);
+    let most = judges.iter().filter_map(|(at, ..)| Some(score(*at)?.n)).max().unwrap_or_default();
+    let fewer = known.filter(|spread| spread.n < most);
+    let of_fewer = fewer.map(|spread| format!("points over the {} that all graded", counted(spread.n, "question")));
     let around = known.and_then(|spread| spread.ci95.as_ref());
     let around = around.map(|ci| format!(" (95 % interval {})", interval(Some(ci)))).unwrap_or_default();
     Some(Spread {
@@ -41,6 +46,38 @@ pub(crate) fn spread(summary: &Summary) -> Option<Spread> {
         values: judges
             .iter()
             .map(|(_, judge, value)| format!("{} {}", one_line(judge), percent_or_none(Some(*value))))
+            .chain(of_fewer)
             .collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use bench_proto::summary::{JudgeSpread, PanelSummary};
+
+    use super::*;
+
+    #[test]
+    fn the_points_are_of_the_questions_that_all_judges_graded_and_so_is_the_interval() {
+        let text = include_str!("../../../../proto/golden/report.v4.json");
+        let mut summary: Summary = serde_json::from_str(text).expect("the golden report is read");
+        summary.spec.judges = ["openai:a", "openai:b"].map(str::to_owned).to_vec();
+        summary.headline.metric = judge_metric(0);
+        let graded = MetricScore { n: 200, ..summary.scores[0].clone() };
+        summary.scores = (0..2).map(|at| MetricScore { metric: judge_metric(at), ..graded.clone() }).collect();
+        let mut told = |n: u64| {
+            let (low_judge, high_judge) = (judge_metric(0), judge_metric(1));
+            let spread = JudgeSpread { value: 0.051, low_judge, high_judge, n, ci95: None, ci95_note: None };
+            summary.panel = Some(PanelSummary { spread: Some(spread), ..PanelSummary::default() });
+            spread_of(&summary)
+        };
+        let all = told(200);
+        assert!(all.said.contains("by 5.10 points") && all.values.len() == 2, "{} {:?}", all.said, all.values);
+        let fewer = told(180);
+        assert_eq!(fewer.values[2], "points over the 180 questions that all graded");
+    }
+
+    fn spread_of(summary: &Summary) -> Spread {
+        spread(summary).expect("there are two judges")
+    }
 }

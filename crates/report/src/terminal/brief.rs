@@ -30,10 +30,13 @@ const WIDE_BAR: usize = 60;
 const NAME: usize = 26;
 /// Reasons of an INVALID result that are shown.
 const REASONS: usize = 3;
+/// Stands in a command for a run that the reader names.
+pub(crate) const OTHER: &str = "OTHER";
 
 /// The page; ends with a newline. `painter` colours the verdict and the labels.
 pub(super) fn render(summary: &Summary, painter: Painter) -> String {
-    let (mut head, tail, commands) = (head(summary), tail(summary), commands(&summary.run.id));
+    let (mut head, tail) = (head(summary), tail(summary));
+    let commands = commands(&summary.run.id, [OTHER, &summary.run.id]);
     let below = tail.len() + commands.len();
     // figures go before the words that explain them
     if head.len() + below < MOST_LINES {
@@ -53,9 +56,9 @@ pub(super) fn render(summary: &Summary, painter: Painter) -> String {
 /// Lines that come first, each in its style.
 pub(crate) type Head = Vec<(Option<Style>, String)>;
 
-/// The page of a group: what comes first, its parts as far as they fit, one a line, and what to do next. `what` is a part's name.
-pub(crate) fn group_page(view: View, head: Head, (parts, what): (&Table, &str), id: &str) -> String {
-    let commands = commands(id);
+/// The page of a group: what comes first, its parts as far as they fit, one a line, and what to do next, by these commands. `what` is a
+/// part's name.
+pub(crate) fn group_page(view: View, head: Head, (parts, what): (&Table, &str), commands: [String; 4]) -> String {
     let painted = |(style, line): (Option<Style>, String)| paint(Painter(view), style, &clean(&line));
     let mut lines: Vec<String> = head.into_iter().map(painted).collect();
     if !parts.rows.is_empty() {
@@ -267,14 +270,14 @@ fn tail(summary: &Summary) -> Vec<String> {
     lines
 }
 
-/// What to do next: of an id that was drawn every verb takes the end.
-fn commands(id: &str) -> [String; 4] {
-    let run = random_end(id).unwrap_or(id);
+/// What to do next with a run or a group, and which two can be compared: of an id that was drawn every verb takes the end.
+pub(crate) fn commands(id: &str, compared: [&str; 2]) -> [String; 4] {
+    let [run, first, second] = [id, compared[0], compared[1]].map(|whole| random_end(whole).unwrap_or(whole));
     [
         String::new(),
         format!("all of it  bench-coord report {run} --full"),
         format!("a page     bench-coord report {run} --format html"),
-        format!("compared   bench-coord compare OTHER {run}"),
+        format!("compared   bench-coord compare {first} {second}"),
     ]
 }
 

@@ -130,9 +130,9 @@ fn log_of(path: &Path) -> PathBuf {
     beside(path, "-wal")
 }
 
-/// A file that SQLite keeps beside a store.
+/// A file that SQLite keeps beside a store, or without an ending the store itself: where the path is a link, what it leads to.
 fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
+    let mut name = path.canonicalize().unwrap_or_else(|_| path.to_owned()).into_os_string();
     name.push(ending);
     PathBuf::from(name)
 }
@@ -287,8 +287,9 @@ const fn instead(access: Access) -> &'static str {
 #[cfg(unix)]
 fn keep_to_its_owner(path: &Path, own: &std::fs::Metadata) {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-    for file in [path.to_owned(), log_of(path), beside(path, "-shm")] {
-        let Ok(found) = file.metadata() else { continue };
+    for file in ["", "-wal", "-shm"].map(|ending| beside(path, ending)) {
+        // who may write in the folder names no other file of ours by a link
+        let Ok(found) = file.symlink_metadata() else { continue };
         if found.is_file() && found.uid() == own.uid() && found.mode() & 0o077 != 0 {
             // a medium that has no modes is no reason not to work
             let _ = std::fs::set_permissions(&file, std::fs::Permissions::from_mode(found.mode() & 0o700));

@@ -83,6 +83,30 @@ async fn a_store_of_an_earlier_release_is_closed_to_others() {
     store.close().await;
 }
 
+/// SQLite keeps its files beside what a link leads to.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_store_behind_a_link_is_closed_to_others_and_nothing_else_is() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let fresh = fresh().await;
+    fresh.store.close().await;
+    let file = file_of(&fresh.url);
+    let (link, other) = (file.with_file_name("link.db"), file.with_file_name("other"));
+    let log = PathBuf::from(format!("{}-wal", file.display()));
+    for left in [&file, &log, &other] {
+        let made = std::fs::OpenOptions::new().append(true).create(true).open(left).expect("is there");
+        made.set_permissions(std::fs::Permissions::from_mode(0o644)).expect("others may read it");
+    }
+    symlink(&file, &link).expect("is linked");
+    symlink(&other, file.with_file_name("link.db-wal")).expect("is linked");
+    let store = open(&format!("sqlite:{}", link.display())).await.expect("opens");
+    for (file, expected) in [(&file, 0o600), (&log, 0o600), (&other, 0o644)] {
+        let mode = std::fs::metadata(file).expect("is there").permissions().mode();
+        assert_eq!(mode & 0o777, expected, "{}", file.display());
+    }
+    store.close().await;
+}
+
 /// A connection of its own to look at rows, and to damage them.
 async fn raw(url: &str) -> sqlx::SqliteConnection {
     use sqlx::ConnectOptions as _;

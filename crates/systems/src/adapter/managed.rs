@@ -16,17 +16,14 @@ use std::{
     collections::{BTreeMap, HashMap},
     fs::{File, TryLockError},
     path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex as SyncMutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex as SyncMutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use bench_proto::failure::Failure;
+use bench_proto::{failure::Failure, ids::RunId};
 use bench_settings::private;
 use reqwest::Url;
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::sync::{Mutex, OnceCell, OwnedMutexGuard};
 use tracing::{info, warn};
 
 pub use self::conduct::BROKEN;
@@ -131,7 +128,7 @@ pub(super) struct Managed {
     /// Whether they work.
     trials: Trials,
     /// `start.check` has ended well.
-    checked: AtomicBool,
+    checked: OnceCell<()>,
     /// What is taken out of words of it that are logged.
     secrets: Secrets,
     /// What stands for variables of the environment.
@@ -222,7 +219,7 @@ impl Managed {
             at_once,
             kept: start.kept.map_or_else(|| machine.kept().max(at_once), |number| number as usize),
             trials: Trials::default(),
-            checked: AtomicBool::new(false),
+            checked: OnceCell::new(),
             secrets,
             name: spec.name.clone(),
             start: start.clone(),
@@ -456,11 +453,15 @@ impl Managed {
         Ok(Around { dir, values, env, log: log_path(folder) })
     }
 
-    /// Runs `start.check`, once for all instances.
+    /// Looks whether `start.check` ends well: once for all instances, also for those that are started at the same time.
     async fn check(&self, around: &Around) -> Result<(), String> {
-        if self.start.check.is_empty() || self.checked.load(Ordering::Relaxed) {
+        if self.start.check.is_empty() {
             return Ok(());
         }
+        self.checked.get_or_try_init(|| self.run_check(around)).await.copied()
+    }
+
+    async fn run_check(&self, around: &Around) -> Result<(), String> {
         let words = self.start.check.iter().map(|word| fill(word, &around.values)).collect::<Result<Vec<_>, _>>()?;
         let mut child = Child::command(&words, &around.env, &around.dir, &around.log)
             .map_err(|error| format!("{} cannot be checked: {error}", self.name))?;
@@ -480,7 +481,6 @@ impl Managed {
             }
         };
         if status.success() {
-            self.checked.store(true, Ordering::Relaxed);
             return Ok(());
         }
         let said = how_it_ended(Some(status), &around.log, &self.secrets);
@@ -581,10 +581,11 @@ pub async fn check_start(settings: &SystemSettings, given: &Given, home: &Path) 
     let Some(spec) = spec_of(settings).filter(|_| is_started(settings)) else { return Ok(()) };
     let spec = filled(spec, settings)?;
     let Some(start) = spec.start.as_ref().filter(|start| !start.check.is_empty()) else { return Ok(()) };
-    let own = format!("check-{}", std::process::id());
+    // processes of two containers may share a home and have the same id
+    let own = format!("check-{}", RunId::fresh().0);
     let context = AdapterContext {
         home: Some(home.to_owned()),
-        run: Some(own.clone()),
+        run: Some(own),
         given: given.clone(),
         ..AdapterContext::default()
     };
@@ -595,8 +596,9 @@ pub async fn check_start(settings: &SystemSettings, given: &Given, home: &Path) 
         Ok(around) => system.check(&around).await,
         Err(lacks) => Err(format!("{} cannot be started: {lacks}", spec.name)),
     };
-    // the folder of this check alone
+    // the folder of this check alone, and that of all systems where nothing else is in it
     let _ = folder.parent().map(std::fs::remove_dir_all);
+    let _ = folder.ancestors().nth(2).map(std::fs::remove_dir);
     checked
 }
 

@@ -83,9 +83,12 @@ impl AdapterSystem {
                 .call
                 .shape(format!("the listing gives at most {most} items, and came to as many: it may lack some")));
         }
-        let cursor = listing.next.as_ref().and_then(|next| next.string(&read.value)).filter(|next| !next.is_empty());
+        // `has_more: false` says that there is none, as an empty text does
+        let next = listing.next.as_ref().filter(|next| !matches!(next.first(&read.value), Some(Value::Bool(false))));
+        let cursor = next.and_then(|next| next.string(&read.value)).filter(|next| !next.is_empty());
         let more = if listing.next.is_some() { cursor.is_some() } else { listing.has_pages && !items.is_empty() };
-        if more && cursor.is_some() && cursor == from.cursor {
+        // where a page is asked for by its number, every page may say the same of the next one
+        if listing.call.uses("cursor") && cursor.is_some() && cursor == from.cursor {
             return Err(listing.call.shape("the next page is the one that was asked for: the listing has no end"));
         }
         let next = more.then(|| from.behind(items.len(), cursor));

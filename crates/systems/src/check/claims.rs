@@ -47,20 +47,30 @@ impl Claim {
     }
 }
 
-pub(super) const RECALL: Claim = Claim::new(
-    "recall: {request: POST /…, hits: [{list: …, text: …}]}",
-    "def recall(self, bank, query, k)",
-    "recall(bank, query, k)",
-);
-pub(super) const COUNT: Claim = Claim::new(
+/// A claim that a class makes by a method: its name, what it is given, and what has to be said of it.
+macro_rules! by_method {
+    ($file:literal, $name:literal, $given:literal, $said:literal) => {
+        Claim::new(
+            $file,
+            concat!("def ", $name, "(self, ", $given, ")", $said),
+            concat!($name, "(", $given, ")", $said),
+        )
+    };
+}
+
+pub(super) const RECALL: Claim =
+    by_method!("recall: {request: POST /…, hits: [{list: …, text: …}]}", "recall", "bank, query, k", "");
+pub(super) const COUNT: Claim = by_method!(
     "verify: {request: \"GET /…/{bank}\", count: …}",
-    "def verify(self, bank), which returns how many items the bank holds",
-    "verify(bank), which returns how many items the bank holds",
+    "verify",
+    "bank",
+    ", which returns how many items the bank holds"
 );
-pub(super) const LIST: Claim = Claim::new(
+pub(super) const LIST: Claim = by_method!(
     "list: {request: \"GET /…/{bank}?offset={offset}\", hits: [{list: …, text: …, id: …}]}",
-    "def list(self, bank), which returns everything that the bank holds",
-    "list(bank), which returns everything that the bank holds",
+    "list",
+    "bank",
+    ", which returns everything that the bank holds"
 );
 pub(super) const TIMES: Claim = Claim::new(
     "\"{content}\" in place of \"{text}\", or \"{time}\" and can: {times: true}",
@@ -73,25 +83,17 @@ pub(super) const BANKS: Claim = Claim::new(
     "keep what each bank was given apart",
     "keep what each bank was given apart",
 );
-pub(super) const ANSWER: Claim =
-    Claim::new("answer: {request: POST /…, text: …}", "def answer(self, bank, query)", "answer(bank, query)");
-pub(super) const RESET: Claim =
-    Claim::new("reset: {request: \"DELETE /…/{bank}\"}", "def reset(self, bank)", "reset(bank)");
+pub(super) const ANSWER: Claim = by_method!("answer: {request: POST /…, text: …}", "answer", "bank, query", "");
+pub(super) const RESET: Claim = by_method!("reset: {request: \"DELETE /…/{bank}\"}", "reset", "bank", "");
 pub(super) const CHANGES: Claim = Claim::new(
     "update: {request: …}, forget: {request: …}, and \"{tags?}\", \"{user?}\", \"{until?}\" in the body of recall",
     "def update(self, bank, replaces, item), def forget(self, bank, replaces), and filters = [\"tags\", \"user\", \"until\"]",
     "update(bank, replaces, item), forget(bank, replaces), and static filters = [\"tags\", \"user\", \"until\"]",
 );
-pub(super) const UPDATE: Claim = Claim::new(
-    "update: {request: \"PUT /…/{replaces_key}\", body: …}",
-    "def update(self, bank, replaces, item)",
-    "update(bank, replaces, item)",
-);
-pub(super) const FORGET: Claim = Claim::new(
-    "forget: {request: \"DELETE /…/{replaces_key}\"}",
-    "def forget(self, bank, replaces)",
-    "forget(bank, replaces)",
-);
+pub(super) const UPDATE: Claim =
+    by_method!("update: {request: \"PUT /…/{replaces_key}\", body: …}", "update", "bank, replaces, item", "");
+pub(super) const FORGET: Claim =
+    by_method!("forget: {request: \"DELETE /…/{replaces_key}\"}", "forget", "bank, replaces", "");
 pub(super) const FILTERS: Claim = Claim::new(
     "\"{tags?}\", \"{user?}\", \"{scopes?}\", \"{from?}\", \"{until?}\" in the body of recall",
     "filters = [\"tags\", \"user\", \"scopes\", \"from\", \"until\"], and recall(self, bank, query, k, filter)",
@@ -115,6 +117,8 @@ mod tests {
         assert_eq!([form("mine.py"), form("src/mine.ts")], [Form::Python, Form::TypeScript]);
         assert_eq!(Form::of_adapter(&json!({ "recall": {} })), Form::File);
         assert_eq!(REPEAT.line(Form::Python), "repeat = True");
+        assert_eq!(UPDATE.line(Form::Python), "def update(self, bank, replaces, item)");
+        assert_eq!(LIST.line(Form::TypeScript), "list(bank), which returns everything that the bank holds");
         let all = [RECALL, COUNT, LIST, TIMES, REPEAT, BANKS, ANSWER, RESET, CHANGES, UPDATE, FORGET, FILTERS, IDS];
         for form in [Form::Python, Form::TypeScript] {
             assert!(all.iter().all(|claim| !claim.line(form).contains("request")), "{form:?}");

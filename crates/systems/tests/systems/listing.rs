@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use axum::{Json, Router, routing::post};
+use axum::{
+    Json, Router,
+    routing::{MethodRouter, post},
+};
 use bench_proto::dataset::{BankContent, Memory, StreamEntry};
 use bench_systems::{
     BankRef, BuildContext, ListCursor, MemorySystem, SystemSettings, check::Outcome, filling::store, registry,
@@ -42,6 +45,14 @@ list: {list}
 const BY_OFFSET: &str = "{request: 'POST /banks/{bank}/list', body: {offset: '{offset}', limit: '{limit}'}, hits: [{list: items, text: text, id: id}]}";
 const BY_CURSOR: &str =
     "{request: 'POST /list', body: {after: '{cursor?}'}, hits: [{list: items, text: text, id: id}], next: more.after}";
+
+/// Serves a listing; its address.
+async fn served(list: MethodRouter) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("binds");
+    let url = format!("http://{}", listener.local_addr().expect("has an address"));
+    tokio::spawn(async move { axum::serve(listener, Router::new().route("/list", list)).await });
+    url
+}
 
 /// The pages of a listing: how many items each has, and the ids of all.
 async fn pages(system: &dyn MemorySystem, bank: &BankRef) -> (Vec<usize>, Vec<String>) {
@@ -87,15 +98,26 @@ async fn a_bank_is_listed_by_cursors_until_there_is_none_and_one_that_stands_sti
         };
         Json(json!({ "items": items, "more": next }))
     };
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("binds");
-    let url = format!("http://{}", listener.local_addr().expect("has an address"));
-    tokio::spawn(async move { axum::serve(listener, Router::new().route("/list", post(list))).await });
-    let system = of_text(&adapter(BY_CURSOR), Some(&url));
+    let system = of_text(&adapter(BY_CURSOR), Some(&served(post(list)).await));
     let (sizes, ids) = pages(system.as_ref(), &filled()).await;
     assert_eq!((sizes, ids), (vec![1, 0, 1], vec!["m1".to_owned(), "m2".to_owned()]));
     let stuck = ListCursor { cursor: Some("stuck".to_owned()), ..ListCursor::default() };
     let failure = system.list(&filled(), 1, &stuck).await.expect_err("has no end");
     assert!(failure.message.contains("the listing has no end"), "{failure}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_are_asked_for_by_number_until_the_system_says_that_there_is_no_other() {
+    let list = |Json(body): Json<Value>| async move {
+        let page = body["page"].as_u64().expect("a number");
+        let item = json!({ "id": format!("m{page}"), "text": format!("heron number {page}") });
+        Json(json!({ "items": [item], "has_more": page < 3 }))
+    };
+    let by_number =
+        "{request: 'POST /list', body: {page: '{page}'}, hits: [{list: items, text: text, id: id}], next: has_more}";
+    let system = of_text(&adapter(by_number), Some(&served(post(list)).await));
+    let (sizes, ids) = pages(system.as_ref(), &filled()).await;
+    assert_eq!((sizes, ids), (vec![1, 1, 1], ["m1", "m2", "m3"].map(str::to_owned).to_vec()));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -115,9 +115,9 @@ async fn what_a_system_wants_checked_is_checked_before_it_is_started() {
     assert_eq!(adapter::check_start(&settings, &none, home.path()).await, Ok(()));
     let context = context.for_run("another");
     let system = registry::build(&name, &settings, &context).expect("builds");
-    for number in 0..2 {
-        system.open_bank(&bank(number)).await.expect("opens");
-    }
+    let (one, another) = (bank(0), bank(1));
+    let (one, another) = tokio::join!(system.open_bank(&one), system.open_bank(&another));
+    assert!(one.is_ok() && another.is_ok(), "{one:?} {another:?}");
     let folders = std::fs::read_dir(home.path().join("systems/another/mine")).expect("is there").flatten();
     let checks = folders.filter(|bank| bank.path().join("data/checks.txt").exists()).count();
     assert_eq!(checks, 1, "once for all instances");

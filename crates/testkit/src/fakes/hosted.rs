@@ -73,8 +73,7 @@ pub(super) fn mem0_cloud(world: &mut World, ask: &Ask<'_>) -> Reply {
         }
         ("POST", ["v3", "memories"]) => {
             let user = text(&body["filters"], "user_id");
-            let given = |name: &str| ask.query.get(name).and_then(|n| n.parse::<usize>().ok()).unwrap_or(1).max(1);
-            let (page, size) = (given("page"), given("page_size"));
+            let (page, size) = (ask.number("page", 1).max(1), ask.number("page_size", 1).max(1));
             let items = world.banks.get(user).cloned().unwrap_or_default();
             if page > 1 && (page - 1) * size >= items.len() {
                 return refused(404, "Invalid page.");
@@ -119,7 +118,7 @@ pub(super) fn zep(world: &mut World, ask: &Ask<'_>) -> Reply {
             Reply::Json(202, Value::Array(taken.collect()))
         }
         ("GET", ["graph", "episodes", "graph", graph]) => {
-            let last: usize = ask.query.get("lastn").and_then(|n| n.parse().ok()).unwrap_or(3);
+            let last = ask.number("lastn", 3);
             let held = world.banks.get(*graph).into_iter().flatten().map(|item| episode(item, true));
             let waiting = world.waiting.iter().filter(|(name, _)| name == graph).map(|(_, item)| episode(item, false));
             let mut episodes: Vec<Value> = held.chain(waiting).collect();
@@ -184,8 +183,7 @@ pub(super) fn letta(world: &mut World, ask: &Ask<'_>) -> Reply {
             Reply::Json(200, json!([{ "id": id, "text": body["text"], "tags": meta["tags"] }]))
         }
         ("GET", ["v1", "agents", agent, "archival-memory", "search"]) => {
-            let k = ask.query.get("top_k").and_then(|k| k.parse().ok()).unwrap_or(10);
-            let found = world.search(agent, &ask.query["query"], k).into_iter();
+            let found = world.search(agent, &ask.query["query"], ask.number("top_k", 10)).into_iter();
             let hit = |(item, _): (Stored, usize)| json!({ "id": item.id, "timestamp": item.meta["created_at"], "content": item.text, "tags": item.meta["tags"] });
             let results: Vec<Value> = found.map(hit).collect();
             Reply::Json(200, json!({ "count": results.len(), "results": results }))

@@ -134,6 +134,13 @@ pub struct Ask<'a> {
     pub slashed: bool,
 }
 
+impl Ask<'_> {
+    /// A number among the query parameters.
+    fn number(&self, name: &str, otherwise: usize) -> usize {
+        self.query.get(name).and_then(|number| number.parse().ok()).unwrap_or(otherwise)
+    }
+}
+
 /// A response.
 #[derive(Debug)]
 pub enum Reply {

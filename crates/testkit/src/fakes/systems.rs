@@ -214,8 +214,7 @@ fn hebb_mind(world: &mut World, ask: &Ask<'_>) -> Reply {
         }
         ("GET", ["api", "v1", "memories"]) => {
             let items = world.banks.get(&ask.query["partition_id"]).cloned().unwrap_or_default();
-            let given = |name: &str, otherwise| ask.query.get(name).and_then(|n| n.parse().ok()).unwrap_or(otherwise);
-            let (offset, limit): (usize, usize) = (given("offset", 0), given("limit", 50));
+            let (offset, limit) = (ask.number("offset", 0), ask.number("limit", 50));
             if limit > 200 {
                 return Reply::Json(422, json!({ "detail": "limit: 1 to 200" }));
             }
@@ -319,7 +318,7 @@ fn mem0(world: &mut World, ask: &Ask<'_>) -> Reply {
             Reply::Json(200, json!({ "results": results }))
         }
         ("GET", ["memories"]) => {
-            let most = ask.query.get("top_k").and_then(|n| n.parse().ok()).unwrap_or(20);
+            let most = ask.number("top_k", 20);
             let items = world.banks.get(&ask.query["user_id"]).cloned().unwrap_or_default();
             let memory = |item: &Stored| json!({ "id": item.id, "memory": item.text, "metadata": item.meta });
             Reply::Json(200, json!({ "results": items.iter().take(most).map(memory).collect::<Vec<_>>() }))
@@ -352,10 +351,9 @@ fn graphiti(world: &mut World, ask: &Ask<'_>) -> Reply {
             Reply::Json(202, json!({ "message": "Messages added to processing queue", "success": true }))
         }
         ("GET", ["episodes", group]) => {
-            let last: usize = ask.query.get("last_n").and_then(|n| n.parse().ok()).unwrap_or(3);
             let items = world.banks.get(*group).cloned().unwrap_or_default();
             let episode = |item: &Stored| json!({ "uuid": item.id, "content": item.text, "source_description": item.meta["source_description"] });
-            Reply::Json(200, Value::Array(items.iter().take(last).map(episode).collect()))
+            Reply::Json(200, Value::Array(items.iter().take(ask.number("last_n", 3)).map(episode).collect()))
         }
         ("POST", ["search"]) => {
             let group = body["group_ids"][0].as_str().unwrap_or_default();
@@ -413,9 +411,8 @@ fn hindsight(world: &mut World, ask: &Ask<'_>) -> Reply {
             Reply::Json(200, json!({ "items": [], "total": documents }))
         }
         ("GET", ["v1", "default", "banks", bank, "memories", "list"]) => {
-            let of = |name: &str, otherwise| ask.query.get(name).and_then(|n| n.parse().ok()).unwrap_or(otherwise);
             let all = world.banks.get(*bank).cloned().unwrap_or_default();
-            let page = all.iter().skip(of("offset", 0)).take(of("limit", 100));
+            let page = all.iter().skip(ask.number("offset", 0)).take(ask.number("limit", 100));
             let items: Vec<Value> =
                 page.map(|item| json!({ "id": item.id, "text": item.text, "metadata": item.meta })).collect();
             Reply::Json(200, json!({ "items": items, "total": all.len() }))

@@ -72,6 +72,7 @@ fn a_system_that_cannot_work_here_is_refused_before_the_run() {
     let why =
         "mine is not started, its check (`start.check`) has failed (exit status: 1): its SQLite loads no extensions";
     assert!(done.stderr.contains(why) && done.stderr.contains("nothing was started"), "{}", done.stderr);
+    assert!(!bench.path().join(".bench").exists(), "it leaves nothing behind");
     let checked = bench.run(["systems", "check", &adapter]).expect_code(2);
     assert!(checked.stderr.contains(why), "{}", checked.stderr);
 }

@@ -160,7 +160,7 @@ fn returned(result: CallToolResult) -> Reply {
 /// # Errors
 /// What is none.
 pub(super) fn read_result(result: &[u8]) -> Result<Reply, Failure> {
-    serde_json::from_slice(result).map(returned).map_err(|error| of_json(&error))
+    serde_json::from_slice(result).map(returned).map_err(|error| of_json("result of a tool", &error))
 }
 
 /// A list of tools, as it crosses the wire.
@@ -168,11 +168,12 @@ pub(super) fn read_result(result: &[u8]) -> Result<Reply, Failure> {
 /// # Errors
 /// What is none.
 pub(super) fn read_list(list: &[u8]) -> Result<Vec<Tool>, Failure> {
-    serde_json::from_slice(list).map(|page| listed(&page).collect()).map_err(|error| of_json(&error))
+    let page: ListToolsResult = serde_json::from_slice(list).map_err(|error| of_json("list of tools", &error))?;
+    Ok(listed(&page).collect())
 }
 
-fn of_json(error: &serde_json::Error) -> Failure {
-    Failure::permanent(SHAPE, format!("no result of a tool: {}", excerpt(&error.to_string())))
+fn of_json(what: &str, error: &serde_json::Error) -> Failure {
+    Failure::permanent(SHAPE, format!("no {what}: {}", excerpt(&error.to_string())))
 }
 
 fn connection(why: &str) -> Failure {
